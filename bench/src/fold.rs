@@ -7,10 +7,10 @@
 use crate::chance::Chance;
 use crate::floor::Floor;
 use crate::report::{ONE_BY_ONE, Report, Size, timed};
-use engine::book::{BookWriter, Books};
+use engine::book::{BookWriter, Books, publish};
+use engine::market::Markets;
 use engine::market::catalog::Catalog;
 use engine::market::terms::{Listing, MarketState};
-use engine::market::{Markets, publish};
 use engine::time::Timestamp;
 use serde::Deserialize;
 use std::path::PathBuf;

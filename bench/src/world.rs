@@ -3,17 +3,17 @@
 
 use crate::chance::Chance;
 use engine::amount::{Cash, Price, Qty, TickSize};
-use engine::book::{BookSide, BookWriter, Books};
+use engine::book::{BookSide, BookWriter, Books, publish};
 use engine::command::{
     Answer, AskedPrice, Command, CreateUser, Envelope, IdSource, IssueKey, Placement, PlacementTerms, RequestIdentity,
     Secret, Size, Sweeps,
 };
 use engine::directory::Directory;
 use engine::id::{InstrumentId, KeyId, MARKETS, MarketId, OrderId, Outcome, UserId};
+use engine::market::Markets;
 use engine::market::catalog::Catalog;
 use engine::market::mutation::MarketMutation;
 use engine::market::terms::{Category, Listing, MarketState, Venue};
-use engine::market::{Markets, publish};
 use engine::mutation::codec;
 use engine::notice::Notice;
 use engine::order::{EntryRoute, OrderType, Side, TimeInForce};

@@ -1,4 +1,4 @@
-//! Prices, sizes and money: integers with one scale each. Rounding is part of a function's name.
+//! Prices, sizes and money: integers with one scale each. Names of functions state their rounding.
 //!
 //! | Type | Holds | Scale |
 //! |---|---|---|
@@ -10,19 +10,19 @@
 
 use wincode::{SchemaRead, SchemaWrite};
 
-/// Price of one share in 1/10 000 USD. A level of a book and an order's limit lie in 1..=9 999; 0 and
-/// [`Price::ONE`] occur as payouts per share and as the cap of a market order.
+/// Price of one share in 1/10 000 USD. Levels of a book and limits of orders are in 1..=9 999; 0 and [`Price::ONE`]
+/// occur as payouts per share and as the cap of a market order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub struct Price(pub u16);
 
-/// The price grid of an instrument, in 1/10 000 USD: 1 000, 100, 10 or 1 today; any divisor of 10 000 works
-/// (execution.md §13).
+/// The price grid of an instrument, in 1/10 000 USD: 1 000, 100, 10 or 1 today; any divisor of 10 000 is possible
+/// (engine/docs/execution.md §13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub struct TickSize(pub u16);
 
-/// Shares in 1/1 000 000. Quantities of orders lie on the 1/10 000 grid ([`Qty::ORDER_STEP`]).
+/// Shares in 1/1 000 000. Quantities of orders are on the 1/10 000 grid ([`Qty::ORDER_STEP`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub struct Qty(pub u64);
@@ -40,7 +40,7 @@ pub struct Bps(pub u32);
 impl Price {
     /// 1.00 USD: the payout of a winning share.
     pub const ONE: Price = Price(10_000);
-    /// Lowest and highest price a book level or a limit can have.
+    /// Lowest and highest price of a book level or a limit.
     pub const LOWEST: Price = Price(1);
     pub const HIGHEST: Price = Price(9_999);
 
@@ -55,13 +55,13 @@ impl Price {
 }
 
 impl TickSize {
-    /// Whether `price` lies on this grid and inside the tradable range [tick, 1 − tick].
+    /// Whether `price` is on this grid and in the tradable range [tick, 1 − tick].
     pub fn contains(self, price: Price) -> bool {
         price.0.is_multiple_of(self.0) && price.0 >= self.0 && price.0 <= 10_000 - self.0
     }
 
     /// Smallest order on a market with this grid: 1 share where the tick is 0.001 or finer, else 5
-    /// (spec, placement rule 8; execution.md §13).
+    /// (engine/docs/execution.md §13).
     pub fn min_order_size(self) -> Qty {
         if self.0 <= 10 { Qty::from_shares(1) } else { Qty::from_shares(5) }
     }
@@ -70,7 +70,7 @@ impl TickSize {
 impl Qty {
     /// One share.
     pub const SHARE: Qty = Qty(1_000_000);
-    /// Grid of order quantities: 1/10 000 share (wire.md §1).
+    /// Grid of order quantities: 1/10 000 share (gateway/docs/wire.md §1).
     pub const ORDER_STEP: Qty = Qty(100);
     pub const ZERO: Qty = Qty(0);
 
@@ -78,12 +78,12 @@ impl Qty {
         Qty(shares * 1_000_000)
     }
 
-    /// Down to the order grid of 4 decimals.
+    /// Rounded down to the order grid of 4 decimals.
     pub const fn floored_to_order_step(self) -> Qty {
         Qty(self.0 - self.0 % Self::ORDER_STEP.0)
     }
 
-    /// Whole steps of the order grid, rounded down.
+    /// Steps of the order grid, rounded down.
     pub const fn order_steps(self) -> u64 {
         self.0 / Self::ORDER_STEP.0
     }
@@ -147,17 +147,18 @@ pub fn exact_notional(price: Price, qty: Qty) -> u128 {
     u128::from(price.0) * u128::from(qty.0)
 }
 
-/// An exact notional (10⁻¹⁰ USD) to cash, half up (execution.md §4).
+/// An exact notional (10⁻¹⁰ USD) to cash, half up (engine/docs/execution.md §4).
 pub fn notional_half_up(exact: u128) -> Cash {
     cash((exact + 5_000) / 10_000)
 }
 
-/// price × quantity rounded up to 10⁻⁶: what a resting BUY reserves (execution.md §6).
+/// price × quantity rounded up to 10⁻⁶: what a resting BUY reserves (engine/docs/execution.md §6).
 pub fn reservation_rounded_up(price: Price, qty: Qty) -> Cash {
     cash(exact_notional(price, qty).div_ceil(10_000))
 }
 
-/// `amount × part ÷ whole`, half up, for `0 ≤ part ≤ whole`: the cost taken out by a sale (account.md §3).
+/// `amount × part ÷ whole`, half up, for `0 ≤ part ≤ whole`: the cost that a sale takes out (engine/docs/account.md
+/// §3).
 pub fn share_half_up(amount: Cash, part: Qty, whole: Qty) -> Cash {
     assert!(part <= whole && whole.0 > 0, "a part of a holding: {} of {}", part.0, whole.0);
     let product = i128::from(amount.0) * i128::from(part.0);
@@ -165,8 +166,8 @@ pub fn share_half_up(amount: Cash, part: Qty, whole: Qty) -> Cash {
     Cash(i64::try_from((2 * product + whole).div_euclid(2 * whole)).expect("a share is not larger than its whole"))
 }
 
-/// `cash ÷ quantity` in 10⁻⁶ USD a share, half up: averages and volume-weighted prices (wire.md §1, at most 6
-/// decimals). `None` for a quantity of zero.
+/// `cash ÷ quantity` in 10⁻⁶ USD a share, half up: averages and volume-weighted prices (gateway/docs/wire.md §1, at
+/// most 6 decimals). `None` for a quantity of zero.
 pub fn average_half_up(cash: Cash, qty: Qty) -> Option<Cash> {
     let qty = i128::from(qty.0);
     (qty > 0).then(|| {
@@ -175,8 +176,8 @@ pub fn average_half_up(cash: Cash, qty: Qty) -> Option<Cash> {
     })
 }
 
-/// The shares that `amount` buys at `price` (10⁻⁶ USD a share), down to the order grid of 4 decimals; `None` when no
-/// price, or beyond counting.
+/// The shares that `amount` buys at `price` (10⁻⁶ USD a share), rounded down to the order grid of 4 decimals; `None`
+/// for a price of zero or less, or on overflow.
 pub fn floored_shares_for(amount: Cash, price: Cash) -> Option<Qty> {
     let (amount, price) = (u128::try_from(amount.0).ok()?, u128::try_from(price.0).ok().filter(|price| *price > 0)?);
     u64::try_from(amount * 1_000_000 / price).ok().map(|qty| Qty(qty).floored_to_order_step())
@@ -186,7 +187,7 @@ fn cash(units: u128) -> Cash {
     Cash(i64::try_from(units).expect("one order is at most a million shares below one dollar"))
 }
 
-/// The nearest amount there is: sums are taken wide and cut to what an amount holds.
+/// The nearest representable amount: sums are computed wide and clamped.
 pub fn nearest(micros: i128) -> Cash {
     Cash(micros.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
 }
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_is_cut_to_what_an_amount_holds() {
+    fn a_wide_sum_is_clamped_to_an_amount() {
         let (least, most) = (i128::from(i64::MIN), i128::from(i64::MAX));
         for (micros, amount) in [(0, 0), (-7, -7), (most, i64::MAX), (most + 1, i64::MAX), (least - 1, i64::MIN)] {
             assert_eq!(nearest(micros), Cash(amount), "{micros}");
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_is_what_the_name_says() {
+    fn functions_round_as_their_names_state() {
         assert_eq!(notional_half_up(4_999), Cash(0));
         assert_eq!(notional_half_up(5_000), Cash(1));
         assert_eq!(reservation_rounded_up(Price(3_700), Qty(1)), Cash(1));

@@ -1,5 +1,5 @@
-//! The primitives under the ring and the sequence, named in one place: `tests/loom` and `tests/shuttle` put their own there and
-//! run the threads in other orders.
+//! The primitives of ring and sequence, imported in one place: `tests/loom` and `tests/shuttle` replace them to run the
+//! threads in other orders.
 
 pub(crate) use crossbeam::queue::ArrayQueue;
 pub(crate) use std::sync::Mutex;

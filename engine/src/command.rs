@@ -1,4 +1,4 @@
-//! All that may be asked of a shard, and what comes back.
+//! Commands and queries to a shard, and their answers.
 
 use crate::amount::{Cash, Price, Qty};
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, PositionId, TradeId, UserId, WalletId};
@@ -11,22 +11,22 @@ use crate::view::{
     OrderPage, OrderView, PositionView, UserView, VenuePage,
 };
 
-/// One request on its way to the shard of its user.
+/// One request to the shard of its user.
 #[derive(Debug)]
 pub struct Envelope<R> {
     pub owner: UserId,
     pub command: Command,
-    /// Server time at which it was handed to the shard: the start of its 2 s (trading.md §9).
+    /// Server time at which the shard received it; its 2 s start here (engine/docs/orders.md §4).
     pub received_at: Timestamp,
     /// Where the answer goes; opaque to the engine.
     pub reply: R,
 }
 
-/// What is asked of one user's shard. Queries change nothing and take the same road, so that an answer never shows
-/// what a crash could take back.
+/// A command or query to the shard of one user. Queries change nothing and take the same path, so an answer never shows
+/// state that a crash could take back.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// First sight of a user: row, MAIN wallet and API wallet in one record.
+    /// Creates a user: row, MAIN wallet and API wallet in one record.
     CreateUser(CreateUser),
     SetGrant {
         tier: Tier,
@@ -51,30 +51,32 @@ pub enum Command {
     },
 
     Place(Box<Placement>),
-    /// In order, one lock hold, one record per entry; a failed entry does not stop the next (trading.md §7).
+    /// One turn of the user and one record per entry, in order; a failed entry does not stop the next
+    /// (engine/docs/orders.md §4).
     PlaceBatch(Vec<Placement>),
     Cancel {
         order: OrderId,
     },
-    /// Those of them that are open; the others are told apart in the answer. At most a few thousand.
+    /// Cancels those that are open; the answer lists the others by reason. At most a few thousand.
     CancelOrders {
         orders: Vec<OrderId>,
     },
     CancelAll {
         wallets: Wallets,
     },
-    /// Either or both; an unknown market is an empty answer. `market: None, instrument: None` matches nothing.
+    /// At least one of the two is set: with both `None` it matches nothing. An unknown market is an empty answer.
     CancelMarket {
         market: Option<MarketId>,
         instrument: Option<InstrumentId>,
         wallets: Wallets,
     },
-    /// Arms a heartbeat, or beats it (trading.md §8).
+    /// Arms a heartbeat or beats an armed one (engine/docs/orders.md §6).
     Beat {
         label: String,
         interval_ms: u32,
     },
-    /// The same in the venue's form (venue.md §8): each beat names the one before it and is given a new name.
+    /// The venue's form of a heartbeat (gateway/docs/venue-clients.md §8): each beat names the one before it and
+    /// receives a new name.
     BeatByName {
         shown: BeatName,
         next: [u8; 16],
@@ -85,16 +87,16 @@ pub enum Command {
     Settle {
         market: MarketId,
     },
-    /// Resting orders meet the prints that were handed over before this ([`crate::print`]); owner is
+    /// Matches resting orders with the prints handed over before this command ([`crate::print`]); owner is
     /// [`crate::id::MARKETS`].
     MeetPrints,
-    /// The matching cycle that is due at this venue time; owner is [`crate::id::MARKETS`].
+    /// The matching cycle due at this venue time; owner is [`crate::id::MARKETS`].
     Cycle {
         venue_now: Timestamp,
         sweeps: Sweeps,
     },
 
-    /// A new SANDBOX wallet (account.md §1.3).
+    /// A new SANDBOX wallet (engine/docs/account.md §4).
     OpenWallet {
         label: Option<String>,
         /// As in [`IssueKey`].
@@ -104,16 +106,17 @@ pub enum Command {
         wallet: WalletId,
         label: Option<String>,
     },
-    /// Puts a SANDBOX wallet away: its orders end, its positions close without cash.
+    /// Archives a SANDBOX wallet: its orders end, its positions close without cash.
     ArchiveWallet {
         wallet: WalletId,
     },
-    /// A MAIN wallet begins anew, a SANDBOX wallet is followed by another one; emptied as above.
+    /// Empties a wallet as [`Command::ArchiveWallet`] does. A MAIN wallet starts its next generation; a SANDBOX wallet
+    /// is replaced by a new one.
     ResetWallet {
         wallet: WalletId,
         by: Option<KeyId>,
     },
-    /// The API wallet begins anew, with its baseline (account.md §4).
+    /// Starts the next generation of the API wallet with its baseline (engine/docs/account.md §4).
     ResetApiWallet {
         by: Option<KeyId>,
     },
@@ -122,14 +125,13 @@ pub enum Command {
 }
 
 impl Command {
-    /// The key in whose name money, shares or keys would be gained. It is looked at again in the shard: it may have
-    /// ended while the request was on its way (reliability 44). What only makes things safer names none, so that it
-    /// is never refused.
+    /// The key that authorises a gain of money, shares or keys. The shard checks it again: it may have ended after the
+    /// request was admitted. A command that only reduces risk names no key, so it is never refused for one.
     pub fn asked_by(&self) -> Option<KeyId> {
         match self {
             Command::Place(placement) => Some(placement.key),
             Command::PlaceBatch(placements) => placements.first().map(|placement| placement.key),
-            Command::IssueKey(asked) => asked.by,
+            Command::IssueKey(request) => request.by,
             Command::RotateKey { by, .. }
             | Command::OpenWallet { by, .. }
             | Command::ResetWallet { by, .. }
@@ -138,7 +140,7 @@ impl Command {
         }
     }
 
-    /// What of its user's state it will read first.
+    /// The state of its user that this command reads first.
     pub(crate) fn ahead(&self) -> Ahead<'_> {
         match self {
             Command::Cancel { order } | Command::Query(Query::Order(order)) => Ahead::Order(*order),
@@ -148,40 +150,40 @@ impl Command {
     }
 }
 
-/// What is looked at before a command is run or a fact applied.
+/// State to prefetch before a command runs or a fact is applied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ahead<'a> {
     User,
     Order(OrderId),
     Placement(&'a Placement),
-    /// A request that is about to be remembered by this id.
+    /// The request that is about to be remembered by this id.
     Request(&'a str),
 }
 
-/// What a cycle ends because its time has come. As long as a clock is doubted, what is due by it waits. Orders past their
-/// expiration, and those of a user whose heartbeat has lapsed, fill by no book and no print meanwhile.
+/// What a cycle may end because its time has passed. While a clock is in doubt, nothing ends by it. Meanwhile no book
+/// and no print fills an order past its expiration, nor an order of a user whose heartbeat has lapsed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sweeps {
     #[default]
     All,
-    /// The orders of markets that are over, by a venue time that nobody doubts; none by server time.
+    /// Orders of ended markets, by venue time that is not in doubt; nothing by server time.
     ByVenueTime,
     None,
 }
 
 impl Sweeps {
-    /// Heartbeats lapse, and GTD orders expire.
+    /// Whether heartbeats lapse and GTD orders expire.
     pub fn by_server_time(self) -> bool {
         self == Sweeps::All
     }
 
-    /// Orders of markets end that are over.
+    /// Whether orders of ended markets end.
     pub fn by_venue_time(self) -> bool {
         self != Sweeps::None
     }
 }
 
-/// What may be asked about one user.
+/// A read of one user.
 #[derive(Clone, Debug)]
 pub enum Query {
     User,
@@ -203,26 +205,26 @@ pub enum Query {
         open: Option<bool>,
     },
     Fills(FillFilter),
-    /// A page of a longer walk over the trade history.
+    /// A page of a traversal of the trade history.
     FillSpan(FillSpan),
-    /// A page of a longer walk over the positions.
+    /// A page of a traversal of the positions.
     EpisodeSpan(EpisodeSpan),
-    /// Rows of the venue's own order list (venue.md §7.3).
+    /// Rows of the venue-shaped order list (gateway/docs/venue-clients.md §7.3).
     VenueOrders(VenueFilter),
-    /// The same of its trade list (venue.md §7.4).
+    /// Rows of the venue-shaped trade list (gateway/docs/venue-clients.md §7.4).
     VenueTrades(VenueFilter),
-    /// What these wallets are worth, and what they were at each full hour from `first` on.
+    /// The present value of these wallets, and their value at each full hour from `first` on.
     Equity {
         wallets: Wallets,
         /// Hours since 1970.
         first: u32,
     },
-    /// What these wallets are worth, and what they were at each full minute of the last 24 hours, as far as that is known
+    /// The present value of these wallets, and their value at each full minute of the last 24 hours, where it is known
     /// (`shard/minutes.rs`), else at its full hours.
     EquityByMinute {
         wallets: Wallets,
     },
-    /// Order facts numbered above `after`, those that are still known: at most `limit`, and at most
+    /// Retained order facts numbered above `after`: at most `limit`, and at most
     /// [`crate::shard::facts::FACTS_PER_PAGE_MAX`].
     Facts {
         after: u64,
@@ -230,7 +232,7 @@ pub enum Query {
     },
 }
 
-/// Which wallets a request is about (account.md §1.4).
+/// The wallets of a request (gateway/docs/accounts.md §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wallets {
     /// The API wallet, the default.
@@ -265,7 +267,7 @@ pub struct FillFilter {
     pub limit: usize,
 }
 
-/// A page of the trade history by its place in it, newest first: fills at `from..=to` below `before`.
+/// A page of a traversal of the trade history, newest first: fills at `from..=to` below `before`.
 #[derive(Clone, Debug)]
 pub struct FillSpan {
     pub wallets: Wallets,
@@ -276,7 +278,7 @@ pub struct FillSpan {
     pub limit: usize,
 }
 
-/// A page of a user's episodes by its place, highest id first: those below `before`.
+/// A page of a traversal of a user's episodes, highest id first: those below `before`.
 #[derive(Clone, Debug)]
 pub struct EpisodeSpan {
     pub wallets: Wallets,
@@ -286,19 +288,19 @@ pub struct EpisodeSpan {
     pub limit: usize,
 }
 
-/// Which episodes of holding an instrument.
+/// A selection of episodes of holding an instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Episodes {
     All,
-    /// Those that a resolution paid out at `from..=to`.
+    /// Paid out by a resolution at `from..=to`.
     Settled {
         from: Timestamp,
         to: Timestamp,
     },
 }
 
-/// Filter and page of the venue-shaped lists; newest first, keyset (time, id) descending, where the time is that of
-/// the order's placement or of the fill. An unknown market or token never comes here: its page is empty.
+/// Filter and page of the venue-shaped lists; newest first, keyset (time, id) descending. The time is that of the
+/// order's placement or of the fill. The caller answers an unknown market or token with an empty page, without a query.
 #[derive(Clone, Debug)]
 pub struct VenueFilter {
     pub wallets: Wallets,
@@ -306,9 +308,9 @@ pub struct VenueFilter {
     pub statuses: Statuses,
     pub market: Option<MarketId>,
     pub instrument: Option<InstrumentId>,
-    /// One order or trade.
+    /// A single order or trade.
     pub only: Option<u64>,
-    /// Not before this moment.
+    /// At or after this moment.
     pub since: Option<Timestamp>,
     /// Before this moment.
     pub until: Option<Timestamp>,
@@ -340,13 +342,13 @@ impl Statuses {
     }
 }
 
-/// Which beat a client believes to be the last.
+/// The beat that a client names as the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BeatName {
-    /// None: this is its first one.
+    /// No earlier beat.
     First,
     Known([u8; 16]),
-    /// A text that names no beat.
+    /// A text that is not the name of a beat.
     Nonsense,
 }
 
@@ -362,33 +364,33 @@ pub enum MarketFilter {
 pub struct CreateUser {
     pub sub: Option<String>,
     pub email: Option<String>,
-    /// Given with the user, without end (bulk users, the demo user).
+    /// A grant without an end (bulk users, the demo user).
     pub grant: Option<Tier>,
-    /// Instead of the tier's baseline of the API wallet.
+    /// In place of the tier's baseline of the API wallet.
     pub api_balance: Option<Cash>,
 }
 
-/// What is kept of a new secret.
+/// The stored part of a new secret.
 #[derive(Clone, Debug)]
 pub struct Secret {
     pub hash: [u8; 32],
     pub alias_hash: [u8; 32],
-    /// First 16 characters.
+    /// The first 16 characters.
     pub prefix: String,
 }
 
-/// A key to be issued (keys.md §3). Gates that need lists or flags of the server (1–4, 6) are the asker's.
+/// A key to issue (gateway/docs/keys.md §3). The caller has checked what needs lists or flags of the server.
 #[derive(Clone, Debug)]
 pub struct IssueKey {
     pub secret: Secret,
     pub name: Option<String>,
-    /// `None`: minted at the entitlement.
+    /// `None`: the entitlement.
     pub tier: Option<Tier>,
     /// `None`: the default of the entitlement.
     pub permissions: Option<Permissions>,
-    /// Refuse when any active key exists.
+    /// Refuse when the user has an active key.
     pub bootstrap: bool,
-    /// The key that asks; `None`: a session token, or the server itself.
+    /// The key that authorises the request; `None`: a session token, or the server itself.
     pub by: Option<KeyId>,
 }
 
@@ -400,24 +402,24 @@ pub struct Placement {
     pub tier: Tier,
     pub route: EntryRoute,
     pub request: Option<RequestIdentity>,
-    /// EIP-712 hash of a signed order, where it is to be its id. One that the user has already is not taken.
+    /// EIP-712 hash of a signed order, where it becomes the order's id. One that the user already has is ignored.
     pub order_hash: Option<[u8; 32]>,
-    /// `Err`: the request is unsound in itself; that is said only after replay and daily cap had their say.
+    /// `Err`: the request is invalid in itself. Replay and daily cap are checked before it is refused for that.
     pub terms: Result<PlacementTerms, Unsound>,
 }
 
 impl Placement {
-    /// A request without an identity, of an order without a hash.
+    /// A request without an id, for an order without a hash.
     pub fn new(key: KeyId, tier: Tier, route: EntryRoute, terms: Result<PlacementTerms, Unsound>) -> Placement {
         Placement { key, tier, route, request: None, order_hash: None, terms }
     }
 }
 
-/// The asker found the request unsound and knows why.
+/// The caller found the request invalid and keeps the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsound;
 
-/// Idempotency of a request (wire.md §11).
+/// Idempotency of a request (gateway/docs/wire.md §11).
 #[derive(Clone, Debug)]
 pub struct RequestIdentity {
     pub client_order_id: String,
@@ -426,19 +428,19 @@ pub struct RequestIdentity {
     pub source: IdSource,
 }
 
-/// Where the id of a request comes from.
+/// The source of a request's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdSource {
     /// The field `client_order_id` only.
     Body,
     /// The header `Idempotency-Key`, with or without the field.
     Header,
-    /// Made from a signed order (venue.md §5.4): it is not shown as the order's client id, counts for ten minutes, and
-    /// never refuses anything. No client can send its text.
+    /// Derived from a signed order (gateway/docs/venue-clients.md §5.4): it is not shown as the order's client id, is
+    /// valid for ten minutes, and never causes a refusal. No client can send its text.
     Implicit,
 }
 
-/// What is asked, in integers, already sound in itself (trading.md §5 steps 1–4).
+/// The terms of a request in integers, valid in themselves (engine/docs/orders.md §2, steps 1 to 4).
 #[derive(Clone, Debug)]
 pub struct PlacementTerms {
     pub wallet: Option<WalletId>,
@@ -449,37 +451,38 @@ pub struct PlacementTerms {
     pub time_in_force: TimeInForce,
     pub size: Size,
     pub price: AskedPrice,
-    /// Unix seconds as sent; `None` = absent or unparsable (both are `INVALID_ORDER_EXPIRATION` for GTD).
+    /// Unix seconds as sent; `None` = absent or not a number (both are `INVALID_ORDER_EXPIRATION` for GTD).
     pub expiration: Option<Timestamp>,
     pub post_only: bool,
 }
 
-/// How much.
+/// The requested size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// Already rounded down to 4 decimals; `rounded_from` is the text that was sent when that cut something off.
+    /// Rounded down to 4 decimals; `rounded_from` is the text as sent if that removed digits.
     Shares { qty: Qty, rounded_from: Option<String> },
     /// USD to spend, market BUY only.
     Amount(Cash),
 }
 
-/// A price as asked.
+/// A requested price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AskedPrice {
     /// On the 10⁻⁴ grid, 1..=10 000.
     At(Price),
-    /// A limit finer than 10⁻⁴: off every tick grid.
+    /// A limit finer than 10⁻⁴: on no tick grid.
     OffGrid,
 }
 
-/// What comes back. An order's is the most frequent by far: it is large, so that it costs no allocation.
+/// The answer to a command. The variant of an order is large and inline: it is by far the most frequent, and needs no
+/// allocation.
 #[derive(Clone, Debug)]
 pub enum Answer {
     Done,
     Created(UserId),
     User(Box<UserView>),
     Key(Box<KeyView>),
-    /// The replacement, and when the old key ends.
+    /// The replacement, and the end of the old key.
     Rotated {
         replacement: Box<KeyView>,
         old_expires_at: Timestamp,
@@ -487,16 +490,16 @@ pub enum Answer {
     Keys(Vec<KeyView>),
     Order(OrderView),
     Orders(OrderPage),
-    /// In the order in which they were asked for; `None`: the user has no such order.
+    /// In the order of the request; `None`: the user has no such order.
     SignedOrders(Vec<Option<OrderId>>),
     OrderHashes(Vec<Option<[u8; 32]>>),
     Batch(Vec<BatchEntry>),
     Cancelled(CancelledOrders),
-    /// Lapses at this server time unless beaten.
+    /// Lapses at this server time without another beat.
     Beating {
         lapses_at: Timestamp,
     },
-    /// Another beat was the last one; `None`: no venue heartbeat is armed.
+    /// The last beat has another name; `None`: no venue heartbeat is armed.
     WrongBeat {
         current: Option<[u8; 16]>,
     },
@@ -508,13 +511,13 @@ pub enum Answer {
     VenueOrders(VenuePage<OrderView>),
     VenueTrades(VenuePage<FillView>),
     Facts(FactPage),
-    /// A refusal that left a killed order row (`X-Svc-Order-Id`), or that replays one.
+    /// A refusal with a killed order row (`X-Svc-Order-Id`), or the replay of one.
     Killed {
         reject: Reject,
         order: OrderView,
     },
     Refused(Reject),
-    /// A cycle: resting orders looked at, filled, closed, and how many rest in the shard now.
+    /// A cycle: counts of resting orders visited, filled and closed, and of those that rest in the shard now.
     Cycled {
         looked_at: u64,
         fills: u64,
@@ -525,14 +528,14 @@ pub enum Answer {
     /// A wallet was archived or reset.
     Emptied(Box<EmptiedWallet>),
     Equity(Box<EquityView>),
-    /// A settlement: positions paid out and orders expired.
+    /// A settlement: counts of positions paid out and orders expired.
     Settled {
         positions: u64,
         orders: u64,
     },
 }
 
-/// What became of one entry of a batch.
+/// The result of one entry of a batch.
 #[derive(Clone, Debug)]
 pub enum BatchEntry {
     Placed(OrderView),

@@ -1,8 +1,9 @@
-//! What is journaled, described for readers outside the program: names, types and meanings of fields, and their values.
+//! Description of journaled data for readers outside of the program: names, types and meanings of fields, and their
+//! values.
 //!
-//! `papertape log export` and `engine/docs/facts.md` are made of it. This package knows no JSON: a [`Value`] is a tree that
-//! the caller writes in its own form. The tables that declare facts and their parts (`record`, `facts`, `words`)
-//! give the journal's layout and this description at once, so that neither can forget a field.
+//! `papertape log export` and `engine/docs/facts.md` are generated from it. This package has no JSON: a [`Value`] is a
+//! tree that the caller serialises. The tables that declare facts and their parts (`record`, `facts`, `words`) generate
+//! the journal's layout and this description together, so they cannot differ.
 
 use crate::id::Outcome;
 use crate::market::terms::{Asset, Category, Interval, MarketState, Resolution, Venue};
@@ -27,17 +28,17 @@ pub enum Value<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     Flag,
-    /// A whole number from 0 to `max`, and what it counts.
+    /// A whole number from 0 to `max`, and its unit.
     Number {
         unit: &'static str,
         max: u64,
     },
-    /// A whole number of either sign, and what it counts.
+    /// A signed whole number, and its unit.
     Signed {
         unit: &'static str,
     },
     Text,
-    /// A text that is one of these.
+    /// One of these texts.
     Word(&'static [&'static str]),
     /// This count of bytes.
     Bytes(usize),
@@ -51,7 +52,7 @@ pub enum Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     pub name: &'static str,
-    /// What it means; empty where name and type say all.
+    /// Its meaning; empty if name and type suffice.
     pub meaning: &'static str,
     pub shape: Shape,
 }
@@ -64,19 +65,19 @@ pub struct Kind {
     pub shape: Shape,
 }
 
-/// What can be described.
+/// A type with a description.
 pub trait Described {
     const SHAPE: Shape;
     fn value(&self) -> Value<'_>;
 }
 
-/// Words in the order of their numbers, which never changes: the journal and snapshots hold them. A new one comes last.
+/// Words in the order of their numbers, which are permanent: journal and snapshots store them. A new one is appended.
 pub trait Words: Copy + 'static {
     const ALL: &'static [Self];
     const NAMES: &'static [&'static str];
 }
 
-/// Declares a struct that is journaled, with its layout and its description. Traits beyond those of every record stand in
+/// Declares a struct that is journaled, with its layout and its description. Traits beyond those of every record are in
 /// parentheses first.
 macro_rules! record {
     (
@@ -112,8 +113,8 @@ macro_rules! record {
 }
 pub(crate) use record;
 
-/// Declares facts: a record each, and the enum of all of them. A fact's place in the table is its number in the journal,
-/// so a new one comes last.
+/// Declares facts: a record each, and the enum of all of them. A fact's position in the table is its number in the
+/// journal, so a new one is appended.
 macro_rules! facts {
     (
         $(#[doc = $enum_doc:literal])*
@@ -211,7 +212,7 @@ macro_rules! words {
     };
 }
 
-/// Whole numbers and what they count.
+/// Whole numbers with their units.
 macro_rules! numbers {
     ($($name:ty: $largest:expr, $unit:literal;)*) => {$(
         impl Described for $name {
@@ -246,7 +247,7 @@ impl Described for crate::amount::Cash {
     }
 }
 
-/// Plain whole numbers, whose unit is in the name of their field.
+/// Whole numbers whose unit is in the name of their field.
 macro_rules! plain_numbers {
     ($($name:ty),*) => {$(
         impl Described for $name {
@@ -331,7 +332,7 @@ words! {
     Interval: FiveMinutes, FifteenMinutes, Hour, FourHours, Daily;
 }
 
-/// The outcome that won, or that each share pays one half.
+/// The winning outcome, or a payout of one half per share.
 impl Described for Resolution {
     const SHAPE: Shape = Shape::Word(&["First", "Second", "Split"]);
     fn value(&self) -> Value<'_> {
@@ -363,16 +364,16 @@ mod tests {
     }
 
     #[test]
-    fn a_record_tells_its_fields() {
+    fn a_record_describes_its_fields() {
         let Shape::Record(fields) = Sample::SHAPE else { panic!("a struct is a record") };
         let names: Vec<_> = fields.iter().map(|field| (field.name, field.meaning)).collect();
         assert_eq!(names, [("name", " What it is called."), ("sides", ""), ("at", "")]);
         assert_eq!(fields[0].shape, Shape::Option(&Shape::Text));
         let mut sample = Sample { name: None, sides: vec![Side::Sell], at: crate::time::Timestamp(7) };
-        let told =
+        let value =
             |name, sides| Value::Record(vec![("name", name), ("sides", Value::List(sides)), ("at", Value::Number(7))]);
-        assert_eq!(sample.value(), told(Value::Nothing, vec![Value::Text("Sell")]));
+        assert_eq!(sample.value(), value(Value::Nothing, vec![Value::Text("Sell")]));
         (sample.name, sample.sides) = (Some("é".to_owned()), Vec::new());
-        assert_eq!(sample.value(), told(Value::Text("é"), Vec::new()));
+        assert_eq!(sample.value(), value(Value::Text("é"), Vec::new()));
     }
 }

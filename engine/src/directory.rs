@@ -1,12 +1,13 @@
-//! Directory: from a key's hash to who may do what, and from an identity provider's `sub` to a user. The read side of
-//! authentication: lookups take no lock.
+//! Directory: from a key's hash to its owner and rights, and from an identity provider's `sub` to a user. The read side
+//! of authentication: lookups take no lock.
 //!
-//! Written from facts after they were applied ([`Directory::observe`]) and at boot ([`Directory::add_user`]). A key is
-//! usable the moment it is applied; a revocation works at once. Nothing is removed: a revoked key keeps its slot, so a
-//! slot number is a good index for rate windows. A key needs about 120 bytes all in, both its secrets included.
+//! Written from facts after they are applied ([`Directory::observe`]) and at boot ([`Directory::add_user`]). A key is
+//! usable when it is applied; a revocation is effective immediately. Entries are never removed: a revoked key keeps its
+//! slot, so a slot number is a stable index for rate windows. A key takes about 120 bytes in total, with both its
+//! secrets.
 //!
-//! Facts only: what tier and permissions are *effective* now, and what a refusal is called, is decided where requests
-//! are (keys.md §3).
+//! It stores facts only: the *effective* tier and permissions, and the code of a refusal, are decided by the caller
+//! (gateway/docs/keys.md §3).
 
 use crate::fact;
 use crate::id::{KeyId, UserId};
@@ -18,26 +19,26 @@ use ahash::RandomState;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
 
-/// Keys and users, for everybody who has to know who is asking.
+/// Keys and users, for authentication on all threads.
 #[derive(Default)]
 pub struct Directory {
     keys: AppendVec<KeySlot>,
     /// Number = key slot × 2, + 1 for the alias.
     hashes: HashIndex,
-    /// By user id − 1, since ids come from one counter. The length is that counter.
+    /// By user id − 1, because ids come from one counter. The length is that counter.
     users: AppendVec<UserSlot>,
     subs: HashIndex,
     hasher: RandomState,
 }
 
-/// The bearer of a key, as of one moment.
+/// The bearer of a key at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Principal {
     pub user: UserId,
     pub key: KeyId,
-    /// Dense number of the key, the same for both of its secrets: index of its rate windows. Not kept over a restart.
+    /// Dense number of the key, the same for both of its secrets: index of its rate windows. Changes with a restart.
     pub slot: u32,
-    /// Stored tier and permissions; see `grant` and the dates for what is effective.
+    /// Stored tier and permissions; the effective ones depend on `grant` and the dates.
     pub tier: Tier,
     pub permissions: Permissions,
     pub created_at: Timestamp,
@@ -48,24 +49,24 @@ pub struct Principal {
     pub revoked: bool,
     /// The user's grant.
     pub grant: Option<Grant>,
-    /// It was the UUID alias that was shown.
+    /// The UUID alias was presented.
     pub by_alias: bool,
 }
 
-/// What became of a `sub`.
+/// The result of a reservation of a `sub`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reservation {
     /// The user exists.
     Known(UserId),
-    /// First sight: the caller creates this user, or gives the id back ([`Directory::give_back`]).
+    /// First sight: the caller creates this user, or returns the id ([`Directory::give_back`]).
     Reserved(UserId),
     /// Another request is creating the user (`AUTH_STATE_INCOMPLETE`).
     Pending,
 }
 
 struct KeySlot {
-    print: Print,
-    alias_print: Print,
+    print: Fingerprint,
+    alias_print: Fingerprint,
     key: KeyId,
     created_at: Timestamp,
     /// 0 = none.
@@ -79,9 +80,9 @@ struct KeySlot {
     revoked: AtomicBool,
 }
 
-/// Fingerprint: half of a SHA-256, by which a secret is known: who finds another secret with the same 128 bits has broken the hash. The
-/// whole hash is the user's.
-type Print = [u8; 16];
+/// Fingerprint: half of a SHA-256, which identifies a secret. A second secret with the same 128 bits would mean a
+/// broken hash. The user has the whole hash.
+type Fingerprint = [u8; 16];
 
 struct UserSlot {
     state: AtomicU8,
@@ -89,7 +90,7 @@ struct UserSlot {
     newest_key: AtomicU32,
     /// `expiry << 3 | tier + 1` with expiry in µs, [`NO_EXPIRY`] = without end; 0 = no grant.
     grant: AtomicU64,
-    /// Behind a box of its own: most users have none, and pay for it.
+    /// In a separate box: most users have none.
     sub: OnceLock<Box<Box<str>>>,
 }
 
@@ -119,7 +120,7 @@ impl Directory {
         self.bearer(self.slot(key)?, false)
     }
 
-    /// The bearer of the key in that slot, for whoever was let in before; revoked and expired keys too.
+    /// The bearer of the key in that slot, for requests that were admitted before; revoked and expired keys too.
     #[inline]
     pub fn principal_at(&self, slot: u32) -> Option<Principal> {
         self.bearer(slot, false)
@@ -152,7 +153,7 @@ impl Directory {
         Some(Grant { tier, expires_at: (expiry != NO_EXPIRY).then_some(Timestamp(expiry)) })
     }
 
-    /// Whether the user holds a key that works at `now`.
+    /// Whether the user has a key that works at `now`.
     pub fn holds_key(&self, user: UserId, now: Timestamp) -> bool {
         let mut next = self.user(user).map_or(0, |slot| slot.newest_key.load(Relaxed));
         while let Some(key) = next.checked_sub(1).and_then(|slot| self.keys.get(slot as usize)) {
@@ -165,7 +166,7 @@ impl Directory {
         false
     }
 
-    /// The dense slot of a key, as its bearer's [`Principal`] names it; revoked and expired ones too.
+    /// The dense slot of a key, as in its bearer's [`Principal`]; revoked and expired ones too.
     pub fn slot(&self, key: KeyId) -> Option<u32> {
         let mut next = self.user(UserId::of_object(key.0)).map_or(0, |slot| slot.newest_key.load(Relaxed));
         while let Some(slot) = next.checked_sub(1) {
@@ -178,12 +179,12 @@ impl Directory {
         None
     }
 
-    /// Users who hold a key that works at `now`. Looks at every user: for the gate of a capped cohort.
+    /// Count of users that have a key that works at `now`. Visits every user: for the gate of a capped cohort.
     pub fn holders_count(&self, now: Timestamp) -> usize {
         self.holders_between(1..self.users.len() as u64 + 1, now)
     }
 
-    /// The same among these ids, for a count in pieces.
+    /// The same for these ids, to count in parts.
     pub fn holders_between(&self, users: std::ops::Range<u64>, now: Timestamp) -> usize {
         users.filter(|user| self.holds_key(UserId(*user), now)).count()
     }
@@ -193,19 +194,19 @@ impl Directory {
         self.user(user).is_some_and(|slot| slot.state.load(Ordering::Acquire) == KNOWN)
     }
 
-    /// The user of this `sub`, if he exists.
+    /// The user of this `sub`, if it exists.
     pub fn by_sub(&self, sub: &str) -> Option<UserId> {
         self.find_sub(sub).filter(|user| self.exists(*user))
     }
 
-    /// The user of this `sub`, or an id for him: to exactly one of several that ask at once.
+    /// The user of this `sub`, or a new id for it: of several concurrent callers exactly one gets the id.
     pub fn reserve(&self, sub: &str) -> Reservation {
         let user = self.find_sub(sub).unwrap_or_else(|| {
             let make = || self.add_slot(VACANT, Some(sub)).0 as u32;
             let (user, _) = self.subs.find_or_insert(self.hasher.hash_one(sub), |user| self.has_sub(user, sub), make);
             UserId(u64::from(user))
         });
-        // Whoever made the slot: this exchange decides between all that ask.
+        // Any thread may have made the slot: this exchange decides between concurrent callers.
         match self.state(user).compare_exchange(VACANT, PENDING, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Reservation::Reserved(user),
             Err(KNOWN) => Reservation::Known(user),
@@ -218,17 +219,17 @@ impl Directory {
         self.add_slot(PENDING, None)
     }
 
-    /// The reserved user was not created: the next one who asks for the same `sub` may create him.
+    /// The reserved user was not created: the next caller for the same `sub` may create it.
     pub fn give_back(&self, user: UserId) {
         let _ = self.state(user).compare_exchange(PENDING, VACANT, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// Users that exist or are being created; ids so far.
+    /// Users that exist or are being created; the count of ids so far.
     pub fn users_count(&self) -> usize {
         self.users.len()
     }
 
-    /// Keys ever issued; slots lie below it.
+    /// Count of keys ever issued; all slots are below it.
     pub fn keys_count(&self) -> usize {
         self.keys.len()
     }
@@ -241,7 +242,7 @@ impl Directory {
         &self.user(user).expect("ids come from this counter").state
     }
 
-    fn secret(&self, number: u32) -> Option<&Print> {
+    fn secret(&self, number: u32) -> Option<&Fingerprint> {
         let key = self.keys.get(number as usize / 2)?;
         Some(if number.is_multiple_of(2) { &key.print } else { &key.alias_print })
     }
@@ -261,12 +262,12 @@ impl Directory {
     }
 }
 
-/// Written by the shards, each about its own users.
+/// Written by the shards, each for its own users.
 impl Directory {
-    /// Takes note of a fact about `owner` that was applied.
+    /// Applies a fact about `owner` that was applied to the state.
     ///
     /// # Panics
-    /// When a key's fact comes before its issue: facts of a user come in their order.
+    /// When a fact about a key precedes its issue: facts of a user come in their order.
     pub fn observe(&self, owner: UserId, fact: &Mutation) {
         match fact {
             Mutation::UserCreated(fact::UserCreated { sub, .. }) => self.note_user(owner, sub.as_deref()),
@@ -297,7 +298,7 @@ impl Directory {
         }
     }
 
-    /// Takes note of a user as it stands, at boot, in any order of ids.
+    /// Adds a user at boot, in any order of ids.
     pub fn add_user(&self, user: &User) {
         self.note_user(user.id, user.sub());
         self.note_grant(user.id, user.grant);
@@ -318,7 +319,7 @@ impl Directory {
     }
 
     fn note_user(&self, user: UserId, sub: Option<&str>) {
-        // At boot ids come in any order, and some were given out and never used: all below exist as vacant slots.
+        // At boot ids come in any order, and some were reserved and never used: all below exist as vacant slots.
         while (self.users.len() as u64) < user.0 {
             self.add_slot(VACANT, None);
         }
@@ -380,17 +381,17 @@ fn date(micros: u64) -> Option<Timestamp> {
     (micros != 0).then_some(Timestamp(micros))
 }
 
-fn print(hash: &[u8; 32]) -> Print {
+fn print(hash: &[u8; 32]) -> Fingerprint {
     *hash.first_chunk().expect("32 bytes")
 }
 
-/// A SHA-256 is as good a hash as any: eight bytes of it.
-fn index_hash(print: &Print) -> u64 {
+/// Eight bytes of the SHA-256.
+fn index_hash(print: &Fingerprint) -> u64 {
     u64::from_le_bytes(*print.first_chunk().expect("16 bytes"))
 }
 
-/// Compares in the same time whatever differs (keys.md §1).
-fn same(one: &Print, other: &Print) -> bool {
+/// Compares in constant time (gateway/docs/keys.md §9).
+fn same(one: &Fingerprint, other: &Fingerprint) -> bool {
     std::hint::black_box(one.iter().zip(other).fold(0, |differ, (a, b)| differ | (a ^ b))) == 0
 }
 

@@ -1,4 +1,4 @@
-//! The taker fee: one formula, one rounding (execution.md §5). Makers pay none.
+//! The taker fee: one formula, one rounding (engine/docs/execution.md §5). Makers pay no fee.
 
 use crate::amount::{Bps, Cash, Price, Qty};
 
@@ -9,30 +9,30 @@ const GRID_PER_STEP: u64 = EXACT_PER_STEP / Qty::ORDER_STEP.0;
 /// 10⁻⁶ USD in one step of the rounding.
 const CASH_PER_STEP: u64 = 10;
 
-/// `shares × rate × p × (1 − p)` for one level, half up to 5 decimals; smaller is 0. A fill's fee is the sum over the
-/// levels it took, since the venue charges each match by itself.
+/// `shares × rate × p × (1 − p)` for one level, half up to 5 decimals; less is 0. A fill's fee is the sum over the
+/// levels it took, because the venue charges each match separately.
 ///
 /// # Panics
-/// When `price` is above 1, or the fee above 9·10¹² USD: sizes and rates are bounded where they come in.
+/// When `price` is above 1, or the fee above 9·10¹² USD: sizes and rates are bounded at the input.
 #[inline]
 pub fn taker_fee(qty: Qty, price: Price, rate: Bps) -> Cash {
     let steps = match factor(price, rate).and_then(|factor| qty.0.checked_mul(factor)) {
         Some(exact) if exact <= u64::MAX - EXACT_PER_STEP / 2 => (exact + EXACT_PER_STEP / 2) / EXACT_PER_STEP,
-        // Only above some 1 000 shares at the middle of the book, at 700 bps: 128-bit division is slow, but exact.
+        // Only above some 1 000 shares at a price of 0.5 and 700 bps: 128-bit division is slow, but exact.
         _ => large(qty, price, rate),
     };
     Cash((steps * CASH_PER_STEP) as i64)
 }
 
-/// [`taker_fee`] of shares on the order grid, out of what is at hand in a walk: `gross` is price × shares in units of
-/// 10⁻⁸ USD, not negative. At 700 bps it goes up to some 50 000 shares at the middle of the book without a 128-bit
-/// division.
+/// [`taker_fee`] of shares on the order grid, from values that a walk has: `gross` is price × shares in units of
+/// 10⁻⁸ USD, not negative. At 700 bps it needs no 128-bit division up to some 50 000 shares at a price of 0.5.
+/// Both functions give the same fee.
 ///
 /// # Panics
 /// As [`taker_fee`].
 #[inline]
 pub(crate) fn taker_fee_on_grid(gross: i64, price: Price, rate: Bps) -> Cash {
-    // Signed: one overflow to look for, and room for the half step that is added.
+    // Signed: one overflow check, and room for the half step that is added.
     let rest = i64::from(price.complement().0) * i64::from(rate.0);
     match gross.checked_mul(rest) {
         Some(exact) => Cash(((exact as u64 + GRID_PER_STEP / 2) / GRID_PER_STEP * CASH_PER_STEP) as i64),
@@ -69,7 +69,7 @@ mod tests {
     use crate::market::terms::Category;
 
     #[test]
-    fn the_contracts_checks() {
+    fn fees_of_the_reference() {
         use Category::{Crypto, Geopolitics, Politics, Sports, Unknown};
         for (qty, price, category, fee) in [
             (10_000_000, 6_500, Politics, 91_000),
@@ -85,7 +85,7 @@ mod tests {
             (0, 5_000, Unknown, 0),
             (1_000_000, 0, Crypto, 0),
             (1_000_000, 10_000, Crypto, 0),
-            // A million shares takes the exact road.
+            // A million shares takes the exact path.
             (1_000_000_000_000, 5_000, Crypto, 17_500_000_000),
         ] {
             let got = taker_fee(Qty(qty), Price(price), category.default_taker_rate());
@@ -93,23 +93,23 @@ mod tests {
         }
     }
 
-    /// Here a fee is as many steps as there are units: 0.5 × 0.5 × 40.
+    /// With these a fee has as many steps as the quantity has units: 0.5 × 0.5 × 40.
     const AS_MANY: (Price, Bps) = (Price(5_000), Bps(400_000));
 
     #[test]
-    fn the_largest_fee_is_counted() {
+    fn the_largest_fee_is_computed() {
         let steps = i64::MAX as u64 / 10 - 1;
         assert_eq!(taker_fee(Qty(steps), AS_MANY.0, AS_MANY.1), Cash(9_223_372_036_854_775_790));
     }
 
     #[test]
     #[should_panic(expected = "a fee is bounded by its order")]
-    fn a_larger_fee_is_a_mistake() {
+    fn a_larger_fee_panics() {
         taker_fee(Qty(i64::MAX as u64 / 10), AS_MANY.0, AS_MANY.1);
     }
 
     #[test]
-    fn both_roads_agree_where_they_meet() {
+    fn both_paths_agree_at_their_border() {
         for rate in [1, 300, 400, 500, 700, 10_000] {
             for price in [1, 50, 101, 4_999, 5_000, 9_999] {
                 let factor = factor(Price(price), Bps(rate)).expect("small");
@@ -118,7 +118,7 @@ mod tests {
                     let (qty, price, rate) = (Qty(qty.min(1 << 49)), Price(price), Bps(rate));
                     let exact = |qty| Cash((large(qty, price, rate) * 10) as i64);
                     assert_eq!(taker_fee(qty, price, rate), exact(qty));
-                    // The other road meets the exact one a hundred times farther out.
+                    // The grid path reaches the exact one at a hundred times the quantity.
                     for steps in [qty.0 / 100, qty.0, qty.0 / 3].map(|steps| steps.min((1 << 49) / 100)) {
                         let on_grid = taker_fee_on_grid((steps * u64::from(price.0)) as i64, price, rate);
                         assert_eq!(on_grid, exact(Qty(steps * 100)), "{steps} steps at {price:?}, {rate:?}");

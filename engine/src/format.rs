@@ -1,21 +1,21 @@
-//! Formats of what is written down: which there were, and which a process writes.
+//! Formats of persistent data: which exist, and which a process writes.
 //!
-//! | What is written | previous | newest |
+//! | Data | previous | newest |
 //! |---|---|---|
 //! | facts of a journal record | 1; 2 with `Restored`, 3 with `ClockSetBack` | 4 |
 //! | snapshot | 4 | 5 |
 //! | market state in a snapshot | 1, which names no version | 2 |
 //!
-//! A process reads all of them. It writes the newest, or the previous ones while a server of the build before may still
-//! have to read them: a cluster is upgraded node by node, and an upgrade that is tried out can be taken back. What only
-//! the newest format can hold is then not decided at all, so state and journal stay equal.
+//! A process reads all of them. It writes the newest, or the previous ones while a server of the previous build may
+//! still have to read them: a cluster is upgraded node by node, and an upgrade can be reverted. With the previous
+//! formats, nothing is decided that only the newest can hold, so state and journal stay equal.
 //!
-//! `engine/docs/adding-a-field.md` says how a format follows another.
+//! `engine/docs/adding-a-field.md` describes how to add a format.
 
-/// Which formats a process writes.
+/// The formats that a process writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Formats {
-    /// Those that the build before this one reads.
+    /// Those that the previous build reads.
     Previous,
     #[default]
     Newest,
@@ -30,7 +30,7 @@ impl Formats {
         }
     }
 
-    /// Whether what the newest format brought may be decided: the recording's time of a fill, the hash of a signed order.
+    /// Whether facts of the newest format may be decided: the recording's time of a fill, the hash of a signed order.
     pub fn is_newest(self) -> bool {
         self == Formats::Newest
     }

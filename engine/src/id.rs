@@ -1,4 +1,4 @@
-//! Identities: newtypes over integers, one per noun, so that two of them are never confused.
+//! Identities: one integer newtype per noun, so that the compiler keeps them apart.
 //!
 //! A user id comes from one counter. Every object of a user (wallet, key, order, trade, position) has the id
 //! `user × 2²⁸ + the user's next number`: unique in the whole server without coordination between shards, the same for
@@ -6,9 +6,9 @@
 
 use wincode::{SchemaRead, SchemaWrite};
 
-/// Bits of an object id that count within its user.
+/// Bits of an object id for its number within its user.
 pub const OBJECT_BITS: u32 = 28;
-/// Largest user id whose objects still have ids below 2⁵³.
+/// Largest user id whose objects have ids below 2⁵³.
 pub const USER_ID_MAX: u64 = (1 << (53 - OBJECT_BITS)) - 1;
 
 macro_rules! ids {
@@ -31,7 +31,7 @@ ids! {
     UserId(u64);
     /// A wallet of a user.
     WalletId(u64);
-    /// An API key of a user (not the secret, its handle).
+    /// An API key of a user: its handle, not the secret.
     KeyId(u64);
     /// An order.
     OrderId(u64);
@@ -51,7 +51,7 @@ pub const MARKETS: UserId = UserId(0);
 impl UserId {
     /// The id of this user's object number `number`.
     ///
-    /// # Panics
+    /// When `number` does not fit [`OBJECT_BITS`]; `decide` refuses far below that.
     /// When `number` does not fit [`OBJECT_BITS`]; `decide` refuses long before that.
     pub fn object(self, number: u32) -> u64 {
         assert!(number < 1 << OBJECT_BITS, "object numbers are below 2^28, got {number}");

@@ -1,24 +1,24 @@
-//! Tables that grow while others read: dense by number ([`Table`], [`AppendVec`]) and by hash ([`HashIndex`]).
+//! Tables that grow during reads: dense by number ([`Table`], [`AppendVec`]) and by hash ([`HashIndex`]).
 //!
-//! Reading takes no lock and never waits. Writing is a cold path: writers of one table queue at a mutex. Nothing is ever
+//! Reads take no lock and never wait. Writes are a cold path: writers of one table queue at a mutex. Entries are never
 //! removed, so a reference lives as long as its table. Not offered: removal, shrinking, iteration in hash order.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Entries of a table's first buckets together; each further eight buckets are together twice as large as the eight before,
-/// so that at most an eighth of a table is room ahead.
+/// Total entries of a table's first eight buckets; each further eight buckets have twice as many in total as the eight
+/// before, so that at most an eighth of a table is unused.
 const FIRST_BUCKETS: usize = 64;
 /// Buckets of one size, as a power of two.
 const EQUAL_BITS: u32 = 3;
-/// Buckets of a table: together more entries than a u32 counts.
+/// Buckets of a table: their total exceeds the entries that a u32 counts.
 const BUCKETS: usize = 27 << EQUAL_BITS;
 /// Slots of a hash index's first generation, as a power of two.
 const FIRST_SLOTS_BITS: usize = 10;
-/// Generations of a hash index; each has four times the slots of the one before, so that there are few to look through.
+/// Generations of a hash index; each has four times the slots of the previous one, so that a search visits few.
 const GENERATIONS: usize = 11;
 
-/// A sparse array by number. An entry is set once and stays where it is.
+/// A sparse array by number. An entry is set once and never moves.
 pub struct Table<T> {
     buckets: [OnceLock<Box<[OnceLock<T>]>>; BUCKETS],
 }
@@ -26,17 +26,17 @@ pub struct Table<T> {
 /// A dense array that only grows.
 pub struct AppendVec<T> {
     table: Table<T>,
-    /// Entries below it are set; written with `Release` after the entry, read with `Acquire` before it.
+    /// Entries below it are set; stored with `Release` after the entry, loaded with `Acquire` before it.
     len: AtomicU32,
     appending: Mutex<()>,
 }
 
-/// Hash → number, open addressing. The caller keeps the keys, brings the hash and compares.
+/// Hash → number, open addressing. The caller stores the keys, computes the hash and compares.
 ///
-/// A slot holds 32 bits of hash and the number + 1, 0 is free: one atomic, so an entry is whole or absent. When the newest
-/// generation is full, a new one takes what comes next; nothing moves, so readers need no lock and no entry stands twice.
-/// What is not found in the newest is looked for in the ones before it: a search ends in the first or second mostly, and
-/// goes through all where it fails, six for 300,000 entries.
+/// A slot holds 32 bits of hash and the number + 1, 0 is free: one atomic, so an entry is whole or absent. When the
+/// newest generation is full, a new one takes further entries; entries never move, so readers need no lock and no entry
+/// is stored twice. A search starts in the newest generation and continues in the older ones: most end in the first or
+/// second, and a failed search visits all, six for 300,000 entries.
 pub struct HashIndex {
     generations: [OnceLock<Box<[AtomicU64]>>; GENERATIONS],
     newest: AtomicU32,
@@ -49,7 +49,7 @@ struct Counts {
     in_newest: usize,
 }
 
-/// Bucket and place of entry `index`.
+/// Bucket and offset of entry `index`.
 fn place(index: usize) -> (usize, usize) {
     let shifted = index + FIRST_BUCKETS;
     let log = shifted.ilog2();
@@ -75,13 +75,13 @@ impl<T> Table<T> {
         self.buckets.get(bucket)?.get()?[offset].get()
     }
 
-    /// The entry; `make` sets it when it is not there yet (once, whoever else asks at the same time).
+    /// The entry; `make` sets it if it is absent (once, with concurrent callers too).
     ///
     /// # Panics
-    /// When `index` is beyond any u32.
+    /// When `index` exceeds a u32.
     pub fn get_or_set(&self, index: usize, make: impl FnOnce() -> T) -> &T {
         let (bucket, offset) = place(index);
-        let room = self.buckets.get(bucket).expect("tables count in u32");
+        let room = self.buckets.get(bucket).expect("entries are numbered in u32");
         room.get_or_init(|| (0..bucket_len(bucket)).map(|_| OnceLock::new()).collect())[offset].get_or_init(make)
     }
 }
@@ -113,7 +113,7 @@ impl<T> AppendVec<T> {
         self.len() == 0
     }
 
-    /// Adds an entry and says its number.
+    /// Adds an entry and returns its number.
     ///
     /// # Panics
     /// After 2³² − 65 entries.
@@ -121,12 +121,12 @@ impl<T> AppendVec<T> {
         self.push_with(|_| entry)
     }
 
-    /// Adds the entry that `make` makes of its number.
+    /// Adds the entry that `make` returns for its number.
     pub fn push_with(&self, make: impl FnOnce(usize) -> T) -> usize {
         let _one_writer = lock(&self.appending);
         let index = self.len();
         self.table.get_or_set(index, || make(index));
-        self.len.store(u32::try_from(index + 1).expect("tables count in u32"), Ordering::Release);
+        self.len.store(u32::try_from(index + 1).expect("entries are numbered in u32"), Ordering::Release);
         index
     }
 
@@ -151,32 +151,32 @@ impl HashIndex {
         }
     }
 
-    /// The number that was inserted under this hash and for which `is_it` holds.
+    /// The number under this hash for which `is_it` is true.
     #[inline]
     pub fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
-        // Pairs with the `Release` in `open_next`: whoever sees the generation's number sees its slots.
+        // Pairs with the `Release` in `open_next`: a reader that sees the generation's number sees its slots.
         let newest = self.newest.load(Ordering::Acquire) as usize;
         let tag = fold(hash);
         self.generations[..=newest].iter().rev().find_map(|slots| probe(slots.get()?, tag, &mut is_it).ok())
     }
 
-    /// As [`HashIndex::find`], with as much work whether and wherever it is found: for secrets.
+    /// As [`HashIndex::find`], with the same work wherever and whether the entry is found: for secrets.
     #[inline]
     pub fn find_evenly(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let newest = self.newest.load(Ordering::Acquire) as usize;
         let tag = fold(hash);
         let generations = self.generations[..=newest].iter().filter_map(OnceLock::get);
-        // Where each search begins, all at once: one behind the other, each would wait for memory.
+        // The start of each search, loaded together: one after the other, each would wait for memory.
         let begins = generations.clone().map(|slots| slots[tag as usize & (slots.len() - 1)].load(Ordering::Relaxed));
         std::hint::black_box(begins.fold(0, |read, entry| read ^ entry));
         generations.fold(None, |found, slots| probe(slots, tag, &mut is_it).ok().or(found))
     }
 
-    /// The number under this hash for which `is_it` holds, else the one that `make` gives, inserted. The flag says
-    /// whether it is new. Inserts queue; `make` runs inside, so it must not insert into the same index.
+    /// The number under this hash for which `is_it` is true; otherwise inserts the one that `make` returns. The flag is
+    /// true for a new one. Inserts queue; `make` runs inside, so it must not insert into the same index.
     ///
     /// # Panics
-    /// When `make` gives `u32::MAX`, or after 2²⁹ entries.
+    /// When `make` returns `u32::MAX`, or after 2²⁹ entries.
     pub fn find_or_insert(&self, hash: u64, is_it: impl FnMut(u32) -> bool, make: impl FnOnce() -> u32) -> (u32, bool) {
         let mut counts = lock(&self.inserting);
         if let Some(found) = self.find(hash, is_it) {
@@ -184,15 +184,15 @@ impl HashIndex {
         }
         let tag = fold(hash);
         let mut slots = self.newest();
-        // At most 3 of 4 slots are taken, so that a search that fails ends soon.
+        // At most 3 of 4 slots are used, so that a failed search ends soon.
         if (counts.in_newest + 1) * 4 > slots.len() * 3 {
             slots = self.open_next();
             counts.in_newest = 0;
         }
-        let free = probe(slots, tag, |_| false).expect_err("nothing is found where nothing is it");
+        let free = probe(slots, tag, |_| false).expect_err("a predicate that is never true finds no entry");
         let number = make();
-        let entry = number.checked_add(1).expect("u32::MAX cannot be told from a free slot");
-        // Pairs with the `Acquire` in `probe`: what was written before the insert is seen by whoever finds the entry.
+        let entry = number.checked_add(1).expect("u32::MAX is the number of a free slot");
+        // Pairs with the `Acquire` in `probe`: a reader that finds the entry sees all writes before the insert.
         slots[free].store(u64::from(tag) << 32 | u64::from(entry), Ordering::Release);
         counts.all += 1;
         counts.in_newest += 1;
@@ -213,7 +213,7 @@ impl HashIndex {
         self.generations[newest].get_or_init(|| empty_slots(newest))
     }
 
-    /// Publishes the next generation, which is empty. Only under the lock of `inserting`.
+    /// Publishes the next, empty generation. Only under the lock of `inserting`.
     fn open_next(&self) -> &[AtomicU64] {
         let next = self.newest.load(Ordering::Relaxed) as usize + 1;
         let slots = self.generations[next].get_or_init(|| empty_slots(next));
@@ -228,7 +228,7 @@ impl Default for HashIndex {
     }
 }
 
-/// The entry with that tag for which `is_it` holds, else the free slot where the search ended.
+/// The entry with that tag for which `is_it` is true, else the free slot where the search ended.
 #[inline]
 fn probe(slots: &[AtomicU64], tag: u32, mut is_it: impl FnMut(u32) -> bool) -> Result<u32, usize> {
     let mask = slots.len() - 1;
@@ -241,7 +241,7 @@ fn probe(slots: &[AtomicU64], tag: u32, mut is_it: impl FnMut(u32) -> bool) -> R
         if (entry >> 32) as u32 == tag && is_it(entry as u32 - 1) {
             return Ok(entry as u32 - 1);
         }
-        // Ends: a quarter of the slots is free.
+        // Terminates: a quarter of the slots is free.
         at = (at + 1) & mask;
     }
 }
@@ -250,12 +250,12 @@ fn empty_slots(generation: usize) -> Box<[AtomicU64]> {
     (0..1_usize << (FIRST_SLOTS_BITS + 2 * generation)).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// The hash in 32 bits: as much as a slot holds.
+/// The hash in 32 bits, the size of a slot's tag.
 fn fold(hash: u64) -> u32 {
     (hash ^ (hash >> 32)) as u32
 }
 
-/// A writer that panicked left its table as it was or with one entry more: both are sound.
+/// A writer that panicked left its table unchanged or with one more entry: both are valid.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -272,7 +272,7 @@ mod tests {
             let (bucket, offset) = place(index);
             let next = if bucket == last.0 { last.1.wrapping_add(1) } else { 0 };
             assert!(bucket == last.0 || (bucket == last.0 + 1 && last.1 + 1 == bucket_len(last.0)), "{index}");
-            assert!(offset < bucket_len(bucket) && bucket_len(bucket) <= 8 + index / 8, "{index}: little room ahead");
+            assert!(offset < bucket_len(bucket) && bucket_len(bucket) <= 8 + index / 8, "{index}: few unused entries");
             assert_eq!(offset, next, "{index}");
             last = (bucket, offset);
         }

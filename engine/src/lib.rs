@@ -1,5 +1,5 @@
-//! Books, users and orders of papertape: a pure calculation. No clock, no disk, no socket, no randomness: time comes in
-//! with each call, and what happened goes out as facts.
+//! The trading rules of papertape as a pure calculation: books, users and orders. It has no clock, disk, socket or
+//! randomness: time is an argument of each call, and results leave as facts.
 //!
 //! ```text
 //!   Command ─► decide (may refuse, changes nothing) ─► Mutations ─► apply (cannot fail) ─► state
@@ -12,20 +12,24 @@
 //! |---|---|
 //! | [`amount`], [`id`], [`time`] | fixed-point numbers, typed ids, µs |
 //! | [`fee`] | the taker's fee |
-//! | [`mod@format`] | formats of journal and snapshot, and which of them a process writes |
 //! | [`rules`] | rates, flags and bounds; read by decisions only, never by replay |
-//! | [`command`], [`reject`], [`view`], [`notice`] | what may be asked, refused, shown, told to listeners |
-//! | [`mutation`], [`fact`] | every fact there can be, its fields, and its bytes in the log |
-//! | [`describe`] | names, types and meanings of what is journaled, for `log export` and the reference |
-//! | [`shard`] | the users of one thread: takes commands, runs matching cycles and settlements; replay and snapshots |
-//! | [`order`] | placing, matching, cancelling, settling; depletion |
-//! | [`user`] | wallets, positions, orders, keys of one user, changed by facts only |
+//! | [`command`], [`reject`], [`view`], [`notice`] | requests to a shard, refusals, answers, notices to listeners |
+//! | [`market`] | markets of all venues: facts, state, and the catalogue that every thread reads |
 //! | [`book`] | ladders: one writer, any number of readers, no lock; the taker's walk |
-//! | [`market`] | what the venues list: the state of the log, and the catalogue that everybody reads |
+//! | [`mutation`], [`fact`] | all facts, their fields, and their bytes in the log |
+//! | [`order`] | rows of orders and fills, reservations, the index of resting orders |
+//! | [`user`] | wallets, positions, orders and keys of one user, changed by facts only |
+//! | `decide` | placing, matching, cancelling, settling; keys and wallets |
+//! | [`shard`] | the users of one thread: takes commands, runs matching cycles and settlements; replay and snapshots |
+//! | [`mod@format`] | formats of journal and snapshot, and which of them a process writes |
+//! | [`describe`] | names, types and meanings of journaled fields, for `log export` and the reference |
 //! | [`print`](mod@print) | trades of the venue on their way to resting orders |
-//! | [`mark`] | what a share is worth at a moment |
+//! | [`mark`] | the value of a share at a moment |
 //! | [`directory`] | key hash → user, read without a lock |
 //! | [`index`], [`ring`] | lock-free lists and lookups; a bounded hand-off between two threads |
+//!
+//! `mutation`, `order` and `user` are the folder `state/`. Among the folders, `market` is the lowest, then `book`,
+//! `state`, `decide` and `shard`; each names only lower ones (`tests/tidy/layers.rs`).
 //!
 //! Users never trade with each other, only against the venue's book, so a user belongs to exactly one shard and shards
 //! share nothing that is written.
@@ -33,7 +37,9 @@
 pub mod amount;
 mod atomic;
 pub mod book;
+mod bytes;
 pub mod command;
+mod decide;
 pub mod describe;
 pub mod directory;
 pub mod fee;
@@ -42,17 +48,17 @@ pub mod id;
 pub mod index;
 pub mod mark;
 pub mod market;
-pub mod mutation;
 pub mod notice;
-pub mod order;
 pub mod print;
 pub mod reject;
 pub mod ring;
 pub mod rules;
 pub mod shard;
+mod state;
 pub mod time;
-pub mod user;
 pub mod view;
+
+pub use state::{mutation, order, user};
 
 /// The fields of every fact, those about users and those about markets.
 pub mod fact {

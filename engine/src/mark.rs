@@ -1,4 +1,4 @@
-//! What a share is worth at a moment (account.md §3): one rule, for answers and for the points of equity.
+//! The value of a share at a moment (engine/docs/account.md §2): one rule for answers and for points of equity.
 
 use crate::amount::{Cash, Qty, nearest};
 use crate::book::Books;
@@ -6,7 +6,7 @@ use crate::id::{InstrumentId, WalletId};
 use crate::market::catalog::Catalog;
 use crate::user::{Position, User};
 
-/// Where marks come from.
+/// The sources of marks.
 #[derive(Clone, Copy)]
 pub struct Marks<'a> {
     pub catalog: &'a Catalog,
@@ -14,7 +14,7 @@ pub struct Marks<'a> {
 }
 
 impl Marks<'_> {
-    /// What one share is worth, 10⁻⁶ USD: its payout once resolved, else what the books say.
+    /// The value of one share, 10⁻⁶ USD: its payout once resolved, else the mark of its book.
     pub fn mark(&self, instrument: InstrumentId) -> Option<Cash> {
         let resolution = self.catalog.of_instrument(instrument).and_then(|cell| cell.resolution());
         match resolution {
@@ -23,12 +23,12 @@ impl Marks<'_> {
         }
     }
 
-    /// What an open position counts for in a total; its cost where there is no mark.
+    /// The value of an open position in a total; its cost if there is no mark.
     pub fn value(&self, held: &Position) -> Cash {
         self.mark(held.instrument).map_or(held.cost, |mark| market_value(mark, held.qty))
     }
 
-    /// What the open positions of one of a user's wallets count for together.
+    /// The total value of the open positions of one wallet.
     pub fn value_of(&self, user: &User, wallet: WalletId) -> Cash {
         let mine = user.open_positions().filter(|held| held.wallet == wallet);
         nearest(mine.map(|held| i128::from(self.value(held).0)).sum())

@@ -1,8 +1,8 @@
-//! Prints: trades of the venue on their way from the feed to the resting orders of one shard.
+//! Prints: trades of the venue, from the feed to the resting orders of one shard.
 //!
-//! The feed hands over only prints of watched markets, those in which some order rests
-//! ([`Books::is_watched`](crate::book::Books::is_watched)), in the order in which they came. A lane is bounded: what does
-//! not fit is counted and lost, and an order that it would have filled stays as it is.
+//! The feed passes only prints of watched markets, those with a resting order
+//! ([`Books::is_watched`](crate::book::Books::is_watched)), in order of arrival. A lane is bounded: prints that do not
+//! fit are counted and lost, and an order that one would have filled stays unchanged.
 
 use crate::amount::{Price, Qty};
 use crate::id::InstrumentId;
@@ -11,23 +11,24 @@ use crate::time::Timestamp;
 use crossbeam::queue::SegQueue;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed};
 
-/// Prints that wait in one lane at most.
+/// Maximum count of prints in one lane.
 pub const PRINTS_WAITING_MAX: usize = 65_536;
 
 /// A trade at the venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Print {
-    /// The token that was traded.
+    /// The traded token.
     pub instrument: InstrumentId,
     pub price: Price,
     pub size: Qty,
-    /// What the taker did, as the venue states it: a trade whose side is not stated is no print.
+    /// The taker's side, as the venue states it: a trade without a stated side is not a print.
     pub taker: Side,
-    /// Server time at which it came; of a recording, at which the feed took it. Orders placed later never meet it.
+    /// Server time of its arrival; for a recording, the time at which the feed read it. Orders placed later never meet
+    /// it.
     pub taken_at: Timestamp,
 }
 
-/// The way of prints into one shard: the feed pushes, the shard pops.
+/// The lane of prints into one shard: the feed pushes, the shard pops.
 #[derive(Debug, Default)]
 pub struct PrintLane {
     queue: SegQueue<Print>,
@@ -36,14 +37,14 @@ pub struct PrintLane {
 }
 
 impl Print {
-    /// The same trade in the words of the complement: a seller at p bought the complement at 1 − p.
+    /// The same trade for the complement: a seller at p bought the complement at 1 − p.
     pub fn mirrored(self) -> Print {
         let taker = self.taker.opposite();
         Print { instrument: self.instrument.complement(), price: self.price.complement(), taker, ..self }
     }
 
-    /// The worst limit of an order on `side` of this token that the trade went through by a tick or more; `None`: there is
-    /// none, or the taker was on that side itself.
+    /// The worst limit of an order on `side` of this token that the trade crossed by a tick or more; `None`: there is
+    /// none, or the taker was on that side.
     pub fn through(&self, side: Side, tick: u16) -> Option<Price> {
         if self.taker == side {
             return None;
@@ -56,9 +57,9 @@ impl Print {
 }
 
 impl PrintLane {
-    /// Hands a print over. False: the lane is full, and the print is lost.
+    /// Appends a print. False: the lane is full, and the print is lost.
     pub fn push(&self, print: Print) -> bool {
-        // One producer: nothing is pushed between the look and the push.
+        // One producer: nothing is pushed between the check and the push.
         if self.waiting.load(Relaxed) >= PRINTS_WAITING_MAX {
             self.lose(1);
             return false;
@@ -83,12 +84,12 @@ impl PrintLane {
         self.waiting.load(Ordering::Acquire) == 0
     }
 
-    /// Prints that met no order, since the lane or the log was full.
+    /// Count of prints that met no order because the lane or the log was full.
     pub fn lost(&self) -> u64 {
         self.lost.load(Relaxed)
     }
 
-    /// Counts prints that are given up.
+    /// Counts prints that are dropped.
     pub fn lose(&self, count: u64) {
         self.lost.fetch_add(count, Relaxed);
     }
@@ -118,7 +119,7 @@ mod tests {
             let through = [Buy, Sell].map(|side| print.through(side, tick).map(|limit| limit.0));
             assert_eq!(through, [buys, sells], "{print:?}");
             assert_eq!(print.mirrored().mirrored(), print);
-            // A limit of the complement means the rest of a dollar.
+            // A limit of the complement is 1 minus the price.
             let mirrored = [Sell, Buy].map(|side| print.mirrored().through(side, tick).map(|at| at.complement().0));
             assert_eq!(mirrored, [buys, sells], "{print:?}");
         }

@@ -1,41 +1,42 @@
-//! Why a command was refused, in trading words. Knows no HTTP: `gateway/http/code.rs` gives each its code.
+//! Reasons to refuse a command, in trading terms. `gateway/edge/src/http/code.rs` maps each to its code.
 
 use crate::amount::{Cash, Price, Qty, TickSize};
 use crate::id::OrderId;
 use crate::time::Timestamp;
 
-/// A refusal: nothing happened, except where a variant names an order that was placed and killed.
+/// A refusal: nothing changed, except where a variant names an order that was placed and killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reject {
-    /// No journal room: nothing was decided (`SERVER_BUSY`).
+    /// No room in the log: nothing was decided (`SERVER_BUSY`).
     NoRoom,
-    /// The ladder could not be read in its bounded tries, or a hard bound of the engine was reached (`SERVER_BUSY`).
+    /// No consistent read of the ladder in the bounded tries, or a hard bound of the engine (`SERVER_BUSY`).
     Busy,
-    /// As many heartbeats are armed as one user may have.
+    /// The user has the maximum count of armed heartbeats.
     TooManySafeguards,
-    /// Waited longer than 2 s for its turn (`TRADE_IN_PROGRESS`).
+    /// Waited longer than 2 s for the user's turn (`TRADE_IN_PROGRESS`).
     WaitedTooLong,
-    /// The first request with this id is not decided, or its record is not released (`IDEMPOTENCY_CONFLICT_PENDING`).
+    /// The first request with this id is undecided, or its record is not released (`IDEMPOTENCY_CONFLICT_PENDING`).
     StillRunning,
     UserNotFound,
-    /// The key that asks was revoked, or its overlap ended, while the request was on its way.
+    /// The key of the request was revoked, or its overlap ended, after the request was admitted.
     KeyRevoked,
     KeyExpired,
-    /// The request was unsound; the asker keeps the reason. Comes after idempotency and daily cap (wire.md §7, 15).
+    /// The request is invalid; the caller keeps the reason. Checked after idempotency and daily cap
+    /// (gateway/docs/wire.md §7, row 15).
     Unsound,
 
-    // Idempotency (wire.md §11).
+    // Idempotency (gateway/docs/wire.md §11).
     IdempotencyKeyReuse,
     DuplicateClientOrderId,
 
-    // Placement, in the order of trading.md §5.
+    // Placement, in the order of engine/docs/orders.md §2.
     DailyLimit {
         limit: u32,
         used: u32,
         resets_at: Timestamp,
     },
     InvalidQuantity,
-    /// More shares than one order may have; an amount may turn out to buy them.
+    /// More shares than the maximum of an order, also as the shares that an amount buys.
     AboveShareCap {
         cap: Qty,
     },
@@ -61,7 +62,7 @@ pub enum Reject {
         age_ms: u64,
         max_age_ms: u64,
     },
-    /// No usable book on the needed side, or nothing inside the limit. `order`: the killed FAK row, if one was left.
+    /// No usable book on the needed side, or no level inside the limit. `order`: the killed FAK row, if there is one.
     NoExecutableDepth {
         order: Option<OrderId>,
     },
@@ -72,7 +73,7 @@ pub enum Reject {
         requested: Qty,
         limit: Price,
     },
-    /// Legacy atomic IOC.
+    /// FAK and IOC with `fak_partial_fills` off.
     InsufficientLiquidity {
         order: Option<OrderId>,
     },
@@ -80,34 +81,34 @@ pub enum Reject {
         available: Cash,
         required: Cash,
     },
-    /// A fill computation failed; nothing was booked.
+    /// The computation of a fill failed; nothing was posted.
     ExecutionError,
 
     // Orders.
     OrderNotFound,
     OrderNotCancellable,
 
-    // Wallets (account.md §1, §4).
-    /// Archiving or resetting a wallet of a kind, or in a state, that has no such thing.
+    // Wallets (engine/docs/account.md §4).
+    /// Wallets of this kind, or in this state, cannot be archived or reset.
     WrongWalletKind,
-    /// The plan has no more SANDBOX wallets.
+    /// The plan allows no more SANDBOX wallets.
     SandboxLimit,
-    /// The user has had as many wallets as there may be.
+    /// The user has had the maximum count of wallets.
     TooManyWallets,
-    /// The resets of the MAIN wallet are spent for the last 30 days.
+    /// The resets of the MAIN wallet within 30 days are used up.
     MainResetsSpent,
-    /// The API wallet of a free plan is not reset.
+    /// A free plan has no reset of the API wallet.
     ResetNeedsPlan,
-    /// The API wallet may be reset again from `until` on.
+    /// The next reset of the API wallet is possible at `until`.
     ResetCoolsDown {
         until: Timestamp,
     },
 
-    // Keys (keys.md §2–4).
+    // Keys (gateway/docs/keys.md §2 to §4).
     BootstrapNotAllowed,
     TierRequiresUpgrade,
     KeyLimit,
     KeyNotFound,
-    /// Rotating a key that already expires.
+    /// Rotation of a key that already has an end.
     KeyExpiring,
 }

@@ -1,21 +1,21 @@
-//! Ring: a bounded hand-off from any number of producers to one consumer, the one concurrency primitive between threads.
+//! Ring: a bounded queue from any count of producers to one consumer; the only concurrency primitive between threads.
 //!
-//! A full ring refuses and gives the value back; nobody ever waits to push. An empty ring may be waited for: the consumer
-//! parks its thread ([`Ring::wait`]), or, as a task of a runtime, arms a waker ([`Ring::set_waker`], [`Ring::arm`]).
-//! Producers wake only a consumer that sleeps, so a busy ring costs no system call.
+//! A full ring refuses and returns the value; a producer never waits. The consumer of an empty ring parks its thread
+//! ([`Ring::wait`]) or, as a task of a runtime, arms a waker ([`Ring::set_waker`], [`Ring::arm`]). Producers wake only
+//! a sleeping consumer, so a busy ring costs no system call.
 
 use crate::atomic::{ArrayQueue, AtomicBool, Mutex, Ordering, Thread, fence, thread};
 use crossbeam::utils::CachePadded;
 use std::sync::{OnceLock, PoisonError};
 use std::time::Duration;
 
-/// What wakes a consumer that is not a thread of its own.
+/// Wakes a consumer that is a task.
 pub type Waker = Box<dyn Fn() + Send + Sync>;
 
 /// Bounded queue whose consumer can sleep.
 pub struct Ring<T> {
     queue: ArrayQueue<T>,
-    /// The consumer is asleep or about to be. Padded: producers read it at every push.
+    /// The consumer is asleep or about to sleep. Padded: producers read it at every push.
     asleep: CachePadded<AtomicBool>,
     /// The thread that parked last. A cold lock: taken only around a park.
     parked: Mutex<Option<Thread>>,
@@ -36,7 +36,7 @@ impl<T> Ring<T> {
         }
     }
 
-    /// Hands `value` over and wakes the consumer if it sleeps. A full ring gives it back.
+    /// Appends `value` and wakes the consumer if it sleeps. A full ring returns it.
     #[inline]
     pub fn push(&self, value: T) -> Result<(), T> {
         self.queue.push(value)?;
@@ -50,7 +50,7 @@ impl<T> Ring<T> {
         self.queue.pop()
     }
 
-    /// Values waiting now.
+    /// Values in the ring.
     pub fn len(&self) -> usize {
         self.queue.len()
     }
@@ -59,17 +59,17 @@ impl<T> Ring<T> {
         self.queue.is_empty()
     }
 
-    /// Values it can hold.
+    /// Its capacity.
     pub fn slots(&self) -> usize {
         self.queue.capacity()
     }
 
-    /// Wakes the consumer if it sleeps, without a value: for a change of its own (shutdown, a mark that moved).
+    /// Wakes the consumer if it sleeps, without a value: for shutdown, or a mark that advanced.
     #[inline]
     pub fn wake(&self) {
-        // The fences here and in `arm` order "value in, then look whether it sleeps" against "says that it sleeps, then
-        // looks for a value". Without them both could look before either is seen, and the value would lie until the
-        // timeout.
+        // The fences here and in `arm` order "write the value, then check for a sleeper" against "announce the sleep,
+        // then check for a value". Without them both checks could miss the other's write, and the value would wait
+        // until the timeout.
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::AcqRel) {
             self.wake_up();
@@ -89,14 +89,14 @@ impl<T> Ring<T> {
         }
     }
 
-    /// Parks the calling thread until there is a value, someone calls [`Ring::wake`], or `timeout` is over; may also
-    /// return early without reason. Only the consumer waits, and only without a waker.
+    /// Parks the calling thread until there is a value, [`Ring::wake`] is called, or `timeout` has passed; it may also
+    /// return early without a reason. Only the consumer waits, and only without a waker.
     pub fn wait(&self, timeout: Duration) {
         self.wait_unless(timeout, || false);
     }
 
-    /// As [`Ring::wait`], and returns at once when `has_work` says so. It is asked when [`Ring::wake`] already finds the
-    /// consumer asleep: of a change that is made in front of a wake, and this look, one sees the other.
+    /// As [`Ring::wait`], and returns immediately if `has_work` is true. `has_work` runs after [`Ring::wake`] can see
+    /// the consumer asleep: of a change before a wake, and this check, one sees the other.
     pub fn wait_unless(&self, timeout: Duration, has_work: impl FnOnce() -> bool) {
         *self.parked.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
         if self.arm() {
@@ -107,16 +107,16 @@ impl<T> Ring<T> {
         }
     }
 
-    /// From now on a sleeping consumer is woken by this call instead of being unparked. Set once, before the first push.
+    /// From now on a sleeping consumer is woken by this call instead of an unpark. Set once, before the first push.
     ///
     /// # Panics
-    /// When there is one already.
+    /// When there is already one.
     pub fn set_waker(&self, waker: Waker) {
         assert!(self.waker.set(waker).is_ok(), "a ring has one waker");
     }
 
-    /// The consumer is about to sleep: the next push will call the waker. `false`: there is a value already, do not
-    /// sleep. One arming is good for one call of the waker.
+    /// Announces that the consumer is about to sleep: the next push calls the waker. `false`: there is already a value,
+    /// do not sleep. One arming allows one call of the waker.
     pub fn arm(&self) -> bool {
         self.asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!((ring.pop(), ring.pop(), ring.pop()), (Some(2), Some(3), None));
     }
 
-    /// Two producers and a consumer that parks whenever it finds nothing: every value arrives, in the order of its
+    /// Two producers and a consumer that parks whenever the ring is empty: every value arrives, in the order of its
     /// producer, and no wake-up is lost (a lost one would cost a whole second).
     #[test]
     fn a_parked_consumer_misses_nothing() {
@@ -190,7 +190,7 @@ mod tests {
             counter.fetch_add(1, Ordering::Relaxed);
         }));
         ring.push(1).expect("room");
-        assert_eq!(called.load(Ordering::Relaxed), 0, "nobody sleeps");
+        assert_eq!(called.load(Ordering::Relaxed), 0, "the consumer is awake");
         assert!(!ring.arm(), "there is a value");
         ring.pop();
         assert!(ring.arm());

@@ -1,4 +1,4 @@
-//! Every number and switch of the engine: fees, limits, minimum sizes, rollout flags, and the bounds of its state.
+//! Numbers and switches of the engine: fees, limits, minimum sizes, rollout flags, and the bounds of its state.
 //!
 //! Rules are read in `decide` only. Replay, snapshots and `apply` never see them.
 
@@ -8,61 +8,62 @@ use crate::market::terms::Category;
 use crate::time::{DAY, MILLISECOND, SECOND, Timestamp};
 use crate::user::{Tier, WalletKind};
 
-/// Waiting longer than this for one's turn is `TRADE_IN_PROGRESS` (spec, placement rule 1).
+/// A longer wait for the user's turn is `TRADE_IN_PROGRESS` (engine/docs/orders.md §4).
 pub const WAIT_MAX_US: u64 = 2 * SECOND;
-/// Age of a user's oldest unreleased record from which on the next write of that user waits undecided, µs.
+/// When a user's oldest unreleased record is older than this, the user's next write waits undecided, µs.
 pub const UNRELEASED_MAX_US: u64 = 250 * MILLISECOND;
-/// How long the implicit id of a signed order counts (venue.md §5.4).
+/// Lifetime of the implicit id of a signed order (gateway/docs/venue-clients.md §5.4).
 pub const IMPLICIT_ID_US: u64 = 600 * SECOND;
-/// Furthest expiration of a GTD order: ten years, in microseconds. What lies further is taken for milliseconds sent as
-/// seconds.
+/// Furthest expiration of a GTD order: ten years, in µs. A later one is assumed to be milliseconds sent as seconds.
 pub const EXPIRATION_AHEAD_MAX_US: u64 = 3_653 * DAY;
-/// Longest `client_order_id` in characters (trading.md §1).
+/// Longest `client_order_id` in characters (engine/docs/orders.md §1).
 pub const CLIENT_ORDER_ID_CHARS_MAX: usize = 256;
-/// Entries of one batch (trading.md §7).
+/// Maximum count of entries of one batch.
 pub const BATCH_ENTRIES_MAX: usize = 100;
-/// Orders that one record of a sweep closes at most, so that a record stays far below 1 MiB (house.md §5).
+/// Orders that one record of a sweep closes at most; keeps a record far below 1 MiB.
 pub const SWEEP_ORDERS_PER_RECORD_MAX: usize = 1_000;
-/// A matching cycle begins another record of the same user once one has this many bytes. One fill more, of every level
-/// of both books (some 20,000 rows of 19 bytes), stays below the 512 KiB that the log keeps free for a record.
+/// A matching cycle starts another record of the same user when one has reached this many bytes. One more fill, of
+/// every level of both books (some 20,000 rows of 19 bytes), stays below the 512 KiB that the log reserves for a
+/// record.
 pub const RECORD_SEALED_AT_BYTES: usize = 64 << 10;
-/// Resting orders that one turn of a matching cycle looks at, so that a turn stays below about a millisecond.
+/// Resting orders that one turn of a matching cycle visits; keeps a turn below about a millisecond.
 pub const CYCLE_ORDERS_PER_TURN_MAX: usize = 1_000;
-/// Open orders a user may have; more is refused as `SERVER_BUSY`.
+/// Maximum count of open orders of a user; beyond it `SERVER_BUSY`.
 pub const OPEN_ORDERS_PER_USER_MAX: usize = 100_000;
-/// Heartbeat registrations of a user.
+/// Maximum count of heartbeat registrations of a user.
 pub const SAFEGUARDS_PER_USER_MAX: usize = 16;
-/// Keys a user may ever have had in memory, revoked ones included.
+/// Maximum count of keys of a user over time, revoked ones included; all stay in memory.
 pub const KEYS_PER_USER_MAX: usize = 10_000;
-/// Most shares an order may have, whatever `MAX_SHARES_PER_ORDER` says: keeps every product with a price in range.
+/// Upper bound of `MAX_SHARES_PER_ORDER`: keeps every product with a price in range.
 pub const SHARES_PER_ORDER_CEILING: Qty = Qty::from_shares(1_000_000_000);
-/// Most shares of one instrument a wallet may hold, and most cash: far below overflow. What would exceed them is refused.
+/// Maximum shares of one instrument in a wallet, and maximum cash: far below overflow. A command that would exceed them
+/// is refused.
 pub const HOLDING_MAX: Qty = Qty::from_shares(100_000_000_000);
 pub const CASH_MAX: Cash = Cash::from_dollars(1_000_000_000_000);
-/// Users per generation of depletion overlays; two generations are kept (execution.md §9).
+/// Users per generation of depletion overlays; two generations are kept (engine/docs/execution.md §9).
 pub const OVERLAYS_PER_GENERATION: usize = 16_384;
-/// Wallets a user may ever have had, archived ones included: each reset of a SANDBOX wallet adds one.
+/// Maximum count of wallets of a user over time, archived ones included: each reset of a SANDBOX wallet adds one.
 pub const WALLETS_PER_USER_MAX: usize = 1_000;
-/// Resets of the MAIN wallet are counted over this long (account.md §1.1).
+/// Window in which resets of the MAIN wallet are counted (engine/docs/account.md §4).
 pub const MAIN_RESETS_WINDOW_US: u64 = 30 * 24 * 3_600 * SECOND;
-/// Positions that one turn values at most when the points of an hour are made, so that a turn stays below about a
-/// millisecond.
+/// Positions that one turn values at most for the points of an hour; keeps a turn below about a millisecond.
 pub const POSITIONS_VALUED_PER_TURN_MAX: usize = 1_000;
-/// Overlap after a rotation (spec, key lifecycle).
+/// How long a rotated key stays valid (gateway/docs/keys.md §4).
 pub const ROTATION_OVERLAP_US: u64 = 24 * 3_600 * SECOND;
-/// `last_used_at` is written at most this often per key (keys.md §1).
+/// Shortest interval between two writes of a key's `last_used_at` (gateway/docs/keys.md §1).
 pub const KEY_USED_EVERY_US: u64 = 60 * SECOND;
-/// Matching cycles between two that look at every resting order (execution.md §7).
+/// One matching cycle in this many visits every resting order (engine/docs/execution.md §7).
 pub const FULL_CYCLE_EVERY: u64 = 10;
-/// An unresolved market's resting orders expire this long after its end date, venue time (execution.md §7).
+/// Resting orders of an unresolved market expire this long after its end date, venue time (engine/docs/execution.md
+/// §7).
 pub const CLOSED_MARKET_GRACE_US: u64 = 24 * 3_600 * SECOND;
 
-/// When a resting order fills. Always at its own limit, as maker, without a fee.
+/// When a resting order fills. It always fills at its own limit, as maker, without a fee.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FillModel {
-    /// In a matching cycle, when the effective book touches or crosses its limit. Trades of the venue count for nothing.
+    /// In a matching cycle, when the effective book touches or crosses its limit. Trades of the venue fill nothing.
     Touch,
-    /// As [`FillModel::Touch`]; besides at once, when the venue trades through its limit by a tick or more, up to the
+    /// As [`FillModel::Touch`], and immediately when the venue trades through its limit by a tick or more, up to the
     /// size of that trade.
     #[default]
     Cross,
@@ -71,7 +72,7 @@ pub enum FillModel {
 impl FillModel {
     pub const ALL: [FillModel; 2] = [FillModel::Touch, FillModel::Cross];
 
-    /// The word of the configuration.
+    /// Its name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             FillModel::Touch => "touch",
@@ -89,7 +90,7 @@ pub struct Rules {
     pub fill_model: FillModel,
     /// `MAX_SHARES_PER_ORDER`.
     pub max_shares_per_order: Qty,
-    /// `TRADE_QUOTE_MAX_AGE_MS`, in µs, and whether it refuses or only warns.
+    /// `TRADE_QUOTE_MAX_AGE_MS`, in µs; refuses, or only warns.
     pub quote_age_max_us: u64,
     pub quote_age_enforced: bool,
     /// `WARN_SLIPPAGE_BPS`.
@@ -106,9 +107,9 @@ pub struct Rules {
     pub sync_gtc_match: bool,
     /// `DEPLETION_SCOPE` is `all` (else `limit_only`).
     pub depletion_covers_market_orders: bool,
-    /// Active keys per user.
+    /// Maximum count of active keys of a user.
     pub keys_max: usize,
-    /// Accepted orders per UTC day on the free tier.
+    /// Maximum count of accepted orders per UTC day on the free tier.
     pub free_daily_orders: u32,
     /// `API_RESET_COOLDOWN_DAYS`, in µs; 0 = none.
     pub api_reset_cooldown_us: u64,
@@ -116,17 +117,17 @@ pub struct Rules {
     pub free_trade_since: Timestamp,
     /// `[keys] beta_until`: keys issued before it are beta keys.
     pub beta_until: Option<Timestamp>,
-    /// `[journal] write_formats`: what the previous formats cannot hold is not decided while they are written.
+    /// `[journal] write_formats`: with the previous formats, nothing is decided that they cannot hold.
     pub formats: Formats,
 }
 
-/// Taker rate by category (spec, fee table), changeable by configuration.
+/// Taker rate by category (engine/docs/execution.md §5); configurable.
 #[derive(Clone, Debug)]
 pub struct FeeTable {
     rates: [Bps; Category::ALL.len()],
 }
 
-/// The seven behaviours that the specification calls rolling out; on = rolled out (execution.md §1).
+/// The seven rollout switches; true = rolled out (engine/docs/execution.md §1).
 #[derive(Clone, Copy, Debug)]
 pub struct RolloutFlags {
     pub fak_partial_fills: bool,
@@ -202,13 +203,13 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// The cutoff that a key issued at this moment gets (keys.md §5).
+    /// The cutoff of a key issued at `now` (gateway/docs/keys.md §5).
     pub fn beta(&self, now: Timestamp) -> Option<Timestamp> {
         self.beta_until.filter(|until| *until > now)
     }
 }
 
-/// Opening cash of a wallet by kind and tier (account.md §1.1).
+/// Opening cash of a wallet by kind and tier (engine/docs/account.md §4).
 pub fn baseline(kind: WalletKind, tier: Tier) -> Cash {
     Cash::from_dollars(match (kind, tier) {
         (WalletKind::Main, _) => 1_000,
@@ -219,7 +220,7 @@ pub fn baseline(kind: WalletKind, tier: Tier) -> Cash {
     })
 }
 
-/// Active SANDBOX wallets of a plan (account.md §1.1).
+/// Maximum count of active SANDBOX wallets of a plan (engine/docs/account.md §4).
 pub fn sandboxes_max(tier: Tier) -> usize {
     match tier {
         Tier::Free => 0,
@@ -229,7 +230,7 @@ pub fn sandboxes_max(tier: Tier) -> usize {
     }
 }
 
-/// Resets of the MAIN wallet within [`MAIN_RESETS_WINDOW_US`]; `None` = as many as one likes.
+/// Resets of the MAIN wallet within [`MAIN_RESETS_WINDOW_US`]; `None` = any count.
 pub fn main_resets_max(tier: Tier) -> Option<usize> {
     match tier {
         Tier::Free => Some(1),

@@ -1,4 +1,4 @@
-//! Moments: handed in, never read from a clock. Per shard they never go backwards.
+//! Moments: arguments, never read from a clock. They never go backwards within a shard.
 
 use wincode::{SchemaRead, SchemaWrite};
 
@@ -7,7 +7,7 @@ use wincode::{SchemaRead, SchemaWrite};
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub struct Timestamp(pub u64);
 
-/// A moment that may be absent, in eight bytes: the beginning of 1970, at which nothing happens, stands for none.
+/// An optional moment in eight bytes: the start of 1970, at which nothing happens, is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Date(u64);
 
@@ -40,12 +40,12 @@ impl Timestamp {
         self.0 / MILLISECOND
     }
 
-    /// This moment and `micros` more; the far end of time stays the far end.
+    /// This moment plus `micros`, saturating.
     pub fn plus(self, micros: u64) -> Timestamp {
         Timestamp(self.0.saturating_add(micros))
     }
 
-    /// Microseconds since `earlier`, 0 when that lies ahead.
+    /// Microseconds since `earlier`; 0 when that is later.
     pub fn since(self, earlier: Timestamp) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
@@ -55,7 +55,7 @@ impl Timestamp {
         (self.0 / MINUTE) as u32
     }
 
-    /// The first moment of a minute, counted since 1970.
+    /// The start of a minute, counted since 1970.
     pub fn of_minute(minute: u32) -> Timestamp {
         Timestamp(u64::from(minute) * MINUTE)
     }
@@ -65,12 +65,12 @@ impl Timestamp {
         (self.0 / HOUR) as u32
     }
 
-    /// The first moment of an hour, counted since 1970.
+    /// The start of an hour, counted since 1970.
     pub fn of_hour(hour: u32) -> Timestamp {
         Timestamp(u64::from(hour) * HOUR)
     }
 
-    /// The UTC day this moment lies in.
+    /// The UTC day of this moment.
     pub fn day(self) -> UtcDay {
         UtcDay((self.0 / DAY) as u32)
     }
@@ -94,15 +94,15 @@ impl Date {
 
 impl From<Option<Timestamp>> for Date {
     /// # Panics
-    /// At the beginning of 1970, which cannot be told from none.
+    /// At the start of 1970, which encodes none.
     fn from(at: Option<Timestamp>) -> Date {
-        assert!(at != Some(Timestamp(0)), "whatever happens does so after 1970 began");
+        assert!(at != Some(Timestamp(0)), "a moment is after the start of 1970");
         Date(at.unwrap_or_default().0)
     }
 }
 
 impl UtcDay {
-    /// The first moment of the next day: when daily caps start anew.
+    /// The start of the next day: daily caps reset here.
     pub fn end(self) -> Timestamp {
         Timestamp((u64::from(self.0) + 1) * DAY)
     }

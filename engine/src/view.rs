@@ -1,4 +1,4 @@
-//! What answers are made of: copies of state as of one moment. Marks and market texts are the gateway's to add.
+//! The parts of answers: copies of state at one moment. The gateway adds marks and market texts.
 
 use crate::amount::{Cash, Qty};
 use crate::id::{KeyId, OrderId, UserId};
@@ -7,21 +7,21 @@ use crate::time::Timestamp;
 use crate::user::equity::EquityRow;
 use crate::user::{Grant, Permissions, Position, Tier, Wallet};
 
-/// An order with what its answer shows beside it (trading.md §2, §3).
+/// An order with the figures of its answer (gateway/docs/trading.md §2, §3).
 #[derive(Clone, Debug)]
 pub struct OrderView {
     pub order: Order,
     /// In time order.
     pub fills: Fills,
-    /// Available cash of the wallet: behind the command that is answered; of an order that is looked up, behind its placement.
+    /// Available cash of the wallet: after the command; in a lookup, after the order's placement.
     pub available: Cash,
     /// The open episode of the order's instrument in its wallet.
     pub position: Option<Position>,
-    /// An idempotent replay: figures are those of the first answer.
+    /// An idempotent replay: the figures are those of the first answer.
     pub is_replay: bool,
 }
 
-/// The fills of an order, in time order. A placement has at most one, and that needs no allocation.
+/// The fills of an order, in time order. The fill of a placement, at most one, needs no allocation.
 #[derive(Clone, Debug, Default)]
 pub enum Fills {
     #[default]
@@ -75,25 +75,25 @@ pub struct FillPage {
     pub has_more: bool,
 }
 
-/// An order fact (streams.md §1.6).
+/// An order fact (gateway/docs/streams.md §1.6).
 #[derive(Clone, Debug)]
 pub struct FactView {
     /// The wire's `user_seq`.
     pub seq: u64,
-    /// Its fills, its end and the status that follows are those behind this fact. An immediate order that was only placed
-    /// has no status yet.
+    /// The order after this fact: fills, end and derived status. An immediate order that was only placed has no status
+    /// yet.
     pub order: Order,
     pub what: Happened,
 }
 
-/// What happened to the order.
+/// The event of an order fact.
 #[derive(Clone, Debug)]
 pub enum Happened {
-    /// `rests`: its placement ended with it resting.
+    /// `rests`: the order rested after its placement.
     Placed {
         rests: bool,
     },
-    /// `resting`: the order rested before; else the fill is of its placement.
+    /// `resting`: the order rested before this fill; otherwise the fill belongs to its placement.
     Filled {
         fill: Fill,
         resting: bool,
@@ -104,27 +104,27 @@ pub enum Happened {
 /// Order facts of a user, oldest first.
 #[derive(Clone, Debug)]
 pub struct FactPage {
-    /// Without holes. There are more as long as the last is not the newest.
+    /// Without gaps. There are more if the last one is not the newest.
     pub facts: Vec<FactView>,
-    /// Number of the oldest fact that is still known; one above `newest` where none is.
+    /// Number of the oldest retained fact; `newest + 1` if there is none.
     pub oldest: u64,
-    /// Number of the newest fact; 0: there was none.
+    /// Number of the newest fact; 0: there is none.
     pub newest: u64,
 }
 
-/// One page of a longer walk over a user's history.
+/// One page of a traversal of a user's history.
 #[derive(Clone, Debug)]
 pub struct HistoryPage<T> {
     pub rows: Vec<T>,
-    /// The next page is below this id; `None`: this was the last. A page without rows may have one.
+    /// The next page is below this id; `None`: this is the last page. A page without rows may have one.
     pub next: Option<u64>,
 }
 
-/// A page of a venue-shaped list, or a part of one: a query looks at so many rows at most.
+/// A page of a venue-shaped list, or a part of one: one query visits a bounded count of rows.
 #[derive(Clone, Debug)]
 pub struct VenuePage<T> {
     pub rows: Vec<T>,
-    /// The rows after this key were not looked at yet; `None` at the end of the list.
+    /// Rows after this key were not visited; `None` at the end of the list.
     pub more_after: Option<(Timestamp, u64)>,
 }
 
@@ -135,28 +135,28 @@ pub struct AccountView {
     pub positions: Vec<PositionView>,
     /// Fills in these wallets.
     pub fills_count: u64,
-    /// Closed positions with a known exit, and those of them that won (exit above average entry).
+    /// Closed positions with a known exit, and the winners among them (exit above average entry).
     pub closed_count: u64,
     pub won_count: u64,
 }
 
-/// Wallets as they stand, and what they were worth at full hours or minutes, oldest first.
+/// Wallets, and their values at full hours or minutes, oldest first.
 #[derive(Clone, Debug)]
 pub struct EquityView {
     pub account: AccountView,
     pub rows: Vec<EquityRow>,
 }
 
-/// A wallet that was emptied, as it is now; of a SANDBOX wallet that was reset, the one that follows it.
+/// A wallet after it was emptied; for the reset of a SANDBOX wallet, its successor.
 #[derive(Clone, Debug)]
 pub struct EmptiedWallet {
     pub wallet: Wallet,
-    /// Orders that ended, positions that were closed.
+    /// Orders ended, positions closed.
     pub orders: u64,
     pub positions: u64,
 }
 
-/// A position; the average of a closed one is that of its last open state.
+/// A position. A closed one has the average of its last open state.
 #[derive(Clone, Debug)]
 pub struct PositionView {
     pub position: Position,
@@ -164,13 +164,13 @@ pub struct PositionView {
     pub average: Option<Cash>,
 }
 
-/// An API key as the wire may show it: no hash.
+/// An API key without its hash.
 #[derive(Clone, Debug)]
 pub struct KeyView {
     pub id: KeyId,
     pub prefix: Box<str>,
     pub name: Option<Box<str>>,
-    /// Stored tier and permissions; what is effective depends on the entitlement of the moment.
+    /// Stored tier and permissions; the effective ones depend on the entitlement of the moment.
     pub tier: Tier,
     pub permissions: Permissions,
     pub created_at: Timestamp,
@@ -192,13 +192,13 @@ pub struct UserView {
     pub wallets: Vec<Wallet>,
 }
 
-/// Outcome of a sweep.
+/// Result of a sweep.
 #[derive(Clone, Debug, Default)]
 pub struct CancelledOrders {
     pub cancelled: Vec<OrderId>,
     pub not_cancellable: Vec<OrderId>,
-    /// No orders of the user. Only sweeps of named orders have them.
+    /// Ids that are not orders of the user. Only in sweeps of named orders.
     pub not_found: Vec<OrderId>,
-    /// Wallet-independent shares and cash that became free, for the log line.
+    /// Shares and cash released in all wallets, for the log line.
     pub released: (Qty, Cash),
 }

@@ -5,7 +5,7 @@ use crate::model::{Expected, Fact, Fill, Key, Market, Order, Position, Shown, Us
 use engine::command::{Answer, BatchEntry};
 use engine::id::MarketId;
 use engine::market::Markets;
-use engine::order::state::{Fill as EngineFill, Order as EngineOrder};
+use engine::order::{Fill as EngineFill, Order as EngineOrder};
 use engine::user::equity::EquityRow;
 use engine::user::{Position as EnginePosition, User as EngineUser, Wallet as EngineWallet};
 use engine::view::{FactPage, FactView, Happened, KeyView, OrderView, PositionView};

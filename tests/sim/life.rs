@@ -2,13 +2,13 @@
 //! spares and keeper, the log's syncer, all on the faulty storage. The world decides who gets the next turn.
 
 use crate::planted::Plant;
-use engine::book::{BookWriter, Books};
+use engine::book::{BookWriter, Books, publish_all};
 use engine::command::{Answer, Envelope};
 use engine::directory::Directory;
 use engine::id::{MARKETS, UserId};
+use engine::market::Markets;
 use engine::market::catalog::Catalog;
 use engine::market::mutation::MarketMutation;
-use engine::market::{Markets, publish_all};
 use engine::mutation::codec;
 use engine::notice::Notice;
 use engine::ring::Ring;

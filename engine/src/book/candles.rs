@@ -1,7 +1,6 @@
-//! Candles: how a price went within a stretch of time, and how short stretches fold into longer ones.
+//! Candles: the course of a price within an interval, and the folding of short intervals into longer ones.
 //!
-//! Pure. Whoever keeps the history of prices brings the stretches in their order; nothing here knows where they come
-//! from, and nothing is made up for a stretch in which nothing was heard.
+//! Pure: the caller passes the intervals in their order. An interval without a price is left out, never made up.
 
 use crate::amount::{Cash, Qty};
 
@@ -9,7 +8,7 @@ use crate::amount::{Cash, Qty};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mid(pub u16);
 
-/// How the price of a market's first outcome went, and the shares filled on this server by outcome.
+/// The price of a market's first outcome over an interval, and the shares filled on this server by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Candle {
     pub open: Mid,
@@ -19,32 +18,31 @@ pub struct Candle {
     pub volume: [Qty; 2],
 }
 
-/// A candle with the start of its stretch, unix seconds.
+/// A candle with the start of its interval, Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     pub start: u64,
     pub candle: Candle,
 }
 
-/// Stretches of one length that follow each other without holes. They begin at multiples of the length since 1970,
-/// those of a week on Mondays.
+/// Consecutive intervals of one length. They start at multiples of the length since 1970; weeks start on Mondays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
     secs: u64,
-    /// Where the first stretch begins.
+    /// Start of the first interval.
     offset: u64,
 }
 
 /// The first Monday of 1970.
 const FIRST_MONDAY: u64 = 4 * 86_400;
 const WEEK_SECS: u64 = 7 * 86_400;
-/// Longest stretch in minutes: a hundred years.
+/// Longest interval in minutes: a hundred years.
 pub const MINUTES_MAX: u64 = 100 * 366 * 1_440;
 
 impl Mid {
     pub const ONE: Mid = Mid(20_000);
 
-    /// Of 10⁻⁶ USD a share, half up; `None` outside 0..=1.
+    /// From 10⁻⁶ USD a share, half up; `None` outside 0..=1.
     pub fn of(price: Cash) -> Option<Mid> {
         let units = u16::try_from((price.0 + 25).div_euclid(50)).ok()?;
         (units <= Mid::ONE.0).then_some(Mid(units))
@@ -66,7 +64,7 @@ impl Candle {
         Candle { open: mid, high: mid, low: mid, close: mid, volume: [Qty(0); 2] }
     }
 
-    /// Goes on with a later stretch.
+    /// Appends a later interval.
     pub fn join(&mut self, later: &Candle) {
         self.high = self.high.max(later.high);
         self.low = self.low.min(later.low);
@@ -76,7 +74,7 @@ impl Candle {
         }
     }
 
-    /// The same as the second outcome saw it.
+    /// The candle of the second outcome.
     pub fn complement(&self) -> Candle {
         Candle {
             open: self.open.complement(),
@@ -94,7 +92,7 @@ impl Grid {
     pub const DAY: Grid = Grid { secs: 86_400, offset: 0 };
     pub const HOUR: Grid = Grid { secs: 3_600, offset: 0 };
 
-    /// Stretches of so many minutes: at least one, at most [`MINUTES_MAX`].
+    /// Intervals of `minutes`: at least one, at most [`MINUTES_MAX`].
     pub const fn minutes(minutes: u64) -> Grid {
         let minutes = if minutes == 0 { 1 } else { minutes };
         Grid { secs: 60 * if minutes > MINUTES_MAX { MINUTES_MAX } else { minutes }, offset: 0 }
@@ -104,15 +102,15 @@ impl Grid {
         self.secs
     }
 
-    /// Start of the stretch that `at` (unix seconds) lies in. What lies before the first stretch begins at 0.
+    /// Start of the interval that contains `at` (Unix seconds). An interval before the first one starts at 0.
     pub fn start(self, at: u64) -> u64 {
         let since = at.saturating_sub(self.offset);
         if at < self.offset { 0 } else { self.offset + (since - since % self.secs) }
     }
 }
 
-/// Folds buckets, which come in the order of their starts, into the stretches of `grid`. A bucket belongs to the stretch
-/// that its start lies in; a stretch without any is left out.
+/// Folds buckets in the order of their starts into the intervals of `grid`. A bucket belongs to the interval that
+/// contains its start; an interval without a bucket is left out.
 pub fn fold(buckets: impl IntoIterator<Item = Bucket>, grid: Grid) -> Vec<Bucket> {
     let mut folded: Vec<Bucket> = Vec::new();
     for bucket in buckets {
@@ -132,7 +130,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn prices_keep_half_a_unit() {
+    fn prices_have_half_units() {
         for (cash, expected) in [
             (415_000, Some(Mid(8_300))),
             (50, Some(Mid(1))),
@@ -149,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_are_aligned() {
+    fn intervals_are_aligned() {
         // 2026-10-02T09:14:05Z is a Friday.
         let at = 1_790_932_445;
         for (grid, expected) in [
@@ -168,7 +166,7 @@ mod tests {
         assert_eq!(Grid::DAY.start(u64::MAX), u64::MAX - u64::MAX % 86_400);
     }
 
-    /// The naive model: all samples of a stretch, looked at together.
+    /// The naive model: all samples of an interval together.
     #[test]
     fn folding_agrees_with_a_naive_model() {
         let (mut chance, mut cases) = (Chance::new(0x5eed), 0);

@@ -1,4 +1,4 @@
-//! Seeded chance for tests: the same seed gives the same cases, and every test prints its seed.
+//! Seeded pseudo-random numbers for tests: the same seed gives the same cases, and every test prints its seed.
 
 /// xorshift64*.
 pub(crate) struct Chance(u64);

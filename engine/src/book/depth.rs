@@ -1,6 +1,6 @@
-//! A reader's copies of one book as the venue shows it: all levels wanted ([`Depth`]) or the best two ([`Top`]).
+//! A reader's copies of one book as the venue shows it: levels ([`Depth`]) or the best of each side ([`Top`]).
 //!
-//! Copies are filled in place, so that a reader that keeps its `Depth` allocates nothing.
+//! Copies are filled in place: a reader that reuses its `Depth` does not allocate.
 
 use crate::amount::{Cash, Price, Qty};
 use crate::book::ladder::{Ladder, SIZE_MAX, Slot};
@@ -17,24 +17,24 @@ pub struct Level {
     pub stamp: Stamp,
 }
 
-/// A consistent copy of a book: what one frame of the venue left.
+/// A consistent copy of a book, as one frame of the venue left it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Depth {
     /// Best first: descending prices.
     pub bids: DepthSide,
     /// Best first: ascending prices.
     pub asks: DepthSide,
-    /// Best of both sides, whatever was left out of the copy.
+    /// Best of both sides, whatever the count of copied levels.
     pub top: Top,
     /// The venue's time of the last change.
     pub changed_at: Timestamp,
-    /// The venue's own hash, while the book is exactly the snapshot that it came with (venue.md §1.1).
+    /// The venue's hash of the last snapshot, while the book equals it (gateway/docs/venue-clients.md §1.1).
     pub hash: Option<SnapshotHash>,
-    /// Which version of the pair was copied: a later change of either token has a greater one.
+    /// The version of the pair: a later change of either token has a greater one.
     pub version: u64,
 }
 
-/// Price and size without more.
+/// A price and its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quote {
     pub price: Price,
@@ -55,7 +55,7 @@ pub struct SnapshotHash {
     bytes: [u8; HASH_BYTES_MAX],
 }
 
-/// Longest hash text that is kept; the venue's are 40 hex digits.
+/// Longest hash text that is stored; the venue's have 40 hex digits.
 const HASH_BYTES_MAX: usize = 64;
 
 impl Depth {
@@ -99,19 +99,19 @@ impl Top {
         }
     }
 
-    /// Half way between the best prices, 10⁻⁶ USD; `None` when a side is empty.
+    /// The mean of the best prices, 10⁻⁶ USD; `None` when a side is empty.
     pub fn midpoint(&self) -> Option<Cash> {
         midpoint(self.price(BookSide::Bid), self.price(BookSide::Ask))
     }
 }
 
-/// Half way between two prices in 10⁻⁶ USD, exact.
+/// The mean of two prices in 10⁻⁶ USD, exact.
 pub(super) fn midpoint(bid: Option<Price>, ask: Option<Price>) -> Option<Cash> {
     Some(Cash((i64::from(bid?.0) + i64::from(ask?.0)) * 50))
 }
 
 impl SnapshotHash {
-    /// `None` for an empty text and for one longer than 64 bytes: then the hash is computed where it is shown.
+    /// `None` for an empty text and for one longer than 64 bytes: the hash is then computed where it is shown.
     pub fn new(text: &str) -> Option<SnapshotHash> {
         let mut bytes = [0; HASH_BYTES_MAX];
         bytes.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
@@ -119,7 +119,7 @@ impl SnapshotHash {
     }
 
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..usize::from(self.len)]).expect("made of a text and copied whole")
+        std::str::from_utf8(&self.bytes[..usize::from(self.len)]).expect("made from a text and copied whole")
     }
 }
 
@@ -145,7 +145,7 @@ impl HashCell {
         }
     }
 
-    /// The bytes as they are; only a read that was not torn may be shown as text.
+    /// The bytes; only those of an untorn read may be shown as text.
     #[inline]
     pub fn load(&self) -> Option<SnapshotHash> {
         let len = self.len.load(Relaxed) as u8;
@@ -176,8 +176,8 @@ impl TopCell {
     }
 }
 
-/// What a [`TopCell`] holds. Readers take it out of the sequence packed and look into it afterwards: one register
-/// instead of a structure that is stored in parts and copied whole, which stalls the core for longer than the read.
+/// The content of a [`TopCell`]. Readers unpack it after the sequence: one register instead of a structure that is
+/// stored in parts and copied whole, which stalls the core for longer than the read.
 #[derive(Clone, Copy)]
 pub(super) struct PackedQuote(u64);
 
@@ -198,13 +198,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_are_kept_whole_or_not_at_all() {
+    fn hashes_are_stored_whole_or_not_at_all() {
         let cell = HashCell::default();
-        for (text, kept) in
+        for (text, fits) in
             [("", false), ("a", true), (&"5".repeat(40), true), (&"é".repeat(32), true), (&"6".repeat(65), false)]
         {
             let hash = SnapshotHash::new(text);
-            assert_eq!(hash.as_ref().map(SnapshotHash::as_str), kept.then_some(text));
+            assert_eq!(hash.as_ref().map(SnapshotHash::as_str), fits.then_some(text));
             cell.store(hash.as_ref());
             assert_eq!(cell.load(), hash);
         }

@@ -1,14 +1,14 @@
-//! The book that an order meets: a token's own levels merged with its complement's (execution.md §3).
+//! The book that an order meets: a token's own levels merged with its complement's (engine/docs/execution.md §3).
 //!
-//! A bid for the complement at b is an ask for the token at 1 − b, and the other way round. Three rules, in this order:
+//! A bid for the complement at b is an ask for the token at 1 − b, and vice versa. Three rules, in this order:
 //!
-//! 1. Mirrors: where the best five own levels of a side equal the complement's mirrored ones in price and size (and there
-//!    are as many), the venue publishes one book twice; the own levels stand alone, so depth is never counted twice.
-//!    Judged for each side by itself, so that one side that has not arrived yet does not double the other.
-//! 2. Else both are merged; equal prices become one level whose parts are kept apart, since what a user takes is
-//!    remembered on the level that it came from (execution.md §9).
-//! 3. A merged book that is crossed or locked (best bid ≥ best ask) is not believed: both sides fall back to the own
-//!    levels alone.
+//! 1. Mirrors: if the best five own levels of a side equal the complement's mirrored ones in price, size and count, the
+//!    venue publishes one book twice; only the own levels count, so depth is never counted twice. Judged per side, so
+//!    that a side that has not arrived yet does not double the other.
+//! 2. Otherwise both are merged. Equal prices become one level with separate parts, because depletion is recorded on
+//!    the level of origin (engine/docs/execution.md §9).
+//! 3. A merged book that is crossed or locked (best bid ≥ best ask) is not used: both sides fall back to the own
+//!    levels.
 
 use crate::amount::{Cash, Price, Qty};
 use crate::book::depth::midpoint;
@@ -19,7 +19,7 @@ use crate::id::Outcome;
 /// Levels of each side that decide whether two books are mirrors.
 const MIRROR_LEVELS: usize = 5;
 
-/// What one book contributes to a level.
+/// The contribution of one book to a level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// 0 = nothing.
@@ -44,11 +44,11 @@ pub struct Effective {
     pub bids: Vec<EffectiveLevel>,
     /// Best first: ascending prices.
     pub asks: Vec<EffectiveLevel>,
-    /// The version of the pair of books it was made from ([`Books::version`](super::Books::version)).
+    /// The version of its pair of books ([`Books::version`](super::Books::version)).
     pub version: u64,
 }
 
-/// How many levels of each side a reader wants, best first.
+/// Maximum count of levels of each side that a reader needs, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
     pub bids: usize,
@@ -69,7 +69,7 @@ pub(super) struct Mirrors {
     pub first_asks: bool,
 }
 
-/// Which sides are merged with the complement's; the others stand alone.
+/// Which sides are merged with the complement's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     merge_bids: bool,
@@ -97,7 +97,7 @@ impl Reach {
 }
 
 impl EffectiveLevel {
-    /// Everything there is at this price, nobody's depletion taken off.
+    /// The total size at this price, before depletion.
     pub fn size(&self) -> Qty {
         self.own.size + self.mirrored.size
     }
@@ -117,13 +117,13 @@ impl EffectiveTop {
         Some(self.ask?.0.saturating_sub(self.bid?.0))
     }
 
-    /// Half way between the best prices, 10⁻⁶ USD; `None` when a side is empty.
+    /// The mean of the best prices, 10⁻⁶ USD; `None` when a side is empty.
     pub fn midpoint(&self) -> Option<Cash> {
         midpoint(self.bid, self.ask)
     }
 
-    /// The best prices of a token from its own best and its complement's; `None` when they cross. The mirror rule needs
-    /// no look here: where it holds, both books have the same best.
+    /// The best prices of a token from its own best and its complement's; `None` when they cross. The mirror rule is
+    /// not needed here: where it applies, both books have the same best.
     #[inline]
     pub(super) fn merged(own: EffectiveTop, complement: EffectiveTop) -> Option<EffectiveTop> {
         // 0 for no bid and 1 for no ask are each other's complement and lose every comparison.
@@ -145,7 +145,7 @@ impl Effective {
         }
     }
 
-    /// Best prices, as far as the reach had at least one level of each side.
+    /// Best prices, if the reach has at least one level of each side.
     pub fn top(&self) -> EffectiveTop {
         EffectiveTop {
             bid: self.bids.first().map(|level| level.price),
@@ -161,7 +161,7 @@ impl Effective {
     }
 }
 
-/// Which ladders of a pair of books changed: those that can be each other's mirrors do so together.
+/// Which ladders of a pair changed; a bid ladder and the ask ladder that may mirror it are one entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Faces {
     /// The first token's bids or the second's asks.
@@ -173,7 +173,7 @@ pub(super) struct Faces {
 impl Faces {
     pub(super) const ALL: Faces = Faces { first_bids: true, first_asks: true };
 
-    /// Adds the one on which this side of this token lies.
+    /// Adds the entry of this side of this token.
     #[inline]
     pub(super) fn add(&mut self, outcome: Outcome, side: BookSide) {
         if (outcome == Outcome::First) == (side == BookSide::Bid) {
@@ -185,7 +185,7 @@ impl Faces {
 }
 
 impl Mirrors {
-    /// Judged by the writer after every change, so that no reader has to; where nothing changed, it stays as it was.
+    /// Computed by the writer after every change, so that no reader has to; unchanged entries keep their value.
     pub(super) fn of(self, changed: Faces, first: Sides<'_>, second: Sides<'_>) -> Mirrors {
         Mirrors {
             first_bids: if changed.first_bids { mirrors(first.bids, second.asks) } else { self.first_bids },
@@ -215,7 +215,7 @@ impl Rule {
     }
 }
 
-/// Whether the best levels of both ladders are the same. Ranks of a side and of the complement's other side agree.
+/// Whether the best levels of both ladders are equal. A side and the complement's other side have equal ranks.
 fn mirrors(own: &Ladder, mirror: &Ladder) -> bool {
     fn best(ladder: &Ladder) -> impl Iterator<Item = (u16, Qty)> {
         ladder.levels().take(MIRROR_LEVELS).map(|slot| (slot.rank, slot.size))
@@ -234,7 +234,7 @@ fn fill_side(out: &mut Vec<EffectiveLevel>, side: BookSide, own: &Ladder, mirror
         own: Part { size: slot.size, stamp: slot.stamp },
         mirrored: Part::default(),
     };
-    // One closure a side, so that the loop over the levels does not ask for the side.
+    // One closure per side, so that the loop over the levels does not test the side.
     match side {
         BookSide::Bid => own.copy(reach, out, |slot| level(BookSide::Bid.price(slot.rank), slot)),
         BookSide::Ask => own.copy(reach, out, |slot| level(BookSide::Ask.price(slot.rank), slot)),

@@ -1,20 +1,20 @@
-//! One side of one book: a size for every step of price, best first.
+//! One side of one book: a size for every price step, best first.
 //!
 //! A level is found by its *rank*, the distance from the side's best possible price ([`BookSide::rank`]), so asks and
-//! bids are the same code. A slot packs the size of a level with a stamp that changes at every change of that level:
+//! bids share all code. A slot packs the size of a level with a stamp that changes with every change of that level:
 //!
 //! ```text
 //! 63      48 47                                   0        shelf = 64 neighbouring slots + a bitmap of those in use
 //! │ stamp  │ size in 10⁻⁶ shares                  │        summary = a bitmap of the shelves in use
 //! ```
 //!
-//! So the next level is found by two or three bit scans, however far away it is, and a 0.0001 grid costs memory only
-//! where levels have been. There are three grids (steps 0.01, 0.001, 0.0001), allocated on demand; any tick is served
-//! by the coarsest step that contains it. A finer grid is swapped in when the tick or a level needs it, a coarser one
-//! only by a snapshot that fits (house.md §7). The grids not in use are empty.
+//! The next level is found by two or three bit scans, at any distance, and a 0.0001 grid takes memory only where levels
+//! have been. There are three grids (steps 0.01, 0.001, 0.0001), allocated on demand; a tick uses the coarsest step
+//! that contains it. The ladder changes to a finer grid when the tick or a level needs it, and to a coarser one only by
+//! a snapshot that fits. The unused grids are empty.
 //!
-//! All reads and writes are `Relaxed`: a ladder is read and written only inside its book's [`Sequence`], whose
-//! file has the orderings. A torn state can be any mix of old and new, and the readers here end on every mix.
+//! All reads and writes are `Relaxed`: a ladder is accessed only inside its book's [`Sequence`], whose file describes
+//! the orderings. A torn state can be any mix of old and new values; the readers here terminate on every mix.
 //!
 //! [`BookSide::rank`]: crate::book::BookSide::rank
 //! [`Sequence`]: crate::book::sequence::Sequence
@@ -32,9 +32,9 @@ pub(super) const SHELF_SLOTS: usize = 64;
 const SUMMARY_WORDS: usize = 3;
 /// Bits of a slot that hold the size.
 const SIZE_BITS: u32 = 48;
-/// Largest size of a level in 10⁻⁶ shares: 281 million shares. A larger one is cut to it.
+/// Largest size of a level in 10⁻⁶ shares: 281 million shares. Larger ones are clamped.
 pub const SIZE_MAX: u64 = (1 << SIZE_BITS) - 1;
-/// Ranks of levels lie in 1..=this.
+/// Ranks of levels are in 1..=this.
 pub const RANK_MAX: u16 = 9_999;
 
 /// Sixty-four neighbouring slots.
@@ -44,7 +44,7 @@ struct Shelf {
     slots: OnceLock<Box<[AtomicU64; SHELF_SLOTS]>>,
 }
 
-/// One side of one book. One writer, which writes only inside the book's sequence.
+/// One side of one book. It has one writer, which writes only inside the book's sequence.
 #[derive(Default)]
 pub struct Ladder {
     /// Index into [`STEPS`] and `grids`.
@@ -56,7 +56,7 @@ pub struct Ladder {
     grids: [OnceLock<Box<[Shelf]>>; STEPS.len()],
 }
 
-/// A level as the ladder holds it.
+/// A level in the ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     pub rank: u16,
@@ -84,16 +84,16 @@ pub struct Levels<'a> {
     summary: &'a [AtomicU64; SUMMARY_WORDS],
     step: u16,
     generation: u32,
-    /// Summary word under the scan and its bits that are left.
+    /// Current summary word and its remaining bits.
     word: usize,
     shelf_bits: u64,
-    /// Rank of the slot before the current shelf's first, its slots, and its bits that are left.
+    /// Rank before the current shelf's first slot, its slots, and its remaining bits.
     base: u16,
     slots: Option<&'a [AtomicU64; SHELF_SLOTS]>,
     slot_bits: u64,
 }
 
-/// Index of the coarsest grid whose levels can have all ranks that are multiples of `unit`.
+/// Index of the coarsest grid that contains all multiples of `unit`.
 fn grid_for(unit: u16) -> usize {
     STEPS.iter().position(|step| unit.is_multiple_of(*step)).expect("every unit is a multiple of 1")
 }
@@ -121,17 +121,17 @@ impl Ladder {
         Ladder::default()
     }
 
-    /// Makes sure that every price of `tick` has a slot; never makes the grid coarser.
+    /// Gives every price of `tick` a slot; never makes the grid coarser.
     pub fn fit_tick(&self, tick: TickSize) {
         self.refine(grid_of_tick(tick));
     }
 
-    /// Sets one level to an absolute size, 0 = gone. Answers whether the size had to be cut to [`SIZE_MAX`].
+    /// Sets one level to an absolute size, 0 = removed. Returns whether the size was clamped to [`SIZE_MAX`].
     ///
     /// # Panics
     /// When `rank` is not in 1..=9 999.
     pub fn set(&self, rank: u16, size: Qty) -> bool {
-        assert!((1..=RANK_MAX).contains(&rank), "ranks lie in 1..=9999, got {rank}");
+        assert!((1..=RANK_MAX).contains(&rank), "ranks are in 1..=9999, got {rank}");
         if size.is_zero() && !rank.is_multiple_of(STEPS[usize::from(self.grid.load(Relaxed))]) {
             return false;
         }
@@ -147,18 +147,18 @@ impl Ladder {
         let slot = &shelf.slots()[bit];
         let stamp = ((slot.load(Relaxed) >> SIZE_BITS) as u16).wrapping_add(1);
         if stamp == 0 {
-            // The level's stamps begin anew: a new generation keeps them different from all before.
+            // The level's stamps start over: a new generation keeps them different from all earlier ones.
             self.generation.store(self.generation.load(Relaxed).wrapping_add(1), Relaxed);
         }
-        let kept = size.0.min(SIZE_MAX);
-        slot.store(u64::from(stamp) << SIZE_BITS | kept, Relaxed);
-        self.mark(shelf, number, bit, kept != 0);
-        kept != size.0
+        let clamped = size.0.min(SIZE_MAX);
+        slot.store(u64::from(stamp) << SIZE_BITS | clamped, Relaxed);
+        self.mark(shelf, number, bit, clamped != 0);
+        clamped != size.0
     }
 
     /// Replaces all levels (rank, size) by a snapshot; every stamp of the side changes. Of two levels of the same rank
-    /// the later one stands. The grid becomes the coarsest that contains the tick and all levels. Answers how many
-    /// sizes had to be cut to [`SIZE_MAX`].
+    /// the later one is used. The grid becomes the coarsest that contains the tick and all levels. Returns the count of
+    /// sizes clamped to [`SIZE_MAX`].
     pub fn replace(&self, tick: TickSize, levels: impl Iterator<Item = (u16, Qty)> + Clone) -> u32 {
         self.clear();
         self.generation.store(self.generation.load(Relaxed).wrapping_add(1), Relaxed);
@@ -167,7 +167,7 @@ impl Ladder {
         levels.map(|(rank, size)| u32::from(self.set(rank, size))).sum()
     }
 
-    /// Takes all levels away. Stamps stay, so that a level that comes back has a new one.
+    /// Removes all levels. Stamps stay, so that a level that returns has a new one.
     fn clear(&self) {
         let Some(shelves) = self.grids[usize::from(self.grid.load(Relaxed))].get() else { return };
         for shelf in shelves.iter() {
@@ -182,8 +182,8 @@ impl Ladder {
         self.summary.iter().for_each(|word| word.store(0, Relaxed));
     }
 
-    /// Moves to a finer grid, if that one is finer. All stamps move along, those of empty slots too: a level that comes
-    /// back later must not get a stamp that it had before on either grid.
+    /// Changes to grid `to` if it is finer. All stamps move along, also those of empty slots: a level that returns must
+    /// not get a stamp that it had on either grid.
     fn refine(&self, to: usize) {
         let from = usize::from(self.grid.load(Relaxed));
         if to <= from {
@@ -216,7 +216,7 @@ impl Ladder {
         self.grids[grid].get_or_init(|| shelves_of(grid))
     }
 
-    /// Notes in both bitmaps whether a slot has a size.
+    /// Sets or clears a slot's bit in both bitmaps.
     fn mark(&self, shelf: &Shelf, number: usize, bit: usize, occupied: bool) {
         let bits = with_bit(shelf.occupied.load(Relaxed), bit, occupied);
         shelf.occupied.store(bits, Relaxed);
@@ -234,7 +234,7 @@ impl Ladder {
     /// The levels, best first.
     #[inline(always)]
     pub fn levels(&self) -> Levels<'_> {
-        // A torn read can find the number of a grid before the grid; it is empty then, and the version tells.
+        // A torn read can find the number of a grid before the grid; it is empty then, and the version shows the tear.
         let grid = usize::from(self.grid.load(Relaxed)).min(STEPS.len() - 1);
         Levels {
             shelves: self.grids[grid].get().map_or(&[], |shelves| shelves),
@@ -249,7 +249,7 @@ impl Ladder {
         }
     }
 
-    /// Appends what `make` makes of the best `levels_max` levels, best first: [`Ladder::levels`] as fast as it goes.
+    /// Appends `make` of each of the best `levels_max` levels, best first: a faster [`Ladder::levels`].
     #[inline]
     pub fn copy<T>(&self, levels_max: usize, out: &mut Vec<T>, make: impl Fn(Slot) -> T) {
         let (mut levels, mut left) = (self.levels(), levels_max);
@@ -260,9 +260,9 @@ impl Ladder {
             let first = bits.trailing_zeros() as usize;
             let run = (!(bits >> first)).trailing_zeros() as usize;
             let count;
-            // Iterators whose length is known append without looking at the capacity for each level.
+            // Iterators of known length append without a capacity check per level.
             if run >= left || bits >> first >> (run - 1) == 1 {
-                // Neighbours, as near the best price of most books: no bits to look for.
+                // Adjacent slots, as near the best price of most books: no bit scan needed.
                 count = run.min(left);
                 let mut rank = (base + first as u16).wrapping_mul(step);
                 out.extend(slots[first..first + count].iter().map(|slot| {
@@ -282,8 +282,9 @@ impl Ladder {
         }
     }
 
-    /// Shows `each` the shelves that hold levels, best first, with the rank's place before the first slot and a bitmap of
-    /// the slots in use, which is never 0, as long as it answers true. Gives step and generation of all of them.
+    /// Passes the shelves that have levels to `each`, best first, while it returns true: the rank before the first slot
+    /// in steps of the grid, a bitmap of the slots in use (never 0), and the slots. Returns the step and generation of
+    /// all of them.
     #[inline(always)]
     pub fn shelves_in_use(&self, mut each: impl FnMut(u16, u64, &[AtomicU64; SHELF_SLOTS]) -> bool) -> (u16, u32) {
         let mut levels = self.levels();
@@ -316,8 +317,8 @@ impl Ladder {
 }
 
 impl Levels<'_> {
-    /// Goes to the next shelf in use, which leaves at least one bit in `slot_bits`; `false` at the end. Ends, since each
-    /// call moves on in the bitmap.
+    /// Moves to the next shelf in use, which leaves at least one bit in `slot_bits`; `false` at the end. Terminates
+    /// because each call advances in the bitmap.
     #[inline(always)]
     fn next_shelf(&mut self) -> bool {
         loop {
@@ -339,7 +340,7 @@ impl Levels<'_> {
                 self.slots = Some(slots);
                 self.slot_bits = shelf.occupied.load(Relaxed);
                 self.base = (number * SHELF_SLOTS) as u16;
-                // Empty in a torn read only.
+                // Empty only in a torn read.
                 if self.slot_bits != 0 {
                     return true;
                 }
@@ -381,7 +382,7 @@ mod tests {
             (25, 1),
             (5, 1),
             (1, 1),
-            // Nothing a venue should say: the finest grid holds every price.
+            // Not a tick that a venue should send: the finest grid contains every price.
             (0, 1),
             (3, 1),
             (300, 1),
@@ -403,14 +404,14 @@ mod tests {
         ladder.replace(TickSize(100), [(4_100, share)].into_iter());
         assert_eq!(step_of(&ladder), 100);
         ladder.set(4_150, Qty::ZERO);
-        assert_eq!(step_of(&ladder), 100, "what is not there needs no slot to go");
+        assert_eq!(step_of(&ladder), 100, "removing an absent level needs no slot");
         ladder.set(4_150, share);
         assert_eq!(step_of(&ladder), 10);
         ladder.fit_tick(TickSize(1));
         assert_eq!(step_of(&ladder), 1);
         ladder.set(4_150, Qty::ZERO);
         ladder.fit_tick(TickSize(100));
-        assert_eq!(step_of(&ladder), 1, "a coarser tick alone moves nothing");
+        assert_eq!(step_of(&ladder), 1, "a coarser tick alone changes nothing");
         ladder.replace(TickSize(100), [(4_100, share), (4_155, share)].into_iter());
         assert_eq!(step_of(&ladder), 1, "a level does not fit");
         ladder.replace(TickSize(10), [(4_100, share)].into_iter());
@@ -421,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_beyond_48_bits_are_cut_and_told() {
+    fn sizes_beyond_48_bits_are_clamped_and_reported() {
         let ladder = Ladder::new();
         assert!(!ladder.set(1, Qty(SIZE_MAX)));
         assert!(ladder.set(2, Qty(SIZE_MAX + 1)));
@@ -430,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn stamps_do_not_repeat_when_a_slot_has_counted_through() {
+    fn stamps_do_not_repeat_when_the_counter_of_a_slot_wraps() {
         let (ladder, mut seen) = (Ladder::new(), BTreeSet::new());
         for change in 0..200_000_u64 {
             ladder.set(100, Qty(change % 3));
@@ -440,8 +441,8 @@ mod tests {
         }
     }
 
-    /// Random writes against a map. Every level's (rank, stamp) must be new whenever the venue set it, and the same as
-    /// long as it did not.
+    /// Random writes against a map. A level's (rank, stamp) must be new whenever the venue sets it, and otherwise
+    /// unchanged.
     #[test]
     fn a_ladder_is_a_sorted_map() {
         let (seed, mut steps, mut levels_seen) = (7, 0_u64, 0_u64);
@@ -487,10 +488,10 @@ mod tests {
                 for slot in &levels {
                     let known = model.get_mut(&slot.rank).expect("just compared");
                     if set.iter().any(|(rank, _)| *rank == slot.rank) {
-                        assert!(ever.insert((slot.rank, slot.stamp)), "a stamp came back: {slot:?}");
+                        assert!(ever.insert((slot.rank, slot.stamp)), "a stamp was used twice: {slot:?}");
                         known.1 = slot.stamp;
                     }
-                    assert_eq!(known.1, slot.stamp, "a stamp changed by itself: {slot:?}");
+                    assert_eq!(known.1, slot.stamp, "a stamp changed without a write: {slot:?}");
                 }
                 levels_seen += levels.len() as u64;
                 assert_eq!(ladder.best(), levels.first().copied());

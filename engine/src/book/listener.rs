@@ -1,6 +1,6 @@
-//! Who is told of books and prices as the feed writes them.
+//! Listeners to books and prices as the feed writes them.
 //!
-//! The feed is generic over its listeners: what nobody listens to costs a load. A listener never makes the feed wait.
+//! The feed is generic over its listeners: without readers a change costs one load. A listener never blocks the feed.
 
 use super::candles::Mid;
 use super::{BookSide, Books, LastTrade};
@@ -9,38 +9,38 @@ use crate::id::MarketId;
 use crate::market::terms::Resolution;
 use crate::time::Timestamp;
 
-/// What the updates of a frame say of one token.
+/// The updates of one token in a frame.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Touched {
     /// All levels of both sides may have changed.
     pub whole: bool,
-    /// Levels that changed, where not all did; each is there once.
+    /// Changed levels, without duplicates, if `whole` is false.
     pub levels: Vec<(BookSide, Price)>,
     pub trades: Vec<LastTrade>,
 }
 
-/// Told that books changed, once they are written.
+/// Notified of changed books, after they are written.
 pub trait BookListener {
-    /// Until [`BookListener::ring`] no reader is woken by what is told.
+    /// From here on readers are not woken, until [`BookListener::ring`].
     fn gather(&self);
 
-    /// Wakes the readers that were told something; the feed goes on to gather or not.
+    /// Wakes the readers that have something to read; `gathers`: the feed continues to gather.
     fn ring(&self, gathers: bool);
 
-    /// Whether anything that is told has a reader.
+    /// Whether any reader is subscribed.
     fn anybody(&self) -> bool;
 
-    /// Whether a reader wants to hear of this market.
+    /// Whether a reader is subscribed to this market.
     fn wanted(&self, market: MarketId) -> bool;
 
-    /// What follows is of a frame that the feed took at `taken_at`, server time.
+    /// The following calls belong to a frame that the feed took at `taken_at`, server time.
     fn begin_frame(&self, taken_at: Timestamp);
 
     /// The frame ends.
     fn end_frame(&self);
 
-    /// Books of a wanted market changed, by outcome, or its tick did: from what to what. `now` is the time of what has none of
-    /// its own.
+    /// Books of a market with a reader changed, by outcome, or its tick did (old, new). `now` is the time of updates
+    /// that have none.
     fn changed(
         &self,
         market: MarketId,
@@ -50,31 +50,31 @@ pub trait BookListener {
         now: Timestamp,
     );
 
-    /// What a price shows beside the book has changed.
+    /// The last trade, the stated price or the state of a market changed.
     fn touched(&self, market: MarketId);
 
     /// A market is listed.
     fn listed(&self, market: MarketId, at: Timestamp);
 
-    /// It was listed before it could be traded; now it can.
+    /// A market that was listed before its trading began is open now.
     fn opened(&self, market: MarketId, at: Timestamp);
 
-    /// A market is resolved, at `at` or when the last frame about it came, if that is later.
+    /// A market is resolved, at `at` or at the time of the last frame about it, if that is later.
     fn resolved(&self, market: MarketId, resolution: Resolution, at: Timestamp);
 }
 
-/// Told how the price of each market's first outcome goes.
+/// Notified of the price of each market's first outcome.
 pub trait PriceListener {
-    /// What comes was told before, in an earlier run: what is known of it is passed over.
+    /// The following prices were sent in an earlier run: those already recorded are ignored.
     fn hears_again(&mut self);
 
     /// The first outcome's price became `mid` at `venue_now`.
     fn note(&mut self, market: MarketId, venue_now: Timestamp, mid: Mid);
 
-    /// Time goes on: hands over what was noted when it is due. `now` is server time.
+    /// Hands over recorded prices that are due. `now` is server time.
     fn turn(&mut self, now: Timestamp);
 
-    /// Hands over what was noted.
+    /// Hands over all recorded prices.
     fn hand_over(&mut self);
 }
 

@@ -1,22 +1,23 @@
-//! Books: what the venue shows of each instrument, as arrays of atomics that one feed writes and everybody reads.
+//! Books of the venue for each instrument: arrays of atomics that one feed writes and all threads read.
 //!
 //! | File | Holds |
 //! |---|---|
-//! | `sequence.rs` | the version that makes many atomics one: the only place with fences |
+//! | `sequence.rs` | the version that makes a group of atomics consistent: the only place with fences |
 //! | `ladder.rs` | one side of one book |
 //! | `depth.rs` | a reader's copies: [`Depth`] of a book as the venue shows it, [`Top`] |
 //! | `side.rs` | [`DepthSide`]: the levels of one side of such a copy, packed |
-//! | `effective.rs` | [`Effective`]: a book merged with its complement's, as orders see it |
+//! | `effective.rs` | [`Effective`]: a book merged with its complement's, as orders meet it |
 //! | `registry.rs` | [`Books`]: instrument → book, quote age, last trade, marks |
-//! | `stated.rs` | prices that the venue states beside its books |
+//! | `stated.rs` | prices that the venue states outside of its books |
 //! | `writer.rs` | [`BookWriter`]: the feed's half; whole frames |
-//! | `candles.rs` | prices of a stretch of time, and their folding (pure) |
-//! | `stretches.rs` | a reader's stretches of a price history (pure) |
-//! | `listener.rs` | who is told of books and prices as the feed writes them |
+//! | `candles.rs` | prices of an interval, and their folding (pure) |
+//! | `stretches.rs` | intervals of a price history for one answer (pure) |
+//! | `listener.rs` | listeners to books and prices as the feed writes them |
+//! | `publish.rs` | released facts about markets for catalogue and books |
 //! | `walk.rs` | what an order takes from a side (pure) |
 //!
 //! Best is first on both sides. Simulated fills never write here. Absent on purpose: order queues inside a level (users
-//! trade with the venue's book, never with each other), history, and any knowledge of users.
+//! trade with the venue's book, never with each other), history, and users.
 
 pub mod candles;
 #[cfg(test)]
@@ -25,6 +26,7 @@ pub mod depth;
 pub mod effective;
 pub mod ladder;
 pub mod listener;
+mod publish;
 pub mod registry;
 pub mod sequence;
 pub mod side;
@@ -38,6 +40,7 @@ mod tests;
 
 pub use depth::{Depth, Level, Quote, SnapshotHash, Top};
 pub use effective::{Effective, EffectiveLevel, EffectiveTop, Part, Reach};
+pub use publish::{publish, publish_all};
 pub use registry::{Book, Books, LastTrade, Mark, MarkSource};
 pub use side::DepthSide;
 pub use stated::{LastPrice, Stated};
@@ -55,17 +58,18 @@ pub enum BookSide {
     Ask,
 }
 
-/// Which version of a level: differs after every change of that level by the venue, and for all levels of a token after
-/// a full snapshot. What a user took from a level counts only while the stamp is the same (execution.md §9).
+/// Version of a level: it changes with every change of that level by the venue, and for all levels of a token with a
+/// full snapshot. Depletion of a level counts only while its stamp is the same (engine/docs/execution.md §9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stamp(pub u32);
 
-/// Why there is no answer from a book.
+/// Why a book cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unavailable {
-    /// No message about the book has ever arrived.
+    /// No message about the book has arrived.
     Unknown,
-    /// The feed was writing at every one of the bounded tries: `BOOK_UNAVAILABLE` to a read, `SERVER_BUSY` to an order.
+    /// The feed was writing at every one of the bounded tries: `BOOK_UNAVAILABLE` for a read, `SERVER_BUSY` for an
+    /// order.
     Contended,
 }
 
@@ -79,7 +83,7 @@ impl BookSide {
         }
     }
 
-    /// How far `price` lies from this side's best possible price, 1..=9 999: ascending is best first on both sides, and
+    /// Distance of `price` from this side's best possible price, 1..=9 999: ascending is best first on both sides, and
     /// a level and its mirror on the complement's other side have the same rank.
     #[inline]
     pub fn rank(self, price: Price) -> u16 {
@@ -89,7 +93,7 @@ impl BookSide {
         }
     }
 
-    /// The price of that rank.
+    /// The price of a rank.
     #[inline]
     pub fn price(self, rank: u16) -> Price {
         match self {
@@ -98,14 +102,14 @@ impl BookSide {
         }
     }
 
-    /// Whether a level at `price` may be taken within `bound`; touching counts (execution.md §4).
+    /// Whether a level at `price` may be taken within `bound`; touching counts (engine/docs/execution.md §4).
     #[inline]
     pub fn within(self, price: Price, bound: Price) -> bool {
         self.rank(price) <= self.rank(bound)
     }
 }
 
-/// Whether two prices cross or lock each other.
+/// Whether two prices cross or lock.
 pub(crate) fn crossed(bid: Option<Price>, ask: Option<Price>) -> bool {
     matches!((bid, ask), (Some(bid), Some(ask)) if bid >= ask)
 }

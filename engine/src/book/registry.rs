@@ -1,8 +1,8 @@
-//! Books: from an instrument to its book, and what the venue's connections say about its age.
+//! The books of all instruments, and the age of each by the venue's connections.
 //!
-//! The two tokens of a market are one *pair* under one version, since one frame of the venue changes both and since an
-//! order meets both (execution.md §3): readers see all changes of a frame to a pair, or none.
-//! A pair is made when its first message arrives, so that markets without a book cost eight bytes.
+//! The two tokens of a market are one *pair* under one version, because one frame of the venue changes both and an
+//! order meets both (engine/docs/execution.md §3): a reader sees all changes of a frame to a pair, or none. A pair is
+//! created by its first message, so a market without a book costs eight bytes.
 
 use crate::amount::{Cash, Price, Qty};
 use crate::book::depth::{Depth, HashCell, PackedQuote, SnapshotHash, Top, TopCell};
@@ -18,25 +18,25 @@ use crate::time::{SECOND, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
 
-/// `[book] stale_after_s` where nothing else is configured (execution.md §10).
+/// The default of `[book] stale_after_s` (engine/docs/execution.md §10).
 pub const STALE_AFTER_US: u64 = 30 * SECOND;
-/// Widest spread, in 10⁻⁴ USD, whose midpoint is a mark (account.md §3).
+/// Widest spread, in 10⁻⁴ USD, whose midpoint is a mark (engine/docs/account.md §2).
 pub const MARK_SPREAD_MAX: u16 = 1_000;
 /// Connections that can carry subscriptions.
 const CONNECTIONS: usize = 256;
 
-/// All books, shared by everybody; written through the one [`BookWriter`].
+/// All books, shared by all threads; written through the one [`BookWriter`].
 pub struct Books {
     pub(super) pairs: Table<Box<Pair>>,
-    /// What the venue states beside its books, by market.
+    /// Prices that the venue states outside of its books, by market.
     pub(super) stated: Table<StatedCell>,
-    /// By market: instruments with a resting order, counted for each shard that has one.
+    /// By market: count of (instrument, shard) with a resting order.
     watched: Table<AtomicU32>,
-    /// Venue time of the last proof of life, by connection; 0 = none.
+    /// Venue time of the last sign of life, by connection; 0 = none.
     pub(super) alive: [AtomicU64; CONNECTIONS],
-    /// Venue time of the recording that is played; 0 = none is.
+    /// Venue time of the recording in replay; 0 = no recording.
     pub(super) recording: AtomicU64,
-    /// Venue time where a recording drives the age of quotes; 0 = they age on server time.
+    /// Venue time where a recording drives the age of quotes; 0 = quotes age by server time.
     pub(super) clock: AtomicU64,
     pub(super) outage: AtomicBool,
     pub(super) unheard: AtomicBool,
@@ -54,7 +54,7 @@ pub(super) struct Pair {
     pub halves: [Half; 2],
 }
 
-/// One token's book. The first group belongs to the pair's sequence; the others stand for themselves.
+/// One token's book. The first group belongs to the pair's sequence; the other fields do not.
 #[derive(Default)]
 pub(super) struct Half {
     pub bids: Ladder,
@@ -69,13 +69,13 @@ pub(super) struct Half {
     pub trade: TradeCell,
 
     /// Venue time of the last message; 0 = none.
-    pub heard_at: AtomicU64,
+    pub last_message_at: AtomicU64,
     pub connection: AtomicU16,
-    /// The view is broken until the next snapshot.
+    /// The book is unreliable until the next snapshot.
     pub gap: AtomicBool,
 }
 
-/// A last trade or none: four atomics under a version of their own.
+/// A last trade or none: four atomics under their own version.
 #[derive(Default)]
 pub(super) struct TradeCell {
     pub sequence: Sequence,
@@ -95,7 +95,8 @@ pub struct LastTrade {
     pub at: Timestamp,
 }
 
-/// What a share is worth while its market is open (account.md §3, rules 2 to 4; rule 1, the payout, is the market's).
+/// The value of a share while its market is open (engine/docs/account.md §2, rules 2 to 4; rule 1, the payout, is in
+/// [`crate::mark`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// 10⁻⁶ USD a share.
@@ -103,12 +104,12 @@ pub struct Mark {
     pub source: MarkSource,
 }
 
-/// Which rule gave a mark.
+/// The rule that gave a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkSource {
     /// Midpoint of the effective book, spread at most 0.10.
     Midpoint,
-    /// A trade that was seen, or the price that the venue states for the last one.
+    /// A trade that was received, or the price that the venue states for the last one.
     LastTrade,
     /// The price that the venue's catalogue shows.
     Display,
@@ -123,12 +124,12 @@ pub struct Book<'a> {
 }
 
 impl Books {
-    /// No books; a book is shown as stale after [`STALE_AFTER_US`].
+    /// No books; a book is stale after [`STALE_AFTER_US`].
     pub fn new() -> Books {
         Books::with_stale_after(STALE_AFTER_US)
     }
 
-    /// No books; a book is shown as stale when its quote is older than `stale_after_us`.
+    /// No books; a book is stale when its quote is older than `stale_after_us`.
     pub fn with_stale_after(stale_after_us: u64) -> Books {
         Books {
             pairs: Table::new(),
@@ -145,7 +146,7 @@ impl Books {
         }
     }
 
-    /// The writing half. There is one: later calls give `None`.
+    /// The writing half. There is one: later calls return `None`.
     pub fn writer(self: &Arc<Self>) -> Option<BookWriter> {
         (!self.writer_given.swap(true, Ordering::Relaxed)).then(|| BookWriter::new(self.clone()))
     }
@@ -195,20 +196,20 @@ impl Books {
         self.book(instrument).ok_or(Unavailable::Unknown)?.effective_top()
     }
 
-    /// Changes with every change of the instrument's effective book; 0 before the first. Whoever reads the version
-    /// first and the book after that misses nothing when he looks again at another version.
+    /// Changes with every change of the instrument's effective book; 0 before the first. A reader that reads the
+    /// version first and the book second misses no change if it reads again when the version differs.
     #[inline]
     pub fn version(&self, instrument: InstrumentId) -> u64 {
         self.book(instrument).map_or(0, |book| book.version())
     }
 
-    /// Some order rests in this market, so prints of it are worth telling the shards.
+    /// Whether an order rests in this market, so shards need its prints.
     #[inline]
     pub fn is_watched(&self, market: MarketId) -> bool {
         self.watched.get(market.0 as usize).is_some_and(|count| count.load(Relaxed) > 0)
     }
 
-    /// An instrument of this market has its first resting order in some shard, or no longer one.
+    /// An instrument of this market got its first resting order in a shard (`rests`), or lost its last one.
     pub(crate) fn watch(&self, market: MarketId, rests: bool) {
         let count = self.watched.get_or_set(market.0 as usize, || AtomicU32::new(0));
         match rests {
@@ -222,12 +223,12 @@ impl Books {
         self.frames.load(Relaxed)
     }
 
-    /// The last trade that was seen.
+    /// The last trade that was received.
     pub fn last_trade(&self, instrument: InstrumentId) -> Option<LastTrade> {
         self.book(instrument)?.last_trade()
     }
 
-    /// The price of the last trade: of the one that was seen last, unless the venue has stated another since.
+    /// The price of the last trade: of the last one received, unless the venue has stated another since.
     pub fn last_price(&self, instrument: InstrumentId) -> Option<LastPrice> {
         let trade = self.last_trade(instrument);
         let stated = self.stated.get(instrument.market().0 as usize).and_then(|cell| cell.last(instrument.outcome()));
@@ -239,12 +240,12 @@ impl Books {
         }
     }
 
-    /// [`Book::mark`] of the instrument; without a book, what the venue states.
+    /// [`Book::mark`] of the instrument; without a book, by the prices that the venue states.
     pub fn mark(&self, instrument: InstrumentId) -> Option<Mark> {
         self.book(instrument).map_or_else(|| self.mark_without_midpoint(instrument), |book| book.mark())
     }
 
-    /// [`Books::mark`] and [`Book::effective_top`] of the instrument, of one reading.
+    /// [`Books::mark`] and [`Book::effective_top`] of the instrument, of one read.
     #[inline]
     pub fn mark_and_top(&self, instrument: InstrumentId) -> (Option<Mark>, Result<EffectiveTop, Unavailable>) {
         let Some(book) = self.book(instrument) else {
@@ -254,17 +255,17 @@ impl Books {
         (book.mark_at(top), top)
     }
 
-    /// The displayed price: the mark in 10⁻⁶ USD a share (execution.md §2).
+    /// The displayed price: the mark in 10⁻⁶ USD a share (engine/docs/execution.md §2).
     pub fn displayed(&self, instrument: InstrumentId) -> Option<Cash> {
         Some(self.mark(instrument)?.price)
     }
 
-    /// The price that the venue's catalogue shows, 10⁻⁶ USD a share.
+    /// The price in the venue's catalogue, 10⁻⁶ USD a share.
     pub fn display(&self, instrument: InstrumentId) -> Option<Cash> {
         self.stated.get(instrument.market().0 as usize)?.shown(instrument.outcome())
     }
 
-    /// The price of the last trade, else the one that the catalogue shows.
+    /// The price of the last trade, else the one in the catalogue.
     fn mark_without_midpoint(&self, instrument: InstrumentId) -> Option<Mark> {
         match self.last_price(instrument) {
             Some(last) => Some(Mark { price: Cash(i64::from(last.price.0) * 100), source: MarkSource::LastTrade }),
@@ -272,12 +273,13 @@ impl Books {
         }
     }
 
-    /// The venue's hash of the snapshot that the book still is.
+    /// The venue's hash of the last snapshot, while the book equals it.
     pub fn snapshot_hash(&self, instrument: InstrumentId) -> Option<SnapshotHash> {
         self.book(instrument)?.snapshot_hash()
     }
 
-    /// Whether the books of both tokens mirror each other (execution.md §3), on both sides. `None`: not both are known.
+    /// Whether the books of both tokens mirror each other (engine/docs/execution.md §3), on both sides. `None`: at
+    /// least one is unknown.
     pub fn mirrored(&self, market: MarketId) -> Option<bool> {
         let pair = self.pairs.get(market.0 as usize)?;
         if !pair.halves.iter().all(|half| half.known.load(Relaxed)) {
@@ -287,7 +289,7 @@ impl Books {
         Some(mirrors.first_bids && mirrors.first_asks)
     }
 
-    /// The clock that quotes age by: server time, unless a recording drives it.
+    /// The clock of quote ages: server time, unless a recording drives it.
     #[inline]
     pub fn venue_now(&self, server_now: Timestamp) -> Timestamp {
         match self.clock.load(Relaxed) {
@@ -296,35 +298,35 @@ impl Books {
         }
     }
 
-    /// Where the recording stands that the books come from; `None` where they come from a venue of this moment.
+    /// The venue time that a recording has reached; `None` for live venues.
     pub fn recording_now(&self) -> Option<Timestamp> {
         Some(Timestamp(self.recording.load(Relaxed))).filter(|driven| *driven != Timestamp(0))
     }
 
-    /// Whether the venue is out (execution.md §10); the feed decides it.
+    /// Whether the venue is out (engine/docs/execution.md §10); the feed decides it.
     pub fn outage(&self) -> bool {
         self.outage.load(Relaxed)
     }
 
-    /// Whether no venue has shown life since the start: there are no books yet, which is not to say that they are empty, and
-    /// whether an outage of before goes on is not known either.
+    /// Whether no venue has shown life since the start: books are then missing rather than empty, and an outage from
+    /// before the start may still go on.
     pub fn unheard(&self) -> bool {
         self.unheard.load(Relaxed)
     }
 
-    /// `quote_age_ms` in µs: venue time since the later of the last message about the token and the last proof of life
-    /// of its connection. After a gap neither its connection's life nor further messages prove anything until the next
-    /// snapshot. A token that was never heard of is as old as its complement, whose mirror it shows. `None`: no message
-    /// about either yet (execution.md §10).
+    /// `quote_age_ms` in µs: venue time since the later of the last message about the token and the last sign of life
+    /// of its connection. After a gap neither counts until the next snapshot. A token without own messages is
+    /// as old as its complement, whose mirror it shows. `None`: no message about either yet (engine/docs/execution.md
+    /// §10).
     pub fn quote_age(&self, instrument: InstrumentId, server_now: Timestamp) -> Option<u64> {
-        let half = self.book(instrument)?.heard()?;
+        let half = self.book(instrument)?.quoted_by()?;
         let alive = &self.alive[usize::from(half.connection.load(Relaxed)) % CONNECTIONS];
         let proof = if half.gap.load(Relaxed) { 0 } else { alive.load(Relaxed) };
-        let last = half.heard_at.load(Relaxed).max(proof);
+        let last = half.last_message_at.load(Relaxed).max(proof);
         Some(self.venue_now(server_now).since(Timestamp(last)))
     }
 
-    /// Whether the book is shown as stale: a gap, an outage, a quote older than the limit, or nothing known.
+    /// Whether the book is stale: a gap, an outage, a quote older than the limit, or no message.
     pub fn stale(&self, instrument: InstrumentId, server_now: Timestamp) -> bool {
         self.outage()
             || self.gap(instrument)
@@ -354,8 +356,8 @@ impl<'a> Book<'a> {
         &self.pair.halves[1 - self.instrument.outcome() as usize]
     }
 
-    /// Copies the book as the venue shows it, at most `levels_max` levels a side, best first. When it fails, the copy
-    /// holds nothing meaningful.
+    /// Copies the book as the venue shows it, at most `levels_max` levels a side, best first. On failure the content of
+    /// `depth` is meaningless.
     #[inline]
     pub fn copy(&self, levels_max: usize, depth: &mut Depth) -> Result<(), Unavailable> {
         let half = self.half();
@@ -381,8 +383,8 @@ impl<'a> Book<'a> {
         if known { Ok(Top { bid: bid.quote(), ask: ask.quote() }) } else { Err(Unavailable::Unknown) }
     }
 
-    /// Copies the effective book: own levels merged with the complement's, before anybody's depletion (execution.md
-    /// §3). Unknown only when neither token's book is known.
+    /// Copies the effective book: own levels merged with the complement's, before depletion (engine/docs/execution.md
+    /// §3). Unknown only if both tokens' books are unknown.
     #[inline]
     pub fn effective(&self, reach: Reach, effective: &mut Effective) -> Result<(), Unavailable> {
         let (own, complement) = (self.half(), self.complement());
@@ -395,7 +397,7 @@ impl<'a> Book<'a> {
         if known { Ok(()) } else { Err(Unavailable::Unknown) }
     }
 
-    /// The complement's entry of the level at `price`, where this side and the complement's are mirrors.
+    /// The complement's entry of the level at `price`, if this side and the complement's are mirrors.
     pub fn mirror(&self, side: BookSide, price: Price) -> Option<Part> {
         let complement = self.complement().sides();
         let ladder = if side == BookSide::Bid { complement.asks } else { complement.bids };
@@ -425,8 +427,8 @@ impl<'a> Book<'a> {
     pub fn last_trade(&self) -> Option<LastTrade> {
         let cell = &self.half().trade;
         let read = || (cell.what.load(Relaxed), cell.size.load(Relaxed), cell.at.load(Relaxed));
-        // A trade is three stores, so a second round of tries that fails means a writer without a core. The reader
-        // says "no trade" then, as before the first one.
+        // A trade is three stores, so a second round of failed tries means that the writer has lost its core. The
+        // reader then returns no trade, as before the first one.
         let (what, size, at) = cell.sequence.read(read).ok()?;
         (what >> 17 & 1 == 1).then_some(LastTrade {
             price: Price(what as u16),
@@ -436,14 +438,14 @@ impl<'a> Book<'a> {
         })
     }
 
-    /// Midpoint of the effective book when both sides exist and are at most 0.10 apart, else the price of the last
-    /// trade, else the one that the catalogue shows (account.md §3, rules 2 to 4). Never refused: where the feed is writing at every try, the
-    /// best prices are taken as they stand, each whole by itself.
+    /// Midpoint of the effective book if both sides exist and are at most 0.10 apart, else the price of the last trade,
+    /// else the one in the catalogue (engine/docs/account.md §2, rules 2 to 4). Never fails: if the feed is writing at
+    /// every try, it uses the present best prices, each of which is whole.
     pub fn mark(&self) -> Option<Mark> {
         self.mark_at(self.effective_top())
     }
 
-    /// The mark, by best prices that were just read.
+    /// The mark for best prices that were just read.
     #[inline]
     fn mark_at(&self, top: Result<EffectiveTop, Unavailable>) -> Option<Mark> {
         let top = match top {
@@ -461,31 +463,31 @@ impl<'a> Book<'a> {
         self.books.mark_without_midpoint(self.instrument)
     }
 
-    /// The venue's hash of the snapshot that the book still is.
+    /// The venue's hash of the last snapshot, while the book equals it.
     pub fn snapshot_hash(&self) -> Option<SnapshotHash> {
         let half = self.half();
         self.pair.sequence.read(|| half.hash.load()).ok().flatten()
     }
 
-    /// The view of this token is broken since some message was lost or made no sense; the next snapshot mends it.
+    /// A message of this token was lost or invalid; the next snapshot repairs the book.
     pub fn gap(&self) -> bool {
-        self.heard().is_some_and(|half| half.gap.load(Relaxed))
+        self.quoted_by().is_some_and(|half| half.gap.load(Relaxed))
     }
 
-    /// The book whose messages say how old this token's quote is: its own, else the complement's.
-    fn heard(&self) -> Option<&'a Half> {
-        [self.half(), self.complement()].into_iter().find(|half| half.heard_at.load(Relaxed) != 0)
+    /// The book whose messages determine the age of this token's quote: its own, else the complement's.
+    fn quoted_by(&self) -> Option<&'a Half> {
+        [self.half(), self.complement()].into_iter().find(|half| half.last_message_at.load(Relaxed) != 0)
     }
 
-    /// When the last message about this token came, and on which connection; `None` before the first one.
+    /// Time and connection of the last message about this token; `None` before the first one.
     pub fn last_message(&self) -> Option<(Timestamp, u16)> {
         let half = self.half();
-        let at = half.heard_at.load(Relaxed);
+        let at = half.last_message_at.load(Relaxed);
         (at != 0).then(|| (Timestamp(at), half.connection.load(Relaxed)))
     }
 
-    /// A snapshot or a change of this token's own book has arrived. Where only the complement's has, its mirror stands
-    /// in (streams.md: derived).
+    /// A snapshot or a change of this token's own book has arrived. If only the complement's has, the book is its
+    /// mirror (streams call it derived).
     pub fn known(&self) -> bool {
         self.half().known.load(Relaxed)
     }
@@ -514,7 +516,7 @@ fn prices((bid, ask): (PackedQuote, PackedQuote)) -> EffectiveTop {
 
 impl Pair {
     pub fn new() -> Pair {
-        // Empty books are each other's mirror.
+        // Two empty books mirror each other.
         Pair { sequence: Sequence::new(), mirrors: AtomicU8::new(0b11), halves: [Half::default(), Half::default()] }
     }
 
@@ -524,7 +526,7 @@ impl Pair {
         Mirrors { first_bids: bits & 1 != 0, first_asks: bits & 2 != 0 }
     }
 
-    /// Brings what follows from the ladders that changed up to date, inside a write of the sequence.
+    /// Updates what is derived from the changed ladders, inside a write of the sequence.
     pub fn settle(&self, changed: Faces) {
         let [first, second] = &self.halves;
         if changed.first_bids {

@@ -1,40 +1,40 @@
-//! A version that makes many atomics one: odd while the writer writes, even otherwise.
+//! A version that makes a group of atomics consistent: odd while the writer writes, even otherwise.
 //!
-//! The protected values are atomics themselves, so a torn read is wrong but never undefined; the version says whether a
-//! read was torn. There is one writer. Readers never make it wait.
+//! The protected values are atomics themselves, so a torn read is wrong but never undefined; the version shows whether
+//! a read was torn. There is one writer. Readers never delay it.
 //!
 //! ```text
 //! writer: version := odd (Relaxed) ; fence(Release) ; values (Relaxed) … ; version := even (Release)
 //! reader: version (Acquire) even?  ; values (Relaxed) … ; fence(Acquire) ; version (Relaxed) the same?
 //! ```
 //!
-//! * The reader's first load pairs with the writer's last store: whoever sees an even version sees all values written
-//!   before it.
+//! * The reader's first load pairs with the writer's last store: a reader that sees an even version sees all values
+//!   written before it.
 //! * The writer's release fence pairs with the reader's acquire fence through any value between them: a reader that saw
 //!   a value of the next write sees that write's odd version (or a later one) in its second load, so it fails.
 //!
 //! On x86-64 all of these are plain moves. Tries are bounded: [`TRIES`], then the reader yields its core, up to
-//! [`ROUNDS`] times, then it sleeps, up to [`NAPS`] times: a writer that lost its core in mid-write comes back within some
-//! ticks of the scheduler, and a yield comes back at once where nobody else waits for this core. With yields alone one order
-//! in 10,000 gave up beside a feed at full rate on two busy cores.
+//! [`ROUNDS`] times, then it sleeps, up to [`NAPS`] times. A writer that was preempted during a write continues within
+//! some ticks of the scheduler, and a yield returns immediately if no other thread waits for the core. With yields
+//! alone, one order in 10,000 failed beside a feed at full rate on two busy cores.
 
 use crate::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 /// Tries of a reader before it yields its core, and after each yield.
 pub const TRIES: usize = 64;
-/// How often it tries so many times, yielding in between, before it sleeps.
+/// Rounds of that many tries, with yields in between, before it sleeps.
 pub const ROUNDS: usize = 8;
-/// How often it sleeps, and tries as many times, before it gives up.
+/// Sleeps, each followed by that many tries, before it gives up.
 pub const NAPS: usize = 40;
-/// Length of a sleep: all of them together are some ticks of the scheduler (4 ms is a common one).
+/// Length of a sleep: all sleeps together are some ticks of the scheduler (4 ms is a common one).
 const NAP: Duration = Duration::from_micros(250);
 
 /// The version of a group of atomics.
 #[derive(Default)]
 pub struct Sequence(AtomicU64);
 
-/// Every try met a write.
+/// All tries overlapped a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Torn;
 
@@ -54,8 +54,8 @@ impl Sequence {
         done
     }
 
-    /// What `read` gives when no write came between. It may run several times and may see a torn state, in which any
-    /// combination of old and new values is possible: it must end and must not panic on any of them.
+    /// The result of `read` if no write overlapped it. `read` may run several times and may see a torn state, with any
+    /// combination of old and new values: it must terminate and must not panic on any of them.
     #[inline]
     pub fn read<T>(&self, mut read: impl FnMut() -> T) -> Result<T, Torn> {
         match self.attempt(&mut read) {
@@ -64,7 +64,7 @@ impl Sequence {
         }
     }
 
-    /// One try of [`Sequence::read`]; `None` when a write came between.
+    /// One try of [`Sequence::read`]; `None` when a write overlapped it.
     #[inline]
     pub fn attempt<T>(&self, read: &mut impl FnMut() -> T) -> Option<T> {
         let before = self.0.load(Ordering::Acquire);
@@ -95,7 +95,7 @@ impl Sequence {
         Err(Torn)
     }
 
-    /// Number of the last whole write, always even: changes whenever anything of the group changed.
+    /// Number of the last complete write, always even: changes with every change of the group.
     #[inline]
     pub fn version(&self) -> u64 {
         self.0.load(Ordering::Acquire) & !1
@@ -115,8 +115,8 @@ mod tests {
         assert_eq!((reads, sequence.version(), sequence.read(|| 8)), (0, 2, Ok(8)));
     }
 
-    /// The writer keeps all values equal; a reader must never see two that differ. It looks at a few far apart, so that
-    /// a read fits into the middle of a write: without the odd version it would be torn at once.
+    /// The writer keeps all values equal; a reader must never see two that differ. It reads a few that are far apart,
+    /// so that a read fits into a write: without the odd version it would be torn immediately.
     #[test]
     fn values_are_never_seen_torn() {
         const COPIES: u64 = 100_000;

@@ -1,7 +1,7 @@
 //! The levels of one side in a reader's copy of a book.
 //!
-//! A copy is to take no longer than its reading from the ladder. So slots are kept as the ladder packs them, in the
-//! eights that hold levels, with its bitmaps; a level is made when somebody looks at it.
+//! A copy takes no longer than the read of the ladder: slots are kept packed as in the ladder, in groups of eight that
+//! have levels, with their bitmaps. A level is unpacked when it is read.
 
 use crate::amount::{Price, Qty};
 use crate::book::BookSide;
@@ -9,14 +9,14 @@ use crate::book::depth::Level;
 use crate::book::ladder::{Ladder, SHELF_SLOTS, unpacked};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Slots that are copied together: the count of a loop over single ones costs as much as the copy.
+/// Slots that are copied together: the counter of a loop over single slots costs as much as the copy.
 const TOGETHER: usize = 8;
 
 /// The levels of one side, best first.
 #[derive(Clone)]
 pub struct DepthSide {
     side: BookSide,
-    /// Slots of the pieces, and whatever earlier copies left between and behind them.
+    /// Slots of the pieces, and leftovers of earlier copies between and after them.
     slots: Vec<u64>,
     pieces: Vec<Piece>,
     levels: usize,
@@ -24,14 +24,14 @@ pub struct DepthSide {
     generation: u32,
 }
 
-/// What was copied of one shelf.
+/// The copied part of one shelf.
 #[derive(Clone, Copy)]
 struct Piece {
     /// Bit n: slot n is a level. Never 0.
     bits: u64,
-    /// Place of the rank before slot 0.
+    /// Rank before slot 0, in steps of the grid.
     base: u16,
-    /// Where slot 0 lies in the copy, or would.
+    /// Index of slot 0 in the copy, or where it would be.
     start: u32,
 }
 
@@ -39,7 +39,7 @@ struct Piece {
 #[derive(Clone)]
 pub struct Levels<'a> {
     of: &'a DepthSide,
-    /// Pieces behind the first one and before the last one.
+    /// Pieces between the first one and the last one.
     between: std::slice::Iter<'a, Piece>,
     front: Piece,
     back: Piece,
@@ -75,7 +75,7 @@ impl DepthSide {
         self.iter().next()
     }
 
-    /// What there is at a price; 0 where there is no level.
+    /// The size at a price; 0 where there is no level.
     pub fn size_at(&self, price: Price) -> Qty {
         let rank = self.side.rank(price);
         let place = usize::from(rank / self.step);
@@ -100,7 +100,7 @@ impl DepthSide {
         let Piece { mut bits, .. } = *piece;
         let mut sum = start;
         while bits != 0 {
-            // Neighbours need no look at the bits, and their prices no multiplication.
+            // Adjacent slots need no bit scan, and their prices no multiplication.
             let first = bits.trailing_zeros();
             let run = (!(bits >> first)).trailing_zeros();
             let at = piece.start.wrapping_add(first) as usize;
@@ -116,8 +116,8 @@ impl DepthSide {
         sum
     }
 
-    /// Copies at most `levels_max` levels. Runs inside a read of the book's sequence; behind a torn one this holds
-    /// nothing meaningful and is not to be looked at.
+    /// Copies at most `levels_max` levels. Runs inside a read of the book's sequence; after a torn one the content is
+    /// meaningless and must not be read.
     #[inline(always)]
     pub(super) fn refill(&mut self, ladder: &Ladder, levels_max: usize) {
         let DepthSide { slots, pieces, .. } = self;
@@ -145,7 +145,7 @@ impl DepthSide {
     }
 }
 
-/// The room of one shelf behind `end` others' slots.
+/// The space of one shelf from `end` on.
 #[inline(always)]
 fn room(slots: &mut Vec<u64>, end: usize) -> &mut [u64; SHELF_SLOTS] {
     if slots.len() < end + SHELF_SLOTS {
@@ -166,13 +166,13 @@ fn copy(to: &mut [u64; TOGETHER], from: &[AtomicU64; TOGETHER]) {
     }
 }
 
-/// The lowest `most` of these bits, and how many they are.
+/// The lowest `most` of these bits, and their count.
 #[inline(always)]
 fn lowest(bits: u64, most: usize) -> (u64, usize) {
     let first = bits.trailing_zeros();
     let run = (!(bits >> (first % 64))).trailing_zeros() as usize;
     if run >= most {
-        // Neighbours, as near the best price of most books.
+        // Adjacent bits, as near the best price of most books.
         let beyond = (u64::MAX << (first % 64)).checked_shl(most as u32).unwrap_or(0);
         return (bits & !beyond, most);
     }
@@ -192,7 +192,7 @@ impl Iterator for Levels<'_> {
         if self.front.bits == 0 {
             match self.between.next() {
                 Some(piece) => self.front = *piece,
-                // What is left is in the last one.
+                // The rest is in the last one.
                 None => std::mem::swap(&mut self.front, &mut self.back),
             }
         }
@@ -269,7 +269,7 @@ mod tests {
     use crate::amount::TickSize;
     use crate::book::chance::Chance;
 
-    /// One copy is filled again and again, from ladders of every grid, thin and full.
+    /// One copy is refilled from ladders of every grid, sparse and full.
     #[test]
     fn a_copy_is_the_best_levels_from_both_ends() {
         let (seed, mut compared) = (11, 0_u64);

@@ -1,38 +1,38 @@
-//! Stretches: what was found, folded into no more points than an answer may have.
+//! Intervals of a price history, folded to fit the maximum count of points of an answer.
 
 use crate::book::candles::{Bucket, Grid, fold};
 use crate::id::MarketId;
 use std::ops::RangeInclusive;
 use std::pin::Pin;
 
-/// What a reader wants.
+/// A reader's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
     pub grid: Grid,
-    /// Most points of the answer.
+    /// Maximum count of points in the answer.
     pub most: usize,
-    /// Minutes of a point that are tried, in this order, where there would be more; those no coarser than `grid` are
-    /// passed over.
+    /// Lengths in minutes that are tried in this order if there would be more points; those not coarser than `grid` are
+    /// skipped.
     pub coarser: &'static [u64],
 }
 
-/// What a reader gets.
+/// The answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stretches {
-    /// Oldest first; a stretch without news is left out.
+    /// Oldest first; an interval without a price is left out.
     pub points: Vec<Bucket>,
-    /// Their size: the wanted one, or the coarser one that was taken.
+    /// The requested intervals, or the coarser ones that were used.
     pub grid: Grid,
-    /// Something that there is could not be read, or there is nowhere to keep anything.
+    /// Stored data could not be read, or there is no store.
     pub broken: bool,
 }
 
-/// A price history that can be asked.
+/// A price history that can be queried.
 pub trait PriceHistory: Send + Sync {
-    /// Whether it has failed: until the next start nothing is kept, and nothing found.
+    /// Whether the store has failed: until the next start nothing is stored and nothing is found.
     fn is_lost(&self) -> bool;
 
-    /// What there is of a market's first outcome with a start within `secs` (unix), as `wanted`. `None` where there is no
+    /// The intervals of a market's first outcome with a start within `secs` (Unix), as `wanted`. `None` if there is no
     /// answer in time.
     fn find(
         &self,
@@ -43,19 +43,19 @@ pub trait PriceHistory: Send + Sync {
 }
 
 impl Wanted {
-    /// Folds buckets, which come in the order of their starts and at least a minute apart. Where the points are too many
-    /// even in the coarsest size, the newest of them.
+    /// Folds buckets, which are in the order of their starts and at least a minute apart. If the coarsest length still
+    /// gives too many points, the newest are returned.
     pub fn of(&self, buckets: &[Bucket]) -> (Vec<Bucket>, Grid) {
         self.choose(buckets.len(), |grid| fold(buckets.iter().copied(), grid))
     }
 
-    /// Chooses the size for so many buckets. A size is tried only where the points at hand can fit into it at all: two
-    /// years are not folded nine times.
+    /// Chooses the length for `count` buckets. A length is tried only if its points can fit at all: two years are not
+    /// folded nine times.
     fn choose(&self, count: usize, mut folded: impl FnMut(Grid) -> Vec<Bucket>) -> (Vec<Bucket>, Grid) {
         let coarser = self.coarser.iter().map(|minutes| Grid::minutes(*minutes));
         let mut sizes =
             std::iter::once(self.grid).chain(coarser.filter(|size| size.secs() > self.grid.secs())).peekable();
-        // How many points there are of a size that was tried; at first the buckets, by minute at most.
+        // The count of points of the last length tried; at first that of the buckets, at most one a minute.
         let (mut count, mut finer) = (count as u64, Grid::minutes(1));
         while let Some(size) = sizes.next() {
             let is_last = sizes.peek().is_none();
@@ -73,7 +73,7 @@ impl Wanted {
     }
 }
 
-/// How many stretches of the finer size a stretch can have a part in.
+/// The maximum count of finer intervals that overlap one interval.
 fn room(size: Grid, finer: Grid) -> u64 {
     let (size, finer) = (size.secs(), finer.secs());
     if size.is_multiple_of(finer) { size / finer } else { size / finer + 2 }
@@ -115,7 +115,7 @@ mod tests {
         for (buckets, minutes, expected) in &cases {
             let (points, size) = wanted(*minutes).of(buckets);
             assert_eq!((points.len(), size), (expected.0, Grid::minutes(expected.1)));
-            // The newest are there whatever happens.
+            // The newest points are always included.
             let last = |buckets: &[Bucket]| buckets.last().map(|bucket| size.start(bucket.start));
             assert_eq!(last(&points), last(buckets));
         }
@@ -150,7 +150,7 @@ mod tests {
         println!("sizes tried: {} cases", cases.len());
     }
 
-    /// Tries every size.
+    /// Tries every length.
     fn naive(buckets: &[Bucket], wanted: &Wanted) -> (Vec<Bucket>, Grid) {
         let coarser = wanted.coarser.iter().map(|minutes| Grid::minutes(*minutes));
         let mut found = (Vec::new(), wanted.grid);

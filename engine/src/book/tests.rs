@@ -1,4 +1,4 @@
-//! Books as a whole: the rules of the effective book against a slow model, ages and marks, and readers against a writer.
+//! Books as a whole: the effective book against a slow model, ages and marks, readers against a writer.
 
 use super::chance::Chance;
 use super::*;
@@ -44,7 +44,7 @@ fn a_book_is_what_the_frames_left() {
     assert_eq!(books.copy(YES, 9, &mut depth), Err(Unavailable::Unknown));
     assert_eq!((books.best(YES), books.version(YES)), (Err(Unavailable::Unknown), 0));
 
-    // Levels come in any order; one price lies outside of a book, one size is beyond what fits.
+    // Levels come in any order; one price is outside of a book, one size is too large.
     let bids = levels(&[(3_900, 5), (4_000, 7), (0, 1), (10_000, 1)]);
     let asks = levels(&[(4_200, u64::MAX), (4_100, 2), (4_155, 3)]);
     let report = writer.frame(2, Timestamp(50), |frame| frame.snapshot(YES, &bids, &asks, Timestamp(40), Some("9f")));
@@ -69,7 +69,7 @@ fn a_book_is_what_the_frames_left() {
     });
     books.copy(YES, 1, &mut depth).expect("known");
     assert_eq!((prices(&depth.bids), prices(&depth.asks)), (vec![(4_000, 8)], vec![(4_155, 3)]));
-    assert_eq!((depth.changed_at, depth.hash), (Timestamp(55), None), "it is no longer that snapshot");
+    assert_eq!((depth.changed_at, depth.hash), (Timestamp(55), None), "the book differs from the snapshot");
     assert!(books.version(NO) > version, "the complement's effective book changed too");
     assert_eq!(books.snapshot_hash(YES), None);
 
@@ -79,7 +79,7 @@ fn a_book_is_what_the_frames_left() {
 }
 
 #[test]
-fn crossed_books_are_told_to_the_feed() {
+fn crossed_books_are_reported_to_the_feed() {
     let (_books, mut writer) = books();
     for (bid, ask, crossed) in [(4_000, 4_100, false), (4_100, 4_100, true), (4_200, 4_100, true)] {
         snapshot(&mut writer, YES, &[(bid, 1)], &[(ask, 1)]);
@@ -97,12 +97,13 @@ fn a_tick_change_makes_room_and_keeps_levels_and_stamps() {
     books.copy(YES, 9, &mut before).expect("known");
     writer.tick(MARKET, TickSize(10));
     books.copy(YES, 9, &mut after).expect("known");
-    assert!(after.version > before.version, "whoever looks again at another version looks again now");
+    assert!(after.version > before.version, "a reader that watches the version reads again");
     before.version = after.version;
     assert_eq!(before, after);
 }
 
-/// (own bids, own asks, complement's bids, complement's asks) → (effective bids, effective asks) as (price, own, mirrored).
+/// (own bids, own asks, complement's bids, complement's asks) → (effective bids, effective asks) as (price, own,
+/// mirrored).
 #[test]
 fn mirrors_merge_and_crossed_books() {
     type Side = &'static [(u16, u64)];
@@ -113,7 +114,7 @@ fn mirrors_merge_and_crossed_books() {
         ("derived", &[], &[], &[(58, 2)], &[(60, 1)], &[(40, 0, 1)], &[(42, 0, 2)]),
         ("mirrors", &[(40, 1)], &[(42, 2)], &[(58, 2)], &[(60, 1)], &[(40, 1, 0)], &[(42, 2, 0)]),
         (
-            "mirrors as far as five levels tell",
+            "mirrors in the best five levels",
             &[(40, 1), (39, 1), (38, 1), (37, 1), (36, 1), (35, 9)],
             &[(42, 2)],
             &[(58, 2)],
@@ -139,7 +140,7 @@ fn mirrors_merge_and_crossed_books() {
             &[(40, 1, 0)],
             &[(42, 2, 3), (43, 0, 1)],
         ),
-        ("one level more is no mirror", &[(40, 1), (38, 2)], &[], &[], &[(60, 1)], &[(40, 1, 1), (38, 2, 0)], &[]),
+        ("one more level is not a mirror", &[(40, 1), (38, 2)], &[], &[], &[(60, 1)], &[(40, 1, 1), (38, 2, 0)], &[]),
         ("crossed by the complement", &[(40, 1)], &[(42, 2)], &[(60, 9)], &[], &[(40, 1, 0)], &[(42, 2, 0)]),
         ("locked by the complement", &[(40, 1)], &[(43, 2)], &[], &[(57, 1)], &[(40, 1, 0)], &[(43, 2, 0)]),
     ];
@@ -164,7 +165,7 @@ fn mirrors_merge_and_crossed_books() {
         books.effective_within(YES, Reach::of(BookSide::Ask, 1), &mut best).expect("known");
         assert_eq!((best.bids.first(), best.asks.first()), (effective.bids.first(), effective.asks.first()), "{name}");
         assert!(best.bids.len() <= 1 && best.asks.len() <= 1, "{name}");
-        // Of a side that is a mirror, the complement's entries are found.
+        // On a side that is a mirror, the complement's entries are found.
         for (side, mirror_side) in [(BookSide::Bid, BookSide::Ask), (BookSide::Ask, BookSide::Bid)] {
             let (mut own, mut other) = (Depth::default(), Depth::default());
             books.copy(YES, usize::MAX, &mut own).expect("known");
@@ -182,7 +183,7 @@ fn mirrors_merge_and_crossed_books() {
     }
 }
 
-/// execution.md §3 on sorted maps, word for word.
+/// engine/docs/execution.md §3 on sorted maps.
 fn effective_by_maps(own: &[BTreeMap<u16, u64>; 2], other: &[BTreeMap<u16, u64>; 2]) -> [Vec<(u16, u64, u64)>; 2] {
     // Keys are ranks: ascending is best first on both sides, and 1 − p has the rank of p on the other side.
     let best_five = |side: &BTreeMap<u16, u64>| side.iter().take(5).map(|(k, v)| (*k, *v)).collect::<Vec<_>>();
@@ -284,31 +285,31 @@ fn quote_age_is_the_later_of_message_and_proof_of_life() {
         assert_eq!(books.stale(YES, second(at)), stale, "at {at}");
     }
 
-    assert_eq!(books.quote_age(NO, second(7)), Some(2 * SECOND), "never heard of: its mirror is as old");
+    assert_eq!(books.quote_age(NO, second(7)), Some(2 * SECOND), "no own message: as old as its mirror");
 
-    // A gap: only the token's own messages count, and only a snapshot mends it.
+    // A gap: only the token's own messages count, and only a snapshot repairs it.
     writer.gap_connection(2);
     assert!(!books.gap(YES));
     writer.gap_connection(1);
     writer.alive(1, second(20));
     assert_eq!((books.gap(YES), books.quote_age(YES, second(20))), (true, Some(20 * SECOND)));
     writer.frame(1, second(21), |frame| frame.delta(YES, &[], second(21)));
-    assert!(books.stale(YES, second(21)), "a change mends nothing");
-    assert_eq!(books.quote_age(YES, second(21)), Some(21 * SECOND), "and makes nothing younger");
+    assert!(books.stale(YES, second(21)), "a change repairs nothing");
+    assert_eq!(books.quote_age(YES, second(21)), Some(21 * SECOND), "and reduces no age");
     writer.frame(1, second(22), |frame| frame.snapshot(YES, &[], &[], second(22), None));
     assert_eq!((books.gap(YES), books.stale(YES, second(22))), (false, false));
     writer.gap(YES);
     assert!(books.stale(YES, second(22)));
     writer.frame(1, second(22), |frame| frame.snapshot(YES, &[], &[], second(22), None));
 
-    // What cannot be right is as old as can be, for both tokens, until a snapshot.
+    // A book that is wrong has the maximum age, for both tokens, until a snapshot.
     writer.frame(1, second(22), |frame| frame.snapshot(NO, &[], &[], second(22), None));
     writer.distrust(YES.market());
     for token in [YES, NO] {
         assert!(books.stale(token, second(22)) && books.quote_age(token, second(22)) >= Some(21 * SECOND), "{token:?}");
     }
     writer.frame(1, second(22), |frame| frame.delta(YES, &[], second(22)));
-    assert!(books.quote_age(YES, second(22)) >= Some(21 * SECOND), "a change mends nothing");
+    assert!(books.quote_age(YES, second(22)) >= Some(21 * SECOND), "a change repairs nothing");
     writer.frame(1, second(22), |frame| {
         frame.snapshot(YES, &[], &[], second(22), None);
         frame.snapshot(NO, &[], &[], second(22), None);
@@ -319,7 +320,7 @@ fn quote_age_is_the_later_of_message_and_proof_of_life() {
     assert!(books.outage() && books.stale(YES, second(22)));
     writer.outage(false);
 
-    // A recording drives the clock: the server's is not looked at any more.
+    // A recording drives the clock: the server's is ignored.
     assert_eq!(books.venue_now(second(99)), second(99));
     writer.clock(second(30));
     writer.clock(second(29));
@@ -328,7 +329,7 @@ fn quote_age_is_the_later_of_message_and_proof_of_life() {
 }
 
 #[test]
-fn what_came_as_a_single_answer_ages_by_itself() {
+fn tokens_of_single_responses_age_separately() {
     let (books, mut writer) = books();
     let (one, other) = (MarketId(0).instrument(Outcome::First), MarketId(1).instrument(Outcome::First));
     let second = |second: u64| Timestamp(second * SECOND);
@@ -341,7 +342,7 @@ fn what_came_as_a_single_answer_ages_by_itself() {
 }
 
 #[test]
-fn an_answer_on_behalf_of_a_connection_proves_only_the_tokens_it_names() {
+fn a_response_on_behalf_of_a_connection_renews_only_the_tokens_it_names() {
     let (books, mut writer) = books();
     let (one, other) = (MarketId(0).instrument(Outcome::First), MarketId(1).instrument(Outcome::First));
     let second = |second: u64| Timestamp(second * SECOND);
@@ -354,11 +355,11 @@ fn an_answer_on_behalf_of_a_connection_proves_only_the_tokens_it_names() {
     let last = |token| books.book(token).and_then(|book| book.last_message());
     assert_eq!((last(one), last(other)), (Some((second(8), 3)), Some((second(1), 3))));
     writer.alive(3, second(10));
-    assert_eq!(ages(12), [Some(2), Some(2)], "the connection goes on with both");
+    assert_eq!(ages(12), [Some(2), Some(2)], "the connection renews both");
     writer.gap_connection(3);
-    assert!(books.stale(one, second(12)), "and its end is the end of both");
+    assert!(books.stale(one, second(12)), "and its end makes both stale");
     assert_eq!(last(MarketId(2).instrument(Outcome::First)), None);
-    println!("answers on behalf of a connection: 5 cases");
+    println!("responses on behalf of a connection: 5 cases");
 }
 
 #[test]
@@ -366,7 +367,7 @@ fn a_mark_is_midpoint_then_trade_then_display() {
     let (books, mut writer) = books();
     assert_eq!(books.mark(YES), None);
     let stated = Stated { shown: [Some(Cash(300_050)), None], last: [None; 2] };
-    assert!(writer.stated(YES.market(), &stated) && !writer.stated(YES.market(), &stated), "news once");
+    assert!(writer.stated(YES.market(), &stated) && !writer.stated(YES.market(), &stated), "new once");
     let mark = |source, price| Some(Mark { price: Cash(price), source });
     assert_eq!(books.mark(YES), mark(MarkSource::Display, 300_050));
     let trade = LastTrade { price: Price(4_444), size: Qty(9), taker_buys: true, at: Timestamp(5) };
@@ -391,7 +392,7 @@ fn a_mark_is_midpoint_then_trade_then_display() {
 }
 
 /// A writer changes many levels of both tokens in each frame, on all three grids, so that in every published state all
-/// sizes are the frame's number and the tokens mirror each other; readers must never see anything else.
+/// sizes are the frame's number and the tokens mirror each other; a reader must never see another state.
 #[test]
 fn readers_never_see_half_a_frame() {
     const FRAMES: u64 = 60_000;
@@ -456,7 +457,7 @@ fn readers_never_see_half_a_frame() {
         let readers = [scope.spawn(read(1)), scope.spawn(read(2))];
         let (mut unit, mut last) = (100, 1);
         for number in 2..FRAMES {
-            // Snapshots change the grid; between them changes take all levels away and bring the new ones.
+            // Snapshots change the grid; changes between them remove all levels and add new ones.
             let replace = number % 16 == 0;
             let gone = all_levels(last, unit);
             if replace {
@@ -496,32 +497,32 @@ fn readers_never_see_half_a_frame() {
     assert!(copies > 0);
 }
 
-/// What the venue states of a last trade, and what is seen of trades, in their order.
+/// Stated last trades and received trades, in their order.
 #[test]
-fn the_last_price_is_the_newest_that_was_told() {
-    enum Told {
+fn the_last_price_is_the_newest_one() {
+    enum Message {
         Trade(u16, u64),
         Book(u16, Option<u8>, u64),
         Row(u16),
     }
-    use Told::*;
+    use Message::*;
     /// Price, decimals of its text, and whether a trade was seen.
     type Last = Option<(u16, Option<u8>, bool)>;
-    let cases: [(&str, Vec<Told>, Last); 9] = [
-        ("nothing was told", vec![], None),
+    let cases: [(&str, Vec<Message>, Last); 9] = [
+        ("no price", vec![], None),
         ("a row", vec![Row(4_100)], Some((4_100, None, false))),
         ("a later row", vec![Row(4_100), Row(4_200)], Some((4_200, None, false))),
         ("a book after a row", vec![Row(4_100), Book(4_200, Some(3), 5)], Some((4_200, Some(3), false))),
         ("a row lags", vec![Book(4_200, Some(3), 5), Row(4_100)], Some((4_200, Some(3), false))),
         ("a trade", vec![Book(4_200, Some(3), 5), Trade(4_300, 6), Row(4_100)], Some((4_300, None, true))),
         ("a book of the trade", vec![Trade(4_300, 6), Book(4_300, Some(2), 6)], Some((4_300, Some(2), true))),
-        ("a book of before", vec![Trade(4_300, 6), Book(4_200, Some(2), 5)], Some((4_300, None, true))),
-        ("a book of after", vec![Trade(4_300, 6), Book(4_400, None, 7)], Some((4_400, None, false))),
+        ("an older book", vec![Trade(4_300, 6), Book(4_200, Some(2), 5)], Some((4_300, None, true))),
+        ("a newer book", vec![Trade(4_300, 6), Book(4_400, None, 7)], Some((4_400, None, false))),
     ];
-    for (case, told, expected) in cases {
+    for (case, messages, expected) in cases {
         let (books, mut writer) = books();
-        for told in told {
-            match told {
+        for message in messages {
+            match message {
                 Trade(price, at) => {
                     let trade = LastTrade { price: Price(price), size: Qty(9), taker_buys: true, at: Timestamp(at) };
                     writer.frame(0, Timestamp(at), |frame| frame.trade(YES, trade));
@@ -544,7 +545,7 @@ fn the_last_price_is_the_newest_that_was_told() {
     let (books, mut writer) = books();
     for placeholder in [0, 1_000_000, -1, i64::MAX] {
         writer.stated(YES.market(), &Stated { shown: [Some(Cash(placeholder)), None], last: [None; 2] });
-        assert_eq!(books.display(YES), None, "{placeholder} is no price between 0 and 1");
+        assert_eq!(books.display(YES), None, "{placeholder} is not a price between 0 and 1");
     }
     println!("last prices: 13 cases");
 }

@@ -1,13 +1,13 @@
-//! What an order takes from one side of a book: pure integers (execution.md §4, §5).
+//! What an order takes from one side of a book, in integers (engine/docs/execution.md §4, §5).
 //!
-//! A walk says how much, at what price, with what fee; whether that is good enough is the order's business.
+//! A walk gives quantity, price and fee; the order decides whether they suffice.
 
 use crate::amount::{Bps, Cash, Price, Qty, average_half_up, exact_notional, notional_half_up};
 use crate::book::{BookSide, EffectiveLevel};
 use crate::describe::record;
 use crate::fee::{taker_fee, taker_fee_on_grid};
 
-/// What one level offers to one user: what is left of it after the user's own depletion.
+/// The size that one level offers to one user, after the user's depletion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
     pub price: Price,
@@ -17,10 +17,10 @@ pub struct Offer {
     pub mirrored: Qty,
 }
 
-/// How much is wanted.
+/// The size of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
-    /// Shares, on the 4-decimals grid; what is off it is not taken.
+    /// Shares, on the grid of 4 decimals; the part off the grid is not taken.
     Shares(Qty),
     /// USD to spend on shares, fees not included; not negative.
     Budget(Cash),
@@ -28,18 +28,18 @@ pub enum Want {
 
 record! {
     (Copy)
-    /// What a fill took of one level of one book.
+    /// What a fill took from one level of one book.
     pub struct Taken {
-        /// Effective price of the instrument that was traded.
+        /// Effective price of the traded instrument.
         pub price: Price,
         pub qty: Qty,
         pub fee: Cash,
-        /// The level stood in the complement's book, at the complement of `price`.
+        /// The level is in the complement's book, at the complement of `price`.
         pub mirrored: bool,
     }
 }
 
-/// What was taken; the levels one by one are in the caller's buffer.
+/// The totals of a walk; its levels are in the caller's buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Walk {
     pub filled: Qty,
@@ -51,10 +51,10 @@ pub struct Walk {
     pub fee: Cash,
     /// Levels touched.
     pub levels: u16,
-    /// Price of the first and of the last level touched.
+    /// Prices of the first and of the last level touched.
     pub best: Option<Price>,
     pub worst: Option<Price>,
-    /// All that was wanted was there: every share, or the budget to within one 10⁻⁴ share.
+    /// Whether the whole size was available: every share, or the budget to within one 10⁻⁴ share.
     pub complete: bool,
 }
 
@@ -70,13 +70,13 @@ impl From<&EffectiveLevel> for Offer {
     }
 }
 
-/// Takes from `offers`, best first, what is wanted, as long as a level lies within `bound` (touching counts; `None` =
-/// no bound). `side` is the side walked: asks for a BUY. Sizes are cut down to 4 decimals; a level of which nothing is
-/// left is passed over. `taken` is cleared and then holds one row per level and book; a level that came from both books
-/// has two rows, whose fees add up to the level's.
+/// Takes the wanted size from `offers`, best first, while a level is within `bound` (touching counts; `None` = no
+/// bound). `side` is the side walked: asks for a BUY. Sizes are cut down to 4 decimals; empty levels are skipped.
+/// `taken` is cleared and receives one row per level and book; a level from both books has two rows, whose fees add up
+/// to the level's.
 ///
 /// # Panics
-/// When sizes or amounts are beyond what a ladder can hold (2⁴⁹ units a level) or a budget is negative.
+/// When sizes or amounts exceed those of a ladder (2⁴⁹ units a level) or a budget is negative.
 #[inline]
 pub fn walk<O: Into<Offer>>(
     offers: impl IntoIterator<Item = O>,
@@ -115,7 +115,7 @@ fn walk_shares(offers: impl Iterator<Item = Offer>, want: Qty, rate: Bps, taken:
 fn walk_budget(offers: impl Iterator<Item = Offer>, budget: Cash, rate: Bps, taken: &mut Vec<Taken>) -> Walk {
     let mut left = u128::try_from(budget.0).expect("a budget is not negative") * 10_000;
     let (mut filled, mut sums) = (Qty::ZERO, Sums::default());
-    // The budget is spent when it does not buy one step of shares at the last price looked at.
+    // The budget is spent when it does not buy one step of shares at the current price.
     let mut spent = false;
     for offer in offers {
         let step = exact_notional(offer.price, Qty::ORDER_STEP);
@@ -152,7 +152,7 @@ impl Offer {
     }
 }
 
-/// What adds up over the levels.
+/// The sums over the levels.
 #[derive(Default)]
 struct Sums {
     /// Σ price × size with sizes in steps of the order grid: 10⁻⁸ USD.
@@ -165,7 +165,7 @@ impl Sums {
     #[inline]
     fn add(&mut self, offer: &Offer, steps: u64, rate: Bps, taken: &mut Vec<Taken>) {
         let (price, qty) = (offer.price, Qty(steps * Qty::ORDER_STEP.0));
-        let gross = (steps as i64).checked_mul(price.0.into()).expect("a level holds at most 2^49 units");
+        let gross = (steps as i64).checked_mul(price.0.into()).expect("a level has at most 2^49 units");
         let fee = taker_fee_on_grid(gross, price, rate);
         if offer.mirrored.is_zero() || qty <= offer.own {
             taken.push(Taken { price, qty, fee, mirrored: false });
@@ -204,7 +204,7 @@ impl Walk {
         average_half_up(self.notional, self.filled)
     }
 
-    /// `impact_bps`: how far the average lies from the best level walked (execution.md §8).
+    /// `impact_bps`: deviation of the average from the best level walked (engine/docs/execution.md §8).
     pub fn impact_bps(&self) -> Option<u32> {
         deviation_bps(self.vwap()?, Cash(i64::from(self.best?.0) * 100))
     }
@@ -221,13 +221,13 @@ fn push_parts(offer: &Offer, qty: Qty, fee: Cash, rate: Bps, taken: &mut Vec<Tak
     taken.push(Taken { price, qty: qty - own, fee: fee - own_fee, mirrored: true });
 }
 
-/// |price − reference| ÷ reference in 10⁻⁴, half up; `None` for a reference of 0. `slippage_bps` against the displayed
-/// price, `impact_bps` against the best level (execution.md §8).
+/// |price − reference| ÷ reference in 10⁻⁴, half up; `None` for a reference of 0. `slippage_bps` uses the displayed
+/// price, `impact_bps` the best level (engine/docs/execution.md §8).
 pub fn deviation_bps(price: Cash, reference: Cash) -> Option<u32> {
     ratio_bps(price.0.abs_diff(reference.0), u64::try_from(reference.0).ok()?)
 }
 
-/// `spread_bps`: (ask − bid) ÷ midpoint in 10⁻⁴, half up; `None` when a side is empty (execution.md §8).
+/// `spread_bps`: (ask − bid) ÷ midpoint in 10⁻⁴, half up; `None` when a side is empty (engine/docs/execution.md §8).
 pub fn spread_bps(bid: Option<Price>, ask: Option<Price>) -> Option<u32> {
     let (bid, ask) = (u64::from(bid?.0), u64::from(ask?.0));
     // Twice the spread over twice the midpoint.
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn notional_is_rounded_alike_below_and_above_64_bits() {
-        // In 10⁻⁸ USD: around a half of the last unit, and around what the exact units of 64 bits hold.
+        // In 10⁻⁸ USD: around half of the last unit, and around the largest exact value of 64 bits.
         const HELD: u128 = u64::MAX as u128 / 100;
         for gross in [0, 49, 50, 149, 150].into_iter().chain(HELD - 60..HELD + 60) {
             let walk = Sums { gross, ..Sums::default() }.walk(Qty(100), true, &[]);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_quality() {
+    fn quality_figures() {
         let walk =
             Walk { filled: Qty(3 * SHARE), notional: Cash(1_000_000), best: Some(Price(3_300)), ..Walk::default() };
         assert_eq!((walk.vwap(), walk.impact_bps()), (Some(Cash(333_333)), Some(101)));
@@ -354,7 +354,7 @@ mod tests {
         }
     }
 
-    /// The same in decimal arithmetic, level by level as execution.md §4 and §5 say it.
+    /// The same in decimal arithmetic, level by level, as in engine/docs/execution.md §4 and §5.
     fn by_decimals(levels: &[Level], want: Want, bound: u16, rate: Bps) -> (Decimal, Decimal, Decimal, usize, bool) {
         let zero = Decimal::ZERO;
         let (mut filled, mut notional, mut fee, mut count) = (zero, zero, zero, 0);

@@ -1,8 +1,8 @@
-//! The feed's half of the books: takes whole frames of the venue, publishes them pair by pair.
+//! The feed's half of the books: reads whole frames of the venue and publishes them pair by pair.
 //!
-//! A frame is first written down and then applied, so that what a decoder does in between (looking up tokens, parsing
-//! prices) never happens while readers wait, and so that updates of a pair that lie apart in a frame are published
-//! together. A pair's version is odd only while its own slots are stored.
+//! The updates of a frame are collected first and then applied. So the work of a decoder between updates (token
+//! lookups, parsing of prices) never delays readers, and updates of one pair are published together even if they are
+//! apart in the frame. A pair's version is odd only while its own slots are stored.
 
 use crate::amount::{Price, Qty, TickSize};
 use crate::book::BookSide;
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// The one writer of all books.
 pub struct BookWriter {
     books: Arc<Books>,
-    /// By market; what a pair's ladders must contain.
+    /// By market; the ladders of a pair contain every price of its tick.
     ticks: Vec<TickSize>,
     updates: Vec<Update>,
     levels: Vec<Written>,
@@ -29,36 +29,36 @@ pub struct BookWriter {
     crossed: Vec<InstrumentId>,
 }
 
-/// Number for what came as single answers and on no lasting connection: what it tells of one token proves nothing of
-/// the others, so each of them is as old as its own last answer.
+/// Connection number of updates from single requests without a lasting connection: a message about one token is no sign
+/// of life for the others, so each of them is as old as its own last response.
 pub const SINGLE_ANSWERS: u8 = u8::MAX - 1;
 
-/// One frame of the venue while it is written down.
+/// The collected updates of one frame.
 pub struct Frame<'a> {
     writer: &'a mut BookWriter,
 }
 
-/// What a frame held that could not be shown as it came.
+/// Levels of a frame that could not be shown as received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameReport {
-    /// Sizes cut to [`SIZE_MAX`](crate::book::ladder::SIZE_MAX).
+    /// Sizes clamped to [`SIZE_MAX`](crate::book::ladder::SIZE_MAX).
     pub clamped: u32,
     /// Levels dropped: price not in 1..=9 999.
     pub refused: u32,
 }
 
-/// A level as written down: rank on its side, absolute size.
+/// A collected level: rank on its side, absolute size.
 type Written = (BookSide, u16, Qty);
 
-/// The tick of a market before one was named: the venues' usual.
+/// The tick of a market before its tick is known: the usual one of the venues.
 const TICK_DEFAULT: TickSize = TickSize(100);
 
 struct Update {
     instrument: InstrumentId,
-    what: What,
+    what: Change,
 }
 
-enum What {
+enum Change {
     Snapshot {
         bids: Range<usize>,
         asks: Range<usize>,
@@ -70,7 +70,7 @@ enum What {
         at: Timestamp,
     },
     Trade(LastTrade),
-    /// The price of the last trade that a book of that moment came with, and the decimals of its text.
+    /// The price of the last trade in a book of that time, and the decimals of its text.
     LastPrice {
         price: Price,
         decimals: Option<u8>,
@@ -90,27 +90,27 @@ impl BookWriter {
         }
     }
 
-    /// The books it writes.
+    /// The books of this writer.
     pub fn books(&self) -> &Arc<Books> {
         &self.books
     }
 
-    /// Takes one frame: `fill` writes its updates down, then each pair is changed at once. `received` is venue time; it
-    /// is the last message of every token named, and a proof of life of `connection`.
+    /// Applies one frame: `fill` collects its updates, then each pair is changed as one. `received` is venue time; it
+    /// is the time of the last message of every token named, and a sign of life of `connection`.
     pub fn frame(&mut self, connection: u8, received: Timestamp, fill: impl FnOnce(&mut Frame<'_>)) -> FrameReport {
         self.alive(connection, received);
         self.answer(connection, received, fill)
     }
 
-    /// The same for what was asked for on behalf of `connection`: it shows that the venue answers, not that the
-    /// connection lives, so it proves nothing of the tokens that it does not name.
+    /// Applies the response to a request on behalf of `connection`. It shows that the venue responds, not that the
+    /// connection is alive, so it is no sign of life for tokens that it does not name.
     pub fn answer(&mut self, connection: u8, received: Timestamp, fill: impl FnOnce(&mut Frame<'_>)) -> FrameReport {
         self.updates.clear();
         self.levels.clear();
         self.crossed.clear();
         self.report = FrameReport::default();
         fill(&mut Frame { writer: self });
-        // Stable: updates of one pair stay in their order.
+        // Stable: updates of one pair keep their order.
         let market = |update: &Update| update.instrument.market();
         if !self.updates.is_sorted_by_key(market) {
             self.updates.sort_by_key(market);
@@ -124,12 +124,12 @@ impl BookWriter {
         self.report
     }
 
-    /// Tokens of the last frame whose own book is crossed or locked after it (upstream.md §5).
+    /// Tokens of the last frame whose own book is crossed or locked after it.
     pub fn crossed(&self) -> &[InstrumentId] {
         &self.crossed
     }
 
-    /// The tick of a market: its ladders will contain every price of it. Resting levels stay as they are.
+    /// Sets the tick of a market: its ladders will contain every price of it. Existing levels stay.
     pub fn tick(&mut self, market: MarketId, tick: TickSize) {
         let index = market.0 as usize;
         if self.ticks.len() <= index {
@@ -146,36 +146,36 @@ impl BookWriter {
         }
     }
 
-    /// The view of a token is broken: stale, and ageing from its last message on, until its next snapshot.
+    /// The book of a token is unreliable: stale, and ageing from its last message on, until its next snapshot.
     pub fn gap(&mut self, instrument: InstrumentId) {
         if let Some(pair) = self.books.pairs.get(instrument.market().0 as usize) {
             pair.halves[instrument.outcome() as usize].gap.store(true, Relaxed);
         }
     }
 
-    /// What is known of this market's books cannot be right: until their next snapshots both are as old as can be, so
-    /// that no order is judged by them (upstream.md §5).
+    /// The books of this market are wrong: until their next snapshots both have the maximum age, so that no order is
+    /// judged by them.
     pub fn distrust(&mut self, market: MarketId) {
         if let Some(pair) = self.books.pairs.get(market.0 as usize) {
-            for half in pair.halves.iter().filter(|half| half.heard_at.load(Relaxed) != 0) {
+            for half in pair.halves.iter().filter(|half| half.last_message_at.load(Relaxed) != 0) {
                 half.gap.store(true, Relaxed);
-                half.heard_at.store(1, Relaxed);
+                half.last_message_at.store(1, Relaxed);
             }
         }
     }
 
-    /// The view of every token whose last message came on `connection` is broken.
+    /// The books of all tokens whose last message came on `connection` are unreliable.
     pub fn gap_connection(&mut self, connection: u8) {
         for pair in (0..self.ticks.len()).filter_map(|market| self.books.pairs.get(market)) {
             for half in &pair.halves {
-                if half.heard_at.load(Relaxed) != 0 && half.connection.load(Relaxed) == u16::from(connection) {
+                if half.last_message_at.load(Relaxed) != 0 && half.connection.load(Relaxed) == u16::from(connection) {
                     half.gap.store(true, Relaxed);
                 }
             }
         }
     }
 
-    /// What the venue's catalogue states of a market. Answers whether it is new.
+    /// Stores what the venue's catalogue states of a market. Returns whether it is new.
     pub fn stated(&mut self, market: MarketId, stated: &Stated) -> bool {
         let traded = [Outcome::First, Outcome::Second].map(|of| self.books.last_trade(market.instrument(of)).is_some());
         self.stated_cell(market).by_catalogue(stated, traded)
@@ -189,23 +189,22 @@ impl BookWriter {
         raise(&self.books.alive[usize::from(connection)], at.0);
     }
 
-    /// The books come from a recording, which is played up to `venue_now`. Never goes back.
+    /// The books come from a recording that has reached `venue_now`. Never goes back.
     pub fn recording(&mut self, venue_now: Timestamp) {
         raise(&self.books.recording, venue_now.0);
     }
 
-    /// Quotes age by venue time from now on, which stands at `venue_now`, whatever the server's clock says. Never goes
-    /// back.
+    /// From now on quotes age by venue time, which is `venue_now`, instead of the server's clock. Never goes back.
     pub fn clock(&mut self, venue_now: Timestamp) {
         raise(&self.books.clock, venue_now.0);
     }
 
-    /// The venue went out, or is back.
+    /// The start or end of an outage of the venue.
     pub fn outage(&mut self, outage: bool) {
         self.books.outage.store(outage, Relaxed);
     }
 
-    /// No venue has shown life since the start, or one has.
+    /// Whether no venue has shown life since the start.
     pub fn unheard(&mut self, unheard: bool) {
         self.books.unheard.store(unheard, Relaxed);
     }
@@ -235,28 +234,28 @@ impl BookWriter {
             let outcome = instrument.outcome();
             let half = &pair.halves[instrument.outcome() as usize];
             half.connection.store(u16::from(connection), Relaxed);
-            // A broken view grows no younger by what is added to it: only a snapshot mends it.
-            let broken = half.gap.load(Relaxed) && half.heard_at.load(Relaxed) != 0;
-            if matches!(what, What::Snapshot { .. }) || !broken {
-                raise(&half.heard_at, received.0);
+            // A change does not reduce the age of an unreliable book: only a snapshot repairs it.
+            let broken = half.gap.load(Relaxed) && half.last_message_at.load(Relaxed) != 0;
+            if matches!(what, Change::Snapshot { .. }) || !broken {
+                raise(&half.last_message_at, received.0);
             }
             match what {
-                What::Trade(trade) => {
+                Change::Trade(trade) => {
                     half.trade.store(trade);
                     if let Some(stated) = self.books.stated.get(market.0 as usize) {
                         stated.traded(outcome);
                     }
                     continue;
                 }
-                What::LastPrice { price, decimals, at } => {
-                    // A book of before a trade that was seen knows nothing of it.
+                Change::LastPrice { price, decimals, at } => {
+                    // A book that is older than a received trade does not include it.
                     if self.books.last_trade(*instrument).is_none_or(|trade| trade.at <= *at) {
                         self.stated_cell(market).with_book(outcome, *price, *decimals);
                     }
                     continue;
                 }
-                What::Snapshot { .. } => faces = Faces::ALL,
-                What::Delta { levels: range, .. } => {
+                Change::Snapshot { .. } => faces = Faces::ALL,
+                Change::Delta { levels: range, .. } => {
                     levels[range.clone()].iter().for_each(|(side, ..)| faces.add(outcome, *side));
                 }
             }
@@ -281,7 +280,7 @@ impl BookWriter {
     }
 }
 
-/// Takes a moment over if it is later. There is one writer, so nothing comes between.
+/// Raises a moment to `at` if that is later. There is one writer, so the two accesses need not be atomic.
 #[inline]
 fn raise(cell: &AtomicU64, at: u64) {
     if cell.load(Relaxed) < at {
@@ -290,17 +289,17 @@ fn raise(cell: &AtomicU64, at: u64) {
 }
 
 impl Half {
-    /// Applies one update to the ladders, inside the pair's sequence; answers how many sizes had to be cut.
-    fn change(&self, what: &What, tick: TickSize, levels: &[Written]) -> u32 {
+    /// Applies one update to the ladders, inside the pair's sequence; returns the count of clamped sizes.
+    fn change(&self, what: &Change, tick: TickSize, levels: &[Written]) -> u32 {
         let of = |range: &Range<usize>| levels[range.clone()].iter().map(|(_, rank, size)| (*rank, *size));
         let (clamped, at) = match what {
-            What::Snapshot { bids, asks, at, hash } => {
+            Change::Snapshot { bids, asks, at, hash } => {
                 let clamped = self.bids.replace(tick, of(bids)) + self.asks.replace(tick, of(asks));
                 self.hash.store(hash.as_ref());
                 self.gap.store(false, Relaxed);
                 (clamped, at)
             }
-            What::Delta { levels: range, at } => {
+            Change::Delta { levels: range, at } => {
                 let set = |(side, rank, size): &Written| match side {
                     BookSide::Bid => self.bids.set(*rank, *size),
                     BookSide::Ask => self.asks.set(*rank, *size),
@@ -309,7 +308,7 @@ impl Half {
                 self.hash.store(None);
                 (clamped, at)
             }
-            What::Trade(_) | What::LastPrice { .. } => return 0,
+            Change::Trade(_) | Change::LastPrice { .. } => return 0,
         };
         self.known.store(true, Relaxed);
         self.changed_at.store(at.0, Relaxed);
@@ -323,8 +322,8 @@ impl Half {
 }
 
 impl Frame<'_> {
-    /// The whole book of a token: replaces all levels of both sides, in any order. `at` is the venue's time; `hash` its
-    /// name for exactly this book.
+    /// The whole book of a token: replaces all levels of both sides, in any order. `at` is the venue's time; `hash` is
+    /// its hash of this book.
     pub fn snapshot(
         &mut self,
         instrument: InstrumentId,
@@ -336,23 +335,23 @@ impl Frame<'_> {
         let bids = self.write(bids.iter().map(|(price, size)| (BookSide::Bid, *price, *size)));
         let asks = self.write(asks.iter().map(|(price, size)| (BookSide::Ask, *price, *size)));
         let hash = hash.and_then(SnapshotHash::new);
-        self.writer.updates.push(Update { instrument, what: What::Snapshot { bids, asks, at, hash } });
+        self.writer.updates.push(Update { instrument, what: Change::Snapshot { bids, asks, at, hash } });
     }
 
-    /// Some levels of a token, sizes absolute, 0 = gone.
+    /// Changed levels of a token: absolute sizes, 0 = removed.
     pub fn delta(&mut self, instrument: InstrumentId, levels: &[(BookSide, Price, Qty)], at: Timestamp) {
         let levels = self.write(levels.iter().copied());
-        self.writer.updates.push(Update { instrument, what: What::Delta { levels, at } });
+        self.writer.updates.push(Update { instrument, what: Change::Delta { levels, at } });
     }
 
     /// A trade at the venue.
     pub fn trade(&mut self, instrument: InstrumentId, trade: LastTrade) {
-        self.writer.updates.push(Update { instrument, what: What::Trade(trade) });
+        self.writer.updates.push(Update { instrument, what: Change::Trade(trade) });
     }
 
-    /// The price of the last trade as a book of `at` states it; `decimals` of its text.
+    /// The price of the last trade in a book of time `at`; `decimals` of its text.
     pub fn last_price(&mut self, instrument: InstrumentId, price: Price, decimals: Option<u8>, at: Timestamp) {
-        self.writer.updates.push(Update { instrument, what: What::LastPrice { price, decimals, at } });
+        self.writer.updates.push(Update { instrument, what: Change::LastPrice { price, decimals, at } });
     }
 
     fn write(&mut self, levels: impl Iterator<Item = (BookSide, Price, Qty)>) -> Range<usize> {

@@ -94,7 +94,7 @@ fn a_sub_is_reserved_for_one_and_can_be_given_back() {
 }
 
 #[test]
-fn at_boot_users_come_in_any_order_and_ids_go_on_behind_the_last() {
+fn at_boot_users_come_in_any_order_and_ids_continue_after_the_last() {
     let directory = Directory::new();
     for (user, sub) in [(7, Some("grace")), (2, None), (5, Some("alan"))] {
         directory.observe(UserId(user), &created(sub));
@@ -105,7 +105,7 @@ fn at_boot_users_come_in_any_order_and_ids_go_on_behind_the_last() {
 }
 
 #[test]
-fn of_many_that_ask_at_once_one_creates() {
+fn of_many_concurrent_callers_one_creates() {
     const THREADS: usize = 4;
     let directory = Directory::new();
     for round in 0..500 {
@@ -122,9 +122,9 @@ fn of_many_that_ask_at_once_one_creates() {
     assert_eq!(directory.users_count(), 500);
 }
 
-/// Secrets that the index cannot tell apart are told apart by each byte that is kept.
+/// Secrets with the same index hash are distinguished by each stored byte.
 #[test]
-fn alike_secrets_are_different_keys() {
+fn similar_secrets_are_different_keys() {
     let directory = Directory::new();
     let user = UserId(1);
     directory.observe(user, &created(None));

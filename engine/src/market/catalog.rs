@@ -1,9 +1,9 @@
 //! Catalog: the read side of the markets. Lookups by id, condition, token and slug, and the sorted lists of the list
 //! endpoints.
 //!
-//! Lookups take no lock. What changes about a market (state, tick, end, figures) are atomics in its cell. Only what is
-//! released is told here, in log order, by one thread. A market is never removed: closed and resolved ones stay readable
-//! for ever (market-data.md §2).
+//! Lookups take no lock. The mutable parts of a market (state, tick, end, figures) are atomics in its cell. One thread
+//! publishes released facts here, in log order. A market is never removed: closed and resolved ones stay readable
+//! (gateway/docs/market-data.md §2).
 
 use crate::amount::TickSize;
 use crate::fact;
@@ -18,49 +18,50 @@ use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-/// Every market that may be shown.
+/// All published markets.
 #[derive(Default)]
 pub struct Catalog {
     cells: AppendVec<MarketCell>,
     conditions: HashIndex,
     tokens: HashIndex,
-    /// A market was traded in for the first time since the feed last looked.
+    /// A market had its first trade since the feed last checked.
     newly_staked: AtomicBool,
     slugs: HashIndex,
     hasher: RandomState,
-    /// Something changed that the lists are sorted by.
+    /// A sort key of the lists has changed.
     unsorted: AtomicBool,
-    /// A lock on the cold path of list endpoints, held for the clone of an `Arc`.
+    /// A lock for list endpoints (cold path), held while an `Arc` is cloned.
     lists: RwLock<Arc<Lists>>,
 }
 
 /// One market.
 pub struct MarketCell {
     pub id: MarketId,
-    /// As first listed; for tick and end ask the cell.
+    /// As first listed; the cell has the present tick and end.
     pub listing: Listing,
     pub listed_at: Timestamp,
-    /// `settled << 6 | resolution << 4 | ended << 3 | state`: one atomic, so they always fit each other.
+    /// `settled << 6 | resolution << 4 | ended << 3 | state`: one atomic, so they are always consistent.
     status: AtomicU32,
     tick: AtomicU32,
     /// µs; 0 = none.
     end: AtomicU64,
-    /// µs; written before the `status` that says resolved.
+    /// µs; stored before the `status` with the resolution.
     resolved_at: AtomicU64,
     /// [`NOT_REPORTED`] = none.
     volume_24h: AtomicU64,
     volume_total: AtomicU64,
     liquidity: AtomicU64,
     figures_at: AtomicU64,
-    /// What the price must beat in an up-or-down market, as the venue writes it: the market's own threshold, and what
-    /// its event says. The first word stands. Never journaled.
+    /// What the price must beat in an up-or-down market, as the venue writes it: the market's own threshold, and that
+    /// of its event. The first value is kept. Never journaled.
     strike: OnceLock<Box<str>>,
     price_to_beat: OnceLock<Box<str>>,
-    /// Somebody has traded here.
+    /// A user has traded here.
     staked: AtomicBool,
 }
 
-/// What the venue reports about a market beside its book, in 10⁻⁶ of its unit; `None` = not reported. Never journaled.
+/// Figures that the venue reports for a market outside of its book, in 10⁻⁶ of their unit; `None` = not reported. Never
+/// journaled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     pub volume_24h: Option<u64>,
@@ -68,16 +69,17 @@ pub struct Figures {
     pub liquidity: Option<u64>,
 }
 
-/// The sorted lists of one moment.
+/// The sorted lists at one moment.
 #[derive(Debug, Default)]
 pub struct Lists {
-    /// Counts the sortings: a page that was begun on one generation goes on with the same order.
+    /// Count of sorts: the pages of one list use the order of one generation.
     pub generation: u64,
-    /// Without up-or-down markets: total volume descending, not reported last, then condition id (market-data.md §1).
+    /// Without up-or-down markets: total volume descending, not reported last, then condition id
+    /// (gateway/docs/market-data.md §1).
     pub markets: Arc<[MarketId]>,
-    /// Up-or-down markets, earliest end of the window first, then condition id (market-data.md §5).
+    /// Up-or-down markets, earliest end of the window first, then condition id (gateway/docs/market-data.md §5).
     pub updown: Arc<[MarketId]>,
-    /// Event groups of all other markets: summed volume descending, then event id (market-data.md §4).
+    /// Event groups of all other markets: summed volume descending, then event id (gateway/docs/market-data.md §4).
     pub events: Box<[EventRow]>,
 }
 
@@ -98,11 +100,11 @@ const NOT_REPORTED: u64 = u64::MAX;
 const STATES: [MarketState; 5] =
     [MarketState::Upcoming, MarketState::Active, MarketState::Halted, MarketState::Closed, MarketState::Resolved];
 
-/// State, ended, resolution and settled as read together.
+/// State, ended, resolution and settled of one read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarketStatus {
     pub state: MarketState,
-    /// Venue time has passed the end date: a fact of the feed, not a comparison with anybody's clock.
+    /// Venue time has passed the end date: a fact of the feed, not a comparison with a clock.
     pub ended: bool,
     pub resolution: Option<Resolution>,
     /// Every position is paid out.
@@ -110,7 +112,7 @@ pub struct MarketStatus {
 }
 
 impl MarketStatus {
-    /// Orders are taken: active, and the end date is not past (market-data.md, lifecycle).
+    /// Orders are accepted: active, and the end date has not passed (gateway/docs/market-data.md §2).
     pub fn tradable(self) -> bool {
         self.state == MarketState::Active && !self.ended && self.resolution.is_none()
     }
@@ -179,23 +181,23 @@ impl Catalog {
         self.slugs.find(self.hasher.hash_one(slug), is_it).map(MarketId)
     }
 
-    /// Somebody trades in this market: how it stands is worth asking its venue for.
+    /// A user trades in this market: the feed should query its venue for the market's state.
     #[inline]
     pub fn stake(&self, cell: &MarketCell) {
-        // Read first: orders of all shards come by here, and a store takes the line from the others.
+        // Read first: orders of all shards execute this, and a store would take the cache line from other cores.
         if !cell.staked.load(Relaxed) {
             cell.staked.store(true, Relaxed);
-            // Release pairs with the swap below: who sees this sees the mark of the market.
+            // Release pairs with the swap below: a reader that sees this sees the mark of the market.
             self.newly_staked.store(true, Ordering::Release);
         }
     }
 
-    /// Whether a market has come to be traded since this was last asked.
+    /// Whether a market had its first trade since the last call.
     pub fn take_newly_staked(&self) -> bool {
         self.newly_staked.load(Relaxed) && self.newly_staked.swap(false, Ordering::AcqRel)
     }
 
-    /// Markets so far; ids below it can be read.
+    /// Count of markets; ids below it can be read.
     pub fn len(&self) -> usize {
         self.cells.len()
     }
@@ -209,12 +211,12 @@ impl Catalog {
         self.cells.iter()
     }
 
-    /// The sorted lists as of the last [`Catalog::sort`].
+    /// The sorted lists of the last [`Catalog::sort`].
     pub fn lists(&self) -> Arc<Lists> {
         self.lists.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The list behind `GET /v1/markets`.
+    /// The list of `GET /v1/markets`.
     pub fn ordered(&self) -> Arc<[MarketId]> {
         self.lists().markets.clone()
     }
@@ -224,12 +226,12 @@ impl Catalog {
     }
 }
 
-/// The telling half: one thread, in log order.
+/// The publishing half: one thread, in log order.
 impl Catalog {
-    /// Tells a released fact.
+    /// Publishes a released fact.
     ///
     /// # Panics
-    /// When the fact is about a market that was not listed before it.
+    /// When the fact is about a market that was not listed before.
     pub fn publish(&self, fact: &MarketMutation) {
         let cell = |market: &MarketId| self.market(*market).expect("a fact about a market follows its listing");
         match fact {
@@ -254,10 +256,10 @@ impl Catalog {
         }
     }
 
-    /// Adds a market as it stands, at boot.
+    /// Adds a market at boot.
     ///
     /// # Panics
-    /// When ids do not come densely from 0.
+    /// When ids are not dense from 0.
     pub fn add(&self, id: MarketId, market: &Market) {
         let status = MarketStatus {
             state: market.state,
@@ -292,7 +294,7 @@ impl Catalog {
         self.unsorted.store(true, Relaxed);
     }
 
-    /// New figures of a market, not journaled. The lists follow at the next [`Catalog::sort`].
+    /// Updates the figures of a market, which are not journaled. The lists change at the next [`Catalog::sort`].
     pub fn figures(&self, market: MarketId, figures: Figures, at: Timestamp) {
         let Some(cell) = self.market(market) else { return };
         let set = |to: &AtomicU64, figure: Option<u64>| to.swap(figure.unwrap_or(NOT_REPORTED), Relaxed);
@@ -305,18 +307,18 @@ impl Catalog {
         }
     }
 
-    /// What the price must beat in a market, not journaled. What is known already stands.
+    /// Sets what the price must beat in a market, which is not journaled. The first value is kept.
     pub fn strike(&self, market: MarketId, strike: Option<&str>, price_to_beat: Option<&str>) {
         let Some(cell) = self.market(market) else { return };
-        for (known, told) in [(&cell.strike, strike), (&cell.price_to_beat, price_to_beat)] {
-            if let Some(told) = told {
-                known.get_or_init(|| told.into());
+        for (known, value) in [(&cell.strike, strike), (&cell.price_to_beat, price_to_beat)] {
+            if let Some(value) = value {
+                known.get_or_init(|| value.into());
             }
         }
     }
 
-    /// Sorts the lists anew if something changed; answers whether it did. Takes tens of milliseconds with a hundred
-    /// thousand markets: for a background thread, every few seconds, one at a time.
+    /// Sorts the lists if a sort key has changed; returns whether it did. Takes tens of milliseconds for a hundred
+    /// thousand markets: for a background thread, every few seconds, one call at a time.
     pub fn sort(&self) -> bool {
         if !self.unsorted.swap(false, Relaxed) {
             return false;
@@ -348,10 +350,10 @@ impl MarketCell {
         }
     }
 
-    /// State, ended, resolution and settled as of one moment.
+    /// State, ended, resolution and settled, read together.
     #[inline]
     pub fn status(&self) -> MarketStatus {
-        // Pairs with the `Release` in `resolve`: whoever sees a resolution sees its time.
+        // Pairs with the `Release` in `resolve`: a reader that sees a resolution sees its time.
         MarketStatus::unpack(self.status.load(Ordering::Acquire))
     }
 
@@ -377,13 +379,13 @@ impl MarketCell {
         self.resolution().map(|_| Timestamp(self.resolved_at.load(Relaxed)))
     }
 
-    /// The price grid of the moment.
+    /// The present price grid.
     #[inline]
     pub fn tick(&self) -> TickSize {
         TickSize(self.tick.load(Relaxed) as u16)
     }
 
-    /// The end date of the moment.
+    /// The present end date.
     pub fn end(&self) -> Option<Timestamp> {
         match self.end.load(Relaxed) {
             0 => None,
@@ -400,7 +402,7 @@ impl MarketCell {
         }
     }
 
-    /// When figures were last reported.
+    /// Time of the last report of figures.
     pub fn figures_at(&self) -> Option<Timestamp> {
         Some(Timestamp(self.figures_at.load(Relaxed))).filter(|at| at.0 != 0)
     }
@@ -410,17 +412,17 @@ impl MarketCell {
         self.strike.get().map(Box::as_ref)
     }
 
-    /// What the price must beat, by what the event says.
+    /// What the price must beat, by the event.
     pub fn price_to_beat(&self) -> Option<&str> {
         self.price_to_beat.get().map(Box::as_ref)
     }
 
-    /// About sports by its category or by the venue's own fields.
+    /// Whether it is about sports, by its category or by the venue's own fields.
     pub fn is_sports(&self) -> bool {
         self.listing.sports || self.listing.category == Category::Sports
     }
 
-    /// Whether somebody has traded here ([`Catalog::stake`]).
+    /// Whether a user has traded here ([`Catalog::stake`]).
     pub fn is_staked(&self) -> bool {
         self.staked.load(Relaxed)
     }
@@ -463,7 +465,7 @@ impl MarketCell {
 
 impl Lists {
     fn of(catalog: &Catalog, generation: u64) -> Lists {
-        // Figures may change while this sorts: each is read once.
+        // Figures may change during the sort: each is read once.
         let volumes: Vec<Option<u64>> = catalog.iter().map(|cell| cell.figures().volume_total).collect();
         let cells: Vec<&MarketCell> = catalog.cells.iter().take(volumes.len()).collect();
         let condition = |market: &MarketId| cells[market.0 as usize].listing.condition.as_str();

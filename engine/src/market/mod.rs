@@ -1,9 +1,10 @@
-//! Markets: what is lasting about every market ever listed, as the facts say. The state behind owner 0.
+//! Markets: the journaled state of every market ever listed. These records belong to owner 0.
 //!
-//! One writer, the feed: it asks the `decide` half what is new in what the venue says (often nothing), hands the facts
-//! to the log and applies them; the read sides ([`catalog::Catalog`], the books) are told only after release
-//! ([`publish`]). A resolved market never changes again; of several resolutions the first stands (execution.md §12).
-//! Not here: figures such as volumes (they are never journaled), ladders, and any position.
+//! The feed is the only writer. The `decide` half compares a message of the venue with the state and returns what is
+//! new, often nothing; the feed logs these facts and applies them. The read sides ([`catalog::Catalog`], the books) see
+//! a fact after its release ([`publish`](crate::book::publish)). A resolved market never changes again; the first
+//! resolution counts (engine/docs/execution.md §12). Not here: figures such as volumes (never journaled), ladders,
+//! positions.
 
 pub mod catalog;
 pub mod mutation;
@@ -14,20 +15,17 @@ pub mod terms;
 mod tests;
 
 use crate::amount::TickSize;
-use crate::book::BookWriter;
+use crate::bytes::{Bytes, CodecError, leaf, put_list, take_list};
 use crate::fact;
 use crate::id::MarketId;
-use crate::mutation::bytes::{Bytes, put_list, take_list};
-use crate::mutation::codec::CodecError;
 use crate::time::Timestamp;
 use ahash::AHashMap;
-use catalog::Catalog;
 use mutation::MarketMutation;
 use std::collections::{BTreeMap, BTreeSet};
 use terms::{Listing, MarketState, Resolution};
 use wincode::{SchemaRead, SchemaWrite};
 
-/// A market as it stands.
+/// A market.
 #[derive(Clone, Debug, PartialEq, Eq, SchemaWrite, SchemaRead)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub struct Market {
@@ -43,22 +41,24 @@ pub struct Market {
     pub settled_at: Option<Timestamp>,
 }
 
+leaf! { Market }
+
 impl Market {
-    /// A market as it is first listed.
+    /// A new market.
     pub fn listed(listing: Listing, state: MarketState, at: Timestamp) -> Market {
         let (tick, end) = (listing.tick, listing.end);
         Market { listing, listed_at: at, tick, end, state, ended: false, resolution: None, settled_at: None }
     }
 }
 
-/// All markets, and how far each tape was read.
+/// All markets, and the position reached in each tape.
 #[derive(Clone, Debug, Default)]
 pub struct Markets {
     markets: Vec<Market>,
     tapes: BTreeMap<[u8; 32], Timestamp>,
     // Derived:
     conditions: AHashMap<String, MarketId>,
-    /// Unresolved markets whose end date lies ahead.
+    /// Unresolved markets with an end date in the future.
     ends: BTreeSet<(Timestamp, MarketId)>,
     unsettled: BTreeSet<MarketId>,
 }
@@ -83,7 +83,7 @@ impl Markets {
         self.conditions.get(condition).copied()
     }
 
-    /// Markets ever listed.
+    /// Count of markets ever listed.
     pub fn len(&self) -> usize {
         self.markets.len()
     }
@@ -92,26 +92,26 @@ impl Markets {
         self.markets.is_empty()
     }
 
-    /// Resolved markets that are not marked settled: what boot has to settle again.
+    /// Resolved markets without a record of their settlement: boot settles them again.
     pub fn unsettled(&self) -> impl Iterator<Item = MarketId> + '_ {
         self.unsettled.iter().copied()
     }
 
-    /// Markets that may still change: what a venue is asked about after a pause.
+    /// Markets that may still change: the venue is queried for them after a pause.
     pub fn unresolved(&self) -> impl Iterator<Item = &Market> {
         self.markets.iter().filter(|market| market.resolution.is_none())
     }
 
-    /// How far this tape was folded (upstream.md §7, restart).
+    /// The position reached in this tape (gateway/docs/live-venues.md §7).
     pub fn tape_reached(&self, tape: &[u8; 32]) -> Option<Timestamp> {
         self.tapes.get(tape).copied()
     }
 }
 
-/// `decide`: what is new in what the venue says. Nothing here changes state.
+/// `decide`: facts for what is new in a message of the venue. Nothing here changes state.
 impl Markets {
-    /// A market is named. Unknown: it is listed. Known: state, tick and end may have changed, nothing else (its other
-    /// terms stand as first listed). `at` is server time, `venue_now` decides whether the end has passed.
+    /// A market is named. An unknown market is listed. Of a known market state, tick and end may have changed; its
+    /// other terms stay as first listed. `at` is server time; `venue_now` decides whether the end has passed.
     pub fn list(
         &self,
         listing: &Listing,
@@ -122,13 +122,13 @@ impl Markets {
         if let Some(market) = self.by_condition(&listing.condition) {
             let mut facts = self.tick(market, listing.tick, at);
             facts.extend(self.end(market, listing.end, venue_now, at));
-            // A moved end may have changed `ended` already: one fact says both.
+            // A moved end may have changed `ended` already: one fact covers both.
             facts.retain(|fact| !matches!(fact, MarketMutation::MarketStateChanged(_)));
             let ended = has_ended(listing.end, venue_now);
             facts.extend(self.state_and_end(market, state, ended, at));
             return facts;
         }
-        let market = MarketId(u32::try_from(self.markets.len()).expect("markets are far fewer than u32 counts"));
+        let market = MarketId(u32::try_from(self.markets.len()).expect("the count of markets fits in a u32"));
         let mut facts = vec![MarketMutation::MarketListed(fact::MarketListed {
             market,
             listing: Box::new(listing.clone()),
@@ -141,18 +141,18 @@ impl Markets {
         facts
     }
 
-    /// The venue says in what state a market is. [`MarketState::Resolved`] is no news here: that is [`Markets::resolve`].
+    /// The venue reports the state of a market. [`MarketState::Resolved`] is ignored here: see [`Markets::resolve`].
     pub fn state(&self, market: MarketId, state: MarketState, at: Timestamp) -> Option<MarketMutation> {
         self.state_and_end(market, state, self.market(market)?.ended, at)
     }
 
-    /// The venue names a price grid.
+    /// The venue reports a price grid.
     pub fn tick(&self, market: MarketId, tick: TickSize, at: Timestamp) -> Vec<MarketMutation> {
         let changed = self.open(market).is_some_and(|known| known.tick != tick);
         changed.then_some(MarketMutation::TickChanged(fact::TickChanged { market, tick, at })).into_iter().collect()
     }
 
-    /// The venue names an end date: it may lie on the other side of `venue_now` than the old one.
+    /// The venue reports an end date: it may move from one side of `venue_now` to the other.
     pub fn end(
         &self,
         market: MarketId,
@@ -166,7 +166,7 @@ impl Markets {
         facts
     }
 
-    /// Markets whose end date has passed by `venue_now` and that do not say so yet.
+    /// Markets whose end date has passed by `venue_now` without a fact that says so.
     pub fn end_passed(&self, venue_now: Timestamp, at: Timestamp) -> Vec<MarketMutation> {
         let passed = self.ends.range(..=(venue_now, MarketId(u32::MAX)));
         let fact = |(_, market): &(Timestamp, MarketId)| {
@@ -175,12 +175,12 @@ impl Markets {
         passed.filter_map(fact).collect()
     }
 
-    /// When the next end date passes: nothing to ask [`Markets::end_passed`] for before.
+    /// The next end date: until then [`Markets::end_passed`] returns nothing.
     pub fn next_end(&self) -> Option<Timestamp> {
         self.ends.first().map(|(end, _)| *end)
     }
 
-    /// The venue says how a market ended. The first resolution stands.
+    /// The venue reports the result of a market. The first resolution counts.
     pub fn resolve(&self, market: MarketId, resolution: Resolution, at: Timestamp) -> Option<MarketMutation> {
         self.open(market).map(|_| MarketMutation::MarketResolved(fact::MarketResolved { market, resolution, at }))
     }
@@ -190,13 +190,13 @@ impl Markets {
         self.unsettled.contains(&market).then_some(MarketMutation::MarketSettled(fact::MarketSettled { market, at }))
     }
 
-    /// A tape was folded up to `reached`; never back.
+    /// A tape was applied up to `reached`, which never decreases.
     pub fn tape(&self, tape: [u8; 32], reached: Timestamp) -> Option<MarketMutation> {
         let further = self.tape_reached(&tape).is_none_or(|before| before < reached);
         further.then_some(MarketMutation::TapeReached(fact::TapeReached { tape, reached }))
     }
 
-    /// The market, while it may change: known and not resolved.
+    /// The market, if it may change: known and not resolved.
     fn open(&self, market: MarketId) -> Option<&Market> {
         self.market(market).filter(|market| market.resolution.is_none())
     }
@@ -209,7 +209,7 @@ impl Markets {
         at: Timestamp,
     ) -> Option<MarketMutation> {
         let known = self.open(market)?;
-        // Without a resolution nobody could be paid out: a market that only claims to be resolved is closed.
+        // A payout needs a resolution: a market that is reported resolved without one is closed.
         let state = if state == MarketState::Resolved { MarketState::Closed } else { state };
         let changed = (known.state, known.ended) != (state, ended);
         changed.then_some(MarketMutation::MarketStateChanged(fact::MarketStateChanged { market, state, ended, at }))
@@ -222,10 +222,10 @@ fn has_ended(end: Option<Timestamp>, venue_now: Timestamp) -> bool {
 
 /// `apply`: the only change of state. Cannot fail.
 impl Markets {
-    /// Makes one fact true.
+    /// Applies one fact.
     ///
     /// # Panics
-    /// When the fact does not fit the state: a log in another order than it was written.
+    /// When the fact does not fit the state: the log was read in another order than it was written.
     pub fn apply(&mut self, fact: &MarketMutation) {
         match fact {
             MarketMutation::MarketListed(fact::MarketListed { market, listing, state, at }) => {
@@ -258,8 +258,8 @@ impl Markets {
         }
     }
 
-    /// What happened later than `at` happened at `at`. A market whose end lies ahead of it has not ended, unless it is
-    /// resolved: what was paid out is not taken back. How far tapes were read is in their own time.
+    /// Limits all times to at most `at`. An unresolved market whose end is later than `at` has not ended; a payout is
+    /// never reverted. Positions of tapes are times of the recordings and stay.
     fn set_back(&mut self, at: Timestamp) {
         for id in 0..self.markets.len() as u32 {
             self.change(MarketId(id), |market| {
@@ -289,7 +289,7 @@ impl Markets {
         self.index(id);
     }
 
-    /// Brings what is derived from one market up to date.
+    /// Updates the derived fields of one market.
     fn index(&mut self, id: MarketId) {
         let market = &self.markets[id.0 as usize];
         if !self.conditions.contains_key(&market.listing.condition) {
@@ -308,17 +308,16 @@ impl Markets {
 
 /// The newest version of a market state.
 pub(crate) const STATE_VERSION: u16 = 2;
-/// Begins a market state that names its version, in place of the count of markets that version 1 begins with. That is a
-/// number of 32 bits.
+/// Starts a market state with an explicit version. Version 1 starts with the count of markets, which has 32 bits.
 const NAMES_VERSION: u64 = u64::MAX;
 
-/// Appends what the bytes of [`Markets::encode`] follow in a state of the newest version.
+/// Appends the prefix of the newest version, which precedes the bytes of [`Markets::encode`].
 pub(crate) fn put_version(out: &mut Vec<u8>) {
     NAMES_VERSION.put(out);
     out.extend_from_slice(&STATE_VERSION.to_le_bytes());
 }
 
-/// The version that a state names, and its other bytes.
+/// The version of a market state, and the remaining bytes.
 ///
 /// # Errors
 /// [`CodecError::Version`] when this build cannot read it.
@@ -331,7 +330,7 @@ pub(crate) fn take_version(bytes: &[u8]) -> Result<(u16, &[u8]), CodecError> {
     }
 }
 
-/// Snapshot bytes: the same state gives the same bytes, whatever way it came about.
+/// Snapshot bytes: equal states have equal bytes, whatever their history.
 impl Markets {
     /// Appends all markets and tapes to `out`: these bytes are in the digest.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -343,10 +342,10 @@ impl Markets {
         }
     }
 
-    /// The markets that [`Markets::encode`] wrote. What it allocates is bounded by the bytes that are there.
+    /// Decodes what [`Markets::encode`] wrote. Allocations are bounded by the length of the bytes.
     ///
     /// # Errors
-    /// [`CodecError`] when the bytes are something else.
+    /// [`CodecError`] for other bytes.
     pub fn decode(mut bytes: &[u8]) -> Result<Markets, CodecError> {
         let mut markets = Markets::default();
         take_list(&mut bytes, |market| markets.markets.push(market))?;
@@ -359,24 +358,5 @@ impl Markets {
         }
         (0..markets.markets.len() as u32).for_each(|market| markets.index(MarketId(market)));
         Ok(markets)
-    }
-}
-
-/// Tells the read sides a released fact. One caller, in log order.
-pub fn publish(fact: &MarketMutation, catalog: &Catalog, books: &mut BookWriter) {
-    catalog.publish(fact);
-    match fact {
-        MarketMutation::MarketListed(fact::MarketListed { market, listing, .. }) => books.tick(*market, listing.tick),
-        MarketMutation::TickChanged(fact::TickChanged { market, tick, .. }) => books.tick(*market, *tick),
-        _ => {}
-    }
-}
-
-/// Tells empty read sides everything, at boot.
-pub fn publish_all(markets: &Markets, catalog: &Catalog, books: &mut BookWriter) {
-    for (index, market) in markets.markets.iter().enumerate() {
-        let id = MarketId(index as u32);
-        catalog.add(id, market);
-        books.tick(id, market.tick);
     }
 }

@@ -1,5 +1,5 @@
-//! Every fact about markets that can be journaled: the only input of [`Markets::apply`](super::Markets::apply). Records
-//! with these facts belong to owner 0.
+//! All facts about markets: the only input of [`Markets::apply`](super::Markets::apply). Records of these facts belong
+//! to owner 0.
 
 use crate::amount::TickSize;
 use crate::describe::facts;
@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 facts! {
     /// One fact about a market, or about the tape that the markets come from.
     pub enum MarketMutation {
-        /// A market exists from here on; ids are given out densely in the order of these facts.
+        /// A market exists from here on; ids are dense in the order of these facts.
         MarketListed {
             market: MarketId,
             listing: Box<Listing>,
@@ -34,23 +34,23 @@ facts! {
             end: Option<Timestamp>,
             at: Timestamp,
         },
-        /// Final: the first one stands.
+        /// Final: the first one counts.
         MarketResolved {
             market: MarketId,
             resolution: Resolution,
             at: Timestamp,
         },
-        /// Every shard has paid its positions out.
+        /// Every shard has paid out its positions.
         MarketSettled {
             market: MarketId,
             at: Timestamp,
         },
-        /// A tape (named by a digest of its first line) was folded up to this moment of the recording.
+        /// A tape (identified by a digest of its first line) was applied up to this moment of the recording.
         TapeReached {
             tape: [u8; 32],
             reached: Timestamp,
         },
-        /// The directory was restored from a backup and is `instance` from here on. The backup was taken of the directory
+        /// The directory was restored from a backup and is `instance` from here on. The backup is of the directory
         /// `parent` and ends with record `lsn`. Since format 2.
         Restored {
             instance: [u8; 16],
@@ -58,9 +58,9 @@ facts! {
             lsn: u64,
             at: Timestamp,
         },
-        /// An operator says that the clock was wrong: the newest record was of `from`, and the true time is `at`. Whatever the
-        /// state says happened later than `at` happened at `at` from here on; journal time goes on from
-        /// there. Alone in a record of format 3.
+        /// An operator corrected the clock: the time of the newest record was `from`, the true time is `at`. From here
+        /// on, no time in the state is later than `at`, and journal time continues from `at`. Alone in a record of
+        /// format 3.
         ClockSetBack {
             from: Timestamp,
             at: Timestamp,

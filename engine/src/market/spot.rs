@@ -1,25 +1,25 @@
-//! Prices of what up-or-down markets are about: written by the feed, read by all. A venue that makes its own prices is asked
-//! for them instead.
+//! Spot prices of the assets of up-or-down markets: written by the feed, read by all threads. A venue that computes its
+//! own prices is called for them instead.
 
 use super::terms::Asset;
 use crate::time::{SECOND, Timestamp};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-/// Assets whose price is shown.
+/// Assets with a spot price.
 pub const ASSETS: [Asset; 4] = [Asset::Btc, Asset::Eth, Asset::Sol, Asset::Xrp];
-/// Label of the synthetic source, and of what a price is compared with when a window ends.
+/// Label of the synthetic source, and of the source that decides windows.
 pub const SOURCE: &str = "chainlink";
-/// A price this old is shown as stale.
+/// A price of this age is stale.
 const STALE_AFTER: u64 = 30 * SECOND;
 
-/// Where spot prices come from. Cheap to clone: all clones are one board.
+/// The source of spot prices. Cheap to clone: all clones share one board.
 #[derive(Clone, Debug)]
 pub struct Spot(Source);
 
 #[derive(Clone)]
 enum Source {
-    /// What a venue that makes its prices says of a moment.
+    /// Computed by the venue for a moment.
     Made(Arc<Made>),
     Board(Arc<RwLock<Board>>),
 }
@@ -36,46 +36,46 @@ impl fmt::Debug for Source {
     }
 }
 
-/// The newest price that was told, by asset and family.
+/// The newest price by asset and family.
 type Board = [[Option<SpotPrice>; 2]; ASSETS.len()];
 
-/// Families of sources that a client may choose from.
+/// Families of sources that a client may choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     Chainlink,
     Binance,
 }
 
-/// A price of one moment.
+/// A price at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpotPrice {
     /// In dollars, in 10⁻⁶.
     pub micros: u64,
     /// Venue time.
     pub at: Timestamp,
-    /// Label of who told it.
+    /// Label of its source.
     pub source: &'static str,
 }
 
 impl SpotPrice {
-    /// Whether it is too old to go by.
+    /// Whether it is too old to use.
     pub fn is_stale(&self, venue_now: Timestamp) -> bool {
         venue_now.since(self.at) > STALE_AFTER
     }
 }
 
 impl Spot {
-    /// Nothing told yet.
+    /// An empty board.
     pub fn board() -> Spot {
         Spot(Source::Board(Arc::default()))
     }
 
-    /// Prices of [`ASSETS`] that `price` makes, all of the family that windows are decided by.
+    /// Prices of [`ASSETS`] computed by `price`, all of the family that decides windows.
     pub fn made(price: impl Fn(Asset, Timestamp) -> SpotPrice + Send + Sync + 'static) -> Spot {
         Spot(Source::Made(Arc::new(price)))
     }
 
-    /// Takes over what a venue told, unless something newer is known.
+    /// Stores a venue's price, unless a newer one is known.
     pub fn tell(&self, asset: Asset, family: Family, micros: u64, at: Timestamp) {
         let (Source::Board(board), Some(row)) = (&self.0, row(asset)) else { return };
         let source = match family {
@@ -88,13 +88,13 @@ impl Spot {
         }
     }
 
-    /// The newest price at `now`, of the family that windows are decided by where both tell one. `None` without a
-    /// source, or from a family that tells none.
+    /// The newest price at `now`, of the family that decides windows if both have one. `None` without a source, or from
+    /// a family without a price.
     pub fn price(&self, asset: Asset, family: Option<Family>, now: Timestamp) -> Option<SpotPrice> {
         self.prices(asset, family, now).next()
     }
 
-    /// The newest price of each family, or of that one.
+    /// The newest price of each family, or of the given one.
     pub fn prices(&self, asset: Asset, family: Option<Family>, now: Timestamp) -> impl Iterator<Item = SpotPrice> {
         let wanted = move |of: Family| family.is_none_or(|family| family == of);
         [Family::Chainlink, Family::Binance]
@@ -118,8 +118,8 @@ impl Spot {
             Source::Made(_) => ASSETS.to_vec(),
             Source::Board(board) => {
                 let board = read(board);
-                let told = |row: &[Option<SpotPrice>; 2]| row.iter().any(Option::is_some);
-                ASSETS.into_iter().zip(board.iter()).filter(|(_, row)| told(row)).map(|(asset, _)| asset).collect()
+                let has_price = |row: &[Option<SpotPrice>; 2]| row.iter().any(Option::is_some);
+                ASSETS.into_iter().zip(board.iter()).filter(|(_, row)| has_price(row)).map(|(asset, _)| asset).collect()
             }
         }
     }
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn symbols_are_known_in_every_form() {
+    fn symbols_are_accepted_in_every_form() {
         let cases = [
             ("BTC", Some(Asset::Btc)),
             ("btc/usd", Some(Asset::Btc)),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_board_shows_the_newest_that_was_told() {
+    fn a_board_shows_the_newest_price() {
         use Family::*;
         let board = Spot::board();
         let at = |second: u64| Timestamp::from_secs(1_790_000_000 + second);
@@ -186,7 +186,7 @@ mod tests {
         board.tell(Asset::Spx, Chainlink, 5, at(10));
         let known = |family| board.price(Asset::Btc, family, at(20)).map(|price| (price.micros, price.source));
         let cases = [
-            // told, then what each choice shows: any, Chainlink, Binance
+            // stored, then the result of each choice: any, Chainlink, Binance
             (None, Some((5, "polymarket_rtds")), None, Some((5, "polymarket_rtds"))),
             (
                 Some((Chainlink, 6, 11)),
@@ -207,18 +207,18 @@ mod tests {
                 Some((8, "polymarket_rtds")),
             ),
         ];
-        for (told, any, chainlink, binance) in cases {
-            if let Some((family, micros, second)) = told {
+        for (stored, any, chainlink, binance) in cases {
+            if let Some((family, micros, second)) = stored {
                 board.clone().tell(Asset::Btc, family, micros, at(second));
             }
             assert_eq!(
                 (known(None), known(Some(Chainlink)), known(Some(Binance))),
                 (any, chainlink, binance),
-                "{told:?}"
+                "{stored:?}"
             );
         }
         assert_eq!((board.prices(Asset::Btc, None, at(20)).count(), board.assets()), (2, vec![Asset::Btc]));
-        let price = board.price(Asset::Btc, None, at(20)).expect("told");
+        let price = board.price(Asset::Btc, None, at(20)).expect("stored");
         assert_eq!((price.is_stale(at(41)), price.is_stale(at(42))), (false, true));
         println!("a board: {} cases", cases.len());
     }

@@ -1,4 +1,4 @@
-//! What is lasting about a market: identity, terms, category, state.
+//! Permanent attributes of a market: identity, terms, category, state.
 
 use crate::amount::{Bps, Price, Qty, TickSize};
 use crate::describe::record;
@@ -6,7 +6,7 @@ use crate::id::Outcome;
 use crate::time::Timestamp;
 use wincode::{SchemaRead, SchemaWrite};
 
-/// Where a market comes from.
+/// The origin of a market.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum Venue {
@@ -15,7 +15,7 @@ pub enum Venue {
     Kalshi,
 }
 
-/// The eleven fee categories of the specification, and what fits none of them.
+/// The eleven fee categories, and the default for all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum Category {
@@ -33,11 +33,11 @@ pub enum Category {
     Unknown,
 }
 
-/// Life of a market as the feed decides it (market-data.md, lifecycle; upstream.md §2.3, §4.3).
+/// Life of a market as the feed decides it (gateway/docs/live-venues.md §2.3, §4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum MarketState {
-    /// Known, does not accept orders yet.
+    /// Listed, not open for orders yet.
     Upcoming,
     Active,
     /// The venue accepts no orders for now.
@@ -47,7 +47,7 @@ pub enum MarketState {
     Resolved,
 }
 
-/// How a market ended.
+/// The result of a market.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum Resolution {
@@ -57,7 +57,7 @@ pub enum Resolution {
 }
 
 impl Resolution {
-    /// What one share of `outcome` pays.
+    /// The payout of one share of `outcome`.
     pub fn payout(self, outcome: Outcome) -> Price {
         match self {
             Resolution::Winner(winner) if winner == outcome => Price::ONE,
@@ -67,7 +67,7 @@ impl Resolution {
     }
 }
 
-/// Assets of the up-or-down markets (specification, Resources).
+/// Assets of the up-or-down markets (gateway/docs/market-data.md §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum Asset {
@@ -79,7 +79,7 @@ pub enum Asset {
     Ndx,
 }
 
-/// Intervals of the up-or-down markets (specification, Resources).
+/// Intervals of the up-or-down markets (gateway/docs/market-data.md §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub enum Interval {
@@ -102,7 +102,7 @@ record! {
 }
 
 record! {
-    /// The group that a market belongs to.
+    /// The group of a market.
     pub struct EventTerms {
         pub id: String,
         pub slug: String,
@@ -113,7 +113,7 @@ record! {
 }
 
 record! {
-    /// Everything lasting that is known about a market when it is listed (upstream.md §1). Texts are as the wire shows them.
+    /// The attributes of a market when it is listed (gateway/docs/live-venues.md §1). Texts are as the API shows them.
     pub struct Listing {
         pub venue: Venue,
         /// The venue's own id: Gamma id, Kalshi ticker, synthetic number.
@@ -133,7 +133,7 @@ record! {
         pub tags: Vec<String>,
         pub event: Option<EventTerms>,
         pub tick: TickSize,
-        /// What the venue names as its minimum; shown on books, decides nothing (execution.md §13).
+        /// The venue's minimum; shown on books, decides nothing (engine/docs/execution.md §13).
         pub min_order_size: Option<Qty>,
         pub neg_risk: bool,
         pub start: Option<Timestamp>,
@@ -145,7 +145,7 @@ record! {
 }
 
 impl Category {
-    /// All categories, in the order of the specification's fee table.
+    /// All categories, in the order of the fee table.
     pub const ALL: [Category; 12] = [
         Category::Sports,
         Category::Finance,
@@ -161,7 +161,7 @@ impl Category {
         Category::Unknown,
     ];
 
-    /// The wire's name; `None` for [`Category::Unknown`].
+    /// The API's name; `None` for [`Category::Unknown`].
     pub fn name(self) -> Option<&'static str> {
         Some(match self {
             Category::Sports => "sports",
@@ -184,7 +184,7 @@ impl Category {
         Category::ALL.into_iter().find(|category| category.name() == Some(name))
     }
 
-    /// The specification's taker rate; unknown falls back to 5 percent.
+    /// The default taker rate; 5 percent for an unknown category.
     pub fn default_taker_rate(self) -> Bps {
         Bps(match self {
             Category::Sports => 300,

@@ -1,11 +1,11 @@
-//! Markets as the venue tells of them: only what is new becomes a fact, and facts alone make the state.
+//! Markets as the venue reports them: only what is new becomes a fact, and facts alone make the state.
 
 use super::catalog::{Catalog, EventRow, Figures};
 use super::mutation::MarketMutation;
 use super::terms::*;
 use super::*;
 use crate::amount::{Price, Qty};
-use crate::book::{BookSide, Books, Depth};
+use crate::book::{BookSide, Books, Depth, publish, publish_all};
 use crate::fact;
 use crate::id::{InstrumentId, Outcome};
 use std::sync::Arc;
@@ -39,8 +39,8 @@ fn listing(number: u32) -> Listing {
     }
 }
 
-/// Decides, applies, and answers with the facts.
-fn tell(markets: &mut Markets, facts: impl IntoIterator<Item = MarketMutation>) -> Vec<MarketMutation> {
+/// Decides, applies, and returns the facts.
+fn apply_all(markets: &mut Markets, facts: impl IntoIterator<Item = MarketMutation>) -> Vec<MarketMutation> {
     let facts: Vec<MarketMutation> = facts.into_iter().collect();
     facts.iter().for_each(|fact| markets.apply(fact));
     facts
@@ -50,13 +50,13 @@ fn listed(count: u32) -> Markets {
     let mut markets = Markets::new();
     for number in 0..count {
         let facts = markets.list(&listing(number), MarketState::Active, NOW, AT);
-        tell(&mut markets, facts);
+        apply_all(&mut markets, facts);
     }
     markets
 }
 
 #[test]
-fn only_news_becomes_a_fact() {
+fn only_changes_become_facts() {
     let mut markets = listed(1);
     let market = MarketId(0);
     let changed =
@@ -69,8 +69,8 @@ fn only_news_becomes_a_fact() {
     let later = Some(Timestamp(950));
     type Rows = Vec<(&'static str, Listing, MarketState, Timestamp, Vec<MarketMutation>)>;
     let rows: Rows = vec![
-        ("the same again", listing(0), MarketState::Active, NOW, vec![]),
-        ("other texts stand as listed", named(&|l| l.question.clear()), MarketState::Active, NOW, vec![]),
+        ("unchanged", listing(0), MarketState::Active, NOW, vec![]),
+        ("texts stay as listed", named(&|l| l.question.clear()), MarketState::Active, NOW, vec![]),
         ("a state", listing(0), MarketState::Halted, NOW, vec![changed(MarketState::Halted, false)]),
         (
             "a tick",
@@ -117,7 +117,7 @@ fn only_news_becomes_a_fact() {
     ];
     for (name, listing, state, venue_now, facts) in rows {
         let decided = markets.list(&listing, state, venue_now, AT);
-        assert_eq!(tell(&mut markets, decided), facts, "{name}");
+        assert_eq!(apply_all(&mut markets, decided), facts, "{name}");
     }
     assert_eq!(markets.len(), 1);
 }
@@ -126,7 +126,7 @@ fn only_news_becomes_a_fact() {
 fn a_market_listed_after_its_end_has_ended() {
     let mut markets = Markets::new();
     let facts = markets.list(&listing(0), MarketState::Active, Timestamp(900), AT);
-    assert_eq!(tell(&mut markets, facts).len(), 2);
+    assert_eq!(apply_all(&mut markets, facts).len(), 2);
     assert!(markets.market(MarketId(0)).expect("listed").ended);
 }
 
@@ -136,7 +136,7 @@ fn end_dates_pass_one_by_one() {
     let ends = [Timestamp(700), Timestamp(600)];
     for (number, end) in ends.into_iter().enumerate() {
         let facts = markets.end(MarketId(number as u32), Some(end), NOW, AT);
-        tell(&mut markets, facts);
+        apply_all(&mut markets, facts);
     }
     for (now, next, ended) in [
         (599, Some(600), vec![]),
@@ -146,7 +146,7 @@ fn end_dates_pass_one_by_one() {
         (999, None, vec![]),
     ] {
         let facts = markets.end_passed(Timestamp(now), AT);
-        let facts = tell(&mut markets, facts);
+        let facts = apply_all(&mut markets, facts);
         let of = |fact: &MarketMutation| match fact {
             MarketMutation::MarketStateChanged(fact::MarketStateChanged { market, ended: true, .. }) => market.0,
             other => panic!("not an end: {other:?}"),
@@ -154,21 +154,21 @@ fn end_dates_pass_one_by_one() {
         assert_eq!(facts.iter().map(of).collect::<Vec<_>>(), ended, "at {now}");
         assert_eq!(markets.next_end(), next.map(Timestamp), "at {now}");
     }
-    // An end that moves ahead again opens the market again.
+    // An end that moves into the future opens the market again.
     let facts = markets.end(MarketId(1), Some(Timestamp(5_000)), Timestamp(999), AT);
-    assert_eq!(tell(&mut markets, facts).len(), 2);
+    assert_eq!(apply_all(&mut markets, facts).len(), 2);
     assert!(!markets.market(MarketId(1)).expect("listed").ended);
     assert_eq!(markets.next_end(), Some(Timestamp(5_000)));
 }
 
 #[test]
-fn the_first_resolution_stands_and_nothing_changes_after_it() {
+fn the_first_resolution_counts_and_nothing_changes_after_it() {
     let mut markets = listed(2);
     let market = MarketId(1);
     let first = Resolution::Winner(Outcome::Second);
     assert_eq!(markets.settle(market, AT), None, "not resolved");
     let facts = markets.resolve(market, first, AT);
-    tell(&mut markets, facts);
+    apply_all(&mut markets, facts);
     assert_eq!(markets.unsettled().collect::<Vec<_>>(), [market]);
     let frozen = markets.market(market).expect("listed").clone();
     assert_eq!((frozen.state, frozen.resolution), (MarketState::Resolved, Some((first, AT))));
@@ -187,7 +187,7 @@ fn the_first_resolution_stands_and_nothing_changes_after_it() {
 
     let settled = markets.settle(market, Timestamp(2_000));
     assert_eq!(
-        tell(&mut markets, settled),
+        apply_all(&mut markets, settled),
         [MarketMutation::MarketSettled(fact::MarketSettled { market, at: Timestamp(2_000) })]
     );
     assert_eq!((markets.unsettled().count(), markets.settle(market, AT)), (0, None));
@@ -204,7 +204,7 @@ fn a_tape_never_goes_back() {
     let (one, other) = ([1; 32], [2; 32]);
     for (tape, reached, news) in [(one, 5, true), (one, 5, false), (one, 4, false), (other, 3, true), (one, 6, true)] {
         let fact = markets.tape(tape, Timestamp(reached));
-        assert_eq!(tell(&mut markets, fact).len() == 1, news, "{reached}");
+        assert_eq!(apply_all(&mut markets, fact).len() == 1, news, "{reached}");
     }
     assert_eq!([one, other].map(|tape| markets.tape_reached(&tape)), [Some(Timestamp(6)), Some(Timestamp(3))]);
 }
@@ -268,9 +268,9 @@ fn snapshots_carry_everything_and_depend_on_the_state_alone() {
     assert!(Markets::decode(&bytes).is_err());
 }
 
-/// A length beyond the bytes is refused before memory is asked for: an allocation that fails would end the process.
+/// A length beyond the bytes is refused before memory is allocated: a failed allocation would end the process.
 #[test]
-fn no_length_in_a_snapshot_asks_for_more_memory_than_there_is() {
+fn no_length_in_a_snapshot_allocates_more_than_its_bytes() {
     let mut markets = Markets::new();
     every_fact().iter().for_each(|fact| markets.apply(fact));
     let mut bytes = Vec::new();
@@ -279,30 +279,30 @@ fn no_length_in_a_snapshot_asks_for_more_memory_than_there_is() {
         for length in [1 << 40, u64::MAX >> 1, u64::MAX] {
             let mut broken = bytes.clone();
             broken[at..at + 8].copy_from_slice(&u64::to_le_bytes(length));
-            // Some fields may have that value; what counts is that this returns.
+            // Some fields may have that value; the test is that this returns.
             let _ = Markets::decode(&broken);
         }
     }
 }
 
 #[test]
-fn read_sides_told_fact_by_fact_or_at_once_are_the_same() {
-    let (mut markets, told, booted) = (Markets::new(), Catalog::new(), Catalog::new());
+fn read_sides_filled_by_facts_or_at_boot_are_equal() {
+    let (mut markets, published, booted) = (Markets::new(), Catalog::new(), Catalog::new());
     let books = [Arc::new(Books::new()), Arc::new(Books::new())];
-    let [mut told_books, mut booted_books] = books.map(|books| books.writer().expect("the first"));
+    let [mut published_books, mut booted_books] = books.map(|books| books.writer().expect("the first"));
     for fact in every_fact() {
         markets.apply(&fact);
-        publish(&fact, &told, &mut told_books);
+        publish(&fact, &published, &mut published_books);
     }
     publish_all(&markets, &booted, &mut booted_books);
-    for (catalog, writer) in [(&told, &mut told_books), (&booted, &mut booted_books)] {
+    for (catalog, writer) in [(&published, &mut published_books), (&booted, &mut booted_books)] {
         let cell = catalog.market(MarketId(0)).expect("listed");
         let status = cell.status();
         assert_eq!((status.state, status.ended, status.settled), (MarketState::Resolved, true, true));
         assert_eq!((cell.resolution(), cell.resolved_at()), (Some(Resolution::Winner(Outcome::First)), Some(AT)));
         assert_eq!((cell.tick(), cell.end(), cell.tradable()), (TickSize(10), Some(Timestamp(5_000)), false));
         assert_eq!((&cell.listing, cell.listed_at), (&listing(0), AT));
-        // The ladders know the tick.
+        // The ladders have the tick.
         let token = InstrumentId(0);
         writer.frame(0, AT, |frame| frame.delta(token, &[(BookSide::Bid, Price(4_110), Qty(1))], AT));
         let mut depth = Depth::default();
@@ -312,7 +312,7 @@ fn read_sides_told_fact_by_fact_or_at_once_are_the_same() {
 }
 
 #[test]
-fn the_catalog_finds_markets_by_all_their_names() {
+fn the_catalog_finds_markets_by_all_their_ids() {
     let catalog = Catalog::new();
     for number in 0..1_000 {
         let mut listing = listing(number);
@@ -418,13 +418,13 @@ fn lists_are_sorted_by_volume_and_only_when_something_changed() {
     assert_eq!((ids(&lists.markets), ids(&lists.updown)), (vec![2, 3, 0, 4, 1], vec![6, 5]));
     let row = |row: &EventRow| (row.first.0, row.volume, row.sports, ids(&row.markets));
     let events: Vec<_> = lists.events.iter().map(row).collect();
-    assert_eq!(events, [(2, 90, false, vec![2]), (0, 50, true, vec![0, 4, 1])], "without windows");
+    assert_eq!(events, [(2, 90, false, vec![2]), (0, 50, true, vec![0, 4, 1])], "without up-or-down markets");
 
     let figures = Figures { volume_24h: Some(1), volume_total: Some(51), liquidity: None };
     catalog.figures(MarketId(0), figures, Timestamp(4));
     let cell = catalog.market(MarketId(0)).expect("listed");
     assert_eq!((cell.figures(), cell.figures_at()), (figures, Some(Timestamp(4))));
-    assert_eq!(ids(&catalog.ordered()), [2, 3, 0, 4, 1], "until sorted");
+    assert_eq!(ids(&catalog.ordered()), [2, 3, 0, 4, 1], "before the sort");
     assert!(catalog.sort());
     assert_eq!(ids(&catalog.ordered()), [2, 0, 3, 4, 1]);
     assert_eq!(catalog.lists().generation, lists.generation + 1);
@@ -433,7 +433,7 @@ fn lists_are_sorted_by_volume_and_only_when_something_changed() {
 }
 
 #[test]
-fn the_first_word_on_a_strike_stands() {
+fn the_first_strike_is_kept() {
     let catalog = Catalog::new();
     let market = MarketId(0);
     catalog.publish(&MarketMutation::MarketListed(fact::MarketListed {
@@ -442,7 +442,7 @@ fn the_first_word_on_a_strike_stands() {
         state: MarketState::Active,
         at: AT,
     }));
-    let told = || {
+    let shown = || {
         let cell = catalog.market(market).expect("listed");
         (cell.strike(), cell.price_to_beat())
     };
@@ -453,7 +453,7 @@ fn the_first_word_on_a_strike_stands() {
         (Some("8"), None, (Some("2511.4"), Some("2511.40"))),
     ] {
         catalog.strike(market, strike, price_to_beat);
-        assert_eq!(told(), expected);
+        assert_eq!(shown(), expected);
     }
     catalog.strike(MarketId(1), Some("1"), None);
 }

@@ -1,4 +1,4 @@
-//! Heartbeats: armed, beaten, ended (trading.md). Only arming, a new interval and an end are facts.
+//! Heartbeats: armed, beaten, ended (engine/docs/orders.md §6). Only arming, a new interval and an end are facts.
 
 use super::{Outbox, Shard};
 use crate::command::{Answer, BeatName};
@@ -33,8 +33,8 @@ impl<R> Shard<R> {
         Answer::Beating { lapses_at }
     }
 
-    /// A beat of the venue's form. A first one is always taken: a client that was started anew knows no name. So is any
-    /// well-formed one when no name is known, which is so after a restart.
+    /// A beat in the venue's form. A first one is always accepted: a restarted client knows no name. So is any
+    /// well-formed one while no name is known, as after a restart of the server.
     pub(super) fn beat_by_name(
         &mut self,
         owner: UserId,

@@ -1,21 +1,21 @@
-//! The matching cycle (execution.md §7), piece by piece: lapsed heartbeats, expired GTD orders, `hold_reason`, markets
-//! closed for good, then resting orders against the books that changed.
+//! The matching cycle (engine/docs/execution.md §7), in pieces: lapsed heartbeats, expired GTD orders, `hold_reason`,
+//! markets that stay closed, then resting orders against changed books.
 //!
-//! Behind a start whose clock is doubted the cycle is asked to leave out what time ends ([`Sweeps`]).
+//! After a start with a doubted clock, the cycle skips what ends by time ([`Sweeps`]).
 //!
-//! A piece looks at no more than [`CYCLE_ORDERS_PER_TURN_MAX`] orders and instruments, but for the last look; between two
-//! pieces commands run, so each piece takes orders as it finds them. Orders of one user in one book are one record, or
-//! several when it grows long. Users never compete: each has the whole book, less what that user took already.
+//! A piece visits at most [`CYCLE_ORDERS_PER_TURN_MAX`] orders and instruments, except for the last step; commands run
+//! between two pieces, so each piece reads the orders again. Orders of one user in one book are one record, or several
+//! when it grows long. Users never compete: each has the whole book, less the user's own depletion.
 
 use super::{Outbox, Room, Shard};
 use crate::command::{Answer, Sweeps};
+use crate::decide::cancel::closed;
+use crate::decide::cycle::{Met, meet};
+use crate::decide::take::Ground;
 use crate::fact;
 use crate::id::{InstrumentId, OrderId, UserId};
 use crate::mutation::Mutation;
-use crate::order::cancel::closed;
-use crate::order::cycle::{Met, meet};
 use crate::order::resting::Resting;
-use crate::order::take::Ground;
 use crate::order::{CloseReason, Order, Side};
 use crate::rules::{CLOSED_MARKET_GRACE_US, CYCLE_ORDERS_PER_TURN_MAX, FULL_CYCLE_EVERY, RECORD_SEALED_AT_BYTES};
 use crate::time::Timestamp;
@@ -23,17 +23,17 @@ use crate::user::User;
 use ahash::AHashMap;
 use std::collections::VecDeque;
 
-/// Cycles asked for, and what the next one needs to know of those before.
+/// Requested cycles, and the state that the next one needs of earlier ones.
 pub(super) struct Cycles<R> {
     running: Option<Running<R>>,
     waiting: VecDeque<(Timestamp, Sweeps, R)>,
-    /// Begun so far: every tenth looks at all orders, the first one too.
+    /// Count of cycles started: every tenth visits all orders, and the first one.
     count: u64,
     /// Version of the book that resting orders of an instrument met last.
     seen: AHashMap<InstrumentId, u64>,
-    /// The version at the look at the first side of the instrument at hand; `None`: that look came to nothing.
-    looking: Option<(InstrumentId, u64)>,
-    /// Orders of the stage at hand, owner by owner, from `done` on still to be looked at.
+    /// The version at the visit of the first side of the current instrument; `None`: that visit failed.
+    visiting: Option<(InstrumentId, u64)>,
+    /// Orders of the current stage, grouped by owner; from `done` on still to be visited.
     batch: Vec<OrderId>,
     done: usize,
 }
@@ -42,7 +42,7 @@ struct Running<R> {
     venue_now: Timestamp,
     sweeps: Sweeps,
     full: bool,
-    /// As they were when the cycle began.
+    /// As they were when the cycle started.
     outage: bool,
     unheard: bool,
     stage: Stage,
@@ -52,7 +52,7 @@ struct Running<R> {
     reply: R,
 }
 
-/// Where a cycle stands; instruments are gone through in id order, the one named is the next.
+/// The position of a cycle; instruments are visited in id order, the one in the variant is the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Lapse,
@@ -65,8 +65,8 @@ enum Stage {
 
 const FIRST: InstrumentId = InstrumentId(0);
 
-/// Most instruments that one look goes through; each counts as an order of the piece.
-const INSTRUMENTS_PER_LOOK: usize = 250;
+/// Maximum count of instruments in one search; each counts as an order of the piece.
+const INSTRUMENTS_PER_SEARCH: usize = 250;
 
 impl<R> Default for Cycles<R> {
     fn default() -> Self {
@@ -75,7 +75,7 @@ impl<R> Default for Cycles<R> {
             waiting: VecDeque::new(),
             count: 0,
             seen: AHashMap::new(),
-            looking: None,
+            visiting: None,
             batch: Vec::new(),
             done: 0,
         }
@@ -83,12 +83,12 @@ impl<R> Default for Cycles<R> {
 }
 
 impl<R> Cycles<R> {
-    /// Asks for the cycle that is due at this venue time.
+    /// Queues the cycle that is due at this venue time.
     pub fn start(&mut self, venue_now: Timestamp, sweeps: Sweeps, reply: R) {
         self.waiting.push_back((venue_now, sweeps, reply));
     }
 
-    /// Whether a cycle is under way or waits.
+    /// Whether a cycle is running or waits.
     pub fn is_running(&self) -> bool {
         self.running.is_some() || !self.waiting.is_empty()
     }
@@ -106,7 +106,7 @@ impl<R> Cycles<R> {
         Some(Running { venue_now, sweeps, full, outage, unheard, stage, looked_at: 0, fills: 0, closed: 0, reply })
     }
 
-    /// Makes `orders` the batch at hand, owner by owner; the order within an owner stays.
+    /// Makes `orders` the current batch, grouped by owner; the order within an owner stays.
     fn gather(&mut self, orders: impl Iterator<Item = OrderId>) {
         self.batch.clear();
         self.batch.extend(orders);
@@ -120,10 +120,10 @@ impl<R> Cycles<R> {
 }
 
 impl<R> Shard<R> {
-    /// One piece of the cycle under way, or of the next one.
+    /// One piece of the running cycle, or of the next one.
     pub(super) fn cycle(&mut self, outbox: &mut impl Outbox<R>) {
         let Some(mut cycle) = self.cycles.next(self.books.outage(), self.books.unheard()) else { return };
-        self.sweeps_asked = cycle.sweeps;
+        self.last_sweeps = cycle.sweeps;
         let mut budget = CYCLE_ORDERS_PER_TURN_MAX;
         while budget > 0 && cycle.stage != Stage::Finished && outbox.room() != Room::None {
             budget = budget.saturating_sub(match cycle.stage {
@@ -144,14 +144,14 @@ impl<R> Shard<R> {
         }
     }
 
-    /// Heartbeats that lapsed: all open orders of the user end, then the registration.
+    /// Lapsed heartbeats: all open orders of the user end, then the registration.
     fn lapse(&mut self, cycle: &mut Running<R>, budget: usize, outbox: &mut impl Outbox<R>) -> usize {
         let now = self.now;
         let Some(owner) = self.users.lapsed(now).next().map(|(owner, _)| owner) else {
             cycle.stage = Stage::Expire;
             return 0;
         };
-        let user = self.users.get(owner).expect("a registration is of a user");
+        let user = self.users.get(owner).expect("a registration belongs to a user");
         let open = user.open_orders().take(budget);
         self.facts.extend(open.map(|order| closed(order.id, CloseReason::HeartbeatLapsed, now)));
         let closed_count = self.facts.len();
@@ -167,7 +167,7 @@ impl<R> Shard<R> {
         closed_count + 1
     }
 
-    /// GTD orders whose time is reached.
+    /// GTD orders that have reached their expiration.
     fn expire(&mut self, cycle: &mut Running<R>, budget: usize, outbox: &mut impl Outbox<R>) -> usize {
         if self.cycles.exhausted() {
             self.cycles.gather(self.users.resting().expired(self.now).take(budget));
@@ -179,8 +179,8 @@ impl<R> Shard<R> {
         self.end_batch(cycle, CloseReason::GtdExpired, budget, outbox)
     }
 
-    /// `hold_reason` follows the outage on every resting order. As long as it is not known whether one of before the start
-    /// goes on, what was held stays so.
+    /// Sets `hold_reason` of every resting order to the outage. While it is unknown whether an outage from before the
+    /// start goes on, held orders stay held.
     fn hold(
         &mut self,
         cycle: &mut Running<R>,
@@ -195,19 +195,21 @@ impl<R> Shard<R> {
         let mut passed = 0;
         if self.cycles.exhausted() {
             let resting = self.users.resting();
-            let look = match resting.is_held(cycle.outage) {
-                true => Look { found: Sought::Nothing, passed: 0 },
+            let search = match resting.is_held(cycle.outage) {
+                true => Search { found: SeekResult::Nothing, passed: 0 },
                 false => seek(resting, from, |instrument| !resting.is_held_in(instrument, cycle.outage)),
             };
-            let Some(instrument) = look.or_go_on(cycle, Stage::Hold, Stage::Close(FIRST)) else { return look.passed };
-            passed = look.passed;
+            let Some(instrument) = search.or_next_stage(cycle, Stage::Hold, Stage::Close(FIRST)) else {
+                return search.passed;
+            };
+            passed = search.passed;
             self.cycles.gather(resting.orders(instrument));
             cycle.stage = Stage::Hold(InstrumentId(instrument.0 + 1));
         }
         let (held, now) = (cycle.outage, self.now);
         passed
             + self.each_owner(budget.saturating_sub(passed), outbox, |shard, owner, orders| {
-                let user = shard.users.get(owner).expect("an order is of a user");
+                let user = shard.users.get(owner).expect("an order belongs to a user");
                 let other = |id: &OrderId| user.order(*id).is_some_and(|order| order.is_open() && order.held != held);
                 let facts = orders.iter().copied().filter(other);
                 shard.facts.extend(facts.map(|order| Mutation::OrderHeld(fact::OrderHeld { order, held, at: now })));
@@ -216,7 +218,7 @@ impl<R> Shard<R> {
             })
     }
 
-    /// Unresolved markets whose end date is a day past: their orders expire.
+    /// Unresolved markets that ended a day ago: their orders expire.
     fn close(
         &mut self,
         cycle: &mut Running<R>,
@@ -238,11 +240,11 @@ impl<R> Shard<R> {
                     !status.tradable() && status.resolution.is_none() && grace_ends.is_some_and(|end| end <= venue_now)
                 })
             };
-            let look = seek(self.users.resting(), from, over);
-            let Some(instrument) = look.or_go_on(cycle, Stage::Close, Stage::Match(FIRST, Side::Buy)) else {
-                return look.passed;
+            let search = seek(self.users.resting(), from, over);
+            let Some(instrument) = search.or_next_stage(cycle, Stage::Close, Stage::Match(FIRST, Side::Buy)) else {
+                return search.passed;
             };
-            passed = look.passed;
+            passed = search.passed;
             self.cycles.gather(self.users.resting().orders(instrument));
             cycle.stage = Stage::Close(InstrumentId(instrument.0 + 1));
         }
@@ -266,7 +268,7 @@ impl<R> Shard<R> {
             catalog: &catalog,
             now: self.now,
             outage: cycle.outage,
-            // A cycle belongs to the moment at which it was due, however far the recording is by now.
+            // A cycle uses the moment at which it was due, even if the recording has advanced since.
             recording: books.recording_now().map(|_| cycle.venue_now),
         };
         if outbox.room() != Room::Ample || cycle.outage || books.outage() {
@@ -276,12 +278,13 @@ impl<R> Shard<R> {
         }
         let mut passed = 0;
         if self.cycles.exhausted() {
-            let look = self.next_to_match(cycle.full, from, &ground);
-            passed = look.passed;
-            let Some(instrument) = look.or_go_on(cycle, |from| Stage::Match(from, Side::Buy), Stage::Finished) else {
-                return look.passed;
+            let search = self.next_to_match(cycle.full, from, &ground);
+            passed = search.passed;
+            let Some(instrument) = search.or_next_stage(cycle, |from| Stage::Match(from, Side::Buy), Stage::Finished)
+            else {
+                return search.passed;
             };
-            // The version before the look: what changes after it is looked at next time.
+            // The version before the read: a later change is seen next time.
             let version = books.version(instrument);
             let side = if instrument == from { side } else { Side::Buy };
             let Ok(sight) = self.desk.look_deep(&ground, instrument, side) else {
@@ -298,11 +301,11 @@ impl<R> Shard<R> {
             self.cycles.gather(touching.into_iter().flatten().chain(awaiting));
             cycle.stage = match side {
                 Side::Buy => {
-                    self.cycles.looking = Some((instrument, version));
+                    self.cycles.visiting = Some((instrument, version));
                     Stage::Match(instrument, Side::Sell)
                 }
                 Side::Sell => {
-                    if let Some((_, first)) = self.cycles.looking.filter(|(of, _)| *of == instrument) {
+                    if let Some((_, first)) = self.cycles.visiting.filter(|(of, _)| *of == instrument) {
                         self.cycles.seen.insert(instrument, first);
                     }
                     Stage::Match(InstrumentId(instrument.0 + 1), Side::Buy)
@@ -312,12 +315,12 @@ impl<R> Shard<R> {
                 return passed + 1;
             }
         } else if let Some((instrument, side)) = self.terms_of(self.cycles.batch[self.cycles.done]) {
-            // Since the last piece the market may have closed, or its quote may have grown too old.
+            // Since the last piece the market may have closed, or its quote may have become too old.
             if !matchable(&ground, instrument) {
                 self.drop_batch();
                 return 1;
             }
-            // The desk was used for other books.
+            // The desk has been used for other books.
             if self.desk.look_deep(&ground, instrument, side).is_err() {
                 return budget;
             }
@@ -325,7 +328,7 @@ impl<R> Shard<R> {
         let (mut fills, mut closed_count) = (0, 0);
         let looked_at = self.each_owner(budget.saturating_sub(passed), outbox, |shard, owner, orders| {
             for (index, id) in orders.iter().enumerate() {
-                let user = shard.users.get(owner).expect("an order is of a user");
+                let user = shard.users.get(owner).expect("an order belongs to a user");
                 let meets = |order: &&Order| order.is_open() && shard.may_fill(user, order);
                 let Some(order) = user.order(*id).filter(meets) else { continue };
                 let from = shard.facts.len();
@@ -333,10 +336,10 @@ impl<R> Shard<R> {
                     Ok(Met::Filled) => fills += 1,
                     Ok(Met::Closed) => closed_count += 1,
                     Ok(Met::Untouched | Met::Judged) => {}
-                    // The book was not to be had: the next cycle looks at it again, whether or not it changes.
+                    // The book could not be read: the next cycle visits it again, changed or not.
                     Err(_) => {
                         shard.cycles.seen.remove(&order.terms.instrument);
-                        shard.cycles.looking = None;
+                        shard.cycles.visiting = None;
                     }
                 }
                 shard.enact(owner, from);
@@ -352,37 +355,38 @@ impl<R> Shard<R> {
         passed + looked_at + 1
     }
 
-    /// Whether nothing that time ends is due on an order. What is due is swept before orders are matched, unless it waits or
-    /// became due since.
+    /// Whether the order has no end by time due. Due orders are swept before orders are matched, unless that waits or
+    /// they became due since.
     pub(super) fn may_fill(&self, user: &User, order: &Order) -> bool {
         let is_alive = order.terms.expiration().is_none_or(|at| at > self.now);
         let has_lapsed = || user.safeguards().iter().any(|safeguard| safeguard.lapses_at <= self.now);
-        is_alive && (self.sweeps_asked.by_server_time() || !has_lapsed())
+        is_alive && (self.last_sweeps.by_server_time() || !has_lapsed())
     }
 
-    /// The next instrument with resting orders, from `from` on, whose book is live and was not met as it stands.
-    fn next_to_match(&self, full: bool, from: InstrumentId, ground: &Ground<'_>) -> Look {
+    /// The next instrument with resting orders, from `from` on, whose book is live and has a version that was not met
+    /// yet.
+    fn next_to_match(&self, full: bool, from: InstrumentId, ground: &Ground<'_>) -> Search {
         let resting = self.users.resting();
         seek(resting, from, |instrument| {
             let seen = self.cycles.seen.get(&instrument);
             let changed = full || seen != Some(&ground.books.version(instrument));
-            // The second side of an instrument belongs to the look at the first.
+            // The second side of an instrument belongs to the visit of the first.
             (changed || resting.awaiting_in(instrument).next().is_some()) && matchable(ground, instrument)
         })
     }
 
-    /// Gives up what is left of the batch. Its instrument no longer counts as seen, so that the rest is looked at when
-    /// it can be, whether or not the book changes until then.
+    /// Drops the rest of the batch. Its instrument counts as not met, so that a later cycle visits the rest, even if
+    /// the book does not change.
     fn drop_batch(&mut self) {
         if let Some((instrument, _)) = self.cycles.batch.get(self.cycles.done).and_then(|next| self.terms_of(*next)) {
             self.cycles.seen.remove(&instrument);
         }
-        self.cycles.looking = None;
+        self.cycles.visiting = None;
         self.cycles.batch.clear();
         self.cycles.done = 0;
     }
 
-    /// Ends every order of the batch that is still open.
+    /// Closes every order of the batch that is still open.
     fn end_batch(
         &mut self,
         cycle: &mut Running<R>,
@@ -393,7 +397,7 @@ impl<R> Shard<R> {
         let now = self.now;
         let mut closed_count = 0;
         let looked_at = self.each_owner(budget, outbox, |shard, owner, orders| {
-            let user = shard.users.get(owner).expect("an order is of a user");
+            let user = shard.users.get(owner).expect("an order belongs to a user");
             let open = |id: &OrderId| user.order(*id).is_some_and(|order| order.is_open());
             shard.facts.extend(orders.iter().copied().filter(open).map(|id| closed(id, reason, now)));
             closed_count += shard.facts.len() as u64;
@@ -404,9 +408,9 @@ impl<R> Shard<R> {
         looked_at
     }
 
-    /// Goes on with the batch, owner by owner, for at most `budget` orders and as long as there is room: `decide`
-    /// leaves applied facts, which become the owner's record, and says how many of the orders it came to; with the rest
-    /// it is asked again. Answers how many orders were looked at.
+    /// Continues the batch, owner by owner, for at most `budget` orders and while there is room. `decide` leaves
+    /// applied facts, which become the owner's record, and returns the count of orders it processed; it is called again
+    /// for the rest. Returns the count of orders visited.
     fn each_owner<O: Outbox<R>>(
         &mut self,
         budget: usize,
@@ -438,50 +442,49 @@ impl<R> Shard<R> {
     }
 }
 
-/// What a look at some instruments found, and how many it went through.
-struct Look {
-    found: Sought,
+/// The result of a search over some instruments, and the count of instruments visited.
+struct Search {
+    found: SeekResult,
     passed: usize,
 }
 
-enum Sought {
+enum SeekResult {
     Found(InstrumentId),
-    /// None of these: the next look begins here.
+    /// None of these: the next search starts here.
     Further(InstrumentId),
     /// There are no more.
     Nothing,
 }
 
-impl Look {
-    /// The instrument that was found. Without one the cycle goes on: at the `stage` of the next look, or at the one `behind`
-    /// it.
-    fn or_go_on<R>(
+impl Search {
+    /// The instrument found. Otherwise sets the next stage: `stage` to search on, or `after` at the end.
+    fn or_next_stage<R>(
         &self,
         cycle: &mut Running<R>,
         stage: impl Fn(InstrumentId) -> Stage,
-        behind: Stage,
+        after: Stage,
     ) -> Option<InstrumentId> {
         cycle.stage = match self.found {
-            Sought::Found(instrument) => return Some(instrument),
-            Sought::Further(from) => stage(from),
-            Sought::Nothing => behind,
+            SeekResult::Found(instrument) => return Some(instrument),
+            SeekResult::Further(from) => stage(from),
+            SeekResult::Nothing => after,
         };
         None
     }
 }
 
 /// The first instrument with resting orders that fits, from `from` on, among the next few.
-fn seek(resting: &Resting, from: InstrumentId, fits: impl Fn(InstrumentId) -> bool) -> Look {
+fn seek(resting: &Resting, from: InstrumentId, fits: impl Fn(InstrumentId) -> bool) -> Search {
     let (mut passed, mut next) = (0, from);
-    for instrument in resting.instruments_from(from).take(INSTRUMENTS_PER_LOOK) {
+    for instrument in resting.instruments_from(from).take(INSTRUMENTS_PER_SEARCH) {
         passed += 1;
         if fits(instrument) {
-            return Look { found: Sought::Found(instrument), passed };
+            return Search { found: SeekResult::Found(instrument), passed };
         }
         next = InstrumentId(instrument.0 + 1);
     }
-    let found = if passed < INSTRUMENTS_PER_LOOK { Sought::Nothing } else { Sought::Further(next) };
-    Look { found, passed }
+    let found = if passed < INSTRUMENTS_PER_SEARCH { SeekResult::Nothing } else { SeekResult::Further(next) };
+    Search { found, passed }
 }
 
 /// Whether resting orders of an instrument may match now: its market is open, its book live.

@@ -1,18 +1,18 @@
-//! Wallets that are archived or reset: emptied piece by piece, then ended (account.md §1.3, §4). Each piece is one
-//! record of at most [`crate::rules::SWEEP_ORDERS_PER_RECORD_MAX`] orders and positions; the last one holds the end.
+//! Wallets that are archived or reset: emptied in pieces, then ended (engine/docs/account.md §4). Each piece is one
+//! record of at most [`crate::rules::SWEEP_ORDERS_PER_RECORD_MAX`] orders and positions; the last one includes the end.
 
 use super::{Outbox, Shard};
 use crate::command::{Answer, Command};
+use crate::decide::wallets::{self, Ending};
 use crate::id::{UserId, WalletId};
 use crate::reject::Reject;
-use crate::user::wallets::{self, Ending};
 use crate::view::EmptiedWallet;
 
 /// A wallet being emptied.
 pub(super) struct Emptying<R> {
     owner: UserId,
     command: Command,
-    /// What it came to when it was judged, before its first piece; `None`: it waits for another one of its user.
+    /// The decision made before its first piece; `None`: it waits for another wallet of its user.
     judged: Option<(WalletId, Ending)>,
     orders: u64,
     positions: u64,
@@ -20,8 +20,9 @@ pub(super) struct Emptying<R> {
 }
 
 impl<R> Shard<R> {
-    /// Begins what a command wants of a wallet; a long one goes on over several turns. Those of one user go one after
-    /// the other, so nothing takes from a wallet under way what it was judged by: once begun, none is refused.
+    /// Starts to empty the wallet of a command; a long one continues over several turns. Wallets of one user are
+    /// emptied one after the other, so the state that a decision was based on does not change: once started, it is
+    /// never refused.
     pub(super) fn start_emptying(&mut self, owner: UserId, command: Command, reply: R, outbox: &mut impl Outbox<R>) {
         let emptying = Emptying { owner, command, judged: None, orders: 0, positions: 0, reply };
         if self.emptyings.iter().any(|other| other.owner == owner) {
@@ -34,13 +35,13 @@ impl<R> Shard<R> {
     pub(super) fn empty(&mut self, mut emptying: Emptying<R>, outbox: &mut impl Outbox<R>) {
         let owner = emptying.owner;
         self.note_early(owner, outbox);
-        let (wallet, ending) = match emptying.judged.map_or_else(|| self.judged(owner, &emptying.command), begun) {
+        let (wallet, ending) = match emptying.judged.map_or_else(|| self.judged(owner, &emptying.command), continued) {
             Ok((wallet, Some(ending))) => (wallet, ending),
             Ok((wallet, None)) => return self.emptied(emptying, wallet, outbox),
             Err(reject) => return outbox.answer(emptying.reply, Answer::Refused(reject)),
         };
         emptying.judged = Some((wallet, ending));
-        let user = self.users.get(owner).expect("judged just now");
+        let user = self.users.get(owner).expect("decided just now");
         let piece = wallets::empty(user, wallet, ending, self.now, &mut self.facts);
         emptying.orders += piece.orders as u64;
         emptying.positions += piece.positions as u64;
@@ -60,7 +61,7 @@ impl<R> Shard<R> {
         }
     }
 
-    /// Which wallet a command is about, and what is to become of it; `None`: nothing more.
+    /// The wallet of a command, and its end; `None`: nothing to do.
     fn judged(&self, owner: UserId, command: &Command) -> Result<(WalletId, Option<Ending>), Reject> {
         let user = self.users.get(owner).ok_or(Reject::UserNotFound)?;
         match command {
@@ -69,7 +70,7 @@ impl<R> Shard<R> {
             Command::ResetApiWallet { .. } => {
                 Ok((wallets::reset_api(user, &self.rules, self.now)?, Some(Ending::Restart)))
             }
-            other => unreachable!("{other:?} empties no wallet"),
+            other => unreachable!("{other:?} does not empty a wallet"),
         }
     }
 
@@ -87,7 +88,7 @@ impl<R> Shard<R> {
     }
 }
 
-/// What was judged before.
-fn begun((wallet, ending): (WalletId, Ending)) -> Result<(WalletId, Option<Ending>), Reject> {
+/// The earlier decision.
+fn continued((wallet, ending): (WalletId, Ending)) -> Result<(WalletId, Option<Ending>), Reject> {
     Ok((wallet, Some(ending)))
 }

@@ -1,15 +1,17 @@
-//! A page of a user's order facts, each with its order as it was behind it: what the streams tell, live and after a cut.
+//! Pages of a user's order facts, each with its order as of that fact: the content of the streams, live and after a
+//! reconnect.
 
 use crate::amount::{Cash, Qty};
-use crate::order::state::NO_FILL;
+use crate::order::row::NO_FILL;
 use crate::order::{Fill, Order};
 use crate::user::User;
 use crate::user::facts::Fact;
 use crate::view::{FactPage, FactView, Happened};
 
-/// Facts of one page at most: as many as one step of a sweep or a matching cycle makes, so that asking keeps pace.
+/// Maximum count of facts in one page: as many as one step of a sweep or a matching cycle makes, so that readers keep
+/// up.
 pub const FACTS_PER_PAGE_MAX: usize = 1_024;
-/// Fills that are gone back over for a page, beyond which it ends early: some 0.1 ms.
+/// Earlier fills that are read for a page; beyond it the page ends early: some 0.1 ms.
 const FILLS_PER_PAGE_MAX: usize = 10_000;
 
 /// The facts numbered above `after`, oldest first.
@@ -20,11 +22,11 @@ pub fn page(user: &User, after: u64, limit: usize) -> FactPage {
     let mut sums = Sums::default();
     let first = after.saturating_add(1).max(oldest);
     for seq in (first..=newest).take(limit.min(FACTS_PER_PAGE_MAX)) {
-        if sums.gone_over >= FILLS_PER_PAGE_MAX {
+        if sums.read_back >= FILLS_PER_PAGE_MAX {
             break;
         }
         let index = (seq - oldest) as usize;
-        let fact = facts.get(index).expect("from the oldest to the newest all are known");
+        let fact = facts.get(index).expect("all from the oldest to the newest are retained");
         page.facts.push(view(user, seq, fact, &mut sums));
     }
     page
@@ -35,7 +37,7 @@ fn view(user: &User, seq: u64, fact: Fact, sums: &mut Sums) -> FactView {
     let untouched = |order: &Order| order.as_of((Qty::ZERO, Cash::ZERO, Cash::ZERO, None), None, order.held);
     let filled = |row: u32, sums: &mut Sums| {
         let fill = user.fills()[row as usize].clone();
-        let order = user.order(fill.order).expect("a fill is of an order");
+        let order = user.order(fill.order).expect("a fill belongs to an order");
         let (qty, notional, fee) = sums.up_to(user, row);
         (order.as_of((qty, notional, fee, Some(fill.at)), None, order.held), fill)
     };
@@ -50,25 +52,25 @@ fn view(user: &User, seq: u64, fact: Fact, sums: &mut Sums) -> FactView {
             let (order, fill) = filled(row, sums);
             (order, Happened::Filled { fill, resting: true })
         }
-        // Nothing happens to an order that has ended.
+        // An order that has ended does not change.
         Fact::Closed { order: row } => (order(row).clone(), Happened::Closed),
     };
     FactView { seq, order, what }
 }
 
-/// What an order came to with a fill, as far back as the page before it does not tell.
+/// The totals of an order up to a fill, read back to the previous page at most.
 #[derive(Default)]
 struct Sums {
-    /// Rows of fills of this page, ascending, and what their orders came to with them.
+    /// Rows of fills of this page, ascending, with the totals of their orders up to them.
     known: Vec<(u32, Sum)>,
-    gone_over: usize,
+    read_back: usize,
 }
 
 type Sum = (Qty, Cash, Cash);
 
 impl Sums {
     fn up_to(&mut self, user: &User, row: u32) -> Sum {
-        // Live it is nearly always the order's last fill: then it is all that the order came to.
+        // Live it is nearly always the order's last fill: its total is the order's.
         let order = user.order(user.fills()[row as usize].order);
         if let Some(order) = order.filter(|order| order.last_fill == row) {
             let sum = (order.filled, order.notional, order.fee);
@@ -85,7 +87,7 @@ impl Sums {
             }
             let Fill { qty, notional, fee, before, .. } = &user.fills()[at as usize];
             sum = (sum.0 + *qty, sum.1 + *notional, sum.2 + *fee);
-            self.gone_over += 1;
+            self.read_back += 1;
             at = *before;
         }
         self.known.push((row, sum));
@@ -100,7 +102,7 @@ mod tests {
     use crate::fact;
     use crate::id::{InstrumentId, OrderId, PositionId, TradeId, UserId, WalletId};
     use crate::mutation::Mutation;
-    use crate::order::state::tests::resting_order;
+    use crate::order::row::tests::resting_order;
     use crate::order::{Liquidity, PriceSource, Side, Status};
     use crate::time::Timestamp;
     use crate::user::facts::FACTS_KEPT;
@@ -108,9 +110,9 @@ mod tests {
     use crate::user::{Users, WalletKind};
     use std::collections::BTreeMap;
 
-    /// A fact as whoever reads the journal would tell it.
+    /// A fact as a reader of the journal would see it.
     #[derive(Clone, Debug, PartialEq)]
-    enum Told {
+    enum JournalFact {
         Placed { order: u64, rests: bool },
         Filled { order: u64, trade: u64, resting: bool, filled: u64, notional: i64, fee: i64 },
         Closed { order: u64 },
@@ -118,8 +120,8 @@ mod tests {
 
     #[derive(Default)]
     struct Reader {
-        told: Vec<Told>,
-        /// Of each order, what it came to and whether it rests.
+        facts: Vec<JournalFact>,
+        /// For each order its totals and whether it rests.
         orders: BTreeMap<u64, (u64, i64, i64, bool)>,
     }
 
@@ -127,58 +129,65 @@ mod tests {
         fn read(&mut self, fact: &Mutation) {
             match fact {
                 Mutation::OrderPlaced(fact::OrderPlaced { order, .. }) => {
-                    self.told.push(Told::Placed { order: order.0, rests: false });
+                    self.facts.push(JournalFact::Placed { order: order.0, rests: false });
                 }
                 Mutation::OrderRested(fact::OrderRested { order, .. }) => {
                     let rests = &mut self.orders.entry(order.0).or_default().3;
                     if std::mem::replace(rests, true) {
                         return;
                     }
-                    let placed = Told::Placed { order: order.0, rests: false };
-                    let at = self.told.iter().rposition(|told| *told == placed).expect("it was placed");
-                    self.told[at] = Told::Placed { order: order.0, rests: true };
+                    let placed = JournalFact::Placed { order: order.0, rests: false };
+                    let at = self.facts.iter().rposition(|fact| *fact == placed).expect("it was placed");
+                    self.facts[at] = JournalFact::Placed { order: order.0, rests: true };
                 }
                 Mutation::OrderFilled(fact::OrderFilled { order, trade, qty, notional, fee, .. }) => {
                     let known = self.orders.entry(order.0).or_default();
                     *known = (known.0 + qty.0, known.1 + notional.0, known.2 + fee.0, known.3);
                     let (filled, notional, fee, resting) = *known;
-                    self.told.push(Told::Filled { order: order.0, trade: trade.0, resting, filled, notional, fee });
+                    self.facts.push(JournalFact::Filled {
+                        order: order.0,
+                        trade: trade.0,
+                        resting,
+                        filled,
+                        notional,
+                        fee,
+                    });
                 }
                 Mutation::OrderClosed(fact::OrderClosed { order, .. }) => {
-                    self.told.push(Told::Closed { order: order.0 })
+                    self.facts.push(JournalFact::Closed { order: order.0 })
                 }
                 _ => {}
             }
         }
     }
 
-    fn told(view: &FactView) -> Told {
+    fn of_view(view: &FactView) -> JournalFact {
         let order = view.order.id.0;
         let (filled, notional, fee) = (view.order.filled.0, view.order.notional.0, view.order.fee.0);
         match &view.what {
             Happened::Placed { rests } => {
                 assert_eq!((filled, notional, fee, view.order.filled_at()), (0, 0, 0, None));
                 assert!(!rests || view.order.status() == Status::Pending);
-                Told::Placed { order, rests: *rests }
+                JournalFact::Placed { order, rests: *rests }
             }
             Happened::Filled { fill, resting } => {
                 assert_eq!((view.order.filled_at(), view.order.closed()), (Some(fill.at), None));
                 let whole = view.order.filled >= view.order.terms.quantity;
                 assert!(!resting || view.order.status() == if whole { Status::Filled } else { Status::Pending });
-                Told::Filled { order, trade: fill.id.0, resting: *resting, filled, notional, fee }
+                JournalFact::Filled { order, trade: fill.id.0, resting: *resting, filled, notional, fee }
             }
             Happened::Closed => {
                 assert!(view.order.closed().is_some());
-                Told::Closed { order }
+                JournalFact::Closed { order }
             }
         }
     }
 
     #[test]
-    fn facts_are_those_of_the_journal_as_of_then() {
+    fn facts_equal_those_of_the_journal() {
         let (mut facts_count, mut forgotten, mut pages) = (0, 0, 0);
         for seed in 0..2 {
-            // Few users, so that some have more facts than are kept.
+            // Few users, so that some have more facts than are retained.
             let mut sample = Sample::new(seed, 3, 14);
             let mut users = Users::default();
             let mut readers: BTreeMap<_, Reader> = BTreeMap::new();
@@ -190,9 +199,9 @@ mod tests {
                     reader.read(fact);
                 }
                 let user = users.get(owner).expect("it has a fact");
-                let newest = reader.told.len() as u64;
+                let newest = reader.facts.len() as u64;
                 let oldest = newest.saturating_sub(FACTS_KEPT as u64) + 1;
-                // From before the oldest, from any place, from the end and from beyond it.
+                // From before the oldest, from any position, from the end and from after it.
                 for after in
                     [0, oldest.saturating_sub(5), step % (newest + 1), newest.saturating_sub(1), newest, u64::MAX]
                 {
@@ -203,20 +212,24 @@ mod tests {
                     let count = (newest + 1).saturating_sub(first).min(1 + step % 300).min(FACTS_PER_PAGE_MAX as u64);
                     assert_eq!(page.facts.len() as u64, count);
                     for (view, seq) in page.facts.iter().zip(first..) {
-                        assert_eq!((view.seq, told(view)), (seq, reader.told[seq as usize - 1].clone()), "seed {seed}");
+                        assert_eq!(
+                            (view.seq, of_view(view)),
+                            (seq, reader.facts[seq as usize - 1].clone()),
+                            "seed {seed}"
+                        );
                     }
                 }
             }
-            facts_count += readers.values().map(|reader| reader.told.len()).sum::<usize>();
-            forgotten += readers.values().map(|reader| reader.told.len().saturating_sub(FACTS_KEPT)).sum::<usize>();
+            facts_count += readers.values().map(|reader| reader.facts.len()).sum::<usize>();
+            forgotten += readers.values().map(|reader| reader.facts.len().saturating_sub(FACTS_KEPT)).sum::<usize>();
         }
-        println!("{facts_count} order facts, {forgotten} of them forgotten, {pages} pages");
+        println!("{facts_count} order facts, {forgotten} of them no longer retained, {pages} pages");
         assert!(forgotten > 500 && facts_count > 2 * forgotten);
     }
 
-    /// 100 orders with 250 fills each, then one fill more of each: a page of those would go back over 25,000.
+    /// 100 orders with 250 fills each, then one more fill of each: a page of those would read back over 25,000.
     #[test]
-    fn a_page_ends_where_it_would_go_back_too_far() {
+    fn a_page_ends_before_it_reads_back_too_far() {
         let (orders, fills): (u64, u64) = (100, 250);
         let (owner, at) = (UserId(7), Timestamp(5));
         let (wallet, position) = (WalletId(owner.object(1)), PositionId(owner.object(200)));
@@ -228,7 +241,7 @@ mod tests {
             Mutation::WalletOpened(fact::WalletOpened { wallet, kind, label: None, baseline, generation, parent, at }),
         ];
         for nth in 0..orders {
-            let mut terms = resting_order(1, InstrumentId(3), Side::Buy, 5_000, None).terms.to_asked();
+            let mut terms = resting_order(1, InstrumentId(3), Side::Buy, 5_000, None).terms.to_fact();
             terms.wallet = wallet;
             facts.push(Mutation::OrderPlaced(fact::OrderPlaced { order: order(nth), terms, counted: true, at }));
         }
@@ -267,7 +280,7 @@ mod tests {
             }
             pages.push(page.facts.len());
         }
-        // An order's last fill is what the order came to: nothing is gone back over for it.
+        // The order's last fill has the order's total: nothing is read back.
         assert_eq!(pages, [40, 40, 20 + orders as usize]);
         assert_eq!(page(user, newest - orders, usize::MAX).facts.len(), orders as usize);
         assert_eq!(page(user, 0, usize::MAX).oldest, user.order_facts - 1_023);

@@ -1,5 +1,5 @@
-//! Pages over one user's history, newest first by id, for answers that are longer than a turn: exports, analyses,
-//! settlements. Each page looks at a bounded number of rows, so a page may be empty and not the last one.
+//! Pages of one user's history, newest first by id, for answers that are longer than a turn: exports, analyses,
+//! settlements. Each page visits a bounded count of rows, so a page may be empty without being the last one.
 
 use crate::command::{EpisodeSpan, Episodes, FillSpan};
 use crate::shard::query::{Chosen, in_market, position_view};
@@ -7,10 +7,10 @@ use crate::user::rows::Rows;
 use crate::user::{Position, User};
 use crate::view::{FillView, HistoryPage, PositionView};
 
-/// Rows that one page looks at, matching or not: tens of nanoseconds each.
+/// Rows that one page visits, matching or not: tens of nanoseconds each.
 const ROWS_LOOKED_AT_MAX: usize = 4_096;
 
-/// Fills of one page. A user's fills have their times in the order of their ids, so the span is found by search.
+/// Fills of one page. Times of a user's fills ascend with their ids, so the span is found by search.
 pub(super) fn fills(user: &User, span: &FillSpan) -> HistoryPage<FillView> {
     let wallets = Chosen::of(user, span.wallets);
     let rows = user.fills();
@@ -42,7 +42,7 @@ pub(super) fn episodes(user: &User, span: &EpisodeSpan) -> HistoryPage<PositionV
     .with_next(|row| rows[row].id.0)
 }
 
-/// The rows of a page, and the row that the next one begins below.
+/// The rows of a page, and the upper bound of the next one.
 struct Page<T> {
     rows: Vec<T>,
     next: Option<usize>,

@@ -1,17 +1,16 @@
-//! The points of equity at each full hour of server time (account.md §4).
+//! The points of equity at each full hour of server time (engine/docs/account.md §5).
 //!
-//! A point says what a wallet was worth when the hour began, so it is made before anything changes behind that moment:
-//! page by page in the shard's turns, and for whoever asks something meanwhile before that is done. Only users with an
-//! open position, or whose cash moved since their last point, are looked at, and a wallet that is worth the same gets
-//! no point.
+//! A point has the value of a wallet when the hour began, so it is made before anything changes after that moment: page
+//! by page in the shard's turns, and for a user with a command before that is done. Only users with an open position,
+//! or whose cash moved since their last point, are visited, and a wallet with an unchanged value gets no point.
 //!
-//! A new process makes none before its first matching cycle: until then its books are empty. The hours that ended while
-//! no turn was taken get one point at the first of them, since nothing changed after it. Whether the points of the last
-//! hour before them were all made is not known, for the process may have ended among them: users who have none of it
-//! get theirs again, unless something of theirs has moved since.
+//! A new process makes no points before its first matching cycle: until then its books are empty. Hours that ended
+//! without a turn get one point at the first turn, because nothing changed after them. It is unknown whether the points
+//! of the last hour before them are complete, because the process may have ended during that pass: users without such a
+//! point get it again, unless a wallet of theirs has moved since.
 //!
-//! Pages wait for ample room. Where only the reserve is left, those whose money is about to move get their points
-//! before, so that it costs one small record a user and hour at most.
+//! Pages wait for ample room. When only the reserve is left, a user gets the points before a command that moves money;
+//! this costs at most one small record per user and hour.
 
 use super::{Outbox, Room, Shard};
 use crate::amount::{Cash, nearest};
@@ -25,33 +24,33 @@ use crate::user::User;
 use crate::user::equity::Point;
 use ahash::AHashMap;
 
-/// How far the points are.
+/// The progress of the points.
 #[derive(Debug, Default)]
 pub(super) struct Hourly {
-    /// The hour up to which all points are made, or are being made. `None` before the first moment.
+    /// The hour up to which all points are made or in progress. `None` before the first moment.
     reached: Option<u32>,
-    /// The first user who is still to be looked at; `None`: all have their points.
+    /// The next user to visit; `None`: all have their points.
     next: Option<UserId>,
-    /// The hour of the points that are being made; above `reached` when only `again` is.
+    /// The hour of the points in progress; above `reached` when only `again` is made.
     hour: u32,
-    /// The hour of the newest record before a recovery, until its points are being made again.
+    /// The hour of the newest record before a recovery, until its points are made again.
     unsure: Option<u32>,
-    /// The hour whose points are being made again for those who have none of it.
+    /// The hour whose points are made again for users without one.
     again: Option<u32>,
-    /// Who had his turn before the others, and up to which hour he has his points.
+    /// Users that were visited early, and the hour up to which they have points.
     early: AHashMap<UserId, u32>,
-    /// A matching cycle was asked for, so there are books.
+    /// A matching cycle has run, so there are books.
     has_books: bool,
 }
 
 impl Hourly {
-    /// Hours before this moment's have their points; its own may lack some.
+    /// Earlier hours have their points; this moment's hour may lack some.
     pub fn resume(&mut self, newest: Timestamp) {
         self.reached = (newest > Timestamp(0)).then(|| newest.hour());
         self.unsure = self.reached;
     }
 
-    /// The first moment of all: hours before it are nobody's.
+    /// The first moment: earlier hours have no points.
     pub fn reach(&mut self, now: Timestamp) {
         self.reached.get_or_insert(now.hour());
     }
@@ -64,13 +63,13 @@ impl Hourly {
         self.has_books
     }
 
-    /// Points are being made, or it is time to begin.
+    /// Whether points are in progress or due.
     pub fn is_due(&self, now: Timestamp) -> bool {
         let is_time = || self.unsure.is_some() || self.reached.is_some_and(|reached| reached < now.hour());
         self.next.is_some() || (self.has_books && is_time())
     }
 
-    /// Begins where it is due and nothing is under way.
+    /// Starts a pass if it is due and none is running.
     fn begin(&mut self, now: Timestamp) {
         match self.next {
             None => {
@@ -78,14 +77,14 @@ impl Hourly {
                 self.again = self.unsure.take();
                 self.next = Some(UserId(0));
             }
-            // Nobody had his turn yet but those who came early: what ended meanwhile is worth the same.
+            // Only early users were visited yet: values of the hours since are equal.
             Some(UserId(0)) => {}
             Some(_) => return,
         }
         self.reached = self.reached.max(Some(now.hour()));
     }
 
-    /// The hours up to `last` of which a user lacks a point: the one that is made again, and the first of the others.
+    /// The hours up to `last` without a point of this user: the one that is made again, and the first of the others.
     fn missing(&self, owner: UserId, last: u32) -> (Option<u32>, Option<u32>) {
         let (is_to_come, early) = (self.next.is_some_and(|next| next <= owner), self.early.get(&owner));
         let first = if is_to_come { self.hour } else { self.reached.map_or(last, |reached| reached + 1) };
@@ -93,7 +92,7 @@ impl Hourly {
         (self.again.filter(|_| is_to_come && early.is_none()), (first <= last).then_some(first))
     }
 
-    /// Everybody had his turn.
+    /// All users were visited.
     fn finish(&mut self) {
         (self.next, self.again) = (None, None);
         self.early.retain(|_, had| Some(*had) > self.reached);
@@ -121,7 +120,7 @@ impl<R> Shard<R> {
         true
     }
 
-    /// The points of a user for whom something is about to be done while they are due.
+    /// Makes the due points of a user before a command of that user runs.
     pub(super) fn note_early(&mut self, owner: UserId, outbox: &mut impl Outbox<R>) {
         if !self.hourly.is_due(self.now) || outbox.room() == Room::None {
             return;
@@ -134,7 +133,7 @@ impl<R> Shard<R> {
         }
     }
 
-    /// Answers how much of a page it cost.
+    /// Returns its cost in units of a page.
     fn note_user(&mut self, owner: UserId, last: u32, outbox: &mut impl Outbox<R>) -> usize {
         let (again, first) = self.hourly.missing(owner, last);
         let mut cost = 1;
@@ -152,8 +151,8 @@ impl<R> Shard<R> {
     }
 }
 
-/// The points of a user's wallets at a full hour; answers how many things were looked at. `is_again`: only where nothing
-/// moved since, and a baseline alone is none.
+/// The points of a user's wallets at a full hour; returns the count of wallets and positions visited. `is_again`: only
+/// if nothing moved since; a changed baseline alone makes none.
 fn points(
     user: &User,
     hour: Timestamp,

@@ -1,9 +1,9 @@
-//! Writes of a user whose earlier one is not released: they wait undecided, and are refused when they have waited too long.
+//! Writes of a user whose earlier record is unreleased: they wait undecided, and are refused after too long.
 //!
-//! While the log syncs, the writes of a user go on one after the other: each is decided at once and its answer waits. Only
-//! when the oldest of them has waited for [`UNRELEASED_MAX_US`] does the next one stand in this line. It is decided when
-//! that one is released, and refused with `WaitedTooLong` after [`WAIT_MAX_US`]. Such a refusal depends on no record, so it
-//! leaves although the log does not move.
+//! While the log syncs, writes of a user are decided one after the other, and their answers wait. Once the oldest
+//! unreleased record is older than [`UNRELEASED_MAX_US`], the next write waits in this line. It is decided when that
+//! record is released, or refused with `WaitedTooLong` after [`WAIT_MAX_US`]. Such a refusal depends on no record, so
+//! it is sent even if the log is stuck.
 
 use super::{Outbox, Shard};
 use crate::command::{Answer, Command, Envelope, IdSource, Placement};
@@ -13,13 +13,13 @@ use crate::rules::{UNRELEASED_MAX_US, WAIT_MAX_US};
 use crate::time::Timestamp;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Commands that stand in line at most, of all users of a shard; further ones are refused with `Busy`.
+/// Maximum count of commands in line, of all users of a shard; further ones are refused with `Busy`.
 const LINE_MAX: usize = 1_024;
 
 /// The line of one shard.
 pub(super) struct Line<R> {
     waiting: VecDeque<Envelope<R>>,
-    /// The oldest unreleased record when the line was last looked through.
+    /// The oldest unreleased record at the last scan of the line.
     seen: Option<Timestamp>,
 }
 
@@ -30,24 +30,24 @@ impl<R> Default for Line<R> {
 }
 
 impl<R> Shard<R> {
-    /// Whether a command may have to stand in line. The first look of every command: one load and a comparison each.
+    /// Whether a command may have to wait in line. The first check of every command: one load and a comparison each.
     #[inline]
     pub(super) fn may_be_held_up(&self, command: &Command, outbox: &mut impl Outbox<R>) -> bool {
         let late = outbox.oldest_unreleased().is_some_and(|at| self.now.since(at) > UNRELEASED_MAX_US);
         (late || !self.line.waiting.is_empty()) && takes_turns(command)
     }
 
-    /// Whether commands stand in line: [`Shard::turn`] is to be called soon, though nothing else may come.
+    /// Whether commands wait in line: [`Shard::turn`] must be called soon, even without other work.
     pub fn holds_up(&self) -> bool {
         !self.line.waiting.is_empty()
     }
 
-    /// Where the answer goes of the command that came last of those in line.
+    /// The destination of the answer of the last command in line.
     pub fn last_held_up(&mut self) -> Option<&mut R> {
         self.line.waiting.back_mut().map(|envelope| &mut envelope.reply)
     }
 
-    /// Puts a command in line, or runs it when its own user is not held up.
+    /// Puts a command in line, or runs it if its user's records are not late.
     #[cold]
     pub(super) fn line_up(&mut self, envelope: Envelope<R>, outbox: &mut impl Outbox<R>) {
         let owner = envelope.owner;
@@ -70,7 +70,8 @@ impl<R> Shard<R> {
         outbox.answer_at_once(envelope.reply, Answer::Refused(refused));
     }
 
-    /// Runs what need not stand in line any longer, each user's in their order, and refuses what stood in it too long.
+    /// Runs the commands that no longer need to wait, in the order of each user, and refuses those that waited too
+    /// long.
     #[inline]
     pub(super) fn move_line(&mut self, outbox: &mut impl Outbox<R>) {
         if !self.line.waiting.is_empty() {
@@ -103,10 +104,10 @@ impl<R> Shard<R> {
         outbox.oldest_unreleased_of(owner).filter(|at| self.now.since(*at) > UNRELEASED_MAX_US)
     }
 
-    /// Whether a placement, or one of a batch, repeats the id of one that stands in line, or of one whose record is not
-    /// released.
+    /// Whether a placement, or one of a batch, repeats the id of one that waits in line, or of one with an unreleased
+    /// record.
     fn is_running(&self, owner: UserId, command: &Command, oldest: Option<Timestamp>) -> bool {
-        let stands = |id: &str| {
+        let is_waiting = |id: &str| {
             let mut others = self.line.waiting.iter().filter(|envelope| envelope.owner == owner);
             others.any(|envelope| placements(&envelope.command).iter().any(|other| shown_id(other) == Some(id)))
         };
@@ -117,11 +118,11 @@ impl<R> Shard<R> {
         };
         let is_unreleased =
             |id: &str| oldest.is_some_and(|oldest| made_at(id).is_some_and(|made_at| made_at >= oldest));
-        placements(command).iter().filter_map(shown_id).any(|id| stands(id) || is_unreleased(id))
+        placements(command).iter().filter_map(shown_id).any(|id| is_waiting(id) || is_unreleased(id))
     }
 }
 
-/// What a command is to place.
+/// The placements of a command.
 fn placements(command: &Command) -> &[Placement] {
     match command {
         Command::Place(placement) => std::slice::from_ref(&**placement),
@@ -130,14 +131,14 @@ fn placements(command: &Command) -> &[Placement] {
     }
 }
 
-/// The id that a request shows, where it can be in conflict with another one's.
+/// The id of a request, if it can conflict with another request.
 fn shown_id(placement: &Placement) -> Option<&str> {
     let request = placement.request.as_ref()?;
     (request.source != IdSource::Implicit).then_some(request.client_order_id.as_str())
 }
 
-/// Whether a command is a write that goes one after the other with the user's others (wire.md §7, 16): placements, cancels
-/// and resets. Keys can be revoked at any time, and background work of the server does not wait.
+/// Whether a command takes the user's turn (gateway/docs/wire.md §7, row 16): placements, cancels and resets. Keys can
+/// be revoked at any time, and background work of the server does not wait.
 fn takes_turns(command: &Command) -> bool {
     match command {
         Command::Place(_)

@@ -1,17 +1,18 @@
-//! The points of equity at each full minute of server time, for the last 24 hours (ext `fidelity=minute`, account.md §4).
+//! The points of equity at each full minute of server time, for the last 24 hours (engine/docs/account.md §5).
 //!
-//! They are kept in memory alone and journaled nowhere: a new process begins anew, and what stands before a curve are the
-//! points of the full hours. Only few wallets are followed, [`FOLLOWED_MAX`] of a shard: those that traded, and those whose
-//! points were asked for, until neither happens for 24 hours. When all places are taken, whoever asks gets the place of the
-//! wallet that is unused for longest; a trade gets it only if that is an hour or more.
+//! They are in memory only, never journaled: a new process starts without them, and before a curve there are the points
+//! of the full hours. Only a few wallets are followed, [`FOLLOWED_MAX`] per shard: those that traded, and those whose
+//! points were requested, until neither happens for 24 hours. When all places are taken, a request replaces the wallet
+//! that is unused for longest; a trade does so only if that is an hour or more.
 //!
-//! A wallet that holds nothing and has not moved since its last full hour is worth what it was then: it needs no curve, and
-//! gets that one before its first trade. So the first session of a wallet is a curve from its creation on.
+//! A wallet without holdings that has not moved since its last full hour still has the value of that hour: it needs no
+//! curve until its first trade, and then gets one from that hour on. So the curve of a new wallet starts at its
+//! creation.
 //!
 //! ```text
 //! fill ─► noticed ──┐ each minute, a page a turn
-//!                   ├─► followed ─► one point, where the worth changed ─► rows
-//! asked for ────────┘
+//!                   ├─► followed ─► one point, where the value changed ─► rows
+//! requested ────────┘
 //! ```
 
 use super::Shard;
@@ -25,26 +26,26 @@ use crate::user::equity::{self, EquityRow, Sums};
 use crate::user::{User, Wallet};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Minutes that a curve goes back, and minutes after which an unused wallet is no longer followed.
+/// Length of a curve in minutes; an unused wallet is followed for as long.
 const MINUTES_KEPT: u32 = 24 * 60;
-/// Wallets that a shard follows at most: with all points 24 MB.
+/// Maximum count of followed wallets per shard: 24 MB with all points.
 const FOLLOWED_MAX: usize = 512;
-/// A trade takes the place of a wallet only if that is unused for so many minutes: else many traders would take each
-/// other's places, and nobody had a curve.
-const KEPT_FROM_TRADES: u32 = 60;
-/// Places for wallets that traded since the last pass; a power of two.
+/// A trade replaces a followed wallet only if that is unused for this many minutes: otherwise many traders would
+/// replace each other, and none would have a curve.
+const UNUSED_FOR_TRADE: u32 = 60;
+/// Slots for wallets that traded since the last pass; a power of two.
 const NOTICED_BITS: u32 = 10;
-/// No wallet has this id: wallets are of users, who are numbered from 1.
-const NOBODY: WalletId = WalletId(0);
+/// No wallet has this id: users are numbered from 1.
+const NO_WALLET: WalletId = WalletId(0);
 
 /// A wallet at a full minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Point {
     /// Minutes since 1970.
     minute: u32,
-    /// Cash, what is set aside included.
+    /// Cash, reserved cash included.
     cash: Cash,
-    /// What its open positions were worth; at cost where there was no mark.
+    /// Value of its open positions; at cost without a mark.
     value: Cash,
     baseline: Cash,
 }
@@ -55,30 +56,30 @@ impl Point {
         Point { minute: hour * 60, cash, value, baseline }
     }
 
-    /// The same worth, whatever the minute.
+    /// Whether the values are equal, whatever the minute.
     fn same_as(&self, other: &Point) -> bool {
         (self.cash, self.value, self.baseline) == (other.cash, other.value, other.baseline)
     }
 }
 
-/// The points of a wallet that is followed, in time order, where its worth changed. A minute without one is worth what the
-/// last point before it says.
+/// The points of a followed wallet, in time order, where its value changed. A minute without a point has the value of
+/// the last point before it.
 #[derive(Debug)]
 struct Curve {
-    /// When it was used last: asked for, or found to have traded.
+    /// Minute of its last use: requested, or found to have traded.
     used: u32,
-    /// The minute that was looked at last.
+    /// The last minute recorded.
     noted: u32,
     points: VecDeque<Point>,
 }
 
 impl Curve {
-    /// All room at once, so that a point never allocates.
+    /// Allocates all its space, so that a point never allocates.
     fn new(used: u32) -> Curve {
         Curve { used, noted: 0, points: VecDeque::with_capacity(MINUTES_KEPT as usize) }
     }
 
-    /// Takes in what the wallet is worth at a later minute; drops what no row goes back to.
+    /// Adds the value at a later minute; drops points that are too old for any row.
     fn note(&mut self, point: Point) {
         self.noted = point.minute;
         while self.points.get(1).is_some_and(|second| second.minute <= earliest(point.minute)) {
@@ -94,26 +95,26 @@ impl Curve {
     }
 }
 
-/// Where a pass over the followed wallets stands.
+/// The position of a pass over the followed wallets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Waiting,
-    /// Wallets that traded are taken up, from this place on.
+    /// Wallets that traded are added, from this slot on.
     TakingUp(usize),
     /// Points are made, from this wallet on.
     Noting(WalletId),
 }
 
-/// Who is followed, and how far the points are.
+/// The followed wallets, and the progress of their points.
 #[derive(Debug)]
 pub(super) struct Minutes {
     curves: BTreeMap<WalletId, Curve>,
-    /// Wallets that traded since the last pass, each at the place that its id says. Where two have the same, the later one
-    /// is kept: the other is noticed at one of its next trades.
+    /// Wallets that traded since the last pass, in a slot by their id. Of two in the same slot the later one stays: the
+    /// other is noticed at one of its next trades.
     noticed: Box<[WalletId; 1 << NOTICED_BITS]>,
     has_noticed: bool,
     stage: Stage,
-    /// The first moment of the minute behind the last pass.
+    /// Start of the minute after the last pass.
     next: Timestamp,
 }
 
@@ -121,7 +122,7 @@ impl Default for Minutes {
     fn default() -> Minutes {
         Minutes {
             curves: BTreeMap::new(),
-            noticed: Box::new([NOBODY; 1 << NOTICED_BITS]),
+            noticed: Box::new([NO_WALLET; 1 << NOTICED_BITS]),
             has_noticed: false,
             stage: Stage::Waiting,
             next: Timestamp(0),
@@ -130,7 +131,7 @@ impl Default for Minutes {
 }
 
 impl Minutes {
-    /// A fill of this wallet. On the way of every order: two stores.
+    /// Records a fill of this wallet. Executed for every order: two stores.
     #[inline]
     pub fn notice(&mut self, wallet: WalletId) {
         let spread = wallet.0.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -138,7 +139,7 @@ impl Minutes {
         self.has_noticed = true;
     }
 
-    /// Points are being made, or somebody is followed and it is time to begin.
+    /// Whether a pass is running, or wallets are followed and the next one is due.
     pub fn is_due(&self, now: Timestamp) -> bool {
         self.stage != Stage::Waiting || (now >= self.next && (self.has_noticed || !self.curves.is_empty()))
     }
@@ -161,7 +162,7 @@ impl Minutes {
         self.curves.get_mut(&wallet).map(|curve| curve.used = minute).is_some()
     }
 
-    /// Follows one more wallet, if there is a place or one that is unused for `unused_min` minutes.
+    /// Follows one more wallet, if there is a free place or one that is unused for `unused_min` minutes.
     fn follow(&mut self, rest: &Rest, minute: u32, unused_min: u32) {
         let mut curve = Curve::new(minute);
         if self.curves.len() >= FOLLOWED_MAX {
@@ -170,23 +171,23 @@ impl Minutes {
             let Some(place) = place else { return };
             self.curves.remove(&place);
         }
-        // Nothing is known between its first move and now, unless that is this minute or the one before.
+        // Its value is unknown between its first move and now, unless that was in this minute or the one before.
         let moved = rest.moved.map_or(minute, Timestamp::minute);
         if moved + 1 >= minute {
             curve.points.push_back(rest.point);
-            // It moved behind the beginning of this minute, at which it was worth that.
+            // It moved after the start of this minute, when it had that value.
             curve.noted = if moved == minute { minute } else { 0 };
         }
         self.curves.insert(rest.wallet, curve);
     }
 
-    /// Wallets of a user, from which to which.
+    /// The ids of a user's wallets.
     fn of(owner: UserId) -> std::ops::Range<WalletId> {
         WalletId(owner.0 << OBJECT_BITS)..WalletId((owner.0 + 1) << OBJECT_BITS)
     }
 
-    /// The points of a user's followed wallets at this minute, as far as they are not made; answers how many things were
-    /// looked at.
+    /// Records the missing points of a user's followed wallets at this minute; returns the count of wallets and
+    /// positions visited.
     fn note(&mut self, user: &User, marks: Marks<'_>, minute: u32) -> usize {
         let mut looked_at = 1;
         for (id, curve) in self.curves.range_mut(Minutes::of(user.id)).filter(|(_, curve)| curve.noted < minute) {
@@ -198,8 +199,8 @@ impl Minutes {
         looked_at
     }
 
-    /// These wallets together at each full minute of the last 24 hours, as far back as all of them are known by the minute;
-    /// before that at each full hour. Minutes before any of them was opened are left out.
+    /// The total of these wallets at each full minute of the last 24 hours, as far back as all of them are followed;
+    /// before that at each full hour. Minutes before the first of them was opened are left out.
     pub fn rows<'a>(
         &self,
         user: &'a User,
@@ -239,12 +240,12 @@ impl Minutes {
     }
 }
 
-/// The first minute of which an answer at this one tells.
+/// The first minute of an answer at this one.
 fn earliest(minute: u32) -> u32 {
     (minute + 1).saturating_sub(MINUTES_KEPT)
 }
 
-/// What a wallet that is not followed was worth at its last full hour, and when it first moved since; `None`: not yet.
+/// The value of an unfollowed wallet at its last full hour, and the time of its first move since; `None`: none yet.
 struct Rest {
     wallet: WalletId,
     point: Point,
@@ -253,14 +254,14 @@ struct Rest {
 }
 
 impl Rest {
-    /// Of some wallets of a user, which come in id order. Positions are in the order in which they were opened, so only the
-    /// newest are looked through, a page of them at most: a wallet that may have moved before counts as one that did.
+    /// For some wallets of a user, in id order. Positions are in the order of their opening, so only the newest are
+    /// read, one page at most: a wallet that may have moved before counts as moved.
     fn of<'a>(user: &User, wallets: impl Iterator<Item = &'a Wallet>, now: Timestamp) -> Vec<Rest> {
         let rest = |wallet: &Wallet| {
             let last = user.last_point(wallet);
             let from = Timestamp::of_hour(last.hour).max(wallet.created_at);
             let reset = user.resets(wallet.id).filter(|at| *at >= from).min();
-            // Another baseline comes with a better plan; when it came is not kept.
+            // A better plan changes the baseline; the time of that change is not stored.
             let other = (last.cash, last.baseline) != (wallet.cash, wallet.baseline);
             let held = (last.value != Cash::ZERO).then_some(from);
             Rest {
@@ -319,7 +320,7 @@ impl<R> Shard<R> {
                     self.take_up(place, minute)
                 }
                 Stage::TakingUp(_) => {
-                    self.minutes.stage = Stage::Noting(NOBODY);
+                    self.minutes.stage = Stage::Noting(NO_WALLET);
                     0
                 }
                 Stage::Noting(from) => {
@@ -338,20 +339,20 @@ impl<R> Shard<R> {
         true
     }
 
-    /// Follows the wallet that was noticed at this place, if any; answers how many things were looked at.
+    /// Follows the wallet in this slot, if any; returns the count of wallets and positions visited.
     fn take_up(&mut self, place: usize, minute: u32) -> usize {
-        let wallet = std::mem::replace(&mut self.minutes.noticed[place], NOBODY);
-        if wallet == NOBODY || self.minutes.touch(wallet, minute) {
+        let wallet = std::mem::replace(&mut self.minutes.noticed[place], NO_WALLET);
+        if wallet == NO_WALLET || self.minutes.touch(wallet, minute) {
             return 0;
         }
         let Some(user) = self.users.get(UserId::of_object(wallet.0)) else { return 1 };
         for rest in Rest::of(user, user.wallet(wallet).into_iter(), self.now) {
-            self.minutes.follow(&rest, minute, KEPT_FROM_TRADES);
+            self.minutes.follow(&rest, minute, UNUSED_FOR_TRADE);
         }
         1 + user.positions().len().min(POSITIONS_VALUED_PER_TURN_MAX)
     }
 
-    /// The points of a user for whom something is about to be done while they are due.
+    /// Records the due points of a user before a command of that user runs.
     #[inline]
     pub(super) fn note_minute_early(&mut self, owner: UserId) {
         if self.is_minute_due() {
@@ -365,7 +366,7 @@ impl<R> Shard<R> {
         self.minutes.note(user, marks, self.now.minute())
     }
 
-    /// Somebody asks for the minutes of these wallets: those that hold something, or moved, are followed from here on.
+    /// A request for the minutes of these wallets: those with holdings or moves are followed from here on.
     pub(super) fn follow(&mut self, owner: UserId, wallets: Wallets) {
         let Some(user) = self.users.get(owner) else { return };
         let minute = self.now.minute();
@@ -400,7 +401,7 @@ mod tests {
         for minute in 1..=5_000 {
             curve.note(point(minute, i64::from(minute)));
             let first = curve.points[0].minute;
-            // What stood at the first minute of an answer is there, and nothing older.
+            // The point of the first minute of an answer is kept, and no older one.
             assert!(first <= earliest(minute).max(1), "{first} at {minute}");
             assert_eq!(curve.points.len() as u32, minute.min(MINUTES_KEPT));
         }
@@ -416,14 +417,14 @@ mod tests {
             assert_eq!(curve.noted, minute);
         }
         assert_eq!(curve.points, [point(1, 10), point(4, 11), point(5, 10)]);
-        // However long nothing changes, the last point stands; those before it go.
+        // Without changes the last point stays; earlier ones are dropped.
         curve.note(point(9_000, 10));
         assert_eq!(curve.points, [point(5, 10)]);
     }
 
     #[test]
-    fn a_curve_begins_before_its_first_move_where_nothing_is_missing() {
-        // (moved at minute, now), points, the minute that is looked at already
+    fn a_curve_starts_before_its_first_move_if_no_value_is_missing() {
+        // (moved at minute, now), points, the minute already recorded
         for (moved, now, is_whole, noted) in
             [(20, 20, true, 20), (19, 20, true, 0), (18, 20, false, 0), (7, 20, false, 0)]
         {
@@ -439,27 +440,27 @@ mod tests {
         let mut minutes = Minutes::default();
         let moved = Some(Timestamp::of_minute(100));
         for wallet in 1..=FOLLOWED_MAX as u64 {
-            minutes.follow(&rest(wallet, moved), 100, KEPT_FROM_TRADES);
+            minutes.follow(&rest(wallet, moved), 100, UNUSED_FOR_TRADE);
         }
         assert!(minutes.touch(WalletId(1), 101));
-        // A trade takes no place that is used; asking takes the one that is unused for longest.
-        minutes.follow(&rest(1_000, moved), 100 + KEPT_FROM_TRADES - 1, KEPT_FROM_TRADES);
+        // A trade replaces no wallet in use; a request replaces the one that is unused for longest.
+        minutes.follow(&rest(1_000, moved), 100 + UNUSED_FOR_TRADE - 1, UNUSED_FOR_TRADE);
         assert!(!minutes.curves.contains_key(&WalletId(1_000)));
         minutes.follow(&rest(1_001, moved), 101, 0);
-        minutes.follow(&rest(1_002, moved), 100 + KEPT_FROM_TRADES, KEPT_FROM_TRADES);
+        minutes.follow(&rest(1_002, moved), 100 + UNUSED_FOR_TRADE, UNUSED_FOR_TRADE);
         assert_eq!(minutes.curves.len(), FOLLOWED_MAX);
         let there = [1, 2, 3, 4, 1_001, 1_002].map(|wallet| minutes.curves.contains_key(&WalletId(wallet)));
         assert_eq!(there, [true, false, false, true, true, true]);
-        // A day later nobody is followed who was not used meanwhile.
+        // A day later only wallets used meanwhile are followed.
         minutes.finish(100 + MINUTES_KEPT);
         let left: Vec<u64> = minutes.curves.keys().map(|wallet| wallet.0).collect();
         assert_eq!(left, [1, 1_001, 1_002]);
         minutes.finish(u32::MAX);
-        assert!(!minutes.is_due(Timestamp(u64::MAX)), "nobody is followed");
+        assert!(!minutes.is_due(Timestamp(u64::MAX)), "no wallet is followed");
     }
 
     #[test]
-    fn what_traded_is_noticed_at_places_that_spread() {
+    fn wallets_that_traded_spread_over_the_slots() {
         for shards_count in [1, 2, 8] {
             let mut minutes = Minutes::default();
             assert!(!minutes.is_due(Timestamp(5)));
@@ -467,7 +468,7 @@ mod tests {
                 (0..3).for_each(|_| minutes.notice(WalletId(UserId(user * shards_count).object(2))));
             }
             assert!(minutes.is_due(Timestamp(5)));
-            let noticed = minutes.noticed.iter().filter(|wallet| **wallet != NOBODY).count();
+            let noticed = minutes.noticed.iter().filter(|wallet| **wallet != NO_WALLET).count();
             println!("{noticed} of 200 with {shards_count} shards");
             assert!(noticed > 160, "{noticed} with {shards_count} shards");
         }

@@ -1,13 +1,13 @@
-//! A shard: a set of users with one writer. Takes commands, decides, applies, hands the bytes over.
+//! A shard: a set of users with one writer. It takes commands, decides, applies, and hands over records and answers.
 //!
 //! ```text
-//! envelope ─► decide (order/, user/) ─► facts ─► apply ─► one record ─► notices ─► answer
+//! envelope ─► decide ─► facts ─► apply ─► one record ─► notices ─► answer
 //! ```
 //!
-//! [`Shard::take`] runs one command at once (inline layout); [`Shard::turn`] drains a ring and goes on with what is
-//! larger than one turn: prints, the matching cycle, settlements, long sweeps. Both are calculations: time comes in with
-//! the call, records and answers go out through the [`Outbox`], which lets nothing leave before what it depends on.
-//! Not here: which thread runs it, where records go, who waits for an answer.
+//! [`Shard::take`] runs one command (inline layout); [`Shard::turn`] drains a ring and continues work that is larger
+//! than one turn: prints, the matching cycle, settlements, long sweeps. Both are calculations: time is an argument, and
+//! records and answers go to the [`Outbox`], which releases a result only after the records it depends on. Not here:
+//! the thread of a shard, the destination of records, the clients that wait for answers.
 
 mod beats;
 pub mod cycle;
@@ -27,19 +27,20 @@ mod venue;
 
 use crate::book::Books;
 use crate::command::{Answer, Command, Envelope, Query, Sweeps};
+use crate::decide::cancel::{self, Scope};
+use crate::decide::take::Desk;
+use crate::decide::{keys, wallets};
 use crate::directory::Directory;
 use crate::fact;
 use crate::id::{OrderId, UserId};
 use crate::market::catalog::Catalog;
 use crate::mutation::{Mutation, codec};
 use crate::notice::{Notice, OrderFact};
-use crate::order::cancel::{self, Scope};
-use crate::order::take::Desk;
 use crate::reject::Reject;
 use crate::ring::Ring;
 use crate::rules::{Rules, WAIT_MAX_US};
 use crate::time::Timestamp;
-use crate::user::{Users, issue, wallets};
+use crate::user::Users;
 use cycle::Cycles;
 use emptying::Emptying;
 use hourly::Hourly;
@@ -50,25 +51,25 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use sweep::{Settling, Sweep};
 
-/// Commands that one turn takes from its ring at most.
+/// Maximum count of commands that one turn takes from its ring.
 const COMMANDS_PER_TURN_MAX: usize = 256;
-/// Commands that are looked at together before they are run: an order waits mostly for memory, one access behind the
-/// other, and the waits of a group are one.
+/// Commands that are prefetched together before they run: an order mostly waits for memory, one access after the other,
+/// and the waits of a group overlap.
 const COMMANDS_AHEAD: usize = 16;
 
-/// How much the log can still take.
+/// The space left in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     Ample,
-    /// Kept for what makes things safer: cancels, revocations, heartbeats, settlement.
+    /// Reserved for commands that reduce risk: cancels, revocations, heartbeats, settlement.
     ReserveOnly,
     None,
 }
 
-/// Where a shard's results go, first in, first out: an answer or notice depends on all records before it.
+/// Receives a shard's results in order: an answer or notice depends on all records before it.
 pub trait Outbox<R> {
     fn room(&self) -> Room;
-    /// Format in which the payloads of records are taken.
+    /// Format of the records' payloads.
     fn version(&self) -> u16 {
         codec::VERSION
     }
@@ -76,27 +77,26 @@ pub trait Outbox<R> {
     fn record(&mut self, owner: UserId, now: Timestamp, payload: &[u8]);
     fn notice(&mut self, notice: Notice);
     fn answer(&mut self, reply: R, answer: Answer);
-    /// An answer that shows nothing of any record, and so need not wait for one.
+    /// An answer that does not depend on any record, and so need not wait for one.
     fn answer_at_once(&mut self, reply: R, answer: Answer) {
         self.answer(reply, answer);
     }
-    /// When the oldest record was made, of those of users from here, that is not released; an outbox that releases at once
-    /// has none.
+    /// When the oldest unreleased record of this shard's users was made; an outbox that releases immediately has none.
     fn oldest_unreleased(&mut self) -> Option<Timestamp> {
         None
     }
-    /// The same of one user's records. Looks through all that are not released.
+    /// The same for the records of one user. Searches all unreleased records.
     fn oldest_unreleased_of(&mut self, _owner: UserId) -> Option<Timestamp> {
         None
     }
 }
 
-/// The shard that a user belongs to, of `count`. Ids come from one counter, so this spreads them evenly.
+/// The shard of a user, of `count` shards. Ids come from one counter, so users are spread evenly.
 pub fn shard_of(owner: UserId, count: usize) -> usize {
     (owner.0 % count.max(1) as u64) as usize
 }
 
-/// One shard. `R` is where an answer goes.
+/// One shard. `R` is the destination of an answer.
 pub struct Shard<R> {
     index: usize,
     count: usize,
@@ -105,15 +105,15 @@ pub struct Shard<R> {
     books: Arc<Books>,
     catalog: Arc<Catalog>,
     directory: Arc<Directory>,
-    /// Latest time handed in; never goes back.
+    /// Latest time passed in; never goes back.
     now: Timestamp,
     desk: Desk,
-    /// Facts of the command at hand.
+    /// Facts of the current command.
     facts: Vec<Mutation>,
     notices: Vec<Notice>,
-    /// Those of them that are applied, in bytes.
+    /// The applied ones of them, as bytes.
     record: Vec<u8>,
-    /// Commands that were popped and are run next; empty between turns.
+    /// Commands that were popped and run next; empty between turns.
     ahead: Vec<Envelope<R>>,
     line: Line<R>,
     sweeps: VecDeque<Sweep<R>>,
@@ -121,14 +121,14 @@ pub struct Shard<R> {
     settlings: VecDeque<Settling<R>>,
     prints: Prints<R>,
     cycles: Cycles<R>,
-    /// What the last cycle was asked to end.
-    sweeps_asked: Sweeps,
+    /// The sweeps of the last cycle.
+    last_sweeps: Sweeps,
     hourly: Hourly,
     minutes: Minutes,
 }
 
 impl<R> Shard<R> {
-    /// Takes over the users of shard `index` of `count`, as recovered.
+    /// A shard with the recovered users of shard `index` of `count`.
     ///
     /// # Panics
     /// When a user belongs to another shard.
@@ -165,14 +165,14 @@ impl<R> Shard<R> {
             settlings: VecDeque::new(),
             prints: Prints::default(),
             cycles: Cycles::default(),
-            sweeps_asked: Sweeps::All,
+            last_sweeps: Sweeps::All,
             hourly: Hourly::default(),
             minutes: Minutes::default(),
         }
     }
 
-    /// After a recovery: the newest moment of the journal. Hours that ended behind it have no points of equity yet, and
-    /// its own hour perhaps not all.
+    /// After a recovery: the newest time in the journal. Hours that ended after it have no points of equity yet, and
+    /// its own hour may lack some.
     pub fn resume(&mut self, newest: Timestamp) {
         self.hourly.resume(newest);
     }
@@ -182,18 +182,18 @@ impl<R> Shard<R> {
         &self.users
     }
 
-    /// Which shard this is, of how many.
+    /// The index of this shard, and the count of shards.
     pub fn place(&self) -> (usize, usize) {
         (self.index, self.count)
     }
 
-    /// Reads what a command of that user is about to read, for whoever knows of one before it is made. Changes nothing.
+    /// Prefetches what a command of that user will read. Changes nothing.
     pub fn warm(&self, owner: UserId) {
         self.users.warm_one(owner);
     }
 
-    /// Runs one command. Its answer is handed over before this returns, unless it is larger than a turn: then
-    /// [`Shard::turn`] goes on with it.
+    /// Runs one command. Its answer is handed over before this returns, unless the command is larger than a turn: then
+    /// [`Shard::turn`] continues it.
     pub fn take(&mut self, envelope: Envelope<R>, now: Timestamp, outbox: &mut impl Outbox<R>) {
         self.reach(now);
         if self.may_be_held_up(&envelope.command, outbox) {
@@ -202,12 +202,12 @@ impl<R> Shard<R> {
         self.take_now(envelope, outbox);
     }
 
-    /// Runs one command now, whatever stands in line.
+    /// Runs one command now, ahead of the line of waiting commands.
     #[inline]
     fn take_now(&mut self, envelope: Envelope<R>, outbox: &mut impl Outbox<R>) {
         let Envelope { owner, command, received_at, reply } = envelope;
         let admitted = self.admit(&command, received_at, outbox).and_then(|()| self.key_usable(owner, &command));
-        // What it changes happens behind the hour. The reserve is for what changes something.
+        // What it changes happens after the start of the hour. The reserve is only for commands that change something.
         let background = matches!(command, Command::Query(_) | Command::NoteKeyUsed { .. });
         if outbox.room() == Room::Ample || !background {
             self.note_early(owner, outbox);
@@ -219,7 +219,7 @@ impl<R> Shard<R> {
         }
     }
 
-    /// Drains `inbox` up to a bound, then does one piece of what is larger than a turn. True when there is more.
+    /// Drains `inbox` up to a bound, then does one piece of larger work. True when there is more.
     pub fn turn(&mut self, inbox: &Ring<Envelope<R>>, now: Timestamp, outbox: &mut impl Outbox<R>) -> bool {
         self.reach(now);
         self.note_hour(outbox);
@@ -243,8 +243,8 @@ impl<R> Shard<R> {
         self.work(outbox) || !inbox.is_empty()
     }
 
-    /// One piece of what is larger than a turn: points of the hour and the minute before anything changes, then sweeps, since someone
-    /// waits for them. True when there is more and the log has room for it.
+    /// One piece of larger work: points of the hour and the minute before anything changes, then sweeps, because
+    /// clients wait for them. True when there is more and the log has room for it.
     fn work(&mut self, outbox: &mut impl Outbox<R>) -> bool {
         if outbox.room() == Room::None {
             self.prints.lose_all();
@@ -275,7 +275,7 @@ impl<R> Shard<R> {
         sweeping || self.prints.is_running() || !self.settlings.is_empty() || self.cycles.is_running()
     }
 
-    /// Whether something larger than a turn is under way or waits: [`Shard::turn`] goes on with it.
+    /// Whether larger work is in progress or waits: [`Shard::turn`] continues it.
     pub fn has_work(&self) -> bool {
         self.is_busy() || self.hourly.is_due(self.now) || self.is_minute_due()
     }
@@ -283,17 +283,18 @@ impl<R> Shard<R> {
     /// Time never goes back, whatever the caller's clock does.
     fn reach(&mut self, now: Timestamp) {
         if self.now == Timestamp(0) {
-            // Beats are not journaled: everybody gets a fresh interval from the first moment on.
+            // Beats are not journaled: every heartbeat gets a fresh interval at the first moment.
             self.users.refresh_safeguards(now);
         }
         self.now = self.now.max(now);
         self.hourly.reach(self.now);
     }
 
-    /// What refuses a command before it is looked at: a wait of more than 2 s, a log without room.
+    /// Refuses a command before it runs: after a wait of more than 2 s, or if the log has no room.
     fn admit(&self, command: &Command, received_at: Timestamp, outbox: &impl Outbox<R>) -> Result<(), Reject> {
         let need = match command {
-            // Background: waits for room by itself, and for nobody's turn. A use that is not noted is no loss.
+            // Background work waits for room in its own way, and not for the user's turn. A use that is not recorded is
+            // no loss.
             Command::Query(_)
             | Command::MeetPrints
             | Command::Cycle { .. }
@@ -329,8 +330,8 @@ impl<R> Shard<R> {
         }
     }
 
-    /// Whether the key that asks is usable still. Keys are never forgotten, so one that is not found was not given out
-    /// by this user's shard, and nobody was ever told that it ended.
+    /// Whether the key of the request is still usable. Keys are never removed from a user, so an unknown key was never
+    /// issued and has no end.
     fn key_usable(&self, owner: UserId, command: &Command) -> Result<(), Reject> {
         let Some(key) = command.asked_by() else { return Ok(()) };
         let key = self.users.get(owner).and_then(|user| user.key(key));
@@ -342,7 +343,7 @@ impl<R> Shard<R> {
             Command::Place(mut placement) => {
                 let placed = self.place_one(owner, &mut placement, outbox);
                 let killed = |reject, order| Answer::Killed { reject, order };
-                self.told(owner, placed, Answer::Order, killed, Answer::Refused)
+                self.answer_placed(owner, placed, Answer::Order, killed, Answer::Refused)
             }
             Command::PlaceBatch(placements) => self.place_batch(owner, placements, outbox),
             Command::Cancel { order } => self.cancel_one(owner, order, outbox),
@@ -389,11 +390,11 @@ impl<R> Shard<R> {
         outbox.answer(reply, answer);
     }
 
-    /// Users, keys and wallets (`user/issue.rs`, `user/wallets.rs`).
+    /// Users, keys and wallets (`decide/keys.rs`, `decide/wallets.rs`).
     fn user_command(&mut self, owner: UserId, command: Command, outbox: &mut impl Outbox<R>) -> Answer {
-        if let Command::CreateUser(asked) = command {
+        if let Command::CreateUser(request) = command {
             if self.users.get(owner).is_none() {
-                issue::create(owner, asked, self.now, &mut self.facts);
+                keys::create(owner, request, self.now, &mut self.facts);
                 self.commit(owner, outbox);
             }
             return Answer::Created(owner);
@@ -402,36 +403,39 @@ impl<R> Shard<R> {
         let (rules, now, facts) = (&*self.rules, self.now, &mut self.facts);
         let decided = match command {
             Command::SetGrant { tier, expires_at } => {
-                issue::grant(user, tier, expires_at, now, facts);
-                Ok(Told::Done)
+                keys::grant(user, tier, expires_at, now, facts);
+                Ok(UserAnswer::Done)
             }
-            Command::IssueKey(asked) => issue::issue(user, asked, rules, now, facts).map(Told::Key),
-            Command::RenameKey { key, name } => issue::rename(user, key, name, now, facts).map(|()| Told::Key(key)),
-            Command::RotateKey { key, replacement, by: _ } => {
-                issue::rotate(user, key, replacement, rules, now, facts).map(|(new, until)| Told::Rotated(new, until))
+            Command::IssueKey(request) => keys::issue(user, request, rules, now, facts).map(UserAnswer::Key),
+            Command::RenameKey { key, name } => {
+                keys::rename(user, key, name, now, facts).map(|()| UserAnswer::Key(key))
             }
-            Command::RevokeKey { key } => issue::revoke(user, key, now, facts).map(|()| Told::Done),
-            Command::NoteKeyUsed { .. } if outbox.room() != Room::Ample => Ok(Told::Done),
-            Command::NoteKeyUsed { key } => issue::note_used(user, key, now, facts).map(|()| Told::Done),
-            Command::OpenWallet { label, by: _ } => wallets::open(user, label, now, facts).map(Told::Wallet),
+            Command::RotateKey { key, replacement, by: _ } => keys::rotate(user, key, replacement, rules, now, facts)
+                .map(|(new, until)| UserAnswer::Rotated(new, until)),
+            Command::RevokeKey { key } => keys::revoke(user, key, now, facts).map(|()| UserAnswer::Done),
+            Command::NoteKeyUsed { .. } if outbox.room() != Room::Ample => Ok(UserAnswer::Done),
+            Command::NoteKeyUsed { key } => keys::note_used(user, key, now, facts).map(|()| UserAnswer::Done),
+            Command::OpenWallet { label, by: _ } => wallets::open(user, label, now, facts).map(UserAnswer::Wallet),
             Command::RelabelWallet { wallet, label } => {
-                wallets::relabel(user, wallet, label, now, facts).map(|()| Told::Wallet(wallet))
+                wallets::relabel(user, wallet, label, now, facts).map(|()| UserAnswer::Wallet(wallet))
             }
-            other => unreachable!("{other:?} is no command about users, keys and wallets"),
+            other => unreachable!("{other:?} is not a command about users, keys and wallets"),
         };
         match decided {
             Err(reject) => Answer::Refused(reject),
-            Ok(told) => {
+            Ok(done) => {
                 self.commit(owner, outbox);
-                let user = self.users.get(owner).expect("it was there before");
-                match told {
-                    Told::Done => Answer::Done,
-                    Told::Wallet(wallet) => match user.wallet(wallet) {
+                let user = self.users.get(owner).expect("users are never removed");
+                match done {
+                    UserAnswer::Done => Answer::Done,
+                    UserAnswer::Wallet(wallet) => match user.wallet(wallet) {
                         Some(wallet) => Answer::Wallet(Box::new(wallet.clone())),
                         None => Answer::Done,
                     },
-                    Told::Key(key) => query::key(user, key).map_or(Answer::Done, |view| Answer::Key(Box::new(view))),
-                    Told::Rotated(key, old_expires_at) => match query::key(user, key) {
+                    UserAnswer::Key(key) => {
+                        query::key(user, key).map_or(Answer::Done, |view| Answer::Key(Box::new(view)))
+                    }
+                    UserAnswer::Rotated(key, old_expires_at) => match query::key(user, key) {
                         Some(view) => Answer::Rotated { replacement: Box::new(view), old_expires_at },
                         None => Answer::Done,
                     },
@@ -453,7 +457,7 @@ impl<R> Shard<R> {
         }
     }
 
-    /// Applies the facts at hand and hands them over as one record, with their notices.
+    /// Applies the current facts and hands them over as one record, with their notices.
     fn commit(&mut self, owner: UserId, outbox: &mut impl Outbox<R>) {
         self.enact(owner, 0);
         self.seal(owner, outbox);
@@ -469,7 +473,7 @@ impl<R> Shard<R> {
             self.directory.observe(owner, created);
         }
         let Some((user, indexes)) = self.users.get_with_indexes(owner) else {
-            assert!(facts.len() == 0, "facts are about users that were created: user {owner}, {:?}", self.facts);
+            assert!(facts.len() == 0, "facts are about created users: user {owner}, {:?}", self.facts);
             return;
         };
         let mut user_seq = user.order_facts;
@@ -497,7 +501,7 @@ impl<R> Shard<R> {
         }
     }
 
-    /// Hands the applied facts at hand over as one record.
+    /// Hands over the applied facts as one record.
     fn seal(&mut self, owner: UserId, outbox: &mut impl Outbox<R>) {
         if self.facts.is_empty() {
             return;
@@ -507,14 +511,14 @@ impl<R> Shard<R> {
         for notice in self.notices.drain(..) {
             outbox.notice(notice);
         }
-        // Where they are: moving a fact costs more than looking at it.
+        // In place: moving a fact costs more than reading it.
         self.facts.iter_mut().for_each(|fact| self.desk.recycle_fact(fact));
         self.facts.clear();
     }
 }
 
-/// What the answer to a command about users, keys and wallets is made of.
-enum Told {
+/// The content of an answer to a command about users, keys and wallets.
+enum UserAnswer {
     Done,
     Wallet(crate::id::WalletId),
     Key(crate::id::KeyId),

@@ -1,15 +1,15 @@
-//! Placements, one or a batch: decided, committed, told.
+//! Placements, single or in a batch: decided, committed, answered.
 
 use super::{Outbox, Room, Shard, query};
 use crate::command::{Answer, BatchEntry, Placement};
+use crate::decide::place::{Placed, place};
+use crate::decide::take::Ground;
 use crate::id::UserId;
-use crate::order::place::{Placed, place};
-use crate::order::take::Ground;
 use crate::reject::Reject;
 use crate::view::OrderView;
 
 impl<R> Shard<R> {
-    /// One placement: its own record, whatever it came to.
+    /// One placement: one record, whatever its result.
     pub(super) fn place_one(
         &mut self,
         owner: UserId,
@@ -34,13 +34,13 @@ impl<R> Shard<R> {
         placed
     }
 
-    /// What a placement's sender is told. An order's view is large: it is made where the answer is, and not moved there.
+    /// The answer to a placement. The view of an order is large: it is constructed in its destination, not moved there.
     #[inline]
-    pub(super) fn told<T>(
+    pub(super) fn answer_placed<T>(
         &self,
         owner: UserId,
         placed: Result<Placed, Reject>,
-        stands: impl Fn(OrderView) -> T,
+        accepted: impl Fn(OrderView) -> T,
         killed: impl Fn(Reject, OrderView) -> T,
         refused: impl Fn(Reject) -> T,
     ) -> T {
@@ -48,8 +48,8 @@ impl<R> Shard<R> {
         let known = |order| user.and_then(|user| Some((user, user.order(order)?)));
         match placed {
             Err(reject) => refused(reject),
-            Ok(Placed::Stands(order)) => match known(order) {
-                Some((user, order)) => stands(query::order_view(user, order)),
+            Ok(Placed::Accepted(order)) => match known(order) {
+                Some((user, order)) => accepted(query::order_view(user, order)),
                 None => refused(Reject::ExecutionError),
             },
             Ok(Placed::Killed { order, reject }) => match known(order) {
@@ -57,7 +57,7 @@ impl<R> Shard<R> {
                 None => refused(reject),
             },
             Ok(Placed::Replay { client_order_id }) => match user.map(|user| query::replayed(user, &client_order_id)) {
-                Some(BatchEntry::Placed(order)) => stands(order),
+                Some(BatchEntry::Placed(order)) => accepted(order),
                 Some(BatchEntry::Killed { reject, order }) => killed(reject, order),
                 Some(BatchEntry::Refused(reject)) => refused(reject),
                 None => refused(Reject::UserNotFound),
@@ -65,7 +65,7 @@ impl<R> Shard<R> {
         }
     }
 
-    /// Entries in order, one record each; one that fails does not stop the next.
+    /// Entries in order, one record each; a failed one does not stop the next.
     pub(super) fn place_batch(
         &mut self,
         owner: UserId,
@@ -73,8 +73,8 @@ impl<R> Shard<R> {
         outbox: &mut impl Outbox<R>,
     ) -> Answer {
         let mut entries = Vec::with_capacity(placements.len());
-        // What the server itself fails at (no room in the log, a book that was being written at every try) ends a batch
-        // behind its beginning: the rest is refused with it, and no hole is left.
+        // A failure of the server (no room in the log, a book that was being written at every try) ends a batch: the
+        // remaining entries are refused with it, so that there is no gap.
         let mut ended = None;
         for mut placement in placements {
             if ended.is_none() && outbox.room() != Room::Ample {
@@ -84,7 +84,7 @@ impl<R> Shard<R> {
                 None => {
                     let placed = self.place_one(owner, &mut placement, outbox);
                     let killed = |reject, order| BatchEntry::Killed { reject, order };
-                    self.told(owner, placed, BatchEntry::Placed, killed, BatchEntry::Refused)
+                    self.answer_placed(owner, placed, BatchEntry::Placed, killed, BatchEntry::Refused)
                 }
                 Some(reject) => BatchEntry::Refused(*reject),
             };

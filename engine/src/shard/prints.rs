@@ -1,49 +1,49 @@
-//! Prints of the venue against resting orders ([`FillModel::Cross`]): one print after the other, in the order of the feed,
-//! and before the next matching cycle.
+//! Prints of the venue against resting orders ([`FillModel::Cross`]): one at a time, in the order of the feed, before
+//! the next matching cycle.
 //!
-//! A print that a seller took at p fills BUY orders from p + tick on, and, since it bought the complement at 1 − p, SELL
-//! orders of the complement down to 1 − p − tick; mirrored for a buyer. Each user has the whole print, for their orders by
-//! price, then by age. Large ones are worked off in pieces, as a cycle is.
+//! A print of a seller at p fills BUY orders from p + tick on and, because it bought the complement at 1 − p, SELL
+//! orders of the complement down to 1 − p − tick; mirrored for a buyer. Each user has the whole print, for the user's
+//! orders by price, then by age. Large ones are processed in pieces, like a cycle.
 //!
-//! No order fills that would not be matched in a cycle either: market not open, outage, quote too old, past its
-//! expiration, or still waiting for its first live book. Neither does one that was placed after the print.
+//! An order fills only if a cycle could match it: not while its market is not open, in an outage, with an old quote,
+//! past its expiration, or before its first live book. An order placed after the print does not fill either.
 
 use super::cycle::matchable;
 use super::{Outbox, Room, Shard};
 use crate::amount::{Price, Qty};
 use crate::command::Answer;
+use crate::decide::cycle::{Met, meet_print};
+use crate::decide::take::Ground;
 use crate::id::{OrderId, UserId};
-use crate::order::cycle::{Met, meet_print};
-use crate::order::take::Ground;
 use crate::order::{Order, Side};
 use crate::print::{Print, PrintLane};
 use crate::rules::{CYCLE_ORDERS_PER_TURN_MAX, FillModel, RECORD_SEALED_AT_BYTES};
 use std::sync::Arc;
 
-/// What a shard knows of prints.
+/// The prints of a shard.
 pub(super) struct Prints<R> {
     pub(super) lane: Arc<PrintLane>,
     at_hand: Option<AtHand>,
-    /// Who waits until none is left.
+    /// Requests that are answered when no print is left.
     waiting: Vec<R>,
-    /// Orders of the print at hand; its room stays for the next one.
+    /// Orders of the current print; its space is reused for the next one.
     batch: Vec<Candidate>,
 }
 
-/// A print, and how far its orders have met it.
+/// A print, and the progress of its orders.
 struct AtHand {
     print: Print,
     done: usize,
-    /// The user at work, and what is left to them.
+    /// The current user, and the remaining size for that user.
     owner: Option<UserId>,
     left: Qty,
 }
 
-/// An order that a print went through. In this order they meet it.
+/// An order that the print crossed. Orders meet it in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     owner: UserId,
-    /// Distance of the limit from the best one there can be, in the words of either token.
+    /// Distance of the limit from the best possible one, equal for both tokens.
     rank: u16,
     order: OrderId,
 }
@@ -55,17 +55,17 @@ impl<R> Default for Prints<R> {
 }
 
 impl<R> Prints<R> {
-    /// Answers once every print handed over so far is worked off.
+    /// Answers when all prints handed over so far are processed.
     pub fn wait(&mut self, reply: R) {
         self.waiting.push(reply);
     }
 
-    /// Whether there is anything to do.
+    /// Whether there are prints to process.
     pub fn is_running(&self) -> bool {
         self.at_hand.is_some() || !self.waiting.is_empty() || !self.lane.is_empty()
     }
 
-    /// The log has no room for fills: what waits is lost.
+    /// The log has no room for fills: waiting prints are lost.
     pub(super) fn lose_all(&mut self) {
         if self.at_hand.is_none() && self.lane.is_empty() {
             return;
@@ -77,12 +77,12 @@ impl<R> Prints<R> {
 }
 
 impl<R> Shard<R> {
-    /// Where the feed hands prints over.
+    /// The lane in which the feed hands over prints.
     pub fn print_lane(&self) -> Arc<PrintLane> {
         self.prints.lane.clone()
     }
 
-    /// One piece of the prints that wait.
+    /// One piece of the waiting prints.
     pub(super) fn meet_prints(&mut self, outbox: &mut impl Outbox<R>) {
         let (rules, books, catalog) = (self.rules.clone(), self.books.clone(), self.catalog.clone());
         let ground = Ground {
@@ -112,7 +112,7 @@ impl<R> Shard<R> {
         }
     }
 
-    /// The next print, and the orders that it went through.
+    /// The next print, and the orders that it crossed.
     fn next_print(&mut self, ground: &Ground<'_>) -> Option<AtHand> {
         let print = self.prints.lane.pop()?;
         self.prints.batch.clear();
@@ -136,7 +136,7 @@ impl<R> Shard<R> {
         Some(AtHand { print, done: 0, owner: None, left: Qty::ZERO })
     }
 
-    /// At most `budget` orders of the print at hand. Answers how many were looked at.
+    /// At most `budget` orders of the current print. Returns the count of orders visited.
     fn meet_print<O: Outbox<R>>(
         &mut self,
         at_hand: &mut AtHand,
@@ -145,8 +145,8 @@ impl<R> Shard<R> {
         outbox: &mut O,
     ) -> usize {
         let batch = std::mem::take(&mut self.prints.batch);
-        let begun_at = at_hand.done;
-        let most = begun_at + budget;
+        let first = at_hand.done;
+        let most = first + budget;
         while let Some(first) = batch.get(at_hand.done).filter(|_| at_hand.done < most && outbox.room() == Room::Ample)
         {
             let owner = first.owner;
@@ -159,7 +159,7 @@ impl<R> Shard<R> {
                 if at_hand.left.is_zero() {
                     continue;
                 }
-                let user = self.users.get(owner).expect("an order is of a user");
+                let user = self.users.get(owner).expect("an order belongs to a user");
                 let meets = |order: &&Order| {
                     let known = !order.awaiting_book && order.created_at <= at_hand.print.taken_at;
                     known && order.is_open() && self.may_fill(user, order)
@@ -181,7 +181,7 @@ impl<R> Shard<R> {
             }
             self.seal(owner, outbox);
         }
-        let looked_at = at_hand.done - begun_at;
+        let looked_at = at_hand.done - first;
         self.prints.batch = batch;
         looked_at
     }

@@ -1,12 +1,12 @@
-//! Queries: copies of one user's state, made into views. Filters and pages are applied here, so that an answer is no
-//! larger than what was asked for.
+//! Queries: one user's state, copied into views. Filters and pages are applied here, so that an answer is no larger
+//! than requested.
 
 use super::minutes::Minutes;
 use super::{facts, venue};
 use crate::amount::Qty;
 use crate::command::{Answer, BatchEntry, FillFilter, MarketFilter, OrderFilter, Query, Wallets};
+use crate::decide::enter::refusal;
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, WalletId};
-use crate::order::enter::refusal;
 use crate::order::{CloseReason, Order, Side, Status};
 use crate::reject::Reject;
 use crate::shard::history;
@@ -14,12 +14,12 @@ use crate::time::Timestamp;
 use crate::user::{ApiKey, FirstAnswer, Position, User};
 use crate::view::{AccountView, EquityView, FillPage, FillView, KeyView, OrderPage, OrderView, PositionView, UserView};
 
-/// Largest count of matches that is told; beyond it there is no hint (trading.md §3).
+/// Largest count of matches that is reported; beyond it there is no hint (gateway/docs/trading.md §3).
 const HINT_MAX: usize = 10_000;
-/// Rows that are counted through for the hint at most, so that a long history does not hold up the shard.
+/// Maximum count of rows visited for the hint, so that a long history does not block the shard.
 const HINT_ROWS_MAX: usize = 100_000;
 
-/// Full hours that one answer goes back at most: those of a year and a day, for analyses.
+/// Maximum count of full hours of one answer: a year and a day, for analyses.
 const EQUITY_HOURS_MAX: u32 = 366 * 24;
 
 /// Answers one query about `user`.
@@ -84,12 +84,12 @@ pub(super) fn answer(user: &User, query: Query, minutes: &Minutes, now: Timestam
     }
 }
 
-/// The first hour that an answer about equity goes back to.
+/// The first hour of an answer about equity.
 fn earliest(now: Timestamp) -> u32 {
     now.hour().saturating_sub(EQUITY_HOURS_MAX)
 }
 
-/// An order as it stands, but for the cash of its wallet: that is what its first answer said, as far as it is known.
+/// An order with the available cash of its first answer, if that is known.
 pub fn order(user: &User, id: OrderId) -> Option<OrderView> {
     let order = user.order(id)?;
     let mut view = order_view(user, order);
@@ -97,7 +97,7 @@ pub fn order(user: &User, id: OrderId) -> Option<OrderView> {
     Some(view)
 }
 
-/// What the first answer to a remembered request said (wire.md §11).
+/// The first answer to a remembered request (gateway/docs/wire.md §11).
 pub fn replayed(user: &User, client_order_id: &str) -> BatchEntry {
     let known = user.remembered(client_order_id).and_then(|known| Some((known, user.order(known.order)?)));
     let Some((known, now)) = known else {
@@ -113,18 +113,18 @@ pub fn replayed(user: &User, client_order_id: &str) -> BatchEntry {
     });
     let fills = in_time.cloned().collect();
     let position = known.first.position.map(|_| position_then(user, now, &known.first));
-    let (reason, asked) = (known.first.closed, (now.terms.quantity, now.terms.limit));
+    let (reason, requested) = (known.first.closed, (now.terms.quantity, now.terms.limit));
     let fillable = now.terms.quality().fillable.unwrap_or(Qty::ZERO);
     let view = OrderView { order: then, fills, available: known.first.available, position, is_replay: true };
     match reason {
         Some(reason @ (CloseReason::FokNotFilled | CloseReason::FakNoFill)) => {
-            BatchEntry::Killed { reject: refusal(now.id, reason, fillable, asked.0, asked.1), order: view }
+            BatchEntry::Killed { reject: refusal(now.id, reason, fillable, requested.0, requested.1), order: view }
         }
         _ => BatchEntry::Placed(view),
     }
 }
 
-/// A key that is still listed.
+/// A key that is listed.
 pub fn key(user: &User, id: KeyId) -> Option<KeyView> {
     user.keys.iter().find(|key| key.id == id && listed(key)).map(key_view)
 }
@@ -170,14 +170,14 @@ pub(super) fn order_view(user: &User, order: &Order) -> OrderView {
     }
 }
 
-/// The position as the first answer showed it: quantity and cost of then, the rest of the episode it belongs to.
+/// The position as in the first answer: its quantity and cost, the rest from the episode.
 fn position_then(user: &User, order: &Order, first: &FirstAnswer) -> Position {
     let (wallet, instrument) = (order.terms.wallet, order.terms.instrument);
     let mut episodes = user.positions().iter().rev();
     let same = |position: &&Position| {
         position.wallet == wallet && position.instrument == instrument && position.opened_at <= order.created_at
     };
-    let episode = episodes.find(same).expect("a position that was shown is kept for ever");
+    let episode = episodes.find(same).expect("positions are never removed");
     let (qty, cost) = first.position.unwrap_or_default();
     Position { qty, cost, closed_at: None, settlement: None, is_reset: false, ..episode.clone() }
 }
@@ -194,7 +194,7 @@ fn orders(user: &User, filter: &OrderFilter) -> OrderPage {
             && in_market(filter.market, terms.instrument)
             && wallets.contains(terms.wallet)
     };
-    // Ids and times of a user's orders ascend together, so the list in id order is the keyset's.
+    // Ids and times of a user's orders ascend together, so id order is keyset order.
     let before = |order: &&Order| filter.after.is_none_or(|key| (order.created_at, order.id) < key);
     let page = |rows: &mut dyn Iterator<Item = &Order>| {
         let mut rows = rows.filter(before).skip(filter.offset);
@@ -202,7 +202,7 @@ fn orders(user: &User, filter: &OrderFilter) -> OrderPage {
         (orders, rows.next().is_some())
     };
     let count = |rows: &mut dyn Iterator<Item = &Order>| rows.take(HINT_MAX + 1).count();
-    // Open orders have an index of their own, so they are found behind any history.
+    // Open orders have an index, so the length of the history does not matter.
     let ((orders, has_more), count) = if filter.status == Some(Status::Pending) {
         let open = || user.open_orders().rev().filter(fits);
         (page(&mut open()), Some(count(&mut open())))
@@ -253,7 +253,7 @@ fn account(user: &User, wallets: Wallets) -> AccountView {
     view
 }
 
-/// Open ones first, then by id, newest first (account.md §4).
+/// Open ones first, then by id, newest first (gateway/docs/accounts.md §3).
 fn positions(user: &User, wallets: Wallets, market: Option<MarketId>, open: Option<bool>) -> Vec<PositionView> {
     let chosen = Chosen::of(user, wallets);
     let fits = |position: &&Position| {
@@ -274,7 +274,7 @@ pub(super) fn position_view(position: &Position) -> PositionView {
     PositionView { position: position.clone(), average: position.average() }
 }
 
-/// The wallets a query is about. Those that were ever there make no list, for there may be many.
+/// The wallets of a query. All wallets ever are not listed, because there may be many.
 pub(super) enum Chosen {
     Any,
     /// In id order.

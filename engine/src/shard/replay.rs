@@ -1,7 +1,7 @@
-//! Replay: records folded onto a state. Recovery, checkpoint, tools and simulator all use [`fold`].
+//! Replay: applies records to a state. Recovery, checkpoint, tools and simulator all use [`fold`].
 //!
-//! It needs no market data, no flags and no clock: a record holds outcomes. Which shard a user is in is decided here,
-//! by the count of today.
+//! It needs no market data, flags or clock: a record contains outcomes. The shard of a user follows from the present
+//! count of shards.
 
 use super::shard_of;
 use crate::command::Ahead;
@@ -24,34 +24,34 @@ pub struct State {
 }
 
 impl State {
-    /// An empty state of so many shards.
+    /// An empty state of `shards_count` shards.
     pub fn new(shards_count: usize) -> State {
         State { markets: Markets::default(), users: (0..shards_count.max(1)).map(|_| Users::default()).collect() }
     }
 
-    /// A user, wherever it is.
+    /// A user, in any shard.
     pub fn user(&self, id: UserId) -> Option<&User> {
         self.users[shard_of(id, self.users.len())].get(id)
     }
 
-    /// Takes a user in, into its shard.
+    /// Adds a user to its shard.
     pub fn insert(&mut self, user: User) {
         let shard = shard_of(user.id, self.users.len());
         self.users[shard].insert(user);
     }
 
-    /// Lists no resting order from here on ([`Users::check_all`] then compares none), until [`State::list_again`]: for who
-    /// folds many records and serves nobody.
+    /// Stops listing resting orders ([`Users::check_all`] then compares none) until [`State::list_again`]: for folding
+    /// many records without serving.
     pub fn unlist(&mut self) {
         self.users.iter_mut().for_each(Users::unlist);
     }
 
-    /// Lists all resting orders, unless they are: for who serves.
+    /// Lists all resting orders if they are unlisted: required before serving.
     pub fn list_again(&mut self) {
         self.users.iter_mut().for_each(Users::list_again);
     }
 
-    /// The same state in another number of shards.
+    /// The same state with another count of shards.
     pub fn repartition(mut self, shards_count: usize) -> State {
         let mut other = State::new(shards_count);
         other.markets = std::mem::take(&mut self.markets);
@@ -63,21 +63,21 @@ impl State {
         other
     }
 
-    /// What happened to users later than `at` happened at `at`: the clock was wrong, and they all happened before it was
-    /// set back. So ids and times of a user still ascend together. Dates that somebody named (the expiration of an order, the
-    /// end of a grant) stay as they were named.
+    /// Limits the times of users' events to at most `at`: the clock was wrong, and all of them happened before the
+    /// correction. So ids and times of a user still ascend together. Requested dates (the expiration of an order, the
+    /// end of a grant) stay.
     pub fn set_back(&mut self, at: Timestamp) {
         self.users.iter_mut().for_each(|users| users.set_back(at));
     }
 
-    /// Every promise about money, shares and indexes. Says the first that is broken.
+    /// Checks the invariants of money, shares and indexes. Returns the first violation.
     pub fn check_all(&self) -> Result<(), String> {
         self.users.iter().try_for_each(Users::check_all)
     }
 }
 
-/// Folds the payload of one record onto the state and says how many facts it held. After an error the state holds
-/// part of the record: it is of no further use.
+/// Applies the payload of one record and returns its count of facts. After an error the state has a part of the record
+/// and must be dropped.
 pub fn fold(state: &mut State, owner: UserId, version: u16, payload: &[u8]) -> Result<usize, CodecError> {
     if owner == MARKETS {
         let mut set_back = None;
@@ -97,7 +97,7 @@ pub fn fold(state: &mut State, owner: UserId, version: u16, payload: &[u8]) -> R
     each(version, payload, |fact: &Mutation| users.apply(owner, fact))
 }
 
-/// One record as the log hands it over.
+/// One record of the log.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     pub owner: UserId,
@@ -105,19 +105,18 @@ pub struct Record<'a> {
     pub payload: &'a [u8],
 }
 
-/// Facts that are looked at together before they are applied.
+/// Facts that are prefetched together before they are applied.
 const FACTS_PER_GROUP: usize = AHEAD_MAX;
 
-/// Folds many records: the same state as [`fold`] of one after the other, faster where users are many. A fact waits
-/// mostly for memory, one access behind the other; here those of a group of facts are waited for at once. Says how
-/// many facts there were.
+/// Applies many records: the same state as [`fold`] one by one, faster with many users. A fact mostly waits for memory,
+/// one access after the other; here the waits of a group of facts overlap. Returns the count of facts.
 pub fn fold_batch(state: &mut State, records: &[Record<'_>]) -> Result<usize, CodecError> {
     let shards_count = state.users.len();
     let mut group: Vec<(UserId, Mutation)> = Vec::with_capacity(FACTS_PER_GROUP);
     let mut count = 0;
     for record in records {
         if record.owner == MARKETS {
-            // It is about what all records before it made.
+            // It applies to the result of all records before it.
             if sets_back(record.payload) {
                 apply_group(&mut state.users, shards_count, &mut group);
             }
@@ -136,7 +135,7 @@ pub fn fold_batch(state: &mut State, records: &[Record<'_>]) -> Result<usize, Co
     Ok(count)
 }
 
-/// Whether every fact of a record can be read: to name the record that made [`fold_batch`] fail.
+/// Whether every fact of a record can be decoded: to find the record that made [`fold_batch`] fail.
 pub fn is_readable(record: &Record<'_>) -> bool {
     let Record { owner, version, payload } = *record;
     if owner == MARKETS {
@@ -145,7 +144,7 @@ pub fn is_readable(record: &Record<'_>) -> bool {
     each(version, payload, |_: &Mutation| {}).is_ok()
 }
 
-/// What of its user's state a fact is about.
+/// The part of its user's state that a fact reads.
 fn concerned(fact: &Mutation) -> Ahead<'_> {
     match fact {
         Mutation::RequestRemembered(fact::RequestRemembered { client_order_id, .. }) => Ahead::Request(client_order_id),

@@ -1,28 +1,26 @@
-//! State ↔ bytes, and the digest over them.
+//! Snapshots: state as bytes, and the digest over them.
 //!
 //! ```text
 //! version u16 │ markets: length u64, version, bytes │ users u64 │ user: length u64, bytes │ user … in id order
 //! ```
 //!
-//! Orders, fills, positions and remembered requests, which are most of it, are packed
-//! (`mutation::packed`); the rest is field after field (`mutation::bytes`).
+//! Orders, fills, positions and remembered requests, the largest part, are packed (`mutation::packed`); the rest is
+//! field by field (`bytes`).
 //!
-//! The digest of a state is SHA-256 over these bytes as format 4 has them: 4 in place of the version, and a market state
-//! that names none. A field that came later takes no byte in a row where it is absent. So a state without what came later
-//! has the digest that every build before gave it, whatever the format of its file; one that has some of it has a digest
-//! that no build before can give.
+//! The digest of a state is SHA-256 over the bytes of format 4: the version is 4, and the market state names no
+//! version. A later field takes no byte in a row without it. So a state without later fields has the digest that all
+//! earlier builds computed, whatever the format of its file; a state with later fields has a digest that no earlier
+//! build can compute.
 //!
-//! A user's bytes hold what the journal told and nothing that is derived from it, so they are the same whichever shard
-//! the user is in and however the state came about. Lists are in the order of their ids. Framing, checksums and files
-//! are not this file's matter.
+//! A user's bytes contain journaled fields and no derived ones, so they do not depend on the user's shard or on the
+//! history of the process. Lists are in id order. Framing, checksums and files are the caller's.
 
 use super::replay::State;
 use super::shard_of;
+use crate::bytes::{Bytes, CodecError, put_list, take_list};
 use crate::format::Formats;
 use crate::id::{OBJECT_BITS, UserId, object_number};
 use crate::market::{self, Markets};
-use crate::mutation::bytes::{Bytes, put_list, take_list};
-use crate::mutation::codec::CodecError;
 use crate::mutation::packed::{Packer, put_numbers, put_rows, take_rows};
 use crate::time::Timestamp;
 use crate::user::facts::Facts;
@@ -34,34 +32,33 @@ use crate::user::{Identity, Quota, Remembered, Safeguard, User, Users};
 use sha2::{Digest, Sha256};
 use std::io::{self, Read, Write};
 
-/// The newest format. Orders may have the hash of what was signed, fills the recording's time, and the market state names
-/// its version.
+/// The newest format. Its additions: orders may have the hash of a signed order, fills the recording's time, and the
+/// market state names its version.
 pub const VERSION: u16 = 5;
-/// The format before.
+/// The previous format.
 const VERSION_FIRST: u16 = 4;
-/// In place of the version in every digest.
+/// The version in every digest.
 const DIGEST_VERSION: u16 = VERSION_FIRST;
 
-/// Bytes that are read together at most, and users that room is taken for at once: both before it is known that they are
-/// there.
+/// Maximum count of bytes read together, and of users for which space is reserved, before their presence is known.
 const PART_BYTES: usize = 1 << 20;
 const USERS_EXPECTED_MAX: u64 = 1 << 17;
 
-/// Why bytes are no snapshot.
+/// Why bytes are not a snapshot.
 #[derive(Debug)]
 pub enum SnapshotError {
     Io(io::Error),
-    /// Formats by a build that this one cannot read.
+    /// A format that this build cannot read.
     Version(u16),
-    /// The bytes end too early, or go on behind the last user.
+    /// The bytes end too early, or continue after the last user.
     Length,
     Markets(CodecError),
     User(CodecError),
-    /// Users are in id order, each once.
+    /// Users are not in id order, or one is repeated.
     Order(UserId),
-    /// Another state than the digest names.
+    /// The state does not have the expected digest.
     Digest,
-    /// A part that would be written with other bytes.
+    /// A part whose state would be written with other bytes.
     Again,
 }
 
@@ -70,14 +67,14 @@ impl std::fmt::Display for SnapshotError {
         match self {
             SnapshotError::Io(error) => error.fmt(f),
             SnapshotError::Version(version) => {
-                write!(f, "snapshot format {version} is unknown; this build knows {VERSION_FIRST} to {VERSION}")
+                write!(f, "snapshot format {version} is unknown; this build reads {VERSION_FIRST} to {VERSION}")
             }
             SnapshotError::Length => f.write_str("the snapshot ends too early or too late"),
-            SnapshotError::Markets(why) => write!(f, "markets of the snapshot: {why}"),
-            SnapshotError::User(error) => write!(f, "a user of the snapshot: {error}"),
-            SnapshotError::Digest => f.write_str("the snapshot's state is not the one its digest names"),
-            SnapshotError::Again => f.write_str("a part of the snapshot is not what would be written of it"),
-            SnapshotError::Order(user) => write!(f, "users of the snapshot are not in id order: {user}"),
+            SnapshotError::Markets(why) => write!(f, "markets in the snapshot: {why}"),
+            SnapshotError::User(error) => write!(f, "a user in the snapshot: {error}"),
+            SnapshotError::Digest => f.write_str("the snapshot does not have the expected digest"),
+            SnapshotError::Again => f.write_str("a part of the snapshot would be written with other bytes"),
+            SnapshotError::Order(user) => write!(f, "users in the snapshot are not in id order: {user}"),
         }
     }
 }
@@ -90,11 +87,11 @@ impl From<io::Error> for SnapshotError {
     }
 }
 
-/// Writes the whole state, user by user, and returns its digest; `shards` may be any partition of the users. A state that
-/// the previous format cannot hold is written in the newest.
+/// Writes the whole state, user by user, and returns its digest; `shards` may be any partition of the users. A state
+/// that the previous format cannot represent is written in the newest.
 ///
 /// # Errors
-/// Those of `out`.
+/// I/O errors of `out`.
 pub fn write(formats: Formats, markets: &Markets, shards: &[&Users], out: &mut impl Write) -> io::Result<[u8; 32]> {
     let mut users: Vec<&User> = shards.iter().flat_map(|users| users.unordered()).collect();
     users.sort_unstable_by_key(|user| user.id);
@@ -120,8 +117,8 @@ pub fn write(formats: Formats, markets: &Markets, shards: &[&Users], out: &mut i
     Ok(out.hash.finalize().into())
 }
 
-/// Reads a state into so many shards, and checks that it is the one with this digest: that of the bytes, which
-/// [`read`] finds to be those of the state.
+/// Reads a state into `shards_count` shards, and checks its digest. The digest is computed over the bytes read, which
+/// [`read`] verifies against the state.
 ///
 /// # Errors
 /// [`SnapshotError`].
@@ -132,9 +129,9 @@ pub fn read_checked(input: &mut impl Read, shards_count: usize, expected: [u8; 3
     if found == expected { Ok(state) } else { Err(SnapshotError::Digest) }
 }
 
-/// Reads a state into so many shards. What it allocates is bounded by the bytes that are there, but for
-/// four bytes for each object number of a user up to that of the last order (2^28 at most). Each part is written once
-/// more and compared, while it is at hand, so that nothing is lost in the reading.
+/// Reads a state into `shards_count` shards. Allocations are bounded by the length of the input, except for four bytes
+/// for each object number of a user up to that of the last order (2^28 at most). Each part is encoded again and
+/// compared, so that no data is lost.
 ///
 /// # Errors
 /// [`SnapshotError`].
@@ -142,7 +139,7 @@ pub fn read(input: &mut impl Read, shards_count: usize) -> Result<State, Snapsho
     read_parts(input, shards_count, |_| {})
 }
 
-/// As [`read`]; `digested` is shown the bytes of the digest.
+/// As [`read`]; `digested` receives the bytes of the digest.
 fn read_parts(
     input: &mut impl Read,
     shards_count: usize,
@@ -206,19 +203,19 @@ fn read_parts(
     Ok(state)
 }
 
-/// The digest of a state: the same for any partition of the users.
+/// The digest of a state: equal for any partition of the users.
 pub fn digest(markets: &Markets, shards: &[&Users]) -> [u8; 32] {
     write(Formats::Newest, markets, shards, &mut io::sink()).expect("a sink takes every byte")
 }
 
-/// Hashes what it hands on, so that a snapshot and its digest are one walk over the state.
+/// Hashes what it writes, so that a snapshot and its digest take one pass over the state.
 struct Hashing<'a, W> {
     out: &'a mut W,
     hash: Sha256,
 }
 
 impl<W: Write> Hashing<'_, W> {
-    /// Writes bytes that stand for others in the digest.
+    /// Writes `bytes` while the digest covers `hashed`.
     fn write_beside(&mut self, bytes: &[u8], hashed: &[u8]) -> io::Result<()> {
         self.hash.update(hashed);
         self.out.write_all(bytes)
@@ -242,7 +239,7 @@ fn read_u64(input: &mut impl Read) -> Result<u64, SnapshotError> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// Reads a length and as many bytes; the buffer grows with what comes, not with what was promised.
+/// Reads a length and that many bytes; the buffer grows with the input, not with the stated length.
 fn read_part(input: &mut impl Read, bytes: &mut Vec<u8>) -> Result<(), SnapshotError> {
     let len = usize::try_from(read_u64(input)?).map_err(|_| SnapshotError::Length)?;
     bytes.clear();
@@ -255,7 +252,7 @@ fn read_part(input: &mut impl Read, bytes: &mut Vec<u8>) -> Result<(), SnapshotE
 }
 
 impl User {
-    /// Whether it has what the format before the newest cannot hold.
+    /// Whether it has fields that the previous format cannot represent.
     fn needs_newest_format(&self) -> bool {
         self.orders().iter().any(|order| order.terms.order_hash().is_some())
             || self.fills().iter().any(|fill| fill.venue_at().is_some())
@@ -276,7 +273,7 @@ pub fn put_user(user: &User, out: &mut Vec<u8>) {
     identity.as_ref().and_then(|identity| identity.email.clone()).put(out);
     put_list(wallets.len(), wallets.iter(), out);
     put_list(keys.len(), keys.iter(), out);
-    // A user who armed and ended a heartbeat and nothing else has traded nothing.
+    // A user that only armed and ended a heartbeat has no trading state.
     let trading = trading.as_deref().unwrap_or(&NOTHING);
     let mut packer = Packer::onto(out);
     put_rows(&trading.orders, &mut packer);
@@ -286,7 +283,7 @@ pub fn put_user(user: &User, out: &mut Vec<u8>) {
         Some(requests) => put_rows(&requests.rows, &mut packer),
         None => put_numbers(std::iter::empty(), &mut packer),
     }
-    let out = packer.behind();
+    let out = packer.output();
     put_list(trading.safeguards.len(), trading.safeguards.iter(), out);
     put_list(trading.equity.len(), trading.equity.iter(), out);
     put_list(trading.resets.len(), trading.resets.iter(), out);
@@ -294,7 +291,7 @@ pub fn put_user(user: &User, out: &mut Vec<u8>) {
     packer.end();
 }
 
-/// Reads one user of a snapshot, and derives what is not in it.
+/// Reads one user of a snapshot, and derives the other fields.
 pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, CodecError> {
     let mut user = User::new(Bytes::take(input)?, None, None, Timestamp::take(input)?);
     user.order_facts = u64::take(input)?;

@@ -1,20 +1,21 @@
-//! What may be larger than one turn and is about orders and positions as they stand: cancel sweeps and settlements.
-//! Each piece writes records of at most [`SWEEP_ORDERS_PER_RECORD_MAX`] orders.
+//! Work on orders and positions that may be larger than one turn: cancel sweeps and settlements. Each piece writes
+//! records of at most [`SWEEP_ORDERS_PER_RECORD_MAX`] orders.
 
 use super::{Outbox, Room, Shard};
 use crate::command::{Answer, Wallets};
+use crate::decide::cancel::{self, Scope, closed};
+use crate::decide::settle;
 use crate::id::{MarketId, OrderId, UserId};
-use crate::order::cancel::{self, Scope, closed};
-use crate::order::{CloseReason, settle};
+use crate::order::CloseReason;
 use crate::reject::Reject;
 use crate::rules::SWEEP_ORDERS_PER_RECORD_MAX;
 use crate::view::CancelledOrders;
 
-/// A cancel sweep under way.
+/// A cancel sweep in progress.
 pub(super) struct Sweep<R> {
     owner: UserId,
     reason: CloseReason,
-    /// What was open when it began, in id order, from `done` on still to be closed.
+    /// The orders that were open at its start, in id order; from `done` on still to be closed.
     orders: Vec<OrderId>,
     done: usize,
     result: CancelledOrders,
@@ -24,7 +25,7 @@ pub(super) struct Sweep<R> {
 /// A market being paid out.
 pub(super) struct Settling<R> {
     market: MarketId,
-    /// Who has orders or positions in it, ascending; `None` before they were looked up.
+    /// Users with orders or positions in it, ascending; `None` before they were looked up.
     users: Option<Vec<UserId>>,
     done: usize,
     positions: u64,
@@ -116,7 +117,7 @@ impl<R> Shard<R> {
         }
     }
 
-    /// One piece of a settlement: one user's, or a part of it (execution.md §12).
+    /// One piece of a settlement: one user's, or a part of it (engine/docs/execution.md §12).
     pub(super) fn settle(&mut self, mut settling: Settling<R>, outbox: &mut impl Outbox<R>) {
         let market = settling.market;
         let resolution = self.catalog.market(market).and_then(|cell| cell.resolution());
@@ -132,7 +133,7 @@ impl<R> Shard<R> {
                 let expired = settle::expire_orders(user, market, budget, self.now, &mut self.facts);
                 budget -= expired;
                 settling.orders += expired as u64;
-                // Orders first: a share that is set aside is not paid out.
+                // Orders first: a reserved share is not paid out.
                 if budget > 0 {
                     let paid = settle::pay_out_all(user, market, resolution, self.now, &mut self.facts);
                     settling.positions += paid as u64;

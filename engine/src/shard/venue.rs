@@ -1,7 +1,7 @@
-//! The venue-shaped lists: orders and trades of one user, newest first, from any place in a long history on.
+//! The venue-shaped lists: orders and trades of one user, newest first, from any position in a long history.
 //!
-//! A page is found by its key, not by counting, and one query looks at [`ROWS_PER_QUERY_MAX`] rows at most: whoever
-//! wants a page of rare rows asks again from where this one stopped.
+//! A page is found by its key, not by counting, and one query visits at most [`ROWS_PER_QUERY_MAX`] rows: for a page of
+//! rare rows the caller queries again from where this one stopped.
 
 use super::query::{Chosen, order_view};
 use crate::command::{Statuses, VenueFilter};
@@ -10,10 +10,10 @@ use crate::time::Timestamp;
 use crate::user::User;
 use crate::view::{FillView, OrderView, VenuePage};
 
-/// Rows that one query looks at: some 0.1 ms.
+/// Maximum count of rows that one query visits: some 0.1 ms.
 const ROWS_PER_QUERY_MAX: usize = 10_000;
 
-/// Where a row stands in its list.
+/// The sort key of a row.
 type Key = (Timestamp, u64);
 
 /// A page of orders.
@@ -28,7 +28,7 @@ pub fn orders(user: &User, filter: &VenueFilter) -> VenuePage<OrderView> {
         fits.then(|| order_view(user, order))
     };
     let (begin, end) = bounds(filter, rows.len(), key);
-    // Open orders have an index of their own, so they are found behind any history.
+    // Open orders have an index, so the length of the history does not matter.
     if filter.statuses == Statuses::OPEN {
         let open = user.open_rows().rev().skip_while(|row| *row >= end).take_while(|row| *row >= begin);
         page(open, filter.limit, key, view)
@@ -52,8 +52,8 @@ pub fn trades(user: &User, filter: &VenueFilter) -> VenuePage<FillView> {
     page((begin..end).rev(), filter.limit, key, view)
 }
 
-/// The rows that lie in the filter's time and behind its cursor. Ids and times of a user ascend together, so each bound
-/// is found by halving.
+/// The rows within the filter's times and after its cursor. Ids and times of a user ascend together, so each bound is
+/// found by binary search.
 fn bounds(filter: &VenueFilter, count: usize, key: impl Fn(usize) -> Key) -> (usize, usize) {
     let first_where = |is_reached: &dyn Fn(Key) -> bool| {
         let (mut low, mut high) = (0, count);
@@ -91,7 +91,7 @@ fn page<T>(
     let mut found = Vec::with_capacity(limit.min(128));
     let mut last = None;
     for (looked_at, row) in rows.enumerate() {
-        // One row more than the page: only then it is known that the list goes on.
+        // One row more than the page: it shows that the list continues.
         if looked_at == ROWS_PER_QUERY_MAX {
             return VenuePage { rows: found, more_after: last };
         }

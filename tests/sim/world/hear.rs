@@ -4,11 +4,11 @@
 use super::{Asked, Made, NEWS_PER_RECORD_MAX, Verdict, Why, World};
 use crate::judge;
 use crate::model::User;
+use engine::book::publish;
 use engine::command::Command;
 use engine::fact;
 use engine::id::MarketId;
 use engine::market::mutation::MarketMutation;
-use engine::market::publish;
 use engine::shard::Room;
 use journal::commit::Reply;
 use sha2::Digest as _;

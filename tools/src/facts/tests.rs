@@ -5,15 +5,15 @@ use engine::mutation::{Mutation, codec};
 use std::fmt::Write as _;
 
 /// One line a fact: its name, its bytes as hex.
-const GOLDEN: &str = include_str!("../../../engine/src/mutation/codec/golden/4.txt");
+const GOLDEN: &str = include_str!("../../../engine/src/state/mutation/codec/golden/4.txt");
 const PAGE: &str = include_str!("../../../engine/docs/facts.md");
 
 const HEAD: &str = "\
 # Facts
 
-What `papertape log export` writes: one line of JSON for each record of the log, and in its `facts` what the record holds.
-This page is made of the tables that declare the facts (`engine/src/mutation.rs`, `engine/src/market/mutation.rs`); a
-test compares it with them, and every example with its table.
+`papertape log export` writes one line of JSON for each record of the log; the field `facts` has the facts of the record.
+This page is generated from the tables that declare the facts (`engine/src/state/mutation.rs`,
+`engine/src/market/mutation.rs`). A test compares it with them, and every example with its table.
 
 ## Records
 

@@ -24,7 +24,7 @@ fn folding_the_same_records_twice_gives_the_same_state() {
             encode(codec::VERSION, &facts, &mut payload);
             facts_count += fold(&mut state, owner, codec::VERSION, &payload).expect("just encoded");
         }
-        state.check_all().expect("every promise holds");
+        state.check_all().expect("every invariant is kept");
         println!("{facts_count} facts");
         snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>())
     };
@@ -32,15 +32,15 @@ fn folding_the_same_records_twice_gives_the_same_state() {
 }
 
 #[test]
-fn a_batch_is_its_records_one_after_the_other() {
-    // One shard looks ahead, several do not.
+fn a_batch_equals_its_records_one_by_one() {
+    // One shard prefetches, several do not.
     for shards in [1, 3] {
         fold_a_batch(shards);
     }
 }
 
-/// The clock was set back amid a long log: whichever way it is folded, and wherever a snapshot is taken, the state is one,
-/// every promise holds, and what follows goes on from there.
+/// The clock is set back within a long log: however it is folded, and wherever a snapshot is taken, the state is the
+/// same, every invariant is kept, and later records continue from there.
 #[test]
 fn a_clock_that_was_set_back_is_part_of_the_state() {
     let mut sample = Sample::new(31, 12, 8);
@@ -73,16 +73,16 @@ fn a_clock_that_was_set_back_is_part_of_the_state() {
         for (number, (owner, version, payload)) in records.iter().map(record).enumerate() {
             fold(&mut one, owner, version, &payload).expect("just encoded");
             if number + 1 == set_back {
-                one.check_all().expect("every promise holds");
+                one.check_all().expect("every invariant is kept");
                 let orders = one.users.iter().flat_map(Users::iter).flat_map(|user| user.orders());
                 assert_eq!(
                     orders.map(|order| order.created_at).max(),
                     Some(at),
-                    "what was placed later was placed then"
+                    "later placements are limited to that time"
                 );
             }
         }
-        one.check_all().expect("every promise holds");
+        one.check_all().expect("every invariant is kept");
         for user in one.users.iter().flat_map(Users::iter) {
             let ids_and_times = user.orders().iter().map(|order| (order.id, order.created_at));
             assert!(ids_and_times.is_sorted_by(|one, next| one.0 < next.0 && one.1 <= next.1), "they ascend together");
@@ -92,7 +92,7 @@ fn a_clock_that_was_set_back_is_part_of_the_state() {
             .iter()
             .map(|(owner, version, payload)| Record { owner: *owner, version: *version, payload })
             .collect();
-        // Unlisted and in batches that hold the correction among other records, with a snapshot before and behind it.
+        // Unlisted and in batches with the correction among other records, with a snapshot before and after it.
         for cut in [0, set_back - 40, set_back - 1, set_back, set_back + 40] {
             let mut state = State::new(shards);
             state.unlist();
@@ -103,7 +103,7 @@ fn a_clock_that_was_set_back_is_part_of_the_state() {
             let mut state = snapshot::read_checked(&mut &bytes[..], shards, whole).expect("just written");
             fold_batch(&mut state, &borrowed[cut..]).expect("just encoded");
             state.list_again();
-            state.check_all().expect("every promise holds");
+            state.check_all().expect("every invariant is kept");
             digests.push(digest(&state));
             cases += 1;
         }
@@ -112,7 +112,7 @@ fn a_clock_that_was_set_back_is_part_of_the_state() {
     println!("set back: {cases} cases of {} records, {} moments", records.len(), moments.len());
 }
 
-/// A market that was taken for over is open again, unless it was paid out.
+/// A market that ended by the wrong clock is open again, unless it was paid out.
 #[test]
 fn markets_end_again_when_the_clock_was_set_back() {
     use crate::market::terms::{MarketState, Resolution};
@@ -125,7 +125,7 @@ fn markets_end_again_when_the_clock_was_set_back() {
         encode(codec::VERSION, facts, &mut payload);
         fold(&mut state, MARKETS, version, &payload).expect("just encoded");
     };
-    // (end, resolved) → ended behind it
+    // (end, resolved) → ended after the correction
     let rows = [(at.plus(hour), false, false), (Timestamp(at.0 - hour), false, true), (at.plus(hour), true, true)];
     for (number, (end, resolved, _)) in rows.iter().enumerate() {
         let mut listing = codec::tests::listing(&mut dice);
@@ -152,7 +152,7 @@ fn markets_end_again_when_the_clock_was_set_back() {
         assert_eq!(market.resolution, resolved.then_some((Resolution::Split, at)));
         assert_eq!(market.settled_at, resolved.then_some(at));
     }
-    assert_eq!(state.markets.next_end(), Some(at.plus(hour)), "its end is awaited again");
+    assert_eq!(state.markets.next_end(), Some(at.plus(hour)), "its end is scheduled again");
     println!("markets: {} cases", rows.len());
 }
 
@@ -175,22 +175,22 @@ fn fold_a_batch(shards: usize) {
     let records: Vec<Record<'_>> =
         records.iter().map(|(owner, payload)| Record { owner: *owner, version: codec::VERSION, payload }).collect();
     assert_eq!(fold_batch(&mut all, &records), Ok(facts_count));
-    all.check_all().expect("every promise holds");
+    all.check_all().expect("every invariant is kept");
     assert_eq!(digest(&all), digest(&one));
 
-    // Wherever the listing is given up and taken up again, the lists are the same.
+    // Wherever listing stops and starts again, the lists are the same.
     let mut cases = 0;
     for (from, to) in [(0, 2_000), (0, 700), (700, 1_400), (1_999, 2_000), (2_000, 2_000)] {
         let mut state = State::new(shards);
         fold_batch(&mut state, &records[..from]).expect("just encoded");
         state.unlist();
         fold_batch(&mut state, &records[from..to]).expect("just encoded");
-        state.check_all().expect("every promise but that of the lists");
+        state.check_all().expect("every invariant but that of the lists");
         state.list_again();
-        state.check_all().expect("every promise holds");
+        state.check_all().expect("every invariant is kept");
         fold_batch(&mut state, &records[to..]).expect("just encoded");
         state.list_again();
-        state.check_all().expect("every promise holds");
+        state.check_all().expect("every invariant is kept");
         assert_eq!(digest(&state), digest(&one), "unlisted from {from} to {to}");
         for (users, expected) in state.users.iter().zip(&one.users) {
             let (lists, expected) = (users.resting(), expected.resting());
@@ -230,7 +230,7 @@ impl Tape {
         self.facts_count += facts.len();
     }
 
-    /// Nanoseconds a fact, in batches as large as a segment.
+    /// Nanoseconds per fact, in batches of a segment.
     fn fold_batches_onto(&self, state: &mut State) -> f64 {
         let started = ran();
         let (mut start, mut at) = (0, 0);
@@ -246,7 +246,7 @@ impl Tape {
         (ran() - started).as_nanos() as f64 / self.facts_count as f64
     }
 
-    /// Nanoseconds a fact.
+    /// Nanoseconds per fact.
     fn fold_onto(&self, state: &mut State) -> f64 {
         let started = ran();
         let mut start = 0;
@@ -378,7 +378,7 @@ impl Trader {
     }
 }
 
-/// Time this thread has run, so that what else the machine does counts less.
+/// CPU time of this thread, so that other load counts less.
 fn ran() -> Duration {
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Duration::from_nanos(schedstat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))
@@ -390,16 +390,16 @@ fn resident() -> usize {
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4096
 }
 
-/// Makes the allocator hold memory that was touched before, so that what is measured is not the first touch of a page.
+/// Makes the allocator keep memory that was touched before, so that the first touch of pages is not measured.
 fn warmed(bytes: usize) -> Box<u8> {
     let blocks: Vec<Box<[u8; 4096]>> = (0..bytes / 4096).map(|_| Box::new([1; 4096])).collect();
-    // Above the rest: while it is held, nothing below goes back.
+    // Above the rest: while it is allocated, the allocator returns nothing below it.
     let pin = Box::new(blocks[0][0]);
     drop(blocks);
     pin
 }
 
-/// What a user and an order weigh, and how long folding takes.
+/// Memory of a user and an order, and the time to fold.
 /// `cargo test --release -p engine --lib measure_folding_and_memory -- --ignored --nocapture`
 #[test]
 #[ignore = "a measurement"]
@@ -489,7 +489,7 @@ fn measure_folding_and_memory() {
             1e3 / ns,
             ns * tape.facts_count as f64 / tape.records.len() as f64
         );
-        state.check_all().expect("every promise holds");
+        state.check_all().expect("every invariant is kept");
         let mut batched = State::new(1);
         created.fold_onto(&mut batched);
         let ns = tape.fold_batches_onto(&mut batched);

@@ -8,12 +8,12 @@ use crate::mutation::codec::tests::unhex;
 use crate::shard::replay::fold;
 use crate::user::sample::{Dice, Sample};
 
-/// A random state, folded from records into so many shards.
+/// A random state, folded from records into `shards_count` shards.
 fn world(seed: u64, records_count: usize, shards_count: usize) -> State {
     world_of(seed, records_count, shards_count, codec::VERSION)
 }
 
-/// The same, of records in that format.
+/// The same from records in that format.
 fn world_of(seed: u64, records_count: usize, shards_count: usize, version: u16) -> State {
     let mut sample = Sample::new(seed, 30, 20);
     let mut state = State::new(shards_count);
@@ -49,7 +49,7 @@ fn bytes_of(state: &State) -> Vec<u8> {
     bytes
 }
 
-/// Everything a user holds, rows and indexes alike; beats excepted.
+/// All of a user, rows and indexes; except for beats.
 fn shown(user: &User) -> String {
     let trading = user.trading();
     let open: Vec<_> = user.open_orders().map(|order| order.id).collect();
@@ -79,7 +79,7 @@ fn a_restored_state_is_the_same_state() {
         let mut state = world(seed, 3_000, 3);
         let bytes = bytes_of(&state);
         let mut restored = read(&mut &bytes[..], 3).expect("just written");
-        restored.check_all().expect("every promise holds");
+        restored.check_all().expect("every invariant is kept");
         assert_eq!(digest_of(&restored), digest_of(&state));
         read_checked(&mut &bytes[..], 2, digest_of(&state)).expect("its own digest");
         assert!(matches!(read_checked(&mut &bytes[..], 2, [7; 32]), Err(SnapshotError::Digest)));
@@ -91,7 +91,7 @@ fn a_restored_state_is_the_same_state() {
             };
             assert_eq!(orders(before), orders(after));
         }
-        // And it goes on like the one it was made from.
+        // And it continues like the original.
         let mut sample = Sample::new(seed, 30, 20);
         let records: Vec<_> = (0..4_000).map(|_| sample.record()).collect();
         for (owner, facts) in &records[3_000..] {
@@ -116,7 +116,7 @@ fn version_of(bytes: &[u8]) -> u16 {
     u16::from_le_bytes([bytes[0], bytes[1]])
 }
 
-/// The first bytes of a snapshot in the format before: no market state names its version.
+/// The first bytes of a snapshot in the previous format: no market state names its version.
 fn unversioned(newest: &[u8]) -> Vec<u8> {
     let len = u64::from_le_bytes(*newest[2..].first_chunk().expect("a length"));
     let (named, markets) = newest[10..].split_at(10);
@@ -125,30 +125,30 @@ fn unversioned(newest: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_state_without_what_came_later_has_its_digest_in_either_format() {
+fn a_state_without_later_fields_has_its_digest_in_either_format() {
     for seed in 0..3 {
         let state = world_of(seed, 2_000, 2, codec::VERSION_FIRST);
         let (previous, newest) = (written(Formats::Previous, &state), written(Formats::Newest, &state));
         assert_eq!((version_of(&previous), version_of(&newest)), (VERSION_FIRST, VERSION));
         assert_eq!(unversioned(&newest), previous, "and the rest is the same");
-        // What builds before did: the digest of the file's own bytes.
+        // Earlier builds computed the digest of the file's own bytes.
         assert_eq!(<[u8; 32]>::from(Sha256::digest(&previous)), digest_of(&state));
         for bytes in [&previous, &newest] {
             let read = read_checked(&mut &bytes[..], 3, digest_of(&state)).expect("just written");
-            read.check_all().expect("every promise holds");
+            read.check_all().expect("every invariant is kept");
             assert_eq!(written(Formats::Newest, &read), newest);
         }
     }
 }
 
 #[test]
-fn a_state_with_what_came_later_is_of_the_newest_format() {
+fn a_state_with_later_fields_is_in_the_newest_format() {
     let state = world(5, 2_000, 2);
     let bytes = written(Formats::Previous, &state);
     assert_eq!((version_of(&bytes), &bytes), (VERSION, &written(Formats::Newest, &state)));
     read_checked(&mut &bytes[..], 1, digest_of(&state)).expect("just written");
     assert!(matches!(read(&mut &unversioned(&bytes)[..], 1), Err(SnapshotError::Again)), "no build wrote this");
-    // A market state that names its version in the format before, one that does not in the newest, an unknown one.
+    // A market state with a version in the previous format, one without in the newest, an unknown version.
     let mut mixed = bytes.clone();
     mixed[0] = VERSION_FIRST as u8;
     assert!(matches!(read(&mut &mixed[..], 1), Err(SnapshotError::Again)));
@@ -161,8 +161,7 @@ fn a_state_with_what_came_later_is_of_the_newest_format() {
     assert_eq!(read(&mut &unknown[..], 1).unwrap_err().to_string(), refused.to_string());
 }
 
-/// Digest and bytes of a small state in each format there ever was, as hex. A changed line is a directory that cannot be
-/// read.
+/// Digest and bytes of a small state in each format, as hex. A changed line means a directory that cannot be read.
 const GOLDEN: [(Formats, &str); 2] =
     [(Formats::Previous, include_str!("golden/4.txt")), (Formats::Newest, include_str!("golden/5.txt"))];
 
@@ -173,13 +172,13 @@ fn golden_snapshots_of_every_format_stay_readable_and_writable() {
         let (digest, bytes) = (lines.next().expect("a digest"), lines.next().expect("a snapshot"));
         let digest = <[u8; 32]>::try_from(digest).expect("32 bytes");
         let state = read_checked(&mut &bytes[..], 2, digest).expect("the digest of these bytes");
-        state.check_all().expect("every promise holds");
+        state.check_all().expect("every invariant is kept");
         assert_eq!(written(formats, &state), bytes, "{formats:?}");
         let users = || state.users.iter().flat_map(|users| users.iter());
         assert_eq!(
             users().any(|user| user.needs_newest_format()),
             formats.is_newest(),
-            "each has what its format holds"
+            "each has the fields of its format"
         );
         assert!(users().map(|user| user.orders().len()).sum::<usize>() > 20);
         for order in users().flat_map(|user| user.orders()) {
@@ -192,7 +191,7 @@ fn golden_snapshots_of_every_format_stay_readable_and_writable() {
 
 #[test]
 #[ignore = "prints the golden snapshots of a new format"]
-fn golden_snapshots_are_made() {
+fn golden_snapshots_are_printed() {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     for (formats, version) in [(Formats::Previous, codec::VERSION_FIRST), (Formats::Newest, codec::VERSION)] {
         let state = world_of(11, 40, 1, version);
@@ -208,7 +207,7 @@ fn the_digest_does_not_depend_on_the_shard_count() {
     for shards_count in [2, 3, 7, 1] {
         assert_eq!(digest_of(&world(7, 4_000, shards_count)), digest, "folded into {shards_count} shards");
         state = state.repartition(shards_count);
-        state.check_all().expect("every promise holds");
+        state.check_all().expect("every invariant is kept");
         assert_eq!(state.users.len(), shards_count);
         assert_eq!(digest_of(&state), digest, "moved into {shards_count} shards");
         let bytes = bytes_of(&state);
@@ -231,12 +230,12 @@ fn any_change_of_the_state_changes_the_digest() {
         same += usize::from(now == last);
         last = now;
     }
-    // Holding what is held, or ending a heartbeat that is not armed, changes nothing.
-    assert!(same < 50, "{same} of 500 records left the digest as it was");
+    // Holding a held order, or ending a heartbeat that is not armed, changes nothing.
+    assert!(same < 50, "{same} of 500 records did not change the digest");
 }
 
-/// Short reads, wrong lengths, changed bytes: an error or another state, never a panic or an allocation beyond the
-/// bytes.
+/// Short reads, wrong lengths, changed bytes: an error or another state, never a panic or an allocation larger than the
+/// input.
 #[test]
 fn a_broken_snapshot_is_an_error() {
     let state = world(9, 300, 1);
@@ -254,7 +253,7 @@ fn a_broken_snapshot_is_an_error() {
         let read = read(&mut &newer[..], 1);
         assert!(matches!(read, Err(SnapshotError::Version(found)) if found == unknown));
     }
-    // Behind the markets, whose bytes are their own matter.
+    // After the markets, whose bytes have their own tests.
     let users_at = 2 + 8 + u64::from_le_bytes(*bytes[2..].first_chunk().expect("a length")) as usize;
     let mut errors = 0;
     for _ in 0..3_000 {
@@ -263,8 +262,8 @@ fn a_broken_snapshot_is_an_error() {
         broken[at] ^= 1 << dice.below(8);
         errors += usize::from(read(&mut &broken[..], 1).is_err());
     }
-    println!("{errors} of 3000 changes noticed by the reader alone");
-    // A number in more bytes than it needs: the same state, and bytes that no build wrote.
+    println!("{errors} of 3000 changes detected by the reader alone");
+    // A number in more bytes than necessary: the same state, and bytes that no build wrote.
     let mut state = State::new(1);
     state.insert(User::new(UserId(1), None, None, Timestamp(7)));
     let mut longer = bytes_of(&state);
@@ -280,7 +279,7 @@ fn a_broken_snapshot_is_an_error() {
 }
 
 #[test]
-fn object_numbers_of_a_user_have_an_end() {
+fn object_numbers_of_a_user_are_bounded() {
     let mut cases = 0;
     for (next_object, is_read) in [(u32::MAX, false), (1 << OBJECT_BITS, false), ((1 << OBJECT_BITS) - 1, true)] {
         let mut user = User::new(UserId(1), None, None, Timestamp(7));

@@ -95,7 +95,7 @@ impl<B: BookListener> Publisher<B> {
             }
             _ => false,
         };
-        engine::market::publish(fact, &self.catalog, writer);
+        engine::book::publish(fact, &self.catalog, writer);
         if !self.listener.anybody() {
             return;
         }

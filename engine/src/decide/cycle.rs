@@ -1,0 +1,175 @@
+//! One resting order against the present book (engine/docs/execution.md §7): maker at its own limit, or, on the first
+//! live book of an order that rested without one, taker at walked prices (§10). Also against a print that crossed its
+//! limit: maker at its own limit. `shard/cycle.rs` and `shard/prints.rs` choose the orders.
+
+use crate::amount::{Bps, Cash, Qty, exact_notional, notional_half_up};
+use crate::decide::cancel::closed;
+use crate::decide::fill::{Booking, Execution, filled};
+use crate::decide::numbers::Numbers;
+use crate::decide::take::{Desk, Ground, Taking, Walked, Want};
+use crate::fact;
+use crate::mutation::Mutation;
+use crate::order::reservation::{Reservation, as_maker};
+use crate::order::{CloseReason, Liquidity, Order, OrderType, PriceSource, Side};
+use crate::reject::Reject;
+use crate::user::User;
+
+/// The result of an order in a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Met {
+    /// No change.
+    Untouched,
+    /// It met its first live book, took nothing, and is a maker from now on.
+    Judged,
+    Filled,
+    /// Its reservation did not cover its cost.
+    Closed,
+}
+
+/// Decides what an open order takes from the last copied book of the desk.
+pub fn meet(
+    ground: &Ground<'_>,
+    user: &User,
+    order: &Order,
+    desk: &mut Desk,
+    facts: &mut Vec<Mutation>,
+) -> Result<Met, Reject> {
+    let (terms, rest) = (&order.terms, order.unfilled());
+    let taker = order.awaiting_book && !terms.post_only;
+    let taking = Taking {
+        instrument: terms.instrument,
+        side: terms.side,
+        want: Want::Shares(rest),
+        bound: terms.limit,
+        rate: if taker { terms.fee_rate } else { Bps(0) },
+        market: terms.order_type == OrderType::Market,
+        beyond_depth: false,
+    };
+    let walked = desk.take(ground, user.id, &taking)?;
+    if walked.filled.is_zero() {
+        desk.leave(walked);
+        if !order.awaiting_book {
+            return Ok(Met::Untouched);
+        }
+        facts.push(rested(ground, order, as_maker(terms, rest)));
+        return Ok(Met::Judged);
+    }
+    let after = as_maker(terms, rest - walked.filled);
+    let execution = if taker { as_taker(ground, order, walked) } else { as_resting(ground, order, walked, after) };
+    Ok(book(ground, user, order, execution, after, facts))
+}
+
+/// Decides what an open order takes from a print that crossed its limit, of which `left` remains for its user. It does
+/// not use the book, so it depletes nothing.
+pub fn meet_print(ground: &Ground<'_>, user: &User, order: &Order, left: Qty, facts: &mut Vec<Mutation>) -> (Met, Qty) {
+    let terms = &order.terms;
+    let qty = order.unfilled().min(left).floored_to_order_step();
+    if qty.is_zero() {
+        return (Met::Untouched, Qty::ZERO);
+    }
+    let after = as_maker(terms, order.unfilled() - qty);
+    let execution = Execution {
+        qty,
+        notional: at_limit(order, qty, after),
+        fee: Cash::ZERO,
+        fee_rate: Bps(0),
+        liquidity: Liquidity::Maker,
+        source: PriceSource::MatchingEngine,
+        quote_age_ms: ground.quote(terms.instrument).age_ms(),
+        levels: Vec::new(),
+    };
+    match book(ground, user, order, execution, after, facts) {
+        Met::Filled => (Met::Filled, qty),
+        met => (met, Qty::ZERO),
+    }
+}
+
+/// Posts a fill if the reservation covers it.
+fn book(
+    ground: &Ground<'_>,
+    user: &User,
+    order: &Order,
+    execution: Execution,
+    after: Reservation,
+    facts: &mut Vec<Mutation>,
+) -> Met {
+    let (terms, left) = (&order.terms, order.unfilled() - execution.qty);
+    if !covered(user, order, &execution, after) {
+        facts.push(closed(order.id, CloseReason::AutoCancelled, ground.now));
+        return Met::Closed;
+    }
+    let booking =
+        Booking { order: order.id, wallet: terms.wallet, instrument: terms.instrument, side: terms.side, rest: after };
+    let fill = Numbers::of(user).and_then(|mut numbers| filled(ground, user, booking, execution, &mut numbers));
+    let Some(fill) = fill else {
+        // Ids or amounts would exceed their range: the order ends, as it can never be filled.
+        facts.push(closed(order.id, CloseReason::ExecutionFailed, ground.now));
+        return Met::Closed;
+    };
+    facts.push(fill);
+    if order.awaiting_book && !left.is_zero() {
+        facts.push(rested(ground, order, after));
+    }
+    Met::Filled
+}
+
+/// Whether the order's reservation and free cash cover the cost of the fill and the new reservation.
+fn covered(user: &User, order: &Order, execution: &Execution, after: Reservation) -> bool {
+    let free = user.wallet(order.terms.wallet).map_or(Cash::ZERO, |wallet| wallet.available());
+    execution.required(order.terms.side, after) <= free + order.reserved_cash()
+}
+
+fn as_taker(ground: &Ground<'_>, order: &Order, walked: Walked) -> Execution {
+    Execution {
+        qty: walked.filled,
+        notional: walked.notional,
+        fee: walked.fee,
+        fee_rate: order.terms.fee_rate,
+        liquidity: Liquidity::Taker,
+        source: PriceSource::BookWalk,
+        quote_age_ms: ground.quote(order.terms.instrument).age_ms(),
+        levels: walked.taken,
+    }
+}
+
+/// At the own limit: a BUY costs exactly the decrease of its reservation, a SELL brings limit × shares half up. With
+/// `maker_fill_at_limit` off at the walked price; the difference to the reservation is released.
+fn as_resting(ground: &Ground<'_>, order: &Order, walked: Walked, after: Reservation) -> Execution {
+    let terms = &order.terms;
+    let at_limit = at_limit(order, walked.filled, after);
+    let notional = match (ground.rules.flags.maker_fill_at_limit, terms.side) {
+        (true, _) => at_limit,
+        (false, Side::Buy) => walked.notional.min(at_limit),
+        (false, Side::Sell) => walked.notional,
+    };
+    Execution {
+        qty: walked.filled,
+        notional,
+        fee: Cash::ZERO,
+        fee_rate: Bps(0),
+        liquidity: Liquidity::Maker,
+        source: PriceSource::MatchingEngine,
+        quote_age_ms: ground.quote(terms.instrument).age_ms(),
+        levels: walked.taken,
+    }
+}
+
+/// Cost or proceeds of a fill at the own limit: for a BUY the decrease of its reservation, for a SELL limit × shares
+/// half up.
+fn at_limit(order: &Order, qty: Qty, after: Reservation) -> Cash {
+    match order.terms.side {
+        Side::Buy => as_maker(&order.terms, order.unfilled()).cash - after.cash,
+        Side::Sell => notional_half_up(exact_notional(order.terms.limit, qty)),
+    }
+}
+
+fn rested(ground: &Ground<'_>, order: &Order, set_aside: Reservation) -> Mutation {
+    Mutation::OrderRested(fact::OrderRested {
+        order: order.id,
+        reserved_cash: set_aside.cash,
+        reserved_qty: set_aside.qty,
+        awaiting_book: false,
+        held: false,
+        at: ground.now,
+    })
+}

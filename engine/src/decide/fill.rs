@@ -1,0 +1,95 @@
+//! One execution as a fact: ids, and amounts that depend on the holdings of the wallet.
+
+use crate::amount::{Bps, Cash, Qty, share_half_up};
+use crate::decide::numbers::Numbers;
+use crate::decide::take::Ground;
+use crate::fact;
+use crate::id::{InstrumentId, OrderId, PositionId, TradeId, WalletId};
+use crate::mutation::Mutation;
+use crate::order::reservation::Reservation;
+use crate::order::{Liquidity, PriceSource, Side, Taken};
+use crate::rules::{CASH_MAX, HOLDING_MAX};
+use crate::user::User;
+
+/// An execution before it is posted.
+#[derive(Clone, Debug)]
+pub struct Execution {
+    pub qty: Qty,
+    pub notional: Cash,
+    pub fee: Cash,
+    /// 0 for a maker.
+    pub fee_rate: Bps,
+    pub liquidity: Liquidity,
+    pub source: PriceSource,
+    pub quote_age_ms: Option<u32>,
+    pub levels: Vec<Taken>,
+}
+
+impl Execution {
+    /// The cash that it and the order's reservation after it require. A sale pays for itself, unless the configured
+    /// rate makes its fee exceed its proceeds.
+    pub fn required(&self, side: Side, rest: Reservation) -> Cash {
+        match side {
+            Side::Buy => self.notional + self.fee + rest.cash,
+            Side::Sell => (self.fee - self.notional).max(Cash::ZERO),
+        }
+    }
+}
+
+/// The order of an execution.
+#[derive(Clone, Copy, Debug)]
+pub struct Booking {
+    pub order: OrderId,
+    pub wallet: WalletId,
+    pub instrument: InstrumentId,
+    pub side: Side,
+    /// The order's reservations after this fill.
+    pub rest: Reservation,
+}
+
+/// The fill as a fact. `None`: holding or cash would exceed its bound, or there is nothing to sell.
+pub fn filled(
+    ground: &Ground<'_>,
+    user: &User,
+    booking: Booking,
+    execution: Execution,
+    numbers: &mut Numbers,
+) -> Option<Mutation> {
+    let held = user.open_position(booking.wallet, booking.instrument);
+    let trade = TradeId(numbers.take());
+    let (position, cost_out) = match booking.side {
+        Side::Buy => {
+            let before = held.map_or(Qty::ZERO, |held| held.qty);
+            if before.0.checked_add(execution.qty.0)? > HOLDING_MAX.0 {
+                return None;
+            }
+            (held.map_or_else(|| PositionId(numbers.take()), |held| held.id), Cash::ZERO)
+        }
+        Side::Sell => {
+            let held = held.filter(|held| held.qty >= execution.qty)?;
+            let cash = user.wallet(booking.wallet)?.cash;
+            if cash.0.checked_add(execution.notional.0)? > CASH_MAX.0 {
+                return None;
+            }
+            (held.id, share_half_up(held.cost, execution.qty, held.qty))
+        }
+    };
+    Some(Mutation::OrderFilled(fact::OrderFilled {
+        order: booking.order,
+        trade,
+        position,
+        qty: execution.qty,
+        notional: execution.notional,
+        fee: execution.fee,
+        fee_rate: execution.fee_rate,
+        liquidity: execution.liquidity,
+        source: execution.source,
+        quote_age_ms: execution.quote_age_ms,
+        cost_out,
+        reserved_cash: booking.rest.cash,
+        reserved_qty: booking.rest.qty,
+        levels: execution.levels,
+        at: ground.now,
+        venue_at: ground.venue_at(),
+    }))
+}

@@ -1,0 +1,224 @@
+//! Decisions about users and keys: first sight, grants, issuing, rotation, renaming, revocation, last use.
+//!
+//! The caller has checked what needs lists or flags of the server (gateway/docs/keys.md §3); the checks here need only
+//! the user's own state. Nothing here changes state: the result is a list of facts.
+
+use crate::amount::Cash;
+use crate::command::{CreateUser, IssueKey, Secret};
+use crate::decide::numbers::Numbers;
+use crate::fact;
+use crate::id::{KeyId, UserId, WalletId};
+use crate::mutation::Mutation;
+use crate::reject::Reject;
+use crate::rules::{self, KEY_USED_EVERY_US, KEYS_PER_USER_MAX, ROTATION_OVERLAP_US, Rules};
+use crate::time::Timestamp;
+use crate::user::key::grant_ended;
+use crate::user::{ApiKey, Permissions, Tier, User, WalletKind};
+
+/// A new user: row, grant, MAIN wallet and API wallet in one record (gateway/docs/keys.md §6).
+pub fn create(owner: UserId, request: CreateUser, now: Timestamp, facts: &mut Vec<Mutation>) {
+    let tier = request.grant.unwrap_or(Tier::Free);
+    let mut numbers = Numbers::first(owner);
+    facts.push(Mutation::UserCreated(fact::UserCreated { sub: request.sub, email: request.email, at: now }));
+    if let Some(tier) = request.grant {
+        facts.push(Mutation::GrantSet(fact::GrantSet { tier, expires_at: None, at: now }));
+    }
+    for kind in [WalletKind::Main, WalletKind::Api] {
+        let baseline = match (kind, request.api_balance) {
+            (WalletKind::Api, Some(balance)) => balance.max(Cash::ZERO),
+            _ => rules::baseline(kind, tier),
+        };
+        facts.push(Mutation::WalletOpened(fact::WalletOpened {
+            wallet: WalletId(numbers.take()),
+            kind,
+            label: None,
+            baseline,
+            generation: 1,
+            parent: None,
+            at: now,
+        }));
+    }
+}
+
+/// Grants a plan to a user. A better plan raises the baseline of the API wallet; its cash stays (engine/docs/account.md
+/// §4).
+pub fn grant(user: &User, tier: Tier, expires_at: Option<Timestamp>, now: Timestamp, facts: &mut Vec<Mutation>) {
+    facts.push(Mutation::GrantSet(fact::GrantSet { tier, expires_at, at: now }));
+    let baseline = rules::baseline(WalletKind::Api, tier);
+    if let Some(wallet) = user.wallet_of(WalletKind::Api)
+        && tier > user.entitlement(now)
+        && wallet.baseline < baseline
+    {
+        facts.push(Mutation::BaselineRaised(fact::BaselineRaised { wallet: wallet.id, baseline, at: now }));
+    }
+}
+
+/// Issues a key (gateway/docs/keys.md §2, §3). A second request with the same secret returns the same key: only derived
+/// keys have equal secrets, by concurrent requests.
+pub fn issue(
+    user: &User,
+    request: IssueKey,
+    rules: &Rules,
+    now: Timestamp,
+    facts: &mut Vec<Mutation>,
+) -> Result<KeyId, Reject> {
+    if let Some(known) = user.keys.iter().find(|key| key.hash == request.secret.hash) {
+        return known.usable(now).map(|()| known.id);
+    }
+    let active_count = user.active_keys_count();
+    if request.bootstrap && active_count > 0 {
+        return Err(Reject::BootstrapNotAllowed);
+    }
+    let entitled = user.entitlement(now);
+    let tier = request.tier.unwrap_or(entitled);
+    let lapsed = grant_ended(user.grant, now);
+    if tier > entitled || (lapsed && request.permissions == Some(Permissions::ReadTrade)) {
+        return Err(Reject::TierRequiresUpgrade);
+    }
+    if active_count >= rules.keys_max {
+        return Err(Reject::KeyLimit);
+    }
+    let default = if lapsed { Permissions::Read } else { Permissions::ReadTrade };
+    let key = next_key(user)?;
+    facts.push(issued(
+        key,
+        request.secret,
+        request.name,
+        tier,
+        request.permissions.unwrap_or(default),
+        rules.beta(now),
+        now,
+    ));
+    Ok(key)
+}
+
+/// Replaces a key by a new one of the same kind; the old one stays valid for 24 h (gateway/docs/keys.md §4).
+pub fn rotate(
+    user: &User,
+    key: KeyId,
+    replacement: Secret,
+    rules: &Rules,
+    now: Timestamp,
+    facts: &mut Vec<Mutation>,
+) -> Result<(KeyId, Timestamp), Reject> {
+    let old = listed(user, key)?;
+    if old.expires_at.is_some() {
+        return Err(Reject::KeyExpiring);
+    }
+    let new = next_key(user)?;
+    let expires_at = now.plus(ROTATION_OVERLAP_US);
+    // A beta key stays one: the cutoff moves along, so that a rotation does not evade it.
+    let beta_until = old.beta_until.get().or(rules.beta(now));
+    let permissions = user.effective(old, rules.free_trade_since, now).permissions;
+    let name = old.name.as_deref().map(str::to_owned);
+    facts.push(issued(new, replacement, name, old.tier, permissions, beta_until, now));
+    facts.push(Mutation::KeyExpiring(fact::KeyExpiring { key, expires_at, replaced_by: new, at: now }));
+    Ok((new, expires_at))
+}
+
+/// Changes or clears the name of a key.
+pub fn rename(
+    user: &User,
+    key: KeyId,
+    name: Option<String>,
+    now: Timestamp,
+    facts: &mut Vec<Mutation>,
+) -> Result<(), Reject> {
+    listed(user, key)?;
+    facts.push(Mutation::KeyRenamed(fact::KeyRenamed { key, name, at: now }));
+    Ok(())
+}
+
+/// Revokes a key; a second time it is not found.
+pub fn revoke(user: &User, key: KeyId, now: Timestamp, facts: &mut Vec<Mutation>) -> Result<(), Reject> {
+    listed(user, key)?;
+    facts.push(Mutation::KeyRevoked(fact::KeyRevoked { key, at: now }));
+    Ok(())
+}
+
+/// Records the use of a key, at most once a minute.
+pub fn note_used(user: &User, key: KeyId, now: Timestamp, facts: &mut Vec<Mutation>) -> Result<(), Reject> {
+    let due = listed(user, key)?.last_used_at.get().is_none_or(|last| now.since(last) >= KEY_USED_EVERY_US);
+    if due {
+        facts.push(Mutation::KeyUsed(fact::KeyUsed { key, at: now }));
+    }
+    Ok(())
+}
+
+/// A key that is listed: not revoked.
+fn listed(user: &User, key: KeyId) -> Result<&ApiKey, Reject> {
+    user.keys.iter().find(|known| known.id == key && known.revoked_at.is_none()).ok_or(Reject::KeyNotFound)
+}
+
+fn next_key(user: &User) -> Result<KeyId, Reject> {
+    if user.keys.len() >= KEYS_PER_USER_MAX {
+        return Err(Reject::Busy);
+    }
+    Numbers::of(user).map(|mut numbers| KeyId(numbers.take())).ok_or(Reject::Busy)
+}
+
+fn issued(
+    key: KeyId,
+    secret: Secret,
+    name: Option<String>,
+    tier: Tier,
+    permissions: Permissions,
+    beta_until: Option<Timestamp>,
+    now: Timestamp,
+) -> Mutation {
+    Mutation::KeyIssued(fact::KeyIssued {
+        key,
+        hash: secret.hash,
+        alias_hash: secret.alias_hash,
+        prefix: secret.prefix,
+        name,
+        tier,
+        permissions,
+        beta_until,
+        at: now,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::user::Users;
+
+    const OWNER: UserId = UserId(1);
+    const NOW: Timestamp = Timestamp(1_790_932_445_000_000);
+
+    fn ask(hash: u8) -> IssueKey {
+        let secret = Secret { hash: [hash; 32], alias_hash: [hash + 100; 32], prefix: "svc_live_0000000".to_owned() };
+        IssueKey { secret, name: None, tier: None, permissions: None, bootstrap: false, by: None }
+    }
+
+    fn applied(users: &mut Users, facts: &mut Vec<Mutation>) {
+        facts.drain(..).for_each(|fact| users.apply(OWNER, &fact));
+    }
+
+    /// A derived key may be requested twice, even if the limit of keys is reached.
+    #[test]
+    fn the_same_secret_is_the_same_key() {
+        let (mut users, rules, mut facts) = (Users::default(), Rules::default(), Vec::new());
+        let request = CreateUser { sub: None, email: None, grant: None, api_balance: None };
+        create(OWNER, request, NOW, &mut facts);
+        applied(&mut users, &mut facts);
+        let mut issued = Vec::new();
+        for hash in 0..rules.keys_max as u8 {
+            let user = users.get(OWNER).expect("created");
+            issued.push(issue(user, ask(hash), &rules, NOW, &mut facts).expect("below the limit"));
+            applied(&mut users, &mut facts);
+        }
+        let user = users.get(OWNER).expect("created");
+        for (hash, key) in issued.iter().enumerate() {
+            assert_eq!(issue(user, ask(hash as u8), &rules, NOW, &mut facts), Ok(*key));
+        }
+        assert_eq!(issue(user, ask(99), &rules, NOW, &mut facts), Err(Reject::KeyLimit));
+        assert!(facts.is_empty(), "no new fact: {facts:?}");
+        revoke(user, issued[0], NOW, &mut facts).expect("known");
+        applied(&mut users, &mut facts);
+        let user = users.get(OWNER).expect("created");
+        assert_eq!(issue(user, ask(0), &rules, NOW, &mut facts), Err(Reject::KeyRevoked));
+        assert!(facts.is_empty(), "a revoked key stays revoked: {facts:?}");
+    }
+}

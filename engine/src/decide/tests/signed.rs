@@ -1,0 +1,90 @@
+//! Fields of the newest format of facts: the hash of a signed order, and the recording's time of a fill.
+
+use super::world::World;
+use crate::command::{Answer, Command, Query};
+use crate::format::Formats;
+use crate::id::OrderId;
+use crate::mutation::Mutation;
+use crate::time::Timestamp;
+
+fn placed(world: &mut World, words: &str) -> OrderId {
+    let words: Vec<&str> = words.split(' ').collect();
+    let placement = world.placement(words[0], &words[1..]);
+    match world.ask(Command::Place(Box::new(placement)), 0) {
+        Answer::Order(view) => view.order.id,
+        other => panic!("{words:?}: {other:?}"),
+    }
+}
+
+fn found(world: &mut World, hashes: &[[u8; 32]]) -> Vec<Option<OrderId>> {
+    match world.ask(Command::Query(Query::SignedOrders(hashes.to_vec())), 0) {
+        Answer::SignedOrders(found) => found,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn hashes(world: &mut World, orders: &[OrderId]) -> Vec<Option<[u8; 32]>> {
+    match world.ask(Command::Query(Query::OrderHashes(orders.to_vec())), 0) {
+        Answer::OrderHashes(hashes) => hashes,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_signed_order_is_found_by_its_hash_also_after_a_restart() {
+    let mut world = World::of("");
+    world.act("balance 10000");
+    world.make_user();
+    let one = placed(&mut world, "buy Y 10 limit 0.30 signed=7");
+    let plain = placed(&mut world, "buy Y 10 limit 0.30");
+    // The hash is in use: the order has no other id than its number.
+    let again = placed(&mut world, "buy Y 10 limit 0.31 signed=7");
+    let other = placed(&mut world, "buy Y 10 limit 0.32 signed=8");
+    for restarts in [false, true] {
+        if restarts {
+            world.restart();
+        }
+        assert_eq!(found(&mut world, &[[7; 32], [9; 32], [8; 32]]), [Some(one), None, Some(other)]);
+        let shown = hashes(&mut world, &[other, again, plain, one, OrderId(1)]);
+        assert_eq!(shown, [Some([8; 32]), None, None, Some([7; 32]), None]);
+    }
+    // After the order's end its hash still belongs to it.
+    world.ask(Command::Cancel { order: one }, 0);
+    placed(&mut world, "buy Y 10 limit 0.30 signed=7");
+    assert_eq!(found(&mut world, &[[7; 32]]), [Some(one)]);
+    world.check().expect("all invariants");
+}
+
+#[test]
+fn a_fill_has_the_time_of_the_recording_that_drives_the_clock() {
+    let mut cases = 0;
+    for (formats, recording) in [
+        (Formats::Newest, None),
+        (Formats::Newest, Some(Timestamp(5_000_000))),
+        (Formats::Previous, Some(Timestamp(5_000_000))),
+    ] {
+        let mut world = World::of("");
+        world.rules.formats = formats;
+        if let Some(at) = recording {
+            world.writer.recording(at);
+        }
+        world.act("book Y asks 0.42x100");
+        world.make_user();
+        let order = placed(&mut world, "buy Y 10 market 0.50 signed=7");
+        let expected = recording.filter(|_| formats.is_newest());
+        let user = world.the_user();
+        let fills = user.fills_of(user.order(order).expect("just placed"));
+        assert_eq!(fills.iter().map(|fill| fill.venue_at()).collect::<Vec<_>>(), [expected]);
+        let facts = world.all_facts();
+        let in_facts = facts.iter().find_map(|fact| match fact {
+            Mutation::OrderFilled(filled) => Some(filled.venue_at),
+            _ => None,
+        });
+        assert_eq!(in_facts, Some(expected), "{formats:?}");
+        assert_eq!(found(&mut world, &[[7; 32]]), [formats.is_newest().then_some(order)], "{formats:?}");
+        world.restart();
+        world.check().expect("a replay gives the same state");
+        cases += 1;
+    }
+    println!("recordings and formats: {cases} cases");
+}

@@ -1,0 +1,180 @@
+//! All facts about users: the only input of `apply`. (Facts about markets: [`crate::market::mutation`].)
+//!
+//! A fact contains the decided outcome: amounts, rates, ids, times. `apply` derives the postings from it by a rule that
+//! is fixed for the version; it reads no flag, fee table, clock or book.
+
+pub mod codec;
+mod earlier;
+pub(crate) mod packed;
+
+use crate::amount::{Bps, Cash, Price, Qty};
+use crate::describe::facts;
+use crate::id::{KeyId, OrderId, PositionId, TradeId, WalletId};
+use crate::order::{CloseReason, Liquidity, OrderTerms, PriceSource, Taken};
+use crate::time::Timestamp;
+use crate::user::{Permissions, Tier, WalletKind};
+
+facts! {
+    /// One fact about the user that owns the record. All facts of one command are one record.
+    pub enum Mutation {
+        UserCreated {
+            sub: Option<String>,
+            email: Option<String>,
+            at: Timestamp,
+        },
+        GrantSet {
+            tier: Tier,
+            expires_at: Option<Timestamp>,
+            at: Timestamp,
+        },
+        WalletOpened {
+            wallet: WalletId,
+            kind: WalletKind,
+            label: Option<String>,
+            baseline: Cash,
+            generation: u32,
+            parent: Option<WalletId>,
+            at: Timestamp,
+        },
+        KeyIssued {
+            key: KeyId,
+            hash: [u8; 32],
+            alias_hash: [u8; 32],
+            prefix: String,
+            name: Option<String>,
+            tier: Tier,
+            permissions: Permissions,
+            beta_until: Option<Timestamp>,
+            at: Timestamp,
+        },
+        KeyRenamed {
+            key: KeyId,
+            name: Option<String>,
+            at: Timestamp,
+        },
+        /// The old key of a rotation.
+        KeyExpiring {
+            key: KeyId,
+            expires_at: Timestamp,
+            replaced_by: KeyId,
+            at: Timestamp,
+        },
+        KeyRevoked {
+            key: KeyId,
+            at: Timestamp,
+        },
+        /// At most one per key and minute.
+        KeyUsed {
+            key: KeyId,
+            at: Timestamp,
+        },
+        /// Creates an order row. `counted`: it counts for the daily cap (it ends FILLED or PENDING).
+        OrderPlaced {
+            order: OrderId,
+            terms: OrderTerms,
+            counted: bool,
+            at: Timestamp,
+        },
+        /// One walk. BUY: cash −(notional + fee), shares +qty, cost +notional. SELL: cash +(notional − fee),
+        /// shares −qty, cost −cost_out, realized +(notional − cost_out). `reserved_cash` and `reserved_qty` are the
+        /// order's reservations after this fill.
+        OrderFilled {
+            order: OrderId,
+            trade: TradeId,
+            /// The episode bought into or sold from; this fill opens it if it is new.
+            position: PositionId,
+            qty: Qty,
+            notional: Cash,
+            fee: Cash,
+            fee_rate: Bps,
+            liquidity: Liquidity,
+            source: PriceSource,
+            quote_age_ms: Option<u32>,
+            cost_out: Cash,
+            reserved_cash: Cash,
+            reserved_qty: Qty,
+            levels: Vec<Taken>,
+            at: Timestamp,
+            /// The recording's time, if a recording drives the venue's clock; absent if server time does.
+            venue_at: Option<Timestamp>,
+        },
+        /// The unfilled rest rests: its reservations are set (not added) to these.
+        OrderRested {
+            order: OrderId,
+            reserved_cash: Cash,
+            reserved_qty: Qty,
+            awaiting_book: bool,
+            held: bool,
+            at: Timestamp,
+        },
+        /// The order ends; its reservation is released.
+        OrderClosed {
+            order: OrderId,
+            reason: CloseReason,
+            at: Timestamp,
+        },
+        /// An outage began or ended while the order rests (`hold_reason`).
+        OrderHeld {
+            order: OrderId,
+            held: bool,
+            at: Timestamp,
+        },
+        /// The request of this order is remembered, with the present state as its first answer.
+        RequestRemembered {
+            order: OrderId,
+            client_order_id: String,
+            digest: [u8; 32],
+        },
+        /// A resolved market paid out the position: cash +payout, the episode closes.
+        PositionSettled {
+            position: PositionId,
+            payout_per_share: Price,
+            payout: Cash,
+            at: Timestamp,
+        },
+        SafeguardArmed {
+            label: String,
+            interval_ms: u32,
+            at: Timestamp,
+        },
+        SafeguardEnded {
+            label: String,
+            at: Timestamp,
+        },
+        /// A better plan raises the baseline of a wallet; its cash stays (engine/docs/account.md §4).
+        BaselineRaised {
+            wallet: WalletId,
+            baseline: Cash,
+            at: Timestamp,
+        },
+        WalletRelabelled {
+            wallet: WalletId,
+            label: Option<String>,
+            at: Timestamp,
+        },
+        /// An empty wallet is archived: from here on it is read-only.
+        WalletArchived {
+            wallet: WalletId,
+            at: Timestamp,
+        },
+        /// An empty wallet starts its next generation: its cash becomes the baseline.
+        WalletReset {
+            wallet: WalletId,
+            baseline: Cash,
+            at: Timestamp,
+        },
+        /// A position ends with its wallet's generation: no cash moves, and there is no gain or loss.
+        PositionReset {
+            position: PositionId,
+            at: Timestamp,
+        },
+        /// The value of a wallet at a full hour: its present cash, and `value` for its open positions.
+        EquityNoted {
+            wallet: WalletId,
+            /// The full hour.
+            hour: Timestamp,
+            value: Cash,
+            at: Timestamp,
+        },
+    }
+}

@@ -1,0 +1,511 @@
+use super::*;
+use crate::amount::{Bps, Cash, Price, Qty, TickSize};
+use crate::fact;
+use crate::id::{InstrumentId, KeyId, MarketId, OrderId, Outcome, PositionId, TradeId, WalletId};
+use crate::market::mutation::MarketMutation;
+use crate::market::terms::{Asset, Category, EventTerms, Interval, Listing, MarketState, Resolution, UpDown, Venue};
+use crate::mutation::Mutation;
+use crate::mutation::earlier::first as earlier;
+use crate::order::{
+    CloseReason, EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, Taken, TimeInForce,
+};
+use crate::time::Timestamp;
+use crate::user::sample::{Dice, Sample};
+use crate::user::{Permissions, Tier, WalletKind};
+
+/// One file per layout, one line per fact: its name, its bytes as hex. A changed line is a broken journal. A new layout
+/// gets a new file.
+const GOLDEN: [(u16, &str); 2] =
+    [(VERSION_FIRST, include_str!("golden/1.txt")), (VERSION, include_str!("golden/4.txt"))];
+
+/// Every variant once, with values chosen by `dice`.
+fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
+    let at = Timestamp(dice.next());
+    let wallet = WalletId(dice.next());
+    let key = KeyId(dice.next());
+    let order = OrderId(dice.next());
+    vec![
+        Mutation::UserCreated(fact::UserCreated { sub: dice.maybe(Dice::text), email: dice.maybe(Dice::text), at }),
+        Mutation::GrantSet(fact::GrantSet { tier: tier(dice), expires_at: dice.maybe(moment), at }),
+        Mutation::WalletOpened(fact::WalletOpened {
+            wallet,
+            kind: dice.pick(&[WalletKind::Main, WalletKind::Api, WalletKind::Sandbox, WalletKind::Competition]),
+            label: dice.maybe(Dice::text),
+            baseline: cash(dice),
+            generation: dice.next() as u32,
+            parent: dice.maybe(|dice| WalletId(dice.next())),
+            at,
+        }),
+        Mutation::KeyIssued(fact::KeyIssued {
+            key,
+            hash: [dice.next() as u8; 32],
+            alias_hash: [dice.next() as u8; 32],
+            prefix: dice.text(),
+            name: dice.maybe(Dice::text),
+            tier: tier(dice),
+            permissions: dice.pick(&[Permissions::Read, Permissions::ReadTrade]),
+            beta_until: dice.maybe(moment),
+            at,
+        }),
+        Mutation::KeyRenamed(fact::KeyRenamed { key, name: dice.maybe(Dice::text), at }),
+        Mutation::KeyExpiring(fact::KeyExpiring { key, expires_at: moment(dice), replaced_by: KeyId(dice.next()), at }),
+        Mutation::KeyRevoked(fact::KeyRevoked { key, at }),
+        Mutation::KeyUsed(fact::KeyUsed { key, at }),
+        Mutation::OrderPlaced(fact::OrderPlaced { order, terms: terms(dice), counted: dice.chance(50), at }),
+        Mutation::OrderFilled(fact::OrderFilled {
+            order,
+            trade: TradeId(dice.next()),
+            position: PositionId(dice.next()),
+            qty: Qty(dice.next()),
+            notional: cash(dice),
+            fee: cash(dice),
+            fee_rate: Bps(dice.next() as u32),
+            liquidity: dice.pick(&[Liquidity::Taker, Liquidity::Maker]),
+            source: source(dice),
+            quote_age_ms: dice.maybe(small),
+            cost_out: cash(dice),
+            reserved_cash: cash(dice),
+            reserved_qty: Qty(dice.next()),
+            levels: (0..dice.below(4))
+                .map(|_| Taken {
+                    price: Price(dice.next() as u16),
+                    qty: Qty(dice.next()),
+                    fee: cash(dice),
+                    mirrored: dice.chance(50),
+                })
+                .collect(),
+            at,
+            venue_at: dice.maybe(moment),
+        }),
+        Mutation::OrderRested(fact::OrderRested {
+            order,
+            reserved_cash: cash(dice),
+            reserved_qty: Qty(dice.next()),
+            awaiting_book: dice.chance(50),
+            held: dice.chance(50),
+            at,
+        }),
+        Mutation::OrderClosed(fact::OrderClosed { order, reason: reason(dice), at }),
+        Mutation::OrderHeld(fact::OrderHeld { order, held: dice.chance(50), at }),
+        Mutation::RequestRemembered(fact::RequestRemembered {
+            order,
+            client_order_id: dice.text(),
+            digest: [dice.next() as u8; 32],
+        }),
+        Mutation::PositionSettled(fact::PositionSettled {
+            position: PositionId(dice.next()),
+            payout_per_share: Price(dice.next() as u16),
+            payout: cash(dice),
+            at,
+        }),
+        Mutation::SafeguardArmed(fact::SafeguardArmed { label: dice.text(), interval_ms: small(dice), at }),
+        Mutation::SafeguardEnded(fact::SafeguardEnded { label: dice.text(), at }),
+        Mutation::BaselineRaised(fact::BaselineRaised { wallet, baseline: cash(dice), at }),
+        Mutation::WalletRelabelled(fact::WalletRelabelled { wallet, label: dice.maybe(Dice::text), at }),
+        Mutation::WalletArchived(fact::WalletArchived { wallet, at }),
+        Mutation::WalletReset(fact::WalletReset { wallet, baseline: cash(dice), at }),
+        Mutation::PositionReset(fact::PositionReset { position: PositionId(dice.next()), at }),
+        Mutation::EquityNoted(fact::EquityNoted { wallet, hour: moment(dice), value: cash(dice), at }),
+    ]
+}
+
+fn every_market_variant(dice: &mut Dice) -> Vec<MarketMutation> {
+    let (market, at) = (MarketId(dice.next() as u32), moment(dice));
+    let states =
+        [MarketState::Upcoming, MarketState::Active, MarketState::Halted, MarketState::Closed, MarketState::Resolved];
+    let resolutions = [Resolution::Winner(Outcome::First), Resolution::Winner(Outcome::Second), Resolution::Split];
+    vec![
+        MarketMutation::MarketListed(fact::MarketListed {
+            market,
+            listing: Box::new(listing(dice)),
+            state: dice.pick(&states),
+            at,
+        }),
+        MarketMutation::MarketStateChanged(fact::MarketStateChanged {
+            market,
+            state: dice.pick(&states),
+            ended: dice.chance(50),
+            at,
+        }),
+        MarketMutation::TickChanged(fact::TickChanged { market, tick: TickSize(dice.next() as u16), at }),
+        MarketMutation::EndChanged(fact::EndChanged { market, end: dice.maybe(moment), at }),
+        MarketMutation::MarketResolved(fact::MarketResolved { market, resolution: dice.pick(&resolutions), at }),
+        MarketMutation::MarketSettled(fact::MarketSettled { market, at }),
+        MarketMutation::TapeReached(fact::TapeReached { tape: [dice.next() as u8; 32], reached: at }),
+        MarketMutation::Restored(fact::Restored { instance: [0xa5; 16], parent: [0x5a; 16], lsn: 41, at }),
+        MarketMutation::ClockSetBack(fact::ClockSetBack { from: Timestamp(0x0123_4567_89ab_cdef), at }),
+    ]
+}
+
+/// A random listing.
+pub(crate) fn listing(dice: &mut Dice) -> Listing {
+    Listing {
+        venue: dice.pick(&[Venue::Synthetic, Venue::Polymarket, Venue::Kalshi]),
+        venue_market_id: dice.text(),
+        condition: dice.text(),
+        tokens: [dice.text(), dice.text()],
+        outcomes: [dice.text(), dice.text()],
+        slug: dice.text(),
+        question: dice.text(),
+        description: dice.maybe(Dice::text),
+        image: dice.maybe(Dice::text),
+        label: dice.maybe(Dice::text),
+        category: dice.pick(&Category::ALL),
+        tags: (0..dice.below(4)).map(|_| dice.text()).collect(),
+        event: dice.maybe(|dice| EventTerms {
+            id: dice.text(),
+            slug: dice.text(),
+            title: dice.text(),
+            image: dice.maybe(Dice::text),
+            end: dice.maybe(moment),
+        }),
+        tick: TickSize(dice.next() as u16),
+        min_order_size: dice.maybe(|dice| Qty(dice.next())),
+        neg_risk: dice.chance(50),
+        start: dice.maybe(moment),
+        end: dice.maybe(moment),
+        updown: dice.maybe(|dice| UpDown {
+            asset: dice.pick(&Asset::ALL),
+            interval: dice.pick(&Interval::ALL),
+            start: moment(dice),
+            end: moment(dice),
+        }),
+        sports: dice.chance(50),
+    }
+}
+
+fn terms(dice: &mut Dice) -> OrderTerms {
+    use TimeInForce::{Fak, Fok, Gtc, Gtd, Ioc};
+    OrderTerms {
+        wallet: WalletId(dice.next()),
+        key: KeyId(dice.next()),
+        instrument: InstrumentId(dice.next() as u32),
+        side: dice.pick(&[Side::Buy, Side::Sell]),
+        order_type: dice.pick(&[OrderType::Market, OrderType::Limit]),
+        time_in_force: dice.pick(&[Gtc, Gtd, Fok, Fak, Ioc]),
+        limit: Price(dice.next() as u16),
+        quantity: Qty(dice.next()),
+        amount: dice.maybe(cash),
+        expiration: dice.maybe(moment),
+        post_only: dice.chance(50),
+        client_order_id: dice.maybe(Dice::text),
+        route: dice.pick(&[EntryRoute::Native, EntryRoute::Batch, EntryRoute::Venue, EntryRoute::Clob]),
+        fee_rate: Bps(small(dice)),
+        marketable: dice.chance(50),
+        quality: Quality {
+            displayed: dice.maybe(cash),
+            quote_age_ms: dice.maybe(small),
+            spread_bps: dice.maybe(small),
+            slippage_bps: dice.maybe(small),
+            impact_bps: dice.maybe(small),
+            book_walk_levels: dice.maybe(|dice| dice.next() as u16),
+            fillable: dice.maybe(|dice| Qty(dice.next())),
+            high_slippage: dice.chance(50),
+            stale_quote: dice.chance(50),
+        },
+        rounded_from: dice.maybe(Dice::text),
+        order_hash: dice.maybe(|dice| [dice.next() as u8; 32]),
+    }
+}
+
+fn moment(dice: &mut Dice) -> Timestamp {
+    Timestamp(dice.next())
+}
+
+fn cash(dice: &mut Dice) -> Cash {
+    Cash(dice.next() as i64)
+}
+
+fn small(dice: &mut Dice) -> u32 {
+    dice.next() as u32
+}
+
+fn tier(dice: &mut Dice) -> Tier {
+    dice.pick(&[Tier::Free, Tier::Pro, Tier::ProPlus, Tier::Enterprise])
+}
+
+fn source(dice: &mut Dice) -> PriceSource {
+    dice.pick(&[
+        PriceSource::BookWalk,
+        PriceSource::MatchingEngine,
+        PriceSource::BestAsk,
+        PriceSource::BestBid,
+        PriceSource::ClobMidpointCached,
+        PriceSource::LastTrade,
+        PriceSource::Display,
+        PriceSource::EmergencyExitEntryPrice,
+        PriceSource::EmergencyExitEntryPricePostExpiry,
+    ])
+}
+
+fn reason(dice: &mut Dice) -> CloseReason {
+    dice.pick(&[
+        CloseReason::FokNotFilled,
+        CloseReason::FakNoFill,
+        CloseReason::FakRest,
+        CloseReason::ExecutionFailed,
+        CloseReason::UserCancelled,
+        CloseReason::CancelAll,
+        CloseReason::CancelMarket,
+        CloseReason::GtdExpired,
+        CloseReason::HeartbeatLapsed,
+        CloseReason::AutoCancelled,
+        CloseReason::BalanceReset,
+        CloseReason::WalletArchived,
+        CloseReason::MarketResolved,
+        CloseReason::MarketClosed,
+    ])
+}
+
+fn encoded<F: Fact>(version: u16, fact: &F) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(version, std::slice::from_ref(fact), &mut bytes);
+    bytes
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(crate) fn unhex(text: &str) -> Vec<u8> {
+    let pairs = text.as_bytes().chunks_exact(2).map(|pair| std::str::from_utf8(pair).expect("ASCII"));
+    pairs.map(|pair| u8::from_str_radix(pair, 16).expect("hex")).collect()
+}
+
+/// The lines of the newest golden file. New variants are last, so that the values of the others stay.
+fn golden_lines() -> Vec<String> {
+    let mut lines = Vec::new();
+    for seed in [1, 2] {
+        let facts = every_variant(&mut Dice(seed));
+        lines.extend(facts.iter().map(|fact| format!("{} {}", fact.name(), hex(&encoded(VERSION, fact)))));
+        let facts = every_market_variant(&mut Dice(seed));
+        lines.extend(facts.iter().map(|fact| format!("{} {}", fact.name(), hex(&encoded(VERSION, fact)))));
+    }
+    lines.sort();
+    lines
+}
+
+#[test]
+fn the_newest_format_has_the_golden_bytes() {
+    let (now, golden) = (golden_lines(), GOLDEN[GOLDEN.len() - 1].1);
+    for line in golden.lines() {
+        assert!(now.iter().any(|now| now == line), "the journal's bytes changed, old logs cannot be read: {line}");
+    }
+    let missing: Vec<&String> = now.iter().filter(|now| !golden.lines().any(|line| line == *now)).collect();
+    assert!(missing.is_empty(), "lines for golden/{VERSION}.txt:\n{missing:#?}");
+    let named = |kinds: &[crate::describe::Kind]| {
+        kinds.iter().all(|kind| now.iter().filter(|line| line.split(' ').next() == Some(kind.name)).count() == 2)
+    };
+    assert!(named(Mutation::KINDS) && named(MarketMutation::KINDS), "each fact has its lines");
+}
+
+/// The journal format of a line of a golden file: two facts have their own format.
+fn format_of(name: &str, file: u16) -> u16 {
+    match (name, file) {
+        ("Restored", VERSION_FIRST) => VERSION_RESTORED,
+        ("ClockSetBack", VERSION_FIRST) => VERSION_SET_BACK,
+        _ => file,
+    }
+}
+
+/// Every fact of every format can be decoded, encodes to the same bytes in its format, and upgrades to the same fact
+/// without later fields.
+#[test]
+fn golden_bytes_of_every_format_stay_readable_and_writable() {
+    fn check<F: Fact + Clone + PartialEq + std::fmt::Debug>(version: u16, bytes: &[u8], line: &str) -> F {
+        let facts: Result<Vec<F>, _> = decode(version, bytes).expect("a known format").collect();
+        let facts = facts.unwrap_or_else(|error| panic!("format {version}: {error}: {line}"));
+        assert_eq!(facts.len(), 1, "{line}");
+        assert_eq!(hex(&encoded(version, &facts[0])), hex(bytes), "format {version}: {line}");
+        let mut taken = Vec::new();
+        assert_eq!(each(version, bytes, |fact: &F| taken.push(fact.clone())), Ok(1), "{line}");
+        let upgraded: Result<Vec<F>, _> = decode(VERSION, &encoded(VERSION, &facts[0])).expect("this one").collect();
+        assert_eq!((upgraded.as_ref(), &taken), (Ok(&facts), &facts), "{line}");
+        facts.into_iter().next().expect("one")
+    }
+    let mut cases = 0;
+    for (file, golden) in GOLDEN {
+        for line in golden.lines() {
+            let (name, bytes) = line.split_once(' ').expect("a name and its bytes");
+            let (version, bytes) = (format_of(name, file), unhex(bytes));
+            if MarketMutation::KINDS.iter().any(|kind| kind.name == name) {
+                let fact: MarketMutation = check(version, &bytes, line);
+                assert_eq!(fact.name(), name);
+            } else {
+                let fact: Mutation = check(version, &bytes, line);
+                assert_eq!(fact.name(), name);
+                match &fact {
+                    Mutation::OrderPlaced(placed) if version < VERSION => assert_eq!(placed.terms.order_hash, None),
+                    Mutation::OrderFilled(filled) if version < VERSION => assert_eq!(filled.venue_at, None),
+                    _ => {}
+                }
+            }
+            cases += 1;
+        }
+    }
+    println!("golden facts: {cases}");
+    assert_eq!(cases, GOLDEN.len() * 2 * (Mutation::KINDS.len() + MarketMutation::KINDS.len()));
+}
+
+/// A fact with its own format is refused in an earlier one.
+#[test]
+fn a_fact_before_its_format_is_an_error() {
+    let facts = every_market_variant(&mut Dice(1));
+    let mut cases = 0;
+    for (fact, version) in facts.iter().flat_map(|fact| (VERSION_FIRST..=VERSION).map(move |version| (fact, version))) {
+        let first = format_of(fact.name(), VERSION_FIRST);
+        let bytes = encoded(version, fact);
+        let read: Vec<_> = decode::<MarketMutation>(version, &bytes).expect("a known format").collect();
+        let expected = if version < first { Err(CodecError::Variant) } else { Ok(fact.clone()) };
+        assert_eq!(read, [expected], "{} in format {version}", fact.name());
+        cases += 1;
+    }
+    println!("facts and formats: {cases} cases");
+}
+
+/// bincode is the reference of the layout: for the newest facts, and for earlier layouts of changed ones.
+#[test]
+fn wincode_writes_and_reads_the_bytes_of_bincode() {
+    let layout = bincode::config::legacy();
+    let mut count = 0;
+    for seed in 0..2_000 {
+        let mut dice = Dice(seed);
+        for fact in every_variant(&mut dice) {
+            let bytes = encoded(VERSION, &fact);
+            assert_eq!(bytes, bincode::encode_to_vec(&fact, layout).expect("memory"), "seed {seed} {}", fact.name());
+            let read: Vec<_> = decode::<Mutation>(VERSION, &bytes).expect("this version").collect();
+            assert_eq!(read, [Ok(fact.clone())]);
+            let (read, len) = bincode::decode_from_slice::<Mutation, _>(&bytes, layout).expect("same layout");
+            assert_eq!((&read, len), (&fact, bytes.len()));
+            let earlier = match fact.clone() {
+                Mutation::OrderPlaced(fact) => {
+                    bincode::encode_to_vec((8_u32, earlier::OrderPlaced::from(fact)), layout)
+                }
+                Mutation::OrderFilled(fact) => {
+                    bincode::encode_to_vec((9_u32, earlier::OrderFilled::from(fact)), layout)
+                }
+                unchanged => bincode::encode_to_vec(unchanged, layout),
+            };
+            assert_eq!(encoded(VERSION_FIRST, &fact), earlier.expect("memory"), "seed {seed} {}", fact.name());
+            count += 1;
+        }
+        for fact in every_market_variant(&mut dice) {
+            let bytes = encoded(VERSION, &fact);
+            assert_eq!(bytes, bincode::encode_to_vec(&fact, layout).expect("memory"), "seed {seed}");
+            let read: Vec<_> = decode::<MarketMutation>(VERSION, &bytes).expect("this version").collect();
+            assert_eq!(read, [Ok(fact)]);
+            count += 1;
+        }
+    }
+    println!("{count} facts");
+}
+
+#[test]
+fn a_record_is_the_sequence_of_its_facts() {
+    let mut sample = Sample::new(3, 4, 6);
+    for _ in 0..2_000 {
+        let (_, facts) = sample.record();
+        let mut bytes = vec![1, 2, 3];
+        encode(VERSION, &facts, &mut bytes);
+        let read: Result<Vec<Mutation>, _> = decode(VERSION, &bytes[3..]).expect("this version").collect();
+        assert_eq!(read.as_ref(), Ok(&facts));
+        // An earlier format has them without later fields.
+        let mut bytes = Vec::new();
+        encode(VERSION_FIRST, &facts, &mut bytes);
+        let read: Result<Vec<Mutation>, _> = decode(VERSION_FIRST, &bytes).expect("a known format").collect();
+        let without: Vec<Mutation> = facts.into_iter().map(without_later).collect();
+        assert_eq!(read, Ok(without));
+    }
+}
+
+/// The fact as in the first format.
+fn without_later(fact: Mutation) -> Mutation {
+    match fact {
+        Mutation::OrderPlaced(mut placed) => {
+            placed.terms.order_hash = None;
+            placed.into()
+        }
+        Mutation::OrderFilled(filled) => fact::OrderFilled { venue_at: None, ..filled }.into(),
+        other => other,
+    }
+}
+
+#[test]
+fn an_unknown_version_is_refused_by_name() {
+    for found in [0, VERSION + 1, u16::MAX] {
+        let refused = Some(CodecError::Version { found, newest: VERSION });
+        assert_eq!(decode::<Mutation>(found, &[]).err(), refused);
+        assert_eq!(each(found, &[], |_: &Mutation| {}).err(), refused);
+    }
+}
+
+#[test]
+fn a_length_beyond_the_bytes_is_an_error() {
+    let order = [9_u8, 0, 0, 0];
+    let end = 16_u32.to_le_bytes();
+    for (bytes, error) in [
+        // SafeguardEnded with a label of 2^63 bytes, of 2^20 + 1, of 9 with 8 left.
+        ([&end[..], &(1_u64 << 63).to_le_bytes(), &[0; 8]].concat(), CodecError::Length),
+        ([&end[..], &((1_u64 << 20) + 1).to_le_bytes(), &[0; 8]].concat(), CodecError::Length),
+        ([&end[..], &9_u64.to_le_bytes(), &[0; 8]].concat(), CodecError::Length),
+        ([&end[..], &2_u64.to_le_bytes(), &[0xff, 0xff]].concat(), CodecError::Text),
+        ([&[23, 0, 0, 0][..], &[0; 64]].concat(), CodecError::Variant),
+        (order.to_vec(), CodecError::Length),
+        (vec![0], CodecError::Length),
+    ] {
+        for version in [VERSION_FIRST, VERSION] {
+            let read: Vec<_> = decode::<Mutation>(version, &bytes).expect("a known format").collect();
+            assert_eq!(read, [Err(error)], "{} in format {version}", hex(&bytes));
+        }
+    }
+}
+
+#[test]
+fn broken_bytes_are_an_error_or_other_facts() {
+    let (mut errors, mut facts_count) = (0, 0);
+    for (seed, version) in (0..60).map(|seed| (seed, if seed % 2 == 0 { VERSION } else { VERSION_FIRST })) {
+        let mut dice = Dice(seed);
+        let facts: Vec<Mutation> = match version {
+            VERSION => every_variant(&mut dice),
+            _ => every_variant(&mut dice).into_iter().map(without_later).collect(),
+        };
+        let mut bytes = Vec::new();
+        encode(version, &facts, &mut bytes);
+        for end in 0..bytes.len() {
+            let read: Vec<_> = decode::<Mutation>(version, &bytes[..end]).expect("a known format").collect();
+            let whole = read.iter().filter(|fact| fact.is_ok()).count();
+            assert!(read[..whole].iter().zip(&facts).all(|(read, fact)| read.as_ref() == Ok(fact)));
+            errors += read.len() - whole;
+        }
+        for _ in 0..2_000 {
+            let mut broken = bytes.clone();
+            for _ in 0..1 + dice.below(4) {
+                let at = dice.below(broken.len() as u64) as usize;
+                broken[at] ^= 1 << dice.below(8);
+            }
+            let mut written = Vec::new();
+            let mut broke = false;
+            for fact in decode::<Mutation>(version, &broken).expect("a known format") {
+                match fact {
+                    Ok(fact) => encode(version, &[fact], &mut written),
+                    Err(_) => broke = true,
+                }
+                facts_count += 1;
+            }
+            errors += usize::from(broke);
+            assert!(broken.starts_with(&written) && (broke || written.len() == broken.len()));
+        }
+        let market_facts = every_market_variant(&mut dice);
+        let mut bytes = Vec::new();
+        encode(VERSION, &market_facts, &mut bytes);
+        for _ in 0..500 {
+            let mut broken = bytes.clone();
+            let at = dice.below(broken.len() as u64) as usize;
+            broken[at] = dice.next() as u8;
+            errors +=
+                decode::<MarketMutation>(VERSION, &broken).expect("a known format").filter(Result::is_err).count();
+        }
+    }
+    println!("{errors} errors, {facts_count} facts");
+    assert!(errors > 10_000 && facts_count > 10_000);
+}

@@ -1,0 +1,257 @@
+//! The value of a wallet at each full hour (engine/docs/account.md §5): points in time order, stored only where the
+//! value changed. An hour without a point has the value of the last point before it; a wallet without points has the
+//! value of its opening cash, so an unused wallet costs no memory.
+//!
+//! ```text
+//! opened ───────── days: the last point of a UTC day ───────── hours: all points ──────► now
+//! ```
+
+use super::{User, Wallet};
+use crate::amount::{Cash, nearest};
+use crate::bytes::{Bytes, CodecError, put_list, row, take_list};
+use crate::id::WalletId;
+use crate::time::Timestamp;
+use std::collections::VecDeque;
+
+/// Hours in a UTC day.
+const DAY_HOURS: u32 = 24;
+/// How long points are kept by the hour: longer than an answer goes back (90 days).
+pub const HOURS_KEPT: u32 = 92 * DAY_HOURS;
+/// Count of days with one point each before that.
+pub const DAYS_KEPT: usize = 366;
+
+/// A wallet at a full hour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Hours since 1970.
+    pub hour: u32,
+    /// Cash, reserved cash included.
+    pub cash: Cash,
+    /// Value of its open positions; at cost without a mark.
+    pub value: Cash,
+    /// Baseline of the generation of that hour.
+    pub baseline: Cash,
+}
+
+row!(Point { hour, cash, value, baseline });
+
+/// The points of one wallet, in time order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Equity {
+    pub wallet: WalletId,
+    days: VecDeque<Point>,
+    hours: VecDeque<Point>,
+}
+
+row!(Equity { wallet, days, hours });
+
+/// The total of some wallets at a full hour or minute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EquityRow {
+    /// The full hour or minute.
+    pub at: Timestamp,
+    pub cash: Cash,
+    pub value: Cash,
+    pub baseline: Cash,
+}
+
+impl Point {
+    /// The value of a wallet before its first point: its opening cash.
+    pub(crate) fn opening(wallet: &Wallet) -> Point {
+        Point { hour: wallet.created_at.hour(), cash: wallet.baseline, value: Cash::ZERO, baseline: wallet.baseline }
+    }
+
+    /// Whether the values are equal, whatever the hour.
+    pub(crate) fn same_as(&self, other: &Point) -> bool {
+        (self.cash, self.value, self.baseline) == (other.cash, other.value, other.baseline)
+    }
+}
+
+impl Equity {
+    pub(crate) fn new(wallet: WalletId) -> Equity {
+        Equity { wallet, days: VecDeque::new(), hours: VecDeque::new() }
+    }
+
+    /// All points.
+    pub fn points(&self) -> impl DoubleEndedIterator<Item = &Point> + '_ {
+        self.days.iter().chain(&self.hours)
+    }
+
+    pub fn last(&self) -> Option<&Point> {
+        self.hours.back().or(self.days.back())
+    }
+
+    /// Whether the points ascend.
+    pub(crate) fn ascends(&self) -> bool {
+        self.points().zip(self.points().skip(1)).all(|(one, next)| one.hour < next.hour)
+    }
+
+    /// Removes points of hours after `hour`, which a wrong clock recorded: the newest of them becomes the point of
+    /// `hour`.
+    pub(crate) fn set_back(&mut self, hour: u32) {
+        let mut newest = None;
+        for points in [&mut self.hours, &mut self.days] {
+            // The newest of all is removed first.
+            while let Some(later) = points.back().copied().filter(|last| last.hour > hour) {
+                newest.get_or_insert(later);
+                points.pop_back();
+            }
+        }
+        let Some(newest) = newest else { return };
+        for points in [&mut self.hours, &mut self.days] {
+            if points.back().is_some_and(|last| last.hour == hour) {
+                points.pop_back();
+            }
+        }
+        self.hours.push_back(Point { hour, ..newest });
+    }
+
+    /// Adds the point of a later hour; old points are reduced to one a day, and the oldest are dropped.
+    pub(crate) fn push(&mut self, point: Point) {
+        assert!(
+            self.last().is_none_or(|last| last.hour < point.hour),
+            "points of a wallet ascend: hour {} of wallet {} after {:?}",
+            point.hour,
+            self.wallet,
+            self.last()
+        );
+        self.hours.push_back(point);
+        while let Some(old) = self.hours.front().copied().filter(|first| first.hour + HOURS_KEPT < point.hour) {
+            self.hours.pop_front();
+            // The last of a day is kept.
+            if self.days.back().is_some_and(|last| last.hour / DAY_HOURS == old.hour / DAY_HOURS) {
+                self.days.pop_back();
+            }
+            self.days.push_back(old);
+        }
+        while self.days.len() > DAYS_KEPT {
+            self.days.pop_front();
+        }
+    }
+}
+
+impl User {
+    /// The points of a wallet; `None`: it has none yet.
+    pub fn equity(&self, wallet: WalletId) -> Option<&Equity> {
+        let equity = &self.trading().equity;
+        equity.binary_search_by_key(&wallet, |equity| equity.wallet).ok().map(|at| &equity[at])
+    }
+
+    /// The last point of a wallet, or its opening cash.
+    pub(crate) fn last_point(&self, wallet: &Wallet) -> Point {
+        self.equity(wallet.id).and_then(Equity::last).copied().unwrap_or_else(|| Point::opening(wallet))
+    }
+
+    /// Whether cash or shares of a wallet have moved since a moment.
+    pub(crate) fn moved_since(&self, moment: Timestamp) -> bool {
+        let trading = self.trading();
+        trading.fills.last().is_some_and(|fill| fill.at >= moment)
+            || trading.resets.last().is_some_and(|(_, at)| *at >= moment)
+            || trading.positions.iter().any(|position| position.closed_at.is_some_and(|at| at >= moment))
+    }
+
+    /// The total of these wallets at each full hour from `first` to `last`, both included; hours before the first of
+    /// them was opened are left out.
+    pub fn equity_rows<'a>(
+        &'a self,
+        wallets: impl Iterator<Item = &'a Wallet>,
+        first: u32,
+        last: u32,
+    ) -> Vec<EquityRow> {
+        let mut sums = Sums::new((last + 1).saturating_sub(first) as usize);
+        for wallet in wallets {
+            // Its first full hour is the one after its opening.
+            let from = first.max(wallet.created_at.hour() + 1);
+            let opening = Point::opening(wallet);
+            let mut points = self.equity(wallet.id).into_iter().flat_map(Equity::points).peekable();
+            let mut standing = opening;
+            for hour in from..=last {
+                while let Some(point) = points.next_if(|point| point.hour <= hour) {
+                    standing = *point;
+                }
+                sums.add((hour - first) as usize, standing.cash, standing.value, standing.baseline);
+            }
+        }
+        sums.rows(|nth| Timestamp::of_hour(first + nth as u32)).collect()
+    }
+}
+
+/// Rows that are summed wallet by wallet.
+pub(crate) struct Sums(Vec<Option<[i128; 3]>>);
+
+impl Sums {
+    /// `rows_count` rows without a wallet.
+    pub fn new(rows_count: usize) -> Sums {
+        Sums(vec![None; rows_count])
+    }
+
+    /// Adds the value of one wallet to a row.
+    pub fn add(&mut self, nth: usize, cash: Cash, value: Cash, baseline: Cash) {
+        let sums = self.0[nth].get_or_insert_default();
+        for (sum, more) in sums.iter_mut().zip([cash, value, baseline]) {
+            *sum += i128::from(more.0);
+        }
+    }
+
+    /// The rows with a wallet; `at` gives the moment of a row.
+    pub fn rows(self, at: impl Fn(usize) -> Timestamp) -> impl Iterator<Item = EquityRow> {
+        let rows = self.0.into_iter().enumerate().filter_map(|(nth, sums)| Some((nth, sums?.map(nearest))));
+        rows.map(move |(nth, [cash, value, baseline])| EquityRow { at: at(nth), cash, value, baseline })
+    }
+}
+
+impl Bytes for VecDeque<Point> {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_list(self.len(), self.iter(), out);
+    }
+    fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
+        let mut points = VecDeque::new();
+        take_list(input, |point| points.push_back(point))?;
+        Ok(points)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(hour: u32) -> Point {
+        Point { hour, cash: Cash(i64::from(hour)), value: Cash::ZERO, baseline: Cash(5) }
+    }
+
+    #[test]
+    fn old_points_are_reduced_to_one_a_day_and_then_dropped() {
+        let mut equity = Equity::new(WalletId(1));
+        let last = DAY_HOURS * 800;
+        for hour in 0..=last {
+            equity.push(point(hour));
+        }
+        assert_eq!(equity.hours.len() as u32, HOURS_KEPT + 1);
+        assert_eq!(equity.hours.front().map(|first| first.hour), Some(last - HOURS_KEPT));
+        assert_eq!(equity.days.len(), DAYS_KEPT);
+        // Each is the last of its day, and they meet the hours without a gap.
+        assert_eq!(equity.days.back().map(|day| day.hour), Some(last - HOURS_KEPT - 1));
+        let days: Vec<u32> = equity.days.iter().map(|day| day.hour).collect();
+        assert!(days.windows(2).all(|two| two[1] - two[0] == DAY_HOURS), "{days:?}");
+        assert!(equity.points().zip(equity.points().skip(1)).all(|(one, next)| one.hour < next.hour));
+        assert_eq!(equity.last(), Some(&point(last)));
+    }
+
+    #[test]
+    fn points_far_apart_are_unchanged() {
+        let mut equity = Equity::new(WalletId(1));
+        for day in 0..10 {
+            equity.push(point(day * 40 * DAY_HOURS));
+        }
+        let hours: Vec<u32> = equity.points().map(|point| point.hour / (40 * DAY_HOURS)).collect();
+        assert_eq!(hours, (0..10).collect::<Vec<_>>());
+    }
+
+    #[test]
+    #[should_panic(expected = "points of a wallet ascend")]
+    fn an_hour_has_one_point() {
+        let mut equity = Equity::new(WalletId(1));
+        equity.push(point(7));
+        equity.push(point(7));
+    }
+}

@@ -1,0 +1,98 @@
+//! Indexes of a shard over its users' state, and their shared rows: derived by `apply`, never part of a snapshot or
+//! digest.
+
+use super::shared_rows::Shared;
+use super::sorted::Sorted;
+use super::{Safeguard, User};
+use crate::id::{InstrumentId, PositionId, UserId};
+use crate::order::resting::{Resting, Standing};
+use crate::time::Timestamp;
+use ahash::AHashMap;
+use std::collections::BTreeSet;
+
+/// Count of instruments up to which an empty list of holders stays for reuse.
+const HOLDERS_KEPT: usize = 1_024;
+
+/// Resting orders, holders of instruments, heartbeats by the time of their lapse.
+#[derive(Debug, Default)]
+pub(crate) struct Indexes {
+    pub resting: Resting,
+    /// Open episodes of an instrument; their ids name their users.
+    pub holders: AHashMap<InstrumentId, Sorted<PositionId>>,
+    pub lapses: BTreeSet<(Timestamp, UserId, Box<str>)>,
+    /// Users that may need a point at the next hour: with an open position, or with cash that moved since their last
+    /// point.
+    pub watched: BTreeSet<UserId>,
+    /// Blocks that all users share.
+    pub shared: Shared,
+}
+
+impl Indexes {
+    /// An episode of an instrument was opened.
+    pub fn position_opened(&mut self, position: PositionId, instrument: InstrumentId) {
+        self.holders.entry(instrument).or_default().insert(position);
+    }
+
+    /// An episode of an instrument was closed.
+    pub fn position_closed(&mut self, position: PositionId, instrument: InstrumentId) {
+        let holders = self.holders.get_mut(&instrument).expect("an open episode is indexed under its instrument");
+        assert!(holders.remove(position), "an open episode is indexed under its instrument: position {position}");
+        if holders.is_empty() && self.holders.len() > HOLDERS_KEPT {
+            self.holders.remove(&instrument);
+        }
+    }
+
+    /// A heartbeat was registered or beaten: it lapses at its `lapses_at`.
+    pub fn armed(&mut self, owner: UserId, safeguard: &Safeguard) {
+        self.lapses.insert((safeguard.lapses_at, owner, safeguard.label.clone()));
+    }
+
+    /// A registration ended, unless it was armed again for that very moment.
+    pub fn ended(&mut self, owner: UserId, safeguard: &Safeguard, next: Option<Timestamp>) {
+        if next != Some(safeguard.lapses_at) {
+            self.lapses.remove(&(safeguard.lapses_at, owner, safeguard.label.clone()));
+        }
+    }
+
+    /// Adds a user.
+    pub fn enter(&mut self, user: &User) {
+        for order in user.open_orders() {
+            self.resting.put(order, false);
+        }
+        self.enter_others(user);
+    }
+
+    /// The same, without its orders, which are listed later together with others.
+    pub fn enter_unlisted(&mut self, user: &User, standing: &mut Vec<Standing>) {
+        for order in user.open_orders() {
+            self.resting.put_unlisted(order, standing);
+        }
+        self.enter_others(user);
+    }
+
+    fn enter_others(&mut self, user: &User) {
+        for position in user.open_positions() {
+            self.position_opened(position.id, position.instrument);
+        }
+        for safeguard in user.safeguards() {
+            self.armed(user.id, safeguard);
+        }
+        if user.watched {
+            self.watched.insert(user.id);
+        }
+    }
+
+    /// Removes a user.
+    pub fn leave(&mut self, user: &User) {
+        for order in user.open_orders() {
+            self.resting.remove(order);
+        }
+        for position in user.open_positions() {
+            self.position_closed(position.id, position.instrument);
+        }
+        for safeguard in user.safeguards() {
+            self.ended(user.id, safeguard, None);
+        }
+        self.watched.remove(&user.id);
+    }
+}

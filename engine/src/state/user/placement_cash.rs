@@ -1,0 +1,132 @@
+//! The available cash in the first answer to an order (gateway/docs/trading.md §2, `account_balance`), for later
+//! lookups of the order.
+//!
+//! A remembered request has it. For other orders it is not stored: it is computed from the wallet's present cash and
+//! the later order facts, fills and payouts.
+
+use super::User;
+use super::facts::Fact;
+use super::trading::Trading;
+use crate::amount::{Cash, Qty};
+use crate::id::OrderId;
+use crate::order::reservation::as_maker;
+use crate::order::{CloseReason, Order, Side};
+use ahash::AHashMap;
+
+/// Maximum count of order facts and positions that are read: the shard, and so all its users, wait meanwhile.
+const FACTS_MAX: usize = 4_096;
+const POSITIONS_MAX: usize = 4_096;
+
+/// Later changes of another order's reservation.
+#[derive(Clone, Copy, Debug, Default)]
+struct Since {
+    /// It was placed later.
+    is_newer: bool,
+    /// Filled later, after it had rested.
+    filled: Qty,
+}
+
+impl User {
+    /// Available cash of the order's wallet right after its placement.
+    ///
+    /// `None` if it cannot be computed: the order has no client order id, and 4,096 order facts of the user are newer
+    /// than its placement, or the user has had more than 4,096 positions, or its wallet was reset since. Two amounts
+    /// are missing from the rows and count as available: the taker fee that a BUY without a live book reserved until
+    /// its first book made it a maker, and a payout that the shard made in the same turn as the placement.
+    pub fn available_at_placement(&self, order: &Order) -> Option<Cash> {
+        let trading = self.trading();
+        if let Some(known) = trading.requests.as_deref().and_then(|requests| requests.of_order(order.id)) {
+            return Some(known.first.available);
+        }
+        let wallet = self.wallet(order.terms.wallet)?;
+        if self.resets(wallet.id).any(|at| at >= order.created_at) {
+            return None;
+        }
+        if trading.positions.len() > POSITIONS_MAX {
+            return None;
+        }
+        let (mut available, since) = self.undone(trading, order)?;
+        for (row, since) in since {
+            let other = &trading.orders[row];
+            let rest = other.terms.quantity.0.saturating_sub(other.filled.0.saturating_sub(since.filled.0));
+            let then = if since.is_newer { Cash::ZERO } else { as_maker(&other.terms, Qty(rest)).cash };
+            available += other.reserved_cash() - then;
+        }
+        let of_wallet = trading.positions.iter().filter(|position| position.wallet == wallet.id);
+        let paid: Cash = of_wallet
+            .filter_map(|position| Some((position.id.0 > order.id.0, position.settlement.as_deref()?)))
+            .filter(|(is_newer, paid)| *is_newer || paid.at > order.created_at)
+            .map(|(_, paid)| paid.payout)
+            .sum();
+        Some(available - paid)
+    }
+
+    /// The wallet's available cash without the fills after a placement, and the BUY orders of the wallet whose
+    /// reservations changed since, by row. `None`: the placement is not among the newest facts.
+    fn undone(&self, trading: &Trading, order: &Order) -> Option<(Cash, AHashMap<usize, Since>)> {
+        let wallet = order.terms.wallet;
+        let mut available = self.wallet(wallet)?.available();
+        let mut since = AHashMap::<usize, Since>::new();
+        let own = trading.order_row(order.id)?;
+        for at in (0..trading.facts.len()).rev().take(FACTS_MAX) {
+            let (fact, row) = match trading.facts.get(at)? {
+                fact @ (Fact::Placed { order } | Fact::Rested { order } | Fact::Closed { order }) => {
+                    (fact, order as usize)
+                }
+                fact @ (Fact::Taken { fill } | Fact::Matched { fill }) => {
+                    (fact, trading.order_row(trading.fills[fill as usize].order)?)
+                }
+            };
+            let of = &trading.orders[row];
+            let is_placement = row == own
+                && match fact {
+                    Fact::Placed { .. } | Fact::Rested { .. } => return Some((available, since)),
+                    Fact::Taken { .. } => true,
+                    Fact::Matched { .. } => false,
+                    Fact::Closed { .. } => of.closed().is_some_and(|(reason, _)| ends_a_placement(reason)),
+                };
+            if of.terms.wallet != wallet || is_placement {
+                continue;
+            }
+            let mut filled = Qty::ZERO;
+            if let Fact::Taken { fill } | Fact::Matched { fill } = fact {
+                let fill = &trading.fills[fill as usize];
+                filled = fill.qty;
+                available += match of.terms.side {
+                    Side::Buy => fill.notional + fill.fee,
+                    Side::Sell => fill.fee - fill.notional,
+                };
+            }
+            if of.terms.side == Side::Buy {
+                let entry = since.entry(row).or_default();
+                match fact {
+                    Fact::Placed { .. } | Fact::Rested { .. } => entry.is_newer = true,
+                    Fact::Matched { .. } => entry.filled += filled,
+                    Fact::Taken { .. } | Fact::Closed { .. } => {}
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Whether the reason ends an order in the record that placed it.
+fn ends_a_placement(reason: CloseReason) -> bool {
+    matches!(reason, CloseReason::FakRest | CloseReason::FakNoFill | CloseReason::FokNotFilled)
+}
+
+impl super::idempotency::Requests {
+    /// The request of this order: requests are in the order of their orders.
+    fn of_order(&self, order: OrderId) -> Option<&super::Remembered> {
+        let (mut from, mut to) = (0, self.rows.len());
+        while from < to {
+            let middle = from + (to - from) / 2;
+            match self.rows[middle].order.cmp(&order) {
+                std::cmp::Ordering::Equal => return Some(&self.rows[middle]),
+                std::cmp::Ordering::Less => from = middle + 1,
+                std::cmp::Ordering::Greater => to = middle,
+            }
+        }
+        None
+    }
+}

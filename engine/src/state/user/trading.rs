@@ -1,0 +1,369 @@
+//! The trading state of a user: orders, fills, positions, remembered requests. Allocated with the first of them, so
+//! that an idle user costs no memory for it.
+
+use super::equity::Equity;
+use super::facts::Facts;
+use super::idempotency::{Remembered, Requests};
+use super::position::Position;
+use super::rows::{Numbers, Rows};
+use super::safeguard::Safeguard;
+use super::signed::Signed;
+use super::sorted::Sorted;
+use crate::amount::{Cash, Qty};
+use crate::bytes::CodecError;
+use crate::id::{InstrumentId, OrderId, PositionId, WalletId, object_number};
+use crate::order::Order;
+use crate::order::row::{Fill, NO_FILL};
+use crate::time::Timestamp;
+use crate::view::Fills;
+
+/// Orders, fills, positions and derived indexes.
+#[derive(Debug, Default)]
+pub(crate) struct Trading {
+    pub orders: Rows<Order>,
+    pub fills: Rows<Fill>,
+    pub positions: Rows<Position>,
+    pub safeguards: Vec<Safeguard>,
+    pub requests: Option<Box<Requests>>,
+    /// Points of the wallets whose value ever differed from their opening cash, in wallet order.
+    pub equity: Vec<Equity>,
+    /// Resets of wallets, oldest first, the newest [`RESETS_KEPT`] of each.
+    pub resets: Vec<(WalletId, Timestamp)>,
+    /// The newest order facts.
+    pub facts: Facts,
+    /// Derived: row of an order or position by its object number.
+    index: Numbers,
+    /// Derived: the signed orders by their hashes.
+    signed: Option<Box<Signed>>,
+    /// Derived: rows of the open orders.
+    pub open: Sorted<u32>,
+    /// Derived: the open episodes, by instrument and wallet.
+    pub held: Vec<Holding>,
+    /// Derived: totals of each wallet, in wallet order.
+    tallies: Vec<(WalletId, Tally)>,
+}
+
+/// Totals of a wallet, so that no request has to count a long history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub fills: u32,
+    /// Episodes that ended at a known price, and those of them with a gain.
+    pub closed: u32,
+    pub won: u32,
+}
+
+/// The row of an open episode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Holding {
+    pub instrument: InstrumentId,
+    pub wallet: WalletId,
+    pub row: u32,
+}
+
+/// In place of a row: this number is neither an order nor a position.
+const NO_ROW: u32 = u32::MAX;
+
+/// Resets that are remembered per wallet: as many as a plan allows within its window.
+pub(crate) const RESETS_KEPT: usize = 4;
+
+/// The trading state of a user that has never traded.
+pub(crate) static NOTHING: Trading = Trading {
+    orders: Rows::new(),
+    fills: Rows::new(),
+    positions: Rows::new(),
+    safeguards: Vec::new(),
+    requests: None,
+    equity: Vec::new(),
+    resets: Vec::new(),
+    facts: Facts::new(),
+    index: Numbers::new(),
+    signed: None,
+    open: Sorted::new(),
+    held: Vec::new(),
+    tallies: Vec::new(),
+};
+
+impl Trading {
+    /// The row of an order.
+    pub fn order_row(&self, id: OrderId) -> Option<usize> {
+        let row = self.row(id.0)?;
+        self.orders.get(row).is_some_and(|order| order.id == id).then_some(row)
+    }
+
+    /// The row where an order should be, unverified.
+    pub fn order_row_hint(&self, id: OrderId) -> Option<usize> {
+        self.row(id.0)
+    }
+
+    /// Prefetches the ends of the lists, where the next rows go.
+    pub fn warm(&self) -> usize {
+        let order = self.orders.last().map_or(0, |order| order.id.0);
+        let fill = self.fills.last().map_or(0, |fill| fill.id.0);
+        let index = self.index.last().map_or(0, |row| *row as usize);
+        let lists = (order ^ fill) as usize ^ index ^ self.open.last().map_or(0, |row| row as usize);
+        lists ^ self.facts.warm() ^ self.requests.as_ref().map_or(0, |requests| requests.rows.len())
+    }
+
+    /// Prefetches the index entries of a request with this id.
+    pub fn warm_request(&self, id: &str) -> usize {
+        self.requests.as_ref().map_or(0, |requests| requests.warm(id))
+    }
+
+    /// The row of a position.
+    pub fn position_row(&self, id: PositionId) -> Option<usize> {
+        let row = self.row(id.0)?;
+        self.positions.get(row).is_some_and(|position| position.id == id).then_some(row)
+    }
+
+    /// The row of the open episode of an instrument in a wallet.
+    pub fn held_row(&self, wallet: WalletId, instrument: InstrumentId) -> Option<usize> {
+        self.holding(wallet, instrument).ok().map(|at| self.held[at].row as usize)
+    }
+
+    /// The request remembered under `id`.
+    pub fn remembered(&self, id: &str) -> Option<&Remembered> {
+        self.requests.as_ref()?.find(id, |row| {
+            let order = self.order_row(row.order).map(|row| &self.orders[row]);
+            order.is_some_and(|order| row.has_id(order, id))
+        })
+    }
+
+    /// Adds a new order and returns its row.
+    #[inline]
+    pub fn push_order(&mut self, order: Order) -> usize {
+        let id = order.id;
+        assert!(self.orders.last().is_none_or(|last| last.id < id), "ids of orders ascend: order {id}");
+        let row = self.orders.push(order);
+        self.set_row(id.0, row);
+        row
+    }
+
+    /// The signed order with this hash.
+    pub fn signed(&self, hash: &[u8; 32]) -> Option<&Order> {
+        self.signed.as_ref()?.find(hash, |row| self.orders.get(row as usize))
+    }
+
+    /// Records that the order in this row has this hash of a signed order.
+    pub fn note_signed(&mut self, hash: &[u8; 32], row: u32) {
+        self.signed.get_or_insert_default().note(hash, row);
+    }
+
+    /// Adds a fill after the earlier ones of its order, which belongs to `wallet`.
+    pub fn push_fill(&mut self, fill: Fill, wallet: WalletId) {
+        assert!(self.fills.last().is_none_or(|last| last.id < fill.id), "ids of fills ascend: trade {}", fill.id);
+        self.fills.push(fill);
+        self.tally_mut(wallet).fills += 1;
+    }
+
+    /// Opens an episode.
+    pub fn push_position(&mut self, position: Position) -> usize {
+        let id = position.id;
+        assert!(self.positions.last().is_none_or(|last| last.id < id), "ids of positions ascend: position {id}");
+        let at = self.holding(position.wallet, position.instrument);
+        let at = at.expect_err("one open episode per wallet and instrument");
+        let row = self.positions.len();
+        self.held.insert(at, Holding { instrument: position.instrument, wallet: position.wallet, row: row as u32 });
+        self.positions.push(position);
+        self.set_row(id.0, row);
+        row
+    }
+
+    /// The totals of a wallet.
+    pub fn tally(&self, wallet: WalletId) -> Tally {
+        let at = self.tallies.binary_search_by_key(&wallet, |(of, _)| *of);
+        at.map_or_else(|_| Tally::default(), |at| self.tallies[at].1)
+    }
+
+    fn tally_mut(&mut self, wallet: WalletId) -> &mut Tally {
+        let at = self.tallies.binary_search_by_key(&wallet, |(of, _)| *of).unwrap_or_else(|at| {
+            self.tallies.reserve_exact(1);
+            self.tallies.insert(at, (wallet, Tally::default()));
+            at
+        });
+        &mut self.tallies[at].1
+    }
+
+    /// The points of a wallet.
+    pub fn equity_mut(&mut self, wallet: WalletId) -> &mut Equity {
+        let at = self.equity.binary_search_by_key(&wallet, |equity| equity.wallet).unwrap_or_else(|at| {
+            self.equity.reserve_exact(1);
+            self.equity.insert(at, Equity::new(wallet));
+            at
+        });
+        &mut self.equity[at]
+    }
+
+    /// Records a reset of a wallet.
+    pub fn push_reset(&mut self, wallet: WalletId, at: Timestamp) {
+        self.resets.push((wallet, at));
+        let mut older = self.resets.iter().enumerate().rev().filter(|(_, (of, _))| *of == wallet).map(|(row, _)| row);
+        if let Some(forgotten) = older.nth(RESETS_KEPT) {
+            self.resets.remove(forgotten);
+        }
+    }
+
+    /// Removes an ended episode; its gain is final.
+    pub fn drop_holding(&mut self, wallet: WalletId, instrument: InstrumentId) {
+        let at = self.holding(wallet, instrument).expect("an ending episode is open");
+        let row = self.held.remove(at).row as usize;
+        let (known, won) = (self.positions[row].has_known_exit(), self.positions[row].has_won());
+        if known {
+            let tally = self.tally_mut(wallet);
+            tally.closed += 1;
+            tally.won += u32::from(won);
+        }
+    }
+
+    /// The fills of an order, in time order.
+    pub fn fills_of(&self, order: &Order) -> Fills {
+        let mut row = order.last_fill;
+        if row == NO_FILL {
+            return Fills::None;
+        }
+        let last = &self.fills[row as usize];
+        if last.before == NO_FILL {
+            return Fills::One(last.clone());
+        }
+        let mut fills = Vec::new();
+        while row != NO_FILL {
+            let fill = &self.fills[row as usize];
+            fills.push(fill.clone());
+            row = fill.before;
+        }
+        fills.reverse();
+        Fills::Many(fills)
+    }
+
+    /// Whether nothing was ever traded or armed.
+    pub fn is_empty(&self) -> bool {
+        let traded = !self.orders.is_empty() || !self.positions.is_empty();
+        !traded && self.safeguards.is_empty() && self.equity.is_empty() && self.resets.is_empty()
+    }
+
+    /// Derives the indexes of rows from a snapshot.
+    pub fn derive(&mut self) -> Result<(), CodecError> {
+        let ascend = self.orders.iter().is_sorted_by(|order, next| order.id < next.id)
+            && self.fills.iter().is_sorted_by(|fill, next| fill.id < next.id)
+            && self.positions.iter().is_sorted_by(|position, next| position.id < next.id);
+        if !ascend {
+            return Err(CodecError::Reference);
+        }
+        let fills_count = self.fills.len() as u64;
+        let fill_is_there = |row: u32, below: u64| row == NO_FILL || u64::from(row) < below;
+        let orders_fine = self.orders.iter().all(|order| fill_is_there(order.last_fill, fills_count));
+        let mut rows = 0_u64..;
+        if !orders_fine || !self.fills.iter().zip(&mut rows).all(|(fill, row)| fill_is_there(fill.before, row)) {
+            return Err(CodecError::Reference);
+        }
+        for (row, order) in self.orders.iter().enumerate() {
+            set_row(&mut self.index, order.id.0, row);
+            if order.resting {
+                self.open.insert(row as u32);
+            }
+            if let Some(hash) = order.terms.order_hash() {
+                self.signed.get_or_insert_default().note(hash, row as u32);
+            }
+        }
+        for row in 0..self.positions.len() {
+            let position = &self.positions[row];
+            let (id, wallet, instrument) = (position.id, position.wallet, position.instrument);
+            if position.is_open()
+                && let Err(at) = self.holding(wallet, instrument)
+            {
+                self.held.insert(at, Holding { instrument, wallet, row: row as u32 });
+            }
+            self.set_row(id.0, row);
+        }
+        self.tallies = self.counted().ok_or(CodecError::Reference)?;
+        Ok(())
+    }
+
+    /// The totals, counted row by row. `None`: a fill has no order.
+    fn counted(&self) -> Option<Vec<(WalletId, Tally)>> {
+        let mut counted = Trading::default();
+        for fill in &self.fills {
+            counted.tally_mut(self.orders[self.order_row(fill.order)?].terms.wallet).fills += 1;
+        }
+        for position in self.positions.iter().filter(|position| position.has_known_exit()) {
+            let tally = counted.tally_mut(position.wallet);
+            tally.closed += 1;
+            tally.won += u32::from(position.has_won());
+        }
+        Some(counted.tallies)
+    }
+
+    /// Checks the invariants of this user's orders, fills and positions. Returns the first violation.
+    pub fn check(&self) -> Result<(), String> {
+        let (mut fills, mut filled) = (0, vec![(Qty::ZERO, Cash::ZERO, Cash::ZERO); self.orders.len()]);
+        for fill in &self.fills {
+            let row = self.order_row(fill.order).ok_or_else(|| format!("fill {} has an order", fill.id))?;
+            filled[row].0 += fill.qty;
+            filled[row].1 += fill.notional;
+            filled[row].2 += fill.fee;
+        }
+        let mut reserved = vec![Qty::ZERO; self.positions.len()];
+        for (row, order) in self.orders.iter().enumerate() {
+            let id = order.id;
+            if self.order_row(id) != Some(row) {
+                return Err(format!("an order is found by its id: order {id}"));
+            }
+            if (order.filled, order.notional, order.fee) != filled[row] {
+                return Err(format!("filled = Σ fills: order {id}"));
+            }
+            fills += self.fills_of(order).len();
+            if order.is_open() != order.resting || order.resting != self.open.contains(row as u32) {
+                return Err(format!("an order is open as long as it rests: order {id}"));
+            }
+            if !order.is_open() && (order.reserved_cash(), order.reserved_qty()) != (Cash::ZERO, Qty::ZERO) {
+                return Err(format!("nothing is reserved for an order that ended: order {id}"));
+            }
+            if !order.reserved_qty().is_zero() {
+                let held = self.held_row(order.terms.wallet, order.terms.instrument);
+                reserved[held.ok_or_else(|| format!("a resting SELL holds shares: order {id}"))?] +=
+                    order.reserved_qty();
+            }
+        }
+        if fills != self.fills.len() {
+            return Err(format!("every fill is linked to its order: {fills} of {}", self.fills.len()));
+        }
+        let counted = self.counted().unwrap_or_default();
+        if counted.len() != self.tallies.len() || counted.iter().any(|(of, tally)| self.tally(*of) != *tally) {
+            return Err(format!("tallies equal the counts of the rows: {:?}, not {counted:?}", self.tallies));
+        }
+        for (row, position) in self.positions.iter().enumerate() {
+            let id = position.id;
+            if position.reserved != reserved[row] || position.reserved > position.qty {
+                return Err(format!("reserved shares = Σ open SELL orders ≤ held shares: position {id}"));
+            }
+            if position.is_open() == position.qty.is_zero() || position.cost < Cash::ZERO {
+                return Err(format!("a position is open as long as it holds shares, at a cost ≥ 0: position {id}"));
+            }
+            let held = self.held_row(position.wallet, position.instrument) == Some(row);
+            if self.position_row(id) != Some(row) || held != position.is_open() {
+                return Err(format!("a position is found by its id, an open one by its instrument: position {id}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn row(&self, object: u64) -> Option<usize> {
+        self.index.get(object_number(object) as usize).filter(|row| **row != NO_ROW).map(|row| *row as usize)
+    }
+
+    fn set_row(&mut self, object: u64, row: usize) {
+        set_row(&mut self.index, object, row);
+    }
+
+    fn holding(&self, wallet: WalletId, instrument: InstrumentId) -> Result<usize, usize> {
+        self.held.binary_search_by_key(&(instrument, wallet), |holding| (holding.instrument, holding.wallet))
+    }
+}
+
+/// Records the row of an object.
+fn set_row(index: &mut Numbers, object: u64, row: usize) {
+    let number = object_number(object) as usize;
+    while number >= index.len() {
+        index.push(NO_ROW);
+    }
+    index[number] = row as u32;
+}

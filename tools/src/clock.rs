@@ -1,4 +1,4 @@
-//! `clock`: puts right what a wrong clock of this machine did to a stopped data directory.
+//! `clock`: repairs a stopped data directory that was written under a wrong clock.
 
 use crate::Failure;
 use crate::settings::{DirectoryArgument, say};
@@ -9,8 +9,8 @@ use wire::instant::ts_text;
 
 #[derive(Subcommand)]
 pub enum ClockVerb {
-    /// Let server time go on from now where the newest record is of the future: the clock was ahead when it was written.
-    /// What happened later than now by that clock happened now; orders that ended stay ended.
+    /// Let server time continue from now although the newest record has a later time: the clock was ahead when the
+    /// record was written. Events with a time after now get the time now; ended orders stay ended.
     SetBack(SetBackOptions),
 }
 
@@ -19,7 +19,7 @@ pub enum ClockVerb {
 pub struct SetBackOptions {
     #[command(flatten)]
     dir: DirectoryArgument,
-    /// Only say what would be done.
+    /// Only print what would be done.
     #[arg(long)]
     dry_run: bool,
 }

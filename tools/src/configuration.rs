@@ -1,5 +1,5 @@
-//! `papertape settings`: what is set, or the reference of everything that can be set. `gateway/docs/settings.md` is what
-//! `--markdown` prints.
+//! `papertape settings`: the settings in effect, or the reference of all settings. `gateway/docs/settings.md` is the
+//! output of `--markdown`.
 
 use crate::Failure;
 use clap::Args;

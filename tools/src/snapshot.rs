@@ -1,4 +1,4 @@
-//! `snapshot`: make, list and verify snapshots of a stopped data directory.
+//! `snapshot`: creates, lists and verifies snapshots of a stopped data directory.
 
 use crate::Failure;
 use crate::settings::{DirectoryArgument, hex, say};
@@ -53,7 +53,7 @@ fn open(dir: &DirectoryArgument) -> Result<Snapshots<Files>, Failure> {
 }
 
 fn create(dir: &DirectoryArgument) -> Result<(), Failure> {
-    // A typing error in the path must not make a new directory.
+    // A typing error in the path must not create a new directory.
     Files::open_existing(dir.path())?;
     let Recovery { dir, log, state, .. } = recover::recover(dir.path(), Options::default(), 1)?;
     let (lsn, crc) = (log.last_lsn, log.last_crc);
@@ -61,7 +61,7 @@ fn create(dir: &DirectoryArgument) -> Result<(), Failure> {
     let Running { mut log, mut syncer, mut snapshots, .. } = running;
     syncer.turn()?;
     let snapshot = checkpoint::write_snapshot(engine::format::Formats::Previous, &mut snapshots, &state, lsn, crc)?;
-    // Without room there is no mark of a clean stop: the next start then reads a log that just ends, which is sound.
+    // Without room the mark of a clean stop is missing: the next start reads a log without one, which is sound.
     let _ = log.append_clean_stop(Clock::wall().now().0);
     syncer.finish()?;
     say(format_args!("{lsn}: {} bytes, digest {}", snapshot.bytes, hex(&snapshot.digest)));

@@ -1,4 +1,4 @@
-//! What a run came to, in rows: the source of the table, of the JSON file and of the page.
+//! The results of a run, as rows: the source of the table, the JSON file and the page.
 
 use super::check::{Compared, Orders};
 use super::drive::Ran;
@@ -13,9 +13,9 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use wire::instant;
 
-/// Quantiles that are named.
+/// Quantiles that are reported.
 pub const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
-/// What is shown of what the server says of itself; the JSON file has all of it.
+/// Values of the server's own report that are shown; the JSON file has all of it.
 const SERVER_FACTS: [(&str, &str); 8] = [
     ("server version", "/version/version"),
     ("server commit", "/version/git_sha"),
@@ -26,24 +26,25 @@ const SERVER_FACTS: [(&str, &str); 8] = [
     ("server last cycle [ms]", "/status/matching_engine/last_cycle_ms"),
     ("server active markets", "/status/markets/active"),
 ];
-/// From here on the client itself is in doubt: its part of a core, and the part of all operations that came to them so long
-/// after their time, whatever their connections did.
+/// Thresholds for doubts about the client itself: its share of a core, and the share of all operations that it handled
+/// this much after their time, whatever the state of their connections.
 const CORES_USED_MAX: f64 = 0.9;
 const LAG_MAX: Duration = Duration::from_millis(1);
 const LATE_MAX: f64 = 0.01;
-/// Part of its time in which it was ready to run and had no core.
+/// Share of its time in which it was runnable and had no core.
 const WAITED_MAX: f64 = 0.1;
-/// What the highest percentiles are made of, when no more than one operation in a hundred was late.
+/// Delay that shapes the highest percentiles, even if at most one operation in a hundred was late.
 const TAIL: f64 = 0.999;
-/// In a closed loop, where a full pipeline keeps the client at its answers for milliseconds, only this much is a standstill.
-/// In either, one of the second length is worth a word, however few it touches: the highest percentiles are made of it.
+/// In a closed loop, where answers of a full pipeline take milliseconds, a delay counts as a pause only from the first
+/// value. In either loop, a delay of the second value is reported however few operations it affects: it shapes the
+/// highest percentiles.
 pub const STANDSTILL_LEAST: Duration = Duration::from_millis(20);
 const STANDSTILL_MAX: Duration = Duration::from_millis(100);
-/// Parts of the offered rate and of all answers that are worth a word.
+/// Shares of the offered rate and of all answers that are reported.
 const ACHIEVED_MIN: f64 = 0.95;
 const REFUSED_MAX: f64 = 0.01;
 
-/// What was asked for.
+/// The options of the run.
 pub struct Asked {
     pub command: String,
     pub target: Target,
@@ -57,20 +58,20 @@ pub struct Asked {
     pub tiers: String,
 }
 
-/// A run with everything that is said of it.
+/// A run with everything that is reported about it.
 pub struct Outcome {
     pub asked: Asked,
     pub ran: Ran,
     pub orders: Orders,
     pub machine: Map<String, Value>,
-    /// Answers of the server about itself, by [`super::facts::server`].
+    /// The server's answers about itself, from [`super::facts::server`].
     pub server: Value,
-    /// When the server was started anew in mid-run, by [`super::facts::started_anew`].
+    /// When the server restarted during the run, from [`super::facts::restarted`].
     pub started_anew: Option<Timestamp>,
     pub compared: Option<Compared>,
 }
 
-/// One line of the table: a kind, or all.
+/// One line of the table: a kind, or all kinds.
 pub struct Row {
     pub name: &'static str,
     pub counts: Counts,
@@ -84,7 +85,7 @@ impl Outcome {
         &self.ran.tally
     }
 
-    /// The kinds that were asked for or happened, then all of them.
+    /// The kinds that were requested or happened, then all of them.
     pub fn rows(&self) -> Vec<Row> {
         let tally = self.tally();
         let seconds = self.seconds();
@@ -100,7 +101,7 @@ impl Outcome {
         rows
     }
 
-    /// From the beginning to the end of the schedule or to the last answer, whichever came later.
+    /// From the beginning to the end of the schedule or to the last answer, the later of the two.
     pub fn seconds(&self) -> f64 {
         self.ran.lasted.max(self.tally().last_answer).as_secs_f64()
     }
@@ -113,41 +114,41 @@ impl Outcome {
         }
     }
 
-    /// What the latencies are counted from.
+    /// Where latencies begin.
     pub fn loop_name(&self) -> &'static str {
         match self.asked.rate {
             Rate::PerSecond(_) => "open loop: latency counts from the scheduled time of each operation",
             Rate::Max => {
-                "closed loop (max): each connection keeps its pipeline full, latency counts from the send; \
-                          what a stalled server would have kept waiting is not in it"
+                "closed loop (max): each connection keeps its pipeline full, latency counts from the send; operations \
+                          that a stalled server would have delayed are not in it"
             }
         }
     }
 
-    /// Whether this client could not do what it was asked for.
+    /// Whether this client could not keep up.
     pub fn is_saturated(&self) -> bool {
         self.ran.cores_used.is_some_and(|cores| cores >= CORES_USED_MAX) || self.is_starved() || self.is_late()
     }
 
-    /// Whether others had the core that it needed.
+    /// Whether other programs had the core that it needed.
     fn is_starved(&self) -> bool {
         self.ran.waited.is_some_and(|waited| waited >= WAITED_MAX)
     }
 
-    /// Whether the tail of an open loop's latencies is made of the client's own lateness, in half of it or more.
+    /// Whether at least half of the tail of an open loop's latencies is the client's own delay.
     fn is_tail_own(&self) -> bool {
         let (lag, latency) = (self.tally().lag.value_at_quantile(TAIL), self.tally().total_latency());
         let is_open = matches!(self.asked.rate, Rate::PerSecond(_));
         is_open && u128::from(lag) > LAG_MAX.as_nanos() && 2 * lag >= latency.value_at_quantile(TAIL)
     }
 
-    /// Operations that the client itself came late with; in a closed loop, looks at its own clock. What waited for its
-    /// connection was the server's to answer for.
+    /// Operations that the client itself handled late; in a closed loop, late looks at its own clock. Waiting for a
+    /// connection counts as the server's time.
     fn late(&self) -> u64 {
         self.tally().lag.count_between(self.lag_bound().as_nanos() as u64 + 1, u64::MAX)
     }
 
-    /// What came later than that came late.
+    /// The delay from which an operation counts as late.
     fn lag_bound(&self) -> Duration {
         match self.asked.rate {
             Rate::PerSecond(_) => LAG_MAX,
@@ -171,20 +172,20 @@ impl Outcome {
         Duration::from_nanos(self.tally().lag.value_at_quantile(0.99))
     }
 
-    /// What must be known before a figure is believed.
+    /// Warnings about the figures.
     pub fn warnings(&self) -> Vec<String> {
         let (tally, total, mut warnings) = (self.tally(), self.tally().total(), Vec::new());
         if let Some(cores) = self.ran.cores_used.filter(|cores| *cores >= CORES_USED_MAX) {
             warnings.push(format!(
-                "the client itself was saturated: it used {:.0} % of the one core that it has, so rate and latency are its \
-                 own limits, not the server's",
+                "the client itself was saturated: it used {:.0} % of the one core that it has, so rate and latency \
+                 are its own limits, not the server's",
                 100.0 * cores
             ));
         }
         if let Some(waited) = self.ran.waited.filter(|_| self.is_starved()) {
             warnings.push(format!(
-                "the client itself was starved: others had its core for {:.0} % of the time in which it was ready to run; \
-                 rate and latency are theirs as much as the server's",
+                "the client itself was starved: others had its core for {:.0} % of the time in which it was ready to \
+                 run; rate and latency are theirs as much as the server's",
                 100.0 * waited
             ));
         }
@@ -192,14 +193,14 @@ impl Outcome {
             let (late, bound) = (self.late(), duration(self.lag_bound().as_nanos() as u64));
             warnings.push(match self.asked.rate {
                 Rate::PerSecond(_) => format!(
-                    "the client itself was late: {late} of {} operations came to their connections more than {bound} after \
-                     their time, the latest {} after it; that is part of the latencies",
+                    "the client itself was late: {late} of {} operations came to their connections more than {bound} \
+                     after their time, the latest {} after it; that is part of the latencies",
                     tally.offered,
                     duration(self.longest_lag().as_nanos() as u64)
                 ),
                 Rate::Max => format!(
-                    "the client itself stood still: {late} of {} looks at its own clock came more than {bound} after their \
-                     time, the latest {} after it; that is part of the latencies, and takes from the rate",
+                    "the client itself was paused: {late} of {} looks at its own clock came more than {bound} after \
+                     their time, the latest {} after it; that is part of the latencies, and lowers the rate",
                     tally.lag.len(),
                     duration(self.longest_lag().as_nanos() as u64)
                 ),
@@ -218,8 +219,8 @@ impl Outcome {
         }
         if tally.unsent > 0 {
             warnings.push(format!(
-                "{} operations were due and never sent, for want of room on the connections: they are in no percentile, \
-                 and would have been the slowest",
+                "{} operations were due and never sent, for lack of room on the connections: they are in no \
+                 percentile, and would have been the slowest",
                 tally.unsent
             ));
         }
@@ -231,7 +232,7 @@ impl Outcome {
         }
         if total.refused as f64 > REFUSED_MAX * total.answered() as f64 {
             warnings.push(format!(
-                "{} of {} answers were refusals, and the percentiles have them in: {}",
+                "{} of {} answers were refusals, and the percentiles include them: {}",
                 total.refused,
                 total.answered(),
                 self.most_frequent_code()
@@ -239,8 +240,8 @@ impl Outcome {
         }
         if let Some(started) = self.started_anew {
             warnings.push(format!(
-                "the server was started anew in mid-run, at about {} (its time): connections that it closed, whatever they \
-                 were at, may have ended with the process before",
+                "the server restarted during the run, at about {} (its time): connections that it closed, busy or \
+                 not, may have ended with the process before",
                 instant::ts_text(started)
             ));
         }
@@ -250,13 +251,13 @@ impl Outcome {
         warnings
     }
 
-    /// The code of most refusals, and how often it was.
+    /// The code of most refusals, and its count.
     pub fn most_frequent_code(&self) -> String {
         let most = self.tally().codes.iter().max_by_key(|(_, count)| **count);
         most.map_or("no code".to_owned(), |(code, count)| format!("{code}, {count} times"))
     }
 
-    /// Name and value of everything that was asked, and of what is known about both machines.
+    /// Name and value of every option, and of the facts about both machines.
     pub fn facts(&self) -> Vec<(String, String)> {
         let Asked { rate, duration, connections, pipeline, mix, transport, users, tiers, target, .. } = &self.asked;
         let mut facts: Vec<(String, String)> = Vec::new();
@@ -271,7 +272,7 @@ impl Outcome {
         }
         fact("run", format!("{}, from {} on (the server's time)", self.orders.run, self.orders.since));
         let per_second = if *rate == Rate::Max { "" } else { " operations a second" };
-        fact("asked for", format!("{rate}{per_second} for {} s, {mix}", duration.as_secs_f64()));
+        fact("options", format!("{rate}{per_second} for {} s, {mix}", duration.as_secs_f64()));
         fact("loop", self.loop_name().to_owned());
         fact("connections", format!("{connections} over {transport}, at most {pipeline} operations in flight on each"));
         fact("users", format!("{} of {users} in the keys file{tiers}", self.orders.users.len()));
@@ -303,7 +304,7 @@ impl Outcome {
         facts
     }
 
-    /// Counts beside the percentiles, each a name and how many.
+    /// Counts besides the percentiles, each a name and a number.
     pub fn counts(&self) -> Vec<(String, u64)> {
         let tally = self.tally();
         let mut counts: Vec<(String, u64)> = Vec::new();
@@ -321,7 +322,7 @@ impl Outcome {
         counts
     }
 
-    /// What is left in the books of the venue.
+    /// What the run left in the venue's books.
     pub fn left(&self) -> String {
         match &self.ran.cleaned {
             None => format!("{} orders of this run still rest (--clean cancels them)", self.ran.resting),
@@ -330,7 +331,7 @@ impl Outcome {
                 let unknown = match unknown {
                     0 => String::new(),
                     count => {
-                        format!("; what became of {count} operations without an answer is not known, some may rest")
+                        format!("; the outcome of {count} operations without an answer is unknown, some may rest")
                     }
                 };
                 format!(

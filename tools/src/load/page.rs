@@ -1,10 +1,10 @@
-//! The report: one HTML page with everything in it. It loads nothing and runs nothing.
+//! The report: one self-contained HTML page. It loads nothing and runs no script.
 
 use super::chart::{self, escape};
 use super::outcome::{Outcome, QUANTILES, Row, duration};
 use std::fmt::Write as _;
 
-/// Colours are named by what a curve shows; the page follows the reader's light or dark.
+/// Colours are named by what a curve shows; the page follows the reader's light or dark theme.
 const STYLE: &str = "
 :root { color-scheme: light dark; --ink: #1c2128; --paper: #ffffff; --faint: #8a929c; --grid: #d9dde2; --warn: #b3261e;
   --all: #1f5fbf; --rest: #2e8b57; --cross: #c2571a; --cancel: #7b4fb5; }
@@ -26,7 +26,7 @@ svg { width: 100%; height: auto; } svg text { font-size: 12px; fill: var(--faint
 /// The whole page.
 pub fn page(outcome: &Outcome) -> String {
     let mut out = String::new();
-    write(outcome, &mut out).expect("a string grows");
+    write(outcome, &mut out).expect("writing to a string succeeds");
     out
 }
 
@@ -105,7 +105,7 @@ mod tests {
     use serde_json::json;
     use std::time::Duration;
 
-    /// What somebody who means harm might make us show.
+    /// Hostile texts in every field that the page shows.
     const HOSTILE: &str = "</td><script src='//x'>alert(\"1\")</script>&\u{0}";
 
     fn outcome(answers: u64, rate: Rate) -> Outcome {
@@ -132,7 +132,7 @@ mod tests {
                 duration: second,
                 connections: 1,
                 pipeline: 1,
-                mix: Mix::parse("rest=50,cross=50").expect("it is one"),
+                mix: Mix::parse("rest=50,cross=50").expect("it is valid"),
                 transport: Transport::Rest,
                 users: 1,
                 tiers: HOSTILE.to_owned(),
@@ -173,14 +173,14 @@ mod tests {
             let page = page(&outcome);
             assert!(chart::check_well_formed(&page) > 100);
             assert_eq!(page.matches("<svg ").count(), 2);
-            // The name of a vocabulary is no address that is asked.
+            // The name of an XML vocabulary is not an address that is requested.
             let asked = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
             for outside in ["<script", "<link", "<img", "<iframe", " src=", " href=", "url(", "@import"] {
                 let times = asked.matches(outside).count();
                 let harmless = if outside == " src=" { HOSTILE.matches(outside).count() } else { 0 };
                 assert!(times == 0 || harmless > 0, "{outside}: {times}");
             }
-            assert!(!page.contains(HOSTILE), "shown as it came");
+            assert!(!page.contains(HOSTILE), "shown unescaped");
         }
         println!("pages: {} cases", outcomes.len());
     }
@@ -197,7 +197,7 @@ mod tests {
             "answers a second were achieved of",
             "never sent",
             "refusals",
-            "started anew in mid-run, at about 2027-01-15T08:00:00Z",
+            "restarted during the run, at about 2027-01-15T08:00:00Z",
             "interrupted",
         ];
         for (warning, expected) in warnings.iter().zip(expected) {
@@ -209,8 +209,8 @@ mod tests {
         assert_eq!((&json["client"]["saturated"], &json["warnings"]), (&json!(true), &json!(warnings)));
         let mut outcome = outcome;
         outcome.ran.cores_used = None;
-        // A long standstill counts, and a share of short ones. In an open loop a few late sends among many are none; in a
-        // closed one answers to a full pipeline are none.
+        // A long pause counts, and a share of short ones. A few late sends among many do not count in an open loop, nor
+        // do answers to a full pipeline in a closed one.
         let millis = Duration::from_millis;
         let (open, closed) = (Rate::PerSecond(1_000), Rate::Max);
         let rows: [(Rate, u64, Duration, bool); 10] = [
@@ -231,7 +231,7 @@ mod tests {
             outcome.ran.tally.lag.reset();
             (late..1_000).for_each(|_| outcome.ran.tally.came(Duration::ZERO, Duration::ZERO));
             (0..late).for_each(|_| outcome.ran.tally.came(Duration::ZERO, lag));
-            let word = if rate == open { "the client itself was late" } else { "the client itself stood still" };
+            let word = if rate == open { "the client itself was late" } else { "the client itself was paused" };
             let warned = outcome.warnings().iter().any(|warning| warning.contains(word));
             assert_eq!((outcome.is_saturated(), warned), (saturated, saturated), "{rate:?}: {late} by {lag:?}");
         }
@@ -242,7 +242,7 @@ mod tests {
             let warned = outcome.warnings().iter().any(|warning| warning.contains("the client itself was starved"));
             assert_eq!((outcome.is_saturated(), warned), (saturated, saturated), "{waited:?}");
         }
-        // A tail that is the client's own counts, however few operations it is made of.
+        // A tail that is the client's own delay counts, however few operations are in it.
         outcome.asked.rate = open;
         (0..997).for_each(|_| outcome.ran.tally.came(Duration::ZERO, Duration::ZERO));
         (0..3).for_each(|_| outcome.ran.tally.came(Duration::ZERO, millis(50)));

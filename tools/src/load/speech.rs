@@ -1,6 +1,6 @@
-//! What is spoken on a connection: orders and cancels out, answers in. Pure; it knows no socket.
+//! The protocol of a connection: encodes orders and cancels, decodes answers. Pure; no socket.
 //!
-//! Over HTTP/1.1 answers come in the order of the requests, over the trade channel each names the operation it answers.
+//! Over HTTP/1.1 answers come in the order of the requests; over the trade channel each names its operation.
 
 use crate::frame;
 use clap::ValueEnum;
@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 /// Most header lines of an answer.
 const HEADERS_MAX: usize = 64;
 
-/// What operations travel over.
+/// The transport of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Transport {
     /// `POST /v1/orders`, `DELETE /v1/orders/by-client-id/…`
@@ -35,45 +35,45 @@ pub struct Speech {
     pub authority: String,
 }
 
-/// What the first bytes that were heard are.
+/// The meaning of the first received bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Heard<'a> {
-    /// Not yet whole.
+    /// Incomplete.
     Part,
     Answer(Answer<'a>),
-    /// To be sent back as it is.
+    /// To be echoed in a pong.
     Ping {
         bytes: usize,
         payload: &'a [u8],
     },
-    /// Answers nothing.
+    /// Answers no operation.
     Other {
         bytes: usize,
     },
     /// The server ends the connection, and why.
     Closed(String),
-    /// Not what was agreed upon.
+    /// A violation of the protocol.
     Broken(&'static str),
 }
 
 /// The answer to one operation.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer<'a> {
-    /// On the wire.
+    /// Size on the wire.
     pub bytes: usize,
-    /// Which operation; `None` = the oldest without an answer.
+    /// The operation that it answers; `None` = the oldest without an answer.
     pub flight: Option<u64>,
     pub status: u16,
-    /// The error code, where it is one.
+    /// The error code of an error.
     pub code: Option<&'a str>,
-    /// A refusal that left an order behind all the same.
+    /// A refusal of an order that exists nevertheless.
     pub order_exists: bool,
-    /// The connection ends behind it.
+    /// The connection ends after it.
     pub last: bool,
 }
 
 impl Speech {
-    /// Asks for the server's health, which is public and counted by no limit.
+    /// Requests the server's health, which is public and not rate-limited.
     pub fn greet(&self, out: &mut Vec<u8>) {
         for part in ["GET /v1/health HTTP/1.1\r\nHost: ", &self.authority, "\r\n\r\n"] {
             out.extend_from_slice(part.as_bytes());
@@ -88,13 +88,13 @@ impl Speech {
                 let length = opening.len() + id.len() + CLOSING.len();
                 self.head(out, "POST /v1/orders", "", key);
                 write!(out, "Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n")
-                    .expect("a vector grows");
+                    .expect("writing to a vector succeeds");
                 for part in [opening, id.as_bytes(), CLOSING] {
                     out.extend_from_slice(part);
                 }
             }
             Transport::Ws => frame::text(out, |out| {
-                write!(out, "{{\"id\":{flight},\"op\":\"order.place\",\"params\":").expect("a vector grows");
+                write!(out, "{{\"id\":{flight},\"op\":\"order.place\",\"params\":").expect("writing to a vector succeeds");
                 for part in [opening, id.as_bytes(), CLOSING, b"}"] {
                     out.extend_from_slice(part);
                 }
@@ -102,7 +102,7 @@ impl Speech {
         }
     }
 
-    /// Cancels the order with the client's id, which has no character that a target or a text would have to escape.
+    /// Cancels the order with the client's id, which has no character that needs an escape in a target or a text.
     pub fn cancel(&self, out: &mut Vec<u8>, flight: u64, key: &str, id: &str) {
         match self.transport {
             Transport::Rest => {
@@ -111,7 +111,7 @@ impl Speech {
             }
             Transport::Ws => frame::text(out, |out| {
                 write!(out, "{{\"id\":{flight},\"op\":\"order.cancel\",\"params\":{{\"client_order_id\":\"{id}\"}}}}")
-                    .expect("a vector grows");
+                    .expect("writing to a vector succeeds");
             }),
         }
     }
@@ -122,7 +122,7 @@ impl Speech {
         }
     }
 
-    /// Reads what stands at the beginning.
+    /// Decodes the first answer of these bytes.
     pub fn hear<'a>(&self, bytes: &'a [u8]) -> Heard<'a> {
         match self.transport {
             Transport::Rest => hear_http(bytes),
@@ -147,7 +147,7 @@ fn hear_http(bytes: &[u8]) -> Heard<'_> {
         match name.len() {
             14 if name.eq_ignore_ascii_case(b"content-length") => body_bytes = number(value),
             10 if name.eq_ignore_ascii_case(b"connection") => last = value.eq_ignore_ascii_case(b"close"),
-            // The brand stands in front of it.
+            // The client's prefix is before it.
             length if length > 9 => order_exists |= name[length - 9..].eq_ignore_ascii_case(b"-order-id"),
             _ => {}
         }
@@ -173,7 +173,7 @@ fn hear_frame(bytes: &[u8]) -> Heard<'_> {
                 let order_exists = failed && find(payload, b"\"order_id\":").is_some();
                 Heard::Answer(Answer { bytes, flight: Some(flight), status, code, order_exists, last: false })
             }
-            None => Heard::Broken("a frame that is no answer"),
+            None => Heard::Broken("a frame that is not an answer"),
         },
         frame::PING => Heard::Ping { bytes, payload },
         frame::PONG => Heard::Other { bytes },
@@ -182,7 +182,7 @@ fn hear_frame(bytes: &[u8]) -> Heard<'_> {
             let reason = String::from_utf8_lossy(payload.get(2..).unwrap_or_default());
             Heard::Closed(format!("closed with {code} {reason}").trim_end().to_owned())
         }
-        _ => Heard::Broken("a frame of a kind that has no place here"),
+        _ => Heard::Broken("a frame of an unexpected kind"),
     }
 }
 
@@ -202,7 +202,7 @@ fn number(text: &[u8]) -> Option<usize> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// The code in an error envelope, which stands in an object of its own on the trade channel.
+/// The code in an error envelope, which is an object of its own on the trade channel.
 fn code_in(body: &[u8]) -> Option<&str> {
     const NAME: &[u8] = b"\"error\":\"";
     let code = &body[find(body, NAME)? + NAME.len()..];
@@ -296,12 +296,12 @@ mod tests {
                 refused.as_bytes(),
                 Heard::Answer(Answer { order_exists: true, ..answered(4, 400, Some("A")) }),
             ),
-            (frame::TEXT, br#"{"id":null,"status":400}"#, Heard::Broken("a frame that is no answer")),
+            (frame::TEXT, br#"{"id":null,"status":400}"#, Heard::Broken("a frame that is not an answer")),
             (frame::PING, b"hm", Heard::Ping { bytes: 4, payload: b"hm" }),
             (frame::PONG, b"", Heard::Other { bytes: 2 }),
             (frame::CLOSE, b"\x0f\xa2CONNECTION_LIMIT", Heard::Closed("closed with 4002 CONNECTION_LIMIT".into())),
             (frame::CLOSE, b"", Heard::Closed("closed with 1005".into())),
-            (0x82, b"", Heard::Broken("a frame of a kind that has no place here")),
+            (0x82, b"", Heard::Broken("a frame of an unexpected kind")),
         ];
         for (first, payload, expected) in &cases {
             let mut bytes = vec![*first, payload.len() as u8];

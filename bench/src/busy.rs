@@ -28,8 +28,9 @@ pub fn run(size: Size, report: &mut Report) {
     }
     report.rate_note(ONE_BY_ONE);
     report.durability("power: every group is covered by a sync before the next begins");
-    report
-        .not_included("encoding the facts, waiting clients, making segments; the busy processes have the kernel's default slice");
+    report.not_included(
+        "encoding the facts, waiting clients, making segments; the busy processes have the kernel's default slice",
+    );
 }
 
 struct Measured {

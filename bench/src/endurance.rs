@@ -219,7 +219,8 @@ fn start(config: &Path, feed: Beats) -> Server {
 fn write_keys(place: &Place) -> PathBuf {
     let mut text = String::new();
     for (number, key) in place.keys.iter().enumerate() {
-        writeln!(text, "{{\"user_id\":{},\"api_key\":\"{}\"}}", number + 1, key.expose()).expect("writing to a string succeeds");
+        writeln!(text, "{{\"user_id\":{},\"api_key\":\"{}\"}}", number + 1, key.expose())
+            .expect("writing to a string succeeds");
     }
     let path = place.path().join("keys.jsonl");
     std::fs::write(&path, text).expect("room for the keys");

@@ -38,7 +38,7 @@ const USER_STRIDE: usize = 7_919;
 const TOLD_PART: f64 = 0.1;
 
 /// How commands reach the shard in process: over a ring, which allows it to look ahead, as in P10; or one at a time.
-const WAYS: [&str; 2] = ["by turns", "one at a time"];
+const WAYS: [&str; 2] = ["in batches", "one at a time"];
 
 /// What grows, its size, and the reason if the size is below the requested one.
 type Grown = (&'static str, Crowd, Option<String>);
@@ -77,7 +77,7 @@ pub fn run(size: Size, report: &mut Report) {
     over_http(small, size, report);
     starts(size, report);
     report.rate_note(
-        "none: over HTTP one order on each connection, the next when it is answered; in process by turns of up to 256 \
+        "none: over HTTP one order on each connection, the next when it is answered; in process in batches of up to 256 \
          commands that wait in a ring, or one after the other, as each row says",
     );
     report.note("memory in process", PREFAULTED);
@@ -249,10 +249,8 @@ fn starts(size: Size, report: &mut Report) {
         let name = format!("start from the {from}: growth beside that of the orders");
         match growth([base[at], some[at], many[at]], more as f64 / fewer as f64) {
             Some(growth) => report.figure(&name, growth, "×"),
-            None => report.note(
-                &name,
-                format!("not reported: what {fewer} orders take is lost in the constant part of a start"),
-            ),
+            None => report
+                .note(&name, format!("not reported: what {fewer} orders take is lost in the constant part of a start")),
         }
     }
 }

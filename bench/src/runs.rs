@@ -1,5 +1,5 @@
-//! Scenarios run one after the other. What one found is written down as soon as it ends, and one that fails is told of
-//! and costs the others nothing.
+//! Scenarios run one after the other. Each result is written as soon as its scenario ends, and a failed scenario is
+//! reported without affecting the others.
 
 use crate::machine;
 use crate::report::{Report, Size};
@@ -8,11 +8,11 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-/// What was run so far.
+/// The runs so far.
 pub struct Runs {
     size: Size,
     with_peers: bool,
-    /// Where the results are written, too.
+    /// Where the results are also written.
     file: Option<PathBuf>,
     facts: Map<String, Value>,
     results: Vec<Value>,
@@ -26,7 +26,7 @@ impl Runs {
         Runs { size, with_peers, file, facts, results: Vec::new(), is_well: true }
     }
 
-    /// Runs one more, prints it and writes down all so far.
+    /// Runs one more scenario, prints its result and writes all results so far.
     ///
     /// # Errors
     /// One sentence, when the file cannot be written.
@@ -37,7 +37,7 @@ impl Runs {
         scenario: impl FnOnce(Size, &mut Report),
     ) -> Result<(), String> {
         let mut report = Report::new(name, question, self.size, self.with_peers);
-        // Whatever it held is gone with it but for the report, to which rows are only ever added.
+        // A panic drops everything but the report, to which rows are only ever added.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| scenario(self.size, &mut report))) {
             report.failed(format!("it ended in the middle: {}", said(&*panic)));
         }
@@ -55,10 +55,10 @@ impl Runs {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words")
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message")
 }
 
 #[cfg(test)]

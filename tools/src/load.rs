@@ -109,7 +109,8 @@ impl Load {
         if matches!(self.check, Some(Check::Earlier(_))) && (self.report.is_some() || self.json.is_some() || self.clean)
         {
             return Err(
-                "--check=FILE makes no run, so there is nothing to write or to clean; --check alone follows a run".into(),
+                "--check=FILE makes no run, so there is nothing to write or to clean; --check alone follows a run"
+                    .into(),
             );
         }
         self.places_are_apart()?;

@@ -134,7 +134,10 @@ impl KeysFile {
     fn begin(place: &Path) -> io::Result<KeysFile> {
         // A file that appears meanwhile is found at the end.
         if place.symlink_metadata().is_ok() {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "exists already, and may hold keys that are stored nowhere else; name a new file"));
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "exists already, and may hold keys that are stored nowhere else; name a new file",
+            ));
         }
         let mut prefix = place.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
         prefix.push(".");

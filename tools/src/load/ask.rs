@@ -93,7 +93,8 @@ impl Ask {
         if status != StatusCode::OK {
             return Err(format!("{target}{path} answers {}", shown(status, body)));
         }
-        serde_json::from_slice(body).map_err(|error| format!("{target}{path} sent an answer that cannot be parsed: {error}"))
+        serde_json::from_slice(body)
+            .map_err(|error| format!("{target}{path} sent an answer that cannot be parsed: {error}"))
     }
 
     /// Any answer. A request that the server refuses because it is full is sent again.

@@ -109,8 +109,8 @@ impl Mix {
             let (name, percent) =
                 part.split_once('=').ok_or_else(|| format!("{SHAPE}, and {part:?} is not kind=percent"))?;
             let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name.trim());
-            let kind =
-                kind.ok_or_else(|| format!("{SHAPE}, and {name:?} is not a kind: the kinds are rest, cross and cancel"))?;
+            let kind = kind
+                .ok_or_else(|| format!("{SHAPE}, and {name:?} is not a kind: the kinds are rest, cross and cancel"))?;
             let percent = percent.trim().parse::<u8>().ok().filter(|percent| *percent <= 100);
             let percent = percent
                 .ok_or_else(|| format!("{SHAPE}, and the percentage of {kind} is not a whole number from 0 to 100"))?;

@@ -94,7 +94,8 @@ impl Speech {
                 }
             }
             Transport::Ws => frame::text(out, |out| {
-                write!(out, "{{\"id\":{flight},\"op\":\"order.place\",\"params\":").expect("writing to a vector succeeds");
+                write!(out, "{{\"id\":{flight},\"op\":\"order.place\",\"params\":")
+                    .expect("writing to a vector succeeds");
                 for part in [opening, id.as_bytes(), CLOSING, b"}"] {
                     out.extend_from_slice(part);
                 }

@@ -104,7 +104,7 @@ pub fn run(size: Size, report: &mut Report) {
         "stream",
         format!("{} operations of {users} users, {} fills in a bare book", operations.len(), matched.fills),
     );
-    report.rate_note("none: by turns of many commands, as fast as it goes");
+    report.rate_note("none: in batches of queued commands, as fast as it goes");
     report.note("memory", PREFAULTED);
     report.durability("none: in batches of queued commands, as fast as it goes");
     report

@@ -1,4 +1,4 @@
-//! Health and status (market-data.md §11).
+//! Health and status (gateway/docs/market-data.md §11).
 
 use std::path::Path;
 use std::process::Command;
@@ -32,7 +32,7 @@ fn health_says_that_it_lives_and_that_it_is_ready() {
     assert_eq!(int(&ready, "/checks/redis/cached_markets"), markets);
 }
 
-/// The program that lies beside a clone names its commit; elsewhere it knows none.
+/// A program built in a clone names its commit; elsewhere it has none.
 #[test]
 fn the_version_names_the_commit() {
     let cases = Cases::of("versions");
@@ -52,7 +52,7 @@ fn the_version_names_the_commit() {
     }
 }
 
-/// A server that never sleeps answers as others do, and ends in order.
+/// A busy-polling server answers as others do, and stops cleanly.
 #[test]
 fn a_sleepless_server_answers_and_ends() {
     let cases = Cases::of("busy polling");
@@ -64,7 +64,7 @@ fn a_sleepless_server_answers_and_ends() {
             client.get("/v1/health/ready").expect(200);
             cases.one();
         }
-        assert!(server.stop().contains("server.busy_poll = true"), "the configuration says it");
+        assert!(server.stop().contains("server.busy_poll = true"), "the configuration shows it");
         cases.one();
     }
 }

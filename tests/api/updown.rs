@@ -1,4 +1,4 @@
-//! Up-or-down markets (market-data.md §5), as the synthetic venue has them.
+//! Up-or-down markets (gateway/docs/market-data.md §5) of the synthetic venue.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ fn windows_counts_and_filters_fit_each_other() {
             let short = ["5M", "15M"].contains(&interval);
             assert!(high_frequency || !short, "{row}");
             let ahead = if short { 2 } else { 26 } * 3_600;
-            // The clock may have passed on since by a second.
+            // The clock may have advanced by a second since.
             assert!(to > now - 3_601 && from <= now + ahead + 1, "{row}");
             *counted.entry(interval).or_default() += 1;
             *counted.entry(asset).or_default() += 1;
@@ -63,7 +63,7 @@ fn windows_counts_and_filters_fit_each_other() {
                         || at(live, &format!("/{side}")).is_number()
                 );
             }
-            // What is to be beaten is known when the window opens, and not before.
+            // The price to beat is known when the window opens, and not before.
             let opened = from <= now - 5;
             let known = [at(row, "/group_item_threshold"), at(row, "/event_metadata_ptb")];
             assert!(

@@ -1,4 +1,5 @@
-//! A server that is set up wrongly says what is wrong; flags win over the environment, and that over the file.
+//! A wrong configuration is refused with its cause; flags override the environment, and the environment overrides the
+//! file.
 
 use tests::cases::Cases;
 use tests::server::{Place, Server};
@@ -6,7 +7,7 @@ use tests::server::{Place, Server};
 #[test]
 fn wrong_settings_are_named() {
     let cases = Cases::of("wrong settings");
-    // Section, key, value; what the message must name.
+    // Section, key, value; the text that the message must contain.
     let rows = [
         ("server", "lisen", "\"127.0.0.1:0\"", "server.lisen"),
         ("servers", "listen", "\"127.0.0.1:0\"", "servers"),
@@ -34,8 +35,8 @@ fn wrong_settings_are_named() {
         let (status, said) = place.spawn_with(&[], &[]).ended();
         assert!(!status.success(), "{section}.{key} = {value} was taken:\n{said}");
         assert!(said.contains(named), "{named} is not named: {said}");
-        assert!(said.contains("allowed"), "what is allowed is not said: {said}");
-        assert!(!place.data().exists(), "nothing is made before the settings are right");
+        assert!(said.contains("allowed"), "the allowed values are not named: {said}");
+        assert!(!place.data().exists(), "nothing is created before the settings are valid");
         cases.one();
     }
     for args in [["--speed", "0"], ["--venue", "moon"], ["--durability", "no"], ["--listen", "x"], ["--unknown", "1"]] {

@@ -1,4 +1,4 @@
-//! The verbs that look at a data directory: `papertape log` and `papertape snapshot`.
+//! The read-only verbs: `papertape log` and `papertape snapshot`.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ fn fingerprint(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, std::time::SystemTime)
     fingerprint_of(dir, |_| true)
 }
 
-/// Those whose names are wanted; the others may come and go while we look.
+/// The files with these names; the others may appear and disappear meanwhile.
 pub fn fingerprint_of(
     dir: &Path,
     wanted: impl Fn(&Path) -> bool,
@@ -26,7 +26,7 @@ pub fn fingerprint_of(
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| wanted(path) && path.is_file())
         .map(|path| {
-            let changed = fs::metadata(&path).expect("it is there").modified().expect("a time");
+            let changed = fs::metadata(&path).expect("it exists").modified().expect("a time");
             (path.clone(), (fs::read(&path).expect("it can be read"), changed))
         })
         .collect()
@@ -52,7 +52,7 @@ fn the_log_verbs_only_look() {
         if !running {
             server.kill();
         }
-        // A running server makes and names files meanwhile.
+        // A running server creates and renames files meanwhile.
         let before = (!running).then(|| fingerprint(&data));
         for verb in ["inspect", "verify", "digest", "export"] {
             let output = place.log(verb);
@@ -93,7 +93,7 @@ fn snapshots_are_made_listed_and_verified() {
         cases.one();
     }
     server.stop();
-    // One byte of it changed is seen.
+    // A changed byte of it is detected.
     let path = fs::read_dir(&data)
         .expect("a data directory")
         .map(|entry| entry.expect("an entry").path())
@@ -113,7 +113,7 @@ fn snapshots_are_made_listed_and_verified() {
         );
         cases.one();
     }
-    // The log is whole from its beginning, so the start does without it, and says the same.
+    // The log is complete from its beginning, so a start does without the snapshot, with the same state.
     let server = place.start();
     server.with_key(&users[0].key).get("/v1/account/balance").expect(200);
 }

@@ -1,6 +1,6 @@
-//! The load kit as a user runs it: `papertape load` against a real server.
+//! The load client as a user runs it: `papertape load` against a real server.
 //!
-//! Nothing is asserted about speed, but one thing from below: a server that stood still for two seconds shows them.
+//! Nothing is asserted about speed, with one exception: a server that is stopped for two seconds shows them.
 
 mod figures;
 mod lost;
@@ -16,7 +16,7 @@ use tests::eventually;
 use tests::json::list;
 use tests::server::{Place, Server, User};
 
-/// A place with users, and the keys file that names them.
+/// A place with users, and their keys file.
 pub struct Site {
     pub place: Place,
     pub users: Vec<User>,
@@ -44,7 +44,7 @@ impl Site {
         load
     }
 
-    /// Runs it to its end; gives what it printed and its JSON file.
+    /// Runs it to its end; returns its output and its JSON file.
     #[track_caller]
     pub fn load_well(&self, server: &Server, args: &[&str]) -> (String, Value) {
         let mut load = self.load(&url(server), args);
@@ -58,7 +58,7 @@ impl Site {
         serde_json::from_slice(&fs::read(self.file("run.json")).expect("the run has written it")).expect("JSON")
     }
 
-    /// Runs `--check` on a JSON file; gives whether all is equal, and what was said.
+    /// Runs `--check` on a JSON file; returns whether all is equal, and the output.
     pub fn check(&self, server: &Server, file: &Path) -> (bool, String) {
         let mut flag = OsString::from("--check=");
         flag.push(file);
@@ -91,7 +91,7 @@ pub fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// A client that is running; killed when a test fails before its end.
+/// A running client; killed when a test fails before its end.
 pub struct Running(Option<Child>);
 
 impl Running {

@@ -1,5 +1,5 @@
-//! What a newcomer tries next: another venue in the same directory, options that do not fit, a lost key, a server on
-//! every address, and where a recording stands.
+//! The next steps of a newcomer: another venue in the same directory, options that do not fit, a lost key, a server on
+//! every address, and the position of a recording.
 
 use std::fs;
 use std::process::Output;
@@ -54,8 +54,8 @@ fn another_venue_in_the_same_directory_has_to_be_asked_for() {
         }
         cases.one();
     }
-    // A directory of an earlier version has no list; its markets tell.
-    fs::remove_file(place.data().join("venue_kinds")).expect("the list is there");
+    // A directory of an earlier version has no list; the venues are derived from its markets.
+    fs::remove_file(place.data().join("venue_kinds")).expect("the list exists");
     let said = place.spawn_with(&["--venue", "kalshi"], &[]).ready().err().expect("refused");
     assert!(said.contains("used with venue polymarket,synthetic"), "{said}");
     fs::write(place.data().join("venue_kinds"), "moon\n").expect("it can be written");
@@ -97,17 +97,17 @@ fn options_of_a_replay_are_refused_elsewhere() {
         let said = stderr(&output);
         assert!(!output.status.success(), "{args:?} {env:?}");
         assert!(said.contains("only a replay takes it") && said.contains(named), "{args:?} {env:?}: {said}");
-        assert!(!home.path().join("papertape-data").exists(), "{args:?} {env:?}: nothing is made");
+        assert!(!home.path().join("papertape-data").exists(), "{args:?} {env:?}: nothing is created");
         cases.one();
     }
-    // What the help shows as the default is what everybody has.
+    // The default in the help is valid for every venue.
     for speed in ["1x", "1"] {
         Place::new().start_with(&["--speed", speed], &[]).stop();
         cases.one();
     }
 }
 
-/// The command that a banner prints works as it stands there, in the folder that the server was started in.
+/// The command that a banner prints works unchanged, in the folder where the server was started.
 #[test]
 fn the_way_to_a_key_works_as_it_is_printed() {
     let cases = Cases::of("commands of banners");
@@ -125,11 +125,11 @@ fn the_way_to_a_key_works_as_it_is_printed() {
         begin().stop();
         let server = begin();
         let said = server.said();
-        let line = said.lines().find(|line| line.trim_start().starts_with("keys ")).expect("a way to a key");
+        let line = said.lines().find(|line| line.trim_start().starts_with("keys ")).expect("a command for a key");
         let printed = line.split('`').find(|text| text.starts_with("papertape key")).expect("a command");
         let typed = printed.replacen("papertape", "\"$PROGRAM\"", 1).replace("NAME", "somebody");
         let mut shell = std::process::Command::new("sh");
-        // As `command` does it: nothing of our own environment.
+        // As `command` does it: without the environment of the test.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PAPERTAPE_")) {
             shell.env_remove(name);
         }
@@ -164,7 +164,7 @@ fn a_lost_key_is_replaced() {
         assert!(key("demo").status.success());
     }
     let sixth = key("demo");
-    assert!(stderr(&sixth).contains("made no key: 400"), "{}", stderr(&sixth));
+    assert!(stderr(&sixth).contains("created no key: 400"), "{}", stderr(&sixth));
     server.stop();
     let gone = key("demo");
     assert!(stderr(&gone).contains("is the server of this data directory running there?"), "{}", stderr(&gone));

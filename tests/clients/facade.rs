@@ -1,4 +1,4 @@
-//! Clients that ask the venue's catalogue service before they trade, against a server with `venue.facade`.
+//! Clients that use the venue's catalogue service before they trade, against a server with `venue.facade`.
 
 use crate::programs::{Clients, counted, run_well};
 use serde_json::{Value, json};
@@ -20,10 +20,10 @@ fn world() -> World {
     })
 }
 
-/// What both programs are told.
+/// Facts for both programs.
 fn told(world: &World) -> Value {
     let host = world.server.address();
-    // The form of a key that clients of the venue have: their sockets are sent order events for it.
+    // The form of a key that clients of the venue have: their sockets receive order events for it.
     let key = world.user(0).post("/v1/keys", &json!({"name": "facade"})).expect(201);
     json!({
         "host": format!("http://{host}/v1"),
@@ -63,7 +63,7 @@ fn the_unified_sdk_reads_the_facade() {
     cases.add(run(program(), &place, &facts));
 }
 
-/// Fetched by `tests/clients/nautilus-install`, and skipped without it: `PAPERTAPE_REQUIRE_NAUTILUS=1` makes it a
+/// Installed by `tests/clients/nautilus-install`, and skipped without it: `PAPERTAPE_REQUIRE_NAUTILUS=1` makes it a
 /// failure.
 #[test]
 fn nautilus_rests_an_order_and_takes_it_back() {

@@ -1,12 +1,12 @@
-//! Citations and links: a comment that cites `PACKAGE/docs/NAME.md §N` cites a heading that exists, and a link of a document
-//! leads to a file and a heading that exist.
+//! Citations and links: a comment that cites `PACKAGE/docs/NAME.md §N` cites an existing heading, and a link of a
+//! document leads to an existing file and heading.
 
 use super::sources;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use tests::binary::workspace;
 
-/// Where a citation or a link leads: a file from the root of the workspace, and a place in it.
+/// The target of a citation or a link: a file from the root of the workspace, and a heading in it.
 #[derive(Debug, PartialEq, Eq)]
 struct Target {
     file: String,
@@ -30,7 +30,8 @@ fn citations(text: &str) -> Vec<Target> {
         let after: usize = text[at..].chars().take_while(is_of_a_path).count();
         let path = text[at - before..at + after].trim_end_matches('.');
         let Some(file) = path.strip_suffix(".md").map(|_| path.trim_start_matches("./").to_owned()) else { continue };
-        // A link is relative to its document, and is looked at as one; `/docs/…` is the rest of a path that a program makes.
+        // A link is relative to its document, and is checked as a link; `/docs/…` is the end of a path that a program
+        // makes.
         if file.starts_with("../") || file.starts_with('/') {
             continue;
         }
@@ -79,7 +80,7 @@ fn flat(path: &Path) -> PathBuf {
     flat
 }
 
-/// The headings of a document, without their marks; lines of code are none.
+/// The headings of a document, without their marks; lines of code are skipped.
 fn headings(text: &str) -> Vec<&str> {
     let mut is_code = false;
     text.lines()
@@ -91,14 +92,14 @@ fn headings(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The anchor of a heading, as hosts of repositories make it.
+/// The anchor of a heading, as repository hosts make it.
 fn anchor(heading: &str) -> String {
     let kept = heading.to_lowercase();
     let kept = kept.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
     kept.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// Why a target does not exist, if it does not; `read` gives the text of a file.
+/// Why a target does not exist, or `None`; `read` returns the text of a file.
 fn fault(target: &Target, read: impl Fn(&str) -> Option<String>) -> Option<String> {
     let Some(text) = read(&target.file) else { return Some(format!("{} does not exist", target.file)) };
     let has = |is_it: &dyn Fn(&str) -> bool| headings(&text).into_iter().any(is_it);
@@ -140,7 +141,7 @@ fn documents() -> Vec<(String, String)> {
         }
     }
     for path in files.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "md")) {
-        let name = path.strip_prefix(workspace()).expect("it lies in the workspace").to_string_lossy().into_owned();
+        let name = path.strip_prefix(workspace()).expect("it is in the workspace").to_string_lossy().into_owned();
         found.push((name, fs::read_to_string(&path).expect("a document can be read")));
     }
     found
@@ -153,7 +154,7 @@ fn every_citation_and_link_resolves() {
     let documents = documents();
     assert!(documents.len() > 15, "the documents were not found");
     let texts = sources::all().into_iter().map(|source| (source.name, source.text)).chain(documents);
-    // The planted ones of this file are no citations.
+    // The planted ones of this file are not citations.
     for (name, text) in texts.filter(|(name, _)| !name.ends_with("tidy/citations.rs")) {
         let mut targets = citations(&text);
         if name.ends_with(".md") {

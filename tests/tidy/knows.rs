@@ -1,13 +1,13 @@
-//! What the packages at the bottom may use, and who alone may touch the machine.
+//! What the lower packages may use, and which files may use the machine.
 
 use crate::layers::dependencies;
 use crate::sources::{self, has_word};
 use tests::cases::Cases;
 
-/// A calculation needs no more than these; no runtime, no serde, no file crate is the proof of idea 1.
+/// The crates of the engine, a pure calculation: without a runtime, serde or a file crate.
 const ENGINE_CRATES: [&str; 6] = ["ahash", "bincode", "wincode", "crossbeam", "sha2", "engine"];
 
-/// What a log of bytes has no business with.
+/// Crates that a log of bytes must not use.
 const NOT_IN_WAL: [&str; 11] = [
     "engine",
     "gateway",
@@ -73,7 +73,7 @@ fn one_file_reads_the_environment_and_one_the_clock() {
         for (number, line) in source.code() {
             let reads_environment =
                 ["env::var", "env::vars", "env::var_os", "env::vars_os"].iter().any(|call| has_word(line, call));
-            // A build script is told by it what it builds.
+            // A build script reads its inputs from it.
             let may = source.name == "gateway/src/config.rs" || source.name.ends_with("/build.rs");
             assert!(!reads_environment || may, "{}:{number} reads the environment: {line}", source.name);
             let reads_clock = has_word(line, "SystemTime::now");
@@ -92,7 +92,7 @@ fn unsafe_stands_in_two_files_only() {
     let cases = Cases::of("unsafe");
     let allowed = ["wal/src/segment.rs", "wal/src/sys.rs"];
     for source in sources::all() {
-        // This file says the word in texts.
+        // This file has the word in strings.
         if source.name == "tests/tidy/knows.rs" || source.name == "tests/tidy/sources.rs" {
             continue;
         }

@@ -1,5 +1,5 @@
-//! A recorded quarter of an hour, told once more by the stand-in: what the live adapter folds is what a replay folds,
-//! and what the test folds by itself.
+//! A recorded quarter of an hour, sent again by the stand-in: the books of the live adapter equal those of a replay,
+//! and those of the test.
 
 use crate::fake_kalshi::{Fake, scaled};
 use crate::kalshi_live::{Scene, expected, listed, right, shown};
@@ -13,7 +13,7 @@ use tests::cases::Cases;
 use tests::eventually;
 use tests::server::Place;
 
-/// Messages of the recording that are told.
+/// Messages of the recording that are sent.
 const MESSAGES_MAX: usize = 25_000;
 
 /// The recorded messages of the smallest whole tape, with their times.
@@ -46,7 +46,7 @@ fn a_recorded_tape_folds_live_as_it_replays() {
     for (number, (_, message)) in messages.iter().enumerate() {
         fake.retell(&ticker, message);
         if number % 5_000 == 4_999 {
-            right(&mut client, fake, &ticker, &format!("behind message {number}"));
+            right(&mut client, fake, &ticker, &format!("after message {number}"));
         }
     }
     right(&mut client, fake, &ticker, "at last");

@@ -1,5 +1,5 @@
-//! What is kept of live venues: recordings that play as the venue was, markets that are known without it, and what
-//! `papertape doctor` says of it.
+//! Records of live venues: recordings that replay the venue, markets that are known without it, and the output of
+//! `papertape doctor`.
 
 use crate::fake_kalshi;
 use crate::fake_polymarket::{Fake, RestFault};
@@ -14,7 +14,7 @@ use tests::http::Client;
 use tests::json::{at, list, text};
 use tests::server::Place;
 
-/// Runs a verb of papertape with the settings of a place, while `meanwhile` goes on.
+/// Runs a verb of papertape with the settings of a place, while `meanwhile` runs.
 fn run(place: &Place, args: &[&str], mut meanwhile: impl FnMut()) -> Output {
     let mut verb = command();
     verb.args(args).arg("--config").arg(place.config()).current_dir(place.root());
@@ -64,7 +64,7 @@ fn a_recording_plays_the_books_that_the_venue_had() {
     let mut changes = 0;
     let out = folder.to_str().expect("a path of ours").to_owned();
     let recorded = run(&place, &["record", "--venue", "polymarket", "--out", &out, "--duration", "4"], || {
-        // The first book comes at once; changes come behind it.
+        // The first book comes immediately; changes follow it.
         changes += 1;
         if changes > 20 {
             fake.level(&market, "BUY", "0.45", &(100 + changes).to_string());
@@ -77,7 +77,7 @@ fn a_recording_plays_the_books_that_the_venue_had() {
     assert_eq!(kept.last().map(|line| line["gap"].clone()), Some(json!("the recording ended")), "{kept:?}");
     cases.add(3);
 
-    // Recorded beside serving, into its own folder, from its own look at the venue.
+    // Recorded while serving, into its own folder, from its own view of the venue.
     let server = place.start_with(&["--record"], &[]);
     let mut client = server.with_key(&key);
     let shown = tests::eventually("the book of the live market", || {
@@ -91,7 +91,7 @@ fn a_recording_plays_the_books_that_the_venue_had() {
     assert_eq!(beside.last().map(|line| line["gap"].clone()), Some(json!("the recording ended")));
     cases.add(2);
 
-    // Played, it is the same book.
+    // A replay shows the same book.
     let tape = place.data().join("tape");
     let mut other = Place::new();
     let key = other.set("venue", "kind", "\"replay\"").seed(1, "enterprise", "10000").remove(0).key;
@@ -132,7 +132,7 @@ fn a_recording_says_where_the_second_venue_skipped_a_message() {
     let kept = lines(&place.root().join("out"));
     let holes: Vec<usize> = (0..kept.len()).filter(|at| kept[*at]["gap"] == json!("sequence gap")).collect();
     let [hole] = holes[..] else { panic!("one hole: {kept:?}") };
-    // Right before the message that shows it.
+    // Directly before the message that shows it.
     let number = |line: &Value| line["m"]["seq"].as_u64().filter(|_| line["m"]["type"] == json!("orderbook_delta"));
     let before = kept[..hole].iter().filter_map(number).next_back().expect("changes before it");
     assert_eq!(number(&kept[hole + 1]), Some(before + 2), "{kept:?}");
@@ -159,7 +159,7 @@ fn what_cannot_be_recorded_is_refused_and_says_why() {
         (&["record", "--venue", "replay", "--out", "out"], "venue.tape"),
         (&["record", "--venue", "binance", "--out", "out"], "venue.kind"),
         (&["record", "--venue", "kalshi", "--out", "file/out", "--duration", "1"], "file/out"),
-        (&["record", "--venue", "polymarket,kalshi", "--out", "out", "--duration", "1"], "nothing was heard"),
+        (&["record", "--venue", "polymarket,kalshi", "--out", "out", "--duration", "1"], "nothing was received"),
         (&["serve", "--record"], "only live venues are recorded"),
         (&["serve", "--record", "out", "--tape", "file"], "only live venues are recorded"),
         (&["doctor", "--venue", "synthetic"], "only live venues"),
@@ -184,7 +184,7 @@ fn a_start_without_the_venue_knows_its_markets() {
     let order = |kind: &str, tif: &str| json!({"token_id": market.tokens[0], "side": "BUY", "order_type": kind, "price": "0.35", "quantity": "10", "time_in_force": tif});
     client.post("/v1/orders", &order("limit", "GTC")).expect(200);
     drop(server);
-    // Nobody answers any more.
+    // The venue does not answer any more.
     drop(fake);
     let server = place.start();
     let mut client = server.with_key(&key);
@@ -200,14 +200,14 @@ fn a_start_without_the_venue_knows_its_markets() {
     cases.add(6);
 }
 
-/// The line of what was looked at.
+/// The line of one check.
 fn line(told: &str, what: &str) -> String {
     told.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what} in {told}")).to_owned()
 }
 
 #[test]
 fn a_doctor_looks_at_the_second_venue_with_its_credentials() {
-    let cases = Cases::of("looks at the second venue");
+    let cases = Cases::of("checks of the second venue");
     let fake = fake_kalshi::Fake::start();
     fake.event("KXRAIN", "Rain", Some("Climate and Weather"));
     fake.market("KXRAIN", "KXRAIN-1", json!({}));
@@ -251,7 +251,7 @@ fn a_doctor_looks_at_the_second_venue_with_its_credentials() {
 
 #[test]
 fn a_doctor_tells_what_answers_what_differs_and_what_fails() {
-    let cases = Cases::of("looks at a venue");
+    let cases = Cases::of("checks of a venue");
     let fake = Fake::start();
     let market = fake.list(7);
     let mut place = Place::new();
@@ -270,7 +270,7 @@ fn a_doctor_tells_what_answers_what_differs_and_what_fails() {
         assert!(line(&told, what).starts_with("ok "), "{told}");
         cases.one();
     }
-    // It lists no windows, and that is no failure.
+    // It lists no windows, which is not a failure.
     assert!(line(&told, "up-or-down windows").starts_with("differs "), "{told}");
     fake.change(&market, json!({"conditionId": null, "active": "yes", "orderPriceMinTickSize": 0.3, "new": [1]}));
     let (well, told, _) = look(&place);
@@ -281,7 +281,7 @@ fn a_doctor_tells_what_answers_what_differs_and_what_fails() {
     }
     fake.fault(RestFault { status: 500, times: 1_000, ..RestFault::default() });
     let (well, told, events) = look(&place);
-    assert!(!well && events.contains("not everything answered"), "{told}\n{events}");
+    assert!(!well && events.contains("some checks got no answer"), "{told}\n{events}");
     assert!(line(&told, "a page of events").starts_with("failed "), "{told}");
     cases.add(3);
 }

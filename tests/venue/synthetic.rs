@@ -1,4 +1,4 @@
-//! The synthetic venue as the server shows it: large enough, all kinds, the same world again after a start.
+//! The synthetic venue through the server: large enough, all kinds, the same world again after a start.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -53,7 +53,7 @@ fn the_world_has_everything_and_comes_again() {
     assert_eq!(ticks.into_iter().collect::<Vec<_>>(), ["0.0001", "0.001", "0.01", "0.1"], "all four tick sizes");
     assert!(neg_risk > 0 && two_sided * 2 > markets.len(), "{neg_risk} neg-risk, {two_sided} with both sides");
 
-    // A restart goes on in the same world.
+    // A restart continues in the same world.
     let ids = |markets: &[Value]| -> BTreeSet<String> {
         markets
             .iter()

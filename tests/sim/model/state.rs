@@ -195,7 +195,7 @@ impl Order {
         (self.quantity - self.filled()).max(0)
     }
 
-    /// gateway/docs/trading.md §3.
+    /// engine/docs/orders.md §3.
     pub fn status(&self) -> Status {
         let immediate = matches!(self.time_in_force, TimeInForce::Fok | TimeInForce::Fak | TimeInForce::Ioc);
         match self.closed.map(|(reason, _)| reason) {

@@ -123,7 +123,7 @@ mod tests {
 
     /// Heading and numbers in brackets of each row of the table.
     fn rows() -> Vec<(&'static str, Vec<f64>)> {
-        let (_, from) = RESULTS.split_once("## Where it stands").expect("the table's section");
+        let (_, from) = RESULTS.split_once("## Status").expect("the table's section");
         let (table, _) = from.split_once("\n## ").expect("dated sections follow");
         let rows = table.lines().filter_map(|line| line.strip_prefix("| ")).skip(1);
         rows.map(|row| {

@@ -1,6 +1,6 @@
 //! Hours instead of seconds: a server under an even load and a live feed, with checkpoints and restarts in between,
 //! killed and stopped cleanly in turn. Each minute is one run of the load client, and after each minute every
-//! acknowledged order must be on the server, whatever happened to the server meanwhile.
+//! acknowledged order must be on the server, with any number of restarts in between.
 //!
 //! Flat means: among the minutes without a restart and with an unsaturated client, the last third has a p99.9 of at
 //! most [`TAIL_GROWTH_MAX`] times that of the first third (medians); memory divided by the stored orders is in the last

@@ -167,5 +167,5 @@ fn measure(listeners_count: usize, bursts: u32, pause_us: u64, seats: &Seats, si
     }
     report.ratio_to_itself(&format!("{listeners_count} listeners: rate with one that does not read"), ratios);
     report.percentiles(&format!("{listeners_count} listeners, full speed: ours, alone"), &without);
-    report.percentiles(&format!("{listeners_count} listeners, full speed: with him"), &with);
+    report.percentiles(&format!("{listeners_count} listeners, full speed: with it"), &with);
 }

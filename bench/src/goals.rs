@@ -1,5 +1,5 @@
-//! The goals that are numbers, each once: a scenario's result names the goals of its figures, and the table *Where it
-//! stands* of `RESULTS.md` shows the same numbers in the same order (a test compares them).
+//! The goals that are numbers, each once: a scenario's result names the goals of its figures, and the table *Status* of
+//! `RESULTS.md` shows the same numbers in the same order (a test compares them).
 
 use std::fmt;
 

@@ -67,7 +67,7 @@ pub fn run(size: Size, report: &mut Report) {
         "as each row of an open load says; else none: as many in flight as a row says, the next when one is answered",
     );
     report.durability("both: process and power, as each row says");
-    report.note("mix", format!("limit orders with client ids, 1 in {FILLS_EVERY} filled at once, the others rest"));
+    report.note("mix", format!("limit orders with client ids, 1 in {FILLS_EVERY} filled immediately, the others rest"));
     report.not_included("a feed beside it (the books are constant), TLS, a network");
 }
 

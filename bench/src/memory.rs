@@ -36,7 +36,7 @@ pub enum Filling {
     Named,
     /// Orders that rested and were cancelled.
     Cancelled,
-    /// Orders that were filled at once, over two levels.
+    /// Orders that were filled immediately, over two levels.
     Filled,
     /// Orders that rest, as a snapshot has them: the checkpoint's copy.
     Copy,

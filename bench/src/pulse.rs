@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(
             (poll(&mut pulse, 90).1, poll(&mut pulse, 91)),
             (0, (String::new(), REST_US)),
-            "a long poll is followed by the next at once"
+            "a long poll is followed by the next immediately"
         );
         for beats in
             [Beats { times: 9, ..Beats::once(1) }, Beats { every_us: 9, times: 9, ..Beats::once(2) }, Beats::once(3)]

@@ -87,8 +87,8 @@ mod tests {
         assert!(result["failed"][0].as_str().is_some_and(|why| why.contains("numbers are numbers")), "{result}");
         let (is_well, count, result) = run(|report| report.failed("not as it should be"));
         assert_eq!((is_well, count, &result["failed"]), (false, 3, &json!(["not as it should be"])));
-        let (is_well, count, result) = run(|report| report.figure("behind", 4.0, "s"));
-        assert_eq!((is_well, count, &result["figures"]["behind [s]"]), (false, 4, &json!(4.0)));
+        let (is_well, count, result) = run(|report| report.figure("late", 4.0, "s"));
+        assert_eq!((is_well, count, &result["figures"]["late [s]"]), (false, 4, &json!(4.0)));
         println!("runs: {count} cases");
     }
 }

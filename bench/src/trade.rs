@@ -116,7 +116,7 @@ pub fn run(size: Size, report: &mut Report) {
     }
     report.rate_note("none: as many in flight on each connection as a row says, the next when one is answered");
     report.durability("process: in the mapping, not synced");
-    report.note("mix", format!("limit orders with client ids, 1 in {FILLS_EVERY} filled at once, the others rest"));
+    report.note("mix", format!("limit orders with client ids, 1 in {FILLS_EVERY} filled immediately, the others rest"));
     report.not_included("a feed beside it, TLS, a network");
 }
 

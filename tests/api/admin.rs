@@ -294,7 +294,7 @@ fn one_control_at_a_time() {
     assert_eq!(state(admin, peer).as_deref(), Some(ESTABLISHED), "it waits");
     drop(waits);
     let left = Instant::now();
-    eventually("his connection to end", || state(admin, peer).is_none_or(|state| state != CLOSE_WAIT).then_some(()));
+    eventually("its connection to end", || state(admin, peer).is_none_or(|state| state != CLOSE_WAIT).then_some(()));
     assert!(left.elapsed() < Duration::from_secs(5), "it ended with its turn, after {:?}", left.elapsed());
     cases.one();
     // Its slot is free when the peer has left.
@@ -310,7 +310,7 @@ fn one_control_at_a_time() {
     }
 }
 
-/// A head that two parsers may read differently, at each position of a connection. Whatever follows it is never
+/// A head that two parsers may read differently, at each position of a connection. Bytes after it are never
 /// answered. Rule and parser are those of the server's own listener.
 #[test]
 fn a_bare_line_feed_in_a_head_is_refused() {
@@ -347,7 +347,7 @@ fn a_bare_line_feed_in_a_head_is_refused() {
             let came = String::from_utf8_lossy(&came).into_owned();
             let statuses: Vec<&str> = came.split("HTTP/1.").skip(1).map(|answer| &answer[2..5]).collect();
             let expected: Vec<&str> = std::iter::repeat_n("200", behind).chain(["400"]).collect();
-            assert_eq!(statuses, expected, "{shown:?} behind {behind}: {came}");
+            assert_eq!(statuses, expected, "{shown:?} after {behind}: {came}");
             let last = came.rsplit("HTTP/1.").next().expect("the last answer");
             assert!(last.contains("bare line feed") && last.contains("connection: close"), "{shown:?}: {last}");
             assert!(last.contains("x-request-id: ") && last.contains("x-svc-code: HTTP_400"), "{shown:?}: {last}");

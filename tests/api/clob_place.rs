@@ -486,7 +486,7 @@ fn signed_orders_have_their_hash_as_id_in_the_strict_dialect() {
     let swept = strict(&world, 1).send(&Request::new("DELETE", "/v1/cancel-all")).expect(200);
     assert_eq!(swept, json!({"canceled": [hash], "not_canceled": {}}));
     cases.add(3);
-    // In the plain dialect an order is never hashed, whatever the dialect of later reads.
+    // In the plain dialect an order is never hashed, not even for later reads in the strict one.
     let plain = text(&world.user(0).post("/v1/order", &fresh(&body)).expect(200), "/orderID").to_owned();
     assert_eq!(text(&shown(&mut strict(&world, 0), &plain), "/id"), plain);
     cases.one();

@@ -101,7 +101,7 @@ fn a_token_is_good_or_it_is_not() {
     let now = unix_now();
     let good = with(json!({}));
     let parts: Vec<&str> = good.split('.').collect();
-    let other_claims = encode(&claims("somebody else"));
+    let other_claims = encode(&claims("another user"));
     let ok = "";
     let bad = "INVALID_TOKEN";
     let rows: Vec<(&str, String, &str)> = vec![

@@ -65,7 +65,7 @@ impl Follower {
 
 #[test]
 fn every_execution_is_told_exactly_once() {
-    let cases = Cases::of("executions told");
+    let cases = Cases::of("executions sent");
     let mut chance = Chance::from_env("PAPERTAPE_STREAM_SEED");
     // On one thread, or with shards and a committer of their own.
     let shards = chance.between(1, 2).to_string();
@@ -146,7 +146,7 @@ fn every_execution_is_told_exactly_once() {
             told += trades.len();
         }
     }
-    println!("{told} executions told, {kills} kills, {returns} returns, {shards} shards");
+    println!("{told} executions sent, {kills} kills, {returns} returns, {shards} shards");
     assert!(told > 50, "a test of little");
     cases.add(told);
 }

@@ -179,7 +179,7 @@ fn public_reads_are_metered_by_address_or_by_key() {
         assert_eq!(keyed[0].header("X-RateLimit-Tier"), Some("enterprise"));
         cases.add(3);
     }
-    // Without a proxy the peer's own address is metered, if configured, whatever its headers state.
+    // Without a proxy the peer's own address is metered, if configured, and its headers are ignored.
     let world = World::start_with(0, |place| {
         place.set("limits", "public_ip_per_second", "2").set("limits", "meter_loopback", "true");
     });

@@ -334,7 +334,7 @@ fn there_is_one_path_and_one_method() {
         "GET /metrics HTTP/1.0\r\n\r\n",
         "GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: text/plain;version=0.0.4\r\nAccept-Encoding: gzip\r\n\r\n",
         "GET http://a/metrics HTTP/1.1\r\nHost: b\r\nContent-Length: 3\r\n\r\nabc",
-        // Whatever its body means, nothing after it is read.
+        // Its body may mean anything: nothing after it is read.
         "GET /metrics HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 9\r\n\r\nzz",
         "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\nGET /metrics HTTP/1.1\r\nHost: a\r\n\r\n",
     ] {

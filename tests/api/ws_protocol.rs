@@ -246,7 +246,7 @@ fn what_is_no_utf8_ends_the_socket_wherever_it_is_cut() {
         town.closes(&format!("{what} between"), &frame(TEXT, &between), NOT_UTF8);
         for cut in 1..between.len() {
             let bytes = [frame(TEXT_BEGINS, &between[..cut]), frame(ENDS, &between[cut..])].concat();
-            town.closes(&format!("{what} cut behind {cut}"), &bytes, NOT_UTF8);
+            town.closes(&format!("{what} split after {cut}"), &bytes, NOT_UTF8);
         }
     }
 }
@@ -300,7 +300,7 @@ fn messages_have_a_longest() {
     // Each is valid: an empty object is a heartbeat of the venue's clients.
     for (first, payload) in [(PING, &b""[..]), (PONG, b""), (TEXT, b"{}")] {
         let many: Vec<u8> = (0..200).flat_map(|_| frame(first, payload)).collect();
-        town.closes(&format!("200 of {first:#x} at once"), &many, (4008, "RATE_LIMIT_EXCEEDED"));
+        town.closes(&format!("200 of {first:#x} in one write"), &many, (4008, "RATE_LIMIT_EXCEEDED"));
     }
 }
 

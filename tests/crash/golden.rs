@@ -136,7 +136,7 @@ fn pack_bytes(bytes: &[u8], to: &Path) {
     packed.finish().expect("it can be packed");
 }
 
-/// The files of a data directory belong to their owner alone, whatever their mode in a checkout.
+/// The files of a data directory belong to their owner alone, unlike in a checkout.
 fn unpack(from: &Path, to: &Path) {
     DirBuilder::new().recursive(true).mode(0o700).create(to).expect("a folder can be made");
     for entry in fs::read_dir(from).expect("a folder can be read") {

@@ -297,7 +297,7 @@ impl World {
         self.take_facts(fact.into_iter().collect());
     }
 
-    /// After a start the venue sends its books again, not all of them at once.
+    /// After a start the venue sends its books again, not all at the same time.
     pub(crate) fn bring_books_anew(&mut self) {
         for token in 0..2 * self.model.markets.len() as u32 {
             let seed = self.now ^ u64::from(token) << 50;

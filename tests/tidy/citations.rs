@@ -125,7 +125,7 @@ fn read(file: &str) -> Option<String> {
 }
 
 /// Every document of the packages and those at the top.
-fn documents() -> Vec<(String, String)> {
+pub fn documents() -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> =
         [".github", "engine", "wal", "gateway", "bench", "tools", "tests"].map(|name| workspace().join(name)).into();

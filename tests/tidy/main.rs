@@ -8,3 +8,4 @@ mod knows;
 mod layers;
 mod names;
 mod sources;
+mod words;

@@ -25,7 +25,7 @@ Field | Type | Meaning |
 | `kind` | text | \
 `Mutations`, `EpochStart`, `CleanStop` or `Padding`. Only the first has facts. |
 | `version` | integer | Format that \
-the facts were written in. They are shown in the newest form whatever it is. |
+the facts were written in. They are always shown in the newest form. |
 | `owner` | integer | The user that \
 the facts are about; 0: markets. |
 | `epoch` | integer | Number of the start of the process that wrote it. |

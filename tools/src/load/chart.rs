@@ -28,7 +28,7 @@ pub fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // Characters that no document may contain, in whatever notation.
+            // Characters that no document may contain, in any notation.
             c if c.is_control() && !matches!(c, '\n' | '\t') => out.push('\u{fffd}'),
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             c => out.push(c),

@@ -456,7 +456,7 @@ mod tests {
         let address = listener.local_addr().expect("bound");
         drop(listener);
         let plan = Plan { connections: 2, rate: Rate::Max, duration: Duration::from_millis(100), clean: false };
-        let said = run(address, 1, plan).err().expect("nobody listens").to_string();
+        let said = run(address, 1, plan).err().expect("nothing listens").to_string();
         assert!(said.contains("not one of 2 connections was opened: connection refused"), "{said}");
         println!("closed doors: 1 case");
     }

@@ -6,7 +6,7 @@
 pub enum Fate {
     /// The connection ended before the answer, or the answer left the outcome open.
     Unknown = b'u',
-    /// Acknowledged: the server has it, in whatever state.
+    /// Acknowledged: the server has it, in any state.
     Placed = b'p',
     /// Acknowledged, and so was its cancel.
     Cancelled = b'c',

@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Kind {
     /// A limit order far from the touch.
     Rest,
-    /// A market order that takes at once: a buy, or the sale of an earlier buy.
+    /// A market order that takes immediately: a buy, or the sale of an earlier buy.
     Cross,
     /// The cancel of an own resting order.
     Cancel,

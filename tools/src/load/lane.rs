@@ -1,6 +1,6 @@
 //! One connection: operations wait for room in its pipeline, are written together, and are paired with their answers.
 //!
-//! Nothing waits with an operation in hand: a due operation enters the lane immediately, whatever the state of the
+//! Nothing waits with an operation in hand: a due operation enters the lane immediately, in any state of the
 //! connection, and keeps its due time. A connection that ends is opened again while the run lasts; operations in flight
 //! on it have an unknown outcome. A server may close an idle connection: that is not counted as a failure, and the
 //! connection is reopened immediately, so that the next operation finds it open.

@@ -17,7 +17,7 @@ pub struct Target {
     /// Without the brackets of an IPv6 address.
     pub host: String,
     pub port: u16,
-    /// `host:port`, as it stands in a `Host` header.
+    /// `host:port`, as in a `Host` header.
     pub authority: String,
 }
 
@@ -226,7 +226,7 @@ mod tests {
             ("", Err("this is not")),
             ("127.0.0.1:8080", Err("does not begin with http://")),
             ("ws://127.0.0.1:8080", Err("does not begin with http://")),
-            ("https://venue:443", Err("TLS is not spoken")),
+            ("https://venue:443", Err("TLS is not supported")),
             ("http://", Err("this is not")),
             ("http://:8080", Err("host")),
             ("http://venue:0", Err("port from 1 to 65535")),

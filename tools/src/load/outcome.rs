@@ -27,7 +27,7 @@ const SERVER_FACTS: [(&str, &str); 8] = [
     ("server active markets", "/status/markets/active"),
 ];
 /// Thresholds for doubts about the client itself: its share of a core, and the share of all operations that it handled
-/// this much after their time, whatever the state of their connections.
+/// this much after their time, in any state of their connections.
 const CORES_USED_MAX: f64 = 0.9;
 const LAG_MAX: Duration = Duration::from_millis(1);
 const LATE_MAX: f64 = 0.01;

@@ -13,7 +13,7 @@ use crate::journal::Journal;
 use crate::mixed::{MID, Operation, REACH, stream};
 use crate::peers;
 use crate::report::{PREFAULTED, Report, Size, median, timed};
-use crate::world::{Asked, Book, Out, World};
+use crate::world::{Book, Out, Terms, World};
 use engine::amount::{Price, Qty, TickSize};
 use engine::command::{Command, Envelope, IdSource, RequestIdentity};
 use engine::id::{MarketId, OrderId, Outcome, UserId};
@@ -194,7 +194,7 @@ fn envelope(
         let (outcome, tick) = if is_bid { (Outcome::First, tick) } else { (Outcome::Second, 2 * MID - tick) };
         let mut digest = [0; 32];
         digest[..8].copy_from_slice(&(index as u64).to_le_bytes());
-        world.order(Asked {
+        world.order(Terms {
             trader: maker(index),
             instrument: market.instrument(outcome),
             side: Side::Buy,

@@ -172,7 +172,7 @@ mod tests {
 
     /// For each way of writing: each text once on each socket, in order, including those requested meanwhile.
     #[test]
-    fn everybody_is_told_everything_once() {
+    fn every_listener_receives_each_text_once() {
         #[cfg(not(feature = "peers"))]
         let kinds = [Kind::Coalesced, Kind::Library];
         #[cfg(feature = "peers")]
@@ -183,9 +183,9 @@ mod tests {
                 let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
                 let address = listener.local_addr().expect("bound");
                 let (sender, told) = channel();
-                let (mut sockets, mut ears) = (Vec::new(), Vec::new());
+                let (mut sockets, mut listeners) = (Vec::new(), Vec::new());
                 for _ in 0..3 {
-                    ears.push(TcpStream::connect(address).await.expect("it listens"));
+                    listeners.push(TcpStream::connect(address).await.expect("it listens"));
                     let (stream, _) = listener.accept().await.expect("it was connected");
                     sockets.push((Socket::of(kind, stream).await, 0));
                 }
@@ -199,9 +199,9 @@ mod tests {
                 hall.tell(b"text").await.expect("they listen");
                 assert_eq!(hall.waiting.len(), 1, "the repeated burst has not begun");
                 drop(hall);
-                for mut ear in ears {
+                for mut listener in listeners {
                     let mut heard = Vec::new();
-                    ear.read_to_end(&mut heard).await.expect("a socket");
+                    listener.read_to_end(&mut heard).await.expect("a socket");
                     let (mut texts, mut at) = (0, 0);
                     while let Some(frame) = frame::read(&heard[at..]) {
                         assert_eq!((frame.first, frame.payload), (frame::TEXT, &b"text"[..]), "{kind:?}");

@@ -95,8 +95,8 @@ impl Busy {
     }
 
     fn tell(&mut self, what: &str) {
-        let ear = self.0.stdin.as_mut().expect("a pipe was requested");
-        ear.write_all(format!("{what}\n").as_bytes()).expect("it listens");
+        let stdin = self.0.stdin.as_mut().expect("a pipe was requested");
+        stdin.write_all(format!("{what}\n").as_bytes()).expect("it listens");
     }
 }
 

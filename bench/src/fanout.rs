@@ -11,7 +11,7 @@
 //! the servers changes from round to round; our server, the only one with idle work, is stopped meanwhile.
 
 use crate::floor::Floor;
-use crate::listeners::{Heard, Listeners, Pace, subscription};
+use crate::listeners::{Arrivals, Listeners, Pace, subscription};
 #[cfg(feature = "peers")]
 use crate::peers::tungstenite;
 use crate::reference::Kind;
@@ -53,7 +53,7 @@ struct Side {
 
 impl Side {
     /// Receives changes; adds up the processor time of the server.
-    fn hear(&mut self, pace: Pace) -> Heard {
+    fn hear(&mut self, pace: Pace) -> Arrivals {
         let before = self.server.ticks();
         let heard = self.listeners.hear(&mut self.server, pace).expect("every change arrives, in order");
         self.ticks += self.server.ticks() - before;
@@ -62,10 +62,10 @@ impl Side {
 }
 
 /// Each server sends this many changes in one round; ours is the first of the result.
-fn hear_in_turns(sides: &mut [Side], round: usize, pace: Pace) -> Vec<Heard> {
+fn hear_in_turns(sides: &mut [Side], round: usize, pace: Pace) -> Vec<Arrivals> {
     let count = sides.len();
     let (ours, others) = sides.split_first_mut().expect("ours is included");
-    let mut heard: Vec<Option<Heard>> = (0..count).map(|_| None).collect();
+    let mut heard: Vec<Option<Arrivals>> = (0..count).map(|_| None).collect();
     for place in (0..count).map(|place| (place + round) % count) {
         heard[place] = Some(match place {
             0 => ours.hear(pace),

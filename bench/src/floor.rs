@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_was_too_slow() {
+    fn a_refusal_names_the_slow_reference() {
         let refused = FLOOR.judge(Size::Full, &[1_234.0]).expect_err("below");
         let expected = "refused: a loop reached 1234 a second, below the floor of 5000; the machine is not quiet";
         assert_eq!(refused.to_string(), expected);

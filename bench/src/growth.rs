@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_growth_is_told_where_it_can_be_seen() {
+    fn a_growth_is_reported_above_noise() {
         let rows = [
             ("linear", [0.1, 1.1, 10.1], Some(1.0)),
             ("half of it", [0.1, 1.1, 5.1], Some(0.5)),

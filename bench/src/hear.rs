@@ -46,7 +46,7 @@ pub fn run(size: Size, report: &mut Report) {
 }
 
 /// The result of a run.
-struct Heard {
+struct Arrivals {
     from_sent: hdrhistogram::Histogram<u64>,
     from_read: hdrhistogram::Histogram<u64>,
     /// Processor time of threads by name, as a share of the time in which messages came.
@@ -54,7 +54,7 @@ struct Heard {
     tops: String,
 }
 
-fn hear(count: u32, recording: Option<PathBuf>) -> Heard {
+fn hear(count: u32, recording: Option<PathBuf>) -> Arrivals {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
     let address = listener.local_addr().expect("bound");
     let threads: &[&'static str] = if recording.is_some() { &["venues", "recorder"] } else { &["venues"] };
@@ -117,7 +117,7 @@ fn hear(count: u32, recording: Option<PathBuf>) -> Heard {
     });
     let shares = shares.collect();
     drop(sender.join().expect("the stand-in sends all"));
-    Heard { from_sent, from_read, shares, tops: desk.tops() }
+    Arrivals { from_sent, from_read, shares, tops: desk.tops() }
 }
 
 /// Scheduled time of a message, after the first.

@@ -36,7 +36,7 @@ pub enum Pace {
 }
 
 /// What arrived.
-pub struct Heard {
+pub struct Arrivals {
     /// Frames of all listeners together.
     pub frames: u64,
     pub seconds: f64,
@@ -44,7 +44,7 @@ pub struct Heard {
     pub delay: Histogram<u64>,
 }
 
-impl Heard {
+impl Arrivals {
     /// Frames a second.
     pub fn rate(&self) -> f64 {
         self.frames as f64 / self.seconds
@@ -107,7 +107,7 @@ impl Listeners {
     }
 
     /// Requests changes from the server, and receives all of them on every socket.
-    pub fn hear(&mut self, server: &mut Server, pace: Pace) -> io::Result<Heard> {
+    pub fn hear(&mut self, server: &mut Server, pace: Pace) -> io::Result<Arrivals> {
         let (in_burst, bursts) = match pace {
             Pace::Full { changes, bursts } => (changes, bursts),
             Pace::Every { changes, .. } => (1, changes),
@@ -156,7 +156,7 @@ impl Listeners {
         }))?;
         self.sockets = sockets;
         let (frames, delay) = (progress.borrow().frames, progress.borrow().delay.clone());
-        Ok(Heard { frames, seconds: (ended - begun).as_secs_f64(), delay })
+        Ok(Arrivals { frames, seconds: (ended - begun).as_secs_f64(), delay })
     }
 }
 

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_is_seen_by_every_request_behind_it() {
+    fn a_stall_delays_every_request_after_it() {
         const STALL: Duration = Duration::from_millis(50);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");

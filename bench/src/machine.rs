@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_lies_on_the_nearest_mount() {
+    fn a_path_is_on_the_nearest_mount() {
         let mounts = "/dev/a / ext4 rw 0 0\ntmpfs /scratch tmpfs rw 0 0\n/dev/b /scratch/fast xfs rw 0 0\n";
         let cases = [
             ("/", "ext4"),

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stream_is_what_it_says() {
+    fn the_stream_has_its_mix() {
         let count = 50_000;
         let (operations, matched) = stream(count);
         assert_eq!(operations, stream(count).0, "the same each time");

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_what_happens() {
+    fn requests_of_changes_are_carried_out() {
         let beats = Beats { changes: 8, times: 3, every_us: 0, whole: false };
         let (sender, told) = channel();
         let mut pulse = Pulse::new(told, Arc::default());

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scenario_that_fails_costs_the_others_nothing() {
+    fn a_failed_scenario_does_not_affect_the_others() {
         let place = tempfile::tempdir().expect("a temporary directory");
         let path = place.path().join("results.json");
         let written = || -> Value { serde_json::from_slice(&std::fs::read(&path).expect("a file")).expect("JSON") };

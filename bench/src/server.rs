@@ -28,7 +28,7 @@ pub fn serve(config: &Path) -> Result<(), Box<dyn std::error::Error>> {
 pub struct Server {
     child: Child,
     /// The pipe for its requests.
-    ear: ChildStdin,
+    stdin: ChildStdin,
     /// The number of changes that its feed has applied, each time that the pulse is told to rest.
     applied: Receiver<u64>,
     pub address: SocketAddr,
@@ -67,8 +67,8 @@ impl Server {
                 }
             }
         });
-        let ear = child.stdin.take().expect("a pipe was requested");
-        Server { child, ear, applied, address: address.expect("a server that starts prints where it listens") }
+        let stdin = child.stdin.take().expect("a pipe was requested");
+        Server { child, stdin, applied, address: address.expect("a server that starts prints where it listens") }
     }
 
     fn when_ready(self) -> Server {
@@ -109,7 +109,7 @@ impl Server {
 
     /// Sends one line to it.
     pub fn tell(&mut self, line: impl std::fmt::Display) {
-        let told = self.ear.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.ear.flush());
+        let sent = self.stdin.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.stdin.flush());
         told.expect("the server reads its requests");
     }
 

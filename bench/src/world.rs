@@ -153,7 +153,7 @@ pub struct Book {
 }
 
 /// A trader's request for an order: a limit order that rests or fills.
-pub struct Asked {
+pub struct Terms {
     pub trader: usize,
     pub instrument: InstrumentId,
     pub side: Side,
@@ -278,25 +278,25 @@ impl World {
 
     fn placement(&self, trader: usize, market: u32, side: Side, cents: u16, shares: u64) -> Command {
         let instrument: InstrumentId = MarketId(market).instrument(Outcome::First);
-        self.order(Asked { trader, instrument, side, price: Price(100 * cents), shares, request: None })
+        self.order(Terms { trader, instrument, side, price: Price(100 * cents), shares, request: None })
     }
 
     /// The command of a limit order.
-    pub fn order(&self, asked: Asked) -> Command {
-        let key = self.traders[asked.trader].key;
-        let terms = PlacementTerms {
+    pub fn order(&self, terms: Terms) -> Command {
+        let key = self.traders[terms.trader].key;
+        let placed = PlacementTerms {
             wallet: None,
-            instrument: Some(asked.instrument),
-            side: asked.side,
+            instrument: Some(terms.instrument),
+            side: terms.side,
             order_type: OrderType::Limit,
             time_in_force: TimeInForce::Gtc,
-            size: Size::Shares { qty: Qty::from_shares(asked.shares), rounded_from: None },
-            price: AskedPrice::At(asked.price),
+            size: Size::Shares { qty: Qty::from_shares(terms.shares), rounded_from: None },
+            price: AskedPrice::At(terms.price),
             expiration: None,
             post_only: false,
         };
-        let placement = Placement::new(key, Tier::Enterprise, EntryRoute::Native, Ok(terms));
-        Command::Place(Box::new(Placement { request: asked.request, ..placement }))
+        let placement = Placement::new(key, Tier::Enterprise, EntryRoute::Native, Ok(placed));
+        Command::Place(Box::new(Placement { request: terms.request, ..placement }))
     }
 
     /// Runs one command; the clock advances by a microsecond.

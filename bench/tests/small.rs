@@ -69,7 +69,7 @@ fn every_scenario_runs_small_and_computes_the_same_twice() {
 
 /// Minutes are seconds here, two of them with a restart; a missing acknowledged order is an error.
 #[test]
-fn what_endures_runs_small_by_itself() {
+fn endurance_runs_small() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let all = run("endurance", &place.path().join("endurance.json"));
     let results = all["results"].as_array().expect("a list of results");
@@ -89,7 +89,7 @@ fn what_endures_runs_small_by_itself() {
 }
 
 #[test]
-fn what_there_is_not_is_said() {
+fn unknown_scenarios_are_refused() {
     let cases: [&[&str]; 2] = [&["no-such-scenario", "--small"], &["--small"]];
     for args in cases {
         let output = Command::new(env!("CARGO_BIN_EXE_bench")).args(args).output().expect("the benches can be run");

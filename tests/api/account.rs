@@ -235,7 +235,7 @@ fn wallets_are_apart() {
 }
 
 #[test]
-fn me_says_who_asks() {
+fn me_shows_the_caller() {
     let cases = Cases::of("me");
     let world = World::start(1);
     let by_key = world.user(0).get("/v1/me").expect(200);

@@ -12,11 +12,11 @@ use tests::eventually;
 use tests::exposition::{ask, scrape};
 use tests::http::{Client, Request, ask_raw, connect, send_raw};
 use tests::json::{at, int, text};
-use tests::server::Place;
+use tests::server::ServerDir;
 use tests::world::{World, limit};
 
 /// A world with an admin listener; its address and its token.
-fn guarded(users: usize, settings: impl FnOnce(&mut Place)) -> (World, SocketAddr, String) {
+fn guarded(users: usize, settings: impl FnOnce(&mut ServerDir)) -> (World, SocketAddr, String) {
     let world = World::start_with(users, |place| {
         place.set("admin", "listen", "\"127.0.0.1:0\"");
         settings(place);
@@ -36,7 +36,7 @@ fn bulk(world: &World) -> std::path::PathBuf {
 }
 
 #[test]
-fn only_who_shows_the_token_is_answered() {
+fn only_requests_with_the_token_are_answered() {
     let cases = Cases::of("requests of the admin namespace");
     let (world, admin, token) = guarded(1, |_| {});
     let own = admin.to_string();
@@ -202,7 +202,7 @@ fn the_token_is_made_or_given() {
 }
 
 #[test]
-fn a_server_says_what_it_is() {
+fn the_node_is_described() {
     let cases = Cases::of("fields of the node");
     let (mut world, admin, token) = guarded(1, |_| {});
     let (mut client, rain) = (world.user(0), world.markets.rain.clone());
@@ -363,7 +363,7 @@ fn a_bare_line_feed_in_a_head_is_refused() {
 
 /// Idle connections keep no other peer out, however many they are.
 #[test]
-fn connections_without_a_request_give_way() {
+fn idle_connections_give_way() {
     let cases = Cases::of("connections that hold a slot of the admin listener");
     let (world, admin, token) = guarded(1, |_| {});
     let bulk = bulk(&world);

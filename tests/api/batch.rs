@@ -7,7 +7,7 @@ use tests::json::{at, int, list, text};
 use tests::world::{World, changed, limit, market};
 
 #[test]
-fn entries_stand_each_for_itself() {
+fn entries_are_independent() {
     let cases = Cases::of("batch entries");
     let world = World::start(2);
     let m = &world.markets;
@@ -99,7 +99,7 @@ fn the_size_is_the_tiers() {
     client.post("/v1/orders/batch", &json!([good, good])).refused(400, "BATCH_LIMIT_EXCEEDED");
     cases.add(2);
     for (tier, size) in [("pro", 5), ("pro_plus", 10)] {
-        let mut place = tests::server::Place::new();
+        let mut place = tests::server::ServerDir::new();
         place.set("venue", "seed", "7").set("journal", "segment_bytes", "4194304");
         let user = place.seed(1, tier, "100").remove(0);
         let server = place.start();

@@ -130,7 +130,7 @@ fn what_has_no_book_is_not_found() {
 }
 
 #[test]
-fn a_bad_token_is_said_in_the_venues_words() {
+fn a_bad_token_is_refused_in_the_venues_words() {
     let cases = Cases::of("bad tokens");
     let world = World::start(0);
     let long = "1".repeat(81);
@@ -170,7 +170,7 @@ fn a_bad_token_is_said_in_the_venues_words() {
 }
 
 #[test]
-fn the_small_reads_say_one_thing_each() {
+fn the_small_reads_return_one_value_each() {
     let cases = Cases::of("small reads");
     let world = World::start(0);
     let m = &world.markets;

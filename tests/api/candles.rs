@@ -52,7 +52,7 @@ fn candles_show_prices_and_fills_and_survive_a_kill() {
 }
 
 /// Another key on the stopped and restarted server.
-fn key_of(place: &tests::server::Place) -> String {
+fn key_of(place: &tests::server::ServerDir) -> String {
     let users = std::fs::read_dir(place.root()).expect("the folder").filter_map(|entry| {
         let path = entry.expect("an entry").path();
         path.extension().is_some_and(|extension| extension == "jsonl").then_some(path)

@@ -116,7 +116,7 @@ fn a_list_of_orders_is_cancelled_in_one_call() {
 
 /// More than one record and more than one turn.
 #[test]
-fn three_thousand_orders_go_at_once() {
+fn three_thousand_orders_are_cancelled_in_one_call() {
     let cases = Cases::of("largest cancel");
     let mut world = World::start(1);
     let mut client = world.user(0);

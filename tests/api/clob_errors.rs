@@ -26,7 +26,7 @@ fn refused(answer: &Response, status: u16, code: &str, is_strict: bool, of: &str
 }
 
 #[test]
-fn a_refusal_is_said_in_the_dialect_of_its_request() {
+fn a_refusal_has_the_dialect_of_its_request() {
     let cases = Cases::of("refusals in two dialects");
     let world = World::start(1);
     let key = world.users[0].key.as_str();

@@ -395,7 +395,7 @@ fn what_there_is_none_of_is_an_empty_page() {
 
 /// In the strict dialect, orders of a resolved market end with a status of their own.
 #[test]
-fn a_resolution_is_told_from_a_cancel() {
+fn a_resolution_differs_from_a_cancel() {
     let cases = Cases::of("resolutions");
     let mut world = World::start(1);
     let rain = world.markets.rain.clone();

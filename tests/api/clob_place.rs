@@ -65,7 +65,7 @@ fn orders_of_both_generations_fill_and_rest() {
 }
 
 #[test]
-fn trades_are_named_when_the_server_is_told_to() {
+fn trades_are_named_by_setting() {
     let cases = Cases::of("named trades");
     let world = World::start_with(1, |place| {
         place.set("venue", "trade_ids", "\"real\"");
@@ -83,7 +83,7 @@ fn trades_are_named_when_the_server_is_told_to() {
 
 /// gateway/docs/venue-clients.md §5.3: the code, the status, and the sentence that clients match.
 #[test]
-fn refusals_are_said_in_the_venues_words() {
+fn refusals_have_the_venues_words() {
     let cases = Cases::of("sentences");
     let world = World::start(2);
     let mut client = world.user(0);

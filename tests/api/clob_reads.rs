@@ -284,7 +284,7 @@ fn pages_of_a_thousand_follow_one_another() {
 }
 
 #[test]
-fn parameters_are_told_before_an_order_is_signed() {
+fn parameters_for_signing_are_public() {
     let cases = Cases::of("parameters");
     let world = World::start(0);
     let m = &world.markets;

@@ -218,7 +218,7 @@ fn the_token_verb_makes_tokens_the_server_takes() {
     }
     // A mistyped directory gets no secret, whether it exists or not.
     let mistyped = world.place.data().with_extension("typo");
-    let mut place = tests::server::Place::new();
+    let mut place = tests::server::ServerDir::new();
     place.unset("auth", "jwt_secret");
     let args: [std::ffi::OsString; 7] = [
         "token".into(),

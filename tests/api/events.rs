@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tests::cases::Cases;
 use tests::eventually;
 use tests::json::{at, int, list, micros, text};
-use tests::server::Place;
+use tests::server::ServerDir;
 use tests::tape::Tape;
 
 fn volume(event: &Value) -> i64 {
@@ -15,7 +15,7 @@ fn volume(event: &Value) -> i64 {
 #[test]
 fn the_synthetic_world_has_events_of_every_kind() {
     let cases = Cases::of("events");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("venue", "seed", "7");
     let user = place.seed(1, "enterprise", "10000").remove(0);
     let server = place.start();
@@ -66,7 +66,7 @@ fn the_synthetic_world_has_events_of_every_kind() {
 #[test]
 fn hostile_parameters_are_refused_or_looked_past() {
     let cases = Cases::of("hostile events");
-    let place = Place::new();
+    let place = ServerDir::new();
     let user = place.seed(1, "enterprise", "10000").remove(0);
     let server = place.start();
     let mut client = server.with_key(&user.key);
@@ -114,7 +114,7 @@ fn listed() -> String {
 #[test]
 fn a_server_without_any_market_warms_up() {
     let cases = Cases::of("warm-up");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     let mut tape = Tape::create(&place.root().join("tape.ndjson"));
     place.set("venue", "kind", "\"replay\"");
     place.set("venue", "tape", &format!("{:?}", tape.path()));

@@ -64,7 +64,7 @@ impl Follower {
 }
 
 #[test]
-fn every_execution_is_told_exactly_once() {
+fn every_execution_is_sent_exactly_once() {
     let cases = Cases::of("executions sent");
     let mut chance = Chance::from_env("PAPERTAPE_STREAM_SEED");
     // On one thread, or with shards and a committer of their own.

@@ -95,7 +95,7 @@ fn a_fill_of_a_resting_order_is_what_rest_shows() {
 }
 
 #[test]
-fn all_events_tell_what_becomes_of_resting_orders() {
+fn all_events_show_the_course_of_resting_orders() {
     let cases = Cases::of("order events");
     let mut world = brisk();
     let mut client = world.user(0);
@@ -238,7 +238,7 @@ fn who_may_follow() {
 }
 
 #[test]
-fn a_resume_goes_on_where_it_was_also_over_a_kill() {
+fn a_resume_continues_across_a_kill() {
     let cases = Cases::of("resumes");
     let mut world = brisk();
     let mut client = world.user(0);
@@ -296,7 +296,7 @@ fn a_resume_goes_on_where_it_was_also_over_a_kill() {
 }
 
 #[test]
-fn what_is_too_old_is_told_as_a_gap() {
+fn events_that_are_too_old_are_a_gap() {
     const KEPT: i64 = 65_536;
     let cases = Cases::of("gaps");
     let mut world = brisk();
@@ -335,7 +335,7 @@ fn what_is_too_old_is_told_as_a_gap() {
 
 /// One step of a sweep and one of a matching cycle make up to a thousand facts each, more than a socket's queue holds.
 #[test]
-fn thousands_of_facts_at_once_reach_whoever_reads() {
+fn thousands_of_facts_in_one_step_reach_every_reader() {
     const ORDERS: usize = 3_000;
     let cases = Cases::of("bursts of facts");
     let mut world = brisk();

@@ -246,7 +246,7 @@ fn the_outside_of_an_export() {
 }
 
 #[test]
-fn a_long_export_says_that_it_is_not_whole() {
+fn a_truncated_export_is_marked() {
     let cases = Cases::of("export row cap");
     let mut world = World::start_with(1, |place| _ = place.set("export", "max_rows", "3"));
     bought(NOON, &mut world);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tests::cases::Cases;
 use tests::http::Client;
 use tests::json::{at, list, text};
-use tests::server::Place;
+use tests::server::ServerDir;
 use tests::world::{World, market};
 
 fn world() -> World {
@@ -24,7 +24,7 @@ fn address(user: &mut Client) -> String {
 }
 
 #[test]
-fn there_is_no_facade_unless_it_is_asked_for() {
+fn there_is_no_facade_by_default() {
     let cases = Cases::of("facade, off");
     let world = World::start(1);
     for path in
@@ -109,7 +109,7 @@ fn markets_are_those_of_the_catalogue() {
 }
 
 #[test]
-fn what_is_wrong_with_a_query_is_said() {
+fn a_wrong_query_is_refused_with_its_fault() {
     let cases = Cases::of("facade, wrong queries");
     let world = world();
     for (path, status, code) in [
@@ -143,7 +143,7 @@ fn what_is_wrong_with_a_query_is_said() {
 #[test]
 fn events_hold_their_markets() {
     let cases = Cases::of("gamma events");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("venue", "facade", "true");
     let server = place.start();
     let mut anyone = server.client();

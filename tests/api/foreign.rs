@@ -80,7 +80,7 @@ type Way<'a> = Box<dyn Fn(&str) -> String + 'a>;
 
 /// The same through every route of the table that names an object of a user: in its path, or by `wallet_id`.
 #[test]
-fn no_route_tells_a_foreign_id_from_an_unknown_one() {
+fn no_route_distinguishes_a_foreign_id_from_an_unknown_one() {
     let cases = Cases::of("foreign ids of the table");
     let world = World::start_with(2, |place| {
         place.set("limits.tiers.enterprise", "requests_per_second", "100000");

@@ -80,7 +80,7 @@ fn rate_headers_come_doubled_with_a_recognised_key() {
 }
 
 #[test]
-fn caching_is_said_for_every_kind_of_route() {
+fn every_kind_of_route_has_its_caching() {
     let cases = Cases::of("caching");
     let world = World::start(1);
     let token = world.markets.rain.yes();
@@ -181,7 +181,7 @@ fn lists(answer: &Response, header: &str, wanted: &str) -> bool {
 }
 
 #[test]
-fn errors_say_more_only_when_asked() {
+fn errors_have_details_only_on_request() {
     let cases = Cases::of("verbose");
     let world = World::start(1);
     let rain = &world.markets.rain;
@@ -236,7 +236,7 @@ fn errors_say_more_only_when_asked() {
 }
 
 #[test]
-fn long_answers_are_packed_when_asked() {
+fn long_answers_are_compressed_on_request() {
     let cases = Cases::of("gzip");
     let world = World::start(1);
     let plain = world.user(0).get("/v1/markets");

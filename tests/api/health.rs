@@ -8,7 +8,7 @@ use tests::json::{at, int, list, text};
 use tests::world::World;
 
 #[test]
-fn health_says_that_it_lives_and_that_it_is_ready() {
+fn health_reports_live_and_ready() {
     let cases = Cases::of("health");
     let world = World::start(0);
     for (path, status) in [("/v1/health", "ok"), ("/v1/health/live", "alive"), ("/v1/health/ready", "ok")] {
@@ -56,7 +56,7 @@ fn the_version_names_the_commit() {
 #[test]
 fn a_sleepless_server_answers_and_ends() {
     let cases = Cases::of("busy polling");
-    let place = tests::server::Place::new();
+    let place = tests::server::ServerDir::new();
     for (args, env) in [(&["--busy-poll"][..], &[][..]), (&[][..], &[("PAPERTAPE_SERVER_BUSY_POLL", "true")][..])] {
         let server = place.start_with(args, env);
         let mut client = server.client();

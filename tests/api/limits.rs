@@ -7,7 +7,7 @@ use std::io::Write;
 use tests::cases::Cases;
 use tests::http::{Client, Request, Response, connect};
 use tests::json::{at, int, list, text};
-use tests::server::Place;
+use tests::server::ServerDir;
 use tests::token::{token, unix_now};
 use tests::world::{World, changed, limit};
 
@@ -25,7 +25,7 @@ fn in_one_window<T>(seconds: u64, mut burst: impl FnMut() -> T) -> T {
     }
 }
 
-fn narrow(place: &mut Place, second: u32, minute: u32) {
+fn narrow(place: &mut ServerDir, second: u32, minute: u32) {
     for tier in ["free", "pro", "enterprise"] {
         let section = format!("limits.tiers.{tier}");
         place.set(&section, "requests_per_second", &second.to_string());

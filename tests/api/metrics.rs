@@ -13,12 +13,12 @@ use tests::eventually;
 use tests::exposition::{Exposition, ask, documented, scrape};
 use tests::http::{Request, connect, send_raw};
 use tests::json::{int, text};
-use tests::server::Place;
+use tests::server::ServerDir;
 use tests::socket::{Got, Socket};
 use tests::world::{World, changed, limit, market};
 
 /// A world with a metrics listener.
-fn watched(users: usize, settings: impl FnOnce(&mut Place)) -> (World, SocketAddr) {
+fn watched(users: usize, settings: impl FnOnce(&mut ServerDir)) -> (World, SocketAddr) {
     let world = World::start_with(users, |place| {
         place.set("admin", "listen", "\"127.0.0.1:0\"").set("flags", "match_interval_ms", "100");
         settings(place);
@@ -51,9 +51,9 @@ fn listening(pid: u32) -> usize {
 }
 
 #[test]
-fn every_family_tells_what_was_done() {
+fn every_family_counts_known_actions() {
     let cases = Cases::of("families");
-    let layouts: [fn(&mut Place); 3] = [
+    let layouts: [fn(&mut ServerDir); 3] = [
         |_| {},
         |place| _ = place.set("journal", "durability", "\"power\""),
         |place| _ = place.set("engine", "shards", "2").set("journal", "durability", "\"power\""),
@@ -63,7 +63,7 @@ fn every_family_tells_what_was_done() {
     }
 }
 
-fn every_family(cases: &Cases, layout: fn(&mut Place)) {
+fn every_family(cases: &Cases, layout: fn(&mut ServerDir)) {
     let (mut world, admin) = watched(2, layout);
     assert_eq!(listening(world.server.pid()), 2);
     let first = scrape(admin);
@@ -241,7 +241,7 @@ fn recovered_facts(cases: &Cases, mut world: World, appended: f64) {
 }
 
 #[test]
-fn labels_are_bounded_whatever_is_asked() {
+fn labels_are_bounded_for_any_request() {
     let cases = Cases::of("random requests");
     let (world, admin) = watched(1, |_| {});
     let mut chance = Chance::seeded(0x6d65_7472);
@@ -271,7 +271,7 @@ fn labels_are_bounded_whatever_is_asked() {
 }
 
 #[test]
-fn there_is_no_listener_unless_asked_for() {
+fn there_is_no_listener_by_default() {
     let cases = Cases::of("listeners");
     for (listen, expected) in [(None, 1), (Some("\"\""), 1), (Some("\"127.0.0.1:0\""), 2), (Some("\"0.0.0.0:0\""), 2)] {
         let world = World::start_with(0, |place| {
@@ -291,7 +291,7 @@ fn there_is_no_listener_unless_asked_for() {
 }
 
 #[test]
-fn a_wrong_address_is_said_at_the_start() {
+fn a_wrong_address_stops_the_start() {
     let cases = Cases::of("wrong addresses");
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = taken.local_addr().expect("it has an address").port();
@@ -302,7 +302,7 @@ fn a_wrong_address_is_said_at_the_start() {
         (0, "9464".into(), "admin.listen (".into()),
         (0, "true".into(), "admin.listen (".into()),
     ] {
-        let mut place = Place::new();
+        let mut place = ServerDir::new();
         place.set("server", "listen", &format!("\"127.0.0.1:{server}\"")).set("admin", "listen", &admin);
         let (status, said) = place.spawn_with(&[], &[]).ended();
         assert!(!status.success(), "{admin}: {said}");

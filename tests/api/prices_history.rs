@@ -6,7 +6,7 @@ use tests::json::{at, list, text};
 use tests::world::World;
 
 #[test]
-fn the_history_is_told_in_both_shapes_and_survives_a_kill() {
+fn the_history_has_both_shapes_and_survives_a_kill() {
     let cases = Cases::of("prices history");
     let mut world = World::start(1);
     let (yes, no) = (world.markets.rain.yes().to_string(), world.markets.rain.no().to_string());
@@ -43,7 +43,7 @@ fn the_history_is_told_in_both_shapes_and_survives_a_kill() {
 }
 
 #[test]
-fn a_trade_stands_in_where_the_book_is_wide() {
+fn a_trade_replaces_the_midpoint_of_a_wide_book() {
     let cases = Cases::of("wide books");
     let mut world = World::start(1);
     let game = world.markets.game.clone();
@@ -95,7 +95,7 @@ fn hostile_parameters_never_break_it() {
 }
 
 #[test]
-fn the_archive_tells_of_closed_markets() {
+fn the_archive_has_closed_markets() {
     let cases = Cases::of("archive");
     let mut world = World::start_with(1, |place| _ = place.set("flags", "chart_archive_read_enabled", "true"));
     let decided = world.markets.decided.clone();

@@ -121,7 +121,7 @@ fn a_refused_operation_leaves_a_line_too() {
 }
 
 #[test]
-fn without_a_level_nothing_is_said_of_refusals() {
+fn without_the_debug_level_refusals_are_not_logged() {
     let cases = Cases::of("refusals without a log");
     let world = World::start(1);
     let request = Request::get("/v1/account/balance").header("X-Request-Id", "quiet-1");

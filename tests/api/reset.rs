@@ -21,7 +21,7 @@ fn world_of(tiers: &[&str], cooldown_days: u64) -> (World, Vec<User>) {
 }
 
 #[test]
-fn a_paid_wallet_begins_anew() {
+fn a_paid_wallet_is_reset() {
     let cases = Cases::of("API balance resets");
     let (mut world, users) = world_of(&["pro"], 0);
     let mut client = world.server.with_key(&users[0].key);

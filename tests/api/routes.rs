@@ -17,7 +17,7 @@ fn ask(client: &mut Client, door: &Door) -> Response {
 }
 
 #[test]
-fn a_credential_is_asked_for_where_the_contract_says() {
+fn credentials_are_required_by_the_contract() {
     let cases = Cases::of("no credential");
     let world = World::start(0);
     for door in &Table::of(&world).doors {
@@ -226,7 +226,7 @@ fn what_is_no_json_is_refused_where_a_body_is_read() {
 }
 
 #[test]
-fn every_route_says_what_it_is() {
+fn every_route_has_a_summary_and_its_answers() {
     let cases = Cases::of("declarations");
     for group in edge::groups::GROUPS {
         assert!(!group.about.is_empty(), "{}", group.name);

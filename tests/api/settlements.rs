@@ -49,7 +49,7 @@ fn days(client: &mut Client, query: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_settlement_says_what_was_held_and_paid() {
+fn a_settlement_shows_holdings_and_payout() {
     let cases = Cases::of("settlement rows");
     let mut world = World::start(1);
     assert_eq!(world.user(0).get(PATH).expect(200), json!({"data": [], "next_cursor": ""}));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tests::cases::Cases;
 use tests::eventually;
 use tests::json::{at, int, list, text};
-use tests::server::{Place, Server};
+use tests::server::{Server, ServerDir};
 
 /// Unix seconds of a native time without a fraction.
 fn secs(time: &str) -> i64 {
@@ -18,8 +18,8 @@ fn secs(time: &str) -> i64 {
     (era * 146_097 + day_of_era - 719_468) * 86_400 + number(11..13) * 3_600 + number(14..16) * 60 + number(17..19)
 }
 
-fn start(high_frequency: bool) -> (Place, Server, String) {
-    let mut place = Place::new();
+fn start(high_frequency: bool) -> (ServerDir, Server, String) {
+    let mut place = ServerDir::new();
     place.set("flags", "high_freq_updown_enabled", if high_frequency { "true" } else { "false" });
     let user = place.seed(1, "enterprise", "10000").remove(0);
     let server = place.start();

@@ -270,7 +270,7 @@ fn subscriptions_choose_markets() {
 }
 
 #[test]
-fn errors_are_told_to_those_who_ask_for_them() {
+fn errors_are_sent_on_request() {
     let cases = Cases::of("errors of the user channel");
     let world = brisk();
     let mut socket = open(&world, "?errors=1", &json!({}));
@@ -301,7 +301,7 @@ fn errors_are_told_to_those_who_ask_for_them() {
 }
 
 #[test]
-fn numbers_are_for_those_who_resume() {
+fn numbers_are_sent_to_clients_that_resume() {
     let cases = Cases::of("resumes of the user channel");
     let mut world = brisk();
     let mut client = world.user(0);

@@ -136,7 +136,7 @@ fn asked(world: &World) -> Vec<Request> {
 }
 
 #[test]
-fn both_ways_give_the_same_answer() {
+fn both_paths_give_the_same_answer() {
     let cases = Cases::of("requests on both ways");
     let world = World::start(2);
     let (mut plain, mut long) = (world.user(0), world.user(1).with_header(ODD.0, ODD.1));
@@ -171,7 +171,7 @@ fn both_ways_give_the_same_answer() {
 
 /// All in one write, the two paths alternating, with bodies of both framings: the answers come in order.
 #[test]
-fn requests_of_both_ways_in_one_write_are_answered_in_order() {
+fn requests_of_both_paths_in_one_write_are_answered_in_order() {
     let cases = Cases::of("pipelined requests of both ways");
     let world = World::start(1);
     let key = &world.users[0].key;

@@ -37,7 +37,7 @@ fn a_flood_of_what_is_no_operation_ends() {
 
 /// Slow, with a long queue: answers that were queued when the key ended are not sent to this peer.
 #[test]
-fn a_slow_reader_hears_that_his_key_ended() {
+fn a_slow_reader_is_closed_when_its_key_ends() {
     let cases = Cases::of("revoked after a queue");
     let world = World::start_with(0, |place| {
         for limit in ["requests_per_second", "requests_per_minute", "in_flight", "max_batch_size"] {

@@ -125,7 +125,7 @@ fn unsubscribed_is_silent() {
 }
 
 #[test]
-fn changes_show_levels_as_they_stand() {
+fn changes_have_the_present_size_of_a_level() {
     let cases = Cases::of("changes");
     let mut world = World::start(1);
     let rain = world.markets.rain.clone();
@@ -222,7 +222,7 @@ fn a_book_that_begins_comes_before_its_changes() {
 }
 
 #[test]
-fn markets_begin_and_end_for_those_who_want_to_know() {
+fn markets_begin_and_end_for_sockets_with_that_option() {
     let cases = Cases::of("lives of markets");
     let mut world = World::start(1);
     let rain = world.markets.rain.clone();
@@ -291,7 +291,7 @@ fn markets_begin_and_end_for_those_who_want_to_know() {
 }
 
 #[test]
-fn faults_are_told_to_those_who_ask() {
+fn faults_are_sent_on_request() {
     let cases = Cases::of("faults");
     let world = World::start(1);
     let rain = &world.markets.rain;

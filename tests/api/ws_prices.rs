@@ -221,7 +221,7 @@ fn more_than_the_limit_is_left_out() {
 }
 
 #[test]
-fn a_resolved_market_says_how_it_ended() {
+fn a_resolved_market_shows_its_result() {
     let cases = Cases::of("resolved prices");
     let mut world = World::start(1);
     let (rain, decided) = (world.markets.rain.clone(), world.markets.decided.clone());

@@ -228,7 +228,7 @@ fn an_address_has_five_sockets_before_their_keys() {
 
 /// The server's own clock decides; the test moves it.
 #[test]
-fn whoever_is_not_heard_is_closed() {
+fn a_silent_socket_is_closed() {
     let cases = Cases::of("idle sockets");
     let mut world = World::start_with(1, |place| _ = place.clock_ahead(0));
     let header = [("X-API-Key", world.users[0].key.as_str())];
@@ -287,7 +287,7 @@ fn a_key_that_ends_takes_its_sockets_with_it() {
 }
 
 #[test]
-fn a_server_that_goes_says_so() {
+fn a_stopping_server_closes_its_sockets() {
     let cases = Cases::of("the last frames");
     let world = World::start(1);
     let header = [("X-API-Key", world.users[0].key.as_str())];

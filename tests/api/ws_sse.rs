@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use tests::cases::Cases;
 use tests::http::connect;
 use tests::json::{at, list, text};
-use tests::server::Place;
+use tests::server::ServerDir;
 use tests::world::World;
 
 /// An open stream.
@@ -69,7 +69,7 @@ impl Stream {
 }
 
 #[test]
-fn a_stream_begins_with_how_everything_stands_and_goes_on_with_changes() {
+fn a_stream_begins_with_the_state_and_continues_with_changes() {
     let cases = Cases::of("streams of markets");
     let mut world = World::start(1);
     let (rain, vote) = (world.markets.rain.clone(), world.markets.vote.clone());
@@ -155,9 +155,9 @@ fn batches_come_to_those_in_the_background() {
 
 /// The synthetic venue's own underlying is the only source of spot prices.
 #[test]
-fn symbols_with_a_source_are_told() {
+fn symbols_with_a_source_are_sent() {
     let cases = Cases::of("spot prices");
-    let place = Place::new();
+    let place = ServerDir::new();
     let server = place.start();
     let mut stream =
         Stream::open(server.address(), "/prices/stream?crypto=BTCUSDT,eth,DOGE,btc&crypto_source=chainlink", "");

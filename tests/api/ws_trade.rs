@@ -381,7 +381,7 @@ fn what_is_no_operation_is_answered() {
 }
 
 #[test]
-fn many_are_under_way_at_once() {
+fn many_operations_are_in_flight() {
     let cases = Cases::of("operations in one write");
     let world = World::start_with(1, |place| {
         place.set("limits.tiers.enterprise", "in_flight", "100000");

@@ -7,7 +7,7 @@ use std::fs;
 use std::process::Command;
 use tests::cases::Cases;
 use tests::json::{list, text};
-use tests::server::Place;
+use tests::server::ServerDir;
 use tests::world::World;
 
 /// A private key, and its address.
@@ -34,7 +34,7 @@ fn told(world: &World) -> Value {
     })
 }
 
-fn run(mut program: Command, place: &Place, facts: &Value) -> usize {
+fn run(mut program: Command, place: &ServerDir, facts: &Value) -> usize {
     let root = place.root();
     let file = root.join("facts.json");
     fs::write(&file, facts.to_string()).expect("facts can be written");
@@ -56,7 +56,7 @@ fn the_unified_sdk_reads_the_facade() {
     cases.add(run(program(), &world.place, &facts));
 
     // Events and tags are those of the synthetic world: the recorded markets have none.
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("venue", "facade", "true");
     let server = place.start();
     let facts = json!({"host": format!("http://{}/v1", server.address()), "address": ADDRESS});

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use tests::binary::workspace;
 use tests::cases::Cases;
 use tests::json::int;
-use tests::server::Place;
+use tests::server::ServerDir;
 use tests::world::World;
 
 fn document() -> PathBuf {
@@ -17,7 +17,7 @@ fn document() -> PathBuf {
 }
 
 /// The linter's output about the document, without network access.
-fn linted(clients: &Clients, options: &[&str], at: &Place) -> Value {
+fn linted(clients: &Clients, options: &[&str], at: &ServerDir) -> Value {
     let mut lint: Command = clients.python("node");
     lint.arg(clients.package_file("@redocly/cli/bin/cli.js")).arg("lint").arg(document());
     lint.args(["--format", "json"]).args(options).current_dir(at.root());
@@ -31,7 +31,7 @@ fn linted(clients: &Clients, options: &[&str], at: &Place) -> Value {
 fn a_linter_finds_nothing_in_the_document() {
     let cases = Cases::of("lints of the document");
     let Some(clients) = Clients::fetched() else { return cases.one() };
-    let at = Place::new();
+    let at = ServerDir::new();
     let ours = here().join("redocly.yaml");
     let ours = ours.to_str().expect("a path of ours");
     // (options, whether warnings are allowed): with the recommended rules alone only those that the project's file

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tests::binary::workspace;
 use tests::cases::Cases;
-use tests::server::{Place, Server};
+use tests::server::{Server, ServerDir};
 
 /// Folder of the installed clients.
 pub struct Clients {
@@ -98,7 +98,7 @@ pub fn counted(said: &str) -> usize {
 
 /// Every client in turn on the same hosts, each with an address of its own: paper fills of one do not affect the books
 /// of another.
-fn run_all(clients: &Clients, place: &Place, server: &Server, facts: &Facts) -> usize {
+fn run_all(clients: &Clients, place: &ServerDir, server: &Server, facts: &Facts) -> usize {
     // The documented host, and the bare one that some users enter (gateway/docs/venue-clients.md §0).
     let hosts = [format!("http://{}/v1", server.address()), format!("http://{}", server.address())];
     let mut cases = 0;

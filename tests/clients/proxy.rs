@@ -11,7 +11,7 @@ use tests::binary::workspace;
 use tests::cases::Cases;
 use tests::http::{Client, Request, ask_raw};
 use tests::json::text;
-use tests::server::Place;
+use tests::server::ServerDir;
 use tests::socket::Socket;
 use tests::world::{World, limit};
 
@@ -85,7 +85,7 @@ fn nginx_is_there() -> bool {
     found
 }
 
-fn behind_a_proxy(place: &mut Place) {
+fn behind_a_proxy(place: &mut ServerDir) {
     place.set("server", "hosts", &format!("[{NAME:?}]"));
     place.set("http", "trusted_proxies", "[\"127.0.0.1\"]");
 }

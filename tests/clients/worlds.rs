@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use tests::binary::workspace;
 use tests::json::{list, text};
-use tests::server::{Place, Server};
+use tests::server::{Server, ServerDir};
 use tests::tape::Market;
 use tests::world::World;
 
@@ -67,7 +67,7 @@ pub fn known() -> (World, Facts) {
 }
 
 /// The first book of a recorded market of the second venue, held constant; `None` after reporting that it is missing.
-pub fn recorded() -> Option<(Place, Server, Facts)> {
+pub fn recorded() -> Option<(ServerDir, Server, Facts)> {
     const TICKER: &str = "KXGOLD15M-26AUG101800";
     let root =
         env::var_os("PAPERTAPE_VENUE_DATA").map_or_else(|| workspace().join("../shared/data/venue"), PathBuf::from);
@@ -79,7 +79,7 @@ pub fn recorded() -> Option<(Place, Server, Facts)> {
         tests::binary::skipped(&format!("no recordings in {}", folder.display()));
         return None;
     }
-    let place = Place::new();
+    let place = ServerDir::new();
     let tape = place.root().join("tape");
     for name in ["events", "metadata"] {
         fs::create_dir_all(tape.join(name)).expect("a folder");

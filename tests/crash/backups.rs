@@ -11,7 +11,7 @@ use tests::binary::{command, run, run_well};
 use tests::cases::Cases;
 use tests::chance::Chance;
 use tests::json::{int, text};
-use tests::server::{Place, User, digest_of, log_of};
+use tests::server::{ServerDir, User, digest_of, log_of};
 use tests::world::{World, limit, market};
 
 use crate::kills::copy_dir;
@@ -19,7 +19,7 @@ use crate::verbs::fingerprint_of;
 
 /// A stopped directory with a snapshot, and records after it.
 struct Stopped {
-    place: Place,
+    place: ServerDir,
     user: User,
     balance: Value,
 }
@@ -70,7 +70,7 @@ fn digest(bytes: &[u8]) -> u64 {
 }
 
 #[test]
-fn a_backup_comes_back_as_it_was() {
+fn a_backup_is_restored_unchanged() {
     let cases = Cases::of("backups restored");
     let Stopped { place, user, balance } = stopped();
     let (data, root) = (place.data(), place.root().to_owned());
@@ -138,7 +138,7 @@ fn a_backup_comes_back_as_it_was() {
 
 /// A restored directory belongs to the venue of before, and keeps a doubt about the clock.
 #[test]
-fn what_a_start_judges_by_comes_along() {
+fn files_that_a_start_checks_are_in_a_backup() {
     let cases = Cases::of("files that a start checks");
     let Stopped { place, .. } = stopped();
     let (data, root) = (place.data(), place.root().to_owned());
@@ -207,7 +207,7 @@ fn a_directory_in_use_is_not_copied() {
 
 /// A backup inside the directory that it copies would be lost with it, and its files would look like files of the log.
 #[test]
-fn a_backup_lies_apart_from_its_source() {
+fn a_backup_inside_its_source_is_refused() {
     let cases = Cases::of("places of backups");
     let Stopped { place, .. } = stopped();
     let (data, root) = (place.data(), place.root().to_owned());

@@ -74,7 +74,7 @@ fn away(moment: &Value) -> i64 {
 /// The server was stopped for days, or its clock is ahead: reported in three places, and ready nevertheless. Nothing
 /// expires until the wait is over, and due orders do not fill meanwhile.
 #[test]
-fn a_leap_is_told_and_what_time_ends_waits() {
+fn a_leap_is_reported_and_expiry_waits() {
     let cases = Cases::of("effects of a leap ahead");
     let mut world = world("8");
     let clock = clock_of(&world.server);

@@ -14,7 +14,7 @@ use tests::cases::Cases;
 use tests::chance::Chance;
 use tests::eventually;
 use tests::json::{int, list, text};
-use tests::server::{Place, User, log_of};
+use tests::server::{ServerDir, User, log_of};
 use tests::world::{World, limit};
 use wal::segment::SEGMENT_HEADER_BYTES;
 
@@ -25,7 +25,7 @@ const SEVERAL_SEGMENTS: usize = 12_000;
 
 /// A data directory with a history, its server gone.
 struct Wreck {
-    place: Place,
+    place: ServerDir,
     user: User,
     /// The answer to the last order before the end.
     last: Value,
@@ -77,7 +77,7 @@ fn end_of(bytes: &[u8]) -> usize {
 }
 
 #[test]
-fn a_torn_tail_is_cut_and_said() {
+fn a_torn_tail_is_cut_and_reported() {
     let cases = Cases::of("torn tails");
     let mut chance = Chance::from_env("DAMAGE_SEED");
     for round in 0..8 {
@@ -244,7 +244,7 @@ fn missing_and_foreign_files_stop_the_start() {
 
 /// `papertape log verify` and a start agree about a directory, also about one whose log begins after its snapshots.
 #[test]
-fn verify_says_what_a_start_says() {
+fn verify_agrees_with_a_start() {
     let cases = Cases::of("verdicts");
     let Wreck { place, .. } = wreck(SEVERAL_SEGMENTS, Ended::Stopped);
     let data = place.data();

@@ -8,7 +8,7 @@ use tests::cases::Cases;
 use tests::eventually;
 use tests::http::Client;
 use tests::json::{int, list, text};
-use tests::server::{Place, Starting};
+use tests::server::{ServerDir, Starting};
 
 /// A small file system in memory; `None` where mounting is not permitted.
 struct SmallDisk(PathBuf);
@@ -30,7 +30,7 @@ impl Drop for SmallDisk {
 #[test]
 fn a_full_disk_refuses_orders_and_nothing_else() {
     let cases = Cases::of("full disk");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     let Some(disk) = SmallDisk::mount(&place.root().join("disk")) else {
         tests::binary::skipped("no small file system can be mounted here");
         cases.one();

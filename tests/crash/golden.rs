@@ -22,7 +22,7 @@ use tests::binary::workspace;
 use tests::cases::Cases;
 use tests::http::Client;
 use tests::json::{at, int, list, text};
-use tests::server::{Place, Server, User};
+use tests::server::{Server, ServerDir, User};
 
 /// The fields of an order with the same meaning in every build.
 const ORDER_FIELDS: [&str; 13] = [
@@ -50,8 +50,8 @@ fn folder() -> PathBuf {
 
 /// A place with settings for a golden directory: its markets come from a tape beside the data. The tape's books are too
 /// old to trade on, so nothing fills after a start.
-fn place_of(directory: &Path) -> Place {
-    let mut place = Place::new();
+fn place_of(directory: &Path) -> ServerDir {
+    let mut place = ServerDir::new();
     unpack(directory, place.root());
     let tape = place.root().join("tape.ndjson");
     place.set("venue", "kind", "\"replay\"").set("venue", "tape", &format!("{tape:?}")).set("venue", "follow", "true");
@@ -108,7 +108,7 @@ fn picked(row: &Value, fields: &[&str]) -> Value {
 }
 
 /// The last LSN in the log, as `papertape log export` shows it.
-fn last_lsn(place: &Place) -> i64 {
+fn last_lsn(place: &ServerDir) -> i64 {
     let exported = String::from_utf8(place.log("export").stdout).expect("UTF-8");
     let last: Value =
         serde_json::from_str(exported.lines().last().expect("records")).expect("export writes JSON lines");

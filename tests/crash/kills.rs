@@ -20,7 +20,7 @@ use tests::binary::run;
 use tests::cases::Cases;
 use tests::chance::Chance;
 use tests::json::{at, list, micros_at, text};
-use tests::server::{Place, Server, digest_of};
+use tests::server::{Server, ServerDir, digest_of};
 use wal::record::slot_bytes;
 use wal::{Files, Scan};
 use wire::instant::ts_text;
@@ -36,7 +36,7 @@ fn killed_at_random_nothing_is_lost_and_nothing_happens_twice() {
     let cases = Cases::of("kills");
     let kills: usize = env::var("CRASH_KILLS").map_or(200, |text| text.parse().expect("CRASH_KILLS is a number"));
     let mut chance = Chance::from_env("CRASH_SEED");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("venue", "seed", "11").set("flags", "match_interval_ms", "50");
     place.set("limits", "placements_per_user", "64");
     let users = place.seed(TRADERS, "enterprise", "100000");
@@ -232,7 +232,7 @@ fn load_and_kill(traders: &mut [(Trader, Books)], server: &mut Server, chance: &
 }
 
 /// The log of a killed server is intact, and every replay gives one state.
-fn check_log(place: &Place, total: &mut Totals, chance: &mut Chance) {
+fn check_log(place: &ServerDir, total: &mut Totals, chance: &mut Chance) {
     let verified = place.log("verify");
     assert!(
         verified.status.success(),
@@ -269,7 +269,7 @@ fn check_log(place: &Place, total: &mut Totals, chance: &mut Chance) {
 
 /// Writes garbage after the last record, as if a record was being written when the power failed. False when the segment
 /// has no room for it.
-fn tear(place: &Place, chance: &mut Chance) -> bool {
+fn tear(place: &ServerDir, chance: &mut Chance) -> bool {
     let storage = Files::open_existing(place.data()).expect("a data directory");
     let mut scan = Scan::open_all(&storage).expect("a log");
     let mut end = None;

@@ -16,7 +16,7 @@ use tests::chance::Chance;
 use tests::eventually;
 use tests::http::{Client, Request};
 use tests::json::{at, int, list, text};
-use tests::server::{Place, Server, Starting, User, digest_of, signal};
+use tests::server::{Server, ServerDir, Starting, User, digest_of, signal};
 use tests::world::{World, changed, limit};
 
 /// Orders of a batch of the load, and the length of their names, so that a few thousand fill a segment.
@@ -24,7 +24,7 @@ const BATCH: usize = 20;
 const NAME_CHARS: usize = 250;
 
 /// A world whose log has small segments and recycles them as soon as it may.
-fn busy(users: usize, settings: impl FnOnce(&mut Place)) -> World {
+fn busy(users: usize, settings: impl FnOnce(&mut ServerDir)) -> World {
     World::start_with(users, |place| {
         place.set("admin", "listen", "\"127.0.0.1:0\"");
         place.set("journal", "segment_bytes", "1048576").set("journal", "checkpoint_segments", "1");
@@ -115,7 +115,7 @@ fn said(output: &Output) -> String {
 }
 
 /// A server of that place on another directory.
-fn serve(place: &Place, data: &Path) -> Server {
+fn serve(place: &ServerDir, data: &Path) -> Server {
     let args: Vec<OsString> = place.serve_command().get_args().map(OsString::from).collect();
     let at = args.iter().position(|arg| arg == "--data-dir").expect("the harness names it");
     let mut serve = command();
@@ -264,7 +264,7 @@ fn segments_stay_until_the_backup_has_ended() {
 }
 
 #[test]
-fn whoever_is_killed_both_sides_are_sound() {
+fn a_kill_of_either_side_leaves_both_intact() {
     const ROUNDS: usize = 18;
     let cases = Cases::of("live backups killed");
     let mut world = busy(2, |_| {});

@@ -14,7 +14,7 @@ use tests::chance::Chance;
 use tests::eventually;
 use tests::http::connect;
 use tests::json::{at, int, text};
-use tests::server::{Place, Starting, signal};
+use tests::server::{ServerDir, Starting, signal};
 use tests::token::token;
 use tests::world::{World, limit};
 
@@ -102,7 +102,7 @@ fn a_start_may_be_broken_off_anywhere() {
 #[test]
 fn a_first_start_is_ready_to_be_tried() {
     let cases = Cases::of("first starts");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     let server = place.start();
     let said = server.said();
     for word in [&server.address().to_string(), place.data().to_str().expect("a path"), "process", "curl", "synthetic"]
@@ -153,9 +153,9 @@ fn a_first_start_is_ready_to_be_tried() {
 }
 
 #[test]
-fn a_kept_secret_is_made_once_and_for_nobody_else() {
+fn a_stored_secret_is_made_once_and_readable_by_its_owner_alone() {
     let cases = Cases::of("kept secrets");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.unset("auth", "jwt_secret");
     let server = place.start();
     let config = place.config();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tests::cases::Cases;
 use tests::chance::Chance;
 use tests::http::{Client, Request};
-use tests::server::Place;
+use tests::server::ServerDir;
 
 /// Name, and the passages at which to end. (Every start includes the first passages of some.)
 const POINTS: [(&str, &[u32]); 10] = [
@@ -33,10 +33,10 @@ const LOAD_AT_MOST: Duration = Duration::from_secs(20);
 const NEED_MUCH: [&str; 5] = ["roll", "snapshot-write", "rename", "remove", "epoch-write"];
 
 #[test]
-fn every_named_place_is_a_good_place_to_die() {
+fn every_crash_point_is_safe() {
     let cases = Cases::of("crash points");
     let mut chance = Chance::from_env("CRASH_SEED");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("venue", "seed", "12").set("flags", "match_interval_ms", "50");
     // Few records per segment, so that rolls, snapshots and removals come often.
     place.set("journal", "segment_bytes", "1048576").set("journal", "checkpoint_segments", "1");

@@ -9,12 +9,12 @@ use tests::binary::{command, run};
 use tests::cases::Cases;
 use tests::eventually;
 use tests::json::{int, text};
-use tests::server::{Place, signal};
+use tests::server::{ServerDir, signal};
 
 /// More users than are made before the signal.
 const MANY: &str = "5000000";
 
-fn seed(place: &Place, users: &str, out: &str) -> Child {
+fn seed(place: &ServerDir, users: &str, out: &str) -> Child {
     let args: [OsString; 13] = [
         "seed".into(),
         "--config".into(),
@@ -34,7 +34,7 @@ fn seed(place: &Place, users: &str, out: &str) -> Child {
 }
 
 /// Files whose names begin like that of the keys.
-fn files(place: &Place) -> Vec<String> {
+fn files(place: &ServerDir) -> Vec<String> {
     let names = fs::read_dir(place.root()).expect("a folder").map(|entry| entry.expect("an entry").file_name());
     names.map(|name| name.to_string_lossy().into_owned()).filter(|name| name.starts_with("keys")).collect()
 }
@@ -42,7 +42,7 @@ fn files(place: &Place) -> Vec<String> {
 #[test]
 fn keys_are_all_there_or_not_at_all() {
     let cases = Cases::of("interrupted seeds");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("journal", "segment_bytes", "33554432");
     for (name, code) in [("INT", 130), ("TERM", 143)] {
         let running = seed(&place, MANY, "keys.jsonl");
@@ -78,9 +78,9 @@ fn keys_are_all_there_or_not_at_all() {
 }
 
 #[test]
-fn seeded_users_are_there_with_what_was_asked_for() {
+fn seeded_users_exist_as_requested() {
     let cases = Cases::of("seeds");
-    let place = Place::new();
+    let place = ServerDir::new();
     for (users, tier, balance, shown) in
         [(3, "free", "12.345678", "12.345678"), (500, "pro_plus", "1", "1.00"), (2, "enterprise", "0", "0.00")]
     {

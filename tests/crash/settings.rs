@@ -2,7 +2,7 @@
 //! file.
 
 use tests::cases::Cases;
-use tests::server::{Place, Server};
+use tests::server::{Server, ServerDir};
 
 #[test]
 fn wrong_settings_are_named() {
@@ -30,7 +30,7 @@ fn wrong_settings_are_named() {
         ("keys", "free_trade_since", "\"someday\"", "keys.free_trade_since"),
     ];
     for (section, key, value, named) in rows {
-        let mut place = Place::new();
+        let mut place = ServerDir::new();
         place.set(section, key, value);
         let (status, said) = place.spawn_with(&[], &[]).ended();
         assert!(!status.success(), "{section}.{key} = {value} was taken:\n{said}");
@@ -40,13 +40,13 @@ fn wrong_settings_are_named() {
         cases.one();
     }
     for args in [["--speed", "0"], ["--venue", "moon"], ["--durability", "no"], ["--listen", "x"], ["--unknown", "1"]] {
-        let (status, said) = Place::new().spawn_with(&args, &[]).ended();
+        let (status, said) = ServerDir::new().spawn_with(&args, &[]).ended();
         assert!(!status.success(), "{args:?}: {said}");
         cases.one();
     }
-    let (status, said) = Place::new().spawn_with(&[], &[("PAPERTAPE_SERVER_LISEN", "127.0.0.1:0")]).ended();
+    let (status, said) = ServerDir::new().spawn_with(&[], &[("PAPERTAPE_SERVER_LISEN", "127.0.0.1:0")]).ended();
     assert!(!status.success() && said.to_lowercase().contains("lisen"), "an unknown variable is named: {said}");
-    let (status, _) = Place::new().spawn_with(&[], &[("PAPERTAPE_ENGINE_SHARDS", "many")]).ended();
+    let (status, _) = ServerDir::new().spawn_with(&[], &[("PAPERTAPE_ENGINE_SHARDS", "many")]).ended();
     assert!(!status.success());
     cases.add(2);
 }
@@ -54,7 +54,7 @@ fn wrong_settings_are_named() {
 #[test]
 fn flags_win_over_the_environment_and_that_over_the_file() {
     let cases = Cases::of("precedence of settings");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("journal", "durability", "\"process\"");
     let durability = |server: &Server| {
         let said = server.said().to_lowercase();

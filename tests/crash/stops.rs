@@ -12,15 +12,15 @@ use tests::chance::Chance;
 use tests::eventually;
 use tests::http::connect;
 use tests::json::{int, list, text};
-use tests::server::{Place, Server, signal};
+use tests::server::{Server, ServerDir, signal};
 use tests::world::{World, limit};
 
 /// Two records each, more than a stop leaves without a snapshot.
 const USERS: usize = 30_000;
 
 /// A place whose log is long and has no snapshot: its segments are too long for one that is due while it runs.
-fn place() -> Place {
-    let mut place = Place::new();
+fn place() -> ServerDir {
+    let mut place = ServerDir::new();
     place.set("journal", "segment_bytes", "33554432");
     place.seed(USERS, "free", "1");
     place
@@ -35,7 +35,7 @@ fn records_read(server: &Server) -> usize {
 }
 
 #[test]
-fn told_to_stop_it_drains_and_ends_well() {
+fn a_signal_drains_and_stops_the_server() {
     let cases = Cases::of("clean stops");
     for signal_name in ["TERM", "INT"] {
         let world = World::start_with(1, |place| _ = place.set("http", "header_timeout_ms", "300"));
@@ -71,7 +71,7 @@ fn told_to_stop_it_drains_and_ends_well() {
 }
 
 #[test]
-fn an_orderly_end_under_load_loses_nothing() {
+fn a_clean_stop_under_load_loses_nothing() {
     let cases = Cases::of("ends under load");
     let world = World::start(4);
     let acked: Vec<Vec<i64>> = std::thread::scope(|scope| {
@@ -112,7 +112,7 @@ fn an_orderly_end_under_load_loses_nothing() {
 }
 
 #[test]
-fn an_orderly_end_leaves_little_to_read() {
+fn a_clean_stop_leaves_little_to_read() {
     let cases = Cases::of("last snapshots");
     let mut place = place();
     // With the record of each stop that a start reads, and its own: another snapshot is not worth its time.
@@ -163,7 +163,7 @@ fn a_death_within_the_last_snapshot_takes_nothing() {
 }
 
 #[track_caller]
-fn whole(place: &Place) {
+fn whole(place: &ServerDir) {
     let verified = place.log("verify");
     assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
     assert_eq!(place.digest(), place.digest_from_nothing(), "every snapshot equals the log's state");
@@ -172,9 +172,9 @@ fn whole(place: &Place) {
 /// A process is gone, and its log unlocked, when each of its threads has run once more: no thread may have a scheduling
 /// class that others can starve for longer than a start waits.
 #[test]
-fn a_killed_server_starts_again_at_once_beside_neighbours_who_want_all_cores() {
+fn a_killed_server_starts_again_beside_busy_neighbours() {
     let cases = Cases::of("busy neighbours");
-    let place = Place::new();
+    let place = ServerDir::new();
     let is_over = AtomicBool::new(false);
     let neighbours = thread::available_parallelism().map_or(2, NonZero::get);
     thread::scope(|scope| {

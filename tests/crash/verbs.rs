@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tests::binary::{run, run_well};
 use tests::cases::Cases;
 use tests::json::int;
-use tests::server::{Place, digest_of};
+use tests::server::{ServerDir, digest_of};
 use tests::world::{World, market};
 
 /// Every file of a directory with its bytes and its time of change.
@@ -33,13 +33,13 @@ pub fn fingerprint_of(
 }
 
 /// The records of the log as `papertape log export` writes them.
-pub fn exported(place: &Place) -> Vec<Value> {
+pub fn exported(place: &ServerDir) -> Vec<Value> {
     let exported = String::from_utf8(place.log("export").stdout).expect("UTF-8");
     exported.lines().map(|line| serde_json::from_str(line).expect("export writes JSON lines")).collect()
 }
 
 #[test]
-fn the_log_verbs_only_look() {
+fn the_log_verbs_are_read_only() {
     let cases = Cases::of("log verbs");
     let world = World::start(1);
     let mut client = world.user(0);

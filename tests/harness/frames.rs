@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_told_apart() {
+    fn frames_are_distinguished() {
         let mut cases = 0;
         for (target, frame, expected) in [
             ("/v1/ws/market", "PONG", Some("PONG")),

@@ -2,7 +2,7 @@
 //!
 //! So a test has three hundred thousand trades within a second, each with a known time.
 
-use crate::server::Place;
+use crate::server::ServerDir;
 use crate::tape::Market;
 use engine::amount::{Bps, Cash, Price, Qty};
 use engine::fact;
@@ -50,7 +50,7 @@ pub struct Trade {
 
 impl History {
     /// Opens the directory of a stopped server whose segments have the length of a [`crate::world::World`]'s.
-    pub fn open(place: &Place, user: i64) -> History {
+    pub fn open(place: &ServerDir, user: i64) -> History {
         let options = Options { segment_bytes: SEGMENT_BYTES, spares_count: SPARES_COUNT, ..Options::default() };
         let Recovery { dir, log, state, .. } = recover(&place.data(), options, 1).expect("an intact directory");
         let running = dir.start(log, Clock::wall().now().0, Box::new(|_| {})).expect("a log that can be written");

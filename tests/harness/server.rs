@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// The directory of one server: data directory, configuration, and other files of a test. Removed at the end.
-pub struct Place {
+pub struct ServerDir {
     root: TempDir,
     settings: BTreeMap<String, BTreeMap<String, String>>,
 }
@@ -26,7 +26,7 @@ pub struct Place {
 pub struct Server {
     child: Child,
     address: SocketAddr,
-    said: Arc<Said>,
+    said: Arc<Transcript>,
 }
 
 /// A user made by `papertape seed`.
@@ -38,23 +38,23 @@ pub struct User {
 
 /// The output of a process so far, both streams in the order of arrival.
 #[derive(Default)]
-struct Said {
-    state: Mutex<SaidState>,
+struct Transcript {
+    state: Mutex<TranscriptState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct SaidState {
+struct TranscriptState {
     lines: Vec<String>,
     streams_ended: usize,
 }
 
-impl Place {
+impl ServerDir {
     /// An empty place with settings that keep limits out of the way, the network on loopback, and segments small: a
     /// start writes three of them full of zeros.
-    pub fn new() -> Place {
+    pub fn new() -> ServerDir {
         let root = TempDir::with_prefix("papertape-test-").expect("a temporary directory can be made");
-        let mut place = Place { root, settings: BTreeMap::new() };
+        let mut place = ServerDir { root, settings: BTreeMap::new() };
         place.set("server", "listen", "\"127.0.0.1:0\"");
         place.set("auth", "jwt_secret", &format!("{SECRET:?}"));
         // Few changes, so that more of the machine is left for the test.
@@ -68,14 +68,14 @@ impl Place {
     }
 
     /// One setting as TOML writes its value; a later one replaces an earlier one.
-    pub fn set(&mut self, section: &str, key: &str, value: &str) -> &mut Place {
+    pub fn set(&mut self, section: &str, key: &str, value: &str) -> &mut ServerDir {
         self.settings.entry(section.to_string()).or_default().insert(key.to_string(), value.to_string());
         self
     }
 
     /// Server time of the next start and of every running server of this place: this many seconds ahead of the wall
     /// clock. It never goes back.
-    pub fn clock_ahead(&mut self, secs: u64) -> &mut Place {
+    pub fn clock_ahead(&mut self, secs: u64) -> &mut ServerDir {
         let file = self.root().join("clock-ahead");
         let written = self.root().join("clock-ahead.new");
         fs::write(&written, secs.to_string()).expect("the clock's file can be written");
@@ -83,7 +83,7 @@ impl Place {
         self.set("server", "clock_ahead_file", &format!("{file:?}"))
     }
 
-    pub fn unset(&mut self, section: &str, key: &str) -> &mut Place {
+    pub fn unset(&mut self, section: &str, key: &str) -> &mut ServerDir {
         self.settings.entry(section.to_string()).or_default().remove(key);
         self
     }
@@ -191,9 +191,9 @@ impl Place {
     }
 }
 
-impl Default for Place {
+impl Default for ServerDir {
     fn default() -> Self {
-        Place::new()
+        ServerDir::new()
     }
 }
 
@@ -217,7 +217,7 @@ fn digest_in(text: &str) -> String {
 /// A started process that may not be ready, or never become so.
 pub struct Starting {
     child: Child,
-    said: Arc<Said>,
+    said: Arc<Transcript>,
 }
 
 impl Starting {
@@ -228,7 +228,7 @@ impl Starting {
             .stderr(Stdio::piped())
             .spawn()
             .expect("papertape can be started");
-        let said = Arc::new(Said::default());
+        let said = Arc::new(Transcript::default());
         listen(&said, child.stdout.take().expect("a pipe was requested"));
         listen(&said, child.stderr.take().expect("a pipe was requested"));
         Starting { child, said }
@@ -389,7 +389,7 @@ pub fn signal(pid: u32, name: &str) {
     assert!(sent.expect("sh can be run").success(), "signal {name} to {pid}");
 }
 
-impl Said {
+impl Transcript {
     fn find<T>(&self, wanted: impl Fn(&str) -> Option<T>) -> Option<T> {
         self.state.lock().unwrap().lines.iter().find_map(|line| wanted(line))
     }
@@ -411,7 +411,7 @@ impl Said {
     }
 }
 
-fn listen(said: &Arc<Said>, stream: impl Read + Send + 'static) {
+fn listen(said: &Arc<Transcript>, stream: impl Read + Send + 'static) {
     let said = Arc::clone(said);
     std::thread::spawn(move || {
         let mut stream = BufReader::new(stream);

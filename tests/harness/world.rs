@@ -4,14 +4,14 @@ use crate::eventually;
 use crate::history::History;
 use crate::http::Client;
 use crate::json::text;
-use crate::server::{Place, Server, User};
+use crate::server::{Server, ServerDir, User};
 use crate::tape::{Market, Tape};
 use crate::token::token;
 use serde_json::{Value, json};
 
 /// The world: it changes only when the test changes it.
 pub struct World {
-    pub place: Place,
+    pub place: ServerDir,
     pub server: Server,
     pub tape: Tape,
     pub markets: Markets,
@@ -104,9 +104,9 @@ impl World {
 
     /// The same with other settings.
     #[track_caller]
-    pub fn start_with(users: usize, settings: impl FnOnce(&mut Place)) -> World {
+    pub fn start_with(users: usize, settings: impl FnOnce(&mut ServerDir)) -> World {
         crate::description::watch();
-        let mut place = Place::new();
+        let mut place = ServerDir::new();
         let mut tape = Tape::create(&place.root().join("tape.ndjson"));
         let markets = Markets::new();
         markets.write(&mut tape);

@@ -74,7 +74,7 @@ fn every_operation_is_counted_and_every_order_is_there() {
 /// An idle connection is not counted as a failure of the server: it was used when it was opened, and if the server
 /// closes it, it is reopened before it is needed.
 #[test]
-fn a_connection_may_rest() {
+fn a_connection_may_be_idle() {
     let cases = Cases::of("rests");
     // (timeout of the first head, idle timeout; each connection has an operation every two seconds)
     for (header_ms, idle_ms, are_closed) in [("300", "20000", false), ("300", "1200", true)] {
@@ -123,7 +123,7 @@ fn check_series(run: &Value, succeeded: i64, refused: i64) {
 /// An operation that waits for a stopped server counts from its own due time, and not from the time when the server
 /// continued.
 #[test]
-fn two_seconds_of_standstill_are_two_seconds_in_the_tail() {
+fn a_stall_of_two_seconds_is_in_the_tail() {
     let cases = Cases::of("percentiles");
     let site = Site::new(2);
     let server = site.place.start();
@@ -152,7 +152,7 @@ fn two_seconds_of_standstill_are_two_seconds_in_the_tail() {
 
 /// A stopped client is late itself: it reports that, and its figures are in doubt.
 #[test]
-fn a_standstill_of_the_client_is_its_own() {
+fn a_pause_of_the_client_is_its_own() {
     let cases = Cases::of("standstills");
     let rows = [
         ("100", "1", "the client itself was late"),

@@ -27,7 +27,7 @@ fn killed(site: &mut Site, args: &[&str], comes_back: bool) -> (tests::server::S
 }
 
 #[test]
-fn what_was_acknowledged_outlives_the_server() {
+fn acknowledged_orders_survive_the_server() {
     let cases = Cases::of("kills");
     let runs = [
         ("--rate 300 --duration 7 --connections 3 --pipeline 4 --check", true),

@@ -14,18 +14,18 @@ use std::process::{Child, Command, Output, Stdio};
 use tests::binary::command;
 use tests::eventually;
 use tests::json::list;
-use tests::server::{Place, Server, User};
+use tests::server::{Server, ServerDir, User};
 
 /// A place with users, and their keys file.
 pub struct Site {
-    pub place: Place,
+    pub place: ServerDir,
     pub users: Vec<User>,
     pub keys: PathBuf,
 }
 
 impl Site {
     pub fn new(users: usize) -> Site {
-        let mut place = Place::new();
+        let mut place = ServerDir::new();
         place.set("limits", "placements_per_user", "64");
         let users = place.seed(users, "enterprise", "100000");
         let keys = keys_file(&place, "keys.jsonl", users.iter().map(|user| (user.id, user.key.as_str())));
@@ -80,7 +80,7 @@ pub fn url(server: &Server) -> String {
     format!("http://{}", server.address())
 }
 
-pub fn keys_file<'a>(place: &Place, name: &str, users: impl Iterator<Item = (i64, &'a str)>) -> PathBuf {
+pub fn keys_file<'a>(place: &ServerDir, name: &str, users: impl Iterator<Item = (i64, &'a str)>) -> PathBuf {
     let path = place.root().join(name);
     let line = |(id, key)| format!("{{\"user_id\":{id},\"api_key\":\"{key}\",\"tier\":\"enterprise\"}}\n");
     fs::write(&path, users.map(line).collect::<String>()).expect("the keys can be written");

@@ -9,7 +9,7 @@ use tests::json::{at, int};
 use tests::server::signal;
 
 #[test]
-fn a_wrong_word_is_one_sentence() {
+fn a_wrong_option_is_one_sentence() {
     let cases = Cases::of("command lines");
     let site = Site::new(1);
     for (name, text) in [("empty", ""), ("broken", "\n{\"user_id\":1}\n"), ("folder/run.json", "")] {
@@ -194,7 +194,7 @@ fn what_an_earlier_run_wrote_stays_until_there_is_more() {
 
 /// With too few descriptors the report names the number of connections.
 #[test]
-fn connections_that_are_not_opened_are_said() {
+fn connections_that_cannot_be_opened_are_reported() {
     let cases = Cases::of("connections");
     let mut site = Site::new(1);
     site.place.set("http", "connections_max", "8");
@@ -256,7 +256,7 @@ fn a_signal_ends_what_is_being_done() {
 
 /// Before a run there is nothing to report, and no file is left.
 #[test]
-fn a_signal_before_the_run_leaves_nothing_behind() {
+fn a_signal_before_the_run_leaves_no_files() {
     let cases = Cases::of("early signals");
     let site = Site::new(1);
     let server = site.place.start();

@@ -195,7 +195,7 @@ fn chain(plant: Plant) {
 }
 
 #[test]
-fn every_answer_leaves_behind_its_sync() {
+fn every_answer_leaves_after_its_sync() {
     shuttle::check_random(|| chain(Plant::Nothing), SCHEDULES);
     shuttle::check_pct(|| chain(Plant::Nothing), SCHEDULES, 3);
     println!("{} schedules, {} records each", 2 * SCHEDULES, SHARDS * (RECORDS + 1));
@@ -215,6 +215,6 @@ fn an_early_release_is_seen() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn a_stop_that_wakes_nobody_hangs() {
+fn a_stop_without_a_wake_up_hangs() {
     shuttle::check_random(|| chain(Plant::SilentStop), SCHEDULES);
 }

@@ -1,7 +1,7 @@
 //! Compares model and engine: answers and whole users, field by field.
 
 use crate::model::wallets::Worth;
-use crate::model::{Expected, Fact, Fill, Key, Market, Order, Position, Shown, User, Wallet};
+use crate::model::{Expected, ExpectedOrder, Fact, Fill, Key, Market, Order, Position, User, Wallet};
 use engine::command::{Answer, BatchEntry};
 use engine::id::MarketId;
 use engine::market::Markets;
@@ -123,7 +123,7 @@ fn batch_entry(expected: &Expected, found: &BatchEntry) -> Verdict {
     }
 }
 
-fn shown(expected: &Shown, found: &OrderView) -> Verdict {
+fn shown(expected: &ExpectedOrder, found: &OrderView) -> Verdict {
     let position = found.position.as_ref().map(|held| (i128::from(held.qty.0), i128::from(held.cost.0)));
     same!(
         "replay" => expected.replay, found.is_replay;

@@ -113,7 +113,7 @@ fn report(scenario: Scenario, steps: &[Step], failed_at: usize, why: &str) -> St
 }
 
 #[test]
-fn worlds_go_as_the_model_says() {
+fn worlds_agree_with_the_model() {
     let (first, seeds) = (number("SIM_SEED", FIRST_SEED), number("SIM_SEEDS", 200));
     let length = number("SIM_STEPS", STEPS as u64) as usize;
     println!("seeds {first} to {}", first + seeds - 1);

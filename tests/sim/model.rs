@@ -20,7 +20,7 @@ use engine::command::{Command, Wallets};
 use engine::order::CloseReason;
 use engine::reject::Reject;
 use engine::shard::Room;
-pub use expected::{Expected, Shown};
+pub use expected::{Expected, ExpectedOrder};
 pub use state::{Beat, Fact, Figures, Fill, Key, Market, Order, Position, Request, User, Wallet};
 use std::collections::BTreeMap;
 

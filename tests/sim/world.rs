@@ -68,7 +68,7 @@ pub struct Outcome {
 struct Died;
 
 /// A command on its way to a shard, or an answer on its way back.
-struct Asked {
+struct InFlight {
     owner: UserId,
     command: Command,
     received_at: u64,
@@ -104,7 +104,7 @@ pub(crate) struct World {
     /// By shard: progress of the points.
     hours: Vec<Hours>,
     /// By number, until they are answered.
-    asked: BTreeMap<u64, Asked>,
+    asked: BTreeMap<u64, InFlight>,
     /// Commands that wait for their shard, as numbers in `asked`.
     inboxes: Vec<VecDeque<u64>>,
     /// Cycles and settlements that a full disk delays, by shard.
@@ -345,7 +345,7 @@ impl World {
             // The model gets the id.
             let request = placement.request.take();
             let number = self.push(shard_of(owner, self.life.shards.len()), owner, command, received_at, why);
-            if let Some(Asked { command: Command::Place(placement), .. }) =
+            if let Some(InFlight { command: Command::Place(placement), .. }) =
                 number.and_then(|at| self.asked.get_mut(&at))
             {
                 placement.request = request;
@@ -362,7 +362,7 @@ impl World {
         self.life.inboxes[shard].push(envelope).ok()?;
         self.numbers += 1;
         self.inboxes[shard].push_back(self.numbers);
-        self.asked.insert(self.numbers, Asked { owner, command, received_at, why, receiver, expected: None });
+        self.asked.insert(self.numbers, InFlight { owner, command, received_at, why, receiver, expected: None });
         Some(self.numbers)
     }
 

@@ -10,11 +10,11 @@ use tests::binary::workspace;
 #[derive(Debug, PartialEq, Eq)]
 struct Target {
     file: String,
-    place: Option<Place>,
+    place: Option<Heading>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum Heading {
     /// `4.2`: the heading begins with that number.
     Section(String),
     /// The anchor that a heading gets on a page.
@@ -45,7 +45,7 @@ fn citations(text: &str) -> Vec<Target> {
         if sections.is_empty() {
             found.push(Target { file, place: None });
         } else {
-            found.extend(sections.into_iter().map(|n| Target { file: file.clone(), place: Some(Place::Section(n)) }));
+            found.extend(sections.into_iter().map(|n| Target { file: file.clone(), place: Some(Heading::Section(n)) }));
         }
     }
     found
@@ -59,7 +59,7 @@ fn links(document: &str, text: &str) -> Vec<Target> {
         .filter(|target| !target.contains("://"))
         .map(|target| {
             let (file, anchor) = match target.split_once('#') {
-                Some((file, anchor)) => (file, Some(Place::Anchor(anchor.to_owned()))),
+                Some((file, anchor)) => (file, Some(Heading::Anchor(anchor.to_owned()))),
                 None => (target, None),
             };
             let file = if file.is_empty() { PathBuf::from(document) } else { flat(&folder.join(file)) };
@@ -105,14 +105,14 @@ fn fault(target: &Target, read: impl Fn(&str) -> Option<String>) -> Option<Strin
     let has = |is_it: &dyn Fn(&str) -> bool| headings(&text).into_iter().any(is_it);
     match &target.place {
         None => None,
-        Some(Place::Section(number)) => {
+        Some(Heading::Section(number)) => {
             let begins = format!("{number}. ");
             let inner = format!("{number} ");
             let found =
                 has(&|heading| heading.starts_with(&begins) || (number.contains('.') && heading.starts_with(&inner)));
             (!found).then(|| format!("{} has no section {number}", target.file))
         }
-        Some(Place::Anchor(wanted)) => {
+        Some(Heading::Anchor(wanted)) => {
             (!has(&|heading| anchor(heading) == *wanted)).then(|| format!("{} has no heading #{wanted}", target.file))
         }
     }

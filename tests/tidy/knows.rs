@@ -23,7 +23,7 @@ const NOT_IN_WAL: [&str; 11] = [
 ];
 
 #[test]
-fn the_engine_is_a_calculation_and_the_log_knows_only_bytes() {
+fn the_engine_is_a_calculation_and_the_log_has_only_bytes() {
     let cases = Cases::of("crates of engine and wal");
     for (package, on, _) in dependencies().iter().filter(|(_, _, for_tests)| !for_tests) {
         let on = on.as_str();
@@ -52,7 +52,7 @@ fn the_engine_touches_nothing_outside() {
 }
 
 #[test]
-fn the_log_says_no_trading_word() {
+fn the_log_has_no_trading_word() {
     let cases = Cases::of("wal sources");
     for source in sources::all().iter().filter(|source| source.name.starts_with("wal/src/")) {
         for (number, line) in source.code() {
@@ -88,7 +88,7 @@ fn one_file_reads_the_environment_and_one_the_clock() {
 }
 
 #[test]
-fn unsafe_stands_in_two_files_only() {
+fn unsafe_is_in_two_files_only() {
     let cases = Cases::of("unsafe");
     let allowed = ["wal/src/segment.rs", "wal/src/sys.rs"];
     for source in sources::all() {

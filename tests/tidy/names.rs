@@ -80,7 +80,7 @@ fn files_have_a_natural_size() {
 }
 
 #[test]
-fn open_ends_name_who_ties_them() {
+fn open_tasks_name_their_owner() {
     let cases = Cases::of("open ends");
     for source in sources::all().iter().filter(|source| source.name != "tests/tidy/names.rs") {
         for (number, line) in source.text.lines().enumerate() {

@@ -129,7 +129,7 @@ fn collect(dir: &Path, found: &mut Vec<Source>) {
 }
 
 #[test]
-fn comments_and_words_are_told_apart() {
+fn comments_and_words_are_distinguished() {
     assert_eq!(before_comment("let a = 1; // unsafe"), "let a = 1; ");
     assert_eq!(before_comment(r#"let a = "http://x"; // y"#), r#"let a = "http://x"; "#);
     assert!(has_word("unsafe {", "unsafe"));

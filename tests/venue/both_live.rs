@@ -10,7 +10,7 @@ use tests::eventually;
 use tests::exposition::{Exposition, documented, scrape};
 use tests::http::Client;
 use tests::json::text;
-use tests::server::Place;
+use tests::server::ServerDir;
 
 /// The result of ten shares at 0.65 or better.
 fn buy(client: &mut Client, token: &str) -> String {
@@ -36,7 +36,7 @@ fn one_server_trades_on_both_and_on_one_while_the_other_is_out() {
     polymarket.book(&market, &[("0.40", "900000")], &[("0.60", "900000")]);
     kalshi.book(kalshi_live::RAIN, &[(4_000, 90_000_000)], &[(5_000, 90_000_000)]);
     // Settings of the first, then the place and the credentials of the second; as impatient as the first.
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     polymarket.configure(&mut place);
     place.set("venue", "kind", "\"polymarket,kalshi\"").set("admin", "listen", "\"127.0.0.1:0\"");
     for (key, value) in [

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tests::server::Place;
+use tests::server::ServerDir;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
@@ -144,7 +144,7 @@ impl Fake {
     }
 
     /// Settings of a server for this stand-in, with short timeouts.
-    pub fn configure(&self, place: &mut Place) {
+    pub fn configure(&self, place: &mut ServerDir) {
         let [rest, books, spots] = self.addresses;
         place.set("venue", "kind", "\"polymarket\"");
         place.set("venue.polymarket", "gamma", &format!("\"http://{rest}\""));

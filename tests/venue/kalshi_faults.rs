@@ -9,7 +9,7 @@ use tests::eventually;
 use tests::http::Client;
 
 #[test]
-fn whatever_goes_wrong_on_the_socket_the_book_is_right_again() {
+fn after_any_socket_fault_the_book_is_right_again() {
     let cases = Cases::of("faults of a socket");
     let scene = Scene::start(rain(), true, |_| {});
     let (fake, mut client) = (&scene.fake, scene.client());
@@ -156,7 +156,7 @@ fn strange_keys_and_half_credentials() {
 }
 
 #[test]
-fn a_venue_that_answers_badly_is_asked_again() {
+fn bad_answers_of_a_venue_are_requested_again() {
     let cases = Cases::of("faults of REST");
     let bad = [
         Fault::Status(500),

@@ -9,7 +9,7 @@ use tests::cases::Cases;
 use tests::eventually;
 use tests::http::Client;
 use tests::json::{at, list, micros, micros_at, text};
-use tests::server::{Place, Server, User};
+use tests::server::{Server, ServerDir, User};
 
 pub const RAIN: &str = "KXRAIN-26NOV-T3";
 
@@ -17,7 +17,7 @@ pub const RAIN: &str = "KXRAIN-26NOV-T3";
 pub struct Scene {
     pub server: Server,
     pub user: User,
-    pub place: Place,
+    pub place: ServerDir,
     pub fake: Fake,
 }
 
@@ -26,7 +26,7 @@ impl Scene {
         self.server.with_key(&self.user.key)
     }
 
-    pub fn start(fake: Fake, signs: bool, settings: impl FnOnce(&mut Place)) -> Scene {
+    pub fn start(fake: Fake, signs: bool, settings: impl FnOnce(&mut ServerDir)) -> Scene {
         let mut place = place(&fake, signs);
         settings(&mut place);
         let user = place.seed(1, "enterprise", "10000").remove(0);
@@ -37,8 +37,8 @@ impl Scene {
 }
 
 /// Settings for that stand-in, with short timeouts.
-pub fn place(fake: &Fake, signs: bool) -> Place {
-    let mut place = Place::new();
+pub fn place(fake: &Fake, signs: bool) -> ServerDir {
+    let mut place = ServerDir::new();
     place.set("venue", "kind", "\"kalshi\"");
     place.set("venue.kalshi", "api", &format!("{:?}", fake.api()));
     place.set("venue.kalshi", "socket", &format!("{:?}", fake.socket()));
@@ -216,7 +216,7 @@ fn markets_are_listed_followed_and_traded() {
 }
 
 #[test]
-fn without_credentials_books_are_asked_for_and_age_by_themselves() {
+fn without_credentials_books_come_by_rest_and_age() {
     let cases = Cases::of("books by REST");
     let fake = rain();
     fake.market("KXRAIN-26NOV", "KXRAIN-26NOV-T4", json!({}));

@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use tests::cases::Cases;
 use tests::eventually;
-use tests::server::Place;
+use tests::server::ServerDir;
 
 /// Messages of the recording that are sent.
 const MESSAGES_MAX: usize = 25_000;
@@ -53,7 +53,7 @@ fn a_recorded_tape_folds_live_as_it_replays() {
     assert_eq!(fake.sockets().1, 1, "one connection brought it all");
     cases.add(messages.len());
 
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     let tape = place.root().join("tape.ndjson");
     let mut lines = vec![json!({"r": messages[0].0, "v": "kalshi", "u": format!("/events/{event}"), "s": 200,
         "b": fake.event_answer(&event)})];

@@ -12,7 +12,7 @@ use tests::binary::workspace;
 use tests::cases::Cases;
 use tests::http::Client;
 use tests::json::{at, int, list, micros_at, text};
-use tests::server::{Place, Server};
+use tests::server::{Server, ServerDir};
 
 /// The recording's facts about a market, from after its end.
 #[derive(Debug, Clone)]
@@ -92,7 +92,7 @@ fn instants_are_read() {
 }
 
 /// A folder of its own with a few of the tapes and their metadata.
-fn some_tapes(from: &Path, place: &Place, tickers: &[&str]) -> PathBuf {
+fn some_tapes(from: &Path, place: &ServerDir, tickers: &[&str]) -> PathBuf {
     let folder = place.root().join("tapes");
     for (name, wanted) in [("events", true), ("metadata", false)] {
         fs::create_dir_all(folder.join(name)).expect("a folder");
@@ -111,7 +111,7 @@ fn some_tapes(from: &Path, place: &Place, tickers: &[&str]) -> PathBuf {
     folder
 }
 
-fn start(place: &Place, tape: &Path, speed: &str) -> Server {
+fn start(place: &ServerDir, tape: &Path, speed: &str) -> Server {
     let tape = tape.to_str().expect("a path of ours");
     place.start_with(&["--venue", "replay", "--tape", tape, "--speed", speed], &[])
 }
@@ -125,7 +125,7 @@ fn markets(client: &mut Client) -> Vec<Value> {
 fn a_whole_evening_resolves_as_it_was_recorded() {
     let cases = Cases::of("resolutions of an evening");
     let Some(folder) = tapes() else { return cases.one() };
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("venue", "kind", "\"replay\"");
     let user = place.seed(1, "enterprise", "10000").remove(0);
     let recorded = recorded(&folder);
@@ -216,7 +216,7 @@ fn assert_undecided(look: &Look, market: &Recorded) {
 fn three_markets_are_traded_killed_resumed_and_paid_out() {
     let cases = Cases::of("a traded tape");
     let Some(folder) = tapes() else { return cases.one() };
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("venue", "kind", "\"replay\"");
     let user = place.seed(1, "enterprise", "10000").remove(0);
     let all = recorded(&folder);
@@ -336,7 +336,7 @@ fn no_answer_depends_on_the_result_before_it_is_known() {
     let shown: Vec<Vec<(String, Value)>> = [false, true]
         .into_iter()
         .map(|turned| {
-            let mut place = Place::new();
+            let mut place = ServerDir::new();
             place.set("venue", "kind", "\"replay\"");
             let user = place.seed(1, "enterprise", "10000").remove(0);
             let tape = some_tapes(&folder, &place, &[&market.ticker]);

@@ -16,12 +16,12 @@ use tests::cases::Cases;
 use tests::eventually;
 use tests::http::{Client, Response};
 use tests::json::{at, list, micros, micros_at, text};
-use tests::server::{Place, Server};
+use tests::server::{Server, ServerDir};
 
 /// A server connected to the stand-in, and one user.
 struct Scene {
     fake: Fake,
-    place: Place,
+    place: ServerDir,
     server: Server,
     client: Client,
     key: String,
@@ -29,9 +29,9 @@ struct Scene {
 
 impl Scene {
     /// `prepare` lists the stand-in's first markets.
-    fn start<T>(prepare: impl FnOnce(&Fake, &mut Place) -> T) -> (Scene, T) {
+    fn start<T>(prepare: impl FnOnce(&Fake, &mut ServerDir) -> T) -> (Scene, T) {
         let fake = Fake::start();
-        let mut place = Place::new();
+        let mut place = ServerDir::new();
         fake.configure(&mut place);
         let prepared = prepare(&fake, &mut place);
         let user = place.seed(1, "enterprise", "10000").remove(0);
@@ -161,7 +161,7 @@ fn a_market_is_listed_traded_and_paid_out() {
 }
 
 #[test]
-fn a_venue_that_is_gone_is_said_to_be_and_comes_back() {
+fn an_outage_of_the_venue_is_reported_and_ends() {
     let cases = Cases::of("a venue that is gone");
     let (mut scene, market) = Scene::start(|fake, _| {
         fake.gone(true);

@@ -12,10 +12,10 @@ use tests::binary::command;
 use tests::cases::Cases;
 use tests::http::Client;
 use tests::json::{at, list, text};
-use tests::server::Place;
+use tests::server::ServerDir;
 
 /// Runs a verb of papertape with the settings of a place, while `meanwhile` runs.
-fn run(place: &Place, args: &[&str], mut meanwhile: impl FnMut()) -> Output {
+fn run(place: &ServerDir, args: &[&str], mut meanwhile: impl FnMut()) -> Output {
     let mut verb = command();
     verb.args(args).arg("--config").arg(place.config()).current_dir(place.root());
     let mut child = verb.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("papertape can be run");
@@ -55,7 +55,7 @@ fn a_recording_plays_the_books_that_the_venue_had() {
     let cases = Cases::of("recordings");
     let fake = Fake::start();
     let market = fake.list(7);
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     fake.configure(&mut place);
     let key = place.seed(1, "enterprise", "10000").remove(0).key;
     let folder = place.root().join("out");
@@ -93,7 +93,7 @@ fn a_recording_plays_the_books_that_the_venue_had() {
 
     // A replay shows the same book.
     let tape = place.data().join("tape");
-    let mut other = Place::new();
+    let mut other = ServerDir::new();
     let key = other.set("venue", "kind", "\"replay\"").seed(1, "enterprise", "10000").remove(0).key;
     let replayed = other.start_with(&["--tape", tape.to_str().expect("a path of ours"), "--speed", "max"], &[]);
     let mut client = replayed.with_key(&key);
@@ -102,14 +102,14 @@ fn a_recording_plays_the_books_that_the_venue_had() {
 }
 
 #[test]
-fn a_recording_says_where_the_second_venue_skipped_a_message() {
+fn a_recording_marks_where_the_second_venue_skipped_a_message() {
     const TICKER: &str = "KXRAIN-1";
     let cases = Cases::of("skipped messages");
     let fake = fake_kalshi::Fake::start();
     fake.event("KXRAIN", "Rain", Some("Climate and Weather"));
     fake.market("KXRAIN", TICKER, json!({}));
     fake.book(TICKER, &[(4_000, 1_000)], &[(5_000, 1_000)]);
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     for (key, value) in [
         ("api", fake.api()),
         ("socket", fake.socket()),
@@ -141,9 +141,9 @@ fn a_recording_says_where_the_second_venue_skipped_a_message() {
 }
 
 #[test]
-fn what_cannot_be_recorded_is_refused_and_says_why() {
+fn an_impossible_recording_is_refused_with_its_reason() {
     let cases = Cases::of("refused recordings");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     let nowhere = "\"http://127.0.0.1:9\"";
     for (section, key) in [("venue.polymarket", "gamma"), ("venue.polymarket", "clob"), ("venue.kalshi", "api")] {
         place.set(section, key, nowhere);
@@ -173,7 +173,7 @@ fn what_cannot_be_recorded_is_refused_and_says_why() {
 #[test]
 fn a_start_without_the_venue_knows_its_markets() {
     let cases = Cases::of("a start without the venue");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     let fake = Fake::start();
     fake.configure(&mut place);
     let market = fake.list(3);
@@ -212,11 +212,11 @@ fn a_doctor_looks_at_the_second_venue_with_its_credentials() {
     fake.event("KXRAIN", "Rain", Some("Climate and Weather"));
     fake.market("KXRAIN", "KXRAIN-1", json!({}));
     fake.book("KXRAIN-1", &[(4_000, 1_000)], &[(5_000, 1_000)]);
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     for (key, value) in [("api", fake.api()), ("socket", fake.socket())] {
         place.set("venue.kalshi", key, &format!("{value:?}"));
     }
-    let look = |place: &Place| said(&run(place, &["doctor", "--venue", "kalshi"], || {}));
+    let look = |place: &ServerDir| said(&run(place, &["doctor", "--venue", "kalshi"], || {}));
     let (well, told, events) = look(&place);
     assert!(well && line(&told, "a snapshot by socket").contains("not looked at"), "{told}\n{events}");
     place.set("venue.kalshi", "key_id", &format!("{:?}", fake_kalshi::KEY_ID));
@@ -250,13 +250,13 @@ fn a_doctor_looks_at_the_second_venue_with_its_credentials() {
 }
 
 #[test]
-fn a_doctor_tells_what_answers_what_differs_and_what_fails() {
+fn a_doctor_reports_answers_differences_and_failures() {
     let cases = Cases::of("checks of a venue");
     let fake = Fake::start();
     let market = fake.list(7);
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     fake.configure(&mut place);
-    let look = |place: &Place| {
+    let look = |place: &ServerDir| {
         said(&run(place, &["doctor", "--venue", "polymarket"], || {
             fake.spot("crypto_prices", "btcusdt", "64000.5");
             fake.spot("crypto_prices_chainlink", "btc/usd", "64001.5");

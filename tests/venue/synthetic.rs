@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use tests::cases::Cases;
 use tests::json::{at, list, micros, text};
-use tests::server::Place;
+use tests::server::ServerDir;
 
 fn all_markets(client: &mut tests::http::Client) -> Vec<Value> {
     let (mut rows, mut cursor) = (Vec::new(), "MA==".to_string());
@@ -20,7 +20,7 @@ fn all_markets(client: &mut tests::http::Client) -> Vec<Value> {
 #[test]
 fn the_world_has_everything_and_comes_again() {
     let cases = Cases::of("the synthetic world");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("venue", "seed", "2");
     let user = place.seed(1, "enterprise", "10000").remove(0);
     let mut server = place.start();
@@ -66,7 +66,7 @@ fn the_world_has_everything_and_comes_again() {
     assert!(ids(&markets).is_subset(&again), "a market that was listed stays listed");
     cases.one();
     // And the same seed in another directory is the same world.
-    let mut other = Place::new();
+    let mut other = ServerDir::new();
     other.set("venue", "seed", "2");
     let user = other.seed(1, "enterprise", "1").remove(0);
     let elsewhere = ids(&all_markets(&mut other.start().with_key(&user.key)));

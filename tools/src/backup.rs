@@ -72,7 +72,7 @@ impl Backup {
         if is_stream {
             let _ = writeln!(std::io::stderr(), "{line}");
         } else {
-            say(line);
+            print_line(line);
         }
         Ok(())
     }
@@ -137,7 +137,7 @@ impl Restore {
             RestoreError::Target(_) => Failure::from(Usage(error.to_string())),
             error => error.into(),
         })?;
-        say(format_args!("{}  LSN {}, instance {}", restored.digest, restored.lsn, restored.instance));
+        print_line(format_args!("{}  LSN {}, instance {}", restored.digest, restored.lsn, restored.instance));
         Ok(())
     }
 }

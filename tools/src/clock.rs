@@ -1,7 +1,7 @@
 //! `clock`: repairs a stopped data directory that was written under a wrong clock.
 
 use crate::Failure;
-use crate::settings::{DirectoryArgument, say};
+use crate::settings::{DirectoryArgument, print_line};
 use clap::{Args, Subcommand};
 use gateway::set_back::{SetBack, set_back};
 use host::clock::Clock;
@@ -30,8 +30,8 @@ impl ClockVerb {
         let SetBack { from, to, lsn } = set_back(dir.path(), Clock::wall().wall_now(), dry_run)?;
         let (from, to) = (ts_text(from), ts_text(to));
         match lsn {
-            Some(lsn) => say(format_args!("set back from {from} to {to}: record {lsn}")),
-            None => say(format_args!("would be set back from {from} to {to}; nothing was written")),
+            Some(lsn) => print_line(format_args!("set back from {from} to {to}: record {lsn}")),
+            None => print_line(format_args!("would be set back from {from} to {to}; nothing was written")),
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 use crate::Failure;
 use clap::Args;
 use gateway::config;
-use tools::settings::{Settings, say};
+use tools::settings::{Settings, print_line};
 
 /// Print every setting with its value and where the value comes from; secrets are not shown.
 #[derive(Args)]

@@ -1,7 +1,7 @@
 //! `doctor`: compares a live venue, as seen from this machine, with what its adapter expects.
 
 use crate::Failure;
-use crate::settings::{Settings, say};
+use crate::settings::{Settings, print_line};
 use clap::Args;
 use venue::VenueKind;
 use venue::doctor::{Check, Found, examine};
@@ -32,12 +32,12 @@ impl Doctor {
 
 fn show(Check { what, found }: &Check) {
     match found {
-        Found::Ok(word) if word.is_empty() => say(format_args!("ok       {what}")),
-        Found::Ok(word) => say(format_args!("ok       {what}: {word}")),
+        Found::Ok(word) if word.is_empty() => print_line(format_args!("ok       {what}")),
+        Found::Ok(word) => print_line(format_args!("ok       {what}: {word}")),
         Found::Differs(what_differs) => {
-            say(format_args!("differs  {what}"));
-            what_differs.iter().for_each(|line| say(format_args!("           {line}")));
+            print_line(format_args!("differs  {what}"));
+            what_differs.iter().for_each(|line| print_line(format_args!("           {line}")));
         }
-        Found::Failed(why) => say(format_args!("failed   {what}: {why}")),
+        Found::Failed(why) => print_line(format_args!("failed   {what}: {why}")),
     }
 }

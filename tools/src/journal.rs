@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::facts;
-use crate::settings::{DirectoryArgument, hex, say};
+use crate::settings::{DirectoryArgument, hex, print_line};
 use clap::Subcommand;
 use engine::id::{MARKETS, UserId};
 use engine::market::mutation::MarketMutation;
@@ -128,7 +128,7 @@ fn export(entry: &Entry<'_>, out: &mut dyn Write) -> Result<(), Failure> {
 fn verify(dir: &DirectoryArgument) -> Result<(), Failure> {
     let (state, report) = gateway::check::check(dir.path())?;
     if report.lsn == Lsn::ZERO {
-        say("no log yet: a start creates one");
+        print_line("no log yet: a start creates one");
         return Ok(());
     }
     let storage = Files::open_existing(dir.path())?;
@@ -144,7 +144,7 @@ fn verify(dir: &DirectoryArgument) -> Result<(), Failure> {
             Ok(snapshot)
         });
         match whole {
-            Ok(snapshot) => say(format_args!("snapshot {lsn}: whole, digest {}", hex(&snapshot.digest))),
+            Ok(snapshot) => print_line(format_args!("snapshot {lsn}: whole, digest {}", hex(&snapshot.digest))),
             Err(error) => unneeded(error),
         }
     }
@@ -155,20 +155,22 @@ fn verify(dir: &DirectoryArgument) -> Result<(), Failure> {
         Ok(())
     });
     match all {
-        Ok(()) => say(format_args!("{records} records with {count} facts, every one whole and in order")),
+        Ok(()) => print_line(format_args!("{records} records with {count} facts, every one whole and in order")),
         Err(error) => unneeded(error),
     }
     let Report { records, lsn, snapshot, .. } = report;
     let digest = hex(&recover::digest(&state));
-    say(format_args!("a start reads {records} records after snapshot {snapshot} up to LSN {lsn}, digest {digest}"));
+    print_line(format_args!(
+        "a start reads {records} records after snapshot {snapshot} up to LSN {lsn}, digest {digest}"
+    ));
     if damaged > 0 {
-        say(format_args!("{damaged} damaged files are not needed by a start"));
+        print_line(format_args!("{damaged} damaged files are not needed by a start"));
     }
     Ok(())
 }
 
 fn digest(dir: &DirectoryArgument, from_nothing: bool) -> Result<(), Failure> {
     let (state, report) = recover::look(dir.path(), from_nothing)?;
-    say(format_args!("{}  LSN {}", hex(&recover::digest(&state)), report.lsn));
+    print_line(format_args!("{}  LSN {}", hex(&recover::digest(&state)), report.lsn));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `key`: creates another API key for a user of a running server, for example when the old one is lost.
 
 use crate::Failure;
-use crate::settings::{Settings, say};
+use crate::settings::{Settings, print_line};
 use crate::token;
 use bytes::Bytes;
 use clap::Args;
@@ -50,7 +50,7 @@ impl Key {
             .map_err(|error| format!("{server}: {error}; is the server of this data directory running there?"))?;
         let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
         match answer["raw_key"].as_str() {
-            Some(key) if status == StatusCode::CREATED => say(key),
+            Some(key) if status == StatusCode::CREATED => print_line(key),
             _ => {
                 let why = answer["message"].as_str().unwrap_or("the answer has no key").to_owned();
                 return Err(format!("{server} created no key: {} {why}", status.as_u16()).into());

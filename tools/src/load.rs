@@ -29,14 +29,14 @@ mod options;
 mod outcome;
 mod pace;
 mod page;
-mod speech;
+mod protocol;
 mod stalls;
 mod tally;
 mod text;
 mod trader;
 
 use crate::Failure;
-use crate::settings::{self, hex, say};
+use crate::settings::{self, hex, print_line};
 use crate::signals::Signals;
 use ask::Ask;
 use check::{Check, Compared, Orders};
@@ -47,10 +47,10 @@ use drive::Plan;
 use instrument::Instrument;
 use keys::Keys;
 use options::{Mix, Rate, Target};
-use outcome::{Asked, Outcome};
+use outcome::{Outcome, RunOptions};
+use protocol::{Protocol, Transport};
 use serde::Deserialize;
 use serde_json::Value;
-use speech::{Speech, Transport};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -155,10 +155,10 @@ impl Load {
         let json = self.json.as_ref().map(open).transpose()?;
 
         let World { mut ask, key, since, instruments, mut server } = signals.unless_ended(self.world()).await??;
-        let speech = Speech { transport: self.transport, authority: self.url.authority.clone() };
+        let protocol = Protocol { transport: self.transport, authority: self.url.authority.clone() };
         let course = Course::new(
             ask.address(),
-            speech,
+            protocol,
             self.keys.clone(),
             run_name()?,
             self.mix,
@@ -173,19 +173,19 @@ impl Load {
         let before = server.clone();
         let facts = timeout(FACTS_WITHIN, facts::server(&mut ask, &key, &mut server));
         let _ = signals.unless_ended(facts).await;
-        let started_anew = facts::started_anew(&before, &server);
+        let restarted = facts::restarted(&before, &server);
         let id = |user: &u32| self.keys.users[*user as usize].user_id;
         let carried: Vec<Vec<u64>> = ran.users_used.iter().map(|users| users.iter().map(id).collect()).collect();
         let users: BTreeSet<u32> = ran.users_used.iter().flatten().copied().collect();
         let users = users.iter().map(id).collect();
         let fates = ran.fates.iter().map(|fates| fates.write()).collect();
         let mut outcome = Outcome {
-            asked: self.asked(),
+            options: self.run_options(),
             ran,
             orders: Orders { run: course.run.clone(), since, users, carried, fates },
             machine: facts::machine(),
             server,
-            started_anew,
+            restarted,
             compared: None,
         };
         // Health is public and not rate-limited: a server that does not answer it is not running.
@@ -199,7 +199,7 @@ impl Load {
                 Err(_) => failed = Some("the check failed".to_owned()),
             }
         }
-        outcome.ran.interrupted = signals.heard().is_some();
+        outcome.ran.interrupted = signals.received().is_some();
         // The data for a later check is written first. A page that cannot be written prevents neither that nor the
         // verdict: the table may scroll by unread.
         let texts = [
@@ -207,8 +207,8 @@ impl Load {
             report.map(|file| file.write(&page::page(&outcome))),
         ];
         let unwritten: Vec<Failure> = texts.into_iter().flatten().filter_map(Result::err).collect();
-        say(text::table(&outcome).trim_end());
-        if let Some(mut interrupted) = signals.heard() {
+        print_line(text::table(&outcome).trim_end());
+        if let Some(mut interrupted) = signals.received() {
             interrupted.also = failed.into_iter().chain(unwritten.iter().map(Failure::to_string)).collect();
             return Err(interrupted.into());
         }
@@ -232,9 +232,9 @@ impl Load {
         Ok(World { ask, key, since, instruments, server })
     }
 
-    fn asked(&self) -> Asked {
+    fn run_options(&self) -> RunOptions {
         let tiers = self.keys.tiers();
-        Asked {
+        RunOptions {
             command: command_line(std::env::args()),
             target: self.url.clone(),
             rate: self.rate,

@@ -1,7 +1,7 @@
 //! `record`: writes what live venues send into files that `serve --tape` replays (gateway/docs/live-venues.md §7).
 
 use crate::Failure;
-use crate::settings::{self, Settings, log_events, say};
+use crate::settings::{self, Settings, log_events, print_line};
 use clap::Args;
 use engine::time::{SECOND, Timestamp};
 use host::clock::Clock;
@@ -56,9 +56,9 @@ impl Record {
         let skipped: Vec<String> =
             skips.iter().flat_map(|skips| skips.nonzero()).map(|(kind, count)| format!("{kind} {count}")).collect();
         let skipped = if skipped.is_empty() { "nothing".to_owned() } else { skipped.join(", ") };
-        say(format_args!(
+        print_line(format_args!(
             "recorded {} in {} s into {}; not understood: {skipped}",
-            Told { figures: &figures, markets },
+            Summary { figures: &figures, markets },
             clock.now().since(begun) / SECOND,
             out.display()
         ));
@@ -88,7 +88,7 @@ fn listen(venue: &mut dyn Venue, clock: &Clock, ends: Timestamp, stop: &Stop, fi
         });
         if shows && now.since(told_at) >= PROGRESS_EVERY {
             told_at = now;
-            let _ = writeln!(std::io::stderr(), "{}", Told { figures, markets: markets.len() });
+            let _ = writeln!(std::io::stderr(), "{}", Summary { figures, markets: markets.len() });
         }
         let until = polled.wake_at.unwrap_or(ends).min(ends).min(now.plus(SLEEP_MAX));
         std::thread::park_timeout(Duration::from_micros(until.since(clock.now())));
@@ -97,12 +97,12 @@ fn listen(venue: &mut dyn Venue, clock: &Clock, ends: Timestamp, stop: &Stop, fi
 }
 
 /// Figures of a recording in one line.
-struct Told<'a> {
+struct Summary<'a> {
     figures: &'a Figures,
     markets: usize,
 }
 
-impl std::fmt::Display for Told<'_> {
+impl std::fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Figures { lines, bytes, dropped, gaps } = self.figures;
         let (lines, bytes, dropped, gaps) =

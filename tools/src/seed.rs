@@ -1,7 +1,7 @@
 //! `seed`: creates many users, each with one key, directly in the log of a stopped server.
 
 use crate::Failure;
-use crate::settings::{self, Settings, say};
+use crate::settings::{self, Settings, print_line};
 use clap::Args;
 use edge::http::auth::RawKey;
 use engine::amount::Cash;
@@ -90,7 +90,7 @@ impl Seed {
         let committer = Committer::new(log, Durability::Process, config.rules.formats.record(), size, figures);
         let mut desk = Desk { shard, committer, preparer, syncer, clock };
         for made in 0..self.users {
-            if let Some(mut interrupted) = signals.heard() {
+            if let Some(mut interrupted) = signals.received() {
                 interrupted.also.push(format!("{made} users were created, but their keys could not be written"));
                 return Err(interrupted.into());
             }
@@ -110,7 +110,7 @@ impl Seed {
         // The users first: a file with keys of missing users would be worse than users without a file.
         desk.end()?;
         keys.end(&self.out).map_err(|error| self.unwritten(error))?;
-        say(format_args!(
+        print_line(format_args!(
             "{} users in {:.1} s; their keys are in {}",
             self.users,
             begun.elapsed().as_secs_f64(),

@@ -97,6 +97,6 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 /// Prints a line. A closed pipe is not a failure: the reader wants no more.
-pub fn say(line: impl std::fmt::Display) {
+pub fn print_line(line: impl std::fmt::Display) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }

@@ -15,10 +15,10 @@ const PATIENCE_SIGNALS: u32 = 3;
 
 /// The signals that were sent to this process so far.
 #[derive(Clone)]
-pub struct Signals(watch::Receiver<Heard>);
+pub struct Signals(watch::Receiver<Received>);
 
 #[derive(Clone, Copy, Default)]
-struct Heard {
+struct Received {
     count: u32,
     first: Option<Signal>,
 }
@@ -77,16 +77,16 @@ impl Signals {
             let _inside = runtime.enter();
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
         };
-        let (sender, receiver) = watch::channel(Heard::default());
+        let (sender, receiver) = watch::channel(Received::default());
         let listen = async move {
             loop {
                 let signal = tokio::select! {
                     _ = interrupt.recv() => Signal::Interrupt,
                     _ = terminate.recv() => Signal::Terminate,
                 };
-                sender.send_modify(|heard| {
-                    heard.count += 1;
-                    heard.first.get_or_insert(signal);
+                sender.send_modify(|received| {
+                    received.count += 1;
+                    received.first.get_or_insert(signal);
                 });
                 if sender.borrow().count >= PATIENCE_SIGNALS {
                     exit(signal.exit_code().into());
@@ -98,7 +98,7 @@ impl Signals {
     }
 
     /// The error to end with, if there was a signal.
-    pub fn heard(&self) -> Option<Interrupted> {
+    pub fn received(&self) -> Option<Interrupted> {
         self.0.borrow().first.map(|by| Interrupted { by, also: Vec::new() })
     }
 
@@ -114,7 +114,7 @@ impl Signals {
     pub async fn unless_ended<T>(&self, what: impl Future<Output = T>) -> Result<T, Interrupted> {
         tokio::select! {
             biased;
-            () = self.end() => Err(self.heard().expect("the signal was received")),
+            () = self.end() => Err(self.received().expect("the signal was received")),
             done = what => Ok(done),
         }
     }
@@ -126,13 +126,13 @@ impl Signals {
 
     async fn count(&self, least: u32) {
         // Its thread lives as long as the process.
-        let _ = self.0.clone().wait_for(|heard| heard.count >= least).await;
+        let _ = self.0.clone().wait_for(|received| received.count >= least).await;
     }
 
     /// Signals of a process that receives none.
     #[cfg(test)]
     pub fn none() -> Signals {
-        let (sender, receiver) = watch::channel(Heard::default());
+        let (sender, receiver) = watch::channel(Received::default());
         std::mem::forget(sender);
         Signals(receiver)
     }

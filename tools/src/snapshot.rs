@@ -1,7 +1,7 @@
 //! `snapshot`: creates, lists and verifies snapshots of a stopped data directory.
 
 use crate::Failure;
-use crate::settings::{DirectoryArgument, hex, say};
+use crate::settings::{DirectoryArgument, hex, print_line};
 use clap::Subcommand;
 use host::clock::Clock;
 use journal::checkpoint;
@@ -25,7 +25,7 @@ impl SnapshotVerb {
             SnapshotVerb::List(dir) => {
                 let snapshots = open(&dir)?;
                 for lsn in snapshots.list()? {
-                    say(format_args!("{lsn}"));
+                    print_line(format_args!("{lsn}"));
                 }
                 Ok(())
             }
@@ -34,7 +34,7 @@ impl SnapshotVerb {
                 for lsn in snapshots.list()? {
                     let snapshot = snapshots.verify(lsn)?;
                     let state = recover::read_snapshot(&snapshots, &snapshot, 1)?;
-                    say(format_args!(
+                    print_line(format_args!(
                         "{lsn}: whole, {} bytes, {} users, {} markets, digest {}",
                         snapshot.bytes,
                         recover::users_count(&state),
@@ -64,6 +64,6 @@ fn create(dir: &DirectoryArgument) -> Result<(), Failure> {
     // Without room the mark of a clean stop is missing: the next start reads a log without one, which is sound.
     let _ = log.append_clean_stop(Clock::wall().now().0);
     syncer.finish()?;
-    say(format_args!("{lsn}: {} bytes, digest {}", snapshot.bytes, hex(&snapshot.digest)));
+    print_line(format_args!("{lsn}: {} bytes, digest {}", snapshot.bytes, hex(&snapshot.digest)));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `token`: an identity JWT for the dashboard routes of the own server.
 
 use crate::Failure;
-use crate::settings::{self, Settings, say};
+use crate::settings::{self, Settings, print_line};
 use clap::Args;
 use edge::http::jwt;
 use gateway::config::Config;
@@ -28,7 +28,7 @@ impl Token {
             return Err("--sub has 1 to 128 characters".into());
         }
         let mut config = self.settings.load(Vec::new())?;
-        say(signed(&mut config, &self.sub, self.email.as_deref(), self.ttl)?);
+        print_line(signed(&mut config, &self.sub, self.email.as_deref(), self.ttl)?);
         Ok(())
     }
 }

@@ -14,8 +14,8 @@ const PROGRAM: &str = include_str!("paper_trader.py");
 /// Its engine, ready to buy. Killed when dropped.
 pub struct PaperTrader {
     child: Child,
-    ear: ChildStdin,
-    mouth: BufReader<ChildStdout>,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
 }
 
 impl PaperTrader {
@@ -33,9 +33,9 @@ impl PaperTrader {
         let mut command = Command::new(&python);
         command.arg(&program).env("HOME", place).env("TMPDIR", place).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("{}: {error}", python.display()))?;
-        let ear = child.stdin.take().expect("a pipe was requested");
-        let mouth = BufReader::new(child.stdout.take().expect("a pipe was requested"));
-        let mut trader = PaperTrader { child, ear, mouth };
+        let stdin = child.stdin.take().expect("a pipe was requested");
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe was requested"));
+        let mut trader = PaperTrader { child, stdin, stdout };
         match trader.line() {
             word if word == "ready" => Ok(trader),
             word => Err(format!("{NAME} is not ready: {word:?}")),
@@ -44,14 +44,14 @@ impl PaperTrader {
 
     /// Buys for ten dollars `count` times; returns the seconds.
     pub fn buy(&mut self, count: usize) -> f64 {
-        writeln!(self.ear, "{count}").and_then(|()| self.ear.flush()).expect("it listens");
+        writeln!(self.stdin, "{count}").and_then(|()| self.stdin.flush()).expect("it listens");
         let line = self.line();
         line.parse().unwrap_or_else(|_| panic!("{NAME} says seconds: {line:?}"))
     }
 
     fn line(&mut self) -> String {
         let mut line = String::new();
-        self.mouth.read_line(&mut line).expect("it prints text");
+        self.stdout.read_line(&mut line).expect("it prints text");
         line.trim().to_owned()
     }
 }

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use tests::eventually;
 use tests::http::{Client, Request};
 use tests::json::{int, list, text};
-use tests::server::{Place, User, digest_of};
+use tests::server::{ServerDir, User, digest_of};
 use tests::token::unix_now;
 use tests::world::{World, changed, limit, market};
 
@@ -76,7 +76,7 @@ fn golden_directories_are_made() {
 }
 
 /// Packs the directory of a stopped server and writes its expectations.
-fn keep(to: PathBuf, place: &Place, users: &[User], segment_bytes: u64, torn: bool) {
+fn keep(to: PathBuf, place: &ServerDir, users: &[User], segment_bytes: u64, torn: bool) {
     let whole_log = place.data().join(format!("{:020}.wal", 1)).exists();
     let digest = digest_of(&place.data());
     let lsn = last_lsn(place);
@@ -235,7 +235,7 @@ fn stopped(to: PathBuf) {
     keep(to, &place, &users, SEGMENT_BYTES, false);
 }
 
-fn has_every_fact(place: &Place) {
+fn has_every_fact(place: &ServerDir) {
     let mut found = BTreeSet::new();
     for record in exported(place) {
         found.insert(text(&record, "/kind").to_string());

@@ -1,6 +1,6 @@
 //! Users, keys and queries in the model (gateway/docs/keys.md §2–§4, gateway/docs/accounts.md §1).
 
-use super::{Expected, Key, Model, Moment, Order, Position, Shown, User, Wallet};
+use super::{Expected, ExpectedOrder, Key, Model, Moment, Order, Position, User, Wallet};
 use engine::command::{Command, CreateUser, IssueKey, MarketFilter, Query, Wallets};
 use engine::reject::Reject;
 use engine::shard::Room;
@@ -195,7 +195,7 @@ impl Model {
                         && chosen.contains(&order.wallet)
                 };
                 let all: Vec<&Order> = user.orders.values().rev().filter(fits).collect();
-                let page: Vec<Shown> =
+                let page: Vec<ExpectedOrder> =
                     all.iter().skip(filter.offset).take(filter.limit).map(|order| user.show(order.id)).collect();
                 let has_more = all.len() > filter.offset + filter.limit;
                 Expected::Orders { rows: page, has_more, count: all.len() }

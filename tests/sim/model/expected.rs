@@ -6,7 +6,7 @@ use engine::reject::Reject;
 
 /// An order as an answer shows it.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct ExpectedOrder {
     pub order: Order,
     /// `None`: the rows do not determine it.
     pub available: Option<i128>,
@@ -21,8 +21,8 @@ pub enum Expected {
     Done,
     Created,
     Refused(Reject),
-    Order(Box<Shown>),
-    Killed(Reject, Box<Shown>),
+    Order(Box<ExpectedOrder>),
+    Killed(Reject, Box<ExpectedOrder>),
     Batch(Vec<Expected>),
     /// Orders that were closed, in id order.
     Cancelled(Vec<u64>),
@@ -54,7 +54,7 @@ pub enum Expected {
     /// Positions with the reserved shares of each.
     Positions(Vec<(Position, i128)>),
     Orders {
-        rows: Vec<Shown>,
+        rows: Vec<ExpectedOrder>,
         has_more: bool,
         count: usize,
     },

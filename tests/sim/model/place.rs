@@ -1,7 +1,7 @@
 //! Placement in the model: the checks of engine/docs/orders.md §2 in order, one after the other.
 
 use super::book::{Walk, Want, four_decimals, within};
-use super::{Expected, Fact, Figures, Fill, Model, Order, Request, Shown, User, cents, half_up};
+use super::{Expected, ExpectedOrder, Fact, Figures, Fill, Model, Order, Request, User, cents, half_up};
 use engine::amount::{Cash, Qty, TickSize};
 use engine::book::BookSide;
 use engine::command::{AskedPrice, IdSource, Placement, PlacementTerms, RequestIdentity, Size};
@@ -384,7 +384,7 @@ fn replayed(user: &User, request: Option<&RequestIdentity>, now: u64) -> Result<
         IdSource::Body if !same => return Err(Reject::DuplicateClientOrderId),
         _ => {}
     }
-    let mut then = Shown { replay: true, ..known.first.clone() };
+    let mut then = ExpectedOrder { replay: true, ..known.first.clone() };
     let order = &mut then.order;
     // Figures of the walk are not repeated.
     (order.figures.spread_bps, order.figures.impact_bps, order.figures.levels) = (None, None, None);

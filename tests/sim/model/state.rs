@@ -2,7 +2,7 @@
 //!
 //! Reservations, remainders and an order's status are computed here on every read.
 
-use super::expected::Shown;
+use super::expected::ExpectedOrder;
 use super::{book, half_up, wallets};
 use engine::command::Wallets;
 use engine::market::terms::{MarketState, Resolution};
@@ -155,7 +155,7 @@ pub struct Request {
     pub digest: [u8; 32],
     /// Shares within the limit of a killed FOK.
     pub fillable: u64,
-    pub first: Shown,
+    pub first: ExpectedOrder,
 }
 
 /// A heartbeat registration; `lapses_at` is lost in a restart.
@@ -300,9 +300,9 @@ impl User {
     }
 
     /// An order as an answer shows it now.
-    pub fn show(&self, id: u64) -> Shown {
+    pub fn show(&self, id: u64) -> ExpectedOrder {
         let order = self.orders[&id].clone();
-        Shown {
+        ExpectedOrder {
             available: Some(self.available(order.wallet)),
             position: self.position(order.wallet, order.token).map(|held| (held.qty, held.cost)),
             order,
@@ -312,7 +312,7 @@ impl User {
 
     /// A looked-up order: with the cash of its first answer; if its request is not remembered and its wallet was reset
     /// since, with the present cash.
-    pub fn look_up(&self, id: u64) -> Shown {
+    pub fn look_up(&self, id: u64) -> ExpectedOrder {
         let mut shown = self.show(id);
         let order = &shown.order;
         let is_remembered = self.requests.iter().any(|known| known.first.order.id == id);

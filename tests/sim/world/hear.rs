@@ -1,7 +1,7 @@
 //! The output of the server: records that the model accounts for, answers that are checked, facts of the feed that are
 //! published once they are released.
 
-use super::{Asked, Made, NEWS_PER_RECORD_MAX, Verdict, Why, World};
+use super::{InFlight, Made, NEWS_PER_RECORD_MAX, Verdict, Why, World};
 use crate::judge;
 use crate::model::User;
 use engine::command::Command;
@@ -45,7 +45,7 @@ impl World {
                 Err(TryRecvError::Empty) => continue,
                 answer => answer.ok(),
             };
-            let Asked { owner, command, why, expected, .. } = self.asked.remove(&number).expect("listed");
+            let InFlight { owner, command, why, expected, .. } = self.asked.remove(&number).expect("listed");
             let Some(answer) = answer else {
                 if !self.life.marks.is_poisoned() {
                     return Err(format!("an answer was dropped: {command:?}"));

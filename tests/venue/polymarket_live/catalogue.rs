@@ -81,7 +81,7 @@ fn where_room_is_short_stakes_and_windows_are_followed_first() {
 }
 
 #[test]
-fn a_new_market_is_listed_by_the_row_that_it_is_asked_for() {
+fn a_new_market_is_listed_by_its_own_row() {
     let cases = Cases::of("announced markets");
     let (mut scene, known) = Scene::start(|fake, place| {
         // No crawl finds it.

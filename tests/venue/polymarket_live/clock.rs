@@ -58,7 +58,7 @@ fn a_venue_that_contradicts_the_clock_keeps_orders() {
 #[test]
 fn a_venue_that_agrees_with_the_clock_ends_the_wait() {
     let fake = Fake::start();
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     fake.configure(&mut place);
     fake.list(21);
     place.set("clock", "leap_wait_s", "3600");

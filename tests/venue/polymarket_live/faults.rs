@@ -291,7 +291,7 @@ const FAULTS: &[Row] = &[
 ];
 
 #[test]
-fn whatever_goes_wrong_a_book_is_right_or_stale() {
+fn after_any_fault_a_book_is_right_or_stale() {
     let cases = Cases::of("faults of a venue");
     let (mut scene, (market, other)) = Scene::start(|fake, place| {
         place.set("flags", "trade_quote_max_age_ms", "1000");

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_subscription_that_the_venue_lost_is_made_anew() {
+fn a_lost_subscription_is_made_again() {
     let cases = Cases::of("lost subscriptions");
     let (mut scene, [lost, calm, busy]) = Scene::start(|fake, place| {
         place.set("venue", "quiet_after_ms", "600");

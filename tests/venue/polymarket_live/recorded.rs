@@ -128,7 +128,7 @@ fn recorded_messages_fold_live_as_they_replay() {
     let levels: usize = live.iter().map(|book| list(book, "/0").len() + list(book, "/1").len()).sum();
     assert!(levels > 100, "{levels} levels: {live:?}");
 
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     let tape = place.root().join("tape.ndjson");
     let rows: Vec<Value> = markets.iter().map(|market| scene.fake.row(market)).collect();
     let r = 1_788_000_000_000_u64;

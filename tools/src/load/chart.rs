@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn charts_are_well_formed_whatever_is_in_them() {
+    fn charts_are_well_formed_for_any_content() {
         let tallies = [
             tally(std::iter::empty()),
             tally([0].into_iter()),

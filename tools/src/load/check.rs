@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_of_a_user_who_was_not_read_is_not_missing() {
+    fn an_order_of_an_unread_user_is_not_missing() {
         let rows = [
             ("p2", "1 orders of their connections"),
             ("p1u1", "1 orders of their connections"),

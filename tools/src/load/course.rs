@@ -2,7 +2,7 @@
 
 use super::keys::Keys;
 use super::options::Mix;
-use super::speech::Speech;
+use super::protocol::Protocol;
 use super::tally::Tally;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ pub enum Phase {
 /// One run, on one thread.
 pub struct Course {
     pub address: SocketAddr,
-    pub speech: Speech,
+    pub protocol: Protocol,
     pub keys: Keys,
     /// What every id of this run begins with.
     pub run: String,
@@ -41,7 +41,7 @@ pub struct Course {
 impl Course {
     pub fn new(
         address: SocketAddr,
-        speech: Speech,
+        protocol: Protocol,
         keys: Keys,
         run: String,
         mix: Mix,
@@ -50,7 +50,7 @@ impl Course {
     ) -> Course {
         Course {
             address,
-            speech,
+            protocol,
             keys,
             run,
             mix,

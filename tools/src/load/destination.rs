@@ -10,40 +10,40 @@ use tempfile::NamedTempFile;
 /// A destination that was writable before the run.
 pub struct Destination {
     path: PathBuf,
-    way: Way,
+    sink: Sink,
 }
 
-enum Way {
+enum Sink {
     /// Written beside the file, and renamed to it at the end; removed if there is no end.
-    Beside(NamedTempFile),
+    Temporary(NamedTempFile),
     /// A destination that is not a regular file, like a pipe, cannot be replaced.
-    Through(File),
+    Direct(File),
 }
 
 impl Destination {
     /// # Errors
     /// The path with the reason when the destination is not writable.
     pub fn open(path: &Path) -> Result<Destination, String> {
-        let way = match fs::metadata(path) {
-            Ok(there) if !there.is_file() => File::options().write(true).open(path).map(Way::Through),
+        let sink = match fs::metadata(path) {
+            Ok(there) if !there.is_file() => File::options().write(true).open(path).map(Sink::Direct),
             // A symbolic link keeps its target.
             Ok(_) => fs::canonicalize(path).and_then(|place| beside(&place)),
             Err(_) => beside(path),
         };
-        way.map(|way| Destination { path: path.to_owned(), way })
+        sink.map(|sink| Destination { path: path.to_owned(), sink })
             .map_err(|error| format!("{}: {error}", path.display()))
     }
 
     /// # Errors
     /// The path with the reason; the earlier content is unchanged.
     pub fn write(self, text: &str) -> Result<(), Failure> {
-        let Destination { path, way } = self;
-        let written = match way {
-            Way::Beside(mut file) => file.write_all(text.as_bytes()).and_then(|()| {
+        let Destination { path, sink } = self;
+        let written = match sink {
+            Sink::Temporary(mut file) => file.write_all(text.as_bytes()).and_then(|()| {
                 let place = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
                 file.persist(place).map(drop).map_err(|error| error.error)
             }),
-            Way::Through(mut file) => file.write_all(text.as_bytes()),
+            Sink::Direct(mut file) => file.write_all(text.as_bytes()),
         };
         written.map_err(|error| format!("{}: {error}", path.display()).into())
     }
@@ -59,13 +59,13 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn beside(path: &Path) -> std::io::Result<Way> {
+fn beside(path: &Path) -> std::io::Result<Sink> {
     let name = path.file_name().ok_or(std::io::ErrorKind::InvalidInput)?;
     let mut prefix = name.to_owned();
     prefix.push(".");
     // The usual mode of a new file; the process's umask still applies.
     let mode = Permissions::from_mode(0o666);
-    tempfile::Builder::new().prefix(&prefix).permissions(mode).tempfile_in(folder(path)).map(Way::Beside)
+    tempfile::Builder::new().prefix(&prefix).permissions(mode).tempfile_in(folder(path)).map(Sink::Temporary)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::lane::Lane;
 use super::options::Rate;
 use super::outcome::STANDSTILL_LEAST;
 use super::pace::Pace;
-use super::speech::Transport;
+use super::protocol::Transport;
 use super::tally::Tally;
 use super::trader::Trader;
 use crate::Failure;
@@ -111,7 +111,7 @@ pub async fn drive(
     let users = course.keys.users.len();
     let lanes: Vec<Rc<Lane>> = (0..plan.connections)
         .map(|number| {
-            let users = users_of(number, plan.connections, users, course.speech.transport);
+            let users = users_of(number, plan.connections, users, course.protocol.transport);
             let trader = Trader::new(users.clone(), instruments.clone());
             Rc::new(Lane::new(course.clone(), number, users, trader))
         })
@@ -164,7 +164,7 @@ pub async fn drive(
     let mut tally = course.tally.replace(Tally::new(plan.duration));
     tally.unsent += unsent;
     tally.replaced = lanes.iter().map(|lane| lane.with_trader(|trader| trader.replaced)).sum();
-    let cleaned = match plan.clean && signals.heard().is_none() {
+    let cleaned = match plan.clean && signals.received().is_none() {
         true => Some(clean(&course, &lanes, plan.duration, signals).await),
         false => None,
     };
@@ -172,7 +172,7 @@ pub async fn drive(
     Ok(Ran {
         tally,
         lasted,
-        interrupted: signals.heard().is_some(),
+        interrupted: signals.received().is_some(),
         unopened,
         waited,
         cores_used,
@@ -205,8 +205,8 @@ async fn open(lanes: &[Rc<Lane>]) -> Result<(Vec<JoinHandle<()>>, Unopened), Str
         let mut opening = Vec::with_capacity(some.len());
         for lane in some {
             let (sender, opened) = oneshot::channel();
-            let told = move |result| drop(sender.send(result));
-            living.push(tokio::task::spawn_local(lane.clone().live(told)));
+            let opened = move |result| drop(sender.send(result));
+            living.push(tokio::task::spawn_local(lane.clone().live(opened)));
             opening.push(opened);
         }
         for opened in opening {
@@ -371,7 +371,7 @@ mod tests {
     use crate::load::fate::Fate;
     use crate::load::keys::{Keys, User};
     use crate::load::options::Mix;
-    use crate::load::speech::Speech;
+    use crate::load::protocol::Protocol;
     use std::io::{Read as _, Write as _};
     use std::net::{SocketAddr, TcpListener};
     use tokio::task::LocalSet;
@@ -384,21 +384,21 @@ mod tests {
             for stream in listener.incoming() {
                 let mut stream = stream.expect("a client");
                 std::thread::spawn(move || {
-                    let (mut bytes, mut heard, mut left) = ([0; 4_096], Vec::new(), answers);
+                    let (mut bytes, mut received, mut left) = ([0; 4_096], Vec::new(), answers);
                     while let Ok(count @ 1..) = stream.read(&mut bytes) {
-                        heard.extend_from_slice(&bytes[..count]);
+                        received.extend_from_slice(&bytes[..count]);
                         // A client requests health first; that is not an operation.
-                        let is_greeting = |heard: &[u8]| heard.starts_with(b"GET /v1/health ");
-                        let end = |heard: &[u8]| {
-                            let last: &[u8] = if is_greeting(heard) { b"\r\n\r\n" } else { b"\"}" };
-                            Some(heard.windows(last.len()).position(|bytes| bytes == last)? + last.len())
+                        let is_greeting = |received: &[u8]| received.starts_with(b"GET /v1/health ");
+                        let end = |received: &[u8]| {
+                            let last: &[u8] = if is_greeting(received) { b"\r\n\r\n" } else { b"\"}" };
+                            Some(received.windows(last.len()).position(|bytes| bytes == last)? + last.len())
                         };
-                        while let Some(bytes) = end(&heard) {
-                            if !is_greeting(&heard) && left == 0 {
+                        while let Some(bytes) = end(&received) {
+                            if !is_greeting(&received) && left == 0 {
                                 return;
                             }
-                            left -= usize::from(!is_greeting(&heard));
-                            heard.drain(..bytes);
+                            left -= usize::from(!is_greeting(&received));
+                            received.drain(..bytes);
                             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").expect("it listens");
                         }
                     }
@@ -411,10 +411,10 @@ mod tests {
     fn run(address: SocketAddr, pipeline: usize, plan: Plan) -> Result<Ran, Failure> {
         let users = [User { user_id: 1, api_key: "k".into(), tier: None }];
         let keys = Keys { file: "f".into(), users: users.into() };
-        let speech = Speech { transport: Transport::Rest, authority: address.to_string() };
+        let protocol = Protocol { transport: Transport::Rest, authority: address.to_string() };
         let mix = Mix::parse("rest=100").expect("the request is valid");
         let tally = Tally::new(plan.duration);
-        let course = Rc::new(Course::new(address, speech, keys, "run".into(), mix, pipeline, tally));
+        let course = Rc::new(Course::new(address, protocol, keys, "run".into(), mix, pipeline, tally));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let instruments: Rc<[Instrument]> = vec![Instrument::sample("7")].into();
         LocalSet::new().block_on(&runtime, drive(course, &plan, instruments, &Signals::none()))
@@ -441,7 +441,7 @@ mod tests {
 
     /// A connection that was idle for two seconds before it ended has lost an answer all the same.
     #[test]
-    fn what_ends_with_an_operation_on_its_way_is_told() {
+    fn an_end_with_an_operation_in_flight_is_counted() {
         let plan = Plan { connections: 2, rate: Rate::PerSecond(1), duration: Duration::from_secs(4), clean: false };
         let ran = run(moody(1), 1, plan).expect("it answers");
         let (tally, total) = (&ran.tally, ran.tally.total());
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_lets_nobody_in_is_one_sentence() {
+    fn an_unreachable_server_is_one_sentence() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");
         drop(listener);

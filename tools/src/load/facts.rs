@@ -32,7 +32,7 @@ const START_WITHIN_US: u64 = SECOND;
 
 /// When the server restarted between two of its answers, in its own time, up to a second late; `None`: it did not, or
 /// within twice [`START_WITHIN_US`] of the start before, or it does not report its age.
-pub fn started_anew(before: &Value, after: &Value) -> Option<Timestamp> {
+pub fn restarted(before: &Value, after: &Value) -> Option<Timestamp> {
     let started = |facts: &Value| {
         let now = instant::read(facts.pointer("/status/timestamp")?.as_str()?)?;
         let up_us = facts.pointer("/status/uptime_seconds")?.as_u64()?.checked_mul(SECOND)?;
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_was_started_anew_is_younger_than_it_should_be() {
+    fn a_restarted_server_is_younger_than_expected() {
         let at = |second: u64, up: u64| {
             let now = instant::ts_text(Timestamp((1_800_000_000 + second) * SECOND));
             json!({"status": {"timestamp": now, "uptime_seconds": up}})
@@ -68,7 +68,7 @@ mod tests {
             ("with an impossible age", at(100, u64::MAX), at(160, u64::MAX), None),
         ];
         for (name, before, after, expected) in &rows {
-            assert_eq!(started_anew(before, after), *expected, "{name}: {before} {after}");
+            assert_eq!(restarted(before, after), *expected, "{name}: {before} {after}");
         }
         println!("starts: {} cases", rows.len());
     }

@@ -8,7 +8,7 @@
 use super::course::{Course, Phase};
 use super::kind::Kind;
 use super::open::open;
-use super::speech::{Heard, is_success};
+use super::protocol::{Received, is_success};
 use super::trader::{Deed, Trader, Verdict};
 use crate::frame;
 use std::cell::RefCell;
@@ -25,7 +25,7 @@ use tokio::sync::Notify;
 const ANSWER_BYTES: usize = 2 << 10;
 const READ_BYTES: (usize, usize) = (4 << 10, 64 << 10);
 /// Bytes without a complete answer from which the connection is given up.
-const HEARD_BYTES_MAX: usize = 4 << 20;
+const UNREAD_BYTES_MAX: usize = 4 << 20;
 /// Delay before a connection is opened again: the first one, and the longest.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 /// A connection without traffic for this long is idle. A server that ends connections sooner has another reason.
@@ -137,8 +137,8 @@ impl Lane {
         let (mut backoff, mut was_open) = (BACKOFF.0, false);
         loop {
             let key = &self.course.keys.users[self.socket_user as usize].api_key;
-            let ended = match open(self.course.address, &self.course.speech, key).await {
-                Ok((stream, heard)) => {
+            let ended = match open(self.course.address, &self.course.protocol, key).await {
+                Ok((stream, received)) => {
                     let (reader, writer) = stream.into_split();
                     self.desk.borrow_mut().writer = Some(Rc::new(writer));
                     self.course.tally.borrow_mut().reconnects += u64::from(std::mem::replace(&mut was_open, true));
@@ -146,8 +146,8 @@ impl Lane {
                         opened(Ok(()));
                     }
                     self.begin();
-                    let (ended, heard_some) = self.listen(reader, heard).await;
-                    if heard_some {
+                    let (ended, any_answer) = self.listen(reader, received).await;
+                    if any_answer {
                         backoff = BACKOFF.0;
                     }
                     ended
@@ -174,29 +174,29 @@ impl Lane {
     }
 
     /// Reads answers until the connection ends; returns how it ended, and whether there was any answer.
-    async fn listen(&self, mut reader: OwnedReadHalf, mut heard: Vec<u8>) -> (Ended, bool) {
+    async fn listen(&self, mut reader: OwnedReadHalf, mut received: Vec<u8>) -> (Ended, bool) {
         let room = (self.course.pipeline * ANSWER_BYTES).clamp(READ_BYTES.0, READ_BYTES.1);
-        let (mut heard_some, mut heard_at) = (false, Instant::now());
+        let (mut any_answer, mut last_read_at) = (false, Instant::now());
         loop {
             if self.desk.borrow().writer.is_none() {
-                return (Ended::Closed, heard_some);
+                return (Ended::Closed, any_answer);
             }
-            match self.take(&mut heard) {
-                Ok(answers) => heard_some |= answers > 0,
-                Err(why) => return (Ended::Broken(why), heard_some),
+            match self.take(&mut received) {
+                Ok(answers) => any_answer |= answers > 0,
+                Err(why) => return (Ended::Broken(why), any_answer),
             }
-            heard.reserve(room);
+            received.reserve(room);
             let blocked = self.desk.borrow().blocked_writer();
             tokio::select! {
                 biased;
-                read = reader.read_buf(&mut heard) => match read {
+                read = reader.read_buf(&mut received) => match read {
                     // Nothing is in flight: the last event here was an answer.
-                    Ok(0) if self.desk.borrow().flying.is_empty() && heard_at.elapsed() >= REST_LEAST => {
-                        return (Ended::Rested, heard_some);
+                    Ok(0) if self.desk.borrow().flying.is_empty() && last_read_at.elapsed() >= REST_LEAST => {
+                        return (Ended::Rested, any_answer);
                     }
-                    Ok(0) => return (Ended::Broken("closed by the server".to_owned()), heard_some),
-                    Ok(_) => heard_at = Instant::now(),
-                    Err(error) => return (Ended::Broken(said(&error)), heard_some),
+                    Ok(0) => return (Ended::Broken("closed by the server".to_owned()), any_answer),
+                    Ok(_) => last_read_at = Instant::now(),
+                    Err(error) => return (Ended::Broken(said(&error)), any_answer),
                 },
                 () = writable(blocked) => self.flush(),
                 () = self.blocked.notified() => {}
@@ -205,21 +205,21 @@ impl Lane {
     }
 
     /// Takes the complete answers, begins as many operations, and writes them. Returns the answers.
-    fn take(&self, heard: &mut Vec<u8>) -> Result<usize, String> {
+    fn take(&self, received: &mut Vec<u8>) -> Result<usize, String> {
         let (mut taken, mut answers) = (0, 0);
         let desk = &mut *self.desk.borrow_mut();
         let now = self.course.now();
-        while taken < heard.len() {
-            match self.course.speech.hear(&heard[taken..]) {
-                Heard::Part => break,
-                Heard::Other { bytes } => taken += bytes,
-                Heard::Ping { bytes, payload } => {
+        while taken < received.len() {
+            match self.course.protocol.decode(&received[taken..]) {
+                Received::Part => break,
+                Received::Other { bytes } => taken += bytes,
+                Received::Ping { bytes, payload } => {
                     frame::pong(&mut desk.out, payload);
                     taken += bytes;
                 }
-                Heard::Closed(why) => return Err(why),
-                Heard::Broken(why) => return Err(why.to_owned()),
-                Heard::Answer(answer) => {
+                Received::Closed(why) => return Err(why),
+                Received::Broken(why) => return Err(why.to_owned()),
+                Received::Answer(answer) => {
                     let place = match answer.flight {
                         Some(number) => desk.flying.iter().position(|flight| flight.number == number),
                         None => (!desk.flying.is_empty()).then_some(0),
@@ -227,7 +227,7 @@ impl Lane {
                     let flight = place.and_then(|place| desk.flying.remove(place));
                     let Flight { deed, due, .. } = flight.ok_or("an answer without an operation")?;
                     let verdict = Verdict::of(answer.status, answer.code, answer.order_exists);
-                    desk.trader.learn(deed, verdict);
+                    desk.trader.record(deed, verdict);
                     let succeeded = is_success(answer.status);
                     let mut tally = self.course.tally.borrow_mut();
                     tally.answered(deed.kind(), due, now, answer.status, answer.code, succeeded);
@@ -240,8 +240,8 @@ impl Lane {
                 }
             }
         }
-        heard.drain(..taken);
-        if heard.len() > HEARD_BYTES_MAX {
+        received.drain(..taken);
+        if received.len() > UNREAD_BYTES_MAX {
             return Err("an answer without an end".to_owned());
         }
         desk.pump(&self.course, self.number);
@@ -255,7 +255,7 @@ impl Lane {
         let mut tally = self.course.tally.borrow_mut();
         tally.broken(why);
         for flight in desk.flying.drain(..) {
-            desk.trader.learn(flight.deed, Verdict::Unknown);
+            desk.trader.record(flight.deed, Verdict::Unknown);
             tally.kinds[flight.deed.kind() as usize].unanswered += 1;
             self.course.finish(1);
         }
@@ -324,8 +324,8 @@ impl Desk {
         self.next_flight += 1;
         let key = &course.keys.users[order.user as usize].api_key;
         match self.trader.opening(deed) {
-            Some(opening) => course.speech.place(&mut self.out, number, key, opening, &self.id),
-            None => course.speech.cancel(&mut self.out, number, key, &self.id),
+            Some(opening) => course.protocol.place(&mut self.out, number, key, opening, &self.id),
+            None => course.protocol.cancel(&mut self.out, number, key, &self.id),
         }
         self.flying.push_back(Flight { number, deed, due });
     }

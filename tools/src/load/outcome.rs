@@ -4,7 +4,7 @@ use super::check::{Compared, Orders};
 use super::drive::Ran;
 use super::kind::Kind;
 use super::options::{Mix, Rate, Target};
-use super::speech::Transport;
+use super::protocol::Transport;
 use super::stalls::{LATE, Stall};
 use super::tally::{Counts, Tally};
 use engine::time::Timestamp;
@@ -45,7 +45,7 @@ const ACHIEVED_MIN: f64 = 0.95;
 const REFUSED_MAX: f64 = 0.01;
 
 /// The options of the run.
-pub struct Asked {
+pub struct RunOptions {
     pub command: String,
     pub target: Target,
     pub rate: Rate,
@@ -60,14 +60,14 @@ pub struct Asked {
 
 /// A run with everything that is reported about it.
 pub struct Outcome {
-    pub asked: Asked,
+    pub options: RunOptions,
     pub ran: Ran,
     pub orders: Orders,
     pub machine: Map<String, Value>,
     /// The server's answers about itself, from [`super::facts::server`].
     pub server: Value,
     /// When the server restarted during the run, from [`super::facts::restarted`].
-    pub started_anew: Option<Timestamp>,
+    pub restarted: Option<Timestamp>,
     pub compared: Option<Compared>,
 }
 
@@ -93,7 +93,7 @@ impl Outcome {
             |name, counts: Counts, latency| Row { name, counts, latency, achieved: counts.answered() as f64 / seconds };
         let kinds = Kind::ALL
             .into_iter()
-            .filter(|kind| self.asked.mix.percent(*kind) > 0 || tally.kinds[*kind as usize] != Counts::default());
+            .filter(|kind| self.options.mix.percent(*kind) > 0 || tally.kinds[*kind as usize] != Counts::default());
         let mut rows: Vec<Row> = kinds
             .map(|kind| row(kind.name(), tally.kinds[kind as usize], tally.latency[kind as usize].clone()))
             .collect();
@@ -108,7 +108,7 @@ impl Outcome {
 
     /// Operations a second that were due, in an open loop.
     pub fn offered(&self) -> Option<f64> {
-        match self.asked.rate {
+        match self.options.rate {
             Rate::PerSecond(_) => Some(self.tally().offered as f64 / self.ran.lasted.as_secs_f64()),
             Rate::Max => None,
         }
@@ -116,7 +116,7 @@ impl Outcome {
 
     /// Where latencies begin.
     pub fn loop_name(&self) -> &'static str {
-        match self.asked.rate {
+        match self.options.rate {
             Rate::PerSecond(_) => "open loop: latency counts from the scheduled time of each operation",
             Rate::Max => {
                 "closed loop (max): each connection keeps its pipeline full, latency counts from the send; operations \
@@ -138,7 +138,7 @@ impl Outcome {
     /// Whether at least half of the tail of an open loop's latencies is the client's own delay.
     fn is_tail_own(&self) -> bool {
         let (lag, latency) = (self.tally().lag.value_at_quantile(TAIL), self.tally().total_latency());
-        let is_open = matches!(self.asked.rate, Rate::PerSecond(_));
+        let is_open = matches!(self.options.rate, Rate::PerSecond(_));
         is_open && u128::from(lag) > LAG_MAX.as_nanos() && 2 * lag >= latency.value_at_quantile(TAIL)
     }
 
@@ -150,14 +150,14 @@ impl Outcome {
 
     /// The delay from which an operation counts as late.
     fn lag_bound(&self) -> Duration {
-        match self.asked.rate {
+        match self.options.rate {
             Rate::PerSecond(_) => LAG_MAX,
             Rate::Max => STANDSTILL_LEAST,
         }
     }
 
     fn is_late(&self) -> bool {
-        let of = match self.asked.rate {
+        let of = match self.options.rate {
             Rate::PerSecond(_) => self.tally().offered,
             Rate::Max => self.tally().lag.len(),
         };
@@ -191,7 +191,7 @@ impl Outcome {
         }
         if self.is_late() {
             let (late, bound) = (self.late(), duration(self.lag_bound().as_nanos() as u64));
-            warnings.push(match self.asked.rate {
+            warnings.push(match self.options.rate {
                 Rate::PerSecond(_) => format!(
                     "the client itself was late: {late} of {} operations came to their connections more than {bound} \
                      after their time, the latest {} after it; that is part of the latencies",
@@ -209,7 +209,7 @@ impl Outcome {
         if let Some(why) = &self.ran.unopened.why {
             warnings.push(format!(
                 "{} of {} connections were not open when the run began: {why}",
-                self.ran.unopened.count, self.asked.connections
+                self.ran.unopened.count, self.options.connections
             ));
         }
         let achieved = total.answered() as f64 / self.seconds();
@@ -238,7 +238,7 @@ impl Outcome {
                 self.most_frequent_code()
             ));
         }
-        if let Some(started) = self.started_anew {
+        if let Some(started) = self.restarted {
             warnings.push(format!(
                 "the server restarted during the run, at about {} (its time): connections that it closed, busy or \
                  not, may have ended with the process before",
@@ -259,7 +259,8 @@ impl Outcome {
 
     /// Name and value of every option, and of the facts about both machines.
     pub fn facts(&self) -> Vec<(String, String)> {
-        let Asked { rate, duration, connections, pipeline, mix, transport, users, tiers, target, .. } = &self.asked;
+        let RunOptions { rate, duration, connections, pipeline, mix, transport, users, tiers, target, .. } =
+            &self.options;
         let mut facts: Vec<(String, String)> = Vec::new();
         let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
         fact("server", target.to_string());
@@ -295,10 +296,10 @@ impl Outcome {
             fact(name, format!("p99 {p99}, longest {longest}, of {} {what}", self.tally().lag.len()));
         }
         let stalls = &self.tally().stalls;
-        if let Some(longest) = stalls.told.iter().max_by_key(|stall| stall.longest) {
+        if let Some(longest) = stalls.reported.iter().max_by_key(|stall| stall.longest) {
             let late = self::duration(LATE.as_nanos() as u64);
             let length = self::duration(longest.longest.as_nanos() as u64);
-            let (count, at) = (stalls.told.len() as u64 + stalls.untold, longest.from.as_secs_f64());
+            let (count, at) = (stalls.reported.len() as u64 + stalls.unreported, longest.from.as_secs_f64());
             fact("stalls", format!("{count} with answers of {late} and more, the longest {length}, at {at:.3} s"));
         }
         facts
@@ -362,17 +363,17 @@ impl Outcome {
                 (name.to_owned(), row)
             })
             .collect();
-        let asked = &self.asked;
+        let options = &self.options;
         json!({
-            "command": asked.command,
-            "url": asked.target.to_string(),
-            "rate": asked.rate.to_string(),
+            "command": options.command,
+            "url": options.target.to_string(),
+            "rate": options.rate.to_string(),
             "loop": self.loop_name(),
-            "duration_s": asked.duration.as_secs_f64(),
-            "connections": asked.connections,
-            "pipeline": asked.pipeline,
-            "mix": asked.mix.to_string(),
-            "transport": asked.transport.to_string(),
+            "duration_s": options.duration.as_secs_f64(),
+            "connections": options.connections,
+            "pipeline": options.pipeline,
+            "mix": options.mix.to_string(),
+            "transport": options.transport.to_string(),
             "seconds": self.seconds(),
             "offered": tally.offered,
             "offered_per_second": self.offered(),
@@ -397,7 +398,7 @@ impl Outcome {
                 "load_average_after": self.ran.load_after,
             },
             "server": self.server,
-            "server_started_anew_at": self.started_anew.map(instant::ts_text),
+            "server_started_anew_at": self.restarted.map(instant::ts_text),
             "warnings": self.warnings(),
             "series": {
                 "width_ms": tally.series.width.as_millis() as u64,
@@ -406,8 +407,8 @@ impl Outcome {
             },
             "stalls": {
                 "late_from_ms": LATE.as_millis() as u64,
-                "told": tally.stalls.told.iter().map(stall).collect::<Vec<_>>(),
-                "untold": tally.stalls.untold,
+                "told": tally.stalls.reported.iter().map(stall).collect::<Vec<_>>(),
+                "untold": tally.stalls.unreported,
             },
             "check": self.compared,
             "orders": self.orders,

@@ -43,7 +43,7 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn it_never_comes_back_early() {
+    fn it_never_returns_early() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
         let times = [0, 1, 300, 2_500, 20_000].map(Duration::from_micros);
         runtime.block_on(async {

@@ -31,10 +31,10 @@ pub fn page(outcome: &Outcome) -> String {
 }
 
 fn write(outcome: &Outcome, out: &mut String) -> std::fmt::Result {
-    let title = escape(&format!("Load of {}, {}", outcome.asked.target, outcome.orders.since));
+    let title = escape(&format!("Load of {}, {}", outcome.options.target, outcome.orders.since));
     writeln!(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{title}</title>")?;
     writeln!(out, "<meta name=\"viewport\" content=\"width=device-width\">\n<style>{STYLE}</style>\n</head>\n<body>")?;
-    writeln!(out, "<h1>{title}</h1>\n<pre>{}</pre>", escape(&outcome.asked.command))?;
+    writeln!(out, "<h1>{title}</h1>\n<pre>{}</pre>", escape(&outcome.options.command))?;
     writeln!(out, "<p>{}</p>", escape(outcome.loop_name()))?;
     for warning in outcome.warnings() {
         writeln!(out, "<p class=\"warning\">{}</p>", escape(&warning))?;
@@ -98,8 +98,8 @@ mod tests {
     use crate::load::drive::{Ran, Unopened};
     use crate::load::kind::Kind;
     use crate::load::options::{Mix, Rate, Target};
-    use crate::load::outcome::Asked;
-    use crate::load::speech::Transport;
+    use crate::load::outcome::RunOptions;
+    use crate::load::protocol::Transport;
     use crate::load::tally::Tally;
     use engine::time::Timestamp;
     use serde_json::json;
@@ -125,7 +125,7 @@ mod tests {
         compared.missing.ids = vec![HOSTILE.to_owned()];
         let said = json!({"processor": HOSTILE}).as_object().cloned().expect("an object");
         Outcome {
-            asked: Asked {
+            options: RunOptions {
                 command: HOSTILE.to_owned(),
                 target: Target { host: HOSTILE.to_owned(), port: 1, authority: HOSTILE.to_owned() },
                 rate,
@@ -160,7 +160,7 @@ mod tests {
             },
             machine: said,
             server: json!({"version": {"version": HOSTILE}, "status": {"uptime_seconds": 7}}),
-            started_anew: Some(Timestamp(1_800_000_000_000_000)),
+            restarted: Some(Timestamp(1_800_000_000_000_000)),
             compared: Some(compared),
         }
     }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_in_doubt_says_so_everywhere() {
+    fn doubts_about_the_client_are_in_every_output() {
         let outcome = outcome(10, Rate::PerSecond(1_000));
         let (page, text, json) = (page(&outcome), crate::load::text::table(&outcome), outcome.json());
         let warnings = outcome.warnings();
@@ -226,7 +226,7 @@ mod tests {
             (closed, 500, millis(5), false),
         ];
         for (rate, late, lag, saturated) in rows {
-            outcome.asked.rate = rate;
+            outcome.options.rate = rate;
             outcome.ran.tally.offered = 1_000;
             outcome.ran.tally.lag.reset();
             (late..1_000).for_each(|_| outcome.ran.tally.came(Duration::ZERO, Duration::ZERO));
@@ -243,7 +243,7 @@ mod tests {
             assert_eq!((outcome.is_saturated(), warned), (saturated, saturated), "{waited:?}");
         }
         // A tail that is the client's own delay counts, however few operations are in it.
-        outcome.asked.rate = open;
+        outcome.options.rate = open;
         (0..997).for_each(|_| outcome.ran.tally.came(Duration::ZERO, Duration::ZERO));
         (0..3).for_each(|_| outcome.ran.tally.came(Duration::ZERO, millis(50)));
         outcome.ran.waited = None;

@@ -8,7 +8,7 @@ pub const LATE: Duration = Duration::from_millis(20);
 /// Largest gap between late answers of one stall.
 const GAP: Duration = Duration::from_millis(10);
 /// Most stalls that are reported one by one.
-const TOLD_MAX: usize = 1_000;
+const REPORTED_MAX: usize = 1_000;
 
 /// Late answers that belong together. Times count from the beginning of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +25,9 @@ pub struct Stall {
 /// All stalls of a run, in order of time.
 #[derive(Default)]
 pub struct Stalls {
-    pub told: Vec<Stall>,
+    pub reported: Vec<Stall>,
     /// Stalls after those.
-    pub untold: u64,
+    pub unreported: u64,
     /// The last delay of the client: its begin, end and length.
     own: Option<(Duration, Duration, Duration)>,
     /// End of the last stall, whether or not it is reported.
@@ -45,16 +45,16 @@ impl Stalls {
         let goes_on = self.end.is_some_and(|end| due <= end + GAP);
         self.end = Some(now);
         if !goes_on {
-            if self.told.len() == TOLD_MAX {
-                self.untold += 1;
+            if self.reported.len() == REPORTED_MAX {
+                self.unreported += 1;
             } else {
-                self.told.push(Stall { from: due, to: now, longest: latency, answers: 0, own: Duration::ZERO });
+                self.reported.push(Stall { from: due, to: now, longest: latency, answers: 0, own: Duration::ZERO });
             }
         }
-        if self.untold > 0 {
+        if self.unreported > 0 {
             return;
         }
-        let stall = self.told.last_mut().expect("the current stall");
+        let stall = self.reported.last_mut().expect("the current stall");
         stall.from = stall.from.min(due);
         stall.to = stall.to.max(now);
         stall.longest = stall.longest.max(latency);
@@ -104,13 +104,13 @@ mod tests {
             answers,
             own: Duration::ZERO,
         };
-        assert_eq!(stalls.told, [stall(100, 170, 40, 3), stall(300, 320, 20, 1)]);
-        assert_eq!(stalls.untold, 0);
+        assert_eq!(stalls.reported, [stall(100, 170, 40, 3), stall(300, 320, 20, 1)]);
+        assert_eq!(stalls.unreported, 0);
         println!("stalls: 6 answers");
     }
 
     #[test]
-    fn a_delay_of_the_client_is_told_beside_the_stall_it_is_part_of() {
+    fn a_stall_reports_the_client_s_own_delay() {
         let mut stalls = Stalls::default();
         // Due at 100 and 110, and handled by the client at 130: the second waited less.
         stalls.came(millis(100), millis(130));
@@ -118,19 +118,19 @@ mod tests {
         stalls.answered(millis(100), millis(131));
         // Long over.
         stalls.answered(millis(500), millis(530));
-        assert_eq!(stalls.told.iter().map(|stall| stall.own).collect::<Vec<_>>(), [millis(30), Duration::ZERO]);
+        assert_eq!(stalls.reported.iter().map(|stall| stall.own).collect::<Vec<_>>(), [millis(30), Duration::ZERO]);
         println!("delays of the client: 2 cases");
     }
 
     #[test]
-    fn only_so_many_stalls_are_told_and_the_others_are_counted() {
+    fn the_first_stalls_are_reported_and_the_others_counted() {
         let mut stalls = Stalls::default();
-        for number in 0..TOLD_MAX as u64 + 3 {
+        for number in 0..REPORTED_MAX as u64 + 3 {
             stalls.answered(millis(number * 100), millis(number * 100 + 20));
             stalls.answered(millis(number * 100 + 5), millis(number * 100 + 26));
         }
-        assert_eq!((stalls.told.len(), stalls.untold), (TOLD_MAX, 3));
-        assert_eq!(stalls.told.iter().map(|stall| stall.answers).sum::<u64>(), 2 * TOLD_MAX as u64);
-        println!("stalls: {} cases", TOLD_MAX + 3);
+        assert_eq!((stalls.reported.len(), stalls.unreported), (REPORTED_MAX, 3));
+        assert_eq!(stalls.reported.iter().map(|stall| stall.answers).sum::<u64>(), 2 * REPORTED_MAX as u64);
+        println!("stalls: {} cases", REPORTED_MAX + 3);
     }
 }

@@ -4,7 +4,7 @@
 use super::fate::{Fate, Fates};
 use super::instrument::Instrument;
 use super::kind::Kind;
-use super::speech::is_success;
+use super::protocol::is_success;
 use edge::http::code::{Code, Effect};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -144,7 +144,7 @@ impl Trader {
     }
 
     /// Records the verdict on an operation.
-    pub fn learn(&mut self, deed: Deed, verdict: Verdict) {
+    pub fn record(&mut self, deed: Deed, verdict: Verdict) {
         if let Deed::Cancel { order } = deed {
             match verdict {
                 Verdict::Done => self.fates.set(order.number, Fate::Cancelled),
@@ -212,32 +212,32 @@ mod tests {
         // No order is open: a cancel becomes a rest.
         let first = trader.next(Kind::Cancel);
         assert_eq!((first.kind(), trader.replaced), (Kind::Rest, 1));
-        trader.learn(first, Verdict::Done);
+        trader.record(first, Verdict::Done);
         let cancel = trader.next(Kind::Cancel);
         assert_eq!(cancel, Deed::Cancel { order: first.order() });
         assert_eq!(trader.next(Kind::Cancel).kind(), Kind::Rest, "it is already being cancelled");
-        trader.learn(cancel, Verdict::Refused { later: true });
+        trader.record(cancel, Verdict::Refused { later: true });
         assert_eq!(trader.next(Kind::Cancel), cancel, "a cancel that a busy server refused is repeated");
-        trader.learn(cancel, Verdict::Done);
+        trader.record(cancel, Verdict::Done);
         let buy = trader.next(Kind::Cross);
         assert!(matches!(buy, Deed::Buy { .. }));
-        trader.learn(buy, Verdict::Done);
+        trader.record(buy, Verdict::Done);
         let sell = trader.next(Kind::Cross);
         assert!(matches!(sell, Deed::Sell { .. }), "{sell:?}");
-        trader.learn(sell, Verdict::Refused { later: true });
+        trader.record(sell, Verdict::Refused { later: true });
         let again = trader.next(Kind::Cross);
         assert!(matches!(again, Deed::Sell { .. }), "{again:?}");
-        trader.learn(again, Verdict::There);
+        trader.record(again, Verdict::There);
         let killed = trader.next(Kind::Cross);
         assert!(matches!(killed, Deed::Buy { .. }));
-        trader.learn(killed, Verdict::Killed);
+        trader.record(killed, Verdict::Killed);
         assert!(matches!(trader.next(Kind::Cross), Deed::Buy { .. }), "nothing was bought");
         assert_eq!(trader.fates.write(), "c1u1p1r1p1k1u1");
         println!("a life of orders: 9 cases");
     }
 
     #[test]
-    fn an_answer_says_what_happened() {
+    fn an_answer_determines_what_happened() {
         let nothing = Verdict::Refused { later: false };
         let cases = [
             (200, None, false, Verdict::Done),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn users_without_an_order_are_not_asked_about() {
+    fn users_without_an_order_are_not_checked() {
         let mut trader = trader(&[4, 9, 7]);
         assert!(trader.users_used().is_empty());
         trader.next(Kind::Rest);

@@ -110,7 +110,7 @@ impl Server {
     /// Sends one line to it.
     pub fn tell(&mut self, line: impl std::fmt::Display) {
         let sent = self.stdin.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.stdin.flush());
-        told.expect("the server reads its requests");
+        sent.expect("the server reads its requests");
     }
 
     /// Stops the pulse; returns the number of changes that the feed has applied to its books since the last time.

@@ -57,7 +57,7 @@ fn keys_are_all_there_or_not_at_all() {
         let output = running.wait_with_output().expect("a child can be waited for");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(code), "SIG{name}: {said}");
-        assert!(said.contains(&format!("interrupted by SIG{name}; ")) && said.contains("users were made"), "{said}");
+        assert!(said.contains(&format!("interrupted by SIG{name}; ")) && said.contains("users were created"), "{said}");
         assert_eq!(files(&place), Vec::<String>::new(), "no temporary file is left");
         cases.one();
     }

@@ -4,7 +4,7 @@
 mod remote;
 
 use crate::Failure;
-use crate::settings::say;
+use crate::settings::print_line;
 use clap::Args;
 use gateway::backup::manifest::Manifest;
 use gateway::backup::{self, BackupError, Folder, Sink, Source, Stream, TarFile};

@@ -21,7 +21,7 @@ impl Configuration {
         if self.markdown {
             return crate::openapi::print(config::markdown().as_bytes());
         }
-        self.settings.load(Vec::new())?.lines.iter().for_each(say);
+        self.settings.load(Vec::new())?.lines.iter().for_each(print_line);
         Ok(())
     }
 }

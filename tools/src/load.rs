@@ -120,7 +120,7 @@ impl Load {
         match &self.check {
             Some(Check::Earlier(orders)) => {
                 let compared = local.block_on(&runtime, signals.unless_ended(self.compare(orders)))??;
-                compared.lines().iter().for_each(say);
+                compared.lines().iter().for_each(print_line);
                 verdict(&compared)
             }
             _ => local.block_on(&runtime, self.load(&signals)),

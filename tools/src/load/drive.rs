@@ -205,8 +205,8 @@ async fn open(lanes: &[Rc<Lane>]) -> Result<(Vec<JoinHandle<()>>, Unopened), Str
         let mut opening = Vec::with_capacity(some.len());
         for lane in some {
             let (sender, opened) = oneshot::channel();
-            let opened = move |result| drop(sender.send(result));
-            living.push(tokio::task::spawn_local(lane.clone().live(opened)));
+            let notify = move |result| drop(sender.send(result));
+            living.push(tokio::task::spawn_local(lane.clone().live(notify)));
             opening.push(opened);
         }
         for opened in opening {

@@ -125,15 +125,15 @@ fn prose_of_source(text: &str) -> Vec<Line> {
             let len = rest[begin..].find(&end).unwrap_or(rest.len() - begin);
             push_string(&mut found, number, &rest[begin..begin + len]);
             (begin + len + end.len()).min(rest.len())
-        } else if rest.starts_with('"') {
+        } else if let Some(literal) = rest.strip_prefix('"') {
             let mut escaped = false;
             let is_end = |c: char| {
                 let ends = c == '"' && !escaped;
                 escaped = c == '\\' && !escaped;
                 ends
             };
-            let len = rest[1..].find(is_end).unwrap_or(rest.len() - 1);
-            push_string(&mut found, number, &without_escapes(&rest[1..1 + len]));
+            let len = literal.find(is_end).unwrap_or(literal.len());
+            push_string(&mut found, number, &without_escapes(&literal[..len]));
             (len + 2).min(rest.len())
         } else if rest.starts_with('\'') {
             character(rest)

@@ -135,7 +135,7 @@ pub(crate) struct Desk {
 impl Desk {
     pub(crate) fn new(listings: &[Listing]) -> Desk {
         let (books, catalog, mut markets) = (Arc::new(Books::new()), Catalog::new(), Markets::new());
-        let mut writer = books.writer().expect("the first write");
+        let mut writer = books.writer().expect("the first writer");
         for listing in listings {
             let at = Timestamp::from_millis(BEGINS_MS);
             for fact in markets.list(&Listing { end: None, ..listing.clone() }, MarketState::Active, at, at) {

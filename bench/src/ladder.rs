@@ -33,7 +33,7 @@ const OURS: usize = 0;
 pub fn run(size: Size, report: &mut Report) {
     let books = Arc::new(Books::new());
     let instrument = MarketId(0).instrument(Outcome::First);
-    let mut writer = books.writer().expect("the first write");
+    let mut writer = books.writer().expect("the first writer");
     writer.tick(MarketId(0), TICK);
     let level = |ticks: u16| (Price(ticks * TICK.0), Qty::from_shares(10 + u64::from(ticks)));
     let bids: Vec<_> = (0..SIDE_LEVELS as u16).map(|place| level(BEST.0 - place)).collect();

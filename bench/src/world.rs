@@ -182,7 +182,7 @@ impl World {
         record: &mut impl FnMut(UserId, Timestamp, &[u8]),
     ) -> World {
         let (books, catalog) = (Arc::new(Books::new()), Arc::new(Catalog::new()));
-        let mut writer = books.writer().expect("the first write");
+        let mut writer = books.writer().expect("the first writer");
         let mut markets = Markets::new();
         for number in 0..markets_count {
             let facts = markets.list(&listing(number, tick), MarketState::Active, START, START);

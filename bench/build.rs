@@ -1,14 +1,14 @@
-//! What this program was built from and how, for the results: a number of another build than it says means nothing.
+//! Records how this program was built, for the results: a figure without its build has no meaning.
 //!
-//! The commit is looked up here and not when a scenario runs, for the sources may have changed since. It is
-//! `unknown` where the sources are no repository of their own, as those of an archive.
+//! The commit is read here and not when a scenario runs, since the sources may have changed in between. It is `unknown`
+//! for sources that are not a repository of their own, such as an unpacked archive.
 
 use std::env::var;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the program is made of, below the workspace: a change of these is built anew, and makes the commit a `+`.
+/// The sources of the program, below the workspace: a change of these reruns this script, and adds a `+` to the commit.
 const SOURCES: [&str; 19] = [
     "Cargo.toml",
     "Cargo.lock",
@@ -32,8 +32,8 @@ const SOURCES: [&str; 19] = [
 ];
 
 fn main() {
-    // Asked now and not when this was compiled: a target directory may serve several checkouts.
-    let package = var("CARGO_MANIFEST_DIR").expect("cargo says it");
+    // Read at run time of the script, not compiled in: a target directory may serve several checkouts.
+    let package = var("CARGO_MANIFEST_DIR").expect("cargo sets it");
     let workspace = Path::new(&package).parent().expect("the bench is a member of a workspace");
     for source in SOURCES {
         println!("cargo:rerun-if-changed={}", workspace.join(source).display());
@@ -43,7 +43,7 @@ fn main() {
     }
     let facts = [
         ("BENCH_COMMIT", commit(workspace).unwrap_or_else(|| "unknown".to_owned())),
-        ("BENCH_COMPILER", said(Command::new(var("RUSTC").expect("cargo says it")).arg("--version"))),
+        ("BENCH_COMPILER", said(Command::new(var("RUSTC").expect("cargo sets it")).arg("--version"))),
         ("BENCH_PROFILE", profile(workspace)),
         ("BENCH_FEATURES", features()),
     ];
@@ -59,16 +59,16 @@ fn commit(workspace: &Path) -> Option<String> {
             Command::new("git").env("GIT_OPTIONAL_LOCKS", "0").current_dir(workspace).args(args).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
-    // An archive that was unpacked within another repository is none of its commits.
+    // An archive that was unpacked inside another repository does not get that repository's commit.
     let top = fs::canonicalize(git(&["rev-parse", "--show-toplevel"])?).ok()?;
     if top != fs::canonicalize(workspace).ok()? {
         return None;
     }
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
-    // Where they lie is asked for, as a second worktree has no directory of that name but a file.
+    // Git is asked for the path, since `.git` of a second worktree is a file and not a directory.
     let watch = |name: &str| {
         let path = workspace.join(git(&["rev-parse", "--git-path", name])?);
-        // A reference that is packed gets a file of its own with the next commit.
+        // The next commit writes a packed reference to a file of its own.
         println!("cargo:rerun-if-changed={}", nearest(path).display());
         Some(())
     };
@@ -82,14 +82,14 @@ fn commit(workspace: &Path) -> Option<String> {
     Some(format!("{commit}{plus}"))
 }
 
-/// The path, or the lowest directory above it that is there.
+/// The path, or its lowest directory that exists.
 fn nearest(path: PathBuf) -> PathBuf {
     path.ancestors().find(|place| place.exists()).map_or_else(PathBuf::new, Path::to_path_buf)
 }
 
-/// Name of the profile, and of a release what decides how well it is optimised.
+/// Name of the profile, and the optimisation settings of a release.
 fn profile(workspace: &Path) -> String {
-    let name = var("PROFILE").expect("cargo says it");
+    let name = var("PROFILE").expect("cargo sets it");
     if name != "release" {
         return "dev, not for publishing".to_owned();
     }
@@ -108,7 +108,7 @@ fn profile(workspace: &Path) -> String {
     format!("release, lto {}, codegen-units {}{flags}", setting("lto", "false"), setting("codegen-units", "16"))
 }
 
-/// Features of this package that are on.
+/// Enabled features of this package.
 fn features() -> String {
     let names = std::env::vars().filter_map(|(name, _)| Some(name.strip_prefix("CARGO_FEATURE_")?.to_lowercase()));
     let mut names: Vec<_> = names.collect();

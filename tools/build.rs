@@ -1,5 +1,5 @@
-//! Says which commit the program is built from: `PAPERTAPE_GIT_SHA` where that is set, else what git knows of this very
-//! tree. Without git, or outside of a clone, it stays unknown, and nothing fails.
+//! Sets the commit that the program is built from: `PAPERTAPE_GIT_SHA` if it is set, else the commit of this working
+//! tree. Without git, or outside of a clone, the commit is `unknown` and the build succeeds.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +10,13 @@ const NAME: &str = "PAPERTAPE_GIT_SHA";
 fn main() {
     println!("cargo:rerun-if-env-changed={NAME}");
     println!("cargo:rerun-if-changed=build.rs");
-    // What is set is seen by the compiler as it is.
+    // The compiler reads the variable itself.
     if option_env!("PAPERTAPE_GIT_SHA").is_some_and(|set| !set.is_empty()) {
         return;
     }
-    // Asked now and not when this was compiled: a target directory may serve several checkouts.
-    let package = std::env::var("CARGO_MANIFEST_DIR").expect("cargo says it");
-    let workspace = Path::new(&package).parent().expect("the package lies in the workspace");
+    // Read at run time of the script, not compiled in: a target directory may serve several checkouts.
+    let package = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    let workspace = Path::new(&package).parent().expect("the package is in the workspace");
     if let Some(sha) = head(workspace) {
         println!("cargo:rustc-env={NAME}={sha}");
     }
@@ -24,14 +24,14 @@ fn main() {
 
 /// The commit of a working tree.
 fn head(workspace: &Path) -> Option<String> {
-    // A copy without a history that lies inside of another repository is none of that one's commits.
+    // A copy without a history inside another repository does not get that repository's commit.
     let root = git(workspace, &["rev-parse", "--show-toplevel"])?;
     if fs::canonicalize(root).ok()? != fs::canonicalize(workspace).ok()? {
         return None;
     }
     for name in ["HEAD", "logs/HEAD"] {
         let path = workspace.join(git(workspace, &["rev-parse", "--git-path", name])?);
-        // One that is not there would have this run with every build.
+        // A path that does not exist would rerun this script with every build.
         if path.exists() {
             println!("cargo:rerun-if-changed={}", path.display());
         }
@@ -41,7 +41,7 @@ fn head(workspace: &Path) -> Option<String> {
 
 fn git(workspace: &Path, args: &[&str]) -> Option<String> {
     let mut git = Command::new("git");
-    // A hook runs with those of its own repository.
+    // A git hook runs with the variables of its own repository.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
         git.env_remove(name);
     }

@@ -1,5 +1,5 @@
-//! How many acknowledgements a second one thread gets that keeps 1,024 in flight: the log's is one durable mark that it
-//! compares against; others wake somebody for each record.
+//! Acknowledgements a second for one thread that keeps 1,024 records in flight. Our log publishes one durable mark that
+//! the thread compares with; other logs wake a waiter for each record.
 
 use crate::journal::{Journal, options, read_back};
 use crate::peers;
@@ -12,9 +12,9 @@ use std::thread::Thread;
 use std::time::Duration;
 
 const ROUNDS: usize = 9;
-/// Records appended and not yet acknowledged, at most.
+/// Most records appended and not yet acknowledged.
 const IN_FLIGHT: u64 = 1_024;
-/// A sleeper looks again after this long, whatever it was told.
+/// Longest sleep before the next look, even without a wake-up.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 pub fn run(size: Size, report: &mut Report) {
@@ -56,7 +56,7 @@ fn measure(size: Size, report: &mut Report) {
     }
 }
 
-/// Seconds that one appending thread takes until all are acknowledged, with a sync thread beside it as a server has it.
+/// Seconds from the first append until all records are acknowledged, with a sync thread as in a server.
 fn ours(directory: &std::path::Path, size: Size, count: u64) -> f64 {
     let appender: Arc<OnceLock<Thread>> = Arc::default();
     let sleeper = appender.clone();
@@ -83,12 +83,12 @@ fn ours(directory: &std::path::Path, size: Size, count: u64) -> f64 {
             while acknowledged < count {
                 while appended < count && appended - acknowledged < IN_FLIGHT {
                     let done = log.append(wal::Kind::Mutations, 1, appended, 1, &crate::journal::PAYLOAD);
-                    done.expect("the spares hold them all");
+                    done.expect("there are spares for all of them");
                     appended += 1;
                 }
                 let synced = marks.synced().0.saturating_sub(before);
                 if synced == acknowledged {
-                    // A token of the waker that came in between makes this return at once.
+                    // A wake-up that came in between makes this return immediately.
                     std::thread::park_timeout(PATIENCE);
                 }
                 acknowledged = synced;

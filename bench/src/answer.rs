@@ -1,6 +1,6 @@
 //! From an order to its journaled answer, in one process and on one thread: decided, remembered by its id, applied,
-//! encoded, appended with its checksum, answered. What a socket and a sync add is in `http`. Cancels, which are cheaper,
-//! are of the stream and stand beside it.
+//! encoded, appended with its checksum, answered. `http` adds a socket and a sync. The stream also has cancels, which
+//! are cheaper and reported separately.
 
 use crate::crowd::Crowd;
 use crate::journal::Journal;
@@ -11,7 +11,7 @@ use engine::mutation::codec;
 use engine::time::Timestamp;
 use std::cell::RefCell;
 
-/// Commands between two syncs, which are not timed: on a machine with cores to spare another thread makes them.
+/// Commands between two syncs, which are not timed: with cores to spare another thread syncs.
 const PIECE: usize = 4_096;
 
 pub fn run(size: Size, report: &mut Report) {
@@ -35,7 +35,7 @@ pub fn run(size: Size, report: &mut Report) {
         report.percentiles(&format!("order, {crowd}"), &timings.placements);
         report.percentiles(&format!("cancel, {crowd}"), &timings.cancels);
         report.computed(steady.world.digest());
-        // A server gives nothing back of what its orders take: the next one takes other memory.
+        // Like a server, this process never frees the memory of its orders: each round uses other memory.
         worlds.push(steady.world);
     }
     report.note(
@@ -45,5 +45,5 @@ pub fn run(size: Size, report: &mut Report) {
     report.durability("process: in the mapping, not synced");
     report.rate_note(ONE_BY_ONE);
     report.note("memory", PREFAULTED);
-    report.not_included("making the command, any socket, any sync; a look at the clock is part of each figure");
+    report.not_included("making the command, any socket, any sync; each figure includes reading the clock");
 }

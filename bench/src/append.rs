@@ -1,5 +1,5 @@
-//! What an append costs that is not synced: beside a loop that only copies and checksums into a mapping that was
-//! prepared the same way, and beside a log that returns for each record.
+//! Cost of an append without a sync, compared with a loop that only copies and checksums into an equally prepared
+//! mapping, and with a log that returns for each record.
 
 use crate::floor::Floor;
 use crate::journal::{Journal, PAYLOAD, RECORD_BYTES, read_back};
@@ -11,10 +11,10 @@ use wal::segment::FileMap;
 use wal::storage::SegmentMap;
 
 const ROUNDS: usize = 9;
-/// Of a round.
+/// Records of a round.
 const TURNS: u64 = 200;
 
-/// A core of the kind that the goals were set on makes 36 million; below a third of it the core was somebody else's.
+/// A core of the kind for which the goals were set makes 36 million; below a third of that the core was shared.
 const LOOP_FLOOR: Floor = Floor { of: "bare copy and checksum", least: 12_000_000.0 };
 
 pub fn run(size: Size, report: &mut Report) {
@@ -23,11 +23,12 @@ pub fn run(size: Size, report: &mut Report) {
     let mut least = f64::MAX;
     for _ in 0..size.pick(1, ROUNDS) {
         let place = tempfile::tempdir().expect("a temporary directory");
-        // The loop's file first: the log's spares come between it and the clock, as they come between the log's own.
+        // The loop's file first: the creation of the log's spares separates it from the measurement, like the log's own
+        // files.
         let mut bare = Bare::warm(count as usize);
         let directory = place.path().join("log");
         let mut log = Journal::create(&directory, size.pick(1 << 20, 64 << 20));
-        // In short turns, of which the median counts: one in which somebody else had the core says nothing.
+        // In short alternating intervals, of which the median counts: an interval with a shared core is an outlier.
         let (mut ours, mut loops) = (Vec::new(), Vec::new());
         for turn in 0..TURNS {
             let numbers = turn * count / TURNS..(turn + 1) * count / TURNS;
@@ -78,7 +79,7 @@ struct Beside {
     rates: Vec<f64>,
 }
 
-/// The reference: a file prepared as a segment is, and nothing around the copy and the checksum.
+/// The reference: a file prepared like a segment, with only the copy and the checksum.
 struct Bare {
     map: FileMap,
     at: usize,

@@ -1,9 +1,8 @@
-//! Orders beside a replayed market: each millisecond of it one level of the book changes, whatever rests meets the
-//! book, the order of the millisecond before is cancelled and another placed, which never meets the book. Ours with
-//! accounts, reservations, the index of orders, a matching cycle behind each change of the book (a server has one for
-//! all changes of a second, unless it is told otherwise) and a record in the log for each command, as a strategy has it
-//! that is tried on a recording in process; a backtester does the same, without accounts of many users and without a
-//! log.
+//! Orders on a replayed market. In each millisecond one level of the book changes, resting orders are matched with the
+//! book, the order of the previous millisecond is cancelled, and another one is placed, at a price that never matches.
+//! Our side has accounts, reservations, the index of orders, a matching cycle after each change of the book (a server
+//! has one for all changes of a second by default) and a record in the log for each command, as for a strategy that
+//! runs on a recording in process. The backtester does the same work without accounts of many users and without a log.
 
 use crate::chance::Chance;
 use crate::floor::Floor;
@@ -19,13 +18,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 const ROUNDS: usize = 5;
-/// Milliseconds between two looks at what the log needs, which the clock leaves out.
+/// Milliseconds between two steps of log maintenance, which are not timed.
 const CHUNK: usize = 4_096;
-/// On a quiet machine of the kind that the goals were set on the backtester makes six million; at a third of that it
-/// had no core of its own.
+/// The backtester makes six million on a quiet machine of the kind for which the goals were set; below a third of that
+/// it shared its core.
 const BACKTEST_FLOOR: Floor = Floor { of: "the backtester", least: 2_000_000.0 };
 
-/// What happens in one millisecond.
+/// The events of one millisecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// The bid that changes, below the best one, and its new size.
@@ -35,7 +34,7 @@ pub struct Moment {
     pub order_cents: u16,
 }
 
-/// So many of them, the same each time.
+/// `count` milliseconds, the same in each run.
 pub fn moments(count: usize) -> Vec<Moment> {
     let mut chance = Chance::seeded(31);
     let mut below = |cents: u16| 1 + chance.below(u64::from(cents) - 1) as u16;
@@ -46,7 +45,7 @@ pub fn moments(count: usize) -> Vec<Moment> {
 
 pub fn run(size: Size, report: &mut Report) {
     let moments = moments(size.pick(2_000, 200_000));
-    // Each but the last order is cancelled.
+    // Each order but the last is cancelled.
     let commands = (2 * moments.len() - 1) as f64;
     let (mut rates, mut known) = (Vec::new(), None);
     let mut beside = vec![(Vec::new(), Vec::new()); peers::BACKTEST.len()];
@@ -108,7 +107,7 @@ fn ours(moments: &[Moment], size: Size) -> (f64, [u8; 32]) {
         })
         .0;
     }
-    assert_eq!(out.cycles, moments.len() as u64, "resting orders met the book each time");
+    assert_eq!(out.cycles, moments.len() as u64, "resting orders were matched with the book each time");
     assert_eq!((out.refused, world.fills_count()), (0, 0), "every order rests and is cancelled");
     (seconds, world.digest())
 }

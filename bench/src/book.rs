@@ -1,19 +1,19 @@
 //! The stream `mix1M` (`mixed.rs`) through a shard, spread over a thousand users: money reserved and released, fees,
-//! the request's id, the index of orders, and a record in the log for each operation. Bare books of others run the same
-//! stream as their own book; they know no users and no money and keep nothing.
+//! the request's id, the index of orders, and a record in the log for each operation. Bare books of other projects run
+//! the same stream as their own book; they have neither users nor money and store nothing.
 //!
-//! Users of ours trade with the venue's book and not with each other: what rests there is one of ours, and what takes
-//! walks the venue's levels, some two of them. An ask is a bid for the other outcome.
+//! Our users trade with the venue's book and not with each other: resting orders are ours, and taking orders walk about
+//! two of the venue's levels. An ask is a bid for the other outcome.
 //!
-//! The same stream goes into 2,048 books too, the next one each time, in turns with the one book: what a rate owes to
-//! lines that are warm. A cancel goes wherever its order lies, which is as cold.
+//! The same stream also goes to 2,048 books in round robin, alternating with the one book: the difference is the effect
+//! of warm cache lines. A cancel goes to the book of its order, which is as cold.
 
 use crate::floor::Floor;
 use crate::journal::Journal;
 use crate::mixed::{MID, Operation, REACH, stream};
 use crate::peers;
 use crate::report::{PREFAULTED, Report, Size, median, timed};
-use crate::world::{Asked, Book, Out, World};
+use crate::world::{Book, Out, Terms, World};
 use engine::amount::{Price, Qty, TickSize};
 use engine::command::{Command, Envelope, IdSource, RequestIdentity};
 use engine::id::{MarketId, OrderId, Outcome, UserId};
@@ -25,26 +25,26 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 const ROUNDS: usize = 5;
-/// Operations whose commands are made ahead of the clock; behind them the venue shows its book anew.
+/// Operations whose commands are made before the clock starts; after them the venue replaces its book.
 const CHUNK: usize = 4_096;
-/// Commands that wait at most before a turn.
+/// Most queued commands before a turn of the shard.
 const RING_SLOTS: usize = 256;
-/// Shares of each level of the venue: a take crosses some two.
+/// Shares of each level of the venue: a take crosses about two.
 const LEVEL_SHARES: u64 = 60;
 /// Books of the one market of P9, and of P10.
 const ONE: usize = 1;
 const MANY: usize = 2_048;
 
-/// Books that were measured on a quiet machine of the kind that the goals were set on make 8.6 and 0.6 million; the
-/// faster one at a third of that had no core of its own.
+/// The bare books make 8.6 and 0.6 million on a quiet machine of the kind for which the goals were set; below a third
+/// of that the faster one shared its core.
 const BOOK_FLOOR: Floor = Floor { of: "the fastest bare book", least: 2_800_000.0 };
-/// Ours in one book made 340 thousand there.
+/// Our one book made 340 thousand there.
 const ONE_BOOK_FLOOR: Floor = Floor { of: "ours in one book", least: 110_000.0 };
 
 pub fn run(size: Size, report: &mut Report) {
     let (operations, matched) = stream(size.pick(3_000, 1_000_000));
     let users = size.pick(10, 1_000);
-    // Which order an operation leaves is the same in each run, so one run tells it to all others.
+    // The ids of the orders are the same in each run, so one run determines them for all others.
     let counts = [ONE, size.pick(16, MANY)];
     let known = counts.map(|books| ours(&operations, users, books, size, &[]));
     for known in &known {
@@ -57,9 +57,10 @@ pub fn run(size: Size, report: &mut Report) {
     let (mut rates, mut many_rates, mut of_one) = (Vec::new(), Vec::new(), Vec::new());
     let mut beside = vec![Vec::new(); peers::BOOK.len()];
     let mut fastest = Vec::new();
-    // By turns the clock stands for several commands, so that state is not the one of the first run.
+    // A batch of commands shares one time of the clock, so the state differs from that of the first run.
     let mut turned = [None; 2];
-    // A server gives nothing back of what its orders take: each round takes other memory, made ahead of it.
+    // Like a server, this process never frees the memory of its orders: each round uses other memory, reserved before
+    // it.
     let mut worlds = Vec::new();
     for round in 0..size.pick(1, ROUNDS) {
         let mut run = |which: usize| {
@@ -67,7 +68,7 @@ pub fn run(size: Size, report: &mut Report) {
             assert_eq!(*turned[which].get_or_insert(ran.digest), ran.digest, "the same stream, the same state");
             ran
         };
-        // Who is first finds what the round before left.
+        // The order changes: the first run of a round inherits the caches of the round before.
         let (ran, in_many) = if round % 2 == 0 {
             let ran = run(0);
             (ran, run(1))
@@ -103,14 +104,14 @@ pub fn run(size: Size, report: &mut Report) {
         "stream",
         format!("{} operations of {users} users, {} fills in a bare book", operations.len(), matched.fills),
     );
-    report.rate_note("none: by turns of many commands, as fast as it goes");
+    report.rate_note("none: in batches of queued commands, as fast as it goes");
     report.note("memory", PREFAULTED);
-    report.durability("process: each record in the mapping, not synced");
+    report.durability("none: in batches of queued commands, as fast as it goes");
     report
         .not_included("making the command, preparing segments, any socket; bare books know no users and keep nothing");
 }
 
-/// What a run came to.
+/// The result of a run.
 struct Ran {
     seconds: f64,
     orders: Vec<OrderId>,
@@ -129,14 +130,15 @@ fn ours(operations: &[Operation], users: usize, books_count: usize, size: Size, 
     let mut out = Out::new(record);
     world.add_traders(users, &mut out);
     out.orders = vec![OrderId(0); operations.len()];
-    // A cancel needs the order it is for: unless that is known, commands are made one by one.
+    // A cancel needs the id of its order: unless the ids are known, commands are made one by one.
     let chunk = if known.is_empty() { 1 } else { CHUNK };
     let ring = Ring::new(RING_SLOTS);
     let mut seconds = 0.0;
     for (number, operations) in operations.chunks(chunk).enumerate() {
         if number * chunk % CHUNK == 0 {
             journal.borrow_mut().tend();
-            // Behind as many operations on a book as on the one: of many none has had so many when the stream ends.
+            // Counted per book up to the one book's operations: none of many books has as many by the end of the
+            // stream.
             if books_count == ONE {
                 world.show_books(MarketId(0));
             }
@@ -158,7 +160,7 @@ fn ours(operations: &[Operation], users: usize, books_count: usize, size: Size, 
     Ran { seconds, orders, digest, world }
 }
 
-/// Cancels of an order that was cancelled before. Nobody takes an order of our users, so there are no others.
+/// Cancels of an order that was cancelled before. Orders of our users are never taken, so there are no others.
 fn cancels_in_vain(operations: &[Operation]) -> u64 {
     let mut is_cancelled = vec![false; operations.len()];
     let mut count = 0;
@@ -186,13 +188,13 @@ fn envelope(
     users: usize,
     orders: &[OrderId],
 ) -> Envelope<usize> {
-    // A cancel comes from whoever made the order.
+    // A cancel comes from the owner of the order.
     let maker = |index: usize| index % users;
     let place = |is_bid: bool, tick: u16, shares: u64| {
         let (outcome, tick) = if is_bid { (Outcome::First, tick) } else { (Outcome::Second, 2 * MID - tick) };
         let mut digest = [0; 32];
         digest[..8].copy_from_slice(&(index as u64).to_le_bytes());
-        world.order(Asked {
+        world.order(Terms {
             trader: maker(index),
             instrument: market.instrument(outcome),
             side: Side::Buy,

@@ -1,7 +1,8 @@
-//! Bare servers that tell all their listeners the same texts ([`crate::reference`]).
+//! Bare servers that send the same texts to all their listeners ([`crate::reference`]).
 //!
-//! Ours writes what a listener has not had yet, in one piece, whenever it comes to him: bursts that follow each other
-//! closely may leave together. So may these: each socket is written all that was told when its turn comes.
+//! Our server writes all pending changes of a listener in one piece when it reaches that listener, so bursts in close
+//! succession may leave together. These servers may do the same: each socket is written everything that is pending when
+//! its turn comes.
 
 use crate::pulse::{self, Beats};
 use crate::reference::{Kind, shaken};
@@ -16,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-/// Serves until it is killed. `template` is the text that is told; the moment in it is put right each time.
+/// Serves until it is killed. `template` is the text to send, with the time in it updated for each.
 pub async fn serve(kind: Kind, listener: &TcpListener, template: &[u8]) -> io::Result<()> {
     let (sender, told) = std::sync::mpsc::channel();
     let bell = Arc::new(Notify::new());
@@ -46,14 +47,15 @@ pub async fn serve(kind: Kind, listener: &TcpListener, template: &[u8]) -> io::R
     }
 }
 
-/// Everybody who listens, and what some of them have not had yet.
+/// All listeners, and the texts that some of them have not received yet.
 struct Hall {
     told: Receiver<Beats>,
-    /// Told and not begun: what goes on for a while waits for the one before.
+    /// Requested and not begun: a repeated burst waits for the one before.
     waiting: VecDeque<Beats>,
-    /// Each with how many of the texts he has had.
+    /// Each with the number of texts that it has received.
     sockets: Vec<(Socket, usize)>,
-    /// All of one length, each judged to be text once, whoever it goes to: one library asks for that.
+    /// Texts of one length, each checked once to be UTF-8, however many listeners receive it: one library requires
+    /// that.
     texts: Vec<Utf8Bytes>,
     encoded: Vec<u8>,
 }
@@ -67,11 +69,11 @@ impl Hall {
         for _ in 0..changes {
             let text = stamped(template);
             self.encoded.extend_from_slice(edge::ws::frame::Frame::text(&text).bytes());
-            self.texts.push(text.try_into().expect("what is told is text"));
+            self.texts.push(text.try_into().expect("the text is UTF-8"));
         }
     }
 
-    /// Writes to each what he lacks, until nobody lacks anything. A burst that is told meanwhile joins what is left.
+    /// Writes to each listener what it lacks, until none lacks anything. A burst requested meanwhile is added.
     async fn tell(&mut self, template: &[u8]) -> io::Result<()> {
         while self.sockets.iter().any(|(_, had)| *had < self.texts.len()) {
             for at in 0..self.sockets.len() {
@@ -99,13 +101,13 @@ impl Hall {
     }
 }
 
-/// One listener, and how he is written to.
+/// One listener, and its way of writing.
 enum Socket {
     /// Encoded frames in one write.
     Raw(TcpStream),
-    /// Each frame by the library that ours reads with.
+    /// Each frame by the library that our server reads with.
     Library(Box<WebSocket<TcpStream>>),
-    /// All frames into its buffer, and that in one write.
+    /// All frames into its buffer, and the buffer in one write.
     #[cfg(feature = "peers")]
     Tungstenite(Box<crate::peers::tungstenite::Listener>),
 }
@@ -117,7 +119,7 @@ impl Socket {
             #[cfg(feature = "peers")]
             Kind::Tungstenite => Socket::Tungstenite(Box::new(crate::peers::tungstenite::Listener::of(stream).await)),
             Kind::Coalesced => Socket::Raw(stream),
-            Kind::Hyper | Kind::Echo => unreachable!("who answers has nobody to tell"),
+            Kind::Hyper | Kind::Echo => unreachable!("a server of answers does not broadcast"),
         }
     }
 
@@ -139,7 +141,7 @@ impl Socket {
     }
 }
 
-/// The text with the moment in it.
+/// The text with the current time in it.
 fn stamped(template: &[u8]) -> Vec<u8> {
     let mut payload = template.to_vec();
     if let Some(place) = pulse::stamp_in(template) {
@@ -165,12 +167,12 @@ mod tests {
         let stamp = pulse::read_stamp(&payload).expect("a size");
         assert!(pulse::since(stamp) < 1_000_000, "{stamp}");
         assert_ne!(payload, template);
-        assert_eq!(pulse::read_stamp(b"no size at all"), None);
+        assert_eq!(pulse::read_stamp(b"an impossible size"), None);
     }
 
-    /// Whatever the way of writing: each text once on each socket, in order, with those that were told meanwhile.
+    /// For each way of writing: each text once on each socket, in order, including those requested meanwhile.
     #[test]
-    fn everybody_is_told_everything_once() {
+    fn every_listener_receives_each_text_once() {
         #[cfg(not(feature = "peers"))]
         let kinds = [Kind::Coalesced, Kind::Library];
         #[cfg(feature = "peers")]
@@ -181,9 +183,9 @@ mod tests {
                 let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
                 let address = listener.local_addr().expect("bound");
                 let (sender, told) = channel();
-                let (mut sockets, mut ears) = (Vec::new(), Vec::new());
+                let (mut sockets, mut listeners) = (Vec::new(), Vec::new());
                 for _ in 0..3 {
-                    ears.push(TcpStream::connect(address).await.expect("it listens"));
+                    listeners.push(TcpStream::connect(address).await.expect("it listens"));
                     let (stream, _) = listener.accept().await.expect("it was connected");
                     sockets.push((Socket::of(kind, stream).await, 0));
                 }
@@ -192,14 +194,14 @@ mod tests {
                     sender.send(Beats::once(changes)).expect("it listens");
                 }
                 sender.send(Beats { times: 2, ..Beats::once(1) }).expect("it listens");
-                let first = hall.next().expect("it was told");
+                let first = hall.next().expect("the burst was requested");
                 hall.add(first.changes, b"text");
                 hall.tell(b"text").await.expect("they listen");
-                assert_eq!(hall.waiting.len(), 1, "what goes on for a while has not begun");
+                assert_eq!(hall.waiting.len(), 1, "the repeated burst has not begun");
                 drop(hall);
-                for mut ear in ears {
+                for mut listener in listeners {
                     let mut heard = Vec::new();
-                    ear.read_to_end(&mut heard).await.expect("a socket");
+                    listener.read_to_end(&mut heard).await.expect("a socket");
                     let (mut texts, mut at) = (0, 0);
                     while let Some(frame) = frame::read(&heard[at..]) {
                         assert_eq!((frame.first, frame.payload), (frame::TEXT, &b"text"[..]), "{kind:?}");
@@ -209,6 +211,6 @@ mod tests {
                 }
             });
         }
-        println!("told: {} cases", 3 * kinds.len());
+        println!("broadcasts: {} cases", 3 * kinds.len());
     }
 }

@@ -1,4 +1,4 @@
-//! What remains of the durable rate when two processes beside it keep the cores busy: the log beside itself, in turns.
+//! The durable rate while two other processes keep the cores busy: the log against itself, in alternating rounds.
 
 use crate::journal::{Journal, read_back};
 use crate::raw::{Raw, SYNC_FLOOR, with_short_slice};
@@ -11,11 +11,11 @@ use std::time::Duration;
 
 const ROUNDS: usize = 7;
 const PROCESSES: usize = 2;
-/// They get their cores before the clock starts, and give them back.
+/// They occupy their cores before the clock starts, and release them afterwards.
 const SETTLE: Duration = Duration::from_millis(50);
 
 pub fn run(size: Size, report: &mut Report) {
-    // Started here and not by the thread that measures, whose slice they would inherit.
+    // Started here and not by the measuring thread, whose scheduler slice they would inherit.
     let mut beside: Vec<_> = (0..PROCESSES).map(|_| Busy::start()).collect();
     for (who, group) in [("1 a commit", 1), ("64 a commit", 64)] {
         let (measured, slice) = with_short_slice(|| measure(group, size, &mut beside));
@@ -28,8 +28,9 @@ pub fn run(size: Size, report: &mut Report) {
     }
     report.rate_note(ONE_BY_ONE);
     report.durability("power: every group is covered by a sync before the next begins");
-    report
-        .not_included("encoding the facts, whoever waits, making segments; the busy ones have the kernel's own slice");
+    report.not_included(
+        "encoding the facts, waiting clients, making segments; the busy processes have the kernel's default slice",
+    );
 }
 
 struct Measured {
@@ -37,7 +38,7 @@ struct Measured {
     probes: Vec<f64>,
     quiet: Vec<f64>,
     busy: Vec<f64>,
-    /// Digest of what the log holds.
+    /// Digest of the log's records.
     kept: [u8; 32],
 }
 
@@ -61,7 +62,7 @@ fn measure(group: usize, size: Size, beside: &mut [Busy]) -> Measured {
             std::thread::sleep(SETTLE);
         };
         let [mut quiet, mut busy] = [0.0; 2];
-        // Who is second finds log and device as the first one left them: they take turns.
+        // The order alternates: the second run of a round inherits log and device from the first.
         for quiet_is_next in [round.is_multiple_of(2), !round.is_multiple_of(2)] {
             if quiet_is_next {
                 quiet = rate();
@@ -84,7 +85,7 @@ fn measure(group: usize, size: Size, beside: &mut [Busy]) -> Measured {
 const RUN: &str = "run";
 const REST: &str = "rest";
 
-/// A process that computes while it is told to; ended when dropped.
+/// A process that computes while it is enabled; killed when dropped.
 struct Busy(Child);
 
 impl Busy {
@@ -94,8 +95,8 @@ impl Busy {
     }
 
     fn tell(&mut self, what: &str) {
-        let ear = self.0.stdin.as_mut().expect("a pipe was asked for");
-        ear.write_all(format!("{what}\n").as_bytes()).expect("it listens");
+        let stdin = self.0.stdin.as_mut().expect("a pipe was requested");
+        stdin.write_all(format!("{what}\n").as_bytes()).expect("it listens");
     }
 }
 
@@ -107,7 +108,7 @@ impl Drop for Busy {
     }
 }
 
-/// Be such a process: until nobody holds the other end of its input.
+/// Runs such a process until its standard input is closed.
 pub fn be() {
     static RUNS: AtomicBool = AtomicBool::new(false);
     std::thread::spawn(|| {

@@ -1,4 +1,4 @@
-//! Seeded chance: the same numbers on every machine (splitmix64).
+//! Seeded random numbers: the same on every machine (splitmix64).
 
 pub struct Chance(u64);
 

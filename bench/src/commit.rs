@@ -1,5 +1,5 @@
-//! How many groups a second become durable: our log, raw `pwrite` and `fdatasync` of as many bytes, and other logs, in
-//! turns.
+//! Durable groups a second: our log, raw `pwrite` and `fdatasync` of as many bytes, and other logs, in alternating
+//! rounds.
 
 use crate::journal::{Journal, RECORD_BYTES, read_back};
 use crate::peers;
@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use std::time::Instant;
 
 const ROUNDS: usize = 9;
-/// Of ours and of raw, in each round.
+/// Groups of ours and of raw writes, in each round.
 const TURNS: usize = 20;
 /// Records of a group.
 const GROUPS: [usize; 3] = [1, 64, 1_024];
@@ -18,8 +18,8 @@ pub fn run(size: Size, report: &mut Report) {
     let ((), slice) = with_short_slice(|| GROUPS.into_iter().for_each(|group| measure(group, size, report)));
     report.note("slice of the threads", slice);
     report.rate_note(ONE_BY_ONE);
-    report.durability("power: every group is covered by fdatasync, or its like, before the next begins");
-    report.not_included("encoding the facts, whoever waits, making segments, a device that acknowledges too early");
+    report.durability("power: every group is covered by fdatasync, or an equivalent, before the next begins");
+    report.not_included("encoding the facts, waiting clients, making segments, a device that acknowledges too early");
 }
 
 fn measure(group: usize, size: Size, report: &mut Report) {
@@ -42,8 +42,8 @@ fn measure(group: usize, size: Size, report: &mut Report) {
         probes.push(raw.probe());
         log.tend();
         let (mut raw_seconds, mut ours) = (0.0, 0.0);
-        // In short turns, so that both meet the same moments of the machine; all of them count, with what is slow in
-        // them.
+        // In short alternating intervals, so that both run under the same conditions; all of them count, slow ones
+        // included.
         for _ in 0..TURNS {
             raw_seconds += times(syncs / TURNS, &mut raw_nanos, || raw.commit(&bytes));
             ours += times(syncs / TURNS, &mut ours_nanos, || log.commit(group));
@@ -71,7 +71,7 @@ fn measure(group: usize, size: Size, report: &mut Report) {
     report.computed(digest);
 }
 
-/// Seconds that so many commits take, one after the other.
+/// Seconds of this many commits, one after the other.
 fn times(count: usize, nanos: &mut Histogram<u64>, mut commit: impl FnMut()) -> f64 {
     let (seconds, ()) = timed(|| {
         for _ in 0..count {

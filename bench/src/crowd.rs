@@ -1,4 +1,4 @@
-//! Worlds of a wanted size: so many users, markets and orders, the same in each run.
+//! Worlds of a requested size: users, markets and orders, the same in each run.
 
 use crate::chance::Chance;
 use crate::report::Size;
@@ -7,15 +7,15 @@ use engine::id::{OrderId, UserId};
 use engine::time::Timestamp;
 use tools::machine;
 
-/// Bytes of memory that an order may take here at most, copies that are made of it in passing among them; a guess from
-/// above, to stay within what the machine has.
+/// Upper estimate of the memory of an order in bytes, with temporary copies; it keeps a world within the machine's
+/// memory.
 const BYTES_PER_ORDER: u64 = 800;
-/// Part of the memory that is free which a scenario may take.
+/// Share of the free memory that a scenario may use.
 const MEMORY_PART: f64 = 0.6;
-/// Most open orders of one user: a rule of the engine, with some room left.
+/// Most open orders of one user: slightly below the engine's own bound.
 const OPEN_PER_USER_MAX: usize = 90_000;
 
-/// How large a world is.
+/// The size of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crowd {
     pub users: usize,
@@ -24,7 +24,7 @@ pub struct Crowd {
     pub open: usize,
 }
 
-/// An order that rests, and whose it is.
+/// A resting order and its owner.
 #[derive(Clone, Copy, Debug)]
 pub struct Open {
     pub trader: u32,
@@ -32,12 +32,12 @@ pub struct Open {
 }
 
 impl Open {
-    /// Takes the place of one that is still to come.
+    /// A placeholder for an order that does not exist yet.
     pub const NOTHING: Open = Open { trader: 0, order: OrderId(0) };
 }
 
 impl Crowd {
-    /// Makes the world; `record` gets what a log would.
+    /// Creates the world; `record` receives the records of a log.
     pub fn fill<F: FnMut(UserId, Timestamp, &[u8])>(self, mut record: F) -> (World, Out<F>, Vec<Open>) {
         let mut world = World::new(self.markets, &mut record);
         let mut out = Out::new(record);
@@ -48,12 +48,12 @@ impl Crowd {
 
     /// The open orders of a world that has users and markets already.
     pub fn rest<F: FnMut(UserId, Timestamp, &[u8])>(self, world: &mut World, out: &mut Out<F>) -> Vec<Open> {
-        assert!(self.open / self.users.max(1) <= OPEN_PER_USER_MAX, "nobody may have so many open orders");
+        assert!(self.open / self.users.max(1) <= OPEN_PER_USER_MAX, "a user would have too many open orders");
         let mut chance = Chance::seeded(29);
         let mut open = Vec::with_capacity(self.open);
         out.orders = vec![OrderId(0)];
         for number in 0..self.open {
-            // In turn, so that all have as many; their markets and prices by chance.
+            // Round robin over users; markets and prices are random.
             let trader = number % self.users;
             let step = Crowd::rest_step(trader, self.markets, &mut chance);
             let envelope = world.envelope(0, step, &[]);
@@ -64,7 +64,7 @@ impl Crowd {
         open
     }
 
-    /// A bid somewhere below the book.
+    /// A bid below the book.
     pub fn rest_step(trader: usize, markets: u32, chance: &mut Chance) -> Step {
         let market = chance.below(markets.into()) as u32;
         Step::Rest { trader, market, cents: 1 + chance.below(u64::from(BEST_BID) - 1) as u16 }
@@ -77,7 +77,7 @@ impl std::fmt::Display for Crowd {
     }
 }
 
-/// As many orders as were wished for, or as the free memory holds.
+/// The requested orders, or as many as the free memory holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fitting {
     pub orders: usize,
@@ -94,7 +94,7 @@ impl Fitting {
         Fitting { orders, wished }
     }
 
-    /// Why nothing may be said of the size that was wished for; `None` where it is there.
+    /// Why the requested size was not reached; `None` if it was.
     pub fn refused(self) -> Option<String> {
         let Fitting { orders, wished } = self;
         (orders < wished).then(|| format!("refused: the free memory holds {orders} of {wished} orders"))
@@ -112,7 +112,7 @@ mod tests {
             assert_eq!(Fitting { orders, wished }.refused().as_deref(), expected);
         }
         assert_eq!(Fitting::of(usize::MAX, Size::Small).refused(), None, "tests are never shrunk");
-        assert!(Fitting::of(usize::MAX, Size::Full).refused().is_some(), "no machine holds so many");
+        assert!(Fitting::of(usize::MAX, Size::Full).refused().is_some(), "no machine holds that many");
         println!("sizes: {} cases", cases.len() + 2);
     }
 }

@@ -1,5 +1,5 @@
-//! What the device has to write for one durable record: counted by the device itself, over whole segments, with their
-//! preparation and their names.
+//! Bytes that the device writes for one durable record: counted by the device itself, over whole segments, including
+//! their preparation and their directory entries.
 
 use crate::journal::{Journal, RECORD_BYTES, read_back};
 use crate::raw::with_short_slice;
@@ -8,9 +8,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The device counts what others write too, so the least of them tells.
+/// The device also counts writes of other programs, so the least of the rounds counts.
 const ROUNDS: usize = 5;
-/// Small segments: several are prepared, opened and sealed in each round.
+/// Small segments: each round prepares, opens and seals several.
 const SEGMENT_BYTES: u64 = 1 << 20;
 const SECTOR_BYTES: u64 = 512;
 
@@ -19,7 +19,7 @@ pub fn run(size: Size, report: &mut Report) {
     let (commits, rounds) = (size.pick(50, 10_000), size.pick(1, ROUNDS));
     report.rate_note(ONE_BY_ONE);
     report.durability("power: every record is covered by a sync before the next begins");
-    report.not_included("what a device writes inside of itself");
+    report.not_included("writes inside of the device");
     let device = Device::under(place.path());
     let written_bytes = || device.as_ref().map_or(0, Device::written_bytes);
     let directory = place.path().join("log");
@@ -47,15 +47,15 @@ pub fn run(size: Size, report: &mut Report) {
     if device.is_some() {
         let least = written.iter().copied().fold(f64::MAX, f64::min);
         report.figure(&what("the device, least of the rounds"), least, "bytes");
-        report.middle(&what("the device, others' writes too"), &written, "bytes");
+        report.middle(&what("the device, with writes of other programs"), &written, "bytes");
     } else {
-        report.note("the device", "the file system of the log lies on no block device that counts");
+        report.note("the device", "the file system of the log is on no block device with a counter");
     }
     report.middle(&what("this process by the kernel's account"), &own, "bytes");
     report.note("slice of the thread", slice);
 }
 
-/// The block device under a place.
+/// The block device of a path.
 struct Device(PathBuf);
 
 impl Device {
@@ -65,14 +65,14 @@ impl Device {
         device.0.exists().then_some(device)
     }
 
-    /// Since it was found at the start of the machine.
+    /// Since it was attached.
     fn written_bytes(&self) -> u64 {
-        let stat = fs::read_to_string(&self.0).expect("the device is still there");
+        let stat = fs::read_to_string(&self.0).expect("the device still exists");
         sectors_written(&stat).expect("a device counts its sectors") * SECTOR_BYTES
     }
 }
 
-/// The statistics of a device, from its number as stat(2) gives it (makedev(3)).
+/// The statistics file of a device, from its number as stat(2) returns it (makedev(3)).
 fn stat_of(number: u64) -> PathBuf {
     let major = (number >> 8 & 0xfff) | (number >> 32 & 0xffff_f000);
     let minor = (number & 0xff) | (number >> 12 & 0xffff_ff00);
@@ -84,7 +84,7 @@ fn sectors_written(stat: &str) -> Option<u64> {
     stat.split_whitespace().nth(6)?.parse().ok()
 }
 
-/// Bytes that this process made the kernel write, whole pages; 0 where it does not say.
+/// Bytes that this process caused the kernel to write, in whole pages; 0 where the kernel does not report it.
 fn caused_bytes() -> u64 {
     let account = fs::read_to_string("/proc/self/io").unwrap_or_default();
     let line = account.lines().find_map(|line| line.strip_prefix("write_bytes: "));

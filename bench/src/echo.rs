@@ -1,7 +1,7 @@
-//! A text there and back: `PING` and `PONG` on our socket, beside the frame library alone sending back what it reads.
+//! Round trip of a text: `PING` and `PONG` on our socket, compared with an echo of the bare frame library.
 //!
-//! A peer that says more than 30 texts a second is closed, so each socket keeps below that, here and there, and what is
-//! compared is how long a text is on its way. Many sockets make the load; nothing here is a rate that could be reached.
+//! A peer that sends more than 30 texts a second is closed, so each socket stays below that, on both servers, and the
+//! round-trip times are compared. Many sockets make the load; nothing here is a maximum rate.
 
 use crate::flight::{Answer, Flights, Speaks, UNASKED};
 use crate::floor::Floor;
@@ -15,13 +15,13 @@ use std::time::Duration;
 use tools::frame::{self, Frame, TEXT};
 
 const ROUNDS: usize = 5;
-/// Nothing here goes as fast as it can, so the reference is judged by how many of its median times fit into a second
-/// (measured: 6,000 with 64 sockets and 12,000 with one).
+/// Nothing here runs at full speed, so the reference is judged by the reciprocal of its median time (measured: 6,000 a
+/// second with 64 sockets and 12,000 with one).
 const LIBRARY_FLOOR: Floor = Floor { of: "the library's echo, by the median of its times", least: 2_000.0 };
-/// From one text of a socket to its next: 25 in a second, and at least one less than 30 where two rounds meet in one.
+/// Between two texts of a socket: 25 a second, and fewer than 30 even across two rounds.
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// Says the same text each time; it comes back as it is, or `PONG` does.
+/// Sends the same text each time; the answer is the text itself or `PONG`.
 #[derive(Clone)]
 pub struct Echo(pub Vec<u8>);
 
@@ -42,7 +42,7 @@ impl Speaks for Echo {
 }
 
 pub fn run(size: Size, report: &mut Report) {
-    // (connections, texts of one round); most first, since whoever says nothing for a minute is closed
+    // (connections, texts of one round); the largest first, since a socket without traffic for a minute is closed
     let plan: &[(usize, usize)] = match size {
         Size::Small => &[(8, 40), (2, 10)],
         Size::Full => &[(64, 8_000), (16, 2_000), (1, 125)],
@@ -86,6 +86,6 @@ pub fn run(size: Size, report: &mut Report) {
         report.percentiles(&name("ours"), &here);
         report.percentiles(&name("library"), &there);
     }
-    report.rate_note("25 texts a second on each socket, each behind the answer to the last");
-    report.not_included("TLS, a network; the load takes its part of the same cores");
+    report.rate_note("25 texts a second on each socket, each after the answer to the one before");
+    report.not_included("TLS, a network; the load shares the same cores");
 }

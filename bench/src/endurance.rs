@@ -1,13 +1,13 @@
-//! Hours instead of seconds: a server under an even load, with a feed beside it, checkpoints, and restarts in between,
-//! killed and orderly in turn. Each minute is one run of the load kit against it, and after each minute every order
-//! that was acknowledged must be on the server, whatever became of the server meanwhile.
+//! Hours instead of seconds: a server under an even load and a live feed, with checkpoints and restarts in between,
+//! killed and stopped cleanly in turn. Each minute is one run of the load client, and after each minute every
+//! acknowledged order must be on the server, with any number of restarts in between.
 //!
-//! Flat means: of the minutes without a restart in which the load was not saturated itself, the last third has a p99.9
-//! of at most [`TAIL_GROWTH_MAX`] times that of the first third (medians); memory divided by the orders that are kept
-//! is in the last third at most [`MEMORY_GROWTH_MAX`] times that of the middle one; and the log never takes more than
-//! the segments that checkpoints leave it. Orders are never forgotten, so memory and snapshots do grow with them, and
-//! nothing else may. What is not flat or cannot be judged, and any order that is missing or too many, ends the program
-//! with a failure; the small size of the tests is not judged by its seconds.
+//! Flat means: among the minutes without a restart and with an unsaturated client, the last third has a p99.9 of at
+//! most [`TAIL_GROWTH_MAX`] times that of the first third (medians); memory divided by the stored orders is in the last
+//! third at most [`MEMORY_GROWTH_MAX`] times that of the middle one; and the log never exceeds the segments that
+//! checkpoints retain. Orders are never dropped, so memory and snapshots grow with them; nothing else may grow. A
+//! growth, a missing judgement, and any missing or additional order end the program with a failure; the small size of
+//! the tests is not judged by its times.
 
 use crate::pulse::Beats;
 use crate::report::{Report, Size, timed};
@@ -23,50 +23,51 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 use tools::machine;
 
-/// The scenario's name; it is none of those that are run together.
+/// The scenario's name; `all` does not include it.
 pub const NAME: &str = "endurance";
-pub const QUESTION: &str = "does a server stay as it is, for hours and over restarts?";
+pub const QUESTION: &str = "does a server stay flat, for hours and over restarts?";
 
-/// Part of the rate that was reached at full speed.
+/// Share of the rate that was reached at full speed.
 const LOAD_PART: f64 = 0.7;
-/// One minute in so many has a restart in its middle.
+/// Every n-th minute has a restart in its middle.
 const RESTART_EVERY: usize = 3;
-/// Growth that still is none.
+/// Growth that still counts as flat.
 const TAIL_GROWTH_MAX: f64 = 1.5;
 const MEMORY_GROWTH_MAX: f64 = 1.25;
-/// Part of the mix that places orders, and most bytes that one takes with the checkpoint's copy: what the machine's
-/// memory allows is the bound of a long run, since orders are kept.
+/// Share of the mix that places orders, and most bytes of one with the checkpoint's copy: orders stay in memory, so the
+/// machine's memory bounds a long run.
 const PLACING_PART: f64 = 0.55;
 const BYTES_PER_ORDER: f64 = 1_600.0;
 const MEMORY_PART: f64 = 0.6;
 const MIX: &str = "rest=45,cross=10,cancel=45";
 /// Segments beyond those between two checkpoints: the open one, two spares, and those that fill while a snapshot is
-/// written; two snapshots are kept, so the log reaches back to the older one.
+/// written; two snapshots are retained, so the log reaches back to the older one.
 const SEGMENTS_MORE: u64 = 8;
 const CHECKPOINT_SEGMENTS: u64 = 4;
-/// The feed at full rate: changes of the book, all the time.
+/// The feed at full rate: continuous changes of the book.
 const FEED: Beats = Beats { changes: 100, times: u32::MAX, every_us: 1_000, whole: false };
 
-/// What one minute came to.
+/// The result of one minute.
 struct Minute {
     restart: Option<Restart>,
     achieved: f64,
     p999_nanos: u64,
-    /// The load kit says of itself that it could not keep up: what is late then is not the server.
+    /// The load client reports that it could not keep up: its late operations are not the server's.
     client_saturated: bool,
-    /// Orders and cancels that were acknowledged in it and compared with the server behind it; `None`: nothing was.
+    /// Orders and cancels that were acknowledged in this minute and compared with the server after it; `None`: nothing
+    /// was compared.
     checked: Option<u64>,
     refused: u64,
     unanswered: u64,
     codes: String,
-    /// Of all minutes so far.
+    /// In all minutes so far.
     orders: u64,
     anonymous_bytes: u64,
     log_bytes: u64,
     snapshots_bytes: u64,
 }
 
-/// What happened in the middle of a minute.
+/// The event in the middle of a minute.
 struct Restart {
     word: &'static str,
     /// From the start of the new process to its first ready answer.
@@ -109,7 +110,7 @@ pub fn run(size: Size, minutes: usize, report: &mut Report) {
         let mut restart = None;
         if number % RESTART_EVERY == RESTART_EVERY - 1 {
             std::thread::sleep(plan.length / 2);
-            let word = if restarts.is_multiple_of(2) { "killed" } else { "stopped in order" };
+            let word = if restarts.is_multiple_of(2) { "killed" } else { "stopped cleanly" };
             restarts += 1;
             match word {
                 "killed" => server.kill(),
@@ -128,9 +129,9 @@ pub fn run(size: Size, minutes: usize, report: &mut Report) {
         minutes.push(minute);
     }
     server.terminate();
-    // From the newest snapshot on: what is before it has been recycled.
+    // From the newest snapshot on: older segments have been recycled.
     let (state, _) = recover::look(&place.path().join("data"), false).expect("a sound log");
-    state.check_all().expect("every promise about money holds");
+    state.check_all().expect("the accounts reconcile");
     let kept: usize = state.users.iter().flat_map(|users| users.iter()).map(|user| user.orders().len()).sum();
     report.figure("orders acknowledged", orders as f64, "");
     report.figure("orders kept", kept as f64, "");
@@ -140,27 +141,27 @@ pub fn run(size: Size, minutes: usize, report: &mut Report) {
     judge(&minutes, size, report);
     report.figure("rate asked", rate, "operations a second");
     report.note("mix", MIX);
-    // A run of the kit that finds a difference ends with a failure, and so does all of this.
+    // A run of the client that finds a difference ends with a failure, and so does this scenario.
     let checked: Vec<u64> = minutes.iter().filter_map(|minute| minute.checked).collect();
     report.note(
         "checks",
         format!(
-            "behind {} of {} minutes what was acknowledged in it was compared with the server: {} orders and cancels, \
-             none missing, undone or twice; behind the last one the count of all orders with the log's",
+            "after {} of {} minutes the acknowledged orders were compared with the server: {} orders and cancels, \
+             none missing, undone or twice; after the last one the count of all orders with the log's",
             checked.len(),
             minutes.len(),
             checked.iter().sum::<u64>()
         ),
     );
     if checked.len() < minutes.len() {
-        report.failed("behind some minutes nothing was compared");
+        report.failed("after some minutes nothing was compared");
     }
     report.durability("process: in the mapping, not synced");
     report.rate_note("open: latency counts from the scheduled time of each operation");
     report.not_included("TLS, a network, loss of power; client and server share the cores");
 }
 
-/// What the kit is told each time.
+/// The options of the load client.
 struct Kit {
     place: PathBuf,
     keys: PathBuf,
@@ -168,7 +169,7 @@ struct Kit {
 }
 
 impl Kit {
-    /// A run in a process of its own: this program once more.
+    /// A run in a process of its own: another instance of this program.
     fn start(&self, server: &Server, length: Duration, json: &str, rate: Option<f64>) -> Child {
         let role = Role::Load(Load {
             url: format!("http://{}", server.address),
@@ -182,18 +183,18 @@ impl Kit {
         role.command().stdout(Stdio::null()).spawn().expect("this program can be started")
     }
 
-    /// Its figures. A run that fails has said why.
+    /// Its figures. A failed run has printed its reason.
     fn ended(&self, mut running: Child, json: &str) -> Value {
         let status = running.wait().expect("a child can be waited for");
-        assert!(status.success(), "the kit finds all that was acknowledged");
+        assert!(status.success(), "the load client finds all acknowledged orders");
         let path = self.place.join(json);
         let text = std::fs::read(&path).expect("the run has written it");
-        std::fs::remove_file(&path).expect("it is ours");
+        std::fs::remove_file(&path).expect("the file is valid");
         serde_json::from_slice(&text).expect("JSON")
     }
 }
 
-/// The rate to ask for, and how many orders finding it has left.
+/// The offered rate, and the number of orders that finding it has left.
 fn calibrate(kit: &Kit, server: &Server, plan: &Plan, report: &mut Report) -> (f64, u64) {
     let run = kit.ended(kit.start(server, Duration::from_secs(10), "calibration.json", None), "calibration.json");
     let reached = run["operations"]["all"]["achieved_per_second"].as_f64().expect("a rate");
@@ -203,7 +204,7 @@ fn calibrate(kit: &Kit, server: &Server, plan: &Plan, report: &mut Report) -> (f
     let fits = room / BYTES_PER_ORDER / PLACING_PART / seconds;
     let wanted = reached * LOAD_PART;
     if fits < wanted {
-        report.note("bound of the rate", "the machine's memory: orders are kept, and so many of them fit");
+        report.note("bound of the rate", "the machine's memory: orders are kept, and this many of them fit");
     }
     (wanted.min(fits), run["check"]["acknowledged"].as_u64().expect("a count"))
 }
@@ -218,14 +219,15 @@ fn start(config: &Path, feed: Beats) -> Server {
 fn write_keys(place: &Place) -> PathBuf {
     let mut text = String::new();
     for (number, key) in place.keys.iter().enumerate() {
-        writeln!(text, "{{\"user_id\":{},\"api_key\":\"{}\"}}", number + 1, key.expose()).expect("a string grows");
+        writeln!(text, "{{\"user_id\":{},\"api_key\":\"{}\"}}", number + 1, key.expose())
+            .expect("writing to a string succeeds");
     }
     let path = place.path().join("keys.jsonl");
     std::fs::write(&path, text).expect("room for the keys");
     path
 }
 
-/// A server that comes back is found where it was.
+/// A restarted server gets its earlier address.
 fn write_config(place: &Place) -> PathBuf {
     let path = place.write_config("process");
     let text = std::fs::read_to_string(&path).expect("just written");
@@ -244,7 +246,7 @@ fn look(run: &Value, restart: Option<Restart>, orders: u64, server: &Server, pla
     let compared = |what: &str| run["check"][what].as_u64();
     let (mut log_bytes, mut snapshots_bytes) = (0, 0);
     for entry in std::fs::read_dir(place.path().join("data")).expect("the server's directory").flatten() {
-        // Files come and go while they are looked at.
+        // Files appear and disappear during the walk.
         let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
         let is_log = entry.path().extension().is_some_and(|end| end == "wal");
         *(if is_log { &mut log_bytes } else { &mut snapshots_bytes }) += bytes;
@@ -317,13 +319,13 @@ fn judge(minutes: &[Minute], size: Size, report: &mut Report) {
     report.figure("longest restart", restarts.map(|restart| restart.seconds).fold(0.0, f64::max), "s");
 }
 
-/// Only where the load could keep up is a late answer the server's; one minute alone would be beside itself.
+/// An answer is the server's delay only if the client kept up; a single minute would be compared with itself.
 fn judge_tail(quiet: &[&Minute], size: Size, report: &mut Report) {
     let unsaturated: Vec<&Minute> = quiet.iter().copied().filter(|minute| !minute.client_saturated).collect();
     let saturated_count = quiet.len() - unsaturated.len();
     report.figure("minutes without a restart in which the client was saturated", saturated_count as f64, "");
     if saturated_count > 0 && unsaturated.len() < 2 {
-        let verdict = "not judged: the load was saturated";
+        let verdict = "not judged: the client was saturated";
         if size == Size::Full {
             report.failed(format!("p99.9 is {verdict}"));
         }
@@ -341,7 +343,7 @@ fn judge_tail(quiet: &[&Minute], size: Size, report: &mut Report) {
     flat("p99.9", last / first, TAIL_GROWTH_MAX, size, report);
 }
 
-/// Notes whether something stayed as it was; a growth that is no number is none that was measured.
+/// Reports whether a value stayed flat; a growth that is not a number was not measured.
 fn flat(what: &str, growth: f64, max: f64, size: Size, report: &mut Report) {
     let word = if growth <= max { "flat" } else { "NOT flat" };
     let verdict = format!("{word}: {growth:.2} × of at most {max} ×");
@@ -355,7 +357,7 @@ fn flat(what: &str, growth: f64, max: f64, size: Size, report: &mut Report) {
 mod tests {
     use super::*;
 
-    /// Nine minutes, of which every third has a restart, that are all alike but for what is done to them.
+    /// Nine equal minutes, every third with a restart, changed by each case.
     fn minutes(change: impl Fn(usize, &mut Minute)) -> Vec<Minute> {
         let made = (0..9).map(|number| {
             let restart =
@@ -384,7 +386,7 @@ mod tests {
     #[test]
     fn what_is_not_flat_is_a_failure_unless_it_is_small() {
         let cases: [(&str, &[&str], Vec<Minute>); 10] = [
-            ("as it was", &[], minutes(|_, _| {})),
+            ("unchanged", &[], minutes(|_, _| {})),
             ("slower by a little", &[], minutes(|number, minute| minute.p999_nanos += 50_000 * number as u64)),
             (
                 "slower from the middle on",
@@ -418,7 +420,7 @@ mod tests {
                 }),
             ),
             (
-                "late where the load is saturated",
+                "late while the client is saturated",
                 &[],
                 minutes(|number, minute| {
                     minute.client_saturated = number > 4;
@@ -426,7 +428,7 @@ mod tests {
                 }),
             ),
             (
-                "a load that is saturated nearly always",
+                "a client that is saturated nearly always",
                 &["p99.9"],
                 minutes(|number, minute| minute.client_saturated = number > 0),
             ),
@@ -440,7 +442,7 @@ mod tests {
                 let failed = json["failed"].as_array().expect("a list").clone();
                 let verdicts = ["p99.9", "memory", "disk"]
                     .map(|what| (what, !json["figures"][what].as_str().expect("a verdict").starts_with("flat")));
-                // The segments of the small size are smaller, so its log is always too large here.
+                // The small size has smaller segments, so its log always exceeds the bound.
                 let not_flat: Vec<_> = verdicts.iter().filter(|(_, not)| *not).map(|(what, _)| *what).collect();
                 if size == Size::Full {
                     assert_eq!(not_flat, *expected, "{name}");

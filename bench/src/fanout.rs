@@ -1,16 +1,17 @@
-//! One hot market and those who follow it: frames a second, and the time from the write of the ladder to the read.
+//! One hot market and its followers: frames a second, and the time from the write of the ladder to the read of the
+//! frame.
 //!
-//! The same drive for all: a burst of changes, the next one when the one before the last was heard everywhere. Beside
-//! ours a bare server writes the same texts, encoded once and with one write for all that a listener has not had; the
-//! frame library writes them with its own `write_frame`; and as a peer tungstenite, fed and flushed. Two bursts may be
-//! on their way, so a listener may be written both at once, by ours and by the others alike, and the frames that
-//! everybody heard are counted: as many from each.
+//! All servers are driven alike: a burst of changes, and the next one when the one before the last has arrived
+//! everywhere. The references are a bare server that writes the same texts, encoded once, with one write for everything
+//! that a listener lacks; the frame library's own `write_frame`; and as a peer tungstenite, fed and flushed. Two bursts
+//! may be in flight, so our server and the others may write both together to a listener. Only frames that every
+//! listener received are counted: the same number from each server.
 //!
-//! All servers run on the same core, with all their threads, and the listeners on another (`seats.rs`). Who begins a
-//! round changes from one to the next; ours, which alone has something to do while nobody asks, stands still meanwhile.
+//! All servers run on the same core, with all their threads, and the listeners on another (`seats.rs`). The order of
+//! the servers changes from round to round; our server, the only one with idle work, is stopped meanwhile.
 
 use crate::floor::Floor;
-use crate::listeners::{Heard, Listeners, Pace, subscription};
+use crate::listeners::{Arrivals, Listeners, Pace, subscription};
 #[cfg(feature = "peers")]
 use crate::peers::tungstenite;
 use crate::reference::Kind;
@@ -21,8 +22,8 @@ use crate::server::{Server, TICK_MICROS};
 use crate::wire::Door;
 
 const ROUNDS: usize = 5;
-/// Raw writes far below what a quiet machine of two cores makes of them (measured: 17, 129, 184 and 1,000 thousand
-/// frames a second and more), to one listener and to many, one at a time and by 8.
+/// Raw writes are far below a quiet machine of two cores (measured: 17, 129, 184 and 1,000 thousand frames a second and
+/// more), to one listener and to many, one at a time and by 8.
 const RAW_FLOORS: [[Floor; 2]; 2] = [
     [
         Floor { of: "raw writes to one listener", least: 8_000.0 },
@@ -33,16 +34,16 @@ const RAW_FLOORS: [[Floor; 2]; 2] = [
         Floor { of: "raw writes of frames by 8", least: 300_000.0 },
     ],
 ];
-/// Kept by the system for one who does not read.
+/// Socket buffer of a listener that does not read.
 const STALLED_BYTES: u32 = 4 << 10;
-/// Changes at once.
+/// Changes of a burst.
 const BURSTS: [u32; 2] = [1, 8];
 const PATH: &str = "/v1/ws/market";
 /// As rows name them.
 const RAW: &str = "raw writes";
 const LIBRARY: &str = "the library's write_frame";
 
-/// A server and those who listen to it.
+/// A server and its listeners.
 struct Side {
     name: &'static str,
     server: Server,
@@ -51,20 +52,20 @@ struct Side {
 }
 
 impl Side {
-    /// Hears changes; adds up the processor time of the server.
-    fn hear(&mut self, pace: Pace) -> Heard {
+    /// Receives changes; adds up the processor time of the server.
+    fn hear(&mut self, pace: Pace) -> Arrivals {
         let before = self.server.ticks();
-        let heard = self.listeners.hear(&mut self.server, pace).expect("every change is told, in its order");
+        let heard = self.listeners.hear(&mut self.server, pace).expect("every change arrives, in order");
         self.ticks += self.server.ticks() - before;
         heard
     }
 }
 
-/// All servers hear that many changes in one round, ours first in what is given.
-fn hear_in_turns(sides: &mut [Side], round: usize, pace: Pace) -> Vec<Heard> {
+/// Each server sends this many changes in one round; ours is the first of the result.
+fn hear_in_turns(sides: &mut [Side], round: usize, pace: Pace) -> Vec<Arrivals> {
     let count = sides.len();
-    let (ours, others) = sides.split_first_mut().expect("ours is there");
-    let mut heard: Vec<Option<Heard>> = (0..count).map(|_| None).collect();
+    let (ours, others) = sides.split_first_mut().expect("ours is included");
+    let mut heard: Vec<Option<Arrivals>> = (0..count).map(|_| None).collect();
     for place in (0..count).map(|place| (place + round) % count) {
         heard[place] = Some(match place {
             0 => ours.hear(pace),
@@ -84,8 +85,8 @@ pub fn run(size: Size, report: &mut Report) {
     for (listeners, bursts, pause_us) in plan.iter().copied() {
         measure(listeners, bursts, pause_us, &seats, size, report);
     }
-    report.rate_note("a burst when the one before the last was heard; a change every so often for the delays");
-    report.not_included("TLS, a network, reading the tape; the listeners take their part of the same cores");
+    report.rate_note("a burst when the one before the last has arrived; a change every so often for the delays");
+    report.not_included("TLS, a network, reading the tape; the listeners share the same cores");
 }
 
 fn measure(listeners_count: usize, bursts: u32, pause_us: u64, seats: &Seats, size: Size, report: &mut Report) {
@@ -96,7 +97,7 @@ fn measure(listeners_count: usize, bursts: u32, pause_us: u64, seats: &Seats, si
         |door: &Door, text: Option<&str>| Listeners::open(door, listeners_count, text).expect("the server listens");
     let mut listeners = open(&door, Some(&subscription()));
     let template = place.path().join("frame");
-    let text = listeners.sample(&mut server).expect("a change is told");
+    let text = listeners.sample(&mut server).expect("a change is sent");
     std::fs::write(&template, &text).expect("room for a frame");
     let ours = Side { name: "ours", server, listeners, ticks: 0 };
     let bare = |name, kind| {
@@ -119,7 +120,7 @@ fn measure(listeners_count: usize, bursts: u32, pause_us: u64, seats: &Seats, si
         for round in 0..rounds {
             let heard = hear_in_turns(&mut sides, round, Pace::Full { changes, bursts });
             for ((side, heard), rates) in sides.iter().zip(heard).zip(&mut rates) {
-                assert_eq!(heard.frames, told_frames, "{}: every change is one frame to everybody", side.name);
+                assert_eq!(heard.frames, told_frames, "{}: every change is one frame to every listener", side.name);
                 rates.push(heard.rate());
             }
         }
@@ -150,7 +151,7 @@ fn measure(listeners_count: usize, bursts: u32, pause_us: u64, seats: &Seats, si
         report.percentiles(&what, delays);
     }
 
-    // Whoever does not read: the same drive with and without him.
+    // Listeners that do not read: the same drive with and without them.
     let ours = &mut sides[0];
     let pace = Pace::Full { changes: 8, bursts };
     let stalled_door = Door { receive_buffer_bytes: Some(STALLED_BYTES), ..door };
@@ -164,7 +165,7 @@ fn measure(listeners_count: usize, bursts: u32, pause_us: u64, seats: &Seats, si
         with.add(&beside.delay).expect("histograms of one kind");
         without.add(&alone.delay).expect("histograms of one kind");
     }
-    report.ratio_to_itself(&format!("{listeners_count} listeners: rate with one who does not read"), ratios);
+    report.ratio_to_itself(&format!("{listeners_count} listeners: rate with one that does not read"), ratios);
     report.percentiles(&format!("{listeners_count} listeners, full speed: ours, alone"), &without);
-    report.percentiles(&format!("{listeners_count} listeners, full speed: with him"), &with);
+    report.percentiles(&format!("{listeners_count} listeners, full speed: with it"), &with);
 }

@@ -1,8 +1,8 @@
-//! Load with many requests in flight on each connection, whatever is spoken on it; on one thread.
+//! Load with many requests in flight on each connection, over any protocol; on one thread.
 //!
 //! A connection sends as many requests as may be in flight in one write, and with each read of answers as many more.
-//! Latency counts from the write. With a pause, a connection that has one request in flight waits so long from write to
-//! write, and connections begin one after the other within it.
+//! Latency counts from the write. With a pause, a connection with one request in flight waits this long from write to
+//! write, and the connections start spread over it.
 
 use crate::load::Reached;
 use crate::report::nanoseconds;
@@ -16,23 +16,23 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
-/// Room that is always there for the next read.
+/// Room that is always available for the next read.
 const READ_BYTES: usize = 64 << 10;
 
-/// What is spoken on a connection.
+/// The protocol of a connection.
 pub trait Speaks: 'static {
-    /// Writes a request. Numbers go up from 0 on each connection.
+    /// Writes a request. Numbers count up from 0 on each connection.
     fn request(&mut self, number: u64, out: &mut Vec<u8>);
-    /// The first whole answer in these bytes.
+    /// The first complete answer in these bytes.
     fn answer(&mut self, bytes: &[u8]) -> Option<Answer>;
 }
 
-/// What was said.
+/// An answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// On the wire.
+    /// Size on the wire.
     pub bytes: usize,
-    /// Of which request; `None` = the oldest that is in flight.
+    /// The request that it answers; `None` = the oldest in flight.
     pub number: Option<u64>,
     pub status: u16,
 }
@@ -71,14 +71,14 @@ impl<S: Speaks> Flights<S> {
         Ok(Flights { runtime, connections, pause: Duration::ZERO })
     }
 
-    /// At least so long from one write of a connection to its next.
+    /// Least time from one write of a connection to its next.
     pub fn with_pause(mut self, pause: Duration) -> Flights<S> {
         self.pause = pause;
         self
     }
 
-    /// Sends `count` requests over the first `connections`, on each with at most `in_flight` without an answer. A
-    /// connection that fails is of no further use, and neither are the others.
+    /// Sends `count` requests over the first `connections`, each with at most `in_flight` without an answer. After an
+    /// error no connection is usable any more.
     pub fn run(&mut self, connections: usize, in_flight: usize, count: usize) -> io::Result<Reached> {
         let heard = Rc::new(RefCell::new((nanoseconds(), BTreeMap::new())));
         let begun = Instant::now();
@@ -159,7 +159,7 @@ impl<S: Speaks> Connection<S> {
                 };
                 let (_, since) = place
                     .and_then(|place| self.flying.remove(place))
-                    .ok_or_else(|| io::Error::other("an answer to nothing"))?;
+                    .ok_or_else(|| io::Error::other("an answer without a request"))?;
                 answered(answer, since);
                 done += 1;
             }
@@ -169,5 +169,5 @@ impl<S: Speaks> Connection<S> {
     }
 }
 
-/// Status of what answers nothing: a ping of the server.
+/// Status of a message that is not an answer: a ping of the server.
 pub const UNASKED: u16 = 0;

@@ -1,20 +1,19 @@
-//! When a ratio may be published: a reference that runs far below its usual rate shows that the machine was busy with
-//! something else, and a ratio to it says nothing about our code.
+//! When a ratio may be published: a reference far below its usual rate shows that the machine was busy, and a ratio to
+//! it says nothing about our code.
 
 use crate::report::{Size, median};
 use std::fmt;
 
-/// The least rate of a reference beside which a ratio is published. Each is a constant beside its scenario, with its
-/// reason.
+/// The least rate of a reference for which a ratio is published. Each is a constant of its scenario, with its reason.
 #[derive(Clone, Copy, Debug)]
 pub struct Floor {
-    /// What the reference does, as a reader would name it.
+    /// Name of the reference's work, for the reader.
     pub of: &'static str,
-    /// A second.
+    /// Operations a second.
     pub least: f64,
 }
 
-/// Why a ratio is kept back.
+/// Why a ratio is withheld.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refused {
     of: &'static str,
@@ -23,11 +22,11 @@ pub struct Refused {
 }
 
 impl Floor {
-    /// Whether rates that the reference reached in the rounds, in any order, let a ratio be published: the median
-    /// counts. The small size of the tests is never refused, for it is never published.
+    /// Whether the rates of the reference in the rounds, in any order, allow a ratio to be published: the median
+    /// counts. The small size of the tests is never refused, since it is never published.
     ///
     /// # Panics
-    /// When there was no round.
+    /// Without a round.
     pub fn judge(&self, size: Size, reached: &[f64]) -> Result<(), Refused> {
         let reached = median(reached);
         if size == Size::Small || reached >= self.least {
@@ -73,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_was_too_slow() {
+    fn a_refusal_names_the_slow_reference() {
         let refused = FLOOR.judge(Size::Full, &[1_234.0]).expect_err("below");
         let expected = "refused: a loop reached 1234 a second, below the floor of 5000; the machine is not quiet";
         assert_eq!(refused.to_string(), expected);

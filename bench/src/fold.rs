@@ -1,8 +1,9 @@
-//! Messages of both venues folded into ladders on one core: a line of a recording read, decoded, translated, and
-//! written to the books; beside the bare parse of the same texts into borrowed structs.
+//! Messages of both venues folded into ladders on one core: a line of a recording is read, decoded, translated, and
+//! written to the books; compared with the bare parse of the same texts into borrowed structs.
 //!
-//! Kalshi: the recorded evening that `PAPERTAPE_VENUE_DATA` names, else messages made in its shape. Polymarket: frames
-//! made in the recorded shape, as there is no long recording of it: a book of each token, then changes of both.
+//! Kalshi: the recorded evening that `PAPERTAPE_VENUE_DATA` names, else generated messages of the same shape.
+//! Polymarket: frames generated in the recorded shape, since there is no long recording: a book of each token, then
+//! changes of both.
 
 use crate::chance::Chance;
 use crate::floor::Floor;
@@ -20,10 +21,10 @@ use venue::tape::{Origin, Record, Tape};
 use venue::{FeedUpdate, kalshi, polymarket};
 
 const ROUNDS: usize = 7;
-/// A quiet machine of the kind that the goals were set on makes 2.0 and 1.2 million; half of the lesser one has no core
-/// of its own.
+/// A quiet machine of the kind for which the goals were set makes 2.0 and 1.2 million; below half of the lesser one the
+/// core was shared.
 const PARSE_FLOOR: Floor = Floor { of: "parsing alone", least: 600_000.0 };
-/// Receive times of what is made here begin here, in ms.
+/// Receive times of generated messages begin here, in ms.
 const BEGINS_MS: u64 = 1_786_406_400_000;
 const TICKER: &str = "KXMADE-1";
 const CONDITION: &str = "0xaa00000000000000000000000000000000000000000000000000000000000001";
@@ -33,7 +34,7 @@ pub fn run(size: Size, report: &mut Report) {
     let skips = Arc::new(Skips::default());
     let recorded = (size == Size::Full).then(|| recording(count)).flatten();
     let are_made = recorded.is_none();
-    let (source, lists, lines) = recorded.unwrap_or_else(|| ("made here".into(), Vec::new(), kalshi_lines(count)));
+    let (source, lists, lines) = recorded.unwrap_or_else(|| ("generated".into(), Vec::new(), kalshi_lines(count)));
     report.note("messages of Kalshi", format!("{} lines, {source}", lines.len()));
     let listed = || {
         let mut translate = kalshi::Translate::new(kalshi::Sequence::Ignored, skips.clone(), Default::default());
@@ -49,7 +50,7 @@ pub fn run(size: Size, report: &mut Report) {
         translate.frame(body, 0, at, updates);
     });
     let lines = polymarket_lines(count);
-    report.note("messages of Polymarket", format!("{} frames made in the recorded shape", lines.len()));
+    report.note("messages of Polymarket", format!("{} frames generated in the recorded shape", lines.len()));
     let listed = || {
         let mut translate = polymarket::Translate::new(skips.clone(), Default::default());
         let mut updates = Vec::new();
@@ -65,11 +66,11 @@ pub fn run(size: Size, report: &mut Report) {
         translate.frame(body, 0, at, updates);
     });
     report.rate_note(ONE_BY_ONE);
-    report.not_included("reading and unpacking files, sockets, the journal, and whoever is told of a change");
+    report.not_included("reading and unpacking files, sockets, the journal, and listeners of changes");
 }
 
-/// Folds the lines in turns with a bare parse of them, each time from nothing. Of lines that were made here each tells
-/// of a book; a recording has others among them, and as many each time.
+/// Folds the lines, alternating with a bare parse of them, each time from nothing. Every generated line is a book
+/// message; a recording has other lines, too, the same number each time.
 fn measure<T>(
     name: &str,
     (lines, are_made): (&[String], bool),
@@ -96,7 +97,7 @@ fn measure<T>(
             }
         };
         let alone = || lines.iter().filter(|line| parse(line)).count();
-        // Who is first finds the lines colder.
+        // The order alternates: the first run finds the lines colder in the cache.
         let ((seconds, ()), (bare, parsed)) = match round % 2 {
             0 => (timed(&mut fold), timed(alone)),
             _ => {
@@ -106,7 +107,7 @@ fn measure<T>(
         };
         assert_eq!(parsed, lines.len(), "every line is a message");
         let expected = *known.get_or_insert(told);
-        assert_eq!(told, expected, "{name}: so many of {} messages tell of books", lines.len());
+        assert_eq!(told, expected, "{name}: each round counts the same book messages, of {} messages", lines.len());
         if round == 0 {
             report.computed(desk.written.to_le_bytes());
             report.computed(desk.tops());
@@ -115,14 +116,14 @@ fn measure<T>(
         rates.push(lines.len() as f64 / seconds);
         bare_rates.push(lines.len() as f64 / bare);
     }
-    report.figure(&format!("{name}: messages that told of books"), known.unwrap_or_default() as f64, "");
+    report.figure(&format!("{name}: messages about books"), known.unwrap_or_default() as f64, "");
     report.middle(&format!("{name}: folded into ladders"), &rates, "messages a second");
     report.middle(&format!("{name}: parsed alone"), &bare_rates, "messages a second");
     let what = format!("{name}: time of a message beside parsing alone");
     report.ratio_above(&[(&PARSE_FLOOR, &bare_rates)], &what, ratios);
 }
 
-/// Books and what they are found by, as the feed has them.
+/// Books and their index, as the feed has them.
 pub(crate) struct Desk {
     books: Arc<Books>,
     catalog: Catalog,
@@ -134,7 +135,7 @@ pub(crate) struct Desk {
 impl Desk {
     pub(crate) fn new(listings: &[Listing]) -> Desk {
         let (books, catalog, mut markets) = (Arc::new(Books::new()), Catalog::new(), Markets::new());
-        let mut writer = books.writer().expect("the first to ask");
+        let mut writer = books.writer().expect("the first writer");
         for listing in listings {
             let at = Timestamp::from_millis(BEGINS_MS);
             for fact in markets.list(&Listing { end: None, ..listing.clone() }, MarketState::Active, at, at) {
@@ -183,7 +184,7 @@ fn listings(updates: Vec<FeedUpdate>) -> Vec<Listing> {
     updates.into_iter().filter_map(listing).collect()
 }
 
-/// A line of either kind, with the fields that a book needs.
+/// A line of either kind, with the fields of a book.
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(borrow)]
@@ -243,7 +244,7 @@ struct Level<'a> {
     size: &'a str,
 }
 
-/// Whether a line is a message; everything that was read is looked at, so that nothing is left out by the compiler.
+/// Whether a line is a message; all fields are used, so that the compiler drops none.
 fn parse(line: &str) -> bool {
     let Ok(Line { event, m }) = serde_json::from_str::<Line<'_>>(line) else { return false };
     let event = event.map(|Event { kind, sid, seq, msg }| {
@@ -263,7 +264,7 @@ fn parse(line: &str) -> bool {
     event.or(m).is_some()
 }
 
-/// The first lines of the recorded evening, and its metadata; nothing where it does not lie here.
+/// The first lines of the recorded evening, and its metadata; nothing if the recording is not available.
 fn recording(count: usize) -> Option<(String, Vec<String>, Vec<String>)> {
     let folder = PathBuf::from(std::env::var_os("PAPERTAPE_VENUE_DATA")?).join("kalshi_ws");
     let mut tape = Tape::open(&folder, false, Arc::default()).ok()?;

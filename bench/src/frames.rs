@@ -1,6 +1,6 @@
-//! Records read back without their meaning: our scan as recovery does it, which finds the end and makes sure that
-//! nothing lies behind it; a bare loop over a mapping of the same files that checks each record's checksum; and another
-//! log that reads its own. Opening is in the time of each.
+//! Records read back without decoding: our scan as recovery does it, which finds the end and verifies that nothing
+//! follows it; a bare loop over a mapping of the same files that checks each record's checksum; and another log that
+//! reads its own files. Each time includes opening.
 
 use crate::floor::Floor;
 use crate::journal::{Journal, RECORD_BYTES};
@@ -14,8 +14,8 @@ use wal::{Files, Lsn, Scan};
 
 const ROUNDS: usize = 9;
 
-/// A core of the kind that the goals were set on makes 31 million and more; below a third of it the core was somebody
-/// else's.
+/// A core of the kind for which the goals were set makes 31 million and more; below a third of that the core was
+/// shared.
 const SCAN_FLOOR: Floor = Floor { of: "bare scan", least: 10_000_000.0 };
 
 pub fn run(size: Size, report: &mut Report) {
@@ -35,7 +35,7 @@ pub fn run(size: Size, report: &mut Report) {
 
     let (mut judged_rates, mut known_rates, mut bare_rates) = (Vec::new(), Vec::new(), Vec::new());
     let (mut judged_ratios, mut known_ratios) = (Vec::new(), Vec::new());
-    // Those of the start and the stop too.
+    // Including those of the start and the stop.
     let end = Lsn(count + 2);
     let mut beside = vec![Vec::new(); peers.len()];
     for _ in 0..size.pick(1, ROUNDS) {
@@ -52,13 +52,13 @@ pub fn run(size: Size, report: &mut Report) {
         known_ratios.push(bare / known);
         for (peer, ratios) in peers.iter().zip(&mut beside) {
             let (theirs, read) = timed(|| (peer.read)(&place.path().join(peer.name)));
-            assert_eq!(read, count, "it has them all");
+            assert_eq!(read, count, "the log has them all");
             ratios.push((theirs / count as f64) / (judged / records as f64));
         }
         report.computed(owners.to_le_bytes());
     }
-    report.middle("records of 128 bytes, with a judgement of the end", &judged_rates, "a second");
-    report.middle("the same up to an end that is known", &known_rates, "a second");
+    report.middle("records of 128 bytes, with a verdict on the end", &judged_rates, "a second");
+    report.middle("the same up to a known end", &known_rates, "a second");
     report.ratio_above(&[(&SCAN_FLOOR, &bare_rates)], "beside a bare scan", judged_ratios);
     report.ratio_above(&[(&SCAN_FLOOR, &bare_rates)], "up to a known end, beside a bare scan", known_ratios);
     for (peer, ratios) in peers.iter().zip(beside) {
@@ -71,7 +71,7 @@ pub fn run(size: Size, report: &mut Report) {
     report.not_included("a cold page cache, decoding, any state");
 }
 
-/// Records, and the sum of their owners. Without an `end` it finds the end and makes sure that nothing lies behind it.
+/// Records, and the sum of their owners. Without an `end` it finds the end and verifies that nothing follows it.
 fn scan(log: &Path, end: Option<Lsn>) -> (u64, u64) {
     let storage = Files::open_existing(log).expect("a log");
     let mut scan = Scan::open(&storage, Lsn::ZERO).expect("a sound log");

@@ -1,14 +1,14 @@
-//! The goals that are numbers, each once: a scenario's result names those that its figures are held against, and the table *Where it
-//! stands* of `RESULTS.md` shows the same numbers, in the same order (a test compares them).
+//! The goals that are numbers, each once: a scenario's result names the goals of its figures, and the table *Status* of
+//! `RESULTS.md` shows the same numbers in the same order (a test compares them).
 
 use std::fmt;
 
-/// Bytes of an idle user, of an order in whatever state, and of an idle socket.
+/// Bytes of an idle user, of an order in any state, and of an idle socket.
 const USER_BYTES_MAX: f64 = 600.0;
 const ORDER_BYTES_MAX: f64 = 250.0;
 const SOCKET_BYTES_MAX: f64 = 24_576.0;
 
-/// What a figure of a scenario is to be.
+/// The goal of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
     pub scenario: &'static str,
@@ -81,7 +81,7 @@ pub const GOALS: &[Goal] = &[
     most("memory", "memory", "idle user with one key", USER_BYTES_MAX, "bytes"),
     most("memory", "memory", "order", ORDER_BYTES_MAX, "bytes"),
     most("sockets", "idle socket", "memory of one", SOCKET_BYTES_MAX, "bytes"),
-    most("sockets", "idle server", "processor time of a second, nobody there", 10_000.0, "µs"),
+    most("sockets", "idle server", "processor time of a second, without clients", 10_000.0, "µs"),
     least("growth", "growth", "in process, beside the small size", 0.4, "×"),
     least("growth", "growth", "over HTTP, beside the small size", 0.85, "×"),
     most("growth", "start with 1 M", "start over 1 M open orders, and linear", 1.0, "s"),
@@ -95,7 +95,7 @@ const fn most(scenario: &'static str, row: &'static str, what: &'static str, val
     Goal { scenario, row, what, bound: Bound::Most(value), unit }
 }
 
-/// Those of a scenario.
+/// The goals of a scenario.
 pub fn of(scenario: &str) -> impl Iterator<Item = &'static Goal> {
     GOALS.iter().filter(move |goal| goal.scenario == scenario)
 }
@@ -123,7 +123,7 @@ mod tests {
 
     /// Heading and numbers in brackets of each row of the table.
     fn rows() -> Vec<(&'static str, Vec<f64>)> {
-        let (_, from) = RESULTS.split_once("## Where it stands").expect("the table's section");
+        let (_, from) = RESULTS.split_once("## Status").expect("the table's section");
         let (table, _) = from.split_once("\n## ").expect("dated sections follow");
         let rows = table.lines().filter_map(|line| line.strip_prefix("| ")).skip(1);
         rows.map(|row| {

@@ -1,11 +1,11 @@
-//! What becomes of the rate of orders, and of the time that a start takes, when users, markets and open orders grow.
+//! How the rate of orders and the time of a start change as users, markets and open orders grow.
 //!
-//! Each size is measured beside the small one in turns, in one run. In process commands come over a ring, as they do
-//! where the shard has a thread of its own, and then one at a time, as where it shares that of the sockets. The stream
-//! keeps the count of open orders: half rests and cancels of a random open order, one in ten takes; each touches a
-//! random user and market, so a large world is one of cold memory. Over HTTP both servers stand on snapshots of the same
-//! worlds; orders are those of all users in turn and go to one live market. A start is timed from the beginning of the
-//! process to its first ready answer.
+//! Each size alternates with the small one in one run. In process, commands come over a ring, as in a server whose
+//! shard has a thread of its own, and then one at a time, as in one whose shard shares the thread of the sockets. The
+//! stream keeps the number of open orders: half rests and cancels of a random open order, one in ten takes; each
+//! touches a random user and market, so a large world is mostly cold memory. Over HTTP both servers start from
+//! snapshots of the same worlds; orders go round all users and to one live market. A start is timed from the beginning
+//! of the process to its first ready answer.
 
 use crate::crowd::{Crowd, Fitting};
 use crate::http::Client;
@@ -30,17 +30,16 @@ use wal::Running;
 const ROUNDS: usize = 5;
 /// Connections of the HTTP load.
 const CONNECTIONS: usize = 64;
-/// From the user of one order on a connection to that of the next: far apart, and with no divisor in common with a round
-/// count of users.
+/// Distance between the users of consecutive orders on a connection: large, and coprime to round numbers of users.
 const USER_STRIDE: usize = 7_919;
 
-/// Part of what a start takes whatever it finds, below which nothing more is told from it.
+/// Share of the constant part of a start below which the rest is not reported.
 const TOLD_PART: f64 = 0.1;
 
-/// How commands come to the shard in process: over a ring, which lets it look ahead, as in P10; or each by itself.
-const WAYS: [&str; 2] = ["by turns", "one at a time"];
+/// How commands reach the shard in process: over a ring, which allows it to look ahead, as in P10; or one at a time.
+const WAYS: [&str; 2] = ["in batches", "one at a time"];
 
-/// What has grown, how large it is, and the reason why that is not as large as it was to be.
+/// What grows, its size, and the reason if the size is below the requested one.
 type Grown = (&'static str, Crowd, Option<String>);
 
 /// The small size, and the large ones.
@@ -49,7 +48,7 @@ fn sizes(size: Size) -> (Crowd, [Grown; 4]) {
         size.pick(Crowd { users: 20, markets: 8, open: 200 }, Crowd { users: 1_000, markets: 200, open: 10_000 });
     let users = size.pick(200, 1_000_000);
     let markets = size.pick(40, 20_000);
-    // In process two large worlds are never there at once.
+    // In process two large worlds never exist at the same time.
     let fitting = Fitting::of(size.pick(2_000, 10_000_000), size);
     let open = fitting.orders;
     let grown = [
@@ -77,7 +76,7 @@ pub fn run(size: Size, report: &mut Report) {
     over_http(small, size, report);
     starts(size, report);
     report.rate_note(
-        "none: over HTTP one order on each connection, the next when it is answered; in process by turns of up to 256 \
+        "none: over HTTP one order on each connection, the next when it is answered; in process in batches of up to 256 \
          commands that wait in a ring, or one after the other, as each row says",
     );
     report.note("memory in process", PREFAULTED);
@@ -85,7 +84,7 @@ pub fn run(size: Size, report: &mut Report) {
     report.not_included("in process: making the command, the log; over HTTP: a feed beside it, TLS, a network");
 }
 
-/// Rates of the large size beside those of the small one, by turns and one at a time.
+/// Rates of the large size relative to the small one, in batches and one at a time.
 fn in_process(what: &str, small: Crowd, large: Crowd, size: Size, report: &mut Report) -> [Vec<f64>; 2] {
     let count = size.pick(500, 200_000);
     let [mut small, mut large] = [small, large].map(|crowd| {
@@ -99,7 +98,7 @@ fn in_process(what: &str, small: Crowd, large: Crowd, size: Size, report: &mut R
     for round in 0..=size.pick(1, ROUNDS) {
         let by_turns = [small.go_by_turns(count), large.go_by_turns(count)];
         let alone = [small.go(count), large.go(count)];
-        // The first one only warms up.
+        // The first round only warms up.
         if round > 0 {
             for (ratios, [beside, grown]) in ratios.iter_mut().zip([by_turns, alone]) {
                 ratios.push(beside / grown);
@@ -121,11 +120,11 @@ fn in_process(what: &str, small: Crowd, large: Crowd, size: Size, report: &mut R
     ratios
 }
 
-/// Writes a world into the log of a server that does not run yet, with the users of `place`.
+/// Writes a world into the log of a server that is not running yet, with the users of `place`.
 fn settle(place: &Place, crowd: Crowd) {
-    assert_eq!(place.keys.len(), crowd.users, "everybody has a key");
+    assert_eq!(place.keys.len(), crowd.users, "every user has a key");
     let data = place.path().join("data");
-    std::fs::remove_dir_all(&data).expect("what seeding made");
+    std::fs::remove_dir_all(&data).expect("the seeding left it");
     let mut journal = Journal::create(&data, place.segment_bytes());
     let mut record = |owner: UserId, now: Timestamp, payload: &[u8]| {
         journal.append(codec::VERSION, owner.0, now.0, payload);
@@ -150,19 +149,19 @@ fn over_http(small: Crowd, size: Size, report: &mut Report) {
     let mut servers = [small, large].map(|crowd| {
         let place = Place::seeded(crowd.users, size);
         settle(&place, crowd);
-        // A log that nobody has folded yet has the keeper at work for the first seconds behind the start.
+        // The first snapshot of a new log occupies the keeper for the first seconds after the start.
         take_snapshot(&place.path().join("data"), place.segment_bytes());
         let server = Server::start_on_pulse(&place.write_config("process"));
         (place, server)
     });
-    // Only now: a connection that says nothing at first is closed after some seconds.
+    // Opened only now: a connection without a request is closed after some seconds.
     let mut loads = [0, 1].map(|at: usize| {
         let (place, server) = &servers[at];
         let keys: Rc<[String]> = place.keys.iter().map(|key| key.expose().to_owned()).collect();
         let clients = (0..connections).map(|number| InTurn {
             client: Client::new(&format!("{at}-{number}"), &keys[0], token),
             keys: keys.clone(),
-            // Somewhere else than the others are.
+            // Not at the users of the other connections.
             next: number * keys.len() / connections,
         });
         Load::connect(server.address, clients).expect("the server listens")
@@ -196,7 +195,7 @@ fn over_http(small: Crowd, size: Size, report: &mut Report) {
     }
 }
 
-/// A connection on which all users speak in turn.
+/// A connection that sends for all users in turn.
 struct InTurn {
     client: Client,
     keys: Rc<[String]>,
@@ -217,7 +216,7 @@ fn well(reached: std::io::Result<Reached>, count: usize) -> Reached {
     reached
 }
 
-/// Starts over more and more open orders, from the log and from a snapshot.
+/// Starts with growing numbers of open orders, from the log and from a snapshot.
 fn starts(size: Size, report: &mut Report) {
     let rounds = size.pick(1, 3);
     let counts = size.pick(vec![200, 2_000], vec![10_000, 100_000, 1_000_000]);
@@ -249,23 +248,21 @@ fn starts(size: Size, report: &mut Report) {
         let name = format!("start from the {from}: growth beside that of the orders");
         match growth([base[at], some[at], many[at]], more as f64 / fewer as f64) {
             Some(growth) => report.figure(&name, growth, "×"),
-            None => report.note(
-                &name,
-                format!("not told: what {fewer} orders take is lost in what a start takes whatever it finds"),
-            ),
+            None => report
+                .note(&name, format!("not reported: what {fewer} orders take is lost in the constant part of a start")),
         }
     }
 }
 
-/// How the seconds of a start grew from a middle size to a large one that has so many `times` its orders; 1 is linear. What a
-/// start takes whatever it finds is that of the smallest size, and is taken off. `None`: next to that, what the orders of
-/// the middle size take is nothing that could be told from chance.
+/// How the seconds of a start grow from a middle size to one with `times` as many orders; 1 is linear. The constant
+/// part is that of the smallest size, and is subtracted. `None`: next to it, the time of the middle size's orders
+/// cannot be distinguished from noise.
 fn growth([base, some, many]: [f64; 3], times: f64) -> Option<f64> {
     let is_told = some - base >= TOLD_PART * base && many > base;
     is_told.then(|| (many - base) / (some - base) / times)
 }
 
-/// Makes a snapshot of all that a stopped directory holds.
+/// Makes a snapshot of a stopped directory.
 fn take_snapshot(data: &Path, segment_bytes: u64) {
     let options = crate::journal::options(segment_bytes);
     let recover::Recovery { dir, log, state, .. } = recover::recover(data, options, 1).expect("a sound log");
@@ -282,15 +279,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_growth_is_told_where_it_can_be_seen() {
+    fn a_growth_is_reported_above_noise() {
         let rows = [
             ("linear", [0.1, 1.1, 10.1], Some(1.0)),
             ("half of it", [0.1, 1.1, 5.1], Some(0.5)),
-            ("just seen", [0.1, 0.12, 0.3], Some(1.0)),
-            ("the middle one was the faster", [0.1, 0.09, 0.5], None),
-            ("they took the same", [0.1, 0.1, 0.5], None),
-            ("a difference of chance", [0.1, 0.105, 0.5], None),
-            ("the large one was the fastest", [0.1, 0.2, 0.09], None),
+            ("just distinguishable", [0.1, 0.12, 0.3], Some(1.0)),
+            ("the middle one was faster", [0.1, 0.09, 0.5], None),
+            ("they took the same time", [0.1, 0.1, 0.5], None),
+            ("a random difference", [0.1, 0.105, 0.5], None),
+            ("the large one was fastest", [0.1, 0.2, 0.09], None),
         ];
         for (name, seconds, expected) in rows {
             let told = growth(seconds, 10.0).map(|growth| (growth * 1e6).round() / 1e6);

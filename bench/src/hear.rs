@@ -1,8 +1,8 @@
-//! From a venue's socket to a ladder that can be read: a stand-in on loopback sends changes at a fixed rate, the live
-//! adapter hears them, and a thread that does as the feed does writes them to books; with a recording beside it.
+//! From a venue's socket to a readable ladder: a stand-in on loopback sends changes at a fixed rate, the live adapter
+//! receives them, and a thread writes them to books as the feed does; with a recording at the same time.
 //!
-//! The delay counts from the moment at which a message was to be sent, so that a stall is seen by all behind it, and
-//! from the moment at which the adapter had it. The stand-in has a thread in this process.
+//! The delay counts from the scheduled time of a message, so that a stall delays every message after it, and from the
+//! moment when the adapter received it. The stand-in has a thread in this process.
 
 use crate::chance::Chance;
 use crate::fold::{Desk, token};
@@ -22,11 +22,11 @@ use venue::{FeedUpdate, Speed, VenueConfig, VenueKind, polymarket};
 
 /// Messages a second.
 const RATE: u32 = 1_000;
-/// Both tokens of so many markets are on one socket.
+/// Both tokens of this many markets are on one socket.
 const MARKETS: usize = 100;
-/// Nobody answers there.
+/// An address that does not answer.
 const NOWHERE: &str = "http://127.0.0.1:9";
-/// Longest that the books may take to come, or the last message.
+/// Longest wait for the books, or for the last message.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn run(size: Size, report: &mut Report) {
@@ -34,7 +34,7 @@ pub fn run(size: Size, report: &mut Report) {
     let place = tempfile::tempdir().expect("a temporary directory");
     for (what, recording) in [("", None), (", recorded", Some(place.path().join("recording")))] {
         let heard = hear(count, recording);
-        report.percentiles(&format!("from the time to be sent to the ladder{what}"), &heard.from_sent);
+        report.percentiles(&format!("from the scheduled time to the ladder{what}"), &heard.from_sent);
         report.percentiles(&format!("from the link's read to the ladder{what}"), &heard.from_read);
         for (thread, share) in heard.shares {
             report.figure(&format!("thread {thread}{what}"), share * 100.0, "% of a core");
@@ -42,19 +42,19 @@ pub fn run(size: Size, report: &mut Report) {
         report.computed(heard.tops);
     }
     report.rate_note(format!("{RATE} messages a second, each a change of both tokens of a market"));
-    report.not_included("the venue's network and TLS; the journal, and whoever is told of a change");
+    report.not_included("the venue's network and TLS; the journal, and listeners of changes");
 }
 
-/// What a run came to.
-struct Heard {
+/// The result of a run.
+struct Arrivals {
     from_sent: hdrhistogram::Histogram<u64>,
     from_read: hdrhistogram::Histogram<u64>,
-    /// Processor time of threads by name, as a share of the time that messages came in.
+    /// Processor time of threads by name, as a share of the time in which messages came.
     shares: Vec<(&'static str, f64)>,
     tops: String,
 }
 
-fn hear(count: u32, recording: Option<PathBuf>) -> Heard {
+fn hear(count: u32, recording: Option<PathBuf>) -> Arrivals {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
     let address = listener.local_addr().expect("bound");
     let threads: &[&'static str] = if recording.is_some() { &["venues", "recorder"] } else { &["venues"] };
@@ -92,7 +92,7 @@ fn hear(count: u32, recording: Option<PathBuf>) -> Heard {
     let (mut left, mut before) = (count, None);
     let deadline = Instant::now() + PATIENCE + Duration::from_secs(u64::from(count / RATE));
     while left > 0 {
-        assert!(Instant::now() < deadline, "{left} of {count} messages did not come");
+        assert!(Instant::now() < deadline, "{left} of {count} messages did not arrive");
         if before.is_none() && begun.get().is_some() {
             before = Some((Instant::now(), threads.iter().map(|name| processor_time(name)).collect::<Vec<_>>()));
         }
@@ -117,15 +117,15 @@ fn hear(count: u32, recording: Option<PathBuf>) -> Heard {
     });
     let shares = shares.collect();
     drop(sender.join().expect("the stand-in sends all"));
-    Heard { from_sent, from_read, shares, tops: desk.tops() }
+    Arrivals { from_sent, from_read, shares, tops: desk.tops() }
 }
 
-/// When a message is to be sent, behind the first.
+/// Scheduled time of a message, after the first.
 fn due(number: u32) -> Duration {
     Duration::from_secs(1) * number / RATE
 }
 
-/// The number of a message: the shares that its level holds.
+/// The number of a message: the shares of its level.
 fn number(update: &FeedUpdate) -> Option<u32> {
     match update {
         FeedUpdate::BookDelta { levels, .. } => Some((levels[0].2.0 / 1_000_000) as u32 - 1),
@@ -133,7 +133,7 @@ fn number(update: &FeedUpdate) -> Option<u32> {
     }
 }
 
-/// Sends whole books, then changes; `begun` is when the first of them was due. The socket stays open until it is
+/// Sends whole books, then changes; `begun` is the due time of the first change. The socket stays open until it is
 /// dropped.
 fn send(listener: &TcpListener, count: u32, begun: &OnceLock<Instant>) -> tungstenite::WebSocket<TcpStream> {
     let (stream, _) = listener.accept().expect("the adapter connects");
@@ -154,7 +154,7 @@ fn send(listener: &TcpListener, count: u32, begun: &OnceLock<Instant>) -> tungst
         socket.send(Message::text(text)).expect("it is read");
     }
     let mut chance = Chance::seeded(7);
-    // The books are behind it when the rate begins.
+    // The books have arrived when the rate begins.
     let first = Instant::now() + Duration::from_millis(200);
     begun.set(first).expect("once");
     for number in 0..count {
@@ -190,9 +190,9 @@ fn listing(market: usize) -> Listing {
     }
 }
 
-/// What the threads of that name have used so far, as the system's scheduler counts it.
+/// Processor time of the threads of that name so far, from the system's scheduler.
 fn processor_time(name: &str) -> Duration {
-    let threads = std::fs::read_dir("/proc/self/task").expect("the system tells of threads").flatten();
+    let threads = std::fs::read_dir("/proc/self/task").expect("the system reports threads").flatten();
     let of = |path: PathBuf| -> Option<u64> {
         let is_it = std::fs::read_to_string(path.join("comm")).ok()?.trim() == name;
         let used = std::fs::read_to_string(path.join("schedstat")).ok()?;

@@ -1,5 +1,5 @@
-//! Orders over HTTP beside a thousand sockets that follow a market and never read, against the same orders without
-//! them. The market changes all the time in both.
+//! Orders over HTTP on a server with a thousand sockets that follow a market and never read, compared with the same
+//! orders without them. The market changes all the time in both.
 
 use crate::http::Client;
 use crate::listeners::{Listeners, subscription};
@@ -17,15 +17,15 @@ const CONNECTIONS: usize = 16;
 const RATE: f64 = 4_000.0;
 /// Pause between two changes of the market.
 const CHANGE_US: u64 = 2_000;
-/// Kept by the system for one who does not read.
+/// Socket buffer of a listener that does not read.
 const STALLED_BYTES: u32 = 4 << 10;
-/// Whole books, until nobody's queue takes any more: the system holds megabytes of them for each socket, and our queue
-/// a thousand.
+/// Whole books, until every queue is full: the system buffers megabytes of them for each socket, and our queue a
+/// thousand.
 const WHOLE: Beats = Beats { changes: 1, times: 1_800, every_us: 4_000, whole: true };
-/// The server has settled when it used less than that of so long, in hundredths of a second.
+/// The server has settled when it used less than this much in that time, in hundredths of a second.
 const LOOK: Duration = Duration::from_millis(200);
 const SETTLED_TICKS: u64 = 5;
-/// Stuck sockets are closed after 15 s: nobody waits for longer than this.
+/// Stuck sockets are closed after 15 s, so no wait is longer than this.
 const SETTLED_WITHIN: Duration = Duration::from_secs(5);
 
 pub fn run(size: Size, report: &mut Report) {
@@ -74,13 +74,13 @@ pub fn run(size: Size, report: &mut Report) {
         without.add(&alone.latency).expect("histograms of one kind");
         rounds += 1;
     }
-    report.ratio_to_itself("p99 of orders with those who do not read", ratios);
+    report.ratio_to_itself("p99 of orders with listeners that do not read", ratios);
     report.percentiles("orders, from when due, alone", &without);
     report.percentiles("orders, from when due, with them", &with);
     report.rate("orders with them", RATE, median(&rates));
     report.figure("memory before", before as f64, "bytes");
     report.figure("most memory with them", most as f64, "bytes");
-    report.note("those who do not read", format!("{stalled_count}, opened anew in each of {rounds} rounds"));
+    report.note("listeners that do not read", format!("{stalled_count}, opened again in each of {rounds} rounds"));
     report.rate_note("open: as its row says, from when each order was due");
     report.durability("process: in the mapping, not synced");
     drop(load);
@@ -91,7 +91,7 @@ pub fn run(size: Size, report: &mut Report) {
     report.not_included("TLS, a network; what the system keeps for sockets outside of the process; pages of the log");
 }
 
-/// Waits until the server has nothing left to do of what was before.
+/// Waits until the server has finished all earlier work.
 fn settle(server: &Server) {
     let begun = Instant::now();
     let mut before = server.ticks();

@@ -1,13 +1,13 @@
-//! Orders over HTTP on a real server in a process of its own, beside a bare hyper server that reads the same requests
-//! and answers the same bytes without a look at them.
+//! Orders over HTTP on a real server in a process of its own, compared with a bare hyper server that reads the same
+//! requests and sends the same bytes without inspecting them.
 //!
-//! The server is this program once more, serving an empty directory with seeded users; its venue is a recording in
-//! which the books stand still, so that every fill is known beforehand. Both servers run on the same core, in turns,
-//! and whoever is not asked stands still meanwhile; the load is on another (`seats.rs`). After the last order the
-//! server is killed, and what its log holds is part of the result.
+//! The server is another instance of this program, with an empty directory and seeded users; its venue is a recording
+//! with constant books, so that every fill is known in advance. Both servers run on the same core in alternating
+//! rounds, and the idle one is stopped meanwhile; the load is on another core (`seats.rs`). After the last order the
+//! server is killed, and the content of its log is part of the result.
 //!
-//! A server that never sleeps does not spin where it may use one core only: it and the one that sleeps beside it take
-//! that core once they serve.
+//! A busy-polling server does not poll if it may use only one core: this server and the sleeping one beside it are
+//! moved to that core once they serve.
 
 use crate::flight::Flights;
 use crate::floor::Floor;
@@ -32,20 +32,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const ROUNDS: usize = 5;
 /// Orders before the first round.
 const WARMING: usize = 4_000;
-/// The rate of the open load, as a part of what the same connections reached.
+/// The rate of the open load, as a share of the full-speed rate of the same connections.
 const OPEN_PART: f64 = 0.5;
-/// Part of a round of the open load that goes before its clock starts: who stood still catches up with his feed and his
-/// sync first, which nobody who asks a server that runs would see.
+/// Share of a round of the open load before its clock starts: a server that was stopped first catches up with its feed
+/// and its sync, which clients of a running server would not see.
 const AHEAD_PART: f64 = 0.2;
-/// Least part of the rate of an open load that must have been reached: below it the load was not the one that was
-/// asked for.
+/// Least share of the offered rate that an open load must reach: below it the load was not the offered one.
 const OFFERED_PART: f64 = 0.95;
-/// Most that the load's own lateness may be of the reference's latency, both at p99: above it a ratio would be that of
-/// the load to itself.
+/// Largest delay of the load itself, relative to the reference's latency, both at p99: above it the ratio would compare
+/// the load with itself.
 const LATENESS_PART_MAX: f64 = 0.5;
-/// Syncs that a durable answer to one connection may wait for, beyond what a bare one takes.
+/// Syncs that a durable answer to one connection may wait for, in addition to a bare answer.
 const SYNCS_PER_ANSWER: f64 = 1.3;
-/// Looks at an idle server that may be busy polling; other work may take its core during some.
+/// Looks at an idle server that may be busy polling; other work may use its core during some of them.
 const LOOKS_MAX: usize = 10;
 
 /// Connections, requests in flight on each, requests of one round.
@@ -67,11 +66,11 @@ pub fn run(size: Size, report: &mut Report) {
         "as each row of an open load says; else none: as many in flight as a row says, the next when one is answered",
     );
     report.durability("both: process and power, as each row says");
-    report.note("mix", format!("limit orders with client ids, 1 in {FILLS_EVERY} filled at once, the others rest"));
-    report.not_included("a feed beside it (the books stand still), TLS, a network");
+    report.note("mix", format!("limit orders with client ids, 1 in {FILLS_EVERY} filled immediately, the others rest"));
+    report.not_included("a feed beside it (the books are constant), TLS, a network");
 }
 
-/// Users on a server: one request at a time each, and many.
+/// Users of a server: with one request in flight, and with many.
 struct Users {
     alone: Load<Client>,
     together: Flights<Trader>,
@@ -98,7 +97,8 @@ impl Users {
         well(reached, count)
     }
 
-    /// So many a second, whatever becomes of them. Those `ahead` come first, at the same rate, and do not count.
+    /// `rate` requests a second, independent of the answers. The first `ahead` are sent at the same rate and not
+    /// counted.
     fn go_at(&mut self, connections: usize, ahead: usize, count: usize, rate: f64) -> Reached {
         let mut go = |count| well(self.alone.run(connections, count, Some(rate), Client::order), count);
         go(ahead);
@@ -112,24 +112,24 @@ fn well(reached: std::io::Result<Reached>, count: usize) -> Reached {
     reached
 }
 
-/// Ours and a bare server on one core, each with its users.
+/// Our server and a bare one on one core, each with its users.
 struct Pair {
     server: Server,
     bare: Server,
     ours: Users,
     beside: Users,
-    /// What ours was asked for so far.
+    /// Orders sent to our server so far.
     orders: usize,
 }
 
 impl Pair {
-    /// One turn of each, ours first in what is given; whoever is not asked stands still.
+    /// One round of each; ours is the first of the result. The idle server is stopped.
     fn turns(&mut self, round: usize, count: usize, go: impl Fn(&mut Users) -> Reached) -> [Reached; 2] {
         let Pair { server, bare, ours, beside, orders } = self;
         *orders += count;
         let mut place = || bare.paused(|| go(ours));
         let mut answer = || server.paused(|| go(beside));
-        // Who is second finds the machine as the first one left it: they take turns.
+        // The order alternates: the second inherits the state of the machine from the first.
         if round.is_multiple_of(2) {
             let answered = answer();
             [place(), answered]
@@ -138,7 +138,7 @@ impl Pair {
         }
     }
 
-    /// A look at the device, which nobody uses meanwhile.
+    /// A look at the device while it is idle.
     fn probe(&self, raw: &mut Raw, nanos: &mut Histogram<u64>) -> f64 {
         let Pair { server, bare, .. } = self;
         server.paused(|| bare.paused(|| with_short_slice(|| raw.probe_into(nanos)).0))
@@ -172,10 +172,11 @@ fn at(nanos: &Histogram<u64>, quantile: f64) -> f64 {
     nanos.value_at_quantile(quantile) as f64
 }
 
-/// The rates of a bare server and of the device at full speed, in the rounds: what a ratio is published above.
+/// The rates of a bare server and of the device at full speed, in the rounds: a ratio is published if they are above
+/// their floors.
 struct References {
     bare: Vec<f64>,
-    /// Empty where nothing is synced.
+    /// Empty if nothing is synced.
     probes: Vec<f64>,
 }
 
@@ -203,8 +204,8 @@ fn measure(durability: &str, plan: &[Row], seats: &Seats, size: Size, report: &m
     let mut pair = Pair { server, bare, ours, beside, orders: 1 };
     let mut raw = (durability == "power").then(|| Raw::filled(1 << 20));
 
-    // Both are warm before the clock starts. And a connection that says nothing at first is closed after some seconds,
-    // and most wait for their turn for longer.
+    // Both are warm before the clock starts. Besides, a connection without a request is closed after some seconds, and
+    // most wait longer for their round.
     let warming = most.max(size.pick(0, WARMING));
     for in_flight in [1, 2] {
         pair.turns(0, warming, |users| users.go((most, in_flight, warming)));
@@ -225,7 +226,7 @@ fn measure(durability: &str, plan: &[Row], seats: &Seats, size: Size, report: &m
     report.computed(kept.text);
 }
 
-/// As fast as it goes. Gives our rate, and those beside which it was taken.
+/// At full speed. Returns our rates, and those of the reference in the same rounds.
 fn full_speed(
     pair: &mut Pair,
     row: Row,
@@ -260,7 +261,7 @@ fn full_speed(
     let floors = references.floors(row);
     report.ratio_above(&floors, &name("orders beside a bare hyper"), ratios);
     report.ratio_above(&floors, &name("their p99 beside its, full speed"), tails.p99_ratios);
-    // The one figure that other work on the machine changes little.
+    // The figure that other work on the machine changes least.
     let micros = |ticks: u64| ticks as f64 * TICK_MICROS / (size.pick(2, ROUNDS) * count) as f64;
     report.figure(&name("processor time, order"), micros(ticks[0]), "us");
     report.figure(&name("processor time, bare hyper"), micros(ticks[1]), "us");
@@ -276,7 +277,7 @@ fn full_speed(
     (rate, references)
 }
 
-/// The same offered to both, so that a tail is not longer only because more was asked.
+/// The same rate for both, so that a longer tail is not caused by a higher rate.
 fn open_load(
     pair: &mut Pair,
     row: Row,
@@ -303,7 +304,7 @@ fn open_load(
     }
     report.rate(&name("orders, open load"), asked, median(&rates[0]));
     report.rate(&name("bare hyper, open load"), asked, median(&rates[1]));
-    // Neither is judged by what was not offered, or not in time.
+    // A server is not judged by requests that were not sent, or not in time.
     let least = asked * OFFERED_PART;
     let offered = ["ours under an open load", "a bare hyper under an open load"].map(|of| Floor { of, least });
     let mut floors = references.floors(row);
@@ -324,14 +325,15 @@ fn open_load(
     report.percentiles(&name("order, from when it was due"), &tails.placing);
     report.percentiles(&name("bare hyper, from when it was due"), &tails.answering);
     report.percentiles(&name("the open load's own lateness"), &lateness);
-    report.note(&name("before the clock of each turn"), format!("{ahead} more at the same rate, which do not count"));
+    report.note(&name("before the clock of each round"), format!("{ahead} more at the same rate, which do not count"));
 }
 
-/// One connection on a server that never sleeps, beside one that does; whichever is not asked is stopped meanwhile.
+/// One connection to a server that busy-polls, compared with one to a server that sleeps; the idle one is stopped
+/// meanwhile.
 fn measure_sleepless(size: Size, report: &mut Report) {
     let name = |what: &str| format!("process, 1 x 1: {what}");
     if !std::thread::available_parallelism().is_ok_and(|count| count.get() > 1) {
-        report.note(&name("busy polling"), "not measured: a server does not spin on the only core");
+        report.note(&name("busy polling"), "not measured: a server does not poll on the only core");
         return;
     }
     let mut servers: Vec<_> = [false, true]
@@ -353,9 +355,9 @@ fn measure_sleepless(size: Size, report: &mut Report) {
         .collect();
     let seats = Seats::take(report);
     servers.iter().for_each(|(_, server, _)| seats.seat(server));
-    let [_, (_, sleepless, _)] = &servers[..] else { panic!("one that sleeps, and one that does not") };
+    let [_, (_, sleepless, _)] = &servers[..] else { panic!("one that sleeps, and one that polls") };
     if !spins(sleepless, size) {
-        report.failed("the server that is to poll sleeps when it is idle: nothing was measured beside it");
+        report.failed("the busy-polling server sleeps when it is idle: nothing was measured");
         return;
     }
     let count = size.pick(40, 4_000);
@@ -374,9 +376,9 @@ fn measure_sleepless(size: Size, report: &mut Report) {
             }
             rates[at] = reached.rate();
         }
-        // Who is second finds the machine as the first one left it: they take turns.
+        // The order alternates: the second inherits the state of the machine from the first.
         turns.reverse();
-        // The first one finds everything cold.
+        // The first round is cold.
         if round > 0 {
             ratios.push(rates[1] / rates[0]);
         }
@@ -391,10 +393,10 @@ fn measure_sleepless(size: Size, report: &mut Report) {
     }
 }
 
-/// Whether a stopped server, once it goes on, takes about a core while nobody asks anything; it is stopped again.
+/// Whether a stopped server uses about a core after it continues without requests; it is stopped again.
 fn spins(server: &Server, size: Size) -> bool {
     let length = size.pick(Duration::from_millis(100), Duration::from_secs(1));
-    // Tests have other work beside them; a server that sleeps takes a hundredth.
+    // Tests run other work at the same time; a sleeping server uses a hundredth.
     let least = size.pick(0.2, 0.8);
     server.resume();
     let spins = (0..LOOKS_MAX).any(|_| {
@@ -406,7 +408,7 @@ fn spins(server: &Server, size: Size) -> bool {
     spins
 }
 
-/// The JSON that answers an order.
+/// The body of the answer to an order.
 fn one_answer(address: SocketAddr, mut client: Client) -> Vec<u8> {
     let (mut request, mut answer, mut piece) = (Vec::new(), Vec::new(), [0; 4_096]);
     client.order(&mut request);
@@ -425,13 +427,13 @@ fn one_answer(address: SocketAddr, mut client: Client) -> Vec<u8> {
     }
 }
 
-/// A recording of one market, listed with one deep book and then silent; gives the token that is traded.
+/// A recording of one market with one deep book and no changes; returns the traded token.
 fn write_tape(path: &Path) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970").as_millis() as u64;
     let condition = format!("0x{:064x}", 1);
     let tokens = [format!("{}1", "7".repeat(75)), format!("{}2", "8".repeat(75))];
     let market = json!({
-        "id": "1", "conditionId": condition, "questionID": condition, "slug": "still", "question": "Will it stand still?",
+        "id": "1", "conditionId": condition, "questionID": condition, "slug": "still", "question": "Will it be constant?",
         "outcomes": "[\"Yes\", \"No\"]", "clobTokenIds": json!(tokens).to_string(),
         "outcomePrices": "[\"0.5\", \"0.5\"]", "category": "politics", "orderPriceMinTickSize": 0.01,
         "orderMinSize": 5, "negRisk": false, "active": true, "closed": false, "archived": false,
@@ -459,14 +461,14 @@ fn write_tape(path: &Path) -> String {
 
 /// One user on one connection.
 pub struct Client {
-    /// Of an order, up to the value of the length.
+    /// The head of an order's request up to the value of the length.
     head: String,
     orders: Orders,
     body: String,
 }
 
 impl Client {
-    /// `name` is in all its client ids.
+    /// `name` is part of all its client ids.
     pub fn new(name: &str, key: &str, token: &str) -> Client {
         let mut client =
             Client { head: String::new(), orders: Orders::new(name.to_owned(), token), body: String::new() };
@@ -474,7 +476,7 @@ impl Client {
         client
     }
 
-    /// From here on its orders are those of another user.
+    /// From here on the orders are those of another user.
     pub fn speak_as(&mut self, key: &str) {
         let Client { head, .. } = self;
         head.clear();
@@ -483,7 +485,7 @@ impl Client {
             "POST /v1/orders HTTP/1.1\r\nHost: bench\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\n\
              Content-Length: "
         )
-        .expect("a string grows");
+        .expect("writing to a string succeeds");
     }
 
     pub fn order(&mut self, request: &mut Vec<u8>) {

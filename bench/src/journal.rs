@@ -8,7 +8,7 @@ use wal::{Dir, Files, Kind, Lsn, Options, Prepared, Running, Scan};
 pub const RECORD_BYTES: usize = 128;
 pub const PAYLOAD: [u8; 72] = [0x5a; 72];
 
-/// Bytes that are appended between two looks at what needs doing; far below the spares.
+/// Bytes appended between two steps of maintenance; far below the spares.
 const TEND_BYTES: usize = 8 << 20;
 
 /// The log.
@@ -18,7 +18,7 @@ pub struct Journal {
     last_time: u64,
 }
 
-/// How the benches run a log: small reserve, since they clean up.
+/// Options of the benches: a small reserve, since they clean up.
 pub fn options(segment_bytes: u64) -> Options {
     Options { segment_bytes, spares_count: 2, reserve_bytes: 0, ..Options::default() }
 }
@@ -29,10 +29,10 @@ impl Journal {
         Journal::create_with(directory, options(segment_bytes), Box::new(|_| {}))
     }
 
-    /// The same with other options, and somebody who is told of each sync.
+    /// The same with other options, and a listener of each sync.
     pub fn create_with(directory: &Path, options: Options, waker: wal::Waker) -> Journal {
         let storage = Files::open(directory).expect("a new directory");
-        let dir = Dir::open(storage, options).expect("nobody has it");
+        let dir = Dir::open(storage, options).expect("it is not locked");
         let recovered = dir.recover(None, false).expect("an empty directory").finish().expect("nothing to read");
         let running = dir.start(recovered, 1, waker).expect("room for a log");
         let mut journal = Journal { running, behind_bytes: 0, last_time: 1 };
@@ -47,7 +47,7 @@ impl Journal {
         }
     }
 
-    /// The same, and the caller tends.
+    /// The same; the caller maintains the log.
     #[inline]
     pub fn append_untended(&mut self, version: u16, owner: u64, time: u64, payload: &[u8]) {
         self.last_time = self.last_time.max(time);
@@ -56,14 +56,14 @@ impl Journal {
         self.behind_bytes += payload.len();
     }
 
-    /// One more record of [`RECORD_BYTES`], not synced. The caller tends.
+    /// One more record of [`RECORD_BYTES`], not synced. The caller maintains the log.
     #[inline]
     pub fn append_one(&mut self, owner: u64) -> Lsn {
         let appended = self.running.log.append(Kind::Mutations, 1, owner, self.last_time, &PAYLOAD);
         appended.expect("spares are prepared in time")
     }
 
-    /// So many records of [`RECORD_BYTES`], and a sync that covers them.
+    /// `count` records of [`RECORD_BYTES`], and a sync that covers them.
     pub fn commit(&mut self, count: usize) {
         for owner in 0..count as u64 {
             self.append_one(owner);
@@ -71,27 +71,27 @@ impl Journal {
         self.running.syncer.turn().expect("the disk syncs");
     }
 
-    /// Makes durable what was appended, and prepares what was used up.
+    /// Syncs what was appended, and prepares spares for used segments.
     pub fn tend(&mut self) {
         self.running.syncer.turn().expect("the disk syncs");
         self.prepare();
         self.behind_bytes = 0;
     }
 
-    /// Prepares what was used up.
+    /// Prepares spares for used segments.
     pub fn prepare(&mut self) {
         while self.running.preparer.turn().expect("room for spares") == Prepared::One {}
     }
 
-    /// The end in order.
+    /// A clean stop.
     pub fn end(mut self) {
         self.running.log.append_clean_stop(self.last_time).expect("room for one more");
         self.running.syncer.finish().expect("the disk syncs");
     }
 }
 
-/// How many records of the engine a log holds, and a digest of them as they are read back: number, owner, format and
-/// payload of each. Times and epochs are no part of it.
+/// Number of the engine's records in a log, and a digest of them as they are read back: number, owner, format and
+/// payload of each, without times and epochs.
 pub fn read_back(directory: &Path) -> (u64, [u8; 32]) {
     let storage = Files::open_existing(directory).expect("a log");
     let mut scan = Scan::open(&storage, Lsn::ZERO).expect("a sound log");

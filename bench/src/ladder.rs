@@ -1,6 +1,6 @@
 //! Reading a book while one writer changes it 100,000 times a second: the best level of both sides, 50 levels of each,
-//! and what an order looks at. Beside it, in turns under the same writer, a book that is replaced whole at each change
-//! and read where it lies, which is what the reference does. A copy of ours is read too where the two are compared.
+//! and the levels that an order needs. The reference is a book that is replaced as a whole at each change and read in
+//! place, alternating under the same writer. Where the two are compared, ours is also read as a copy.
 
 use crate::chance::Chance;
 use crate::floor::Floor;
@@ -18,22 +18,22 @@ use std::time::{Duration, Instant};
 const ROUNDS: usize = 9;
 /// Changes a second that the writer makes.
 const WRITES_PER_SECOND: u64 = 100_000;
-/// With fewer the question was another one.
+/// With fewer changes the result would answer another question.
 const WRITES_FLOOR: Floor = Floor { of: "changes of the book", least: 90_000.0 };
 /// The writer sleeps this long between bursts: it shares two cores with the reader.
 const BURST_EVERY: Duration = Duration::from_millis(1);
-/// Levels of a side, a tenth of a cent apart: a grid of cents has not as many.
+/// Levels of a side, a tenth of a cent apart: a grid of cents has fewer.
 const SIDE_LEVELS: usize = LEVELS / 2;
 const TICK: TickSize = TickSize(10);
 /// Best bid and ask in ticks.
 const BEST: (u16, u16) = (499, 501);
-/// What the writer changes: ours, or the peer with that number less one.
+/// The writer's book: ours, or the peer with that number minus one.
 const OURS: usize = 0;
 
 pub fn run(size: Size, report: &mut Report) {
     let books = Arc::new(Books::new());
     let instrument = MarketId(0).instrument(Outcome::First);
-    let mut writer = books.writer().expect("the first to ask");
+    let mut writer = books.writer().expect("the first writer");
     writer.tick(MarketId(0), TICK);
     let level = |ticks: u16| (Price(ticks * TICK.0), Qty::from_shares(10 + u64::from(ticks)));
     let bids: Vec<_> = (0..SIDE_LEVELS as u16).map(|place| level(BEST.0 - place)).collect();
@@ -41,7 +41,7 @@ pub fn run(size: Size, report: &mut Report) {
     writer.frame(0, Timestamp(1), |frame| frame.snapshot(instrument, &bids, &asks, Timestamp(1), None));
     let book = books.book(instrument).expect("just written");
     let (mut depth, mut effective, mut ten) = (Depth::default(), Effective::default(), Effective::default());
-    book.copy(usize::MAX, &mut depth).expect("nobody writes yet");
+    book.copy(usize::MAX, &mut depth).expect("no writer runs yet");
     for level in depth.bids.iter().chain(depth.asks.iter()) {
         report.computed(level.price.0.to_le_bytes());
         report.computed(level.size.0.to_le_bytes());
@@ -49,7 +49,7 @@ pub fn run(size: Size, report: &mut Report) {
     let pairs: Vec<(u64, u64)> = bids.iter().chain(&asks).map(|(price, size)| (u64::from(price.0), size.0)).collect();
     let peers = if report.with_peers() { peers::LADDER } else { &[] };
     let others: Vec<Box<dyn SharedBook>> =
-        peers.iter().map(|peer| (peer.make)(pairs.as_slice().try_into().expect("as many levels"))).collect();
+        peers.iter().map(|peer| (peer.make)(pairs.as_slice().try_into().expect("the same number of levels"))).collect();
     for other in &others {
         assert_eq!(other.sum(1), sum(&depth), "the same book");
         assert_eq!(other.top(1), top(book.best().expect("known")), "the same book");
@@ -110,14 +110,14 @@ pub fn run(size: Size, report: &mut Report) {
     report.not_included("any walk, any request");
 }
 
-/// The row in which both books are read whole.
+/// The row in which both books are read as a whole.
 const SUMMED: &str = "50 levels of each side, and their sum";
 
-/// Seconds of each read by what is read, one number a round.
+/// Seconds of each kind of read, one number a round.
 #[derive(Clone, Default)]
 struct Reads {
     rows: Vec<(String, Vec<f64>)>,
-    /// A second, meanwhile.
+    /// Changes a second meanwhile.
     changes: Vec<f64>,
 }
 
@@ -134,7 +134,7 @@ impl Reads {
     }
 }
 
-/// Seconds of one read, of so many. Most must give something.
+/// Seconds of one read, from `count` of them. Most must return a value.
 fn each(count: u64, mut once: impl FnMut(u64) -> u64) -> f64 {
     let (seconds, read) = timed(|| (0..count).map(|number| u64::from(once(number) != 0)).sum::<u64>());
     assert!(read > count / 2, "most reads gave up");
@@ -158,12 +158,12 @@ fn sum(depth: &Depth) -> u64 {
     of(&depth.bids) + of(&depth.asks)
 }
 
-/// Who changes the books.
+/// The writer of the books.
 struct Change<'a> {
     books: &'a mut BookWriter,
     instrument: InstrumentId,
     others: &'a [Box<dyn SharedBook>],
-    /// Whose book is changed.
+    /// The book that is changed.
     target: &'a AtomicUsize,
     /// Changes so far.
     counts: &'a AtomicU64,

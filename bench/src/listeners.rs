@@ -1,4 +1,4 @@
-//! Sockets that listen to changes, all on one thread: how many frames come, and how long each was on its way.
+//! Sockets that listen to changes, all on one thread: counts frames, and measures how long each was in flight.
 
 use crate::pulse::{self, Beats};
 use crate::report::nanoseconds;
@@ -16,35 +16,35 @@ use tokio::sync::Notify;
 use tokio::task::LocalSet;
 use tools::frame::{self, Frame, TEXT};
 
-/// Listeners whose frames are looked at, the others count theirs.
+/// Listeners whose frames are parsed; the others count theirs.
 const LOOKED_AT: usize = 64;
-/// Bursts that are told of before the first of them is heard everywhere.
+/// Bursts requested before the first of them has arrived everywhere.
 const WINDOW: u32 = 2;
-/// Longest wait for what was told.
+/// Longest wait for a requested change.
 const HEARD_WITHIN: Duration = Duration::from_secs(60);
 const READ_BYTES: usize = 64 << 10;
-/// How a change begins; a fresh book in its place would mean that changes were skipped.
+/// The beginning of a change's frame; a whole book in its place would mean that changes were skipped.
 const CHANGE: &[u8] = b"{\"event_type\":\"price_change\"";
 
-/// How changes are told.
+/// How changes are requested.
 #[derive(Clone, Copy, Debug)]
 pub enum Pace {
-    /// So many at once, and as many again when everybody has heard the burst before the last.
+    /// This many in a burst, and the next burst when every listener has received the one before the last.
     Full { changes: u32, bursts: u32 },
-    /// One at a time, whatever became of the last one.
+    /// One at a time, at fixed intervals.
     Every { us: u64, changes: u32 },
 }
 
-/// What was heard.
-pub struct Heard {
-    /// By all listeners together, as they were counted.
+/// What arrived.
+pub struct Arrivals {
+    /// Frames of all listeners together.
     pub frames: u64,
     pub seconds: f64,
-    /// From the change's write to the end of its read, of some listeners.
+    /// From the change's write to the end of its read, for some listeners.
     pub delay: Histogram<u64>,
 }
 
-impl Heard {
+impl Arrivals {
     /// Frames a second.
     pub fn rate(&self) -> f64 {
         self.frames as f64 / self.seconds
@@ -62,19 +62,19 @@ struct Listener {
     is_looked_at: bool,
 }
 
-/// What all listeners of a run share.
+/// State that all listeners of a run share.
 struct Progress {
-    /// By burst: who has not heard all of it.
+    /// By burst: listeners that have not received all of it.
     waiting: Vec<usize>,
-    /// Bursts that everybody has heard.
+    /// Bursts that every listener has received.
     bursts: u32,
-    /// That anybody has heard.
+    /// Bursts that any listener has received.
     frames: u64,
     delay: Histogram<u64>,
 }
 
 impl Listeners {
-    /// Opens sockets. With a subscription each says it, and has heard the answer.
+    /// Opens sockets. With a subscription, each one sends it and receives the answer.
     pub fn open(door: &Door, count: usize, subscription: Option<&str>) -> io::Result<Listeners> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let mut sockets = Vec::with_capacity(count);
@@ -95,7 +95,7 @@ impl Listeners {
         Ok(Listeners { runtime, sockets })
     }
 
-    /// The text of the next frame of the first listener, while the others hear one too.
+    /// The text of the next frame of the first listener, while the others receive one too.
     pub fn sample(&mut self, server: &mut Server) -> io::Result<Vec<u8>> {
         server.tell(Beats::once(1));
         let mut first = None;
@@ -106,8 +106,8 @@ impl Listeners {
         first.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Has the server tell of changes, and hears all of them on every socket.
-    pub fn hear(&mut self, server: &mut Server, pace: Pace) -> io::Result<Heard> {
+    /// Requests changes from the server, and receives all of them on every socket.
+    pub fn hear(&mut self, server: &mut Server, pace: Pace) -> io::Result<Arrivals> {
         let (in_burst, bursts) = match pace {
             Pace::Full { changes, bursts } => (changes, bursts),
             Pace::Every { changes, .. } => (1, changes),
@@ -156,7 +156,7 @@ impl Listeners {
         }))?;
         self.sockets = sockets;
         let (frames, delay) = (progress.borrow().frames, progress.borrow().delay.clone());
-        Ok(Heard { frames, seconds: (ended - begun).as_secs_f64(), delay })
+        Ok(Arrivals { frames, seconds: (ended - begun).as_secs_f64(), delay })
     }
 }
 
@@ -184,7 +184,7 @@ impl Listener {
         Ok(())
     }
 
-    /// Hears every burst.
+    /// Receives every burst.
     async fn hear(&mut self, in_burst: u32, progress: &RefCell<Progress>, bell: &Notify) -> io::Result<()> {
         let (mut frames, total) = (0, progress.borrow().waiting.len() as u32 * in_burst);
         while frames < total {
@@ -198,8 +198,8 @@ impl Listener {
         Ok(())
     }
 
-    /// Takes the whole frames of what was read, behind so many before; gives how many there are now, and whether the
-    /// server asked for a sign of life.
+    /// Takes the complete frames of the received bytes, after `count` earlier ones; returns the new count, and whether
+    /// the server sent a ping.
     fn take(
         &mut self,
         mut frames: u32,
@@ -237,7 +237,7 @@ impl Listener {
     }
 }
 
-/// What a client says to follow the first token of the market.
+/// The client's frame that subscribes to the first token of the market.
 pub fn subscription() -> String {
     let [token, _] = pulse::tokens();
     format!("{{\"type\":\"market\",\"assets_ids\":[\"{token}\"]}}")

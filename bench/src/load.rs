@@ -1,8 +1,8 @@
 //! Load over HTTP from a bounded number of connections on one thread.
 //!
-//! With a rate the load is open: request number n is due at n ÷ rate, on connection n modulo connections, whatever
-//! became of the ones before; its latency counts from the moment it was due, so a stall is seen by every request behind
-//! it. Without a rate each connection sends its next request when it has its answer, and latency counts from the send.
+//! With a rate the load is open: request number n is due at n ÷ rate, on connection n modulo connections, independent
+//! of the requests before. Its latency counts from its due time, so a stall shows in every request after it. Without a
+//! rate each connection sends its next request when it has its answer, and latency counts from the send.
 
 use crate::report::nanoseconds;
 use hdrhistogram::Histogram;
@@ -20,7 +20,7 @@ use tokio::task::LocalSet;
 /// Room for one answer.
 const ANSWER_BYTES: usize = 8 * 1_024;
 
-/// Open connections, each with the client that speaks on it.
+/// Open connections, each with its client.
 pub struct Load<C> {
     runtime: Runtime,
     connections: Vec<Connection<C>>,
@@ -33,12 +33,12 @@ struct Connection<C> {
     answer: Vec<u8>,
 }
 
-/// What a run of requests came to.
+/// The result of a run of requests.
 pub struct Reached {
     pub seconds: f64,
     pub latency: Histogram<u64>,
-    /// Of an open load, how late it was itself: from the moment when a request was due and its connection free to the
-    /// send. What waits for an answer on its connection is late by the server's doing.
+    /// Delay of an open load itself: from the time when a request was due and its connection free to the send. Waiting
+    /// for an answer on the connection is the server's delay.
     pub lateness: Histogram<u64>,
     /// Answers by status.
     pub statuses: BTreeMap<u16, u64>,
@@ -61,7 +61,7 @@ impl Reached {
 }
 
 impl<C: 'static> Load<C> {
-    /// One connection for each client.
+    /// Opens one connection for each client.
     pub fn connect(address: SocketAddr, clients: impl IntoIterator<Item = C>) -> io::Result<Load<C>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let mut connections = Vec::new();
@@ -73,8 +73,8 @@ impl<C: 'static> Load<C> {
         Ok(Load { runtime, connections })
     }
 
-    /// Sends `count` requests over the first `connections`; `request` writes the next one of a client. A connection
-    /// that fails is of no further use, and neither are the others.
+    /// Sends `count` requests over the first `connections`; `request` writes the next one of a client. After an error
+    /// no connection is usable any more.
     pub fn run(
         &mut self,
         connections: usize,
@@ -138,7 +138,7 @@ impl<C: 'static> Load<C> {
     }
 }
 
-/// Comes back at that moment and not a millisecond later, which is as fine as timers are: it goes round instead.
+/// Returns at that time and not up to a millisecond later, the resolution of timers: it spins instead.
 async fn reach(due: Instant) {
     while Instant::now() < due {
         tokio::task::yield_now().await;
@@ -168,7 +168,7 @@ impl<C> Connection<C> {
     }
 }
 
-/// Status of an answer and its bytes, body included; `None` while the head is not whole.
+/// Status of an answer and its bytes, body included; `None` while the head is incomplete.
 pub fn head(answer: &[u8]) -> Option<(u16, usize)> {
     let status = std::str::from_utf8(answer.get(9..12)?).ok()?.parse().ok()?;
     let (mut at, mut body_bytes) = (0, 0);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_is_seen_by_every_request_behind_it() {
+    fn a_stall_delays_every_request_after_it() {
         const STALL: Duration = Duration::from_millis(50);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");
@@ -223,14 +223,14 @@ mod tests {
         });
         let mut load = Load::connect(address, [()]).expect("it listens");
         let reached = load.run(1, 20, Some(1_000.0), |(), out| out.push(b'?')).expect("it answers");
-        server.join().expect("it ended well");
+        server.join().expect("it ended without an error");
         assert_eq!(reached.statuses, BTreeMap::from([(204, 20)]));
-        // All twenty were due within 20 ms, so each of them waited for the stall's end: 30 ms at least.
+        // All twenty were due within 20 ms, so each of them waited for the stall's end: at least 30 ms.
         let least = Duration::from_nanos(reached.latency.min());
         assert!(least >= STALL - Duration::from_millis(20), "{least:?}");
-        // Behind the stall each was sent as soon as its connection was free: the server is late there, not the load.
+        // After the stall each was sent as soon as its connection was free: the server is late there, not the load.
         let lateness = Duration::from_nanos(reached.lateness.value_at_quantile(0.5));
         assert!(reached.lateness.len() == 20 && lateness < STALL / 5, "{lateness:?}");
-        println!("requests behind a stall: {} cases", reached.latency.len());
+        println!("requests after a stall: {} cases", reached.latency.len());
     }
 }

@@ -1,10 +1,10 @@
-//! Facts about the machine and the run: without them a number means nothing.
+//! Facts about the machine and the run, without which a figure cannot be interpreted.
 
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use tools::machine::{self, Machine};
 
-/// What was built and how (`build.rs`), processor, cores, kernel, file system of the logs, load.
+/// Build (`build.rs`), processor, cores, kernel, file system of the logs, load.
 pub fn facts() -> Map<String, Value> {
     let Machine { processor, cores, kernel, .. } = Machine::look();
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
@@ -35,19 +35,19 @@ pub fn text(facts: &Map<String, Value>) -> String {
     words.join(", ")
 }
 
-/// Mean count of busy threads over the last minute, ours included.
+/// Load average of the last minute, this program included.
 pub fn load() -> String {
     machine::load().unwrap_or_else(|| "?".to_owned())
 }
 
-/// The type of the mount that `place` lies on.
+/// The type of the mount that holds `place`.
 fn file_system(mounts: &str, place: &Path) -> String {
     let mount = |line: &str| {
         let mut words = line.split(' ').skip(1);
         let (at, kind) = (words.next()?.to_owned(), words.next()?.to_owned());
         place.starts_with(&at).then_some((at.len(), kind))
     };
-    // Of two mounts at one place the later one is seen.
+    // Of two mounts at one path the later one is visible.
     let longest = mounts.lines().filter_map(mount).max_by_key(|(length, _)| *length);
     longest.map_or("?".to_owned(), |(_, kind)| kind)
 }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_lies_on_the_nearest_mount() {
+    fn a_path_is_on_the_nearest_mount() {
         let mounts = "/dev/a / ext4 rw 0 0\ntmpfs /scratch tmpfs rw 0 0\n/dev/b /scratch/fast xfs rw 0 0\n";
         let cases = [
             ("/", "ext4"),

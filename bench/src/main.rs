@@ -1,11 +1,11 @@
 //! Benchmarks by name: `cargo run --release -p bench -- SCENARIO|all [--peers] [--json FILE]`. One scenario, one
 //! question.
 //!
-//! A single time says little on a shared machine, so a scenario runs its work beside a reference in the same run, in
-//! turns, and prints ratios with the least and the greatest. Each result carries machine facts and a hash of what was
-//! computed, where it is the same each time: two runs of the same work must show the same hash. Every scenario also has
-//! a small size, which the tests run, so that none rots. With `--peers` libraries of others run the same work in the
-//! same run (`peers`). `endurance` takes as long as it is told and is no part of `all`.
+//! A single time says little on a shared machine, so a scenario runs its work and a reference in alternating rounds of
+//! one run, and prints ratios with their least and greatest values. Each result carries machine facts and, if the work
+//! is deterministic, a hash of what was computed: two runs of the same work must show the same hash. Every scenario
+//! also has a small size, which the tests run, so that none rots. With `--peers` libraries of other projects run the
+//! same work in the same run (`peers`). `endurance` takes as long as its option says and is not part of `all`.
 
 mod acks;
 mod answer;
@@ -69,7 +69,7 @@ use runs::Runs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The same allocator as the server's own program has: the servers that are measured are this one.
+/// The allocator of the server's own program: the measured servers are instances of this one.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -114,7 +114,11 @@ const SCENARIOS: &[Scenario] = &[
         question: "how many reads a second while the book changes, beside a bare hyper?",
         run: reads::run,
     },
-    Scenario { name: "echo", question: "how long is a text there and back, beside the frame library?", run: echo::run },
+    Scenario {
+        name: "echo",
+        question: "how long is the round trip of a text, beside the frame library?",
+        run: echo::run,
+    },
     Scenario {
         name: "fanout",
         question: "how many frames of one hot market leave, beside raw writes?",
@@ -124,17 +128,21 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "sockets", question: "what do an idle server and an idle socket cost?", run: sockets::run },
     Scenario {
         name: service::NAME,
-        question: "how many orders does the whole service take, beside a paper trader to install?",
+        question: "how many orders does the whole service take, beside an installable paper trader?",
         run: service::run,
     },
     Scenario {
         name: "replay",
-        question: "does the log tell the same each time, and who feels a snapshot?",
+        question: "does a replay give the same state each time, and what does a snapshot cost orders?",
         run: replay::run,
     },
     Scenario { name: "memory", question: "what do users and orders cost in memory?", run: memory::run },
-    Scenario { name: "growth", question: "what becomes of rate and start when a server grows?", run: growth::run },
-    Scenario { name: "hostile", question: "what do orders feel of a thousand who do not read?", run: hostile::run },
+    Scenario { name: "growth", question: "how do rate and start change when a server grows?", run: growth::run },
+    Scenario {
+        name: "hostile",
+        question: "what do a thousand listeners that do not read cost orders?",
+        run: hostile::run,
+    },
 ];
 
 /// Benchmarks of papertape.
@@ -147,30 +155,30 @@ struct CommandLine {
     /// Write the results to this file as JSON too.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Let libraries of others do the same work beside ours; needs the feature `peers`.
+    /// Run the same work with libraries of other projects; needs the feature `peers`.
     #[arg(long)]
     peers: bool,
-    /// Where logs are written; the system's place for temporary files when absent.
+    /// Directory for logs; the system's temporary directory by default.
     #[arg(long, value_name = "DIR")]
     place: Option<PathBuf>,
     /// Run the small size of the tests: nothing to publish.
     #[arg(long)]
     small: bool,
-    /// Length of `endurance` in minutes; `all` leaves it out.
+    /// Length of `endurance` in minutes; `all` does not include it.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=10_000))]
     minutes: u64,
     #[command(subcommand)]
     once_more: Option<OnceMore>,
 }
 
-/// Every scenario with its question.
+/// The questions of all scenarios.
 fn scenarios() -> String {
     let rows = SCENARIOS.iter().map(|scenario| (scenario.name, scenario.question));
     let rows = rows.chain([(endurance::NAME, endurance::QUESTION)]);
     rows.fold("Scenarios:".to_owned(), |text, (name, question)| format!("{text}\n  {name:<12}{question}"))
 }
 
-/// This program, started by a scenario.
+/// Another instance of this program, started by a scenario.
 #[derive(clap::Subcommand)]
 enum OnceMore {
     #[command(name = role::NAME, hide = true)]
@@ -190,7 +198,7 @@ fn main() -> ExitCode {
     let endures = wanted == endurance::NAME;
     if chosen.is_empty() && !endures {
         let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
-        let names = format!("all, {}, and by itself {}", names.join(", "), endurance::NAME);
+        let names = format!("all, {}, and separately {}", names.join(", "), endurance::NAME);
         return failure(&format!("there is no scenario {wanted:?}; there are: {names}"));
     }
     // The peer of the whole service is a program, which the run installs.
@@ -199,11 +207,11 @@ fn main() -> ExitCode {
         return failure(&format!("this program was built without peers; build them with: {}", peers::BUILD_COMMAND));
     }
     if let Some(place) = place {
-        // Nobody has asked for it before.
+        // The first call sets it.
         let _ = tempfile::env::override_temp_dir(&place);
     }
     let size = if small { Size::Small } else { Size::Full };
-    // As a server has it; whoever runs beside ours in this process has it, too.
+    // As in a server; peers in this process have it, too.
     let prefaulting = Prefaulting::start(AHEAD_BYTES);
     prefaulting.loaded();
     let mut runs = Runs::new(size, with_peers, json);
@@ -219,7 +227,7 @@ fn main() -> ExitCode {
     println!("load at the end {}", machine::load());
     match written {
         Err(why) => failure(&why),
-        Ok(()) if !runs.are_well() => failure("not everything went well: see what FAILED above"),
+        Ok(()) if !runs.are_well() => failure("something failed: see FAILED above"),
         Ok(()) => ExitCode::SUCCESS,
     }
 }

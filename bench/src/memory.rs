@@ -1,12 +1,12 @@
-//! What users and orders cost in memory, by what the system calls resident and of no file.
+//! Memory of users and orders: what the system counts as resident anonymous memory.
 //!
-//! Each figure comes from a process of its own, this program once more: memory that an earlier figure gave back would
-//! be taken again without being seen. The process fills a world and looks at itself in between. Room that a growing
-//! list keeps ahead, and what the allocator keeps for itself, are in the figures, since a server pays them, too.
+//! Each figure comes from a process of its own, another instance of this program: memory that an earlier figure freed
+//! would be reused unseen. The process creates a world and measures itself in between. Spare capacity of growing lists
+//! and overhead of the allocator are included, since a server pays for them, too.
 //!
-//! Nothing is ever forgotten: an order that was cancelled or filled stays in its user's history, so a closed order is
-//! counted as well as an open one. The checkpoint keeps a copy of users and markets of its own; it is made here by
-//! reading a snapshot, as after a start, and is counted apart.
+//! Orders are never dropped: a cancelled or filled order stays in its user's history, so closed orders are measured as
+//! well as open ones. The checkpoint keeps its own copy of users and markets; here it is made by reading a snapshot, as
+//! after a start, and is measured separately.
 
 use crate::chance::Chance;
 use crate::crowd::{Crowd, Fitting, Open};
@@ -24,10 +24,10 @@ use std::io::{BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use tools::machine;
 
-/// Markets that the orders are spread over.
+/// Markets over which the orders are spread.
 const MARKETS: u32 = 256;
 
-/// What a process fills its memory with.
+/// What fills a process's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Filling {
     /// Orders that rest.
@@ -36,25 +36,26 @@ pub enum Filling {
     Named,
     /// Orders that rested and were cancelled.
     Cancelled,
-    /// Orders that were filled at once, over two levels.
+    /// Orders that were filled immediately, over two levels.
     Filled,
-    /// Orders that rest, as a snapshot has them: what the checkpoint keeps.
+    /// Orders that rest, as a snapshot has them: the checkpoint's copy.
     Copy,
 }
 
-/// What a process is to do.
+/// The task of a process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     /// What to fill memory with.
     pub filling: Filling,
     pub users: usize,
     pub orders: usize,
-    /// Where the open orders leave their snapshot, and the copy finds it.
+    /// Where the process of the open orders writes its snapshot, for the process of the copy.
     pub snapshot: PathBuf,
 }
 
 impl Task {
-    /// Fills, weighs, and says three numbers: bytes after the users, bytes after the orders, and a hash of the state.
+    /// Creates the world, measures it, and prints three numbers: bytes after the users, bytes after the orders, and a
+    /// hash of the state.
     pub fn run(self) {
         let weighed = match self.filling {
             Filling::Copy => weigh_copy(&self.snapshot),
@@ -64,7 +65,7 @@ impl Task {
     }
 }
 
-/// What a filled process says of itself.
+/// The output of such a process.
 struct Weighed {
     users_bytes: u64,
     orders_bytes: u64,
@@ -95,7 +96,7 @@ pub fn run(size: Size, report: &mut Report) {
         }
         report.computed(weighed.hash);
     }
-    let file = snapshot.metadata().expect("the open orders left it").len();
+    let file = snapshot.metadata().expect("the process of the open orders wrote it").len();
     let copy = weigh(Filling::Copy);
     report.figure("checkpoint's copy, of an open order with its part of a user", of_order(&copy), "bytes");
     report.figure("snapshot on the disk, of the same", file as f64 / orders as f64, "bytes");
@@ -109,7 +110,7 @@ pub fn run(size: Size, report: &mut Report) {
     );
 }
 
-/// A server of that many users beside one of a few, in what belongs to no file.
+/// Anonymous memory of a server with that many users compared with one of a few.
 fn whole_server(size: Size, users: usize, report: &mut Report) {
     let weighed = [1, users].map(|count| {
         let place = Place::seeded(count, size);
@@ -142,7 +143,7 @@ fn weigh_world(filling: Filling, users: usize, orders: usize, snapshot: &Path) -
     let crowd = Crowd { users, markets: MARKETS, open: 0 };
     let mut world = World::new(MARKETS, &mut |_, _, _| {});
     let mut out = Out::new(|_, _, _: &[u8]| {});
-    // The benches' own notes are no cost of the engine: their room is taken before the first look.
+    // The benches' own lists are not a cost of the engine: they are allocated before the first measurement.
     world.traders.reserve_exact(users);
     world.traders.extend(std::iter::repeat_n(crate::world::Trader::NOBODY, users));
     world.traders.clear();
@@ -157,7 +158,7 @@ fn weigh_world(filling: Filling, users: usize, orders: usize, snapshot: &Path) -
         let rest = Crowd::rest_step(trader, MARKETS, &mut chance);
         let envelope = match filling {
             Filling::Filled => {
-                // Buys and sales in turn, each user in all markets one after the other: what is bought is sold again.
+                // Buys and sales alternate, each user in all markets one after the other: what is bought is sold again.
                 let turn = number / users;
                 let side = if turn.is_multiple_of(2) { Side::Buy } else { Side::Sell };
                 let market = ((turn / 2 + trader) % MARKETS as usize) as u32;
@@ -192,10 +193,10 @@ fn weigh_world(filling: Filling, users: usize, orders: usize, snapshot: &Path) -
     }
 }
 
-/// All of the copy, users and orders together.
+/// The whole copy, users and orders.
 fn weigh_copy(snapshot: &Path) -> Weighed {
     let before = own_bytes();
-    let mut file = BufReader::new(File::open(snapshot).expect("the open orders left it"));
+    let mut file = BufReader::new(File::open(snapshot).expect("the process of the open orders wrote it"));
     let state = snapshot::read(&mut file, 1).expect("our own snapshot");
     let bytes = own_bytes().saturating_sub(before);
     let hash = hex(&snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>()));

@@ -1,23 +1,23 @@
-//! The stream `mix1M`: orders for one book with prices from 1 to 999 ticks around 500, as books are usually measured. A
-//! thousand orders rest first; then of ten operations five rest, four cancel a random earlier order, which may be gone,
-//! and one takes some two orders. A plain book runs the stream once; what it came to is what every other book must come
-//! to.
+//! The stream `mix1M`: orders for one book with prices from 1 to 999 ticks around 500, the usual way to measure books.
+//! A thousand orders rest first; then of ten operations five rest, four cancel a random earlier order, which may be
+//! gone, and one takes about two orders. A plain book runs the stream once; its result is what every other book must
+//! reach.
 
 use crate::chance::Chance;
 use std::collections::VecDeque;
 
-/// The best bid lies below it and the best ask above.
+/// The best bid is below it and the best ask above.
 pub const MID: u16 = 500;
-/// Farthest price that an order rests at, ticks from the middle.
+/// Farthest price of a resting order, ticks from the middle.
 pub const REACH: u16 = 96;
 const RESTING_FIRST: usize = 1_000;
-/// Least shares of an order; the venue takes no less.
+/// Least shares of an order: the venue's minimum.
 const SHARES_MIN: u64 = 5;
 
-/// One operation. An order is named by the place in the stream that it was made at.
+/// One operation. An order is identified by the position in the stream where it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Rests: it never meets the other side.
+    /// Rests: it never matches the other side.
     Rest { is_bid: bool, tick: u16, shares: u64 },
     /// Of an earlier order; in two of three cases it was taken or cancelled before.
     Cancel { of: usize },
@@ -25,17 +25,17 @@ pub enum Operation {
     Take { is_buy: bool, shares: u64 },
 }
 
-/// What a book came to.
+/// The result of a book.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Matched {
-    /// Meetings of a taking with a resting order.
+    /// Matches of a taking with a resting order.
     pub fills: u64,
     pub shares: u64,
     /// Orders that a cancel found.
     pub cancelled: u64,
 }
 
-/// The stream, and what it comes to.
+/// The stream and its expected result.
 pub fn stream(count: usize) -> (Vec<Operation>, Matched) {
     let mut chance = Chance::seeded(23);
     let mut rested = Vec::new();
@@ -63,9 +63,9 @@ pub fn stream(count: usize) -> (Vec<Operation>, Matched) {
     (operations, matched)
 }
 
-/// The book that says what is right.
+/// The book that defines the expected result.
 struct Plain {
-    /// By tick; orders in their order of arrival, those that were cancelled among them.
+    /// By tick; orders in order of arrival, cancelled ones included.
     levels: Vec<VecDeque<usize>>,
     /// By order: shares that are left of it.
     left: Vec<u64>,
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stream_is_what_it_says() {
+    fn the_stream_has_its_mix() {
         let count = 50_000;
         let (operations, matched) = stream(count);
         assert_eq!(operations, stream(count).0, "the same each time");
@@ -147,7 +147,7 @@ mod tests {
         let found = matched.cancelled as f64 / cancels as f64;
         assert!((0.2..0.5).contains(&found), "of three cancels one finds its order: {found}");
         let each = matched.fills as f64 / takes as f64;
-        assert!((1.5..3.5).contains(&each), "a take meets some two orders: {each}");
+        assert!((1.5..3.5).contains(&each), "a take matches about two orders: {each}");
         println!("operations: {rests} rest, {cancels} cancel, {takes} take, {} fills", matched.fills);
     }
 }

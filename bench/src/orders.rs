@@ -1,13 +1,13 @@
-//! The texts of orders, over whatever they travel.
+//! The texts of orders, for every transport.
 
 use std::fmt::Write as _;
 
-/// One order in so many is filled at once, the others rest.
+/// One order in this many is filled immediately, the others rest.
 pub const FILLS_EVERY: u64 = 10;
 
-/// The orders of one user: bids somewhere below the book, and every so often one that is filled at the best ask.
+/// The orders of one user: bids below the book, and every so often one that is filled at the best ask.
 pub struct Orders {
-    /// What its client ids begin with: no two of one user may be the same.
+    /// Prefix of its client ids, unique for the user.
     name: String,
     token: String,
     made: u64,
@@ -28,10 +28,10 @@ impl Orders {
             "{{\"token_id\":\"{token}\",\"side\":\"BUY\",\"order_type\":\"limit\",\"price\":\"0.{cents:02}\",\
              \"quantity\":\"5\",\"client_order_id\":\"bench-{name}-{made}\"}}"
         )
-        .expect("a string grows");
+        .expect("writing to a string succeeds");
     }
 
-    /// Writes so many of them as a batch has them.
+    /// Writes as many of them as a batch has.
     pub fn write_batch(&mut self, count: usize, out: &mut String) {
         out.push_str("{\"orders\":[");
         for place in 0..count {

@@ -1,7 +1,7 @@
-//! A venue that does what it is told: one market, whose book changes when a line on the standard input says so.
+//! A venue under remote control: one market, whose book changes when a line on the standard input requests it.
 //!
-//! The size of the level that changes is the moment at which the feed was handed the change, so whoever reads a frame
-//! of it knows how long it was on its way. Both ends are on one machine and read one clock.
+//! The size of the changed level is the time at which the feed received the change, so a reader of its frame can
+//! compute how long it was in flight. Both ends are on one machine and read one clock.
 
 use engine::amount::{Price, Qty, TickSize};
 use engine::market::terms::{Listing, MarketState};
@@ -17,45 +17,45 @@ use std::thread::Thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 use venue::{BookSide, Changes, FeedUpdate, Frame, Level, Polled, Venue};
 
-/// The level that changes, below nine that stand.
+/// The level that changes, below nine constant ones.
 pub const BEAT_CENTS: u16 = 40;
-/// Best bid and ask in cents, and levels behind each.
+/// Best bid and ask in cents, and levels per side.
 const BEST: (u16, u16) = (49, 51);
 const LEVELS: u16 = 9;
-/// A book that is told whole has as many levels as its tick allows.
+/// A book that is sent as a whole has as many levels as its tick allows.
 const WHOLE_LEVELS: u16 = 48;
 const LEVEL_SHARES: u64 = 90_000_000;
-/// Most changes that one poll hands out.
+/// Most changes returned by one poll.
 const CHANGES_PER_POLL_MAX: u32 = 256;
-/// Rest of the feed while it has nothing to do.
+/// Sleep of the feed while it is idle.
 const REST_US: u64 = 200 * MILLISECOND;
 
-/// What it says when it is told to rest, before how many changes the feed has applied since it last was.
+/// Printed when it is told to rest, before the number of changes that the feed has applied since the last time.
 pub const APPLIED: &str = "applied ";
 
-/// Moments count in this circle: 1,000 s.
+/// Times count modulo 1,000 s.
 const CIRCLE_US: u64 = 1_000_000_000;
 
-/// Now, as a size: always of ten digits, and never with a zero at the end, so that its text is as long each time.
+/// Now, as a size: always ten digits, and never with a zero at the end, so that its text has a constant length.
 pub fn stamp() -> Qty {
     Qty((CIRCLE_US + micros() % CIRCLE_US) | 1)
 }
 
-/// Microseconds since the moment that a size says.
+/// Microseconds since the time that a size states.
 pub fn since(stamp: u64) -> u64 {
     let now = micros() % CIRCLE_US;
     // The last bit of a stamp is set: it may be a microsecond ahead.
     (now + 1 + CIRCLE_US - stamp % CIRCLE_US) % CIRCLE_US
 }
 
-/// Where the digits of the moment begin in the text of a frame.
+/// Position of the digits of the time in the text of a frame.
 pub fn stamp_in(payload: &[u8]) -> Option<usize> {
     const SIZE: &[u8] = b"\"price\":\"0.40\",\"size\":\"";
     let place = payload.windows(SIZE.len()).position(|window| window == SIZE)? + SIZE.len();
     (payload.len() > place + STAMP_CHARS).then_some(place)
 }
 
-/// The moment in the text of a frame.
+/// The time in the text of a frame.
 pub fn read_stamp(payload: &[u8]) -> Option<u64> {
     let place = stamp_in(payload)?;
     let digits = payload[place..place + STAMP_CHARS].iter().filter(|byte| byte.is_ascii_digit());
@@ -78,12 +78,12 @@ pub fn tokens() -> [String; 2] {
     [format!("{}1", "7".repeat(75)), format!("{}2", "8".repeat(75))]
 }
 
-/// What is to happen.
+/// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beats {
-    /// Changes that come at once.
+    /// Changes of a burst.
     pub changes: u32,
-    /// How often they come, and how long after each other.
+    /// Number of bursts, and the time between them.
     pub times: u32,
     pub every_us: u64,
     /// The whole book instead of one level.
@@ -91,10 +91,10 @@ pub struct Beats {
 }
 
 impl Beats {
-    /// What was told before is over.
+    /// Ends everything requested before.
     pub const REST: Beats = Beats { changes: 0, times: 0, every_us: 0, whole: false };
 
-    /// So many changes at once, now.
+    /// One burst of this many changes, now.
     pub fn once(changes: u32) -> Beats {
         Beats { changes, times: 1, every_us: 0, whole: false }
     }
@@ -116,7 +116,7 @@ impl std::str::FromStr for Beats {
     }
 }
 
-/// Sends what the standard input says to `to`, and calls `wake` behind each.
+/// Forwards the requests of the standard input to `to`, and calls `wake` after each.
 pub fn listen(to: Sender<Beats>, wake: impl Fn() + Send + 'static) {
     std::thread::spawn(move || {
         for beats in std::io::stdin().lock().lines().map_while(Result::ok).filter_map(|line| line.parse().ok()) {
@@ -128,7 +128,7 @@ pub fn listen(to: Sender<Beats>, wake: impl Fn() + Send + 'static) {
     });
 }
 
-/// Serves on this venue until it is killed.
+/// Serves this venue until it is killed.
 pub fn serve(config: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let (sender, told) = channel();
     let feed: Arc<OnceLock<Thread>> = Arc::default();
@@ -144,16 +144,16 @@ pub fn serve(config: &Path) -> Result<(), Box<dyn std::error::Error>> {
 
 struct Pulse {
     told: Receiver<Beats>,
-    /// The thread that polls, to be woken when there is something to do.
+    /// The thread that polls, woken for new requests.
     feed: Arc<OnceLock<Thread>>,
     listed: bool,
-    /// What happens next, and when.
+    /// The next burst, and when.
     due: Option<(Timestamp, Beats)>,
-    /// What was told and has not begun.
+    /// Requested and not begun.
     waiting: VecDeque<Beats>,
     /// Changes since it last rested.
     applied: u64,
-    /// The token whose book changes: made once, as a venue keeps those that it is subscribed to.
+    /// The token whose book changes: created once, as a venue does for its subscriptions.
     token: Arc<str>,
 }
 
@@ -198,7 +198,7 @@ impl Venue for Pulse {
                         FeedUpdate::BookDelta { token, levels, venue_ts: now }
                     }
                 };
-                // The feed writes the book before it asks for more.
+                // The feed writes the book before it polls again.
                 show(&[update]);
             }
             self.applied += u64::from(beats.changes);
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_what_happens() {
+    fn requests_of_changes_are_carried_out() {
         let beats = Beats { changes: 8, times: 3, every_us: 0, whole: false };
         let (sender, told) = channel();
         let mut pulse = Pulse::new(told, Arc::default());
@@ -259,7 +259,7 @@ mod tests {
                     _ => '?',
                 }));
             });
-            let sleep = polled.wake_at.expect("it says when").since(Timestamp(at));
+            let sleep = polled.wake_at.expect("it returns a time").since(Timestamp(at));
             (kinds.into_iter().collect::<String>(), sleep)
         };
         assert_eq!(poll(&mut pulse, 10), ("lbb".to_owned(), REST_US));
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(
             (poll(&mut pulse, 90).1, poll(&mut pulse, 91)),
             (0, (String::new(), REST_US)),
-            "a long poll is followed by the next at once"
+            "a long poll is followed by the next immediately"
         );
         for beats in
             [Beats { times: 9, ..Beats::once(1) }, Beats { every_us: 9, times: 9, ..Beats::once(2) }, Beats::once(3)]
@@ -284,10 +284,10 @@ mod tests {
             sender.send(beats).expect("it listens");
         }
         assert_eq!(poll(&mut pulse, 100), ("d".repeat(11), 9));
-        assert_eq!(pulse.applied, 24 + 5 + 300 + 11, "what was seen is counted");
+        assert_eq!(pulse.applied, 24 + 5 + 300 + 11, "the reported changes are counted");
         sender.send(Beats::REST).expect("it listens");
-        assert_eq!(poll(&mut pulse, 109), (String::new(), REST_US), "what was told is over");
-        assert_eq!(pulse.applied, 0, "it was said and begins anew");
+        assert_eq!(poll(&mut pulse, 109), (String::new(), REST_US), "the request was ended");
+        assert_eq!(pulse.applied, 0, "it was reported and restarts from zero");
         println!("polls: 11 cases");
     }
 

@@ -1,5 +1,4 @@
-//! What the device gives without a log: a file that was zero-filled by 4 KiB writes, and `pwrite` and `fdatasync` on
-//! it.
+//! The device without a log: a file that was zero-filled by 4 KiB writes, and `pwrite` and `fdatasync` on it.
 
 use crate::floor::Floor;
 use crate::report::{nanoseconds, timed};
@@ -8,25 +7,25 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use tempfile::TempDir;
 
-/// Below it the device, or the core that waits for it, has other work: a quiet machine of the kind that the goals were
-/// set on makes 7,600 and more.
+/// Below it the device, or the core that waits for it, was busy: a quiet machine of the kind for which the goals were
+/// set makes 7,600 and more.
 pub const SYNC_FLOOR: Floor = Floor { of: "raw write of 4 KiB and fdatasync", least: 5_000.0 };
 
 const BLOCK_BYTES: u64 = 4_096;
-/// Syncs of one look at the device.
+/// Syncs of one measurement of the device.
 const PROBE_SYNCS: u64 = 200;
 
-/// The file; gone when dropped.
+/// The file; removed when dropped.
 pub struct Raw {
     _place: TempDir,
     file: File,
     bytes: u64,
-    /// Where the next write goes; round and round.
+    /// Offset of the next write; wraps around.
     at: u64,
 }
 
 impl Raw {
-    /// A file of so many bytes, filled and synced.
+    /// A file of `bytes`, filled and synced.
     pub fn filled(bytes: u64) -> Raw {
         let place = tempfile::tempdir().expect("a temporary directory");
         let file = File::create_new(place.path().join("raw")).expect("a new file");
@@ -37,7 +36,7 @@ impl Raw {
         Raw { _place: place, file, bytes, at: 0 }
     }
 
-    /// Writes behind the last write, and syncs.
+    /// Writes after the last write, and syncs.
     pub fn commit(&mut self, bytes: &[u8]) {
         if self.at + bytes.len() as u64 > self.bytes {
             self.at = 0;
@@ -47,12 +46,12 @@ impl Raw {
         self.at += bytes.len() as u64;
     }
 
-    /// Durable writes of 4 KiB a second, now: what [`SYNC_FLOOR`] judges.
+    /// Durable writes of 4 KiB a second, now: the rate that [`SYNC_FLOOR`] judges.
     pub fn probe(&mut self) -> f64 {
         self.probe_into(&mut nanoseconds())
     }
 
-    /// The same, and how long each of them took.
+    /// The same, and the duration of each.
     pub fn probe_into(&mut self, nanos: &mut Histogram<u64>) -> f64 {
         let (seconds, ()) = timed(|| {
             for _ in 0..PROBE_SYNCS {
@@ -64,9 +63,9 @@ impl Raw {
     }
 }
 
-/// Runs `work` on a thread of its own that asks for a slice of 100 us, as the sync thread of a server does: without it
-/// a thread that sleeps in a sync waits for a whole tick when other work keeps the cores busy. Threads that `work`
-/// starts inherit it, those of peers too. Gives what `work` gave, and whether the kernel agreed.
+/// Runs `work` on a thread of its own that requests a scheduler slice of 100 us, like the sync thread of a server:
+/// without it, a thread that sleeps in a sync waits for a whole tick when the cores are busy. Threads that `work`
+/// starts inherit it, those of peers too. Returns the result of `work`, and whether the kernel accepted the slice.
 pub fn with_short_slice<T: Send>(work: impl FnOnce() -> T + Send) -> (T, &'static str) {
     std::thread::scope(|threads| {
         let thread = threads.spawn(|| {

@@ -1,8 +1,7 @@
-//! Reads of one market over HTTP while the feed changes its book 100,000 times a second, beside a bare hyper server
-//! that answers the same bytes; in turns, on the same core, with the load on another. Whoever is not asked stands
-//! still, the feed with ours. Every check is on: whoever has no key is counted by his address, here as anywhere, with
-//! caps that are not reached. Nothing may be refused: a read that is ends the run with a failure, and counts for no
-//! rate.
+//! Reads of one market over HTTP while the feed changes its book 100,000 times a second, compared with a bare hyper
+//! server that sends the same bytes; in alternating rounds, on the same core, with the load on another. The idle server
+//! is stopped, together with its feed. Every check is on: requests without a key are counted by address, with limits
+//! that are not reached. A refused read fails the run, and counts for no rate.
 
 use crate::flight::{Answer, Flights, Speaks};
 use crate::floor::Floor;
@@ -18,12 +17,12 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
 const ROUNDS: usize = 5;
-/// Changes that come at once, and how often: together 100,000 a second.
+/// Changes of a burst, and its interval: together 100,000 a second.
 const CHANGES: u32 = 100;
 const EVERY_US: u64 = 1_000;
-/// With fewer changes a second the question was another one.
+/// With fewer changes the result would answer another question.
 const CHANGES_FLOOR: Floor = Floor { of: "changes of the book", least: 90_000.0 };
-/// The most that can be set, and more than one server is asked in a minute here.
+/// The largest possible value, since several servers receive requests within a minute.
 const LIMITS: &str =
     "[limits]\nmeter_loopback = true\npublic_ip_per_second = 1000000\npublic_ip_per_minute = 1000000\n";
 
@@ -40,7 +39,7 @@ pub fn run(size: Size, report: &mut Report) {
         size.pick(&[(2, 2, 40)][..], &[(1, 1, 4_000), (16, 1, 30_000), (64, 1, 30_000), (16, 16, 60_000)][..]);
     let most = plan.iter().map(|(connections, ..)| *connections).max().expect("a plan has rows");
     for (what, target) in &targets {
-        // A server for each: none is asked more than an address may ask in a minute.
+        // A server for each row: none may exceed what an address may request in a minute.
         let place = Place::seeded(1, size);
         let config = place.write_config("process");
         let text = std::fs::read_to_string(&config).expect("just written");
@@ -55,7 +54,7 @@ pub fn run(size: Size, report: &mut Report) {
             Flights::open(readers, move |_| tokio::net::TcpStream::connect(address)).expect("the server listens")
         };
         let (mut here, mut beside) = (open(ours.address), open(bare.address));
-        // A connection that says nothing at first is closed after some seconds.
+        // A connection without a request is closed after some seconds.
         for flights in [&mut here, &mut beside] {
             flights.run(most, 1, most).expect("the server answers");
         }
@@ -66,7 +65,7 @@ pub fn run(size: Size, report: &mut Report) {
             let (mut ticks, mut refused, mut changes) = (0, 0, Vec::new());
             for _ in 0..size.pick(1, ROUNDS) {
                 let texts = ours.paused(|| beside.run(connections, in_flight, count)).expect("the reference answers");
-                // As long as a round can last; told to rest behind it.
+                // As long as a round can last; stopped after it.
                 let times = size.pick(20, 20_000);
                 let begun = ours.ticks();
                 let (seconds, (reads, applied)) = bare.paused(|| {
@@ -79,7 +78,7 @@ pub fn run(size: Size, report: &mut Report) {
                 });
                 changes.push(applied as f64 / seconds);
                 texts.check_well(count);
-                // A feed that loses its core in the middle of a write holds its readers up: some might give up.
+                // A feed that loses its core in the middle of a write delays its readers: some might give up.
                 let well = reads.statuses.get(&200).copied().unwrap_or_default();
                 refused += count as u64 - well;
                 let rate = well as f64 / reads.seconds;
@@ -97,7 +96,7 @@ pub fn run(size: Size, report: &mut Report) {
             report.figure(&name("processor time, with the feed's"), micros, "us");
             report.figure(&name("refused"), refused as f64, "");
             if refused > 0 {
-                report.failed(name(&format!("{refused} reads were refused, and nothing may be")));
+                report.failed(name(&format!("{refused} reads were refused, and no read may be")));
             }
             report.percentiles(&name("ours"), &reading);
             report.percentiles(&name("bare hyper"), &answering);
@@ -111,7 +110,7 @@ pub fn run(size: Size, report: &mut Report) {
     report.not_included("TLS, a network");
 }
 
-/// Asks for the same again and again.
+/// Sends the same request repeatedly.
 struct Reader {
     request: Vec<u8>,
 }
@@ -133,8 +132,8 @@ impl Speaks for Reader {
     }
 }
 
-/// What of an answer is the same each time: of a book the levels but for the one that changes, else the price without
-/// its age.
+/// The part of an answer that is the same each time: of a book the levels except the changing one, else the price
+/// without its age.
 fn standing(answer: &[u8]) -> String {
     let answer: Value = serde_json::from_slice(answer).expect("the server answers JSON");
     let sides: Vec<_> = ["bids", "asks"].iter().filter_map(|side| answer[side].as_array()).collect();
@@ -146,7 +145,7 @@ fn standing(answer: &[u8]) -> String {
     levels.map(|level| format!("{level}\n")).collect()
 }
 
-/// The JSON that answers a read.
+/// The body of the answer to a read.
 fn one_answer(address: SocketAddr, target: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).expect("the server listens");
     stream.write_all(&Reader::new(target).request).expect("the server reads");

@@ -1,4 +1,5 @@
-//! A log read back: frames alone, and folded to the whole state; beside a plain read and checksum of the same bytes.
+//! A log read back: frames alone, and replayed to the whole state; compared with a plain read and checksum of the same
+//! bytes.
 
 use crate::floor::Floor;
 use crate::journal::{Journal, options};
@@ -13,8 +14,8 @@ use std::path::Path;
 use wal::{Files, Lsn, Scan};
 
 const ROUNDS: usize = 5;
-/// Reading and checksumming makes 2 GB a second and more from a warm cache; below a quarter of it the core was somebody
-/// else's.
+/// Reading and checksumming makes 2 GB a second and more from a warm cache; below a quarter of that the core was
+/// shared.
 const READ_FLOOR: Floor = Floor { of: "bytes read and checksummed", least: 5e8 };
 
 pub fn run(size: Size, report: &mut Report) {
@@ -31,10 +32,10 @@ pub fn run(size: Size, report: &mut Report) {
         let (frames, (end, count)) = timed(|| scan(&log));
         let (bare, _) = timed(|| checksum(&log));
         let (state, recovery) = timed(|| recover::recover(&log, options(segment_bytes), 1).expect("a sound log"));
-        assert_eq!(recover::digest(&recovery.state), live, "what comes back is what was there");
+        assert_eq!(recover::digest(&recovery.state), live, "the log comes back complete");
         assert!(recovery.report.records >= commands as u64, "every command left its record");
         (bytes, records) = (end, count);
-        // The reference reads whole files, their zeroed rest included: it is told by its rate, not by its time.
+        // The reference reads whole files with their zeroed rest, so its rate is reported and not its time.
         let bare = bare * bytes as f64 / files_bytes(&log) as f64;
         read_rates.push(bytes as f64 / bare);
         frames_ratios.push(bare / frames);
@@ -54,10 +55,10 @@ pub fn run(size: Size, report: &mut Report) {
     report.rate_note(ONE_BY_ONE);
     report.durability("the log was synced; reading it needs no promise");
     report.note("stream", format!("{commands} commands of {users} users, 5 rest : 4 cancel : 1 fills"));
-    report.not_included("a cold page cache, a snapshot, starting the server behind it");
+    report.not_included("a cold page cache, a snapshot, starting the server after it");
 }
 
-/// Writes the log of a stream of commands; gives the digest of the state that was live.
+/// Writes the log of a stream of commands; returns the digest of the live state.
 fn write(log: &Path, segment_bytes: u64, commands: usize, users: usize) -> [u8; 32] {
     let journal = RefCell::new(Journal::create(log, segment_bytes));
     let mut record = |owner: engine::id::UserId, now: engine::time::Timestamp, payload: &[u8]| {
@@ -72,13 +73,13 @@ fn write(log: &Path, segment_bytes: u64, commands: usize, users: usize) -> [u8; 
         let envelope = world.envelope(index, step, &out.orders);
         world.take(envelope, &mut out);
     }
-    assert_eq!(out.refused, 0, "every command does something");
+    assert_eq!(out.refused, 0, "every command has an effect");
     drop(out);
     journal.into_inner().end();
     world.digest()
 }
 
-/// Every record, checked and passed over: bytes up to the end of the log, and how many.
+/// Every record, checked and skipped: bytes up to the end of the log, and number of records.
 fn scan(log: &Path) -> (u64, u64) {
     let storage = Files::open_existing(log).expect("a log");
     let mut scan = Scan::open(&storage, Lsn::ZERO).expect("a sound log");
@@ -114,7 +115,7 @@ fn files_bytes(log: &Path) -> u64 {
     files(log).iter().map(|path| path.metadata().expect("a file").len()).sum()
 }
 
-/// The reference: every file read into one buffer and checksummed in one go.
+/// The reference: every file read into one buffer and checksummed as a whole.
 fn checksum(log: &Path) -> u32 {
     let mut buffer = Vec::new();
     files(log).iter().fold(0, |crc, path| {

@@ -1,4 +1,4 @@
-//! Bare servers to measure ours beside: each does one thing, has no checks, and runs in a process of its own.
+//! Bare servers as references for ours: each does one thing, has no checks, and runs in a process of its own.
 
 use crate::broadcast;
 use crate::floor::Floor;
@@ -19,18 +19,17 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 
-/// Rates of a bare hyper far below what a quiet machine of two cores makes of it, load included (measured: 13, 80 and
-/// 550 thousand): one connection waits for two wake-ups each time, and with many in flight on each the kernel's part is
-/// shared.
+/// Rates of a bare hyper are far below a quiet machine of two cores, load included (measured: 13, 80 and 550 thousand):
+/// one connection waits for two wake-ups each time, and many requests in flight share the kernel's part.
 const HYPER_ALONE: Floor = Floor { of: "a bare hyper, one in flight", least: 8_000.0 };
 const HYPER: Floor = Floor { of: "a bare hyper", least: 30_000.0 };
 const HYPER_PIPELINED: Floor = Floor { of: "a bare hyper, many in flight on each connection", least: 200_000.0 };
-/// The same of the frame library that sends back what it reads (measured: 40, 105 and 130 thousand).
+/// The same for the frame library that echoes what it reads (measured: 40, 105 and 130 thousand).
 const ECHO_ALONE: Floor = Floor { of: "the library's echo, one in flight", least: 8_000.0 };
 const ECHO: Floor = Floor { of: "the library's echo", least: 30_000.0 };
 const ECHO_PIPELINED: Floor = Floor { of: "the library's echo, many in flight on each connection", least: 60_000.0 };
 
-/// The floor of a bare hyper with so many connections and requests in flight on each.
+/// The floor of a bare hyper with that many connections and requests in flight on each.
 pub fn hyper_floor(connections: usize, in_flight: usize) -> &'static Floor {
     match (connections, in_flight) {
         (_, 2..) => &HYPER_PIPELINED,
@@ -49,27 +48,27 @@ pub fn echo_floor(connections: usize, in_flight: usize) -> &'static Floor {
     }
 }
 
-/// The answer to the one key that our own client sends.
+/// The handshake answer to the constant key of our own client.
 const SWITCHED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
     Sec-WebSocket-Accept: ICX+Yqv66kxgM0FcWaLWlFLwTAI=\r\n\r\n";
 
-/// What a reference does.
+/// The work of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
-    /// The HTTP library reads a request to its end and answers the template, whatever was asked.
+    /// The HTTP library reads a request to its end and sends the template for any request.
     Hyper,
     /// The frame library sends back what it reads.
     Echo,
-    /// Encoded frames go to each socket with one write for all that he has not had.
+    /// Encoded frames go to each socket with one write for everything that it lacks.
     Coalesced,
     /// The frame library writes each.
     Library,
-    /// Another library gets all that came at once into its buffer, and flushes that.
+    /// Another library takes all pending frames into its buffer, and flushes it.
     #[cfg(feature = "peers")]
     Tungstenite,
 }
 
-/// Serves until it is killed. `template` holds the text that frames carry; the size in it is put right each time.
+/// Serves until it is killed. `template` is the text of the frames, with the size in it updated for each.
 pub fn serve(kind: Kind, template: Option<&Path>) -> io::Result<()> {
     let template = template.map_or(Ok(Vec::new()), std::fs::read)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
@@ -97,7 +96,7 @@ pub fn serve(kind: Kind, template: Option<&Path>) -> io::Result<()> {
     })
 }
 
-/// The next peer, behind its handshake.
+/// The next peer, after its handshake.
 pub async fn shaken(listener: &TcpListener) -> io::Result<TcpStream> {
     let (mut stream, _) = listener.accept().await?;
     stream.set_nodelay(true)?;
@@ -111,7 +110,7 @@ pub async fn shaken(listener: &TcpListener) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Set like ours: answers to requests that came together leave together.
+/// Configured like ours: answers to requests that came together leave together.
 async fn answer_all(stream: TcpStream, answer: Bytes) {
     let service = service_fn(move |mut request: Request<Incoming>| {
         let answer = answer.clone();
@@ -133,7 +132,7 @@ async fn echo(stream: TcpStream) -> Result<(), fastwebsockets::WebSocketError> {
     loop {
         let frame = socket.read_frame().await?;
         match frame.opcode {
-            // As it came it would still have its mask.
+            // The received frame would still have its mask.
             OpCode::Text => socket.write_frame(Frame::text(frame.payload)).await?,
             OpCode::Close => return Ok(()),
             _ => {}

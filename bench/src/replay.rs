@@ -1,5 +1,5 @@
-//! The log read again by the tools: the same state each time, and how fast that is beside a start. And what a snapshot
-//! of a large state costs whoever trades meanwhile, who is on another thread.
+//! The log replayed by the tools: the same state each time, and its speed compared with a start. And the cost of a
+//! snapshot of a large state for orders on another thread.
 
 use crate::crowd::{Crowd, Fitting};
 use crate::journal::{Journal, options};
@@ -31,10 +31,10 @@ pub fn run(size: Size, report: &mut Report) {
     let (mut ratios, mut least) = (Vec::new(), f64::MAX);
     for _ in 0..size.pick(1, ROUNDS) {
         let (start, recovery) = timed(|| recover::recover(&log, options(segment_bytes), 1).expect("a sound log"));
-        assert_eq!(recover::digest(&recovery.state), live, "a start finds what was there");
+        assert_eq!(recover::digest(&recovery.state), live, "a start restores the state");
         drop(recovery);
         let (replay, (state, seen)) = timed(|| recover::look(&log, true).expect("a sound log"));
-        assert_eq!(recover::digest(&state), live, "a replay finds what was there");
+        assert_eq!(recover::digest(&state), live, "a replay restores the state");
         ratios.push(start / replay);
         least = least.min(replay / seen.records as f64);
     }
@@ -52,7 +52,7 @@ pub fn run(size: Size, report: &mut Report) {
     report.not_included("a cold page cache; the log of the orders that are timed");
 }
 
-/// Writes the log of a crowd; gives the digest of the state that was live.
+/// Writes the log of a crowd; returns the digest of the live state.
 fn write(log: &Path, segment_bytes: u64, crowd: Crowd) -> [u8; 32] {
     let mut journal = Journal::create(log, segment_bytes);
     let record = |owner: UserId, now: Timestamp, payload: &[u8]| {
@@ -65,8 +65,8 @@ fn write(log: &Path, segment_bytes: u64, crowd: Crowd) -> [u8; 32] {
     digest
 }
 
-/// Orders one by one, with and without somebody who writes snapshots on a thread of his own. With a reason to refuse,
-/// the state is not as large as the goals ask.
+/// Orders one at a time, with and without a thread that writes snapshots. With a reason to refuse, the state is smaller
+/// than the goals require.
 fn beside_trading(
     running: Running<wal::Files>,
     (state, lsn, crc): (&State, Lsn, u32),
@@ -92,7 +92,7 @@ fn beside_trading(
             let writer = scope.spawn(|| {
                 let (seconds, written) =
                     timed(|| checkpoint::write_snapshot(Formats::Newest, &mut snapshots, state, lsn, crc));
-                // Pairs with nothing: it ends a loop.
+                // Pairs with no other operation: it ends a loop.
                 writing.store(false, Ordering::Relaxed);
                 written.expect("room for a snapshot");
                 seconds
@@ -101,9 +101,9 @@ fn beside_trading(
                 steady.go_one_by_one(piece, &mut busy);
                 pieces += 1;
             }
-            writer.join().expect("it wrote")
+            writer.join().expect("the thread wrote snapshots")
         });
-        // As many again with nobody beside them.
+        // As many again without snapshots.
         let (quiet, busy) = (&mut quiet, &busy.placements);
         for _ in 0..pieces {
             steady.go_one_by_one(piece, quiet);

@@ -1,6 +1,6 @@
-//! What a scenario prints: rows of figures, percentiles, ratios, its goals, what was promised and what is left out, and
-//! a hash of what was computed, where that is the same each time. The facts about machine and run are in `machine.rs`.
-//! A ratio carries the load of the machine before and after, and is kept back when its reference fell below its floor
+//! The output of a scenario: rows of figures, percentiles, ratios, goals, the promise of an acknowledgement, what is
+//! left out, and a hash of the deterministic results. The facts about machine and run are in `machine.rs`. A ratio
+//! carries the load of the machine before and after, and is withheld when its reference fell below its floor
 //! (`floor.rs`).
 
 use crate::floor::Floor;
@@ -12,26 +12,27 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::time::Instant;
 
-/// Columns of what a row is about.
+/// Columns of a row's name.
 const WIDTH: usize = 48;
 
-/// The rate of whatever does one thing after the other.
+/// The rate of sequential operations.
 pub const ONE_BY_ONE: &str = "none: one after the other, as fast as it goes";
 
-/// Where the memory of whoever runs in this process comes from.
-pub const PREFAULTED: &str = "made ahead of its use by a thread that gives way, as a server's is; what a round took is not given back to the next";
+/// Source of the memory of code in this process.
+pub const PREFAULTED: &str =
+    "made ahead of its use by a thread that yields, like a server's; what a round took is not given back to the next";
 
-/// How much work.
+/// Amount of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     /// Milliseconds, for the tests.
     Small,
-    /// What is published.
+    /// The published size.
     Full,
 }
 
 impl Size {
-    /// One number or the other.
+    /// The first number or the second, by size.
     pub fn pick<T>(self, small: T, full: T) -> T {
         match self {
             Size::Small => small,
@@ -40,7 +41,7 @@ impl Size {
     }
 }
 
-/// The answer to one question.
+/// The answer to a scenario's question.
 pub struct Report {
     name: &'static str,
     question: &'static str,
@@ -50,16 +51,16 @@ pub struct Report {
     load_before: String,
     rows: Vec<(String, String)>,
     figures: serde_json::Map<String, Value>,
-    /// What an acknowledgement promised while this was measured.
+    /// The promise of an acknowledgement during the measurement.
     durability: String,
-    /// The rate that was asked for.
+    /// The offered rate.
     rate: String,
     not_included: String,
-    /// Which core runs what.
+    /// Assignment of cores.
     cores: String,
-    /// `None` = nothing that is the same each time.
+    /// `None` = nothing deterministic.
     computed: Option<Sha256>,
-    /// What did not go as it should have.
+    /// Failures.
     failures: Vec<String>,
 }
 
@@ -76,18 +77,18 @@ impl Report {
             durability: "none: nothing is kept".into(),
             rate: String::new(),
             not_included: String::new(),
-            cores: "wherever the system puts each thread".into(),
+            cores: "chosen by the system".into(),
             computed: None,
             failures: Vec::new(),
         }
     }
 
-    /// Whether libraries of others shall do the same work beside ours.
+    /// Whether libraries of other projects run the same work.
     pub fn with_peers(&self) -> bool {
         self.with_peers
     }
 
-    /// Something that was computed or read back, and no constant: part of the hash.
+    /// A result that was computed or read back, not a constant: part of the hash.
     pub fn computed(&mut self, bytes: impl AsRef<[u8]>) {
         self.computed.get_or_insert_default().update(bytes);
     }
@@ -110,7 +111,7 @@ impl Report {
         self.row(what, text);
     }
 
-    /// Something that should have been otherwise: the program ends with a failure when all has run.
+    /// A failure: the program exits with an error after all scenarios.
     pub fn failed(&mut self, why: impl Into<String>) {
         self.failures.push(why.into());
     }
@@ -120,34 +121,34 @@ impl Report {
         self.failures.is_empty()
     }
 
-    /// What an acknowledgement promises here.
+    /// The promise of an acknowledgement.
     pub fn durability(&mut self, text: impl Into<String>) {
         self.durability = text.into();
     }
 
-    /// Which core runs what, where that is not left to the system.
+    /// Assignment of cores, unless the system chooses.
     pub fn cores(&mut self, text: impl Into<String>) {
         self.cores = text.into();
     }
 
-    /// What the figures leave out. Every scenario says it.
+    /// What the figures leave out. Every scenario states it.
     pub fn not_included(&mut self, text: impl Into<String>) {
         self.not_included = text.into();
     }
 
-    /// How the load was driven. Every scenario says it.
+    /// How the load was driven. Every scenario states it.
     pub fn rate_note(&mut self, text: impl Into<String>) {
         self.rate = text.into();
     }
 
-    /// An open load: the rate that was asked for and the one that was reached.
+    /// An open load: the offered rate and the reached one.
     pub fn rate(&mut self, what: &str, asked: f64, reached: f64) {
         self.row(what, format!("asked {} a second, reached {}", short(asked), short(reached)));
         self.figures.insert(format!("{what} [a second]"), json!({ "asked": asked, "reached": reached }));
     }
 
-    /// Ratios of ours to ours under another condition, one round after the other; the median counts. Whatever is beside
-    /// something of others goes through [`Report::ratio_above`].
+    /// Ratios of our code to itself under another condition, one per round; the median counts. Ratios to other code go
+    /// through [`Report::ratio_above`].
     pub fn ratio_to_itself(&mut self, what: &str, ratios: Vec<f64>) {
         self.ratio(what, ratios);
     }
@@ -162,8 +163,8 @@ impl Report {
         self.figures.insert(what.into(), json!({ "median": median, "min": least, "max": greatest, "load": load }));
     }
 
-    /// The same beside a reference that has a floor, or several: with each go the reference's rates a second in the
-    /// rounds. Below a floor the numbers are kept back, and the reason stands in their place.
+    /// The same relative to a reference with one or more floors: each comes with the reference's rates a second in the
+    /// rounds. Below a floor the ratio is withheld, and the reason printed instead.
     pub fn ratio_above(&mut self, references: &[(&Floor, &[f64])], what: &str, ratios: Vec<f64>) {
         match references.iter().try_for_each(|(floor, reached)| floor.judge(self.size, reached)) {
             Ok(()) => self.ratio(what, ratios),
@@ -171,7 +172,7 @@ impl Report {
         }
     }
 
-    /// Something that was measured and is kept back: the reason, from "refused" on, stands in its place.
+    /// A measured value that is withheld: the reason, from "refused" on, is printed instead.
     pub fn refused(&mut self, what: &str, why: impl Into<String>) {
         let (why, before, after) = (why.into(), self.load_before.clone(), machine::load());
         self.row(what, format!("{why}, load {before} to {after}"));
@@ -191,7 +192,7 @@ impl Report {
         self.figures.insert(format!("{what} [ns]"), Value::Object(figures));
     }
 
-    /// First 16 hex digits of the SHA-256 over everything computed; `None` where nothing was, or not all of it.
+    /// First 16 hex digits of the SHA-256 over everything computed; `None` if nothing was computed, or not everything.
     fn hash(&self) -> Option<String> {
         let computed = self.computed.clone().filter(|_| self.is_well())?;
         Some(computed.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
@@ -255,10 +256,10 @@ fn duration(nanos: u64) -> String {
     }
 }
 
-/// The middle one of some values in any order; of an even count the upper one.
+/// The median of values in any order; of an even count the upper one.
 ///
 /// # Panics
-/// When there is none.
+/// Without a value.
 pub fn median(values: &[f64]) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
@@ -267,10 +268,10 @@ pub fn median(values: &[f64]) -> f64 {
 
 /// A histogram of nanoseconds up to a minute.
 pub fn nanoseconds() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are sound")
+    Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are valid")
 }
 
-/// Seconds that `work` takes, and what it gives.
+/// Seconds that `work` takes, and its result.
 pub fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let begun = Instant::now();
     let made = work();

@@ -1,6 +1,6 @@
-//! What this program is when a scenario starts it once more, in a process of its own: the one hidden subcommand.
+//! The role of another instance of this program in a process of its own: the one hidden subcommand.
 //!
-//! A role travels as one JSON argument, so nobody puts options together or takes them apart.
+//! A role is passed as one JSON argument, so that no options need to be composed or parsed.
 
 use crate::{busy, memory, pulse, reference, seats, server};
 use clap::Parser as _;
@@ -10,40 +10,40 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::str::FromStr;
 
-/// The subcommand that stands before a role.
+/// The subcommand before a role.
 pub const NAME: &str = "role";
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Role {
-    /// The server of that configuration; with a pulse on the venue that does what it is told.
+    /// The server of that configuration; with a pulse, on the venue under remote control.
     Server { config: PathBuf, has_pulse: bool },
-    /// A bare server beside which ours is measured. The template holds what it answers, or the text of its frames.
+    /// A bare reference server. The template is its answer, or the text of its frames.
     Reference { kind: reference::Kind, template: Option<PathBuf> },
     /// Another role on one core, with all its threads.
     On { core: usize, role: Box<Role> },
-    /// The load kit.
+    /// The load client.
     Load(Load),
-    /// A process that computes while it is told to.
+    /// A process that computes while it is enabled.
     Busy,
-    /// A process that fills its memory and weighs itself.
+    /// A process that fills its memory and measures it.
     Weigh(memory::Task),
 }
 
-/// One run of the load kit that compares the orders afterwards.
+/// One run of the load client that compares the orders afterwards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Load {
     pub url: String,
     pub keys: PathBuf,
     pub connections: usize,
     pub seconds: f64,
-    /// Operations a second; `None` = as fast as it goes.
+    /// Operations a second; `None` = at full speed.
     pub rate: Option<f64>,
     pub mix: String,
-    /// Where its figures go.
+    /// Output file of its figures.
     pub json: PathBuf,
 }
 
-/// The load kit, as `papertape load` has it.
+/// The load client, with the options of `papertape load`.
 #[derive(clap::Parser)]
 struct Kit {
     #[command(flatten)]
@@ -51,14 +51,14 @@ struct Kit {
 }
 
 impl Role {
-    /// Takes the role, to its end.
+    /// Runs the role to its end.
     pub fn run(self) -> Result<(), Box<dyn Error>> {
         match self {
             Role::Server { config, has_pulse: true } => pulse::serve(&config),
             Role::Server { config, has_pulse: false } => server::serve(&config),
             Role::Reference { kind, template } => Ok(reference::serve(kind, template.as_deref())?),
             Role::On { core, role } => {
-                // Before it starts any thread: each runs where the one that started it may.
+                // Before any thread starts: threads inherit the cores of their creator.
                 seats::stay_on(core)?;
                 role.run()
             }
@@ -74,7 +74,7 @@ impl Role {
         }
     }
 
-    /// This program once more, in this role. It gets none of our own settings from the environment.
+    /// Another instance of this program, in this role. It inherits none of the product's settings from the environment.
     pub fn command(&self) -> Command {
         let mut command = Command::new(std::env::current_exe().expect("a running program has a path"));
         for (name, _) in std::env::vars_os() {

@@ -1,5 +1,5 @@
-//! Scenarios run one after the other. What one found is written down as soon as it ends, and one that fails is told of
-//! and costs the others nothing.
+//! Scenarios run one after the other. Each result is written as soon as its scenario ends, and a failed scenario is
+//! reported without affecting the others.
 
 use crate::machine;
 use crate::report::{Report, Size};
@@ -8,11 +8,11 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-/// What was run so far.
+/// The runs so far.
 pub struct Runs {
     size: Size,
     with_peers: bool,
-    /// Where the results are written, too.
+    /// Where the results are also written.
     file: Option<PathBuf>,
     facts: Map<String, Value>,
     results: Vec<Value>,
@@ -26,7 +26,7 @@ impl Runs {
         Runs { size, with_peers, file, facts, results: Vec::new(), is_well: true }
     }
 
-    /// Runs one more, prints it and writes down all so far.
+    /// Runs one more scenario, prints its result and writes all results so far.
     ///
     /// # Errors
     /// One sentence, when the file cannot be written.
@@ -37,7 +37,7 @@ impl Runs {
         scenario: impl FnOnce(Size, &mut Report),
     ) -> Result<(), String> {
         let mut report = Report::new(name, question, self.size, self.with_peers);
-        // Whatever it held is gone with it but for the report, to which rows are only ever added.
+        // A panic drops everything but the report, to which rows are only ever added.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| scenario(self.size, &mut report))) {
             report.failed(format!("it ended in the middle: {}", said(&*panic)));
         }
@@ -55,10 +55,10 @@ impl Runs {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words")
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message")
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scenario_that_fails_costs_the_others_nothing() {
+    fn a_failed_scenario_does_not_affect_the_others() {
         let place = tempfile::tempdir().expect("a temporary directory");
         let path = place.path().join("results.json");
         let written = || -> Value { serde_json::from_slice(&std::fs::read(&path).expect("a file")).expect("JSON") };
@@ -87,8 +87,8 @@ mod tests {
         assert!(result["failed"][0].as_str().is_some_and(|why| why.contains("numbers are numbers")), "{result}");
         let (is_well, count, result) = run(|report| report.failed("not as it should be"));
         assert_eq!((is_well, count, &result["failed"]), (false, 3, &json!(["not as it should be"])));
-        let (is_well, count, result) = run(|report| report.figure("behind", 4.0, "s"));
-        assert_eq!((is_well, count, &result["figures"]["behind [s]"]), (false, 4, &json!(4.0)));
+        let (is_well, count, result) = run(|report| report.figure("late", 4.0, "s"));
+        assert_eq!((is_well, count, &result["figures"]["late [s]"]), (false, 4, &json!(4.0)));
         println!("runs: {count} cases");
     }
 }

@@ -1,12 +1,11 @@
-//! Which core a server is measured on. Ours and the bare one beside it get the first core that this program may use, in
-//! turns, and the load the second: whoever starts more threads gets no more of the machine for it. All threads of a
-//! server stay there: those that sync, feed and prepare too.
+//! The cores of a measurement. Our server and the bare one beside it alternate on the first core that this program may
+//! use, and the load runs on the second: a server with more threads gets no larger share of the machine. All threads of
+//! a server stay on its core: those that sync, feed and prepare too.
 //!
-//! P13 and P14 ask for the same core and P17 for one core (performance.md). P16 and P18 do not say it; they are seated
-//! likewise, and the feed, which bare servers have not, takes its part of that core. A server does not spin where it
-//! may use one core only, so those of P15 take their seats once they serve ([`Seats::seat`]): elsewhere the one that
-//! sleeps shares a core with its load, and nobody has to be woken. Servers of all other scenarios run wherever the system
-//! puts them, as a user's does.
+//! P13 and P14 require the same core and P17 one core. P16 and P18 do not require it; they are placed likewise, and the
+//! feed, which bare servers lack, takes its share of that core. A server does not poll if it may use only one core, so
+//! those of P15 are moved once they serve ([`Seats::seat`]): otherwise the sleeping server would share a core with its
+//! load, without wake-ups between cores. Servers of all other scenarios run on any core, as a user's server does.
 
 use crate::reference::Kind;
 use crate::report::Report;
@@ -16,16 +15,16 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 use std::path::Path;
 
-/// While it lives this thread, which makes the load, stays on its core.
+/// While it exists this thread, which makes the load, stays on its core.
 pub struct Seats {
-    /// `None` where there is one core only: nobody is seated then.
+    /// `None` on a machine with one core: no thread is pinned then.
     servers: Option<usize>,
-    /// Where this thread was allowed to run.
+    /// The cores that this thread was allowed to use.
     before: CpuSet,
 }
 
 impl Seats {
-    /// The report says who is where.
+    /// The report names the assignment.
     pub fn take(report: &mut Report) -> Seats {
         let before = sched_getaffinity(None).expect("a thread knows its cores");
         let mut allowed = (0..CpuSet::MAX_CPU).filter(|core| before.is_set(*core));
@@ -58,11 +57,11 @@ impl Seats {
         Server::spawn(&self.seated(Role::Reference { kind, template: template.map(Path::to_owned) }))
     }
 
-    /// Has a server that runs already stay on the core of servers, with all its threads.
+    /// Moves a running server with all its threads to the core of servers.
     pub fn seat(&self, server: &Server) {
         let Some(core) = self.servers else { return };
         for thread in server.threads() {
-            sched_setaffinity(Some(thread), &only(core)).expect("a thread of ours on a core that is allowed");
+            sched_setaffinity(Some(thread), &only(core)).expect("a server's thread runs on a core that is allowed");
         }
     }
 
@@ -80,7 +79,7 @@ impl Drop for Seats {
     }
 }
 
-/// Keeps this thread, and all that it starts from now on, on that core.
+/// Keeps this thread, and every thread it starts from now on, on that core.
 pub fn stay_on(core: usize) -> io::Result<()> {
     Ok(sched_setaffinity(None, &only(core))?)
 }

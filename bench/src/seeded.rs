@@ -1,4 +1,4 @@
-//! The place that a measured server lives in: seeded users, a configuration, and what its log holds afterwards.
+//! The directory of a measured server: seeded users, a configuration, and the content of its log afterwards.
 
 use crate::journal::Journal;
 use crate::report::Size;
@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Gone when dropped.
+/// Removed when dropped.
 pub struct Place {
     place: TempDir,
     segment_bytes: u64,
@@ -21,15 +21,15 @@ pub struct Place {
     pub keys: Vec<RawKey>,
 }
 
-/// What the log of a killed server holds.
+/// The content of the log of a killed server.
 pub struct Kept {
     pub orders: u64,
-    /// Everything about each user that no clock is in.
+    /// The state of each user without times.
     pub text: String,
 }
 
 impl Place {
-    /// With so many users, each with one key and ten million dollars, in the log of a server that does not run yet.
+    /// With this many users, each with one key and ten million dollars, in the log of a server that is not running yet.
     pub fn seeded(users_count: usize, size: Size) -> Place {
         let place = tempfile::tempdir().expect("a temporary directory");
         let segment_bytes = size.pick(1 << 20, 64 << 20);
@@ -41,7 +41,7 @@ impl Place {
         self.segment_bytes
     }
 
-    /// Where its recording is, once somebody has written one.
+    /// Path of its recording, once one is written.
     pub fn tape(&self) -> PathBuf {
         self.path().join("tape.ndjson")
     }
@@ -50,7 +50,7 @@ impl Place {
         self.place.path()
     }
 
-    /// A configuration with all checks on and no limit that is reached.
+    /// A configuration with all checks on and limits that are not reached.
     pub fn write_config(&self, durability: &str) -> PathBuf {
         let text = format!(
             "[server]\nlisten = \"127.0.0.1:0\"\n\
@@ -73,7 +73,7 @@ impl Place {
         path
     }
 
-    /// The same for a server whose memory is weighed: it has none ahead of its use.
+    /// The same for a server whose memory is measured: nothing is prefaulted.
     pub fn write_config_to_weigh(&self) -> PathBuf {
         let path = self.write_config("process");
         let mut text = std::fs::read_to_string(&path).expect("just written");
@@ -82,10 +82,10 @@ impl Place {
         path
     }
 
-    /// What the log holds; its server is killed.
+    /// The content of the log; the server is killed.
     pub fn kept(&self) -> Kept {
         let (state, _) = recover::look(&self.path().join("data"), true).expect("a sound log");
-        state.check_all().expect("every promise about money holds");
+        state.check_all().expect("the accounts reconcile");
         let mut kept = Kept { orders: 0, text: String::new() };
         let mut users: Vec<_> = state.users.iter().flat_map(|users| users.iter()).collect();
         users.sort_by_key(|user| user.id);
@@ -94,7 +94,8 @@ impl Place {
             let reserved: i64 = user.open_orders().map(|order| order.reserved_cash().0).sum();
             let (orders, open, fills) = (user.orders().len(), user.open_orders_count(), user.fills().len());
             kept.orders += orders as u64;
-            writeln!(kept.text, "{} {cash} {reserved} {orders} {open} {fills}", user.id).expect("a string grows");
+            writeln!(kept.text, "{} {cash} {reserved} {orders} {open} {fills}", user.id)
+                .expect("writing to a string succeeds");
         }
         kept
     }

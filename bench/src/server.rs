@@ -1,4 +1,4 @@
-//! A server in a process of its own: this program once more, and what the system says of it.
+//! A server in a process of its own: another instance of this program, and the system's figures about it.
 
 use crate::load::Load;
 use crate::pulse::{APPLIED, Beats};
@@ -16,10 +16,10 @@ use tools::machine;
 
 const START_WITHIN: Duration = Duration::from_secs(30);
 const RESTS_WITHIN: Duration = Duration::from_secs(30);
-/// What a server says when it listens, before its address.
+/// What a server prints when it listens, before its address.
 pub const LISTENS: &str = "on http://";
 
-/// Serves until it is killed; what the child process does.
+/// Serves until it is killed; the child process runs this.
 pub fn serve(config: &Path) -> Result<(), Box<dyn std::error::Error>> {
     Ok(gateway::boot::serve(Config::load(Some(config), [])?)?)
 }
@@ -27,48 +27,48 @@ pub fn serve(config: &Path) -> Result<(), Box<dyn std::error::Error>> {
 /// Killed when dropped.
 pub struct Server {
     child: Child,
-    /// Where what it is told is written.
-    ear: ChildStdin,
-    /// How many changes its feed has applied, each time that the pulse is told to rest.
+    /// The pipe for its requests.
+    stdin: ChildStdin,
+    /// The number of changes that its feed has applied, each time that the pulse is told to rest.
     applied: Receiver<u64>,
     pub address: SocketAddr,
 }
 
 impl Server {
-    /// The server of that configuration on the venue that does what it is told ([`crate::pulse`]), ready to answer.
+    /// The server of that configuration on the venue under remote control ([`crate::pulse`]), ready to answer.
     pub fn start_on_pulse(config: &Path) -> Server {
         Server::start_as(&Role::Server { config: config.to_owned(), has_pulse: true })
     }
 
-    /// A bare server beside which ours is measured ([`crate::reference`]).
+    /// A bare reference server ([`crate::reference`]).
     pub fn reference(kind: Kind, template: Option<&Path>) -> Server {
         Server::spawn(&Role::Reference { kind, template: template.map(Path::to_owned) })
     }
 
-    /// Ours in that role, ready to answer.
+    /// Our server in that role, ready to answer.
     pub fn start_as(role: &Role) -> Server {
         Server::spawn(role).when_ready()
     }
 
-    /// A process in that role that says where it listens.
+    /// A process in that role that prints where it listens.
     pub fn spawn(role: &Role) -> Server {
         let mut command = role.command();
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("this program can be started");
-        let mut lines = BufReader::new(child.stdout.take().expect("a pipe was asked for")).lines();
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe was requested")).lines();
         let address = lines.find_map(|line| line.ok()?.split_once(LISTENS)?.1.trim().parse().ok());
         let (sender, applied) = channel();
-        // Whatever it says is read, so that it never waits for us; all but one thing is forgotten.
+        // Its output is always read, so that it never blocks on us; all but one value is dropped.
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 if let Some(count) = line.strip_prefix(APPLIED).and_then(|count| count.parse().ok()) {
-                    // Nobody may want to know.
+                    // The receiver may be gone.
                     let _ = sender.send(count);
                 }
             }
         });
-        let ear = child.stdin.take().expect("a pipe was asked for");
-        Server { child, ear, applied, address: address.expect("a server that starts says where it listens") }
+        let stdin = child.stdin.take().expect("a pipe was requested");
+        Server { child, stdin, applied, address: address.expect("a server that starts prints where it listens") }
     }
 
     fn when_ready(self) -> Server {
@@ -84,7 +84,7 @@ impl Server {
         self
     }
 
-    /// Stops it where it is: it takes no processor until it goes on.
+    /// Stops the process (SIGSTOP): it uses no processor until it continues.
     pub fn pause(&self) {
         self.signal("-STOP");
     }
@@ -93,7 +93,7 @@ impl Server {
         self.signal("-CONT");
     }
 
-    /// Does `work` while this one stands still, so that it takes nothing of a core that it shares.
+    /// Runs `work` while this server is stopped, so that it takes nothing of a shared core.
     pub fn paused<T>(&self, work: impl FnOnce() -> T) -> T {
         self.pause();
         let made = work();
@@ -101,46 +101,46 @@ impl Server {
         made
     }
 
-    /// (Through the shell's own program: a signal of one's own needs `unsafe` or a package.)
+    /// (Through the kill program: sending a signal needs `unsafe` or a package.)
     fn signal(&self, name: &str) {
         let sent = Command::new("kill").arg(name).arg(self.child.id().to_string()).status();
         assert!(sent.expect("signals can be sent").success(), "the server runs");
     }
 
-    /// Says one line to it.
+    /// Sends one line to it.
     pub fn tell(&mut self, line: impl std::fmt::Display) {
-        let told = self.ear.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.ear.flush());
-        told.expect("the server listens to what it is told");
+        let sent = self.stdin.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.stdin.flush());
+        sent.expect("the server reads its requests");
     }
 
-    /// Has the pulse rest; gives how many changes the feed has applied to its books since it last did.
+    /// Stops the pulse; returns the number of changes that the feed has applied to its books since the last time.
     pub fn rest(&mut self) -> u64 {
         self.tell(Beats::REST);
-        self.applied.recv_timeout(RESTS_WITHIN).expect("the feed does what it is told")
+        self.applied.recv_timeout(RESTS_WITHIN).expect("the feed reads its requests")
     }
 
-    /// Its threads by their numbers.
+    /// The ids of its threads.
     pub fn threads(&self) -> Vec<Pid> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs");
         tasks.flatten().filter_map(|task| Pid::from_raw(task.file_name().to_str()?.parse().ok()?)).collect()
     }
 
-    /// Processor time of all its threads so far, user's and system's, in hundredths of a second.
+    /// Processor time of all its threads so far, user and system, in hundredths of a second.
     pub fn ticks(&self) -> u64 {
         machine::ticks(self.child.id()).unwrap_or_default()
     }
 
-    /// Bytes of its memory that are resident and belong to no file: without the pages of the log.
+    /// Bytes of its resident anonymous memory: without the pages of the log.
     pub fn anonymous_bytes(&self) -> u64 {
         machine::anonymous_bytes(self.child.id()).expect("it runs")
     }
 
-    /// Asks it to end in order, and waits for that.
+    /// Requests a clean stop, and waits for it.
     pub fn terminate(&mut self) {
         let asked = Command::new("kill").arg(self.child.id().to_string()).status();
         assert!(asked.is_ok_and(|status| status.success()), "a signal reaches it");
         let ended = self.child.wait().expect("a child can be waited for");
-        assert!(ended.success(), "an orderly end: {ended}");
+        assert!(ended.success(), "a clean stop: {ended}");
     }
 
     pub fn kill(&mut self) {
@@ -156,5 +156,5 @@ impl Drop for Server {
     }
 }
 
-/// Of one tick of [`Server::ticks`].
+/// Length of one tick of [`Server::ticks`].
 pub const TICK_MICROS: f64 = 1e6 / machine::TICKS_PER_SECOND;

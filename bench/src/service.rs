@@ -1,6 +1,6 @@
-//! The whole service beside the paper trader that somebody would install instead: a market order of about ten dollars
-//! that is filled at once from a deep book. Ours over HTTP with every check on, from 256 connections, and durable or in
-//! the kernel's hands; and in process. The peer has no server: it is called in its own process.
+//! The whole service compared with the paper trader that a user could install instead: a market order of about ten
+//! dollars that is filled immediately from a deep book. Ours over HTTP with every check on, from 256 connections,
+//! durable or with process durability; and in process. The peer has no server: it is called in its own process.
 
 use crate::floor::Floor;
 use crate::load::{Load, Reached};
@@ -18,11 +18,11 @@ use std::fmt::Write as _;
 pub const NAME: &str = "service";
 
 const ROUNDS: usize = 5;
-/// The peer makes 3,000 and more on a quiet core; at a quarter of that the core was somebody else's.
+/// The peer makes 3,000 and more on a quiet core; at a quarter of that the core was shared.
 const PEER_FLOOR: Floor = Floor { of: peers::paper_trader::NAME, least: 800.0 };
-/// Nineteen shares at the best ask of 0.51 are the peer's ten dollars, nearly.
+/// Nineteen shares at the best ask of 0.51 are almost the peer's ten dollars.
 const SHARES: u64 = 19;
-/// Most buys of one user in one market of the world in process: nobody may take more than its book shows.
+/// Most buys of one user in one market of the world in process: a user may not take more than its book shows.
 const BUYS_MAX: usize = 8;
 
 pub fn run(size: Size, report: &mut Report) {
@@ -34,7 +34,7 @@ pub fn run(size: Size, report: &mut Report) {
         true => match peers::paper_trader::PaperTrader::install(place.path()) {
             Ok(peer) => Some(peer),
             Err(why) => {
-                report.note("the peer could not be had", why);
+                report.note("the peer could not be installed", why);
                 None
             }
         },
@@ -50,7 +50,7 @@ pub fn run(size: Size, report: &mut Report) {
             buys as f64 / peer.buy(buys)
         });
         let reached = [durable.go(count), process.go(count), direct.go()];
-        // The first one only warms up.
+        // The first round only warms up.
         if round > 0 {
             rates.iter_mut().zip(reached).for_each(|(rates, rate)| rates.push(rate));
             rates[3].extend(peers);
@@ -81,14 +81,14 @@ pub fn run(size: Size, report: &mut Report) {
     report.rate_note(format!("none: {connections} connections with one order each, the next when it is answered"));
     report.note("memory in process", PREFAULTED);
     report.durability("power and process as each row says; in process records are made and not kept");
-    report.not_included("a feed beside it, TLS, a network; the load takes its part of the same cores");
+    report.not_included("a feed beside it, TLS, a network; the load shares the same cores");
 }
 
-/// A server and those who buy on it.
+/// A server and its buyers.
 struct Service {
     place: Place,
     server: Server,
-    /// Buys that each of them was asked for so far.
+    /// Buys that each of them has sent so far.
     made: u64,
 }
 
@@ -99,7 +99,7 @@ impl Service {
         Service { place, server, made: 0 }
     }
 
-    /// On fresh connections: while the others have their turns these would be idle for longer than a server keeps them.
+    /// On fresh connections: during the rounds of the others these would be idle for longer than a server keeps them.
     fn go(&mut self, count: usize) -> f64 {
         let connections = self.place.keys.len();
         let made = self.made;
@@ -112,7 +112,7 @@ impl Service {
         reached.rate()
     }
 
-    /// What is in the log of the server afterwards.
+    /// The content of the server's log afterwards.
     fn end(mut self, count: usize) -> String {
         self.server.kill();
         let kept = self.place.kept();
@@ -139,7 +139,7 @@ impl Buyer {
              \"quantity\":\"{SHARES}\",\"client_order_id\":\"buy-{}\"}}",
             self.made
         )
-        .expect("a string grows");
+        .expect("writing to a string succeeds");
         let head = format!(
             "POST /v1/orders HTTP/1.1\r\nHost: bench\r\nX-API-Key: {}\r\nContent-Type: application/json\r\n\
              Content-Length: {}\r\n\r\n{}",

@@ -1,5 +1,5 @@
-//! One order through a shard: decided, applied, encoded. Beside it a bare textbook book that knows neither users nor
-//! money nor a log, fed with the same stream.
+//! One order through a shard: decided, applied, encoded. The reference is a bare textbook book without users, money or
+//! a log, fed with the same stream.
 
 use crate::floor::Floor;
 use crate::report::{Report, Size, nanoseconds, timed};
@@ -14,20 +14,19 @@ use std::hint::black_box;
 use std::time::Instant;
 
 const ROUNDS: usize = 5;
-/// A textbook book takes some 100 ns an operation on a quiet core; below a third of that rate the core was somebody
-/// else's.
+/// A textbook book takes about 100 ns an operation on a quiet core; below a third of that rate the core was shared.
 const TEXTBOOK_FLOOR: Floor = Floor { of: "a bare textbook book", least: 3_000_000.0 };
-/// Commands that are made ahead of the clock.
+/// Commands that are made before the clock starts.
 const CHUNK: usize = 4_096;
-/// Commands that wait at most before a turn.
+/// Most queued commands before a turn of the shard.
 const RING_SLOTS: usize = 256;
-/// Where records are copied to, round and round: what an append would do.
+/// A ring buffer that records are copied to, as an append would.
 const RING_BYTES: usize = 1 << 20;
 
 pub fn run(size: Size, report: &mut Report) {
     let (users, markets) = (size.pick(10, 1_000), 64);
     let stream = steps(size.pick(2_000, 400_000), users, markets);
-    // Which order a step leaves is the same in each run, so one run tells it to all others.
+    // The ids of the orders are the same in each run, so one run determines them for all others.
     let known = once(&stream, users, markets, &[], |world, out, chunk| {
         for envelope in chunk {
             world.take(envelope, out);
@@ -60,11 +59,11 @@ pub fn run(size: Size, report: &mut Report) {
         least_of_turns = least_of_turns.min(by_turns / stream.len() as f64);
     }
     report.computed(taken.to_le_bytes());
-    report.figure("one command by turns over a ring, least of the rounds", least_of_turns * 1e9, "ns");
+    report.figure("one command in batches over a ring, least of the rounds", least_of_turns * 1e9, "ns");
     report.figure("that is", 1.0 / least_of_turns, "commands a second");
     report.ratio_above(&[(&TEXTBOOK_FLOOR, &bare_rates)], "rate beside a bare textbook book", ratios);
     report.figure("one command alone, least of the rounds", least * 1e9, "ns");
-    report.ratio_to_itself("rate by turns beside one at a time", gains);
+    report.ratio_to_itself("rate in batches beside one at a time", gains);
 
     let mut kinds =
         [("order that rests", nanoseconds()), ("cancel", nanoseconds()), ("order that fills", nanoseconds())];
@@ -90,7 +89,7 @@ pub fn run(size: Size, report: &mut Report) {
             stream.len()
         ),
     );
-    report.rate_note("none: as fast as it goes, alone or by turns of many commands, as each row says");
+    report.rate_note("none: as fast as it goes, alone or in batches of queued commands, as each row says");
     report.not_included("making the command, checksum and append of the record, the log, any socket");
 }
 
@@ -102,7 +101,7 @@ fn kind(step: Step) -> usize {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 struct Ran {
     orders: Vec<OrderId>,
     digest: [u8; 32],
@@ -110,7 +109,7 @@ struct Ran {
 }
 
 /// Runs the stream in a new world; `take` runs the commands of a chunk. Without `known` orders the commands are made
-/// one by one, since a cancel needs the order it is for.
+/// one by one, since a cancel needs the id of its order.
 fn once<T>(stream: &[Step], users: usize, markets: u32, known: &[OrderId], mut take: T) -> Ran
 where
     T: FnMut(&mut World, &mut Out<Copying>, Vec<engine::command::Envelope<usize>>),
@@ -127,7 +126,7 @@ where
         let envelopes = made.map(|(at, step)| world.envelope(number * chunk + at, *step, orders)).collect();
         take(&mut world, &mut out, envelopes);
     }
-    assert_eq!(out.refused, 0, "every command does something");
+    assert_eq!(out.refused, 0, "every command has an effect");
     let takes = stream.iter().filter(|step| matches!(step, Step::Take { .. })).count();
     assert!(world.fills_count() >= takes, "every take fills: {} of {takes}", world.fills_count());
     Ran { orders: out.orders, digest: world.digest(), record_bytes: out.record_bytes - setup_bytes }
@@ -157,8 +156,8 @@ fn clock_nanos() -> f64 {
     seconds * 1e9 / f64::from(times)
 }
 
-/// A book as a textbook has it: a tree of price levels with a queue each, and a map of orders. Nobody owns an order,
-/// nothing is paid, nothing is written down.
+/// A textbook book: a tree of price levels with a queue each, and a map of orders. Orders have no owner, nothing is
+/// paid or logged.
 struct Textbook {
     markets: Vec<Sides>,
     orders: HashMap<usize, (u32, u16)>,
@@ -167,7 +166,7 @@ struct Textbook {
 #[derive(Default)]
 struct Sides {
     bids: BTreeMap<u16, VecDeque<usize>>,
-    /// The venue's, which a take does not change.
+    /// The venue's levels, which a take does not change.
     offered: BTreeMap<u16, u64>,
 }
 
@@ -177,7 +176,7 @@ impl Textbook {
         Textbook { markets: (0..markets).map(|_| sides()).collect(), orders: HashMap::new() }
     }
 
-    /// Runs the stream; gives cents that takes came to.
+    /// Runs the stream; returns the cents of all takes.
     fn run(&mut self, stream: &[Step]) -> u64 {
         let mut cents_taken = 0;
         for (index, step) in stream.iter().enumerate() {

@@ -1,6 +1,5 @@
-//! What a server costs of which nobody wants anything; what an idle HTTP connection costs: memory; and what an open
-//! WebSocket costs that says nothing: memory, and processor time, of those who follow nothing and of those who follow one
-//! market.
+//! Cost of an idle server; memory of an idle HTTP connection; and memory and processor time of an idle WebSocket, with
+//! and without a subscription to a market.
 
 use crate::listeners::{Listeners, subscription};
 use crate::report::{Report, Size};
@@ -11,10 +10,10 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// The server pings each peer every 20 s: some of it lies within.
+/// The server pings each peer every 20 s: the interval includes some pings.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// A start prepares what comes after it; only then is a server idle.
+/// A start prepares spares first; only then is a server idle.
 const SETTLES: Duration = Duration::from_secs(3);
 
 pub fn run(size: Size, report: &mut Report) {
@@ -29,7 +28,7 @@ pub fn run(size: Size, report: &mut Report) {
             let server = Server::start_on_pulse(&place.write_config_to_weigh());
             let key = Some(place.keys[0].expose().to_owned());
             let door = Door { key, ..Door::new(server.address, "/v1/ws/market") };
-            // Whatever the first one makes is no cost of the next.
+            // One-time allocations of the first socket are not part of the next one's cost.
             let first = Listeners::open(&door, 1, subscription).expect("the server listens");
             let before = server.anonymous_bytes();
             let listeners = Listeners::open(&door, count, subscription).expect("descriptors for all of them");
@@ -39,23 +38,22 @@ pub fn run(size: Size, report: &mut Report) {
             drop((first, listeners));
         }
     }
-    report.rate_note("none: nobody says anything");
+    report.rate_note("none: no request is sent");
     report.not_included(
-        "what the system keeps for a socket outside of the process; pages of the log, which belong to files; memory made \
-         ahead of its use (engine.prefault_bytes)",
+        "what the system keeps for a socket outside of the process; pages of the log, which belong to files; memory \
+         made ahead of its use (engine.prefault_bytes)",
     );
 }
 
-/// Nobody is connected, and the venue says nothing.
+/// No client is connected, and the venue has no changes.
 fn idle(size: Size, report: &mut Report) {
     let place = Place::seeded(1, size);
     let server = Server::start_on_pulse(&place.write_config("process"));
     std::thread::sleep(size.pick(Duration::ZERO, SETTLES));
-    report.figure("nobody is there: processor time of a second", micros_a_second(&server, size), "us");
+    report.figure("no client: processor time of a second", micros_a_second(&server, size), "us");
 }
 
-/// Connections that were opened and never spoke, and those that got an answer: on the short way of plain requests, and from
-/// the HTTP library.
+/// Connections without a request, and those with one answer: from the fast path, and from the HTTP library.
 fn idle_connections(size: Size, report: &mut Report) {
     let count = size.pick(5, 1_000);
     let place = Place::seeded(1, size);
@@ -64,26 +62,26 @@ fn idle_connections(size: Size, report: &mut Report) {
     let head =
         |target: &str| format!("GET {target} HTTP/1.1\r\nHost: bench\r\nX-API-Key: {key}\r\nAccept: */*\r\n\r\n");
     let said = [
-        ("never spoke", None),
+        ("without a request", None),
         ("read the balance", Some(head("/v1/account/balance"))),
-        ("asked for nothing there is", Some(head("/nothing"))),
+        ("read a path that does not exist", Some(head("/nothing"))),
     ];
     for (what, request) in said {
         let open =
             |count| -> Vec<TcpStream> { (0..count).map(|_| spoken(server.address, request.as_deref())).collect() };
-        // Whatever the first one makes is no cost of the next.
+        // One-time allocations of the first connection are not part of the next one's cost.
         let first = open(1);
         let before = server.anonymous_bytes();
         let connections = open(count);
         let grown = server.anonymous_bytes().saturating_sub(before);
         report.figure(&format!("{count} connections that {what}: memory of one"), grown as f64 / count as f64, "bytes");
         drop((first, connections));
-        // What they leave is room for the next ones, as it is in a server that lives on.
+        // Closed connections leave free memory for the next ones, as in a long-lived server.
         std::thread::sleep(size.pick(Duration::ZERO, SETTLES));
     }
 }
 
-/// A connection that has got its answer, if it asked for one.
+/// A connection that has received its answer, if it sent a request.
 fn spoken(address: SocketAddr, request: Option<&str>) -> TcpStream {
     let mut stream = TcpStream::connect(address).expect("the server listens");
     if let Some(request) = request {
@@ -99,7 +97,7 @@ fn spoken(address: SocketAddr, request: Option<&str>) -> TcpStream {
     stream
 }
 
-/// What all its threads take while nothing happens.
+/// Processor time of all its threads while nothing happens.
 fn micros_a_second(server: &Server, size: Size) -> f64 {
     let length = size.pick(Duration::from_millis(10), IDLE);
     let ticks = server.ticks();

@@ -1,5 +1,5 @@
-//! Orders without an end: a world in which as many orders rest as are cancelled, and one command in ten takes. Who,
-//! what and where is seeded chance, so a large world is one of cold memory.
+//! An endless stream of orders: a world in which as many orders rest as are cancelled, and one command in ten takes.
+//! User, command and market are seeded random numbers, so a large world is mostly cold memory.
 
 use crate::chance::Chance;
 use crate::crowd::{Crowd, Open};
@@ -13,11 +13,11 @@ use engine::time::Timestamp;
 use hdrhistogram::Histogram;
 use std::time::Instant;
 
-/// Commands that are made ahead of the clock.
+/// Commands that are made before the clock starts.
 const CHUNK: usize = 4_096;
-/// Commands that wait at most before a turn.
+/// Most queued commands before a turn of the shard.
 const RING_SLOTS: usize = 256;
-/// From the user of one buy to that of the next: far apart, and with no divisor in common with a round count of users.
+/// Distance between the users of consecutive buys: large, and coprime to round numbers of users.
 const TRADER_STRIDE: usize = 7_919;
 
 /// A world in which as many orders rest as are cancelled.
@@ -26,16 +26,16 @@ pub struct Steady<F> {
     pub world: World,
     out: Out<F>,
     open: Vec<Open>,
-    /// A trader who holds what the next take sells, and in which market.
+    /// The trader of the next sale, and its market.
     bought: Option<(usize, u32)>,
     /// Buys so far.
     taken: usize,
-    /// Orders that brought an id so far; `None`: they bring none.
+    /// Orders with a client's id so far; `None`: orders have none.
     named: Option<u64>,
     chance: Chance,
 }
 
-/// What commands took, one by one.
+/// Durations of single commands.
 pub struct Timings {
     /// Orders, whether they rest or fill.
     pub placements: Histogram<u64>,
@@ -48,7 +48,7 @@ impl Timings {
     }
 }
 
-/// What becomes of an answer.
+/// What happens to an answer.
 enum Then {
     Rests(u32),
     Nothing,
@@ -61,12 +61,12 @@ impl<F: FnMut(UserId, Timestamp, &[u8])> Steady<F> {
         Steady { crowd, world, out, open, bought: None, taken: 0, named: None, chance: Chance::seeded(37) }
     }
 
-    /// The same, and from here on each order brings an id of its own, as a bot's does.
+    /// The same, and from here on each order has its own client id, as a bot's orders do.
     pub fn with_ids(self) -> Steady<F> {
         Steady { named: Some(0), ..self }
     }
 
-    /// Seconds that `count` commands took, handed over by a ring as another thread would.
+    /// Seconds of `count` commands, passed through a ring as from another thread.
     pub fn go_by_turns(&mut self, count: usize) -> f64 {
         let ring = Ring::new(RING_SLOTS);
         let mut seconds = 0.0;
@@ -74,7 +74,7 @@ impl<F: FnMut(UserId, Timestamp, &[u8])> Steady<F> {
         seconds
     }
 
-    /// Seconds that `count` commands took, one at a time.
+    /// Seconds of `count` commands, one at a time.
     pub fn go(&mut self, count: usize) -> f64 {
         let mut seconds = 0.0;
         self.chunks(count, |world, out, envelopes| {
@@ -83,7 +83,7 @@ impl<F: FnMut(UserId, Timestamp, &[u8])> Steady<F> {
         seconds
     }
 
-    /// Notes of each of `count` commands how long it took; a look at the clock is part of each.
+    /// Records the duration of each of `count` commands; each includes reading the clock.
     pub fn go_one_by_one(&mut self, count: usize, timings: &mut Timings) {
         self.chunks(count, |world, out, envelopes| {
             for envelope in envelopes {
@@ -108,7 +108,7 @@ impl<F: FnMut(UserId, Timestamp, &[u8])> Steady<F> {
                 }
             }
         }
-        assert_eq!(self.out.refused, 0, "every command does something: {}", self.crowd);
+        assert_eq!(self.out.refused, 0, "every command has an effect: {}", self.crowd);
     }
 
     fn next(&mut self, at: usize) -> (Envelope<usize>, Then) {
@@ -119,8 +119,8 @@ impl<F: FnMut(UserId, Timestamp, &[u8])> Steady<F> {
                 let (trader, market, side) = match self.bought.take() {
                     Some((trader, market)) => (trader, market, Side::Sell),
                     None => {
-                        // Nobody may take more than a book shows, and these stand still: all pairs of user and market
-                        // have their turn before one has it again.
+                        // A user may not take more than a book shows, and these books are constant: all pairs of user
+                        // and market have their turn before one has it again.
                         let trader = self.taken * TRADER_STRIDE % users;
                         let market = ((self.taken / users + trader) % markets as usize) as u32;
                         self.taken += 1;

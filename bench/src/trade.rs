@@ -1,8 +1,8 @@
-//! Orders over the trade channel, beside the same orders over HTTP and beside texts that the frame library alone sends
-//! back, all in one run; alone and in batches, one and many in flight. Servers share one core, whoever is not asked
-//! stands still meanwhile, and the load has another.
+//! Orders over the trade channel, compared with the same orders over HTTP and with an echo of the bare frame library,
+//! all in one run; alone and in batches, one and many in flight. Servers share one core, the idle ones are stopped
+//! meanwhile, and the load has another core.
 //!
-//! Afterwards the server is killed, and what its log holds is part of the result.
+//! Afterwards the server is killed, and the content of its log is part of the result.
 
 use crate::echo::Echo;
 use crate::flight::Flights;
@@ -20,10 +20,10 @@ use crate::wire::Door;
 use tokio::net::TcpStream;
 
 const ROUNDS: usize = 5;
-/// Of one batch: the bound of the highest tier.
+/// Orders of one batch: the bound of the highest tier.
 const BATCH: usize = 25;
-/// Four thousand bytes there and back are more work than one order of them (measured: 39 thousand a second and more, 57
-/// with 16 connections).
+/// An echo of four thousand bytes is more work than one of an order (measured: 39 thousand a second and more, 57 with
+/// 16 connections).
 const BATCH_FLOOR: Floor = Floor { of: "the library's echo of a batch", least: 8_000.0 };
 
 pub fn run(size: Size, report: &mut Report) {
@@ -47,7 +47,7 @@ pub fn run(size: Size, report: &mut Report) {
     for batch in [1, BATCH] {
         let rows: Vec<_> = plan.iter().filter(|(_, _, orders, _)| *orders == batch).collect();
         let Some(most) = rows.iter().map(|(connections, ..)| *connections).max() else { continue };
-        // Nobody may have more than 100,000 open orders: batches get users of their own.
+        // A user may not have more than 100,000 open orders: batches get users of their own.
         let place = Place::seeded(most, size);
         let mut ours = seats.start_on_pulse(&place.write_config("process"));
         let mut orders = 0;
@@ -63,15 +63,14 @@ pub fn run(size: Size, report: &mut Report) {
         };
         let mut socket = Flights::open(speakers(Over::Socket), socket).expect("the server listens");
         let mut sample = Trader::new(Over::Http, "0", "", token, batch);
-        // The first body of a user is the shortest, and what the library is asked to send back.
+        // The first body of a user is the shortest; the library echoes it.
         let shortest = sample.body().as_bytes().to_vec();
         let echo = |_: &Echo| {
             let door = Door::new(bare.address, "/");
             async move { door.open().await.map(|(stream, _)| stream) }
         };
         let mut echo = Flights::open(std::iter::repeat_n(Echo(shortest), most), echo).expect("the reference listens");
-        // A connection that says nothing at first is closed after some seconds, and most wait for their turn for
-        // longer.
+        // A connection without a request is closed after some seconds, and most wait longer for their round.
         check(&http.run(most, 1, most).expect("the server answers"), most);
         orders += most * batch;
         for (connections, in_flight, _, count) in rows.into_iter().copied() {
@@ -116,7 +115,7 @@ pub fn run(size: Size, report: &mut Report) {
     }
     report.rate_note("none: as many in flight on each connection as a row says, the next when one is answered");
     report.durability("process: in the mapping, not synced");
-    report.note("mix", format!("limit orders with client ids, 1 in {FILLS_EVERY} filled at once, the others rest"));
+    report.note("mix", format!("limit orders with client ids, 1 in {FILLS_EVERY} filled immediately, the others rest"));
     report.not_included("a feed beside it, TLS, a network");
 }
 

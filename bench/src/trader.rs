@@ -1,4 +1,4 @@
-//! One user who sends orders on one connection, over HTTP or over the trade channel, alone or in batches.
+//! One user that sends orders on one connection, over HTTP or over the trade channel, alone or in batches.
 
 use crate::flight::{Answer, Speaks, UNASKED};
 use crate::load;
@@ -6,7 +6,7 @@ use crate::orders::Orders;
 use std::io::Write as _;
 use tools::frame::{self, Frame, TEXT};
 
-/// What orders travel over.
+/// The transport of orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     Http,
@@ -24,7 +24,7 @@ pub struct Trader {
 }
 
 impl Trader {
-    /// `name` is in all its client ids, so that no two of a user may be the same.
+    /// `name` is part of all its client ids, so that they are unique for the user.
     pub fn new(over: Over, name: &str, key: &str, token: &str, batch: usize) -> Trader {
         let orders = Orders::new(format!("{over:?}-{batch}-{name}"), token);
         Trader { over, key: key.to_owned(), orders, batch, body: String::new() }
@@ -64,7 +64,8 @@ impl Speaks for Trader {
             Over::Socket => {
                 let op = if alone { "order.place" } else { "order.batch" };
                 frame::text(out, |out| {
-                    write!(out, "{{\"id\":{number},\"op\":\"{op}\",\"params\":{body}}}").expect("a vector grows");
+                    write!(out, "{{\"id\":{number},\"op\":\"{op}\",\"params\":{body}}}")
+                        .expect("writing to a vector succeeds");
                 });
             }
         }

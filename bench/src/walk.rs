@@ -1,4 +1,4 @@
-//! A taker walk of ten levels with fees, beside the same in decimal arithmetic.
+//! A taker's walk of ten levels with fees, compared with the same in decimal arithmetic.
 
 use crate::chance::Chance;
 use crate::floor::Floor;
@@ -10,8 +10,8 @@ use std::hint::black_box;
 
 const LEVELS: usize = 10;
 const ROUNDS: usize = 5;
-/// Decimal arithmetic, with each level's fee rounded by itself, walks ten levels in 0.84 µs on a quiet core; below a
-/// third of that rate the core was somebody else's.
+/// Decimal arithmetic that rounds the fee of each level walks ten levels in 0.84 µs on a quiet core; below a third of
+/// that rate the core was shared.
 const DECIMAL_FLOOR: Floor = Floor { of: "the walk in decimals", least: 400_000.0 };
 /// Basis points of the crypto category.
 const RATE: Bps = Bps(700);
@@ -67,7 +67,7 @@ fn case(chance: &mut Chance) -> Case {
         *level = (Price(first + 37 * index as u16), Qty(100 * (1 + chance.below(5_000_000))));
     }
     let all: u64 = levels.iter().map(|(_, size)| size.0).sum();
-    // The tenth level is always touched.
+    // The tenth level is always reached.
     let last = levels[LEVELS - 1].1.0;
     Case { levels, want: Qty(all - last + 100 * (1 + chance.below(last / 100))) }
 }
@@ -77,7 +77,7 @@ fn integers(case: &Case, taken: &mut Vec<engine::order::Taken>) -> (Cash, Cash) 
     (walked.notional, walked.fee)
 }
 
-/// execution.md §4 and §5 as they are written.
+/// engine/docs/execution.md §4 and §5, literally.
 fn decimals(case: &Case) -> (Cash, Cash) {
     let rate = Decimal::new(i64::from(RATE.0), 4);
     let mut left = Decimal::new(case.want.0 as i64, 6);

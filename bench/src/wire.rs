@@ -1,4 +1,4 @@
-//! Opening a socket, as little of it as a load needs.
+//! Opening a socket, as far as a load needs it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,18 +6,18 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tools::frame::PONG;
 
-/// A server's answer to a ping of the server: masked, empty.
+/// A client's pong to a ping of the server: masked, empty.
 pub const ANSWER: [u8; 6] = [PONG, 0x80, 0, 0, 0, 0];
 /// Longest answer to a handshake.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
-/// Where a socket is opened.
+/// The address of a socket.
 #[derive(Clone, Debug)]
 pub struct Door {
     pub address: SocketAddr,
     pub path: &'static str,
     pub key: Option<String>,
-    /// Bytes that the system keeps for a reader who does not read; `None` = as many as it likes.
+    /// Socket buffer for a reader that does not read; `None` = the system's default.
     pub receive_buffer_bytes: Option<u32>,
 }
 
@@ -26,7 +26,7 @@ impl Door {
         Door { address, path, key: None, receive_buffer_bytes: None }
     }
 
-    /// Opens a socket; gives what came behind the answer to the handshake too.
+    /// Opens a socket; returns the bytes after the handshake's answer, too.
     pub async fn open(&self) -> io::Result<(TcpStream, Vec<u8>)> {
         let socket = TcpSocket::new_v4()?;
         if let Some(bytes) = self.receive_buffer_bytes {

@@ -1,5 +1,5 @@
-//! A small world on one thread: markets whose books stand still, one shard, users with money, and a seeded stream of
-//! orders. Time is a number that the caller moves, so two runs are the same to the last byte.
+//! A small world on one thread: markets with constant books, one shard, users with money, and a seeded stream of
+//! orders. Time is a number that the caller advances, so two runs are the same to the last byte.
 
 use crate::chance::Chance;
 use engine::amount::{Cash, Price, Qty, TickSize};
@@ -26,11 +26,11 @@ use std::sync::Arc;
 
 /// 2026-10-02T09:15:00Z.
 const START: Timestamp = Timestamp(1_790_932_500 * SECOND);
-/// Best bid and best ask in cents; nine levels behind each.
+/// Best bid and best ask in cents; nine more levels on each side.
 pub const BEST_BID: u16 = 49;
 const BEST_ASK: u16 = 51;
 const LEVELS: u16 = 10;
-/// Shares of each level: a usual take crosses into the second one.
+/// Shares of each level: a typical take reaches the second one.
 pub const LEVEL_SHARES: u64 = 40;
 const SHARES_PER_ORDER: u64 = 5;
 const SHARES_PER_TAKE: u64 = 45;
@@ -43,18 +43,18 @@ pub struct Trader {
 }
 
 impl Trader {
-    /// Takes the place of one who is still to come.
+    /// A placeholder for a user that does not exist yet.
     pub const NOBODY: Trader = Trader { user: UserId(0), key: KeyId(0) };
 }
 
-/// One thing that a trader does.
+/// One action of a trader.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     /// A bid below the book.
     Rest { trader: usize, market: u32, cents: u16 },
-    /// Of the order that step left.
+    /// Of the order of that step.
     Cancel { trader: usize, of: usize },
-    /// A limit order that is filled at once, over two levels.
+    /// A limit order that is filled immediately, over two levels.
     Take { trader: usize, market: u32, side: Side },
 }
 
@@ -88,13 +88,13 @@ pub fn steps(count: usize, traders: usize, markets: u32) -> Vec<Step> {
     made
 }
 
-/// What the shard hands over: records go to `record`, answers are looked at and dropped.
+/// The shard's output: records go to `record`, answers are counted and dropped.
 pub struct Out<F> {
     pub record: F,
-    /// By step: the order it left.
+    /// By step: the id of its order.
     pub orders: Vec<OrderId>,
     pub refused: u64,
-    /// Matching cycles that came to their end.
+    /// Completed matching cycles.
     pub cycles: u64,
     pub record_bytes: u64,
     key: Option<KeyId>,
@@ -136,7 +136,7 @@ impl<F: FnMut(UserId, Timestamp, &[u8])> Outbox<usize> for Out<F> {
 /// The world.
 pub struct World {
     shard: Shard<usize>,
-    /// Nobody hands anything over: a turn of the shard only goes on with what is larger than a turn.
+    /// Nothing is queued: a turn of the shard only continues a command that is larger than a turn.
     nothing: Ring<Envelope<usize>>,
     markets: Markets,
     pub traders: Vec<Trader>,
@@ -145,15 +145,15 @@ pub struct World {
     books: Vec<Book>,
 }
 
-/// The venue's still book of one outcome, best first.
+/// The venue's constant book of one outcome, best first.
 pub struct Book {
     pub outcome: Outcome,
     pub bids: Vec<(Price, Qty)>,
     pub asks: Vec<(Price, Qty)>,
 }
 
-/// One order as a trader asks for it: a limit order that rests or fills.
-pub struct Asked {
+/// A trader's request for an order: a limit order that rests or fills.
+pub struct Terms {
     pub trader: usize,
     pub instrument: InstrumentId,
     pub side: Side,
@@ -163,7 +163,7 @@ pub struct Asked {
 }
 
 impl World {
-    /// `markets` markets with still books. `record` gets what a log would.
+    /// `markets` markets with constant books. `record` receives the records of a log.
     pub fn new(markets_count: u32, record: &mut impl FnMut(UserId, Timestamp, &[u8])) -> World {
         let size = Qty::from_shares(LEVEL_SHARES);
         let book = Book {
@@ -182,7 +182,7 @@ impl World {
         record: &mut impl FnMut(UserId, Timestamp, &[u8]),
     ) -> World {
         let (books, catalog) = (Arc::new(Books::new()), Arc::new(Catalog::new()));
-        let mut writer = books.writer().expect("the first to ask");
+        let mut writer = books.writer().expect("the first writer");
         let mut markets = Markets::new();
         for number in 0..markets_count {
             let facts = markets.list(&listing(number, tick), MarketState::Active, START, START);
@@ -204,7 +204,7 @@ impl World {
         world
     }
 
-    /// Shows the books of a market anew, as a venue does: whatever somebody took of the last ones is there again.
+    /// Replaces the books of a market, as a venue does: levels that orders have taken are full again.
     pub fn show_books(&mut self, market: MarketId) {
         let now = self.now;
         for Book { outcome, bids, asks } in &self.books {
@@ -241,7 +241,7 @@ impl World {
     /// Users of a stream of orders, with secrets that are the same in each run.
     pub fn add_traders<F: FnMut(UserId, Timestamp, &[u8])>(&mut self, count: usize, out: &mut Out<F>) {
         for number in 0..count {
-            // Spread as real hashes are: the directory takes them as they come.
+            // Spread like real hashes: the directory uses them unchanged.
             let mut chance = Chance::seeded(number as u64);
             let mut hash = [0; 32];
             hash.chunks_mut(8).for_each(|part| part.copy_from_slice(&chance.next().to_le_bytes()));
@@ -250,7 +250,7 @@ impl World {
         }
     }
 
-    /// The command of one step; `orders` says which orders the earlier ones left.
+    /// The command of one step; `orders` has the ids of the earlier ones.
     pub fn envelope(&self, index: usize, step: Step, orders: &[OrderId]) -> Envelope<usize> {
         let (trader, command) = match step {
             Step::Rest { trader, market, cents } => {
@@ -265,7 +265,7 @@ impl World {
         Envelope { owner: self.traders[trader].user, command, received_at: self.now, reply: index }
     }
 
-    /// A bid of a trader with an id of his own.
+    /// A bid of a trader with a client id.
     pub fn named_envelope(&self, index: usize, step: Step, client_order_id: String) -> Envelope<usize> {
         let mut envelope = self.envelope(index, step, &[]);
         if let Command::Place(placement) = &mut envelope.command {
@@ -278,35 +278,35 @@ impl World {
 
     fn placement(&self, trader: usize, market: u32, side: Side, cents: u16, shares: u64) -> Command {
         let instrument: InstrumentId = MarketId(market).instrument(Outcome::First);
-        self.order(Asked { trader, instrument, side, price: Price(100 * cents), shares, request: None })
+        self.order(Terms { trader, instrument, side, price: Price(100 * cents), shares, request: None })
     }
 
     /// The command of a limit order.
-    pub fn order(&self, asked: Asked) -> Command {
-        let key = self.traders[asked.trader].key;
-        let terms = PlacementTerms {
+    pub fn order(&self, terms: Terms) -> Command {
+        let key = self.traders[terms.trader].key;
+        let placed = PlacementTerms {
             wallet: None,
-            instrument: Some(asked.instrument),
-            side: asked.side,
+            instrument: Some(terms.instrument),
+            side: terms.side,
             order_type: OrderType::Limit,
             time_in_force: TimeInForce::Gtc,
-            size: Size::Shares { qty: Qty::from_shares(asked.shares), rounded_from: None },
-            price: AskedPrice::At(asked.price),
+            size: Size::Shares { qty: Qty::from_shares(terms.shares), rounded_from: None },
+            price: AskedPrice::At(terms.price),
             expiration: None,
             post_only: false,
         };
-        let placement = Placement::new(key, Tier::Enterprise, EntryRoute::Native, Ok(terms));
-        Command::Place(Box::new(Placement { request: asked.request, ..placement }))
+        let placement = Placement::new(key, Tier::Enterprise, EntryRoute::Native, Ok(placed));
+        Command::Place(Box::new(Placement { request: terms.request, ..placement }))
     }
 
-    /// Runs one command; the clock goes on by a microsecond.
+    /// Runs one command; the clock advances by a microsecond.
     #[inline]
     pub fn take<F: FnMut(UserId, Timestamp, &[u8])>(&mut self, envelope: Envelope<usize>, out: &mut Out<F>) {
         self.now = self.now.plus(1);
         self.shard.take(envelope, self.now, out);
     }
 
-    /// A matching cycle to its end, as the feed asks for it: whatever rests meets the books that changed.
+    /// Runs a matching cycle to its end, as the feed requests it: resting orders are matched with the changed books.
     pub fn cycle<F: FnMut(UserId, Timestamp, &[u8])>(&mut self, out: &mut Out<F>) {
         let command = Command::Cycle { venue_now: self.now, sweeps: Sweeps::All };
         self.take(Envelope { owner: MARKETS, command, received_at: self.now, reply: usize::MAX }, out);
@@ -320,7 +320,7 @@ impl World {
         (&self.markets, self.shard.users())
     }
 
-    /// Runs all commands, handed over by a ring as another thread would; the clock goes on by a microsecond a turn.
+    /// Runs all commands, passed through a ring as from another thread; the clock advances by a microsecond a turn.
     pub fn turn<F: FnMut(UserId, Timestamp, &[u8])>(
         &mut self,
         ring: &Ring<Envelope<usize>>,
@@ -333,7 +333,7 @@ impl World {
             while pushed < ring.slots()
                 && let Some(envelope) = envelopes.next()
             {
-                ring.push(envelope).expect("there is room for as many as are counted");
+                ring.push(envelope).expect("there is room for the counted commands");
                 pushed += 1;
             }
             self.now = self.now.plus(1);
@@ -341,7 +341,7 @@ impl World {
         }
     }
 
-    /// Over the whole state.
+    /// Digest of the whole state.
     pub fn digest(&self) -> [u8; 32] {
         snapshot::digest(&self.markets, &[self.shard.users()])
     }
@@ -352,12 +352,12 @@ impl World {
     }
 }
 
-/// A market of no venue, with nothing about it that matters but its number.
+/// A market without a venue; only its number matters.
 pub fn listing(number: u32, tick: TickSize) -> Listing {
     Listing {
         venue: Venue::Synthetic,
         venue_market_id: number.to_string(),
-        // Unlike that of any recording or pulse, which may stand beside these.
+        // Unlike the number of any recording or pulse, which may exist beside it.
         condition: format!("0xbe{number:062x}"),
         tokens: [format!("{number}01"), format!("{number}02")],
         outcomes: ["Yes".to_owned(), "No".to_owned()],

@@ -1,15 +1,15 @@
-//! Every scenario runs small, twice, as the program that is published, and computes the same both times.
+//! Every scenario runs in its small size, twice, as the published program, and computes the same both times.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// What every result says (house rules, proof).
+/// Fields of every result.
 const SAID: [&str; 4] = ["durability", "rate", "cores", "not_included"];
-/// Scenarios whose servers and load stay on a core each, where there are two.
+/// Scenarios whose servers and load have a core each, where there are two.
 const SEATED: [&str; 4] = ["http", "reads", "fanout", "trade"];
-/// Scenarios of which nothing is the same each time: what they hear carries the moment.
+/// Scenarios without a deterministic result: their frames carry the time.
 const HASHLESS: [&str; 3] = ["echo", "fanout", "sockets"];
 const MACHINE: [&str; 10] =
     ["version", "commit", "build", "features", "compiler", "machine", "cores", "kernel", "file system", "load"];
@@ -67,9 +67,9 @@ fn every_scenario_runs_small_and_computes_the_same_twice() {
     println!("{} scenarios, twice, {} of them with a hash", SCENARIOS.len(), first.len());
 }
 
-/// Minutes are seconds here, two of them with a restart; it ends badly when an acknowledged order is not there.
+/// Minutes are seconds here, two of them with a restart; a missing acknowledged order is an error.
 #[test]
-fn what_endures_runs_small_by_itself() {
+fn endurance_runs_small() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let all = run("endurance", &place.path().join("endurance.json"));
     let results = all["results"].as_array().expect("a list of results");
@@ -89,7 +89,7 @@ fn what_endures_runs_small_by_itself() {
 }
 
 #[test]
-fn what_there_is_not_is_said() {
+fn unknown_scenarios_are_refused() {
     let cases: [&[&str]; 2] = [&["no-such-scenario", "--small"], &["--small"]];
     for args in cases {
         let output = Command::new(env!("CARGO_BIN_EXE_bench")).args(args).output().expect("the benches can be run");
@@ -99,7 +99,7 @@ fn what_there_is_not_is_said() {
     println!("refused: {} cases", cases.len());
 }
 
-/// A plain build has no peers and says how to get them.
+/// A build without peers explains how to get them.
 #[cfg(not(feature = "peers"))]
 #[test]
 fn peers_that_were_not_built_are_refused() {
@@ -110,7 +110,7 @@ fn peers_that_were_not_built_are_refused() {
     assert!(said.contains("--features peers"), "{said}");
 }
 
-/// Each does the same work, and a ratio to each is there.
+/// Each does the same work, and has a ratio.
 #[cfg(feature = "peers")]
 #[test]
 fn peers_run_small_beside_ours() {

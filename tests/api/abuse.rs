@@ -1,5 +1,5 @@
-//! What breaks parsers (reliability.md §G) through every parameter, every field and every path variable of every route
-//! in the server's own table. Whatever comes: never a 5xx, always an answer that the description names.
+//! Values that break parsers, in every parameter, every field and every path variable of every route in the server's
+//! own table. The answer is never a 5xx, and always one that the description names.
 
 use crate::numbers::{QUOTED, RAW};
 use crate::table::{Door, Table};
@@ -11,7 +11,7 @@ use tests::http::{Client, Request, Response};
 use tests::token::token;
 use tests::world::World;
 
-/// A world whose limits are out of the way.
+/// A world whose limits are not reached.
 fn world() -> World {
     World::start_with(1, |place| {
         for setting in ["requests_per_second", "requests_per_minute", "in_flight"] {
@@ -28,12 +28,12 @@ fn client(world: &World, door: &Door) -> Client {
     }
 }
 
-/// `text` so that it arrives as it is.
+/// Percent-encodes `text`.
 fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// What every route is asked besides numbers.
+/// Values sent to every route besides numbers.
 fn texts() -> Vec<String> {
     let quoted = QUOTED.iter().map(|text| serde_json::from_str::<String>(&format!("\"{text}\"")).expect("a text"));
     let more = ["%", "\u{0}", "../../etc/passwd", "' OR 1=1 --", "<script>", "\u{202e}", "null", "undefined", "0x"];
@@ -94,7 +94,7 @@ fn no_path_breaks_a_route() {
     }
 }
 
-/// JSON pointers of everything in a body.
+/// JSON pointers of all values in a body.
 fn places(value: &Value, at: &str, out: &mut Vec<String>) {
     out.push(at.to_string());
     match value {
@@ -123,7 +123,7 @@ fn no_field_breaks_a_route() {
         places(&body, "", &mut all);
         for place in &all {
             let mut marked = body.clone();
-            *marked.pointer_mut(place).expect("a place of the body") = json!("@");
+            *marked.pointer_mut(place).expect("a value of the body") = json!("@");
             let marked = marked.to_string();
             for raw in RAW.iter().copied().chain(quoted.iter().map(String::as_str)).chain(more) {
                 let text = marked.replace("\"@\"", raw);
@@ -142,7 +142,7 @@ fn the_examples_of_the_description_work() {
     let world = world();
     for door in Table::of(&world).doors.iter().filter(|door| door.example.is_some()) {
         let answer = client(&world, door).send(&door.example());
-        // About an object that is not there, or money that is not; but never for its form.
+        // The example may be refused for a missing object or missing money, but never for its form.
         let form = ["INVALID_BODY", "VALIDATION_FAILED", "INVALID_ORDER_PAYLOAD"].contains(&&*answer.code());
         assert!(answer.status < 500 && !form, "{door}: {} {}", answer.status, answer.lossy());
         cases.one();

@@ -1,4 +1,4 @@
-//! Balance, positions, portfolio, history, identity (account.md §1.4, §2–4).
+//! Balance, positions, portfolio, history, identity (gateway/docs/accounts.md §2, §3; engine/docs/account.md §1–§4).
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -11,7 +11,7 @@ fn money_adds_up_to_the_last_digit() {
     let world = World::start(1);
     let mut client = world.user(0);
     let rain = &world.markets.rain;
-    // Order, then balance, reserved, total value, unrealised; the mark of Yes is 0.415 throughout.
+    // Order, then balance, reserved, total value, unrealised; the mark of Yes is 0.415 in all rows.
     let rows = [
         (market(rain, "BUY", "0.42", "50"), "9978.391", "0.00", "9999.141", "-0.859"),
         (limit(rain, "BUY", "0.37", "20"), "9970.991", "7.40", "9999.141", "-0.859"),
@@ -58,14 +58,14 @@ fn positions_show_what_is_held() {
         assert_eq!(at(yes, &format!("/{field}")), expected, "{field} of {yes}");
         cases.one();
     }
-    // Open first, then the newest; holding both outcomes is two rows.
+    // Open positions first, then the newest; holding both outcomes is two rows.
     let shown: Vec<(&str, &str)> =
         list(&rows, "").iter().map(|row| (text(row, "/status"), text(row, "/outcome"))).collect();
     assert_eq!(shown, [("OPEN", "No"), ("OPEN", "Yes"), ("CLOSED", "Yes")]);
     let closed = &list(&rows, "")[2];
     assert_eq!((text(closed, "/quantity"), text(closed, "/realized_pnl")), ("0", "-0.05"));
     assert!(at(closed, "/closed_at").is_string() && at(closed, "/market_value").is_null());
-    // Another purchase is another episode.
+    // Another purchase starts another episode.
     client.post("/v1/orders", &market(&m.vote, "BUY", "0.651", "10")).expect(200);
     let counts = [
         ("", 4),
@@ -112,7 +112,7 @@ fn wrong_parameters_are_refused() {
     ];
     for (path, status, code) in rows {
         let answer = world.user(0).get(path);
-        // A negative number may be read as no number at all.
+        // A negative number may be reported as not a number.
         if path.ends_with("wallet_id=-1") && answer.status == 422 {
             continue;
         }
@@ -133,7 +133,7 @@ fn the_portfolio_is_balance_and_open_positions() {
         (int(&empty, "/total_trades"), at(&empty, "/win_rate"), at(&empty, "/positions")),
         (0, &Value::Null, &json!([]))
     );
-    // One loss; the rest stays open.
+    // One loss; the remainder stays open.
     for order in [
         market(&m.rain, "BUY", "0.42", "20"),
         market(&m.rain, "SELL", "0.40", "20"),
@@ -210,7 +210,7 @@ fn wallets_are_apart() {
     let rain = &world.markets.rain;
     let order = client.post("/v1/orders", &limit(rain, "BUY", "0.30", "10")).expect(200);
     let api = int(&order, "/wallet_id");
-    // The MAIN wallet was opened beside it; its id is a number of the same user.
+    // The MAIN wallet was opened beside it; its id is another number of the same user.
     let all = client.get("/v1/account/balance?wallet_id=all").expect(200);
     assert_eq!(text(&all, "/starting_balance"), "11000.00", "API and MAIN together");
     let main = (api - 4..api + 5)
@@ -235,7 +235,7 @@ fn wallets_are_apart() {
 }
 
 #[test]
-fn me_says_who_asks() {
+fn me_shows_the_caller() {
     let cases = Cases::of("me");
     let world = World::start(1);
     let by_key = world.user(0).get("/v1/me").expect(200);

@@ -1,5 +1,5 @@
-//! The admin namespace (time.md §1): who is answered and who is not, what the server tells of itself, one control at a
-//! time, and a peer of a backup that does not read.
+//! The admin namespace (gateway/docs/admin.md): which requests are answered and which are not, the report about the
+//! node, one control at a time, and a peer of a backup that does not read.
 
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -12,31 +12,31 @@ use tests::eventually;
 use tests::exposition::{ask, scrape};
 use tests::http::{Client, Request, ask_raw, connect, send_raw};
 use tests::json::{at, int, text};
-use tests::server::Place;
+use tests::server::ServerDir;
 use tests::world::{World, limit};
 
-/// A world with an admin listener, where that is, and its token.
-fn guarded(users: usize, settings: impl FnOnce(&mut Place)) -> (World, SocketAddr, String) {
+/// A world with an admin listener; its address and its token.
+fn guarded(users: usize, settings: impl FnOnce(&mut ServerDir)) -> (World, SocketAddr, String) {
     let world = World::start_with(users, |place| {
         place.set("admin", "listen", "\"127.0.0.1:0\"");
         settings(place);
     });
-    let admin = world.server.admin().expect("the banner says where it is");
-    let token = fs::read_to_string(world.place.data().join("admin_token")).expect("the server made one");
+    let admin = world.server.admin().expect("the banner has the address");
+    let token = fs::read_to_string(world.place.data().join("admin_token")).expect("the server created one");
     (world, admin, token)
 }
 
-/// More than sockets and the stream hold for a peer that does not read: a file of the price history, which is copied as it
-/// is.
+/// More than the buffers of sockets and stream hold for a peer that does not read: a file of the price history, which
+/// is copied unchanged.
 fn bulk(world: &World) -> std::path::PathBuf {
     let path = world.place.data().join("history").join("hours-1");
     let file = File::create(&path).expect("the price history is a folder");
-    file.set_len(64 << 20).expect("a hole takes no room");
+    file.set_len(64 << 20).expect("a sparse file takes no room");
     path
 }
 
 #[test]
-fn only_who_shows_the_token_is_answered() {
+fn only_requests_with_the_token_are_answered() {
     let cases = Cases::of("requests of the admin namespace");
     let (world, admin, token) = guarded(1, |_| {});
     let own = admin.to_string();
@@ -46,7 +46,7 @@ fn only_who_shows_the_token_is_answered() {
     let (node, backup) = ("/v1/admin/node", "/v1/admin/backup");
     let json = "Content-Type: application/json";
     let long = "x".repeat(70_000);
-    // Method, target, host, headers, body; what is answered.
+    // Method, target, host, headers, body; the status.
     type Row<'a> = (&'a str, &'a str, &'a str, &'a [&'a str], &'a str, u16, &'a str);
     let rows: &[Row<'_>] = &[
         ("GET", node, &own, &[bearer], "", 200, ""),
@@ -60,12 +60,12 @@ fn only_who_shows_the_token_is_answered() {
         ("GET", node, &own, &[bearer, bearer], "", 401, "INVALID_TOKEN"),
         ("GET", &format!("{node}?token={token}"), &own, &[], "", 401, "MISSING_AUTH"),
         ("POST", backup, &own, &[json], "{}", 401, "MISSING_AUTH"),
-        // A browser, whatever it shows.
+        // A request of a browser, with any origin.
         ("GET", node, &own, &[bearer, "Origin: null"], "", 403, "ADMIN_FORBIDDEN"),
         ("GET", node, &own, &[bearer, &format!("Origin: http://{own}")], "", 403, "ADMIN_FORBIDDEN"),
         ("GET", node, &own, &["Origin: https://evil.example"], "", 403, "ADMIN_FORBIDDEN"),
         ("OPTIONS", backup, &own, &["Origin: null", "Access-Control-Request-Method: POST"], "", 403, "ADMIN_FORBIDDEN"),
-        // Names that resolve here.
+        // Host names that resolve to this machine.
         ("GET", node, "evil.example", &[bearer], "", 421, "MISDIRECTED_REQUEST"),
         ("GET", node, "evil.example:9464", &[bearer, "Origin: null"], "", 421, "MISDIRECTED_REQUEST"),
         ("GET", &format!("http://evil.example{node}"), &own, &[bearer], "", 421, "MISDIRECTED_REQUEST"),
@@ -75,7 +75,7 @@ fn only_who_shows_the_token_is_answered() {
         ("GET", node, "papertape", &[bearer], "", 200, ""),
         ("GET", node, &own, &[bearer, "Host: evil.example"], "", 400, "INVALID_REQUEST"),
         ("GET", node, "evil.example", &[bearer, &format!("Host: {own}")], "", 400, "INVALID_REQUEST"),
-        // Routes and methods, to those who have shown it.
+        // Routes and methods, with the token.
         ("HEAD", node, &own, &[bearer], "", 200, ""),
         ("POST", node, &own, &[bearer, json], "{}", 405, "HTTP_405"),
         ("GET", backup, &own, &[bearer], "", 405, "HTTP_405"),
@@ -130,7 +130,8 @@ fn only_who_shows_the_token_is_answered() {
         assert_eq!(answer.header("Access-Control-Allow-Origin"), None, "{shown}");
         cases.one();
     }
-    // With the token connections are kept, and figures are as they were: without one, and one a connection.
+    // With the token connections are kept alive, and figures are unchanged; without one, each connection ends after a
+    // request.
     let head = |target: &str, more: &str| format!("GET {target} HTTP/1.1\r\nHost: {own}\r\n{more}\r\n");
     for (said, closes) in [(head(node, &format!("{bearer}\r\n")), false), (head("/metrics", ""), true)] {
         let answer = send_raw(admin, said.as_bytes());
@@ -142,7 +143,7 @@ fn only_who_shows_the_token_is_answered() {
     let mut public = Client::with_token(world.server.address(), &token);
     public.get(node).refused(404, "NOT_FOUND");
     let said = world.server.stop();
-    assert!(!said.contains(&token), "the token is not told");
+    assert!(!said.contains(&token), "the token is not printed");
 }
 
 #[test]
@@ -174,7 +175,7 @@ fn the_token_is_made_or_given() {
             }
             None => {
                 let server = world.place.start();
-                let admin = server.admin().expect("the banner says where it is");
+                let admin = server.admin().expect("the banner has the address");
                 Client::with_token(admin, &token).get("/v1/admin/node").refused(401, "INVALID_TOKEN");
                 Client::with_token(admin, &"y".repeat(32)).get("/v1/admin/node").expect(200);
                 assert!(server.said().contains(&format!("token in {}", given.display())), "{}", server.said());
@@ -182,7 +183,7 @@ fn the_token_is_made_or_given() {
         }
         cases.one();
     }
-    // Others than this machine may reach it only where somebody said so, and gave it a token.
+    // The listener is reachable from other machines only with an explicit setting and a configured token.
     world.place.set("admin", "listen", "\"0.0.0.0:0\"");
     for (remote, has_file, starts) in [(false, true, false), (true, false, false), (true, true, true)] {
         world.place.set("admin", "remote", if remote { "true" } else { "false" });
@@ -201,7 +202,7 @@ fn the_token_is_made_or_given() {
 }
 
 #[test]
-fn a_server_says_what_it_is() {
+fn the_node_is_described() {
     let cases = Cases::of("fields of the node");
     let (mut world, admin, token) = guarded(1, |_| {});
     let (mut client, rain) = (world.user(0), world.markets.rain.clone());
@@ -231,7 +232,7 @@ fn a_server_says_what_it_is() {
     assert_eq!(fields, expected);
     assert!(int(&node, "/lsn/appended") >= int(&before, "/lsn/appended") + 5, "{before} and {node}");
     assert!(int(&node, "/lsn/synced") <= int(&node, "/lsn/appended"));
-    assert_eq!(at(&node, "/lsn/snapshot"), &Value::Null, "there is none");
+    assert_eq!(at(&node, "/lsn/snapshot"), &Value::Null, "there is no snapshot");
     assert_eq!(int(&node, "/horizon/lsn"), 1);
     assert!(text(&node, "/horizon/at").ends_with('Z'), "{node}");
     assert_eq!((text(&node, "/clock"), at(&node, "/disposable")), ("wall", &json!(false)));
@@ -239,7 +240,7 @@ fn a_server_says_what_it_is() {
     assert_eq!((at(&node, "/forked_from"), text(&node, "/version")), (&Value::Null, env!("CARGO_PKG_VERSION")));
     assert!(int(&node, "/data_bytes") >= 4_194_304, "a segment: {node}");
     cases.add(expected.len());
-    // The instance is the directory's, and everybody may know it.
+    // The instance identifies the directory, and is public.
     let instance = text(&node, "/instance").to_owned();
     let parts: Vec<usize> = instance.split('-').map(str::len).collect();
     assert_eq!(parts, [8, 4, 4, 4, 12], "{instance}");
@@ -250,7 +251,7 @@ fn a_server_says_what_it_is() {
     world.server.kill();
     tests::binary::run_well(["snapshot".into(), "create".into(), world.place.data().into_os_string()]);
     world.server = world.place.start();
-    let admin = world.server.admin().expect("the banner says where it is");
+    let admin = world.server.admin().expect("the banner has the address");
     let node = Client::with_token(admin, &token).get("/v1/admin/node").expect(200);
     assert_eq!(text(&node, "/instance"), instance);
     let snapshots = fs::read_dir(world.place.data()).expect("a folder").flatten();
@@ -261,7 +262,7 @@ fn a_server_says_what_it_is() {
     cases.add(3);
 }
 
-/// Begins a backup and reads its head.
+/// Starts a backup and reads the head of the answer.
 fn begun(admin: SocketAddr, token: &str) -> TcpStream {
     let mut stream = connect(admin).expect("the kernel takes it");
     let request = Request::post("/v1/admin/backup").header("Authorization", &format!("Bearer {token}"));
@@ -279,24 +280,24 @@ fn one_control_at_a_time() {
     let bulk = bulk(&world);
     let first = begun(admin, &token);
     let mut operator = Client::with_token(admin, &token);
-    // What is no control does not wait.
+    // Requests other than controls do not wait.
     operator.get("/v1/admin/node").expect(200);
     operator.post("/v1/admin/backup", &json!({})).refused(409, "ADMIN_BUSY");
     world.user(0).post("/v1/orders", &limit(&world.markets.rain, "BUY", "0.02", "5")).expect(200);
     cases.add(3);
-    // Who waits for his turn and leaves is not waited with.
+    // A queued peer that leaves is dropped from the queue.
     let mut waits = connect(admin).expect("the kernel takes it");
     let second = Request::post("/v1/admin/backup").header("Authorization", &format!("Bearer {token}"));
     waits.write_all(&second.bytes(admin, &[])).expect("the kernel takes it");
     let peer = waits.local_addr().expect("an address");
     std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(state(admin, peer).as_deref(), Some(ESTABLISHED), "he waits");
+    assert_eq!(state(admin, peer).as_deref(), Some(ESTABLISHED), "it waits");
     drop(waits);
     let left = Instant::now();
-    eventually("his connection to end", || state(admin, peer).is_none_or(|state| state != CLOSE_WAIT).then_some(()));
-    assert!(left.elapsed() < Duration::from_secs(5), "it ended with his turn, after {:?}", left.elapsed());
+    eventually("its connection to end", || state(admin, peer).is_none_or(|state| state != CLOSE_WAIT).then_some(()));
+    assert!(left.elapsed() < Duration::from_secs(5), "it ended with its turn, after {:?}", left.elapsed());
     cases.one();
-    // Its place is free when the peer has left.
+    // Its slot is free when the peer has left.
     drop(first);
     fs::remove_file(bulk).expect("removed");
     let taken = operator.post("/v1/admin/backup", &json!({}));
@@ -309,8 +310,8 @@ fn one_control_at_a_time() {
     }
 }
 
-/// A head of which two parsers may read different requests, at each place of a connection. What stands behind it is never
-/// answered. The rule and the reader are those of the server's own listener.
+/// A head that two parsers may read differently, at each position of a connection. Bytes after it are never
+/// answered. Rule and parser are those of the server's own listener.
 #[test]
 fn a_bare_line_feed_in_a_head_is_refused() {
     let cases = Cases::of("bare line feeds");
@@ -346,31 +347,31 @@ fn a_bare_line_feed_in_a_head_is_refused() {
             let came = String::from_utf8_lossy(&came).into_owned();
             let statuses: Vec<&str> = came.split("HTTP/1.").skip(1).map(|answer| &answer[2..5]).collect();
             let expected: Vec<&str> = std::iter::repeat_n("200", behind).chain(["400"]).collect();
-            assert_eq!(statuses, expected, "{shown:?} behind {behind}: {came}");
+            assert_eq!(statuses, expected, "{shown:?} after {behind}: {came}");
             let last = came.rsplit("HTTP/1.").next().expect("the last answer");
             assert!(last.contains("bare line feed") && last.contains("connection: close"), "{shown:?}: {last}");
             assert!(last.contains("x-request-id: ") && last.contains("x-svc-code: HTTP_400"), "{shown:?}: {last}");
             cases.one();
         }
     }
-    // An empty line before a request is no such line.
+    // An empty line before a request is not a bare line feed.
     for (said, status) in [(format!("\r\n{good}"), 200), (format!("\r\n{scrape}"), 200)] {
         assert_eq!(ask_raw(admin, said.as_bytes()).map(|answer| answer.status), Some(status));
         cases.one();
     }
 }
 
-/// Peers that hold connections open without a request keep nobody out, however many they are.
+/// Idle connections keep no other peer out, however many they are.
 #[test]
-fn connections_without_a_request_give_way() {
-    let cases = Cases::of("connections that hold a place of the admin listener");
+fn idle_connections_give_way() {
+    let cases = Cases::of("connections that hold a slot of the admin listener");
     let (world, admin, token) = guarded(1, |_| {});
     let bulk = bulk(&world);
-    // One that takes its time: it is no idle one, although nothing is asked on it.
+    // A slow answer: its connection is not idle although no request is read from it.
     let taking = begun(admin, &token);
     let node = format!("GET /v1/admin/node HTTP/1.1\r\nHost: {admin}\r\nAuthorization: Bearer {token}\r\n\r\n");
     for (what, said) in [
-        ("say nothing", String::new()),
+        ("send nothing", String::new()),
         ("begin a head", "GET /metr".to_owned()),
         ("do not end a head", format!("GET /metrics HTTP/1.1\r\nHost: {admin}\r\n")),
         ("were answered", node.clone()),
@@ -379,7 +380,7 @@ fn connections_without_a_request_give_way() {
         let held: Vec<TcpStream> = (0..40)
             .map(|_| {
                 let mut stream = connect(admin).expect("the kernel takes it");
-                // It may have been told to leave.
+                // It may have been closed already.
                 let _ = stream.write_all(said.as_bytes());
                 stream
             })
@@ -397,7 +398,7 @@ fn connections_without_a_request_give_way() {
         }
         drop(held);
     }
-    assert!(is_established(admin, &taking), "a backup gives no place away");
+    assert!(is_established(admin, &taking), "a backup keeps its slot");
     drop(taking);
     fs::remove_file(bulk).expect("removed");
     world.server.stop();
@@ -405,10 +406,10 @@ fn connections_without_a_request_give_way() {
 
 /// States of a connection in the system's table.
 const ESTABLISHED: &str = "01";
-/// The peer has ended, and the server has not yet.
+/// FIN was received, and not yet sent.
 const CLOSE_WAIT: &str = "08";
 
-/// The state of the server's side of a peer's connection, as the system says (`/proc/net/tcp`).
+/// The state of the server's side of a peer's connection, from `/proc/net/tcp`.
 fn state(server: SocketAddr, peer: SocketAddr) -> Option<String> {
     let hex = |address: SocketAddr| match address {
         SocketAddr::V4(address) => {
@@ -438,13 +439,13 @@ fn a_peer_that_does_not_read_is_cut_off() {
     let mut slow = begun(admin, &token);
     assert!(is_established(admin, &slow));
     eventually("the cut", || world.server.said().contains("takes less than 1 MiB a second").then_some(()));
-    // He reads nothing meanwhile: a byte taken would let the server write again.
-    eventually("the end of his connection", || (!is_established(admin, &slow)).then_some(()));
+    // The peer reads nothing meanwhile: one read byte would let the server write again.
+    eventually("the end of its connection", || (!is_established(admin, &slow)).then_some(()));
     let mut came = Vec::new();
     let _ = slow.read_to_end(&mut came);
-    assert!(came.len() < 64 << 20 && !came.ends_with(b"0\r\n\r\n"), "{} bytes: no sound end", came.len());
+    assert!(came.len() < 64 << 20 && !came.ends_with(b"0\r\n\r\n"), "{} bytes: a clean end", came.len());
     cases.one();
-    // Who comes next finds the place free; who reads is not too slow.
+    // The next peer finds a free slot; a peer that reads is not too slow.
     fs::remove_file(bulk).expect("removed");
     let taken = Client::with_token(admin, &token).post("/v1/admin/backup", &json!({"with_secrets": true}));
     assert_eq!(taken.status, 200);

@@ -1,4 +1,4 @@
-//! Profile analysis (account.md §4): every formula on a past of our own, worked out by hand.
+//! Profile analysis (engine/docs/account.md §6): every formula on a fixed history, calculated by hand.
 
 use engine::order::Side;
 use engine::time::Timestamp;
@@ -51,7 +51,7 @@ fn traded(world: &mut World) {
     });
 }
 
-/// Every field of `expected` is shown with that value.
+/// Every field of `expected` has that value.
 #[track_caller]
 fn shows(section: &Value, expected: &Value) {
     for (name, value) in expected.as_object().expect("an object") {
@@ -142,13 +142,13 @@ fn every_formula_on_a_past_of_our_own() {
         cases.add(fields.as_object().map_or(0, serde_json::Map::len));
     }
     assert_eq!((list(&shown, "/recent_trades").len(), list(&shown, "/open_positions").len()), (9, 2));
-    // The same statistics as the portfolio's.
+    // The same statistics as those of the portfolio.
     let portfolio = client.get("/v1/account/portfolio").expect(200);
     assert_eq!(at(&shown, "/trading_stats/win_rate"), at(&portfolio, "/win_rate"));
     assert_eq!(at(&shown, "/trading_stats/total_trades"), at(&portfolio, "/total_trades"));
     assert_eq!(at(&shown, "/balance/total_portfolio_value"), at(&portfolio, "/balance/total_value"));
     cases.add(3);
-    // An account without a past.
+    // An account without a history.
     let empty = world.user(1).get(PATH).expect(200);
     for name in ["win_rate", "profit_factor", "avg_trade_size", "median_trade_size", "first_trade_at", "buy_sell_ratio"]
     {
@@ -163,10 +163,10 @@ fn every_formula_on_a_past_of_our_own() {
     cases.one();
 }
 
-/// The points of `equity` but for the live one.
+/// The points of `equity` without the live one.
 fn stored(client: &mut Client) -> Vec<Value> {
     let points = client.get("/v1/account/equity").expect(200);
-    let (_, stored) = list(&points, "").split_last().expect("the live one is always there");
+    let (_, stored) = list(&points, "").split_last().expect("the live point always exists");
     stored.to_vec()
 }
 
@@ -179,7 +179,7 @@ fn the_timeline_is_that_of_the_equity_points() {
     client.post("/v1/orders", &order("0.44", "150")).expect(200);
     for hour in 1..=4 {
         world.place.clock_ahead(hour * 3_600);
-        // An hour repeats the one before it until its own point is noted, so both are asked until they stand still.
+        // An hour repeats the one before it until its own point is noted, so both are polled until they are stable.
         let (points, shown) = eventually("the hour's point", || {
             let before = stored(&mut client);
             let shown = client.get(PATH).expect(200);

@@ -1,4 +1,4 @@
-//! The description that the server gives of its streams.
+//! The AsyncAPI document that the server serves.
 
 use serde_json::Value;
 use tests::cases::Cases;
@@ -17,7 +17,7 @@ fn every_channel_is_described_and_every_described_one_is_there() {
         assert!(messages.values().all(|message| message["examples"][0]["payload"] != Value::Null), "{name}");
         let also_at = channel["x-also-at"].as_str();
         for path in [text(channel, "/address")].into_iter().chain(also_at) {
-            // It is a socket and nothing else.
+            // It is only a socket.
             world.public().get(path).refused(400, "INVALID_REQUEST");
             cases.one();
         }

@@ -1,4 +1,4 @@
-//! The native batch (trading.md §7).
+//! Native batches (gateway/docs/trading.md §5).
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -7,13 +7,13 @@ use tests::json::{at, int, list, text};
 use tests::world::{World, changed, limit, market};
 
 #[test]
-fn entries_stand_each_for_itself() {
+fn entries_are_independent() {
     let cases = Cases::of("batch entries");
     let world = World::start(2);
     let m = &world.markets;
     let good = limit(&m.rain, "BUY", "0.37", "20");
     let with = |changes: Value| changed(&good, &changes);
-    // Entry, status, error; in this order, so the sale finds what the purchase brought.
+    // Entry, status, error; in this order, so the sale finds what the purchase bought.
     let rows: [(Value, &str, Value); 14] = [
         (with(json!({"client_order_id": "one"})), "PENDING", Value::Null),
         (market(&m.rain, "BUY", "0.42", "30"), "FILLED", Value::Null),
@@ -34,7 +34,7 @@ fn entries_stand_each_for_itself() {
     // Both forms of the body are the same batch.
     for (user, body) in [(0, json!({"orders": entries})), (1, json!(entries))] {
         let mut client = world.user(user);
-        // A header on this route names no entry.
+        // A header on this route identifies no entry.
         let request = Request::post("/v1/orders/batch").json(&body).header("Idempotency-Key", "ignored");
         let said = client.send(&request).expect(200);
         let results = list(&said, "/results");
@@ -56,7 +56,7 @@ fn entries_stand_each_for_itself() {
             cases.one();
         }
         assert_eq!((int(&said, "/succeeded"), int(&said, "/failed")), (4, 10));
-        // The twin of the first entry is its answer again.
+        // A repeat of the first entry gets the same answer.
         assert_eq!(at(&results[12], "/order_id"), at(&results[0], "/order_id"));
         assert_eq!(at(&results[12], "/is_replay"), &json!(true));
         let orders = client.get("/v1/orders").expect(200);
@@ -74,7 +74,7 @@ fn the_call_as_a_whole_has_its_bounds() {
     client.post("/v1/orders/batch", &many(25)).expect(200);
     let too_many = client.post("/v1/orders/batch", &many(26)).refused(400, "BATCH_LIMIT_EXCEEDED");
     let message = text(&too_many, "/message");
-    assert!(message.contains("26") && message.contains("25"), "it names both numbers: {message}");
+    assert!(message.contains("26") && message.contains("25"), "it has both numbers: {message}");
     client.post("/v1/orders/batch", &many(100)).refused(400, "BATCH_LIMIT_EXCEEDED");
     for body in [json!({"orders": []}), json!([]), many(101), json!({}), json!({"orders": "x"})] {
         client.post("/v1/orders/batch", &body).refused(422, "VALIDATION_FAILED");
@@ -99,12 +99,12 @@ fn the_size_is_the_tiers() {
     client.post("/v1/orders/batch", &json!([good, good])).refused(400, "BATCH_LIMIT_EXCEEDED");
     cases.add(2);
     for (tier, size) in [("pro", 5), ("pro_plus", 10)] {
-        let mut place = tests::server::Place::new();
+        let mut place = tests::server::ServerDir::new();
         place.set("venue", "seed", "7").set("journal", "segment_bytes", "4194304");
         let user = place.seed(1, tier, "100").remove(0);
         let server = place.start();
         let mut client = server.with_key(&user.key);
-        // Unknown markets: only the count is judged here.
+        // Unknown markets: only the count matters here.
         client.post("/v1/orders/batch", &json!(vec![&good; size])).expect(200);
         client.post("/v1/orders/batch", &json!(vec![&good; size + 1])).refused(400, "BATCH_LIMIT_EXCEEDED");
         cases.add(2);

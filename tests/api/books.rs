@@ -1,4 +1,4 @@
-//! Books, and the small reads by token (venue.md §1, market-data.md §8–9).
+//! Books, and the small reads by token (gateway/docs/venue-clients.md §1, gateway/docs/market-data.md §8, §9).
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -13,7 +13,7 @@ fn a_book_is_shown_alike_on_all_four_routes() {
     let rain = &world.markets.rain;
     let expected = json!({
         "market": rain.condition, "asset_id": rain.yes(), "token_id": rain.yes(),
-        // Best is last on both sides.
+        // The best level is last on both sides.
         "bids": [{"price": "0.40", "size": "310"}, {"price": "0.41", "size": "85"}],
         "asks": [{"price": "0.44", "size": "120"}, {"price": "0.42", "size": "60.5"}],
         "min_order_size": "5", "tick_size": "0.01", "neg_risk": false, "last_trade_price": "0.42",
@@ -56,7 +56,7 @@ fn a_book_is_shown_alike_on_all_four_routes() {
     }
     for (market, tick, minimum) in [(&world.markets.treaty, "0.0001", "5"), (&world.markets.game, "0.1", "5")] {
         let book = public.get(&format!("/v1/book?token_id={}", market.yes())).expect(200);
-        // The venue's own minimum is shown; what decides is the tick (execution.md §13).
+        // The venue's own minimum is shown; orders are checked against the tick's (engine/docs/execution.md §13).
         assert_eq!((text(&book, "/tick_size"), text(&book, "/min_order_size")), (tick, minimum));
         cases.one();
     }
@@ -117,7 +117,7 @@ fn what_has_no_book_is_not_found() {
         cases.one();
     }
     world.public().get(&format!("/v1/markets/{}/book", m.silent.condition)).refused(404, "BOOK_UNAVAILABLE");
-    // One side is a book, but has no middle.
+    // A one-sided book is a book, but has no midpoint.
     for path in ["midpoint", "spread"] {
         let path = format!("/v1/{path}?token_id={}", m.bidsonly.yes());
         world.public().get(&path).refused(404, "BOOK_UNAVAILABLE");
@@ -130,7 +130,7 @@ fn what_has_no_book_is_not_found() {
 }
 
 #[test]
-fn a_bad_token_is_said_in_the_venues_words() {
+fn a_bad_token_is_refused_in_the_venues_words() {
     let cases = Cases::of("bad tokens");
     let world = World::start(0);
     let long = "1".repeat(81);
@@ -170,7 +170,7 @@ fn a_bad_token_is_said_in_the_venues_words() {
 }
 
 #[test]
-fn the_small_reads_say_one_thing_each() {
+fn the_small_reads_return_one_value_each() {
     let cases = Cases::of("small reads");
     let world = World::start(0);
     let m = &world.markets;
@@ -191,7 +191,7 @@ fn the_small_reads_say_one_thing_each() {
         for path in [format!("/v1/tick-size?token_id={}", market.no()), format!("/v1/tick-size/{}", market.yes())] {
             let answer = world.public().get(&path);
             assert_eq!(answer.expect(200), json!({"minimum_tick_size": tick}));
-            // The shortest text: clients turn it into a table key.
+            // The shortest text: clients use it as a table key.
             assert_eq!(answer.text().replace(' ', ""), format!("{{\"minimum_tick_size\":{tick}}}"));
             cases.one();
         }

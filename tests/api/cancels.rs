@@ -1,4 +1,4 @@
-//! Cancels, one and all (trading.md §4, §6).
+//! Cancels, one and all (gateway/docs/trading.md §4, §6).
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -130,7 +130,7 @@ fn a_cancel_needs_no_open_market() {
     let mut game = world.markets.game.clone();
     game.accepting = false;
     world.tape.list(&[&game]);
-    // The market is halted as soon as it refuses.
+    // The market is halted as soon as it refuses an order.
     tests::eventually("the market to halt", || {
         (client.post("/v1/orders", &order).code() == "MARKET_CLOSED").then_some(())
     });
@@ -149,7 +149,7 @@ fn heartbeats_with_other_labels_are_bounded() {
         cases.one();
     }
     client.post("/v1/heartbeats", &beat(16)).refused(400, "INVALID_REQUEST");
-    // Those that are armed go on, and their end makes room.
+    // Armed heartbeats continue, and the end of one makes room.
     client.post("/v1/heartbeats", &beat(3)).expect(200);
     client.delete("/v1/heartbeats").expect(200);
     client.post("/v1/heartbeats", &beat(16)).expect(200);

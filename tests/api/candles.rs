@@ -1,4 +1,4 @@
-//! Candles (market-data.md §7): prices as they went, and what was filled here.
+//! Candles (gateway/docs/market-data.md §7): prices over time, and fills on this server.
 
 use serde_json::json;
 use tests::cases::Cases;
@@ -16,7 +16,7 @@ fn candles_show_prices_and_fills_and_survive_a_kill() {
     world.tape.books(&rain, &[("0.41", "85")], &[("0.43", "50")]);
     world.user(0).post("/v1/orders", &limit(&rain, "BUY", "0.44", "10")).expect(200);
     let moved = world.until(&path, |rows| {
-        let last = list(rows, "").last().expect("it was there");
+        let last = list(rows, "").last().expect("it exists");
         text(last, "/c") == "0.42" && text(last, "/v") == "10"
     });
     // An hour may have begun meanwhile; then there are two.
@@ -51,9 +51,9 @@ fn candles_show_prices_and_fills_and_survive_a_kill() {
     }
 }
 
-/// A further key on the stopped and started server.
-fn key_of(place: &tests::server::Place) -> String {
-    let users = std::fs::read_dir(place.root()).expect("the place").filter_map(|entry| {
+/// Another key on the stopped and restarted server.
+fn key_of(place: &tests::server::ServerDir) -> String {
+    let users = std::fs::read_dir(place.root()).expect("the folder").filter_map(|entry| {
         let path = entry.expect("an entry").path();
         path.extension().is_some_and(|extension| extension == "jsonl").then_some(path)
     });

@@ -1,4 +1,5 @@
-//! Credentials of venue clients (venue.md §0.1, §8): by a key, and by an address that signs for itself.
+//! Credentials of venue clients (gateway/docs/venue-clients.md §0.1, §8): by key, and by an address that signs for
+//! itself.
 
 use serde_json::{Value, json};
 use tests::address::{Account, Signed};
@@ -43,12 +44,12 @@ fn a_key_gets_itself_back() {
                 cases.one();
             }
         }
-        // Signing headers are never verified, whatever they hold.
+        // Signing headers are never verified.
         as_client(&world, key).get("/v1/account/balance").expect(200);
         let unknown = "00000000-0000-8000-8000-000000000000";
         ask(&mut world.public(), CREATE, &[("POLY_API_KEY", unknown)]).refused(401, "INVALID_KEY");
     }
-    // The UUID is the key, wherever a key is accepted.
+    // The UUID stands for the key, wherever a key is accepted.
     let alias = text(&made, "/venue_api_key");
     world.public().with_header("Authorization", "Bearer x").with_header("X-API-Key", alias).get("/v1/me").expect(200);
 }
@@ -65,7 +66,7 @@ fn an_address_is_an_account() {
     let secret = text(&made, "/secret");
     assert!(base64::Engine::decode(&base64::engine::general_purpose::URL_SAFE, secret).is_ok_and(|s| s.len() == 32));
     assert!(!text(&made, "/passphrase").is_empty());
-    // The same question, the same answer; another nonce or address, another key.
+    // The same request gets the same answer; another nonce or address, another key.
     for (case, same) in [
         (ask(&mut world.public(), DERIVE, &one.sign(137, now, 0).headers()).expect(200), true),
         (ask(&mut world.public(), CREATE, &one.sign(80_002, now, 0).headers()).expect(200), true),
@@ -90,19 +91,19 @@ fn an_address_is_an_account() {
     let order = json!({"token_id": world.markets.rain.yes(), "side": "BUY", "order_type": "limit", "price": "0.41",
         "quantity": "10", "time_in_force": "GTC"});
     client.post("/v1/orders", &order).expect(200);
-    // Nothing that opens anything lies in the directory.
+    // The directory contains no credential in the clear.
     world.crash();
     let again = log_in(&world, &one.sign(137, unix_now(), 0));
     assert_eq!(again, made, "the same after a restart");
     let mut client = as_client(&world, &key);
     assert_eq!(list(&client.get("/v1/orders").expect(200), "/orders").len(), 1);
-    // A revoked key does not come back.
+    // A revoked key stays revoked.
     let keys = client.get("/v1/keys").expect(200);
     let id = list(&keys, "").iter().map(|key| key["id"].clone()).min_by_key(|id| id.as_u64()).expect("two keys");
     client.delete(&format!("/v1/keys/{id}")).expect(200);
     ask(&mut world.public(), DERIVE, &one.sign(137, unix_now(), 0).headers()).refused(401, "INVALID_KEY");
     cases.one();
-    // Five active keys are the most.
+    // Five active keys are the maximum.
     for nonce in 2..6 {
         log_in(&world, &one.sign(137, unix_now(), nonce));
     }
@@ -110,7 +111,7 @@ fn an_address_is_an_account() {
     cases.one();
 }
 
-/// `[local]`: on a server that only its own machine reaches, and nowhere else.
+/// `[local]` applies only to a server that only its own machine reaches.
 #[test]
 fn the_account_of_an_address_has_the_plan_of_local() {
     let cases = Cases::of("plans of addresses");
@@ -122,7 +123,7 @@ fn the_account_of_an_address_has_the_plan_of_local() {
         (&[("local", "tier", "\"free\""), ("local", "balance", "\"100\"")], "free", "100.00"),
         (&[("local", "balance", "\"0.5\"")], "enterprise", "0.50"),
         (&[("flags", "paid_keys_enabled", "false")], "free", "100.00"),
-        // A proxy lets others in.
+        // A proxy gives other machines access.
         (&[("http", "trusted_proxies", "[\"10.0.0.1\"]"), ("venue", "address_login", "true")], "free", "100.00"),
     ];
     for (settings, tier, balance) in table {
@@ -134,7 +135,7 @@ fn the_account_of_an_address_has_the_plan_of_local() {
         assert_eq!((text(&me, "/tier"), text(&me, "/balance")), (tier, balance), "{settings:?}");
         cases.one();
     }
-    // The same client without any setting: many requests at once, a batch, the CSV.
+    // The same client with default settings: many concurrent requests, a batch, the CSV.
     let mut world = World::start(0);
     let account = Account::new(2);
     let key = text(&log_in(&world, &account.sign(137, unix_now(), 0)), "/apiKey").to_owned();
@@ -144,7 +145,7 @@ fn the_account_of_an_address_has_the_plan_of_local() {
         cases.one();
     }
     assert_eq!(client.get("/v1/export/trades.csv").status, 200, "the CSV of an account's trades");
-    // An account keeps the plan that it was made with.
+    // An account keeps the plan that it was created with.
     world.place.set("local", "tier", "\"pro\"");
     world.crash();
     let me = as_client(&world, &key).get("/v1/me").expect(200);
@@ -191,7 +192,7 @@ fn what_no_address_signed_is_refused() {
         (Signed { signature: long.clone(), ..good.clone() }, "INVALID_TOKEN"),
         (Signed { timestamp: long.clone(), ..good.clone() }, "INVALID_TOKEN"),
         (Signed { nonce: long, ..good.clone() }, "INVALID_TOKEN"),
-        // Replayed, or of a clock that is wrong: also with a sound signature.
+        // Replayed, or with a wrong timestamp: also with a valid signature.
         (account.sign(137, now - 3_600, 3), "TOKEN_EXPIRED"),
         (account.sign(137, now + 3_600, 3), "TOKEN_EXPIRED"),
         (account.sign(137, 0, 3), "TOKEN_EXPIRED"),
@@ -214,7 +215,7 @@ fn what_no_address_signed_is_refused() {
     }
     ask(&mut world.public(), CREATE, &[]).refused(401, "MISSING_API_KEY");
     ask(&mut world.public(), CREATE, &[("Authorization", "Bearer eyJ")]).refused(401, "MISSING_API_KEY");
-    // None of it made an account; the sound one does.
+    // None of it created an account; the valid one does.
     let mut first = ask(&mut world.public(), CREATE, &good.headers()).expect(200);
     assert_eq!(text(&first["apiKey"].take(), "").len(), 36);
 }
@@ -231,7 +232,7 @@ fn addresses_stay_out_where_others_can_ask() {
             cases.one();
         }
     }
-    // Gates of keys hold for addresses too (keys.md §3).
+    // Gates of keys apply to addresses too (gateway/docs/keys.md §3).
     for (section, name, value, code) in [
         ("flags", "closed_beta_mode", "true", "CLOSED_BETA"),
         ("flags", "allowlist_enabled", "true", "ACCESS_RESTRICTED"),
@@ -248,7 +249,7 @@ fn calls_around_keys_are_answered() {
     let world = World::start(1);
     let made = world.user(0).post("/v1/keys", &json!({"permissions": ["read"]})).expect(201);
     let (raw, alias) = (text(&made, "/raw_key"), text(&made, "/venue_api_key"));
-    // Strict: the key that asks, in the form in which it asked. Plain: prefixes, newest first.
+    // Strict: the key of the caller, in the form that it used. Plain: prefixes, newest first.
     for key in [raw, alias] {
         assert_eq!(as_client(&world, key).get("/v1/auth/api-keys").expect(200), json!({"apiKeys": [key]}));
     }
@@ -283,11 +284,12 @@ fn calls_around_keys_are_answered() {
         world.user(0).post(path, &json!({})).refused(400, "INVALID_REQUEST");
         cases.one();
     }
-    // Nothing of that revoked anything.
+    // None of that revoked a key.
     world.user(0).get("/v1/account/balance").expect(200);
 }
 
-/// An account is for ever: fresh addresses pass the windows of first keys, and gates before anything is made.
+/// An account is permanent: fresh addresses pass the windows of first keys, and the gates, before an account is
+/// created.
 #[test]
 fn fresh_addresses_are_metered_and_gated_before_they_are_accounts() {
     let cases = Cases::of("fresh addresses");
@@ -306,7 +308,7 @@ fn fresh_addresses_are_metered_and_gated_before_they_are_accounts() {
     let before = accounts(&metered);
     let answer = ask(&mut metered.public(), CREATE, &other.sign(137, now, 0).headers());
     answer.refused(429, "RATE_LIMIT_EXCEEDED");
-    // Who has an account already is no newcomer.
+    // An address with an account is not fresh.
     log_in(&metered, &one.sign(137, now, 1));
     assert_eq!(accounts(&metered), before);
     cases.add(3);
@@ -320,7 +322,7 @@ fn fresh_addresses_are_metered_and_gated_before_they_are_accounts() {
         assert_eq!(accounts(&gated), before, "{key}");
         cases.one();
     }
-    // Whoever comes by a proxy that the server was not told of may be anybody.
+    // A caller behind an unconfigured proxy may be on any machine.
     let world = World::start(0);
     for header in ["X-Forwarded-For", "Forwarded"] {
         let signed = one.sign(137, now, 0);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Every signature of a test is another one.
+/// Every signature of a test is a different one.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 fn salt() -> u64 {
@@ -59,7 +59,7 @@ pub fn signed(order: &Value, kind: &str) -> Value {
     json!({"order": order, "owner": "svc_live_of_the_client", "orderType": kind, "deferExec": false, "postOnly": false})
 }
 
-/// The same order signed anew.
+/// The same order with another signature.
 pub fn fresh(body: &Value) -> Value {
     let (mut body, salt) = (body.clone(), salt());
     body["order"]["salt"] = json!(salt);

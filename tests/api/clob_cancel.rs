@@ -1,4 +1,4 @@
-//! Cancels and heartbeats in the venue's shapes (venue.md §6, §8).
+//! Cancels and heartbeats in the venue's shapes (gateway/docs/venue-clients.md §6, §8).
 
 use crate::clob_bodies::{signed, v1};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn one_order_is_cancelled_by_either_form_of_its_id() {
                 let id = form(&rest(&mut client, &world));
                 let answer = delete(&mut client, path, &json!({name: id})).expect(200);
                 assert_eq!(answer, json!({"canceled": [id], "not_canceled": {}}));
-                // Again it is no more to be had: in codes, and in the venue's sentence.
+                // A second cancel finds nothing: as a code, and in the venue's sentence.
                 let again = delete(&mut client, path, &json!({name: id})).expect(200);
                 assert_eq!(again, json!({"canceled": [], "not_canceled": {id.clone(): "ORDER_NOT_CANCELLABLE"}}));
                 let said = delete(&mut strict(&world, 0), path, &json!({name: id})).expect(200);
@@ -48,7 +48,7 @@ fn one_order_is_cancelled_by_either_form_of_its_id() {
             }
         }
     }
-    // A number is an id too; unknown, foreign and malformed ones look alike.
+    // A number is an id too; unknown, foreign and malformed ids get the same answer.
     let id = decimal(&rest(&mut client, &world));
     let number: u64 = id.parse().expect("digits");
     assert_eq!(delete(&mut client, "/v1/order", &json!({"orderID": number})).expect(200)["canceled"], json!([id]));
@@ -85,7 +85,7 @@ fn a_list_of_orders_is_cancelled_in_one_call() {
     let filled = text(&filled, "/orderID").to_owned();
     let ids: Vec<String> = (0..5).map(|_| rest(&mut client, &world)).collect();
     let theirs = rest(&mut world.user(1), &world);
-    // Both forms, repeated, in any order, with others among them: each order once, as it was first named.
+    // Both forms, repeated, in any order, mixed with others: each order once, under its first form.
     let asked = json!([ids[1], decimal(&ids[0]), ids[0], ids[1], filled, theirs, "x", "x", ids[4], 7]);
     let answer = delete(&mut client, "/v1/orders", &asked).expect(200);
     let expected = json!({
@@ -116,7 +116,7 @@ fn a_list_of_orders_is_cancelled_in_one_call() {
 
 /// More than one record and more than one turn.
 #[test]
-fn three_thousand_orders_go_at_once() {
+fn three_thousand_orders_are_cancelled_in_one_call() {
     let cases = Cases::of("largest cancel");
     let mut world = World::start(1);
     let mut client = world.user(0);
@@ -140,7 +140,7 @@ fn sweeps_answer_in_the_form_of_their_caller() {
     let body = json!({"market": rain.condition, "asset_id": ""});
     let mut plain = world.user(0);
     let mut typed = strict(&world, 0);
-    // (method, path, body, who asks is strict, ids are hex)
+    // (method, path, body, caller is strict, ids are hex)
     let rows = [
         ("DELETE", "/v1/cancel-all", None, false, false),
         ("DELETE", "/v1/cancel-all", None, true, true),
@@ -162,7 +162,7 @@ fn sweeps_answer_in_the_form_of_their_caller() {
         let answer = client.send(&request);
         let shown = if is_hex { id.clone() } else { decimal(&id) };
         assert_eq!(answer.expect(200), json!({"canceled": [shown], "not_canceled": {}}), "{method} {path} {is_strict}");
-        // Only native callers are told that the unconfirmed sweep will go.
+        // Only native callers get the notice that the unconfirmed sweep is deprecated.
         let deprecated = method == "DELETE" && path.ends_with("cancel-all") && !is_strict;
         assert_eq!(answer.header("Deprecation").is_some(), deprecated, "{method} {path} {is_strict}");
         cases.one();
@@ -192,7 +192,7 @@ fn a_venue_heartbeat_goes_on_from_beat_to_beat() {
         });
         assert_eq!(refused, expected);
     };
-    // Before the first one no id is right.
+    // Before the first heartbeat no id is right.
     wrong(&beat(&mut client, json!("4f0c9d2a-0011-8233-9455-66778899aabb")), "");
     let first = beat(&mut client, json!("")).expect(200);
     let first = text(&first, "/heartbeat_id").to_owned();
@@ -204,11 +204,11 @@ fn a_venue_heartbeat_goes_on_from_beat_to_beat() {
         wrong(&beat(&mut client, id), &second);
         cases.one();
     }
-    // Another user's is another one; the doubled prefix and the root are the same route.
+    // Another user has its own heartbeat; the doubled prefix and the root are the same route.
     wrong(&beat(&mut world.user(1), json!(second)), "");
     let third = client.post("/v1/v1/heartbeats", &json!({"heartbeat_id": second})).expect(200);
     let fourth = client.post("/heartbeats", &json!({"heartbeat_id": text(&third, "/heartbeat_id")})).expect(200);
-    // A client that starts anew knows none, and one that comes back after a restart of ours knows the last.
+    // A restarted client has no id, and one that reconnects after a restart of the server has the last one.
     let anew = beat(&mut client, json!(null)).expect(200);
     assert_ne!(anew, fourth);
     cases.add(4);
@@ -217,27 +217,27 @@ fn a_venue_heartbeat_goes_on_from_beat_to_beat() {
     let after = beat(&mut client, anew["heartbeat_id"].clone()).expect(200);
     wrong(&beat(&mut client, anew["heartbeat_id"].clone()), text(&after, "/heartbeat_id"));
     cases.add(2);
-    // Ended by hand, it is as before the first.
+    // Ended explicitly, it is as before the first.
     client.delete("/v1/heartbeats").expect(200);
     wrong(&beat(&mut client, after["heartbeat_id"].clone()), "");
     for body in [json!({}), json!({"interval_ms": null}), json!({"interval_ms": 1, "heartbeat_id": ""})] {
         client.post("/v1/heartbeats", &body).refused(422, "VALIDATION_FAILED");
         cases.one();
     }
-    // Without a body nothing is armed, and nothing that is armed ends.
+    // Without a body nothing is armed, and nothing armed ends.
     let mut none = world.user(1);
     for path in ["/v1/heartbeats", "/heartbeats", "/v1/v1/heartbeats"] {
         assert_eq!(none.send(&Request::post(path)).expect(200), json!({"status": "ok"}));
         cases.one();
     }
     wrong(&beat(&mut none, json!(second)), "");
-    // Which of the two it is, is said by `interval_ms`.
+    // `interval_ms` distinguishes the two.
     let native = client.post("/v1/heartbeats", &json!({"interval_ms": 60_000, "heartbeat_id": "x"})).expect(200);
     assert!(int(&native, "/expires_at_ms") > 0, "{native}");
     cases.add(2);
 }
 
-/// Ten seconds without a beat, by the server's clock.
+/// Ten seconds without a heartbeat, by the server's clock.
 #[test]
 fn a_lapsed_heartbeat_cancels_what_rests() {
     let cases = Cases::of("lapsed heartbeats");
@@ -266,7 +266,7 @@ fn a_lapsed_heartbeat_cancels_what_rests() {
     );
     let gone = client.post("/v1/heartbeats", &beat).refused(400, "INVALID_REQUEST");
     assert_eq!(text(&gone, "/heartbeat_id"), "");
-    // It may begin again.
+    // It may start again.
     rest(&mut client, &world);
     client.post("/v1/heartbeats", &json!({"heartbeat_id": text(&gone, "/heartbeat_id")})).expect(200);
     assert_eq!(list(&client.get("/v1/data/orders").expect(200), "/data").len(), 1);

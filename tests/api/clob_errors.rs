@@ -9,7 +9,7 @@ use tests::world::{World, limit};
 
 const AGENT: (&str, &str) = ("User-Agent", "py_clob_client");
 
-/// Asserts the body of a refusal and gives it.
+/// Asserts the body of a refusal and returns it.
 fn refused(answer: &Response, status: u16, code: &str, is_strict: bool, of: &str) -> Value {
     let body = answer.refused(status, code);
     match is_strict {
@@ -26,7 +26,7 @@ fn refused(answer: &Response, status: u16, code: &str, is_strict: bool, of: &str
 }
 
 #[test]
-fn a_refusal_is_said_in_the_dialect_of_its_request() {
+fn a_refusal_has_the_dialect_of_its_request() {
     let cases = Cases::of("refusals in two dialects");
     let world = World::start(1);
     let key = world.users[0].key.as_str();
@@ -61,7 +61,7 @@ fn a_refusal_is_said_in_the_dialect_of_its_request() {
         assert_eq!(strict["message"], plain["message"], "{of}");
         cases.add(2);
     }
-    // The query has the last word, on the short way of plain requests as on the long one.
+    // The query overrides the headers, on the fast path as through the library.
     for (query, agent, is_strict) in [
         ("", "curl/8", false),
         ("", "py_clob_client_v2", true),
@@ -70,14 +70,14 @@ fn a_refusal_is_said_in_the_dialect_of_its_request() {
         ("&dialect=plain", "py_clob_client", false),
         ("&dialect=loose", "curl/8", false),
     ] {
-        // Twice on one connection: the second head is a known one.
+        // Twice on one connection: the second head is a cached one.
         let mut client = world.public().with_header("User-Agent", agent);
         for _ in 0..2 {
             refused(&client.get(&format!("{token}{query}")), 404, "BOOK_UNAVAILABLE", is_strict, query);
             refused(&client.get(&format!("/v1/orders?x=1{query}")), 401, "MISSING_API_KEY", is_strict, query);
             cases.add(2);
         }
-        // Nor does one request's dialect stay with its connection.
+        // A request's dialect does not carry over to the next request of its connection.
         refused(&client.get("/v1/book?token_id=5&dialect=strict"), 404, "BOOK_UNAVAILABLE", true, query);
         refused(&client.get("/v1/book?token_id=5&dialect=plain"), 404, "BOOK_UNAVAILABLE", false, query);
         cases.add(2);
@@ -87,7 +87,7 @@ fn a_refusal_is_said_in_the_dialect_of_its_request() {
 #[test]
 fn strict_refusals_keep_their_fields() {
     let cases = Cases::of("fields of strict refusals");
-    // A window that twenty requests overrun however slow the machine is.
+    // A window that twenty requests exceed even on a slow machine.
     let world = World::start_with(1, |place| _ = place.set("limits.tiers.free", "requests_per_minute", "3"));
     let mut free = world.newcomer("strict").0.with_header(AGENT.0, AGENT.1);
     let asked = free.get("/v1/export/trades.csv");

@@ -1,4 +1,4 @@
-//! Orders and trades in the venue's shapes (venue.md §0.2, §7; wire.md §9).
+//! Orders and trades in the venue's shapes (gateway/docs/venue-clients.md §0.2, §7; gateway/docs/wire.md §9).
 
 use crate::clob_bodies::{signed, v1};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use tests::json::{at, int, list, text};
 use tests::token::unix_now;
 use tests::world::{World, limit, market};
 
-/// A client as the venue's own ones are: its rows are strict.
+/// A client like the venue's own: its rows are strict.
 fn strict(world: &World, user: usize) -> Client {
     world.public().with_header("POLY_API_KEY", &world.users[user].key).with_header("POLY_ADDRESS", "0xA1")
 }
@@ -97,7 +97,7 @@ fn trade_rows_have_the_types_of_their_dialect() {
     let resting = text(&resting, "/orderID").to_owned();
     let taken = client.post("/v1/order", &signed(&v1(rain.yes(), "BUY", "44000000", "100000000"), "GTC")).expect(200);
     let taken = text(&taken, "/orderID").to_owned();
-    // The other side comes down to the resting order, which is a maker then.
+    // The price falls to the resting order, which is then a maker.
     world.tape.books(&rain, &[("0.39", "85")], &[("0.41", "60.5")]);
     world.until("/v1/data/trades", |page| list(page, "/data").len() == 2);
     let page = client.get("/v1/data/trades").expect(200);
@@ -124,7 +124,7 @@ fn trade_rows_have_the_types_of_their_dialect() {
         let makers = if side == "MAKER" { vec![own] } else { Vec::new() };
         let expected = json!({
             "id": id, "taker_order_id": order, "market": rain.condition, "asset_id": rain.yes(),
-            // Of a maker's trade the venue shows the taker's side.
+            // For a maker's trade the venue shows the taker's side.
             "side": if side == "MAKER" { "SELL" } else { "BUY" },
             "size": size, "fee_rate_bps": rate.to_string(), "price": price, "status": "MATCHED",
             "match_time": at_secs.to_string(), "last_update": at_secs.to_string(), "outcome": "Yes",
@@ -136,7 +136,7 @@ fn trade_rows_have_the_types_of_their_dialect() {
     }
 }
 
-/// venue.md §0.2: who asks decides, and the query has the last word.
+/// gateway/docs/venue-clients.md §0.2: the caller selects the dialect, and the query overrides it.
 #[test]
 fn the_dialect_is_chosen_by_the_request() {
     let cases = Cases::of("dialects");
@@ -166,7 +166,7 @@ fn the_dialect_is_chosen_by_the_request() {
         assert_eq!(text(&page, "/data/0/status"), if is_strict { "CONFIRMED" } else { "MATCHED" });
         cases.one();
     }
-    // A key in its UUID form is the owner of what it asks for; others see the account's.
+    // To a caller that uses a key's UUID, that key is the owner; other callers see the account's.
     let made = client.post("/v1/keys", &json!({"name": "rust"})).expect(201);
     let alias = text(&made, "/venue_api_key");
     let mut typed = world.public().with_header("POLY_API_KEY", alias);
@@ -200,7 +200,7 @@ fn pages_hold_every_order_once_while_new_ones_come() {
                 seen.extend(rows.iter().map(|row| text(row, "/id").to_owned()));
                 cursor = text(&page, "/next_cursor").to_owned();
                 pages += 1;
-                // One that comes meanwhile is in front of the first page.
+                // A new order comes before the first page.
                 if pages == 2 {
                     let id = place(&mut client);
                     client.send(&Request::new("DELETE", "/v1/order").json(&json!({"orderID": id}))).expect(200);
@@ -212,7 +212,7 @@ fn pages_hold_every_order_once_while_new_ones_come() {
             cases.one();
         }
     }
-    // `cursor` wins; behind the last page is an empty one.
+    // `cursor` overrides; after the last page comes an empty one.
     let first = client.get("/v1/data/orders?limit=5").expect(200);
     let next = text(&first, "/next_cursor");
     let second = client.get(&format!("/v1/data/orders?limit=5&cursor={next}&next_cursor=LTE=")).expect(200);
@@ -337,7 +337,7 @@ fn filters_narrow_the_lists() {
         assert_eq!(list(&page, "/data").len(), expected, "{query}: {page}");
         cases.one();
     }
-    // What is wrong, on both lists; the statuses are those of orders only.
+    // Invalid parameters, on both lists; the statuses are those of orders only.
     for (query, status, code) in [
         ("limit=0", 422, "VALIDATION_FAILED"),
         ("limit=501", 422, "VALIDATION_FAILED"),
@@ -384,7 +384,7 @@ fn what_there_is_none_of_is_an_empty_page() {
     ] {
         assert_eq!(world.user(0).get(path).expect(200), empty, "{path}");
         let bare = world.public().get(path);
-        // Clients ask for a builder's trades with the builder's headers alone (venue.md §8).
+        // Clients request a builder's trades with the builder's headers alone (gateway/docs/venue-clients.md §8).
         match path.contains("/builder/") {
             true => assert_eq!(bare.expect(200), empty, "{path}"),
             false => _ = bare.refused(401, "MISSING_API_KEY"),
@@ -393,9 +393,9 @@ fn what_there_is_none_of_is_an_empty_page() {
     }
 }
 
-/// A resolved market's orders end with a status of their own in the strict dialect.
+/// In the strict dialect, orders of a resolved market end with a status of their own.
 #[test]
-fn a_resolution_is_told_from_a_cancel() {
+fn a_resolution_differs_from_a_cancel() {
     let cases = Cases::of("resolutions");
     let mut world = World::start(1);
     let rain = world.markets.rain.clone();

@@ -1,4 +1,4 @@
-//! Numbers of placements in the venue's shapes: those that break parsers, and those that must come back as they were.
+//! Numbers of placements in the venue's shapes: values that break parsers, and values that must be returned unchanged.
 
 use crate::clob_bodies::{flat, signed, v1};
 use crate::numbers::texts;
@@ -9,7 +9,7 @@ use tests::http::{Request, Response};
 use tests::json::{micros_at, text};
 use tests::world::{World, changed};
 
-/// Reliability §G through every numeric field of the three doors.
+/// Hostile numbers in every numeric field of the three routes.
 #[test]
 fn numbers_that_break_parsers_break_no_order() {
     let cases = Cases::of("abuse numbers");
@@ -47,7 +47,7 @@ fn numbers_that_break_parsers_break_no_order() {
                         (true, "expiration") if kind == "GTD" => &["INVALID_ORDER_EXPIRATION"],
                         (true, "tokenId") if kind == "GTD" => &["INVALID_ORDER_PAYLOAD", "INVALID_ORDER_EXPIRATION"],
                         (true, "tokenId") => &["INVALID_ORDER_PAYLOAD", "MARKET_NOT_FOUND"],
-                        // The expiration of a GTD is "0" in the base.
+                        // The expiration of a GTD order is "0" in the base.
                         (true, _) if kind == "GTD" => &["INVALID_ORDER_EXPIRATION"],
                         (true, _) if kind == "FOK" => &["FOK_ORDER_NOT_FILLED_ERROR"],
                         (true, _) => &[""],
@@ -90,14 +90,14 @@ fn numbers_that_break_parsers_break_no_order() {
     assert!(micros_at(&balance, "/balance") >= 0, "{balance}");
 }
 
-/// The code of a refusal, of the envelope or of the only entry of a batch; empty when the order stands.
+/// The code of a refusal, of the envelope or of the only entry of a batch; empty when the order is accepted.
 fn code_of(answer: &Response) -> String {
     let body = answer.json();
     let entry = body.get(0).unwrap_or(&body);
     entry.get("error").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Every field of a signed order is exact: what was placed is what is shown, for each tick.
+/// Every field of a signed order is exact: the order is shown as it was placed, for each tick.
 #[test]
 fn prices_and_sizes_come_back_as_they_were_placed() {
     let cases = Cases::of("round trips");
@@ -113,7 +113,7 @@ fn prices_and_sizes_come_back_as_they_were_placed() {
             let body = v1(market.yes(), "BUY", &(price * shares / 10_000).to_string(), &shares.to_string());
             let placed = client.post("/v1/order", &changed(&signed(&body, "GTC"), &json!({"postOnly": true})));
             if placed.status != 200 {
-                // Where it would take liquidity.
+                // Prices at which it would take liquidity.
                 placed.refused(400, "INVALID_POST_ONLY_ORDER");
                 continue;
             }

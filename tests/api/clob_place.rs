@@ -1,4 +1,5 @@
-//! Placement in the venue's shapes (venue.md §5): signed orders of both client generations, batches, flat orders.
+//! Placement in the venue's shapes (gateway/docs/venue-clients.md §5): signed orders of both client generations,
+//! batches, flat orders.
 
 use crate::clob_bodies::{flat, fresh, signed, v1, v2};
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use tests::json::{at, list, text};
 use tests::token::unix_now;
 use tests::world::{World, changed};
 
-/// The answer of a placement: its status and amounts; every field is looked at.
+/// The answer of a placement: its status and amounts; every field is checked.
 #[track_caller]
 fn stands(answer: &Value) -> (String, String, String) {
     assert_eq!(at(answer, "/success"), &json!(true), "{answer}");
@@ -31,19 +32,19 @@ fn orders_of_both_generations_fill_and_rest() {
     let rows = [
         (rain, "BUY", "GTC", "4100000", "10000000", "live", "0", "0"),
         (rain, "BUY", "GTC", "4200000", "10000000", "matched", "4.2", "10"),
-        // 60.5 stand at 0.42, of which 10 are taken: a part fills, the rest rests.
+        // 60.5 are offered at 0.42, of which 10 are taken: a part fills, the remainder rests.
         (rain, "BUY", "GTC", "42000000", "100000000", "live", "21.21", "50.5"),
-        // A budget: the next asks stand at 0.44.
+        // A budget: the next asks are at 0.44.
         (rain, "BUY", "FOK", "4400000", "10000000", "matched", "4.4", "10"),
-        // What clients make of 5 USD at 0.44: shares are cut down, so the quotient is above the grid.
+        // The clients' encoding of 5 USD at 0.44: shares are rounded down, so the quotient is above the grid.
         (rain, "BUY", "FOK", "5000000", "11363600", "matched", "4.999984", "11.3636"),
-        // The cap is better than the book: more shares than asked for, for the same money.
+        // The cap is better than the book: more shares than requested, for the same money.
         (vote, "BUY", "FOK", "6600000", "10000000", "matched", "6.599970", "10.1538"),
         (vote, "BUY", "FAK", "6510000", "10000000", "matched", "6.509945", "10.0153"),
         (rain, "SELL", "FOK", "5000000", "2050000", "matched", "5", "2.05"),
         (rain, "SELL", "GTC", "5000000", "4500000", "live", "0", "0"),
         (rain, "SELL", "FAK", "5000000", "1000000", "matched", "5", "2.05"),
-        // 500 stand within the cap: FAK takes them and drops the rest.
+        // 500 are offered within the cap: FAK takes them and drops the remainder.
         (treaty, "BUY", "FAK", "100000000", "810372771", "matched", "61.7", "500"),
         (game, "BUY", "GTC", "4000000", "10000000", "live", "0", "0"),
     ];
@@ -64,7 +65,7 @@ fn orders_of_both_generations_fill_and_rest() {
 }
 
 #[test]
-fn trades_are_named_when_the_server_is_told_to() {
+fn trades_are_named_by_setting() {
     let cases = Cases::of("named trades");
     let world = World::start_with(1, |place| {
         place.set("venue", "trade_ids", "\"real\"");
@@ -80,9 +81,9 @@ fn trades_are_named_when_the_server_is_told_to() {
     cases.add(2);
 }
 
-/// venue.md §5.3: the code, the status, and the sentence that clients match.
+/// gateway/docs/venue-clients.md §5.3: the code, the status, and the sentence that clients match.
 #[test]
-fn refusals_are_said_in_the_venues_words() {
+fn refusals_have_the_venues_words() {
     let cases = Cases::of("sentences");
     let world = World::start(2);
     let mut client = world.user(0);
@@ -150,7 +151,7 @@ fn refusals_are_said_in_the_venues_words() {
     }
     let post_only_type = client.post("/v1/order", &post_only(&buy("4200000", "10000000"), "FOK"));
     post_only_type.refused(400, "INVALID_POST_ONLY_ORDER_TYPE");
-    // The two sentences that name the order, its figure and the rule.
+    // The two sentences with the order, its figure and the rule.
     for (maker, taker, kind, code, rest) in [
         (
             "4150000",
@@ -176,7 +177,7 @@ fn refusals_are_said_in_the_venues_words() {
         assert_eq!(said, rest, "{message}");
         cases.one();
     }
-    // Nothing of it had an effect.
+    // None of it had an effect.
     assert_eq!(text(&client.get("/v1/account/balance").expect(200), "/balance"), "10000.00");
 }
 
@@ -190,7 +191,7 @@ fn a_repeated_order_is_answered_as_the_first_time() {
     let first = client.post("/v1/order", &body).expect(200);
     assert_eq!(client.post("/v1/order", &body).expect(200), first);
     cases.one();
-    // Other people's orders, and other bodies under the same signature, are other orders.
+    // Orders of other users, and other bodies under the same signature, are other orders.
     let theirs = world.user(1).post("/v1/order", &body).expect(200);
     assert_ne!(text(&theirs, "/orderID"), text(&first, "/orderID"));
     let mut other = body.clone();
@@ -199,7 +200,7 @@ fn a_repeated_order_is_answered_as_the_first_time() {
     assert_ne!(text(&second, "/orderID"), text(&first, "/orderID"));
     assert_eq!(client.post("/v1/order", &fresh(&body)).expect(200)["status"], "live");
     cases.add(3);
-    // Killed once is killed for good.
+    // A killed order stays killed.
     let killed = signed(&v1(rain.yes(), "BUY", "3000000", "10000000"), "FOK");
     let id = |answer: &Response| answer.header("X-Svc-Order-Id").map(str::to_owned);
     let (one, two) = (client.post("/v1/order", &killed), client.post("/v1/order", &killed));
@@ -207,7 +208,7 @@ fn a_repeated_order_is_answered_as_the_first_time() {
     two.refused(400, "FOK_ORDER_NOT_FILLED_ERROR");
     assert!(id(&one).is_some() && id(&one) == id(&two));
     cases.one();
-    // An explicit id goes first, in the body or as a header, and lasts.
+    // An explicit id has precedence, in the body or as a header, and has no time limit.
     let mine = changed(&fresh(&body), &json!({"client_order_id": "mine-1"}));
     let placed = client.post("/v1/order", &mine).expect(200);
     assert_eq!(client.post("/v1/order", &mine).expect(200), placed);
@@ -263,7 +264,7 @@ fn a_batch_answers_entry_by_entry() {
         (order("3600000", "GTC"), "", "live"),
     ];
     let bodies: Vec<&Value> = rows.iter().map(|(body, ..)| body).collect();
-    // A header that names one request names none of many.
+    // A header with one request id identifies no entry of a batch.
     let request = Request::post("/v1/orders").json(&json!(bodies)).header("Idempotency-Key", "k");
     let answer = client.send(&request).expect(200);
     assert_eq!(list(&answer, "").len(), rows.len());
@@ -294,7 +295,7 @@ fn a_batch_answers_entry_by_entry() {
         client.send(&Request::post("/v1/orders").text("application/json", body)).refused(400, "INVALID_BODY");
         cases.one();
     }
-    // An object there is a native order.
+    // An object on that path is a native order.
     client.post("/v1/orders", &order("3700000", "GTC")).refused(422, "VALIDATION_FAILED");
     let (mut free, _) = world.newcomer("batcher");
     assert_eq!(list(&free.post("/v1/orders", &json!([order("3700000", "GTC")])).expect(200), "").len(), 1);
@@ -302,7 +303,7 @@ fn a_batch_answers_entry_by_entry() {
     cases.add(6);
 }
 
-/// wire.md §8: the free tier's day is counted entry by entry, and a replay costs nothing of it.
+/// gateway/docs/wire.md §8: the free tier's daily cap counts entries, and a replay is free.
 #[test]
 fn the_daily_cap_is_counted_per_entry() {
     let cases = Cases::of("daily cap");
@@ -398,7 +399,7 @@ fn flat_orders_are_plain_decimals() {
     cases.add(3);
 }
 
-/// Venue clients are strict about what they get: the same rows hold for every door of the placement.
+/// Venue clients are strict about their answers: the same checks apply to every route of a placement.
 #[test]
 fn every_door_needs_a_key_that_may_trade() {
     let cases = Cases::of("doors");
@@ -441,7 +442,7 @@ fn signed_orders_have_their_hash_as_id_in_the_strict_dialect() {
     let ours = text(&shown(&mut world.user(0), &hash), "/id").to_owned();
     assert!(ours != hash && ours.len() == 66, "{ours}");
     let decimal = u64::from_str_radix(&ours[50..], 16).expect("hex").to_string();
-    // An order that cannot be hashed, and one of a hash that its user has, have the id of before.
+    // An order that cannot be hashed, and one whose hash its user already has, get a native id.
     let mut unhashed = fresh(&body);
     unhashed["order"]["maker"] = json!("0xA1");
     let mut named = body.clone();
@@ -473,7 +474,7 @@ fn signed_orders_have_their_hash_as_id_in_the_strict_dialect() {
         assert!(text(&theirs, "/id") != ours, "each user has its own order of that hash: {theirs}");
         cases.add(2);
     }
-    // Cancels echo the form that was sent; sweeps tell that of their dialect.
+    // Cancels echo the form that was sent; sweeps use the form of their dialect.
     let cancel = |client: &mut tests::http::Client, id: &str| {
         client.send(&Request::new("DELETE", "/v1/order").json(&json!({"orderID": id}))).expect(200)
     };
@@ -485,7 +486,7 @@ fn signed_orders_have_their_hash_as_id_in_the_strict_dialect() {
     let swept = strict(&world, 1).send(&Request::new("DELETE", "/v1/cancel-all")).expect(200);
     assert_eq!(swept, json!({"canceled": [hash], "not_canceled": {}}));
     cases.add(3);
-    // In the plain dialect an order is never hashed, whoever asks later.
+    // In the plain dialect an order is never hashed, not even for later reads in the strict one.
     let plain = text(&world.user(0).post("/v1/order", &fresh(&body)).expect(200), "/orderID").to_owned();
     assert_eq!(text(&shown(&mut strict(&world, 0), &plain), "/id"), plain);
     cases.one();

@@ -1,5 +1,5 @@
-//! The venue's reads (venue.md §0 to §2, §4, §8): batch prices, markets in the venue's shape, parameters, and what is
-//! asked around trading; under `/v1`, at the root, and with a doubled prefix.
+//! The venue's reads (gateway/docs/venue-clients.md §0–§2, §4, §8): batch prices, markets in the venue's shape,
+//! parameters, and the reads around trading; under `/v1`, at the root, and with a doubled prefix.
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -137,7 +137,7 @@ fn markets_come_in_the_venues_shape_for_its_clients() {
     let world = World::start(1);
     let m = &world.markets;
     let strict = || world.public().with_header("User-Agent", "py_clob_client");
-    // Which requests get the page, without any key.
+    // Requests that get the venue's page, without a key.
     for path in ["/v1/markets", "/markets", "/v1/markets?next_cursor=MA==", "/v1/markets?envelope=true"] {
         let page = strict().get(path).expect(200);
         assert_eq!((at(&page, "/limit"), at(&page, "/count")), (&json!(1000), &json!(10)), "{path}");
@@ -169,7 +169,7 @@ fn markets_come_in_the_venues_shape_for_its_clients() {
             cases.one();
         }
     }
-    // One market, and the two shapes of it.
+    // One market, and its two shapes.
     let path = format!("/v1/markets/{}", m.rain.condition);
     let one = strict().get(&path).expect(200);
     for (field, expected) in [
@@ -195,7 +195,7 @@ fn markets_come_in_the_venues_shape_for_its_clients() {
     for field in ["question", "description", "icon", "image", "neg_risk_market_id", "neg_risk_request_id"] {
         assert!(one[field].is_string(), "{field}: {one}");
     }
-    // Public to every client of the venue, by what it says it is.
+    // Public to every client of the venue, which its headers identify.
     for agent in
         ["py_clob_client", "py_clob_client_v2", "rs_clob_client", "@polymarket/clob-client", "NautilusTrader/1"]
     {
@@ -227,7 +227,7 @@ fn sampled_and_simplified_lists_choose_their_rows() {
     let sampled = world.public().get("/v1/sampling-markets").expect(200);
     let mut slugs = shown_slugs(&sampled);
     slugs.sort_unstable();
-    // Active, and with bids and asks; not one-sided, silent, resolved or halted.
+    // Active, and with bids and asks; not one-sided, unquoted, resolved or halted.
     for (slug, expected) in
         [("rain", true), ("coin", true), ("bidsonly", false), ("silent", false), ("decided", false), ("halted", false)]
     {
@@ -238,7 +238,7 @@ fn sampled_and_simplified_lists_choose_their_rows() {
     assert_eq!(at(&simple, "/count"), at(&sampled, "/count"));
     let every = world.public().get("/v1/simplified-markets").expect(200);
     assert_eq!(list(&every, "/data").len(), 10);
-    // `cursor` is the other name of `next_cursor`, which wins (wire.md §9).
+    // `cursor` is the other name of `next_cursor`, which overrides (gateway/docs/wire.md §9).
     for (query, rows) in [("cursor=LTE=", 0), ("cursor=MTAwMDA=", 0), ("next_cursor=MA==&cursor=LTE=", 10)] {
         let page = world.public().get(&format!("/v1/simplified-markets?{query}")).expect(200);
         assert_eq!(list(&page, "/data").len(), rows, "{query}");
@@ -255,7 +255,7 @@ fn sampled_and_simplified_lists_choose_their_rows() {
     }
 }
 
-/// Three pages of a thousand rows; each market once, whatever their volumes do.
+/// Three pages of a thousand rows; each market once, although volumes change.
 #[test]
 fn pages_of_a_thousand_follow_one_another() {
     let cases = Cases::of("pages");
@@ -284,7 +284,7 @@ fn pages_of_a_thousand_follow_one_another() {
 }
 
 #[test]
-fn parameters_are_told_before_an_order_is_signed() {
+fn parameters_for_signing_are_public() {
     let cases = Cases::of("parameters");
     let world = World::start(0);
     let m = &world.markets;
@@ -346,7 +346,7 @@ fn housekeeping_is_answered_in_shape() {
     let no_contract = "0x0000000000000000000000000000000000000001";
     let units = json!({"balance": "77", "allowance": "77", "collateral": "77", "conditional": "77", "allowances": {no_contract: "77"}});
     let fees = json!({"builder_maker_fee_rate_bps": 0, "builder_taker_fee_rate_bps": 0});
-    // (method, path behind the prefix, answer, needs a key)
+    // (method, path after the prefix, answer, needs a key)
     let table = [
         ("GET", "/", json!("OK"), false),
         ("GET", "/ok", json!("OK"), false),
@@ -381,7 +381,7 @@ fn housekeeping_is_answered_in_shape() {
     for (method, path, expected, keyed) in &table {
         for prefix in ["/v1", "", "/v1/v1"] {
             let path = format!("{prefix}{path}");
-            // A GET of a client names a content type and has no body; a DELETE may have one.
+            // A client's GET has a content type and no body; a DELETE may have one.
             let request = Request::new(method, &path).header("Content-Type", "application/json");
             assert_eq!(&world.user(0).send(&request).expect(200), expected, "{method} {path}");
             let bare = world.public().send(&request);
@@ -436,7 +436,7 @@ fn the_root_is_a_setting() {
         world.public().get(path).expect(200);
         cases.one();
     }
-    // What is no path of the venue never answers at the root.
+    // Paths that the venue does not have are never answered at the root.
     let mounted = World::start(1);
     for path in
         ["/me", "/keys", "/orders/batch", "/health", "/status", "/account/balance", "/openapi.json", "/v1", "/ok/"]
@@ -448,7 +448,7 @@ fn the_root_is_a_setting() {
     assert_eq!(mounted.user(0).send(&Request::new("HEAD", &book)).status, 200);
 }
 
-/// `[venue] allowance`: figures of the account for clients of the venue, one fixed amount for all others.
+/// `[venue] allowance`: figures of the account for the venue's clients, one fixed amount for all others.
 #[test]
 fn a_balance_allowance_is_what_the_wallet_has_free() {
     let cases = Cases::of("balance allowances");
@@ -468,7 +468,7 @@ fn a_balance_allowance_is_what_the_wallet_has_free() {
             json!({"token_id": yes, "side": side, "order_type": "limit", "price": price, "quantity": quantity,
                 "time_in_force": "GTC"})
         };
-        // 20 shares at 0.42, of which 5 are for sale; 10 more are wanted at 0.10.
+        // 20 shares at 0.42, of which 5 are for sale; a bid for 10 more at 0.10.
         for (side, price, quantity) in [("BUY", "0.42", "20"), ("SELL", "0.90", "5"), ("BUY", "0.10", "10")] {
             client.post("/v1/orders", &order(side, price, quantity)).expect(200);
         }

@@ -1,4 +1,4 @@
-//! How full the beta is (market-data.md §12).
+//! The size of the beta cohort (gateway/docs/market-data.md §12).
 
 use serde_json::json;
 use tests::cases::Cases;
@@ -31,7 +31,7 @@ fn the_cohort_is_counted() {
     };
     assert_eq!(world.public().get(PATH).expect(200), status(2, true));
     world.newcomer("the third");
-    // A count is shown for ten seconds, whatever happens meanwhile.
+    // A count is cached for ten seconds.
     world.place.clock_ahead(60);
     assert_eq!(world.public().get(PATH).expect(200), status(3, false));
     world.server.with_token(&token("the fourth")).post("/v1/keys/bootstrap", &json!({})).refused(409, "COHORT_FULL");

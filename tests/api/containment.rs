@@ -1,4 +1,4 @@
-//! What a read-only key may do to its account (keys.md §2), and what it may not where it is contained.
+//! Permissions of a read-only key over its account (gateway/docs/keys.md §2), with and without containment.
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -40,7 +40,7 @@ fn a_contained_read_only_key_gains_nothing() {
             refused(reader.post("/v1/keys", &json!({"permissions": ["read"], "tier": "enterprise"})), 201, "tier");
             let made = reader.post("/v1/keys", &json!({"name": "second"})).expect(201);
             assert_eq!((&made["permissions"], &made["rate_limit_tier"]), (&json!(["read"]), &json!("pro")), "{made}");
-            // Itself it may replace and end.
+            // It may replace and end itself.
             assert_eq!(
                 reader.post(&format!("/v1/keys/{own_id}/rotate"), &json!({})).expect(201)["permissions"],
                 json!(["read"])
@@ -48,13 +48,13 @@ fn a_contained_read_only_key_gains_nothing() {
             cases.add(2);
         }
         assert_eq!(reader.delete(&format!("/v1/keys/{own_id}")).status, 200);
-        // A key that trades is as free as ever.
+        // A trading key is not restricted.
         assert_eq!(owner.post("/v1/account/reset-api-balance", &json!({})).status, 200);
         cases.add(2);
     }
 }
 
-/// Every way from one key to another, and to what it has, for a read-only key and for the old half of one that was replaced.
+/// Every route from one key to another, and to its data, for a read-only key and for the old half of a rotated one.
 #[test]
 fn every_door_from_one_key_to_another_has_the_same_rule() {
     let cases = Cases::of("doors between keys");
@@ -81,7 +81,7 @@ fn every_door_from_one_key_to_another_has_the_same_rule() {
             };
             let (small, plain) = (mint(&json!({"permissions": ["read"], "tier": "free"})), mint(&json!({})));
             let trading = mint(&json!({"permissions": ["trade"]}));
-            // What is done, its answer, its status without containment, and whether a contained key may do it.
+            // The action, its answer, its status without containment, and whether a contained key may do it.
             let usage = reader.get(&format!("/v1/keys/{other}/usage"));
             let (list, token) = (reader.get("/v1/keys"), reader.post("/v1/keys/ws-token", &json!({})));
             let rows = [
@@ -91,7 +91,7 @@ fn every_door_from_one_key_to_another_has_the_same_rule() {
                 ("renames another", rename(&mut reader, other), 200, false),
                 ("renames itself", rename(&mut reader, own), 200, true),
                 ("mints a reader", small, 201, !replaced),
-                ("mints without a word", plain, 201, !replaced),
+                ("mints without permissions", plain, 201, !replaced),
                 ("mints one that trades", trading, 201, false),
                 ("replaces another", reader.post(&format!("/v1/keys/{other}/rotate"), &json!({})), 201, false),
                 ("revokes another", reader.delete(&format!("/v1/keys/{other}")), 200, false),
@@ -109,7 +109,7 @@ fn every_door_from_one_key_to_another_has_the_same_rule() {
             if contained {
                 assert_eq!(other_name.map(|row| text(row, "/name")), Some("trades"), "{names}");
             }
-            // Its own end is its own.
+            // It may end itself.
             assert_eq!(reader.delete(&format!("/v1/keys/{own}")).status, 200);
             cases.add(2);
         }

@@ -1,4 +1,4 @@
-//! Which credential counts, and which identity token is good (wire.md §3, keys.md §6, reliability.md 43–46).
+//! Precedence of credentials, and validity of identity tokens (gateway/docs/wire.md §3, gateway/docs/keys.md §6).
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -15,7 +15,7 @@ fn one_header_wins() {
     let bearer_good = format!("Bearer {good}");
     let bearer_other = format!("Bearer {other}");
     let bad = "svc_live_bad";
-    // Headers as sent; whose key it was.
+    // Headers as sent; the owner of the key.
     type Sent<'a> = &'a [(&'a str, &'a str)];
     let rows: [(Sent, Option<usize>); 17] = [
         (&[("X-API-Key", good)], Some(0)),
@@ -101,7 +101,7 @@ fn a_token_is_good_or_it_is_not() {
     let now = unix_now();
     let good = with(json!({}));
     let parts: Vec<&str> = good.split('.').collect();
-    let other_claims = encode(&claims("somebody else"));
+    let other_claims = encode(&claims("another user"));
     let ok = "";
     let bad = "INVALID_TOKEN";
     let rows: Vec<(&str, String, &str)> = vec![
@@ -158,7 +158,7 @@ fn a_token_is_good_or_it_is_not() {
         }
         cases.one();
     }
-    // Hints about keys are looked past or refused, never followed.
+    // Hints about keys are ignored or refused, never followed.
     for hint in [json!({"kid": "../../dev/null"}), json!({"jku": "http://127.0.0.1:1/"}), json!({"crit": ["exp"]})] {
         let mut header = header.clone();
         for (name, value) in hint.as_object().expect("an object") {
@@ -181,7 +181,7 @@ fn one_sub_is_one_user_from_first_sight() {
                 scope.spawn(|| {
                     tests::eventually("the account", || {
                         let answer = world.server.with_token(&token).get("/v1/me");
-                        // The others wait for the first one to be done (keys.md §6).
+                        // The others wait until the first one is done (gateway/docs/keys.md §6).
                         if answer.status != 200 {
                             assert_eq!(answer.code(), "AUTH_STATE_INCOMPLETE");
                             assert_eq!(answer.header("Retry-After"), Some("1"));
@@ -192,7 +192,7 @@ fn one_sub_is_one_user_from_first_sight() {
                 })
             })
             .collect();
-        askers.into_iter().map(|asker| asker.join().expect("an asker")).collect()
+        askers.into_iter().map(|asker| asker.join().expect("a client")).collect()
     });
     assert!(ids.iter().all(|id| *id == ids[0]), "one user: {ids:?}");
     cases.add(ids.len());
@@ -216,9 +216,9 @@ fn the_token_verb_makes_tokens_the_server_takes() {
         assert_eq!(text(&me, "/auth_user_id"), "by hand");
         cases.one();
     }
-    // A directory whose name is wrong gets no secret, whether it is there or not.
+    // A mistyped directory gets no secret, whether it exists or not.
     let mistyped = world.place.data().with_extension("typo");
-    let mut place = tests::server::Place::new();
+    let mut place = tests::server::ServerDir::new();
     place.unset("auth", "jwt_secret");
     let args: [std::ffi::OsString; 7] = [
         "token".into(),
@@ -232,7 +232,7 @@ fn the_token_verb_makes_tokens_the_server_takes() {
     for is_there in [false, true] {
         let ended = tests::binary::command().args(&args).output().expect("papertape token");
         let said = String::from_utf8_lossy(&ended.stderr);
-        assert!(!ended.status.success() && said.contains("no server's secret is in this directory"), "{said}");
+        assert!(!ended.status.success() && said.contains("this directory has no secret of a server"), "{said}");
         let found = std::fs::read_dir(&mistyped).map(|files| files.count()).ok();
         assert_eq!(found, is_there.then_some(0));
         if !is_there {

@@ -1,4 +1,4 @@
-//! Equity: points of the full hours and of this moment (account.md §4). Time goes by as the test says.
+//! Equity: points of the full hours and of the present (engine/docs/account.md §5). The test advances the time.
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -8,17 +8,17 @@ use tests::world::{World, changed, limit, market};
 
 const HOUR: u64 = 3_600;
 
-/// A world whose server time stands half past a full hour, and the seconds it is ahead.
+/// A world whose server time is half past a full hour, and the seconds it is ahead.
 fn half_past(users: usize) -> (World, u64) {
     let ahead = 2 * HOUR - unix_now() % HOUR + HOUR / 2;
     let world = World::start_with(users, |place| {
-        // Each hour that goes by is full of matching cycles: few of them.
+        // Each elapsed hour is full of matching cycles: few of them.
         place.clock_ahead(ahead).set("flags", "match_interval_ms", "60000");
     });
     (world, ahead)
 }
 
-/// So many hours go by, and a matching cycle: before its first one a process makes no points.
+/// `count` hours elapse, and a matching cycle: before its first one a process makes no points.
 fn pass(world: &mut World, ahead: &mut u64, hours: u64) {
     *ahead += hours * HOUR + 61;
     world.place.clock_ahead(*ahead);
@@ -46,13 +46,13 @@ fn hours_have_points_that_outlive_the_process() {
     let now = "9978.391 + 20.75 = 9999.141, -0.859";
     assert_eq!(shown(&client.get("/v1/account/equity").expect(200)), [now]);
     cases.add(2);
-    // The hour strikes: the cash that is reserved is part of it.
+    // The hour is full: the reserved cash is part of it.
     pass(&mut world, &mut ahead, 1);
     let first = world.until("/v1/account/equity", |points| shown(points) == [now, now]);
     assert!(text(&list(&first, "")[0], "/timestamp").ends_with(":00:00Z"), "{first}");
     assert!(text(&list(&first, "")[1], "/timestamp") > text(&list(&first, "")[0], "/timestamp"));
     cases.add(2);
-    // Another mark: the hour that passed keeps its worth, this moment and the next hours have the new one.
+    // Another mark: the past hour keeps its worth, the present and the next hours have the new one.
     world.tape.books(&rain, &[("0.43", "310"), ("0.44", "85")], &[("0.48", "120"), ("0.46", "60.5")]);
     let later = "9978.391 + 22.50 = 10000.891, 0.891";
     world.until("/v1/account/equity", |points| shown(points) == [now, later]);
@@ -60,7 +60,7 @@ fn hours_have_points_that_outlive_the_process() {
     let before = world.until("/v1/account/equity", |points| shown(points) == [now, later, later, later]);
     let hours: Vec<Value> = list(&before, "").iter().take(3).map(|point| at(point, "/timestamp").clone()).collect();
     cases.add(2);
-    // Points are there after a kill, and the hours that ended meanwhile too.
+    // Points survive a kill, and the hours that ended meanwhile are added.
     pass(&mut world, &mut ahead, 2);
     world.crash();
     pass(&mut world, &mut ahead, 0);
@@ -68,7 +68,7 @@ fn hours_have_points_that_outlive_the_process() {
     let kept: Vec<Value> = list(&after, "").iter().take(3).map(|point| at(point, "/timestamp").clone()).collect();
     assert_eq!(kept, hours);
     cases.add(2);
-    // Parts of them.
+    // Sections of them.
     let mut client = world.user(0);
     for (query, count) in [("days=1", 6), ("days=90", 6), ("limit=2", 2), ("limit=2200&days=7", 6), ("limit=1", 1)] {
         let points = client.get(&format!("/v1/account/equity?{query}")).expect(200);
@@ -84,7 +84,7 @@ fn hours_have_points_that_outlive_the_process() {
     cases.one();
 }
 
-/// By the minute a first session is a curve at once; the process forgets it, and keeps the hours.
+/// By the minute a first session is a curve immediately; a restart drops it, and keeps the hours.
 #[test]
 fn minutes_are_a_curve_until_the_process_ends() {
     let cases = Cases::of("equity by the minute");
@@ -115,7 +115,7 @@ fn minutes_are_a_curve_until_the_process_ends() {
     let (full, last) = stamps.split_at(stamps.len() - 1);
     assert!(full.iter().all(|at| at.ends_with(":00Z")) && full.is_sorted() && *full[full.len() - 1] < *last[0]);
     cases.add(2);
-    // Parts of it, and the words in any case.
+    // Sections of it, and the words in any case.
     for (query, count) in [("limit=2", 2), ("days=1&limit=1", 1), ("limit=2200", stamps.len())] {
         let points = client.get(&format!("{minute}&{query}")).expect(200);
         assert!(list(&points, "").len() >= count && list(&points, "").len() <= count + 1, "{query}: {points}");
@@ -123,7 +123,7 @@ fn minutes_are_a_curve_until_the_process_ends() {
     }
     assert_eq!(shown(&client.get("/v1/account/equity?fidelity=Hour").expect(200)), [live]);
     cases.one();
-    // The hour is kept through a kill; what was known by the minute is not.
+    // The hour survives a kill; the minutes do not.
     pass(&mut world, &mut ahead, 1);
     world.until("/v1/account/equity", |points| shown(points) == [live, live]);
     world.crash();
@@ -155,7 +155,7 @@ fn wallets_are_worth_their_sum() {
         world.until(&format!("/v1/account/equity{query}"), |points| shown(points) == [worth, worth]);
         cases.one();
     }
-    // Put away: no longer one of all, and still to be read by its number.
+    // Archived: not part of `all` any more, and still readable by its number.
     client.delete(&format!("/v1/me/wallets/{id}")).expect(200);
     let all = client.get("/v1/account/equity?wallet_id=ALL").expect(200);
     assert_eq!(shown(&all)[1], "10978.391 + 20.75 = 10999.141, -0.859");

@@ -1,11 +1,11 @@
-//! Events (market-data.md §4).
+//! Events (gateway/docs/market-data.md §4).
 
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tests::cases::Cases;
 use tests::eventually;
 use tests::json::{at, int, list, micros, text};
-use tests::server::Place;
+use tests::server::ServerDir;
 use tests::tape::Tape;
 
 fn volume(event: &Value) -> i64 {
@@ -15,7 +15,7 @@ fn volume(event: &Value) -> i64 {
 #[test]
 fn the_synthetic_world_has_events_of_every_kind() {
     let cases = Cases::of("events");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("venue", "seed", "7");
     let user = place.seed(1, "enterprise", "10000").remove(0);
     let server = place.start();
@@ -26,7 +26,7 @@ fn the_synthetic_world_has_events_of_every_kind() {
     assert!(total > 20 && events.len() as i64 == total.min(200), "{total}");
     assert_eq!((at(&all, "/has_sports"), text(&all, "/cache_source")), (&Value::Null, "memory"));
     for pair in events.windows(2) {
-        // Every market of these is open, so what is shown is what is summed.
+        // Every market of these is open, so the shown markets are the summed ones.
         assert!(volume(&pair[0]) >= volume(&pair[1]), "{} before {}", pair[0], pair[1]);
         cases.one();
     }
@@ -46,7 +46,7 @@ fn the_synthetic_world_has_events_of_every_kind() {
         cases.one();
     }
     let mut ids: Vec<String> = events.iter().map(|event| text(event, "/id").to_string()).collect();
-    // Figures move on between the reads, and the order with them.
+    // Figures change between the reads, and the order with them.
     ids.sort();
     paged.sort();
     assert_eq!(paged, ids);
@@ -66,7 +66,7 @@ fn the_synthetic_world_has_events_of_every_kind() {
 #[test]
 fn hostile_parameters_are_refused_or_looked_past() {
     let cases = Cases::of("hostile events");
-    let place = Place::new();
+    let place = ServerDir::new();
     let user = place.seed(1, "enterprise", "10000").remove(0);
     let server = place.start();
     let mut client = server.with_key(&user.key);
@@ -114,7 +114,7 @@ fn listed() -> String {
 #[test]
 fn a_server_without_any_market_warms_up() {
     let cases = Cases::of("warm-up");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     let mut tape = Tape::create(&place.root().join("tape.ndjson"));
     place.set("venue", "kind", "\"replay\"");
     place.set("venue", "tape", &format!("{:?}", tape.path()));
@@ -143,7 +143,7 @@ fn a_server_without_any_market_warms_up() {
         (answer.status == 200).then(|| answer.json())
     });
     assert_eq!((int(&page, "/total"), text(&page, "/events/0/title")), (1, "The Cup"));
-    // 5000.5 together, though neither market is hot by itself.
+    // 5000.5 together, though neither market is hot alone.
     assert_eq!(at(&page, "/events/0/is_hot"), &json!(true));
     assert_eq!(text(&page, "/events/0/markets/0/slug"), "m-2");
     assert_eq!(text(&page, "/events/0/markets/1/display_label"), "Label 1");

@@ -1,5 +1,5 @@
-//! What the streams tell is what REST shows, each execution exactly once (streams.md §1.6): random orders on a moving
-//! book, followers that come and go with what they read last, a server that is killed.
+//! The streams report what REST shows, each execution exactly once (gateway/docs/streams.md §1.6): random orders on a
+//! moving book, followers that disconnect and resume with the last number they read, a server that is killed.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use tests::world::{World, changed, limit, market};
 const STEPS: usize = 250;
 const USERS: usize = 2;
 
-/// Somebody who follows one channel and remembers what he read.
+/// A client that follows one channel and remembers what it read.
 struct Follower {
     user: usize,
     /// `/v1/ws/executions`, else the venue's channel.
@@ -38,7 +38,7 @@ impl Follower {
         socket
     }
 
-    /// Comes back behind what he read, whatever was under way.
+    /// Resumes after its last number.
     fn come_back(&mut self, world: &World) {
         let from = self.read.last().map_or(0, |(seq, _)| *seq);
         self.socket = Follower::open(world, self.user, self.executions, from);
@@ -64,8 +64,8 @@ impl Follower {
 }
 
 #[test]
-fn every_execution_is_told_exactly_once() {
-    let cases = Cases::of("executions told");
+fn every_execution_is_sent_exactly_once() {
+    let cases = Cases::of("executions sent");
     let mut chance = Chance::from_env("PAPERTAPE_STREAM_SEED");
     // On one thread, or with shards and a committer of their own.
     let shards = chance.between(1, 2).to_string();
@@ -90,7 +90,7 @@ fn every_execution_is_told_exactly_once() {
                     _ => resting,
                 };
                 let status = client.post("/v1/orders", &body).status;
-                // There may be nothing to sell, and nobody who sells.
+                // There may be nothing to sell, and no seller.
                 assert!([200, 400, 422].contains(&status), "{status} for {body}");
             }
             45..70 => {
@@ -98,7 +98,7 @@ fn every_execution_is_told_exactly_once() {
                     *chance.pick(&[("0.30", "0.36"), ("0.35", "0.40"), ("0.46", "0.50"), ("0.41", "0.42")]);
                 let size = chance.between(3, 60).to_string();
                 world.tape.books(&rain, &[(bid, &size)], &[(ask, &size)]);
-                // What comes next finds this book.
+                // The following orders find this book.
                 world.until(&format!("/v1/book?token_id={}", rain.yes()), |book| {
                     let asks = list(book, "/asks").iter();
                     let mut asks = asks.map(|level| (micros(text(level, "/price")), micros(text(level, "/size"))));
@@ -146,7 +146,7 @@ fn every_execution_is_told_exactly_once() {
             told += trades.len();
         }
     }
-    println!("{told} executions told, {kills} kills, {returns} returns, {shards} shards");
+    println!("{told} executions sent, {kills} kills, {returns} returns, {shards} shards");
     assert!(told > 50, "a test of little");
     cases.add(told);
 }

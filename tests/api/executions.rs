@@ -1,4 +1,4 @@
-//! The channel of a user's executions (streams.md §3) and resume (§1.6).
+//! The channel of a user's executions (gateway/docs/streams.md §3) and resume (§1.6).
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -18,7 +18,7 @@ fn brisk() -> World {
     World::start_with(2, |place| _ = place.set("flags", "match_interval_ms", "100"))
 }
 
-/// A socket of that user, behind its greeting.
+/// A socket of that user, after its greeting.
 fn open(world: &World, user: usize, query: &str) -> Socket {
     let mut socket = bare(world, user, query);
     assert_eq!(text(&socket.json(), "/type"), "connected");
@@ -30,10 +30,10 @@ fn bare(world: &World, user: usize, query: &str) -> Socket {
     Socket::open(world.server.address(), &path, &[("X-API-Key", &world.users[user].key)])
 }
 
-/// Reads until `count` frames of the channel came; then no more are there.
+/// Reads until `count` frames of the channel came; then checks that no more come.
 fn frames(socket: &mut Socket, count: usize) -> Vec<Value> {
     let frames: Vec<Value> = (0..count).map(|_| socket.json()).collect();
-    assert_eq!(socket.so_far(), Vec::<Value>::new(), "behind {frames:?}");
+    assert_eq!(socket.so_far(), Vec::<Value>::new(), "after {frames:?}");
     frames
 }
 
@@ -45,7 +45,7 @@ fn place(client: &mut Client, body: &Value) -> i64 {
     int(&client.post("/v1/orders", body).expect(200), "/order_id")
 }
 
-/// The frame without what differs from socket to socket.
+/// The frame without the fields that differ between sockets.
 fn told(frame: &Value) -> Value {
     changed(frame, &json!({"seq": null}))
 }
@@ -62,14 +62,14 @@ fn a_fill_of_a_resting_order_is_what_rest_shows() {
     assert!(text(&greeting, "/connection_id").starts_with("c-") && int(&greeting, "/ts") > 0);
     assert_eq!((int(&greeting, "/max_subscriptions"), int(&greeting, "/user_id")), (500, world.users[0].id));
     let mut theirs = open(&world, 1, "");
-    // A fill of a placement is in its answer and nowhere else.
+    // A taker's fill is in the answer to its placement and nowhere else.
     place(&mut client, &market(&rain, "BUY", "0.42", "5"));
     let body = changed(&limit(&rain, "BUY", "0.37", "20"), &json!({"client_order_id": "mine-1"}));
     let id = place(&mut client, &body);
     world.tape.books(&rain, QUIET, &[("0.36", "12"), ("0.50", "100")]);
     for (nth, (quantity, remaining, status)) in [("12", "8", "PENDING"), ("8", "0", "FILLED")].into_iter().enumerate() {
         let frame = socket.json();
-        // It is there for whoever asks on hearing of it.
+        // It is visible to a client that reads it when the frame arrives.
         let order = client.get(&format!("/v1/orders/{id}")).expect(200);
         let fill = &list(&order, "/fills")[nth];
         let expected = json!({
@@ -84,18 +84,18 @@ fn a_fill_of_a_resting_order_is_what_rest_shows() {
         world.tape.books(&rain, QUIET, &[("0.37", "100"), ("0.50", "100")]);
         cases.one();
     }
-    // What a peer says here is no matter, heartbeats excepted.
+    // Messages of a peer have no effect here, except heartbeats.
     socket.send(&json!({"action": "subscribe", "markets": ["x"]}));
-    socket.send_text("no JSON");
+    socket.send_text("not JSON");
     socket.send(&json!({"type": "ping"}));
     assert_eq!(text(&socket.json(), "/type"), "pong");
     assert_eq!(socket.so_far(), Vec::<Value>::new());
-    assert_eq!(theirs.so_far(), Vec::<Value>::new(), "another user's fills are his");
+    assert_eq!(theirs.so_far(), Vec::<Value>::new(), "another user's fills are not visible");
     cases.add(3);
 }
 
 #[test]
-fn all_events_tell_what_becomes_of_resting_orders() {
+fn all_events_show_the_course_of_resting_orders() {
     let cases = Cases::of("order events");
     let mut world = brisk();
     let mut client = world.user(0);
@@ -105,13 +105,13 @@ fn all_events_tell_what_becomes_of_resting_orders() {
     let resting = place(&mut client, &limit(&rain, "BUY", "0.30", "20"));
     let cancelled = place(&mut client, &limit(&rain, "BUY", "0.31", "20"));
     client.delete(&format!("/v1/orders/{cancelled}")).expect(200);
-    // None of these ever rests: filled whole, killed with and without a part.
+    // None of these ever rests: completely filled, killed with and without a part.
     place(&mut client, &limit(&rain, "BUY", "0.42", "5"));
     let fok = changed(&limit(&rain, "BUY", "0.42", "500"), &json!({"time_in_force": "FOK"}));
     let killed = client.post("/v1/orders", &fok);
     assert_eq!(killed.code(), "FOK_ORDER_NOT_FILLED_ERROR");
     place(&mut client, &changed(&limit(&rain, "BUY", "0.42", "500"), &json!({"time_in_force": "FAK"})));
-    // A part is taken, the rest rests.
+    // A part is taken, the remainder rests.
     world.tape.books(&rain, QUIET, &[("0.60", "10")]);
     world.until(&format!("/v1/book?token_id={}", rain.yes()), |book| {
         list(book, "/asks").iter().all(|level| text(level, "/price") == "0.6")
@@ -138,7 +138,7 @@ fn all_events_tell_what_becomes_of_resting_orders() {
         rows.iter().map(|(id, status, why)| (*id, status.to_string(), why.clone())).collect()
     };
     assert_eq!(seen(first), owned(&expected));
-    // The killed order has a row of its own; it is told as ended and was never told as resting.
+    // The killed order has a row of its own; its end is reported although it was never reported as resting.
     assert_eq!((text(&rest[0], "/status"), text(&rest[0], "/cancelled_reason")), ("CANCELLED", "fok_not_filled"));
     expected = vec![
         (mixed, "PENDING", Value::Null),
@@ -238,7 +238,7 @@ fn who_may_follow() {
 }
 
 #[test]
-fn a_resume_goes_on_where_it_was_also_over_a_kill() {
+fn a_resume_continues_across_a_kill() {
     let cases = Cases::of("resumes");
     let mut world = brisk();
     let mut client = world.user(0);
@@ -263,7 +263,7 @@ fn a_resume_goes_on_where_it_was_also_over_a_kill() {
             for (events, kinds) in [("events=all&", vec!["fill", "order"]), ("", vec!["fill"])] {
                 let mut socket = open(&world, 0, &format!("{events}from_seq={from}"));
                 if from > 12 {
-                    // A number of another history: it is told where this one goes on.
+                    // A number of another history: the answer names where this history continues.
                     assert_eq!(socket.json(), json!({"type": "gap", "from_seq": 13}), "from {from}");
                 }
                 let expected: Vec<Value> = all
@@ -281,11 +281,11 @@ fn a_resume_goes_on_where_it_was_also_over_a_kill() {
                 cases.one();
             }
         }
-        // Without a number nothing old is told.
+        // Without a number no old events are sent.
         assert_eq!(open(&world, 0, "events=all").so_far(), Vec::<Value>::new());
         world.crash();
     }
-    // And live behind it.
+    // And live events after it.
     let mut client = world.user(0);
     let mut socket = open(&world, 0, "events=all&from_seq=11");
     let id = place(&mut client, &limit(&rain, "BUY", "0.20", "20"));
@@ -296,7 +296,7 @@ fn a_resume_goes_on_where_it_was_also_over_a_kill() {
 }
 
 #[test]
-fn what_is_too_old_is_told_as_a_gap() {
+fn events_that_are_too_old_are_a_gap() {
     const KEPT: i64 = 65_536;
     let cases = Cases::of("gaps");
     let mut world = brisk();
@@ -335,7 +335,7 @@ fn what_is_too_old_is_told_as_a_gap() {
 
 /// One step of a sweep and one of a matching cycle make up to a thousand facts each, more than a socket's queue holds.
 #[test]
-fn thousands_of_facts_at_once_reach_whoever_reads() {
+fn thousands_of_facts_in_one_step_reach_every_reader() {
     const ORDERS: usize = 3_000;
     let cases = Cases::of("bursts of facts");
     let mut world = brisk();

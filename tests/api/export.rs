@@ -1,4 +1,4 @@
-//! CSV exports (account.md §5).
+//! CSV exports (gateway/docs/accounts.md §5).
 
 use engine::order::Side;
 use engine::time::Timestamp;
@@ -21,12 +21,12 @@ side,order_type,time_in_force,liquidity,price,quantity,notional,fee,fee_rate_bps
 const SETTLEMENTS: &str = "position_id,wallet_id,market_id,market_question,outcome,token_id,quantity,avg_entry_price,\
 cost_basis,payout,payout_per_share,realized_pnl,result,resolved_outcome,settled_at";
 
-/// The lines behind the header of an export.
+/// The lines after the header of an export.
 #[track_caller]
 fn lines(client: &mut Client, target: &str) -> Vec<String> {
     let answer = client.get(target);
     assert_eq!(answer.status, 200, "{target}: {}", answer.lossy());
-    assert!(answer.text().ends_with("\r\n"), "every line has its end");
+    assert!(answer.text().ends_with("\r\n"), "every line has a line end");
     let mut lines = answer.text().split_terminator("\r\n").map(str::to_string);
     let header = lines.next().expect("a header line");
     assert_eq!(header, if target.contains("trades") { TRADES } else { SETTLEMENTS });
@@ -120,7 +120,7 @@ fn parameters_choose_the_rows() {
     let main = lines(&mut client, "/v1/export/trades.csv?wallet_id=all")[2].split(',').nth(3).unwrap().to_string();
     let rain = world.markets.rain.condition.clone();
     let coin = world.markets.coin.condition.clone();
-    // The days of the rows that are shown, newest first.
+    // The days of the shown rows, newest first.
     let rows: Vec<(String, &[&str])> = vec![
         (String::new(), &["04", "03", "02", "01"]),
         ("?wallet_id=ALL".into(), &["04", "03", "02", "01"]),
@@ -160,7 +160,7 @@ fn parameters_choose_the_rows() {
             client.get(&format!("/v1/export/{name}.csv?{query}")).refused(status, code);
             cases.one();
         }
-        // Another user's wallet is an unknown one, and his trades are his.
+        // Another user's wallet is an unknown one, and its trades belong to that user.
         let theirs = world.user(1).get(&format!("/v1/export/{name}.csv?wallet_id={main}"));
         theirs.refused(404, "WALLET_NOT_FOUND");
         assert!(lines(&mut world.user(1), &format!("/v1/export/{name}.csv")).is_empty());
@@ -179,12 +179,12 @@ fn who_may_export() {
         for client in [&mut free, &mut by_token] {
             let refused = client.get(&target).refused(402, "UPGRADE_REQUIRED");
             assert_eq!((text(&refused, "/feature_key"), text(&refused, "/upgrade_url")), ("export.csv", "/pricing"));
-            // What is wrong with the request is said first.
+            // An error of the request is reported first.
             client.get(&format!("{target}?from=x")).refused(422, "VALIDATION_FAILED");
         }
         world.public().get(&target).refused(401, "MISSING_AUTH");
         world.server.with_token(&token("x")[1..]).get(&target).refused(401, "INVALID_TOKEN");
-        // A free key of a paying user is a paying user's.
+        // A free key of a paying user counts as paid.
         let made = world.user(0).post("/v1/keys", &serde_json::json!({"tier": "free", "permissions": ["read"]}));
         let made = made.expect(201);
         assert!(lines(&mut world.server.with_key(text(&made, "/raw_key")), &target).is_empty());
@@ -230,7 +230,7 @@ fn the_outside_of_an_export() {
         let head = send(&mut client, "HEAD", false);
         check(&head);
         assert_eq!((head.status, head.header("Content-Length"), head.body.len()), (200, None, 0));
-        // The connection goes on behind a HEAD and behind a stream.
+        // The connection continues after a HEAD and after a stream.
         assert_eq!(client.get("/v1/account/balance").status, 200);
         cases.add(4);
     }
@@ -246,7 +246,7 @@ fn the_outside_of_an_export() {
 }
 
 #[test]
-fn a_long_export_says_that_it_is_not_whole() {
+fn a_truncated_export_is_marked() {
     let cases = Cases::of("export row cap");
     let mut world = World::start_with(1, |place| _ = place.set("export", "max_rows", "3"));
     bought(NOON, &mut world);
@@ -256,17 +256,17 @@ fn a_long_export_says_that_it_is_not_whole() {
     assert!(shown[3].starts_with("# truncated: "), "{}", shown[3]);
     let days: Vec<_> = shown[..3].iter().map(|line| &line.split(',').nth(4).unwrap()[8..10]).collect();
     assert_eq!(days, ["04", "03", "02"], "the newest are shown");
-    // As many as may be shown are whole.
+    // A full cap is still a complete export.
     assert_eq!(lines(&mut client, "/v1/export/trades.csv?wallet_id=api").len(), 3);
     assert_eq!(lines(&mut client, "/v1/export/trades.csv?to=2026-03-03").len(), 3);
     cases.add(3);
 }
 
-/// Kibibytes of memory that a process has for itself now; the kernel keeps no peak of it. Pages of files are none of it: those
-/// of the log come and go behind a start, whoever asks for what meanwhile.
+/// Kibibytes of anonymous memory that a process has now; the kernel keeps no peak of it. Pages of files are excluded:
+/// those of the log come and go after a start.
 fn memory(pid: u32) -> i64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process runs");
-    let found = status.lines().find_map(|text| text.strip_prefix("RssAnon:")).expect("the kernel says so");
+    let found = status.lines().find_map(|text| text.strip_prefix("RssAnon:")).expect("the kernel reports it");
     found.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
@@ -277,7 +277,7 @@ fn three_hundred_thousand_trades_take_no_memory() {
     let cases = Cases::of("long export");
     let mut world = World::start_with(1, |place| {
         place.set("export", "max_rows", "1000000");
-        // A checkpoint in the background would take memory of its own, as memory made ahead would.
+        // A background checkpoint would take memory of its own, and so would prefaulting.
         place.set("journal", "checkpoint_segments", "1000").set("engine", "prefault_bytes", "0");
     });
     world.past(0, |history, markets| {
@@ -298,7 +298,7 @@ fn three_hundred_thousand_trades_take_no_memory() {
     });
     let pid = world.server.pid();
     let mut client = world.user(0);
-    // Once small, so that what the first export needs for good is there.
+    // A small one first, so that the permanent allocations of a first export exist.
     lines(&mut client, "/v1/export/trades.csv?from=2026-03-01&to=2026-03-01T12:00:59Z");
     let before = memory(pid);
     for gzip in ["identity", "gzip"] {
@@ -311,12 +311,12 @@ fn three_hundred_thousand_trades_take_no_memory() {
         stream.write_all(head.as_bytes()).expect("it is read");
         let mut first = [0; 4_096];
         stream.read_exact(&mut first).expect("the first bytes");
-        // Nobody reads on for now, and the others are served.
+        // The client stops reading for now, and the others are served.
         let mut other = world.user(0);
         for _ in 0..50 {
             other.get("/v1/account/balance").expect(200);
         }
-        // What was made ahead of a reader who does not read is there now, and what comes later with each of his reads.
+        // The chunks made ahead for a slow reader exist now; the next ones are made as it reads.
         let mut most = memory(pid);
         let mut rest = vec![0; 1 << 16];
         let (mut lines, mut bytes) = (count(&first), first.len());

@@ -1,10 +1,11 @@
-//! The venue's catalogue service and its service of positions and trades (`[venue] facade`).
+//! The venue's catalogue service and its service of positions and trades (`[venue] facade`,
+//! gateway/docs/venue-clients.md §9).
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
 use tests::http::Client;
 use tests::json::{at, list, text};
-use tests::server::Place;
+use tests::server::ServerDir;
 use tests::world::{World, market};
 
 fn world() -> World {
@@ -23,7 +24,7 @@ fn address(user: &mut Client) -> String {
 }
 
 #[test]
-fn there_is_no_facade_unless_it_is_asked_for() {
+fn there_is_no_facade_by_default() {
     let cases = Cases::of("facade, off");
     let world = World::start(1);
     for path in
@@ -69,7 +70,7 @@ fn markets_are_those_of_the_catalogue() {
         anyone.get(path).refused(404, "MARKET_NOT_FOUND");
         cases.one();
     }
-    // (query, what is listed): a closed market is only shown by name, or when closed ones are asked for.
+    // (query, listed markets): a closed market is only shown by name, or when closed ones are requested.
     let (rain, vote, decided) = (m.rain.condition.as_str(), m.vote.condition.as_str(), m.decided.condition.as_str());
     for (query, expected) in [
         (format!("slug={}", m.vote.slug), vec![vote]),
@@ -108,7 +109,7 @@ fn markets_are_those_of_the_catalogue() {
 }
 
 #[test]
-fn what_is_wrong_with_a_query_is_said() {
+fn a_wrong_query_is_refused_with_its_fault() {
     let cases = Cases::of("facade, wrong queries");
     let world = world();
     for (path, status, code) in [
@@ -142,7 +143,7 @@ fn what_is_wrong_with_a_query_is_said() {
 #[test]
 fn events_hold_their_markets() {
     let cases = Cases::of("gamma events");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("venue", "facade", "true");
     let server = place.start();
     let mut anyone = server.client();
@@ -224,7 +225,7 @@ fn positions_and_trades_are_those_of_the_key() {
     let worth = user.get(&format!("/v1/data-api/v2/value?user={address}")).expect(200);
     assert_eq!(worth["data"]["value"], value[0]["value"]);
     cases.add(6);
-    // (what is asked for, rows): address in any case, filters, nobody else's.
+    // (query, rows): address in any case, filters, no rows of other users.
     let other = format!("0x{}", "1".repeat(40));
     let capitals = format!("0x{}", address[2..].to_ascii_uppercase());
     for (query, rows) in [

@@ -1,4 +1,4 @@
-//! What belongs to another user answers exactly like what does not exist (reliability.md 41).
+//! An object of another user gets exactly the answer of an object that does not exist.
 
 use crate::table::Table;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use tests::http::{Client, Request};
 use tests::json::{at, int, list, text};
 use tests::world::{World, changed, limit, market};
 
-/// Status, body without the id that was asked for, and the headers that could tell something.
+/// Status, body without the requested id, and the headers that could reveal something.
 fn shape(client: &mut Client, request: &Request, id: &str) -> (u16, String, Vec<String>) {
     let answer = client.send(request);
     let names: Vec<String> = answer.headers.iter().map(|(name, _)| name.to_lowercase()).collect();
@@ -27,7 +27,7 @@ fn foreign_ids_look_unknown() {
     let wallet = int(&order, "/wallet_id").to_string();
     let (order_id, filled_id, key_id) =
         (int(&order, "/order_id").to_string(), int(&filled, "/order_id").to_string(), int(&key, "/id").to_string());
-    // Ids as large as a real one, that nobody has.
+    // Ids as large as a real one, of no object.
     let unknown = (int(&order, "/order_id") + 100_000).to_string();
     let in_wallet = |id: &str| {
         changed(&limit(rain, "BUY", "0.30", "10"), &json!({"wallet_id": id.parse::<i64>().expect("a number")}))
@@ -80,7 +80,7 @@ type Way<'a> = Box<dyn Fn(&str) -> String + 'a>;
 
 /// The same through every route of the table that names an object of a user: in its path, or by `wallet_id`.
 #[test]
-fn no_route_tells_a_foreign_id_from_an_unknown_one() {
+fn no_route_distinguishes_a_foreign_id_from_an_unknown_one() {
     let cases = Cases::of("foreign ids of the table");
     let world = World::start_with(2, |place| {
         place.set("limits.tiers.enterprise", "requests_per_second", "100000");
@@ -155,7 +155,7 @@ fn lists_show_nothing_of_others() {
     }
     let swept = stranger.post("/v1/cancel-all?confirm=true&wallet_id=all", &json!({})).expect(200);
     assert_eq!(at(&swept, "/canceled"), &json!([]));
-    // A cursor of one user is no window into another.
+    // A cursor of one user gives no access to another's rows.
     let page = world.user(0).get("/v1/orders?limit=1").expect(200);
     let cursor = text(&page, "/next_cursor");
     let shown = stranger.get(&format!("/v1/orders?cursor={cursor}")).expect(200);

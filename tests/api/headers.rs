@@ -1,4 +1,4 @@
-//! Headers of requests and answers (wire.md §3–5, §10).
+//! Headers of requests and answers (gateway/docs/wire.md §3, §4, §10).
 
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ const RATE: [&str; 6] = ["Limit", "Remaining", "Reset", "Limit-Per-Second", "Rem
 fn rate_headers_come_doubled_with_a_recognised_key() {
     let cases = Cases::of("rate headers");
     let world = World::start(1);
-    // Success, refusals and public routes alike (wire.md §4).
+    // Success, refusals and public routes alike (gateway/docs/wire.md §4).
     let book = format!("/v1/book?token_id={}", world.markets.rain.yes());
     for path in ["/v1/orders", "/v1/orders/1", "/v1/account/positions?status=x", "/v1/markets", book.as_str(), "/v1/me"]
     {
@@ -66,7 +66,7 @@ fn rate_headers_come_doubled_with_a_recognised_key() {
         let reset: u64 = answer.header("X-RateLimit-Reset").unwrap().parse().unwrap();
         assert!(reset.is_multiple_of(60) && reset > tests::token::unix_now() - 60, "{reset} is the end of a minute");
     }
-    // No key, no headers.
+    // Without a key there are no such headers.
     for path in ["/v1/orders", "/v1/health", book.as_str()] {
         let answer = world.public().get(path);
         for name in RATE {
@@ -80,7 +80,7 @@ fn rate_headers_come_doubled_with_a_recognised_key() {
 }
 
 #[test]
-fn caching_is_said_for_every_kind_of_route() {
+fn every_kind_of_route_has_its_caching() {
     let cases = Cases::of("caching");
     let world = World::start(1);
     let token = world.markets.rain.yes();
@@ -181,12 +181,12 @@ fn lists(answer: &Response, header: &str, wanted: &str) -> bool {
 }
 
 #[test]
-fn errors_say_more_only_when_asked() {
+fn errors_have_details_only_on_request() {
     let cases = Cases::of("verbose");
     let world = World::start(1);
     let rain = &world.markets.rain;
     let order = limit(rain, "BUY", "0.37", "20");
-    // Body, code, and what `details` must show (wire.md §5).
+    // Body, code, and required `details` (gateway/docs/wire.md §5).
     let rows: [(Value, u16, &str, Value); 6] = [
         (changed(&order, &json!({"price": "0.375"})), 400, "INVALID_ORDER_MIN_TICK_SIZE", json!({"tick_size": "0.01"})),
         (changed(&order, &json!({"quantity": "4"})), 400, "INVALID_ORDER_MIN_SIZE", json!({"min_order_size": "5"})),
@@ -236,7 +236,7 @@ fn errors_say_more_only_when_asked() {
 }
 
 #[test]
-fn long_answers_are_packed_when_asked() {
+fn long_answers_are_compressed_on_request() {
     let cases = Cases::of("gzip");
     let world = World::start(1);
     let plain = world.user(0).get("/v1/markets");
@@ -249,11 +249,11 @@ fn long_answers_are_packed_when_asked() {
             GzDecoder::new(packed.body.as_slice()).read_to_string(&mut unpacked).expect("it is gzip");
             let _: Value = serde_json::from_str(&unpacked).expect("it is JSON");
         } else {
-            assert_eq!(asked, "*", "asked for gzip in so many words");
+            assert_eq!(asked, "*", "gzip is named explicitly");
         }
         cases.one();
     }
-    // A large body is compressed a piece at a time, and is the same in the end.
+    // A large body is compressed in pieces, with the same result.
     let plain = world.public().get("/v1/openapi.json");
     let packed = world.public().send(&Request::get("/v1/openapi.json").header("Accept-Encoding", "gzip"));
     assert_eq!((plain.status, packed.status, packed.header("Content-Encoding")), (200, 200, Some("gzip")));

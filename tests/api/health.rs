@@ -1,4 +1,4 @@
-//! Health and status (market-data.md §11).
+//! Health and status (gateway/docs/market-data.md §11).
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use tests::json::{at, int, list, text};
 use tests::world::World;
 
 #[test]
-fn health_says_that_it_lives_and_that_it_is_ready() {
+fn health_reports_live_and_ready() {
     let cases = Cases::of("health");
     let world = World::start(0);
     for (path, status) in [("/v1/health", "ok"), ("/v1/health/live", "alive"), ("/v1/health/ready", "ok")] {
@@ -32,7 +32,7 @@ fn health_says_that_it_lives_and_that_it_is_ready() {
     assert_eq!(int(&ready, "/checks/redis/cached_markets"), markets);
 }
 
-/// The program that lies beside a clone names its commit; elsewhere it knows none.
+/// A program built in a clone names its commit; elsewhere it has none.
 #[test]
 fn the_version_names_the_commit() {
     let cases = Cases::of("versions");
@@ -52,11 +52,11 @@ fn the_version_names_the_commit() {
     }
 }
 
-/// A server that never sleeps answers as others do, and ends in order.
+/// A busy-polling server answers as others do, and stops cleanly.
 #[test]
 fn a_sleepless_server_answers_and_ends() {
     let cases = Cases::of("busy polling");
-    let place = tests::server::Place::new();
+    let place = tests::server::ServerDir::new();
     for (args, env) in [(&["--busy-poll"][..], &[][..]), (&[][..], &[("PAPERTAPE_SERVER_BUSY_POLL", "true")][..])] {
         let server = place.start_with(args, env);
         let mut client = server.client();
@@ -64,7 +64,7 @@ fn a_sleepless_server_answers_and_ends() {
             client.get("/v1/health/ready").expect(200);
             cases.one();
         }
-        assert!(server.stop().contains("server.busy_poll = true"), "the configuration says it");
+        assert!(server.stop().contains("server.busy_poll = true"), "the configuration shows it");
         cases.one();
     }
 }

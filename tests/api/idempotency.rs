@@ -1,4 +1,4 @@
-//! The same request twice (wire.md §11).
+//! Repeated requests (gateway/docs/wire.md §11).
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -42,7 +42,7 @@ fn a_repeat_gives_the_first_answer_and_does_nothing() {
         firsts.push(one);
         cases.one();
     }
-    // What was remembered survives a crash: it lies in the order's own record.
+    // The remembered answer survives a crash: it is part of the order's own record.
     world.crash();
     for (user, (body, first, _)) in rows.iter().enumerate() {
         let mut client = world.user(user);
@@ -66,7 +66,7 @@ fn assert_replay(one: &Response, two: &Response, body: &Value) {
         let again = at(&two, &format!("/{field}"));
         match field.as_str() {
             "is_replay" => continue,
-            // Figures of the walk are not kept (wire.md §11).
+            // Figures of the walk are not kept (gateway/docs/wire.md §11).
             "spread_bps" | "impact_bps" | "book_walk_levels" => assert_eq!(again, &Value::Null, "{field}"),
             _ => assert_eq!(again, first, "{field} of {two}"),
         }
@@ -110,7 +110,7 @@ fn the_same_id_for_another_request_is_a_conflict() {
         (other(json!({"unknown": 1})), None, "DUPLICATE_CLIENT_ORDER_ID"),
         (changed(&by_header, &json!({"quantity": "21"})), Some("id"), "IDEMPOTENCY_KEY_REUSE"),
         (other(json!({"quantity": "21"})), Some("id"), "IDEMPOTENCY_KEY_REUSE"),
-        // An unsound body under a known id is another body first of all (wire.md §7: 13 before 15).
+        // An invalid body under a known id is first of all another body (gateway/docs/wire.md §7: 13 before 15).
         (other(json!({"side": "HOLD"})), None, "DUPLICATE_CLIENT_ORDER_ID"),
     ];
     for (body, header, code) in rows {
@@ -119,7 +119,7 @@ fn the_same_id_for_another_request_is_a_conflict() {
     }
     let different = place(&mut client, &first, Some("another id"));
     different.refused(422, "VALIDATION_FAILED");
-    // The id is the user's, whatever the endpoint.
+    // The id belongs to the user, for all endpoints.
     let entry = client.post("/v1/orders/batch", &json!([other(json!({"quantity": "21"}))])).expect(200);
     assert_eq!(text(&entry, "/results/0/error"), "DUPLICATE_CLIENT_ORDER_ID");
     let orders = client.get("/v1/orders").expect(200);
@@ -139,7 +139,7 @@ fn a_refusal_without_a_row_is_forgotten() {
     place(&mut client, &bad, None).refused(400, "INVALID_ORDER_MIN_TICK_SIZE");
     place(&mut client, &good, None).expect(200);
     cases.one();
-    // An empty id is none.
+    // An empty id counts as absent.
     for _ in 0..2 {
         let answer = place(&mut client, &changed(&good, &json!({"client_order_id": ""})), Some("")).expect(200);
         assert_eq!((at(&answer, "/is_replay"), at(&answer, "/client_order_id")), (&json!(false), &Value::Null));
@@ -163,7 +163,8 @@ fn many_at_once_under_one_id_are_one_order() {
                     let answer = place(&mut world.user(0), &body, None);
                     match answer.status {
                         200 => Some(int(&answer.json(), "/order_id")),
-                        // Still running, or too many of one user at once: both say so and nothing happened.
+                        // Still running, or too many of one user at the same time: both are reported, and nothing
+                        // happened.
                         _ => {
                             assert!(
                                 ["IDEMPOTENCY_CONFLICT_PENDING", "RATE_LIMITED"].contains(&answer.code().as_str()),

@@ -1,5 +1,5 @@
-//! What time does to keys (keys.md §3–5): rotations, the free trade date, the beta's cutoff, grants that end. Server
-//! time is moved by the test.
+//! Keys over time (gateway/docs/keys.md §3–§5): rotations, the free trade date, the beta's cutoff, grants that end. The
+//! test moves server time.
 
 use engine::fact;
 use engine::mutation::Mutation;
@@ -15,12 +15,12 @@ use wire::instant::ts_text;
 
 const DAY: u64 = 86_400;
 
-/// A moment so many seconds from now.
+/// The time this many seconds from now.
 fn ahead(secs: u64) -> Timestamp {
     Timestamp::from_secs(unix_now() + secs)
 }
 
-/// An identity token that is good for the next ten days.
+/// An identity token that is valid for the next ten days.
 fn lasting(sub: &str) -> String {
     let mut claims = claims(sub);
     claims["exp"] = json!(unix_now() + 10 * DAY);
@@ -55,13 +55,13 @@ fn the_old_half_of_a_rotation_ends_after_a_day() {
             true => _ = answer.expect(200),
             false => _ = answer.refused(401, "KEY_EXPIRED"),
         }
-        // It is no key at all on a public route, which works all the same.
+        // On a public route it counts as no key, and the request succeeds.
         assert_eq!(world.server.with_key(&old).get("/v1/time").status, 200);
         world.server.with_key(&new).get("/v1/account/balance").expect(200);
         assert_eq!(at(&row(&mut owner, id), "/is_active"), works);
         cases.one();
     }
-    // A key that has ended takes no place among the five.
+    // An ended key does not count among the five.
     for _ in 0..3 {
         key_of(&mut owner, &json!({}));
     }
@@ -95,7 +95,7 @@ fn a_free_key_from_before_the_date_stays_read_only() {
     }
     old.delete("/v1/orders/1").refused(403, "INSUFFICIENT_PERMISSION");
     cases.one();
-    // Rotation does not make it younger, a new key is.
+    // Rotation does not reset its age, a new key does.
     let fresh = old.post(&format!("/v1/keys/{}/rotate", int(&made, "/id")), &json!({})).expect(201);
     assert_eq!(at(&fresh, "/permissions"), &json!(["read"]));
     let mut fresh = world.server.with_key(text(&fresh, "/raw_key"));
@@ -143,7 +143,7 @@ fn a_beta_key_is_downgraded_at_its_cutoff() {
         assert_eq!(at(&listed, "/is_active"), true);
         cases.one();
     }
-    // Keys from after the cutoff are no beta keys, and others never hear of it.
+    // Keys from after the cutoff are not beta keys, and other users are not notified.
     let lasting = lasting("somebody");
     let answer = world.server.with_token(&lasting).get("/v1/keys");
     assert_eq!((answer.status, answer.header("X-API-Beta-Cutoff")), (200, None));
@@ -163,7 +163,7 @@ fn a_grant_that_ended_leaves_free_and_read_only_keys() {
     let id = int(&made, "/id");
     let end = ahead(DAY);
     let grant = |tier, expires_at| Mutation::GrantSet(fact::GrantSet { tier, expires_at, at: Timestamp(1) });
-    // A lower paid plan: served at it, stored as it was.
+    // A lower paid plan: served at it, stored unchanged.
     world.past(0, |history, _| history.happened([grant(Tier::Pro, Some(end))]));
     let mut key = world.server.with_key(&raw);
     let answer = key.post("/v1/orders", &order);

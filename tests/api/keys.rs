@@ -1,4 +1,4 @@
-//! Keys: their life, their limits, their gates (keys.md §1–5, §7).
+//! Keys: lifecycle, limits, gates (gateway/docs/keys.md §1–§5, §7).
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -50,7 +50,7 @@ fn a_key_lives_and_ends() {
     owner.patch(&format!("/v1/keys/{id}"), &json!({"name": 5})).refused(422, "VALIDATION_FAILED");
     cases.add(2);
 
-    // A revoked key is unknown from that answer on, to itself too, and after a crash.
+    // After the answer to its revocation a key is unknown, to itself too, and after a crash.
     let said = world.server.with_key(&raw).delete(&format!("/v1/keys/{id}")).expect(200);
     assert!(text(&said, "/message").contains(&id.to_string()));
     world.server.with_key(&raw).get("/v1/me").refused(401, "INVALID_KEY");
@@ -202,7 +202,7 @@ fn an_old_free_key_may_only_read() {
     let fresh = person.post(&format!("/v1/keys/{}/rotate", int(&rows, "/0/id")), &json!({})).expect(201);
     let mut fresh = world.server.with_key(text(&fresh, "/raw_key"));
     fresh.post("/v1/orders", &json!({})).refused(403, "INSUFFICIENT_PERMISSION");
-    // Paid tiers are not touched by the date.
+    // The date does not apply to paid tiers.
     world.user(0).post("/v1/orders", &limit(&world.markets.rain, "BUY", "0.30", "10")).expect(200);
     cases.add(4);
 }
@@ -214,7 +214,7 @@ fn closed_gates_of_the_server() {
         ("flags", "closed_beta_mode", "true", 403, "CLOSED_BETA"),
         ("access", "flagged", "[\"visitor\"]", 403, "ACCESS_RESTRICTED"),
         ("flags", "allowlist_enabled", "true", 403, "ACCESS_RESTRICTED"),
-        // The seeded user is in it already.
+        // The seeded user is a member already.
         ("flags", "cohort_cap", "2", 409, "COHORT_FULL"),
     ];
     for (section, name, value, status, code) in rows {
@@ -222,7 +222,7 @@ fn closed_gates_of_the_server() {
         let mut person = world.server.with_token(&token("visitor"));
         if name == "cohort_cap" {
             let (mut one, _) = world.newcomer("the one");
-            // Whoever is in it may have further keys.
+            // A member may have more keys.
             one.post("/v1/keys", &json!({})).expect(201);
             let verbose = Request::post("/v1/keys").json(&json!({})).header("X-Svc-Verbose", "true");
             let refused = person.send(&verbose).refused(status, code);
@@ -236,7 +236,7 @@ fn closed_gates_of_the_server() {
     cases.one();
 }
 
-/// Where two gates are closed, the earlier one speaks (keys.md §3).
+/// If two gates are closed, the earlier one is reported (gateway/docs/keys.md §3).
 #[test]
 fn the_gates_of_issuance_have_their_order() {
     let cases = Cases::of("order of gates");
@@ -298,7 +298,7 @@ fn keys_are_listed_in_pages_and_tiers_in_order() {
         owner.get(&format!("/v1/keys?{query}")).refused(422, "VALIDATION_FAILED");
         cases.one();
     }
-    // The effective values: this server was configured with its own.
+    // The effective values: this server has a configuration of its own.
     let tiers = owner.get("/v1/keys/tiers").expect(200);
     let rows = [("free", 1, 1), ("pro", 3, 5), ("pro_plus", 10, 10), ("enterprise", 50, 25)];
     for (row, (tier, sockets, batch)) in list(&tiers, "").iter().zip(rows) {
@@ -337,7 +337,7 @@ fn a_socket_token_is_minted() {
     world.user(0).post("/v1/keys/ws-token", &json!([])).refused(400, "INVALID_BODY");
     cases.one();
     let made = world.user(0).post("/v1/keys/ws-token", &json!({})).expect(200);
-    // It is no identity token.
+    // It is not an identity token.
     world.server.with_token(text(&made, "/token")).get("/v1/me").refused(401, "INVALID_TOKEN");
     cases.one();
 }

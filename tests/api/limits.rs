@@ -1,21 +1,21 @@
-//! How much is too much (wire.md §8): windows, the daily cap, requests in flight.
+//! Limits (gateway/docs/wire.md §8): windows, the daily cap, requests in flight.
 //!
-//! Windows are keyed on the clock, so a burst that crosses the edge of one is simply made again.
+//! Windows follow the clock, so a burst that crosses the end of one is repeated.
 
 use serde_json::{Value, json};
 use std::io::Write;
 use tests::cases::Cases;
 use tests::http::{Client, Request, Response, connect};
 use tests::json::{at, int, list, text};
-use tests::server::Place;
+use tests::server::ServerDir;
 use tests::token::{token, unix_now};
 use tests::world::{World, changed, limit};
 
-/// Makes `burst` until it fell whole into one window of `seconds`.
+/// Repeats `burst` until it is completely inside one window of `seconds`.
 fn in_one_window<T>(seconds: u64, mut burst: impl FnMut() -> T) -> T {
     loop {
         let window = unix_now() / seconds;
-        // The next window: this one may be spent by an earlier burst.
+        // The next window: an earlier burst may have used up this one.
         tests::eventually("the next window", || (seconds > 1 || unix_now() / seconds != window).then_some(()));
         let window = unix_now() / seconds;
         let outcome = burst();
@@ -25,7 +25,7 @@ fn in_one_window<T>(seconds: u64, mut burst: impl FnMut() -> T) -> T {
     }
 }
 
-fn narrow(place: &mut Place, second: u32, minute: u32) {
+fn narrow(place: &mut ServerDir, second: u32, minute: u32) {
     for tier in ["free", "pro", "enterprise"] {
         let section = format!("limits.tiers.{tier}");
         place.set(&section, "requests_per_second", &second.to_string());
@@ -40,7 +40,7 @@ fn statuses(answers: &[Response]) -> Vec<u16> {
 #[test]
 fn the_second_has_its_window() {
     let cases = Cases::of("second windows");
-    // Unknown routes are refused before any window (wire.md §7): they are never 429.
+    // Unknown routes are refused before any window (gateway/docs/wire.md §7): they are never 429.
     let paths = ["/v1/orders", "/v1/orders/1", "/v1/nowhere-else", "/v1/account/positions?status=x"];
     let world = World::start_with(paths.len() + 1, |place| narrow(place, 3, 10_000));
     // Each path with a key of its own, so that all of them fit into one window.
@@ -73,7 +73,7 @@ fn the_second_has_its_window() {
         refused.refused(429, "RATE_LIMIT_EXCEEDED");
         assert_eq!(refused.header("Retry-After"), Some("1"));
         assert_eq!(refused.header("X-Svc-RateLimit-Limit-Per-Second"), Some("3"));
-        // A 429 takes nothing from the minute either.
+        // A 429 does not count in the minute either.
         assert_eq!(mine[5].header("X-RateLimit-Remaining"), mine[2].header("X-RateLimit-Remaining"));
     }
 }
@@ -105,7 +105,7 @@ fn only_what_reaches_the_window_is_counted() {
     };
     let good = limit(&world.markets.rain, "BUY", "0.30", "10");
     let book = format!("/v1/book?token_id={}", world.markets.rain.yes());
-    // Request, and what it costs.
+    // Request, and its cost.
     let rows: Vec<(Request, i64)> = vec![
         (Request::get("/v1/nowhere"), 0),
         (Request::new("PUT", "/v1/orders"), 0),
@@ -154,7 +154,7 @@ fn public_reads_are_metered_by_address_or_by_key() {
         format!("/v1/midpoint?token_id={}", world.markets.rain.yes()),
         "/v1/status".to_string(),
     ];
-    // Every burst from an address or with a key of its own, so that all of them fit into one window.
+    // Every burst from its own address or with its own key, so that all of them fit into one window.
     let from = |host: usize, client: Client| client.with_header("X-Forwarded-For", &format!("198.51.100.{host}"));
     let burst = |count: usize, path: &str, client: &dyn Fn() -> Client| -> Vec<Response> {
         (0..count).map(|_| client().get(path)).collect()
@@ -172,14 +172,14 @@ fn public_reads_are_metered_by_address_or_by_key() {
     for (path, [public, unusable, keyed]) in paths.iter().zip(&bursts) {
         assert_eq!(statuses(public), [200, 200, 429, 429], "{path} without a key");
         bare(&public[2]);
-        assert_eq!(statuses(unusable), [200, 200, 429], "{path}: an unusable key is no key");
+        assert_eq!(statuses(unusable), [200, 200, 429], "{path}: an unusable key counts as no key");
         bare(&unusable[2]);
         assert_eq!(statuses(keyed), [200, 200, 200, 429, 429], "{path} with a key");
         bare(&keyed[3]);
         assert_eq!(keyed[0].header("X-RateLimit-Tier"), Some("enterprise"));
         cases.add(3);
     }
-    // Without a proxy the peer itself is metered, where that is asked for, whatever it says of others.
+    // Without a proxy the peer's own address is metered, if configured, and its headers are ignored.
     let world = World::start_with(0, |place| {
         place.set("limits", "public_ip_per_second", "2").set("limits", "meter_loopback", "true");
     });
@@ -191,7 +191,7 @@ fn public_reads_are_metered_by_address_or_by_key() {
     });
     assert_eq!(statuses(&answers), [200, 200, 429, 429]);
     cases.one();
-    // Loopback is not metered unless it is asked for.
+    // Loopback is metered only if configured.
     let world = World::start_with(0, |place| _ = place.set("limits", "public_ip_per_second", "1"));
     let path = format!("/v1/book?token_id={}", world.markets.rain.yes());
     let answers: Vec<Response> = (0..5).map(|_| world.public().get(&path)).collect();
@@ -247,7 +247,7 @@ fn a_free_day_has_a_hundred_orders() {
     let first = client.post("/v1/orders", &named).expect(200);
     for n in 0..98 {
         let placed = client.post("/v1/orders", &order).expect(200);
-        // Neither cancels nor refusals nor killed orders count.
+        // Cancels, refusals and killed orders do not count.
         client.delete(&format!("/v1/orders/{}", int(&placed, "/order_id"))).expect(200);
         if n % 10 == 0 {
             client
@@ -272,15 +272,15 @@ fn a_free_day_has_a_hundred_orders() {
     let said = refused(&mut client, &order.to_string());
     assert_eq!((int(&said, "/details/limit"), int(&said, "/details/used")), (100, 100));
     assert!(text(&said, "/details/resets_at").ends_with("T00:00:00Z"));
-    // Before the body is judged, after it was read (wire.md §7: 12, 14, 15).
+    // Checked before the body is parsed and after it was read (gateway/docs/wire.md §7: 12, 14, 15).
     refused(&mut client, "{\"side\":\"HOLD\"}");
     client.send(&Request::post("/v1/orders").text("application/json", "{")).refused(400, "INVALID_BODY");
-    // A replay still gets through, and a batch says it per entry.
+    // A replay still succeeds, and a batch reports it per entry.
     let again = client.post("/v1/orders", &named).expect(200);
     assert_eq!((at(&again, "/is_replay"), at(&again, "/order_id")), (&json!(true), at(&first, "/order_id")));
     let batch = client.post("/v1/orders/batch", &json!([order])).expect(200);
     assert_eq!(text(&batch, "/results/0/error"), "FREE_TIER_DAILY_LIMIT");
-    // It is the user's, not the key's.
+    // The cap is the user's, not the key's.
     let other = world.server.with_token(&person).post("/v1/keys", &json!({})).expect(201);
     refused(&mut world.server.with_key(text(&other, "/raw_key")), &order.to_string());
     client.get("/v1/orders").expect(200);
@@ -293,7 +293,7 @@ fn a_free_day_has_a_hundred_orders() {
 fn requests_in_flight_are_bounded() {
     let cases = Cases::of("in flight");
     let world = World::start_with(1, |place| _ = place.set("limits.tiers.enterprise", "in_flight", "2"));
-    // A request whose body has not come yet is in flight.
+    // A request counts as in flight before its body arrives.
     let mut waiting = Vec::new();
     for _ in 0..2 {
         let mut stream = connect(world.server.address()).expect("a connection");
@@ -331,7 +331,7 @@ fn placements_in_flight_have_their_own_bound() {
     let said = refused.refused(429, "RATE_LIMITED");
     assert_eq!(int(&said, "/retry_after_ms"), 250);
     assert_eq!(refused.header("Retry-After"), Some("1"));
-    // Batches too; reads and other users not.
+    // Batches too; reads and other users are not affected.
     world.user(0).post("/v1/orders/batch", &json!([order])).refused(429, "RATE_LIMITED");
     world.user(0).get("/v1/orders").expect(200);
     world.user(1).post("/v1/orders", &order).expect(200);

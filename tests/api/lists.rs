@@ -1,4 +1,4 @@
-//! The order list: filters, pages, cursors (trading.md §3, wire.md §9).
+//! The order list: filters, pages, cursors (gateway/docs/trading.md §3, gateway/docs/wire.md §9).
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ fn ids(page: &Value) -> Vec<i64> {
     list(page, "/orders").iter().map(|row| int(row, "/order_id")).collect()
 }
 
-/// Twelve orders of every end: 8 resting, 2 filled, 1 cancelled, 1 killed; the newest last.
+/// Twelve orders with every end: 8 resting, 2 filled, 1 cancelled, 1 killed; the newest last.
 fn some_orders(world: &World, client: &mut Client) -> Vec<i64> {
     let m = &world.markets;
     let mut made = Vec::new();
@@ -118,7 +118,7 @@ fn wrong_filters_are_refused() {
     ];
     for (query, status, code) in rows {
         let answer = world.user(0).get(&format!("/v1/orders?{query}"));
-        // 123~45 may also be read as a place long ago: an empty end.
+        // 123~45 may also be read as a position long ago: an empty end.
         if query == "cursor=MTIzfjQ1" && answer.status == 200 {
             assert_eq!(ids(&answer.json()), Vec::<i64>::new());
         } else {
@@ -141,7 +141,7 @@ fn pages_neither_repeat_nor_lose_a_row() {
         loop {
             let page = client.get(&format!("/v1/orders?limit={size}&cursor={cursor}")).expect(200);
             seen.extend(ids(&page));
-            // A new order comes in front and disturbs no page.
+            // A new order comes first and changes no page.
             if seen.len() == size && size < 12 {
                 client.post("/v1/orders", &limit(&world.markets.coin, "BUY", "0.05", "5")).expect(200);
             }

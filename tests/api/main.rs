@@ -1,7 +1,7 @@
 //! The contract, endpoint by endpoint, over a real socket.
 //!
-//! Each file is a group of rules with its tables. The market is hand-made (`tests::tape`), so every amount is a number
-//! that can be checked with a pencil; a section number in a comment is the place of the rule in the contract.
+//! Each file is a group of rules with its tables. The market is hand-made (`tests::tape`), so every amount can be
+//! checked with a pencil; a section number in a comment refers to the document at the head of the file.
 
 mod abuse;
 mod account;

@@ -1,4 +1,4 @@
-//! Bytes that are no good HTTP (reliability.md 35–38): refused, closed, never a crash, never a smuggled request.
+//! Malformed HTTP: refused and closed, never a crash, never a smuggled request.
 
 use std::io::Write;
 use tests::cases::Cases;
@@ -17,7 +17,7 @@ fn get(target: &str, lines: &str) -> Vec<u8> {
     format!("GET {target} HTTP/1.1\r\n{lines}\r\n").into_bytes()
 }
 
-/// A refusal is an envelope with its headers, also of what never became a request.
+/// A refusal is an envelope with its headers, even for bytes that never became a request.
 fn assert_refused(name: &str, answer: &RawAnswer, statuses: &[u16]) {
     let Some(response) = &answer.response else {
         assert!(answer.closed, "{name}: neither an answer nor an end");
@@ -101,21 +101,21 @@ fn bodies_have_a_size() {
     let key = key_line(&world);
     let megabyte = "x".repeat(1 << 20);
     let head = |more: &str| format!("Host: x\r\nContent-Type: application/json\r\n{more}");
-    // Declared too large: refused before any credential is looked at.
+    // Declared too large: refused before any credential is checked.
     for credential in ["", key.as_str()] {
         let bytes = post(&head(&format!("{credential}Content-Length: {}\r\n", (1 << 20) + 1)), "");
         let answer = send_raw(world.server.address(), &bytes);
         answer.response.expect("an answer").refused(413, "HTTP_413");
         cases.one();
     }
-    // Not declared: found out while reading.
+    // Not declared: detected while reading.
     let chunks = format!("100000\r\n{megabyte}\r\n10\r\n{}\r\n0\r\n\r\n", "x".repeat(16));
     let answer =
         send_raw(world.server.address(), &post(&head(&format!("{key}Transfer-Encoding: chunked\r\n")), &chunks));
     if let Some(response) = answer.response {
         response.refused(413, "HTTP_413");
     }
-    // Just inside: judged as a body.
+    // Just below the limit: parsed as a body.
     let spaces = " ".repeat((1 << 20) - 2);
     let inside = post(&head(&format!("{key}Content-Length: {}\r\n", 1 << 20)), &format!("{spaces}{{}}"));
     ask_raw(world.server.address(), &inside).expect("an answer").refused(422, "VALIDATION_FAILED");
@@ -129,7 +129,7 @@ fn odd_but_sound_requests_are_answered() {
     let key = key_line(&world);
     let rows: Vec<(&str, Vec<u8>, &[u16])> = vec![
         ("old protocol", b"GET /v1/health HTTP/1.0\r\nHost: x\r\n\r\n".to_vec(), &[200]),
-        ("close asked for", get("/v1/health", "Host: x\r\nConnection: close\r\n"), &[200]),
+        ("close requested", get("/v1/health", "Host: x\r\nConnection: close\r\n"), &[200]),
         ("absolute target", get("http://x/v1/health", "Host: x\r\n"), &[200, 400, 404]),
         ("a star", b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(), &[200, 204, 400, 404]),
         ("a tunnel", b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(), &[400, 404, 405]),
@@ -150,12 +150,16 @@ fn odd_but_sound_requests_are_answered() {
             &[422, 400],
         ),
         ("a body with a GET", b"GET /v1/health HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}".to_vec(), &[200]),
-        ("an upgrade nobody offers", get("/v1/health", "Host: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n"), &[200]),
+        (
+            "an upgrade that is not supported",
+            get("/v1/health", "Host: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n"),
+            &[200],
+        ),
         ("a fragment", get("/v1/health#x", "Host: x\r\n"), &[200, 400, 404]),
         ("percent alone", get("/v1/orders/%", &format!("Host: x\r\n{key}")), &[404]),
         ("percent nonsense", get("/v1/orders/%zz", &format!("Host: x\r\n{key}")), &[404]),
         ("a coded zero", get("/v1/orders/%00", &format!("Host: x\r\n{key}")), &[404]),
-        ("coded bytes that are no text", get("/v1/orders/%ff%fe", &format!("Host: x\r\n{key}")), &[404]),
+        ("coded bytes that are not text", get("/v1/orders/%ff%fe", &format!("Host: x\r\n{key}")), &[404]),
         ("dots", get("/v1/../v1/health", "Host: x\r\n"), &[404]),
         ("coded slash", get("/v1%2fhealth", "Host: x\r\n"), &[404]),
         ("a query of nonsense", get("/v1/book?&&==&%ff=%&token_id=%zz", "Host: x\r\n"), &[400]),
@@ -184,7 +188,7 @@ fn odd_but_sound_requests_are_answered() {
     });
     let places: Vec<usize> = (0..5).map(|n| seen.find(&format!("x-request-id: n{n}\r\n")).expect("an id")).collect();
     assert!(places.is_sorted(), "answers keep the order of requests");
-    // A body is only sent when the server wants it.
+    // A client sends its body when the server sends 100 Continue.
     let expecting = post(
         &format!("Host: x\r\n{key}Content-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n"),
         "",
@@ -197,8 +201,8 @@ fn odd_but_sound_requests_are_answered() {
     cases.add(2);
 }
 
-/// Nobody may hold a connection by doing nothing: half a head and half a body end after their times, which by default
-/// and at most are 5 s and 10 s.
+/// An idle client cannot hold a connection: half a head and half a body end after their timeouts, which by default and
+/// at most are 5 s and 10 s.
 #[test]
 fn half_a_request_ends() {
     let cases = Cases::of("half requests");
@@ -230,7 +234,7 @@ fn half_a_request_ends() {
                 })
             })
             .collect();
-        // Meanwhile everyone else is served.
+        // Meanwhile other clients are served.
         world.user(0).get("/v1/orders").expect(200);
         for waiter in waiters {
             waiter.join().expect("an end");
@@ -255,7 +259,8 @@ fn nothing_is_smuggled() {
             &[400],
         ),
         (
-            // hyper drops a length that follows chunked; the empty body is refused all the same, and the connection ends.
+            // hyper drops a length that follows chunked; the empty body is refused nevertheless, and the connection
+            // ends.
             post(
                 &format!("Host: x\r\n{key}Transfer-Encoding: chunked\r\nContent-Length: 4\r\n"),
                 &format!("0\r\n\r\n{hidden}"),

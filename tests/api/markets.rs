@@ -1,4 +1,4 @@
-//! The market list and one market (market-data.md §1–2).
+//! The market list and one market (gateway/docs/market-data.md §1, §2).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -42,7 +42,7 @@ fn filters_narrow_the_list() {
     ];
     for (query, expected) in rows {
         let shown = world.user(0).get(&format!("/v1/markets?{query}")).expect(200);
-        // `politics` is inside `geopolitics`; the order is by volume.
+        // `politics` matches inside `geopolitics`; the order is by volume.
         let mut expected = expected;
         expected.sort_by_key(|slug| all.iter().position(|known| known == slug));
         assert_eq!(slugs(list(&shown, "")), expected, "{query}");
@@ -141,14 +141,14 @@ fn a_market_shows_itself() {
     }
     assert_eq!(at(&detail, "/tokens/0/price"), &json!(0.415));
     assert_eq!((text(&detail, "/tokens/1/token_id"), at(&detail, "/tokens/0/winner")), (rain.no(), &json!(false)));
-    assert!(detail.get("order_book").is_none_or(Value::is_null), "not asked for");
+    assert!(detail.get("order_book").is_none_or(Value::is_null), "not requested");
     let by_slug = client.get("/v1/markets/by-slug/rain").expect(200);
     assert_eq!(text(&by_slug, "/condition_id"), rain.condition);
     let with_book = client.get(&format!("/v1/markets/{}?include_book=true", rain.condition)).expect(200);
     assert_eq!(text(&with_book, "/order_book/asset_id"), rain.yes());
     let silent = client.get(&format!("/v1/markets/{}?include_book=1", world.markets.silent.condition)).expect(200);
     assert_eq!(at(&silent, "/order_book"), &Value::Null);
-    // Without a book and a trade, the price is the one that the venue's catalogue states.
+    // Without a book and a trade, the price is that of the venue's catalogue.
     assert_eq!(text(&silent, "/live_price/source"), "upstream_meta");
     assert_eq!(text(&silent, "/live_price/outcomes/0/price"), "0.50");
     cases.add(4);

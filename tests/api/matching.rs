@@ -1,4 +1,4 @@
-//! What happens to resting orders and positions when the market moves (execution.md §6–7, §12–13).
+//! Resting orders and positions when the market moves (engine/docs/execution.md §6, §7, §12, §13).
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -11,12 +11,12 @@ use tests::world::{World, changed, limit, market};
 
 const QUIET_BIDS: Levels = &[("0.40", "310"), ("0.41", "85")];
 
-/// A world whose matching cycle is due ten times a second, so that nobody waits long for it.
+/// A world whose matching cycle is due ten times a second, so that tests are short.
 fn brisk() -> World {
     World::start_with(1, |place| _ = place.set("flags", "match_interval_ms", "100"))
 }
 
-/// The order once it is as `ready` wants it.
+/// The order once `ready` accepts it.
 fn order_when(client: &mut Client, id: i64, ready: impl Fn(&Value) -> bool) -> Value {
     eventually(&format!("order {id}"), || Some(client.get(&format!("/v1/orders/{id}")).expect(200)).filter(&ready))
 }
@@ -34,7 +34,7 @@ fn a_resting_order_fills_at_its_own_limit_without_fee() {
     let rain = world.markets.rain.clone();
     let placed = client.post("/v1/orders", &limit(&rain, "BUY", "0.37", "20")).expect(200);
     let id = int(&placed, "/order_id");
-    // Twelve shares come inside the limit, then more.
+    // Twelve shares enter the limit, then more.
     world.tape.books(&rain, &[("0.30", "10")], &[("0.36", "12"), ("0.50", "100")]);
     let part = order_when(&mut client, id, |order| text(order, "/filled_quantity") == "12");
     assert_eq!((text(&part, "/status"), text(&part, "/remaining_quantity")), ("PENDING", "8"));
@@ -167,7 +167,7 @@ fn a_finer_tick_counts_for_new_orders_only() {
     let path = format!("/v1/tick-size?token_id={}", rain.no());
     world.until(&path, |shown| at(shown, "/minimum_tick_size") == &json!(0.001));
     client.post("/v1/orders", &fine).expect(200);
-    // The minimum follows the tick; the book is whole after it.
+    // The minimum follows the tick; the book is complete after it.
     client.post("/v1/orders", &limit(&rain, "BUY", "0.355", "1")).expect(200);
     let book = world.public().get(&format!("/v1/book?token_id={}", rain.yes())).expect(200);
     assert_eq!((text(&book, "/tick_size"), list(&book, "/bids").len()), ("0.001", 2));
@@ -212,7 +212,7 @@ fn a_broken_view_is_stale_and_heals_with_a_snapshot() {
     world.tape.gap();
     world.until(&book, |book| at(book, "/stale") == &json!(true));
     cases.one();
-    // It ages though its connection lives and changes are added to it, until nothing is traded on it any more.
+    // It ages although its connection is alive and changes are added to it, until it is too old to trade on.
     let mut size = 60;
     eventually("the quote to be too old", || {
         size += 1;
@@ -223,7 +223,7 @@ fn a_broken_view_is_stale_and_heals_with_a_snapshot() {
     client.post("/v1/orders", &market(&rain, "BUY", "0.42", "10")).refused(400, "STALE_QUOTE");
     assert_eq!(at(&client.get(&book).expect(200), "/stale"), &json!(true));
     cases.add(2);
-    // What had its snapshot since is traded on.
+    // A market with a snapshot since then is traded on.
     for (healed, bids, asks) in
         [(&vote, [("0.645", "1000")], [("0.65", "1000")]), (&rain, [("0.41", "85")], [("0.42", "60")])]
     {
@@ -253,7 +253,7 @@ fn bad_lines_are_skipped_and_half_lines_waited_for() {
     }
     world.tape.level(&rain, 0, "SELL", "0.42", "17");
     world.until(&book, |book| text(book, "/asks/1/size") == "17");
-    // The rest of a line comes later; nothing is made of its first half.
+    // The second half of a line comes later; the first half has no effect.
     let late = json!({
         "r": unix_now() * 1_000 + 60_000, "v": "polymarket", "c": "1",
         "m": {"event_type": "price_change", "market": rain.condition, "timestamp": (unix_now() * 1_000 + 60_000).to_string(),

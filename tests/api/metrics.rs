@@ -1,5 +1,5 @@
-//! What a monitor is told (market-data.md §11, the end): every family with the figures of what was done, bounded labels,
-//! and a listener that nothing on it can harm.
+//! Metrics (gateway/docs/metrics.md): every family with the figures of known actions, bounded labels, and a listener
+//! that hostile peers cannot harm.
 
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -13,21 +13,21 @@ use tests::eventually;
 use tests::exposition::{Exposition, ask, documented, scrape};
 use tests::http::{Request, connect, send_raw};
 use tests::json::{int, text};
-use tests::server::Place;
+use tests::server::ServerDir;
 use tests::socket::{Got, Socket};
 use tests::world::{World, changed, limit, market};
 
-/// A world that a monitor may ask.
-fn watched(users: usize, settings: impl FnOnce(&mut Place)) -> (World, SocketAddr) {
+/// A world with a metrics listener.
+fn watched(users: usize, settings: impl FnOnce(&mut ServerDir)) -> (World, SocketAddr) {
     let world = World::start_with(users, |place| {
         place.set("admin", "listen", "\"127.0.0.1:0\"").set("flags", "match_interval_ms", "100");
         settings(place);
     });
-    let admin = world.server.admin().expect("the banner says where metrics are");
+    let admin = world.server.admin().expect("the banner has the address of the metrics");
     (world, admin)
 }
 
-/// Waits for the figures that `ready` wants.
+/// Waits for figures that `ready` accepts.
 #[track_caller]
 fn scrape_until(admin: SocketAddr, what: &str, ready: impl Fn(&Exposition) -> bool) -> Exposition {
     eventually(what, || Some(scrape(admin)).filter(&ready))
@@ -51,9 +51,9 @@ fn listening(pid: u32) -> usize {
 }
 
 #[test]
-fn every_family_tells_what_was_done() {
+fn every_family_counts_known_actions() {
     let cases = Cases::of("families");
-    let layouts: [fn(&mut Place); 3] = [
+    let layouts: [fn(&mut ServerDir); 3] = [
         |_| {},
         |place| _ = place.set("journal", "durability", "\"power\""),
         |place| _ = place.set("engine", "shards", "2").set("journal", "durability", "\"power\""),
@@ -63,7 +63,7 @@ fn every_family_tells_what_was_done() {
     }
 }
 
-fn every_family(cases: &Cases, layout: fn(&mut Place)) {
+fn every_family(cases: &Cases, layout: fn(&mut ServerDir)) {
     let (mut world, admin) = watched(2, layout);
     assert_eq!(listening(world.server.pid()), 2);
     let first = scrape(admin);
@@ -73,20 +73,20 @@ fn every_family(cases: &Cases, layout: fn(&mut Place)) {
     assert_eq!((of(&first, "place_order", "2xx"), first.value("papertape_orders_placed_total", &[])), (0.0, 0.0));
     let (rain, mut client) = (world.markets.rain.clone(), world.user(0));
 
-    // Three are taken: one fills at once, one rests and is cancelled, one rests until the market comes to it.
+    // Three are accepted: one fills immediately, one rests and is cancelled, one rests until the market reaches it.
     client.post("/v1/orders", &market(&rain, "BUY", "0.42", "20")).expect(200);
     let said = scrape(admin);
-    assert_eq!(said.value("papertape_orders_placed_total", &[]), 1.0, "an answered order is told of at once");
+    assert_eq!(said.value("papertape_orders_placed_total", &[]), 1.0, "an answered order is counted immediately");
     let cancelled = client.post("/v1/orders", &limit(&rain, "BUY", "0.05", "20")).expect(200);
     client.delete(&format!("/v1/orders/{}", int(&cancelled, "/order_id"))).expect(200);
     client.delete(&format!("/v1/orders/{}", int(&cancelled, "/order_id"))).refused(400, "ORDER_NOT_CANCELLABLE");
     client.post("/v1/orders", &limit(&rain, "BUY", "0.37", "12")).expect(200);
-    // Two are refused: one by the engine, one at the door.
+    // Two are refused: one by the engine, one by the edge.
     client.post("/v1/orders", &limit(&rain, "BUY", "0.41", "999999")).refused(400, "INSUFFICIENT_BALANCE");
     world.public().post("/v1/orders", &limit(&rain, "BUY", "0.41", "5")).refused(401, "MISSING_API_KEY");
     world.public().get("/v1/no/such/route").refused(404, "NOT_FOUND");
 
-    // A fourth comes over a socket, where another one follows the market.
+    // A fourth comes over a socket, and another socket follows the market.
     let key = [("X-API-Key", world.users[1].key.as_str())];
     let at = world.server.address();
     let mut trade = Socket::open(at, "/v1/ws/trade", &key);
@@ -108,7 +108,7 @@ fn every_family(cases: &Cases, layout: fn(&mut Place)) {
     stream.write_all(head.as_bytes()).expect("the server takes a head");
     stream.read_exact(&mut [0; 512]).expect("a stream begins");
 
-    // The market comes to the order that rests.
+    // The market reaches the resting order.
     let frames = scrape(admin).value("papertape_feed_frames_total", &[]);
     world.tape.books(&rain, &[("0.30", "10")], &[("0.36", "100")]);
     let said = scrape_until(admin, "figures of all that was done", |said| {
@@ -176,7 +176,7 @@ fn every_family(cases: &Cases, layout: fn(&mut Place)) {
         assert_eq!(said.value(name, labels), *expected, "{name}{labels:?}");
         cases.one();
     }
-    // Which ones are above nothing depends on the machine; that they are does not.
+    // Which of them are above zero depends on the machine.
     for (name, labels) in [
         ("papertape_uptime_seconds", &[][..]),
         ("papertape_feed_frames_total", &[]),
@@ -209,7 +209,7 @@ fn every_family(cases: &Cases, layout: fn(&mut Place)) {
     }
 
     let told = said.names();
-    // Those of live venues are compared where there are some (tests/venue/both_live.rs).
+    // Those of live venues are compared in tests/venue/both_live.rs.
     let of_live_venues = |name: &String| {
         name.starts_with("papertape_venue_") && !told.contains(name) || name.starts_with("papertape_recording_")
     };
@@ -221,17 +221,17 @@ fn every_family(cases: &Cases, layout: fn(&mut Place)) {
     recovered_facts(cases, world, appended);
 }
 
-/// A start tells what it found; order facts begin anew.
+/// A start reports its recovery; counters of orders start from zero.
 fn recovered_facts(cases: &Cases, mut world: World, appended: f64) {
     for (is_clean, clean_stop) in [(true, 1.0), (false, 0.0)] {
         if is_clean {
             world.server.terminate();
-            eventually("an orderly end", || world.server.is_over().then_some(()));
+            eventually("a clean stop", || world.server.is_over().then_some(()));
         } else {
             world.server.kill();
         }
         world.server = world.place.start();
-        let said = scrape(world.server.admin().expect("the banner says where metrics are"));
+        let said = scrape(world.server.admin().expect("the banner has the address of the metrics"));
         assert_eq!(said.value("papertape_recovery_clean_stop", &[]), clean_stop);
         assert!(said.value("papertape_recovery_records", &[]) >= appended);
         assert_eq!(said.value("papertape_orders_placed_total", &[]), 0.0);
@@ -241,8 +241,8 @@ fn recovered_facts(cases: &Cases, mut world: World, appended: f64) {
 }
 
 #[test]
-fn labels_are_bounded_whatever_is_asked() {
-    let cases = Cases::of("requests of chance");
+fn labels_are_bounded_for_any_request() {
+    let cases = Cases::of("random requests");
     let (world, admin) = watched(1, |_| {});
     let mut chance = Chance::seeded(0x6d65_7472);
     let paths = ["/v1/orders/X", "/v1/X", "/X", "/v1/markets/X/X", "/v1/book?token_id=X", "/v1/orders/by-client-id/X"];
@@ -255,7 +255,7 @@ fn labels_are_bounded_whatever_is_asked() {
             let method = chance.pick(&methods).replace('X', &stray.to_uppercase());
             let key = if chance.percent(50) { stray } else { format!("svc_live_{:064x}", chance.draw()) };
             let request = Request::new(&method, &path).header("X-API-Key", &key);
-            // A refused connection ends; the next request makes a new one.
+            // A refused connection ends; the next request opens another one.
             let _ = client.call(&request);
             cases.one();
         }
@@ -265,13 +265,13 @@ fn labels_are_bounded_whatever_is_asked() {
     strays(1_000);
     let after = scrape(admin);
     let more: Vec<String> = after.rows().difference(&before).cloned().collect();
-    assert!(more.is_empty(), "the second thousand brought rows that the first had not: {more:?}");
+    assert!(more.is_empty(), "the second thousand added rows that the first had not: {more:?}");
     assert!(after.rows().iter().all(|row| !row.to_lowercase().contains("stray")), "{:#?}", after.rows());
     assert!(after.value("papertape_requests_total", &[("operation", "unrouted"), ("status", "4xx")]) > 100.0);
 }
 
 #[test]
-fn there_is_no_listener_unless_asked_for() {
+fn there_is_no_listener_by_default() {
     let cases = Cases::of("listeners");
     for (listen, expected) in [(None, 1), (Some("\"\""), 1), (Some("\"127.0.0.1:0\""), 2), (Some("\"0.0.0.0:0\""), 2)] {
         let world = World::start_with(0, |place| {
@@ -291,7 +291,7 @@ fn there_is_no_listener_unless_asked_for() {
 }
 
 #[test]
-fn a_wrong_address_is_said_at_the_start() {
+fn a_wrong_address_stops_the_start() {
     let cases = Cases::of("wrong addresses");
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = taken.local_addr().expect("it has an address").port();
@@ -302,7 +302,7 @@ fn a_wrong_address_is_said_at_the_start() {
         (0, "9464".into(), "admin.listen (".into()),
         (0, "true".into(), "admin.listen (".into()),
     ] {
-        let mut place = Place::new();
+        let mut place = ServerDir::new();
         place.set("server", "listen", &format!("\"127.0.0.1:{server}\"")).set("admin", "listen", &admin);
         let (status, said) = place.spawn_with(&[], &[]).ended();
         assert!(!status.success(), "{admin}: {said}");
@@ -334,7 +334,7 @@ fn there_is_one_path_and_one_method() {
         "GET /metrics HTTP/1.0\r\n\r\n",
         "GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: text/plain;version=0.0.4\r\nAccept-Encoding: gzip\r\n\r\n",
         "GET http://a/metrics HTTP/1.1\r\nHost: b\r\nContent-Length: 3\r\n\r\nabc",
-        // Whatever its body was meant to be, nothing behind it is read.
+        // Its body may mean anything: nothing after it is read.
         "GET /metrics HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 9\r\n\r\nzz",
         "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\nGET /metrics HTTP/1.1\r\nHost: a\r\n\r\n",
     ] {
@@ -370,7 +370,7 @@ fn hostile_peers_take_nothing_from_the_server() {
         scrape(admin);
         cases.one();
     }
-    // More than it takes at a time, which say nothing, half of something, or do not read; the server goes on meanwhile.
+    // More than the maximum, which send nothing or half of something, or do not read; the server continues meanwhile.
     let silent: Vec<TcpStream> = (0..40)
         .map(|number: usize| {
             let mut stream = connect(admin).expect("the kernel takes it");
@@ -383,7 +383,7 @@ fn hostile_peers_take_nothing_from_the_server() {
         client.post("/v1/orders", &limit(&rain, "BUY", "0.02", "5")).expect(200);
         cases.one();
     }
-    // Each has ten seconds in all, so whoever waits behind them is answered within the bound of a broken server.
+    // Each has ten seconds in all, so a peer that waits after them is answered within the bound of a broken server.
     let said = scrape(admin);
     assert_eq!(said.value("papertape_orders_placed_total", &[]), 200.0);
     cases.add(silent.len());
@@ -436,7 +436,7 @@ fn a_scrape_under_load_is_whole_and_only_rises() {
         let expected = (4 * ORDERS) as f64;
         assert_eq!(said.value("papertape_ack_seconds_count", &accepted), expected);
         assert_eq!(said.value("papertape_orders_placed_total", &[]), expected);
-        // A shard says how many rest behind its turn, which may be behind the last answer.
+        // A shard publishes its open orders after its turn, possibly after the last answer.
         scrape_until(admin, "all orders to be open", |said| said.value("papertape_orders_open", &[]) == expected);
         let placed = [("operation", "place_order"), ("status", "2xx")];
         assert_eq!(said.value("papertape_requests_total", &placed), expected);

@@ -1,6 +1,6 @@
-//! Numbers that break parsers (reliability.md 40 and §G), through every door a number comes in by.
+//! Numbers that break parsers, in every field that takes a number.
 //!
-//! Whatever comes: never a 5xx, never a silent rounding, always the contract's code in the contract's form.
+//! The answer is never a 5xx, a number is never rounded silently, and the code is the contract's.
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use tests::json::{list, text};
 use tests::token::unix_now;
 use tests::world::{World, changed, limit, market};
 
-/// Tokens as they would stand in a JSON text.
+/// Numbers as JSON tokens.
 pub const RAW: [&str; 26] = [
     "0",
     "-0",
@@ -40,7 +40,7 @@ pub const RAW: [&str; 26] = [
     "1 2",
 ];
 
-/// The same and more as JSON strings, between the quotes.
+/// The same and more as JSON strings, without the quotes.
 pub const QUOTED: [&str; 31] = [
     "0",
     "-0",
@@ -75,7 +75,7 @@ pub const QUOTED: [&str; 31] = [
     "1\\n",
 ];
 
-/// What the grammar of wire.md §1 makes of a text.
+/// A text by the grammar of gateway/docs/wire.md §1.
 enum Meaning {
     /// Not a number of the contract.
     Refused,
@@ -117,7 +117,7 @@ pub fn texts() -> Vec<(String, String, bool)> {
     raw.chain(quoted).collect()
 }
 
-/// A number of RAW or QUOTED as it stands in a query.
+/// A number of RAW or QUOTED in a query.
 fn in_query(number: &str) -> String {
     let number = number.replace("\\u0000", "\0").replace("\\n", "\n");
     let encoded = |byte| match byte {
@@ -127,7 +127,7 @@ fn in_query(number: &str) -> String {
     number.bytes().map(encoded).collect()
 }
 
-/// Each number of RAW and QUOTED once as it stands in a query, the end of 64 bits, and what is no text at all.
+/// Each number of RAW and QUOTED once in a query, the limits of 64 bits, and bytes that are not text.
 pub fn in_queries() -> BTreeSet<String> {
     let numbers = RAW.iter().chain(&QUOTED).map(|number| in_query(number));
     numbers.chain(["18446744073709551615", "%ff"].map(str::to_owned)).collect()
@@ -232,7 +232,7 @@ fn texts_that_are_numbers_never_break_an_order() {
             } else if answer.status >= 400 {
                 answer.assert_envelope();
             } else {
-                // An id may be any printable text, an empty field is an absent one, and `true` is what this one takes.
+                // Any printable text is an id, an empty field is absent, and `true` is accepted by this one.
                 let fine = field == "client_order_id" || raw == "\"\"" || (field == "post_only" && raw == "true");
                 assert!(fine, "{field} {raw} was accepted");
             }
@@ -270,7 +270,7 @@ fn products_that_overflow_are_only_too_dear() {
     ];
     for (body, status, code) in rows {
         let answer = client.post("/v1/orders", &body);
-        // A budget beyond every share there is may also be called out of range.
+        // A budget beyond all shares may also be reported as out of range.
         if body.get("amount").is_some() && [400, 422].contains(&answer.status) {
             answer.assert_envelope();
         } else {
@@ -282,7 +282,7 @@ fn products_that_overflow_are_only_too_dear() {
     assert_eq!((text(&account, "/balance"), text(&account, "/reserved")), ("9900.00", "100.00"));
 }
 
-/// Most rows that a list passes over.
+/// Most rows that a list skips.
 const OFFSET_MAX: usize = i64::MAX as usize;
 
 #[test]
@@ -316,7 +316,7 @@ fn query_numbers_are_in_range_or_refused() {
             let valid = number.parse::<usize>().is_ok_and(|value| (least..=*most).contains(&value));
             let whole = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
             if valid && whole {
-                // Beyond any list is an empty page.
+                // An offset beyond a list is an empty page.
                 assert_eq!(answer.status, 200, "{door}{number}: {}", answer.lossy());
             } else {
                 assert_answer(&answer, (422, "VALIDATION_FAILED"), &format!("{door}{number}"));

@@ -1,4 +1,4 @@
-//! One order by id and by the client's id (trading.md §3).
+//! One order by id and by the client's id (gateway/docs/trading.md §3).
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -25,7 +25,7 @@ fn an_order_is_found_by_both_ids() {
         let by_id = client.get(&format!("/v1/orders/{id}")).expect(200);
         let by_name = client.get(&format!("/v1/orders/by-client-id/{name}")).expect(200);
         assert_eq!(by_id, by_name);
-        // The lookup shows what the placement answered; figures of the walk and the balance are of that moment.
+        // The lookup shows the answer of the placement, except for figures of the walk and the balance.
         for field in ["order_id", "status", "side", "outcome", "price", "notional", "fee", "filled_at", "token_id"] {
             assert_eq!(at(&by_id, &format!("/{field}")), at(&placed, &format!("/{field}")), "{field} of {by_id}");
         }
@@ -50,7 +50,7 @@ fn fills_are_shown_one_by_one() {
     let mut client = world.user(0);
     let placed = client.post("/v1/orders", &market(&world.markets.rain, "BUY", "0.44", "100")).expect(200);
     let order = client.get(&format!("/v1/orders/{}", int(&placed, "/order_id"))).expect(200);
-    // One walk is one fill (execution.md §5).
+    // One walk is one fill (engine/docs/execution.md §5).
     let fills = list(&order, "/fills");
     assert_eq!(fills.len(), 1);
     let expected = json!({

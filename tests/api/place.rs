@@ -1,4 +1,4 @@
-//! Placements that are accepted, to the last digit (trading.md §1–2, execution.md §4–6).
+//! Accepted placements, to the last digit (gateway/docs/trading.md §1, §2, engine/docs/execution.md §4–§6).
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -6,7 +6,7 @@ use tests::json::{at, int, text};
 use tests::token::unix_now;
 use tests::world::{World, changed, limit, market};
 
-/// One user, some orders, and what the answer to the last one shows.
+/// One user, some orders, and the answer to the last one.
 struct Row {
     name: &'static str,
     orders: Vec<Value>,
@@ -18,7 +18,7 @@ fn rows(world: &World) -> Vec<Row> {
     let soon = unix_now() + 3_600;
     let row = |name, orders: &[Value], shows| Row { name, orders: orders.to_vec(), shows };
     vec![
-        // The contract's own example (trading.md §2), with 10 000 instead of 100 USD.
+        // The example of the documentation (gateway/docs/trading.md §2), with 10 000 instead of 100 USD.
         row(
             "market buy inside one level",
             &[market(&m.rain, "BUY", "0.42", "50")],
@@ -116,7 +116,7 @@ fn rows(world: &World) -> Vec<Row> {
             }),
         ),
         row(
-            "own depletion is taken off, nobody sees it",
+            "own depletion is taken off, other users do not see it",
             &[market(&m.rain, "BUY", "0.42", "60.5"), market(&m.rain, "BUY", "0.44", "10")],
             json!({"status": "FILLED", "price": "0.44", "notional": "4.40", "book_walk_levels": 1}),
         ),
@@ -187,7 +187,7 @@ fn rows(world: &World) -> Vec<Row> {
             json!({"status": "FILLED", "time_in_force": "FOK"}),
         ),
         row(
-            "quantity is rounded down, and said",
+            "quantity is rounded down, and reported",
             &[limit(&m.rain, "BUY", "0.37", "10.00009")],
             json!({
                 "status": "PENDING", "quantity": "10", "warnings": ["quantity_rounded:requested=10.00009,used=10"]
@@ -229,7 +229,7 @@ fn accepted_orders_show_every_amount() {
         // The balance of the answer is the balance of the account.
         let account = client.get("/v1/account/balance").expect(200);
         assert_eq!(at(&account, "/balance"), at(&last, "/account_balance"), "{}", row.name);
-        // Each order that is looked up tells the balance of its own answer, whatever came since.
+        // A lookup of an order shows the balance of its own answer, without later changes.
         client.send(&tests::http::Request::post("/v1/cancel-all?confirm=true"));
         for answer in &answers {
             let found = client.get(&format!("/v1/orders/{}", int(answer, "/order_id"))).expect(200);

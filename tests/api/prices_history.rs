@@ -1,4 +1,4 @@
-//! Price history and archive (market-data.md §10, venue.md §3).
+//! Price history and archive (gateway/docs/market-data.md §10, gateway/docs/venue-clients.md §3).
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -6,7 +6,7 @@ use tests::json::{at, list, text};
 use tests::world::World;
 
 #[test]
-fn the_history_is_told_in_both_shapes_and_survives_a_kill() {
+fn the_history_has_both_shapes_and_survives_a_kill() {
     let cases = Cases::of("prices history");
     let mut world = World::start(1);
     let (yes, no) = (world.markets.rain.yes().to_string(), world.markets.rain.no().to_string());
@@ -26,7 +26,7 @@ fn the_history_is_told_in_both_shapes_and_survives_a_kill() {
     let candles = world.public().get(&format!("{path}&format=ohlcv")).expect(200);
     let row = &list(&candles, "")[0];
     assert_eq!([text(row, "/o"), text(row, "/h"), text(row, "/l"), text(row, "/c")], ["0.415"; 4]);
-    // Markets without a price, and tokens of nobody.
+    // Markets without a price, and unknown tokens.
     for token in [world.markets.silent.yes(), world.markets.bidsonly.yes(), "99"] {
         let shown = world.public().get(&format!("/v1/prices-history?market={token}")).expect(200);
         assert_eq!(shown, json!({"history": []}), "{token}");
@@ -43,7 +43,7 @@ fn the_history_is_told_in_both_shapes_and_survives_a_kill() {
 }
 
 #[test]
-fn a_trade_stands_in_where_the_book_is_wide() {
+fn a_trade_replaces_the_midpoint_of_a_wide_book() {
     let cases = Cases::of("wide books");
     let mut world = World::start(1);
     let game = world.markets.game.clone();
@@ -75,7 +75,7 @@ fn hostile_parameters_never_break_it() {
             }
         }
     }
-    // A start that lies ahead, of the wall clock or only of the recording's: nothing yet, and nothing breaks.
+    // A start in the future, of the wall clock or only of the recording's: no points yet, and no error.
     for start in ["4102444800", "99999999999"] {
         let ahead = client.get(&format!("/v1/prices-history?market={token}&startTs={start}")).expect(200);
         assert_eq!(ahead, json!({"history": []}));
@@ -95,7 +95,7 @@ fn hostile_parameters_never_break_it() {
 }
 
 #[test]
-fn the_archive_tells_of_closed_markets() {
+fn the_archive_has_closed_markets() {
     let cases = Cases::of("archive");
     let mut world = World::start_with(1, |place| _ = place.set("flags", "chart_archive_read_enabled", "true"));
     let decided = world.markets.decided.clone();
@@ -123,7 +123,7 @@ fn the_archive_tells_of_closed_markets() {
     world.public().get(&path).refused(401, "MISSING_API_KEY");
     cases.add(4);
 
-    // Where the history has no place it is in memory alone, which is no archive; the server starts all the same.
+    // Without its folder the history is in memory alone, so there is no archive; the server starts nevertheless.
     world.server.kill();
     let history = world.place.data().join("history");
     std::fs::remove_dir_all(&history).expect("the history was there");
@@ -134,7 +134,7 @@ fn the_archive_tells_of_closed_markets() {
     answer.refused(503, "ARCHIVE_UNAVAILABLE");
     let rain = format!("/v1/prices-history?market={}", world.markets.rain.yes());
     world.until(&rain, |shown: &Value| !list(shown, "/history").is_empty());
-    // With the flag off there is no such route.
+    // Without the flag the route does not exist.
     world.server.kill();
     world.place.set("flags", "chart_archive_read_enabled", "false");
     world.server = world.place.start();

@@ -1,4 +1,4 @@
-//! What the server's own log says of refused requests (reliability.md 48): enough to find the reason, no secret.
+//! The server's log lines of refused requests: enough to find the reason, and no secret.
 
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use tests::server::Server;
 use tests::socket::Socket;
 use tests::world::{World, limit};
 
-/// The line about a request, once it is there.
+/// The line about a request, once it exists.
 fn line(server: &Server, request_id: &str) -> Value {
     let begun = Instant::now();
     loop {
@@ -32,7 +32,7 @@ fn a_refusal_leaves_a_line_at_debug() {
     let key = &world.users[0].key;
     let unknown = format!("svc_live_{}", "0123456789abcdef".repeat(4));
     let too_much = limit(&world.markets.rain, "BUY", "0.99", "900000");
-    // (request id, key, another header, request, status, code, what is shown of the key)
+    // (request id, key, another header, request, status, code, shown form of the key)
     let rows = [
         (
             "plain-key",
@@ -75,7 +75,7 @@ fn a_refusal_leaves_a_line_at_debug() {
     cases.add(3);
 }
 
-/// Operations of the trading socket leave the lines of their twins; a verbose answer shows the id of its line.
+/// Operations of the trading socket log like the equivalent requests; a verbose answer has the id of its line.
 #[test]
 fn a_refused_operation_leaves_a_line_too() {
     let cases = Cases::of("refused operations in the log");
@@ -105,7 +105,7 @@ fn a_refused_operation_leaves_a_line_too() {
         assert_eq!(fields["operation"].as_str(), route, "{line}");
         cases.one();
     }
-    // An answer that is not verbose has no id of the server's; its line has one all the same.
+    // An answer that is not verbose has no id of the server's; its line has one nevertheless.
     let mut plain = Socket::open(world.server.address(), "/v1/ws/trade", &headers[..1]);
     plain.send(&json!({"id": 7, "op": "order.cancel", "params": {"order_id": 2}}));
     assert_eq!(plain.json()["error"].get("request_id"), None);
@@ -121,7 +121,7 @@ fn a_refused_operation_leaves_a_line_too() {
 }
 
 #[test]
-fn without_a_level_nothing_is_said_of_refusals() {
+fn without_the_debug_level_refusals_are_not_logged() {
     let cases = Cases::of("refusals without a log");
     let world = World::start(1);
     let request = Request::get("/v1/account/balance").header("X-Request-Id", "quiet-1");

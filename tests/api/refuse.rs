@@ -1,4 +1,4 @@
-//! Placements that are refused: each code that can be reached, and which one wins when two things are wrong.
+//! Refused placements: each reachable code, and which one wins when two things are wrong.
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -7,10 +7,10 @@ use tests::json::{at, int, list, text};
 use tests::token::unix_now;
 use tests::world::{World, changed, limit, market};
 
-/// A body, and the one right refusal.
+/// A body, and its refusal.
 type Row = (&'static str, Value, u16, &'static str);
 
-/// Refusals that leave no row (trading.md §1, §5).
+/// Refusals without a row (gateway/docs/trading.md §1).
 fn without_a_row(world: &World) -> Vec<Row> {
     let m = &world.markets;
     let rest = limit(&m.rain, "BUY", "0.37", "20");
@@ -108,7 +108,7 @@ fn without_a_row(world: &World) -> Vec<Row> {
             400,
             "INVALID_POST_ONLY_ORDER",
         ),
-        ("post-only is no bool", rest_with(json!({"post_only": "yes"})), 422, "VALIDATION_FAILED"),
+        ("post-only is not a bool", rest_with(json!({"post_only": "yes"})), 422, "VALIDATION_FAILED"),
         ("a long id", rest_with(json!({"client_order_id": "x".repeat(257)})), 422, "VALIDATION_FAILED"),
         ("an unprintable id", rest_with(json!({"client_order_id": "a\u{7}b"})), 422, "VALIDATION_FAILED"),
         ("an unknown wallet", rest_with(json!({"wallet_id": 1})), 404, "WALLET_NOT_FOUND"),
@@ -120,7 +120,7 @@ fn without_a_row(world: &World) -> Vec<Row> {
         ("below the minimum", rest_with(json!({"quantity": "4.9999"})), 400, "INVALID_ORDER_MIN_SIZE"),
         ("below a fine minimum", limit(&m.vote, "BUY", "0.601", "0.9999"), 400, "INVALID_ORDER_MIN_SIZE"),
         ("selling what is not held", rest_with(json!({"side": "SELL"})), 400, "INSUFFICIENT_POSITION"),
-        ("more than there is", rest_with(json!({"quantity": "27028"})), 400, "INSUFFICIENT_BALANCE"),
+        ("more than is held", rest_with(json!({"quantity": "27028"})), 400, "INSUFFICIENT_BALANCE"),
     ]
 }
 
@@ -172,7 +172,7 @@ fn a_killed_order_leaves_its_row() {
         let answer = client.post("/v1/orders", &body);
         assert_eq!((answer.status, answer.code().as_str()), (status, code), "{name}: {}", answer.lossy());
         answer.assert_envelope();
-        let id = answer.header("X-Svc-Order-Id").unwrap_or_else(|| panic!("{name} says no order id")).to_string();
+        let id = answer.header("X-Svc-Order-Id").unwrap_or_else(|| panic!("{name} has no order id")).to_string();
         let row = client.get(&format!("/v1/orders/{id}")).expect(200);
         let reason = if code == fok { "fok_not_filled" } else { "fak_no_fill" };
         assert_eq!((text(&row, "/status"), text(&row, "/cancelled_reason")), ("CANCELLED", reason), "{name}");
@@ -281,7 +281,7 @@ fn a_body_that_is_no_object_is_refused_first() {
         answer.assert_envelope();
         cases.one();
     }
-    // A field twice could mean two things (reliability.md 39).
+    // A repeated field could mean two things.
     let answer = send("application/json", &twice);
     assert!([400, 422].contains(&answer.status), "{} {}", answer.status, answer.lossy());
     let not_utf8 = Request {
@@ -320,7 +320,7 @@ fn an_old_quote_is_not_traded_on() {
         assert_eq!(int(&said, "/details/max_age_ms"), 1);
         cases.one();
     }
-    // A resting order is accepted and left alone, though it crosses; nothing holds it.
+    // A resting order is accepted and not filled, although it crosses: no fresh quote exists.
     let resting = client.post("/v1/orders", &limit(rain, "BUY", "0.42", "10")).expect(200);
     assert_eq!((text(&resting, "/status"), text(&resting, "/filled_quantity")), ("PENDING", "0"));
     assert_eq!(at(&resting, "/hold_reason"), &Value::Null);

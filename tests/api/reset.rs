@@ -1,4 +1,4 @@
-//! The reset of the API balance (account.md §4).
+//! The reset of the API balance (gateway/docs/accounts.md §4).
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -21,7 +21,7 @@ fn world_of(tiers: &[&str], cooldown_days: u64) -> (World, Vec<User>) {
 }
 
 #[test]
-fn a_paid_wallet_begins_anew() {
+fn a_paid_wallet_is_reset() {
     let cases = Cases::of("API balance resets");
     let (mut world, users) = world_of(&["pro"], 0);
     let mut client = world.server.with_key(&users[0].key);
@@ -39,7 +39,7 @@ fn a_paid_wallet_begins_anew() {
         "orders_cancelled": 1, "cooldown_days": 0
     });
     assert_eq!(said, expected);
-    // The same wallet, its next generation; what was done in it stays listed.
+    // The same wallet, its next generation; its earlier trades stay listed.
     let wallet = client.get(&format!("/v1/me/wallets/{id}")).expect(200);
     let parts =
         ["/kind", "/balance", "/generation", "/parent_wallet_id", "/status"].map(|part| at(&wallet, part).clone());
@@ -55,7 +55,7 @@ fn a_paid_wallet_begins_anew() {
         cases.one();
     }
     let portfolio = client.get("/v1/account/portfolio").expect(200);
-    // A reset is no exit: nothing was won or lost by it.
+    // A reset is not an exit: it has no profit and no loss.
     assert_eq!((int(&portfolio, "/total_trades"), at(&portfolio, "/win_rate")), (2, &Value::Null));
     let balance = json!({
         "balance": "10000.00", "currency": "USD", "unrealized_pnl": "0.00", "total_value": "10000.00",
@@ -63,7 +63,7 @@ fn a_paid_wallet_begins_anew() {
     });
     assert_eq!(at(&portfolio, "/balance"), &balance);
     cases.add(6);
-    // Trading goes on; the same token is another position.
+    // Trading continues; the same token is another position.
     client.post("/v1/orders", &market(&rain, "BUY", "0.42", "10")).expect(200);
     assert_eq!(list(&client.get("/v1/account/positions?status=OPEN").expect(200), "").len(), 1);
     let positions = client.get("/v1/account/positions").expect(200);
@@ -71,7 +71,7 @@ fn a_paid_wallet_begins_anew() {
     client.moved_to(world.server.address());
     assert_eq!(client.get("/v1/account/positions").expect(200), positions);
     cases.add(2);
-    // No body is as good as an empty one; whatever else is no object is none.
+    // An absent body equals an empty one; anything but an object is refused.
     for (request, status) in [
         (Request::post(PATH), 200),
         (Request::post(PATH).text("application/json", "{}"), 200),

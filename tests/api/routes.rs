@@ -1,5 +1,5 @@
-//! Every route of the server's own table against what is wrong with a request before its content is looked at
-//! (wire.md §7, 2–12). A new route is walked without anybody writing a line here.
+//! Every route of the server's own table with requests that are wrong before their content matters
+//! (gateway/docs/wire.md §7, 2–12). A new route is tested without a new line here.
 
 use crate::table::{Door, Table};
 use edge::http::code::{Code, Effect, Retry};
@@ -17,21 +17,21 @@ fn ask(client: &mut Client, door: &Door) -> Response {
 }
 
 #[test]
-fn a_credential_is_asked_for_where_the_contract_says() {
+fn credentials_are_required_by_the_contract() {
     let cases = Cases::of("no credential");
     let world = World::start(0);
     for door in &Table::of(&world).doors {
         for empty in [false, true] {
             let mut client = world.public();
             if empty {
-                // An empty header counts as absent (wire.md §3).
+                // An empty header counts as absent (gateway/docs/wire.md §3).
                 client = client.with_header("X-API-Key", "").with_header("MKT_API_KEY", "");
             }
             let answer = ask(&mut client, door);
             match door.route.auth {
                 Auth::Public => assert!(answer.status != 401, "{door}: {}", answer.lossy()),
                 Auth::Key | Auth::KeyUnless(_) => _ = answer.refused(401, "MISSING_API_KEY"),
-                // Without a key it is an address that must sign, and none did.
+                // Without a key an address must sign, and this request has no signature.
                 Auth::KeyOrAddress => assert_eq!(answer.status, 401, "{door}: {}", answer.lossy()),
                 Auth::KeyOrJwt | Auth::Jwt => _ = answer.refused(401, "MISSING_AUTH"),
             }
@@ -65,12 +65,12 @@ fn the_wrong_kind_of_credential_is_no_credential() {
     let token = token("somebody");
     for door in &Table::of(&world).doors {
         match door.route.auth {
-            // A JWT opens no key-only route (keys.md §6).
+            // A JWT opens no key-only route (gateway/docs/keys.md §6).
             Auth::Key | Auth::KeyUnless(_) => {
                 ask(&mut world.server.with_token(&token), door).refused(401, "MISSING_API_KEY");
             }
             Auth::KeyOrAddress => assert_eq!(ask(&mut world.server.with_token(&token), door).status, 401, "{door}"),
-            // A key opens no JWT-only route (wire.md §6.1).
+            // A key opens no JWT-only route (gateway/docs/keys.md §6).
             Auth::Jwt => _ = ask(&mut world.user(0), door).refused(401, "MISSING_AUTH"),
             Auth::Public | Auth::KeyOrJwt => continue,
         }
@@ -86,13 +86,13 @@ fn a_read_only_key_may_not_trade() {
     let made = world.user(0).post("/v1/keys", &json!({"permissions": ["read"]})).expect(201);
     let raw = text(&made, "/raw_key");
     for door in &table.doors {
-        // Revoking and rotating would change the key that asks.
+        // Revoking and rotating would change the caller's key.
         if door.route.auth == Auth::Jwt || door.route.path.starts_with("/v1/keys/{id}") {
             continue;
         }
         let answer = ask(&mut world.server.with_key(raw), door);
         match door.route.permission {
-            // Before the body is looked at: there is none.
+            // Checked before the body, which is absent.
             Some(Permission::Trade) => _ = answer.refused(403, "INSUFFICIENT_PERMISSION"),
             _ => assert!(answer.status != 403 && answer.status != 401, "{door}: {}", answer.lossy()),
         }
@@ -108,7 +108,7 @@ fn methods_and_paths_are_known_exactly() {
     for door in &table.doors {
         let bare = door.path.split('?').next().expect("a path");
         for method in ["PUT", "TRACE", "BREW"] {
-            // 405 before any credential is looked for (wire.md §7).
+            // 405 before any credential is checked (gateway/docs/wire.md §7).
             let answer = world.public().send(&Request::new(method, bare));
             answer.refused(405, "HTTP_405");
             let allow = answer.header("Allow").unwrap_or_else(|| panic!("no Allow on {method} {bare}")).to_string();
@@ -178,7 +178,7 @@ fn every_answer_is_of_its_kind_with_a_request_id() {
             assert!(kind.starts_with("text/csv") && door.path.contains(".csv"), "{door}: {kind}");
         }
         answer.assert_request_id();
-        assert_eq!(answer.header("Location"), None, "none is ever sent");
+        assert_eq!(answer.header("Location"), None, "the body is never sent");
         cases.one();
     }
 }
@@ -188,7 +188,7 @@ fn too_large_a_body_is_refused_everywhere() {
     let cases = Cases::of("oversize bodies");
     let world = World::start(1);
     for door in &Table::of(&world).doors {
-        // What is declared is enough: nothing of it is sent.
+        // The declared length is enough: no byte of it is sent.
         let request = door.request().header("Content-Length", "1048577");
         let answer = world.user(0).send(&Request { body: None, ..request });
         answer.refused(413, "HTTP_413");
@@ -210,7 +210,7 @@ fn what_is_no_json_is_refused_where_a_body_is_read() {
         };
         for body in bodies.into_iter().chain([deep.as_str()]) {
             let answer = fresh().send(&door.request().text("application/json", body));
-            // A signed order that cannot be read is a bad payload (venue.md §5.1).
+            // A signed order that cannot be parsed is a bad payload (gateway/docs/venue-clients.md §5.1).
             assert_eq!(answer.status, 400, "{door} {body:?}: {}", answer.lossy());
             assert!(["INVALID_BODY", "INVALID_ORDER_PAYLOAD"].contains(&&*answer.code()), "{door}: {}", answer.lossy());
             answer.assert_envelope();
@@ -226,16 +226,16 @@ fn what_is_no_json_is_refused_where_a_body_is_read() {
 }
 
 #[test]
-fn every_route_says_what_it_is() {
+fn every_route_has_a_summary_and_its_answers() {
     let cases = Cases::of("declarations");
     for group in edge::groups::GROUPS {
         assert!(!group.about.is_empty(), "{}", group.name);
         for route in group.routes {
             assert!(!route.about.is_empty(), "{route:?} has no summary");
             match route.gives[0] {
-                Some(usual) => assert!((200..300).contains(&usual.status), "{route:?}: the usual answer stands first"),
-                // What the venue has and we do not: a refusal is all there is.
-                None => assert_eq!(route.fails, [Code::InvalidRequest], "{route:?} says nothing of its answer"),
+                Some(usual) => assert!((200..300).contains(&usual.status), "{route:?}: the usual answer comes first"),
+                // Routes of the venue without an implementation: the only answer is a refusal.
+                None => assert_eq!(route.fails, [Code::InvalidRequest], "{route:?} does not describe its answer"),
             }
             assert_eq!(route.takes.is_some(), route.body != BodyKind::Ignored, "{route:?}: a body has a shape");
             cases.one();
@@ -243,12 +243,11 @@ fn every_route_says_what_it_is() {
     }
 }
 
-/// `gateway/docs/errors.md` has each code once, with what the table says of it.
+/// `gateway/docs/errors.md` has each code once, with the facts of the table.
 #[test]
 fn the_reference_of_errors_is_the_table() {
     let cases = Cases::of("codes in the reference");
-    let reference =
-        std::fs::read_to_string(workspace().join("gateway/docs/errors.md")).expect("the reference is there");
+    let reference = std::fs::read_to_string(workspace().join("gateway/docs/errors.md")).expect("the reference exists");
     for code in Code::ALL {
         let header = match code.header() {
             header if header == code.text() => String::new(),
@@ -273,5 +272,5 @@ fn the_reference_of_errors_is_the_table() {
     }
     // A row has five cells; the table of meanings at the end has two.
     let rows = reference.lines().filter(|line| line.starts_with("| `") && line.matches(" | ").count() >= 4).count();
-    assert_eq!(rows, Code::ALL.len(), "errors.md has rows of no code");
+    assert_eq!(rows, Code::ALL.len(), "errors.md has rows for unknown codes");
 }

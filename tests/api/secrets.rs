@@ -1,4 +1,4 @@
-//! Canaries: what must never be written down is sent everywhere, and then looked for everywhere (reliability.md 43, 48).
+//! Canaries: secrets are sent everywhere, and searched for everywhere.
 
 use serde_json::json;
 use std::fs;
@@ -12,7 +12,7 @@ use tests::world::{World, changed, limit};
 
 const SOCKET_SECRET: &str = "another test secret of more than thirty-two bytes";
 
-/// Files under `dir` that hold any of the needles.
+/// Files under `dir` that contain any of the needles.
 fn files_with(dir: &Path, needles: &[(String, Vec<u8>)], found: &mut Vec<String>) -> usize {
     let mut count = 0;
     for entry in fs::read_dir(dir).expect("a directory can be read") {
@@ -56,7 +56,7 @@ fn no_secret_is_written_down() {
         secrets.push((name, text(record, "/raw_key").to_string()));
         secrets.push((name, text(record, "/venue_api_key").to_string()));
     }
-    // Now in all the wrong places: paths, queries, bodies, broken heads, a token where a key belongs.
+    // Now in all the wrong places: paths, queries, bodies, broken heads, a token instead of a key.
     let rain = limit(&world.markets.rain, "BUY", "0.30", "10");
     for (_, secret) in &secrets {
         let plain: String = secret
@@ -93,14 +93,14 @@ fn no_secret_is_written_down() {
         send_raw(world.server.address(), format!("{secret}\r\n\r\n").as_bytes());
         cases.add(2);
     }
-    // A crash, a start, an orderly end: everything that is ever written has been.
+    // A crash, a start, a clean stop: everything that is ever written is on disk.
     let mut said = world.server.said();
     world.crash();
     said.push_str(&world.server.said());
     let data = world.place.data();
     said.push_str(&world.server.stop());
 
-    // The raw text, its random half in hex, and the bytes that the hex stands for.
+    // The raw text, its random half in hex, and the bytes of the hex.
     let mut needles: Vec<(String, Vec<u8>)> = Vec::new();
     for (name, secret) in &secrets {
         needles.push((name.to_string(), secret.as_bytes().to_vec()));
@@ -112,14 +112,14 @@ fn no_secret_is_written_down() {
     }
     let mut found = Vec::new();
     let files = files_with(&data, &needles, &mut found);
-    assert!(files >= 3, "the data directory was looked at");
+    assert!(files >= 3, "the data directory was searched");
     assert!(found.is_empty(), "secrets on disk: {found:?}");
     for (name, needle) in &needles {
         let shown = said.as_bytes().windows(needle.len()).any(|window| window == needle);
         assert!(!shown, "{name} was printed:\n{said}");
         cases.one();
     }
-    // The search finds what is there.
+    // The search finds what exists.
     let mut control = Vec::new();
     let id = vec![("a key id".to_string(), text(&made, "/key_prefix").as_bytes().to_vec())];
     files_with(&data, &id, &mut control);
@@ -131,7 +131,7 @@ fn only_the_owner_can_read_the_data() {
     let cases = Cases::of("permissions");
     let world = World::start(1);
     let data = world.place.data();
-    let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    let mode = |path: &Path| fs::metadata(path).expect("it exists").permissions().mode() & 0o777;
     assert_eq!(mode(&data), 0o700, "{}", data.display());
     for entry in fs::read_dir(&data).expect("the data directory") {
         let path = entry.expect("an entry").path();
@@ -139,7 +139,7 @@ fn only_the_owner_can_read_the_data() {
         assert_eq!(mode(&path), expected, "{}", path.display());
         cases.one();
     }
-    let keys = fs::read_dir(world.place.root()).expect("the place").filter_map(|entry| {
+    let keys = fs::read_dir(world.place.root()).expect("the path").filter_map(|entry| {
         let path = entry.expect("an entry").path();
         path.extension().is_some_and(|extension| extension == "jsonl").then_some(path)
     });

@@ -1,4 +1,4 @@
-//! Settlements (account.md §4).
+//! Settlements (gateway/docs/accounts.md §3).
 
 use engine::order::Side;
 use engine::time::Timestamp;
@@ -49,7 +49,7 @@ fn days(client: &mut Client, query: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_settlement_says_what_was_held_and_paid() {
+fn a_settlement_shows_holdings_and_payout() {
     let cases = Cases::of("settlement rows");
     let mut world = World::start(1);
     assert_eq!(world.user(0).get(PATH).expect(200), json!({"data": [], "next_cursor": ""}));
@@ -82,7 +82,7 @@ fn a_settlement_says_what_was_held_and_paid() {
         cases.one();
     }
     assert_eq!(text(&rows[0], "/settled_at"), "2026-03-04T12:00:00Z");
-    // The same rows as lines.
+    // The same rows as lines of CSV.
     let csv = world.user(0).get("/v1/export/settlements.csv");
     for (row, line) in rows.iter().zip(csv.text().split("\r\n").skip(1)) {
         let cells: Vec<_> = row.as_object().unwrap().len().to_string().chars().collect();
@@ -145,7 +145,7 @@ fn parameters_choose_the_settlements() {
     world.user(1).get(&format!("{PATH}?wallet_id={main}")).refused(404, "WALLET_NOT_FOUND");
     assert!(days(&mut world.user(1), "?wallet_id=all").is_empty());
     cases.add(2);
-    // Page by page each row comes once.
+    // Across pages each row comes once.
     for size in 1..=4 {
         let (mut cursor, mut seen) = (String::new(), Vec::new());
         loop {

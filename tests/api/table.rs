@@ -1,4 +1,4 @@
-//! The server's route table as doors to knock at: each route with a path that means something in a test's world.
+//! The server's route table for tests of all routes: each route with a path that exists in a test's world.
 
 use edge::http::route::Route;
 use edge::http::schema::Place;
@@ -6,7 +6,7 @@ use std::fmt;
 use tests::http::Request;
 use tests::world::World;
 
-/// What the description's examples name, and what stands for it in a world.
+/// Values of the description's examples, and their replacements in a world.
 const CONDITION: &str = "0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4";
 const TOKEN: &str = "71321045679252212594626385532706912750332728571942532289631379312455583992563";
 
@@ -14,7 +14,7 @@ pub struct Table {
     pub doors: Vec<Door>,
 }
 
-/// One route, and a path to it with the parameters that it cannot do without.
+/// One route, and a path to it with its required parameters.
 pub struct Door {
     pub route: &'static Route,
     pub path: String,
@@ -23,7 +23,7 @@ pub struct Door {
 }
 
 impl Table {
-    /// Every route that exists with the default flags.
+    /// Every route with the default flags.
     pub fn of(world: &World) -> Table {
         let mut table = Table::with_gates(world);
         table.doors.retain(|door| door.route.gate.is_none());
@@ -48,7 +48,7 @@ impl Door {
             literal => literal.to_string(),
         });
         let mut path = segments.collect::<Vec<_>>().join("/");
-        // Of two names for one parameter neither is required; a history without a token is none.
+        // Of two names for one parameter neither is required; a history without a token is invalid.
         let is_needed = |name: &str| route.path.contains("prices-history") && name == "market";
         let needed = route.params.iter().filter(|param| param.place == Place::Query);
         let needed = needed.filter(|param| param.required || is_needed(param.name));
@@ -69,7 +69,7 @@ impl Door {
         Request::new(self.route.method.text(), &self.path)
     }
 
-    /// With the body of the example, where there is one.
+    /// With the body of the example, if it has one.
     pub fn example(&self) -> Request {
         match &self.example {
             Some(body) => self.request().text("application/json", body),

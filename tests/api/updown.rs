@@ -1,11 +1,11 @@
-//! Up-or-down markets (market-data.md §5), as the synthetic venue has them.
+//! Up-or-down markets (gateway/docs/market-data.md §5) of the synthetic venue.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tests::cases::Cases;
 use tests::eventually;
 use tests::json::{at, int, list, text};
-use tests::server::{Place, Server};
+use tests::server::{Server, ServerDir};
 
 /// Unix seconds of a native time without a fraction.
 fn secs(time: &str) -> i64 {
@@ -18,8 +18,8 @@ fn secs(time: &str) -> i64 {
     (era * 146_097 + day_of_era - 719_468) * 86_400 + number(11..13) * 3_600 + number(14..16) * 60 + number(17..19)
 }
 
-fn start(high_frequency: bool) -> (Place, Server, String) {
-    let mut place = Place::new();
+fn start(high_frequency: bool) -> (ServerDir, Server, String) {
+    let mut place = ServerDir::new();
     place.set("flags", "high_freq_updown_enabled", if high_frequency { "true" } else { "false" });
     let user = place.seed(1, "enterprise", "10000").remove(0);
     let server = place.start();
@@ -43,7 +43,7 @@ fn windows_counts_and_filters_fit_each_other() {
             let short = ["5M", "15M"].contains(&interval);
             assert!(high_frequency || !short, "{row}");
             let ahead = if short { 2 } else { 26 } * 3_600;
-            // The clock may have passed on since by a second.
+            // The clock may have advanced by a second since.
             assert!(to > now - 3_601 && from <= now + ahead + 1, "{row}");
             *counted.entry(interval).or_default() += 1;
             *counted.entry(asset).or_default() += 1;
@@ -63,7 +63,7 @@ fn windows_counts_and_filters_fit_each_other() {
                         || at(live, &format!("/{side}")).is_number()
                 );
             }
-            // What is to be beaten is known when the window opens, and not before.
+            // The price to beat is known when the window opens, and not before.
             let opened = from <= now - 5;
             let known = [at(row, "/group_item_threshold"), at(row, "/event_metadata_ptb")];
             assert!(

@@ -1,4 +1,4 @@
-//! What a key was used for (keys.md §7), and when last (§1).
+//! Counted uses of a key (gateway/docs/keys.md §7), and its last use (§1).
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -34,7 +34,7 @@ fn requests_are_counted() {
     key.get(&format!("/v1/orders/{order}")).expect(200);
     key.get("/v1/orders/123").refused(404, "ORDER_NOT_FOUND");
     key.send(&Request::new("HEAD", "/v1/account/balance"));
-    // A public route counts for the key that came with it; a path that there is not counts for nobody.
+    // A public route counts for the key of the request; an unknown path does not count.
     assert_eq!(key.get("/v1/time").status, 200);
     key.get("/v1/nothing").refused(404, "NOT_FOUND");
     let used = owner.get(&path).expect(200);
@@ -55,10 +55,10 @@ fn requests_are_counted() {
         .map(|row| (text(row, "/method"), text(row, "/route"), int(row, "/status")))
         .collect();
     assert_eq!(rows, expected);
-    assert!(!used.to_string().contains(&order.to_string()), "only templates are told");
+    assert!(!used.to_string().contains(&order.to_string()), "only templates are shown");
     cases.one();
 
-    // An hour later it is another hour's, and fifty are enough.
+    // An hour later the count is that hour's, and fifty are enough.
     world.place.clock_ahead(2 * HOUR);
     for _ in 0..60 {
         key.get("/v1/account/balance").expect(200);
@@ -84,7 +84,7 @@ fn requests_are_counted() {
         owner.get(path).refused(404, "KEY_NOT_FOUND");
         cases.one();
     }
-    // Another user's key looks like none, and so does a revoked one.
+    // Another user's key looks like an unknown one, and so does a revoked one.
     world.user(1).get(&path).refused(404, "KEY_NOT_FOUND");
     world.public().get(&path).refused(401, "MISSING_AUTH");
     owner.delete(&format!("/v1/keys/{id}")).expect(200);
@@ -111,15 +111,15 @@ fn the_last_use_is_noted_once_a_minute_and_kept() {
     let second = tests::eventually("the second use", || Some(last_used(&world)).filter(|at| *at != first));
     assert!(second.as_str() > first.as_str(), "{first} {second}");
     world.crash();
-    assert_eq!(last_used(&world), second, "it is in the journal");
-    // The counters are this process's.
+    assert_eq!(last_used(&world), second, "it is in the log");
+    // The counters belong to this process.
     let id = int(&made, "/id");
     let usage = world.user(0).get(&format!("/v1/keys/{id}/usage")).expect(200);
     assert_eq!((int(&usage, "/month_to_date"), list(&usage, "/recent").len()), (0, 0));
     cases.add(5);
 }
 
-/// However a key opens a socket, that is a use of it, and no request (streams.md §1.4).
+/// Every way of opening a socket with a key counts as a use, and not as a request (gateway/docs/streams.md §1.4).
 #[test]
 fn a_socket_is_a_use_and_no_request() {
     let cases = Cases::of("sockets of keys");
@@ -131,7 +131,7 @@ fn a_socket_is_a_use_and_no_request() {
         socket.send(&json!({"type": "user", "markets": [], "auth": {"apiKey": raw}}));
         socket
     };
-    // How it opens, and the requests that it takes.
+    // The way of opening, and its requests.
     type Opens<'a> = &'a dyn Fn(&str) -> Socket;
     let rows: [(&str, Opens<'_>, i64); 7] = [
         ("/v1/ws/prices", &|raw| socket_with("/v1/ws/prices", raw), 0),
@@ -165,7 +165,7 @@ fn a_socket_is_a_use_and_no_request() {
     }
 }
 
-/// A socket that found no place has used nothing, as a request beyond its window has not.
+/// A refused socket is not a use, like a request beyond its window.
 #[test]
 fn a_socket_beyond_the_cap_is_no_use() {
     let cases = Cases::of("sockets beyond the cap");
@@ -178,7 +178,7 @@ fn a_socket_beyond_the_cap_is_no_use() {
     let mut beyond = Socket::open(address, "/v1/ws/prices", &[("X-API-Key", text(&made, "/raw_key"))]);
     assert_eq!(beyond.closed(), (4002, "CONNECTION_LIMIT".to_string()));
     first.is_alive();
-    // Uses are noted in the order they are made: behind that of another key all before it would show.
+    // Uses are written in their order: after that of another key all earlier ones would show.
     let other = owner.post("/v1/keys", &json!({})).expect(201);
     world.server.with_key(text(&other, "/raw_key")).get("/v1/account/balance").expect(200);
     let rows = tests::eventually("the other key's use", || {

@@ -1,4 +1,4 @@
-//! The venue's user channel (streams.md §4.1, §4.3).
+//! The venue's user channel (gateway/docs/streams.md §4.1, §4.3).
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -18,7 +18,7 @@ fn auth(key: &str) -> Value {
     json!({"type": "user", "auth": {"apiKey": key, "secret": "any", "passphrase": "any"}, "markets": []})
 }
 
-/// A socket that said who it is and subscribed to everything, or to what `more` says.
+/// An authenticated socket with a subscription to everything, or to `more`.
 fn open(world: &World, query: &str, more: &Value) -> Socket {
     let mut socket = Socket::open(world.server.address(), &format!("{PATH}{query}"), &[]);
     socket.send(&changed(&auth(&world.users[0].key), more));
@@ -26,15 +26,15 @@ fn open(world: &World, query: &str, more: &Value) -> Socket {
     socket
 }
 
-/// Five shares at once: a fill.
+/// Five shares immediately: a fill.
 fn take(client: &mut Client, market_of: &tests::tape::Market, price: &str) -> i64 {
     int(&client.post("/v1/orders", &market(market_of, "BUY", price, "5")).expect(200), "/order_id")
 }
 
-/// Reads `count` frames; then no more are there.
+/// Reads `count` frames; then checks that no more come.
 fn frames(socket: &mut Socket, count: usize) -> Vec<Value> {
     let frames: Vec<Value> = (0..count).map(|_| socket.json()).collect();
-    assert_eq!(socket.so_far(), Vec::<Value>::new(), "behind {frames:?}");
+    assert_eq!(socket.so_far(), Vec::<Value>::new(), "after {frames:?}");
     frames
 }
 
@@ -46,7 +46,7 @@ fn listed(client: &mut Client) -> Vec<Value> {
 /// A handshake's query and headers, and the key of the first frame.
 type Way<'a> = (&'a str, Vec<(&'a str, &'a str)>, &'a str);
 
-/// A socket that came that way and subscribed to everything.
+/// A socket opened that way with a subscription to everything.
 fn come(world: &World, (query, headers, key): &Way<'_>) -> Socket {
     let mut socket = Socket::open(world.server.address(), &format!("{PATH}{query}"), headers);
     socket.send(&auth(key));
@@ -54,7 +54,7 @@ fn come(world: &World, (query, headers, key): &Way<'_>) -> Socket {
     socket
 }
 
-/// The frames of that type among those that have come.
+/// The frames of that type among those that have arrived.
 fn of_type<'a>(frames: &'a [Value], kind: &str) -> Vec<&'a Value> {
     frames.iter().filter(|frame| text(frame, "/event_type") == kind).collect()
 }
@@ -68,7 +68,7 @@ fn a_trade_is_what_rest_shows() {
     let made = client.post("/v1/keys", &json!({})).expect(201);
     let (other, alias) = (text(&made, "/raw_key").to_string(), text(&made, "/venue_api_key").to_string());
     let key = world.users[0].key.clone();
-    // Each way, and its owner: the UUID that it shows, the account's, or none where the socket is plain.
+    // Each way, and its owner: the UUID that it shows, the account's, or none if the socket is plain.
     let account = "the account's";
     let ways: [(Way<'_>, &str); 11] = [
         (("", vec![], &key), ""),
@@ -90,13 +90,13 @@ fn a_trade_is_what_rest_shows() {
     world.tape.books(&rain, &[("0.30", "10")], &[("0.36", "500")]);
     for (socket, way, owner) in &mut sockets {
         let strict = !owner.is_empty();
-        // A strict one hears of its orders too: below.
+        // A strict socket also receives orders: below.
         let told: Vec<Value> = (0..if strict { 5 } else { 2 }).map(|_| socket.json()).collect();
         assert_eq!(socket.so_far(), Vec::<Value>::new(), "{way:?}");
         let trades = of_type(&told, "trade");
         assert_eq!(trades.len(), 2, "{way:?}: {told:?}");
         for (frame, (order, role)) in trades.iter().zip([(taken, "TAKER"), (rested, "MAKER")]) {
-            // On hearing of it everybody finds it.
+            // When the frame arrives, reads find the trade.
             let rows = listed(&mut client);
             let row = rows.iter().find(|row| at(row, "/id") == at(frame, "/id")).expect("REST has the trade");
             let fill = &list(&client.get(&format!("/v1/orders/{order}")).expect(200), "/fills")[0].clone();
@@ -119,7 +119,7 @@ fn a_trade_is_what_rest_shows() {
                 expected["side"] = at(row, "/side").clone();
             }
             if strict && role == "MAKER" {
-                // The venue's clients take the side for that of the other party, and their own from the element.
+                // The venue's clients take the side as the counterparty's, and their own from the element.
                 assert_eq!(at(frame, "/side"), "SELL");
                 expected["maker_orders"] = json!([{
                     "order_id": at(row, "/taker_order_id"), "owner": owner, "maker_address": at(row, "/maker_address"),
@@ -144,7 +144,7 @@ fn who_may_listen() {
     });
     let (address, mut client) = (world.server.address(), world.user(0));
     let (key, rain) = (world.users[0].key.clone(), world.markets.rain.clone());
-    // Every way in: first frame, header, token; at the root too.
+    // Every way of authenticating: first frame, header, token; at the root too.
     let by_token = format!("{PATH}?token={}", token(&mut client));
     type Headers<'a> = Vec<(&'a str, &'a str)>;
     let ways: [(&str, Headers<'_>, Value); 6] = [
@@ -190,7 +190,7 @@ fn who_may_listen() {
     assert_eq!(text(&reading.json(), "/event_type"), "trade");
     client.delete(&format!("/v1/keys/{}", int(&read, "/id"))).expect(200);
     assert_eq!(reading.closed().0, 4001);
-    // Whoever does not say who he is has ten seconds for it; whoever did has all the time.
+    // A socket must authenticate within ten seconds; an authenticated one has no timeout.
     let mut known = open(&world, "", &json!({}));
     let mut silent = Socket::open(address, PATH, &[]);
     let mut vague = Socket::open(address, PATH, &[]);
@@ -211,10 +211,10 @@ fn subscriptions_choose_markets() {
     let mut client = world.user(0);
     let (rain, vote) = (world.markets.rain.clone(), world.markets.vote.clone());
     let mut told = |socket: &mut Socket| {
-        // One fill in each market, and which of them is told.
+        // One fill in each market, and which of them is sent.
         take(&mut client, &rain, "0.44");
         take(&mut client, &vote, "0.651");
-        // A command of its own says that the fills before it were told.
+        // The answer to a command proves that the fills before it were sent.
         let mut markets: Vec<String> = Vec::new();
         let mut control = open(&world, "?from_seq=0", &json!({}));
         control.so_far();
@@ -247,7 +247,7 @@ fn subscriptions_choose_markets() {
             vec![json!({"operation": "unsubscribe", "markets": [rain.condition]}), json!({"markets": []})],
             (true, true),
         ),
-        // Passed over in silence.
+        // Ignored.
         (
             json!({"markets": [rain.condition]}),
             vec![
@@ -270,7 +270,7 @@ fn subscriptions_choose_markets() {
 }
 
 #[test]
-fn errors_are_told_to_those_who_ask_for_them() {
+fn errors_are_sent_on_request() {
     let cases = Cases::of("errors of the user channel");
     let world = brisk();
     let mut socket = open(&world, "?errors=1", &json!({}));
@@ -301,7 +301,7 @@ fn errors_are_told_to_those_who_ask_for_them() {
 }
 
 #[test]
-fn numbers_are_for_those_who_resume() {
+fn numbers_are_sent_to_clients_that_resume() {
     let cases = Cases::of("resumes of the user channel");
     let mut world = brisk();
     let mut client = world.user(0);
@@ -342,7 +342,7 @@ fn numbers_are_for_those_who_resume() {
     cases.add(3);
 }
 
-/// As `open`, without a sign of life: what was missed comes before it.
+/// Like `open`, without a heartbeat: missed frames come before it.
 fn open_from(world: &World, from: i64, more: &Value) -> Socket {
     let mut socket = Socket::open(world.server.address(), &format!("{PATH}?from_seq={from}"), &[]);
     socket.send(&changed(&auth(&world.users[0].key), more));
@@ -356,13 +356,13 @@ fn at_option(frame: &Value) -> Option<&Value> {
 #[test]
 fn order_events_come_to_clients_of_the_venue_and_to_those_that_ask() {
     let cases = Cases::of("venue order events");
-    // The setting, then whether a plain socket is sent them, one that asks, and a strict one.
+    // The setting, then whether a plain socket, one with the option, and a strict one receive them.
     for (setting, expected) in [
         (None, [false, true, true]),
         (Some("\"strict\""), [false, true, true]),
         (Some("\"all\""), [true, true, true]),
         (Some("\"off\""), [false, false, false]),
-        // As a config file of before has it.
+        // An older configuration file.
         (Some("true"), [true, true, true]),
         (Some("false"), [false, false, false]),
     ] {
@@ -413,7 +413,7 @@ fn order_events_come_to_clients_of_the_venue_and_to_those_that_ask() {
                 ("CANCELLATION", "CANCELED", "0", json!([])),
                 ("UPDATE", "LIVE", "12", json!([at(trade, "/id")])),
             ];
-            assert_eq!(at(&got[3], "/event_type"), "trade", "a trade comes before what it did to its order");
+            assert_eq!(at(&got[3], "/event_type"), "trade", "a trade comes before its effect on the order");
             for ((frame, id), (kind, status, matched, trades)) in of_type(&got, "order").into_iter().zip(ids).zip(told)
             {
                 let row = client.get(&format!("/v1/data/order/{id}?dialect=strict")).expect(200);
@@ -434,14 +434,14 @@ fn order_events_come_to_clients_of_the_venue_and_to_those_that_ask() {
     }
 }
 
-/// A strict row of an order that leaves nothing behind.
+/// A strict row of an order without a remainder.
 fn listed_order(client: &mut Client, market_of: &tests::tape::Market) -> Value {
     let id = int(&client.post("/v1/orders", &limit(market_of, "BUY", "0.01", "5")).expect(200), "/order_id");
     client.delete(&format!("/v1/orders/{id}")).expect(200);
     client.get(&format!("/v1/data/order/{id}?dialect=strict")).expect(200)
 }
 
-/// Orders in batches, one behind the other, with several sockets of the user's: each is told all of them.
+/// Orders in batches, one after the other, with several sockets of the user: each receives all of them.
 #[test]
 fn two_thousand_orders_close_no_socket_that_reads() {
     const ORDERS: usize = 2_000;
@@ -462,7 +462,7 @@ fn two_thousand_orders_close_no_socket_that_reads() {
             }
             client.post("/v1/cancel-all?confirm=true", &json!({})).expect(200);
         });
-        // Each reads on a thread of its own: one that waits for the others would not be reading.
+        // Each reads on a thread of its own: a reader that waits for the others would not be reading.
         let reading = sockets.each_mut().map(|socket| {
             scope.spawn(move || {
                 let frames: Vec<Value> = (0..2 * ORDERS).map(|_| socket.json()).collect();
@@ -481,5 +481,5 @@ fn two_thousand_orders_close_no_socket_that_reads() {
         }
         cases.add(first.len());
     });
-    assert_eq!(plain.so_far(), Vec::<Value>::new(), "a plain socket hears of trades alone");
+    assert_eq!(plain.so_far(), Vec::<Value>::new(), "a plain socket receives trades alone");
 }

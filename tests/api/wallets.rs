@@ -1,4 +1,4 @@
-//! Wallets: their life, their limits, their kinds (account.md §1).
+//! Wallets: lifecycle, limits, kinds (gateway/docs/accounts.md §1).
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -79,7 +79,7 @@ fn a_sandbox_lives_and_ends() {
         assert_eq!(list(&client.get(path).expect(200), rows).len(), *count, "{path}");
         cases.one();
     }
-    // Put away: everything in it ends, and it is only read.
+    // Archived: everything in it ends, and it is read-only.
     let archived = client.delete(&path).expect(200);
     fields(&archived, &json!({"id": id, "status": "ARCHIVED", "balance": "9978.391", "generation": 1}), &cases);
     assert!(text(&archived, "/archived_at") >= text(&archived, "/created_at"));
@@ -109,7 +109,7 @@ fn a_sandbox_lives_and_ends() {
         assert_eq!(list(&shown, "/wallets").len(), count, "{query}");
         cases.one();
     }
-    // All of it is there after a kill.
+    // All of it survives a kill.
     let before = client.get("/v1/me/wallets?include_archived=true").expect(200);
     world.crash();
     client.moved_to(world.server.address());
@@ -141,7 +141,7 @@ fn plans_have_so_many_sandboxes() {
         assert_eq!(text(&refused, "/feature_key"), "wallets.sandbox_baseline");
         assert_eq!(text(&refused, "/upgrade_url"), "/pricing");
         if *most > 0 {
-            // One that was put away makes room.
+            // An archived one makes room.
             client.delete(&format!("/v1/me/wallets/{last}")).expect(200);
             open(&mut client, "y");
         }
@@ -184,7 +184,7 @@ fn a_sandbox_that_is_reset_is_followed_by_another() {
     cases.one();
 }
 
-/// MAIN resets are counted over 30 days; time goes by as the test says.
+/// MAIN resets are counted over 30 days; the test advances the time.
 #[test]
 fn the_main_wallet_is_reset_so_often() {
     let cases = Cases::of("resets of MAIN");
@@ -219,7 +219,7 @@ fn the_main_wallet_is_reset_so_often() {
                 assert_eq!(text(&refused, "/feature_key"), "wallets.main_resets_per_30d");
             };
             spent(&mut client);
-            // Restarts do not forget them, and after 30 days they no longer count.
+            // Restarts keep the count, and after 30 days a reset no longer counts.
             world.place.clock_ahead(30 * DAY - 3_600);
             world.crash();
             client.moved_to(world.server.address());
@@ -282,7 +282,7 @@ fn wrong_requests_are_refused() {
         answer.assert_envelope();
         cases.one();
     }
-    // What was refused did nothing.
+    // Refused requests had no effect.
     assert_eq!(text(&client.get(&one(sandbox)).expect(200), "/label"), "x");
     let shown = client.get(&list).expect(200);
     assert_eq!(tests::json::list(&shown, "/wallets").len(), 3);
@@ -305,7 +305,7 @@ fn keys_and_session_tokens_do_what_they_may() {
     reader.delete(&path).refused(403, "INSUFFICIENT_PERMISSION");
     reader.post(&format!("{path}/reset"), &json!({})).refused(403, "INSUFFICIENT_PERMISSION");
     cases.add(6);
-    // A session token does all of it, within its plan.
+    // A session token may do all of it, within its plan.
     let mut claims = claims("person-1");
     claims["exp"] = json!(unix_now() + 3_600);
     let token = sign(&json!({"alg": "HS256"}), &claims, SECRET.as_bytes());
@@ -318,7 +318,7 @@ fn keys_and_session_tokens_do_what_they_may() {
     session.post("/v1/me/wallets", &json!({"kind": "SANDBOX"})).refused(402, "UPGRADE_REQUIRED");
     session.get(&path).refused(404, "WALLET_NOT_FOUND");
     cases.add(5);
-    // The plan's features: for session tokens alone.
+    // The plan's features apply to session tokens alone.
     let shown = session.get("/v1/account/me/entitlements").expect(200);
     let expected = json!({"plan": "free", "source": "default", "expires_at": null});
     fields(&shown, &expected, &cases);

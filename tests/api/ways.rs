@@ -1,6 +1,6 @@
-//! A request whose head says what most say takes a short way through the server; one more header, which means nothing,
-//! sends the same request through the HTTP library. Two users do the same, one on each way: whatever is checked, counted
-//! and answered must be the same (wire.md, whole).
+//! A request with a common head takes the fast path through the server; an additional unknown header sends the same
+//! request through the HTTP library. Two users send the same requests, one on each path: checks, counts and answers
+//! must be the same.
 
 use serde_json::{Value, json};
 use std::io::{BufReader, Read, Write};
@@ -9,17 +9,17 @@ use tests::http::{Client, Request, Response, connect};
 use tests::json::text;
 use tests::world::{World, changed, limit, market};
 
-/// No service knows it, so a head with it is not a plain one.
+/// An unknown header, so a head with it is not a common one.
 const ODD: (&str, &str) = ("X-Nothing", "1");
-/// Sent with what has no request id of its own: the server would make one, another each time.
+/// Sent with requests that have no id of their own: the server would generate another one each time.
 const REQUEST_ID: (&str, &str) = ("X-Request-Id", "n");
-/// What follows differs with the moment.
+/// Headers that depend on the time.
 const AGE: &str = "\"quote_age_ms\":";
-/// Digits in a row that are an id or a moment; amounts and sizes are shorter.
+/// Digits in a row that are an id or a time; amounts and sizes are shorter.
 const ID_DIGITS: usize = 8;
 
-/// An answer without what is a user's own: ids and moments become `#`. Header values lose all digits, since windows of
-/// requests go on while the two ask one after the other, and a request id that the server made is told by its length.
+/// An answer without the user's own values: ids and times become `#`. Header values lose all digits, since windows of
+/// requests advance between the two requests, and a generated request id is replaced by its length.
 fn shape(response: &Response) -> String {
     let shown = |name: &str, value: &str| match name.eq_ignore_ascii_case(REQUEST_ID.0) && value.len() > 16 {
         true => format!("{name}: made, {} bytes", value.len()),
@@ -36,7 +36,7 @@ fn shape(response: &Response) -> String {
     format!("{}\n{}\n\n{body}", response.status, headers.join("\n"))
 }
 
-/// Runs of at least so many digits become `#`, and with them the hex digits and hyphens of an id.
+/// Runs of at least this many digits become `#`, and with them the hex digits and hyphens of an id.
 fn cut(text: &str, digits: usize) -> String {
     let (mut out, mut run) = (String::new(), String::new());
     for letter in text.chars().chain(['\n']) {
@@ -52,7 +52,7 @@ fn cut(text: &str, digits: usize) -> String {
     out
 }
 
-/// What both ask. `{order}` is the order that the last placement left.
+/// The requests of both. `{order}` is the order of the last placement.
 fn asked(world: &World) -> Vec<Request> {
     let m = &world.markets;
     let get = Request::get;
@@ -62,7 +62,7 @@ fn asked(world: &World) -> Vec<Request> {
     let rest = limit(&m.rain, "BUY", "0.37", "20");
     let token = m.rain.yes();
     let mut asked = vec![
-        // Reads, good and bad.
+        // Reads, valid and invalid.
         get("/v1/account/balance"),
         get("/v1/orders"),
         get("/v1/orders?limit=2&status=PENDING"),
@@ -85,9 +85,9 @@ fn asked(world: &World) -> Vec<Request> {
         Request::post("/v1/markets").json(&json!({})),
         get("/v1/orders").header("Accept-Encoding", "gzip"),
         get("/v1/account/balance").header("X-Request-Id", "mine-1"),
-        get("/v1/account/balance").header("X-Request-Id", "not sound"),
+        get("/v1/account/balance").header("X-Request-Id", "not valid"),
         get("/v1/account/balance").header("X-Request-Id", &"r".repeat(300)),
-        // Placements that are accepted.
+        // Accepted placements.
         post(&rest),
         get("/v1/orders/{order}"),
         delete("/v1/orders/{order}"),
@@ -105,7 +105,7 @@ fn asked(world: &World) -> Vec<Request> {
         post(&limit(&m.vote, "BUY", "0.64", "5")).header("Idempotency-Key", "k1"),
         post(&rest).header("Idempotency-Key", ""),
         post(&rest).header("Idempotency-Key", &"i".repeat(500)),
-        // Placements that are refused.
+        // Refused placements.
         post(&changed(&rest, &json!({"price": "0.375"}))),
         post(&changed(&rest, &json!({"price": "2"}))),
         post(&changed(&rest, &json!({"quantity": "0"}))),
@@ -130,13 +130,13 @@ fn asked(world: &World) -> Vec<Request> {
         delete("/v1/heartbeats"),
         Request::post("/v1/cancel-all").json(&json!({})),
     ];
-    // A body beside a request that takes none.
+    // A body in a request that takes none.
     asked.push(get("/v1/account/balance").text("application/json", "{}"));
     asked
 }
 
 #[test]
-fn both_ways_give_the_same_answer() {
+fn both_paths_give_the_same_answer() {
     let cases = Cases::of("requests on both ways");
     let world = World::start(2);
     let (mut plain, mut long) = (world.user(0), world.user(1).with_header(ODD.0, ODD.1));
@@ -166,12 +166,12 @@ fn both_ways_give_the_same_answer() {
     assert!(accepted > 15, "most of the reads and some of the placements: {accepted}");
     let account = |client: &mut Client| client.get("/v1/account/balance").json();
     let (one, other) = (account(&mut plain), account(&mut long));
-    assert_eq!(text(&one, "/balance"), text(&other, "/balance"), "the same came of it: {one} {other}");
+    assert_eq!(text(&one, "/balance"), text(&other, "/balance"), "the same effects: {one} {other}");
 }
 
-/// All in one write, the two ways in turns, and bodies of both framings: each answer in its place.
+/// All in one write, the two paths alternating, with bodies of both framings: the answers come in order.
 #[test]
-fn requests_of_both_ways_in_one_write_are_answered_in_order() {
+fn requests_of_both_paths_in_one_write_are_answered_in_order() {
     let cases = Cases::of("pipelined requests of both ways");
     let world = World::start(1);
     let key = &world.users[0].key;
@@ -198,7 +198,7 @@ fn requests_of_both_ways_in_one_write_are_answered_in_order() {
             };
             bytes.extend_from_slice(request.as_bytes());
         }
-        // Only the library can tell where this one ends, so it is the last of its connection: what follows is not read.
+        // Only the library finds the end of this one, so it is the last of its connection: what follows is not read.
         bytes.extend_from_slice(
             format!(
                 "POST /v1/orders HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nX-Request-Id: n{count}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\nGET /v1/account/balance HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nX-Request-Id: n{}\r\nConnection: close\r\n\r\n",
@@ -216,7 +216,7 @@ fn requests_of_both_ways_in_one_write_are_answered_in_order() {
             stream
         });
         let mut all = Vec::new();
-        reading.read_to_end(&mut all).expect("the server closes behind the last answer");
+        reading.read_to_end(&mut all).expect("the server closes after the last answer");
         drop(writer.join().expect("everything was sent"));
         let ids: Vec<String> = all
             .split(|byte| *byte == b'\n')

@@ -1,4 +1,5 @@
-//! Order entry with peers who send what is no operation, or who do not read (streams.md §1.3, §1.6).
+//! Order entry with peers that send other messages than operations, or do not read (gateway/docs/streams.md §1.3,
+//! §1.6).
 
 use serde_json::json;
 use std::time::Duration;
@@ -11,12 +12,12 @@ fn open(world: &World, key: &str) -> Socket {
     Socket::open(world.server.address(), "/v1/ws/trade", &[("X-API-Key", key)])
 }
 
-/// Whatever is no operation is counted: nobody keeps the server to himself with it.
+/// Messages that are not operations are counted: no peer can monopolise the server with them.
 #[test]
 fn a_flood_of_what_is_no_operation_ends() {
     let cases = Cases::of("floods on the trade channel");
     let world = World::start(1);
-    // Over the edge of a second too there are more than 30 in one of the two.
+    // Even across the end of a second, one of the two has more than 30.
     for (what, first, payload, reason) in [
         ("pings", PING, "?", "RATE_LIMIT_EXCEEDED"),
         ("pongs", PONG, "", "RATE_LIMIT_EXCEEDED"),
@@ -25,7 +26,7 @@ fn a_flood_of_what_is_no_operation_ends() {
         ("pings as JSON", TEXT, r#"{"type":"ping"}"#, "RATE_LIMIT_EXCEEDED"),
         ("nonsense", TEXT, "nonsense", "INVALID_REQUEST"),
         ("unknown operations", TEXT, r#"{"id":1,"op":"order.amend","params":{}}"#, "RATE_LIMIT_EXCEEDED"),
-        ("operations about nothing", TEXT, r#"{"id":1,"op":"order.cancel","params":{}}"#, "RATE_LIMIT_EXCEEDED"),
+        ("operations without a name", TEXT, r#"{"id":1,"op":"order.cancel","params":{}}"#, "RATE_LIMIT_EXCEEDED"),
     ] {
         let mut socket = open(&world, &world.users[0].key);
         socket.send_bytes(&tests::socket::frame(first, payload.as_bytes()).repeat(61));
@@ -34,10 +35,10 @@ fn a_flood_of_what_is_no_operation_ends() {
     }
 }
 
-/// Slow, with a long queue: what was queued when the key ended is not for this peer.
+/// Slow, with a long queue: answers that were queued when the key ended are not sent to this peer.
 #[test]
-fn a_slow_reader_hears_that_his_key_ended() {
-    let cases = Cases::of("revoked behind a queue");
+fn a_slow_reader_is_closed_when_its_key_ends() {
+    let cases = Cases::of("revoked after a queue");
     let world = World::start_with(0, |place| {
         for limit in ["requests_per_second", "requests_per_minute", "in_flight", "max_batch_size"] {
             place.set("limits.tiers.free", limit, "100000");
@@ -46,7 +47,8 @@ fn a_slow_reader_hears_that_his_key_ended() {
     let (mut client, session) = world.newcomer("trade-3");
     let made = client.post("/v1/keys", &json!({"name": "slow"})).expect(201);
     let mut socket = open(&world, text(&made, "/raw_key"));
-    // Answers of 4 MB and a bit: more than a system takes for a peer who does not read, not more than a queue takes.
+    // Answers of slightly more than 4 MB: more than the system buffers for a peer that does not read, not more than a
+    // queue holds.
     let many = json!({"id": 1, "op": "order.batch", "params": vec![json!({"side": "HOLD"}); 100]}).to_string();
     socket.send_text(&many);
     let asked = 4_100_000 / socket.text().len();
@@ -58,7 +60,7 @@ fn a_slow_reader_hears_that_his_key_ended() {
         match socket.receive() {
             Got::Close(code, reason) => break (code, reason),
             Got::Text(_) => answers += 1,
-            other => panic!("behind {answers} answers of {asked}: {other:?}"),
+            other => panic!("after {answers} answers of {asked}: {other:?}"),
         }
         std::thread::sleep(Duration::from_millis(10));
     };

@@ -1,5 +1,5 @@
-//! Folding the frames of the market channel gives the book that is read, at any load and whatever a reader does
-//! (streams.md §1.6).
+//! Folding the frames of the market channel gives the book that REST returns, at any load and for any reader
+//! (gateway/docs/streams.md §1.6).
 
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,10 +9,10 @@ use tests::socket::Socket;
 use tests::tape::Market;
 use tests::world::World;
 
-/// Changes told at once: more than wait for one thread at most.
+/// Changes in one batch: more than the queue of a thread holds.
 const BURST: usize = 12_000;
 
-/// What a reader makes of the frames about one token.
+/// A reader's view of one token, folded from its frames.
 #[derive(Clone, Default, Debug, PartialEq)]
 struct Folded {
     /// Bids and asks: size by price in millionths.
@@ -35,13 +35,13 @@ struct Reader {
     socket: Socket,
     books: BTreeMap<String, Folded>,
     frames: usize,
-    /// Whole books behind the first: told whole by the venue, or in place of what was skipped.
+    /// Whole books after the first: sent by the venue as a whole, or instead of skipped changes.
     whole: usize,
     /// Messages sent.
     said: usize,
 }
 
-/// A socket takes so many messages in a second; a reader that said as many begins anew.
+/// A socket accepts a limited number of messages a second; a reader that reached it reconnects.
 const SAID_MAX: usize = 24;
 
 fn side(levels: &Value) -> BTreeMap<i64, String> {
@@ -62,7 +62,7 @@ impl Reader {
             let frame = self.socket.json();
             self.take(&frame);
             if frame.is_array() {
-                return assert!(self.books.contains_key(token), "its book is there");
+                return assert!(self.books.contains_key(token), "its book exists");
             }
         }
     }
@@ -109,7 +109,7 @@ impl Reader {
                     folded.hash = text(change, "/hash").to_owned();
                     folded.moves_on(frame);
                 }
-                // Behind the frame the best prices are those of the folded book.
+                // After the frame the best prices are those of the folded book.
                 for change in list(frame, "/price_changes") {
                     let [bids, asks] = &self.books[text(change, "/asset_id")].sides;
                     let best = [
@@ -125,7 +125,7 @@ impl Reader {
                 // A hash covers the last trade.
                 folded.hash = text(frame, "/hash").to_owned();
             }
-            other => panic!("{other} was not asked for"),
+            other => panic!("{other} was not requested"),
         }
     }
 
@@ -138,7 +138,7 @@ impl Reader {
     }
 }
 
-/// The book that is read, in the same form.
+/// The book from REST, in the same form.
 fn read(world: &World, token: &str) -> Folded {
     let shown = world.public().get(&format!("/v1/book?token_id={token}")).expect(200);
     Folded {
@@ -148,7 +148,7 @@ fn read(world: &World, token: &str) -> Folded {
     }
 }
 
-/// Both tokens get a bid of this size at 0.01: the last thing that is told.
+/// Both tokens get a bid of this size at 0.01: the last change.
 fn mark(world: &mut World, markets: &[Market], mark: &str) {
     for market in markets {
         world.tape.level(market, 0, "BUY", "0.01", mark);
@@ -160,7 +160,7 @@ fn mark(world: &mut World, markets: &[Market], mark: &str) {
 fn folded_frames_are_the_book_that_is_read() {
     let mut chance = Chance::from_env("STREAM_SEED");
     folds(&mut World::start(1), &mut chance, 40);
-    // Readers on several threads, each with news of its own.
+    // Readers on several threads, each with its own queue of changes.
     let mut threaded = World::start_with(1, |place| {
         place.set("engine", "shards", "2").set("server", "io_threads", "2");
     });
@@ -188,7 +188,7 @@ fn folds(world: &mut World, chance: &mut Chance, rounds: usize) {
                 reconnects += 1;
             }
         }
-        // What the venue tells meanwhile.
+        // What the venue sends meanwhile.
         let told = if round == rounds / 2 { BURST } else { chance.between(1, 80) };
         for _ in 0..told {
             let market = chance.pick(&markets);
@@ -226,10 +226,10 @@ fn folds(world: &mut World, chance: &mut Chance, rounds: usize) {
     }
     let frames: usize = readers.iter().map(|reader| reader.frames).sum();
     println!("folded: {compared} books compared, {frames} frames, {reconnects} reconnects");
-    assert!(compared > rounds, "it compared something");
+    assert!(compared > rounds, "something was compared");
 }
 
-/// A reader that stops reading costs nobody else anything; when it goes on it gets fresh books for what it missed.
+/// A reader that stops reading affects no other reader; when it continues it gets whole books for what it missed.
 #[test]
 fn a_reader_that_stalled_gets_fresh_books() {
     const FRAMES: usize = 600;
@@ -240,8 +240,8 @@ fn a_reader_that_stalled_gets_fresh_books() {
         stalled.subscribe(token);
         lively.subscribe(token);
     }
-    // Level by level, so that a whole book can only be one that replaces what was skipped; many levels a frame, so that
-    // the buffers of the system are full soon.
+    // Level by level, so that a whole book can only be a replacement of skipped changes; many levels a frame, so that
+    // the buffers of the system are soon full.
     let price = |cents: u32| format!("0.{cents:02}");
     let levels: Vec<_> = (2..50).map(|cents| ("BUY", price(cents))).collect();
     let levels: Vec<_> = levels.into_iter().chain((51..99).map(|cents| ("SELL", price(cents)))).collect();
@@ -249,7 +249,7 @@ fn a_reader_that_stalled_gets_fresh_books() {
         let size = format!("{}.123456", 1_000 + number);
         let levels = levels.iter().map(|(side, price)| (*side, price.as_str()));
         world.tape.levels(&market, number % 2, levels, &size);
-        // One who reads all the time must not need fresh books: he is waited for.
+        // A reader that keeps reading must not need whole books: the venue waits for it.
         if number % 50 == 49 {
             mark(&mut world, std::slice::from_ref(&market), &number.to_string());
             lively.read_to(&number.to_string());
@@ -265,7 +265,7 @@ fn a_reader_that_stalled_gets_fresh_books() {
         }
     }
     println!("stalled: {} frames, {} of them books, where {} came", stalled.frames, stalled.whole, lively.frames);
-    assert_eq!(lively.whole, 0, "nothing was skipped for one who reads");
-    assert!(stalled.whole > 0, "what did not fit was replaced by fresh books");
+    assert_eq!(lively.whole, 0, "nothing was skipped for the reader that reads");
+    assert!(stalled.whole > 0, "skipped changes were replaced by whole books");
     assert!(stalled.frames < lively.frames, "{} of {}", stalled.frames, lively.frames);
 }

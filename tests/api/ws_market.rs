@@ -1,4 +1,4 @@
-//! The market channel: books and their changes (streams.md §1.6, §1.7, §4.1, §4.2).
+//! The market channel: books and their changes (gateway/docs/streams.md §1.6, §1.7, §4.1, §4.2).
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -86,7 +86,7 @@ fn subscriptions_are_taken_in_every_form() {
             cases.one();
         }
     }
-    // Without a dump there is silence, and changes come all the same.
+    // Without a dump nothing is sent at first, and changes come nevertheless.
     let mut world = world;
     let mut socket = open(&world, "");
     let yes = world.markets.rain.yes().to_owned();
@@ -125,7 +125,7 @@ fn unsubscribed_is_silent() {
 }
 
 #[test]
-fn changes_show_levels_as_they_stand() {
+fn changes_have_the_present_size_of_a_level() {
     let cases = Cases::of("changes");
     let mut world = World::start(1);
     let rain = world.markets.rain.clone();
@@ -137,7 +137,7 @@ fn changes_show_levels_as_they_stand() {
         world.public().get(&format!("/v1/book?token_id={token}&dialect=strict")).expect(200)
     };
 
-    // A level of the middle: the best prices stay.
+    // A level in the middle: the best prices stay.
     world.tape.level(&rain, 0, "BUY", "0.40", "55.5");
     let change = both.json();
     let shown = book(&world, rain.yes());
@@ -149,7 +149,7 @@ fn changes_show_levels_as_they_stand() {
     assert_eq!(custom.json(), change);
     cases.one();
 
-    // The best bid goes: a change, and for those who want it the new best prices.
+    // The best bid goes: a change, and for sockets with that option the new best prices.
     world.tape.level(&rain, 0, "BUY", "0.41", "0");
     let change = both.json();
     assert_eq!(text(&change, "/price_changes/0/size"), "0");
@@ -170,7 +170,7 @@ fn changes_show_levels_as_they_stand() {
     assert_eq!((&top["best_bid"], &top["best_ask"], &top["spread"]), (&Value::Null, &json!("0.42"), &Value::Null));
     cases.one();
 
-    // A trade moves no book, but its hash.
+    // A trade changes no level of a book, only its hash.
     world.tape.trade(&rain, 0, "SELL", "0.43", "3.25");
     let trade = both.json();
     let expected = json!({"event_type": "last_trade_price", "market": rain.condition, "asset_id": rain.yes(),
@@ -181,7 +181,7 @@ fn changes_show_levels_as_they_stand() {
     assert_eq!(custom.json(), trade);
     cases.one();
 
-    // The whole book of both tokens, from upstream: one `book` each.
+    // The whole book of both tokens from the venue: one `book` each.
     world.tape.books(&rain, &[("0.38", "10")], &[("0.43", "20")]);
     for token in [rain.yes(), rain.no()] {
         let told = both.json();
@@ -222,7 +222,7 @@ fn a_book_that_begins_comes_before_its_changes() {
 }
 
 #[test]
-fn markets_begin_and_end_for_those_who_want_to_know() {
+fn markets_begin_and_end_for_sockets_with_that_option() {
     let cases = Cases::of("lives of markets");
     let mut world = World::start(1);
     let rain = world.markets.rain.clone();
@@ -230,7 +230,7 @@ fn markets_begin_and_end_for_those_who_want_to_know() {
     let mut custom = open(&world, "");
     custom.send(&json!({"type": "market", "assets_ids": [rain.yes()], "custom_feature_enabled": true}));
     custom.json();
-    // Once on it stays on.
+    // Once enabled it stays enabled.
     custom.send(&json!({"operation": "subscribe", "assets_ids": [rain.no()], "custom_feature_enabled": false}));
     custom.json();
     let mut stranger = open(&world, "");
@@ -249,9 +249,9 @@ fn markets_begin_and_end_for_those_who_want_to_know() {
         "order_price_min_tick_size": "0.01", "group_item_title": ""});
     assert_eq!(told, expected);
     assert!(told["tags"].is_array() && told["timestamp"].is_string());
-    assert_eq!(stranger.json(), told, "whatever a socket is subscribed to");
+    assert_eq!(stranger.json(), told, "with any subscription of the socket");
     cases.one();
-    // One that cannot be traded yet is new when it opens.
+    // A market that cannot be traded yet is new when it opens.
     let hail = Market::new(78, "hail", "weather", 0.01);
     let closed = changed(&hail.listed(None), &json!({"active": false}));
     world.tape.rest("/markets", &json!([closed]));
@@ -277,12 +277,12 @@ fn markets_begin_and_end_for_those_who_want_to_know() {
         (&json!(rain.tokens), &json!(["Yes", "No"]), "rain")
     );
     assert_eq!(told.as_object().map(|o| o.len()), Some(13), "{told}");
-    assert!(stranger.so_far().is_empty(), "it is subscribed to nothing");
+    assert!(stranger.so_far().is_empty(), "it has no subscription");
     for frame in plain.so_far() {
         assert!(["book", "price_change"].contains(&text(&frame, "/event_type")), "{frame}");
     }
     cases.one();
-    // Its book is shown nowhere any more.
+    // Its book is not shown any more.
     world.tape.level(&rain, 0, "BUY", "0.39", "12");
     world.tape.level(&world.markets.vote, 0, "BUY", "0.600", "12");
     custom.send(&json!({"operation": "subscribe", "assets_ids": [rain.yes()]}));
@@ -291,7 +291,7 @@ fn markets_begin_and_end_for_those_who_want_to_know() {
 }
 
 #[test]
-fn faults_are_told_to_those_who_ask() {
+fn faults_are_sent_on_request() {
     let cases = Cases::of("faults");
     let world = World::start(1);
     let rain = &world.markets.rain;
@@ -321,7 +321,7 @@ fn faults_are_told_to_those_who_ask() {
         silent.send_text(message);
         let empty = |frame: &Value| *frame == json!([]);
         assert!(silent.so_far().iter().all(empty), "{message}: silence");
-        // Both live on.
+        // Both continue.
         for socket in [&mut told, &mut silent] {
             socket.send(&json!({"type": "market", "assets_ids": [rain.yes()]}));
             while socket.json() == json!([]) {}
@@ -360,7 +360,7 @@ fn a_socket_has_so_many_subscriptions() {
             books.extend(tokens(&socket.json()));
         }
         assert_eq!(books, ids[..max]);
-        // Those that are subscribed may be named again, and one that goes makes room for another.
+        // Subscribed tokens may be named again, and an unsubscribed one makes room for another.
         socket.send(&json!({"operation": "subscribe", "assets_ids": [ids[0], ids[max]]}));
         assert_eq!(text(&socket.json(), "/code"), "SUBSCRIPTION_LIMIT");
         assert_eq!(tokens(&socket.json()), ids[..1]);

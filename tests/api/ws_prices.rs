@@ -1,4 +1,4 @@
-//! The price channel (streams.md §2).
+//! The price channel (gateway/docs/streams.md §2).
 
 use serde_json::{Value, json};
 use tests::cases::Cases;
@@ -28,7 +28,7 @@ fn a_price_has_its_shape() {
     let mut price = socket.json();
     let fields = price.as_object_mut().expect("an object");
     for moving in ["emit_ts_ms", "updated_at", "ws_updated_at"] {
-        let value = fields.remove(moving).expect("it is there");
+        let value = fields.remove(moving).expect("it exists");
         assert_eq!(value.is_u64(), moving == "emit_ts_ms");
         assert!(value.is_u64() || value.as_str().is_some_and(|at| at.len() == 24 && at.ends_with('Z')), "{value}");
     }
@@ -52,7 +52,7 @@ fn a_price_has_its_shape() {
     assert_eq!(price, expected);
     cases.one();
 
-    // A change of the book is a price.
+    // A change of the book changes a price.
     world.tape.level(&rain, 0, "BUY", "0.41", "0");
     let price = socket.json();
     assert_eq!((text(&price, "/best_bid"), int(&price, "/seq")), ("0.40", 2));
@@ -85,15 +85,15 @@ fn a_price_is_the_own_midpoint_else_the_last_trade() {
     socket.send(&json!({"action": "subscribe", "markets": [rain.condition]}));
     socket.until("price");
     type Levels = &'static [(&'static str, &'static str)];
-    /// What it is about, own bids and asks, a trade, and the prices of both outcomes.
+    /// The case, own bids and asks, a trade, and the prices of both outcomes.
     type Row = (&'static str, Levels, Levels, Option<&'static str>, [&'static str; 2]);
     let rows: [Row; 5] = [
-        // The other outcome's book stands at 0.30 to 0.35 throughout: its mirror is 0.65 to 0.70.
+        // The other outcome's book is 0.30 to 0.35 throughout: its mirror is 0.65 to 0.70.
         ("however wide", &[("0.20", "8")], &[("0.80", "9")], None, ["0.50", "0.325"]),
         ("narrow", &[("0.66", "8")], &[("0.67", "9")], None, ["0.665", "0.325"]),
-        ("one side is no midpoint", &[("0.20", "8")], &[], Some("0.44"), ["0.44", "0.325"]),
-        ("nothing is none either", &[], &[], Some("0.43"), ["0.43", "0.325"]),
-        ("a midpoint goes before a trade", &[("0.20", "8")], &[("0.30", "9")], Some("0.77"), ["0.25", "0.325"]),
+        ("one side gives no midpoint", &[("0.20", "8")], &[], Some("0.44"), ["0.44", "0.325"]),
+        ("nor does an empty book", &[], &[], Some("0.43"), ["0.43", "0.325"]),
+        ("a midpoint has precedence over a trade", &[("0.20", "8")], &[("0.30", "9")], Some("0.77"), ["0.25", "0.325"]),
     ];
     world.tape.book(&rain, 1, &[("0.30", "5")], &[("0.35", "5")]);
     for (about, bids, asks, trade, expected) in rows {
@@ -101,7 +101,7 @@ fn a_price_is_the_own_midpoint_else_the_last_trade() {
         if let Some(price) = trade {
             world.tape.trade(&rain, 0, "BUY", price, "2");
         }
-        // Prices are told four times a second: what came in between is passed by.
+        // Prices are sent four times a second: intermediate ones are skipped.
         let told = loop {
             let told = socket.until("price");
             let traded = trade.is_none_or(|price| told["last_trade"] == price);
@@ -122,14 +122,14 @@ fn at_count(value: &Value, path: &str) -> usize {
     at(value, path).as_object().expect("an object").len()
 }
 
-/// A market's price is told at most four times a second on a socket, the first one counted; what changed meanwhile comes
+/// A market's price is sent at most four times a second on a socket, including the first one; later changes are sent
 /// then.
 #[test]
 fn a_price_rests_for_a_quarter_of_a_second() {
     let cases = Cases::of("conflation");
     let mut world = World::start(1);
     let rain = world.markets.rain.clone();
-    // Another socket has the market shown at other moments.
+    // Another socket gets the market at other times.
     let mut earlier = open(&world);
     earlier.send(&json!({"action": "subscribe", "markets": [rain.condition]}));
     for round in 0..4 {
@@ -143,7 +143,7 @@ fn a_price_rests_for_a_quarter_of_a_second() {
             world.tape.level(&rain, 0, "BUY", "0.41", if step == 0 { "50" } else { "0" });
             let told = socket.until("price");
             let next = int(&told, "/emit_ts_ms");
-            assert!(next - at >= 249, "round {round}: {} ms behind the one before", next - at);
+            assert!(next - at >= 249, "round {round}: {} ms after the one before", next - at);
             assert_eq!(text(&told, "/best_bid"), best);
             at = next;
             cases.one();
@@ -221,12 +221,12 @@ fn more_than_the_limit_is_left_out() {
 }
 
 #[test]
-fn a_resolved_market_says_how_it_ended() {
+fn a_resolved_market_shows_its_result() {
     let cases = Cases::of("resolved prices");
     let mut world = World::start(1);
     let (rain, decided) = (world.markets.rain.clone(), world.markets.decided.clone());
     let mut socket = open(&world);
-    // Decided before: its price is what it pays, and nothing comes behind it.
+    // Decided before: its price is its payout, and nothing follows.
     socket.send(&json!({"action": "subscribe", "markets": [decided.condition, rain.condition]}));
     let price = socket.until("price");
     assert_eq!((text(&price, "/condition_id"), &price["closed"]), (decided.condition.as_str(), &json!(true)));

@@ -1,8 +1,8 @@
-//! The protocol under the channels, frame by frame (RFC 6455; reliability.md §F): what is sound is answered, what is
-//! not is closed with its code, however the bytes are cut.
+//! The protocol under the channels, frame by frame (RFC 6455): valid frames are answered, invalid ones close the socket
+//! with their code, wherever the bytes are split.
 //!
-//! The channel is `/v1/ws/market` without a credential. A JSON ping stands for a message that was understood: its pong
-//! proves that all fragments were put together rightly.
+//! The channel is `/v1/ws/market` without a credential. A JSON ping stands for an accepted message: its pong proves
+//! that all fragments were joined correctly.
 
 use serde_json::json;
 use tests::cases::Cases;
@@ -16,7 +16,7 @@ const PROTOCOL: (u16, &str) = (1002, "PROTOCOL_ERROR");
 const NOT_TEXT: (u16, &str) = (1003, "TEXT_ONLY");
 const NOT_UTF8: (u16, &str) = (1007, "INVALID_UTF8");
 const TOO_LONG: (u16, &str) = (1009, "MESSAGE_TOO_LARGE");
-/// First byte of a text that goes on, of a piece in its middle, and of its last piece.
+/// First byte of an unfinished text, of a fragment in its middle, and of its last fragment.
 const TEXT_BEGINS: u8 = 0x01;
 const GOES_ON: u8 = 0x00;
 const ENDS: u8 = 0x80;
@@ -36,7 +36,7 @@ impl Town {
         Socket::open(self.world.server.address(), PATH, &[])
     }
 
-    /// These bytes end the socket with that close.
+    /// These bytes close the socket with that code.
     #[track_caller]
     fn closes(&self, what: &str, bytes: &[u8], expected: (u16, &str)) {
         let mut socket = self.open();
@@ -47,7 +47,7 @@ impl Town {
         self.cases.one();
     }
 
-    /// These bytes are one sound message, a JSON ping.
+    /// These bytes are one valid message, a JSON ping.
     #[track_caller]
     fn understood(&self, what: &str, bytes: &[u8]) {
         let mut socket = self.open();
@@ -88,7 +88,7 @@ fn every_opcode_has_its_place() {
                 (2, _) => Some(NOT_TEXT),
                 _ => Some(PROTOCOL),
             };
-            // Behind it the stream must be where it was: a whole text proves it, or ends the one begun.
+            // After it the stream must be in its earlier state: a whole text proves it, or ends the one begun.
             let rest = if opcode == 1 && !whole { frame(ENDS, b"") } else { Vec::new() };
             match alone {
                 Some(close) => town.closes(&format!("opcode {opcode}, fin {whole}"), &frame(first, b""), close),
@@ -157,7 +157,7 @@ fn lengths_are_written_in_the_fewest_bytes() {
             town.closes(&format!("{length} in eight bytes on {first:#x}"), &head, PROTOCOL);
         }
     }
-    // The edges of each form carry a whole message.
+    // The limits of each form carry a whole message.
     let mut short = ping_with("");
     short.resize(125, b' ');
     town.understood("125 bytes", &frame(TEXT, &short));
@@ -200,11 +200,11 @@ fn text_may_be_cut_anywhere() {
     town.understood("whole", &frame(TEXT, &message));
     for cut in 0..=message.len() {
         let bytes = [frame(TEXT_BEGINS, &message[..cut]), frame(ENDS, &message[cut..])].concat();
-        town.understood(&format!("cut behind {cut} bytes"), &bytes);
+        town.understood(&format!("split after {cut} bytes"), &bytes);
         let with_ping = [frame(TEXT_BEGINS, &message[..cut]), frame(PING, b"!"), frame(ENDS, &message[cut..])].concat();
-        town.understood(&format!("cut behind {cut} bytes, a ping between"), &with_ping);
+        town.understood(&format!("split after {cut} bytes, a ping between"), &with_ping);
     }
-    // Byte by byte on the stream, whatever the frames are.
+    // Byte by byte on the stream, for any frames.
     for pieces in [1, 3, 7] {
         let mut bytes = frame(TEXT_BEGINS, b"");
         for piece in message.chunks(message.len().div_ceil(pieces)) {
@@ -246,7 +246,7 @@ fn what_is_no_utf8_ends_the_socket_wherever_it_is_cut() {
         town.closes(&format!("{what} between"), &frame(TEXT, &between), NOT_UTF8);
         for cut in 1..between.len() {
             let bytes = [frame(TEXT_BEGINS, &between[..cut]), frame(ENDS, &between[cut..])].concat();
-            town.closes(&format!("{what} cut behind {cut}"), &bytes, NOT_UTF8);
+            town.closes(&format!("{what} split after {cut}"), &bytes, NOT_UTF8);
         }
     }
 }
@@ -264,12 +264,12 @@ fn a_close_is_answered() {
     for code in [0, 1, 999, 1004, 1005, 1006, 1012, 1013, 1014, 1015, 1016, 1100, 2000, 2999, 5000, 65_535u16] {
         town.closes(&format!("{code}"), &frame(CLOSE, &code.to_be_bytes()), PROTOCOL);
     }
-    town.closes("a reason that is no UTF-8", &frame(CLOSE, b"\x03\xe8\xc3"), NOT_UTF8);
-    // What comes behind it is not looked at.
+    town.closes("a reason that is not UTF-8", &frame(CLOSE, b"\x03\xe8\xc3"), NOT_UTF8);
+    // Frames after it are ignored.
     for behind in
         [frame(TEXT, &ping_with("")), frame(PING, b"x"), frame(BINARY, b"x"), vec![0xff; 64], frame(CLOSE, b"")]
     {
-        town.closes("something behind it", &[frame(CLOSE, b"\x03\xe8"), behind].concat(), OK);
+        town.closes("a frame after it", &[frame(CLOSE, b"\x03\xe8"), behind].concat(), OK);
     }
 }
 
@@ -289,18 +289,18 @@ fn messages_have_a_longest() {
         let sound: Vec<u8> = [frame(TEXT_BEGINS, &long[..100]), frame(ENDS, &long[..MESSAGE_BYTES_MAX - 100])].concat();
         town.understood("the longest in two", &[sound, frame(TEXT, &ping_with(""))].concat());
     }
-    // Refused by its header: nobody waits for the bytes.
+    // Refused by its header, before the payload arrives.
     for length in [65_537u64, 1 << 20, 1 << 32, (1 << 63) - 1] {
         let head = [vec![TEXT, 0xff], length.to_be_bytes().to_vec(), vec![0; 4]].concat();
         town.closes(&format!("a header of {length} bytes"), &head, TOO_LONG);
     }
-    // Pieces of nothing are frames too.
+    // Empty fragments are frames too.
     let empty: Vec<u8> = (0..1_000).flat_map(|_| frame(GOES_ON, b"")).collect();
     town.closes("a thousand empty pieces", &[frame(TEXT_BEGINS, b""), empty].concat(), (4008, "RATE_LIMIT_EXCEEDED"));
-    // Sound ones each: an empty object is a heartbeat of the venue's clients.
+    // Each is valid: an empty object is a heartbeat of the venue's clients.
     for (first, payload) in [(PING, &b""[..]), (PONG, b""), (TEXT, b"{}")] {
         let many: Vec<u8> = (0..200).flat_map(|_| frame(first, payload)).collect();
-        town.closes(&format!("200 of {first:#x} at once"), &many, (4008, "RATE_LIMIT_EXCEEDED"));
+        town.closes(&format!("200 of {first:#x} in one write"), &many, (4008, "RATE_LIMIT_EXCEEDED"));
     }
 }
 
@@ -312,13 +312,13 @@ fn a_stream_may_end_anywhere() {
         let mut socket = town.open();
         socket.send_bytes(&whole[..cut]);
         socket.shut();
-        // It goes without a fuss: a pong at most, and its goodbye.
+        // It ends cleanly: at most a pong, and the close frame.
         loop {
             match socket.receive() {
                 Got::Pong(_) => {}
                 Got::Close(code, _) => assert_eq!(code, 1000),
                 Got::Gone => break,
-                other => panic!("behind {cut} bytes: {other:?}"),
+                other => panic!("after {cut} bytes: {other:?}"),
             }
         }
         town.cases.one();
@@ -342,7 +342,7 @@ fn a_handshake_is_checked() {
         others.chain(own).collect()
     };
     for (what, headers) in [
-        ("as it should be", good.to_vec()),
+        ("well formed", good.to_vec()),
         ("a list in Connection", with("Connection", Some("keep-alive, Upgrade"))),
         ("another case", with("Connection", Some("uPgRaDe"))),
         ("a list in Upgrade", with("Upgrade", Some("h2c, WebSocket"))),
@@ -364,7 +364,7 @@ fn a_handshake_is_checked() {
         ("two versions", [&good[..], &[("Sec-WebSocket-Version", "13")]].concat(), 426, "HTTP_426"),
         ("no key", with("Sec-WebSocket-Key", None), 400, "INVALID_REQUEST"),
         ("a short key", with("Sec-WebSocket-Key", Some("c2hvcnQ=")), 400, "INVALID_REQUEST"),
-        ("no base64", with("Sec-WebSocket-Key", Some("!!!!!!!!!!!!!!!!!!!!!!==")), 400, "INVALID_REQUEST"),
+        ("not base64", with("Sec-WebSocket-Key", Some("!!!!!!!!!!!!!!!!!!!!!!==")), 400, "INVALID_REQUEST"),
         (
             "two keys",
             [&good[..], &[("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")]].concat(),
@@ -372,7 +372,7 @@ fn a_handshake_is_checked() {
             "INVALID_REQUEST",
         ),
     ] {
-        let Err(refused) = Socket::handshake(address, PATH, &headers, b"") else { panic!("{what} was let in") };
+        let Err(refused) = Socket::handshake(address, PATH, &headers, b"") else { panic!("{what} was accepted") };
         refused.refused(status, code);
         assert_eq!(refused.header("Sec-WebSocket-Version"), (status == 426).then_some("13"), "{what}");
         town.cases.one();
@@ -381,7 +381,7 @@ fn a_handshake_is_checked() {
         town.world.public().send(&Request::new(method, PATH)).refused(405, "HTTP_405");
         town.cases.one();
     }
-    // It answers on the same connection as requests do, and behind them.
+    // It answers on the same connection as requests do, and after them.
     let answer = town.world.public().send(&Request::get(PATH).json(&json!({})));
     answer.refused(400, "INVALID_REQUEST");
     town.cases.one();

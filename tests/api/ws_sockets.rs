@@ -1,5 +1,5 @@
-//! Sockets, whatever they carry: who opens one and how many, tokens, heartbeats, and every way a socket ends
-//! (streams.md §1).
+//! Sockets of all channels: admission and caps, tokens, heartbeats, and every way a socket ends
+//! (gateway/docs/streams.md §1).
 
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
@@ -16,7 +16,7 @@ fn open(world: &World, path: &str, headers: &[(&str, &str)]) -> Socket {
     Socket::open(world.server.address(), path, headers)
 }
 
-/// The socket is accepted, and closed with that code and reason before anything else is said.
+/// The socket is accepted, and closed with that code and reason before any other frame.
 #[track_caller]
 fn refused(world: &World, path: &str, expected: (u16, &str)) {
     let mut socket = open(world, path, &[]);
@@ -40,7 +40,7 @@ fn a_token_opens_one_socket() {
         }
         cases.one();
     }
-    // What is no handshake spends nothing.
+    // A request that is not a handshake spends nothing.
     let kept = token(&mut user);
     let with = format!("/v1/ws/prices?token={kept}");
     world.public().get(&with).refused(400, "INVALID_REQUEST");
@@ -61,11 +61,11 @@ fn a_token_opens_one_socket() {
     for path in ["/v1/ws/prices", "/v1/ws/executions"] {
         refused(&world, path, (4001, "MISSING_AUTH"));
         refused(&world, &format!("{path}?token="), (4001, "MISSING_AUTH"));
-        // A key in the query would be in every proxy's log.
+        // A key in the query would appear in every proxy's log.
         refused(&world, &format!("{path}?api_key={}", world.users[0].key), (4001, "MISSING_AUTH"));
         cases.one();
     }
-    // A minute later it is over; a socket that was opened in time lives on.
+    // It expires a minute later; a socket that was opened in time continues.
     let (late, early) = (token(&mut user), token(&mut user));
     let mut lives = open(&world, &format!("/v1/ws/prices?token={early}"), &[]);
     world.place.clock_ahead(59);
@@ -80,7 +80,7 @@ fn a_token_opens_one_socket() {
         let mut socket = open(&world, &format!("/v1/ws/prices?token={late}"), &[]);
         match socket.receive() {
             Got::Close(4001, reason) if reason == "TOKEN_EXPIRED" => Some(()),
-            _ => panic!("the token was still good, and is spent now"),
+            _ => panic!("the token was still valid, and is spent now"),
         }
     });
     cases.one();
@@ -121,7 +121,7 @@ fn a_tier_has_so_many_sockets() {
         let world = World::start_with(0, |place| users = place.seed(1, tier, "10000"));
         let key = users[0].key.clone();
         let header = [("X-API-Key", key.as_str())];
-        // One user over all channels, however he shows who he is.
+        // One user over all channels, with any credential.
         let mut sockets: Vec<Socket> =
             (0..cap).map(|at| open(&world, CHANNELS[at % CHANNELS.len()], &header)).collect();
         sockets.iter_mut().for_each(Socket::is_alive);
@@ -133,7 +133,7 @@ fn a_tier_has_so_many_sockets() {
         let mut client = world.server.with_key(&key);
         let kept = token(&mut client);
         refused(&world, &format!("/v1/ws/prices?token={kept}"), (4002, "CONNECTION_LIMIT"));
-        // The others do not feel it; a place that is free again is free at once, and the token was not spent.
+        // Other users are not affected; a freed place is available immediately, and the token was not spent.
         sockets.iter_mut().for_each(Socket::is_alive);
         let mut gone = sockets.pop().expect("at least one");
         gone.send_close(1000, "");
@@ -162,7 +162,7 @@ fn an_address_has_five_sockets_without_a_key() {
         (socket.receive() == Got::Pong(b"?".to_vec())).then_some(())
     });
     cases.one();
-    // On a loopback that is not metered there are as many as one likes.
+    // On a loopback that is not metered there is no cap.
     let world = World::start(0);
     let mut sockets: Vec<Socket> = (0..30).map(|_| open(&world, "/v1/ws/market", &[])).collect();
     sockets.iter_mut().for_each(Socket::is_alive);
@@ -197,7 +197,7 @@ fn every_channel_beats() {
     }
 }
 
-/// Whoever has not said yet who he is takes a place of his address.
+/// A socket without a credential so far counts for its address.
 #[test]
 fn an_address_has_five_sockets_before_their_keys() {
     let cases = Cases::of("sockets that have shown no key yet");
@@ -208,10 +208,10 @@ fn an_address_has_five_sockets_before_their_keys() {
         refused(&world, path, (4002, "CONNECTION_LIMIT"));
         cases.one();
     }
-    // Those who need no key take no place from them, nor they from those.
+    // Anonymous sockets and authenticated ones do not share places.
     open(&world, "/v1/ws/market", &[]).is_alive();
     cases.one();
-    // A key gives the place back, whether it comes in the first frame or was there from the beginning.
+    // A key gives the place back, whether it comes in the first frame or with the handshake.
     for _ in 0..3 {
         let mut known = open(&world, "/v1/ws/user", &[("X-API-Key", world.users[0].key.as_str())]);
         known.is_alive();
@@ -228,7 +228,7 @@ fn an_address_has_five_sockets_before_their_keys() {
 
 /// The server's own clock decides; the test moves it.
 #[test]
-fn whoever_is_not_heard_is_closed() {
+fn a_silent_socket_is_closed() {
     let cases = Cases::of("idle sockets");
     let mut world = World::start_with(1, |place| _ = place.clock_ahead(0));
     let header = [("X-API-Key", world.users[0].key.as_str())];
@@ -238,20 +238,20 @@ fn whoever_is_not_heard_is_closed() {
         socket.answers_pings = false;
     }
     world.place.clock_ahead(25);
-    // The server pings by itself.
+    // The server sends pings on its own.
     for socket in &mut sockets {
         while !matches!(socket.receive(), Got::Ping(_)) {}
         socket.send_frame(PONG, b"");
         socket.is_alive();
         cases.one();
     }
-    // Nothing was heard for a minute.
+    // Nothing was received for a minute.
     world.place.clock_ahead(25 + 61);
     for socket in &mut sockets {
         assert_eq!(socket.closed(), (4010, "IDLE_TIMEOUT".to_string()));
         cases.one();
     }
-    // Who he is must be said within ten seconds.
+    // A socket must authenticate within ten seconds.
     let mut silent = open(&world, "/v1/ws/user", &[]);
     silent.is_alive();
     world.place.clock_ahead(25 + 61 + 11);
@@ -287,8 +287,8 @@ fn a_key_that_ends_takes_its_sockets_with_it() {
 }
 
 #[test]
-fn a_server_that_goes_says_so() {
-    let cases = Cases::of("last words");
+fn a_stopping_server_closes_its_sockets() {
+    let cases = Cases::of("the last frames");
     let world = World::start(1);
     let header = [("X-API-Key", world.users[0].key.as_str())];
     let mut sockets: Vec<Socket> = CHANNELS.iter().map(|path| open(&world, path, &header)).collect();
@@ -303,7 +303,7 @@ fn a_server_that_goes_says_so() {
     cases.one();
 }
 
-/// Nothing about a socket counts as a request (streams.md §1.4).
+/// Nothing about a socket counts as a request (gateway/docs/streams.md §1.4).
 #[test]
 fn sockets_are_no_requests() {
     let cases = Cases::of("sockets and windows");
@@ -323,7 +323,7 @@ fn sockets_are_no_requests() {
         cases.one();
     }
     let after = left(&mut client);
-    // A minute may have begun anew; otherwise this read alone has counted.
+    // A new minute may have begun; otherwise only this read has counted.
     assert!(after >= before - 1, "{before} left before, {after} after");
 }
 
@@ -338,7 +338,7 @@ fn no_two_sockets_of_a_process_have_one_id() {
         let id = text(&socket.json(), "/connection_id").to_owned();
         (socket, id)
     };
-    // Closed and opened again too: a log line about an id is about one socket.
+    // Closed and opened again too: a log line with an id is about one socket.
     let ids: Vec<String> =
         ["/v1/ws/prices", "/v1/ws/executions"].iter().cycle().take(16).map(|path| open(path).1).collect();
     let held: Vec<_> = (0..8).map(|_| open("/v1/ws/prices")).collect();

@@ -1,4 +1,4 @@
-//! The price stream as server-sent events, and its companions (streams.md §5).
+//! The price stream as server-sent events, and its companions (gateway/docs/streams.md §5).
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use tests::cases::Cases;
 use tests::http::connect;
 use tests::json::{at, list, text};
-use tests::server::Place;
+use tests::server::ServerDir;
 use tests::world::World;
 
 /// An open stream.
@@ -35,19 +35,19 @@ impl Stream {
         line
     }
 
-    /// The next line of the body: what chunks are made of is left out.
+    /// The next line of the body, without the framing of chunks.
     fn text(&mut self) -> String {
         loop {
             let line = self.line();
             assert!(!line.is_empty(), "the stream ended");
-            // Sizes of chunks and their ends stand on lines that end as HTTP's do.
+            // Sizes of chunks and their ends are on lines that end in CR LF.
             if !line.ends_with("\r\n") {
                 return line.trim_end_matches('\n').to_owned();
             }
         }
     }
 
-    /// The next event; comments and other fields are passed over.
+    /// The next event; comments and other fields are skipped.
     fn event(&mut self) -> (String, Value) {
         loop {
             if let Some(name) = self.text().strip_prefix("event: ").map(str::to_owned) {
@@ -69,7 +69,7 @@ impl Stream {
 }
 
 #[test]
-fn a_stream_begins_with_how_everything_stands_and_goes_on_with_changes() {
+fn a_stream_begins_with_the_state_and_continues_with_changes() {
     let cases = Cases::of("streams of markets");
     let mut world = World::start(1);
     let (rain, vote) = (world.markets.rain.clone(), world.markets.vote.clone());
@@ -85,7 +85,7 @@ fn a_stream_begins_with_how_everything_stands_and_goes_on_with_changes() {
         assert!(head.contains(header), "{header} in {head}");
         cases.one();
     }
-    assert!(!head.contains("content-encoding"), "it is sent as it is");
+    assert!(!head.contains("content-encoding"), "it is sent uncompressed");
     let padding = stream.text();
     assert!(padding.starts_with(": padding") && padding.len() >= 2_040, "{}", padding.len());
     assert_eq!(stream.text(), "");
@@ -132,7 +132,7 @@ fn a_stream_begins_with_how_everything_stands_and_goes_on_with_changes() {
     assert_eq!((list(&book, "/bids").len(), at(&book, "/bids/9/price")), (10, &json!("0.29")));
     cases.one();
 
-    // A sign of life.
+    // A heartbeat.
     let alive = stream.until("keepalive");
     assert!(alive["ts"].is_u64() && alive["n"].is_u64());
     cases.one();
@@ -153,11 +153,11 @@ fn batches_come_to_those_in_the_background() {
     println!("batches: 2 cases");
 }
 
-/// The synthetic venue's own underlying is the one source of spot prices.
+/// The synthetic venue's own underlying is the only source of spot prices.
 #[test]
-fn symbols_with_a_source_are_told() {
+fn symbols_with_a_source_are_sent() {
     let cases = Cases::of("spot prices");
-    let place = Place::new();
+    let place = ServerDir::new();
     let server = place.start();
     let mut stream =
         Stream::open(server.address(), "/prices/stream?crypto=BTCUSDT,eth,DOGE,btc&crypto_source=chainlink", "");
@@ -175,7 +175,7 @@ fn symbols_with_a_source_are_told() {
     let batch = batches.until("crypto_price_batch");
     assert_eq!((&batch["count"], list(&batch, "/updates").len()), (&json!(2), 2));
     cases.one();
-    // No source of that family.
+    // A family without a source.
     let mut silent = Stream::open(server.address(), "/prices/stream?crypto=BTC&crypto_source=binance", "");
     assert_eq!(silent.until("snapshot")["crypto"], json!({}));
     assert_eq!(silent.event().0, "keepalive");
@@ -189,7 +189,7 @@ fn symbols_with_a_source_are_told() {
     }
     server.client().get("/v1/prices/live/DOGE").refused(404, "NOT_FOUND");
     server.client().get("/v1/prices/live/BTC?source=binance").refused(404, "NOT_FOUND");
-    // A window that is open has its price to beat.
+    // An open window has its price to beat.
     let key = server.demo_key().expect("a first start");
     let windows = server.with_key(&key).get("/v1/markets/updown?interval=1H").expect(200);
     let open = list(&windows, "/markets").iter().find(|row| row["event_metadata_ptb"].is_string());

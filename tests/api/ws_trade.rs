@@ -1,4 +1,4 @@
-//! Order entry over a socket: every operation beside its REST twin.
+//! Order entry over a socket: every operation compared with its REST equivalent (gateway/docs/streams.md §6).
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use tests::token::unix_now;
 use tests::world::{World, changed, limit, market};
 
 const PATH: &str = "/v1/ws/trade";
-/// The numbers of one user's objects lie below this (house of ids: user × 2²⁸ + number).
+/// The numbers of one user's objects are below this (engine/docs/orders.md §8: user × 2²⁸ + number).
 const NUMBERS: i64 = 1 << 28;
 
 fn open(world: &World, key: &str) -> Socket {
@@ -42,7 +42,7 @@ fn refused(socket: &mut Socket, op: &str, params: &Value, status: u64, code: &st
     assert_eq!((answer["status"].as_u64(), answer["error"]["error"].as_str()), (Some(status), Some(code)), "{answer}");
 }
 
-/// An answer without what differs between two users who do the same: whose ids they are, and when.
+/// An answer without the values that differ between two users with the same requests: ids and times.
 fn same_for_all(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -213,7 +213,7 @@ fn both_doors_know_the_same_ids() {
     assert_eq!(list(&client.get("/v1/orders").expect(200), "/orders").len(), 3);
 }
 
-/// Makes `burst` until it fell whole into one second.
+/// Repeats `burst` until it is completely inside one second.
 fn in_one_second<T>(mut burst: impl FnMut() -> T) -> T {
     loop {
         let begun = unix_now();
@@ -235,21 +235,25 @@ fn windows_are_shared_with_rest() {
     let (mut client, mut socket) = (world.user(0), open(&world, &world.users[0].key));
     let (counted, refused, by_rest) = in_one_second(|| {
         let mut counted = vec![ask(&mut socket, "order.place", &rest)];
-        assert_eq!(ask(&mut socket, "nothing", &json!({}))["rate"], Value::Null, "what is no operation counts nothing");
+        assert_eq!(
+            ask(&mut socket, "nothing", &json!({}))["rate"],
+            Value::Null,
+            "a message that is not an operation does not count"
+        );
         counted.push(ask(&mut socket, "order.batch", &json!([rest, rest, rest])));
         client.get("/v1/orders");
         counted.push(ask(&mut socket, "order.status", &json!({"order_id": 1})));
         (counted, ask(&mut socket, "order.place", &rest), client.get("/v1/orders"))
     });
     let left: Vec<_> = counted.iter().map(|answer| answer["rate"]["remaining_per_second"].as_i64()).collect();
-    assert_eq!(left, [Some(3), Some(2), Some(0)], "a batch is one, and a refused lookup is one");
+    assert_eq!(left, [Some(3), Some(2), Some(0)], "a batch counts once, and so does a refused lookup");
     by_rest.refused(429, "RATE_LIMIT_EXCEEDED");
     let shown = (&refused["status"], &refused["error"]["error"], &refused["code"], &refused["retry_after"]);
     let code = json!("RATE_LIMIT_EXCEEDED");
     assert_eq!(shown, (&json!(429), &code, &code, &json!(1)), "{refused}");
     assert_eq!(refused["rate"]["remaining_per_second"], 0);
     assert!(int(&refused, "/rate/reset").abs_diff(unix_now() as i64) <= 60);
-    // What was refused counted nothing, and the next second is a new one.
+    // Refused ones did not count, and the next second is a new one.
     in_one_second(|| assert_eq!(ask(&mut socket, "order.place", &rest)["status"], 200));
     cases.add(6);
 }
@@ -269,7 +273,7 @@ fn who_may_come_in() {
     let mut socket = Socket::open(address, &target, &[]);
     assert_eq!(done(&mut socket, "order.place", &rest)["status"], "PENDING");
     let (code, _) = Socket::open(address, &target, &[]).closed();
-    assert_eq!(code, 4001, "a token is good once");
+    assert_eq!(code, 4001, "a token is valid once");
     // One that a session token minted does not.
     let minted = token(&mut world.server.with_token(&session));
     let (code, reason) = Socket::open(address, &format!("{PATH}?token={minted}"), &[]).closed();
@@ -286,7 +290,7 @@ fn who_may_come_in() {
         assert_eq!(refused.status, 401, "{header}");
         cases.one();
     }
-    // A key that may only read comes in, and is told at each operation.
+    // A read-only key may connect, and each operation is refused.
     let made = newcomer.post("/v1/keys", &json!({"name": "reader", "permissions": ["read"]})).expect(201);
     let mut socket = open(&world, text(&made, "/raw_key"));
     for (op, params) in [
@@ -350,20 +354,20 @@ fn what_is_no_operation_is_answered() {
         assert_eq!(shown, (id, &json!(400), &json!(code)), "{sent}");
         cases.one();
     }
-    // Heartbeats are none.
+    // Heartbeats do not count.
     for (sent, kind) in [("PING", "PONG"), (r#"{"action":"ping"}"#, "pong"), (r#"{"type":"ping"}"#, "pong")] {
         socket.send_text(sent);
         let said = socket.text();
         assert!(said == kind || said.contains(&format!("\"{kind}\"")), "{said}");
         cases.one();
     }
-    // Refused operations, however many, leave it open: each is an answer (streams.md §1.3).
+    // Refused operations, in any number, leave it open: each has an answer (gateway/docs/streams.md §1.3).
     for number in 0..100 {
         socket.send(&frame(&json!(number), "order.status", &json!({"order_id": 1})));
     }
     let ids: BTreeSet<i64> = (0..100).map(|_| int(&socket.json(), "/id")).collect();
     assert_eq!(ids.len(), 100);
-    // What names no operation to answer is answered while there is little of it; what names one, as often as any frame.
+    // Messages without an operation are answered while they are few; operations as often as any frame.
     let nameless = rows.iter().filter(|(_, id, _)| id.is_null()).count();
     (nameless..20).for_each(|_| socket.send_text("nonsense"));
     (nameless..20).for_each(|_| assert_eq!(at(&socket.json(), "/error/error"), "INVALID_BODY"));
@@ -377,8 +381,8 @@ fn what_is_no_operation_is_answered() {
 }
 
 #[test]
-fn many_are_under_way_at_once() {
-    let cases = Cases::of("operations in one breath");
+fn many_operations_are_in_flight() {
+    let cases = Cases::of("operations in one write");
     let world = World::start_with(1, |place| {
         place.set("limits.tiers.enterprise", "in_flight", "100000");
         place.set("limits", "placements_per_user", "100000");
@@ -386,7 +390,7 @@ fn many_are_under_way_at_once() {
     });
     let rest = limit(&world.markets.rain, "BUY", "0.10", "10");
     let mut socket = open(&world, &world.users[0].key);
-    // More than may be under way, more than a queue of answers holds, and placed before they are cancelled: operations
+    // More than may be in flight, more than a queue of answers holds, and placed before they are cancelled: operations
     // begin in the order in which they were sent.
     const PLACED: usize = 700;
     let mut bytes = Vec::new();
@@ -415,7 +419,7 @@ fn many_are_under_way_at_once() {
     cases.add(2 * PLACED);
 }
 
-/// Whoever lost the answer looks the order up: it is there, or it never was.
+/// A client that lost the answer looks the order up: it exists, or never did.
 #[test]
 fn after_a_kill_an_order_is_there_or_not() {
     let cases = Cases::of("operations and a kill");
@@ -429,7 +433,7 @@ fn after_a_kill_an_order_is_there_or_not() {
             let body = changed(&rest, &json!({"client_order_id": id(number)}));
             socket.send(&frame(&json!(number), "order.place", &body));
         }
-        // Some were answered when it dies, some are under way, some were never read.
+        // Some were answered when it is killed, some are in flight, some were never read.
         let mut acknowledged: Vec<(usize, i64)> = Vec::new();
         let mut heard = |answer: Value| {
             if answer["status"] == 200 {

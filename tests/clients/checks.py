@@ -1,6 +1,6 @@
-"""What the Python programs check with: a difference ends the program, figures are decimals, cases are counted.
+"""Checks of the Python programs: a difference ends the program, figures are decimals, cases are counted.
 
-Nothing here speaks to the server.
+Nothing here uses the server.
 """
 
 import json
@@ -15,11 +15,11 @@ _cases = 0
 
 
 class Different(Exception):
-    """The server said something else than expected."""
+    """The server's answer differs from the expected one."""
 
 
 def facts():
-    """The file that the driver wrote: host, private key, chain and what the recording shows."""
+    """The driver's file: host, private key, chain and the content of the recording."""
     with open(sys.argv[1], encoding="utf-8") as file:
         return json.load(file)
 
@@ -50,12 +50,12 @@ def refused(what, call, error, status, sentence):
 
 
 def ok(name, *figures):
-    """Says that a step passed, with figures worth reading."""
+    """Prints that a step passed, with figures."""
     print("ok", name, *figures, flush=True)
 
 
 def end(program):
-    """Says how many cases ran; none is a failure."""
+    """Prints how many cases ran; zero is a failure."""
     print(f"{program}: {_cases} cases", flush=True)
     if _cases == 0:
         sys.exit(1)
@@ -81,7 +81,7 @@ class Walk:
 
     @staticmethod
     def budget(levels, dollars, cap, fee_bps):
-        """A BUY that spends up to so many dollars at prices up to `cap`; what it takes is gone from `levels`."""
+        """A BUY that spends up to this many dollars at prices up to `cap`; taken shares are removed from `levels`."""
         walk, left = Walk(), Decimal(str(dollars))
         for level in levels:
             price, size = Decimal(level[0]), Decimal(level[1])
@@ -96,7 +96,7 @@ class Walk:
 
     @staticmethod
     def sell(levels, shares, fee_bps):
-        """A SELL of so many shares at any price; what it takes is gone from `levels`."""
+        """A SELL of this many shares at any price; taken shares are removed from `levels`."""
         walk, left = Walk(), Decimal(str(shares))
         for level in levels:
             price, size = Decimal(level[0]), Decimal(level[1])

@@ -1,5 +1,5 @@
-//! The description that the server gives of itself, held against the server by schemathesis: for every operation it
-//! sends the examples, the edges of each schema and seeded random requests, right and wrong, and looks at each answer.
+//! The OpenAPI document against the server, by schemathesis: for every operation it sends the examples, the edges of
+//! each schema and seeded random requests, valid and invalid, and checks each answer.
 
 use crate::programs::{Clients, run_well};
 use serde_json::{Value, json};
@@ -10,15 +10,15 @@ use tests::json::{at, int};
 use tests::token::token;
 use tests::world::{World, limit, market};
 
-/// No answer is a server error; status, content type, headers and body are those of the description.
+/// No answer is a server error; status, content type, headers and body match the document.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_headers_conformance,response_schema_conformance";
-/// Random requests for each operation, beside its examples and edges: the whole document takes a minute or two.
+/// Random requests for each operation, besides its examples and edges: the whole document takes a minute or two.
 const REQUESTS: &str = "20";
 /// The default seed; `PAPERTAPE_SEED` names another.
 const SEED: &str = "1";
 
-/// A world for one run: what is sent may close and cancel everything in it.
+/// A world for one run: its requests may close and cancel everything in it.
 fn world() -> World {
     World::start_with(1, |place| {
         place.set("limits", "placements_per_user", "1000");
@@ -26,7 +26,7 @@ fn world() -> World {
     })
 }
 
-/// Ids of what there is, so that requests get past the question whether it exists.
+/// Ids of existing objects, so that requests get past the check for existence.
 fn known(world: &World) -> String {
     let rain = &world.markets.rain;
     let mut user = world.user(0);
@@ -65,14 +65,14 @@ parameters = {{ "path.id" = "{wallet}" }}
     )
 }
 
-/// A stream of events has no end, so nobody who reads answers whole can ask for it; `tests/api/ws_sse.rs` does.
+/// A stream of events has no end, so a client that reads whole answers cannot request it; `tests/api/ws_sse.rs` does.
 const ENDLESS: &str = r#"
 [[operations]]
 include-path = "/v1/prices/stream"
 enabled = false
 "#;
 
-/// One run over the whole document with that configuration; the number of operations it met.
+/// One run over the whole document with that configuration; returns the number of tested operations.
 fn run(clients: &Clients, world: &World, config: &str) -> usize {
     let file = world.place.root().join("schemathesis.toml");
     fs::write(&file, format!("{config}{ENDLESS}")).expect("a configuration can be written");
@@ -88,11 +88,14 @@ fn run(clients: &Clients, world: &World, config: &str) -> usize {
     run.args(["--header", &format!("Authorization: Bearer {}", token("schemathesis"))]);
     let said = run_well(run, world.place.root());
 
-    // The document itself is left out: it is what the run stands on.
+    // The document's own route is left out: the run depends on it.
     let described = operations(&world.public().get("/v1/openapi.json").expect(200)) - 1;
     let met = described - 1;
-    assert!(said.contains(&format!("Selected: {met}/{described}")), "{met} of {described} operations are met: {said}");
-    // The server is still there.
+    assert!(
+        said.contains(&format!("Selected: {met}/{described}")),
+        "{met} of {described} operations are tested: {said}"
+    );
+    // The server still runs.
     world.user(0).get("/v1/me").expect(200);
     met
 }

@@ -1,4 +1,4 @@
-//! Clients that ask the venue's catalogue service before they trade, against a server with `venue.facade`.
+//! Clients that use the venue's catalogue service before they trade, against a server with `venue.facade`.
 
 use crate::programs::{Clients, counted, run_well};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use std::fs;
 use std::process::Command;
 use tests::cases::Cases;
 use tests::json::{list, text};
-use tests::server::Place;
+use tests::server::ServerDir;
 use tests::world::World;
 
 /// A private key, and its address.
@@ -20,10 +20,10 @@ fn world() -> World {
     })
 }
 
-/// What both programs are told.
+/// Facts for both programs.
 fn told(world: &World) -> Value {
     let host = world.server.address();
-    // The form of a key that clients of the venue have: their sockets are sent order events for it.
+    // The form of a key that clients of the venue have: their sockets receive order events for it.
     let key = world.user(0).post("/v1/keys", &json!({"name": "facade"})).expect(201);
     json!({
         "host": format!("http://{host}/v1"),
@@ -34,7 +34,7 @@ fn told(world: &World) -> Value {
     })
 }
 
-fn run(mut program: Command, place: &Place, facts: &Value) -> usize {
+fn run(mut program: Command, place: &ServerDir, facts: &Value) -> usize {
     let root = place.root();
     let file = root.join("facts.json");
     fs::write(&file, facts.to_string()).expect("facts can be written");
@@ -56,14 +56,14 @@ fn the_unified_sdk_reads_the_facade() {
     cases.add(run(program(), &world.place, &facts));
 
     // Events and tags are those of the synthetic world: the recorded markets have none.
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("venue", "facade", "true");
     let server = place.start();
     let facts = json!({"host": format!("http://{}/v1", server.address()), "address": ADDRESS});
     cases.add(run(program(), &place, &facts));
 }
 
-/// Fetched by `tests/clients/nautilus-install`, and skipped without it: `PAPERTAPE_REQUIRE_NAUTILUS=1` makes it a
+/// Installed by `tests/clients/nautilus-install`, and skipped without it: `PAPERTAPE_REQUIRE_NAUTILUS=1` makes it a
 /// failure.
 #[test]
 fn nautilus_rests_an_order_and_takes_it_back() {

@@ -1,6 +1,6 @@
-"""A client that openapi-python-client made of gateway/openapi.json trades: every answer is read into its typed models.
+"""A client generated from gateway/openapi.json by openapi-python-client trades: every answer is read into its typed models.
 
-Usage: generated.py FACTS.json, with the package `papertape_client` that was made on the path.
+Usage: generated.py FACTS.json, with the generated package `papertape_client` on the path.
 """
 
 from checks import end, facts, ok, same

@@ -1,5 +1,5 @@
-//! Clients that other people wrote, unmodified and from their registries, against the real process (clients.md §10),
-//! and the description of the server against the server itself.
+//! Unmodified third-party clients, from their registries, against the real process (gateway/docs/venue-clients.md §10),
+//! and the server against its own OpenAPI document.
 //!
 //! | File | Runs |
 //! |---|---|
@@ -9,14 +9,14 @@
 //! | `streams.py`, `streams.mjs` | websockets and ws: every channel, and a bot that trades |
 //! | `unified.py` | polymarket-client, over the catalogue service and the service of positions |
 //! | `nautilus.py` | nautilus_trader: a live node with its Polymarket adapter, which `nautilus-install` fetches |
-//! | `checks.py` | nothing: what the Python programs check with |
-//! | `proxy.rs` | nginx, with the file that `gateway/docs` has for it |
+//! | `checks.py` | nothing: the checks of the Python programs |
+//! | `proxy.rs` | nginx, with its file in `gateway/docs` |
 //! | `description.rs` | schemathesis over `/v1/openapi.json` |
-//! | `openapi.rs` | a linter over `gateway/openapi.json` (rules: `redocly.yaml`), and the client that is made of it |
+//! | `openapi.rs` | a linter over `gateway/openapi.json` (rules: `redocly.yaml`), and the client generated from it |
 //! | `generated.py` | that client |
 //!
-//! `tests/clients/install` fetches them into `target/clients`. Where that was not done these tests say that they were
-//! skipped: testing wants neither Python nor a network. With `PAPERTAPE_REQUIRE_CLIENTS` set they fail instead.
+//! `tests/clients/install` fetches them into `target/clients`. Without them these tests report that they were skipped:
+//! the test suite needs neither Python nor a network. With `PAPERTAPE_REQUIRE_CLIENTS` set they fail instead.
 
 mod description;
 mod facade;

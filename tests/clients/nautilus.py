@@ -1,5 +1,5 @@
 """A live node of nautilus_trader with its Polymarket adapter: loads two instruments, follows their books, rests a limit
-order and takes it back.
+order and cancels it.
 
 Usage: nautilus.py FACTS.json. Only hosts and credentials are given. The adapter reads the host of the catalogue service
 from GAMMA_API_URL when it is imported.
@@ -41,7 +41,7 @@ PATIENCE_SECS = 60
 
 
 class Rest(Strategy):
-    """Rests an order as soon as both books are there, and cancels it as soon as it is accepted."""
+    """Rests an order when both books exist, and cancels it when it is accepted."""
 
     def __init__(self):
         super().__init__()
@@ -91,7 +91,7 @@ try:
     account["instrument_config"] = PolymarketInstrumentProviderConfig(**loads, use_gamma_markets=True)
     data, execution = {"ws_connection_initial_delay_secs": 0.1}, {"base_url_data_api": FACTS["host"] + "/data-api"}
 except ImportError:
-    # Versions before 1.222 or so load from the order book service alone, and ask for no positions.
+    # Versions before 1.222 or so load from the order book service alone, and request no positions.
     account["instrument_provider"] = InstrumentProviderConfig(**loads)
     data, execution = {}, {}
 node = TradingNode(config=TradingNodeConfig(
@@ -117,7 +117,7 @@ for token, instrument in zip(TOKENS, IDS):
     same("best prices", strategy.books.get(instrument), [token["bid"], token["ask"]])
 ok("books", *strategy.books.values())
 ours = ["OrderInitialized", "OrderPendingCancel"]
-same("the order's way", [event for event in strategy.events if event not in ours],
+same("the order's states", [event for event in strategy.events if event not in ours],
      ["OrderSubmitted", "OrderAccepted", "OrderCanceled"])
 ok("accepted, then cancelled")
 end(f"nautilus_trader {nautilus_trader.__version__}")

@@ -1,5 +1,5 @@
-//! The checked-in `gateway/openapi.json` in the hands of other people's tools: a linter finds nothing in it, and a client
-//! that a generator makes of it trades.
+//! The checked-in `gateway/openapi.json` with third-party tools: a linter reports nothing, and a client generated from
+//! it trades.
 
 use crate::programs::{Clients, counted, here, run_well};
 use serde_json::{Value, json};
@@ -9,15 +9,15 @@ use std::process::{Command, Output};
 use tests::binary::workspace;
 use tests::cases::Cases;
 use tests::json::int;
-use tests::server::Place;
+use tests::server::ServerDir;
 use tests::world::World;
 
 fn document() -> PathBuf {
     workspace().join("gateway/openapi.json")
 }
 
-/// What the linter says of the document: it speaks to no one but us.
-fn linted(clients: &Clients, options: &[&str], at: &Place) -> Value {
+/// The linter's output about the document, without network access.
+fn linted(clients: &Clients, options: &[&str], at: &ServerDir) -> Value {
     let mut lint: Command = clients.python("node");
     lint.arg(clients.package_file("@redocly/cli/bin/cli.js")).arg("lint").arg(document());
     lint.args(["--format", "json"]).args(options).current_dir(at.root());
@@ -31,10 +31,11 @@ fn linted(clients: &Clients, options: &[&str], at: &Place) -> Value {
 fn a_linter_finds_nothing_in_the_document() {
     let cases = Cases::of("lints of the document");
     let Some(clients) = Clients::fetched() else { return cases.one() };
-    let at = Place::new();
+    let at = ServerDir::new();
     let ours = here().join("redocly.yaml");
     let ours = ours.to_str().expect("a path of ours");
-    // (options, whether warnings are allowed): with the recommended rules alone only those that our file switches off.
+    // (options, whether warnings are allowed): with the recommended rules alone only those that the project's file
+    // disables.
     for (options, warnings) in [(["--config", ours], false), (["--extends", "recommended"], true)] {
         let said = linted(&clients, &options, &at);
         assert_eq!(int(&said, "/totals/errors"), 0, "{options:?}: {said:#}");

@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tests::binary::workspace;
 use tests::cases::Cases;
-use tests::server::{Place, Server};
+use tests::server::{Server, ServerDir};
 
-/// Where the clients were fetched to.
+/// Folder of the installed clients.
 pub struct Clients {
     folder: PathBuf,
 }
 
 impl Clients {
-    /// The fetched clients, or `None` after saying that they are not there.
+    /// The installed clients, or `None` after reporting that they are missing.
     pub fn fetched() -> Option<Clients> {
         let folder = env::var_os("PAPERTAPE_CLIENTS").map_or_else(|| workspace().join("target/clients"), PathBuf::from);
         let parts = ["python/bin/python", "unified/bin/python", "node/node_modules/@polymarket"];
@@ -35,16 +35,16 @@ impl Clients {
         Command::new(self.folder.join("python/bin").join(program))
     }
 
-    /// Node with a script of this folder: modules are looked for beside the script, so it is laid there.
+    /// Node with a script of this folder: modules are resolved beside the script, so it is copied there.
     pub fn node(&self, script: &str) -> Command {
         let beside = self.folder.join("node").join(script);
-        fs::copy(here().join(script), &beside).expect("the script can be laid beside its modules");
+        fs::copy(here().join(script), &beside).expect("the script can be copied beside its modules");
         let mut node = self.python("node");
         node.arg(beside);
         node
     }
 
-    /// A Python script of this folder in an environment of its own; `None` where that was not fetched.
+    /// A Python script of this folder in an environment of its own; `None` if that is not installed.
     pub fn script_in(&self, environment: &str, script: &str) -> Option<Command> {
         let python = self.folder.join(environment).join("bin/python");
         python.exists().then(|| {
@@ -54,13 +54,13 @@ impl Clients {
         })
     }
 
-    /// The search path of programs that look for others of the Python environment.
+    /// The search path of programs that start others of the Python environment.
     pub fn path(&self) -> OsString {
         let rest = env::var_os("PATH").unwrap_or_default();
         env::join_paths([self.folder.join("python/bin")].into_iter().chain(env::split_paths(&rest))).expect("paths")
     }
 
-    /// A file of a fetched Node package.
+    /// A file of an installed Node package.
     pub fn package_file(&self, path: &str) -> PathBuf {
         self.folder.join("node/node_modules").join(path)
     }
@@ -78,7 +78,7 @@ pub fn here() -> PathBuf {
     workspace().join("tests/clients")
 }
 
-/// Runs a program to its end and prints what it said; fails when it did.
+/// Runs a program to its end and prints its output; fails if it failed.
 pub fn run_well(mut program: Command, at: &Path) -> String {
     let Output { status, stdout, stderr } =
         program.current_dir(at).stdin(Stdio::null()).output().expect("the program can be started");
@@ -88,7 +88,7 @@ pub fn run_well(mut program: Command, at: &Path) -> String {
     said
 }
 
-/// The count that a program closes with.
+/// The count that a program prints at its end.
 pub fn counted(said: &str) -> usize {
     let line = said.lines().last().unwrap_or_default();
     let count =
@@ -96,9 +96,10 @@ pub fn counted(said: &str) -> usize {
     count.unwrap_or_else(|| panic!("no count in {line:?}"))
 }
 
-/// Every client in turn at the same hosts, each as an address of its own: books of paper know no other bot.
-fn run_all(clients: &Clients, place: &Place, server: &Server, facts: &Facts) -> usize {
-    // The documented host, and the bare one that some people enter (venue.md §0).
+/// Every client in turn on the same hosts, each with an address of its own: paper fills of one do not affect the books
+/// of another.
+fn run_all(clients: &Clients, place: &ServerDir, server: &Server, facts: &Facts) -> usize {
+    // The documented host, and the bare one that some users enter (gateway/docs/venue-clients.md §0).
     let hosts = [format!("http://{}/v1", server.address()), format!("http://{}", server.address())];
     let mut cases = 0;
     for (round, host) in hosts.iter().enumerate() {

@@ -11,7 +11,7 @@ use tests::binary::workspace;
 use tests::cases::Cases;
 use tests::http::{Client, Request, ask_raw};
 use tests::json::text;
-use tests::server::Place;
+use tests::server::ServerDir;
 use tests::socket::Socket;
 use tests::world::{World, limit};
 
@@ -35,7 +35,7 @@ impl Nginx {
         for (from, to) in
             [("listen 80;", format!("listen {address};")), ("server 127.0.0.1:8080;", format!("server {upstream};"))]
         {
-            assert_eq!(site.matches(from).count(), 1, "the documented file says {from} once");
+            assert_eq!(site.matches(from).count(), 1, "the documented file has {from} once");
             site = site.replace(from, &to);
         }
         let root = folder.display();
@@ -59,7 +59,7 @@ impl Nginx {
         let mut nginx = Nginx { child, address };
         let begun = Instant::now();
         while TcpStream::connect(address).is_err() {
-            assert!(nginx.child.try_wait().expect("a child").is_none(), "nginx ended; what it said is above");
+            assert!(nginx.child.try_wait().expect("a child").is_none(), "nginx ended; its output is above");
             assert!(begun.elapsed() < STARTS_WITHIN, "nginx does not listen");
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -74,7 +74,7 @@ impl Drop for Nginx {
     }
 }
 
-/// Whether nginx is there; says so when it is not, and fails where clients are required.
+/// Whether nginx is installed; reports if it is not, and fails where clients are required.
 fn nginx_is_there() -> bool {
     let found = Command::new("nginx").arg("-v").stderr(Stdio::null()).status().is_ok_and(|status| status.success());
     let required = env::var_os("PAPERTAPE_REQUIRE_CLIENTS").is_some_and(|value| !value.is_empty() && value != "0");
@@ -85,7 +85,7 @@ fn nginx_is_there() -> bool {
     found
 }
 
-fn behind_a_proxy(place: &mut Place) {
+fn behind_a_proxy(place: &mut ServerDir) {
     place.set("server", "hosts", &format!("[{NAME:?}]"));
     place.set("http", "trusted_proxies", "[\"127.0.0.1\"]");
 }
@@ -100,7 +100,7 @@ fn the_documented_nginx_passes_orders_keys_and_sockets() {
     let (rain, key) = (world.markets.rain.clone(), world.users[0].key.clone());
     let nginx = Nginx::start(&world.place.root().join("nginx"), world.server.address(), |site| site);
 
-    // The key stands in a header with an underscore, as the venue's clients send it.
+    // The key is in a header with an underscore, as the venue's clients send it.
     let mut client = Client::new(nginx.address).with_header("POLY_API_KEY", &key);
     let placed = client.post("/v1/orders", &limit(&rain, "BUY", "0.05", "10")).expect(200);
     let id = placed["order_id"].as_u64().expect("an order");
@@ -108,7 +108,7 @@ fn the_documented_nginx_passes_orders_keys_and_sockets() {
     assert_eq!(client.delete(&format!("/v1/orders/{id}")).status, 200);
     cases.add(3);
 
-    // Under the public name: nginx passes it on, and server.hosts lists it.
+    // Under the public name: nginx passes it on, and server.hosts has it.
     for (name, status) in [(NAME, 200), ("evil.example.com", 421)] {
         let head = format!("GET /v1/account/balance HTTP/1.1\r\nHost: {name}\r\nMKT_API_KEY: {key}\r\n\r\n");
         let answer = ask_raw(nginx.address, head.as_bytes()).expect("an answer");
@@ -133,7 +133,7 @@ fn the_documented_nginx_passes_orders_keys_and_sockets() {
     assert_eq!(answer["status"], json!(200), "{answer}");
     cases.add(2);
 
-    // Each line of the file that the comments call needed is.
+    // Each line that the file's comments call necessary is necessary.
     let without = Nginx::start(&world.place.root().join("without"), world.server.address(), |site| {
         site.replace("underscores_in_headers on;", "")
     });

@@ -1,6 +1,6 @@
 """py-clob-client (orders of the first generation) against a running server: only host, key and chain are given.
 
-The first call makes the credentials, as in the scripts that people have. Usage: python_v1.py FACTS.json
+The first call makes the credentials, as in users' scripts. Usage: python_v1.py FACTS.json
 """
 
 import copy
@@ -117,7 +117,7 @@ def limit(market, price, size, side=BUY, order_type=OrderType.GTC, expiration=0,
 
 
 def resting(what, posted, market, price, size, order_type="GTC", expiration="0"):
-    """A posted order rests as it was asked for."""
+    """A posted order rests with the requested terms."""
     same(what, (posted["success"], posted["errorMsg"], posted["status"]), (True, "", "live"))
     row = client.get_order(posted["orderID"])
     same("id", row["id"], posted["orderID"])
@@ -149,7 +149,7 @@ def limits():
 
 
 def taken(what, posted, walk, side):
-    """A posted order took what `walk` says, in the answer, in its row and in its trade."""
+    """A posted order took what `walk` calculates, in the answer, in its row and in its trade."""
     same(what, (posted["success"], posted["errorMsg"], posted["status"]), (True, "", "matched"))
     money, shares = ("makingAmount", "takingAmount") if side == BUY else ("takingAmount", "makingAmount")
     equal("dollars", posted[money], walk.notional)
@@ -170,14 +170,14 @@ def taken(what, posted, walk, side):
 
 
 def at_market():
-    """FOK and FAK, in dollars and in shares; what one order took is not there for the next."""
+    """FOK and FAK, in dollars and in shares; shares that one order took are not available to the next."""
     bids, asks = copy.deepcopy(BIDS), copy.deepcopy(ASKS)
 
     def buy(dollars, price, order_type):
         args = MarketOrderArgs(TOKEN, float(dollars), BUY, price=float(price), order_type=order_type)
         return client.post_order(client.create_market_order(args), order_type)
 
-    # Price 0: the client finds the worst price in the book by itself.
+    # Price 0: the client reads the worst price from the book.
     fok = Walk.budget(asks, 5, ASKS[-1][0], MARKET["fee_bps"])
     trades = [taken("FOK BUY 5 USD", buy(5, 0, OrderType.FOK), fok, BUY)]
     if FACTS["pencil"]:
@@ -218,7 +218,7 @@ def batch(market, count):
 
 
 def pages_and_cancels():
-    # Another market, or in a recording with one alone the other side of it.
+    # Another market, or in a recording with a single one its other side.
     other = OTHERS[0] if OTHERS else {**MARKET, "yes": MARKET["no"]}
     here, there = batch(MARKET, FACTS["resting"]), batch(other, 6)
     bad = client.create_order(OrderArgs(TOKEN, float(MARKET["tick"]), 1, BUY))
@@ -259,7 +259,7 @@ def pages_and_cancels():
 
 def housekeeping():
     allowance = client.get_balance_allowance(BalanceAllowanceParams(AssetType.COLLATERAL))
-    # What the account began with, less what was bought.
+    # The account's initial cash, less its purchases.
     same("balance", 0 < int(allowance["balance"]) < 25_000_000_000, True)
     same("allowance", allowance["allowance"], allowance["balance"])
     asset = BalanceAllowanceParams(AssetType.CONDITIONAL, TOKEN)

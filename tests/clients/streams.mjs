@@ -8,7 +8,7 @@ import WebSocket from "ws";
 const FACTS = JSON.parse(readFileSync(process.argv[2], "utf8"));
 const { host, key, uuid, market, name, level } = FACTS;
 const sockets = host.replace(/^http/, "ws");
-// Far longer than anything here takes: only a broken server reaches it.
+// Far longer than any step here: only a broken server reaches it.
 const PATIENCE_MS = 60_000;
 let cases = 0;
 
@@ -171,7 +171,7 @@ async function orderEntryAndFills() {
   const event = await user.until((frame) => frame.event_type === "trade");
   same("trade", [event.asset_id, event.owner, event.status], [market.yes, uuid, "MATCHED"]);
   const status = await ask(5, "order.status", { order_id: fill.order_id });
-  same("REST knows the fill", status.result.fills.map((row) => row.trade_id), [fill.trade_id]);
+  same("REST has the fill", status.result.fills.map((row) => row.trade_id), [fill.trade_id]);
   for (const stream of [user, executions, trade]) same("close", await stream.end(), 1000);
   ok("a resting order was filled: executions, user, REST agree");
 }

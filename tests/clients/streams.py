@@ -15,7 +15,7 @@ FACTS = facts()
 HOST, KEY, UUID = FACTS["host"], FACTS["key"], FACTS["uuid"]
 MARKET, OTHER = FACTS["market"], FACTS["other"]
 SOCKETS = "ws" + HOST.removeprefix("http")
-# Far longer than anything here takes: only a broken server reaches it.
+# Far longer than any step here: only a broken server reaches it.
 PATIENCE = 60
 
 
@@ -47,7 +47,7 @@ async def until(socket, ready):
 
 
 class Books:
-    """The books as the frames tell them."""
+    """The books, folded from the frames."""
 
     def __init__(self):
         self.books = {}
@@ -116,7 +116,7 @@ async def market_channel():
             same(f"{name}: the folded book", books.shown(token), as_rest_shows(token))
     ok("market: changes fold into what REST shows")
 
-    # Another token later, one less, as the venue's clients say it.
+    # Another token later, one less, in the format of the venue's clients.
     name, socket, books = opened[0]
     await socket.send(json.dumps({"operation": "subscribe", "assets_ids": [OTHER["yes"]], "initial_dump": True}))
     dump = await hear(socket)
@@ -152,12 +152,12 @@ async def prices_channel():
         try:
             await asyncio.wait_for(socket.recv(), PATIENCE)
         except websockets.ConnectionClosed as closed:
-            same("a token is good once", closed.rcvd.code, 4001)
+            same("a token is valid once", closed.rcvd.code, 4001)
     ok("prices")
 
 
 async def order_entry_and_fills():
-    """A bot: it rests an order over /ws/trade, the market comes to it, and the fill is told everywhere."""
+    """A bot: it rests an order over /ws/trade, the market reaches it, and the fill is sent on every channel."""
     auth = lambda key: {"apiKey": key, "secret": "", "passphrase": ""}
     users = []
     for mount in ["/v1/ws/user", "/ws/user"]:
@@ -192,7 +192,7 @@ async def order_entry_and_fills():
 
     listening = asyncio.create_task(listen())
     order = {"token_id": MARKET["yes"], "side": "BUY", "order_type": "limit", "price": "0.37", "quantity": "20"}
-    # Several at once; which answer comes first is not said.
+    # Several concurrently; the order of the answers is not defined.
     placed, batch, missing, refused = await asyncio.gather(
         ask("order.place", {**order, "client_order_id": FACTS["name"]}),
         ask("order.batch", {"orders": [{**order, "price": "0.10"}, {**order, "price": "0.105"}]}),
@@ -203,7 +203,7 @@ async def order_entry_and_fills():
     same("batch", (batch["result"]["succeeded"], batch["result"]["failed"]), (1, 1))
     same("missing", (missing["status"], missing["error"]["error"]), (404, "ORDER_NOT_FOUND"))
     same("refused", (refused["status"], refused["error"]["error"]), (400, "INVALID_ORDER_MIN_TICK_SIZE"))
-    same("the rate is told", placed["rate"]["tier"], "enterprise")
+    same("the rate is sent", placed["rate"]["tier"], "enterprise")
     again = await ask("order.place", {**order, "client_order_id": FACTS["name"]})
     order_id = placed["result"]["order_id"]
     same("a repeat", (again["result"]["order_id"], again["result"]["is_replay"]), (order_id, True))
@@ -217,7 +217,7 @@ async def order_entry_and_fills():
     equal("filled at", fill["price"], "0.37")
     equal("shares", fill["quantity"], "20")
     shown = (await ask("order.status", {"order_id": order_id}))["result"]
-    same("REST knows the fill", [row["trade_id"] for row in shown["fills"]], [fill["trade_id"]])
+    same("REST has the fill", [row["trade_id"] for row in shown["fills"]], [fill["trade_id"]])
     for name, key, socket in users:
         event = await until(socket, lambda frame: frame.get("event_type") == "trade")
         same(f"{name}: trade", (event["market"], event["asset_id"], event["status"]), (MARKET["condition"], MARKET["yes"], "MATCHED"))

@@ -1,5 +1,5 @@
-//! The streams with other people's libraries: `websockets` (Python) and `ws` (Node) against a market that moves when the
-//! program says so.
+//! The streams with third-party libraries: `websockets` (Python) and `ws` (Node) against a market that moves when the
+//! program requests it.
 
 use crate::programs::{Clients, counted};
 use serde_json::{Value, json};
@@ -14,12 +14,13 @@ use tests::world::World;
 const LEVEL: &str = "0.39";
 const MIRRORED: &str = "0.61";
 
-/// A user's fill waits a tenth of a second, not a whole one, and the free market sockets are not counted by address.
+/// A user's fill is sent after a tenth of a second, not after a whole one, and free market sockets are not counted by
+/// address.
 fn world() -> World {
     World::start_with(1, |place| _ = place.set("flags", "match_interval_ms", "100"))
 }
 
-/// Runs a program to its end, moving the market when it asks; the count of its cases.
+/// Runs a program to its end, moving the market on request; returns the count of its cases.
 fn run(mut program: Command, world: &mut World, number: usize) -> usize {
     let rain = world.markets.rain.clone();
     world.tape.books(&rain, &[("0.40", "310"), ("0.41", "85")], &[("0.44", "120"), ("0.42", "60.5")]);
@@ -47,16 +48,16 @@ fn run(mut program: Command, world: &mut World, number: usize) -> usize {
         .stderr(Stdio::piped());
     let mut running = program.spawn().expect("the program can be started");
     let mut said = String::new();
-    for line in BufReader::new(running.stdout.take().expect("a pipe was asked for")).lines() {
+    for line in BufReader::new(running.stdout.take().expect("a pipe was requested")).lines() {
         let line = line.expect("text");
         match line.strip_prefix("MOVE ") {
             Some("level") => {
                 world.tape.level(&rain, 0, "BUY", LEVEL, &size);
                 world.tape.level(&rain, 1, "SELL", MIRRORED, &size);
             }
-            // Somebody sells into the limit.
+            // A seller takes the limit.
             Some("fill") => world.tape.books(&rain, &[("0.30", "10")], &[("0.37", "100"), ("0.50", "100")]),
-            Some(other) => panic!("a move that nobody knows: {other}"),
+            Some(other) => panic!("an unknown move: {other}"),
             None => println!("{line}"),
         }
         said.push_str(&line);
@@ -77,19 +78,19 @@ fn bots_listen_and_trade_with_the_libraries_they_have() {
     }
 }
 
-/// The schema of such documents, as those who define them publish it.
+/// The JSON schema of AsyncAPI documents, from its authors.
 #[test]
 fn the_description_of_the_streams_is_an_asyncapi_document() {
     let cases = Cases::of("descriptions of the streams");
     let Some(clients) = Clients::fetched() else { return cases.one() };
     let schema = clients.package_file("@asyncapi/specs/schemas/3.0.0-without-$id.json");
     let schema: Value = serde_json::from_slice(&fs::read(schema).expect("it was fetched")).expect("JSON");
-    let validator = jsonschema::draft7::new(&schema).expect("a sound schema");
+    let validator = jsonschema::draft7::new(&schema).expect("a valid schema");
     let world = World::start(0);
     let mut document = world.public().get("/v1/asyncapi.json").expect(200);
     let wrong: Vec<_> = validator.iter_errors(&document).map(|e| format!("{e} at {}", e.instance_path())).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("; "));
-    // The schema does look.
+    // The schema detects errors.
     document["operations"]["trade.takes"]["action"] = json!("takes");
     assert!(!validator.is_valid(&document));
     cases.add(2);

@@ -1,6 +1,6 @@
 // @polymarket/clob-client against a running server: only host, key and chain are given.
 //
-// The first call makes the credentials, as in the scripts that people have. Usage: typescript.mjs FACTS.json
+// The first call makes the credentials, as in users' scripts. Usage: typescript.mjs FACTS.json
 
 import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
@@ -39,7 +39,7 @@ function equal(what, got, expected) {
 
 /** One case: the client's own form of a refusal, with this code, and the sentence in its message. */
 function refused(what, answer, status, code, sentence) {
-    // Public reads do not say which client asks; what is signed is answered in the venue's words.
+    // Public reads do not identify the client; signed requests are answered in the venue's words.
     same(what, [answer.status, answer.code ?? answer.error], [status, code]);
     if (answer.code) same(`${what}: its words`, answer.error, answer.message);
     if (!answer.message.includes(sentence)) throw new Error(`${what}: ${sentence} is not in ${answer.message}`);
@@ -108,7 +108,7 @@ async function books() {
     same("tick and neg-risk", [book.tick_size, book.neg_risk], [market.tick, market.neg_risk]);
     if (market.hash_is_ours) {
         const said = book.hash;
-        // The client hashes every field it is given, in the order in which they came.
+        // The client hashes every received field, in the received order.
         same("hash", said, await client.getOrderBookHash(book));
     }
     const both = await client.getOrderBooks([{ token_id: market.no }, { token_id: token }, { token_id: "404" }]);
@@ -240,7 +240,7 @@ async function atMarket() {
         const order = { tokenID: token, amount: Number(amount), side: Side.BUY, price: Number(price), orderType };
         return client.createAndPostMarketOrder(order, undefined, orderType);
     };
-    // Price 0: the client finds the worst price in the book by itself.
+    // Price 0: the client reads the worst price from the book.
     const fok = bought(asks, 5, market.asks.at(-1)[0]);
     const first = await taken("FOK BUY 5 USD", await buy(5, 0, OrderType.FOK), fok, Side.BUY);
     const best = market.asks[0][0];
@@ -288,7 +288,7 @@ async function batch(of, count) {
 }
 
 async function pagesAndCancels() {
-    // Another market, or in a recording with one alone the other side of it.
+    // Another market, or in a recording with a single one its other side.
     const other = others[0] ?? { ...market, yes: market.no };
     const here = await batch(market, facts.resting);
     const there = await batch(other, 6);
@@ -334,7 +334,7 @@ async function pagesAndCancels() {
 
 async function housekeeping() {
     const allowance = await client.getBalanceAllowance({ asset_type: AssetType.COLLATERAL });
-    // What the account began with, less what was bought.
+    // The account's initial cash, less its purchases.
     const free = Number(allowance.balance);
     same("balance", [free > 0 && free < 25_000_000_000, allowance.allowance], [true, allowance.balance]);
     const asset = { asset_type: AssetType.CONDITIONAL, token_id: token };

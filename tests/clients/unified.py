@@ -1,7 +1,7 @@
 """polymarket-client, the venue's unified SDK, over the catalogue service and the service of positions: every answer is
 read into its typed models.
 
-Its hosts are no public setting: the environment is made with a module of its own. Usage: unified.py FACTS.json
+It has no public setting for hosts: the environment is built with its internal module. Usage: unified.py FACTS.json
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-//! The servers that the clients meet, and what the recordings of these servers show.
+//! The servers of the client tests, and the content of the recordings of these servers.
 
 use serde_json::{Value, json};
 use std::env;
@@ -6,27 +6,28 @@ use std::fs;
 use std::path::PathBuf;
 use tests::binary::workspace;
 use tests::json::{list, text};
-use tests::server::{Place, Server};
+use tests::server::{Server, ServerDir};
 use tests::tape::Market;
 use tests::world::World;
 
-/// What the clients compare with; host and key are added for each.
+/// Facts for the clients' comparisons; host and key are added for each.
 pub struct Facts {
     pub value: Value,
 }
 
-/// Markets beside those of the world: two pages of a thousand.
+/// Markets besides those of the world: two pages of a thousand.
 const MORE_MARKETS: u64 = 1_005;
 /// With the one of the batch and the six elsewhere, orders for three pages of a hundred.
 const RESTING: usize = 210;
 
-/// The world of the tests, in which every figure is known beforehand.
+/// The world of the tests, in which every figure is known in advance.
 pub fn known() -> (World, Facts) {
     let mut world = World::start(1);
     let more: Vec<Market> =
         (0..MORE_MARKETS).map(|number| Market::new(100 + number, &format!("more-{number}"), "other", 0.01)).collect();
     world.tape.list(&more.iter().collect::<Vec<_>>());
-    // A changed level leaves the venue's hash behind: from here on it is ours, and clients can check it.
+    // After a changed level the venue's hash no longer applies: from here on the server computes it, and clients can
+    // check it.
     let rain = world.markets.rain.clone();
     world.tape.level(&rain, 0, "BUY", "0.40", "300");
     world.tape.level(&rain, 1, "SELL", "0.60", "300");
@@ -65,8 +66,8 @@ pub fn known() -> (World, Facts) {
     (world, Facts { value })
 }
 
-/// The first picture of a recorded market of the second venue, held still; `None` after saying that there is none.
-pub fn recorded() -> Option<(Place, Server, Facts)> {
+/// The first book of a recorded market of the second venue, held constant; `None` after reporting that it is missing.
+pub fn recorded() -> Option<(ServerDir, Server, Facts)> {
     const TICKER: &str = "KXGOLD15M-26AUG101800";
     let root =
         env::var_os("PAPERTAPE_VENUE_DATA").map_or_else(|| workspace().join("../shared/data/venue"), PathBuf::from);
@@ -78,7 +79,7 @@ pub fn recorded() -> Option<(Place, Server, Facts)> {
         tests::binary::skipped(&format!("no recordings in {}", folder.display()));
         return None;
     }
-    let place = Place::new();
+    let place = ServerDir::new();
     let tape = place.root().join("tape");
     for name in ["events", "metadata"] {
         fs::create_dir_all(tape.join(name)).expect("a folder");
@@ -91,7 +92,7 @@ pub fn recorded() -> Option<(Place, Server, Facts)> {
         }
     }
     let user = place.seed(1, "enterprise", "100").remove(0);
-    // A second of the recording takes a thousand: the book stands still while the clients look at it.
+    // A second of the recording takes a thousand: the book is constant while the clients read it.
     let tape = tape.to_str().expect("a path of ours");
     let server = place.start_with(&["--venue", "replay", "--tape", tape, "--speed", "0.001"], &[]);
     let mut client = server.with_key(&user.key);

@@ -1,5 +1,5 @@
-//! `papertape backup` and `papertape restore`: the same state comes back, a damaged backup leaves nothing, and a process
-//! that is killed leaves a sound source and no half directory that starts.
+//! `papertape backup` and `papertape restore`: the same state is restored, a damaged backup leaves nothing, and a
+//! killed process leaves an intact source and no partial directory that starts.
 
 use serde_json::Value;
 use std::ffi::OsString;
@@ -11,15 +11,15 @@ use tests::binary::{command, run, run_well};
 use tests::cases::Cases;
 use tests::chance::Chance;
 use tests::json::{int, text};
-use tests::server::{Place, User, digest_of, log_of};
+use tests::server::{ServerDir, User, digest_of, log_of};
 use tests::world::{World, limit, market};
 
 use crate::kills::copy_dir;
 use crate::verbs::fingerprint_of;
 
-/// A stopped directory with a snapshot, and records behind it.
+/// A stopped directory with a snapshot, and records after it.
 struct Stopped {
-    place: Place,
+    place: ServerDir,
     user: User,
     balance: Value,
 }
@@ -57,7 +57,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What of a directory is evidence: all but the text of its lock.
+/// The files of a directory that are compared: all but the text of its lock.
 fn evidence(dir: &Path) -> impl PartialEq + std::fmt::Debug {
     fingerprint_of(dir, |path| !path.ends_with("lock"))
         .into_iter()
@@ -70,7 +70,7 @@ fn digest(bytes: &[u8]) -> u64 {
 }
 
 #[test]
-fn a_backup_comes_back_as_it_was() {
+fn a_backup_is_restored_unchanged() {
     let cases = Cases::of("backups restored");
     let Stopped { place, user, balance } = stopped();
     let (data, root) = (place.data(), place.root().to_owned());
@@ -82,15 +82,15 @@ fn a_backup_comes_back_as_it_was() {
     for (out, more) in [(&folder, &[][..]), (&tar, &[][..]), (&root.join("secret"), &["--with-secrets"][..])] {
         let taken = backup(&data, out, more);
         assert!(taken.status.success(), "{}", said(&taken));
-        assert!(String::from_utf8_lossy(&taken.stdout).contains(&expected), "the digest is told");
+        assert!(String::from_utf8_lossy(&taken.stdout).contains(&expected), "the digest is printed");
         cases.one();
     }
-    assert_eq!(evidence(&data), before, "a backup changes nothing of its source");
+    assert_eq!(evidence(&data), before, "a backup does not change its source");
     let manifest: Value =
         serde_json::from_slice(&fs::read(folder.join("manifest.json")).expect("a manifest")).expect("JSON");
     assert_eq!(text(&manifest, "/digest"), expected);
-    // No secret, in no form, is in a backup that was not asked for it.
-    let kept = fs::read(data.join("server_secret")).expect("the server made one");
+    // A backup without secrets contains no secret, in any form.
+    let kept = fs::read(data.join("server_secret")).expect("the server created one");
     let plain = fs::read(&tar).expect("a tar file");
     assert!(!plain.windows(kept.len()).any(|bytes| bytes == kept), "the secret is in a plain backup");
     for name in secrets.iter().filter(|name| data.join(name).exists()) {
@@ -110,15 +110,15 @@ fn a_backup_comes_back_as_it_was() {
         }
         let restored = restore(from, &out);
         assert!(restored.status.success(), "{}", said(&restored));
-        assert!(String::from_utf8_lossy(&restored.stdout).contains(&expected), "the digest is told");
+        assert!(String::from_utf8_lossy(&restored.stdout).contains(&expected), "the digest is printed");
         assert!(log_of(&out, "verify").status.success());
-        assert_eq!(digest_of(&out), expected, "facts about the directory are no state");
+        assert_eq!(digest_of(&out), expected, "facts about the directory are not state");
         let inspected = String::from_utf8_lossy(&log_of(&out, "inspect").stdout).into_owned();
         assert!(inspected.contains("Restored"), "the restore is a fact");
         assert_eq!(out.join("server_secret").exists(), number == 3);
-        assert_eq!(fs::read(out.join("venue_kinds")).expect("it came along"), known);
+        assert_eq!(fs::read(out.join("venue_kinds")).expect("it was restored"), known);
         assert!(!out.join("clock_doubted").exists(), "the clock was not doubted");
-        // It serves what was promised, and its own backup is one.
+        // It serves the acknowledged state, and a backup of it can be taken.
         let args: Vec<OsString> = place.serve_command().get_args().map(OsString::from).collect();
         let at = args.iter().position(|arg| arg == "--data-dir").expect("the harness names it");
         let mut serve = command();
@@ -136,17 +136,17 @@ fn a_backup_comes_back_as_it_was() {
     }
 }
 
-/// A directory that is restored is on the venue of before, and a clock that was doubted is doubted there.
+/// A restored directory belongs to the venue of before, and keeps a doubt about the clock.
 #[test]
-fn what_a_start_judges_by_comes_along() {
-    let cases = Cases::of("files that a start judges by");
+fn files_that_a_start_checks_are_in_a_backup() {
+    let cases = Cases::of("files that a start checks");
     let Stopped { place, .. } = stopped();
     let (data, root) = (place.data(), place.root().to_owned());
     let hours_ago = |hours: u64| {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a clock");
         (now - Duration::from_secs(hours * 3_600)).as_micros().to_string()
     };
-    // (venues, the time that was known, what the start of the restored directory finds; `None`: it is another venue)
+    // (venues, the known time, the finding of the restored directory's start; `None`: another venue)
     for (number, (venues, known, found)) in [
         ("replay\n", Some(hours_ago(200)), Some("ahead")),
         ("replay\n", Some(hours_ago(2)), Some("ok")),
@@ -163,7 +163,7 @@ fn what_a_start_judges_by_comes_along() {
         let (tar, out) = (root.join(format!("kept-{number}.tar")), root.join(format!("kept-{number}")));
         assert!(backup(&data, &tar, &[]).status.success());
         assert!(restore(&tar, &out).status.success());
-        assert_eq!(fs::read(out.join("venue_kinds")).expect("it came along"), venues.as_bytes());
+        assert_eq!(fs::read(out.join("venue_kinds")).expect("it was restored"), venues.as_bytes());
         let args: Vec<OsString> = place.serve_command().get_args().map(OsString::from).collect();
         let at = args.iter().position(|arg| arg == "--data-dir").expect("the harness names it");
         let mut serve = command();
@@ -180,7 +180,7 @@ fn what_a_start_judges_by_comes_along() {
         let _ = fs::remove_file(data.join("clock_doubted"));
         cases.one();
     }
-    // Of a directory that no start takes there is no backup.
+    // A directory that no start accepts cannot be backed up.
     for (name, wrong) in [("venue_kinds", "elsewhere\n"), ("clock_doubted", "yesterday\n")] {
         let before = fs::read(data.join(name)).ok();
         let whole = root.join("whole.tar");
@@ -205,9 +205,9 @@ fn a_directory_in_use_is_not_copied() {
     world.user(0).get("/v1/account/balance").expect(200);
 }
 
-/// A backup in the directory that it is taken of would be lost with it, and be in the way of the log.
+/// A backup inside the directory that it copies would be lost with it, and its files would look like files of the log.
 #[test]
-fn a_backup_lies_apart_from_its_source() {
+fn a_backup_inside_its_source_is_refused() {
     let cases = Cases::of("places of backups");
     let Stopped { place, .. } = stopped();
     let (data, root) = (place.data(), place.root().to_owned());
@@ -230,15 +230,15 @@ fn a_backup_lies_apart_from_its_source() {
         let taken = backup(from, &out, &[]);
         let expected = if is_apart { 0 } else { 2 };
         assert_eq!(taken.status.code(), Some(expected), "{}: {}", out.display(), said(&taken));
-        assert!(is_apart || said(&taken).contains("a backup goes elsewhere"), "{}: {}", out.display(), said(&taken));
-        assert_eq!(evidence(&data), before, "{}: nothing is put there", out.display());
+        assert!(is_apart || said(&taken).contains("write the backup elsewhere"), "{}: {}", out.display(), said(&taken));
+        assert_eq!(evidence(&data), before, "{}: nothing is written there", out.display());
         cases.one();
     }
-    // Words for a folder that one stands in are understood likewise.
+    // Relative paths of the current folder are resolved.
     for (out, is_apart) in [("inside", false), ("inside.tar", false), ("../outside", true)] {
         let taken = command().args(["backup", ".", "--out", out]).current_dir(&data).output().expect("it runs");
         assert_eq!(taken.status.success(), is_apart, "{out}: {}", said(&taken));
-        assert_eq!(evidence(&data), before, "{out}: nothing is put there");
+        assert_eq!(evidence(&data), before, "{out}: nothing is written there");
         cases.one();
     }
 }
@@ -306,7 +306,7 @@ fn a_damaged_backup_leaves_nothing() {
         fs::remove_dir_all(&copy).expect("removed");
         cases.one();
     }
-    // A stream that ends early, wherever that is.
+    // A stream that ends early, at any position.
     let tar = root.join("whole.tar");
     assert!(backup(&place.data(), &tar, &[]).status.success());
     let bytes = fs::read(&tar).expect("read");
@@ -319,7 +319,7 @@ fn a_damaged_backup_leaves_nothing() {
         assert!(!out.exists(), "{cut}: something is left");
         cases.one();
     }
-    // What is no damage but a wrong command.
+    // Wrong commands, not damage.
     fs::create_dir(&out).expect("made");
     fs::write(out.join("mine"), "x").expect("written");
     for (from, out) in [(&tar, &out), (&root.join("nowhere"), &root.join("out-2"))] {
@@ -327,10 +327,10 @@ fn a_damaged_backup_leaves_nothing() {
         assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
         cases.one();
     }
-    assert_eq!(fs::read(out.join("mine")).expect("it is still there"), b"x");
+    assert_eq!(fs::read(out.join("mine")).expect("it still exists"), b"x");
 }
 
-/// Ends a verb with SIGKILL after that long, if it is not over by then; whether it was.
+/// Ends a verb with SIGKILL after that time, if it still runs; returns whether it did.
 fn killed_after(args: &[OsString], patience: Duration) -> bool {
     let mut child =
         command().args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("papertape can be run");
@@ -361,11 +361,11 @@ fn a_kill_leaves_a_sound_source_and_no_half_directory() {
         let out = root.join(format!("killed-{round}{}", if round % 2 == 0 { "" } else { ".tar" }));
         let args = [OsString::from("backup"), data.clone().into(), "--out".into(), out.clone().into()];
         killed += u32::from(killed_after(&args, Duration::from_micros(chance.below(took_us) as u64)));
-        assert_eq!(evidence(&data), before, "the source is as it was");
+        assert_eq!(evidence(&data), before, "the source is unchanged");
         let again: PathBuf = root.join(format!("again-{round}"));
         match out.exists() {
-            true => assert!(restore(&out, &again).status.success(), "what has its name is whole"),
-            // The next attempt clears away what was left of this one.
+            true => assert!(restore(&out, &again).status.success(), "a backup with its final name is complete"),
+            // The next attempt removes the partial files of this one.
             false => assert!(backup(&data, &out, &[]).status.success()),
         }
         cases.one();
@@ -380,16 +380,16 @@ fn a_kill_leaves_a_sound_source_and_no_half_directory() {
         }
         let verified = log_of(&out, "verify");
         if verified.status.success() {
-            assert_eq!(digest_of(&out), expected, "what starts is whole");
+            assert_eq!(digest_of(&out), expected, "a directory that starts is complete");
         } else {
             half += 1;
             let mut serve = command();
             serve.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(&out);
-            let said = tests::server::Starting::spawn(serve).ready().err().expect("a half restore does not start");
+            let said = tests::server::Starting::spawn(serve).ready().err().expect("a partial restore does not start");
             assert!(!said.contains("panicked"), "{said}");
         }
         cases.one();
     }
-    println!("{killed} processes were killed, {half} half restores were left");
+    println!("{killed} processes were killed, {half} partial restores were left");
     assert!(killed > 0, "some were in the middle");
 }

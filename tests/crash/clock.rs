@@ -1,5 +1,5 @@
-//! A machine whose clock was wrong: what a start says and does whose journal does not fit to the clock, and what an
-//! operator's correction makes of the journal.
+//! A machine with a wrong clock: what a start reports and does when its log does not fit the clock, and what `papertape
+//! clock set-back` makes of the log.
 
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ use crate::kills::copy_dir;
 
 const DAY: u64 = 86_400;
 
-/// A world that a monitor may ask, and in which books are never too old.
+/// A world with a metrics listener, whose books never get too old.
 fn world(leap_wait_s: &str) -> World {
     World::start_with(1, |place| {
         place.clock_ahead(0).set("clock", "leap_wait_s", leap_wait_s).set("admin", "listen", "\"127.0.0.1:0\"");
@@ -32,7 +32,7 @@ fn world(leap_wait_s: &str) -> World {
     })
 }
 
-/// A GTD order that dies so many seconds from now.
+/// A GTD order that expires in this many seconds.
 fn gtd(world: &World, price: &str, seconds: u64) -> Value {
     let expiration = json!({"time_in_force": "GTD", "expiration": unix_now() + seconds});
     changed(&limit(&world.markets.rain, "BUY", price, "10"), &expiration)
@@ -50,7 +50,7 @@ fn clock_of(server: &Server) -> Value {
     server.client().get("/v1/status").expect(200)["clock"].clone()
 }
 
-/// What `said` of the line that a start warns with.
+/// The part of `said` from the line with the warning of a start.
 fn warnings(said: &str) -> usize {
     said.lines().filter(|line| line.contains("WARN") && line.contains("the wall clock says")).count()
 }
@@ -65,22 +65,22 @@ fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Seconds between a moment of an answer and now.
+/// Seconds between a time in an answer and now.
 fn away(moment: &Value) -> i64 {
     let at: jiff::Timestamp = moment.as_str().expect("a moment").parse().expect("RFC 3339");
     at.as_second() - unix_now() as i64
 }
 
-/// The server was off for days, or its clock is ahead: told in three places, ready all the same. Nothing expires until the
-/// wait is over, and what is due does not fill meanwhile.
+/// The server was stopped for days, or its clock is ahead: reported in three places, and ready nevertheless. Nothing
+/// expires until the wait is over, and due orders do not fill meanwhile.
 #[test]
-fn a_leap_is_told_and_what_time_ends_waits() {
-    let cases = Cases::of("what a leap ahead does");
+fn a_leap_is_reported_and_expiry_waits() {
+    let cases = Cases::of("effects of a leap ahead");
     let mut world = world("8");
     let clock = clock_of(&world.server);
     assert_eq!((text(&clock, "/start"), text(&clock, "/sweeps")), ("ok", "running"));
     let mut user = world.user(0);
-    // Below the best bid, so that nothing of them fills before the asks come down.
+    // Below the best bid, so that nothing of them fills before the asks fall.
     let dying = place(&mut user, &gtd(&world, "0.35", 3_600));
     let lasting = place(&mut user, &gtd(&world, "0.35", 300 * DAY));
     world.server.kill();
@@ -93,7 +93,7 @@ fn a_leap_is_told_and_what_time_ends_waits() {
     assert_eq!((text(&clock, "/start"), text(&clock, "/sweeps")), ("ahead", "waiting"), "{clock}");
     assert!(away(&clock["newest_record_at"]).abs() < 600 && away(&clock["wall_at_start"]) > 99 * DAY as i64);
     assert!(away(&clock["wall_at"]) > 99 * DAY as i64 && clock["venue_at"].is_null(), "{clock}");
-    let told = scrape(world.server.admin().expect("a listener for monitors"));
+    let told = scrape(world.server.admin().expect("a metrics listener"));
     assert!(told.value("papertape_clock_leap_seconds", &[]) > 99.0 * DAY as f64);
     assert_eq!(told.value("papertape_clock_sweeps_waiting", &[]), 1.0);
     assert!(told.value("papertape_clock_ahead_seconds", &[]).abs() < 60.0);
@@ -104,11 +104,11 @@ fn a_leap_is_told_and_what_time_ends_waits() {
         assert!(world.server.said().contains(part), "{part:?} is not in {}", world.server.said());
         cases.one();
     }
-    // An ask, and then a print, that would fill both.
+    // An ask, and then a trade, that would fill both.
     world.tape.books(&world.markets.rain, &[("0.20", "5")], &[("0.35", "400")]);
     eventually("the lasting order to fill", || (order(&mut user, lasting)["status"] == "FILLED").then_some(()));
     world.tape.trade(&world.markets.rain, 0, "SELL", "0.30", "50");
-    // A little longer than several cycles.
+    // Slightly longer than several cycles.
     std::thread::sleep(Duration::from_millis(400));
     let waiting = order(&mut user, dying);
     assert!(started.elapsed() < Duration::from_secs(8), "the machine is too slow for this test");
@@ -118,16 +118,16 @@ fn a_leap_is_told_and_what_time_ends_waits() {
         Some(order(&mut user, dying)).filter(|order| order["status"] != "PENDING")
     });
     assert_eq!((text(&ended, "/status"), text(&ended, "/filled_quantity")), ("CANCELLED", "0"), "{ended}");
-    assert!(started.elapsed() >= Duration::from_secs(8), "the wait is as long as it was set");
-    eventually("the status to say so", || (clock_of(&world.server)["sweeps"] == "running").then_some(()));
+    assert!(started.elapsed() >= Duration::from_secs(8), "the wait is as long as configured");
+    eventually("the status to report it", || (clock_of(&world.server)["sweeps"] == "running").then_some(()));
     assert_eq!(scrape(world.server.admin().expect("a listener")).value("papertape_clock_sweeps_waiting", &[]), 0.0);
     world.server.kill();
     assert_eq!(world.place.digest(), world.place.digest_from_nothing());
-    // Two days are more than a day, an hour is not; and nobody has to wait.
+    // Two days are above the threshold, an hour is not, and requires no wait.
     for (ahead, wait, start, sweeps) in [
         (100 * DAY + 3_600, "60", "ok", "running"),
         (103 * DAY, "60", "ahead", "waiting"),
-        // The start before has journaled its own time.
+        // The start before has logged its own time.
         (103 * DAY + 3_600, "60", "ahead", "waiting"),
         (106 * DAY, "0", "ahead", "running"),
         (106 * DAY + 3_600, "60", "ok", "running"),
@@ -141,11 +141,11 @@ fn a_leap_is_told_and_what_time_ends_waits() {
     }
 }
 
-/// The clock was ahead, and is right again: tokens of outside are judged by it, whatever the journal says; and a correction
-/// puts the journal right.
+/// The clock was ahead, and is right again: external tokens are checked against it, independent of the log; and a
+/// correction repairs the log.
 #[test]
 fn a_clock_that_was_ahead_is_put_right() {
-    let cases = Cases::of("what a clock that was ahead leaves");
+    let cases = Cases::of("effects of a clock that was ahead");
     let mut world = world("60");
     let mut user = world.user(0);
     let before = place(&mut user, &limit(&world.markets.rain, "BUY", "0.30", "10"));
@@ -161,7 +161,7 @@ fn a_clock_that_was_ahead_is_put_right() {
         user.post(&format!("/v1/keys/{}/rotate", int(&made, "/id")), &json!({})).expect(201);
         text(&made, "/raw_key").to_owned()
     };
-    // In use, it is left alone.
+    // A directory in use is not changed.
     let refused = set_back(&world.place.data(), &[]);
     assert!(!refused.status.success() && said(&refused).contains("owns the log directory"), "{}", said(&refused));
     world.server.kill();
@@ -171,7 +171,7 @@ fn a_clock_that_was_ahead_is_put_right() {
     world.server = world.place.start();
     let clock = clock_of(&world.server);
     assert_eq!((text(&clock, "/start"), text(&clock, "/sweeps")), ("behind", "waiting"), "{clock}");
-    let told = scrape(world.server.admin().expect("a listener for monitors"));
+    let told = scrape(world.server.admin().expect("a metrics listener"));
     assert!(told.value("papertape_clock_leap_seconds", &[]) < -399.0 * DAY as f64);
     assert!(told.value("papertape_clock_ahead_seconds", &[]) > 399.0 * DAY as f64);
     eventually("the warning", || (warnings(&world.server.said()) == 1).then_some(()));
@@ -180,7 +180,7 @@ fn a_clock_that_was_ahead_is_put_right() {
         "{}",
         world.server.said()
     );
-    // Tokens of outside: those of now, and no others.
+    // External tokens: those of now, and no others.
     let identity = |change: Value| {
         sign(&json!({"alg": "HS256", "typ": "JWT"}), &changed(&claims("outsider"), &change), SECRET.as_bytes())
     };
@@ -211,7 +211,7 @@ fn a_clock_that_was_ahead_is_put_right() {
             .fold(Request::post("/v1/auth/api-key"), |ask, (name, value)| ask.header(name, value));
         world.server.client().send(&ask).status
     };
-    // By the wall clock, and by the time that the server tells.
+    // By the wall clock, and by the time that the server reports.
     let server_time = world.public().get("/v1/time").json().as_u64().expect("unix seconds");
     assert!(server_time > unix_now() + 399 * DAY, "{server_time}");
     for (signed_at, status) in
@@ -220,7 +220,11 @@ fn a_clock_that_was_ahead_is_put_right() {
         assert_eq!(log_in(5, signed_at), status, "signed at {signed_at}");
         cases.one();
     }
-    assert_eq!(order(&mut world.user(0), rests)["status"], "PENDING", "what is not due by the right clock waits");
+    assert_eq!(
+        order(&mut world.user(0), rests)["status"],
+        "PENDING",
+        "an order that is not due by the right clock waits"
+    );
     world.server.kill();
 
     // The correction.
@@ -240,7 +244,7 @@ fn a_clock_that_was_ahead_is_put_right() {
         assert!(!refused.status.success() && said(&refused).contains("nothing to set back"), "{}", said(&refused));
         cases.one();
     }
-    // A snapshot behind it, and a backup, are of the state as it was put right.
+    // A snapshot after it, and a backup, have the corrected state.
     run_well([OsString::from("snapshot"), "create".into(), data.clone().into()]);
     assert_eq!(world.place.digest(), world.place.digest_from_nothing());
     let (out, restored) = (world.place.root().join("backup.tar"), world.place.root().join("restored"));
@@ -256,7 +260,7 @@ fn a_clock_that_was_ahead_is_put_right() {
     assert_eq!(warnings(&world.server.said()), 0);
     let mut user = world.user(0);
     let after = place(&mut user, &limit(&world.markets.vote, "BUY", "0.65", "10"));
-    // Nothing is of the future any more, and the list is in the order of its ids.
+    // No time is in the future any more, and the list is in the order of its ids.
     let all = user.get("/v1/orders?limit=50").expect(200);
     let ids = |page: &Value| -> Vec<i64> { list(page, "/orders").iter().map(|row| int(row, "/order_id")).collect() };
     assert_eq!(ids(&all), [after, ahead, rests, before]);
@@ -267,8 +271,8 @@ fn a_clock_that_was_ahead_is_put_right() {
     assert_eq!(order(&mut user, rests)["status"], "PENDING");
     let page = user.get("/v1/orders?limit=2").expect(200);
     let next = user.get(&format!("/v1/orders?limit=2&cursor={}", text(&page, "/next_cursor"))).expect(200);
-    assert_eq!(ids(&next), [rests, before], "pages go on over the correction");
-    // A GTD order of the right time, which the clock of then would have refused.
+    assert_eq!(ids(&next), [rests, before], "pages continue across the correction");
+    // A GTD order of the right time, which the clock before would have refused.
     let short = place(&mut user, &gtd(&world, "0.30", 3));
     eventually("it to expire", || (order(&mut user, short)["status"] == "CANCELLED").then_some(()));
     // The old half of a rotation ends within a day.
@@ -286,7 +290,7 @@ fn a_clock_that_was_ahead_is_put_right() {
     assert_eq!(world.place.digest(), world.place.digest_from_nothing());
 }
 
-/// Killed anywhere, the directory is as it was or as it is to be, sound, and the correction can be made again.
+/// Killed anywhere, the directory is either unchanged or corrected, intact, and the correction can be repeated.
 #[test]
 fn a_correction_that_is_killed_has_happened_or_not() {
     let cases = Cases::of("corrections killed");
@@ -333,6 +337,6 @@ fn a_correction_that_is_killed_has_happened_or_not() {
             assert_eq!(clock_of(&server)["start"], "ok");
         }
     }
-    println!("corrections killed: {undone} had not happened, {done} had");
-    assert!(undone > 0 && done > 0, "both are seen: {undone}, {done}");
+    println!("corrections killed: {undone} had no effect, {done} were complete");
+    assert!(undone > 0 && done > 0, "both occur: {undone}, {done}");
 }

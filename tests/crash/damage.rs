@@ -1,5 +1,5 @@
-//! Files changed behind the server's back (reliability.md §A 4–7, §G Damage): a torn tail is cut and said, anything
-//! that was promised and is gone stops the start with its place.
+//! Files changed without the server: a torn tail is cut and reported; any acknowledged data that is missing stops the
+//! start with its location (wal/docs/recovery.md §2).
 
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -14,18 +14,18 @@ use tests::cases::Cases;
 use tests::chance::Chance;
 use tests::eventually;
 use tests::json::{int, list, text};
-use tests::server::{Place, User, log_of};
+use tests::server::{ServerDir, User, log_of};
 use tests::world::{World, limit};
 use wal::segment::SEGMENT_HEADER_BYTES;
 
 use crate::kills::copy_dir;
 
-/// So many orders fill some segments of the smallest size, and not so many that the oldest is recycled.
+/// This many orders fill some segments of the smallest size, and not so many that the oldest is recycled.
 const SEVERAL_SEGMENTS: usize = 12_000;
 
-/// A data directory with history in it, its server gone.
+/// A data directory with a history, its server gone.
 struct Wreck {
-    place: Place,
+    place: ServerDir,
     user: User,
     /// The answer to the last order before the end.
     last: Value,
@@ -35,7 +35,7 @@ struct Wreck {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
     Killed,
-    /// In order: everything is synced and known to be.
+    /// Cleanly: everything is synced and marked as such.
     Stopped,
 }
 
@@ -47,7 +47,8 @@ fn wreck(orders: usize, ended: Ended) -> Wreck {
     let order = limit(&markets.rain, "BUY", "0.01", "5");
     let mut left = orders - 1;
     while left > 0 {
-        // Segments this small may be used up faster than the disk takes new ones; then the server says that it is busy.
+        // Segments this small may be used up faster than the disk takes new ones; then the server reports that it is
+        // busy.
         let made = client.post("/v1/orders/batch", &json!(vec![&order; left.min(25)]));
         match made.status {
             503 => std::thread::sleep(Duration::from_millis(2)),
@@ -70,13 +71,13 @@ fn segments(dir: &Path) -> Vec<PathBuf> {
     with_extension(dir, "wal")
 }
 
-/// Where the last record of a segment ends. It may end in zeros.
+/// The end of the last record of a segment. It may end in zeros.
 fn end_of(bytes: &[u8]) -> usize {
     written(bytes).last().expect("a segment has a header").end
 }
 
 #[test]
-fn a_torn_tail_is_cut_and_said() {
+fn a_torn_tail_is_cut_and_reported() {
     let cases = Cases::of("torn tails");
     let mut chance = Chance::from_env("DAMAGE_SEED");
     for round in 0..8 {
@@ -84,10 +85,10 @@ fn a_torn_tail_is_cut_and_said() {
         let newest = segments(&place.data()).pop().expect("a segment");
         let mut bytes = fs::read(&newest).expect("a segment can be read");
         let end = end_of(&bytes);
-        // The last record was appended and not synced when it was torn: as a power cut would leave it.
+        // The last record was appended and not synced when it was torn: the state after a power cut.
         let lost = match round % 2 {
             0 => {
-                // Garbage where the next record would begin.
+                // Garbage after the last record.
                 let at = end.next_multiple_of(8);
                 let garbage: Vec<u8> = (0..chance.between(1, 300)).map(|_| chance.draw() as u8 | 1).collect();
                 bytes[at..at + garbage.len()].copy_from_slice(&garbage);
@@ -102,26 +103,26 @@ fn a_torn_tail_is_cut_and_said() {
         };
         fs::write(&newest, &bytes).expect("a segment can be written");
         let server = place.start();
-        let line = server.recovered().expect("the banner says what was recovered");
+        let line = server.recovered().expect("the banner reports the recovery");
         let cut =
             line.split("bytes cut").next().and_then(|before| before.split_whitespace().last()?.parse::<u64>().ok());
-        assert!(cut.is_some_and(|cut| cut > 0), "bytes cut are said: {line}");
+        assert!(cut.is_some_and(|cut| cut > 0), "bytes cut are reported: {line}");
         let answer = server.with_key(&user.key).get(&format!("/v1/orders/{}", int(&last, "/order_id")));
         if lost {
-            // It was the torn one, or the clean part reached beyond it.
+            // It was the torn record, or the synced part reached beyond it.
             assert!([200, 404].contains(&answer.status), "{}", answer.lossy());
         } else {
             assert_eq!(text(&answer.expect(200), "/status"), "PENDING");
         }
         drop(server);
         let server = place.start();
-        let again = server.recovered().expect("the banner says what was recovered");
-        assert!(again.contains(" 0 bytes cut"), "the cut is for good: {again}");
+        let again = server.recovered().expect("the banner reports the recovery");
+        assert!(again.contains(" 0 bytes cut"), "the cut is permanent: {again}");
         cases.one();
     }
 }
 
-/// Where a segment has bytes that mean something: its header and its records, without the padding behind each.
+/// The meaningful bytes of a segment: its header and its records, without the padding after each.
 fn written(bytes: &[u8]) -> Vec<Range<usize>> {
     let header = 0..SEGMENT_HEADER_BYTES;
     let mut at = header.end;
@@ -150,7 +151,7 @@ fn a_flipped_byte_of_a_promised_record_stops_the_start() {
     let untouched = place.root().join("untouched");
     copy_dir(&data, &untouched);
     for round in 0..24 {
-        // Every other time the header of the segment or of a record, which are a small part of it.
+        // In every second round the header of the segment or of a record, which are a small part of it.
         let range = if round % 6 == 0 { &written[0] } else { chance.pick(&written) };
         let length = if round % 2 == 0 { range.len().min(64) } else { range.len() };
         let at = range.start + chance.below(length);
@@ -158,10 +159,10 @@ fn a_flipped_byte_of_a_promised_record_stops_the_start() {
         bytes[at] ^= 1 << chance.below(8);
         fs::write(&first, &bytes).expect("a segment can be written");
         let verified = log_of(&data, "verify");
-        assert!(!verified.status.success(), "verify sees byte {at} of {}", first.display());
+        assert!(!verified.status.success(), "verify finds byte {at} of {}", first.display());
         let said = match place.spawn_with(&[], &[]).ready() {
             Err(said) => said,
-            Ok(server) => panic!("byte {at}: it started and said\n{}", server.said()),
+            Ok(server) => panic!("byte {at}: it started and printed\n{}", server.said()),
         };
         let name = first.file_name().expect("a name").to_string_lossy().into_owned();
         assert!(said.contains(&name), "the file is named: {said}");
@@ -227,10 +228,10 @@ fn missing_and_foreign_files_stop_the_start() {
     ];
     for (name, damage) in &damages {
         damage(&data);
-        assert!(!log_of(&data, "verify").status.success(), "{name}: verify passes what does not start");
+        assert!(!log_of(&data, "verify").status.success(), "{name}: verify accepts what does not start");
         let said = match place.spawn_with(&[], &[]).ready() {
             Err(said) => said,
-            Ok(server) => panic!("{name}: it started and said\n{}", server.said()),
+            Ok(server) => panic!("{name}: it started and printed\n{}", server.said()),
         };
         assert!(!said.contains("panicked"), "{name}: {said}");
         assert!(said.contains(".wal") || said.contains("epoch") || said.contains("segment"), "{name}: {said}");
@@ -241,16 +242,16 @@ fn missing_and_foreign_files_stop_the_start() {
     place.start();
 }
 
-/// `papertape log verify` and a start say the same of a directory, also of one whose log begins behind its snapshots.
+/// `papertape log verify` and a start agree about a directory, also about one whose log begins after its snapshots.
 #[test]
-fn verify_says_what_a_start_says() {
+fn verify_agrees_with_a_start() {
     let cases = Cases::of("verdicts");
     let Wreck { place, .. } = wreck(SEVERAL_SEGMENTS, Ended::Stopped);
     let data = place.data();
     for _ in 0..2 {
         run_well([OsString::from("snapshot"), "create".into(), data.clone().into()]);
     }
-    // What a running server gives up once two snapshots stand for it.
+    // Segments that a running server removes once two snapshots cover them.
     let mut covered = segments(&data);
     let newest = covered.pop().expect("a segment");
     assert!(covered.len() > 1, "several segments: {covered:?}");
@@ -269,13 +270,13 @@ fn verify_says_what_a_start_says() {
     let write = |name: &str, text: &str| fs::write(data.join(name), text).expect("written");
     let named = |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
     let place_of_end = || end_of(&fs::read(&newest).expect("a segment can be read")).next_multiple_of(8);
-    // What is done, whether a start takes it, and what the refusal names.
+    // The change, whether a start accepts it, and the file that the refusal names.
     type Row<'a> = (&'a str, Box<dyn Fn() + 'a>, bool, Vec<String>);
     let rows: Vec<Row<'_>> = vec![
         ("nothing", Box::new(|| {}), true, vec![]),
         ("the newer snapshot is damaged", Box::new(|| flip(newer)), true, vec![]),
         ("the older snapshot is damaged", Box::new(|| flip(older)), true, vec![]),
-        ("the older snapshot is gone", Box::new(|| remove(older)), true, vec![]),
+        ("the older snapshot is missing", Box::new(|| remove(older)), true, vec![]),
         (
             "both snapshots are damaged",
             Box::new(|| [older, newer].into_iter().for_each(|path| flip(path))),
@@ -283,7 +284,7 @@ fn verify_says_what_a_start_says() {
             vec![named(older), named(newer)],
         ),
         (
-            "one snapshot is damaged, the other one gone",
+            "one snapshot is damaged, the other one missing",
             Box::new(|| {
                 flip(newer);
                 remove(older);
@@ -292,13 +293,13 @@ fn verify_says_what_a_start_says() {
             vec![named(newer)],
         ),
         (
-            "both snapshots are gone",
+            "both snapshots are missing",
             Box::new(|| [older, newer].into_iter().for_each(|path| remove(path))),
             false,
             vec!["snapshot".into()],
         ),
         (
-            "something behind the end of the log",
+            "bytes after the end of the log",
             Box::new(|| {
                 let file = OpenOptions::new().write(true).open(&newest).expect("it can be opened");
                 file.write_at(&[7; 40], place_of_end() as u64).expect("written");
@@ -316,9 +317,9 @@ fn verify_says_what_a_start_says() {
             true,
             vec![],
         ),
-        ("the newest segment is gone", Box::new(|| remove(&newest)), false, vec![]),
+        ("the newest segment is missing", Box::new(|| remove(&newest)), false, vec![]),
         ("no epoch", Box::new(|| remove(&data.join("epoch"))), false, vec!["epoch".into()]),
-        ("the lock is gone", Box::new(|| remove(&data.join("lock"))), true, vec![]),
+        ("the lock is missing", Box::new(|| remove(&data.join("lock"))), true, vec![]),
         (
             "others may read the lock",
             Box::new(|| {
@@ -333,21 +334,21 @@ fn verify_says_what_a_start_says() {
             false,
             vec!["server_secret".into()],
         ),
-        ("the server's secret is gone", Box::new(|| remove(&data.join("server_secret"))), true, vec![]),
+        ("the server's secret is missing", Box::new(|| remove(&data.join("server_secret"))), true, vec![]),
         ("the list of venues is empty", Box::new(|| write("venue_kinds", "")), false, vec!["venue_kinds".into()]),
         ("no list of venues", Box::new(|| write("venue_kinds", "\u{1}x,,")), false, vec!["venue_kinds".into()]),
-        ("the list of venues is gone", Box::new(|| remove(&data.join("venue_kinds"))), true, vec![]),
+        ("the list of venues is missing", Box::new(|| remove(&data.join("venue_kinds"))), true, vec![]),
         ("the admin token is empty", Box::new(|| write("admin_token", "")), false, vec!["admin_token".into()]),
         ("the admin token is too short", Box::new(|| write("admin_token", "short")), false, vec!["admin_token".into()]),
         ("an admin token", Box::new(|| write("admin_token", &"x".repeat(32))), true, vec![]),
         (
-            "a doubt of the clock is no time",
+            "a doubt of the clock is not a time",
             Box::new(|| write("clock_doubted", "x")),
             false,
             vec!["clock_doubted".into()],
         ),
         (
-            "the price history is gone",
+            "the price history is missing",
             Box::new(|| fs::remove_dir_all(data.join("history")).expect("removed")),
             true,
             vec![],
@@ -361,7 +362,7 @@ fn verify_says_what_a_start_says() {
         // With an admin listener and without one.
         for env in [&[][..], &[("PAPERTAPE_ADMIN_LISTEN", "127.0.0.1:0")]] {
             match place.spawn_with(&[], env).ready() {
-                Ok(server) => assert!(starts, "{name}: it started and said\n{}", server.said()),
+                Ok(server) => assert!(starts, "{name}: it started and printed\n{}", server.said()),
                 Err(said) => {
                     assert!(!starts && !said.contains("panicked"), "{name}: {said}");
                     for word in names {
@@ -399,16 +400,16 @@ fn a_newer_format_is_refused_by_version() {
     let newest = segments(&data).pop().expect("a segment");
     let untouched = place.root().join("untouched");
     copy_dir(&data, &untouched);
-    // (A snapshot's version counts only under a right checksum: damage to it is passed over.)
+    // (A snapshot's version counts only with a valid checksum: a damaged snapshot is skipped.)
     for path in [data.join("epoch"), newest] {
-        // Every file of ours begins with its magic; the version stands behind it.
+        // Every file begins with its magic; the version follows it.
         let mut bytes = fs::read(&path).expect("a file can be read");
         let at = version_offset(&bytes);
         bytes[at] += 1;
         OpenOptions::new().write(true).open(&path).expect("a file can be opened").write_all(&bytes).expect("written");
         let said = match place.spawn_with(&[], &[]).ready() {
             Err(said) => said,
-            Ok(server) => panic!("{} of a newer version was taken:\n{}", path.display(), server.said()),
+            Ok(server) => panic!("{} of a newer version was accepted:\n{}", path.display(), server.said()),
         };
         assert!(!said.contains("panicked"), "{said}");
         assert!(said.contains("newer"), "{}: {said}", path.display());
@@ -418,7 +419,7 @@ fn a_newer_format_is_refused_by_version() {
     }
 }
 
-/// The first byte behind the eight of the magic.
+/// The first byte after the eight of the magic.
 fn version_offset(bytes: &[u8]) -> usize {
     assert!(bytes.len() > 12, "a header");
     8
@@ -450,7 +451,7 @@ fn what_others_could_change_is_refused() {
         mode(path, right);
         cases.one();
     }
-    // A link in place of the directory or of a segment leads somewhere else tomorrow.
+    // A symbolic link instead of the directory or of a segment may change its target.
     let aside = place.root().join("aside");
     for path in [&data, &newest] {
         fs::rename(path, &aside).expect("renamed");

@@ -8,9 +8,9 @@ use tests::cases::Cases;
 use tests::eventually;
 use tests::http::Client;
 use tests::json::{int, list, text};
-use tests::server::{Place, Starting};
+use tests::server::{ServerDir, Starting};
 
-/// A small file system in memory; `None` where it may not be mounted.
+/// A small file system in memory; `None` where mounting is not permitted.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
@@ -30,7 +30,7 @@ impl Drop for SmallDisk {
 #[test]
 fn a_full_disk_refuses_orders_and_nothing_else() {
     let cases = Cases::of("full disk");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     let Some(disk) = SmallDisk::mount(&place.root().join("disk")) else {
         tests::binary::skipped("no small file system can be mounted here");
         cases.one();
@@ -50,14 +50,14 @@ fn a_full_disk_refuses_orders_and_nothing_else() {
         "quantity": "5", "time_in_force": "GTC"
     });
     let key_to_revoke = int(&client.post("/v1/keys", &json!({})).expect(201), "/id");
-    // Somebody else fills the disk.
+    // Another program fills the disk.
     let filler = disk.0.join("filler");
     let _ = Command::new("dd")
         .args(["if=/dev/zero", "bs=64k", "count=1000"])
         .arg(format!("of={}", filler.display()))
         .output();
     let mut placed = Vec::new();
-    // A segment of a mebibyte holds some thousand orders, fewer when their names are long; three are prepared.
+    // A segment of a mebibyte holds about a thousand orders, fewer with long names; three are prepared.
     let refused = (0..20_000).find_map(|n| {
         let mut order = order.clone();
         order["client_order_id"] = json!(format!("{n:0>256}"));
@@ -73,7 +73,7 @@ fn a_full_disk_refuses_orders_and_nothing_else() {
     assert_eq!(refused.header("Retry-After"), Some("1"));
     println!("{} orders found room before the refusal", placed.len());
     cases.add(placed.len());
-    // Nothing of a refused order is there; everything else goes on.
+    // Refused orders leave nothing; everything else continues.
     let mut reader: Client = server.with_key(&key);
     assert_eq!(int(&reader.get("/v1/orders?limit=1").expect(200), "/total_hint") as usize, placed.len());
     reader.get("/v1/account/balance").expect(200);
@@ -86,10 +86,10 @@ fn a_full_disk_refuses_orders_and_nothing_else() {
     reader.delete(&format!("/v1/keys/{key_to_revoke}")).expect(200);
     reader.post("/v1/orders", &order).refused(503, "SERVER_BUSY");
     reader.post("/v1/orders/batch", &json!([order])).refused(503, "SERVER_BUSY");
-    // Back to normal by itself.
+    // Back to normal without a restart.
     fs::remove_file(&filler).expect("the filler can be removed");
     eventually("room again", || (reader.post("/v1/orders", &order).status == 200).then_some(()));
-    // And what was acknowledged on the full disk is there after a crash.
+    // Orders that were acknowledged on the full disk survive a crash.
     let mut server = server;
     server.kill();
     let mut serve = tests::binary::command();

@@ -1,5 +1,5 @@
-//! A directory that is written in the previous formats, then in the newest, then in the previous ones again: what was
-//! written in either stays what it is, through SIGKILL and snapshots.
+//! A directory that is written in the previous formats, then in the newest, then in the previous ones again: records of
+//! either keep their meaning, through SIGKILL and snapshots.
 
 use crate::verbs::exported;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use tests::http::Client;
 use tests::json::{at, int, list, text};
 use tests::world::{World, market};
 
-/// Formats of the records with facts behind this LSN.
+/// Formats of the records with facts after this LSN.
 fn formats_after(world: &World, lsn: i64) -> BTreeSet<i64> {
     let records = exported(&world.place);
     let written = records.iter().filter(|record| int(record, "/lsn") > lsn && text(record, "/kind") == "Mutations");
@@ -69,7 +69,7 @@ fn a_directory_goes_through_formats_and_back() {
         world.user(0).post("/v1/orders", &market(&world.markets.vote, "BUY", "0.66", "5")).expect(200);
         ids.push(sign(&world, 1_000 + round as u64));
         assert_eq!(formats_after(&world, begin), BTreeSet::from([versions]), "{formats}");
-        // Under the previous formats an order has the id of before, and no fill has the recording's time.
+        // In the previous formats an order has its earlier id, and no fill has the recording's time.
         let (times, found) = seen(&world, &ids);
         assert_eq!(found, ids, "{formats}");
         assert_eq!(times[0].is_null(), formats == "previous", "{formats}: {times:?}");
@@ -83,7 +83,7 @@ fn a_directory_goes_through_formats_and_back() {
     world.server.kill();
     let digest = world.place.digest();
     assert_eq!(world.place.digest_from_nothing(), digest);
-    // A snapshot holds what the records said, in whichever format.
+    // A snapshot holds the content of the records, in any format.
     let data = world.place.data();
     let snapshot = |verb: &str| run_well([OsString::from("snapshot"), verb.into(), data.clone().into()]);
     snapshot("create");

@@ -1,8 +1,8 @@
-//! Golden data directories: written once by an older build, kept for good, and read by every later one.
+//! Golden data directories: written once by an older build, kept permanently, and read by every later one.
 //!
-//! `golden/NAME/KIND` holds a data directory (each file gzipped), the tape of its markets, `expected.json` (digest, last
-//! LSN, users) and `seen.json.gz` (what the users saw). A build that reads them differently breaks somebody's directory. They are
-//! never written again; a new format gets a new NAME beside them:
+//! `golden/NAME/KIND` holds a data directory (each file gzipped), the tape of its markets, `expected.json` (digest,
+//! last LSN, users) and `seen.json.gz` (what the users saw). A build that reads them differently breaks existing
+//! directories. They are never written again; a new format gets a new NAME beside them:
 //!
 //! ```text
 //! GOLDEN_NAME=2026-11-23 cargo test -p tests --test crash -- --ignored golden::recipe
@@ -22,9 +22,9 @@ use tests::binary::workspace;
 use tests::cases::Cases;
 use tests::http::Client;
 use tests::json::{at, int, list, text};
-use tests::server::{Place, Server, User};
+use tests::server::{Server, ServerDir, User};
 
-/// The fields of an order that mean the same in every build.
+/// The fields of an order with the same meaning in every build.
 const ORDER_FIELDS: [&str; 13] = [
     "order_id",
     "wallet_id",
@@ -48,10 +48,10 @@ fn folder() -> PathBuf {
     workspace().join("tests/crash/golden")
 }
 
-/// A place whose settings fit a golden directory: its markets come from a tape beside the data. The tape's books are
-/// too old to trade on, so nothing fills after a start.
-fn place_of(directory: &Path) -> Place {
-    let mut place = Place::new();
+/// A place with settings for a golden directory: its markets come from a tape beside the data. The tape's books are too
+/// old to trade on, so nothing fills after a start.
+fn place_of(directory: &Path) -> ServerDir {
+    let mut place = ServerDir::new();
     unpack(directory, place.root());
     let tape = place.root().join("tape.ndjson");
     place.set("venue", "kind", "\"replay\"").set("venue", "tape", &format!("{tape:?}")).set("venue", "follow", "true");
@@ -61,11 +61,11 @@ fn place_of(directory: &Path) -> Place {
 }
 
 fn expected_of(directory: &Path) -> Value {
-    let bytes = fs::read(directory.join("expected.json")).expect("a golden directory says what is expected");
+    let bytes = fs::read(directory.join("expected.json")).expect("a golden directory has expectations");
     serde_json::from_slice(&bytes).expect("expectations are JSON")
 }
 
-/// What the users of a running server see of their past, in the words that every build has.
+/// What the users of a running server see of their history, in the fields that every build has.
 fn seen(server: &Server, users: &[User]) -> Value {
     let rows = users.iter().map(|user| {
         let mut client = server.with_key(&user.key);
@@ -108,7 +108,7 @@ fn picked(row: &Value, fields: &[&str]) -> Value {
 }
 
 /// The last LSN in the log, as `papertape log export` shows it.
-fn last_lsn(place: &Place) -> i64 {
+fn last_lsn(place: &ServerDir) -> i64 {
     let exported = String::from_utf8(place.log("export").stdout).expect("UTF-8");
     let last: Value =
         serde_json::from_str(exported.lines().last().expect("records")).expect("export writes JSON lines");
@@ -136,7 +136,7 @@ fn pack_bytes(bytes: &[u8], to: &Path) {
     packed.finish().expect("it can be packed");
 }
 
-/// The files of a data directory are their owner's alone, whatever a checkout made of them.
+/// The files of a data directory belong to their owner alone, unlike in a checkout.
 fn unpack(from: &Path, to: &Path) {
     DirBuilder::new().recursive(true).mode(0o700).create(to).expect("a folder can be made");
     for entry in fs::read_dir(from).expect("a folder can be read") {
@@ -164,12 +164,12 @@ fn directories() -> Vec<PathBuf> {
     found
 }
 
-/// This build reads what older ones wrote: whole, to the same digest, with the same money and the same orders.
+/// This build reads what older ones wrote: completely, to the same digest, with the same money and the same orders.
 #[test]
 fn directories_of_older_builds_start_the_same() {
     let cases = Cases::of("golden directories");
     for directory in directories() {
-        let name = directory.strip_prefix(folder()).expect("it lies there").display().to_string();
+        let name = directory.strip_prefix(folder()).expect("it exists").display().to_string();
         let expected = expected_of(&directory);
         let place = place_of(&directory);
         let verified = place.log("verify");

@@ -1,9 +1,9 @@
-//! `kill -9` at random moments under load, many times over, on one data directory.
+//! `kill -9` at random times under load, many times over, on one data directory.
 //!
-//! `CRASH_KILLS` sets how many (200), `CRASH_SEED` repeats the choices of a run. Between two kills everything else
-//! changes too: the number of shards, the promise, the size of segments; some kills fall into the start itself, and some
-//! ends of the log are torn as a loss of power would tear them. The first half keeps the whole log, so that the state can
-//! be compared with a replay from nothing; the second makes snapshots and recycles segments.
+//! `CRASH_KILLS` sets the number of kills (200), `CRASH_SEED` repeats the choices of a run. The number of shards, the
+//! durability and the size of segments change between kills; some kills hit a start, and some ends of the log are torn
+//! as by a power loss. The first half keeps the whole log, so that the state can be compared with a replay from
+//! nothing; the second makes snapshots and recycles segments.
 
 use crate::money::Account;
 use crate::reconcile::{Books, Reconciled, reconcile};
@@ -20,15 +20,15 @@ use tests::binary::run;
 use tests::cases::Cases;
 use tests::chance::Chance;
 use tests::json::{at, list, micros_at, text};
-use tests::server::{Place, Server, digest_of};
+use tests::server::{Server, ServerDir, digest_of};
 use wal::record::slot_bytes;
 use wal::{Files, Scan};
 use wire::instant::ts_text;
 
 const TRADERS: usize = 6;
-/// An hour of server time passes after so many kills, in longer runs after more.
+/// An hour of server time passes after this many kills, in longer runs after more.
 const KILLS_PER_HOUR_MIN: usize = 20;
-/// Hours that a run jumps ahead at most: markets whose end is further away stay open throughout.
+/// Most hours that a run jumps ahead: markets whose end is further away stay open throughout.
 const HOURS_MAX: usize = 24;
 
 #[test]
@@ -36,7 +36,7 @@ fn killed_at_random_nothing_is_lost_and_nothing_happens_twice() {
     let cases = Cases::of("kills");
     let kills: usize = env::var("CRASH_KILLS").map_or(200, |text| text.parse().expect("CRASH_KILLS is a number"));
     let mut chance = Chance::from_env("CRASH_SEED");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("venue", "seed", "11").set("flags", "match_interval_ms", "50");
     place.set("limits", "placements_per_user", "64");
     let users = place.seed(TRADERS, "enterprise", "100000");
@@ -55,7 +55,7 @@ fn killed_at_random_nothing_is_lost_and_nothing_happens_twice() {
         cases.one();
         check_log(&place, &mut total, &mut chance);
         let mut torn = chance.percent(20) && tear(&place, &mut chance);
-        // What may change between two starts, changes.
+        // Everything that may change between two starts changes.
         place.set("engine", "shards", &chance.between(1, 3).to_string());
         place.set("journal", "durability", chance.pick::<&str>(&["\"process\"", "\"process\"", "\"power\""]));
         if total.whole_log_kills(kills) < cases.count() {
@@ -71,7 +71,7 @@ fn killed_at_random_nothing_is_lost_and_nothing_happens_twice() {
             // That start may have cut it already.
             torn = false;
         }
-        // Now and then an hour has gone by.
+        // Occasionally an hour has passed.
         if cases.count() / kills_per_hour > hours {
             hours = cases.count() / kills_per_hour;
             place.clock_ahead(hours as u64 * 3_600);
@@ -98,7 +98,7 @@ fn killed_at_random_nothing_is_lost_and_nothing_happens_twice() {
     final_accounts(&mut traders);
     let said = server.stop();
     check_log(&place, &mut total, &mut chance);
-    println!("after an orderly end the last lines were:\n{said}");
+    println!("after a clean stop the last lines were:\n{said}");
     let answered: u64 = traders.iter().map(|(trader, _)| trader.answered).sum();
     let fills: usize = traders.iter().map(|(_, books)| books.ledger.fills).sum();
     let orders: usize = traders.iter().map(|(trader, _)| trader.memory.by_id.len()).sum();
@@ -108,8 +108,8 @@ fn killed_at_random_nothing_is_lost_and_nothing_happens_twice() {
     let (wallets, points) = counts.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     println!("{wallets} wallets, {points} points of full hours");
     assert!(wallets > 2 * TRADERS, "some wallets were opened");
-    assert!(points >= TRADERS * hours, "hours that went by have their points");
-    assert!(total.reconciled.happened > 0 && total.reconciled.not_happened > 0, "kills fell into requests");
+    assert!(points >= TRADERS * hours, "elapsed hours have their points");
+    assert!(total.reconciled.happened > 0 && total.reconciled.not_happened > 0, "kills hit requests");
     assert!(total.from_nothing > 0, "some replays started from nothing");
     if kills >= 200 {
         assert!(total.recycled && total.from_older_snapshot > 0, "the log was long enough to recycle segments");
@@ -131,7 +131,7 @@ struct Totals {
 }
 
 impl Totals {
-    /// So many kills keep the whole log, for replays from nothing.
+    /// The first kills keep the whole log, for replays from nothing.
     fn whole_log_kills(&self, kills: usize) -> usize {
         kills / 2
     }
@@ -142,9 +142,9 @@ impl Totals {
         self.reconciled.not_happened += one.not_happened;
     }
 
-    /// The banner says what was recovered, in numbers.
+    /// The banner reports the recovery, in numbers.
     fn note_recovery(&mut self, server: &Server, torn: bool) {
-        let line = server.recovered().unwrap_or_else(|| panic!("no word of recovery in:\n{}", server.said()));
+        let line = server.recovered().unwrap_or_else(|| panic!("no line about the recovery in:\n{}", server.said()));
         let numbers: Vec<u64> = line
             .split(|c: char| !c.is_ascii_digit())
             .filter(|word| !word.is_empty())
@@ -161,7 +161,7 @@ impl Totals {
 impl std::fmt::Display for Totals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Reconciled { rows, happened, not_happened } = self.reconciled;
-        writeln!(f, "{} kills fell into a start", self.kills_in_start)?;
+        writeln!(f, "{} kills hit a start", self.kills_in_start)?;
         writeln!(f, "{} records replayed by starts, {} bytes cut from torn ends", self.records, self.torn_bytes)?;
         writeln!(f, "{rows} rows compared; {happened} unanswered requests had happened, {not_happened} had not")?;
         write!(
@@ -172,8 +172,8 @@ impl std::fmt::Display for Totals {
     }
 }
 
-/// Outcomes with a price on both sides whose market does not end within so many hours of server time: an order for an
-/// ended one is refused, and then a hole in a batch would prove nothing.
+/// Outcomes with a price on both sides whose market does not end within this many hours of server time: an order for an
+/// ended market is refused, and a gap in a batch would then prove nothing.
 pub fn tradables(server: &Server, key: &str, hours: usize) -> Vec<Tradable> {
     let mut client = server.with_key(key);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
@@ -182,11 +182,12 @@ pub fn tradables(server: &Server, key: &str, hours: usize) -> Vec<Tradable> {
     let mut found = Vec::new();
     for market in list(&markets, "") {
         let market = client.get(&format!("/v1/markets/{}", text(market, "/condition_id"))).expect(200);
-        // Both texts are whole seconds of one form, so they compare as the moments do.
+        // Both texts are whole seconds of one form, so they compare like the times.
         if at(&market, "/end_date").as_str().is_some_and(|end| end <= until.as_str()) {
             continue;
         }
-        // Of the few with this grid one may be among the first, by the hour: the lowest price of these traders is 0.01.
+        // Of the few with this grid one may be among the first, depending on the hour: the lowest price of these
+        // traders is 0.01.
         if text(&market, "/tick_size") == "0.1" {
             continue;
         }
@@ -207,7 +208,7 @@ pub fn tradables(server: &Server, key: &str, hours: usize) -> Vec<Tradable> {
     found
 }
 
-/// All clients trade; somewhere in the middle the process is killed.
+/// All clients trade; at a random time the process is killed.
 fn load_and_kill(traders: &mut [(Trader, Books)], server: &mut Server, chance: &mut Chance) {
     let moment = Duration::from_micros(chance.between(1_000, 250_000) as u64);
     std::thread::scope(|scope| {
@@ -221,7 +222,7 @@ fn load_and_kill(traders: &mut [(Trader, Books)], server: &mut Server, chance: &
                 })
             })
             .collect();
-        // Not a wait for anything: the moment of the kill is the random input of this test.
+        // The sleep waits for nothing: the time of the kill is the random input of this test.
         std::thread::sleep(moment);
         server.kill();
         for trader in trading {
@@ -230,8 +231,8 @@ fn load_and_kill(traders: &mut [(Trader, Books)], server: &mut Server, chance: &
     });
 }
 
-/// The log of a dead server is whole, and folds to one state whichever way.
-fn check_log(place: &Place, total: &mut Totals, chance: &mut Chance) {
+/// The log of a killed server is intact, and every replay gives one state.
+fn check_log(place: &ServerDir, total: &mut Totals, chance: &mut Chance) {
     let verified = place.log("verify");
     assert!(
         verified.status.success(),
@@ -248,16 +249,16 @@ fn check_log(place: &Place, total: &mut Totals, chance: &mut Chance) {
     }
     let digest = digest_of(&data);
     if whole {
-        assert_eq!(place.digest_from_nothing(), digest, "a replay from nothing leads elsewhere");
+        assert_eq!(place.digest_from_nothing(), digest, "a replay from nothing gives another state");
         total.from_nothing += 1;
     }
-    // The older snapshot and the log behind it give the same.
+    // The older snapshot and the log after it give the same state.
     if let Some(newest) = newest_snapshot(&data) {
         let copy = place.root().join("copy");
         copy_dir(&data, &copy);
         fs::remove_file(copy.join(newest)).expect("a copied snapshot can be removed");
         if whole || newest_snapshot(&copy).is_some() {
-            assert_eq!(digest_of(&copy), digest, "the older snapshot leads elsewhere");
+            assert_eq!(digest_of(&copy), digest, "the older snapshot gives another state");
             total.from_older_snapshot += 1;
         } else {
             assert!(!run([OsString::from("log"), "digest".into(), copy.clone().into()]).status.success());
@@ -266,13 +267,13 @@ fn check_log(place: &Place, total: &mut Totals, chance: &mut Chance) {
     }
 }
 
-/// Writes garbage behind the last record, as if a record had been on its way to the disk when the power went. False when
-/// the segment has no room for it.
-fn tear(place: &Place, chance: &mut Chance) -> bool {
+/// Writes garbage after the last record, as if a record was being written when the power failed. False when the segment
+/// has no room for it.
+fn tear(place: &ServerDir, chance: &mut Chance) -> bool {
     let storage = Files::open_existing(place.data()).expect("a data directory");
     let mut scan = Scan::open_all(&storage).expect("a log");
     let mut end = None;
-    while let Some(entry) = scan.next().expect("a whole log") {
+    while let Some(entry) = scan.next().expect("an intact log") {
         end = Some((entry.file.to_string(), entry.offset + slot_bytes(entry.payload.len()) as u64));
     }
     let (name, at) = end.expect("a log has records");
@@ -292,7 +293,7 @@ fn newest_snapshot(dir: &Path) -> Option<PathBuf> {
     names.filter(|name| name.extension().is_some_and(|extension| extension == "snapshot")).max()
 }
 
-/// A copy of a data directory, open to its owner alone as the server demands.
+/// A copy of a data directory, with the permissions that the server requires.
 pub fn copy_dir(from: &Path, to: &Path) {
     DirBuilder::new().mode(0o700).create(to).expect("a directory for the copy");
     for entry in fs::read_dir(from).expect("a data directory") {
@@ -306,7 +307,7 @@ pub fn copy_dir(from: &Path, to: &Path) {
     }
 }
 
-/// At the end the wallets hold what the fills say, and cancelling everything frees all that was reserved.
+/// At the end the wallets hold what the fills add up to, and cancelling everything releases all reservations.
 fn final_accounts(traders: &mut [(Trader, Books)]) {
     for (trader, books) in traders {
         trader.client.post("/v1/cancel-all?confirm=true", &serde_json::json!({})).expect(200);

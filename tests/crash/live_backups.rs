@@ -1,5 +1,5 @@
-//! Backups of a running server: what was acknowledged before one is in it while the log goes on and gives up segments, and
-//! whoever is killed in the middle, the server's directory is sound and no half of a backup is taken for one.
+//! Backups of a running server: an order that was acknowledged before a backup is in it while the log grows and
+//! recycles segments. If either side is killed, the server's directory is intact and a partial backup is not accepted.
 
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -16,15 +16,15 @@ use tests::chance::Chance;
 use tests::eventually;
 use tests::http::{Client, Request};
 use tests::json::{at, int, list, text};
-use tests::server::{Place, Server, Starting, User, digest_of, signal};
+use tests::server::{Server, ServerDir, Starting, User, digest_of, signal};
 use tests::world::{World, changed, limit};
 
-/// Orders of a batch of the load, and the length of their names, so that a segment is full after some thousands.
+/// Orders of a batch of the load, and the length of their names, so that a few thousand fill a segment.
 const BATCH: usize = 20;
 const NAME_CHARS: usize = 250;
 
-/// A world whose log has small segments and gives them up as soon as it may.
-fn busy(users: usize, settings: impl FnOnce(&mut Place)) -> World {
+/// A world whose log has small segments and recycles them as soon as it may.
+fn busy(users: usize, settings: impl FnOnce(&mut ServerDir)) -> World {
     World::start_with(users, |place| {
         place.set("admin", "listen", "\"127.0.0.1:0\"");
         place.set("journal", "segment_bytes", "1048576").set("journal", "checkpoint_segments", "1");
@@ -32,7 +32,7 @@ fn busy(users: usize, settings: impl FnOnce(&mut Place)) -> World {
     })
 }
 
-/// An order that was acknowledged: whose, under which name, and what it is called.
+/// An acknowledged order: its user, its name, and its id.
 #[derive(Clone, Debug)]
 struct Acked {
     user: usize,
@@ -40,7 +40,7 @@ struct Acked {
     order: i64,
 }
 
-/// Places orders of one user until the server is gone or it is over.
+/// Places orders of one user until the server or the test ends.
 fn trade(user: usize, mut client: Client, body: &Value, round: usize, is_over: &AtomicBool, acked: &Mutex<Vec<Acked>>) {
     for number in 0.. {
         if is_over.load(Ordering::Relaxed) {
@@ -62,7 +62,7 @@ fn trade(user: usize, mut client: Client, body: &Value, round: usize, is_over: &
     }
 }
 
-/// Ends the load with the scope that it runs in, whatever ends that.
+/// Ends the load with its scope, on every path out of it.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -81,7 +81,7 @@ impl Drop for Ended {
     }
 }
 
-/// The numbers that files with that ending are called by.
+/// The numbers in the names of files with that extension.
 fn numbers(data: &Path, ending: &str) -> Vec<u64> {
     let inside = fs::read_dir(data).expect("a directory").flatten();
     let names = inside.filter_map(|entry| entry.file_name().into_string().ok());
@@ -93,10 +93,10 @@ fn first_record(data: &Path) -> u64 {
     numbers(data, ".wal").into_iter().min().expect("there is a segment")
 }
 
-/// A file of the price history, which is copied as it is: a backup takes longer.
+/// A file of the price history, which is copied unchanged: a backup takes longer.
 fn put_bulk(data: &Path, bytes: u64) {
     let bulk = File::create(data.join("history").join("hours-1")).expect("the price history is a folder");
-    bulk.set_len(bytes).expect("a hole takes no room");
+    bulk.set_len(bytes).expect("a sparse file takes no room");
 }
 
 fn backup_of(admin: SocketAddr, data: &Path, out: &Path) -> Command {
@@ -115,7 +115,7 @@ fn said(output: &Output) -> String {
 }
 
 /// A server of that place on another directory.
-fn serve(place: &Place, data: &Path) -> Server {
+fn serve(place: &ServerDir, data: &Path) -> Server {
     let args: Vec<OsString> = place.serve_command().get_args().map(OsString::from).collect();
     let at = args.iter().position(|arg| arg == "--data-dir").expect("the harness names it");
     let mut serve = command();
@@ -123,7 +123,7 @@ fn serve(place: &Place, data: &Path) -> Server {
     Starting::spawn(serve).ready().unwrap_or_else(|said| panic!("{said}"))
 }
 
-/// The orders are there under the numbers that were told.
+/// The orders have the ids that the client received.
 fn compare(server: &Server, users: &[User], acked: &[Acked]) {
     for Acked { user, name, order } in acked {
         let found = server.with_key(&users[*user].key).get(&format!("/v1/orders/by-client-id/{name}")).expect(200);
@@ -139,8 +139,8 @@ fn what_was_acknowledged_before_is_in_it() {
             place.set("engine", "shards", shards).set("journal", "durability", durability);
         });
         let (data, root) = (world.place.data(), world.place.root().to_owned());
-        let admin = world.server.admin().expect("the banner says where it is");
-        let token = fs::read_to_string(data.join("admin_token")).expect("the server made one");
+        let admin = world.server.admin().expect("the banner has the address");
+        let token = fs::read_to_string(data.join("admin_token")).expect("the server created one");
         let (acked, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
         let body = limit(&world.markets.rain, "BUY", "0.01", "5");
         let taken: Vec<(PathBuf, Vec<Acked>)> = std::thread::scope(|scope| {
@@ -150,9 +150,9 @@ fn what_was_acknowledged_before_is_in_it() {
             }
             let _over = Over(&is_over);
             let taken = ["one", "two.tar", "three.tar"].into_iter().map(|name| {
-                // Pins are released: under this load the log goes on giving up segments, also behind a backup.
+                // Pins are released: under this load the log continues to recycle segments, also after a backup.
                 let first = first_record(&data);
-                eventually("a segment to be given up", || (first_record(&data) > first).then_some(()));
+                eventually("a segment to be recycled", || (first_record(&data) > first).then_some(()));
                 let before: Vec<Acked> = acked.lock().unwrap().clone();
                 let out = root.join(name);
                 let output = backup_of(admin, &data, &out).output().expect("papertape can be run");
@@ -183,8 +183,8 @@ fn what_was_acknowledged_before_is_in_it() {
             let every: Vec<Acked> = before.iter().step_by(before.len().div_ceil(150)).cloned().collect();
             compare(&server, &users, &every);
             compare(&server, &users, newest);
-            let admin = server.admin().expect("the banner says where it is");
-            let token = fs::read_to_string(out.join("admin_token")).expect("the server made one");
+            let admin = server.admin().expect("the banner has the address");
+            let token = fs::read_to_string(out.join("admin_token")).expect("the server created one");
             let node = Client::with_token(admin, &token).get("/v1/admin/node").expect(200);
             assert_ne!(text(&node, "/instance"), instance, "it is another one");
             server.stop();
@@ -195,7 +195,7 @@ fn what_was_acknowledged_before_is_in_it() {
     }
 }
 
-/// A backup under way, its tar stream into a file or its result beside it.
+/// A running backup; its tar stream goes into a file, or its result is beside it.
 fn begin(admin: SocketAddr, data: &Path, out: &Path, is_stream: bool) -> Child {
     let mut backup = backup_of(admin, data, if is_stream { Path::new("-") } else { out });
     if is_stream {
@@ -206,7 +206,7 @@ fn begin(admin: SocketAddr, data: &Path, out: &Path, is_stream: bool) -> Child {
     backup.stderr(Stdio::null()).spawn().expect("papertape can be run")
 }
 
-/// Where a backup lies that is not whole.
+/// Path of an incomplete backup.
 fn making_of(out: &Path, is_stream: bool) -> PathBuf {
     let mut name = out.file_name().expect("a name").to_owned();
     if !is_stream {
@@ -223,15 +223,15 @@ fn bytes_at(path: &Path) -> u64 {
     }
 }
 
-/// As long as somebody takes a backup no segment is given up, however many snapshots would allow it; then they are.
+/// While a backup runs no segment is recycled, however many snapshots would allow it; after it they are.
 #[test]
 fn segments_stay_until_the_backup_has_ended() {
     let cases = Cases::of("snapshots beside a backup");
-    // Beyond what sockets hold for a peer that sleeps.
+    // More than the socket buffers of a stopped peer.
     const BULK_BYTES: u64 = 32 << 20;
     let world = busy(2, |place| _ = place.set("admin", "slow_peer_s", "3600"));
     let (data, root) = (world.place.data(), world.place.root().to_owned());
-    let admin = world.server.admin().expect("the banner says where it is");
+    let admin = world.server.admin().expect("the banner has the address");
     let body = limit(&world.markets.rain, "BUY", "0.01", "5");
     let (acked, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
     put_bulk(&data, BULK_BYTES);
@@ -242,7 +242,7 @@ fn segments_stay_until_the_backup_has_ended() {
             scope.spawn(move || trade(user, client, body, 0, is_over, acked));
         }
         let _over = Over(&is_over);
-        eventually("a segment to be given up", || (first_record(&data) > 1).then_some(()));
+        eventually("a segment to be recycled", || (first_record(&data) > 1).then_some(()));
         let mut child = Ended(begin(admin, &data, &out, false));
         eventually("the stream", || (bytes_at(&making_of(&out, false)) > 0).then_some(()));
         signal(child.0.id(), "STOP");
@@ -250,13 +250,13 @@ fn segments_stay_until_the_backup_has_ended() {
         for _ in 0..4 {
             let newest = numbers(&data, ".snapshot").into_iter().max();
             eventually("a snapshot", || (numbers(&data, ".snapshot").into_iter().max() > newest).then_some(()));
-            assert_eq!(first_record(&data), first, "a segment was given up");
+            assert_eq!(first_record(&data), first, "a segment was recycled");
             cases.one();
         }
         assert!(child.0.try_wait().expect("a child can be waited for").is_none(), "it has not ended");
         signal(child.0.id(), "CONT");
         assert!(child.0.wait().expect("a child can be waited for").success(), "{}", world.server.said());
-        eventually("a segment to be given up", || (first_record(&data) > first).then_some(()));
+        eventually("a segment to be recycled", || (first_record(&data) > first).then_some(()));
     });
     let again = root.join("again");
     let restored = restore(&out, &again);
@@ -264,7 +264,7 @@ fn segments_stay_until_the_backup_has_ended() {
 }
 
 #[test]
-fn whoever_is_killed_both_sides_are_sound() {
+fn a_kill_of_either_side_leaves_both_intact() {
     const ROUNDS: usize = 18;
     let cases = Cases::of("live backups killed");
     let mut world = busy(2, |_| {});
@@ -272,12 +272,12 @@ fn whoever_is_killed_both_sides_are_sound() {
     let mut chance = Chance::from_env("BACKUP_SEED");
     let body = limit(&world.markets.rain, "BUY", "0.01", "5");
     let acked = Mutex::new(Vec::new());
-    // More kills fall into the stream.
+    // Most kills hit the stream.
     put_bulk(&data, 8 << 20);
     let (mut whole, mut partial, mut none, mut longest_us, mut in_stream) = (0, 0, 0, 0, 0);
     let mut longest_bytes = 0;
     for round in 0..ROUNDS {
-        let admin = world.server.admin().expect("the banner says where it is");
+        let admin = world.server.admin().expect("the banner has the address");
         let (kills_server, is_stream) = (round % 2 == 0, round % 3 == 0);
         let out = root.join(if round % 3 == 1 { format!("killed-{round}") } else { format!("killed-{round}.tar") });
         let is_over = AtomicBool::new(false);
@@ -292,7 +292,7 @@ fn whoever_is_killed_both_sides_are_sound() {
             let begun = Instant::now();
             let mut child = begin(admin, &data, &out, is_stream);
             if round < 2 {
-                // How long one takes that nobody kills.
+                // Duration of a backup without a kill.
                 assert!(child.wait().expect("a child can be waited for").success(), "{}", server.said());
                 longest_us = longest_us.max(begun.elapsed().as_micros() as usize);
                 longest_bytes = longest_bytes.max(bytes_at(&out));
@@ -317,7 +317,7 @@ fn whoever_is_killed_both_sides_are_sound() {
             assert!(verified.status.success(), "{}", said(&verified));
             world.server = world.place.start();
         }
-        // What has its name is whole; of a stream it is for the restore to say.
+        // A backup with its final name is complete; a stream is checked by the restore.
         let again = root.join(format!("again-{round}"));
         if out.exists() {
             let restored = restore(&out, &again);
@@ -330,7 +330,7 @@ fn whoever_is_killed_both_sides_are_sound() {
                     assert!(is_stream && code == Some(1), "{}: {}", out.display(), said(&restored));
                     assert!(!again.exists(), "something is left");
                     partial += 1;
-                    in_stream += u32::from(fs::metadata(&out).expect("it is there").len() > 0);
+                    in_stream += u32::from(fs::metadata(&out).expect("it exists").len() > 0);
                 }
             }
         } else {
@@ -338,16 +338,16 @@ fn whoever_is_killed_both_sides_are_sound() {
         }
         cases.one();
     }
-    // The server has forgotten whoever was killed: it gives up segments, and the next backup is whole.
+    // The server has released the pins of killed backups: it recycles segments, and the next backup is complete.
     let acked = acked.into_inner().unwrap();
-    let admin = world.server.admin().expect("the banner says where it is");
+    let admin = world.server.admin().expect("the banner has the address");
     let first = first_record(&data);
     let (is_over, more) = (AtomicBool::new(false), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         let (client, is_over, body, more) = (world.user(0), &is_over, &body, &more);
         scope.spawn(move || trade(0, client, body, ROUNDS, is_over, more));
         let _over = Over(is_over);
-        eventually("a segment to be given up", || (first_record(&data) > first).then_some(()));
+        eventually("a segment to be recycled", || (first_record(&data) > first).then_some(()));
     });
     let out = root.join("last.tar");
     let output = backup_of(admin, &data, &out).output().expect("papertape can be run");
@@ -364,13 +364,13 @@ fn whoever_is_killed_both_sides_are_sound() {
     assert!(partial + none > 0 && in_stream > 0, "some were killed in the middle");
 }
 
-/// What the command says of a server that it cannot have a backup of.
+/// The command's error when a server cannot be backed up.
 #[test]
 fn a_backup_that_is_refused_leaves_nothing() {
     let cases = Cases::of("refused backups");
     let world = busy(1, |_| {});
     let (data, root) = (world.place.data(), world.place.root().to_owned());
-    let admin = world.server.admin().expect("the banner says where it is");
+    let admin = world.server.admin().expect("the banner has the address");
     let url = format!("http://{admin}");
     let (token, wrong) = (data.join("admin_token"), root.join("wrong"));
     fs::write(&wrong, "z".repeat(40)).expect("written");
@@ -409,7 +409,7 @@ fn a_backup_that_is_refused_leaves_nothing() {
         assert_eq!(words(args).status.code(), Some(2), "{args:?}");
         cases.one();
     }
-    // Secrets come along for whoever asks.
+    // Secrets are included on request.
     let out = root.join("with");
     let output = backup_of(admin, &data, &out).arg("--with-secrets").output().expect("papertape can be run");
     assert!(output.status.success() && out.join("server_secret").exists(), "{}", said(&output));

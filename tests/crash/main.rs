@@ -1,12 +1,12 @@
 //! The real process, killed and damaged.
 //!
-//! `kills` is the long one: clients under load, `kill -9` at random, and after each start every client compares what
-//! the server says with its own memory of what it was told. `points` ends the process at each named place of the log.
-//! `golden` are directories that older builds left. `damage` changes files behind the server's back. `operations` are
-//! the ordinary accidents of running one, `settings` those of setting one up, `seeds` those of making users, `disk` is a
-//! full one; `formats` writes one directory in several formats; `verbs` look at what a server leaves behind, `stops` is about its orderly ends, `outputs` about standard
-//! streams that take nothing, `backups` and `live_backups` about what comes back out of a backup, and `clock` about machines
-//! whose clock was wrong.
+//! `kills` is the long one: clients under load, `kill -9` at random times, and after each start every client compares
+//! the server's answers with its own record of earlier ones. `points` ends the process at each named crash point of the
+//! log. `golden` are directories of older builds. `damage` changes files while the server is stopped. `operations` are
+//! common mistakes of operation, `settings` those of configuration, `seeds` those of creating users, `disk` is a full
+//! disk; `formats` writes one directory in several formats; `verbs` inspect the files of a server, `stops` are clean
+//! stops, `outputs` are blocked standard streams, `backups` and `live_backups` restore backups, and `clock` covers
+//! machines with a wrong clock.
 
 mod backups;
 mod clock;

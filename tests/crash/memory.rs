@@ -1,12 +1,12 @@
-//! What one client remembers: everything it sent, and everything it was told.
+//! The record of one client: everything it sent, and every answer.
 //!
-//! Written down before a request goes out and again when its answer came, so that at any moment each request is one of
-//! three: answered, refused, or unknown. Only the unknown may have happened or not.
+//! Written before a request is sent and again when its answer came, so that each request is always answered, refused,
+//! or unknown. Only unknown requests may have happened or not.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The memory of one client, which is one user.
+/// The record of one client, which is one user.
 #[derive(Default)]
 pub struct Memory {
     /// Orders by the client's id.
@@ -14,11 +14,11 @@ pub struct Memory {
     /// The client's id by the server's.
     pub by_id: BTreeMap<i64, String>,
     pub keys: Vec<Key>,
-    /// A cancel-all that was not answered: the orders that were open when it was sent.
+    /// A cancel-all without an answer: the orders that were open when it was sent.
     pub unknown_sweep: Option<Vec<i64>>,
-    /// A batch that was not answered, in its order.
+    /// A batch without an answer, in its order.
     pub unknown_batch: Vec<String>,
-    /// What was done, for the reader of a failure.
+    /// A diary of the requests, for failures.
     pub diary: Vec<String>,
 }
 
@@ -31,18 +31,18 @@ pub struct Sent {
     pub swept: bool,
 }
 
-/// What became of a placement, as far as the client was told.
+/// The outcome of a placement, as far as the client knows it.
 pub enum Fate {
     Unknown,
     /// Accepted, with the answer.
     Placed(Value),
     /// Refused with a row (`X-Svc-Order-Id`).
     Killed(i64),
-    /// Refused without a row: nothing may ever come of it.
+    /// Refused without a row: it must never have an effect.
     Refused,
 }
 
-/// Whether something was done.
+/// The outcome of a cancel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Known {
     Not,
@@ -50,16 +50,16 @@ pub enum Known {
     Done,
 }
 
-/// A key beside the user's first one.
+/// A key besides the user's first one.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// Unique, so that an unanswered creation can be found again.
+    /// Unique, so that a creation without an answer can be found again.
     pub name: String,
     /// The name it may have instead, while a renaming is unanswered.
     pub maybe_name: Option<String>,
     /// `None` while its creation is unanswered.
     pub id: Option<i64>,
-    /// The secret, when the answer came.
+    /// The secret, once the answer came.
     pub raw: Option<String>,
     pub rotated: Known,
     pub revoked: Known,
@@ -76,14 +76,14 @@ impl Memory {
         self.diary[from..].join("\n")
     }
 
-    /// An order is about to be sent.
+    /// Records an order before it is sent.
     pub fn sending(&mut self, name: &str, body: &Value) {
         self.note(format!("send {name}: {body}"));
         let sent = Sent { body: body.clone(), fate: Fate::Unknown, cancel: Known::Not, swept: false };
         self.orders.insert(name.to_string(), sent);
     }
 
-    /// It was accepted or killed under this id.
+    /// Records that it was accepted or killed under this id.
     pub fn row(&mut self, name: &str, id: i64, fate: Fate) {
         self.note(format!("{name} is order {id}"));
         self.by_id.insert(id, name.to_string());
@@ -104,7 +104,7 @@ impl Memory {
         self.by_id.iter().rev().filter_map(open).collect()
     }
 
-    /// Keys that were answered for and not revoked.
+    /// Keys that were acknowledged and not revoked.
     pub fn live_keys(&self) -> Vec<usize> {
         let live = |key: &Key| key.id.is_some() && key.raw.is_some() && key.revoked == Known::Not;
         (0..self.keys.len()).filter(|at| live(&self.keys[*at])).collect()

@@ -1,14 +1,15 @@
-//! The books of one user, kept by us from the fills that the server lists, and compared with what it says it owns.
+//! The account of one user, calculated from the fills that the server lists, and compared with the balances and
+//! positions that it reports.
 //!
-//! All in millionths. Fills are read once and added up; now and then they are read again from the start, to see that
-//! nothing changed behind our back.
+//! All in millionths. Fills are read once and added up; now and then they are read again from the start, to check that
+//! none has changed.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tests::http::Client;
 use tests::json::{at, int, list, micros, micros_at, text};
 
-/// What the fills add up to.
+/// Sums over the fills.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     /// Sales less purchases less fees.
@@ -21,7 +22,7 @@ pub struct Ledger {
     pub newest_trade: i64,
 }
 
-/// One consistent look at an account.
+/// One consistent read of an account.
 pub struct Account {
     pub balance: i64,
     pub reserved: i64,
@@ -82,9 +83,9 @@ impl Ledger {
 }
 
 impl Account {
-    /// Reads until nothing moved meanwhile: the matching cycle goes on while we look.
+    /// Reads until nothing changed meanwhile: the matching cycle keeps running.
     pub fn read(client: &mut Client, ledger: &mut Ledger) -> Account {
-        tests::eventually("an account that holds still", || {
+        tests::eventually("an account that does not change", || {
             let before = client.get("/v1/account/portfolio").expect(200);
             let pending = all_orders(client, "status=PENDING");
             let positions = client.get("/v1/account/positions").expect(200);
@@ -102,7 +103,7 @@ impl Account {
         })
     }
 
-    /// Every invariant of the ledger that REST can show.
+    /// Every invariant of the ledger that REST shows.
     pub fn check(&self, ledger: &Ledger, client: &mut Client) {
         assert!(self.balance >= 0, "available cash is not below zero: {}", self.balance);
         let reserved: i64 = self.pending.iter().filter(|row| text(row, "/side") == "BUY").map(reservation).sum();
@@ -128,8 +129,8 @@ impl Account {
             if held == *shares {
                 continue;
             }
-            // Not held any more though bought and not sold: the market paid out.
-            assert_eq!(held, 0, "{token}: the fills leave {shares}, the position says {held}");
+            // Bought, not sold and not held any more: the market paid out.
+            assert_eq!(held, 0, "{token}: the fills leave {shares}, the position has {held}");
             expected += payout(client, token, *shares);
         }
         assert_eq!(
@@ -144,7 +145,7 @@ impl Account {
     }
 }
 
-/// What a resolved market paid for these shares.
+/// The payout of a resolved market for these shares.
 fn payout(client: &mut Client, token: &str, shares: i64) -> i64 {
     let place = client.get(&format!("/v1/markets-by-token/{token}")).expect(200);
     let market = client.get(&format!("/v1/markets/{}", text(&place, "/condition_id"))).expect(200);

@@ -1,4 +1,5 @@
-//! The ordinary accidents of running a server: started for the first time, twice, again and again, under a crowd.
+//! Common mistakes of operation: a first start, two servers at the same time, repeated and interrupted starts, many
+//! connections.
 
 use crate::verbs::fingerprint_of;
 use serde_json::{Value, json};
@@ -13,16 +14,16 @@ use tests::chance::Chance;
 use tests::eventually;
 use tests::http::connect;
 use tests::json::{at, int, text};
-use tests::server::{Place, Starting, signal};
+use tests::server::{ServerDir, Starting, signal};
 use tests::token::token;
 use tests::world::{World, limit};
 
-/// A process that was killed holds its lock while its memory goes.
+/// A killed process holds its lock while its memory is freed.
 #[test]
 fn a_start_waits_for_an_owner_that_is_dying() {
     let mut world = World::start(1);
     world.server.kill();
-    let lock = fs::File::options().write(true).open(world.place.data().join("lock")).expect("it is there");
+    let lock = fs::File::options().write(true).open(world.place.data().join("lock")).expect("it exists");
     lock.lock().expect("its owner is gone");
     let starting = world.place.spawn_with(&[], &[]);
     std::thread::sleep(Duration::from_millis(700));
@@ -35,7 +36,7 @@ fn a_start_waits_for_an_owner_that_is_dying() {
 fn a_second_server_names_the_first() {
     let cases = Cases::of("started twice");
     let world = World::start(1);
-    // Segments in reserve are made while we look; what is compared has stood since the start.
+    // Spare segments are created meanwhile; the comparison covers files from the start.
     let standing =
         || fingerprint_of(&world.place.data(), |path| ["lock", "epoch"].iter().any(|name| path.ends_with(name)));
     let before = standing();
@@ -73,7 +74,7 @@ fn a_second_server_names_the_first() {
         cases.one();
     }
     assert!(!world.place.root().join("never.jsonl").exists(), "no keys of users that were not made");
-    assert!(standing() == before, "nothing of the running server's was touched");
+    assert!(standing() == before, "no file of the running server was changed");
     world.user(0).post("/v1/orders", &limit(&world.markets.rain, "BUY", "0.30", "5")).expect(200);
 }
 
@@ -87,7 +88,7 @@ fn a_start_may_be_broken_off_anywhere() {
         let starting = place.spawn_with(&[], &[]);
         std::thread::sleep(Duration::from_micros(chance.between(0, 80_000) as u64));
         if chance.percent(50) {
-            // It may be over before the signal comes, or have no ears yet: both are an end.
+            // It may have ended before the signal, or have no handler yet: both are an end.
             let _ = Command::new("sh").args(["-c", &format!("kill -TERM {}", starting.pid())]).status();
             starting.ended();
         } else {
@@ -101,7 +102,7 @@ fn a_start_may_be_broken_off_anywhere() {
 #[test]
 fn a_first_start_is_ready_to_be_tried() {
     let cases = Cases::of("first starts");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     let server = place.start();
     let said = server.said();
     for word in [&server.address().to_string(), place.data().to_str().expect("a path"), "process", "curl", "synthetic"]
@@ -112,7 +113,7 @@ fn a_first_start_is_ready_to_be_tried() {
     let key = server.demo_key().unwrap_or_else(|| panic!("no demo key in\n{said}"));
     let me = server.with_key(&key).get("/v1/me").expect(200);
     assert_eq!(text(&me, "/auth_user_id"), "demo");
-    // The line that is shown works as it stands (the tool itself may be missing where tests run).
+    // The printed command works unchanged (the tool itself may be missing where tests run).
     if let Some(line) = said.lines().position(|line| line.trim_start().starts_with("curl ")) {
         let lines: Vec<&str> = said.lines().skip(line).collect();
         let mut shown = String::new();
@@ -136,7 +137,7 @@ fn a_first_start_is_ready_to_be_tried() {
     assert_eq!(server.demo_key(), None);
     assert!(server.recovered().is_some());
     server.stop();
-    // And only where nobody else can reach it.
+    // And only on a listener that no other machine can reach.
     fs::remove_dir_all(place.data()).expect("the directory can be removed");
     place.set("server", "listen", "\"0.0.0.0:0\"");
     let starting = place.spawn_with(&[], &[]);
@@ -152,9 +153,9 @@ fn a_first_start_is_ready_to_be_tried() {
 }
 
 #[test]
-fn a_kept_secret_is_made_once_and_for_nobody_else() {
+fn a_stored_secret_is_made_once_and_readable_by_its_owner_alone() {
     let cases = Cases::of("kept secrets");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.unset("auth", "jwt_secret");
     let server = place.start();
     let config = place.config();
@@ -173,7 +174,7 @@ fn a_kept_secret_is_made_once_and_for_nobody_else() {
     assert_eq!(int(&first, "/user_id"), int(&second, "/user_id"));
     for entry in fs::read_dir(place.data()).expect("a data directory") {
         let path = entry.expect("an entry").path();
-        assert_eq!(fs::metadata(&path).expect("it is there").permissions().mode() & 0o77, 0, "{}", path.display());
+        assert_eq!(fs::metadata(&path).expect("it exists").permissions().mode() & 0o77, 0, "{}", path.display());
         cases.one();
     }
 }

@@ -1,4 +1,4 @@
-//! Standard output and standard error that take nothing: orders go on, and what is lost is counted.
+//! Standard output and standard error that are blocked or closed: orders continue, and lost lines are counted.
 
 use std::fs::{self, File};
 use std::io::{Read, Write, pipe};
@@ -11,10 +11,11 @@ use tests::json::text;
 use tests::server::signal;
 use tests::world::{World, market};
 
-/// Lines that the start writes to its log: one for each damaged file of the price history. More than the log's queue holds.
+/// Lines that the start writes to its log: one for each damaged file of the price history. More than the log's queue
+/// holds.
 const DAMAGED_FILES: usize = 1_500;
 
-/// A loopback address that was free a moment ago: a server whose output is lost cannot say which one it got.
+/// A loopback address that was free just before: a server whose output is lost cannot report its own.
 fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port")
 }
@@ -52,7 +53,7 @@ fn full_disk() -> Stdio {
     File::options().write(true).open("/dev/full").expect("Linux has it").into()
 }
 
-/// A pipe that is full and whose reader reads nothing. (The filling ends when the reader is gone.)
+/// A full pipe whose reader does not read. (The filling ends when the reader is closed.)
 fn stalled_pipe() -> (std::io::PipeReader, Stdio) {
     let (reader, writer) = pipe().expect("a pipe");
     let mut filler = writer.try_clone().expect("a copy");
@@ -64,7 +65,7 @@ fn stalled_pipe() -> (std::io::PipeReader, Stdio) {
 
 #[test]
 fn a_log_that_cannot_be_written_stops_no_order() {
-    let cases = Cases::of("outputs that take nothing");
+    let cases = Cases::of("blocked outputs");
     let mut world = World::start(1);
     world.server.kill();
     let history = world.place.data().join("history");
@@ -101,7 +102,7 @@ fn a_log_that_cannot_be_written_stops_no_order() {
             let line = said.lines().find(|line| line.starts_with("papertape_log_lines_lost_total "))?.to_owned();
             line.rsplit(' ').next()?.parse::<u64>().ok().filter(|lost| *lost > 0)
         });
-        // Where nothing can be written all are lost; where nobody reads, those that the queue does not hold.
+        // Without any writes all lines are lost; without a reader, those that the queue does not hold.
         let least = if case.starts_with("stalled") { DAMAGED_FILES as u64 - 1_100 } else { DAMAGED_FILES as u64 };
         assert!(lost >= least, "{case}: {lost} lines are lost");
         if case.ends_with("read later") {
@@ -118,7 +119,7 @@ fn a_log_that_cannot_be_written_stops_no_order() {
             std::thread::sleep(std::time::Duration::from_secs(2));
             running.ends_well();
             let said: Vec<String> = readers.into_iter().map(|reader| reader.join().expect("an end")).collect();
-            assert!(said[1].contains("lines before this one are lost"), "the loss is told: {}", said[1].len());
+            assert!(said[1].contains("lines before this one are lost"), "the loss is reported: {}", said[1].len());
         } else {
             running.ends_well();
             drop(readers);

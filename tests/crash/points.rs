@@ -1,4 +1,5 @@
-//! The process ends itself at each named place of the log (`PAPERTAPE_JOURNAL_CRASH_AT=name:n`), under load and in its start.
+//! The process ends itself at each named crash point of the log (`PAPERTAPE_JOURNAL_CRASH_AT=name:n`), under load and
+//! in its start.
 
 use crate::kills::tradables;
 use crate::reconcile::{Books, reconcile};
@@ -9,9 +10,9 @@ use std::time::{Duration, Instant};
 use tests::cases::Cases;
 use tests::chance::Chance;
 use tests::http::{Client, Request};
-use tests::server::Place;
+use tests::server::ServerDir;
 
-/// Name, and the passages at which to end. (The first passages of some lie in every start.)
+/// Name, and the passages at which to end. (Every start includes the first passages of some.)
 const POINTS: [(&str, &[u32]); 10] = [
     ("before-append", &[1, 2, 50, 201]),
     ("after-append", &[1, 2, 50, 201]),
@@ -25,17 +26,17 @@ const POINTS: [(&str, &[u32]); 10] = [
     ("recovery", &[1, 2]),
 ];
 
-/// After so long under load a point is not going to be passed any more.
+/// After this time under load a point is considered not passed.
 const LOAD_AT_MOST: Duration = Duration::from_secs(20);
 
 /// Points of the directory, which only a log that grows by segments passes.
 const NEED_MUCH: [&str; 5] = ["roll", "snapshot-write", "rename", "remove", "epoch-write"];
 
 #[test]
-fn every_named_place_is_a_good_place_to_die() {
+fn every_crash_point_is_safe() {
     let cases = Cases::of("crash points");
     let mut chance = Chance::from_env("CRASH_SEED");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("venue", "seed", "12").set("flags", "match_interval_ms", "50");
     // Few records per segment, so that rolls, snapshots and removals come often.
     place.set("journal", "segment_bytes", "1048576").set("journal", "checkpoint_segments", "1");
@@ -74,11 +75,11 @@ fn every_named_place_is_a_good_place_to_die() {
         }
     }
     println!("{in_start} died in their start; not passed: {not_passed:?}");
-    assert!(not_passed.is_empty(), "every place was passed as often as was asked for: {not_passed:?}");
+    assert!(not_passed.is_empty(), "every point was passed as often as requested: {not_passed:?}");
 }
 
-/// Fills the log as fast as one client can: batches of orders that rest, each with the longest name. `life` makes the
-/// names those of this start.
+/// Fills the log as fast as one client can: batches of resting orders, each with the longest name. `life` makes the
+/// names unique to this start.
 fn fill_until_it_dies(mut client: Client, token: &str, life: u32) {
     let mut next = 0;
     loop {
@@ -91,14 +92,14 @@ fn fill_until_it_dies(mut client: Client, token: &str, life: u32) {
             })
             .collect();
         next += 25;
-        // What finds no room is refused, and not needed again.
+        // Orders without room are refused, and not needed.
         if client.call(&Request::post("/v1/orders/batch").json(&json!(batch))).is_err() {
             return;
         }
     }
 }
 
-/// Trades until the process has ended itself, or kills it when it does not. With a filler, segments go by.
+/// Trades until the process has ended itself, or kills it if it does not. With a filler, the log rolls over segments.
 fn load_until_it_dies(
     traders: &mut [(Trader, Books)],
     filler: Option<(Client, &Tradable)>,

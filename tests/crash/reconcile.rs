@@ -1,7 +1,7 @@
-//! After a start: what the server says against what a client was told.
+//! After a start: compares the server with the record of a client.
 //!
-//! Nothing answered is lost or changed, nothing happened twice, nothing is there that was never sent, and everything
-//! unknown is settled by asking again under the same id.
+//! Nothing answered is lost or changed, nothing happened twice, nothing exists that was never sent, and every unknown
+//! request is settled by sending it again under the same id.
 
 use crate::memory::{Fate, Known, id_of};
 use crate::money::{Account, Ledger, all_orders};
@@ -20,15 +20,15 @@ pub struct Reconciled {
     pub not_happened: usize,
 }
 
-/// One client's own books beside its memory.
+/// One client's own account beside its record.
 #[derive(Default)]
 pub struct Books {
     pub ledger: Ledger,
-    /// Rows whose story is over, as they were first seen: they never change again.
+    /// Rows in a final state, as first seen: they never change again.
     finals: BTreeMap<i64, Value>,
 }
 
-/// Compares everything, and settles what is unknown. `all`: also what was settled long ago.
+/// Compares everything, and settles unknown requests. `all`: also rows that were settled before.
 pub fn reconcile(trader: &mut Trader, books: &mut Books, all: bool) -> Reconciled {
     let mut figures = Reconciled::default();
     let rows = order_rows(trader, books, all);
@@ -39,7 +39,7 @@ pub fn reconcile(trader: &mut Trader, books: &mut Books, all: bool) -> Reconcile
     settle_cancels(trader);
     reconcile_keys(trader);
     trader.wallets.reconcile(&mut trader.client, &trader.memory.last_lines());
-    // Settling placed orders and cancelled some: look again, now that nothing is unknown.
+    // Settling placed orders and cancelled some: compare again, now that nothing is unknown.
     let rows = order_rows(trader, books, all);
     check_rows(trader, books, &rows);
     let account = Account::read(&mut trader.client, &mut books.ledger);
@@ -50,7 +50,7 @@ pub fn reconcile(trader: &mut Trader, books: &mut Books, all: bool) -> Reconcile
         from_the_start.catch_up(&mut trader.client);
         books.ledger.catch_up(&mut trader.client);
         if from_the_start.newest_trade == books.ledger.newest_trade {
-            assert_eq!(from_the_start, books.ledger, "fills changed behind our back");
+            assert_eq!(from_the_start, books.ledger, "earlier fills have changed");
         }
     }
     figures
@@ -76,7 +76,7 @@ fn order_rows(trader: &mut Trader, books: &Books, all: bool) -> BTreeMap<String,
                 .into_iter()
                 .filter(|row| !seen.contains(&int(row, "/order_id"))),
         );
-        // Older ones that were open when last seen and are not any more.
+        // Older ones that were open when last seen and are final now.
         let seen: BTreeSet<i64> = rows.iter().map(|row| int(row, "/order_id")).collect();
         let missing: Vec<i64> = trader
             .memory
@@ -91,9 +91,11 @@ fn order_rows(trader: &mut Trader, books: &Books, all: bool) -> BTreeMap<String,
     }
     let mut by_name = BTreeMap::new();
     for row in rows {
-        let name =
-            at(&row, "/client_order_id").as_str().unwrap_or_else(|| panic!("an order nobody sent: {row}")).to_string();
-        assert!(trader.memory.orders.contains_key(&name), "an order nobody sent: {row}");
+        let name = at(&row, "/client_order_id")
+            .as_str()
+            .unwrap_or_else(|| panic!("an order that was never sent: {row}"))
+            .to_string();
+        assert!(trader.memory.orders.contains_key(&name), "an order that was never sent: {row}");
         let before = by_name.insert(name, row.clone());
         assert!(
             before.is_none_or(|before| before == row || text(&before, "/status") == "PENDING"),
@@ -112,11 +114,11 @@ fn list_row(client: &mut Client, id: i64) -> Value {
     row
 }
 
-/// A batch is one command per entry, in order: what is there of it is a beginning of it.
+/// A batch is one command per entry, in order: the existing entries are a prefix of it.
 fn check_batch(trader: &mut Trader, rows: &BTreeMap<String, Value>) {
     let names = std::mem::take(&mut trader.memory.unknown_batch);
     let there: Vec<bool> = names.iter().map(|name| rows.contains_key(name)).collect();
-    // What left no row left nothing at all.
+    // A request without a row had no effect.
     let lookups: Vec<String> = names
         .iter()
         .map(|name| trader.client.get(&format!("/v1/orders/by-client-id/{name}")))
@@ -125,14 +127,14 @@ fn check_batch(trader: &mut Trader, rows: &BTreeMap<String, Value>) {
     for (lookup, there) in lookups.iter().zip(&there) {
         assert!(lookup.starts_with(if *there { "200" } else { "404" }), "{lookup}");
     }
-    // Entries that were refused for lack of money leave no row; then nothing follows from the gaps.
+    // Entries refused for lack of money leave no row; then the gaps prove nothing.
     if there.windows(2).any(|two| !two[0] && two[1]) {
         let account = trader.client.get("/v1/account/balance").expect(200);
         let poor = micros_at(&account, "/balance") < 1_000_000;
         let diary = trader.memory.last_lines();
         assert!(
             poor,
-            "a later entry of a batch is there without an earlier one: {names:?} {there:?} {lookups:#?}\n{diary}"
+            "a later entry of a batch exists without an earlier one: {names:?} {there:?} {lookups:#?}\n{diary}"
         );
     }
 }
@@ -151,13 +153,13 @@ fn check_sweep(trader: &mut Trader, rows: &BTreeMap<String, Value>) {
         }
     }
     assert!(swept.is_empty() || left.is_empty(), "half a cancel-all: {swept:?} cancelled, {left:?} left");
-    // They are known to be over, or the next unanswered one would be taken to have cancelled them.
+    // They are final now; otherwise the next unanswered one would seem to have cancelled them.
     for name in swept {
         trader.memory.order(&name).cancel = Known::Done;
     }
 }
 
-/// Asks again for every placement that was not answered.
+/// Repeats every placement without an answer.
 fn settle_orders(trader: &mut Trader, figures: &mut Reconciled) {
     let unknown: Vec<(String, Value)> = trader
         .memory
@@ -185,7 +187,7 @@ fn settle_orders(trader: &mut Trader, figures: &mut Reconciled) {
         if known.status == 200 {
             let known = known.json();
             assert_eq!(id, int(&known, "/order_id"), "{name} happened, and again: {}", response.lossy());
-            assert!(is_replay, "{name} happened, but asking again did it anew: {}", response.lossy());
+            assert!(is_replay, "{name} happened, but the repeat did it again: {}", response.lossy());
             figures.happened += 1;
         } else {
             known.refused(404, "ORDER_NOT_FOUND");
@@ -204,7 +206,7 @@ fn settle_orders(trader: &mut Trader, figures: &mut Reconciled) {
     }
 }
 
-/// Cancels that were not answered: cancelled or not, and then cancelled.
+/// Cancels without an answer: cancelled or not, and cancelled after a repeat.
 fn settle_cancels(trader: &mut Trader) {
     let asked: Vec<i64> = trader
         .memory
@@ -227,7 +229,7 @@ fn settle_cancels(trader: &mut Trader) {
     }
 }
 
-/// Every row against what was said about it.
+/// Every row against the recorded answer.
 fn check_rows(trader: &mut Trader, books: &mut Books, rows: &BTreeMap<String, Value>) {
     let diary = trader.memory.last_lines();
     for (name, row) in rows {
@@ -237,7 +239,7 @@ fn check_rows(trader: &mut Trader, books: &mut Books, rows: &BTreeMap<String, Va
         let fail = |what: &str| -> ! { panic!("{what}: {row}\n{diary}") };
         match &sent.fate {
             Fate::Unknown => fail("still unknown"),
-            Fate::Refused => fail("it was refused, and is there"),
+            Fate::Refused => fail("it was refused, and exists"),
             Fate::Killed(said) => {
                 if *said != id || status != "CANCELLED" {
                     fail("it was killed, and is not");
@@ -245,29 +247,29 @@ fn check_rows(trader: &mut Trader, books: &mut Books, rows: &BTreeMap<String, Va
             }
             Fate::Placed(answer) => {
                 if id_of(answer) != id {
-                    fail("another id than was said");
+                    fail("another id than in the answer");
                 }
                 let said_filled = answer["status"] == "FILLED";
                 if said_filled && status != "FILLED" {
-                    fail("it was filled, and is not");
+                    fail("the answer says filled, the row does not");
                 }
                 if micros_at(row, "/filled_quantity") < micros_at(answer, "/filled_quantity") {
-                    fail("less is filled than was said");
+                    fail("less is filled than in the answer");
                 }
                 if said_filled {
                     for (shown, said) in [("/fill_price", "/price"), ("/filled_at", "/filled_at")] {
                         if row.pointer(shown).is_some() && at(row, shown) != at(answer, said) {
-                            fail("filled otherwise than was said");
+                            fail("filled otherwise than in the answer");
                         }
                     }
                 }
             }
         }
         match (status, reason, sent.cancel) {
-            ("CANCELLED", Some("user_cancelled"), Known::Not) => fail("cancelled though nobody asked"),
-            ("CANCELLED", Some("cancel_all"), Known::Not) if !sent.swept => fail("swept though nobody asked"),
+            ("CANCELLED", Some("user_cancelled"), Known::Not) => fail("cancelled without a request"),
+            ("CANCELLED", Some("cancel_all"), Known::Not) if !sent.swept => fail("swept without a request"),
             ("CANCELLED", Some("user_cancelled" | "cancel_all" | "fok_not_filled" | "fak_no_fill"), _) => {}
-            ("CANCELLED", _, _) => fail("cancelled for a reason of its own"),
+            ("CANCELLED", _, _) => fail("cancelled for another reason"),
             ("PENDING" | "FILLED", _, Known::Done) => fail("the cancel was acknowledged, and is lost"),
             _ => {}
         }
@@ -280,7 +282,7 @@ fn check_rows(trader: &mut Trader, books: &mut Books, rows: &BTreeMap<String, Va
             }
         }
     }
-    // Every answered placement has its row; finals were seen before and stay in the full look.
+    // Every answered placement has its row; final ones were compared before and stay in the full comparison.
     for (id, name) in &trader.memory.by_id {
         assert!(
             rows.contains_key(name) || books.finals.contains_key(id),
@@ -300,20 +302,20 @@ fn check_fills(books: &Books, rows: &BTreeMap<String, Value>) {
     }
 }
 
-/// Keys: what was acknowledged holds, what was not is found again and ended.
+/// Keys: acknowledged changes persist; keys without an answer are found and ended.
 fn reconcile_keys(trader: &mut Trader) {
     let address = trader.client.address();
     let shown = trader.client.get("/v1/keys?limit=200").expect(200);
     let mut listed: BTreeMap<i64, Value> = list(&shown, "").iter().map(|row| (int(row, "/id"), row.clone())).collect();
     let diary = trader.memory.last_lines();
-    // The key of the seed is never touched.
+    // The first key is never changed.
     let first = *listed.keys().next().expect("the first key is listed");
     listed.remove(&first);
     let mut adopted = Vec::new();
     let mut gone = Vec::new();
     for (place, key) in trader.memory.keys.iter_mut().enumerate() {
         let Some(id) = key.id else {
-            // Its creation was not answered: there under its name, or never made.
+            // Its creation was not answered: it exists under its name, or was never made.
             let found = listed.iter().find(|(_, row)| at(row, "/name") == &key.name).map(|(id, _)| *id);
             match found {
                 Some(id) => adopted.push(id),
@@ -336,10 +338,10 @@ fn reconcile_keys(trader: &mut Trader) {
                 key.maybe_name = None;
                 match (key.rotated, at(&row, "/expires_at").is_string()) {
                     (Known::Done, false) => panic!("key {id} was rotated, and has no end\n{diary}"),
-                    (Known::Not, true) => panic!("key {id} ends, though nobody rotated it\n{diary}"),
+                    (Known::Not, true) => panic!("key {id} ends without a rotation\n{diary}"),
                     (Known::Asked, true) => {
                         key.rotated = Known::Done;
-                        // Its replacement is listed, with the same name, and nobody has its secret.
+                        // Its replacement is listed, with the same name, and its secret is lost.
                         let twin = listed.iter().find(|(_, row)| at(row, "/name") == name).map(|(id, _)| *id);
                         adopted.push(twin.unwrap_or_else(|| panic!("key {id} ends without a replacement\n{diary}")));
                     }
@@ -360,14 +362,14 @@ fn reconcile_keys(trader: &mut Trader) {
         assert!(listed.remove(id).is_some(), "a replacement was found twice\n{diary}");
         trader.client.delete(&format!("/v1/keys/{id}")).expect(200);
     }
-    // Replacements of keys that we know come later in the list than their originals, so all are removed by now.
-    assert!(listed.is_empty(), "keys that nobody made: {listed:?}\n{diary}");
+    // Replacements of known keys come later in the list than their originals, so all are removed by now.
+    assert!(listed.is_empty(), "unknown keys: {listed:?}\n{diary}");
     gone.sort_unstable();
     gone.dedup();
     for place in gone.into_iter().rev() {
         trader.memory.keys.remove(place);
     }
-    // Revoked long ago and seen to be: no need to ask again for ever.
+    // Revoked and verified before: not checked again.
     let kept = trader.memory.keys.len().saturating_sub(12);
     let mut place = 0;
     trader.memory.keys.retain(|key| {

@@ -1,5 +1,5 @@
-//! `papertape seed`: its users are there with what was asked for; and one that does not come to its end, since a file with
-//! a part of the keys would be taken for all of them.
+//! `papertape seed`: its users exist as requested; an interrupted seed leaves no keys file, since a partial one would
+//! look complete.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,12 +9,12 @@ use tests::binary::{command, run};
 use tests::cases::Cases;
 use tests::eventually;
 use tests::json::{int, text};
-use tests::server::{Place, signal};
+use tests::server::{ServerDir, signal};
 
-/// More users than are made before somebody looks.
+/// More users than are made before the signal.
 const MANY: &str = "5000000";
 
-fn seed(place: &Place, users: &str, out: &str) -> Child {
+fn seed(place: &ServerDir, users: &str, out: &str) -> Child {
     let args: [OsString; 13] = [
         "seed".into(),
         "--config".into(),
@@ -33,16 +33,16 @@ fn seed(place: &Place, users: &str, out: &str) -> Child {
     command().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("papertape can be started")
 }
 
-/// Names that begin like that of the keys.
-fn files(place: &Place) -> Vec<String> {
+/// Files whose names begin like that of the keys.
+fn files(place: &ServerDir) -> Vec<String> {
     let names = fs::read_dir(place.root()).expect("a folder").map(|entry| entry.expect("an entry").file_name());
     names.map(|name| name.to_string_lossy().into_owned()).filter(|name| name.starts_with("keys")).collect()
 }
 
 #[test]
 fn keys_are_all_there_or_not_at_all() {
-    let cases = Cases::of("seeds that are ended");
-    let mut place = Place::new();
+    let cases = Cases::of("interrupted seeds");
+    let mut place = ServerDir::new();
     place.set("journal", "segment_bytes", "33554432");
     for (name, code) in [("INT", 130), ("TERM", 143)] {
         let running = seed(&place, MANY, "keys.jsonl");
@@ -52,35 +52,35 @@ fn keys_are_all_there_or_not_at_all() {
                 files(&place).iter().any(|name| fs::metadata(place.root().join(name)).is_ok_and(|of| of.len() > 0));
             written.then_some(())
         });
-        assert!(!files(&place).contains(&"keys.jsonl".to_owned()), "not before it is whole");
+        assert!(!files(&place).contains(&"keys.jsonl".to_owned()), "not before it is complete");
         signal(pid, name);
         let output = running.wait_with_output().expect("a child can be waited for");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(code), "SIG{name}: {said}");
-        assert!(said.contains(&format!("interrupted by SIG{name}; ")) && said.contains("users were made"), "{said}");
-        assert_eq!(files(&place), Vec::<String>::new(), "nothing half done is left");
+        assert!(said.contains(&format!("interrupted by SIG{name}; ")) && said.contains("users were created"), "{said}");
+        assert_eq!(files(&place), Vec::<String>::new(), "no temporary file is left");
         cases.one();
     }
-    // The directory goes on where it was, and what is whole is there.
+    // The directory continues from its state, and completed users exist.
     let output = seed(&place, "3", "keys.jsonl").wait_with_output().expect("a child can be waited for");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let keys = place.root().join("keys.jsonl");
-    let text = fs::read_to_string(&keys).expect("it is there");
+    let text = fs::read_to_string(&keys).expect("it exists");
     assert_eq!(text.lines().count(), 3);
-    assert_eq!(fs::metadata(&keys).expect("it is there").permissions().mode() & 0o777, 0o600, "keys are nobody else's");
+    assert_eq!(fs::metadata(&keys).expect("it exists").permissions().mode() & 0o777, 0o600, "the file's mode is 0600");
     cases.one();
-    // Keys are told once: none are written over.
+    // Keys exist only in the file, so it is never overwritten.
     let output = seed(&place, "3", "keys.jsonl").wait_with_output().expect("a child can be waited for");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("keys.jsonl: "), "{said}");
-    assert_eq!((fs::read_to_string(&keys).expect("it is there"), files(&place).len()), (text, 1));
+    assert_eq!((fs::read_to_string(&keys).expect("it exists"), files(&place).len()), (text, 1));
     cases.one();
 }
 
 #[test]
-fn seeded_users_are_there_with_what_was_asked_for() {
+fn seeded_users_exist_as_requested() {
     let cases = Cases::of("seeds");
-    let place = Place::new();
+    let place = ServerDir::new();
     for (users, tier, balance, shown) in
         [(3, "free", "12.345678", "12.345678"), (500, "pro_plus", "1", "1.00"), (2, "enterprise", "0", "0.00")]
     {
@@ -95,7 +95,7 @@ fn seeded_users_are_there_with_what_was_asked_for() {
         let said = server.said();
         assert!(
             !said.contains("server_secret"),
-            "the first seed made the secrets, and no later one changed them: {said}"
+            "the first seed created the secrets, and no later one changed them: {said}"
         );
         server.stop();
     }
@@ -106,7 +106,7 @@ fn seeded_users_are_there_with_what_was_asked_for() {
         ("1", "free", "-1"),
         ("1", "free", "1e3"),
         ("1", "free", "0.0000001"),
-        // More than a wallet may hold when it has won.
+        // More than a wallet may hold if it wins.
         ("1", "free", "500000000001"),
         ("1", "free", "9223372036854.775807"),
     ] {

@@ -1,12 +1,13 @@
-//! A server that is set up wrongly says what is wrong; flags win over the environment, and that over the file.
+//! A wrong configuration is refused with its cause; flags override the environment, and the environment overrides the
+//! file.
 
 use tests::cases::Cases;
-use tests::server::{Place, Server};
+use tests::server::{Server, ServerDir};
 
 #[test]
 fn wrong_settings_are_named() {
     let cases = Cases::of("wrong settings");
-    // Section, key, value; what the message must name.
+    // Section, key, value; the text that the message must contain.
     let rows = [
         ("server", "lisen", "\"127.0.0.1:0\"", "server.lisen"),
         ("servers", "listen", "\"127.0.0.1:0\"", "servers"),
@@ -29,23 +30,23 @@ fn wrong_settings_are_named() {
         ("keys", "free_trade_since", "\"someday\"", "keys.free_trade_since"),
     ];
     for (section, key, value, named) in rows {
-        let mut place = Place::new();
+        let mut place = ServerDir::new();
         place.set(section, key, value);
         let (status, said) = place.spawn_with(&[], &[]).ended();
         assert!(!status.success(), "{section}.{key} = {value} was taken:\n{said}");
         assert!(said.contains(named), "{named} is not named: {said}");
-        assert!(said.contains("allowed"), "what is allowed is not said: {said}");
-        assert!(!place.data().exists(), "nothing is made before the settings are right");
+        assert!(said.contains("allowed"), "the allowed values are not named: {said}");
+        assert!(!place.data().exists(), "nothing is created before the settings are valid");
         cases.one();
     }
     for args in [["--speed", "0"], ["--venue", "moon"], ["--durability", "no"], ["--listen", "x"], ["--unknown", "1"]] {
-        let (status, said) = Place::new().spawn_with(&args, &[]).ended();
+        let (status, said) = ServerDir::new().spawn_with(&args, &[]).ended();
         assert!(!status.success(), "{args:?}: {said}");
         cases.one();
     }
-    let (status, said) = Place::new().spawn_with(&[], &[("PAPERTAPE_SERVER_LISEN", "127.0.0.1:0")]).ended();
+    let (status, said) = ServerDir::new().spawn_with(&[], &[("PAPERTAPE_SERVER_LISEN", "127.0.0.1:0")]).ended();
     assert!(!status.success() && said.to_lowercase().contains("lisen"), "an unknown variable is named: {said}");
-    let (status, _) = Place::new().spawn_with(&[], &[("PAPERTAPE_ENGINE_SHARDS", "many")]).ended();
+    let (status, _) = ServerDir::new().spawn_with(&[], &[("PAPERTAPE_ENGINE_SHARDS", "many")]).ended();
     assert!(!status.success());
     cases.add(2);
 }
@@ -53,7 +54,7 @@ fn wrong_settings_are_named() {
 #[test]
 fn flags_win_over_the_environment_and_that_over_the_file() {
     let cases = Cases::of("precedence of settings");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("journal", "durability", "\"process\"");
     let durability = |server: &Server| {
         let said = server.said().to_lowercase();

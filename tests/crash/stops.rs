@@ -1,6 +1,5 @@
-//! Orderly ends: nobody holds them up, and they lose nothing. Where there is much of the log they leave a snapshot behind,
-//! so that the next start reads next to nothing; and a death while it is written takes nothing away. And an end that nobody
-//! ordered, beside busy neighbours.
+//! Clean stops: no client delays them, and they lose nothing. A stop with a long log writes a snapshot, so that the
+//! next start reads next to nothing; a kill while it is written loses nothing. And a kill beside busy neighbours.
 
 use crate::verbs::exported;
 use std::num::NonZero;
@@ -13,36 +12,36 @@ use tests::chance::Chance;
 use tests::eventually;
 use tests::http::connect;
 use tests::json::{int, list, text};
-use tests::server::{Place, Server, signal};
+use tests::server::{Server, ServerDir, signal};
 use tests::world::{World, limit};
 
-/// Two records each, which is more than an end writes no snapshot for.
+/// Two records each, more than a stop leaves without a snapshot.
 const USERS: usize = 30_000;
 
 /// A place whose log is long and has no snapshot: its segments are too long for one that is due while it runs.
-fn place() -> Place {
-    let mut place = Place::new();
+fn place() -> ServerDir {
+    let mut place = ServerDir::new();
     place.set("journal", "segment_bytes", "33554432");
     place.seed(USERS, "free", "1");
     place
 }
 
-/// Records that a start has read behind the newest snapshot.
+/// Records that a start has read after the newest snapshot.
 #[track_caller]
 fn records_read(server: &Server) -> usize {
-    let line = server.recovered().expect("a start says what it recovered");
+    let line = server.recovered().expect("a start reports its recovery");
     let number = line.split(" records up to ").next().and_then(|before| before.split_whitespace().last());
     number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no count of records in {line:?}"))
 }
 
 #[test]
-fn told_to_stop_it_drains_and_ends_well() {
-    let cases = Cases::of("orderly ends");
+fn a_signal_drains_and_stops_the_server() {
+    let cases = Cases::of("clean stops");
     for signal_name in ["TERM", "INT"] {
         let world = World::start_with(1, |place| _ = place.set("http", "header_timeout_ms", "300"));
         let mut client = world.user(0);
         let placed = client.post("/v1/orders", &limit(&world.markets.rain, "BUY", "0.30", "5")).expect(200);
-        // Idle connections, and one that has said half a word, hold nobody up.
+        // Idle connections, and one with half a request, delay no stop.
         let idle: Vec<_> = (0..5).map(|_| connect(world.server.address()).expect("a connection")).collect();
         let mut half = connect(world.server.address()).expect("a connection");
         std::io::Write::write_all(&mut half, b"GET /v1/he").expect("half a word");
@@ -51,7 +50,7 @@ fn told_to_stop_it_drains_and_ends_well() {
         let (status, said) = server.ended();
         assert_eq!(status.code(), Some(0), "SIG{signal_name}: {status}\n{said}");
         drop((idle, half));
-        assert_eq!(place.digest_from_nothing(), place.digest(), "the state at rest is what the log says");
+        assert_eq!(place.digest_from_nothing(), place.digest(), "the state at rest equals the log's");
         let before = exported(&place);
         assert_eq!(text(before.last().expect("records"), "/kind"), "CleanStop");
         let server = place.start();
@@ -60,7 +59,7 @@ fn told_to_stop_it_drains_and_ends_well() {
             server.with_key(&users[0].key).get(&format!("/v1/orders/{}", int(&placed, "/order_id"))).expect(200);
         assert_eq!(text(&again, "/status"), "PENDING");
         server.stop();
-        // A start on a still market adds nothing but how far the tape is read and that the key was used.
+        // A start on a constant market adds only the position of the tape and the use of the key.
         for record in &exported(&place)[before.len()..] {
             for fact in list(record, "/facts") {
                 assert!(["TapeReached", "KeyUsed"].contains(&text(fact, "/fact")), "{fact}");
@@ -72,7 +71,7 @@ fn told_to_stop_it_drains_and_ends_well() {
 }
 
 #[test]
-fn an_orderly_end_under_load_loses_nothing() {
+fn a_clean_stop_under_load_loses_nothing() {
     let cases = Cases::of("ends under load");
     let world = World::start(4);
     let acked: Vec<Vec<i64>> = std::thread::scope(|scope| {
@@ -113,10 +112,10 @@ fn an_orderly_end_under_load_loses_nothing() {
 }
 
 #[test]
-fn an_orderly_end_leaves_little_to_read() {
+fn a_clean_stop_leaves_little_to_read() {
     let cases = Cases::of("last snapshots");
     let mut place = place();
-    // With the record of each end that a start reads, and its own: another snapshot is not worth its time.
+    // With the record of each stop that a start reads, and its own: another snapshot is not worth its time.
     for (shards, least, most) in [(1, 2 * USERS, 4 * USERS), (1, 1, 1), (2, 2, 2_000)] {
         place.set("engine", "shards", &shards.to_string());
         let server = place.start();
@@ -125,12 +124,12 @@ fn an_orderly_end_leaves_little_to_read() {
         let said = server.said();
         assert!(said.contains(&format!("{USERS} users")), "{said}");
         server.stop();
-        assert_eq!(place.digest(), place.digest_from_nothing(), "the snapshot is what the log says");
+        assert_eq!(place.digest(), place.digest_from_nothing(), "the snapshot equals the log's state");
         cases.one();
     }
 }
 
-/// What is there of a snapshot when the process dies is none, and the log has everything.
+/// A partial snapshot of a killed process does not count, and the log has everything.
 #[test]
 fn a_death_within_the_last_snapshot_takes_nothing() {
     let cases = Cases::of("deaths at the end");
@@ -164,18 +163,18 @@ fn a_death_within_the_last_snapshot_takes_nothing() {
 }
 
 #[track_caller]
-fn whole(place: &Place) {
+fn whole(place: &ServerDir) {
     let verified = place.log("verify");
     assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
-    assert_eq!(place.digest(), place.digest_from_nothing(), "whatever snapshot there is says what the log says");
+    assert_eq!(place.digest(), place.digest_from_nothing(), "every snapshot equals the log's state");
 }
 
-/// A process is gone, and its log free, when each of its threads has run once more: none may be of a kind that others keep from
-/// running for longer than a start waits.
+/// A process is gone, and its log unlocked, when each of its threads has run once more: no thread may have a scheduling
+/// class that others can starve for longer than a start waits.
 #[test]
-fn a_killed_server_starts_again_at_once_beside_neighbours_who_want_all_cores() {
+fn a_killed_server_starts_again_beside_busy_neighbours() {
     let cases = Cases::of("busy neighbours");
-    let place = Place::new();
+    let place = ServerDir::new();
     let is_over = AtomicBool::new(false);
     let neighbours = thread::available_parallelism().map_or(2, NonZero::get);
     thread::scope(|scope| {
@@ -186,14 +185,14 @@ fn a_killed_server_starts_again_at_once_beside_neighbours_who_want_all_cores() {
                 }
             });
         }
-        // The neighbours end whatever comes of it.
+        // The neighbours are ended on every path.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let mut before = place.start();
             for _ in 0..2 {
-                // Nobody waits for its end but the next one.
+                // Only the next start waits for its end.
                 signal(before.pid(), "KILL");
                 let next = place.spawn_with(&[], &[]).ready();
-                before = next.unwrap_or_else(|said| panic!("it did not start; it said:\n{said}"));
+                before = next.unwrap_or_else(|said| panic!("it did not start; its output:\n{said}"));
                 cases.one();
             }
         }));

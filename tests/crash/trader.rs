@@ -85,7 +85,7 @@ impl Trader {
         format!("u{}-{}", self.user.id, self.next)
     }
 
-    /// A client's id for an order: some are as long as they may be, so that records differ in size.
+    /// A client's id for an order: some have the maximum length, so that records differ in size.
     fn order_name(&mut self) -> String {
         let name = self.name();
         if self.chance.percent(30) { format!("{name:-<256}") } else { name }
@@ -117,7 +117,7 @@ impl Trader {
         self.submit(&name, &body)
     }
 
-    /// Sends an order under its name and remembers what is said.
+    /// Sends an order under its name and records the answer.
     pub fn submit(&mut self, name: &str, body: &Value) -> io::Result<()> {
         self.memory.sending(name, body);
         let response = self.send(&Request::post("/v1/orders").json(body))?;
@@ -138,7 +138,7 @@ impl Trader {
         }
     }
 
-    /// Sells some of what an earlier purchase brought.
+    /// Sells a part of an earlier purchase.
     fn sell(&mut self) -> io::Result<()> {
         let positions = self.send(&Request::get("/v1/account/positions?status=OPEN"))?.expect(200);
         let rows = list(&positions, "");
@@ -168,7 +168,7 @@ impl Trader {
         self.memory.note(format!("cancel {id}: {} {}", response.status, response.code()));
         self.memory.order(&name).cancel = match response.status {
             200 => Known::Done,
-            // Filled meanwhile, or nothing could be written.
+            // Filled meanwhile, or the log has no room.
             400 | 409 | 503 => Known::Not,
             _ => panic!("cancel {id}: {} {}\n{}", response.status, response.lossy(), self.memory.last_lines()),
         };
@@ -194,7 +194,7 @@ impl Trader {
                 .memory
                 .by_id
                 .get(&id)
-                .unwrap_or_else(|| panic!("cancel-all cancelled {id}, which we never had"))
+                .unwrap_or_else(|| panic!("cancel-all cancelled {id}, which this client never had"))
                 .clone();
             self.memory.order(&name).cancel = Known::Done;
         }
@@ -202,7 +202,7 @@ impl Trader {
         Ok(())
     }
 
-    /// A few resting orders; none is refused for anything but the money.
+    /// A few resting orders; none is refused except for lack of money.
     fn batch(&mut self) -> io::Result<()> {
         let mut entries = Vec::new();
         let mut names = Vec::new();
@@ -226,8 +226,8 @@ impl Trader {
         }
         let mut ended = false;
         for (name, result) in names.iter().zip(list(&response.json(), "/results")) {
-            // What makes a hole in a batch mean something: its entries are refused for nothing else, and what the server
-            // itself fails at ends the batch.
+            // This gives a gap in a batch its meaning: entries are refused for no other reason, and an error of the
+            // server ends the batch.
             let why = at(result, "/error").as_str();
             let sound = match why {
                 Some("SERVER_BUSY") => true,
@@ -244,7 +244,7 @@ impl Trader {
         Ok(())
     }
 
-    /// The same request again: the same order, nothing new.
+    /// The same request again: the same order, no new one.
     fn repeat(&mut self) -> io::Result<()> {
         let known: Vec<i64> = self.memory.by_id.keys().rev().take(30).copied().collect();
         if known.is_empty() {
@@ -253,7 +253,7 @@ impl Trader {
         let id = *self.chance.pick(&known);
         let name = self.memory.by_id[&id].clone();
         let body = self.memory.order(&name).body.clone();
-        // Entries of a batch say nothing about time in force; a replay goes the way the first request went.
+        // Entries of a batch have no time in force; a replay repeats the first request.
         let in_batch = body.get("time_in_force").is_none();
         let response = if in_batch {
             self.send(&Request::post("/v1/orders/batch").json(&json!([body])))?

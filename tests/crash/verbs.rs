@@ -1,4 +1,4 @@
-//! The verbs that look at a data directory: `papertape log` and `papertape snapshot`.
+//! The read-only verbs: `papertape log` and `papertape snapshot`.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tests::binary::{run, run_well};
 use tests::cases::Cases;
 use tests::json::int;
-use tests::server::{Place, digest_of};
+use tests::server::{ServerDir, digest_of};
 use tests::world::{World, market};
 
 /// Every file of a directory with its bytes and its time of change.
@@ -16,7 +16,7 @@ fn fingerprint(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, std::time::SystemTime)
     fingerprint_of(dir, |_| true)
 }
 
-/// Those whose names are wanted; the others may come and go while we look.
+/// The files with these names; the others may appear and disappear meanwhile.
 pub fn fingerprint_of(
     dir: &Path,
     wanted: impl Fn(&Path) -> bool,
@@ -26,20 +26,20 @@ pub fn fingerprint_of(
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| wanted(path) && path.is_file())
         .map(|path| {
-            let changed = fs::metadata(&path).expect("it is there").modified().expect("a time");
+            let changed = fs::metadata(&path).expect("it exists").modified().expect("a time");
             (path.clone(), (fs::read(&path).expect("it can be read"), changed))
         })
         .collect()
 }
 
 /// The records of the log as `papertape log export` writes them.
-pub fn exported(place: &Place) -> Vec<Value> {
+pub fn exported(place: &ServerDir) -> Vec<Value> {
     let exported = String::from_utf8(place.log("export").stdout).expect("UTF-8");
     exported.lines().map(|line| serde_json::from_str(line).expect("export writes JSON lines")).collect()
 }
 
 #[test]
-fn the_log_verbs_only_look() {
+fn the_log_verbs_are_read_only() {
     let cases = Cases::of("log verbs");
     let world = World::start(1);
     let mut client = world.user(0);
@@ -52,7 +52,7 @@ fn the_log_verbs_only_look() {
         if !running {
             server.kill();
         }
-        // A running server makes and names files meanwhile.
+        // A running server creates and renames files meanwhile.
         let before = (!running).then(|| fingerprint(&data));
         for verb in ["inspect", "verify", "digest", "export"] {
             let output = place.log(verb);
@@ -93,7 +93,7 @@ fn snapshots_are_made_listed_and_verified() {
         cases.one();
     }
     server.stop();
-    // One byte of it changed is seen.
+    // A changed byte of it is detected.
     let path = fs::read_dir(&data)
         .expect("a data directory")
         .map(|entry| entry.expect("an entry").path())
@@ -113,7 +113,7 @@ fn snapshots_are_made_listed_and_verified() {
         );
         cases.one();
     }
-    // The log is whole from its beginning, so the start does without it, and says the same.
+    // The log is complete from its beginning, so a start does without the snapshot, with the same state.
     let server = place.start();
     server.with_key(&users[0].key).get("/v1/account/balance").expect(200);
 }

@@ -1,5 +1,5 @@
-//! Wallets of one client under load: what was acknowledged of them is there after a kill, and what was not has happened
-//! whole or not at all. The same of the points of equity that were shown.
+//! Wallets of one client under load: acknowledged changes survive a kill, and others have happened completely or not at
+//! all. The same for points of equity that were shown.
 
 use crate::memory::Memory;
 use serde_json::{Value, json};
@@ -9,15 +9,15 @@ use tests::chance::Chance;
 use tests::http::{Client, Request};
 use tests::json::{at, int, list, text};
 
-/// Active SANDBOX wallets that a client keeps.
+/// Active SANDBOX wallets of a client.
 const SANDBOXES: usize = 4;
 
-/// What one client knows of its wallets.
+/// What one client knows about its wallets.
 #[derive(Default)]
 pub struct Wallets {
     /// By id, as last shown.
     known: BTreeMap<i64, Value>,
-    /// A request that was not answered.
+    /// A request without an answer.
     asked: Option<Asked>,
     /// Full hours as they were shown.
     points: BTreeMap<String, Value>,
@@ -32,7 +32,7 @@ enum Asked {
 }
 
 impl Wallets {
-    /// One request about wallets. `order`: something to be open in one of them, which counts for nothing else.
+    /// One request about wallets. `order`: opens an order in one of them, which matters for nothing else.
     pub fn act(
         &mut self,
         client: &mut Client,
@@ -87,7 +87,7 @@ impl Wallets {
         Ok(())
     }
 
-    /// After a start: what is there against what was said.
+    /// After a start: compares the wallets with the recorded answers.
     pub fn reconcile(&mut self, client: &mut Client, diary: &str) {
         let found = all(client);
         let asked = self.asked.take();
@@ -106,7 +106,7 @@ impl Wallets {
             let same_status = at(shown, "/status") == at(known, "/status");
             assert!(same_status || (may_end && text(shown, "/status") == "ARCHIVED"), "wallet {id}: {shown}\n{diary}");
         }
-        // At the first look everything is new.
+        // At the first comparison everything is new.
         let fresh: Vec<&Value> =
             found.iter().filter(|(id, _)| !self.known.contains_key(id)).map(|(_, new)| new).collect();
         let sandboxes: Vec<&&Value> = fresh.iter().filter(|new| text(new, "/kind") == "SANDBOX").collect();
@@ -117,31 +117,31 @@ impl Wallets {
         };
         assert!(
             sandboxes.len() <= 1 && sandboxes.iter().all(|new| is_asked(new)),
-            "wallets nobody made: {fresh:?}\n{diary}"
+            "unknown wallets: {fresh:?}\n{diary}"
         );
         if let Some(Asked::Reset(id)) = &asked {
             let archived = text(&found[id], "/status") == "ARCHIVED";
             assert_eq!(archived, !sandboxes.is_empty(), "half a reset of wallet {id}\n{diary}");
         }
-        // What was put away is empty.
+        // An archived wallet is empty.
         let ended = found.values().rev().filter(|wallet| text(wallet, "/status") == "ARCHIVED");
         for id in ended.map(|wallet| int(wallet, "/id")).take(3) {
             for (path, rows) in [("/v1/orders?status=PENDING", "/orders"), ("/v1/account/positions?status=OPEN", "")] {
                 let shown = client.get(&format!("{path}&wallet_id={id}")).expect(200);
-                assert!(list(&shown, rows).is_empty(), "wallet {id} is put away and not empty: {shown}\n{diary}");
+                assert!(list(&shown, rows).is_empty(), "wallet {id} is archived and not empty: {shown}\n{diary}");
             }
         }
         self.known = found;
         self.check_points(client, diary);
     }
 
-    /// Hours that were shown once are shown the same for ever.
+    /// An hour that was shown once never changes.
     fn check_points(&mut self, client: &mut Client, diary: &str) {
         let shown = client.get("/v1/account/equity?days=90").expect(200);
-        let (_, hours) = list(&shown, "").split_last().expect("this moment at least");
+        let (_, hours) = list(&shown, "").split_last().expect("at least the present");
         let found: BTreeMap<String, Value> =
             hours.iter().map(|point| (text(point, "/timestamp").to_owned(), point.clone())).collect();
-        // The newest one may still have been to come.
+        // The newest one may still have been open.
         let settled = self.points.len().saturating_sub(1);
         for (hour, point) in self.points.iter().take(settled) {
             assert_eq!(found.get(hour), Some(point), "the point of {hour} changed\n{diary}");
@@ -149,7 +149,7 @@ impl Wallets {
         self.points = found;
     }
 
-    /// Wallets there ever were, and hours that were shown.
+    /// Number of wallets ever, and of hours shown.
     pub fn counts(&self) -> (usize, usize) {
         (self.known.len(), self.points.len())
     }

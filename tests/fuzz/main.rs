@@ -1,10 +1,10 @@
-//! Parsers of bytes from outside, under seeded mutations of a small corpus.
+//! Parsers of external bytes, under seeded mutations of a small corpus.
 //!
-//! In `cargo test` each target sees its whole corpus and some thousands of mutations; `FUZZ_SEED` repeats a run and
-//! `FUZZ_INPUTS` sets how many. The same targets under libFuzzer, with sanitizer and coverage: `libfuzzer.rs`.
+//! In `cargo test` each target gets its whole corpus and some thousands of mutations; `FUZZ_SEED` repeats a run and
+//! `FUZZ_INPUTS` sets their number. The same targets under libFuzzer, with sanitizer and coverage: `libfuzzer.rs`.
 //!
-//! What the journal's parsers begin with is made by the tests themselves: `record`, `segment` and `epoch` by a sound log,
-//! `facts` and `snapshot` by the golden data directories.
+//! The corpora of the log's parsers are made by the tests themselves: `record`, `segment` and `epoch` from an intact
+//! log, `facts` and `snapshot` from the golden data directories.
 
 mod mutator;
 mod sockets;
@@ -61,7 +61,7 @@ fn no_parser_fails_on_any_input() {
     let cases = Cases::of("fuzz inputs");
     let mut chance = match std::env::var("FUZZ_SEED") {
         Ok(_) => Chance::from_env("FUZZ_SEED"),
-        // The same inputs in every run: a failure here is one of the change at hand.
+        // The same inputs in every run: a failure is caused by the current change.
         Err(_) => Chance::seeded(1),
     };
     let inputs = std::env::var("FUZZ_INPUTS").map_or(INPUTS, |text| text.parse().expect("FUZZ_INPUTS is a number"));
@@ -71,7 +71,7 @@ fn no_parser_fails_on_any_input() {
     }
 }
 
-/// A target that fails is noticed: the driver looks.
+/// A failing target is detected: the driver works.
 #[test]
 fn a_planted_fault_is_found() {
     let fault: Target = |input| assert!(!input.windows(2).any(|two| two == b"}}"), "two braces");
@@ -79,8 +79,8 @@ fn a_planted_fault_is_found() {
     assert!(found.is_err(), "no mutation of the corpus has two braces");
 }
 
-/// Writes the corpora of the journal's targets.
-/// `cargo test -p tests --test fuzz corpora_of_the_journal_are_made -- --ignored`
+/// Writes the corpora of the log's targets. `cargo test -p tests --test fuzz corpora_of_the_journal_are_made --
+/// --ignored`
 #[test]
 #[ignore = "writes into tests/fuzz/corpus"]
 fn corpora_of_the_journal_are_made() {

@@ -1,11 +1,11 @@
-//! Seeded mutations: enough to reach what hand-written tables do not, without coverage.
+//! Seeded mutations: they reach more than hand-written tables, without coverage feedback.
 
 use tests::chance::Chance;
 
-/// Longest input that is made.
+/// Longest generated input.
 const BYTES_MAX: usize = 16 << 10;
 
-/// Pieces that mean something to one parser or another.
+/// Tokens that some parser recognises.
 const WORDS: [&[u8]; 34] = [
     b"\"",
     b"\\",
@@ -56,7 +56,7 @@ impl<'a> Mutator<'a> {
         Mutator { corpus, chance }
     }
 
-    /// The next input: one of the corpus, changed in one to eight places.
+    /// The next input: one of the corpus, changed at one to eight positions.
     pub fn next(&mut self) -> Vec<u8> {
         let mut input = self.chance.pick(self.corpus).clone();
         for _ in 0..1 + self.chance.below(8) {
@@ -81,7 +81,7 @@ impl<'a> Mutator<'a> {
                 input.splice(at..at, word.iter().copied());
             }
             5 => {
-                // A piece of this input or of another.
+                // A slice of this input or of another.
                 let from = self.chance.pick(self.corpus);
                 let begin = self.chance.below(from.len() + 1);
                 let end = (begin + self.chance.below(64)).min(from.len());
@@ -94,7 +94,7 @@ impl<'a> Mutator<'a> {
                 input.splice(at..until, bytes[..count].iter().copied());
             }
             7 => {
-                // One piece many times, as deep nesting and long numbers are.
+                // One slice many times, for deep nesting and long numbers.
                 let end = (at + 1 + self.chance.below(4)).min(input.len());
                 let piece = input[at..end].repeat(self.chance.below(64));
                 input.splice(at..at, piece);

@@ -1,4 +1,4 @@
-//! Subscription and trade messages over real sockets: whatever is said there, the server goes on serving.
+//! Subscription and trade messages over real sockets: after any message the server keeps serving.
 
 use crate::mutator::Mutator;
 use std::io::{Read, Write};
@@ -29,7 +29,7 @@ fn messages(token: &str, condition: &str) -> Vec<Vec<u8>> {
     texts.map(String::into_bytes).to_vec()
 }
 
-/// A masked text frame; the mask is zero, so the payload stands as it is.
+/// A masked text frame; the mask is zero, so the payload is unchanged.
 fn frame(payload: &[u8]) -> Vec<u8> {
     let mut out = vec![0x81];
     match payload.len() {

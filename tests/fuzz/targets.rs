@@ -1,5 +1,5 @@
-//! One function for each parser of bytes from outside. Each ends on every input without a panic, and checks what is cheap
-//! to check of its result: that it is printed and read back the same, or that a slower reader agrees.
+//! One function for each parser of external bytes. Each returns for every input without a panic, and checks what is
+//! cheap to check of its result: that it survives a round trip, or that a slower parser agrees.
 //!
 //! The same functions run in `cargo test` (seeded mutations of the corpus) and under libFuzzer (`libfuzzer.rs`).
 
@@ -12,7 +12,7 @@ pub use journal::sound_files as journal_files;
 /// A parser under test.
 pub type Target = fn(&[u8]);
 
-/// Name of a target, which is also that of its folder in `corpus`, and its function.
+/// Name of a target, which is also its folder in `corpus`, and its function.
 pub const TARGETS: [(&str, Target); 20] = [
     ("config", text::config),
     ("cursor", text::cursor),

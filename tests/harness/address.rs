@@ -1,4 +1,4 @@
-//! Addresses that sign for themselves (venue.md §8): accounts of tests, and what they send.
+//! Addresses that sign for themselves (gateway/docs/venue-clients.md §8): accounts of tests, and their requests.
 
 use k256::ecdsa::{Signature, SigningKey};
 use sha3::{Digest, Keccak256};
@@ -6,7 +6,7 @@ use sha3::{Digest, Keccak256};
 /// An account of a chain, whose secret is a small number.
 pub struct Account(SigningKey);
 
-/// The four headers, to be changed by the test.
+/// The four headers, for tests to change.
 #[derive(Clone, Debug)]
 pub struct Signed {
     pub address: String,
@@ -102,7 +102,7 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::Account;
 
-    /// Everybody knows the address of the secret 1.
+    /// The address of the secret 1 is well known.
     #[test]
     fn an_address_is_that_of_its_secret() {
         assert_eq!(Account::new(1).address(), "0x7e5f4552091a69125d5dfcb7b8c2659029395bdf");

@@ -1,7 +1,7 @@
 //! The program under test, built once per test program.
 //!
 //! `cargo test -p tests` builds no other package's binary, so this does: same profile and same target directory as the
-//! test that runs, found from the place of the test itself. `PAPERTAPE_BINARY` names a ready one instead.
+//! running test, derived from the test's own path. `PAPERTAPE_BINARY` names an existing one instead.
 
 use std::env;
 use std::io::Write;
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How long a build may take before the tests say that they wait for it.
+/// Time after which a slow build is reported.
 const BUILD_TOLD_AFTER: Duration = Duration::from_secs(3);
 
-/// Where `papertape` lies.
+/// Path of `papertape`.
 pub fn papertape() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| match env::var_os("PAPERTAPE_BINARY") {
@@ -23,7 +23,7 @@ pub fn papertape() -> &'static Path {
     })
 }
 
-/// A command of `papertape` with nothing of our own environment that could configure it.
+/// A command of `papertape` without environment variables that could configure it.
 pub fn command() -> Command {
     let mut command = Command::new(papertape());
     for (name, _) in env::vars_os() {
@@ -40,7 +40,7 @@ pub fn run<I: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = I>) -> Outp
     command().args(args).output().expect("papertape can be run")
 }
 
-/// Runs one verb that must succeed; gives its standard output.
+/// Runs one verb that must succeed; returns its standard output.
 pub fn run_well<I: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = I>) -> String {
     let args: Vec<_> = args.into_iter().map(|arg| arg.as_ref().to_os_string()).collect();
     let output = run(&args);
@@ -56,11 +56,11 @@ pub fn run_well<I: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = I>) ->
 
 /// The root of the workspace.
 pub fn workspace() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests package lies in the workspace")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests package is in the workspace")
 }
 
-/// The cargo that runs us, without what it told us of our own package. Some build scripts ask for these variables: they, and
-/// all that stands on them, would be built anew by us, and once more by whoever runs us next.
+/// Cargo without the variables that it set for this package. Some build scripts read these variables: they, and
+/// everything that depends on them, would be rebuilt here, and once more by the next caller.
 pub fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in env::vars_os() {
@@ -71,19 +71,19 @@ pub fn cargo() -> Command {
     cargo
 }
 
-/// Builds the program where the running test lies: …/target/PROFILE/deps/api-0123 → …/target/PROFILE/papertape.
+/// Builds the program for the profile of the running test: …/target/PROFILE/deps/api-0123 → …/target/PROFILE/papertape.
 ///
-/// The target `binary` of the package `tools` is a test, and cargo builds a package's programs for its tests. Asked for
-/// with the whole workspace, its dependencies have the same features as in `cargo test --workspace`, which has built
+/// The target `binary` of the package `tools` is a test, and cargo builds a package's programs for its tests. Built as
+/// part of the whole workspace, its dependencies have the same features as in `cargo test --workspace`, which has built
 /// it already; then this takes a second.
 fn build() -> PathBuf {
     let test = env::current_exe().expect("a running test has a path");
-    let profile_dir = test.ancestors().nth(2).expect("tests lie in target/PROFILE/deps");
-    let target_dir = profile_dir.parent().expect("a profile lies in a target directory");
+    let profile_dir = test.ancestors().nth(2).expect("tests are in target/PROFILE/deps");
+    let target_dir = profile_dir.parent().expect("a profile is in a target directory");
     let release: &[&str] = match profile_dir.file_name().and_then(|name| name.to_str()) {
         Some("debug") => &[],
         Some("release") => &["--release"],
-        _ => panic!("{} is no directory of the profiles dev and release", profile_dir.display()),
+        _ => panic!("{} is not a directory of the profiles dev and release", profile_dir.display()),
     };
     let begun = Instant::now();
     let told = told_after(BUILD_TOLD_AFTER);
@@ -102,7 +102,7 @@ fn build() -> PathBuf {
     profile_dir.join("papertape")
 }
 
-/// Says that the program is being built, should that take long. True once it was said, or need not be any more.
+/// Reports a build that takes long. True once it was reported, or is no longer necessary.
 fn told_after(delay: Duration) -> Arc<AtomicBool> {
     let told = Arc::new(AtomicBool::new(false));
     let later = told.clone();
@@ -115,12 +115,12 @@ fn told_after(delay: Duration) -> Arc<AtomicBool> {
     told
 }
 
-/// Says that the running test is skipped, and why.
+/// Reports that the running test is skipped, and why.
 pub fn skipped(why: &str) {
     say(&format!("SKIPPED {}: {why}", std::thread::current().name().unwrap_or("a test")));
 }
 
-/// Writes a line to standard error itself, which the test runner captures only where a print macro writes it.
+/// Writes a line to standard error directly, since the test runner captures the output of print macros.
 pub fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

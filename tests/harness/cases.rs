@@ -1,8 +1,8 @@
-//! The count of cases. A table that was filtered down to nothing would pass in silence; here it fails.
+//! The count of cases. A table that was filtered down to nothing would pass silently; here it fails.
 
 use std::cell::Cell;
 
-/// Counts the cases of one test and says at the end how many ran.
+/// Counts the cases of one test and prints at the end how many ran.
 pub struct Cases {
     name: &'static str,
     ran: Cell<usize>,
@@ -31,7 +31,7 @@ impl Cases {
 impl Drop for Cases {
     fn drop(&mut self) {
         println!("{}: {} cases", self.name, self.ran.get());
-        // A test that is failing already says why by itself.
+        // A failing test has its own message.
         if !std::thread::panicking() {
             assert!(self.ran.get() > 0, "{}: no case ran", self.name);
         }

@@ -1,9 +1,9 @@
-//! Seeded randomness: the seed is printed, and set by the environment to see the same run again.
+//! Seeded randomness: the seed is printed, and an environment variable sets it to repeat a run.
 
 use std::env;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A small generator (splitmix64): fine for choosing, useless for secrets.
+/// A small generator (splitmix64): sufficient for choices, useless for secrets.
 #[derive(Clone, Debug)]
 pub struct Chance(u64);
 
@@ -22,7 +22,7 @@ impl Chance {
         Chance(seed)
     }
 
-    /// Another generator that goes its own way.
+    /// Another, independent generator.
     pub fn fork(&mut self) -> Chance {
         Chance(self.draw())
     }
@@ -35,13 +35,13 @@ impl Chance {
         z ^ (z >> 31)
     }
 
-    /// 0 ≤ answer < `bound`; the small bias of the remainder does not matter here.
+    /// 0 ≤ result < `bound`; the small bias of the remainder does not matter here.
     pub fn below(&mut self, bound: usize) -> usize {
         assert!(bound > 0, "nothing to choose from");
         (self.draw() % bound as u64) as usize
     }
 
-    /// `low` ≤ answer ≤ `high`.
+    /// `low` ≤ result ≤ `high`.
     pub fn between(&mut self, low: usize, high: usize) -> usize {
         low + self.below(high - low + 1)
     }

@@ -1,5 +1,5 @@
-//! Holds answers against the machine description: once [`watch`] was called, every answer that a [`crate::http::Client`]
-//! of this process sees must have a status, a code and a body that the description of its operation names, to the
+//! Compares answers with the OpenAPI document: after [`watch`] was called, every answer that a [`crate::http::Client`]
+//! of this process receives must have a status, a code and a body that the description of its operation allows, to the
 //! last field.
 
 use crate::http::{Request, Response};
@@ -19,17 +19,17 @@ pub fn watch() {
     WATCHED.store(true, Ordering::Relaxed);
 }
 
-/// How many answers were held against their schema.
+/// Number of answers that were checked.
 pub fn checked() -> usize {
     CHECKED.load(Ordering::Relaxed)
 }
 
-/// By operation and status; `None` where the answer is no JSON.
+/// By operation and status; `None` if the answer is not JSON.
 type Validators = HashMap<(String, u16), Option<Arc<Validator>>>;
 
 struct Description {
     document: Value,
-    /// The components, with every shape closed: an answer has no field that its shape does not name.
+    /// The components, with every schema closed: an answer may have no other field.
     components: Value,
     operations: Vec<Operation>,
     validators: Mutex<Validators>,
@@ -89,12 +89,12 @@ impl Description {
         of(path).or_else(|| of(&format!("/v1{path}"))).or_else(|| of(path.strip_prefix("/v1")?))
     }
 
-    /// `None`: the answer with that status is no JSON.
+    /// `None`: the answer with that status is not JSON.
     ///
     /// # Panics
-    /// When the operation does not name the status.
+    /// When the operation does not describe the status.
     fn validator(&self, operation: &Operation, status: u16, said: &str) -> Option<Arc<Validator>> {
-        let mut validators = self.validators.lock().expect("no test died in here");
+        let mut validators = self.validators.lock().expect("no test panicked in here");
         let known = (operation.place.clone(), status);
         if let Some(validator) = validators.get(&known) {
             return validator.clone();
@@ -102,7 +102,7 @@ impl Description {
         let declared = self.document.pointer(&format!("{}/responses/{status}", operation.place));
         let Some(mut declared) = declared else {
             drop(validators);
-            panic!("{}: the description knows no status {status}: {said}", operation.place);
+            panic!("{}: the description has no status {status}: {said}", operation.place);
         };
         if let Some(named) = declared.get("$ref").and_then(Value::as_str) {
             let pointer = named.strip_prefix('#').expect("an inner reference");
@@ -118,10 +118,10 @@ impl Description {
     }
 }
 
-/// Checks one answer when watching was asked for.
+/// Checks one answer if watching is enabled.
 ///
 /// # Panics
-/// When the answer is not as described.
+/// When the answer does not match the description.
 #[track_caller]
 pub fn check(request: &Request, response: &Response) {
     if !WATCHED.load(Ordering::Relaxed) || request.method == "OPTIONS" || matches!(response.status, 101 | 405) {

@@ -1,5 +1,5 @@
-//! What `GET /metrics` says, read strictly: each family once with help and type, units in names, every row of its
-//! family's kind, histograms that rise to their count, and the end mark.
+//! A strict parser of `GET /metrics`: each family once with help and type, units in names, every row of its family's
+//! kind, histograms that rise to their count, and the end mark.
 
 use crate::binary::workspace;
 use crate::http::{Response, ask_raw};
@@ -18,18 +18,18 @@ pub struct Exposition {
 #[derive(Debug)]
 struct Family {
     kind: String,
-    /// Rows by the name they have there and their labels.
+    /// Rows by their full name and labels.
     rows: BTreeMap<(String, Labels), f64>,
 }
 
 type Labels = Vec<(String, String)>;
 
-/// Asks an admin listener.
+/// Sends a request to a metrics listener.
 pub fn ask(address: SocketAddr, method: &str, target: &str) -> Option<Response> {
     ask_raw(address, format!("{method} {target} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())
 }
 
-/// Asks it for its figures, which must come.
+/// Reads the metrics, which must succeed.
 #[track_caller]
 pub fn scrape(address: SocketAddr) -> Exposition {
     let answer = ask(address, "GET", "/metrics").expect("an answer");
@@ -43,10 +43,10 @@ pub fn scrape(address: SocketAddr) -> Exposition {
 }
 
 impl Exposition {
-    /// Reads a whole text.
+    /// Parses a whole text.
     ///
     /// # Errors
-    /// What is not as the format wants it.
+    /// The first violation of the format.
     pub fn read(text: &str) -> Result<Exposition, String> {
         let body = text.strip_suffix("# EOF\n").ok_or("no end mark")?;
         if !body.is_empty() && !body.ends_with('\n') {
@@ -80,7 +80,7 @@ impl Exposition {
                 }
                 continue;
             }
-            let (name, labels, value) = row(line).ok_or_else(|| wrong("no row"))?;
+            let (name, labels, value) = row(line).ok_or_else(|| wrong("not a row"))?;
             let family = families.get_mut(&open).ok_or_else(|| wrong("a row without its family"))?;
             let suffix = name.strip_prefix(open.as_str()).ok_or_else(|| wrong("a row of another family"))?;
             let fits = match family.kind.as_str() {
@@ -102,7 +102,7 @@ impl Exposition {
         Ok(Exposition { families })
     }
 
-    /// Names as they are documented: with `_total` and `_info`.
+    /// Names as documented: with `_total` and `_info`.
     pub fn names(&self) -> BTreeSet<String> {
         let suffix = |kind: &str| match kind {
             "counter" => "_total",
@@ -132,7 +132,7 @@ impl Exposition {
         self.get(name, labels).unwrap_or_else(|| panic!("no row {name}{labels:?} among {:#?}", self.rows()))
     }
 
-    /// Counters and the counts of histograms: what may only rise.
+    /// Counters and the counts of histograms: values that may only rise.
     pub fn rising(&self) -> impl Iterator<Item = (&(String, Labels), f64)> {
         let families = self.families.values().filter(|family| ["counter", "histogram"].contains(&family.kind.as_str()));
         families.flat_map(|family| family.rows.iter().map(|(row, value)| (row, *value)))
@@ -180,7 +180,7 @@ fn row(line: &str) -> Option<(String, Labels, f64)> {
     Some((name.to_owned(), labels, value.parse().ok()?))
 }
 
-/// Labels up to the closing bracket, and what is behind it.
+/// Labels up to the closing bracket, and the rest of the line.
 fn labels(text: &str) -> Option<(Labels, &str)> {
     let (mut labels, mut rest) = (Labels::new(), text);
     while !rest.starts_with('}') {

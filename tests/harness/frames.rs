@@ -1,5 +1,5 @@
-//! Holds frames against the machine description of the streams: a text that a channel sends must be one of the messages
-//! that the description names for it, to the last field.
+//! Compares frames with the AsyncAPI document: a text of a channel must be one of the messages that the document
+//! describes for it, to the last field.
 
 use edge::description::of_the_streams;
 use jsonschema::Validator;
@@ -11,19 +11,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 static CHECKED: AtomicUsize = AtomicUsize::new(0);
 static CHANNELS: LazyLock<HashMap<String, Channel>> = LazyLock::new(channels);
 
-/// What a channel sends.
+/// The messages of a channel.
 struct Channel {
     /// By the name of the message.
     json: Vec<(String, Validator)>,
     texts: Vec<String>,
 }
 
-/// How many frames were held against their schema.
+/// Number of frames that were checked.
 pub fn checked() -> usize {
     CHECKED.load(Ordering::Relaxed)
 }
 
-/// Checks one text frame of the server; the name of the message that it is. `target` is that of the handshake.
+/// Checks one text frame of the server; returns the name of its message. `target` is that of the handshake.
 ///
 /// # Panics
 /// When the channel, or such a message of it, is not described.
@@ -43,7 +43,7 @@ pub fn check(target: &str, frame: &str) -> &'static str {
     }
 }
 
-/// What the message that comes nearest says.
+/// The error of the closest message.
 fn nearest(channel: &Channel, value: &Value) -> String {
     let wrong = |(name, validator): &(String, Validator)| {
         let errors: Vec<_> = validator.iter_errors(value).map(|e| format!("{e} at {}", e.instance_path())).collect();
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_told_apart() {
+    fn frames_are_distinguished() {
         let mut cases = 0;
         for (target, frame, expected) in [
             ("/v1/ws/market", "PONG", Some("PONG")),

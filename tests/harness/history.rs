@@ -1,8 +1,8 @@
-//! A past: trades, payouts and times of our own, written straight into the log of a stopped server.
+//! A history: trades, payouts and times of the test's choice, written directly into the log of a stopped server.
 //!
-//! So a test has three hundred thousand trades in a second, and knows to the microsecond when each of them was.
+//! So a test has three hundred thousand trades within a second, each with a known time.
 
-use crate::server::Place;
+use crate::server::ServerDir;
 use crate::tape::Market;
 use engine::amount::{Bps, Cash, Price, Qty};
 use engine::fact;
@@ -20,11 +20,11 @@ use journal::recover::{Recovery, recover};
 use std::sync::Arc;
 use wal::{Options, Preparer, Running, Syncer};
 
-/// As the places of the tests set it.
+/// As the places of the tests configure it.
 const SEGMENT_BYTES: u64 = 4 << 20;
 const SPARES_COUNT: u32 = 2;
 
-/// The log of a stopped server, open to one user's past.
+/// The log of a stopped server, open for one user's history.
 pub struct History {
     state: State,
     committer: Committer,
@@ -50,9 +50,9 @@ pub struct Trade {
 
 impl History {
     /// Opens the directory of a stopped server whose segments have the length of a [`crate::world::World`]'s.
-    pub fn open(place: &Place, user: i64) -> History {
+    pub fn open(place: &ServerDir, user: i64) -> History {
         let options = Options { segment_bytes: SEGMENT_BYTES, spares_count: SPARES_COUNT, ..Options::default() };
-        let Recovery { dir, log, state, .. } = recover(&place.data(), options, 1).expect("a sound directory");
+        let Recovery { dir, log, state, .. } = recover(&place.data(), options, 1).expect("an intact directory");
         let running = dir.start(log, Clock::wall().now().0, Box::new(|_| {})).expect("a log that can be written");
         let Running { log, syncer, preparer, .. } = running;
         let size = LogSize::of(SEGMENT_BYTES, SPARES_COUNT, 1);
@@ -70,14 +70,14 @@ impl History {
     }
 
     pub fn user(&self) -> &User {
-        self.state.user(self.user).expect("the server has made it")
+        self.state.user(self.user).expect("the server has created it")
     }
 
     pub fn wallet(&self, kind: WalletKind) -> WalletId {
         self.user().wallet_of(kind).expect("every user has it").id
     }
 
-    /// An order that is filled at once and whole; its record is written with the next ones.
+    /// An order that is filled immediately and completely; its record is written with the next ones.
     pub fn trade(&mut self, trade: Trade) {
         let Trade { instrument, side, qty, notional, fee, at, .. } = trade;
         let user = self.user();
@@ -135,13 +135,13 @@ impl History {
         })]);
     }
 
-    /// Any facts about the user: applied, and written at the latest with [`History::end`].
+    /// Any facts about the user: applied, and written at the latest by [`History::end`].
     pub fn happened(&mut self, facts: impl IntoIterator<Item = Mutation>) {
         let mut payload = Vec::new();
         let from = self.facts.len();
         self.facts.extend(facts);
         codec::encode(codec::VERSION, &self.facts[from..], &mut payload);
-        fold(&mut self.state, self.user, codec::VERSION, &payload).expect("facts of our own");
+        fold(&mut self.state, self.user, codec::VERSION, &payload).expect("facts of the test");
         if self.facts.len() >= 200 {
             self.write();
         }
@@ -158,12 +158,12 @@ impl History {
         self.committer.record(self.user, Clock::wall().now(), &payload);
     }
 
-    /// Writes what is left and closes the log.
+    /// Writes the rest and closes the log.
     pub fn end(mut self) {
         if !self.facts.is_empty() {
             self.write();
         }
-        self.state.check_all().expect("a past that could have been");
+        self.state.check_all().expect("a possible history");
         self.committer.stop(Clock::wall().now());
         self.syncer.finish().expect("the disk takes it");
     }

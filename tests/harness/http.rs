@@ -1,17 +1,17 @@
-//! An HTTP/1.1 client that shows everything and decides nothing: no redirects, no repeats, headers in their order.
+//! An HTTP/1.1 client that shows everything and decides nothing: no redirects, no retries, headers in their order.
 //!
-//! Its own, because the tests send what no library sends (repeated headers, half a request, bytes that are no HTTP),
-//! and because a silent repeat of a POST would hide exactly what the crash test looks for.
+//! Hand-written, because the tests send what no library sends (repeated headers, half a request, bytes that are not
+//! HTTP), and because a silent retry of a POST would hide exactly what the crash test looks for.
 
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// No answer within this is a lost answer.
+/// An answer that takes longer is a lost answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// One request before it is bytes.
+/// One request before it is encoded.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     pub method: String,
@@ -28,7 +28,7 @@ pub struct Response {
     pub body: Vec<u8>,
 }
 
-/// One user of one keep-alive connection; connects when it must.
+/// One user of one keep-alive connection; connects when necessary.
 pub struct Client {
     address: SocketAddr,
     headers: Vec<(String, String)>,
@@ -62,7 +62,7 @@ impl Request {
         self.header("Content-Type", kind)
     }
 
-    /// The head and the body as they go out.
+    /// The head and the body as they are sent.
     pub fn bytes(&self, address: SocketAddr, more: &[(String, String)]) -> Vec<u8> {
         let mut out = format!("{} {} HTTP/1.1\r\nHost: {address}\r\n", self.method, self.path);
         for (name, value) in more.iter().chain(&self.headers) {
@@ -84,12 +84,12 @@ impl Response {
         self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    /// How often a header of that name is there.
+    /// Number of headers of that name.
     pub fn count(&self, name: &str) -> usize {
         self.headers.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name)).count()
     }
 
-    /// A stream of events, of which only the first piece was read.
+    /// A stream of events, of which only the first chunk was read.
     fn is_endless(&self) -> bool {
         self.status == 200 && self.header("Content-Type").is_some_and(|kind| kind.starts_with("text/event-stream"))
     }
@@ -103,7 +103,7 @@ impl Response {
             .unwrap_or_else(|error| panic!("not JSON ({error}): {} {:?}", self.status, self.lossy()))
     }
 
-    /// The machine code in the body, in either dialect; empty when there is none.
+    /// The error code in the body, in either dialect; empty if there is none.
     pub fn code(&self) -> String {
         let body: Option<Value> = serde_json::from_slice(&self.body).ok();
         let code = |body: Value| body.get("code").or_else(|| body.get("error"))?.as_str().map(str::to_string);
@@ -114,14 +114,14 @@ impl Response {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The JSON of an answer of that status; panics with everything otherwise.
+    /// The JSON of an answer with that status; panics with the whole answer otherwise.
     #[track_caller]
     pub fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "expected {status}, got {} {}", self.status, self.lossy());
         self.json()
     }
 
-    /// An error answer with that status and code, in the full form of wire.md §5.
+    /// An error answer with that status and code, in the full form of gateway/docs/wire.md §5.
     #[track_caller]
     pub fn refused(&self, status: u16, code: &str) -> Value {
         assert_eq!(
@@ -135,15 +135,15 @@ impl Response {
         self.json()
     }
 
-    /// What every error carries: two texts, the code header, a request id. In the strict dialect both texts are the
-    /// sentence, and the code stands beside them.
+    /// The parts of every error: two texts, the code header, a request id. In the strict dialect both texts are the
+    /// sentence, and the code is beside them.
     #[track_caller]
     pub fn assert_envelope(&self) {
         let body = self.json();
         let code = body.get("code").or_else(|| body.get("error")).and_then(Value::as_str);
         let code = code.unwrap_or_else(|| panic!("no error code in {body}"));
         if body.get("code").is_some() {
-            assert_eq!(body.get("error"), body.get("message"), "a strict error says its sentence twice");
+            assert_eq!(body.get("error"), body.get("message"), "a strict error repeats its sentence");
         }
         let message = body.get("message").and_then(Value::as_str).unwrap_or_else(|| panic!("no message in {body}"));
         assert!(!code.is_empty() && !message.is_empty(), "an empty code or message in {body}");
@@ -177,13 +177,13 @@ impl Client {
         Client::new(address).with_header("Authorization", &format!("Bearer {token}"))
     }
 
-    /// A header that goes out with every request.
+    /// A header of every request.
     pub fn with_header(mut self, name: &str, value: &str) -> Client {
         self.headers.push((name.to_string(), value.to_string()));
         self
     }
 
-    /// Where a restarted server listens.
+    /// The address of a restarted server.
     pub fn moved_to(&mut self, address: SocketAddr) {
         self.address = address;
         self.connection = None;
@@ -193,7 +193,7 @@ impl Client {
         self.address
     }
 
-    /// Sends once; an error says that no whole answer came and nothing about what the server did.
+    /// Sends once; an error means that no complete answer came, and nothing about what the server did.
     pub fn call(&mut self, request: &Request) -> io::Result<Response> {
         let bytes = request.bytes(self.address, &self.headers);
         let mut connection = match self.connection.take() {
@@ -210,7 +210,7 @@ impl Client {
         Ok(response)
     }
 
-    /// Sends and must be answered.
+    /// Sends and requires an answer.
     #[track_caller]
     pub fn send(&mut self, request: &Request) -> Response {
         self.call(request).unwrap_or_else(|error| panic!("{} {}: {error}", request.method, request.path))
@@ -237,16 +237,16 @@ impl Client {
     }
 }
 
-/// What came back on a connection of its own.
+/// The result of a raw exchange on a connection of its own.
 #[derive(Debug)]
 pub struct RawAnswer {
-    /// The first answer, when the bytes were one.
+    /// The first answer, if the bytes are one.
     pub response: Option<Response>,
     /// Whether the server closed the connection after it.
     pub closed: bool,
 }
 
-/// Sends bytes as they are, and reads one answer and whether the server then closes.
+/// Sends the bytes unchanged; reads one answer, and whether the server then closes.
 pub fn send_raw(address: SocketAddr, bytes: &[u8]) -> RawAnswer {
     let mut stream = connect(address).expect("the server accepts connections");
     // The server may answer and close before it has read everything.
@@ -254,18 +254,18 @@ pub fn send_raw(address: SocketAddr, bytes: &[u8]) -> RawAnswer {
     read_raw(stream)
 }
 
-/// Sends bytes as they are and reads one answer; what becomes of the connection is not looked at.
+/// Sends the bytes unchanged and reads one answer; the state of the connection afterwards is ignored.
 pub fn ask_raw(address: SocketAddr, bytes: &[u8]) -> Option<Response> {
     let mut stream = connect(address).expect("the server accepts connections");
     let _ = stream.write_all(bytes);
     read_response(&mut BufReader::new(stream), false).ok()
 }
 
-/// Reads one answer and whether the server then closes by itself.
+/// Reads one answer and whether the server then closes on its own.
 pub fn read_raw(stream: TcpStream) -> RawAnswer {
     let mut reader = BufReader::new(stream);
     let response = read_response(&mut reader, false).ok();
-    // A connection that stays open says nothing more; a short look is enough to see one that closed.
+    // A connection that stays open sends nothing more; a short look is enough to see one that closed.
     let _ = reader.get_ref().set_read_timeout(Some(Duration::from_millis(300)));
     let closed = match reader.read(&mut [0; 1]) {
         Ok(0) => true,
@@ -275,7 +275,7 @@ pub fn read_raw(stream: TcpStream) -> RawAnswer {
     RawAnswer { response, closed }
 }
 
-/// A connection whose reads end some day.
+/// A connection with a read timeout.
 pub fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
@@ -287,7 +287,7 @@ pub fn connect(address: SocketAddr) -> io::Result<TcpStream> {
 fn read_response(reader: &mut impl BufRead, head_only: bool) -> io::Result<Response> {
     loop {
         let response = read_one(reader, head_only)?;
-        // 1xx answers announce another one.
+        // 1xx answers precede another one.
         if response.status >= 200 {
             return Ok(response);
         }
@@ -322,14 +322,14 @@ fn read_one(reader: &mut impl BufRead, head_only: bool) -> io::Result<Response> 
             response.body.resize(start + size, 0);
             reader.read_exact(&mut response.body[start..])?;
             read_line(reader)?;
-            // A stream of events has no end: its first piece shows what it is.
+            // A stream of events has no end: its first chunk is enough.
             if size == 0 || response.is_endless() {
                 return Ok(response);
             }
         }
     }
     if let Some(length) = response.header("Content-Length") {
-        let length: usize = length.parse().map_err(|_| bad("Content-Length is no number"))?;
+        let length: usize = length.parse().map_err(|_| bad("Content-Length is not a number"))?;
         response.body.resize(length, 0);
         reader.read_exact(&mut response.body)?;
     } else {

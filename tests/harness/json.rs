@@ -27,7 +27,7 @@ pub fn micros_at(value: &Value, path: &str) -> i64 {
     micros(text(value, path))
 }
 
-/// A decimal text in millionths: `"-1.25"` → −1 250 000. More than six decimals is a fault of the server.
+/// A decimal text in millionths: `"-1.25"` → −1 250 000. More than six decimals is an error of the server.
 pub fn micros(decimal: &str) -> i64 {
     try_micros(decimal).unwrap_or_else(|| panic!("{decimal:?} is not a decimal of the wire"))
 }

@@ -1,4 +1,4 @@
-//! The real process: where it lives, how it starts, what it says, how it ends.
+//! The real process: its directory, start, output and end.
 
 use crate::binary::{command, run, run_well};
 use crate::http::Client;
@@ -16,8 +16,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A place of its own for one server: data directory, configuration, and what else a test puts there. Gone at the end.
-pub struct Place {
+/// The directory of one server: data directory, configuration, and other files of a test. Removed at the end.
+pub struct ServerDir {
     root: TempDir,
     settings: BTreeMap<String, BTreeMap<String, String>>,
 }
@@ -26,7 +26,7 @@ pub struct Place {
 pub struct Server {
     child: Child,
     address: SocketAddr,
-    said: Arc<Said>,
+    said: Arc<Transcript>,
 }
 
 /// A user made by `papertape seed`.
@@ -36,28 +36,28 @@ pub struct User {
     pub key: String,
 }
 
-/// Everything a process printed so far, both streams in the order of arrival.
+/// The output of a process so far, both streams in the order of arrival.
 #[derive(Default)]
-struct Said {
-    state: Mutex<SaidState>,
+struct Transcript {
+    state: Mutex<TranscriptState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct SaidState {
+struct TranscriptState {
     lines: Vec<String>,
     streams_ended: usize,
 }
 
-impl Place {
+impl ServerDir {
     /// An empty place with settings that keep limits out of the way, the network on loopback, and segments small: a
     /// start writes three of them full of zeros.
-    pub fn new() -> Place {
+    pub fn new() -> ServerDir {
         let root = TempDir::with_prefix("papertape-test-").expect("a temporary directory can be made");
-        let mut place = Place { root, settings: BTreeMap::new() };
+        let mut place = ServerDir { root, settings: BTreeMap::new() };
         place.set("server", "listen", "\"127.0.0.1:0\"");
         place.set("auth", "jwt_secret", &format!("{SECRET:?}"));
-        // Few changes, so that more of the machine is the test's.
+        // Few changes, so that more of the machine is left for the test.
         place.set("venue", "liveliness", "1");
         place.set("journal", "segment_bytes", "2097152");
         for tier in ["free", "pro", "pro_plus", "enterprise"] {
@@ -68,14 +68,14 @@ impl Place {
     }
 
     /// One setting as TOML writes its value; a later one replaces an earlier one.
-    pub fn set(&mut self, section: &str, key: &str, value: &str) -> &mut Place {
+    pub fn set(&mut self, section: &str, key: &str, value: &str) -> &mut ServerDir {
         self.settings.entry(section.to_string()).or_default().insert(key.to_string(), value.to_string());
         self
     }
 
-    /// Server time as the next start and every running server of this place see it: so many seconds ahead of the wall
+    /// Server time of the next start and of every running server of this place: this many seconds ahead of the wall
     /// clock. It never goes back.
-    pub fn clock_ahead(&mut self, secs: u64) -> &mut Place {
+    pub fn clock_ahead(&mut self, secs: u64) -> &mut ServerDir {
         let file = self.root().join("clock-ahead");
         let written = self.root().join("clock-ahead.new");
         fs::write(&written, secs.to_string()).expect("the clock's file can be written");
@@ -83,7 +83,7 @@ impl Place {
         self.set("server", "clock_ahead_file", &format!("{file:?}"))
     }
 
-    pub fn unset(&mut self, section: &str, key: &str) -> &mut Place {
+    pub fn unset(&mut self, section: &str, key: &str) -> &mut ServerDir {
         self.settings.entry(section.to_string()).or_default().remove(key);
         self
     }
@@ -96,7 +96,7 @@ impl Place {
         self.root.path().join("data")
     }
 
-    /// The configuration file, written anew from the settings.
+    /// The configuration file, written from the current settings.
     pub fn config(&self) -> PathBuf {
         let mut text = String::new();
         for (section, settings) in &self.settings {
@@ -139,7 +139,7 @@ impl Place {
                 }
             })
             .collect();
-        assert_eq!(made.len(), users, "seed makes as many users as asked for");
+        assert_eq!(made.len(), users, "seed makes as many users as requested");
         made
     }
 
@@ -183,7 +183,7 @@ impl Place {
         Server::started(self.spawn_with(args, env))
     }
 
-    /// Starts the process and waits for nothing.
+    /// Starts the process without waiting.
     pub fn spawn_with(&self, args: &[&str], env: &[(&str, &str)]) -> Starting {
         let mut serve = self.serve_command();
         serve.args(args).envs(env.iter().copied());
@@ -191,9 +191,9 @@ impl Place {
     }
 }
 
-impl Default for Place {
+impl Default for ServerDir {
     fn default() -> Self {
-        Place::new()
+        ServerDir::new()
     }
 }
 
@@ -214,10 +214,10 @@ fn digest_in(text: &str) -> String {
         .to_string()
 }
 
-/// A process that was started and may not be ready, or never become so.
+/// A started process that may not be ready, or never become so.
 pub struct Starting {
     child: Child,
-    said: Arc<Said>,
+    said: Arc<Transcript>,
 }
 
 impl Starting {
@@ -228,22 +228,22 @@ impl Starting {
             .stderr(Stdio::piped())
             .spawn()
             .expect("papertape can be started");
-        let said = Arc::new(Said::default());
-        listen(&said, child.stdout.take().expect("a pipe was asked for"));
-        listen(&said, child.stderr.take().expect("a pipe was asked for"));
+        let said = Arc::new(Transcript::default());
+        listen(&said, child.stdout.take().expect("a pipe was requested"));
+        listen(&said, child.stderr.take().expect("a pipe was requested"));
         Starting { child, said }
     }
 
-    /// Waits for the process to end by itself; gives its status and all it said.
+    /// Waits for the process to end on its own; returns its status and output.
     #[track_caller]
     pub fn ended(mut self) -> (ExitStatus, String) {
         let status =
-            eventually("papertape to end by itself", || self.child.try_wait().expect("a child can be waited for"));
+            eventually("papertape to end on its own", || self.child.try_wait().expect("a child can be waited for"));
         self.said.wait_for_end();
         (status, self.said.all())
     }
 
-    /// SIGKILL, wherever it is.
+    /// SIGKILL, in any state.
     pub fn kill(mut self) -> String {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -255,14 +255,14 @@ impl Starting {
         self.child.id()
     }
 
-    /// Waits until it answers that it is ready; `Err` with all it said when the process ends instead.
+    /// Waits until the server is ready; `Err` with its output when the process ends instead.
     pub fn ready(self) -> Result<Server, String> {
         let server = self.listening()?;
         server.wait_ready();
         Ok(server)
     }
 
-    /// Waits for the banner's address alone: a server that knows no market is not ready.
+    /// Waits for the banner's address alone: a server without a market is not ready.
     pub fn listening(mut self) -> Result<Server, String> {
         let start = Instant::now();
         loop {
@@ -277,7 +277,7 @@ impl Starting {
             }
             if start.elapsed() > PATIENCE {
                 let _ = self.child.kill();
-                return Err(format!("no banner in time; it said:\n{}", self.said.all()));
+                return Err(format!("no banner in time; the output:\n{}", self.said.all()));
             }
             self.said.wait_for_more();
         }
@@ -287,7 +287,7 @@ impl Starting {
 impl Server {
     #[track_caller]
     fn started(starting: Starting) -> Server {
-        starting.ready().unwrap_or_else(|said| panic!("papertape did not start; it said:\n{said}"))
+        starting.ready().unwrap_or_else(|said| panic!("papertape did not start; the output:\n{said}"))
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -311,7 +311,7 @@ impl Server {
         Client::with_token(self.address, token)
     }
 
-    /// Where monitors ask, if they may.
+    /// The address of the metrics listener, if there is one.
     pub fn admin(&self) -> Option<SocketAddr> {
         self.said.find(|line| if line.ends_with("/metrics") { address_in(line) } else { None })
     }
@@ -321,12 +321,12 @@ impl Server {
         self.said.find(key_in)
     }
 
-    /// The line that says what was recovered.
+    /// The line about the recovery.
     pub fn recovered(&self) -> Option<String> {
         self.said.find(|line| line.to_lowercase().contains("recovered").then(|| line.to_string()))
     }
 
-    /// All it printed so far.
+    /// Its output so far.
     pub fn said(&self) -> String {
         self.said.all()
     }
@@ -337,12 +337,12 @@ impl Server {
         let _ = self.child.wait();
     }
 
-    /// SIGTERM, without waiting. (Through the shell: a signal of one's own needs `unsafe` or a package.)
+    /// SIGTERM, without waiting. (Through the shell: sending a signal needs `unsafe` or a package.)
     pub fn terminate(&self) {
         signal(self.pid(), "TERM");
     }
 
-    /// Waits for the end of a process that was told to end; gives its status and all it said.
+    /// Waits for the end of a process that received a signal; returns its status and output.
     #[track_caller]
     pub fn ended(mut self) -> (ExitStatus, String) {
         let status = eventually("papertape to end", || self.child.try_wait().expect("a child can be waited for"));
@@ -355,12 +355,12 @@ impl Server {
         self.child.try_wait().expect("a child can be waited for").is_some()
     }
 
-    /// SIGTERM and wait: a drained end with exit code 0.
+    /// SIGTERM and wait: a clean stop with exit code 0.
     #[track_caller]
     pub fn stop(self) -> String {
         self.terminate();
         let (status, said) = self.ended();
-        assert!(status.success(), "SIGTERM must end with 0, not {status}; it said:\n{said}");
+        assert!(status.success(), "SIGTERM must end with 0, not {status}; the output:\n{said}");
         said
     }
 
@@ -373,7 +373,7 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        // Not ready is for the test to find: a server without any market may never be.
+        // The test checks whether the server is ready: without any market it may never be.
     }
 }
 
@@ -383,13 +383,13 @@ impl Drop for Server {
     }
 }
 
-/// Sends a signal to a process that we started.
+/// Sends a signal to a process that the test has started.
 pub fn signal(pid: u32, name: &str) {
     let sent = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status();
     assert!(sent.expect("sh can be run").success(), "signal {name} to {pid}");
 }
 
-impl Said {
+impl Transcript {
     fn find<T>(&self, wanted: impl Fn(&str) -> Option<T>) -> Option<T> {
         self.state.lock().unwrap().lines.iter().find_map(|line| wanted(line))
     }
@@ -411,12 +411,12 @@ impl Said {
     }
 }
 
-fn listen(said: &Arc<Said>, stream: impl Read + Send + 'static) {
+fn listen(said: &Arc<Transcript>, stream: impl Read + Send + 'static) {
     let said = Arc::clone(said);
     std::thread::spawn(move || {
         let mut stream = BufReader::new(stream);
         loop {
-            // Lines that were written together are seen together: who finds the address finds the whole banner.
+            // Lines that were written together become visible together: with the address, the whole banner is there.
             let (mut lines, mut line) = (Vec::new(), Vec::new());
             while lines.is_empty() || !stream.buffer().is_empty() {
                 line.clear();
@@ -436,7 +436,7 @@ fn listen(said: &Arc<Said>, stream: impl Read + Send + 'static) {
     });
 }
 
-/// The loopback address with a port that a line names.
+/// The loopback address with a port in a line.
 fn address_in(line: &str) -> Option<SocketAddr> {
     let start = line.find("127.0.0.1:")?;
     let rest = &line[start..];
@@ -444,7 +444,7 @@ fn address_in(line: &str) -> Option<SocketAddr> {
     rest[..end].trim_end_matches(['.', ':']).parse().ok().filter(|address: &SocketAddr| address.port() != 0)
 }
 
-/// The raw key that a line names.
+/// The raw key in a line.
 fn key_in(line: &str) -> Option<String> {
     let start = line.find("svc_live_")?;
     let key: String = line[start..].chars().take(73).collect();

@@ -1,5 +1,4 @@
-//! A WebSocket client that sends any bytes and shows every frame: what no library does, and what a test of a policy
-//! needs. Pings are answered only when the test says so.
+//! A WebSocket client that sends any bytes and shows every frame, unlike a library. Pings are answered only on request.
 
 use crate::frames;
 use crate::http::Response;
@@ -9,9 +8,9 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// No frame within this is a lost frame.
+/// A frame that takes longer is a lost frame.
 const FRAME_WITHIN: Duration = Duration::from_secs(30);
-/// The key of RFC 6455 §1.3, and what it is answered with.
+/// The key of RFC 6455 §1.3, and its answer.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
@@ -28,13 +27,13 @@ pub struct Socket {
     stream: TcpStream,
     /// The target of its handshake.
     target: String,
-    /// Bytes read and not looked at yet.
+    /// Bytes read and not parsed yet.
     ahead: Vec<u8>,
-    /// Sends pongs by itself, and shows no pings.
+    /// Sends pongs itself, and shows no pings.
     pub answers_pings: bool,
 }
 
-/// What the server sent.
+/// A message of the server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Got {
     Text(String),
@@ -57,7 +56,7 @@ impl Socket {
             .unwrap_or_else(|refused| panic!("no socket at {path}: {} {}", refused.status, refused.lossy()))
     }
 
-    /// The same for a refusal to be looked at.
+    /// The same for a test that expects a refusal.
     pub fn try_open(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<Socket, Response> {
         let mut all = vec![
             ("Connection", "Upgrade"),
@@ -69,7 +68,7 @@ impl Socket {
         Socket::handshake(address, path, &all, b"")
     }
 
-    /// A handshake of exactly these headers, with bytes right behind it.
+    /// A handshake of exactly these headers, with bytes directly after it.
     pub fn handshake(
         address: SocketAddr,
         path: &str,
@@ -126,7 +125,7 @@ impl Socket {
         Ok(count)
     }
 
-    /// Bytes as they are. What the peer no longer takes is no matter here.
+    /// Raw bytes. Errors of a peer that no longer reads are ignored.
     pub fn send_bytes(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
     }
@@ -183,7 +182,7 @@ impl Socket {
         }
     }
 
-    /// A whole frame of what was read.
+    /// A complete frame of the received bytes.
     fn taken(&mut self) -> Option<Got> {
         let [first, second, ..] = *self.ahead else { return None };
         assert_eq!(second & 0x80, 0, "a server masks nothing");
@@ -227,7 +226,7 @@ impl Socket {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("not JSON ({error}): {text}"))
     }
 
-    /// The next message of that `type` (or `event_type`); others are passed over.
+    /// The next message of that `type` (or `event_type`); others are skipped.
     #[track_caller]
     pub fn until(&mut self, kind: &str) -> Value {
         loop {
@@ -239,7 +238,7 @@ impl Socket {
         }
     }
 
-    /// Code and reason of the close; other frames are passed over.
+    /// Code and reason of the close; other frames are skipped.
     #[track_caller]
     pub fn closed(&mut self) -> (u16, String) {
         loop {
@@ -251,14 +250,14 @@ impl Socket {
         }
     }
 
-    /// Asks for a sign of life that no data frame can overtake, and passes over what comes before it.
+    /// Sends a ping that no data frame can overtake, and skips the frames before its pong.
     #[track_caller]
     pub fn is_alive(&mut self) {
         self.send_frame(PING, b"alive?");
         while self.receive() != Got::Pong(b"alive?".to_vec()) {}
     }
 
-    /// Reads what came so far without waiting for more than the peer's answer to a ping.
+    /// Reads the frames so far, waiting only for the pong of a ping.
     #[track_caller]
     pub fn so_far(&mut self) -> Vec<Value> {
         self.send_frame(PING, b"so far");
@@ -274,7 +273,7 @@ impl Socket {
         }
     }
 
-    /// Ends the sending half: the peer sees the end of the stream.
+    /// Shuts down the sending half: the peer sees the end of the stream.
     pub fn shut(&mut self) {
         let _ = self.stream.shutdown(Shutdown::Write);
     }

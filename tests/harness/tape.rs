@@ -1,6 +1,6 @@
-//! A market of our own, written line by line as a recording (contract/upstream.md §7) that a server follows.
+//! A hand-made market, written line by line as a recording (gateway/docs/live-venues.md §7) that a server follows.
 //!
-//! So a test decides what the book shows and when, and every fill, fee and payout is a number known beforehand.
+//! So a test decides the book and its times, and every fill, fee and payout is known in advance.
 
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A recording that grows.
+/// A growing recording.
 pub struct Tape {
     path: PathBuf,
     file: File,
@@ -114,13 +114,13 @@ impl Tape {
         &self.path
     }
 
-    /// Lists markets, or tells again how they are.
+    /// Lists markets, or repeats their state.
     pub fn list(&mut self, markets: &[&Market]) {
         let rows: Vec<Value> = markets.iter().map(|market| market.listed(None)).collect();
         self.rest("/markets", &json!(rows));
     }
 
-    /// The venue stopped a market and says how it ended: `["1", "0"]`, `["0", "1"]`, `["0.5", "0.5"]`.
+    /// The venue stopped a market with a result: `["1", "0"]`, `["0", "1"]`, `["0.5", "0.5"]`.
     pub fn resolve(&mut self, market: &Market, prices: [&str; 2]) {
         self.rest("/markets", &json!([market.listed(Some(prices))]));
     }
@@ -198,13 +198,13 @@ impl Tape {
 
     /// The connection broke: every token is stale until its next snapshot.
     pub fn gap(&mut self) {
-        let line = json!({"r": self.now(), "v": "polymarket", "c": "1", "gap": "the test said so"});
+        let line = json!({"r": self.now(), "v": "polymarket", "c": "1", "gap": "a simulated break"});
         self.line(&line.to_string());
     }
 
-    /// Any text as one line, right or wrong.
+    /// Any text as one line, valid or not.
     pub fn line(&mut self, line: &str) {
-        // One write, so that a follower never sees half of it for long.
+        // One write, so that a follower rarely sees half of it.
         self.file.write_all(format!("{line}\n").as_bytes()).expect("a tape can be written");
     }
 

@@ -1,4 +1,4 @@
-//! Identity tokens (keys.md §6): right ones, and every wrong one a table asks for.
+//! Identity tokens (gateway/docs/keys.md §6): valid ones, and every kind of invalid one.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,12 +9,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The secret that test servers are configured with.
 pub const SECRET: &str = "a test secret of more than thirty-two bytes";
 
-/// A good token for `sub`, valid for an hour.
+/// A valid token for `sub`, for an hour.
 pub fn token(sub: &str) -> String {
     sign(&json!({"alg": "HS256", "typ": "JWT"}), &claims(sub), SECRET.as_bytes())
 }
 
-/// The claims of a good token.
+/// The claims of a valid token.
 pub fn claims(sub: &str) -> Value {
     json!({"sub": sub, "aud": "authenticated", "exp": unix_now() + 3_600, "role": "authenticated"})
 }

@@ -1,17 +1,17 @@
-//! A server on a hand-made market with users in it: what most tests of the contract start from.
+//! A server on a hand-made market with users: the base of most tests of the contract.
 
 use crate::eventually;
 use crate::history::History;
 use crate::http::Client;
 use crate::json::text;
-use crate::server::{Place, Server, User};
+use crate::server::{Server, ServerDir, User};
 use crate::tape::{Market, Tape};
 use crate::token::token;
 use serde_json::{Value, json};
 
-/// The world: everything in it moves only when the test moves it.
+/// The world: it changes only when the test changes it.
 pub struct World {
-    pub place: Place,
+    pub place: ServerDir,
     pub server: Server,
     pub tape: Tape,
     pub markets: Markets,
@@ -104,19 +104,19 @@ impl World {
 
     /// The same with other settings.
     #[track_caller]
-    pub fn start_with(users: usize, settings: impl FnOnce(&mut Place)) -> World {
+    pub fn start_with(users: usize, settings: impl FnOnce(&mut ServerDir)) -> World {
         crate::description::watch();
-        let mut place = Place::new();
+        let mut place = ServerDir::new();
         let mut tape = Tape::create(&place.root().join("tape.ndjson"));
         let markets = Markets::new();
         markets.write(&mut tape);
         place.set("venue", "kind", "\"replay\"");
         place.set("venue", "tape", &format!("{:?}", tape.path()));
         place.set("venue", "follow", "true");
-        // A still book would be too old to trade on after a minute.
+        // A constant book would be too old to trade on after a minute.
         place.set("flags", "trade_quote_max_age_ms", "3600000");
-        // Segments are written ahead: at their usual size a start writes 192 MiB, which would be most of its time.
-        // A smaller one than this is not ample before the first spare is ready.
+        // Segments are prepared ahead: at their usual size a start writes 192 MiB, which would be most of its time. A
+        // smaller one than this is not ample before the first spare is ready.
         place.set("journal", "segment_bytes", "4194304");
         settings(&mut place);
         let users = if users > 0 { place.seed(users, "enterprise", "10000") } else { Vec::new() };
@@ -133,7 +133,7 @@ impl World {
         self.server.client()
     }
 
-    /// A new user of the free tier by way of an identity token: a client with a key, and the token.
+    /// A new free user with an identity token: a client with a key, and the token.
     #[track_caller]
     pub fn newcomer(&self, sub: &str) -> (Client, String) {
         let token = token(sub);
@@ -147,7 +147,7 @@ impl World {
         self.server = self.place.start();
     }
 
-    /// Stops the server, gives that user a past, and starts it again.
+    /// Stops the server, gives that user a history, and starts it again.
     pub fn past<T>(&mut self, number: usize, write: impl FnOnce(&mut History, &Markets) -> T) -> T {
         self.server.kill();
         let mut history = History::open(&self.place, self.users[number].id);
@@ -195,7 +195,7 @@ pub fn market(market: &Market, side: &str, price: &str, quantity: &str) -> Value
     })
 }
 
-/// A body with some fields changed; `null` takes a field out.
+/// A body with some fields changed; `null` removes a field.
 pub fn changed(body: &Value, changes: &Value) -> Value {
     let mut body = body.clone();
     let fields = body.as_object_mut().expect("a body is an object");

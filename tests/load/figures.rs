@@ -1,4 +1,4 @@
-//! Figures of runs: everything that was due is counted once, and the server has what was acknowledged.
+//! Figures of runs: every due operation is counted once, and the server has the acknowledged orders.
 
 use crate::{Running, Site, keys_file, said, url};
 use serde_json::{Value, json};
@@ -39,8 +39,8 @@ fn every_operation_is_counted_and_every_order_is_there() {
         let (succeeded, refused) = (int(total, "/succeeded"), int(total, "/refused"));
         assert_eq!((answered, sum(&run["statuses"])), (succeeded + refused, answered), "{text}");
         assert_eq!((run["statuses"]["200"].as_i64(), sum(&run["codes"])), (Some(succeeded), refused), "{text}");
-        // Who takes faster than the venue renews its levels finds too little of them, and leaves a killed order behind.
-        // Who is faster than the disk, whose segments are small here, is told to wait.
+        // A taker that is faster than the venue's replenishment finds too little, and leaves a killed order. A
+        // placement that is faster than the disk, whose segments are small here, is told to retry.
         let mut codes = at(&run, "/codes").as_object().expect("an object").keys();
         assert!(codes.all(|code| ["FOK_ORDER_NOT_FILLED_ERROR", "SERVER_BUSY"].contains(&code.as_str())), "{text}");
         assert_eq!(at(&run, "/transport_errors"), &json!({}), "{text}");
@@ -51,7 +51,7 @@ fn every_operation_is_counted_and_every_order_is_there() {
         assert_eq!(rests + crosses + cancels, answered, "{text}");
         let check = at(&run, "/check");
         assert_eq!(int(check, "/acknowledged") + int(check, "/refused"), rests + crosses, "{text}");
-        // The check counts what the table counts: a killed order is a refused one in both.
+        // The check counts like the table: a killed order is a refused one in both.
         let [rests_refused, crosses_refused, _] = kinds("refused");
         assert_eq!(int(check, "/refused"), rests_refused + crosses_refused, "{text}");
         let killed = run["codes"]["FOK_ORDER_NOT_FILLED_ERROR"].as_i64().unwrap_or(0);
@@ -59,7 +59,7 @@ fn every_operation_is_counted_and_every_order_is_there() {
         let cleaned = args.contains(&"--clean");
         let (left, gone) = if cleaned { (0, rested) } else { (rested - cancelled, cancelled) };
         let said = (int(&run, "/resting_afterwards"), int(check, "/cancels_acknowledged"));
-        assert_eq!(said, (left, gone), "a rest rests until its cancel: {text}");
+        assert_eq!(said, (left, gone), "a resting order rests until its cancel: {text}");
         check_series(&run, succeeded, refused);
         let page = fs::read_to_string(&report).expect("the run has written it");
         assert!(
@@ -71,12 +71,12 @@ fn every_operation_is_counted_and_every_order_is_there() {
     }
 }
 
-/// A connection on which nothing is due for a while is no failure of the server's: it has spoken when it was opened, and
-/// where the server ends its rest it is open again before it is needed.
+/// An idle connection is not counted as a failure of the server: it was used when it was opened, and if the server
+/// closes it, it is reopened before it is needed.
 #[test]
-fn a_connection_may_rest() {
+fn a_connection_may_be_idle() {
     let cases = Cases::of("rests");
-    // (how long a first head may take, how long a connection may rest; each has something to say every two seconds)
+    // (timeout of the first head, idle timeout; each connection has an operation every two seconds)
     for (header_ms, idle_ms, are_closed) in [("300", "20000", false), ("300", "1200", true)] {
         let mut site = Site::new(2);
         site.place.set("http", "header_timeout_ms", header_ms).set("http", "idle_timeout_ms", idle_ms);
@@ -90,7 +90,7 @@ fn a_connection_may_rest() {
     }
 }
 
-/// Where every book is thin, the thin ones are traded.
+/// If every book is thin, thin books are traded.
 #[test]
 fn a_small_venue_is_traded_as_it_is() {
     let cases = Cases::of("small venues");
@@ -104,7 +104,7 @@ fn a_small_venue_is_traded_as_it_is() {
     cases.one();
 }
 
-/// Of all values of an object.
+/// Sum of all values of an object.
 fn sum(counts: &Value) -> i64 {
     counts.as_object().expect("an object").values().filter_map(Value::as_i64).sum()
 }
@@ -120,9 +120,10 @@ fn check_series(run: &Value, succeeded: i64, refused: i64) {
     assert!(points[0] > 0 && points.is_sorted(), "{points:?}");
 }
 
-/// What waits for a server that stands still counts from its own due time, and not from when it was let go.
+/// An operation that waits for a stopped server counts from its own due time, and not from the time when the server
+/// continued.
 #[test]
-fn two_seconds_of_standstill_are_two_seconds_in_the_tail() {
+fn a_stall_of_two_seconds_is_in_the_tail() {
     let cases = Cases::of("percentiles");
     let site = Site::new(2);
     let server = site.place.start();
@@ -138,7 +139,7 @@ fn two_seconds_of_standstill_are_two_seconds_in_the_tail() {
     assert!(output.status.success(), "{}", said(&output));
     let run = site.figures();
     assert_eq!(int(&run, "/operations/all/answered"), 800, "{}", said(&output));
-    // Of 800 operations 200 were due while it stood still, evenly: the last one in a hundred waited for almost all of it.
+    // Of 800 operations 200 were due during the stop, evenly spread: the last percent waited for almost all of it.
     let least = [("max", 1_900), ("p99.9", 1_900), ("p99", 1_800), ("p90", 1_000)];
     for (name, millis) in least {
         let nanos = int(&run, &format!("/operations/all/latency_ns/{name}"));
@@ -149,14 +150,14 @@ fn two_seconds_of_standstill_are_two_seconds_in_the_tail() {
     assert_eq!(refused, 0, "{}", said(&output));
 }
 
-/// The client that stands still is late by itself: it says so, and its figures are in doubt.
+/// A stopped client is late itself: it reports that, and its figures are in doubt.
 #[test]
-fn a_standstill_of_the_client_is_its_own() {
+fn a_pause_of_the_client_is_its_own() {
     let cases = Cases::of("standstills");
     let rows = [
         ("100", "1", "the client itself was late"),
         ("100", "16", "the client itself was late"),
-        ("max", "1", "the client itself stood still"),
+        ("max", "1", "the client itself was paused"),
     ];
     for (rate, connections, warning) in rows {
         let site = Site::new(2);

@@ -1,5 +1,4 @@
-//! A server that dies in mid-run: what was acknowledged is there afterwards, and a client that says otherwise is found
-//! out.
+//! A server that is killed during a run: acknowledged orders survive, and a client with other records is detected.
 
 use crate::{Running, Site, keys_file, said, url};
 use serde_json::{Value, json};
@@ -17,7 +16,7 @@ fn killed(site: &mut Site, args: &[&str], comes_back: bool) -> (tests::server::S
     load.arg("--json").arg(site.file("run.json"));
     let load = Running::start(load);
     site.wait_for_orders(&server, 20);
-    // A start is told by the server's age, in seconds.
+    // A restart is detected by the server's age, in seconds.
     std::thread::sleep(Duration::from_secs(2));
     server.kill();
     site.place.set("server", "listen", &format!("\"{address}\""));
@@ -28,7 +27,7 @@ fn killed(site: &mut Site, args: &[&str], comes_back: bool) -> (tests::server::S
 }
 
 #[test]
-fn what_was_acknowledged_outlives_the_server() {
+fn acknowledged_orders_survive_the_server() {
     let cases = Cases::of("kills");
     let runs = [
         ("--rate 300 --duration 7 --connections 3 --pipeline 4 --check", true),
@@ -43,14 +42,14 @@ fn what_was_acknowledged_outlives_the_server() {
         assert!(at(&run, "/transport_errors").as_object().is_some_and(|errors| !errors.is_empty()), "{text}");
         assert_eq!(int(&run, "/reconnects") > 0, comes_back, "{text}");
         assert!(int(&run, "/operations/all/succeeded") > 0, "{text}");
-        // Who stays away says nothing of a start.
+        // A server that does not come back is not a restart.
         assert_eq!(at(&run, "/server_started_anew_at").is_string(), comes_back, "{text}");
-        assert_eq!(text.contains("WARNING: the server was started anew in mid-run"), comes_back, "{text}");
+        assert_eq!(text.contains("WARNING: the server restarted during the run"), comes_back, "{text}");
         if args.contains(&"--check") {
             assert_eq!(text.contains("check: equal"), comes_back, "{text}");
-            assert_eq!(text.contains("the check was not made"), !comes_back, "{text}");
+            assert_eq!(text.contains("the check failed"), !comes_back, "{text}");
         } else {
-            assert_eq!(text.contains("the server was gone when the run was over"), !comes_back, "{text}");
+            assert_eq!(text.contains("the server was gone at the end of the run"), !comes_back, "{text}");
         }
         let (equal, said) = site.check(&server, &site.file("run.json"));
         assert!(equal && said.starts_with("equal: "), "{said}\n{text}");
@@ -93,13 +92,13 @@ fn a_difference_is_found_and_named() {
             false,
             "acknowledged or killed, and missing on the server".to_owned(),
         ),
-        // Who sends with two keys has his orders once.
+        // A user with two keys has its orders once.
         ("/orders/users", twice, true, "equal: 100 orders and 0 cancels".to_owned()),
         (
             "/orders/users",
             stranger,
             false,
-            "1 users could not be asked, and 0 orders of their connections not be checked: user 9999999: not in"
+            "the orders of 1 users could not be read, and 0 orders of their connections not be checked: user 9999999: not in"
                 .to_owned(),
         ),
         ("/orders/fates/0", json!("p4294967295"), false, "not what `papertape load --json FILE` writes".to_owned()),
@@ -116,7 +115,7 @@ fn a_difference_is_found_and_named() {
     }
 }
 
-/// Whoever is not let in any more is named, and takes nothing away from the check of the others.
+/// A user whose key is refused is named, and the orders of the others are still checked.
 #[test]
 fn a_key_that_is_refused_is_named_and_the_others_are_checked() {
     let cases = Cases::of("refused keys");
@@ -130,10 +129,10 @@ fn a_key_that_is_refused_is_named_and_the_others_are_checked() {
     let key = |place: usize| if place == 1 { unknown } else { site.users[place].key.as_str() };
     let without = [0, 2].map(|place| (site.users[place].id, key(place)));
     let with_unknown = [0, 1, 2].map(|place| (site.users[place].id, key(place)));
-    // A user with several keys is asked with the one that is let in.
+    // A user with several keys is read with one that the server accepts.
     let twice = [(bad, site.users[1].key.as_str()), (bad, unknown)];
-    let asked = "1 users could not be asked, and 20 orders of their connections not be checked";
-    // (keys, fates of the first connection, the first word, what else is said)
+    let asked = "the orders of 1 users could not be read, and 20 orders of their connections not be checked";
+    // (keys, outcomes of the first connection, the first word, other parts of the text)
     let rows = [
         (with_unknown.to_vec(), "p20", "INCOMPLETE: 40 orders", format!("{asked}: user {bad}: 401")),
         (without.to_vec(), "p20", "INCOMPLETE: 40 orders", format!("{asked}: user {bad}: not in")),
@@ -156,7 +155,7 @@ fn a_key_that_is_refused_is_named_and_the_others_are_checked() {
         assert!(!said.contains(unknown), "a key is shown");
         cases.one();
     }
-    // The same behind a run of its own: the figures are there, and the verdict says what is not.
+    // The same after a run of its own: the figures are complete, and the verdict names the unchecked users.
     site.keys = keys_file(
         &site.place,
         "again.jsonl",

@@ -1,6 +1,6 @@
-//! The load kit as a user runs it: `papertape load` against a real server.
+//! The load client as a user runs it: `papertape load` against a real server.
 //!
-//! Nothing is asserted about speed, but one thing from below: a server that stood still for two seconds shows them.
+//! Nothing is asserted about speed, with one exception: a server that is stopped for two seconds shows them.
 
 mod figures;
 mod lost;
@@ -14,18 +14,18 @@ use std::process::{Child, Command, Output, Stdio};
 use tests::binary::command;
 use tests::eventually;
 use tests::json::list;
-use tests::server::{Place, Server, User};
+use tests::server::{Server, ServerDir, User};
 
-/// A place with users, and the keys file that names them.
+/// A place with users, and their keys file.
 pub struct Site {
-    pub place: Place,
+    pub place: ServerDir,
     pub users: Vec<User>,
     pub keys: PathBuf,
 }
 
 impl Site {
     pub fn new(users: usize) -> Site {
-        let mut place = Place::new();
+        let mut place = ServerDir::new();
         place.set("limits", "placements_per_user", "64");
         let users = place.seed(users, "enterprise", "100000");
         let keys = keys_file(&place, "keys.jsonl", users.iter().map(|user| (user.id, user.key.as_str())));
@@ -44,7 +44,7 @@ impl Site {
         load
     }
 
-    /// Runs it to its end; gives what it printed and its JSON file.
+    /// Runs it to its end; returns its output and its JSON file.
     #[track_caller]
     pub fn load_well(&self, server: &Server, args: &[&str]) -> (String, Value) {
         let mut load = self.load(&url(server), args);
@@ -58,7 +58,7 @@ impl Site {
         serde_json::from_slice(&fs::read(self.file("run.json")).expect("the run has written it")).expect("JSON")
     }
 
-    /// Runs `--check` on a JSON file; gives whether all is equal, and what was said.
+    /// Runs `--check` on a JSON file; returns whether all is equal, and the output.
     pub fn check(&self, server: &Server, file: &Path) -> (bool, String) {
         let mut flag = OsString::from("--check=");
         flag.push(file);
@@ -80,7 +80,7 @@ pub fn url(server: &Server) -> String {
     format!("http://{}", server.address())
 }
 
-pub fn keys_file<'a>(place: &Place, name: &str, users: impl Iterator<Item = (i64, &'a str)>) -> PathBuf {
+pub fn keys_file<'a>(place: &ServerDir, name: &str, users: impl Iterator<Item = (i64, &'a str)>) -> PathBuf {
     let path = place.root().join(name);
     let line = |(id, key)| format!("{{\"user_id\":{id},\"api_key\":\"{key}\",\"tier\":\"enterprise\"}}\n");
     fs::write(&path, users.map(line).collect::<String>()).expect("the keys can be written");
@@ -91,7 +91,7 @@ pub fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// A client that is running; killed when a test fails before its end.
+/// A running client; killed when a test fails before its end.
 pub struct Running(Option<Child>);
 
 impl Running {

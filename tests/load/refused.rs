@@ -1,4 +1,4 @@
-//! What is refused: before the run by the command line, in the run by the server.
+//! Refusals: before the run by the command line, during the run by the server.
 
 use crate::{Running, Site, keys_file, said, url};
 use std::fs;
@@ -9,7 +9,7 @@ use tests::json::{at, int};
 use tests::server::signal;
 
 #[test]
-fn a_wrong_word_is_one_sentence() {
+fn a_wrong_option_is_one_sentence() {
     let cases = Cases::of("command lines");
     let site = Site::new(1);
     for (name, text) in [("empty", ""), ("broken", "\n{\"user_id\":1}\n"), ("folder/run.json", "")] {
@@ -29,10 +29,10 @@ fn a_wrong_word_is_one_sentence() {
         (&["--connections", "10001"], "an integer from 1 to 10000"),
         (&["--pipeline", "0"], "an integer from 1 to 512"),
         (&["--pipeline", "513"], "an integer from 1 to 512"),
-        (&["--mix", ""], "no kind=percent"),
+        (&["--mix", ""], "not kind=percent"),
         (&["--mix", "rest=60,cross=25"], "these are percentages, and they sum to 85 instead of 100"),
-        (&["--mix", "rest=60,take=40"], "there are rest, cross and cancel"),
-        (&["--url", "https://127.0.0.1:1"], "TLS is not spoken"),
+        (&["--mix", "rest=60,take=40"], "the kinds are rest, cross and cancel"),
+        (&["--url", "https://127.0.0.1:1"], "TLS is not supported"),
         (&["--url", "127.0.0.1:1"], "http://host:port"),
         (&["--url", "http://127.0.0.1:1/v1"], "without a path"),
         (&["--transport", "tcp"], "[possible values: rest, ws]"),
@@ -111,7 +111,7 @@ fn refusals_are_counted_and_only_their_whole_is_a_failure() {
         }
         cases.one();
     }
-    // Without any key that is let in there is nothing to be learnt of the venue.
+    // Without an accepted key the client learns nothing about the venue.
     for transport in ["rest", "ws"] {
         site.keys = keys_file(&site.place, "some.jsonl", [(7, unknown)].into_iter());
         let output = site.load(&url(&server), &["--transport", transport]).output().expect("papertape can be run");
@@ -122,7 +122,7 @@ fn refusals_are_counted_and_only_their_whole_is_a_failure() {
     }
 }
 
-/// A run that does not come about leaves the files of the one before as they were: a later check needs them.
+/// A run that does not start leaves the files of the one before unchanged: a later check needs them.
 #[test]
 fn what_an_earlier_run_wrote_stays_until_there_is_more() {
     let cases = Cases::of("files");
@@ -135,18 +135,18 @@ fn what_an_earlier_run_wrote_stays_until_there_is_more() {
     let output = site.load("http://127.0.0.1:1", &written).output().expect("papertape can be run");
     assert!(!output.status.success(), "{}", said(&output));
     for name in ["run.json", "report.html"] {
-        assert_eq!(fs::read_to_string(site.file(name)).expect("it is there"), kept, "{name}");
+        assert_eq!(fs::read_to_string(site.file(name)).expect("it exists"), kept, "{name}");
         cases.one();
     }
     let server = site.place.start();
     let run = ["--rate", "50", "--duration", "0.2", "--mix", "rest=100"];
     let output = site.load(&url(&server), &run).args(written).output().expect("papertape can be run");
     assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(int(&site.figures(), "/operations/all/answered"), 10, "what is shorter replaces it whole");
-    let page = fs::read_to_string(site.file("report.html")).expect("it is there");
+    assert_eq!(int(&site.figures(), "/operations/all/answered"), 10, "a shorter file replaces the whole");
+    let page = fs::read_to_string(site.file("report.html")).expect("it exists");
     assert!(page.ends_with("</html>\n"));
     cases.add(2);
-    // What the shell gives as a file may be none.
+    // A file name from the shell may be a pipe.
     let output = site.load(&url(&server), &run).args(["--json", "/dev/stdout"]).output().expect("papertape can be run");
     assert!(output.status.success() && said(&output).contains("\"offered\": 10"), "{}", said(&output));
     // A check of an earlier run makes no run, so there is nothing to write.
@@ -163,14 +163,14 @@ fn what_an_earlier_run_wrote_stays_until_there_is_more() {
     let output = site.load(&url(&server), &same).output().expect("papertape can be run");
     assert!(!output.status.success() && said(&output).contains("name the same file"), "{}", said(&output));
     cases.one();
-    // A page that there is no room for takes neither the figures nor the verdict away.
+    // A page that cannot be written prevents neither the figures nor the verdict.
     let full = ["--json", "run.json", "--report", "/dev/full", "--check"];
     let output = site.load(&url(&server), &run).args(full).output().expect("papertape can be run");
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(said(&output).contains("/dev/full: ") && said(&output).contains("equal: 10 orders"), "{}", said(&output));
     assert_eq!(int(&site.figures(), "/operations/all/answered"), 10);
     cases.one();
-    // Figures that cannot be written leave those of the run before, and nothing half done beside them.
+    // Figures that cannot be written leave those of the run before, and no temporary file.
     let files = || {
         let names = fs::read_dir(site.place.root()).expect("a folder");
         let mut names: Vec<String> =
@@ -188,13 +188,13 @@ fn what_an_earlier_run_wrote_stays_until_there_is_more() {
     fs::remove_dir(site.file("whole")).expect("it is empty");
     let output = site.load("http://127.0.0.1:1", &["--json", "new.json"]).output().expect("papertape can be run");
     assert!(!output.status.success());
-    assert_eq!(files(), before, "what was begun is gone");
+    assert_eq!(files(), before, "the temporary file is removed");
     cases.add(2);
 }
 
-/// Who may have few connections hears how many there were.
+/// With too few descriptors the report names the number of connections.
 #[test]
-fn connections_that_are_not_opened_are_said() {
+fn connections_that_cannot_be_opened_are_reported() {
     let cases = Cases::of("connections");
     let mut site = Site::new(1);
     site.place.set("http", "connections_max", "8");
@@ -206,11 +206,11 @@ fn connections_that_are_not_opened_are_said() {
     cases.one();
 }
 
-/// The first signal ends the run, whatever it is at, a second one all waiting; what is known by then is told.
+/// The first signal ends the run, in any phase, and a second one all waiting; the figures so far are printed.
 #[test]
 fn a_signal_ends_what_is_being_done() {
     let cases = Cases::of("signals");
-    // (how it is loaded, the signal, whether the server is silent, how often the signal is sent, exit code)
+    // (options, the signal, whether the server is stopped, how often the signal is sent, exit code)
     let rows = [
         ("100", "INT", false, 1, 130),
         ("100", "TERM", false, 1, 143),
@@ -237,7 +237,7 @@ fn a_signal_ends_what_is_being_done() {
         signal(server.pid(), "CONT");
         let text = said(&output);
         assert_eq!(output.status.code(), Some(code), "{rate} {name}: {text}");
-        assert!(text.contains(&format!("interrupted by SIG{name}; the check was not made")), "{text}");
+        assert!(text.contains(&format!("interrupted by SIG{name}; the check failed")), "{text}");
         let run = site.figures();
         assert!(
             at(&run, "/interrupted") == true && at(&run, "/warnings").to_string().contains("interrupted"),
@@ -249,14 +249,14 @@ fn a_signal_ends_what_is_being_done() {
         assert!(equal, "{checked}");
         let left = fs::read_dir(site.place.root()).expect("a folder").map(|entry| entry.expect("a name").file_name());
         let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("run.json")).collect();
-        assert_eq!(left, ["run.json"], "nothing half done is left");
+        assert_eq!(left, ["run.json"], "no temporary file is left");
         cases.one();
     }
 }
 
-/// Before a run there is nothing to tell, and nothing is left behind.
+/// Before a run there is nothing to report, and no file is left.
 #[test]
-fn a_signal_before_the_run_leaves_nothing_behind() {
+fn a_signal_before_the_run_leaves_no_files() {
     let cases = Cases::of("early signals");
     let site = Site::new(1);
     let server = site.place.start();

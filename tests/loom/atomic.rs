@@ -12,7 +12,7 @@ thread_local! {
     static STORES_SWAP: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Puts a switch back when a model ends, by a panic too.
+/// Resets a switch when a model ends, by a panic too.
 struct Switched(&'static std::thread::LocalKey<Cell<bool>>, bool);
 
 impl Switched {
@@ -27,7 +27,7 @@ impl Drop for Switched {
     }
 }
 
-/// Runs `model` with fences that do nothing.
+/// Runs `model` with fences that have no effect.
 pub fn without_fences(model: impl FnOnce()) {
     let _switched = Switched::to(&FENCES, false);
     model();
@@ -36,9 +36,10 @@ pub fn without_fences(model: impl FnOnce()) {
 /// Runs `model` with the stores of [`AtomicBool`] as swaps whose result is dropped.
 ///
 /// Loom orders the stores of an atomic by happens-before alone. The standard orders more: nothing comes between a store
-/// and the read-modify-write that read it. So loom lets a thread read what a producer's swap wrote although the consumer
-/// stored after the value which that swap had read; for one producer this changes nothing, for two it is a deadlock that
-/// no machine can have. A swap takes its place in the order of the others, as the standard wants it of the store.
+/// and the read-modify-write that read it. So loom lets a thread read what a producer's swap wrote although the
+/// consumer stored after the value which that swap had read; for one producer this changes nothing, for two it is a
+/// deadlock that no machine can have. A swap takes its place in the order of the others, as the standard requires of
+/// the store.
 pub fn with_swapping_stores(model: impl FnOnce()) {
     let _switched = Switched::to(&STORES_SWAP, true);
     model();
@@ -84,7 +85,7 @@ pub mod thread {
     }
 }
 
-/// Stands for crossbeam's queue and orders less than it: claims are relaxed, and a claimed slot may still be empty.
+/// A replacement of crossbeam's queue with weaker ordering: claims are relaxed, and a claimed slot may still be empty.
 pub struct ArrayQueue<T> {
     head: AtomicUsize,
     tail: AtomicUsize,
@@ -97,7 +98,7 @@ impl<T> ArrayQueue<T> {
         ArrayQueue { head: AtomicUsize::new(0), tail: AtomicUsize::new(0), slots }
     }
 
-    /// Models push no more than there are slots.
+    /// Models push at most one value per slot.
     pub fn push(&self, value: T) -> Result<(), T> {
         let at = self.tail.fetch_add(1, Ordering::Relaxed);
         *self.slots[at].lock().expect("no panic inside") = Some(value);

@@ -1,6 +1,5 @@
-//! Ring and sequence of the engine, marks of the log, and the committer's flag for the sync thread, compiled with loom's
-//! primitives. The ladder keeps nothing but relaxed atomics inside of a sequence, so the sequence is what there is to prove
-//! of it.
+//! Ring and sequence of the engine, marks of the log, and the committer's flag for the sync thread, compiled with
+//! loom's primitives. The ladder has only relaxed atomics inside of a sequence, so the sequence is what needs a proof.
 
 pub mod atomic;
 #[path = "../../wal/src/marks.rs"]
@@ -23,7 +22,7 @@ impl std::fmt::Display for Lsn {
     }
 }
 
-/// A system without the remote barrier: loom knows fences only.
+/// A system without the remote barrier: loom has only fences.
 mod sys {
     pub fn register_barrier() -> bool {
         false
@@ -34,7 +33,7 @@ mod sys {
     }
 }
 
-/// What the log and its sync thread do with the marks; private to the log otherwise.
+/// The operations of the log and its sync thread on the marks, which are private to the log.
 pub mod log {
     use crate::{Lsn, marks::Marks};
     use std::time::Duration;
@@ -47,7 +46,7 @@ pub mod log {
         marks.set_appended(lsn, position);
     }
 
-    /// Bytes behind the last record.
+    /// Bytes after the last record.
     pub fn position(marks: &Marks) -> u64 {
         marks.appended_bytes()
     }

@@ -1,5 +1,5 @@
-//! Every order of the threads, and every value that a load may give. Each model has a control that must fail: the same
-//! without the fences.
+//! Every order of the threads, and every value that a load may return. Each model has a control that must fail: the
+//! same without the fences.
 
 use loom::sync::Arc;
 use loom::sync::Notify;
@@ -19,7 +19,7 @@ fn model(preemptions: Option<usize>, run: impl Fn() + Sync + Send + 'static) {
     builder.check(run);
 }
 
-/// A consumer that sleeps whenever it finds nothing gets the values of all producers. Loom calls it a deadlock when no
+/// A consumer that sleeps whenever it finds nothing receives the values of all producers. Loom reports a deadlock if no
 /// producer wakes it.
 fn no_wake_up_is_lost(producers: u64) {
     model(Some(3), move || {
@@ -105,8 +105,8 @@ fn without_its_fences_the_ring_loses_an_unpark() {
     without_fences(no_unpark_is_lost);
 }
 
-/// The log appends; the sync thread sleeps whenever it has synced all that it sees. It syncs all records, and whoever sees
-/// an LSN sees at least that record's position.
+/// The log appends; the sync thread sleeps whenever it has synced all that it sees. It syncs all records, and a thread
+/// that sees an LSN sees at least that record's position.
 fn no_append_is_slept_over(records: u64) {
     model(Some(3), move || {
         let marks = log::marks();
@@ -119,7 +119,7 @@ fn no_append_is_slept_over(records: u64) {
                 continue;
             }
             let position = log::position(&marks);
-            assert!(position >= 10 * target.0, "a position in front of its record");
+            assert!(position >= 10 * target.0, "a position before its record");
             log::set_synced(&marks, target, position);
         }
         appending.join().expect("the log");
@@ -137,8 +137,8 @@ fn without_its_fences_the_sync_thread_sleeps_over_one() {
     without_fences(|| no_append_is_slept_over(1));
 }
 
-/// The committer holds answers until the mark has passed them; the sync thread moves the mark and wakes the committer where
-/// something waits. Loom calls it a deadlock when an answer waits for a mark that has moved.
+/// The committer holds answers until the mark has passed them; the sync thread moves the mark and wakes the committer
+/// if something waits. Loom reports a deadlock if an answer waits for a mark that has moved.
 fn no_answer_is_forgotten(records: u64) {
     model(Some(3), move || {
         let (synced, waiting, woken) = (Arc::new(AtomicU64::new(0)), Waiting::default(), Arc::new(Notify::new()));
@@ -174,7 +174,7 @@ fn without_its_fences_an_answer_waits() {
     without_fences(|| no_answer_is_forgotten(1));
 }
 
-/// The writer keeps two values equal; what a reader takes as whole is equal, and no older than what it had before.
+/// The writer keeps two values equal; values that a reader accepts are equal, and no older than its last ones.
 fn nothing_is_torn(writes: u64) {
     model(None, move || {
         let shared = Arc::new((Sequence::new(), AtomicU64::new(0), AtomicU64::new(0)));

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Loss of power, block by block.
+"""Power loss, block by block.
 
 A server runs on an ext4 file system whose device logs every write and flush in order (QEMU's `blklogwrites`, exported
-through FUSE, mounted over a loop device). Each cut rebuilds the device as a loss of power could have left it: every write
-up to the last flush before the cut, a random part of the later ones, the last of them torn within. The file system is
-mounted, the server starts on it, and every order that was acknowledged before the cut must be there.
+through FUSE, mounted over a loop device). Each cut rebuilds the device in a state that a power loss could have left:
+every write up to the last flush before the cut, a random part of the later ones, the last of them torn within. The file
+system is mounted, the server starts on it, and every order that was acknowledged before the cut must exist.
 
     tests/power/cuts.py target/debug/papertape --cuts 40            # durability `power`: nothing may be lost
-    tests/power/cuts.py target/debug/papertape --cuts 40 --control  # `process`: something must be lost, or this looks at nothing
+    tests/power/cuts.py target/debug/papertape --cuts 40 --control  # `process`: something must be lost, or this tests nothing
 
 Needs root, /dev/fuse, a free loop device, e2fsprogs, and Debian's qemu-system-common (`qemu-storage-daemon`).
 """
@@ -47,7 +47,7 @@ class WriteLog:
         self.lock = threading.Lock()
 
     def position(self):
-        """How many entries are in the log now."""
+        """The current number of entries in the log."""
         with self.lock:
             while True:
                 header = os.pread(self.file.fileno(), 32, self.at)
@@ -79,7 +79,7 @@ class Device:
             raise
 
     def close(self):
-        # A process that was killed lets go of its files a moment later.
+        # A killed process releases its files with a delay.
         for attempt in range(50):
             if subprocess.run(["umount", self.mount_point], capture_output=True).returncode == 0:
                 break
@@ -98,7 +98,7 @@ class Server:
             if " on http://" in line:
                 self.address = line.split("http://")[1].split()[0]
                 break
-        # What it says later is read, so that the pipe never fills.
+        # Its further output is read, so that the pipe never fills.
         self.reader = threading.Thread(target=lambda: self.said.extend(self.process.stdout), daemon=True)
         self.reader.start()
 
@@ -140,7 +140,7 @@ requests_per_minute = 1000000
 
 
 def trade(server, key, token, number, log, acked, stop):
-    """Places orders until the end; notes each acknowledged one with the position of the log behind its answer."""
+    """Places orders until the end; records each acknowledged one with the position of the log after its answer."""
     connection = http.client.HTTPConnection(server.address, timeout=30)
     for count in range(1_000_000):
         if stop.is_set():
@@ -171,7 +171,7 @@ def orders_of(server, key):
 
 
 def record(binary, place, durability, seconds):
-    """Runs a server under load on a logged device; gives the log, how far it goes, what was acknowledged, and the keys."""
+    """Runs a server under load on a logged device; returns the log, its length, the acknowledged orders, and the keys."""
     base, disk, writes = (os.path.join(place, name) for name in ("base.raw", "disk.raw", "writes.log"))
     export, mount_point = os.path.join(place, "export"), os.path.join(place, "live")
     config, users = os.path.join(place, "papertape.toml"), os.path.join(place, "users.jsonl")
@@ -242,7 +242,7 @@ def apply(image, log, entry, sectors=None):
 
 
 def cut(binary, place, recorded, chance, number, position, durable, durable_at):
-    """One loss of power; gives how many acknowledged orders were due, and how many of them are gone."""
+    """One power loss; returns how many acknowledged orders were due, and how many of them are missing."""
     config, _, log, _, _, acked, keys = recorded
     image_path, mount_point = os.path.join(place, "cut.raw"), os.path.join(place, "cut")
     run("cp", "--sparse=always", durable, image_path)
@@ -292,7 +292,7 @@ def main():
         flushes = sum(1 for entry in log.entries[begun:ended] if entry[2] & FLUSH)
         print(f"{len(acked)} orders acknowledged, {ended - begun} writes and flushes, {flushes} flushes")
         if not acked or not flushes:
-            raise SystemExit("nothing was acknowledged or nothing flushed: this looks at nothing")
+            raise SystemExit("nothing was acknowledged or nothing flushed: this tests nothing")
         durable, durable_at = os.path.join(place, "durable.raw"), 0
         run("cp", "--sparse=always", base, durable)
         due, lost, lossy, refused = 0, 0, 0, 0

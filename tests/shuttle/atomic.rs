@@ -1,5 +1,5 @@
-//! Shuttle's primitives under the names that engine, log and gateway use. All of them are sequentially consistent: what weaker
-//! orders allow is loom's part.
+//! Shuttle's primitives under the names that engine, log and gateway use. All of them are sequentially consistent:
+//! tests/loom covers weaker orders.
 
 pub use crossbeam::queue::ArrayQueue;
 pub use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};

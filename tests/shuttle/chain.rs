@@ -1,7 +1,7 @@
 //! The hand-offs of the threaded layout with durability `power`, end to end: shards put records and answers into the
-//! committer's ring, the committer appends, the sync thread makes durable, the committer releases. Ring, marks, both loops
-//! and the queue of what is held back are the program's own files; what a turn does with them is told again here, without
-//! what it carries. No sleep has a timeout, so a lost wake-up is a deadlock.
+//! committer's ring, the committer appends, the sync thread syncs, the committer releases. Ring, marks, both loops and
+//! the queue of held answers are the program's own files; a turn is modelled here without its payload. No sleep has a
+//! timeout, so a lost wake-up is a deadlock.
 
 use papertape_shuttle::atomic::{Arc, AtomicBool, Ordering};
 use papertape_shuttle::held::HeldBack;
@@ -24,7 +24,7 @@ enum Item {
     Answer { shard: u64, number: u64 },
 }
 
-/// What a plan leaves out or turns round, for the controls.
+/// What a plan omits or reorders, for the controls.
 #[derive(Clone, Copy, PartialEq)]
 enum Plant {
     Nothing,
@@ -32,11 +32,11 @@ enum Plant {
     SleepsAtOnce,
     /// The committer releases what is appended and not synced.
     ReleasesEarly,
-    /// A stop wakes nobody.
+    /// A stop without a wake-up.
     SilentStop,
 }
 
-/// An answer was released: which one, and how far the log was synced.
+/// A released answer: its number, and the synced mark.
 type Released = (u64, Lsn);
 
 struct Committer {
@@ -142,7 +142,7 @@ fn shard(ring: &Ring<Item>, shard: u64, answers: &Receiver<Released>) {
         assert!(synced > before, "the answer to a record left before its sync");
         before = Lsn(before.0 + 1);
     }
-    // Nobody waits for this one: only the committer's last turn, behind the stop, takes it for certain.
+    // No shard waits for this one: only the committer's last turn, after the stop, is certain to take it.
     push(Item::Record);
 }
 
@@ -171,20 +171,21 @@ fn chain(plant: Plant) {
         let mut committer = Committer { marks: marks.clone(), last: 0, held: HeldBack::default(), users, plant };
         thread::spawn(move || {
             loops::commit(&mut committer, &ring, Duration::MAX, || stop.load(Ordering::Relaxed));
-            assert!(committer.held.is_empty(), "a stop behind all answers leaves none");
+            assert!(committer.held.is_empty(), "a stop after all answers leaves none");
             ended.store(true, Ordering::Relaxed);
             committer.last
         })
     };
     shards.into_iter().for_each(|shard| shard.join().expect("a shard"));
-    // A thread that was about to sleep when it was woken sleeps its timeout through; here it is woken until it has ended.
+    // A thread that was about to sleep when it was woken would sleep until its timeout; here it is woken until it has
+    // ended.
     commit_stop.store(true, Ordering::Relaxed);
     let wakes = if plant == Plant::SilentStop { 0 } else { usize::MAX };
     for _ in (0..wakes).take_while(|_| !commit_ended.load(Ordering::Relaxed)) {
         ring.wake();
         thread::yield_now();
     }
-    assert_eq!(committing.join().expect("the committer"), SHARDS * (RECORDS + 1), "a stop leaves no record behind");
+    assert_eq!(committing.join().expect("the committer"), SHARDS * (RECORDS + 1), "a stop leaves no record");
     sync_stop.store(true, Ordering::Relaxed);
     while !sync_ended.load(Ordering::Relaxed) {
         marks.wake();
@@ -194,7 +195,7 @@ fn chain(plant: Plant) {
 }
 
 #[test]
-fn every_answer_leaves_behind_its_sync() {
+fn every_answer_leaves_after_its_sync() {
     shuttle::check_random(|| chain(Plant::Nothing), SCHEDULES);
     shuttle::check_pct(|| chain(Plant::Nothing), SCHEDULES, 3);
     println!("{} schedules, {} records each", 2 * SCHEDULES, SHARDS * (RECORDS + 1));
@@ -214,6 +215,6 @@ fn an_early_release_is_seen() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn a_stop_that_wakes_nobody_hangs() {
+fn a_stop_without_a_wake_up_hangs() {
     shuttle::check_random(|| chain(Plant::SilentStop), SCHEDULES);
 }

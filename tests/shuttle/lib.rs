@@ -1,7 +1,7 @@
-//! The ring of the engine, the marks of the log, and of the gateway the loops of committer and sync thread and what the
-//! committer holds back, compiled with shuttle's primitives.
+//! The ring of the engine, the marks of the log, and of the gateway the loops of committer and sync thread and the
+//! queue of held answers, compiled with shuttle's primitives.
 
-// Under the names that the gateway knows them by.
+// Under the gateway's names.
 extern crate self as engine;
 extern crate self as wal;
 
@@ -27,7 +27,7 @@ impl std::fmt::Display for Lsn {
     }
 }
 
-/// A system without the remote barrier: fences are enough where all is in one order.
+/// A system without the remote barrier: fences are enough if all operations are in one order.
 mod sys {
     pub fn register_barrier() -> bool {
         false
@@ -38,7 +38,7 @@ mod sys {
     }
 }
 
-/// What the log and its sync thread do with the marks; private to the log otherwise.
+/// The operations of the log and its sync thread on the marks, which are private to the log.
 pub mod log {
     use crate::{Lsn, marks::Marks};
     use std::time::Duration;
@@ -51,7 +51,7 @@ pub mod log {
         marks.set_appended(lsn, position);
     }
 
-    /// Bytes behind the last record.
+    /// Bytes after the last record.
     pub fn position(marks: &Marks) -> u64 {
         marks.appended_bytes()
     }

@@ -1,4 +1,4 @@
-//! The clients of a world: what a step means, given what there is.
+//! The clients of a world: the command of a step, given the current state.
 
 use crate::venue::middle;
 use crate::workload::{Deed, Look, Oddity, Wish};
@@ -16,7 +16,7 @@ use engine::user::{Tier, WalletKind};
 const DAY: u64 = 86_400_000_000;
 
 impl World {
-    /// The command of a step; `None` when there is nothing it could be about.
+    /// The command of a step; `None` when the state has nothing for it.
     pub(crate) fn command(&mut self, user: u64, deed: &Deed) -> Option<Command> {
         let wallets = |everywhere: bool| if everywhere { Wallets::All } else { Wallets::Api };
         Some(match deed {
@@ -133,19 +133,19 @@ impl World {
         Secret { hash: hash(1), alias_hash: hash(2), prefix: format!("svc_live_{number:06}") }
     }
 
-    /// Some key of the user; often one that there is.
+    /// Some key of the user; often an existing one.
     fn key(&self, user: u64, nth: usize) -> KeyId {
         let keys = self.model.user(user).map_or(&[][..], |user| &user.keys);
         KeyId(keys.get(nth % (keys.len() + 1)).map_or(user << 28, |key| key.id))
     }
 
-    /// Some wallet of the user; now and then one that there is not.
+    /// Some wallet of the user; now and then one that does not exist.
     fn wallet(&self, user: u64, nth: usize) -> WalletId {
         let wallets = self.model.user(user).map_or(&[][..], |user| &user.wallets);
         WalletId(wallets.get(nth % (wallets.len() + 1)).map_or((user << 28) + 9_000, |wallet| wallet.id))
     }
 
-    /// Often a key asks, in other cases a session.
+    /// The caller: often a key, otherwise a session.
     fn asking(&self, user: u64, nth: usize) -> Option<KeyId> {
         nth.is_multiple_of(2).then(|| self.key(user, nth))
     }
@@ -183,7 +183,7 @@ impl World {
         Placement { request, ..Placement::new(self.key(user, wish.body as usize), tier, route, terms) }
     }
 
-    /// What a SELL is about: mostly something that the user has.
+    /// The token of a SELL: mostly one that the user holds.
     fn held(&self, user: u64, wish: &Wish) -> u32 {
         let positions = self.model.user(user).map_or(&[][..], |user| &user.positions);
         let open: Vec<u32> = positions.iter().filter(|held| held.closed_at.is_none()).map(|held| held.token).collect();

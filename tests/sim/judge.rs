@@ -1,7 +1,7 @@
-//! Model against engine: answers and whole users, field by field.
+//! Compares model and engine: answers and whole users, field by field.
 
 use crate::model::wallets::Worth;
-use crate::model::{Expected, Fact, Fill, Key, Market, Order, Position, Shown, User, Wallet};
+use crate::model::{Expected, ExpectedOrder, Fact, Fill, Key, Market, Order, Position, User, Wallet};
 use engine::command::{Answer, BatchEntry};
 use engine::id::MarketId;
 use engine::market::Markets;
@@ -23,7 +23,7 @@ macro_rules! same {
     })*};
 }
 
-/// An answer is what the model said.
+/// An answer equals the model's.
 pub fn answer(expected: &Expected, found: &Answer) -> Verdict {
     match (expected, found) {
         (Expected::Done, Answer::Done) | (Expected::Created, Answer::Created(_)) => {}
@@ -123,7 +123,7 @@ fn batch_entry(expected: &Expected, found: &BatchEntry) -> Verdict {
     }
 }
 
-fn shown(expected: &Shown, found: &OrderView) -> Verdict {
+fn shown(expected: &ExpectedOrder, found: &OrderView) -> Verdict {
     let position = found.position.as_ref().map(|held| (i128::from(held.qty.0), i128::from(held.cost.0)));
     same!(
         "replay" => expected.replay, found.is_replay;
@@ -134,7 +134,7 @@ fn shown(expected: &Shown, found: &OrderView) -> Verdict {
     }
     result(&expected.order, &found.order)?;
     fills(&expected.order.fills, &found.fills)?;
-    // A replay tells of the first moment; what the order is worth now is not its matter.
+    // A replay reports the first answer; the order's present value does not matter.
     if expected.replay { Ok(()) } else { standing(&expected.order, &found.order) }
 }
 
@@ -153,7 +153,7 @@ fn facts(page: &FactPage) -> Vec<Fact> {
     page.facts.iter().map(told).collect()
 }
 
-/// What has come of an order, and what it was.
+/// The past of an order, and its terms.
 fn result(expected: &Order, found: &EngineOrder) -> Verdict {
     let (terms, quality) = (&found.terms, found.terms.quality());
     let filled_at = expected.fills.last().map(|fill| fill.at);
@@ -189,7 +189,7 @@ fn result(expected: &Order, found: &EngineOrder) -> Verdict {
     Ok(())
 }
 
-/// What is still to come of an order.
+/// The open part of an order.
 fn standing(expected: &Order, found: &EngineOrder) -> Verdict {
     same!(
         "reserved cash" => expected.reserved_cash(), i128::from(found.reserved_cash().0);
@@ -276,7 +276,7 @@ fn position(expected: &Position, reserved: i128, found: &EnginePosition) -> Verd
     Ok(())
 }
 
-/// A whole user. `live`: what a restart loses is compared too.
+/// A whole user. `live`: also compares values that a restart drops.
 pub fn user(expected: &User, found: &EngineUser, live: bool) -> Verdict {
     same!(
         "sub" => expected.sub.as_deref(), found.sub();
@@ -295,7 +295,7 @@ pub fn user(expected: &User, found: &EngineUser, live: bool) -> Verdict {
     let whole = found;
     for (expected_wallet, found) in expected.wallets.iter().zip(&found.wallets) {
         wallet(expected_wallet, expected.reserved(expected_wallet.id), found)?;
-        // From its opening to an hour behind all points.
+        // From its opening to an hour after all points.
         let (first, last) = (expected_wallet.opened_at / HOUR, expected_wallet.points.last());
         let last = last.map_or(first, |(hour, _)| *hour) + 1;
         let rows = expected.equity(&[expected_wallet.id], first, last);
@@ -327,12 +327,12 @@ pub fn user(expected: &User, found: &EngineUser, live: bool) -> Verdict {
     let mut seq = expected.oldest_fact() - 1;
     while seq < expected.facts.len() as u64 {
         let page = facts(&engine::shard::facts::page(found, seq, usize::MAX));
-        same!(format!("order facts behind {seq}") => expected.facts[seq as usize..][..page.len()], page[..];);
+        same!(format!("order facts after {seq}") => expected.facts[seq as usize..][..page.len()], page[..];);
         seq += page.len() as u64;
     }
     for request in &expected.requests {
         // Of several with one id the newest counts.
-        let newest = expected.requests.iter().rev().find(|other| other.id == request.id).expect("itself at least");
+        let newest = expected.requests.iter().rev().find(|other| other.id == request.id).expect("at least itself");
         let known = found.remembered(&request.id).map(|known| (known.order.0, known.digest));
         same!(format!("request {}", request.id) => Some((newest.first.order.id, newest.digest)), known;);
     }

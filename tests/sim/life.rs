@@ -1,5 +1,5 @@
 //! One life of the server, from recovery to death, on one thread: the engine's shards, the gateway's committer, lanes,
-//! spares and keeper, the log's syncer, all on the faulty storage. The world decides who gets the next turn.
+//! spares and keeper, the log's syncer, all on the faulty storage. The world schedules them.
 
 use crate::planted::Plant;
 use engine::book::{BookWriter, Books, publish_all};
@@ -25,12 +25,12 @@ use std::sync::Arc;
 use wal::fault::Faults;
 use wal::{Marks, Options, Running, Syncer};
 
-/// Commands that may wait for one shard.
+/// Most queued commands of one shard.
 const INBOX_SLOTS: usize = 1_024;
-/// Records that may wait for the committer before it is made to take them: segments are small here.
+/// Records that may wait for the committer before it must take them: segments are small here.
 const WAITING_RECORDS_MAX: usize = 4;
 
-/// How a server is set up; the same in all its lives.
+/// The configuration of a server; the same in all its lives.
 #[derive(Clone)]
 pub struct Setup {
     pub rules: Arc<Rules>,
@@ -54,15 +54,15 @@ pub struct Life {
     pub writer: BookWriter,
     /// The feed's.
     pub markets: Markets,
-    /// The newest moment of the journal that this life began with.
+    /// The newest time in the log at the start of this life.
     pub newest: u64,
     lane: CommitLane,
     plant: Option<Plant>,
-    /// What went into the log in this life, in its order: owner and payload.
+    /// Records written in this life, in order: owner and payload.
     pub tape: Vec<(u64, Vec<u8>)>,
 }
 
-/// What recovery found, before the server runs.
+/// The result of recovery, before the server runs.
 pub struct Recovered {
     pub report: Report,
     pub state: State,
@@ -77,7 +77,7 @@ pub fn recover(storage: &Faults, setup: &Setup, shards: usize) -> Result<Recover
 }
 
 impl Life {
-    /// Starts the server on what was recovered; its last record says where the log stands.
+    /// Starts the server on the recovered state; its last record is the end of the log.
     pub fn start(storage: &Faults, setup: &Setup, recovered: Recovered, now: u64) -> Result<Life, RecoverError> {
         let Recovered { state, dir, log, .. } = recovered;
         let newest = log.last_time;
@@ -119,12 +119,12 @@ impl Life {
         })
     }
 
-    /// Shard and committer share a thread (house.md §1).
+    /// Shard and committer share a thread (gateway/docs/decisions.md §14).
     fn inline(&self) -> bool {
         self.shards.len() == 1
     }
 
-    /// How much the log can still take, as whoever writes is told.
+    /// Free space of the log, as writers see it.
     pub fn room(&self) -> Room {
         if self.inline() { self.committer.room() } else { self.lane.room() }
     }
@@ -141,17 +141,17 @@ impl Life {
         }
     }
 
-    /// Whether the committer has to take what waits before anybody adds to it.
+    /// Whether the committer must take waiting records before others are added.
     pub fn is_behind(&self) -> bool {
         self.lane.ring().len() > WAITING_RECORDS_MAX
     }
 
-    /// The committer takes what waits and releases what may leave.
+    /// The committer takes waiting records and releases answers.
     pub fn commit(&mut self) {
         self.committer.turn(self.lane.ring());
     }
 
-    /// The feed journals facts; `reply` hears of their release.
+    /// The feed writes facts to the log; `reply` receives their release.
     pub fn record_markets(&mut self, facts: &[MarketMutation], now: u64, reply: Reply) {
         let mut payload = Vec::new();
         codec::encode(self.lane.version(), facts, &mut payload);
@@ -160,16 +160,16 @@ impl Life {
         tap.record(MARKETS, Timestamp(now), &payload);
         tap.answer(reply, Answer::Done);
         if self.inline() {
-            // One order of records, whoever wrote them.
+            // One order of records, for all writers.
             self.commit();
         }
     }
 }
 
-/// Looks over what leaves a shard, and makes the planted mistakes.
+/// Inspects the output of a shard, and makes the planted mistakes.
 struct Tap<'a, O> {
     inner: &'a mut O,
-    /// As it was when the turn began: a turn makes less than the reserve.
+    /// The free space when the turn began: a turn needs less than the reserve.
     room: Room,
     plant: Option<Plant>,
     tape: &'a mut Vec<(u64, Vec<u8>)>,

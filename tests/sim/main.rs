@@ -1,7 +1,7 @@
-//! A seeded world on one thread: the engine's shards and the gateway's committer on a faulty disk, clients, a venue and a
-//! clock, judged after each step by a slow, obvious model.
+//! A seeded world on one thread: the engine's shards and the gateway's committer on a faulty disk, clients, a venue and
+//! a clock, checked after each step by a slow, obvious model.
 //!
-//! `SIM_SEEDS=20000 cargo test -p tests --test sim worlds` runs that many worlds, `SIM_SEED=7` begins with that one,
+//! `SIM_SEEDS=20000 cargo test -p tests --test sim worlds` runs that many worlds, `SIM_SEED=7` begins with that seed,
 //! `SIM_STEPS` sets their length.
 
 mod clients;
@@ -18,11 +18,11 @@ use std::env;
 use workload::{Step, steps};
 use world::{Count, Scenario, run};
 
-/// First seed where none is asked for.
+/// The default first seed.
 const FIRST_SEED: u64 = 1;
 /// Steps of a world.
 const STEPS: usize = 1_000;
-/// Every refusal that the default rules know and that a world can come to.
+/// Every refusal of the default rules that a world can reach.
 const REFUSALS: [&str; 37] = [
     "AboveShareCap",
     "BelowMinimum",
@@ -62,7 +62,7 @@ const REFUSALS: [&str; 37] = [
     "WalletNotFound",
     "WrongWalletKind",
 ];
-/// Runs that shortening a failure may take.
+/// Most runs to shorten a failure.
 const SHORTENINGS_MAX: usize = 400;
 
 fn number(name: &str, default: u64) -> u64 {
@@ -76,7 +76,7 @@ fn wild(seed: u64) -> Scenario {
     Scenario { seed, shards: None, calm: false, plant: None }
 }
 
-/// Leaves out steps as long as something still goes wrong.
+/// Removes steps as long as the run still fails.
 fn shortened(scenario: Scenario, steps: &[Step], failed_at: usize) -> Vec<Step> {
     let mut kept: Vec<Step> = steps[..(failed_at + 1).min(steps.len())].to_vec();
     let (mut chunk, mut runs) = (kept.len() / 2, 0);
@@ -99,7 +99,7 @@ fn shortened(scenario: Scenario, steps: &[Step], failed_at: usize) -> Vec<Step> 
     kept
 }
 
-/// Says everything that is needed to see a failure again.
+/// Prints everything that is needed to repeat a failure.
 fn report(scenario: Scenario, steps: &[Step], failed_at: usize, why: &str) -> String {
     let fewer = shortened(scenario, steps, failed_at);
     let last = run(scenario, &fewer).err().map_or(why.to_owned(), |(_, why)| why);
@@ -113,7 +113,7 @@ fn report(scenario: Scenario, steps: &[Step], failed_at: usize, why: &str) -> St
 }
 
 #[test]
-fn worlds_go_as_the_model_says() {
+fn worlds_agree_with_the_model() {
     let (first, seeds) = (number("SIM_SEED", FIRST_SEED), number("SIM_SEEDS", 200));
     let length = number("SIM_STEPS", STEPS as u64) as usize;
     println!("seeds {first} to {}", first + seeds - 1);
@@ -146,7 +146,7 @@ fn worlds_go_as_the_model_says() {
         generations,
         prints,
     ];
-    assert!(seeds < 100 || happened.iter().all(|times| **times > 0), "something never happened");
+    assert!(seeds < 100 || happened.iter().all(|times| **times > 0), "an event never happened");
     let unheard: Vec<&&str> = REFUSALS.iter().filter(|name| !count.refusals.contains_key(**name)).collect();
     assert!(seeds < 100 || unheard.is_empty(), "never refused: {unheard:?}");
 }

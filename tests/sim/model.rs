@@ -1,10 +1,10 @@
-//! The slow, obvious twin of the engine: plain maps, no shards, no journal, its own arithmetic, written from
-//! contract/trading.md, contract/execution.md, contract/keys.md and contract/wire.md §8 and §11.
+//! The slow, obvious twin of the engine: plain maps, no shards, no log, its own arithmetic, written from
+//! engine/docs/orders.md, engine/docs/execution.md, gateway/docs/keys.md and gateway/docs/wire.md §8 and §11.
 //!
-//! It is told each command when a shard takes it and says what the answer must be; and it keeps a copy of the user for
-//! each record that the command must leave, so that after a crash it can be any of the states that the log may hold.
-//! What is set aside is never stored but computed from the open orders; amounts are i128 in the wire's finest units
-//! (10⁻⁶ USD, 10⁻⁶ shares, 10⁻⁴ USD a share).
+//! It receives each command when a shard takes it and returns the right answer; and it keeps a copy of the user for
+//! each record that the command must write, so that after a crash it can be any of the states that the log may hold.
+//! Reservations are never stored but computed from the open orders; amounts are i128 in the wire's finest units (10⁻⁶
+//! USD, 10⁻⁶ shares, 10⁻⁴ USD a share).
 
 pub mod account;
 pub mod book;
@@ -20,11 +20,11 @@ use engine::command::{Command, Wallets};
 use engine::order::CloseReason;
 use engine::reject::Reject;
 use engine::shard::Room;
-pub use expected::{Expected, Shown};
+pub use expected::{Expected, ExpectedOrder};
 pub use state::{Beat, Fact, Figures, Fill, Key, Market, Order, Position, Request, User, Wallet};
 use std::collections::BTreeMap;
 
-/// What a decision stands on besides the state.
+/// Inputs of a decision besides the state.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     /// Server time of the shard.
@@ -32,7 +32,7 @@ pub struct Moment {
     pub room: Room,
 }
 
-/// The model of everything that trading depends on.
+/// The model of all state that trading depends on.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     pub users: BTreeMap<u64, User>,
@@ -43,7 +43,7 @@ pub struct Model {
     pub free_daily_orders: u32,
     /// Time between two resets of an API wallet.
     pub reset_cooldown: u64,
-    /// States behind the records that the command at hand must leave, in their order.
+    /// States after the records that the current command must write, in order.
     pub records: Vec<(u64, User)>,
 }
 
@@ -67,19 +67,19 @@ impl Model {
         self.users.get(&id)
     }
 
-    /// What was done to this user is one record.
+    /// The changes so far of this user are one record.
     fn record(&mut self, owner: u64) {
         let user = self.users[&owner].clone();
         self.records.push((owner, user));
     }
 
-    /// The process begins anew with these users: what is not journaled is gone.
+    /// A restart with these users: state outside of the log is lost.
     pub fn restart(&mut self, users: BTreeMap<u64, User>, markets: Vec<Market>) {
         (self.users, self.markets, self.books) = (users, markets, Books::default());
         self.records.clear();
     }
 
-    /// A shard saw its first moment: all its heartbeats get a fresh interval (trading.md §8).
+    /// The first time of a shard: all its heartbeats get a fresh interval (engine/docs/orders.md §6).
     pub fn refresh_beats(&mut self, of_shard: impl Fn(u64) -> bool, now: u64) {
         for user in self.users.values_mut().filter(|user| of_shard(user.id)) {
             for beat in &mut user.beats {
@@ -91,7 +91,7 @@ impl Model {
     /// One command of one user, as its shard takes it. `waited_us` since it was read.
     pub fn take(&mut self, owner: u64, command: &Command, moment: Moment, waited_us: u64) -> Expected {
         let Moment { now, room } = moment;
-        // House rule: what only makes things safer goes on from a reserve when the disk is full.
+        // On a full disk, commands that only reduce risk continue from a reserve.
         let enough = match command {
             Command::Query(_) | Command::NoteKeyUsed { .. } => true,
             Command::Place(_)
@@ -104,7 +104,7 @@ impl Model {
             | Command::ResetApiWallet { .. } => room == Room::Ample,
             _ => room != Room::None,
         };
-        // trading.md §9: what waited longer than 2 s never begins.
+        // A command that waited longer than 2 s never begins (engine/docs/orders.md §4).
         let background = matches!(command, Command::Query(_) | Command::NoteKeyUsed { .. });
         if waited_us > 2_000_000 && !background {
             return Expected::Refused(Reject::WaitedTooLong);
@@ -215,7 +215,7 @@ impl Model {
         let armed = Beat { label: label.to_owned(), interval_ms, lapses_at };
         let count = user.beats.len();
         match user.beats.iter_mut().find(|beat| beat.label == label) {
-            // A mere beat is no fact.
+            // A repeated heartbeat is not a fact.
             Some(beat) if beat.interval_ms == interval_ms => beat.lapses_at = lapses_at,
             Some(beat) => {
                 *beat = armed;
@@ -231,7 +231,7 @@ impl Model {
     }
 }
 
-/// When a beat of this moment lapses: trading.md §8.
+/// When a heartbeat at this time lapses: engine/docs/orders.md §6.
 fn lapse(interval_ms: u32, now: u64) -> u64 {
     let interval = u64::from(interval_ms);
     now + 1_000 * (interval + (interval / 4).max(1_000))

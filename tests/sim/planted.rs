@@ -1,5 +1,5 @@
-//! Mistakes made on purpose, between the parts of the server and never in them: each must be caught by the model, or the
-//! model is not looking.
+//! Deliberate mistakes, between the parts of the server and never in them: the model must detect each, or it checks
+//! nothing.
 
 use engine::amount::Cash;
 use engine::fact;
@@ -13,19 +13,19 @@ use engine::rules::{FillModel, Rules};
 pub enum Plant {
     /// The disk answers syncs and does nothing.
     LyingDisk,
-    /// Answers leave before the release mark has passed what they tell of.
+    /// Answers leave before the release mark has passed their records.
     EarlyAnswer,
     /// Some record never reaches the log.
     SwallowedRecord,
-    /// A fill is journaled twice.
+    /// A fill is written to the log twice.
     DoubleFill,
-    /// The end of a cancelled order is not journaled, so nothing is released.
+    /// The end of a cancelled order is not written, so nothing is released.
     LostRelease,
-    /// Fees are journaled with four decimals, rounded down.
+    /// Fees are written with four decimals, rounded down.
     FeeRoundedDown,
-    /// The rest of a reservation after a partial fill is one unit too small.
+    /// The remainder of a reservation after a partial fill is one unit too small.
     ReservationShort,
-    /// What a placement was is not remembered over a restart.
+    /// Remembered requests are lost in a restart.
     ForgottenRequest,
     /// Placements lose their id on the way to the shard.
     SkippedIdempotency,
@@ -35,9 +35,9 @@ pub enum Plant {
     LostRevocation,
     /// A settlement pays one unit too much.
     WrongPayout,
-    /// A snapshot lacks the last record that it stands for.
+    /// A snapshot lacks the last record that it covers.
     SnapshotBehind,
-    /// A level can be taken as often as one likes.
+    /// A level can be taken repeatedly.
     NoDepletion,
     /// Trades of the venue fill no resting order.
     DeafToPrints,
@@ -47,11 +47,11 @@ pub enum Plant {
     PostOnlyTakes,
     /// One category is charged a basis point less.
     WrongRate,
-    /// The reset of a wallet is not journaled.
+    /// The reset of a wallet is not written.
     LostReset,
     /// A position that a reset closed stays open after a restart.
     LostResetPosition,
-    /// A point of an hour is worth one unit too much.
+    /// A point of an hour is one unit too high.
     WrongPoint,
 }
 
@@ -80,7 +80,7 @@ impl Plant {
         Plant::WrongPoint,
     ];
 
-    /// Mistakes that are a matter of configuration.
+    /// Mistakes of configuration.
     pub fn change(self, rules: &mut Rules) {
         match self {
             Plant::NoDepletion => rules.flags.book_impact_depletion = false,
@@ -95,7 +95,7 @@ impl Plant {
         }
     }
 
-    /// The payload, which is of that format, as the log gets it, when it is another.
+    /// The payload of that format as the log gets it, if it differs.
     pub fn tamper(self, version: u16, owner: UserId, payload: &[u8]) -> Option<Vec<u8>> {
         if owner == MARKETS {
             return None;

@@ -1,5 +1,5 @@
-//! The venue of a world and the feed that takes it in: facts go through the log before anybody sees them, books go
-//! straight to the ladders; the model hears the same.
+//! The venue of a world and its feed: facts go through the log before they are published, books go directly to the
+//! ladders; the model receives the same.
 
 use crate::model::Market;
 use crate::model::book::Levels;
@@ -44,7 +44,7 @@ fn listing(number: u64, beginning: u64) -> Listing {
     }
 }
 
-/// execution.md §5, of the contract's table and not of the engine's.
+/// engine/docs/execution.md §5, from the table of the document and not of the engine.
 fn rate(category: Category) -> u32 {
     match category {
         Category::Sports => 300,
@@ -55,7 +55,7 @@ fn rate(category: Category) -> u32 {
     }
 }
 
-/// About where a token trades.
+/// The middle of a token's prices.
 pub fn middle(token: u32) -> u16 {
     let middle = 1_500 + (token / 2 * 617 % 7_000) as u16;
     if token.is_multiple_of(2) { middle } else { 10_000 - middle }
@@ -191,7 +191,7 @@ impl World {
             let gone = chance.percent(30);
             let side = *chance.pick(&[BookSide::Bid, BookSide::Ask]);
             let (drawn, there) = if side == BookSide::Bid { (bids, known.bids) } else { (asks, known.asks) };
-            // A level that is there, or a new one.
+            // An existing level, or a new one.
             let from = if gone || chance.percent(40) { there } else { drawn };
             if let Some(price) = (!from.is_empty()).then(|| *chance.pick(&from.keys().copied().collect::<Vec<u16>>())) {
                 levels.push((side, price, if gone { 0 } else { draw_size(&mut chance) }));
@@ -209,7 +209,7 @@ impl World {
         }
     }
 
-    /// What the venue says about a market becomes a fact, if it is news.
+    /// A state of a market that the venue reports becomes a fact if it is new.
     fn decide(&mut self, feed: &Feed) {
         let (now, at) = (self.now, Timestamp(self.now));
         let known = self.life.markets.len();
@@ -280,7 +280,7 @@ impl World {
         }
     }
 
-    /// Time has come to now: end dates pass.
+    /// Time reaches now: end dates pass.
     pub(crate) fn advance(&mut self) {
         let now = self.now;
         for market in self.decided.iter_mut().filter(|market| market.resolution.is_none()) {
@@ -297,7 +297,7 @@ impl World {
         self.take_facts(fact.into_iter().collect());
     }
 
-    /// After a start the venue sends its books again, not all of them at once.
+    /// After a start the venue sends its books again, not all at the same time.
     pub(crate) fn bring_books_anew(&mut self) {
         for token in 0..2 * self.model.markets.len() as u32 {
             let seed = self.now ^ u64::from(token) << 50;

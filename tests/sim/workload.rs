@@ -1,6 +1,5 @@
-//! What happens in a world, drawn from its seed beforehand: a list of steps that mean something whatever became of the
-//! steps before them ("cancel the third open order, if there is one"), so that any of them can be left out when a
-//! failure is shortened.
+//! The events of a world, drawn from its seed in advance: a list of steps that are meaningful after any earlier steps
+//! ("cancel the third open order, if there is one"), so that any of them can be removed when a failure is shortened.
 
 use engine::command::IdSource;
 use engine::market::terms::MarketState;
@@ -31,11 +30,11 @@ pub enum Step {
     TurnAll,
     Commit,
     Sync,
-    /// One spare is made, or what the snapshots cover is given up.
+    /// One spare is made, or segments that the snapshots cover are recycled.
     Prepare,
     /// The keeper of the snapshots takes a turn.
     Keep,
-    /// Server time goes on, µs.
+    /// Server time advances, µs.
     Wait(u64),
     /// One shard sees a clock that went back, µs.
     Back {
@@ -50,34 +49,34 @@ pub enum Step {
         nth: i64,
         death: Death,
     },
-    /// An orderly stop and a start.
+    /// A clean stop and a start.
     Stop {
         shards: usize,
     },
 }
 
-/// How the process ends and begins anew.
+/// How the process ends and starts again.
 #[derive(Clone, Copy, Debug)]
 pub struct Death {
-    /// Loss of power; else the process alone dies.
+    /// A power loss; else only the process is killed.
     pub power: bool,
     /// Shards of the next life.
     pub shards: usize,
-    /// Recovery dies too, at the n-th passage of one of its points.
+    /// Recovery is killed too, at the n-th passage of one of its points.
     pub again_at: Option<i64>,
 }
 
-/// What goes wrong with the disk.
+/// Faults of the disk.
 #[derive(Clone, Copy, Debug)]
 pub enum Disk {
-    /// A call fails, after so many others.
+    /// A call fails, after `after` others.
     Fail(Call, u64),
-    /// Room for so many bytes more.
+    /// Room for this many more bytes.
     Full(u64),
     Roomy,
 }
 
-/// What a client wants. Numbers choose among what is there.
+/// A client's request. Numbers select among existing objects.
 #[derive(Clone, Debug)]
 pub enum Deed {
     Create {
@@ -126,7 +125,7 @@ pub enum Deed {
     Look(Look),
 }
 
-/// What a client wants to see.
+/// A client's query.
 #[derive(Clone, Copy, Debug)]
 pub enum Look {
     Order(usize),
@@ -141,7 +140,7 @@ pub enum Look {
     User,
 }
 
-/// One order that a client wants.
+/// A client's order.
 #[derive(Clone, Debug)]
 pub struct Wish {
     pub token: u32,
@@ -159,13 +158,13 @@ pub struct Wish {
     pub id: Option<(u64, IdSource)>,
     /// Not in the API wallet but in one of the others, by its number.
     pub in_wallet: Option<usize>,
-    /// Something that must be refused.
+    /// An order that must be refused.
     pub oddity: Option<Oddity>,
-    /// Stands for everything of the body that the engine does not look at.
+    /// Stands for the fields of the body that the engine ignores.
     pub body: u64,
 }
 
-/// What is wrong with an order.
+/// The fault of an order.
 #[derive(Clone, Copy, Debug)]
 pub enum Oddity {
     Unsound,
@@ -178,7 +177,7 @@ pub enum Oddity {
     Expired,
 }
 
-/// What the venue says.
+/// A message of the venue.
 #[derive(Clone, Debug)]
 pub enum Feed {
     List(u64),
@@ -228,17 +227,17 @@ pub enum Feed {
 
 const SECOND: u64 = 1_000_000;
 
-/// A world of its own: the same seed, the same steps. `calm`: nothing that depends on how shards are scheduled or on
-/// what the disk loses; the process dies, and comes back whole.
+/// A world: the same seed gives the same steps. `calm`: nothing that depends on the scheduling of shards or on what the
+/// disk loses; killed processes recover completely.
 pub fn steps(seed: u64, count: usize, calm: bool) -> Vec<Step> {
     let mut chance = Chance::seeded(seed);
     let mut steps = Vec::new();
     for market in 0..MARKETS {
         steps.push(Step::Feed(Feed::List(market)));
-        // Journaled, released, published.
+        // Written, released, published.
         steps.extend([Step::Commit, Step::Sync, Step::Commit]);
     }
-    // Segments in reserve: without them orders are refused.
+    // Spare segments: without them orders are refused.
     steps.extend([Step::Prepare, Step::Prepare, Step::Keep, Step::Commit]);
     for user in 1..=USERS {
         let grant = *chance.pick(&[None, None, Some(Tier::Pro), Some(Tier::Enterprise)]);
@@ -257,12 +256,12 @@ pub fn steps(seed: u64, count: usize, calm: bool) -> Vec<Step> {
         let asks = matches!(step, Step::Ask { .. } | Step::Cycle);
         steps.push(step);
         if slept && chance.percent(80) {
-            // The venue was there all the time.
+            // The venue was connected all the time.
             (0..3).for_each(|connection| steps.push(Step::Feed(Feed::Alive { connection })));
         }
-        // Mostly a command is taken at once; sometimes several wait.
+        // Mostly a command is taken immediately; sometimes several wait.
         if calm {
-            // Everything comes to rest, so that it makes no difference who sits on which thread.
+            // Everything is finished, so that the assignment of shards to threads makes no difference.
             (0..4).for_each(|_| steps.extend([Step::TurnAll, Step::Commit]));
         } else if asks && chance.percent(60) {
             steps.push(Step::TurnAll);
@@ -277,7 +276,7 @@ pub fn steps(seed: u64, count: usize, calm: bool) -> Vec<Step> {
 fn step(chance: &mut Chance, calm: bool, hot: u32) -> Step {
     match chance.below(1_000) {
         0..500 => Step::Ask {
-            // Now and then somebody whom nobody knows.
+            // Now and then an unknown user.
             user: if chance.percent(1) { USERS + 1 } else { 1 + chance.below(USERS as usize) as u64 },
             deed: deed(chance, hot),
             late_us: if chance.percent(2) { chance.below(4_000_000) as u64 } else { 0 },
@@ -436,7 +435,7 @@ fn wish(chance: &mut Chance, hot: u32) -> Wish {
     }
 }
 
-/// Mostly one of the markets of the moment, so that positions and depletion build up.
+/// Mostly one of the current markets, so that positions and depletion build up.
 fn token(chance: &mut Chance, hot: u32) -> u32 {
     let tokens = 2 * MARKETS as u32;
     if chance.percent(75) { (hot + chance.below(6) as u32) % tokens } else { chance.below(tokens as usize) as u32 }

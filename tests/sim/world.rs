@@ -1,5 +1,5 @@
 //! A world: one server on a faulty disk, its clients, its venue, its clock and its model, on one thread. Everything is
-//! drawn from one seed; after each step the model has judged what happened.
+//! drawn from one seed; after each step the model has checked the result.
 
 mod count;
 mod death;
@@ -38,47 +38,47 @@ const BEGINNING: u64 = 1_790_932_500_000_000;
 const HOUR: u64 = 3_600_000_000;
 /// Time between two resets of an API wallet: short, so that it passes.
 const RESET_COOLDOWN: u64 = HOUR;
-/// Accepted orders of a free user and day: few, so that the cap is met.
+/// Accepted orders of a free user and day: few, so that the cap is reached.
 const FREE_DAILY_ORDERS: u32 = 8;
-/// News about markets in one record; listings are long, and segments small.
+/// Changes of markets in one record; listings are long, and segments small.
 const NEWS_PER_RECORD_MAX: usize = 3;
 const EIO: i32 = 5;
 
-/// What a seed is run as.
+/// Variant of a run of a seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
     pub seed: u64,
-    /// So many shards in every life; else as the steps say.
+    /// This number of shards in every life; else as the steps say.
     pub shards: Option<usize>,
-    /// Nothing is lost but processes.
+    /// Only processes are killed; nothing else is lost.
     pub calm: bool,
     pub plant: Option<Plant>,
 }
 
-/// A world that went through all its steps.
+/// A world after all its steps.
 pub struct Outcome {
     pub count: Count,
     /// Of the final state.
     pub state: [u8; 32],
-    /// Of everything that was answered on the way.
+    /// Digest of all answers.
     pub story: [u8; 32],
 }
 
-/// The process died at a point: how the unwinding tells itself from a panic.
+/// The process was killed at a point: distinguishes this unwinding from a panic.
 struct Died;
 
 /// A command on its way to a shard, or an answer on its way back.
-struct Asked {
+struct InFlight {
     owner: UserId,
     command: Command,
     received_at: u64,
     why: Why,
     receiver: Receiver<Answer>,
-    /// Said by the model when a shard has taken it, with the last record that the answer depends on.
+    /// The model's answer, once a shard has taken it, with the last record that it depends on.
     expected: Option<(Expected, u64)>,
 }
 
-/// Who asked.
+/// The client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
     Client,
@@ -87,7 +87,7 @@ enum Why {
     Settle(MarketId),
 }
 
-/// What a record made true, as the model says.
+/// The state after a record, by the model.
 enum Made {
     User(Box<User>),
     Markets(Vec<Market>),
@@ -101,15 +101,15 @@ pub(crate) struct World {
     pub(crate) life: Life,
     pub(crate) now: u64,
     shard_now: Vec<u64>,
-    /// By shard: how far the points are.
+    /// By shard: progress of the points.
     hours: Vec<Hours>,
     /// By number, until they are answered.
-    asked: BTreeMap<u64, Asked>,
+    asked: BTreeMap<u64, InFlight>,
     /// Commands that wait for their shard, as numbers in `asked`.
     inboxes: Vec<VecDeque<u64>>,
-    /// Cycles and settlements that a full disk holds up, by shard.
+    /// Cycles and settlements that a full disk delays, by shard.
     held_up: Vec<(VecDeque<u64>, VecDeque<u64>)>,
-    /// Prints that wait for their shard, and who waits for them.
+    /// Trades that wait for their shard, and their waiters.
     prints: Vec<(Vec<Print>, Vec<u64>)>,
     pub(crate) sent: Vec<(u64, Placement)>,
     /// Keys ever made.
@@ -122,30 +122,31 @@ pub(crate) struct World {
     durable: (BTreeMap<u64, User>, Vec<Market>),
     /// Every record of all lives that is in the log: LSN, owner, payload.
     archive: Vec<(u64, u64, Vec<u8>)>,
-    /// Last record that somebody was told of.
+    /// Last record that was reported to a client.
     told_lsn: u64,
-    /// Markets as the feed has decided them, and its news that is not yet journaled: facts, and markets after them.
+    /// Markets as the feed has decided them, and its changes that are not in the log yet: facts, and markets after
+    /// them.
     pub(crate) decided: Vec<Market>,
     pub(crate) pending: Vec<(Vec<MarketMutation>, Vec<Market>)>,
     flushing: Option<(Receiver<Answer>, Vec<MarketMutation>, Vec<Market>)>,
     settling: Vec<MarketId>,
     disk_fails: bool,
-    /// The disk has no room for more segments, over deaths too.
+    /// The disk has no room for more segments, across restarts too.
     full: bool,
     /// The last record was written.
     stopping: bool,
-    /// How the process dies when the fuse is burnt.
+    /// How the process is killed when the fuse burns out.
     sudden: Option<Death>,
-    /// Passages left before the process dies, and at which point.
+    /// Passages left before the process is killed, and the point.
     fuse: Arc<(AtomicI64, AtomicUsize)>,
     count: Count,
     story: Sha256,
 }
 
-/// What was wrong, if anything.
+/// The first error, if any.
 type Verdict = Result<(), String>;
 
-/// Runs the steps. Says at which one something was wrong, and what.
+/// Runs the steps. On an error returns its step and its text.
 pub fn run(scenario: Scenario, steps: &[Step]) -> Result<Outcome, (usize, String)> {
     let mut world = World::begin(scenario);
     for (at, step) in steps.iter().enumerate() {
@@ -162,7 +163,7 @@ impl World {
         if let Some(plant) = scenario.plant {
             plant.change(&mut rules);
         }
-        // Some seeds are servers that a build before this one must still be able to follow.
+        // Some seeds are servers that write for an older build.
         if scenario.seed % 4 == 3 {
             rules.formats = Formats::Previous;
         }
@@ -186,8 +187,8 @@ impl World {
             rules: Arc::new(rules),
             durability: if scenario.calm { Durability::Process } else { durability },
             options: Options {
-                // Large enough for a record of three shards and the feed. How much room each is promised depends on how many
-                // there are: in a calm world there is plenty.
+                // Large enough for a record of three shards and the feed. The room promised to each depends on their
+                // number: a calm world has plenty.
                 segment_bytes: (4_096 * chance.between(5, 8) as u64) << if scenario.calm { 8 } else { 0 },
                 spares_count: 2,
                 reserve_bytes: 0,
@@ -236,7 +237,7 @@ impl World {
         world
     }
 
-    /// The first moment of a life.
+    /// The first time of a life.
     fn settle_in(&mut self) {
         let count = self.life.shards.len();
         self.shard_now = vec![0; count];
@@ -269,7 +270,7 @@ impl World {
             }
             Step::Turn(shard) => self.turn(shard % self.life.shards.len(), self.now)?,
             Step::TurnAll => {
-                // A death in the middle may change how many there are.
+                // A kill in the middle may change their number.
                 let mut shard = 0;
                 while shard < self.life.shards.len() {
                     self.turn(shard, self.now)?;
@@ -312,7 +313,7 @@ impl World {
         self.hear()
     }
 
-    /// Runs a part of the server that may die in the middle.
+    /// Runs a part of the server that may be killed inside.
     fn guarded<T>(&mut self, part: impl FnOnce(&mut World) -> T) -> Result<Option<T>, String> {
         match catch_unwind(AssertUnwindSafe(|| part(self))) {
             Ok(done) => Ok(Some(done)),
@@ -341,10 +342,10 @@ impl World {
         if self.scenario.plant == Some(Plant::SkippedIdempotency)
             && let Command::Place(placement) = &mut command
         {
-            // The model is told of the id.
+            // The model gets the id.
             let request = placement.request.take();
             let number = self.push(shard_of(owner, self.life.shards.len()), owner, command, received_at, why);
-            if let Some(Asked { command: Command::Place(placement), .. }) =
+            if let Some(InFlight { command: Command::Place(placement), .. }) =
                 number.and_then(|at| self.asked.get_mut(&at))
             {
                 placement.request = request;
@@ -361,11 +362,11 @@ impl World {
         self.life.inboxes[shard].push(envelope).ok()?;
         self.numbers += 1;
         self.inboxes[shard].push_back(self.numbers);
-        self.asked.insert(self.numbers, Asked { owner, command, received_at, why, receiver, expected: None });
+        self.asked.insert(self.numbers, InFlight { owner, command, received_at, why, receiver, expected: None });
         Some(self.numbers)
     }
 
-    /// A shard takes its turn, and the model the same commands.
+    /// Runs a turn of a shard, and the model on the same commands.
     fn turn(&mut self, shard: usize, now: u64) -> Verdict {
         if self.life.is_behind() && self.guarded(|world| world.life.commit())?.is_none() {
             return Ok(());
@@ -440,7 +441,7 @@ impl World {
         self.ask_all(|| Command::MeetPrints, Why::Print);
     }
 
-    /// What is larger than a command: all prints, one settlement or one cycle.
+    /// Work larger than a command: all trades, one settlement or one cycle.
     fn work(&mut self, shard: usize, moment: Moment, before: usize, touched: &mut Vec<u64>) {
         if moment.room == Room::None {
             self.prints[shard].0.clear();
@@ -490,7 +491,7 @@ impl World {
         BEGINNING
     }
 
-    /// Everything is worked off, and a last recovery finds it.
+    /// Everything is finished, and a last recovery restores it.
     fn end(mut self) -> Result<Outcome, String> {
         self.storage.fail_no_more();
         self.storage.set_capacity(None);
@@ -518,8 +519,8 @@ impl World {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("without words")
+    text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }

@@ -1,20 +1,20 @@
-//! Citations and links: a comment that cites `PACKAGE/docs/NAME.md §N` cites a heading that exists, and a link of a document
-//! leads to a file and a heading that exist.
+//! Citations and links: a comment that cites `PACKAGE/docs/NAME.md §N` cites an existing heading, and a link of a
+//! document leads to an existing file and heading.
 
 use super::sources;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use tests::binary::workspace;
 
-/// Where a citation or a link leads: a file from the root of the workspace, and a place in it.
+/// The target of a citation or a link: a file from the root of the workspace, and a heading in it.
 #[derive(Debug, PartialEq, Eq)]
 struct Target {
     file: String,
-    place: Option<Place>,
+    place: Option<Heading>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum Heading {
     /// `4.2`: the heading begins with that number.
     Section(String),
     /// The anchor that a heading gets on a page.
@@ -30,7 +30,8 @@ fn citations(text: &str) -> Vec<Target> {
         let after: usize = text[at..].chars().take_while(is_of_a_path).count();
         let path = text[at - before..at + after].trim_end_matches('.');
         let Some(file) = path.strip_suffix(".md").map(|_| path.trim_start_matches("./").to_owned()) else { continue };
-        // A link is relative to its document, and is looked at as one; `/docs/…` is the rest of a path that a program makes.
+        // A link is relative to its document, and is checked as a link; `/docs/…` is the end of a path that a program
+        // makes.
         if file.starts_with("../") || file.starts_with('/') {
             continue;
         }
@@ -44,7 +45,7 @@ fn citations(text: &str) -> Vec<Target> {
         if sections.is_empty() {
             found.push(Target { file, place: None });
         } else {
-            found.extend(sections.into_iter().map(|n| Target { file: file.clone(), place: Some(Place::Section(n)) }));
+            found.extend(sections.into_iter().map(|n| Target { file: file.clone(), place: Some(Heading::Section(n)) }));
         }
     }
     found
@@ -58,7 +59,7 @@ fn links(document: &str, text: &str) -> Vec<Target> {
         .filter(|target| !target.contains("://"))
         .map(|target| {
             let (file, anchor) = match target.split_once('#') {
-                Some((file, anchor)) => (file, Some(Place::Anchor(anchor.to_owned()))),
+                Some((file, anchor)) => (file, Some(Heading::Anchor(anchor.to_owned()))),
                 None => (target, None),
             };
             let file = if file.is_empty() { PathBuf::from(document) } else { flat(&folder.join(file)) };
@@ -79,7 +80,7 @@ fn flat(path: &Path) -> PathBuf {
     flat
 }
 
-/// The headings of a document, without their marks; lines of code are none.
+/// The headings of a document, without their marks; lines of code are skipped.
 fn headings(text: &str) -> Vec<&str> {
     let mut is_code = false;
     text.lines()
@@ -91,27 +92,27 @@ fn headings(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The anchor of a heading, as hosts of repositories make it.
+/// The anchor of a heading, as repository hosts make it.
 fn anchor(heading: &str) -> String {
     let kept = heading.to_lowercase();
     let kept = kept.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
     kept.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// Why a target does not exist, if it does not; `read` gives the text of a file.
+/// Why a target does not exist, or `None`; `read` returns the text of a file.
 fn fault(target: &Target, read: impl Fn(&str) -> Option<String>) -> Option<String> {
     let Some(text) = read(&target.file) else { return Some(format!("{} does not exist", target.file)) };
     let has = |is_it: &dyn Fn(&str) -> bool| headings(&text).into_iter().any(is_it);
     match &target.place {
         None => None,
-        Some(Place::Section(number)) => {
+        Some(Heading::Section(number)) => {
             let begins = format!("{number}. ");
             let inner = format!("{number} ");
             let found =
                 has(&|heading| heading.starts_with(&begins) || (number.contains('.') && heading.starts_with(&inner)));
             (!found).then(|| format!("{} has no section {number}", target.file))
         }
-        Some(Place::Anchor(wanted)) => {
+        Some(Heading::Anchor(wanted)) => {
             (!has(&|heading| anchor(heading) == *wanted)).then(|| format!("{} has no heading #{wanted}", target.file))
         }
     }
@@ -124,7 +125,7 @@ fn read(file: &str) -> Option<String> {
 }
 
 /// Every document of the packages and those at the top.
-fn documents() -> Vec<(String, String)> {
+pub fn documents() -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> =
         [".github", "engine", "wal", "gateway", "bench", "tools", "tests"].map(|name| workspace().join(name)).into();
@@ -140,7 +141,7 @@ fn documents() -> Vec<(String, String)> {
         }
     }
     for path in files.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "md")) {
-        let name = path.strip_prefix(workspace()).expect("it lies in the workspace").to_string_lossy().into_owned();
+        let name = path.strip_prefix(workspace()).expect("it is in the workspace").to_string_lossy().into_owned();
         found.push((name, fs::read_to_string(&path).expect("a document can be read")));
     }
     found
@@ -153,7 +154,7 @@ fn every_citation_and_link_resolves() {
     let documents = documents();
     assert!(documents.len() > 15, "the documents were not found");
     let texts = sources::all().into_iter().map(|source| (source.name, source.text)).chain(documents);
-    // The planted ones of this file are no citations.
+    // The planted ones of this file are not citations.
     for (name, text) in texts.filter(|(name, _)| !name.ends_with("tidy/citations.rs")) {
         let mut targets = citations(&text);
         if name.ends_with(".md") {

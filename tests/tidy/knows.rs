@@ -1,13 +1,13 @@
-//! What the packages at the bottom may use, and who alone may touch the machine.
+//! What the lower packages may use, and which files may use the machine.
 
 use crate::layers::dependencies;
 use crate::sources::{self, has_word};
 use tests::cases::Cases;
 
-/// A calculation needs no more than these; no runtime, no serde, no file crate is the proof of idea 1.
+/// The crates of the engine, a pure calculation: without a runtime, serde or a file crate.
 const ENGINE_CRATES: [&str; 6] = ["ahash", "bincode", "wincode", "crossbeam", "sha2", "engine"];
 
-/// What a log of bytes has no business with.
+/// Crates that a log of bytes must not use.
 const NOT_IN_WAL: [&str; 11] = [
     "engine",
     "gateway",
@@ -23,7 +23,7 @@ const NOT_IN_WAL: [&str; 11] = [
 ];
 
 #[test]
-fn the_engine_is_a_calculation_and_the_log_knows_only_bytes() {
+fn the_engine_is_a_calculation_and_the_log_has_only_bytes() {
     let cases = Cases::of("crates of engine and wal");
     for (package, on, _) in dependencies().iter().filter(|(_, _, for_tests)| !for_tests) {
         let on = on.as_str();
@@ -52,7 +52,7 @@ fn the_engine_touches_nothing_outside() {
 }
 
 #[test]
-fn the_log_says_no_trading_word() {
+fn the_log_has_no_trading_word() {
     let cases = Cases::of("wal sources");
     for source in sources::all().iter().filter(|source| source.name.starts_with("wal/src/")) {
         for (number, line) in source.code() {
@@ -73,7 +73,7 @@ fn one_file_reads_the_environment_and_one_the_clock() {
         for (number, line) in source.code() {
             let reads_environment =
                 ["env::var", "env::vars", "env::var_os", "env::vars_os"].iter().any(|call| has_word(line, call));
-            // A build script is told by it what it builds.
+            // A build script reads its inputs from it.
             let may = source.name == "gateway/src/config.rs" || source.name.ends_with("/build.rs");
             assert!(!reads_environment || may, "{}:{number} reads the environment: {line}", source.name);
             let reads_clock = has_word(line, "SystemTime::now");
@@ -88,11 +88,11 @@ fn one_file_reads_the_environment_and_one_the_clock() {
 }
 
 #[test]
-fn unsafe_stands_in_two_files_only() {
+fn unsafe_is_in_two_files_only() {
     let cases = Cases::of("unsafe");
     let allowed = ["wal/src/segment.rs", "wal/src/sys.rs"];
     for source in sources::all() {
-        // This file says the word in texts.
+        // This file has the word in strings.
         if source.name == "tests/tidy/knows.rs" || source.name == "tests/tidy/sources.rs" {
             continue;
         }

@@ -1,5 +1,5 @@
-//! The layers of the house: which package, and within a package which folder, may name which. Cargo checks packages as well;
-//! this test says the name of the layer, and it sees folders, which Cargo does not.
+//! The layers of the project: which package, and within a package which folder, may name which. Cargo checks packages
+//! as well; this test names the layer, and it covers folders, which Cargo does not.
 
 use crate::sources::{self, Source};
 use serde_json::Value;
@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use tests::binary::{cargo, workspace};
 use tests::cases::Cases;
 
-/// One package of the house.
+/// One package.
 pub struct Layer {
     pub name: &'static str,
     pub folder: &'static str,
-    /// Packages of the house that it may name.
+    /// Packages that it may name.
     pub may: &'static [&'static str],
-    /// Those that its tests may name beside.
+    /// Packages that only its tests may name.
     pub tests_may: &'static [&'static str],
 }
 
@@ -45,8 +45,8 @@ pub const LAYERS: [Layer; 12] = [
     layer("tests", "tests", ALL, &[]),
 ];
 
-/// Folders of a package that may name only these other folders of it. A folder that is not here may name every folder, as long
-/// as there is no circle.
+/// Folders of a package that may name only these other folders of it. A folder without an entry may name every folder,
+/// except in a circle.
 const FOLDERS: [(&str, &str, &[&str]); 17] = [
     ("engine", "market", &[]),
     ("engine", "book", &["market"]),
@@ -67,13 +67,13 @@ const FOLDERS: [(&str, &str, &[&str]); 17] = [
     ("journal", "prefault", &[]),
 ];
 
-/// The layer that a source belongs to: the innermost package around it.
+/// The layer of a source: the innermost package around it.
 fn layer_of(source: &str) -> &'static Layer {
     let holds = |layer: &&Layer| source.strip_prefix(layer.folder).is_some_and(|rest| rest.starts_with('/'));
-    LAYERS.iter().filter(holds).max_by_key(|layer| layer.folder.len()).expect("a source lies in a package")
+    LAYERS.iter().filter(holds).max_by_key(|layer| layer.folder.len()).expect("a source is in a package")
 }
 
-/// Names in front of `::` on a line, where a path may begin: not behind another `::`, a dot or a letter.
+/// Names before `::` on a line, where a path may begin: not after another `::`, a dot or a letter.
 fn roots(line: &str) -> impl Iterator<Item = &str> {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices("::").filter_map(move |(at, _)| {
@@ -85,10 +85,10 @@ fn roots(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What is wrong with a line of a package: the layers that it must not name.
+/// The violations of a line of a package: the layers that it must not name.
 fn wrong_packages(layer: &Layer, line: &str, for_tests: bool, hidden: &BTreeSet<String>) -> Vec<String> {
     let is_package = |name: &&str| LAYERS.iter().any(|layer| layer.name == *name);
-    // A module or an alias of the same name stands for itself, unless the path says that it begins outside.
+    // A local module or alias of the same name takes precedence, unless the path starts with `::`.
     let is_meant = |name: &&str| line.contains(&format!("use ::{name}::")) || !hidden.contains(*name);
     let named = roots(line).filter(is_package).filter(is_meant);
     let is_allowed =
@@ -116,8 +116,8 @@ fn packages_depend_only_on_lower_layers() {
         if !LAYERS.iter().any(|layer| layer.name == on) {
             continue;
         }
-        let layer = LAYERS.iter().find(|layer| layer.name == package).expect("a package of the house");
-        // A package may ask for a feature of a package that it depends on anyway.
+        let layer = LAYERS.iter().find(|layer| layer.name == package).expect("a package of the project");
+        // A package may enable a feature of a package that it depends on anyway.
         let allowed = layer.may.contains(&on.as_str()) || (for_tests && layer.tests_may.contains(&on.as_str()));
         assert!(allowed, "the layer {package} must not depend on the layer {on} (tests included: {for_tests})");
         cases.one();
@@ -147,7 +147,7 @@ fn sources_name_only_lower_layers() {
     }
 }
 
-/// Imports that must not pass, each with the layers that the failure names.
+/// Imports that must fail, each with the layers that the failure names.
 #[test]
 fn planted_imports_fail_with_the_name_of_the_layer() {
     let cases = Cases::of("planted imports");
@@ -166,7 +166,7 @@ fn planted_imports_fail_with_the_name_of_the_layer() {
         ("engine", "use wal::Lsn;", "wal"),
         ("wal", "use engine::id::UserId;", "engine"),
     ] {
-        let layer = LAYERS.iter().find(|layer| layer.name == package).expect("a package of the house");
+        let layer = LAYERS.iter().find(|layer| layer.name == package).expect("a package of the project");
         let wrong = wrong_packages(layer, line, false, &BTreeSet::new());
         assert_eq!(wrong, [format!("the layer {package} must not name the layer {on}")], "{line}");
         cases.one();
@@ -184,7 +184,7 @@ fn planted_imports_fail_with_the_name_of_the_layer() {
     }
 }
 
-/// The folders of one package, and which names which, with a place for each.
+/// Pairs of folders of one package, the first of which names the second, with one location each.
 type Names = BTreeMap<(String, String), String>;
 
 /// The folders of a package by the names that paths use for them: their own, and those of the modules that `lib.rs`
@@ -196,7 +196,7 @@ fn folders_named<'a>(below: &str, line: &str, folders: &'a Folders) -> Vec<&'a s
     let path: Vec<&str> = below.trim_end_matches(".rs").split('/').filter(|part| *part != "mod").collect();
     let mut found = Vec::new();
     for (at, prefix) in line.match_indices("crate::").chain(line.match_indices("super::")) {
-        // How far up the path leads, and what stands there.
+        // How many levels the path goes up, and its next part.
         let (mut up, mut rest) = (usize::from(prefix == "super::"), &line[at + prefix.len()..]);
         if prefix == "super::" && line[..at].ends_with("super::") {
             continue;
@@ -264,7 +264,7 @@ fn names_among(layer: &Layer, all: &[Source]) -> Names {
     names
 }
 
-/// What is wrong with the folders of a package.
+/// The violations of the folders of a package.
 fn wrong_folders(package: &str, names: &Names) -> Vec<String> {
     let allowed: BTreeMap<&str, &[&str]> =
         FOLDERS.iter().filter(|(of, _, _)| *of == package).map(|(_, folder, may)| (*folder, *may)).collect();
@@ -276,13 +276,13 @@ fn wrong_folders(package: &str, names: &Names) -> Vec<String> {
     names.iter().filter(|(names, _)| is_wrong(names)).map(tell).collect()
 }
 
-/// A circle among the folders, as their names one after the other.
+/// A circle among the folders, as their names in order.
 fn circle(names: &Names) -> Option<Vec<String>> {
     let mut named: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (from, to) in names.keys() {
         named.entry(from).or_default().push(to);
     }
-    // A folder that names nothing but done ones is done; what is left over is in a circle or above one.
+    // A folder that names only removed ones is removed; the rest is in a circle or above one.
     let mut left: BTreeSet<&str> = named.keys().copied().collect();
     loop {
         let done: Vec<&str> =
@@ -348,7 +348,7 @@ fn planted_folders_fail_with_the_name_of_the_layer() {
     assert_eq!(found, ["api", "http"]);
 }
 
-/// Each dependency of each package: whose, on what, and whether of its tests alone.
+/// Each dependency of each package: the package, its dependency, and whether only its tests use it.
 pub fn dependencies() -> Vec<(String, String, bool)> {
     let output = cargo()
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])

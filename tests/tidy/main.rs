@@ -1,9 +1,11 @@
-//! The order of the house, checked: who knows whom, where `unsafe` may stand, how things are called, what comments cite.
+//! The rules of the project: which package uses which, where `unsafe` is allowed, names, citations, and words of
+//! comments and messages.
 //!
-//! Reads manifests and sources as texts. It is no compiler: what it cannot see it does not judge.
+//! Reads manifests and sources as text. It is not a compiler, and does not judge what it cannot see.
 
 mod citations;
 mod knows;
 mod layers;
 mod names;
 mod sources;
+mod words;

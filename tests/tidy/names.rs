@@ -1,4 +1,4 @@
-//! How things are called, how long they are, and that every outside crate has its reason.
+//! Names, file lengths, and a reason for every external crate.
 
 use crate::layers::LAYERS;
 use crate::sources::{self, has_word};
@@ -6,17 +6,17 @@ use std::fs;
 use tests::binary::workspace;
 use tests::cases::Cases;
 
-/// The eight names of house.md §2 and the lock file; dot-files are the tools' own.
+/// The top-level names of the repository; dot-files belong to tools.
 const TOP_LEVEL: [&str; 9] =
     ["Cargo.toml", "Cargo.lock", "engine", "wal", "gateway", "bench", "tools", "tests", "README.md"];
 
-/// Words that say nothing (house.md §3).
+/// Words without information in a name.
 const EMPTY_WORDS: [&str; 14] = [
     "util", "utils", "helper", "helpers", "manager", "managers", "common", "misc", "data", "info", "process", "handle",
     "handler", "handlers",
 ];
 
-/// Longer than this is worth a look; much longer is refused.
+/// Longer files are reported; longest ones are refused.
 const LONG_LINES: usize = 600;
 const LONGEST_LINES: usize = 1_000;
 
@@ -80,7 +80,7 @@ fn files_have_a_natural_size() {
 }
 
 #[test]
-fn open_ends_name_who_ties_them() {
+fn open_tasks_name_their_owner() {
     let cases = Cases::of("open ends");
     for source in sources::all().iter().filter(|source| source.name != "tests/tidy/names.rs") {
         for (number, line) in source.text.lines().enumerate() {

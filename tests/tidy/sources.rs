@@ -1,4 +1,4 @@
-//! The sources as texts, and what counts as code in them.
+//! The sources as texts, and which lines of them are code.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ pub struct Source {
     /// From the root of the workspace, with `/`.
     pub name: String,
     pub text: String,
-    /// Belongs to tests as a whole: its `mod` line is under `#[cfg(test)]`, or it lies among tests.
+    /// Whole file belongs to tests: its `mod` line is under `#[cfg(test)]`, or it is in a folder of tests.
     pub for_tests: bool,
 }
 
@@ -29,7 +29,7 @@ pub fn all() -> Vec<Source> {
     found
 }
 
-/// Names at the top of the workspace, without what git ignores.
+/// Names at the top of the workspace, without those that git ignores.
 pub fn top_level() -> Vec<String> {
     let ignored = fs::read_to_string(workspace().join(".gitignore")).unwrap_or_default();
     let ignored: Vec<&str> = ignored.lines().map(|line| line.trim_matches('/')).collect();
@@ -43,13 +43,13 @@ pub fn top_level() -> Vec<String> {
 }
 
 impl Source {
-    /// The lines that are code in the program itself: no comments, nothing from the tests at the foot on.
+    /// The program's own lines of code: no comments, and nothing from the tests at the end on.
     pub fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         let foot = self.foot();
         self.all_code().take_while(move |(number, _)| *number < foot)
     }
 
-    /// The number of the line at which the tests begin; a `mod` line alone begins nothing.
+    /// The number of the line where the tests begin; a `mod` line alone does not count.
     fn foot(&self) -> usize {
         if self.for_tests {
             return 0;
@@ -71,7 +71,7 @@ impl Source {
     }
 }
 
-/// The part of a line before `//`, unless that stands in a text.
+/// The part of a line before `//`, unless that is inside a string.
 fn before_comment(line: &str) -> &str {
     let bytes = line.as_bytes();
     let mut in_text = false;
@@ -88,7 +88,7 @@ fn before_comment(line: &str) -> &str {
     line
 }
 
-/// Whether `word` stands in `line` by itself.
+/// Whether `line` has `word` as a separate word.
 pub fn has_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -101,7 +101,7 @@ pub fn has_word(line: &str, word: &str) -> bool {
 /// The files of modules that this one declares for tests only.
 fn test_modules(source: &Source) -> Vec<String> {
     let lines: Vec<&str> = source.text.lines().collect();
-    let (folder, file) = source.name.rsplit_once('/').expect("a source lies in a folder");
+    let (folder, file) = source.name.rsplit_once('/').expect("a source is in a folder");
     let folder = match file {
         "mod.rs" | "lib.rs" | "main.rs" => folder.to_string(),
         _ => source.name.trim_end_matches(".rs").to_string(),
@@ -120,7 +120,7 @@ fn collect(dir: &Path, found: &mut Vec<Source>) {
             collect(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let name =
-                path.strip_prefix(workspace()).expect("it lies in the workspace").to_string_lossy().replace('\\', "/");
+                path.strip_prefix(workspace()).expect("it is in the workspace").to_string_lossy().replace('\\', "/");
             let text = fs::read_to_string(&path).expect("a source can be read");
             let for_tests = name.starts_with("tests/") || name.contains("/tests/") || name.ends_with("/tests.rs");
             found.push(Source { name, text, for_tests });
@@ -129,7 +129,7 @@ fn collect(dir: &Path, found: &mut Vec<Source>) {
 }
 
 #[test]
-fn comments_and_words_are_told_apart() {
+fn comments_and_words_are_distinguished() {
     assert_eq!(before_comment("let a = 1; // unsafe"), "let a = 1; ");
     assert_eq!(before_comment(r#"let a = "http://x"; // y"#), r#"let a = "http://x"; "#);
     assert!(has_word("unsafe {", "unsafe"));

@@ -1,16 +1,16 @@
-//! What a newcomer tries next: another venue in the same directory, options that do not fit, a lost key, a server on
-//! every address, and where a recording stands.
+//! The next steps of a newcomer: another venue in the same directory, options that do not fit, a lost key, a server on
+//! every address, and the position of a recording.
 
 use std::fs;
 use std::process::Output;
 use tests::binary::{command, run};
 use tests::cases::Cases;
 use tests::eventually;
-use tests::server::{Place, Starting};
+use tests::server::{ServerDir, Starting};
 use tests::tape::{Market, Tape};
 
 /// A finished recording of one market.
-fn recording(place: &Place) -> std::path::PathBuf {
+fn recording(place: &ServerDir) -> std::path::PathBuf {
     let path = place.root().join("tape.ndjson");
     let market = Market::new(1, "rain", "weather", 0.01);
     let mut tape = Tape::create(&path);
@@ -24,9 +24,9 @@ fn stderr(output: &Output) -> String {
 }
 
 #[test]
-fn another_venue_in_the_same_directory_has_to_be_asked_for() {
+fn another_venue_in_the_same_directory_needs_an_option() {
     let cases = Cases::of("starts");
-    let place = Place::new();
+    let place = ServerDir::new();
     place.start().stop();
     let tape = recording(&place).display().to_string();
     let replay = ["--tape", tape.as_str()];
@@ -54,8 +54,8 @@ fn another_venue_in_the_same_directory_has_to_be_asked_for() {
         }
         cases.one();
     }
-    // A directory of an earlier version has no list; its markets tell.
-    fs::remove_file(place.data().join("venue_kinds")).expect("the list is there");
+    // A directory of an earlier version has no list; the venues are derived from its markets.
+    fs::remove_file(place.data().join("venue_kinds")).expect("the list exists");
     let said = place.spawn_with(&["--venue", "kalshi"], &[]).ready().err().expect("refused");
     assert!(said.contains("used with venue polymarket,synthetic"), "{said}");
     fs::write(place.data().join("venue_kinds"), "moon\n").expect("it can be written");
@@ -66,7 +66,7 @@ fn another_venue_in_the_same_directory_has_to_be_asked_for() {
 
 #[test]
 fn a_venue_that_cannot_be_opened_leaves_no_mark() {
-    let place = Place::new();
+    let place = ServerDir::new();
     let args = ["--venue", "replay", "--tape", "/nonexistent"];
     let said = place.spawn_with(&args, &[]).ready().err().expect("there is no such tape");
     assert!(said.contains("/nonexistent"), "{said}");
@@ -97,22 +97,22 @@ fn options_of_a_replay_are_refused_elsewhere() {
         let said = stderr(&output);
         assert!(!output.status.success(), "{args:?} {env:?}");
         assert!(said.contains("only a replay takes it") && said.contains(named), "{args:?} {env:?}: {said}");
-        assert!(!home.path().join("papertape-data").exists(), "{args:?} {env:?}: nothing is made");
+        assert!(!home.path().join("papertape-data").exists(), "{args:?} {env:?}: nothing is created");
         cases.one();
     }
-    // What the help shows as the default is what everybody has.
+    // The default in the help is valid for every venue.
     for speed in ["1x", "1"] {
-        Place::new().start_with(&["--speed", speed], &[]).stop();
+        ServerDir::new().start_with(&["--speed", speed], &[]).stop();
         cases.one();
     }
 }
 
-/// The command that a banner prints works as it stands there, in the folder that the server was started in.
+/// The command that a banner prints works unchanged, in the folder where the server was started.
 #[test]
-fn the_way_to_a_key_works_as_it_is_printed() {
+fn the_printed_key_command_works() {
     let cases = Cases::of("commands of banners");
     for (listen, folder) in [("127.0.0.1:0", "data"), ("0.0.0.0:0", "my own data"), ("127.0.0.1:0", "it's mine")] {
-        let mut place = Place::new();
+        let mut place = ServerDir::new();
         place.unset("auth", "jwt_secret").unset("server", "listen");
         let config = place.config();
         // The second start of a server prints no key.
@@ -125,11 +125,11 @@ fn the_way_to_a_key_works_as_it_is_printed() {
         begin().stop();
         let server = begin();
         let said = server.said();
-        let line = said.lines().find(|line| line.trim_start().starts_with("keys ")).expect("a way to a key");
+        let line = said.lines().find(|line| line.trim_start().starts_with("keys ")).expect("a command for a key");
         let printed = line.split('`').find(|text| text.starts_with("papertape key")).expect("a command");
         let typed = printed.replacen("papertape", "\"$PROGRAM\"", 1).replace("NAME", "somebody");
         let mut shell = std::process::Command::new("sh");
-        // As `command` does it: nothing of our own environment.
+        // As `command` does it: without the environment of the test.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PAPERTAPE_")) {
             shell.env_remove(name);
         }
@@ -146,7 +146,7 @@ fn the_way_to_a_key_works_as_it_is_printed() {
 #[test]
 fn a_lost_key_is_replaced() {
     let cases = Cases::of("keys");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.unset("auth", "jwt_secret");
     let server = place.start();
     let (config, data) = (place.config().display().to_string(), place.data().display().to_string());
@@ -164,7 +164,7 @@ fn a_lost_key_is_replaced() {
         assert!(key("demo").status.success());
     }
     let sixth = key("demo");
-    assert!(stderr(&sixth).contains("made no key: 400"), "{}", stderr(&sixth));
+    assert!(stderr(&sixth).contains("created no key: 400"), "{}", stderr(&sixth));
     server.stop();
     let gone = key("demo");
     assert!(stderr(&gone).contains("is the server of this data directory running there?"), "{}", stderr(&gone));
@@ -172,9 +172,9 @@ fn a_lost_key_is_replaced() {
 }
 
 #[test]
-fn a_server_on_every_address_says_how_to_make_a_key() {
+fn a_server_on_every_address_prints_the_key_command() {
     let cases = Cases::of("starts");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("server", "listen", "\"0.0.0.0:0\"");
     let server = place.start();
     assert!(server.demo_key().is_none());
@@ -184,9 +184,9 @@ fn a_server_on_every_address_says_how_to_make_a_key() {
 }
 
 #[test]
-fn the_status_says_where_a_recording_stands() {
+fn the_status_shows_the_position_of_a_recording() {
     let cases = Cases::of("venues");
-    let place = Place::new();
+    let place = ServerDir::new();
     let tape = recording(&place).display().to_string();
     let server = place.start_with(&["--tape", &tape, "--speed", "max"], &[]);
     let recording = eventually("the recording ends", || {
@@ -196,7 +196,7 @@ fn the_status_says_where_a_recording_stands() {
     assert_eq!(recording["speed"], "max");
     assert!(recording["at"].as_str().is_some_and(|at| at.ends_with('Z')), "{recording}");
     server.stop();
-    let place = Place::new();
+    let place = ServerDir::new();
     let synthetic = place.start();
     assert!(synthetic.client().get("/v1/status").expect(200)["recording"].is_null());
     synthetic.stop();

@@ -1,5 +1,5 @@
-//! The README as a newcomer meets it: the first start, the line that its banner offers, every line of the tour, and the
-//! kill at its end. The lines are taken from README.md as they stand there.
+//! The README as a newcomer follows it: the first start, the command in its banner, every line of the tour, and the
+//! kill at its end. The lines are read from README.md.
 
 mod first_steps;
 #[cfg(target_arch = "x86_64")]
@@ -21,19 +21,19 @@ fn a_newcomer_follows_the_readme() {
     let mut server = start(home.path());
     let said = server.said();
     for wanted in ["papertape-data", "durability  process", "synthetic", "markets", "demo key    svc_live_"] {
-        assert!(said.contains(wanted), "the banner says {wanted}: {said}");
+        assert!(said.contains(wanted), "the banner has {wanted}: {said}");
     }
-    // A window may open or close, so the README says only about how many markets there are.
+    // A window may open or close, so the README states only an approximate number of markets.
     let number_behind = |text: &str, words: &str| -> i32 {
-        let behind = text.split_once(words).expect("the words are there").1.trim_start();
-        behind.split_whitespace().next().and_then(|word| word.parse().ok()).expect("a number stands behind the words")
+        let behind = text.split_once(words).expect("the words exist").1.trim_start();
+        behind.split_whitespace().next().and_then(|word| word.parse().ok()).expect("a number follows the words")
     };
     let (told, listed) = (number_behind(&readme, "synthetic venue of about "), number_behind(&said, "  markets "));
-    assert!((told - listed).abs() <= told / 20, "the README tells of {told} markets, the banner of {listed}");
+    assert!((told - listed).abs() <= told / 20, "the README states {told} markets, the banner {listed}");
     cases.one();
-    // The line that the banner offers.
-    let offered = said.split_once("  try\n").expect("the banner offers a line").1;
-    assert!(bash(home.path(), offered).contains(r#""status":"FILLED""#), "the offered order is filled");
+    // The command in the banner.
+    let offered = said.split_once("  try\n").expect("the banner has a command").1;
+    assert!(bash(home.path(), offered).contains(r#""status":"FILLED""#), "the order of the command is filled");
     cases.one();
 
     let key = server.demo_key().expect("a first start shows a key");
@@ -54,7 +54,7 @@ fn a_newcomer_follows_the_readme() {
         (r#""client_order_id":"tour-2""#, 2),
         (r#""reserved":"1.00""#, 1),
         (r#""tier":"enterprise""#, 1),
-        // A refusal begins so.
+        // A refusal begins like this.
         (r#"{"error":"#, 0),
     ] {
         assert_eq!(shown.lines().filter(|line| line.contains(wanted)).count(), count, "{wanted} in:\n{shown}");
@@ -74,16 +74,16 @@ fn a_newcomer_follows_the_readme() {
     println!("digest at the kill {digest}; the same orders, balances and positions afterwards");
 }
 
-/// Nothing configured but the port, which others may use.
+/// Only the port is configured, since the default may be in use.
 fn start(home: &Path) -> Server {
     let mut serve = command();
     serve.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(home);
-    // `cargo run`, the README's command, hands on what the build script said.
+    // `cargo run`, the README's command, passes the environment of the build script on.
     serve.env("PAPERTAPE_GIT_SHA", "0123456789ab");
-    Starting::spawn(serve).ready().unwrap_or_else(|said| panic!("papertape did not start; it said:\n{said}"))
+    Starting::spawn(serve).ready().unwrap_or_else(|said| panic!("papertape did not start; the output:\n{said}"))
 }
 
-/// What must be the same after the kill. Marks move with the market, so they are left out.
+/// State that must be the same after the kill. Marks move with the market, so they are left out.
 fn state(server: &Server, key: &str) -> [String; 3] {
     let mut client = server.with_key(key);
     let orders = client.get("/v1/orders").expect(200);
@@ -105,7 +105,7 @@ fn shell_blocks(text: &str) -> Vec<&str> {
     text.split("```sh\n").skip(1).map(|rest| rest.split_once("```").expect("a block ends").0).collect()
 }
 
-/// Runs a script that must succeed; gives what it printed.
+/// Runs a script that must succeed; returns its output.
 fn bash(home: &Path, script: &str) -> String {
     let script = format!("set -euo pipefail\n{script}");
     let output = Command::new("bash").args(["-c", &script]).current_dir(home).output().expect("bash can be run");

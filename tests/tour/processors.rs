@@ -1,5 +1,6 @@
-//! The program on the oldest x86-64 processors (`qemu-x86_64` of Debian's `qemu-user`): it runs, with what it finds out about the
-//! processor at run time. Without the emulator this says that it was skipped; with `PAPERTAPE_REQUIRE_EMULATOR` set it fails.
+//! The program on the oldest x86-64 processors (`qemu-x86_64` of Debian's `qemu-user`): it runs, with the features that
+//! it detects at run time. Without the emulator the test reports that it was skipped; with `PAPERTAPE_REQUIRE_EMULATOR`
+//! set it fails.
 
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -8,7 +9,7 @@ use tests::cases::Cases;
 use tests::server::digest_of;
 
 fn run_on(processor: &str, args: &[&str]) -> std::io::Result<Output> {
-    // The emulator would write its whole memory down where it meets an illegal instruction.
+    // The emulator would dump its whole memory at an illegal instruction.
     let line = "ulimit -c 0; exec qemu-x86_64 -cpu \"$0\" \"$@\"";
     Command::new("bash").args(["-c", line, processor]).arg(papertape()).args(args).output()
 }

@@ -1,5 +1,5 @@
-//! Both venues behind one server: books and orders of either, one that is out beside one that goes on, and every figure
-//! that metrics.md names for them.
+//! Both venues behind one server: books and orders of either, an outage of one while the other continues, and every
+//! metric of gateway/docs/metrics.md §5 for both.
 
 use crate::fake_polymarket::{self, Market};
 use crate::{fake_kalshi, kalshi_live};
@@ -10,9 +10,9 @@ use tests::eventually;
 use tests::exposition::{Exposition, documented, scrape};
 use tests::http::Client;
 use tests::json::text;
-use tests::server::Place;
+use tests::server::ServerDir;
 
-/// Ten shares at once at 0.65 or better: what became of it.
+/// The result of ten shares at 0.65 or better.
 fn buy(client: &mut Client, token: &str) -> String {
     let order = json!({
         "token_id": token, "side": "BUY", "order_type": "market", "price": "0.65", "quantity": "10",
@@ -32,11 +32,11 @@ fn one_server_trades_on_both_and_on_one_while_the_other_is_out() {
     let cases = Cases::of("two venues in one server");
     let (polymarket, kalshi) = (fake_polymarket::Fake::start(), kalshi_live::rain());
     let market: Market = polymarket.list(7);
-    // Deep enough to be asked again and again.
+    // Deep enough for many orders.
     polymarket.book(&market, &[("0.40", "900000")], &[("0.60", "900000")]);
     kalshi.book(kalshi_live::RAIN, &[(4_000, 90_000_000)], &[(5_000, 90_000_000)]);
     // Settings of the first, then the place and the credentials of the second; as impatient as the first.
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     polymarket.configure(&mut place);
     place.set("venue", "kind", "\"polymarket,kalshi\"").set("admin", "listen", "\"127.0.0.1:0\"");
     for (key, value) in [
@@ -49,7 +49,7 @@ fn one_server_trades_on_both_and_on_one_while_the_other_is_out() {
     }
     let key = place.seed(1, "enterprise", "1000000").remove(0).key;
     let server = place.start_with(&["--record"], &[]);
-    let admin = server.admin().expect("the banner says where metrics are");
+    let admin = server.admin().expect("the banner has the address of the metrics");
     let mut client = server.with_key(&key);
     let rain = kalshi_live::tokens(kalshi_live::RAIN);
     let (of_one, of_other) = (&market.tokens[0], &rain[0]);
@@ -59,7 +59,7 @@ fn one_server_trades_on_both_and_on_one_while_the_other_is_out() {
         cases.add(2);
     }
 
-    // Every family of metrics.md is told here, and no other.
+    // All families of gateway/docs/metrics.md, and no other.
     let said = scrape(admin);
     let (told, documented) = (said.names(), documented());
     assert_eq!(told.difference(&documented).collect::<Vec<_>>(), Vec::<&String>::new(), "not in metrics.md");
@@ -82,7 +82,7 @@ fn one_server_trades_on_both_and_on_one_while_the_other_is_out() {
     kalshi.change(kalshi_live::RAIN, 0, 3_800, 100);
     assert_eq!(buy(&mut client, of_other), "FILLED");
     let said = scrape(admin);
-    assert_eq!(said.value("papertape_feed_outage", &[]), 0.0, "one of two goes on");
+    assert_eq!(said.value("papertape_feed_outage", &[]), 0.0, "one of two continues");
     assert!(
         of(&said, "papertape_venue_age_seconds", "polymarket") > of(&said, "papertape_venue_age_seconds", "kalshi")
     );
@@ -94,10 +94,10 @@ fn one_server_trades_on_both_and_on_one_while_the_other_is_out() {
     assert!(of(&scrape(admin), "papertape_venue_reconnects_total", "polymarket") >= 1.0);
     cases.add(2);
 
-    // With both gone no venue is left.
+    // With both gone there is no venue.
     polymarket.gone(true);
     drop(kalshi);
     eventually("no venue", || (buy(&mut client, of_other) == "VENUE_UNAVAILABLE").then_some(()));
-    eventually("its figure", || (scrape(admin).value("papertape_feed_outage", &[]) == 1.0).then_some(()));
+    eventually("its metric", || (scrape(admin).value("papertape_feed_outage", &[]) == 1.0).then_some(()));
     cases.add(2);
 }

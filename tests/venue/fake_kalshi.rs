@@ -1,8 +1,8 @@
-//! A small Kalshi on loopback: catalogue pages, books and a signed socket, as upstream.md §4 writes them, with faults
-//! on demand.
+//! A small Kalshi on loopback: catalogue pages, books and a signed socket, as gateway/docs/live-venues.md §4 describes
+//! them, with faults on demand.
 //!
-//! It keeps the books that the venue has. What is told of them goes to every subscriber with the next number of its
-//! subscription; a fault may lose it on the way, so a test can hold what the server shows against what there is.
+//! It keeps the venue's books. Each change goes to every subscriber with the next number of its subscription; a fault
+//! may lose it on the way, so a test can compare the server's books with the venue's.
 
 mod answers;
 mod state;
@@ -33,7 +33,7 @@ const SOCKET_PATH: &str = "/trade-api/ws/v2";
 /// Price in 1/10 000 dollar and size in 1/100 contract.
 pub type Levels<'a> = &'a [(i64, i64)];
 
-/// The key pair of the one account there is, made at the first use.
+/// The key pair of the only account, created on first use.
 fn private_key() -> &'static RsaPrivateKey {
     static KEY: OnceLock<RsaPrivateKey> = OnceLock::new();
     KEY.get_or_init(|| RsaPrivateKey::new(&mut rsa::rand_core::OsRng, 1_024).expect("a key pair"))
@@ -46,7 +46,7 @@ pub fn key_file(folder: &Path) -> PathBuf {
     path
 }
 
-/// A file with a key of nobody.
+/// A file with an unknown key.
 pub fn strange_key_file(folder: &Path) -> PathBuf {
     let path = folder.join("strange.pem");
     let strange = RsaPrivateKey::new(&mut rsa::rand_core::OsRng, 1_024).expect("a key pair");
@@ -54,13 +54,13 @@ pub fn strange_key_file(folder: &Path) -> PathBuf {
     path
 }
 
-/// What a REST call meets instead of its answer.
+/// The fault of a REST call instead of its answer.
 #[derive(Clone, Debug)]
 pub enum Fault {
     Status(u16),
     /// 429 with `Retry-After: 0`.
     TooMany,
-    /// The answer, late.
+    /// The answer, delayed.
     Slow(Duration),
     /// Another body, with status 200.
     Body(String),
@@ -74,14 +74,14 @@ pub struct Fake {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the sockets do not do any more.
+/// The fault of the sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mute {
     #[default]
     No,
-    /// Pings go on; nothing else is said or answered.
+    /// Pings continue; nothing else is sent or answered.
     Silent,
-    /// Nothing at all: the other end is gone without a word.
+    /// Nothing is sent at all: the other end is gone without a close.
     HalfOpen,
 }
 
@@ -119,7 +119,7 @@ impl Fake {
         self.venue.lock()
     }
 
-    /// Events on a page of the list, whatever is asked for.
+    /// Events on a page of the list, for any requested limit.
     pub fn pages_of(&self, events: usize) {
         self.lock().page_size = events;
     }
@@ -141,7 +141,7 @@ impl Fake {
         self.lock().series.insert(ticker.to_owned(), json!({"ticker": ticker, "category": category}));
     }
 
-    /// An active market of an event, with other fields changed as told.
+    /// An active market of an event, with the given fields changed.
     pub fn market(&self, event: &str, ticker: &str, changes: Value) {
         let now = now_s();
         let mut row = json!({
@@ -159,31 +159,31 @@ impl Fake {
         state.markets.insert(ticker.to_owned(), Market { row, bids: Default::default() });
     }
 
-    /// Changes fields of a market's row; nobody is told.
+    /// Changes fields of a market's row without a message.
     pub fn set(&self, ticker: &str, changes: &Value) {
         merge(&mut self.lock().markets.get_mut(ticker).expect("a market").row, changes);
     }
 
-    /// Puts levels into a book; nobody is told.
+    /// Puts levels into a book without a message.
     pub fn book(&self, ticker: &str, yes: Levels<'_>, no: Levels<'_>) {
         let mut state = self.lock();
         let market = state.markets.get_mut(ticker).expect("a market");
         market.bids = [yes, no].map(|levels| levels.iter().copied().collect());
     }
 
-    /// What the book of a market is: bids of Yes and of No.
+    /// The book of a market: bids of Yes and of No.
     pub fn bids(&self, ticker: &str) -> [BTreeMap<i64, i64>; 2] {
         self.lock().markets[ticker].bids.clone()
     }
 
-    /// Changes a level and tells it.
+    /// Changes a level and sends the change.
     pub fn change(&self, ticker: &str, side: usize, price: i64, change: i64) {
         let mut state = self.lock();
         state.apply(ticker, side, price, change);
         state.tell("orderbook_delta", ticker, &delta(ticker, side, price, change), 1);
     }
 
-    /// Changes a level and tells it twice, with the same number.
+    /// Changes a level and sends the change twice, with the same number.
     pub fn change_twice(&self, ticker: &str, side: usize, price: i64, change: i64) {
         let mut state = self.lock();
         state.apply(ticker, side, price, change);
@@ -197,7 +197,7 @@ impl Fake {
         state.tell("orderbook_delta", ticker, &delta(ticker, side, price, change), 0);
     }
 
-    /// Tells of a change that is none of the book's.
+    /// Sends a change that the book does not have.
     pub fn lie(&self, ticker: &str, message: &Value) {
         self.lock().tell("orderbook_delta", ticker, message, 1);
     }
@@ -209,7 +209,7 @@ impl Fake {
         self.lock().tell("trade", ticker, &message, 1);
     }
 
-    /// Tells a recorded message of a market, with numbers of today, and does to the book what it says.
+    /// Sends a recorded message of a market, with current numbers, and applies it to the book.
     pub fn retell(&self, ticker: &str, message: &Value) {
         let mut state = self.lock();
         let msg = &message["msg"];
@@ -235,7 +235,7 @@ impl Fake {
         }
     }
 
-    /// What `GET /events/{ticker}` answers.
+    /// The answer of `GET /events/{ticker}`.
     pub fn event_answer(&self, event: &str) -> Value {
         self.lock().answer(&format!("/events/{event}"), &BTreeMap::new()).expect("an event")
     }
@@ -254,12 +254,12 @@ impl Fake {
         }
     }
 
-    /// The next so many calls whose path holds `part` meet this.
+    /// The next `count` calls whose path holds `part` get this fault.
     pub fn fault(&self, part: &str, times: usize, fault: Fault) {
         self.lock().faults.push((part.to_owned(), times, fault));
     }
 
-    /// Faults that were not met yet.
+    /// Faults that no call has met yet.
     pub fn faults_left(&self) -> usize {
         self.lock().faults.iter().map(|(_, times, _)| times).sum()
     }
@@ -268,17 +268,17 @@ impl Fake {
         self.lock().mute = mute;
     }
 
-    /// Handshakes are refused, whoever signs them.
+    /// Handshakes are refused, with any signature.
     pub fn refuse(&self, refuses: bool) {
         self.lock().refuses = refuses;
     }
 
-    /// The venue does not know this channel.
+    /// The venue does not have this channel.
     pub fn without_channel(&self, channel: &str) {
         self.lock().unknown_channels.insert(channel.to_owned());
     }
 
-    /// Closes all sockets properly.
+    /// Closes all sockets with a close frame.
     pub fn close(&self) {
         for socket in self.lock().sockets.values() {
             let _ = socket.out.send(Message::Close(None));
@@ -296,7 +296,7 @@ impl Fake {
         self.lock().calls.iter().filter(|(path, _)| path.contains(part)).count()
     }
 
-    /// Moments of all REST calls.
+    /// Times of all REST calls.
     pub fn call_times(&self) -> Vec<Instant> {
         self.lock().calls.iter().map(|(_, at)| *at).collect()
     }

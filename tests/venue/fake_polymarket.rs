@@ -1,7 +1,7 @@
 //! A stand-in for Polymarket on loopback: catalogue pages, books by REST and by socket, and spot prices, as
-//! upstream.md §2 and §3 have them, with faults on demand.
+//! gateway/docs/live-venues.md §2 and §3 describe them, with faults on demand.
 //!
-//! It runs on a thread of its own and ends with its value. What it serves is what a test has put there.
+//! It runs on a thread of its own and ends when its value is dropped. A test provides everything that it serves.
 
 mod rest;
 mod socket;
@@ -12,11 +12,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tests::server::Place;
+use tests::server::ServerDir;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
-/// Prices and sizes as the wire writes them.
+/// Prices and sizes as on the wire.
 pub type Levels = Vec<(String, String)>;
 
 /// The stand-in.
@@ -29,27 +29,27 @@ pub struct Fake {
 
 type Shared = Arc<Mutex<State>>;
 
-/// What goes wrong with REST calls.
+/// A fault of REST calls.
 #[derive(Clone, Debug, Default)]
 pub struct RestFault {
     /// Calls that begin with this; empty = all.
     pub path: &'static str,
-    /// Answered so instead of well; 0 = well.
+    /// The status of the answer; 0 = the right one.
     pub status: u16,
     pub retry_after: Option<u32>,
     /// Sent instead of the body.
     pub body: Option<String>,
-    /// How long the answer takes.
+    /// Delay of the answer.
     pub slow: Duration,
-    /// Calls that it still meets.
+    /// Calls that it still affects.
     pub times: usize,
 }
 
-/// How sockets of books behave.
+/// The behaviour of book sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
     Well,
-    /// Answers pings and says nothing else.
+    /// Answers pings and sends nothing else.
     Silent,
     /// Neither reads nor writes, and stays open.
     HalfOpen,
@@ -61,7 +61,7 @@ struct Book {
     asks: Levels,
 }
 
-/// What the stand-in holds.
+/// The state of the stand-in.
 struct State {
     /// Gamma rows with their events, by number.
     rows: BTreeMap<u64, Value>,
@@ -72,14 +72,14 @@ struct State {
     sockets: BTreeMap<u64, Subscriber>,
     spots: BTreeMap<u64, mpsc::UnboundedSender<Say>>,
     sockets_count: u64,
-    /// Tokens whose subscription was taken back.
+    /// Tokens whose subscription was cancelled.
     given_up: Vec<String>,
     calls: Vec<(Instant, String)>,
     faults: Vec<RestFault>,
-    /// Paths of faults that a call met.
+    /// Paths of faults that affected a call.
     met: BTreeSet<&'static str>,
     mood: Mood,
-    /// Connections are closed as soon as they are made.
+    /// Connections are closed immediately.
     gone: bool,
     dumps: bool,
     keyset: bool,
@@ -95,7 +95,7 @@ struct Subscriber {
     out: mpsc::UnboundedSender<Say>,
 }
 
-/// What a socket is told to do.
+/// A request to a socket's task.
 enum Say {
     Text(String),
     Close,
@@ -143,8 +143,8 @@ impl Fake {
         Fake { state, addresses, over: Some(over), thread: Some(thread) }
     }
 
-    /// Settings of a server that trades against it, impatient where the defaults are for a real network.
-    pub fn configure(&self, place: &mut Place) {
+    /// Settings of a server for this stand-in, with short timeouts.
+    pub fn configure(&self, place: &mut ServerDir) {
         let [rest, books, spots] = self.addresses;
         place.set("venue", "kind", "\"polymarket\"");
         place.set("venue.polymarket", "gamma", &format!("\"http://{rest}\""));
@@ -168,7 +168,7 @@ impl Fake {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nobody panics while holding it")
+        self.state.lock().expect("no thread panics with the lock")
     }
 
     /// Lists a market of that number, open, with a book of 0.40 / 0.60 on both tokens.
@@ -195,7 +195,7 @@ impl Fake {
         self.state().rows.insert(*number, row);
     }
 
-    /// Lists a row as it is, or replaces the one of its id.
+    /// Lists a row unchanged, or replaces the one with its id.
     pub fn list_row(&self, row: Value) {
         let number = row["id"].as_str().and_then(|id| id.parse().ok()).expect("rows have ids");
         self.state().rows.insert(number, row);
@@ -214,14 +214,14 @@ impl Fake {
         merge(row, more);
     }
 
-    /// Forgets that anybody subscribed it, and tells nobody.
+    /// Drops the subscription of its tokens without notice.
     pub fn forget(&self, market: &Market) {
         for socket in self.state().sockets.values_mut() {
             socket.tokens.retain(|token| !market.tokens.contains(token));
         }
     }
 
-    /// How often both its tokens are subscribed, and how often they were given up so far.
+    /// How often both its tokens were subscribed, and how often unsubscribed so far.
     pub fn subscriptions(&self, market: &Market) -> (usize, usize) {
         let state = self.state();
         let times = |token: &String| {
@@ -234,12 +234,12 @@ impl Fake {
         first
     }
 
-    /// What the order book's service says of it.
+    /// Its row of the order book's service.
     pub fn clob(&self, market: &Market, row: Value) {
         self.state().clob.insert(market.condition.clone(), row);
     }
 
-    /// Sets the book of the first token and its mirror, and tells nobody.
+    /// Sets the book of the first token and its mirror, without a message.
     pub fn book(&self, market: &Market, bids: &[(&str, &str)], asks: &[(&str, &str)]) {
         let own = |side: &[(&str, &str)]| side.iter().map(|(p, s)| ((*p).into(), (*s).into())).collect::<Levels>();
         let mirror = |side: &[(&str, &str)]| side.iter().map(|(p, s)| (complement(p), (*s).into())).collect::<Levels>();
@@ -249,7 +249,7 @@ impl Fake {
         state.books.insert(second, Book { bids: mirror(asks), asks: mirror(bids) });
     }
 
-    /// Tells the books of both tokens as they stand.
+    /// Sends the books of both tokens.
     pub fn tell_books(&self, market: &Market) {
         let mut state = self.state();
         for token in &market.tokens {
@@ -259,7 +259,7 @@ impl Fake {
         }
     }
 
-    /// Sets one level of the first token, mirrors it, and tells both in one frame.
+    /// Sets one level of the first token, mirrors it, and sends both in one frame.
     pub fn level(&self, market: &Market, side: &str, price: &str, size: &str) {
         let mut state = self.state();
         let at = state.tick();
@@ -281,12 +281,12 @@ impl Fake {
         state.tell(first, &frame.to_string());
     }
 
-    /// Tells a text on every socket of that market.
+    /// Sends a text on every socket of that market.
     pub fn say(&self, market: &Market, text: &str) {
         self.state().tell(&market.tokens[0], text);
     }
 
-    /// Tells a spot price.
+    /// Sends a spot price.
     pub fn spot(&self, topic: &str, symbol: &str, value: &str) {
         let mut state = self.state();
         let at = state.tick();
@@ -305,7 +305,7 @@ impl Fake {
         self.state().mood = mood;
     }
 
-    /// Whether a socket is sent the books of what it subscribes.
+    /// Whether a socket gets the books of its subscription.
     pub fn dumps(&self, dumps: bool) {
         self.state().dumps = dumps;
     }
@@ -315,7 +315,7 @@ impl Fake {
         self.state().keyset = keyset;
     }
 
-    /// The venue is gone, or back: connections are closed as soon as they are made.
+    /// The venue is gone, or back: connections are closed immediately.
     pub fn gone(&self, gone: bool) {
         self.state().gone = gone;
         if gone {
@@ -345,7 +345,7 @@ impl Fake {
         self.state().faults.push(fault);
     }
 
-    /// Whether every path that goes wrong was asked for since it does.
+    /// Whether every path with a fault was requested since.
     pub fn faults_are_met(&self) -> bool {
         let state = self.state();
         state.faults.iter().all(|fault| state.met.contains(fault.path))
@@ -357,12 +357,12 @@ impl Fake {
         state.met.clear();
     }
 
-    /// Calls whose path begins so.
+    /// Calls whose path begins like this.
     pub fn calls(&self, path: &str) -> Vec<String> {
         self.state().calls.iter().map(|(_, call)| call.clone()).filter(|call| call.starts_with(path)).collect()
     }
 
-    /// Most calls whose path begins so within any ten seconds.
+    /// Most calls whose path begins like this within any ten seconds.
     pub fn busiest(&self, path: &str) -> usize {
         let state = self.state();
         let times: Vec<Instant> =
@@ -415,7 +415,7 @@ impl State {
         }
     }
 
-    /// Best prices as frames tell them.
+    /// Best prices as frames have them.
     fn top(&self, token: &str) -> (String, String) {
         let book = &self.books[token];
         let price = |level: &(String, String)| level.0.clone();
@@ -424,7 +424,7 @@ impl State {
         (bid, ask)
     }
 
-    /// A book as REST and sockets tell it.
+    /// A book as REST and sockets have it.
     fn book_message(&mut self, token: &str) -> Option<Value> {
         let at = self.tick();
         let book = self.books.get(token)?;
@@ -440,7 +440,7 @@ impl State {
         }))
     }
 
-    /// Tells a text on every socket that has this token.
+    /// Sends a text on every socket that has this token.
     fn tell(&mut self, token: &str, text: &str) {
         if self.drop_frames > 0 {
             self.drop_frames -= 1;
@@ -473,7 +473,7 @@ fn complement(price: &str) -> String {
     format!("{:.4}", 1.0 - price.parse::<f64>().expect("a decimal"))
 }
 
-/// Now, as rows date their changes.
+/// Now, in the notation of the rows.
 fn now() -> String {
     jiff::Timestamp::now().to_string()
 }

@@ -1,5 +1,5 @@
-//! What may go wrong between the live adapter of Kalshi and the venue: on the socket, with the credentials, in answers.
-//! The server goes on, and its book is right or stale.
+//! Faults between the live adapter of Kalshi and the venue: on the socket, with the credentials, in answers. The server
+//! continues, and its book is right or stale.
 
 use crate::fake_kalshi::{Fake, Fault, Mute, delta, strange_key_file};
 use crate::kalshi_live::{RAIN, Scene, expected, listed, place, rain, right, right_after_listing, shown};
@@ -9,7 +9,7 @@ use tests::eventually;
 use tests::http::Client;
 
 #[test]
-fn whatever_goes_wrong_on_the_socket_the_book_is_right_again() {
+fn after_any_socket_fault_the_book_is_right_again() {
     let cases = Cases::of("faults of a socket");
     let scene = Scene::start(rain(), true, |_| {});
     let (fake, mut client) = (&scene.fake, scene.client());
@@ -38,10 +38,10 @@ fn whatever_goes_wrong_on_the_socket_the_book_is_right_again() {
         ("a frame twice", &|_| fake.change_twice(RAIN, 0, 4_000, 100)),
         ("a change below zero", &|_| fake.lie(RAIN, &delta(RAIN, 0, 4_000, -99_999_999))),
         ("a change of nothing known", &|_| fake.lie(RAIN, &delta("KXNOBODY", 0, 4_000, 100))),
-        ("a change that is no number", &|_| fake.lie(RAIN, &wrong("delta_fp", json!({})))),
+        ("a change that is not a number", &|_| fake.lie(RAIN, &wrong("delta_fp", json!({})))),
         ("a huge change", &|_| fake.lie(RAIN, &wrong("delta_fp", json!("9e99")))),
-        ("a side that is none", &|_| fake.lie(RAIN, &wrong("side", json!("maybe")))),
-        ("a price that is none", &|_| fake.lie(RAIN, &wrong("price_dollars", json!("cheap")))),
+        ("an unknown side", &|_| fake.lie(RAIN, &wrong("side", json!("maybe")))),
+        ("an unknown price", &|_| fake.lie(RAIN, &wrong("price_dollars", json!("cheap")))),
         ("a price finer than the grid", &|_| fake.lie(RAIN, &wrong("price_dollars", json!("0.40005")))),
         ("a price of a dollar", &|_| fake.lie(RAIN, &wrong("price_dollars", json!("1.0000")))),
         ("a change of no market", &|_| fake.lie(RAIN, &wrong("market_ticker", json!("")))),
@@ -50,11 +50,11 @@ fn whatever_goes_wrong_on_the_socket_the_book_is_right_again() {
             fake.say(r#"{"type":"weather","sid":1,"msg":{}}"#);
             fake.say(r#"{"type":7}"#);
         }),
-        ("errors to nothing", &|_| {
+        ("errors without a command", &|_| {
             fake.say(r#"{"type":"error","id":7000,"msg":{"code":17,"msg":"internal error"}}"#);
             fake.say(r#"{"type":"error","msg":"x"}"#);
         }),
-        ("an error that ends all", &|_| fake.say(r#"{"type":"error","msg":{"code":9,"msg":"authenticate"}}"#)),
+        ("an error that ends the session", &|_| fake.say(r#"{"type":"error","msg":{"code":9,"msg":"authenticate"}}"#)),
         ("an unreadable book", &|_| {
             fake.say(
                 &json!({"type": "orderbook_snapshot", "msg": {"market_ticker": RAIN, "yes_dollars_fp": 7}}).to_string(),
@@ -103,11 +103,11 @@ fn whatever_goes_wrong_on_the_socket_the_book_is_right_again() {
         fake.change(RAIN, 0, 1_000, -100);
         cases.one();
     }
-    assert!(fake.commands("get_snapshot") >= 5, "whole books were asked for anew");
+    assert!(fake.commands("get_snapshot") >= 5, "whole books were requested again");
     let quiet = fake.sockets().1;
-    // A socket with nothing to tell is not a dead one: it answers when it is asked.
+    // A socket without messages is not dead: it answers pings.
     let asked = fake.commands("get_snapshot");
-    eventually("a question into the silence", || (fake.commands("get_snapshot") > asked + 2).then_some(()));
+    eventually("a ping during the silence", || (fake.commands("get_snapshot") > asked + 2).then_some(()));
     assert_eq!(fake.sockets().1, quiet);
     cases.one();
 }
@@ -115,7 +115,7 @@ fn whatever_goes_wrong_on_the_socket_the_book_is_right_again() {
 #[test]
 fn strange_keys_and_half_credentials() {
     let cases = Cases::of("credentials");
-    // A key of nobody: told once, tried on, and books come by asking meanwhile.
+    // An unknown key: logged once, retried, and books come from REST meanwhile.
     let fake = rain();
     let scene = Scene::start(fake, true, |place| {
         let file = strange_key_file(place.root());
@@ -125,13 +125,13 @@ fn strange_keys_and_half_credentials() {
     let (fake, mut client) = (&scene.fake, scene.client());
     listed(&mut client, RAIN);
     eventually("handshakes", || (fake.sockets().2 >= 5).then_some(()));
-    right(&mut client, fake, RAIN, "asked for");
+    right(&mut client, fake, RAIN, "requested");
     assert_eq!(fake.sockets().1, 0);
     let said = scene.server.said();
     assert_eq!(said.matches("401 Unauthorized").count(), 1, "{said}");
     assert!(!said.contains("PRIVATE"), "{said}");
     drop(scene);
-    // Half of them, or none that can be used: no start, and the setting is named.
+    // Half of the credentials, or unusable ones: no start, and the setting is named.
     for (key_id, file, named) in [
         ("", Some("kalshi.pem"), "venue.kalshi.key_id"),
         ("k", None, "venue.kalshi.private_key_file"),
@@ -156,7 +156,7 @@ fn strange_keys_and_half_credentials() {
 }
 
 #[test]
-fn a_venue_that_answers_badly_is_asked_again() {
+fn bad_answers_of_a_venue_are_requested_again() {
     let cases = Cases::of("faults of REST");
     let bad = [
         Fault::Status(500),
@@ -179,7 +179,7 @@ fn a_venue_that_answers_badly_is_asked_again() {
     eventually("all faults", || (fake.faults_left() == 0).then_some(()));
     right_after_listing(&mut client, fake, RAIN);
     cases.add(bad.len());
-    // The same about a book: it is right, or as old as its last answer.
+    // The same for a book: it is right, or as old as its last answer.
     let bad = [
         Fault::Status(500),
         Fault::TooMany,

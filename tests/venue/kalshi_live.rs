@@ -1,5 +1,5 @@
-//! The live adapter of Kalshi against a stand-in that speaks its wire: the real process lists, follows, trades, loses
-//! and finds again, and pays.
+//! The live adapter of Kalshi against a stand-in with its wire format: the real process lists, follows, trades, loses
+//! and finds markets, and pays.
 
 use crate::fake_kalshi::{Fake, Fault, KEY_ID, iso, key_file, now_s};
 use serde_json::{Value, json};
@@ -9,15 +9,15 @@ use tests::cases::Cases;
 use tests::eventually;
 use tests::http::Client;
 use tests::json::{at, list, micros, micros_at, text};
-use tests::server::{Place, Server, User};
+use tests::server::{Server, ServerDir, User};
 
 pub const RAIN: &str = "KXRAIN-26NOV-T3";
 
-/// A server on a stand-in, with a user. The server ends first.
+/// A server connected to a stand-in, with a user. The server ends first.
 pub struct Scene {
     pub server: Server,
     pub user: User,
-    pub place: Place,
+    pub place: ServerDir,
     pub fake: Fake,
 }
 
@@ -26,19 +26,19 @@ impl Scene {
         self.server.with_key(&self.user.key)
     }
 
-    pub fn start(fake: Fake, signs: bool, settings: impl FnOnce(&mut Place)) -> Scene {
+    pub fn start(fake: Fake, signs: bool, settings: impl FnOnce(&mut ServerDir)) -> Scene {
         let mut place = place(&fake, signs);
         settings(&mut place);
         let user = place.seed(1, "enterprise", "10000").remove(0);
         let server =
-            place.spawn_with(&[], &[]).listening().unwrap_or_else(|said| panic!("no server; it said:\n{said}"));
+            place.spawn_with(&[], &[]).listening().unwrap_or_else(|said| panic!("no server; its output:\n{said}"));
         Scene { server, user, place, fake }
     }
 }
 
-/// Settings for that stand-in, impatient ones.
-pub fn place(fake: &Fake, signs: bool) -> Place {
-    let mut place = Place::new();
+/// Settings for that stand-in, with short timeouts.
+pub fn place(fake: &Fake, signs: bool) -> ServerDir {
+    let mut place = ServerDir::new();
     place.set("venue", "kind", "\"kalshi\"");
     place.set("venue.kalshi", "api", &format!("{:?}", fake.api()));
     place.set("venue.kalshi", "socket", &format!("{:?}", fake.socket()));
@@ -131,13 +131,13 @@ fn mirrored(bids: &BTreeMap<i64, i64>) -> BTreeMap<i64, i64> {
     bids.iter().map(|(price, size)| (10_000 - price, *size)).collect()
 }
 
-/// What the server should show of these bids.
+/// The server's expected view of these bids.
 pub fn expected(bids: &Bids) -> [Bids; 2] {
     let [yes, no] = bids.clone();
     [[yes.clone(), mirrored(&no)], [no, mirrored(&yes)]]
 }
 
-/// Waits until the server shows what the venue has, and as fresh.
+/// Waits until the server shows the venue's book, and as fresh.
 pub fn right(client: &mut Client, fake: &Fake, ticker: &str, when: &str) {
     let mut last = None;
     let start = std::time::Instant::now();
@@ -208,7 +208,7 @@ fn markets_are_listed_followed_and_traded() {
     fake.trade(RAIN, 4_300, 500);
     let traded = format!("/v1/last-trade-price?token_id={}", tokens(RAIN)[0]);
     eventually("the trade", || (text(&client.get(&traded).expect(200), "/price") == "0.43").then_some(()));
-    // Another grid, told by REST alone.
+    // Another grid, by REST alone.
     fake.set(RAIN, &json!({"price_ranges": [{"start": "0", "end": "1", "step": "0.001"}]}));
     let tick = format!("/v1/tick-size?token_id={}", tokens(RAIN)[0]);
     eventually("the finer tick", || (*at(&client.get(&tick).expect(200), "/minimum_tick_size") == 0.001).then_some(()));
@@ -216,15 +216,15 @@ fn markets_are_listed_followed_and_traded() {
 }
 
 #[test]
-fn without_credentials_books_are_asked_for_and_age_by_themselves() {
-    let cases = Cases::of("books by asking");
+fn without_credentials_books_come_by_rest_and_age() {
+    let cases = Cases::of("books by REST");
     let fake = rain();
     fake.market("KXRAIN-26NOV", "KXRAIN-26NOV-T4", json!({}));
     fake.book("KXRAIN-26NOV-T4", &[(2_000, 100)], &[]);
     let begun = std::time::Instant::now();
     let scene = Scene::start(fake, false, |place| {
         place.set("book", "stale_after_s", "5");
-        // Nothing else takes of the budget.
+        // Nothing else takes from the budget.
         for name in ["newest_every_ms", "standing_every_ms", "traded_every_ms"] {
             place.set("venue", name, "60000");
         }
@@ -232,14 +232,14 @@ fn without_credentials_books_are_asked_for_and_age_by_themselves() {
     let (fake, mut client) = (&scene.fake, scene.client());
     for ticker in [RAIN, "KXRAIN-26NOV-T4"] {
         listed(&mut client, ticker);
-        right(&mut client, fake, ticker, "asked for");
+        right(&mut client, fake, ticker, "requested");
     }
     fake.change(RAIN, 0, 4_000, -1_000);
-    right(&mut client, fake, RAIN, "asked for again");
+    right(&mut client, fake, RAIN, "requested again");
     let order = buy(&mut client, RAIN, "10");
     assert_eq!(micros_at(&order, "/filled_quantity"), 10_000_000, "{order}");
     cases.add(4);
-    // One of them is not answered any more: the answers about the other make it no younger.
+    // One of them is not answered any more: answers about the other do not refresh it.
     fake.fault("T4/orderbook", usize::MAX, Fault::Status(500));
     let stale = |client: &mut Client, ticker: &str| shown(client, ticker).is_some_and(|(_, fresh)| !fresh);
     eventually("one stale book beside a fresh one", || {
@@ -247,7 +247,7 @@ fn without_credentials_books_are_asked_for_and_age_by_themselves() {
     });
     cases.one();
     assert_eq!(fake.sockets(), (0, 0, 0));
-    // Four calls a second, counted over ten of them; a slow machine makes fewer.
+    // Four calls a second, counted over ten seconds; a slow machine makes fewer.
     let calls = fake.call_times();
     for (number, call) in calls.iter().enumerate() {
         let allowed = 40.0 * (1.0 + call.duration_since(begun).as_secs_f64() / 10.0);
@@ -266,7 +266,7 @@ fn no_more_markets_are_followed_than_configured() {
         fake.market("KXRAIN-26NOV", &ticker, json!({}));
         fake.book(&ticker, &[(4_000, 100)], &[(5_000, 100)]);
     }
-    // A channel that the venue does not have is gone without.
+    // A channel that the venue does not have is skipped.
     fake.without_channel("trade");
     let scene = Scene::start(fake, true, |place| {
         place.set("venue.kalshi", "markets_max", "2");
@@ -278,7 +278,7 @@ fn no_more_markets_are_followed_than_configured() {
     let first = eventually("two markets", || Some(followed()).filter(|followed| followed.len() == 2));
     first.iter().for_each(|ticker| right(&mut client, fake, ticker, "followed"));
     assert_eq!(followed(), first);
-    // Where one is settled, another takes its place.
+    // When one is settled, another takes its place.
     fake.set(&first[0], &json!({"status": "finalized", "result": "yes", "settlement_value_dollars": "1.0000"}));
     fake.lifecycle(&first[0], "settled", &json!({"result": "yes"}));
     let then =
@@ -293,7 +293,7 @@ fn new_markets_are_found_between_two_crawls() {
     let scene = Scene::start(rain(), true, |_| {});
     let (fake, mut client) = (&scene.fake, scene.client());
     right_after_listing(&mut client, fake, RAIN);
-    // Closing soon, in an event that the list of events will show at the next crawl only.
+    // Closing soon, in an event that the list of events will show only at the next crawl.
     fake.event("KXGOLD15M-26NOV", "Gold in 15 minutes", Some("Commodities"));
     fake.hide("KXGOLD15M-26NOV");
     fake.market("KXGOLD15M-26NOV", "KXGOLD15M-26NOV-00", json!({"close_time": iso(now_s() + 900)}));
@@ -309,14 +309,14 @@ fn new_markets_are_found_between_two_crawls() {
     fake.book("KXSNOW-27-T1", &[(4_000, 100)], &[(5_000, 100)]);
     let metadata = json!({"event_ticker": "KXSNOW-27", "title": "Snow"});
     fake.lifecycle("KXSNOW-27-T1", "created", &json!({"additional_metadata": metadata}));
-    // Combinations of other markets are not asked about.
+    // Combinations of other markets are not requested.
     let combination = json!({"additional_metadata": {"event_ticker": "KXMVESPORTS-1", "title": "Both"}});
     fake.lifecycle("KXMVESPORTS-1-A", "created", &combination);
     let snow = listed(&mut client, "KXSNOW-27-T1");
     assert_eq!((text(&snow, "/category"), text(&snow, "/question")), ("weather", "Snow in Oslo: More than 3"));
     right(&mut client, fake, "KXSNOW-27-T1", "announced");
     assert_eq!((fake.calls("/series/KXSNOW"), fake.calls("KXMVE")), (1, 0));
-    // Of an event that is known: with its own grid.
+    // Of a known event: with its own grid.
     let finer = json!({"price_ranges": [{"start": "0", "end": "1", "step": "0.001"}]});
     fake.market("KXSNOW-27", "KXSNOW-27-T2", finer);
     fake.book("KXSNOW-27-T2", &[(4_005, 100)], &[(5_000, 100)]);
@@ -361,7 +361,7 @@ fn settlement_pays_what_is_final() {
     fake.set(half, &row("finalized", "scalar", "0.5000"));
     fake.set(part, &row("finalized", "scalar", "0.3000"));
     fake.set(early, &row("finalized", "yes", "1.0000"));
-    // Announced, disputed, and final otherwise.
+    // Announced, disputed, and final with another result.
     fake.lifecycle(turned, "determined", &json!({"result": "yes"}));
     fake.set(turned, &row("disputed", "yes", "1.0000"));
     let detail = |client: &mut Client, ticker: &str| {
@@ -379,16 +379,16 @@ fn settlement_pays_what_is_final() {
     }
     fake.set(turned, &row("finalized", "no", "0.0000"));
     eventually("the other end", || (at(&detail(&mut client, turned), "/resolved_outcome") == "No").then_some(()));
-    // What was final stays so, here and behind a restart; nothing is paid twice.
+    // A final result stays, here and after a restart; nothing is paid twice.
     fake.set(yes, &row("finalized", "no", "0.0000"));
     scene.server.kill();
     let fake = &scene.fake;
     fake.set(part, &row("finalized", "yes", "1.0000"));
     let server = scene.place.start();
     let mut client = server.with_key(&scene.user.key);
-    eventually("what was left open", || (at(&detail(&mut client, part), "/resolved_outcome") == "Yes").then_some(()));
+    eventually("the market left open", || (at(&detail(&mut client, part), "/resolved_outcome") == "Yes").then_some(()));
     assert_eq!(at(&detail(&mut client, yes), "/resolved_outcome"), "Yes");
-    eventually("what was paid then", || (balance(&mut client) == before + 35_000_000).then_some(()));
+    eventually("its payout", || (balance(&mut client) == before + 35_000_000).then_some(()));
     let _ = fake;
     cases.add(4);
 }

@@ -1,5 +1,5 @@
-//! A recorded quarter of an hour, told once more by the stand-in: what the live adapter folds is what a replay folds,
-//! and what the test folds by itself.
+//! A recorded quarter of an hour, sent again by the stand-in: the books of the live adapter equal those of a replay,
+//! and those of the test.
 
 use crate::fake_kalshi::{Fake, scaled};
 use crate::kalshi_live::{Scene, expected, listed, right, shown};
@@ -11,9 +11,9 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use tests::cases::Cases;
 use tests::eventually;
-use tests::server::Place;
+use tests::server::ServerDir;
 
-/// Messages of the recording that are told.
+/// Messages of the recording that are sent.
 const MESSAGES_MAX: usize = 25_000;
 
 /// The recorded messages of the smallest whole tape, with their times.
@@ -46,14 +46,14 @@ fn a_recorded_tape_folds_live_as_it_replays() {
     for (number, (_, message)) in messages.iter().enumerate() {
         fake.retell(&ticker, message);
         if number % 5_000 == 4_999 {
-            right(&mut client, fake, &ticker, &format!("behind message {number}"));
+            right(&mut client, fake, &ticker, &format!("after message {number}"));
         }
     }
     right(&mut client, fake, &ticker, "at last");
     assert_eq!(fake.sockets().1, 1, "one connection brought it all");
     cases.add(messages.len());
 
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     let tape = place.root().join("tape.ndjson");
     let mut lines = vec![json!({"r": messages[0].0, "v": "kalshi", "u": format!("/events/{event}"), "s": 200,
         "b": fake.event_answer(&event)})];

@@ -1,7 +1,7 @@
 //! One evening of recorded Kalshi depth, end to end.
 //!
-//! The recordings are no part of the project: `PAPERTAPE_VENUE_DATA` says where they lie, `../shared/data/venue` is the
-//! default. Without them these tests say that they were skipped; with `PAPERTAPE_REQUIRE_VENUE_DATA` set they fail.
+//! The recordings are not part of the project: `PAPERTAPE_VENUE_DATA` names their folder, `../shared/data/venue` is the
+//! default. Without them these tests report that they were skipped; with `PAPERTAPE_REQUIRE_VENUE_DATA` set they fail.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -12,9 +12,9 @@ use tests::binary::workspace;
 use tests::cases::Cases;
 use tests::http::Client;
 use tests::json::{at, int, list, micros_at, text};
-use tests::server::{Place, Server};
+use tests::server::{Server, ServerDir};
 
-/// What the recording says about a market, after the fact.
+/// The recording's facts about a market, from after its end.
 #[derive(Debug, Clone)]
 struct Recorded {
     ticker: String,
@@ -25,7 +25,7 @@ struct Recorded {
     last_price: String,
 }
 
-/// The folder of the recordings, or `None` after saying why not.
+/// The folder of the recordings, or `None` after reporting that it is missing.
 pub fn tapes() -> Option<PathBuf> {
     let root =
         env::var_os("PAPERTAPE_VENUE_DATA").map_or_else(|| workspace().join("../shared/data/venue"), PathBuf::from);
@@ -69,7 +69,7 @@ fn recorded(folder: &Path) -> BTreeMap<String, Recorded> {
     found
 }
 
-/// `2026-08-05T04:00:04.828502Z` as unix milliseconds. (Days by the civil calendar; no leap seconds, as the wire.)
+/// `2026-08-05T04:00:04.828502Z` as unix milliseconds. (Days by the civil calendar; no leap seconds, as on the wire.)
 fn millis(instant: &str) -> u64 {
     let part = |from: usize, to: usize| instant[from..to].parse::<i64>().unwrap_or_else(|_| panic!("{instant}"));
     let (year, month, day) = (part(0, 4), part(5, 7), part(8, 10));
@@ -92,14 +92,14 @@ fn instants_are_read() {
 }
 
 /// A folder of its own with a few of the tapes and their metadata.
-fn some_tapes(from: &Path, place: &Place, tickers: &[&str]) -> PathBuf {
+fn some_tapes(from: &Path, place: &ServerDir, tickers: &[&str]) -> PathBuf {
     let folder = place.root().join("tapes");
     for (name, wanted) in [("events", true), ("metadata", false)] {
         fs::create_dir_all(folder.join(name)).expect("a folder");
         for entry in fs::read_dir(from.join(name)).expect("recordings") {
             let path = entry.expect("an entry").path();
             let file = path.file_name().expect("a name").to_string_lossy().into_owned();
-            // Tapes are called by the market, metadata by its event.
+            // Tapes are named by the market, metadata by its event.
             let stem = file.trim_end_matches(".json");
             let mine =
                 tickers.iter().any(|ticker| if wanted { file.starts_with(ticker) } else { ticker.starts_with(stem) });
@@ -111,7 +111,7 @@ fn some_tapes(from: &Path, place: &Place, tickers: &[&str]) -> PathBuf {
     folder
 }
 
-fn start(place: &Place, tape: &Path, speed: &str) -> Server {
+fn start(place: &ServerDir, tape: &Path, speed: &str) -> Server {
     let tape = tape.to_str().expect("a path of ours");
     place.start_with(&["--venue", "replay", "--tape", tape, "--speed", speed], &[])
 }
@@ -125,7 +125,7 @@ fn markets(client: &mut Client) -> Vec<Value> {
 fn a_whole_evening_resolves_as_it_was_recorded() {
     let cases = Cases::of("resolutions of an evening");
     let Some(folder) = tapes() else { return cases.one() };
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("venue", "kind", "\"replay\"");
     let user = place.seed(1, "enterprise", "10000").remove(0);
     let recorded = recorded(&folder);
@@ -152,17 +152,17 @@ fn a_whole_evening_resolves_as_it_was_recorded() {
         pasts.push((format!("/v1/prices-history?market={token}&interval=max&format=ohlcv"), Value::Null));
         cases.one();
     }
-    // Prices are told a moment after the books.
+    // Prices are published shortly after the books.
     for (path, past) in &mut pasts {
         *past = tests::eventually(path, || Some(client.get(path).expect(200)).filter(|past| list(past, "").len() > 10));
     }
-    // What is resolved stays resolved, and the tape is not played anew.
+    // A resolved market stays resolved, and the tape is not replayed.
     drop(server);
     let server = start(&place, &folder, "max");
     let mut client = server.with_key(&user.key);
     let resolved = markets(&mut client).iter().filter(|market| at(market, "/closed") == true).count();
     assert!(resolved >= recorded.len(), "{resolved} of {}", recorded.len());
-    // Neither is the past: what is known of it is not told again.
+    // Nor is the past: known facts are not repeated.
     for (path, past) in &pasts {
         let again = client.get(path).expect(200);
         let again = list(&again, "");
@@ -171,14 +171,14 @@ fn a_whole_evening_resolves_as_it_was_recorded() {
     cases.add(1 + pasts.len());
 }
 
-/// What one look at a market shows.
+/// One view of a market.
 struct Look {
     detail: Value,
-    /// Newest venue time that any book showed afterwards.
+    /// Newest venue time of any book afterwards.
     venue_ms: u64,
 }
 
-/// Every public face of a market, with the clock of the recording read after it.
+/// Every public view of a market, with the clock of the recording read after it.
 fn look(client: &mut Client, slug: &str, all_tokens: &[String]) -> Option<Look> {
     let answer = client.get(&format!("/v1/markets/by-slug/{slug}"));
     if answer.status == 404 {
@@ -195,7 +195,7 @@ fn look(client: &mut Client, slug: &str, all_tokens: &[String]) -> Option<Look> 
     Some(Look { detail, venue_ms })
 }
 
-/// Nothing in any answer about an undecided market tells how it ends.
+/// No answer about an undecided market reveals its result.
 fn assert_undecided(look: &Look, market: &Recorded) {
     let detail = &look.detail;
     assert_eq!(at(detail, "/resolved_outcome"), &Value::Null, "{detail}");
@@ -206,7 +206,7 @@ fn assert_undecided(look: &Look, market: &Recorded) {
     for word in ["settlement_value", "\"result\"", "finalized", "expiration_value", "settlement_ts"] {
         assert!(!said.contains(word), "{word} in {detail}");
     }
-    // Figures that the metadata knows from the end of the day.
+    // Figures in the metadata from the end of the day.
     for field in ["/volume_24h", "/volume_total"] {
         assert_eq!(at(detail, field), &Value::Null, "{field} of {}", market.ticker);
     }
@@ -216,7 +216,7 @@ fn assert_undecided(look: &Look, market: &Recorded) {
 fn three_markets_are_traded_killed_resumed_and_paid_out() {
     let cases = Cases::of("a traded tape");
     let Some(folder) = tapes() else { return cases.one() };
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("venue", "kind", "\"replay\"");
     let user = place.seed(1, "enterprise", "10000").remove(0);
     let all = recorded(&folder);
@@ -229,7 +229,7 @@ fn three_markets_are_traded_killed_resumed_and_paid_out() {
     let mut server = start(&place, &tape, speed);
     let mut client = server.with_key(&user.key);
 
-    // All are listed from the start, with nothing of their end.
+    // All are listed from the start, without facts of their end.
     let listed = markets(&mut client);
     assert_eq!(listed.len(), 3, "{listed:?}");
     let mut tokens = Vec::new();
@@ -257,7 +257,7 @@ fn three_markets_are_traded_killed_resumed_and_paid_out() {
                 assert_undecided(&seen, market);
                 cases.one();
             } else if !paid.contains_key(&slug) {
-                // Not a moment earlier: the clock of the recording, read later, may not be before the settlement.
+                // Not early: the clock of the recording, read later, may not be before the settlement.
                 assert!(seen.venue_ms == 0 || seen.venue_ms + 1_000 >= market.settled_ms, "{slug} resolved too early");
                 assert_eq!(text(&seen.detail, "/resolved_outcome"), market.winner, "{slug}");
                 paid.insert(slug.clone(), market.winner);
@@ -295,7 +295,7 @@ fn three_markets_are_traded_killed_resumed_and_paid_out() {
     });
     assert!(!held.is_empty() && kills > 0, "something was traded and killed: {held:?}");
 
-    // Every share has been paid by its recorded result; nothing is reserved any more.
+    // Every share was paid by its recorded result; nothing is reserved any more.
     let history = client.get("/v1/account/history?limit=200").expect(200);
     let mut expected = 10_000_000_000;
     let mut shares: BTreeMap<String, i64> = BTreeMap::new();
@@ -332,11 +332,11 @@ fn no_answer_depends_on_the_result_before_it_is_known() {
     let cases = Cases::of("two ends of one tape");
     let Some(folder) = tapes() else { return cases.one() };
     let market = recorded(&folder).into_values().max_by(|a, b| a.open.cmp(&b.open)).expect("a market");
-    // The same evening twice; once everything that was written after the fact says the opposite.
+    // The same evening twice; once all facts from after the end say the opposite.
     let shown: Vec<Vec<(String, Value)>> = [false, true]
         .into_iter()
         .map(|turned| {
-            let mut place = Place::new();
+            let mut place = ServerDir::new();
             place.set("venue", "kind", "\"replay\"");
             let user = place.seed(1, "enterprise", "10000").remove(0);
             let tape = some_tapes(&folder, &place, &[&market.ticker]);
@@ -368,7 +368,7 @@ fn no_answer_depends_on_the_result_before_it_is_known() {
         })
         .collect();
     for ((path, one), (_, other)) in shown[0].iter().zip(&shown[1]) {
-        assert_eq!(one, other, "{path} knows the end");
+        assert_eq!(one, other, "{path} reveals the end");
         cases.one();
     }
 }
@@ -395,7 +395,7 @@ fn turn_results(tape: &Path) {
     }
 }
 
-/// Without what moves with the clock: books and prices of the moment.
+/// Without values that change with the clock: current books and prices.
 fn timeless(mut shown: Value) -> Value {
     fn strip(value: &mut Value) {
         match value {

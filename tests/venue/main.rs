@@ -1,4 +1,4 @@
-//! The venues as the whole server shows them: recorded markets from their listing to their payout.
+//! The venues through the whole server: recorded markets from their listing to their payout.
 
 mod both_live;
 mod fake_kalshi;

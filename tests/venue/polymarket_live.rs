@@ -1,4 +1,4 @@
-//! The server against a stand-in of Polymarket: markets, books, orders, ends, and everything that goes wrong.
+//! The server against a stand-in of Polymarket: markets, books, orders, ends, and faults.
 
 mod catalogue;
 mod clock;
@@ -16,26 +16,26 @@ use tests::cases::Cases;
 use tests::eventually;
 use tests::http::{Client, Response};
 use tests::json::{at, list, micros, micros_at, text};
-use tests::server::{Place, Server};
+use tests::server::{Server, ServerDir};
 
-/// A server beside the stand-in, and one user.
+/// A server connected to the stand-in, and one user.
 struct Scene {
     fake: Fake,
-    place: Place,
+    place: ServerDir,
     server: Server,
     client: Client,
     key: String,
 }
 
 impl Scene {
-    /// `prepare` lists what the stand-in has from the start.
-    fn start<T>(prepare: impl FnOnce(&Fake, &mut Place) -> T) -> (Scene, T) {
+    /// `prepare` lists the stand-in's first markets.
+    fn start<T>(prepare: impl FnOnce(&Fake, &mut ServerDir) -> T) -> (Scene, T) {
         let fake = Fake::start();
-        let mut place = Place::new();
+        let mut place = ServerDir::new();
         fake.configure(&mut place);
         let prepared = prepare(&fake, &mut place);
         let user = place.seed(1, "enterprise", "10000").remove(0);
-        // Without any market a server is not ready, and listens all the same.
+        // Without any market a server is not ready, but listens.
         let server = place.spawn_with(&[], &[]).listening().unwrap_or_else(|said| panic!("{said}"));
         let client = server.with_key(&user.key);
         (Scene { fake, place, server, client, key: user.key }, prepared)
@@ -72,7 +72,7 @@ impl Scene {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        panic!("no book of {bid} and {ask}, but {last:?}; the server said:\n{}", self.server.said());
+        panic!("no book of {bid} and {ask}, but {last:?}; the server's output:\n{}", self.server.said());
     }
 
     fn until_stale(&mut self, market: &Market) {
@@ -92,7 +92,7 @@ impl Scene {
         self.client.post("/v1/orders", &order).expect(200)
     }
 
-    /// A market as the server shows it; waits for what is wanted of it.
+    /// A market as the server shows it; waits until `ready` accepts it.
     fn market(&mut self, market: &Market, wanted: impl Fn(&Value) -> bool) -> Value {
         let path = format!("/v1/markets/{}", market.condition);
         eventually(&path, || Some(self.client.get(&path)).filter(|a| a.status == 200).map(|a| a.json()).filter(&wanted))
@@ -125,7 +125,7 @@ fn a_market_is_listed_traded_and_paid_out() {
         assert!(refused.status >= 400, "{}", refused.lossy());
         cases.one();
     }
-    // Decided: by the oracle, by halves, and by the order book's service where the catalogue says nothing more.
+    // Decided: by the oracle, by halves, and by the order book's service if the catalogue has no result.
     scene.fake.change(&won, json!({"outcomePrices": "[\"1\", \"0\"]", "umaResolutionStatus": "resolved"}));
     scene.fake.change(
         &split,
@@ -149,7 +149,7 @@ fn a_market_is_listed_traded_and_paid_out() {
         let account = scene.client.get("/v1/account/balance").expect(200);
         (micros_at(&account, "/balance") == expected).then_some(())
     });
-    // What is in dispute is neither paid nor forgotten by a restart.
+    // A dispute is neither paid nor lost in a restart.
     scene.restart();
     let detail = scene.market(&disputed, |detail| at(detail, "/closed") == true);
     assert_eq!(at(&detail, "/resolved_outcome"), &Value::Null, "{detail}");
@@ -161,19 +161,19 @@ fn a_market_is_listed_traded_and_paid_out() {
 }
 
 #[test]
-fn a_venue_that_is_gone_is_said_to_be_and_comes_back() {
+fn an_outage_of_the_venue_is_reported_and_ends() {
     let cases = Cases::of("a venue that is gone");
     let (mut scene, market) = Scene::start(|fake, _| {
         fake.gone(true);
         fake.list(31)
     });
     let listed = scene.client.get("/v1/markets?status=all").expect(200);
-    assert!(list(&listed, "").is_empty(), "nothing was heard: {listed}");
+    assert!(list(&listed, "").is_empty(), "nothing was received: {listed}");
     scene.fake.gone(false);
     scene.shows(&market, "0.40", "0.60");
     assert_eq!(text(&scene.buy(&market, "0.70", "10").expect(200), "/price"), "0.60");
     cases.add(3);
-    // In the middle: what is at once is refused, what can wait rests and says why.
+    // During the outage: immediate orders are refused, others rest and report why.
     scene.fake.gone(true);
     eventually("an outage", || {
         Some(scene.buy(&market, "0.70", "10")).filter(|answer| answer.code() == "VENUE_UNAVAILABLE")
@@ -182,8 +182,8 @@ fn a_venue_that_is_gone_is_said_to_be_and_comes_back() {
     let resting = scene.rest(&market, "0.65");
     assert_eq!((text(&resting, "/status"), text(&resting, "/hold_reason")), ("PENDING", "venue_outage"), "{resting}");
     cases.add(2);
-    // A start without the venue knows what it knew, and that it has heard of no book: none is an empty one, and nobody's
-    // outage is over.
+    // After a start without the venue the earlier state is known, and no book has been received: a missing book is not
+    // an empty one, and no outage ends.
     scene.place.set("flags", "match_interval_ms", "20");
     scene.restart();
     scene.market(&market, |_| true);
@@ -233,7 +233,7 @@ fn spot_prices_are_shown_and_prove_nothing_of_books() {
         assert_eq!(at(&shown, "/stale"), false, "{shown}");
         cases.one();
     }
-    // Prices go on while books are silent.
+    // Prices continue while books are silent.
     scene.fake.mood(Mood::Silent);
     scene.fake.fault(RestFault { path: "/books", status: 500, times: usize::MAX, ..RestFault::default() });
     eventually("a stale book", || {

@@ -1,5 +1,5 @@
-//! What is kept of live venues: recordings that play as the venue was, markets that are known without it, and what
-//! `papertape doctor` says of it.
+//! Records of live venues: recordings that replay the venue, markets that are known without it, and the output of
+//! `papertape doctor`.
 
 use crate::fake_kalshi;
 use crate::fake_polymarket::{Fake, RestFault};
@@ -12,10 +12,10 @@ use tests::binary::command;
 use tests::cases::Cases;
 use tests::http::Client;
 use tests::json::{at, list, text};
-use tests::server::Place;
+use tests::server::ServerDir;
 
-/// Runs a verb of papertape with the settings of a place, while `meanwhile` goes on.
-fn run(place: &Place, args: &[&str], mut meanwhile: impl FnMut()) -> Output {
+/// Runs a verb of papertape with the settings of a place, while `meanwhile` runs.
+fn run(place: &ServerDir, args: &[&str], mut meanwhile: impl FnMut()) -> Output {
     let mut verb = command();
     verb.args(args).arg("--config").arg(place.config()).current_dir(place.root());
     let mut child = verb.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("papertape can be run");
@@ -55,7 +55,7 @@ fn a_recording_plays_the_books_that_the_venue_had() {
     let cases = Cases::of("recordings");
     let fake = Fake::start();
     let market = fake.list(7);
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     fake.configure(&mut place);
     let key = place.seed(1, "enterprise", "10000").remove(0).key;
     let folder = place.root().join("out");
@@ -64,7 +64,7 @@ fn a_recording_plays_the_books_that_the_venue_had() {
     let mut changes = 0;
     let out = folder.to_str().expect("a path of ours").to_owned();
     let recorded = run(&place, &["record", "--venue", "polymarket", "--out", &out, "--duration", "4"], || {
-        // The first book comes at once; changes come behind it.
+        // The first book comes immediately; changes follow it.
         changes += 1;
         if changes > 20 {
             fake.level(&market, "BUY", "0.45", &(100 + changes).to_string());
@@ -77,7 +77,7 @@ fn a_recording_plays_the_books_that_the_venue_had() {
     assert_eq!(kept.last().map(|line| line["gap"].clone()), Some(json!("the recording ended")), "{kept:?}");
     cases.add(3);
 
-    // Recorded beside serving, into its own folder, from its own look at the venue.
+    // Recorded while serving, into its own folder, from its own view of the venue.
     let server = place.start_with(&["--record"], &[]);
     let mut client = server.with_key(&key);
     let shown = tests::eventually("the book of the live market", || {
@@ -91,9 +91,9 @@ fn a_recording_plays_the_books_that_the_venue_had() {
     assert_eq!(beside.last().map(|line| line["gap"].clone()), Some(json!("the recording ended")));
     cases.add(2);
 
-    // Played, it is the same book.
+    // A replay shows the same book.
     let tape = place.data().join("tape");
-    let mut other = Place::new();
+    let mut other = ServerDir::new();
     let key = other.set("venue", "kind", "\"replay\"").seed(1, "enterprise", "10000").remove(0).key;
     let replayed = other.start_with(&["--tape", tape.to_str().expect("a path of ours"), "--speed", "max"], &[]);
     let mut client = replayed.with_key(&key);
@@ -102,14 +102,14 @@ fn a_recording_plays_the_books_that_the_venue_had() {
 }
 
 #[test]
-fn a_recording_says_where_the_second_venue_skipped_a_message() {
+fn a_recording_marks_where_the_second_venue_skipped_a_message() {
     const TICKER: &str = "KXRAIN-1";
     let cases = Cases::of("skipped messages");
     let fake = fake_kalshi::Fake::start();
     fake.event("KXRAIN", "Rain", Some("Climate and Weather"));
     fake.market("KXRAIN", TICKER, json!({}));
     fake.book(TICKER, &[(4_000, 1_000)], &[(5_000, 1_000)]);
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     for (key, value) in [
         ("api", fake.api()),
         ("socket", fake.socket()),
@@ -132,7 +132,7 @@ fn a_recording_says_where_the_second_venue_skipped_a_message() {
     let kept = lines(&place.root().join("out"));
     let holes: Vec<usize> = (0..kept.len()).filter(|at| kept[*at]["gap"] == json!("sequence gap")).collect();
     let [hole] = holes[..] else { panic!("one hole: {kept:?}") };
-    // Right before the message that shows it.
+    // Directly before the message that shows it.
     let number = |line: &Value| line["m"]["seq"].as_u64().filter(|_| line["m"]["type"] == json!("orderbook_delta"));
     let before = kept[..hole].iter().filter_map(number).next_back().expect("changes before it");
     assert_eq!(number(&kept[hole + 1]), Some(before + 2), "{kept:?}");
@@ -141,9 +141,9 @@ fn a_recording_says_where_the_second_venue_skipped_a_message() {
 }
 
 #[test]
-fn what_cannot_be_recorded_is_refused_and_says_why() {
+fn an_impossible_recording_is_refused_with_its_reason() {
     let cases = Cases::of("refused recordings");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     let nowhere = "\"http://127.0.0.1:9\"";
     for (section, key) in [("venue.polymarket", "gamma"), ("venue.polymarket", "clob"), ("venue.kalshi", "api")] {
         place.set(section, key, nowhere);
@@ -159,7 +159,7 @@ fn what_cannot_be_recorded_is_refused_and_says_why() {
         (&["record", "--venue", "replay", "--out", "out"], "venue.tape"),
         (&["record", "--venue", "binance", "--out", "out"], "venue.kind"),
         (&["record", "--venue", "kalshi", "--out", "file/out", "--duration", "1"], "file/out"),
-        (&["record", "--venue", "polymarket,kalshi", "--out", "out", "--duration", "1"], "nothing was heard"),
+        (&["record", "--venue", "polymarket,kalshi", "--out", "out", "--duration", "1"], "nothing was received"),
         (&["serve", "--record"], "only live venues are recorded"),
         (&["serve", "--record", "out", "--tape", "file"], "only live venues are recorded"),
         (&["doctor", "--venue", "synthetic"], "only live venues"),
@@ -173,7 +173,7 @@ fn what_cannot_be_recorded_is_refused_and_says_why() {
 #[test]
 fn a_start_without_the_venue_knows_its_markets() {
     let cases = Cases::of("a start without the venue");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     let fake = Fake::start();
     fake.configure(&mut place);
     let market = fake.list(3);
@@ -184,7 +184,7 @@ fn a_start_without_the_venue_knows_its_markets() {
     let order = |kind: &str, tif: &str| json!({"token_id": market.tokens[0], "side": "BUY", "order_type": kind, "price": "0.35", "quantity": "10", "time_in_force": tif});
     client.post("/v1/orders", &order("limit", "GTC")).expect(200);
     drop(server);
-    // Nobody answers any more.
+    // The venue does not answer any more.
     drop(fake);
     let server = place.start();
     let mut client = server.with_key(&key);
@@ -200,23 +200,23 @@ fn a_start_without_the_venue_knows_its_markets() {
     cases.add(6);
 }
 
-/// The line of what was looked at.
+/// The line of one check.
 fn line(told: &str, what: &str) -> String {
     told.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what} in {told}")).to_owned()
 }
 
 #[test]
 fn a_doctor_looks_at_the_second_venue_with_its_credentials() {
-    let cases = Cases::of("looks at the second venue");
+    let cases = Cases::of("checks of the second venue");
     let fake = fake_kalshi::Fake::start();
     fake.event("KXRAIN", "Rain", Some("Climate and Weather"));
     fake.market("KXRAIN", "KXRAIN-1", json!({}));
     fake.book("KXRAIN-1", &[(4_000, 1_000)], &[(5_000, 1_000)]);
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     for (key, value) in [("api", fake.api()), ("socket", fake.socket())] {
         place.set("venue.kalshi", key, &format!("{value:?}"));
     }
-    let look = |place: &Place| said(&run(place, &["doctor", "--venue", "kalshi"], || {}));
+    let look = |place: &ServerDir| said(&run(place, &["doctor", "--venue", "kalshi"], || {}));
     let (well, told, events) = look(&place);
     assert!(well && line(&told, "a snapshot by socket").contains("not checked"), "{told}\n{events}");
     place.set("venue.kalshi", "key_id", &format!("{:?}", fake_kalshi::KEY_ID));
@@ -250,13 +250,13 @@ fn a_doctor_looks_at_the_second_venue_with_its_credentials() {
 }
 
 #[test]
-fn a_doctor_tells_what_answers_what_differs_and_what_fails() {
-    let cases = Cases::of("looks at a venue");
+fn a_doctor_reports_answers_differences_and_failures() {
+    let cases = Cases::of("checks of a venue");
     let fake = Fake::start();
     let market = fake.list(7);
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     fake.configure(&mut place);
-    let look = |place: &Place| {
+    let look = |place: &ServerDir| {
         said(&run(place, &["doctor", "--venue", "polymarket"], || {
             fake.spot("crypto_prices", "btcusdt", "64000.5");
             fake.spot("crypto_prices_chainlink", "btc/usd", "64001.5");
@@ -270,7 +270,7 @@ fn a_doctor_tells_what_answers_what_differs_and_what_fails() {
         assert!(line(&told, what).starts_with("ok "), "{told}");
         cases.one();
     }
-    // It lists no windows, and that is no failure.
+    // It lists no windows, which is not a failure.
     assert!(line(&told, "up-or-down windows").starts_with("differs "), "{told}");
     fake.change(&market, json!({"conditionId": null, "active": "yes", "orderPriceMinTickSize": 0.3, "new": [1]}));
     let (well, told, _) = look(&place);
@@ -281,7 +281,7 @@ fn a_doctor_tells_what_answers_what_differs_and_what_fails() {
     }
     fake.fault(RestFault { status: 500, times: 1_000, ..RestFault::default() });
     let (well, told, events) = look(&place);
-    assert!(!well && events.contains("not everything answered"), "{told}\n{events}");
+    assert!(!well && events.contains("some checks got no answer"), "{told}\n{events}");
     assert!(line(&told, "a page of events").starts_with("failed "), "{told}");
     cases.add(3);
 }

@@ -1,10 +1,10 @@
-//! The synthetic venue as the server shows it: large enough, all kinds, the same world again after a start.
+//! The synthetic venue through the server: large enough, all kinds, the same world again after a start.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
 use tests::cases::Cases;
 use tests::json::{at, list, micros, text};
-use tests::server::Place;
+use tests::server::ServerDir;
 
 fn all_markets(client: &mut tests::http::Client) -> Vec<Value> {
     let (mut rows, mut cursor) = (Vec::new(), "MA==".to_string());
@@ -20,7 +20,7 @@ fn all_markets(client: &mut tests::http::Client) -> Vec<Value> {
 #[test]
 fn the_world_has_everything_and_comes_again() {
     let cases = Cases::of("the synthetic world");
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     place.set("venue", "seed", "2");
     let user = place.seed(1, "enterprise", "10000").remove(0);
     let mut server = place.start();
@@ -53,7 +53,7 @@ fn the_world_has_everything_and_comes_again() {
     assert_eq!(ticks.into_iter().collect::<Vec<_>>(), ["0.0001", "0.001", "0.01", "0.1"], "all four tick sizes");
     assert!(neg_risk > 0 && two_sided * 2 > markets.len(), "{neg_risk} neg-risk, {two_sided} with both sides");
 
-    // A restart goes on in the same world.
+    // A restart continues in the same world.
     let ids = |markets: &[Value]| -> BTreeSet<String> {
         markets
             .iter()
@@ -66,7 +66,7 @@ fn the_world_has_everything_and_comes_again() {
     assert!(ids(&markets).is_subset(&again), "a market that was listed stays listed");
     cases.one();
     // And the same seed in another directory is the same world.
-    let mut other = Place::new();
+    let mut other = ServerDir::new();
     other.set("venue", "seed", "2");
     let user = other.seed(1, "enterprise", "1").remove(0);
     let elsewhere = ids(&all_markets(&mut other.start().with_key(&user.key)));

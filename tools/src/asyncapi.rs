@@ -1,4 +1,4 @@
-//! `papertape asyncapi`: the machine description of the streams. `gateway/asyncapi.json` is what this prints.
+//! `papertape asyncapi`: the AsyncAPI document of the streams. `gateway/asyncapi.json` is its output.
 
 use crate::Failure;
 use clap::Args;

@@ -1,10 +1,10 @@
-//! `backup` and `restore`: a data directory, or the server that runs on it, into a backup, and a backup into a new data
-//! directory.
+//! `backup` and `restore`: copy a data directory, stopped or in use by a server, into a backup, and a backup into a new
+//! data directory.
 
 mod remote;
 
 use crate::Failure;
-use crate::settings::say;
+use crate::settings::print_line;
 use clap::Args;
 use gateway::backup::manifest::Manifest;
 use gateway::backup::{self, BackupError, Folder, Sink, Source, Stream, TarFile};
@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// A command line that asks for what cannot be, beyond what its parser sees.
+/// A wrong command line that the parser does not catch.
 #[derive(Debug)]
 pub struct Usage(String);
 
@@ -38,10 +38,12 @@ pub struct Backup {
     /// The file with the admin token (its admin.token_file, by default admin_token in its data directory).
     #[arg(long, value_name = "FILE", requires = "admin", conflicts_with = "dir")]
     token_file: Option<PathBuf>,
-    /// Where the backup goes: a new folder, a new file whose name ends in .tar, or - for a tar stream on standard output.
+    /// Where to write the backup: a new folder, a new file whose name ends in .tar, or - for a tar stream on standard
+    /// output.
     #[arg(long, value_name = "DIR|FILE.tar|-")]
     out: PathBuf,
-    /// Copy the server's own secrets, too: who has such a backup can sign identity tokens and derive keys of addresses.
+    /// Copy the server's own secrets, too. Such a backup allows its holder to sign identity tokens and to derive the
+    /// keys of addresses.
     #[arg(long)]
     with_secrets: bool,
 }
@@ -70,13 +72,13 @@ impl Backup {
         if is_stream {
             let _ = writeln!(std::io::stderr(), "{line}");
         } else {
-            say(line);
+            print_line(line);
         }
         Ok(())
     }
 }
 
-/// Where a backup comes from.
+/// The source of a backup.
 enum Taken {
     Here(Source),
     There(remote::Answer),
@@ -91,9 +93,9 @@ impl Taken {
     }
 }
 
-/// Refuses a backup that would lie in the directory that it is taken of, or around it: it would go with that directory.
+/// Refuses a backup inside the directory that it copies, or around it: it would be lost together with that directory.
 fn apart(dir: &Path, out: &Path) -> Result<(), Usage> {
-    // What cannot be found is for others to say.
+    // A path that does not resolve is reported by the code that opens it.
     let Ok(dir) = dir.canonicalize() else { return Ok(()) };
     let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (Ok(parent), Some(name)) = (parent.canonicalize(), out.file_name()) else { return Ok(()) };
@@ -101,7 +103,7 @@ fn apart(dir: &Path, out: &Path) -> Result<(), Usage> {
     if out.as_os_str() != "-" && (place.starts_with(&dir) || dir.starts_with(&place)) {
         let (out, dir) = (out.display(), dir.display());
         return Err(Usage(format!(
-            "{out}: lies in {dir}, or around it: a backup goes elsewhere, best on another disk"
+            "{out}: is inside {dir}, or around it: write the backup elsewhere, best to another disk"
         )));
     }
     Ok(())
@@ -135,7 +137,7 @@ impl Restore {
             RestoreError::Target(_) => Failure::from(Usage(error.to_string())),
             error => error.into(),
         })?;
-        say(format_args!("{}  LSN {}, instance {}", restored.digest, restored.lsn, restored.instance));
+        print_line(format_args!("{}  LSN {}, instance {}", restored.digest, restored.lsn, restored.instance));
         Ok(())
     }
 }

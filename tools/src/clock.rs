@@ -1,7 +1,7 @@
-//! `clock`: puts right what a wrong clock of this machine did to a stopped data directory.
+//! `clock`: repairs a stopped data directory that was written under a wrong clock.
 
 use crate::Failure;
-use crate::settings::{DirectoryArgument, say};
+use crate::settings::{DirectoryArgument, print_line};
 use clap::{Args, Subcommand};
 use gateway::set_back::{SetBack, set_back};
 use host::clock::Clock;
@@ -9,8 +9,8 @@ use wire::instant::ts_text;
 
 #[derive(Subcommand)]
 pub enum ClockVerb {
-    /// Let server time go on from now where the newest record is of the future: the clock was ahead when it was written.
-    /// What happened later than now by that clock happened now; orders that ended stay ended.
+    /// Let server time continue from now although the newest record has a later time: the clock was ahead when the
+    /// record was written. Events with a time after now get the time now; ended orders stay ended.
     SetBack(SetBackOptions),
 }
 
@@ -19,7 +19,7 @@ pub enum ClockVerb {
 pub struct SetBackOptions {
     #[command(flatten)]
     dir: DirectoryArgument,
-    /// Only say what would be done.
+    /// Only print what would be done.
     #[arg(long)]
     dry_run: bool,
 }
@@ -30,8 +30,8 @@ impl ClockVerb {
         let SetBack { from, to, lsn } = set_back(dir.path(), Clock::wall().wall_now(), dry_run)?;
         let (from, to) = (ts_text(from), ts_text(to));
         match lsn {
-            Some(lsn) => say(format_args!("set back from {from} to {to}: record {lsn}")),
-            None => say(format_args!("would be set back from {from} to {to}; nothing was written")),
+            Some(lsn) => print_line(format_args!("set back from {from} to {to}: record {lsn}")),
+            None => print_line(format_args!("would be set back from {from} to {to}; nothing was written")),
         }
         Ok(())
     }

@@ -1,10 +1,10 @@
-//! `papertape settings`: what is set, or the reference of everything that can be set. `gateway/docs/settings.md` is what
-//! `--markdown` prints.
+//! `papertape settings`: the settings in effect, or the reference of all settings. `gateway/docs/settings.md` is the
+//! output of `--markdown`.
 
 use crate::Failure;
 use clap::Args;
 use gateway::config;
-use tools::settings::{Settings, say};
+use tools::settings::{Settings, print_line};
 
 /// Print every setting with its value and where the value comes from; secrets are not shown.
 #[derive(Args)]
@@ -21,7 +21,7 @@ impl Configuration {
         if self.markdown {
             return crate::openapi::print(config::markdown().as_bytes());
         }
-        self.settings.load(Vec::new())?.lines.iter().for_each(say);
+        self.settings.load(Vec::new())?.lines.iter().for_each(print_line);
         Ok(())
     }
 }

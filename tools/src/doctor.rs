@@ -1,7 +1,7 @@
-//! `doctor`: how a live venue looks from this machine, beside what its adapter expects.
+//! `doctor`: compares a live venue, as seen from this machine, with what its adapter expects.
 
 use crate::Failure;
-use crate::settings::{Settings, say};
+use crate::settings::{Settings, print_line};
 use clap::Args;
 use venue::VenueKind;
 use venue::doctor::{Check, Found, examine};
@@ -10,34 +10,34 @@ use venue::doctor::{Check, Found, examine};
 pub struct Doctor {
     #[command(flatten)]
     settings: Settings,
-    /// Which: polymarket, kalshi, or polymarket,kalshi.
+    /// Venues to check: polymarket, kalshi, or polymarket,kalshi.
     #[arg(long, value_name = "VENUE")]
     venue: String,
 }
 
 impl Doctor {
-    /// Prints a line for each check, and what differs. Fails when something did not answer; what only differs is for a
-    /// person to read.
+    /// Prints a line for each check, and the differences. Fails when a check got no answer; differences alone need a
+    /// person to judge them.
     pub fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(vec![("venue.kind", Some(self.venue))])?;
         if !matches!(config.venue.kind, VenueKind::Live { .. }) {
             return Err(
-                format!("only live venues are looked at (polymarket, kalshi), not {}", config.venue.kind).into()
+                format!("only live venues can be checked (polymarket, kalshi), not {}", config.venue.kind).into()
             );
         }
         let well = examine(&config.venue, &mut |check| show(check))?;
-        if well { Ok(()) } else { Err("not everything answered".into()) }
+        if well { Ok(()) } else { Err("some checks got no answer".into()) }
     }
 }
 
 fn show(Check { what, found }: &Check) {
     match found {
-        Found::Ok(word) if word.is_empty() => say(format_args!("ok       {what}")),
-        Found::Ok(word) => say(format_args!("ok       {what}: {word}")),
+        Found::Ok(word) if word.is_empty() => print_line(format_args!("ok       {what}")),
+        Found::Ok(word) => print_line(format_args!("ok       {what}: {word}")),
         Found::Differs(what_differs) => {
-            say(format_args!("differs  {what}"));
-            what_differs.iter().for_each(|line| say(format_args!("           {line}")));
+            print_line(format_args!("differs  {what}"));
+            what_differs.iter().for_each(|line| print_line(format_args!("           {line}")));
         }
-        Found::Failed(why) => say(format_args!("failed   {what}: {why}")),
+        Found::Failed(why) => print_line(format_args!("failed   {what}: {why}")),
     }
 }

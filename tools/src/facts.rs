@@ -1,4 +1,4 @@
-//! Facts as JSON, as `log export` writes them. `engine/docs/facts.md` describes every one; a test writes that page once more
+//! Facts as JSON, as `log export` writes them. `engine/docs/facts.md` describes every fact; a test generates that page
 //! and compares.
 
 use crate::settings::hex;

@@ -1,33 +1,33 @@
-//! The client's half of WebSocket frames, as much of them as a load needs.
+//! The client's half of WebSocket frames, as far as a load needs it.
 
 pub const TEXT: u8 = 0x81;
 pub const CLOSE: u8 = 0x88;
 pub const PING: u8 = 0x89;
 pub const PONG: u8 = 0x8a;
 
-/// A frame of the server.
+/// A frame from the server.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Flags and kind.
+    /// The first byte: flags and opcode.
     pub first: u8,
     pub payload: &'a [u8],
-    /// On the wire.
+    /// Size on the wire.
     pub bytes: usize,
 }
 
-/// Writes a text that `write` writes.
+/// Writes a text frame whose payload `write` appends.
 pub fn text(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     masked(out, TEXT, write);
 }
 
-/// Writes the answer to a ping.
+/// Writes the pong of a ping.
 pub fn pong(out: &mut Vec<u8>, payload: &[u8]) {
     masked(out, PONG, |out| out.extend_from_slice(payload));
 }
 
-/// The mask is zero: it is there for browsers, and the server has the same work with it.
+/// The mask is zero: it protects browsers' proxies, and the server does the same work for any mask.
 fn masked(out: &mut Vec<u8>, first: u8, write: impl FnOnce(&mut Vec<u8>)) {
-    // Room for the head of most texts; what is shorter or longer is moved.
+    // Room for the head of most texts; other lengths move the payload.
     const HEAD_BYTES: usize = 8;
     let begin = out.len();
     out.extend_from_slice(&[0; HEAD_BYTES]);
@@ -47,7 +47,7 @@ fn masked(out: &mut Vec<u8>, first: u8, write: impl FnOnce(&mut Vec<u8>)) {
     }
 }
 
-/// The first frame of these bytes; `None` while it is not whole.
+/// The first frame of these bytes; `None` while it is incomplete.
 pub fn read(bytes: &[u8]) -> Option<Frame<'_>> {
     let (head, length) = match *bytes.get(1)? {
         126 => (4, u64::from(u16::from_be_bytes(*bytes.get(2..)?.first_chunk()?))),
@@ -69,7 +69,7 @@ mod tests {
             let payload = vec![b'x'; length];
             let mut masked = vec![b'?'];
             text(&mut masked, |out| out.extend_from_slice(&payload));
-            // A server's frame is the same without the mask.
+            // The server's frame is the same without the mask.
             let head = masked.len() - length - 4;
             assert_eq!(masked[head..head + 4], [0; 4], "{length}");
             let mut bytes = masked[1..head].to_vec();

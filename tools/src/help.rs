@@ -1,10 +1,10 @@
-//! What `papertape help` shows beside the names of options: the default and the environment variable of each option that is
-//! a setting, and an example for each verb.
+//! What `papertape help` shows besides the names of options: default and environment variable of each option that is a
+//! setting, and an example of each verb.
 
 use clap::Command;
 use gateway::config::{self, Setting};
 
-/// Options that are settings: of which verb (none: of every one that has it), its name here, its key.
+/// Options that are settings: the verb (none: every verb that has the option), the option's name, the setting's key.
 const SETTINGS: &[(Option<&str>, &str, &str)] = &[
     (None, "data_dir", "data.dir"),
     (Some("serve"), "listen", "server.listen"),
@@ -41,7 +41,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("snapshot", "papertape snapshot list papertape-data"),
 ];
 
-/// The command line with defaults, environment variables and examples in its help.
+/// The command line, with defaults, environment variables and examples in its help.
 pub fn explained(mut command: Command) -> Command {
     let verbs: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
     for name in verbs {
@@ -65,10 +65,10 @@ pub fn explained(mut command: Command) -> Command {
     command
 }
 
-/// Where a setting comes from when the option is absent.
+/// Source of a setting whose option is absent.
 fn source(setting: &Setting) -> String {
     let default = match setting.default_text() {
-        // Chosen where neither this setting nor RUST_LOG is.
+        // The default when neither this setting nor RUST_LOG is set.
         _ if setting.key() == "log.level" => "info".to_owned(),
         text if text.is_empty() => "none".to_owned(),
         text => text,
@@ -96,7 +96,7 @@ mod tests {
                 assert!(has_it || of.is_none_or(|of| of != name), "{name} has no {option}");
                 if has_it && of.is_none_or(|of| of == name) {
                     let setting = config::settings().iter().find(|setting| setting.key() == *key);
-                    let variable = setting.unwrap_or_else(|| panic!("{key} is no setting")).variable();
+                    let variable = setting.unwrap_or_else(|| panic!("{key} is not a setting")).variable();
                     assert!(help.contains(&variable), "{name}: {key} is not in {help}");
                     cases += 1;
                 }

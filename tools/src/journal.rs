@@ -1,8 +1,8 @@
-//! `log`: look into the log of a data directory. Never writes there, and needs no lock.
+//! `log`: reads the log of a data directory. Never writes there, and needs no lock.
 
 use crate::Failure;
 use crate::facts;
-use crate::settings::{DirectoryArgument, hex, say};
+use crate::settings::{DirectoryArgument, hex, print_line};
 use clap::Subcommand;
 use engine::id::{MARKETS, UserId};
 use engine::market::mutation::MarketMutation;
@@ -14,19 +14,20 @@ use wal::{Entry, Files, Kind, Lsn, Scan, Tail};
 
 #[derive(Subcommand)]
 pub enum LogVerb {
-    /// Print every record, one line each.
+    /// Print every record, one per line.
     Inspect(DirectoryArgument),
-    /// Check whether the server would start on it, with the check of a start; then every record and snapshot that is there.
+    /// Check whether the server would start on it, with the same code as a start; then every record and snapshot in the
+    /// directory.
     Verify(DirectoryArgument),
     /// Print the state digest after a replay.
     Digest {
         #[command(flatten)]
         dir: DirectoryArgument,
-        /// Use no snapshot: fold the log from its first record.
+        /// Use no snapshot: replay the log from its first record.
         #[arg(long)]
         from_nothing: bool,
     },
-    /// Write every record as a JSON line (engine/docs/facts.md describes them).
+    /// Write every record as a JSON line (format: engine/docs/facts.md).
     Export(DirectoryArgument),
 }
 
@@ -70,7 +71,7 @@ fn each(
     let mut out = BufWriter::new(std::io::stdout().lock());
     while let Some(entry) = scan.next()? {
         match show(&entry, &mut out) {
-            // Whoever read it has seen enough.
+            // The reader has closed the pipe.
             Err(error) if is_closed_pipe(&error) => return Ok(()),
             done => done?,
         }
@@ -123,11 +124,11 @@ fn export(entry: &Entry<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The verdict is that of a start. What a start does not read is looked at as well, and what is wrong with it is said.
+/// The verdict is that of a start. Files that a start does not read are checked as well, and their damage is reported.
 fn verify(dir: &DirectoryArgument) -> Result<(), Failure> {
     let (state, report) = gateway::check::check(dir.path())?;
     if report.lsn == Lsn::ZERO {
-        say("no log yet: a start begins one");
+        print_line("no log yet: a start creates one");
         return Ok(());
     }
     let storage = Files::open_existing(dir.path())?;
@@ -143,7 +144,7 @@ fn verify(dir: &DirectoryArgument) -> Result<(), Failure> {
             Ok(snapshot)
         });
         match whole {
-            Ok(snapshot) => say(format_args!("snapshot {lsn}: whole, digest {}", hex(&snapshot.digest))),
+            Ok(snapshot) => print_line(format_args!("snapshot {lsn}: whole, digest {}", hex(&snapshot.digest))),
             Err(error) => unneeded(error),
         }
     }
@@ -154,20 +155,22 @@ fn verify(dir: &DirectoryArgument) -> Result<(), Failure> {
         Ok(())
     });
     match all {
-        Ok(()) => say(format_args!("{records} records with {count} facts, every one whole and in order")),
+        Ok(()) => print_line(format_args!("{records} records with {count} facts, every one whole and in order")),
         Err(error) => unneeded(error),
     }
     let Report { records, lsn, snapshot, .. } = report;
     let digest = hex(&recover::digest(&state));
-    say(format_args!("a start reads {records} records behind snapshot {snapshot} up to LSN {lsn}, digest {digest}"));
+    print_line(format_args!(
+        "a start reads {records} records after snapshot {snapshot} up to LSN {lsn}, digest {digest}"
+    ));
     if damaged > 0 {
-        say(format_args!("{damaged} damaged files are not needed by a start"));
+        print_line(format_args!("{damaged} damaged files are not needed by a start"));
     }
     Ok(())
 }
 
 fn digest(dir: &DirectoryArgument, from_nothing: bool) -> Result<(), Failure> {
     let (state, report) = recover::look(dir.path(), from_nothing)?;
-    say(format_args!("{}  LSN {}", hex(&recover::digest(&state)), report.lsn));
+    print_line(format_args!("{}  LSN {}", hex(&recover::digest(&state)), report.lsn));
     Ok(())
 }

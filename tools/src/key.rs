@@ -1,7 +1,7 @@
-//! `key`: a new API key for a user of a running server, when the old one is lost.
+//! `key`: creates another API key for a user of a running server, for example when the old one is lost.
 
 use crate::Failure;
-use crate::settings::{Settings, say};
+use crate::settings::{Settings, print_line};
 use crate::token;
 use bytes::Bytes;
 use clap::Args;
@@ -16,16 +16,16 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// How long the server may take to answer.
+/// Timeout of the server's answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
-/// Life of the identity token that the command signs for itself.
+/// Lifetime of the identity token that the command signs for itself.
 const TOKEN_SECONDS: u64 = 60;
 
 #[derive(Args)]
 pub struct Key {
     #[command(flatten)]
     settings: Settings,
-    /// The user id at the identity provider; `demo` is the user of a first start.
+    /// The user id at the identity provider; `demo` is the user that the first start creates.
     #[arg(long, default_value = "demo")]
     sub: String,
     /// Label of the new key.
@@ -50,10 +50,10 @@ impl Key {
             .map_err(|error| format!("{server}: {error}; is the server of this data directory running there?"))?;
         let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
         match answer["raw_key"].as_str() {
-            Some(key) if status == StatusCode::CREATED => say(key),
+            Some(key) if status == StatusCode::CREATED => print_line(key),
             _ => {
-                let why = answer["message"].as_str().unwrap_or("the answer holds no key").to_owned();
-                return Err(format!("{server} made no key: {} {why}", status.as_u16()).into());
+                let why = answer["message"].as_str().unwrap_or("the answer has no key").to_owned();
+                return Err(format!("{server} created no key: {} {why}", status.as_u16()).into());
             }
         }
         Ok(())

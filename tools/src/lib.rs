@@ -1,5 +1,4 @@
-//! What can be used without the command line: the load kit, and what it has in common with the benches, which are
-//! clients on the machine that they measure, too.
+//! What is usable without the command line: the load client, and the parts that it shares with the benches.
 
 pub mod frame;
 pub mod load;
@@ -7,5 +6,5 @@ pub mod machine;
 pub mod settings;
 pub mod signals;
 
-/// Why a verb failed, as it is shown.
+/// Why a verb failed, as it is printed.
 pub type Failure = Box<dyn std::error::Error>;

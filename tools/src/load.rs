@@ -1,16 +1,16 @@
-//! `load`: a client that loads a running server with orders and says how fast it answers.
+//! `load`: a client that sends orders to a running server and measures how fast it answers.
 //!
-//! | File | Says |
+//! | File | Content |
 //! |---|---|
-//! | `options.rs`, `keys.rs` | what may be asked for |
-//! | `instrument.rs`, `ask.rs` | what is traded, asked of the server itself |
-//! | `kind.rs`, `trader.rs`, `fate.rs` | what each operation is about, and what becomes of its order |
-//! | `speech.rs`, `open.rs` | how it is said on the wire |
-//! | `drive.rs`, `course.rs`, `lane.rs`, `pace.rs` | when it is said, and on which connection |
-//! | `tally.rs`, `stalls.rs` | what is counted, and when answers came late |
-//! | `check.rs` | the client's orders against the server's |
-//! | `outcome.rs`, `facts.rs`, `text.rs`, `page.rs`, `chart.rs` | what is shown |
-//! | `destination.rs` | where it is written |
+//! | `options.rs`, `keys.rs` | the options and the keys file |
+//! | `instrument.rs`, `ask.rs` | what is traded, read from the server |
+//! | `kind.rs`, `trader.rs`, `fate.rs` | the operations, and the outcome of each order |
+//! | `protocol.rs`, `open.rs` | encoding and connections |
+//! | `drive.rs`, `course.rs`, `lane.rs`, `pace.rs` | when an operation is sent, and on which connection |
+//! | `tally.rs`, `stalls.rs` | counts, and when answers came late |
+//! | `check.rs` | compares the client's orders with the server's |
+//! | `outcome.rs`, `facts.rs`, `text.rs`, `page.rs`, `chart.rs` | the report |
+//! | `destination.rs` | output files |
 
 mod ask;
 mod chart;
@@ -29,14 +29,14 @@ mod options;
 mod outcome;
 mod pace;
 mod page;
-mod speech;
+mod protocol;
 mod stalls;
 mod tally;
 mod text;
 mod trader;
 
 use crate::Failure;
-use crate::settings::{self, hex, say};
+use crate::settings::{self, hex, print_line};
 use crate::signals::Signals;
 use ask::Ask;
 use check::{Check, Compared, Orders};
@@ -47,10 +47,10 @@ use drive::Plan;
 use instrument::Instrument;
 use keys::Keys;
 use options::{Mix, Rate, Target};
-use outcome::{Asked, Outcome};
+use outcome::{Outcome, RunOptions};
+use protocol::{Protocol, Transport};
 use serde::Deserialize;
 use serde_json::Value;
-use speech::{Speech, Transport};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -60,46 +60,46 @@ use tokio::task::LocalSet;
 use tokio::time::timeout;
 use wire::instant;
 
-/// How long the server may take to say what it is after the run; what it said before stays otherwise.
+/// Timeout of the question after the run for the server's state; without an answer the earlier one is kept.
 const FACTS_WITHIN: Duration = Duration::from_secs(10);
 
 #[derive(Args)]
 pub struct Load {
-    /// Where the server listens: http://host:port. Nothing else is ever spoken to.
+    /// Where the server listens: http://host:port. The load connects to no other host.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080", value_parser = Target::parse)]
     url: Target,
     /// The users, as `papertape seed --out FILE` writes them.
     #[arg(long, value_name = "FILE", value_parser = Keys::read)]
     keys: Keys,
-    /// Operations a second, due at even distances (open loop); or max: as fast as connections × pipeline allow.
+    /// Operations a second, due at even intervals (open loop); or max: as fast as connections × pipeline allow.
     #[arg(long, value_name = "N|max", default_value = "1000", value_parser = Rate::parse, allow_hyphen_values = true)]
     rate: Rate,
     /// Length of the run in seconds.
     #[arg(long, value_name = "S", default_value = "10", value_parser = options::duration, allow_hyphen_values = true)]
     duration: Duration,
-    /// Connections; users are dealt out to them.
+    /// Number of connections; the users are distributed over them.
     #[arg(long, value_name = "C", default_value_t = 16, value_parser = settings::integer(1..=10_000), allow_hyphen_values = true)]
     connections: u64,
-    /// Percentages of the kinds of operations: rest far from the touch, cross and take at once, cancel what rests.
+    /// Percentages of the kinds of operations: rest far from the touch, cross and take immediately, cancel a resting order.
     #[arg(long, value_name = "MIX", default_value = "rest=60,cross=25,cancel=15", value_parser = Mix::parse)]
     mix: Mix,
-    /// What orders travel over: HTTP requests, or the trade channel.
+    /// Transport of the orders: HTTP requests, or the trade channel.
     #[arg(long, value_enum, default_value_t = Transport::Rest)]
     transport: Transport,
-    /// Most operations without an answer on one connection.
+    /// Most operations in flight on one connection.
     #[arg(long, value_name = "D", default_value_t = 1, value_parser = settings::integer(1..=512), allow_hyphen_values = true)]
     pipeline: u64,
-    /// Write a page with charts there.
+    /// Write a page with charts to this file.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Write every figure there, and what a later check needs.
+    /// Write every figure to this file, and the data for a later check.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Compare the orders that were acknowledged with those that the server has, after this run; with the JSON file of an
-    /// earlier run: of that one, without a new one.
+    /// Compare the acknowledged orders with the orders on the server, after this run; with the JSON file of an earlier
+    /// run: check that run, without a new one.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = Check::parse)]
     check: Option<Check>,
-    /// Cancel what still rests of this run when it is over.
+    /// Cancel the orders of this run that still rest at its end.
     #[arg(long)]
     clean: bool,
 }
@@ -109,7 +109,8 @@ impl Load {
         if matches!(self.check, Some(Check::Earlier(_))) && (self.report.is_some() || self.json.is_some() || self.clean)
         {
             return Err(
-                "--check=FILE makes no run, so there is nothing to write or to clean; --check alone follows one".into(),
+                "--check=FILE makes no run, so there is nothing to write or to clean; --check alone follows a run"
+                    .into(),
             );
         }
         self.places_are_apart()?;
@@ -119,14 +120,14 @@ impl Load {
         match &self.check {
             Some(Check::Earlier(orders)) => {
                 let compared = local.block_on(&runtime, signals.unless_ended(self.compare(orders)))??;
-                compared.lines().iter().for_each(say);
+                compared.lines().iter().for_each(print_line);
                 verdict(&compared)
             }
             _ => local.block_on(&runtime, self.load(&signals)),
         }
     }
 
-    /// What is written takes no other file's place, least of all the keys', which are shown once.
+    /// An output file must not overwrite an input file, least of all the keys, which exist only there.
     fn places_are_apart(&self) -> Result<(), Failure> {
         let written = [("--json", &self.json), ("--report", &self.report)];
         let written = written.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?)));
@@ -134,7 +135,7 @@ impl Load {
         for (flag, path) in written {
             let place = destination::place(path);
             if let Some((other, _)) = taken.iter().find(|(_, there)| *there == place) {
-                let why = format!("{other} and {flag} name the same file: the one would take the place of the other");
+                let why = format!("{other} and {flag} name the same file: one would overwrite the other");
                 return Err(why.into());
             }
             taken.push((flag, place));
@@ -148,16 +149,16 @@ impl Load {
     }
 
     async fn load(&self, signals: &Signals) -> Result<(), Failure> {
-        // Who cannot write a report learns of it before the run and not behind it.
+        // An unwritable report is an error before the run, not after it.
         let open = |path: &PathBuf| Destination::open(path);
         let report = self.report.as_ref().map(open).transpose()?;
         let json = self.json.as_ref().map(open).transpose()?;
 
         let World { mut ask, key, since, instruments, mut server } = signals.unless_ended(self.world()).await??;
-        let speech = Speech { transport: self.transport, authority: self.url.authority.clone() };
+        let protocol = Protocol { transport: self.transport, authority: self.url.authority.clone() };
         let course = Course::new(
             ask.address(),
-            speech,
+            protocol,
             self.keys.clone(),
             run_name()?,
             self.mix,
@@ -172,42 +173,42 @@ impl Load {
         let before = server.clone();
         let facts = timeout(FACTS_WITHIN, facts::server(&mut ask, &key, &mut server));
         let _ = signals.unless_ended(facts).await;
-        let started_anew = facts::started_anew(&before, &server);
+        let restarted = facts::restarted(&before, &server);
         let id = |user: &u32| self.keys.users[*user as usize].user_id;
         let carried: Vec<Vec<u64>> = ran.users_used.iter().map(|users| users.iter().map(id).collect()).collect();
         let users: BTreeSet<u32> = ran.users_used.iter().flatten().copied().collect();
         let users = users.iter().map(id).collect();
         let fates = ran.fates.iter().map(|fates| fates.write()).collect();
         let mut outcome = Outcome {
-            asked: self.asked(),
+            options: self.run_options(),
             ran,
             orders: Orders { run: course.run.clone(), since, users, carried, fates },
             machine: facts::machine(),
             server,
-            started_anew,
+            restarted,
             compared: None,
         };
-        // Health is public, and no limit counts it: who does not answer that answers nothing.
+        // Health is public and not rate-limited: a server that does not answer it is not running.
         let is_gone = signals.unless_ended(server_time(&mut ask, &key)).await.is_ok_and(|time| time.is_err());
-        let mut failed = is_gone.then(|| "the server was gone when the run was over".to_owned());
+        let mut failed = is_gone.then(|| "the server was gone at the end of the run".to_owned());
         if self.check.is_some() {
             match signals.unless_ended(check::compare(&mut ask, &self.keys, &outcome.orders)).await {
                 Ok(Ok(compared)) => outcome.compared = Some(compared),
-                // The figures of the run are worth keeping all the same, and so is what a later check needs.
-                Ok(Err(error)) => failed = Some(format!("the check was not made: {error}")),
-                Err(_) => failed = Some("the check was not made".to_owned()),
+                // The figures of the run are still written, and the data for a later check.
+                Ok(Err(error)) => failed = Some(format!("the check failed: {error}")),
+                Err(_) => failed = Some("the check failed".to_owned()),
             }
         }
-        outcome.ran.interrupted = signals.heard().is_some();
-        // What a later check needs comes first; a page that cannot be written takes neither it nor the verdict away, and
-        // nobody may be there to read the table.
+        outcome.ran.interrupted = signals.received().is_some();
+        // The data for a later check is written first. A page that cannot be written prevents neither that nor the
+        // verdict: the table may scroll by unread.
         let texts = [
             json.map(|file| file.write(&format!("{:#}\n", outcome.json()))),
             report.map(|file| file.write(&page::page(&outcome))),
         ];
         let unwritten: Vec<Failure> = texts.into_iter().flatten().filter_map(Result::err).collect();
-        say(text::table(&outcome).trim_end());
-        if let Some(mut interrupted) = signals.heard() {
+        print_line(text::table(&outcome).trim_end());
+        if let Some(mut interrupted) = signals.received() {
             interrupted.also = failed.into_iter().chain(unwritten.iter().map(Failure::to_string)).collect();
             return Err(interrupted.into());
         }
@@ -219,21 +220,21 @@ impl Load {
         }
     }
 
-    /// What the server is, and what is traded there.
+    /// What the server is, and what is traded on it.
     async fn world(&self) -> Result<World, String> {
         let mut ask = Ask::open(&self.url).await?;
         let key = ask.key_let_in(&self.keys).await?;
         let since = server_time(&mut ask, &key).await?;
-        let now = instant::read(&since).ok_or_else(|| format!("{} has a time that is none: {since}", self.url))?;
+        let now = instant::read(&since).ok_or_else(|| format!("{} has an invalid time: {since}", self.url))?;
         let instruments = instrument::choose(&mut ask, &key, now, self.duration).await?;
         let mut server = Value::Null;
         facts::server(&mut ask, &key, &mut server).await;
         Ok(World { ask, key, since, instruments, server })
     }
 
-    fn asked(&self) -> Asked {
+    fn run_options(&self) -> RunOptions {
         let tiers = self.keys.tiers();
-        Asked {
+        RunOptions {
             command: command_line(std::env::args()),
             target: self.url.clone(),
             rate: self.rate,
@@ -248,19 +249,19 @@ impl Load {
     }
 }
 
-/// The server of a load, before it.
+/// The server of a load, before the run.
 struct World {
     ask: Ask,
-    /// One that is let in.
+    /// A key that the server accepts.
     key: String,
     /// The server's time.
     since: String,
     instruments: Vec<Instrument>,
-    /// What the server says of itself.
+    /// What the server reports about itself.
     server: Value,
 }
 
-/// The server's own time, which its orders will carry.
+/// The server's own time, which the orders of the run carry.
 async fn server_time(ask: &mut Ask, key: &str) -> Result<String, String> {
     #[derive(Deserialize)]
     struct Health {
@@ -270,24 +271,24 @@ async fn server_time(ask: &mut Ask, key: &str) -> Result<String, String> {
     Ok(health.timestamp)
 }
 
-/// What the ids of this run begin with, unlike those of any other.
+/// Prefix of the ids of this run, unique to it.
 fn run_name() -> Result<String, Failure> {
     let mut random = [0; 6];
     getrandom::fill(&mut random)?;
     Ok(format!("load-{}", hex(&random)))
 }
 
-/// Exit code 1 when the two differ, or not all could be compared.
+/// Exit code 1 when the two differ, or when some orders could not be compared.
 fn verdict(compared: &Compared) -> Result<(), Failure> {
     match (compared.differs(), compared.unread.count) {
-        (true, _) => Err("the orders that were acknowledged are not the orders of the server".into()),
+        (true, _) => Err("the acknowledged orders and the orders on the server differ".into()),
         (false, 0) => Ok(()),
         (false, users) => Err(format!("the orders of {users} users could not be checked").into()),
     }
 }
 
-/// Whether the run was one, and whether its orders are there where that was asked; `failed` says that the server is gone,
-/// or why that is not known.
+/// Whether the run succeeded, and whether its orders are on the server if that was checked; `failed` is the error of a
+/// server that is gone, or of a check that could not be made.
 fn judged(outcome: &Outcome, failed: Option<String>) -> Result<(), Failure> {
     if outcome.ran.tally.total().succeeded == 0 {
         return Err(nothing_succeeded(outcome).into());
@@ -306,11 +307,11 @@ fn nothing_succeeded(outcome: &Outcome) -> String {
     }
     let most = outcome.ran.tally.transport.iter().max_by_key(|(_, count)| **count);
     let why =
-        most.map_or("no connection had anything to say".to_owned(), |(why, count)| format!("{why}, {count} times"));
+        most.map_or("no connection had anything to send".to_owned(), |(why, count)| format!("{why}, {count} times"));
     format!("not one operation was answered: {why}")
 }
 
-/// A command line that a shell reads as it was.
+/// A command line, quoted so that a shell reads it back.
 fn command_line(args: impl Iterator<Item = String>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     let quoted = args.map(|arg| match !arg.is_empty() && arg.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! `papertape`: the one binary. Each verb is a file; this one only knows their names.
+//! `papertape`: the command line. Each verb is a file; this one only lists them.
 
 mod asyncapi;
 mod backup;
@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use tools::signals::Interrupted;
 use tools::{Failure, load, settings};
 
-/// Books, orders and answers are small blocks of a few sizes, which this allocator hands out faster and closer together.
+/// Books, orders and answers are small blocks of a few sizes; for those this allocator is faster and more compact.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -36,45 +36,46 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Run the server; SIGTERM and SIGINT end it in order.
+    /// Run the server; SIGTERM and SIGINT stop it cleanly.
     Serve(serve::Serve),
-    /// Record what live venues send, without a server; SIGTERM and SIGINT end it in order.
+    /// Record what live venues send, without a server; SIGTERM and SIGINT stop it cleanly.
     Record(record::Record),
-    /// Look whether live venues answer from here, and how they differ from what is expected of them.
+    /// Check whether live venues answer from this machine, and how they differ from what their adapters expect.
     Doctor(doctor::Doctor),
-    /// Make many users at once, each with a key; the server must be stopped.
+    /// Create many users, each with a key; the server must be stopped.
     Seed(seed::Seed),
-    /// Load a running server with orders, and say how fast it answers.
+    /// Send orders to a running server and measure how fast it answers.
     Load(load::Load),
-    /// Make another API key for a user of the running server, as when the demo key is lost.
+    /// Create another API key for a user of the running server, for example when the demo key is lost.
     Key(key::Key),
     /// Print an identity JWT signed with the configured secret.
     Token(token::Token),
     /// Print every setting with its value and origin, or the reference of all settings.
     #[command(name = "settings")]
     Configuration(configuration::Configuration),
-    /// Print the OpenAPI document of the wire.
+    /// Print the OpenAPI document of the HTTP interface.
     #[command(name = "openapi")]
     OpenApi(openapi::OpenApi),
     /// Print the AsyncAPI document of the streams.
     #[command(name = "asyncapi")]
     AsyncApi(asyncapi::AsyncApi),
-    /// Look into the log of a data directory; never writes there.
+    /// Read and check the log of a data directory; never writes there.
     #[command(subcommand)]
     Log(journal::LogVerb),
     /// Take a backup of a stopped data directory, or of a running server.
     Backup(backup::Backup),
-    /// Make a data directory of a backup: 0 when it is sound, 1 when the backup is damaged, 2 for a wrong command.
+    /// Create a data directory from a backup. Exit code 0 when it is sound, 1 when the backup is damaged, 2 for a wrong
+    /// command.
     Restore(backup::Restore),
-    /// Put right what a wrong clock of this machine did to a stopped data directory.
+    /// Repair a stopped data directory that was written under a wrong clock.
     #[command(subcommand)]
     Clock(clock::ClockVerb),
-    /// Make, list and verify snapshots of a stopped data directory.
+    /// Create, list and verify snapshots of a stopped data directory.
     #[command(subcommand)]
     Snapshot(snapshot::SnapshotVerb),
 }
 
-/// What the parser of the command line ends with, too.
+/// The exit code of the command-line parser, too.
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {

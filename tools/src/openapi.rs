@@ -1,4 +1,4 @@
-//! `papertape openapi`: the machine description of the wire. `gateway/openapi.json` is what this prints.
+//! `papertape openapi`: the OpenAPI document of the HTTP interface. `gateway/openapi.json` is its output.
 
 use crate::Failure;
 use clap::Args;
@@ -17,7 +17,7 @@ impl OpenApi {
 /// Prints a document.
 pub fn print(document: &[u8]) -> Result<(), Failure> {
     match std::io::stdout().write_all(document) {
-        // Whoever reads has seen enough.
+        // The reader has closed the pipe.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written?),
     }

@@ -1,7 +1,7 @@
-//! `record`: what live venues send, into files that `serve --tape` plays (gateway/docs/live-venues.md §7).
+//! `record`: writes what live venues send into files that `serve --tape` replays (gateway/docs/live-venues.md §7).
 
 use crate::Failure;
-use crate::settings::{self, Settings, log_events, say};
+use crate::settings::{self, Settings, log_events, print_line};
 use clap::Args;
 use engine::time::{SECOND, Timestamp};
 use host::clock::Clock;
@@ -16,9 +16,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use venue::live::recorder::Figures;
 use venue::{self, FeedUpdate, Upstream, Venue};
 
-/// How often a terminal is told how far it is.
+/// Interval of the progress line on a terminal.
 const PROGRESS_EVERY: u64 = 10 * SECOND;
-/// Longest sleep between two looks.
+/// Longest sleep between two polls.
 const SLEEP_MAX: u64 = SECOND;
 
 #[derive(Args)]
@@ -28,10 +28,10 @@ pub struct Record {
     /// What to record: polymarket, kalshi, or polymarket,kalshi.
     #[arg(long, value_name = "VENUE")]
     venue: String,
-    /// Folder of the recording; one that holds an earlier one is continued.
+    /// Folder of the recording; an earlier recording in it is continued.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// End after so many seconds.
+    /// End after this many seconds.
     #[arg(long, value_name = "S", value_parser = settings::integer(1..=u64::MAX), allow_hyphen_values = true)]
     duration: Option<u64>,
 }
@@ -48,29 +48,29 @@ impl Record {
         let begun = clock.now();
         let mut venue = venue::open(&config.venue, &clock)?;
         let Upstream { recording, skips, .. } = venue.upstream();
-        let figures = recording.ok_or("this venue is not recorded")?;
+        let figures = recording.ok_or("this venue cannot be recorded")?;
         let ends = duration.map_or(Timestamp(u64::MAX), |seconds| begun.plus(seconds.saturating_mul(SECOND)));
         let markets = listen(&mut *venue, &clock, ends, &stop, &figures);
-        // Its last words are part of the recording.
+        // Its last messages are part of the recording.
         drop(venue);
         let skipped: Vec<String> =
             skips.iter().flat_map(|skips| skips.nonzero()).map(|(kind, count)| format!("{kind} {count}")).collect();
         let skipped = if skipped.is_empty() { "nothing".to_owned() } else { skipped.join(", ") };
-        say(format_args!(
+        print_line(format_args!(
             "recorded {} in {} s into {}; not understood: {skipped}",
-            Told { figures: &figures, markets },
+            Summary { figures: &figures, markets },
             clock.now().since(begun) / SECOND,
             out.display()
         ));
         let read = |figure: &AtomicU64| figure.load(Relaxed);
         match read(&figures.lines) > read(&figures.gaps) {
             true => Ok(()),
-            false => Err("nothing was heard of the venue".into()),
+            false => Err("nothing was received from the venue".into()),
         }
     }
 }
 
-/// Takes what comes until the end; the number of markets that were listed.
+/// Polls the venue until the end; returns the number of listed markets.
 fn listen(venue: &mut dyn Venue, clock: &Clock, ends: Timestamp, stop: &Stop, figures: &Arc<Figures>) -> usize {
     let mut markets = HashSet::new();
     let mut told_at = clock.now();
@@ -88,7 +88,7 @@ fn listen(venue: &mut dyn Venue, clock: &Clock, ends: Timestamp, stop: &Stop, fi
         });
         if shows && now.since(told_at) >= PROGRESS_EVERY {
             told_at = now;
-            let _ = writeln!(std::io::stderr(), "{}", Told { figures, markets: markets.len() });
+            let _ = writeln!(std::io::stderr(), "{}", Summary { figures, markets: markets.len() });
         }
         let until = polled.wake_at.unwrap_or(ends).min(ends).min(now.plus(SLEEP_MAX));
         std::thread::park_timeout(Duration::from_micros(until.since(clock.now())));
@@ -97,12 +97,12 @@ fn listen(venue: &mut dyn Venue, clock: &Clock, ends: Timestamp, stop: &Stop, fi
 }
 
 /// Figures of a recording in one line.
-struct Told<'a> {
+struct Summary<'a> {
     figures: &'a Figures,
     markets: usize,
 }
 
-impl std::fmt::Display for Told<'_> {
+impl std::fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Figures { lines, bytes, dropped, gaps } = self.figures;
         let (lines, bytes, dropped, gaps) =

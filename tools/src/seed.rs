@@ -1,7 +1,7 @@
-//! `seed`: many users at once, each with one key, straight into the log of a stopped server.
+//! `seed`: creates many users, each with one key, directly in the log of a stopped server.
 
 use crate::Failure;
-use crate::settings::{self, Settings, say};
+use crate::settings::{self, Settings, print_line};
 use clap::Args;
 use edge::http::auth::RawKey;
 use engine::amount::Cash;
@@ -33,16 +33,16 @@ use wire::decimal::Decimal;
 pub struct Seed {
     #[command(flatten)]
     settings: Settings,
-    /// How many users.
+    /// Number of users.
     #[arg(long, value_parser = settings::integer(1..=10_000_000), allow_hyphen_values = true)]
     users: u64,
-    /// Their tier, granted without end: free, pro, pro_plus or enterprise.
+    /// Their tier, granted without an end: free, pro, pro_plus or enterprise.
     #[arg(long)]
     tier: String,
     /// Cash of each API wallet in USD.
     #[arg(long, allow_hyphen_values = true)]
     balance: String,
-    /// Where the keys go: one JSON line per user with the key and its UUID, readable by the owner of the file alone.
+    /// File for the keys: one JSON line per user with the key and its UUID, readable only by its owner.
     #[arg(long)]
     out: PathBuf,
 }
@@ -54,7 +54,7 @@ impl Seed {
         let tier = TIERS.iter().find(|(_, name)| *name == self.tier).map(|(tier, _)| *tier);
         let tier = tier.ok_or("--tier is one of free, pro, pro_plus, enterprise")?;
         let balance = Decimal::parse(&self.balance).ok().and_then(Decimal::cash_exact);
-        // Half of what a wallet may hold, so that it can also win something.
+        // Half of what a wallet may hold, so that it can still win.
         let most = Cash(CASH_MAX.0 / 2);
         let balance = balance.filter(|cash| (0..=most.0).contains(&cash.0)).ok_or_else(|| {
             let most = most.0 / Cash::from_dollars(1).0;
@@ -71,10 +71,10 @@ impl Seed {
         let clock = Clock::ahead_of_wall(config.server.clock_ahead_file.as_deref());
         let Recovery { dir, log, mut state, report } = recover::recover(&config.data.dir, options, 1)?;
         if report.lsn == Lsn::ZERO {
-            // A new directory. The start that follows would take secrets that are missing behind records for lost ones.
+            // A new directory. The next start would mistake missing secrets beside existing records for lost ones.
             config.complete_secrets().map_err(|error| format!("a secret: {error}"))?;
         }
-        // Only now is it sure that nobody else has the directory.
+        // Only the lock proves that no other process uses the directory.
         let mut keys = KeysFile::begin(&self.out).map_err(|error| self.unwritten(error))?;
         let running = dir.start(log, clock.now().0, Box::new(|_| {}))?;
         let Running { log, syncer, preparer, .. } = running;
@@ -90,14 +90,14 @@ impl Seed {
         let committer = Committer::new(log, Durability::Process, config.rules.formats.record(), size, figures);
         let mut desk = Desk { shard, committer, preparer, syncer, clock };
         for made in 0..self.users {
-            if let Some(mut interrupted) = signals.heard() {
-                interrupted.also.push(format!("{made} users were made, whose keys nobody has"));
+            if let Some(mut interrupted) = signals.received() {
+                interrupted.also.push(format!("{made} users were created, but their keys could not be written"));
                 return Err(interrupted.into());
             }
             let user = directory.reserve_anonymous();
             let key = RawKey::mint(&config.brand.key_prefix, &config.brand.key_env)?;
             desk.create(user, tier, balance, &key)?;
-            // Nothing in a key or in a tier's name needs an escape.
+            // Neither a key nor the name of a tier needs an escape.
             keys.line(format_args!(
                 r#"{{"user_id":{},"api_key":"{}","venue_api_key":"{}","tier":"{}"}}"#,
                 user.0,
@@ -107,10 +107,10 @@ impl Seed {
             ))
             .map_err(|error| self.unwritten(error))?;
         }
-        // The users first: a file with keys of nobody would be worse than users without a file.
+        // The users first: a file with keys of missing users would be worse than users without a file.
         desk.end()?;
         keys.end(&self.out).map_err(|error| self.unwritten(error))?;
-        say(format_args!(
+        print_line(format_args!(
             "{} users in {:.1} s; their keys are in {}",
             self.users,
             begun.elapsed().as_secs_f64(),
@@ -124,24 +124,27 @@ impl Seed {
     }
 }
 
-/// The keys, which are told once. They are written beside their place and put there when they are whole and on the device;
-/// where there is no end of them, nothing is left.
+/// The keys, which exist only in this file. They are written to a temporary file and moved to their place when they are
+/// complete and on the device; if the command fails, no file is left.
 struct KeysFile(BufWriter<NamedTempFile>);
 
 impl KeysFile {
     /// # Errors
-    /// The system's; and when there is a file already, whose keys nobody could replace.
+    /// A system error; or the file exists already: its keys could not be replaced.
     fn begin(place: &Path) -> io::Result<KeysFile> {
-        // One that comes meanwhile is seen at the end.
+        // A file that appears meanwhile is found at the end.
         if place.symlink_metadata().is_ok() {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "is there already, and keys are told only once"));
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "exists already, and may hold keys that are stored nowhere else; name a new file",
+            ));
         }
         let mut prefix = place.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
         prefix.push(".");
         let mode = Permissions::from_mode(0o600);
         let folder = folder(place);
         let file = tempfile::Builder::new().prefix(&prefix).permissions(mode).tempfile_in(folder);
-        // The system names the file beside it, which nobody asked for.
+        // The system names the temporary file, which means nothing to the caller.
         let file =
             file.map_err(|error| io::Error::new(error.kind(), format!("no file in its folder: {}", error.kind())))?;
         Ok(KeysFile(BufWriter::new(file)))
@@ -177,13 +180,13 @@ impl Desk {
         let create = CreateUser { sub: None, email: None, grant: Some(tier), api_balance: Some(balance) };
         match self.ask(user, Command::CreateUser(create))? {
             Answer::Created(_) => {}
-            answer => return Err(format!("user {user} was not made: {answer:?}").into()),
+            answer => return Err(format!("user {user} was not created: {answer:?}").into()),
         }
         let issue =
             IssueKey { secret: key.secret(), name: None, tier: None, permissions: None, bootstrap: true, by: None };
         match self.ask(user, Command::IssueKey(issue))? {
             Answer::Key(_) => Ok(()),
-            answer => Err(format!("the key of user {user} was not made: {answer:?}").into()),
+            answer => Err(format!("the key of user {user} was not created: {answer:?}").into()),
         }
     }
 
@@ -196,10 +199,10 @@ impl Desk {
         Ok(receiver.try_recv()?)
     }
 
-    /// Prepares segments as they are used up, and makes durable what they held.
+    /// Prepares spare segments as they are used up, and syncs the filled ones.
     fn make_room(&mut self) -> Result<(), Failure> {
         while self.committer.room() != engine::shard::Room::Ample {
-            // Takes over the segments that were opened, so that there is room for more.
+            // Releases the finished segments, so that there is room for more.
             self.syncer.turn()?;
             if let Prepared::DiskFull { free_bytes } = self.preparer.turn()? {
                 return Err(format!("the disk is full: {free_bytes} bytes are free, and the reserve must stay").into());

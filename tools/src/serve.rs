@@ -8,38 +8,38 @@ use clap::Args;
 pub struct Serve {
     #[command(flatten)]
     settings: Settings,
-    /// Address and port to listen on.
+    /// Address and port of the server.
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
-    /// Where market data comes from: synthetic, replay, or live: polymarket, kalshi, or polymarket,kalshi.
+    /// Source of market data: synthetic, replay, or live: polymarket, kalshi, or polymarket,kalshi.
     #[arg(long, value_name = "VENUE")]
     venue: Option<String>,
     /// The recording to replay: a file or a folder.
     #[arg(long, value_name = "PATH")]
     tape: Option<String>,
-    /// Speed of the replay: a number (with an x behind it or not), or max. Other venues take the default alone.
+    /// Speed of the replay: a number (optionally followed by x), or max. Other venues accept only the default.
     #[arg(long, value_name = "N|max", allow_hyphen_values = true)]
     speed: Option<String>,
-    /// Read the recording as it grows.
+    /// Follow the recording as it grows.
     #[arg(long)]
     follow: bool,
     /// Record what a live venue sends, into this folder (default: tape in the data directory).
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "")]
     record: Option<String>,
-    /// Trade several venues in one data directory. Without it, a start on another venue than before is refused.
+    /// Allow markets of another venue in this data directory. Without it, a start on another venue than before is
+    /// refused.
     #[arg(long)]
     mix_venues: bool,
-    /// What an answer waits for: process or power.
+    /// When an order is answered: process (it survives a crash of the process) or power (it survives a power loss).
     #[arg(long, value_name = "PROMISE")]
     durability: Option<String>,
     /// Never let the core thread sleep: answers come sooner, and one processor is always busy.
     #[arg(long)]
     busy_poll: bool,
-    /// The least important lines of the log: off, error, warn, info, debug (refused requests, too) or trace; RUST_LOG where
-    /// this is absent.
+    /// The lowest level of the log: off, error, warn, info, debug (refused requests, too) or trace; default: RUST_LOG.
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
-    /// How log lines are written to standard error: text, json, or auto (text on a terminal).
+    /// Format of log lines on standard error: text, json, or auto (text on a terminal).
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
 }
@@ -60,7 +60,7 @@ impl Serve {
             log_level,
             log_format,
         } = self;
-        // A tape is for a replay; whoever names one need not say so twice.
+        // Only a replay has a tape, so --tape implies --venue replay.
         let venue = venue.or_else(|| tape.is_some().then(|| "replay".to_owned()));
         let mut flags = vec![
             ("server.listen", listen),
@@ -75,7 +75,7 @@ impl Serve {
             ("log.format", log_format),
         ];
         if let Some(folder) = record {
-            // Which data directory it is may stand in any layer.
+            // Any layer of the configuration may set the data directory.
             let folder = match folder.is_empty() {
                 true => settings.load(flags.clone())?.data.dir.join("tape").to_string_lossy().into_owned(),
                 false => folder,
@@ -84,7 +84,7 @@ impl Serve {
         }
         let mut config = settings.load(flags)?;
         config.check_of_a_start()?;
-        // By the build script.
+        // Set by the build script.
         config.built_from = option_env!("PAPERTAPE_GIT_SHA").filter(|sha| !sha.is_empty());
         log_events(config.log)?;
         Ok(gateway::boot::serve(config)?)

@@ -1,4 +1,4 @@
-//! Command-line options that are settings: they become the configuration's last layer.
+//! Command-line options that are settings: the last layer of the configuration.
 
 use crate::Failure;
 use gateway::config::{Config, Log, LogFormat, LogLevel};
@@ -14,13 +14,13 @@ pub struct Settings {
     /// Configuration file (TOML).
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where the log lives.
+    /// Data directory with the log.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<String>,
 }
 
 impl Settings {
-    /// File, environment, and these options over them; `more` are a verb's own.
+    /// File, environment, and these options over them; `more` are the verb's own options.
     pub fn load(&self, more: Vec<(&'static str, Option<String>)>) -> Result<Config, Failure> {
         let mut flags = vec![("data.dir", self.data_dir.clone())];
         flags.extend(more);
@@ -29,11 +29,11 @@ impl Settings {
     }
 }
 
-/// Events go to standard error from now on: text for people, JSON lines for collectors. The settings choose what, else
-/// `RUST_LOG`. A stream that takes nothing costs lines, which are counted, and nothing else.
+/// Logs events to standard error from now on: text for people, JSON lines for collectors. The settings select the
+/// level, else `RUST_LOG`. A blocked stream loses lines, which are counted, and delays nothing.
 ///
 /// # Errors
-/// The system's, when the log's thread cannot be made.
+/// A system error, when the log's thread cannot be started.
 pub fn log_events(log: Log) -> std::io::Result<()> {
     let filter = filter(log.level);
     let is_text = match log.format {
@@ -53,11 +53,12 @@ pub fn log_events(log: Log) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The packages whose lines below `info` are logged.
+/// The packages that log below `info`.
 const OWN: [&str; 11] =
     ["papertape", "tools", "gateway", "edge", "venue", "journal", "history", "host", "wire", "engine", "wal"];
 
-/// The filter of a log level. Below `info` only our own packages log, since libraries log bytes of messages there.
+/// The filter of a log level. Below `info` only the project's own packages log, since libraries log bytes of messages
+/// there.
 fn filter(level: Option<LogLevel>) -> EnvFilter {
     match level {
         None => EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LogLevel::Info.name())),
@@ -82,7 +83,7 @@ impl DirectoryArgument {
     }
 }
 
-/// Reads an option that is an integer of that range.
+/// Parses an option that is an integer of that range.
 pub fn integer(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
     move |text| {
         let read = text.parse().ok().filter(|number| range.contains(number));
@@ -95,7 +96,7 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Prints a line. Who closes the pipe has read enough; that is no failure.
-pub fn say(line: impl std::fmt::Display) {
+/// Prints a line. A closed pipe is not a failure: the reader wants no more.
+pub fn print_line(line: impl std::fmt::Display) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }

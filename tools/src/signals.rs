@@ -1,7 +1,7 @@
-//! SIGINT and SIGTERM, for a verb that has something to bring home: the first one asks for an end in order, a second one
-//! says that nothing more is waited for, and a third one ends the process where it stands.
+//! SIGINT and SIGTERM, for a verb with work to finish: the first one requests a clean end, the second one cancels all
+//! waiting, and the third one ends the process immediately.
 //!
-//! They are listened for on a thread of their own, so that whoever is busy hears of them all the same.
+//! A separate thread listens for them, so that a busy main thread does not delay them.
 
 use std::fmt;
 use std::io;
@@ -10,15 +10,15 @@ use std::thread::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// So many signals end the process, whatever it is doing: it may be writing to somebody who does not read.
+/// This many signals end the process immediately: it may be blocked on a reader that does not read.
 const PATIENCE_SIGNALS: u32 = 3;
 
-/// What was sent to this process so far.
+/// The signals that were sent to this process so far.
 #[derive(Clone)]
-pub struct Signals(watch::Receiver<Heard>);
+pub struct Signals(watch::Receiver<Received>);
 
 #[derive(Clone, Copy, Default)]
-struct Heard {
+struct Received {
     count: u32,
     first: Option<Signal>,
 }
@@ -30,7 +30,7 @@ enum Signal {
 }
 
 impl Signal {
-    /// As a shell shows a process that died of it: 128 and its number.
+    /// As a shell reports a process that a signal ended: 128 plus its number.
     fn exit_code(self) -> u8 {
         match self {
             Signal::Interrupt => 130,
@@ -39,16 +39,16 @@ impl Signal {
     }
 }
 
-/// The error of a verb that was ended before its time.
+/// The error of a verb that a signal ended early.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Interrupted {
     by: Signal,
-    /// What was not done therefore, and what else went wrong.
+    /// The steps that were skipped therefore, and other errors.
     pub also: Vec<String>,
 }
 
 impl Interrupted {
-    /// What the process ends with: 130 for SIGINT, 143 for SIGTERM.
+    /// Exit code of the process: 130 for SIGINT, 143 for SIGTERM.
     pub fn exit_code(&self) -> u8 {
         self.by.exit_code()
     }
@@ -67,26 +67,26 @@ impl fmt::Display for Interrupted {
 impl std::error::Error for Interrupted {}
 
 impl Signals {
-    /// From here on neither signal ends the process by itself.
+    /// Installs the handlers; from here on neither signal ends the process directly.
     ///
     /// # Errors
-    /// The system's, when there is no thread or no handler to be had.
+    /// A system error, when the thread or a handler cannot be installed.
     pub fn catch() -> io::Result<Signals> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let (mut interrupt, mut terminate) = {
             let _inside = runtime.enter();
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
         };
-        let (sender, receiver) = watch::channel(Heard::default());
+        let (sender, receiver) = watch::channel(Received::default());
         let listen = async move {
             loop {
                 let signal = tokio::select! {
                     _ = interrupt.recv() => Signal::Interrupt,
                     _ = terminate.recv() => Signal::Terminate,
                 };
-                sender.send_modify(|heard| {
-                    heard.count += 1;
-                    heard.first.get_or_insert(signal);
+                sender.send_modify(|received| {
+                    received.count += 1;
+                    received.first.get_or_insert(signal);
                 });
                 if sender.borrow().count >= PATIENCE_SIGNALS {
                     exit(signal.exit_code().into());
@@ -97,42 +97,42 @@ impl Signals {
         Ok(Signals(receiver))
     }
 
-    /// The error to end with, if there was any signal.
-    pub fn heard(&self) -> Option<Interrupted> {
+    /// The error to end with, if there was a signal.
+    pub fn received(&self) -> Option<Interrupted> {
         self.0.borrow().first.map(|by| Interrupted { by, also: Vec::new() })
     }
 
-    /// Comes back when an end in order is asked for.
+    /// Returns when a clean end is requested.
     pub async fn end(&self) {
         self.count(1).await;
     }
 
-    /// What comes of it, unless an end is asked for before.
+    /// The future's result, unless a clean end is requested first.
     ///
     /// # Errors
     /// [`Interrupted`].
     pub async fn unless_ended<T>(&self, what: impl Future<Output = T>) -> Result<T, Interrupted> {
         tokio::select! {
             biased;
-            () = self.end() => Err(self.heard().expect("it was heard")),
+            () = self.end() => Err(self.received().expect("the signal was received")),
             done = what => Ok(done),
         }
     }
 
-    /// Comes back when nothing more may be waited for.
+    /// Returns when nothing may be waited for any more.
     pub async fn hurry(&self) {
         self.count(2).await;
     }
 
     async fn count(&self, least: u32) {
         // Its thread lives as long as the process.
-        let _ = self.0.clone().wait_for(|heard| heard.count >= least).await;
+        let _ = self.0.clone().wait_for(|received| received.count >= least).await;
     }
 
-    /// Of a process to which nothing is sent.
+    /// Signals of a process that receives none.
     #[cfg(test)]
     pub fn none() -> Signals {
-        let (sender, receiver) = watch::channel(Heard::default());
+        let (sender, receiver) = watch::channel(Received::default());
         std::mem::forget(sender);
         Signals(receiver)
     }

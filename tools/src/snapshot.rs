@@ -1,7 +1,7 @@
-//! `snapshot`: make, list and verify snapshots of a stopped data directory.
+//! `snapshot`: creates, lists and verifies snapshots of a stopped data directory.
 
 use crate::Failure;
-use crate::settings::{DirectoryArgument, hex, say};
+use crate::settings::{DirectoryArgument, hex, print_line};
 use clap::Subcommand;
 use host::clock::Clock;
 use journal::checkpoint;
@@ -25,7 +25,7 @@ impl SnapshotVerb {
             SnapshotVerb::List(dir) => {
                 let snapshots = open(&dir)?;
                 for lsn in snapshots.list()? {
-                    say(format_args!("{lsn}"));
+                    print_line(format_args!("{lsn}"));
                 }
                 Ok(())
             }
@@ -34,7 +34,7 @@ impl SnapshotVerb {
                 for lsn in snapshots.list()? {
                     let snapshot = snapshots.verify(lsn)?;
                     let state = recover::read_snapshot(&snapshots, &snapshot, 1)?;
-                    say(format_args!(
+                    print_line(format_args!(
                         "{lsn}: whole, {} bytes, {} users, {} markets, digest {}",
                         snapshot.bytes,
                         recover::users_count(&state),
@@ -53,7 +53,7 @@ fn open(dir: &DirectoryArgument) -> Result<Snapshots<Files>, Failure> {
 }
 
 fn create(dir: &DirectoryArgument) -> Result<(), Failure> {
-    // A typing error in the path must not make a new directory.
+    // A typing error in the path must not create a new directory.
     Files::open_existing(dir.path())?;
     let Recovery { dir, log, state, .. } = recover::recover(dir.path(), Options::default(), 1)?;
     let (lsn, crc) = (log.last_lsn, log.last_crc);
@@ -61,9 +61,9 @@ fn create(dir: &DirectoryArgument) -> Result<(), Failure> {
     let Running { mut log, mut syncer, mut snapshots, .. } = running;
     syncer.turn()?;
     let snapshot = checkpoint::write_snapshot(engine::format::Formats::Previous, &mut snapshots, &state, lsn, crc)?;
-    // Without room there is no mark of a clean stop: the next start then reads a log that just ends, which is sound.
+    // Without room the mark of a clean stop is missing: the next start reads a log without one, which is sound.
     let _ = log.append_clean_stop(Clock::wall().now().0);
     syncer.finish()?;
-    say(format_args!("{lsn}: {} bytes, digest {}", snapshot.bytes, hex(&snapshot.digest)));
+    print_line(format_args!("{lsn}: {} bytes, digest {}", snapshot.bytes, hex(&snapshot.digest)));
     Ok(())
 }

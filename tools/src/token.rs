@@ -1,7 +1,7 @@
-//! `token`: an identity JWT for the dashboard routes of one's own server.
+//! `token`: an identity JWT for the dashboard routes of the own server.
 
 use crate::Failure;
-use crate::settings::{self, Settings, say};
+use crate::settings::{self, Settings, print_line};
 use clap::Args;
 use edge::http::jwt;
 use gateway::config::Config;
@@ -17,7 +17,7 @@ pub struct Token {
     /// The user's e-mail address.
     #[arg(long)]
     email: Option<String>,
-    /// Life of the token in seconds.
+    /// Lifetime of the token in seconds.
     #[arg(long, default_value_t = 3_600, value_parser = settings::integer(1..=31_536_000), allow_hyphen_values = true)]
     ttl: u64,
 }
@@ -28,23 +28,23 @@ impl Token {
             return Err("--sub has 1 to 128 characters".into());
         }
         let mut config = self.settings.load(Vec::new())?;
-        say(signed(&mut config, &self.sub, self.email.as_deref(), self.ttl)?);
+        print_line(signed(&mut config, &self.sub, self.email.as_deref(), self.ttl)?);
         Ok(())
     }
 }
 
-/// A token for `sub` that lives for `ttl` seconds, signed with the first secret of the configuration or of its data
+/// A token for `sub` that is valid for `ttl` seconds, signed with the first secret of the configuration or of its data
 /// directory.
 ///
 /// # Errors
-/// No server has made a secret in the data directory, or it cannot be read.
+/// The data directory has no secret, or it cannot be read.
 pub fn signed(config: &mut Config, sub: &str, email: Option<&str>, ttl: u64) -> Result<String, Failure> {
     if config.auth.jwt_secrets.is_empty() {
-        // One made here would be a secret that no server signs with: the directory's name was mistyped.
+        // A secret made here would be one that no server uses: the directory's name was mistyped.
         let (dir, kept) = (&config.data.dir, config.kept_jwt_secret());
         if !kept.try_exists().map_err(|error| format!("{}: {error}", kept.display()))? {
-            let way = "the server makes one when it first starts; or set auth.jwt_secret";
-            return Err(format!("{}: no server's secret is in this directory; {way}", dir.display()).into());
+            let way = "the first start of the server creates one; or set auth.jwt_secret";
+            return Err(format!("{}: this directory has no secret of a server; {way}", dir.display()).into());
         }
         config.complete_secrets()?;
     }

@@ -1,5 +1,5 @@
-//! The program as it is started from a shell. That this test exists makes cargo build the program for
-//! `cargo test --workspace`, where the tests of the whole process find it.
+//! The program as it is started from a shell. This test also makes cargo build the program for `cargo test
+//! --workspace`, where the tests of the whole process find it.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! arc-swap: a book that is made anew for each change and put in place of the one before; who reads holds it meanwhile.
+//! arc-swap: each change builds another book and swaps it in; readers keep the earlier one alive while they read it.
 
 use super::{LEVELS, LadderPeer, Levels, SharedBook};
 use arc_swap::ArcSwap;

@@ -1,4 +1,4 @@
-//! hftbacktest: a strategy on a recorded market, one asset, with orders that take their time to the venue and back.
+//! hftbacktest: a strategy on a recorded market, one asset, with order latency to the venue and back.
 
 use super::BacktestPeer;
 use crate::backtest::Moment;
@@ -16,7 +16,7 @@ use std::hint::black_box;
 pub const BACKTEST: BacktestPeer = BacktestPeer { name: "hftbacktest", run };
 
 const MILLISECOND_NS: i64 = 1_000_000;
-/// There, and back: both within a millisecond, so that each order has rested before it is cancelled.
+/// Latency in each direction: both within a millisecond, so that each order rests before it is cancelled.
 const LATENCY_NS: i64 = 100_000;
 const SHARES: f64 = 5.0;
 
@@ -51,7 +51,7 @@ fn run(moments: &[Moment]) -> f64 {
         .queue_model(RiskAdverseQueueModel::new())
         .depth(|| ROIVectorMarketDepth::new(0.01, 0.000_001, 0.0, 1.0))
         .build()
-        .expect("everything was named");
+        .expect("every field was set");
     let mut backtest = Backtest::builder().add_asset(asset).build().expect("one asset");
     // The first event is where its clock begins.
     backtest.elapse(1).expect("a recording");
@@ -71,7 +71,7 @@ fn run(moments: &[Moment]) -> f64 {
                 OrdType::Limit,
                 false,
             );
-            black_box(placed.expect("it can be placed"));
+            black_box(placed.expect("the order can be placed"));
             backtest.clear_inactive_orders(Some(0));
         }
     });

@@ -1,4 +1,4 @@
-//! matchcore: one book on one thread; commands in, outcomes out. It knows no users and keeps nothing.
+//! matchcore: one book on one thread; commands in, outcomes out. It has no users and stores nothing.
 
 use super::BookPeer;
 use crate::mixed::{Matched, Operation};
@@ -50,7 +50,7 @@ fn run(operations: &[Operation]) -> (f64, Matched) {
                     }
                 }
                 CommandOutcome::Applied(_) => matched.cancelled += 1,
-                // Of an order that is gone.
+                // Of an order that does not exist any more.
                 CommandOutcome::Rejected(_) => {}
             }
         }

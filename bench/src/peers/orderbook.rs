@@ -1,4 +1,4 @@
-//! orderbook-rs: one book that several threads may change; here one does. It knows no users and keeps nothing.
+//! orderbook-rs: one book that several threads may change; here one does. It has no users and stores nothing.
 
 use super::BookPeer;
 use crate::mixed::{Matched, Operation};

@@ -1,7 +1,7 @@
-//! The paper trader from PyPI, run whole in a process of its own: the venue that somebody would install instead.
+//! The paper trader from PyPI, complete, in a process of its own: the alternative that a user could install.
 //!
-//! It is installed anew into a place that is gone afterwards, without touching the installer's cache. It has no server:
-//! its engine is called in its own process, and keeps what happened in a database file, as it does for its users.
+//! It is installed into a temporary directory without the installer's cache. It has no server: its engine is called in
+//! its own process, and writes to a database file, as it does for its users.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -14,15 +14,15 @@ const PROGRAM: &str = include_str!("paper_trader.py");
 /// Its engine, ready to buy. Killed when dropped.
 pub struct PaperTrader {
     child: Child,
-    ear: ChildStdin,
-    mouth: BufReader<ChildStdout>,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
 }
 
 impl PaperTrader {
     /// Installs it below `place` and starts it.
     ///
     /// # Errors
-    /// One sentence, when there is no Python with `venv`, or no registry.
+    /// One sentence, without Python with `venv` or without a registry.
     pub fn install(place: &Path) -> Result<PaperTrader, String> {
         let (venv, program) = (place.join("venv"), place.join("paper_trader.py"));
         std::fs::write(&program, PROGRAM).map_err(|error| format!("{}: {error}", program.display()))?;
@@ -33,25 +33,25 @@ impl PaperTrader {
         let mut command = Command::new(&python);
         command.arg(&program).env("HOME", place).env("TMPDIR", place).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("{}: {error}", python.display()))?;
-        let ear = child.stdin.take().expect("a pipe was asked for");
-        let mouth = BufReader::new(child.stdout.take().expect("a pipe was asked for"));
-        let mut trader = PaperTrader { child, ear, mouth };
+        let stdin = child.stdin.take().expect("a pipe was requested");
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe was requested"));
+        let mut trader = PaperTrader { child, stdin, stdout };
         match trader.line() {
             word if word == "ready" => Ok(trader),
             word => Err(format!("{NAME} is not ready: {word:?}")),
         }
     }
 
-    /// Buys so many times for ten dollars; gives the seconds.
+    /// Buys for ten dollars `count` times; returns the seconds.
     pub fn buy(&mut self, count: usize) -> f64 {
-        writeln!(self.ear, "{count}").and_then(|()| self.ear.flush()).expect("it listens");
+        writeln!(self.stdin, "{count}").and_then(|()| self.stdin.flush()).expect("it listens");
         let line = self.line();
         line.parse().unwrap_or_else(|_| panic!("{NAME} says seconds: {line:?}"))
     }
 
     fn line(&mut self) -> String {
         let mut line = String::new();
-        self.mouth.read_line(&mut line).expect("it speaks text");
+        self.stdout.read_line(&mut line).expect("it prints text");
         line.trim().to_owned()
     }
 }

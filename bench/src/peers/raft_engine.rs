@@ -1,4 +1,4 @@
-//! raft-engine: entries of one group with rising indexes; threads that write at once are grouped by it.
+//! raft-engine: entries of one group with rising indexes; it groups the writes of concurrent threads.
 
 use super::{Commit, CommitPeer, FILE_BYTES, FlightPeer, GIVEN_BYTES};
 use crate::report::timed;
@@ -32,7 +32,7 @@ fn start(directory: &Path) -> Engine {
     let config = Config {
         dir: directory.to_str().expect("a temporary directory has a plain name").to_owned(),
         target_file_size: ReadableSize(u64::from(FILE_BYTES)),
-        // Nothing that compresses well shall look like speed.
+        // Incompressible bytes: compression must not look like speed.
         batch_compression_threshold: ReadableSize(0),
         ..Config::default()
     };
@@ -60,7 +60,7 @@ impl Commit for Log {
                 self.engine.write(&mut batch, true).expect("the disk syncs");
             }
         });
-        // What was written is dropped from its index, or memory would grow from round to round.
+        // Written entries are dropped from its index, or memory would grow from round to round.
         self.engine.compact_to(1, self.next_index);
         seconds
     }
@@ -89,6 +89,6 @@ fn fly(directory: &Path, in_flight: u64, count: u64) -> f64 {
         begin.wait();
         timed(|| writers.into_iter().for_each(|writer| writer.join().expect("no writer panics"))).0
     });
-    // Those of the remainder were not written.
+    // The remainder of the division was not written.
     seconds * count as f64 / (each * in_flight) as f64
 }

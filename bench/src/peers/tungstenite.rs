@@ -7,19 +7,19 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
-/// As rows name it.
+/// Its name in rows.
 pub const NAME: &str = "tungstenite's feed and flush";
 
-/// One who listens.
+/// One listener.
 pub struct Listener(WebSocketStream<TcpStream>);
 
 impl Listener {
-    /// Behind the handshake.
+    /// After the handshake.
     pub async fn of(stream: TcpStream) -> Listener {
         Listener(WebSocketStream::from_raw_socket(stream, Role::Server, None).await)
     }
 
-    /// The texts are shared, neither looked at again nor copied, until they lie in the buffer.
+    /// The texts are shared, and neither inspected again nor copied before they are in the buffer.
     pub async fn write(&mut self, texts: &[Utf8Bytes]) -> io::Result<()> {
         for text in texts {
             self.0.feed(Message::Text(text.clone())).await.map_err(io::Error::other)?;

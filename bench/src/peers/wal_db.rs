@@ -1,4 +1,4 @@
-//! wal-db: an append returns when the system has the record; a sync is asked for on its own.
+//! wal-db: an append returns when the system has the record; a sync is a call of its own.
 
 use super::{AppendPeer, Commit, CommitPeer, GIVEN_BYTES};
 use crate::report::timed;

@@ -1,4 +1,4 @@
-//! writeahead: a thread of its own writes; whoever wants a record durable awaits it.
+//! writeahead: its own thread writes; a task awaits the durability of its record.
 
 use super::{Commit, CommitPeer, FlightPeer, GIVEN_BYTES, ReadPeer};
 use crate::report::timed;
@@ -21,13 +21,13 @@ const GROUP: usize = 1_024;
 fn start(directory: &Path) -> WriteAhead<SimpleFile> {
     let options = WriteAheadOptions {
         log_dir: directory.to_path_buf(),
-        // Nobody shall wait for the queue.
+        // No task may wait for the queue.
         queue_capacity: 4_096,
         max_batch_bytes: 64 << 20,
         ..WriteAheadOptions::default()
     };
     let mut log = WriteAhead::with_options(options);
-    log.start().expect("a directory that nobody has");
+    log.start().expect("it is not locked");
     log
 }
 
@@ -80,7 +80,7 @@ fn fly(directory: &Path, in_flight: u64, count: u64) -> f64 {
             }
         });
     });
-    // Those of the remainder were not written.
+    // The remainder of the division was not written.
     seconds * count as f64 / (count / in_flight * in_flight) as f64
 }
 

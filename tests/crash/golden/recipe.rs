@@ -1,7 +1,8 @@
-//! How golden directories are made. Run it with the build whose format is to be kept, then commit what it wrote.
+//! Creates golden directories. Run it with the build whose format is to be kept, then commit its output.
 //!
-//! Three kinds: `stopped` (every kind of fact, an orderly end), `killed` (SIGKILL under load, then half of the last record
-//! zeroed, as a loss of power leaves it) and `snapshot` (the first segments are gone, so a start needs the snapshot).
+//! Three kinds: `stopped` (every kind of fact, a clean stop), `killed` (SIGKILL under load, then half of the last
+//! record zeroed, as after a power loss) and `snapshot` (the first segments are recycled, so a start needs the
+//! snapshot).
 
 use super::{ORDER_FIELDS, folder, last_lsn, pack, pack_bytes, place_of, seen};
 use crate::verbs::exported;
@@ -20,11 +21,11 @@ use std::path::PathBuf;
 use tests::eventually;
 use tests::http::{Client, Request};
 use tests::json::{int, list, text};
-use tests::server::{Place, User, digest_of};
+use tests::server::{ServerDir, User, digest_of};
 use tests::token::unix_now;
 use tests::world::{World, changed, limit, market};
 
-/// Every kind of fact that a journal of this build can hold. A new kind belongs here, with the request that makes it.
+/// Every kind of fact in a log of this build. A new kind belongs here, with the request that causes it.
 const FACTS: [&str; 31] = [
     "UserCreated",
     "GrantSet",
@@ -59,7 +60,7 @@ const FACTS: [&str; 31] = [
     "CleanStop",
 ];
 
-/// As the tests' past of a stopped server wants it.
+/// Settings that the tests' histories of a stopped server need.
 const SEGMENT_BYTES: u64 = 4 << 20;
 const SMALL_SEGMENT_BYTES: u64 = 1 << 20;
 
@@ -74,8 +75,8 @@ fn golden_directories_are_made() {
     snapshot(to.join("snapshot"));
 }
 
-/// Packs the directory of a server that has ended and writes down what is expected of it.
-fn keep(to: PathBuf, place: &Place, users: &[User], segment_bytes: u64, torn: bool) {
+/// Packs the directory of a stopped server and writes its expectations.
+fn keep(to: PathBuf, place: &ServerDir, users: &[User], segment_bytes: u64, torn: bool) {
     let whole_log = place.data().join(format!("{:020}.wal", 1)).exists();
     let digest = digest_of(&place.data());
     let lsn = last_lsn(place);
@@ -89,7 +90,7 @@ fn keep(to: PathBuf, place: &Place, users: &[User], segment_bytes: u64, torn: bo
     });
     let text = serde_json::to_string_pretty(&expected).expect("JSON");
     fs::write(to.join("expected.json"), text + "\n").expect("it can be written");
-    // What users see is asked of a copy, so that asking leaves nothing in what is kept.
+    // The users' view is read from a copy, so that reading leaves no trace in the golden directory.
     let copy = place_of(&to);
     assert_eq!(digest_of(&copy.data()), digest);
     let server = copy.start();
@@ -99,7 +100,7 @@ fn keep(to: PathBuf, place: &Place, users: &[User], segment_bytes: u64, torn: bo
 
 fn wallet_of(client: &mut Client, kind: &str) -> i64 {
     let wallets = client.get("/v1/me/wallets").expect(200);
-    let wallet = list(&wallets, "/wallets").iter().find(|wallet| text(wallet, "/kind") == kind).expect("it is there");
+    let wallet = list(&wallets, "/wallets").iter().find(|wallet| text(wallet, "/kind") == kind).expect("it exists");
     int(wallet, "/id")
 }
 
@@ -163,7 +164,7 @@ fn stopped(to: PathBuf) {
     client.post("/v1/heartbeats", &json!({"interval_ms": 60_000, "client_label": "bot"})).expect(200);
     client.delete("/v1/heartbeats").expect(200);
 
-    // Wallets: one is used, one renamed and put away, one reset.
+    // Wallets: one is used, one renamed and archived, one reset.
     let mut second = world.user(1);
     let mut open = |label: &str| {
         int(&second.post("/v1/me/wallets", &json!({"kind": "SANDBOX", "label": label})).expect(201), "/id")
@@ -184,7 +185,7 @@ fn stopped(to: PathBuf) {
     second.post("/v1/account/reset-api-balance", &json!({})).expect(200);
     place(&mut second, &limit(rain, "BUY", "0.32", "21"));
 
-    // A new user by way of an identity token.
+    // A new user with an identity token.
     let (mut newcomer, _) = world.newcomer("golden");
     place(&mut newcomer, &limit(rain, "BUY", "0.30", "5"));
 
@@ -212,7 +213,7 @@ fn stopped(to: PathBuf) {
         (noted("EquityNoted") && noted("GtdExpired")).then_some(())
     });
 
-    // What no request of ours brings about is written into the log as a server would: a grant, and an outage.
+    // Facts that no request causes are written into the log as a server would: a grant, and an outage.
     let third = world.users[2].id;
     let held = int(&place(&mut world.user(2), &limit(rain, "BUY", "0.29", "9")), "/order_id");
     let World { place, server, mut users, .. } = world;
@@ -234,7 +235,7 @@ fn stopped(to: PathBuf) {
     keep(to, &place, &users, SEGMENT_BYTES, false);
 }
 
-fn has_every_fact(place: &Place) {
+fn has_every_fact(place: &ServerDir) {
     let mut found = BTreeSet::new();
     for record in exported(place) {
         found.insert(text(&record, "/kind").to_string());
@@ -250,7 +251,7 @@ fn has_every_fact(place: &Place) {
             !FACTS.contains(&fact.as_str()) && !["Mutations", "EpochStart", "Padding"].contains(&fact.as_str())
         })
         .collect();
-    assert!(new.is_empty(), "kinds that the recipe does not know: {new:?}");
+    assert!(new.is_empty(), "kinds that the recipe lacks: {new:?}");
     println!("{} kinds of facts, {} fields of an order", FACTS.len(), ORDER_FIELDS.len());
 }
 
@@ -271,7 +272,7 @@ fn killed(to: PathBuf) {
     for client in clients {
         client.join().expect("a client");
     }
-    // The last record is acknowledged under `process` and may be lost with the power: here half of it is.
+    // The last record is acknowledged under `process` and may be lost in a power failure: here half of it is.
     let path = world.place.data().join(format!("{:020}.wal", 1));
     let bytes = fs::read(&path).expect("a segment");
     let end = bytes.iter().rposition(|byte| *byte != 0).expect("records") + 1;

@@ -1,4 +1,4 @@
-//! Files of a data directory: what a start reads, damaged in any way.
+//! Files of a data directory, as a start reads them, damaged in any way.
 
 use engine::format::Formats;
 use engine::id::UserId;
@@ -15,7 +15,7 @@ use wal::{Dir, Kind, Lsn, Options, Recovery, Scan};
 const SEGMENT: &str = "00000000000000000001.wal";
 const SEGMENT_BYTES: u64 = 8_192;
 
-/// A record that is taken is written again as the same bytes.
+/// An accepted record is encoded to the same bytes.
 pub fn record(bytes: &[u8]) {
     let Ok(record) = decode(bytes) else { return };
     let mut slot = vec![0; slot_bytes(record.payload.len())];
@@ -26,18 +26,18 @@ pub fn record(bytes: &[u8]) {
     assert_eq!(&slot[..used.min(length)], &bytes[..used.min(length)]);
 }
 
-/// Facts that are read are written again as the same bytes, for users and for markets, in every format.
+/// Decoded facts are encoded to the same bytes, for users and for markets, in every format.
 pub fn facts(bytes: &[u8]) {
     fn again<F: codec::Fact>(version: u16, bytes: &[u8]) {
         let facts: Result<Vec<F>, _> = codec::decode::<F>(version, bytes).expect("a known format").collect();
         let mut count = 0;
         let each = codec::each::<F>(version, bytes, |_| count += 1);
-        assert_eq!(facts.is_ok(), each.is_ok(), "both ways of reading say the same");
+        assert_eq!(facts.is_ok(), each.is_ok(), "both decoders agree");
         if let Ok(facts) = facts {
             assert_eq!(facts.len(), count);
             let mut out = Vec::new();
             codec::encode(version, &facts, &mut out);
-            assert_eq!(out, bytes, "facts are written as other bytes");
+            assert_eq!(out, bytes, "facts are encoded to other bytes");
         }
     }
     for version in codec::VERSION_FIRST..=codec::VERSION {
@@ -46,15 +46,15 @@ pub fn facts(bytes: &[u8]) {
     }
 }
 
-/// A snapshot that is read is that of its state.
+/// A decoded snapshot equals that of its state.
 pub fn snapshot(bytes: &[u8]) {
     let Ok(state) = states::read(&mut &bytes[..], 1) else { return };
     let users: Vec<_> = state.users.iter().collect();
     let mut out = Vec::new();
     let newest = u16::from_le_bytes([bytes[0], bytes[1]]) == states::VERSION;
     let formats = if newest { Formats::Newest } else { Formats::Previous };
-    states::write(formats, &state.markets, &users, &mut out).expect("memory takes every byte");
-    assert_eq!(out, bytes, "a state is written as other bytes");
+    states::write(formats, &state.markets, &users, &mut out).expect("writing to memory succeeds");
+    assert_eq!(out, bytes, "a state is encoded to other bytes");
 }
 
 thread_local! {
@@ -83,7 +83,7 @@ fn sound_file(name: &str) -> Vec<u8> {
     SOUND.with_borrow(|disk| disk.contents(name)).expect("a file of a directory")
 }
 
-/// A start on the sound directory with one file replaced: it starts or refuses, and what it hands out is dense.
+/// A start on the intact directory with one file replaced: it starts or refuses, and its records are dense.
 fn start_with(name: &str, bytes: &[u8]) {
     let disk = SOUND.with_borrow(|disk| disk.copy(2));
     disk.put(name, bytes);
@@ -102,7 +102,7 @@ fn start_with(name: &str, bytes: &[u8]) {
 }
 
 pub fn segment(bytes: &[u8]) {
-    // A segment has its length whatever is in it; other lengths are tried as they are.
+    // A segment has its length for any content; other lengths are tried unchanged.
     let mut whole = bytes.to_vec();
     if bytes.len() < SEGMENT_BYTES as usize {
         whole.resize(SEGMENT_BYTES as usize, 0);
@@ -115,7 +115,7 @@ pub fn epoch(bytes: &[u8]) {
     start_with("epoch", bytes);
 }
 
-/// Target, name and bytes of the files that the corpora of these targets begin with.
+/// Target, name and bytes of the first files of these corpora.
 pub fn sound_files() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let mut segment = sound_file(SEGMENT);
     let end = segment.iter().rposition(|byte| *byte != 0).expect("records") + 1;
@@ -130,7 +130,7 @@ pub fn sound_files() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     files
 }
 
-/// The first record with each kind of fact of the golden log, and the state behind the log as a snapshot.
+/// The first record with each kind of fact of the golden log, and the state after the log as a snapshot.
 fn golden_files() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let packed = include_bytes!("../../crash/golden/2026-11-23/stopped/data/00000000000000000001.wal.gz");
     let mut log = Vec::new();
@@ -148,7 +148,7 @@ fn golden_files() -> Vec<(&'static str, &'static str, Vec<u8>)> {
             continue;
         }
         fold(&mut state, UserId(record.header.owner), record.header.version, record.payload).expect("golden facts");
-        // The first fact's number stands in the first four bytes.
+        // The first four bytes are the first fact's number.
         let shape = (record.header.owner == 0, record.payload.first_chunk::<4>().copied());
         if shapes.insert(shape) && files.len() < NAMES.len() {
             files.push(("facts", NAMES[files.len()], record.payload.to_vec()));
@@ -156,7 +156,7 @@ fn golden_files() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     }
     let users: Vec<_> = state.users.iter().collect();
     let mut snapshot = Vec::new();
-    states::write(Formats::Previous, &state.markets, &users, &mut snapshot).expect("memory takes every byte");
+    states::write(Formats::Previous, &state.markets, &users, &mut snapshot).expect("writing to memory succeeds");
     files.push(("snapshot", "golden", snapshot));
     files
 }

@@ -22,7 +22,7 @@ use wire::query::{self, Query};
 use wire::read::{self, NotJson};
 use wire::{instant, value::Value};
 
-/// The beginning of the year 10000, which no text of ours can tell.
+/// The beginning of the year 10000, which no text of the wire can express.
 const YEAR_10000: Timestamp = Timestamp(253_402_300_800 * SECOND);
 
 fn utf8(bytes: &[u8], read: impl FnOnce(&str)) {
@@ -31,7 +31,7 @@ fn utf8(bytes: &[u8], read: impl FnOnce(&str)) {
     }
 }
 
-/// The short way of a request's head agrees with the library, and takes no half of a head for a whole one.
+/// The fast path's head parser agrees with the library, and never accepts a partial head.
 pub fn head(bytes: &[u8]) {
     let plain::Plain { method, target, host, key, head_bytes, body_bytes, .. } = match plain::head(bytes) {
         Head::Plain(plain) => plain,
@@ -42,7 +42,7 @@ pub fn head(bytes: &[u8]) {
     let mut room = [httparse::EMPTY_HEADER; 256];
     let mut request = httparse::Request::new(&mut room);
     let whole = request.parse(bytes).expect("the library reads it too");
-    assert_eq!(whole, httparse::Status::Complete(head_bytes), "the head ends at another place");
+    assert_eq!(whole, httparse::Status::Complete(head_bytes), "the head ends at another position");
     assert_eq!((request.method, request.path, request.version), (Some(method.text()), Some(target), Some(1)));
     let values = |name: &str| -> Vec<&[u8]> {
         request
@@ -62,7 +62,7 @@ pub fn head(bytes: &[u8]) {
     assert_eq!(plain::head(&bytes[..head_bytes - 1]), Head::Part, "the same head without its last byte");
 }
 
-/// The reader of bodies takes what serde_json takes, but for its own bounds, and its canonical text is a fixed point.
+/// The body parser accepts what serde_json accepts, except for its own bounds, and its canonical text is a fixed point.
 pub fn json(bytes: &[u8]) {
     let ours = read::json(bytes);
     match &ours {
@@ -81,7 +81,7 @@ pub fn json(bytes: &[u8]) {
         }
     }
     utf8(bytes, |text| {
-        // A frame differs from a body in that one field may be as deep again, and is not looked into.
+        // A frame differs from a body in that one field may be nested deeper, and is not parsed.
         if let (Ok(Value::Object(_)), framed) = (ours, read::framed(text, "params")) {
             assert!(framed.is_ok(), "{framed:?}");
         }
@@ -93,7 +93,7 @@ fn sender(catalog: &Catalog, route: EntryRoute) -> Sender<'_> {
     Sender { key, tier: Tier::Free, route, endpoint: "POST /v1/orders", header_id: None, catalog, max_shares }
 }
 
-/// A native order: it has terms, or a fault that says why not.
+/// A native order: it has terms, or a fault with its reason.
 pub fn order(bytes: &[u8]) {
     let Ok(value) = read::json(bytes) else { return };
     let catalog = Catalog::new();
@@ -108,13 +108,13 @@ pub fn flat_order(bytes: &[u8]) {
     let _ = FlatOrder::read(&value, &sender(&catalog, EntryRoute::Venue));
 }
 
-/// Decimals agree with rust_decimal, and what is printed is read back.
+/// Decimals agree with rust_decimal, and survive a round trip.
 pub fn decimal(bytes: &[u8]) {
     utf8(bytes, |text| {
         let Ok(ours) = Decimal::parse(text) else {
             return;
         };
-        // It holds 28 digits; ours can have 30.
+        // It holds 28 digits; the wire's decimals can have 30.
         if let Ok(theirs) = rust_decimal::Decimal::from_str_exact(text) {
             let micros = theirs.trunc_with_scale(6) * rust_decimal::Decimal::from(1_000_000);
             let expected: Option<i64> = micros.trunc().to_string().parse().ok();
@@ -140,7 +140,7 @@ pub fn decimal(bytes: &[u8]) {
             assert_eq!(cut, printed != ours, "{text}: whether something was cut off");
         }
     });
-    // Numbers of our own, from the same bytes.
+    // Numbers of the engine, from the same bytes.
     if let Some(raw) = bytes.first_chunk::<8>() {
         let raw = u64::from_le_bytes(*raw);
         let cash = Cash(raw as i64 % 1_000_000_000_000_000_000);
@@ -152,7 +152,7 @@ pub fn decimal(bytes: &[u8]) {
     }
 }
 
-/// A cursor that is taken is written again as one that says the same.
+/// An accepted cursor survives a round trip.
 pub fn cursor(bytes: &[u8]) {
     utf8(bytes, |text| {
         if let Ok(cursor @ OrderCursor::After(created, id)) = OrderCursor::read(text)
@@ -171,7 +171,7 @@ pub fn cursor(bytes: &[u8]) {
     });
 }
 
-/// Moments agree with jiff where both read the text, and are printed as what was read.
+/// Times agree with jiff where both parse the text, and are printed as they were read.
 pub fn instant(bytes: &[u8]) {
     utf8(bytes, |text| {
         let Some(at) = instant::read(text) else { return };
@@ -187,7 +187,7 @@ pub fn instant(bytes: &[u8]) {
     });
 }
 
-/// Both forms of an order id name one order, whichever is printed.
+/// Both forms of an order id, when printed, identify one order.
 pub fn order_id(bytes: &[u8]) {
     let ids = OrderIds::new("a secret of the server, thirty-two bytes", UserId(1), Dialect::Strict);
     utf8(bytes, |text| {
@@ -197,10 +197,10 @@ pub fn order_id(bytes: &[u8]) {
                 assert_eq!(ids.read(&ours), Some(SentId::Ours(id)), "{text}");
                 let known =
                     if text.starts_with("0x") { text.eq_ignore_ascii_case(&ours) } else { text == id.0.to_string() };
-                assert!(known, "{text} is no form of {}", id.0);
+                assert!(known, "{text} is not a form of {}", id.0);
             }
             Some(SentId::Hash(hash)) => {
-                assert!(text.eq_ignore_ascii_case(&ids.text(OrderId(1), Some(&hash))), "{text} is no hash");
+                assert!(text.eq_ignore_ascii_case(&ids.text(OrderId(1), Some(&hash))), "{text} is not a hash");
             }
             None => {}
         }
@@ -214,7 +214,7 @@ pub fn order_id(bytes: &[u8]) {
     }
 }
 
-/// What is encoded is decoded, and a query tells the last value of each field.
+/// Encoded texts are decoded, and a query has the last value of each field.
 pub fn query(bytes: &[u8]) {
     utf8(bytes, |text| {
         let mut encoded = String::new();
@@ -229,7 +229,7 @@ pub fn query(bytes: &[u8]) {
     });
 }
 
-/// The check of frames says the same however the bytes are cut, and agrees with a reader of whole headers.
+/// The frame check gives the same result wherever the bytes are split, and agrees with a parser of whole headers.
 pub fn frames(bytes: &[u8]) {
     let whole = Inspector::default().inspect(bytes);
     let mut inspector = Inspector::default();
@@ -245,13 +245,13 @@ pub fn frames(bytes: &[u8]) {
     let sound = whole.as_ref().map_or_else(|(sound, _)| *sound, |()| bytes.len());
     assert!(sound <= bytes.len());
     match sound_frames(bytes) {
-        Some(end) => assert!(whole.is_ok(), "sound up to {end}, and yet {whole:?}"),
-        None => assert!(whole.is_err(), "frames that are not sound pass"),
+        Some(end) => assert!(whole.is_ok(), "valid up to {end}, and yet {whole:?}"),
+        None => assert!(whole.is_err(), "invalid frames pass"),
     }
 }
 
-/// Reads RFC 6455 frames one header at a time. The end of the last whole frame, or `None` where a whole header is wrong.
-/// A header that is not whole counts as wrong when its first bytes are.
+/// Parses RFC 6455 frames one header at a time. The end of the last complete frame, or `None` for an invalid complete
+/// header. A partial header counts as invalid when its first bytes are.
 fn sound_frames(bytes: &[u8]) -> Option<usize> {
     let (mut at, mut message) = (0, None::<u64>);
     loop {
@@ -290,7 +290,7 @@ fn sound_frames(bytes: &[u8]) -> Option<usize> {
             _ => true,
         };
         let so_far = message.unwrap_or(0);
-        // A length of one byte is only judged with the mask that follows it.
+        // A length of one byte is only checked with the mask after it.
         let told = rest.len() > 2;
         if !minimal || (told && !control && so_far.saturating_add(length) > MESSAGE_BYTES_MAX) {
             return None;
@@ -305,12 +305,12 @@ fn sound_frames(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Claims of any kind, signed with the right secret, and any bytes as a token.
+/// Any claims, signed with the right secret, and any bytes as a token.
 pub fn jwt(bytes: &[u8]) {
     let secret = "a secret of the tests that is long enough";
     let verifier = Verifier::new(&[Secret::new(secret.to_owned())]);
     let now = Timestamp::from_secs(1_790_000_000);
-    assert!(verifier.verify(bytes, now).is_err(), "nobody knows the secret");
+    assert!(verifier.verify(bytes, now).is_err(), "the secret is unknown");
     utf8(bytes, |claims| {
         let signed = tests::token::signed(r#"{"alg":"HS256","typ":"JWT"}"#, claims, secret.as_bytes());
         if let Ok(bearer) = verifier.verify(signed.as_bytes(), now) {
@@ -325,7 +325,7 @@ pub fn jwt(bytes: &[u8]) {
     });
 }
 
-/// A configuration is read or refused with a reason for each key.
+/// A configuration is accepted, or refused with a reason for each key.
 pub fn config(bytes: &[u8]) {
     utf8(bytes, |text| match Config::read(Some(("fuzz.toml", text)), [], []) {
         Ok(config) => assert!(!config.lines.is_empty()),

@@ -1,4 +1,4 @@
-//! What venues send, and lines of recordings.
+//! Messages of venues, and lines of recordings.
 
 use engine::amount::Price;
 use engine::time::Timestamp;
@@ -10,11 +10,11 @@ use venue::{FeedUpdate, kalshi, polymarket};
 
 const NOW: Timestamp = Timestamp(1_790_000_000_000_000);
 
-/// Markets that the messages of the corpus are about.
+/// Markets in the messages of the corpus.
 const GAMMA: &str = include_str!("../corpus/polymarket/gamma");
 const KALSHI: &str = include_str!("../corpus/kalshi/events");
 
-/// What translated updates promise.
+/// Invariants of translated updates.
 fn check(updates: &[FeedUpdate]) {
     let inside = |price: Price| price >= Price::LOWEST && price <= Price::HIGHEST;
     for update in updates {

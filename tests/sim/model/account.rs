@@ -1,6 +1,6 @@
-//! Users, keys and queries in the model (keys.md §2–4, account.md §1).
+//! Users, keys and queries in the model (gateway/docs/keys.md §2–§4, gateway/docs/accounts.md §1).
 
-use super::{Expected, Key, Model, Moment, Order, Position, Shown, User, Wallet};
+use super::{Expected, ExpectedOrder, Key, Model, Moment, Order, Position, User, Wallet};
 use engine::command::{Command, CreateUser, IssueKey, MarketFilter, Query, Wallets};
 use engine::reject::Reject;
 use engine::shard::Room;
@@ -8,7 +8,7 @@ use engine::user::{Permissions, Tier, WalletKind};
 
 const DAY: u64 = 86_400_000_000;
 
-/// account.md §1.1, in whole dollars.
+/// gateway/docs/accounts.md §1, in whole dollars.
 fn baseline(kind: WalletKind, tier: Tier) -> i128 {
     1_000_000
         * match (kind, tier) {
@@ -24,7 +24,7 @@ impl User {
         self.grant.filter(|(_, end)| end.is_none_or(|end| now < end)).map_or(Tier::Free, |(tier, _)| tier)
     }
 
-    /// A paid plan has come to its end: keys only read.
+    /// A paid plan has ended: keys are read-only.
     fn lapsed(&self, now: u64) -> bool {
         self.grant.is_some_and(|(tier, end)| tier > Tier::Free && end.is_some_and(|end| end <= now))
     }
@@ -50,7 +50,7 @@ impl User {
 }
 
 impl Model {
-    /// First sight of a user; a second time nothing happens.
+    /// The first request of a user; the second time nothing happens.
     pub(super) fn create(&mut self, owner: u64, asked: &CreateUser, now: u64) {
         if self.users.contains_key(&owner) {
             return;
@@ -68,13 +68,13 @@ impl Model {
         self.record(owner);
     }
 
-    /// Grants and keys. Whoever is refused left no trace.
+    /// Grants and keys. A refused command changes nothing.
     pub(super) fn account_command(&mut self, owner: u64, command: &Command, moment: Moment) -> Expected {
         let before = self.users[&owner].next;
         let (expected, changed) = match self.change_account(owner, command, moment) {
             Ok(done) => done,
             Err(reject) => {
-                assert_eq!(self.users[&owner].next, before, "the model itself leaves no trace of a refusal");
+                assert_eq!(self.users[&owner].next, before, "a refusal changes nothing in the model");
                 return Expected::Refused(reject);
             }
         };
@@ -195,7 +195,7 @@ impl Model {
                         && chosen.contains(&order.wallet)
                 };
                 let all: Vec<&Order> = user.orders.values().rev().filter(fits).collect();
-                let page: Vec<Shown> =
+                let page: Vec<ExpectedOrder> =
                     all.iter().skip(filter.offset).take(filter.limit).map(|order| user.show(order.id)).collect();
                 let has_more = all.len() > filter.offset + filter.limit;
                 Expected::Orders { rows: page, has_more, count: all.len() }
@@ -253,12 +253,12 @@ impl Model {
                 let asked = (first..=newest).take(*limit).map(|number| user.facts[number as usize - 1].clone());
                 Expected::Facts(asked.collect(), first, newest)
             }
-            other => unreachable!("the workload does not ask {other:?}"),
+            other => unreachable!("the workload does not send {other:?}"),
         }
     }
 }
 
-/// keys.md §3, rows 5 and 7.
+/// gateway/docs/keys.md §3, rows 5 and 7.
 fn issue(user: &mut User, asked: &IssueKey, now: u64) -> Result<Key, Reject> {
     if asked.bootstrap && user.active_keys() > 0 {
         return Err(Reject::BootstrapNotAllowed);

@@ -1,5 +1,5 @@
-//! The model's books: what the feed said, as plain maps, and the rules of execution.md §3, §4, §9 and §10 in their
-//! plainest form.
+//! The model's books: the feed's updates, as plain maps, and the rules of engine/docs/execution.md §3, §4, §9 and §10
+//! in their simplest form.
 
 use super::{cents, half_up};
 use engine::book::BookSide;
@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 /// Sizes by price, 10⁻⁶ shares by 10⁻⁴ USD.
 pub type Levels = BTreeMap<u16, i128>;
 
-/// What is known of one token.
+/// The state of one token.
 #[derive(Clone, Debug, Default)]
 pub struct Token {
     pub bids: Levels,
     pub asks: Levels,
-    /// When it was last heard of; 0 = never.
+    /// Time of the last message; 0 = never.
     pub heard_at: u64,
     pub connection: u8,
     pub gap: bool,
@@ -27,27 +27,27 @@ pub struct Books {
     pub tokens: BTreeMap<u32, Token>,
     alive: BTreeMap<u8, u64>,
     pub outage: bool,
-    /// What each user took of each place.
+    /// What each user took at each price.
     taken: BTreeMap<(u64, Place), Take>,
 }
 
-/// A price of one side, in the words of the market's first token: market, is it an ask, price. A bid for the other token
-/// at the rest of a dollar is the same place.
+/// A price of one side, in terms of the market's first token: market, whether it is an ask, price. A bid for the other
+/// token at the complementary price is the same.
 type Place = (u32, bool, u16);
 
-/// What a user took of a place, entry by entry: the first token's, then the second's.
+/// What a user took at a price, entry by entry: the first token's, then the second's.
 #[derive(Clone, Copy, Debug, Default)]
 struct Take {
     alone: [i128; 2],
-    /// Of the one size that both entries show.
+    /// Of the single size that both entries show.
     both: i128,
-    /// The venue said something about an entry since it was looked at, or it never was.
+    /// The venue has changed an entry since it was last compared, or it was never compared.
     news: [bool; 2],
     /// The entries were not known to be equal at the last take.
     differed: bool,
 }
 
-/// How the two entries of a level belong together.
+/// The relation of the two entries of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pair {
     Alone,
@@ -74,7 +74,7 @@ pub struct Effective {
     pub asks: Vec<Level>,
 }
 
-/// How much is wanted of a walk.
+/// The quantity of a walk.
 #[derive(Clone, Copy, Debug)]
 pub enum Want {
     Shares(i128),
@@ -82,7 +82,7 @@ pub enum Want {
     Budget(i128),
 }
 
-/// What a walk took.
+/// The result of a walk.
 #[derive(Clone, Debug, Default)]
 pub struct Walk {
     /// Price, shares of the own entry, shares of the mirrored one.
@@ -93,7 +93,7 @@ pub struct Walk {
     pub complete: bool,
 }
 
-/// The taker fee of one level, half up to 10⁻⁵ USD (execution.md §5).
+/// The taker fee of one level, half up to 10⁻⁵ USD (engine/docs/execution.md §5).
 pub fn fee(qty: i128, price: u16, rate: u32) -> i128 {
     let price = i128::from(price);
     10 * half_up(qty * i128::from(rate) * price * (10_000 - price), 10_i128.pow(13))
@@ -122,7 +122,7 @@ impl Effective {
     }
 }
 
-/// Whether a level may be taken within a bound; touching counts.
+/// Whether a level may be taken within a bound; equality counts.
 pub fn within(side: BookSide, price: u16, bound: u16) -> bool {
     match side {
         BookSide::Bid => price >= bound,
@@ -132,7 +132,7 @@ pub fn within(side: BookSide, price: u16, bound: u16) -> bool {
 
 /// The feed's half.
 impl Books {
-    /// A message about a token came. While its view is broken, only a snapshot makes it younger.
+    /// A message about a token. While its view is broken, only a snapshot makes it fresh.
     fn hear(&mut self, token: u32, connection: u8, now: u64) -> &mut Token {
         self.alive(connection, now);
         let token = self.tokens.entry(token).or_default();
@@ -148,7 +148,7 @@ impl Books {
         *alive = now.max(*alive);
     }
 
-    /// The whole book of a token. Nobody has taken anything of it yet.
+    /// The whole book of a token. Nothing of it is taken yet.
     pub fn snapshot(&mut self, token: u32, bids: Levels, asks: Levels, connection: u8, now: u64) {
         for ((_, (market, ..)), take) in &mut self.taken {
             take.news[token as usize % 2] |= *market == token / 2;
@@ -158,7 +158,7 @@ impl Books {
         (known.bids, known.asks) = (bids, asks);
     }
 
-    /// One level, 0 = gone. Nobody has taken anything of it yet.
+    /// One level, 0 = gone. Nothing of it is taken yet.
     pub fn level(&mut self, token: u32, side: BookSide, price: u16, size: i128, connection: u8, now: u64) {
         let said = place(token, side == BookSide::Ask, price);
         for ((_, at), take) in &mut self.taken {
@@ -181,7 +181,7 @@ impl Books {
         self.tokens.get(&token).cloned().unwrap_or_default()
     }
 
-    /// Own levels merged with the complement's (execution.md §3).
+    /// Own levels merged with the complement's (engine/docs/execution.md §3).
     pub fn effective(&self, token: u32) -> Effective {
         let (own, other) = (self.token(token), self.token(token ^ 1));
         let mirror = |levels: &Levels| levels.iter().map(|(price, size)| (10_000 - price, *size)).collect::<Levels>();
@@ -229,14 +229,14 @@ impl Books {
         }
     }
 
-    /// Age of the quote in µs; `None` when neither token was ever heard of.
+    /// Age of the quote in µs; `None` if neither token ever had a message.
     pub fn age(&self, token: u32, now: u64) -> Option<u64> {
         let heard = [token, token ^ 1].into_iter().map(|token| self.token(token)).find(|known| known.heard_at != 0)?;
         let alive = if heard.gap { 0 } else { self.alive.get(&heard.connection).copied().unwrap_or(0) };
         Some(now.saturating_sub(heard.heard_at.max(alive)))
     }
 
-    /// The displayed price of a token, 10⁻⁶ USD (account.md §3).
+    /// The displayed price of a token, 10⁻⁶ USD (engine/docs/account.md §2).
     pub fn displayed(&self, token: u32) -> Option<i128> {
         let book = self.effective(token);
         let known = self.token(token);
@@ -248,7 +248,7 @@ impl Books {
         }
     }
 
-    /// Walks one side of the effective book for one user. Remembers nothing.
+    /// Walks one side of the effective book for one user, without changing it.
     pub fn walk(&self, user: u64, token: u32, side: BookSide, want: Want, bound: u16, rate: u32) -> Walk {
         let mut walk = Walk::default();
         // 10⁻¹⁰ USD.
@@ -293,7 +293,7 @@ impl Books {
         }
     }
 
-    /// What a user took counts until the venue says something new about it.
+    /// What a user took counts until the venue's next change of it.
     pub fn deplete(&mut self, user: u64, token: u32, side: BookSide, walk: &Walk) {
         let book = self.effective(token);
         let own_half = token as usize % 2;
@@ -332,7 +332,8 @@ impl Take {
         if self.news[half] { 0 } else { self.alone[half] + self.both }
     }
 
-    /// Of one size in two entries. News of either is news of both, but an entry that only catches up with the other.
+    /// Of one size in two entries. A change of either changes both, except an entry that only catches up with the
+    /// other.
     fn of_both(&self, own: usize, level: &Level) -> i128 {
         let catches_up = self.differed && level.own == level.mirrored;
         match (self.news[own], self.news[1 - own]) {
@@ -343,7 +344,7 @@ impl Take {
         }
     }
 
-    /// An entry that is looked at again: what was said of it since makes it whole.
+    /// An entry that is compared again: changes since then make it whole.
     fn renew(&mut self, half: usize) {
         if std::mem::take(&mut self.news[half]) {
             self.alone[1 - half] += self.both;

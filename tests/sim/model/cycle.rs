@@ -1,5 +1,5 @@
-//! The matching cycle and the settlement in the model (execution.md §7, §10, §12): user by user, since users never
-//! compete; every open order is looked at every time.
+//! The matching cycle and the settlement in the model (engine/docs/execution.md §7, §10, §12): user by user, since
+//! users never compete; every open order is visited every time.
 
 use super::book::{Walk, Want, notional, within};
 use super::place::needed;
@@ -12,7 +12,7 @@ use engine::shard::Room;
 /// An unresolved market's orders expire a day after its end.
 const GRACE: u64 = 86_400_000_000;
 
-/// What a cycle did.
+/// The result of a cycle.
 #[derive(Default)]
 struct Tally {
     fills: u64,
@@ -32,7 +32,7 @@ impl Model {
     }
 
     fn cycle_of(&mut self, owner: u64, venue_now: u64, Moment { now, room }: Moment, tally: &mut Tally) {
-        // Lapsed heartbeats end everything.
+        // A lapsed heartbeat ends all orders.
         if self.users[&owner].beats.iter().any(|beat| beat.lapses_at <= now) {
             tally.closed += self.end_where(owner, CloseReason::HeartbeatLapsed, now, |_| true);
             self.users.get_mut(&owner).expect("it is known").beats.retain(|beat| beat.lapses_at > now);
@@ -92,7 +92,8 @@ impl Model {
     fn end_where(&mut self, owner: u64, reason: CloseReason, now: u64, ends: impl Fn(&Order) -> bool) -> u64 {
         let user = self.users.get_mut(&owner).expect("it is known");
         let mut ending: Vec<&Order> = user.open_orders().filter(|order| ends(order)).collect();
-        // Order facts are numbered, so the order within a sweep shows: earliest first, best price first, else by id.
+        // Order facts are numbered, so the order within a sweep is visible: earliest first, best price first, else by
+        // id.
         ending.sort_by_key(|order| {
             let limit = i64::from(order.limit);
             match reason {
@@ -130,7 +131,7 @@ impl Model {
         }
     }
 
-    /// One order meets its book; true when that changed anything.
+    /// Matches one order with its book; true if anything changed.
     fn meet(&mut self, owner: u64, id: u64, now: u64, tally: &mut Tally) -> bool {
         let user = &self.users[&owner];
         let order = user.orders[&id].clone();
@@ -192,7 +193,7 @@ impl Model {
                 (held.qty, held.cost, held.closed_at) = (0, 0, Some(now));
                 held.paid_out = Some((per_share, payout));
                 let wallet = user.wallets.iter_mut().find(|wallet| wallet.id == held.wallet);
-                wallet.expect("a position is of a wallet").cash += payout;
+                wallet.expect("a position belongs to a wallet").cash += payout;
                 paid += 1;
             }
             if expired + paid > 0 {

@@ -1,4 +1,4 @@
-//! What answers must be.
+//! The expected answers.
 
 use super::state::{Fact, Key, Order, Position, Wallet};
 use super::wallets;
@@ -6,23 +6,23 @@ use engine::reject::Reject;
 
 /// An order as an answer shows it.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct ExpectedOrder {
     pub order: Order,
-    /// `None`: the rows do not tell it exactly.
+    /// `None`: the rows do not determine it.
     pub available: Option<i128>,
     /// Quantity and cost of the open position.
     pub position: Option<(i128, i128)>,
     pub replay: bool,
 }
 
-/// What an answer must be.
+/// An expected answer.
 #[derive(Clone, Debug)]
 pub enum Expected {
     Done,
     Created,
     Refused(Reject),
-    Order(Box<Shown>),
-    Killed(Reject, Box<Shown>),
+    Order(Box<ExpectedOrder>),
+    Killed(Reject, Box<ExpectedOrder>),
     Batch(Vec<Expected>),
     /// Orders that were closed, in id order.
     Cancelled(Vec<u64>),
@@ -41,24 +41,24 @@ pub enum Expected {
         closed: usize,
         won: usize,
     },
-    /// A wallet with what is set aside of its cash.
+    /// A wallet with its reserved cash.
     Wallet(Wallet, i128),
-    /// A wallet that was emptied: orders and positions that ended.
+    /// An emptied wallet: orders and positions that ended.
     Emptied {
         wallet: Wallet,
         orders: u64,
         positions: u64,
     },
-    /// Full hours and what the wallets were worth.
+    /// Full hours and the wallets' worth.
     Equity(Vec<(u64, wallets::Worth)>),
-    /// Positions with what is set aside of each.
+    /// Positions with the reserved shares of each.
     Positions(Vec<(Position, i128)>),
     Orders {
-        rows: Vec<Shown>,
+        rows: Vec<ExpectedOrder>,
         has_more: bool,
         count: usize,
     },
-    /// Those asked for, the number of the first, and of the newest.
+    /// The requested facts, the number of the first, and of the newest.
     Facts(Vec<Fact>, u64, u64),
     /// Trade ids, newest first.
     Fills {

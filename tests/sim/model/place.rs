@@ -1,7 +1,7 @@
-//! Placement in the model: the checks of trading.md §5 in their order, one after the other.
+//! Placement in the model: the checks of engine/docs/orders.md §2 in order, one after the other.
 
 use super::book::{Walk, Want, four_decimals, within};
-use super::{Expected, Fact, Figures, Fill, Model, Order, Request, Shown, User, cents, half_up};
+use super::{Expected, ExpectedOrder, Fact, Figures, Fill, Model, Order, Request, User, cents, half_up};
 use engine::amount::{Cash, Qty, TickSize};
 use engine::book::BookSide;
 use engine::command::{AskedPrice, IdSource, Placement, PlacementTerms, RequestIdentity, Size};
@@ -25,7 +25,7 @@ fn deviation(a: i128, b: i128) -> Option<u32> {
     (b > 0).then(|| half_up((a - b).abs() * 10_000, b) as u32)
 }
 
-/// Whether a quote of that age is refused, and in what words.
+/// Whether a quote of that age is refused, and with which code.
 pub fn stale(age_us: Option<u64>) -> Option<Reject> {
     let age = age_us.filter(|age| *age > QUOTE_AGE_MAX)?;
     Some(Reject::StaleQuote { age_ms: age / 1_000, max_age_ms: QUOTE_AGE_MAX / 1_000 })
@@ -35,7 +35,7 @@ pub fn stale(age_us: Option<u64>) -> Option<Reject> {
 const SHARES_MAX: i128 = 1_000_000_000_000;
 
 impl Model {
-    /// Whether resting orders may be judged by the book of this token (execution.md §7, §10).
+    /// Whether resting orders may be matched with the book of this token (engine/docs/execution.md §7, §10).
     pub fn live(&self, token: u32, now: u64) -> bool {
         let age = self.books.age(token, now);
         !self.books.outage && age.is_some() && stale(age).is_none()
@@ -236,7 +236,7 @@ impl Model {
         Ok(Done { order, fill: Some(fill), walk, end: None, rests, reject: None })
     }
 
-    /// execution.md §8.
+    /// engine/docs/execution.md §8.
     fn judge_figures(&self, order: &mut Order, walk: &Walk) {
         let book = self.books.effective(order.token);
         let average = half_up(walk.notional * 1_000_000, walk.filled);
@@ -251,7 +251,7 @@ impl Model {
         figures.levels = Some(walk.rows.len() as u16);
     }
 
-    /// 20: everything of it is one record.
+    /// 20: all of its facts are one record.
     fn book(&mut self, owner: u64, done: Done, request: Option<&RequestIdentity>, now: u64) -> Expected {
         let Done { mut order, fill, walk, end, rests, reject } = done;
         let id = order.id;
@@ -297,7 +297,7 @@ impl Model {
     }
 }
 
-/// What a placement that is not refused comes to.
+/// The result of an accepted placement.
 struct Done {
     order: Order,
     fill: Option<Fill>,
@@ -309,7 +309,7 @@ struct Done {
 }
 
 impl Done {
-    /// execution.md §11: out at the average entry price.
+    /// engine/docs/execution.md §11: out at the average entry price.
     fn exit(user: &User, order: Order, now: u64) -> Done {
         let held = user.position(order.wallet, order.token).expect("a SELL of what is not held was refused");
         let fill = Fill {
@@ -371,7 +371,7 @@ fn sound(asked: &PlacementTerms, immediate: bool, now: u64) -> Result<(), Reject
     Ok(())
 }
 
-/// wire.md §11: what the first answer said, if this very request came before.
+/// gateway/docs/wire.md §11: the first answer, if the same request came before.
 fn replayed(user: &User, request: Option<&RequestIdentity>, now: u64) -> Result<Option<Expected>, Reject> {
     let Some(request) = request else { return Ok(None) };
     let Some(known) = user.requests.iter().rev().find(|known| known.id == request.client_order_id) else {
@@ -384,7 +384,7 @@ fn replayed(user: &User, request: Option<&RequestIdentity>, now: u64) -> Result<
         IdSource::Body if !same => return Err(Reject::DuplicateClientOrderId),
         _ => {}
     }
-    let mut then = Shown { replay: true, ..known.first.clone() };
+    let mut then = ExpectedOrder { replay: true, ..known.first.clone() };
     let order = &mut then.order;
     // Figures of the walk are not repeated.
     (order.figures.spread_bps, order.figures.impact_bps, order.figures.levels) = (None, None, None);

@@ -8,8 +8,8 @@ use engine::order::{CloseReason, Side};
 use engine::print::Print;
 
 impl Model {
-    /// Every order of this shard's users that the trade went through by a tick has what is left to its user of it.
-    /// Answers how many.
+    /// Fills every order of this shard's users that the trade passed by a tick, with what is left to its user of the
+    /// trade. Returns their number.
     pub fn print(&mut self, of_shard: impl Fn(u64) -> bool, print: &Print, now: u64) -> u64 {
         let owners: Vec<u64> = self.users.keys().copied().filter(|id| of_shard(*id)).collect();
         let mut met = 0;
@@ -55,7 +55,7 @@ impl Model {
         if order.token / 2 != print.instrument.0 / 2 || !open || !alive || order.awaiting {
             return false;
         }
-        // In the words of the order's token: who sells one buys the other.
+        // In terms of the order's token: selling one outcome is buying the other.
         let own = order.token == print.instrument.0;
         let price = if own { print.price.0 } else { 10_000 - print.price.0 };
         let bought = (print.taker == Side::Buy) == own;

@@ -1,8 +1,8 @@
-//! What the model knows: users with their wallets, keys, orders, positions and requests, and the markets.
+//! The state of the model: users with their wallets, keys, orders, positions and requests, and the markets.
 //!
-//! What is set aside, what is left and what an order's status is are computed here, each time anew.
+//! Reservations, remainders and an order's status are computed here on every read.
 
-use super::expected::Shown;
+use super::expected::ExpectedOrder;
 use super::{book, half_up, wallets};
 use engine::command::Wallets;
 use engine::market::terms::{MarketState, Resolution};
@@ -10,7 +10,7 @@ use engine::order::{CloseReason, EntryRoute, Liquidity, OrderType, PriceSource, 
 use engine::user::{Permissions, Tier, WalletKind};
 use std::collections::BTreeMap;
 
-/// A user as the model knows it.
+/// A user of the model.
 #[derive(Clone, Debug)]
 pub struct User {
     pub id: u64,
@@ -37,7 +37,7 @@ pub enum Fact {
         order: u64,
         rests: bool,
     },
-    /// What the order came to with it, and whether it rested before.
+    /// The order's totals after it, and whether it rested before.
     Filled {
         order: u64,
         trade: u64,
@@ -62,7 +62,7 @@ pub struct Wallet {
     pub archived_at: Option<u64>,
     /// Cash at its opening.
     pub opening: i128,
-    /// Worth at full hours, where it was another than before.
+    /// Worth at full hours that differ from the hour before.
     pub points: Vec<(u64, wallets::Worth)>,
     pub resets: Vec<u64>,
 }
@@ -101,16 +101,16 @@ pub struct Order {
     /// Rests without having met a live book: the first one decides whether it takes.
     pub awaiting: bool,
     pub held: bool,
-    /// Rested at any time; open as long as nothing ended it.
+    /// Rested at any time; open until it ends.
     pub resting: bool,
     pub fills: Vec<Fill>,
     pub closed: Option<(CloseReason, u64)>,
-    /// Cash that the answer to its placement told of. `None`: its request is not remembered, and in its wallet rested a
-    /// BUY, perhaps itself, that had met no live book.
+    /// Cash in the answer to its placement. `None`: its request is not remembered, and its wallet had a resting BUY,
+    /// perhaps itself, that had met no live book.
     pub told: Option<i128>,
 }
 
-/// Figures of the moment of placement (execution.md §8).
+/// Figures at placement (engine/docs/execution.md §8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     pub displayed: Option<i128>,
@@ -148,17 +148,17 @@ pub struct Position {
     pub reset: bool,
 }
 
-/// A remembered request with what its first answer said.
+/// A remembered request with its first answer.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub id: String,
     pub digest: [u8; 32],
-    /// Shares that stood inside the limit of a killed FOK.
+    /// Shares within the limit of a killed FOK.
     pub fillable: u64,
-    pub first: Shown,
+    pub first: ExpectedOrder,
 }
 
-/// A heartbeat registration; `lapses_at` is lost with the life of the process.
+/// A heartbeat registration; `lapses_at` is lost in a restart.
 #[derive(Clone, Debug)]
 pub struct Beat {
     pub label: String,
@@ -166,7 +166,7 @@ pub struct Beat {
     pub lapses_at: u64,
 }
 
-/// A market as it was published to whoever trades.
+/// A market as published to traders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Market {
     pub tick: u16,
@@ -195,7 +195,7 @@ impl Order {
         (self.quantity - self.filled()).max(0)
     }
 
-    /// trading.md §6.
+    /// engine/docs/orders.md §3.
     pub fn status(&self) -> Status {
         let immediate = matches!(self.time_in_force, TimeInForce::Fok | TimeInForce::Fak | TimeInForce::Ioc);
         match self.closed.map(|(reason, _)| reason) {
@@ -211,19 +211,20 @@ impl Order {
         self.status() == Status::Pending
     }
 
-    /// Cash set aside (execution.md §6): limit × rest rounded up, and the taker fee as long as it may still take.
+    /// Reserved cash (engine/docs/execution.md §6): limit × remainder rounded up, and the taker fee as long as it may
+    /// still take.
     pub fn reserved_cash(&self) -> i128 {
         if !self.is_open() || self.side == Side::Sell { 0 } else { self.would_reserve(self.rest(), self.awaiting) }
     }
 
-    /// What a BUY with this rest sets aside.
+    /// The reservation of a BUY with this remainder.
     pub fn would_reserve(&self, rest: i128, awaiting: bool) -> i128 {
         let price = i128::from(self.limit) * rest;
         let fee = if awaiting && !self.post_only { book::fee(rest, self.limit, self.rate) } else { 0 };
         (price + 9_999) / 10_000 + fee
     }
 
-    /// Shares set aside.
+    /// Reserved shares.
     pub fn reserved_shares(&self) -> i128 {
         if self.is_open() && self.side == Side::Sell { self.rest() } else { 0 }
     }
@@ -247,7 +248,7 @@ impl User {
         }
     }
 
-    /// The id of the next object (house.md §6).
+    /// The id of the next object (engine/docs/orders.md §8).
     pub fn take_id(&mut self) -> u64 {
         self.next += 1;
         (self.id << 28) + self.next - 1
@@ -257,7 +258,7 @@ impl User {
         self.orders.values().filter(|order| order.is_open())
     }
 
-    /// Cash of a wallet that open orders have set aside.
+    /// Cash of a wallet that open orders reserve.
     pub fn reserved(&self, wallet: u64) -> i128 {
         self.open_orders().filter(|order| order.wallet == wallet).map(Order::reserved_cash).sum()
     }
@@ -272,7 +273,7 @@ impl User {
         self.positions.iter().filter(open).find(|held| (held.wallet, held.token) == (wallet, token))
     }
 
-    /// Shares of a position that open orders have set aside.
+    /// Shares of a position that open orders reserve.
     pub fn reserved_of(&self, held: &Position) -> i128 {
         let same = |order: &&Order| (order.wallet, order.token) == (held.wallet, held.token);
         if held.closed_at.is_some() { 0 } else { self.open_orders().filter(same).map(Order::reserved_shares).sum() }
@@ -282,7 +283,7 @@ impl User {
         self.wallets.iter().find(|wallet| wallet.kind == kind)
     }
 
-    /// account.md §1.4.
+    /// engine/docs/account.md §1.
     pub fn wallets_in(&self, which: Wallets) -> Vec<u64> {
         let chosen = |wallet: &&Wallet| match which {
             Wallets::Api => wallet.kind == WalletKind::Api,
@@ -293,15 +294,15 @@ impl User {
         self.wallets.iter().filter(chosen).map(|wallet| wallet.id).collect()
     }
 
-    /// Number of the oldest order fact that is kept (streams.md §1.6).
+    /// Number of the oldest order fact that is kept (gateway/docs/streams.md §1.6).
     pub fn oldest_fact(&self) -> u64 {
         (self.facts.len() as u64).saturating_sub(1_024) + 1
     }
 
     /// An order as an answer shows it now.
-    pub fn show(&self, id: u64) -> Shown {
+    pub fn show(&self, id: u64) -> ExpectedOrder {
         let order = self.orders[&id].clone();
-        Shown {
+        ExpectedOrder {
             available: Some(self.available(order.wallet)),
             position: self.position(order.wallet, order.token).map(|held| (held.qty, held.cost)),
             order,
@@ -309,14 +310,14 @@ impl User {
         }
     }
 
-    /// An order that is looked up: with the cash that its first answer told of, but of an order without a remembered
-    /// request, whose wallet was reset since, with that of now.
-    pub fn look_up(&self, id: u64) -> Shown {
+    /// A looked-up order: with the cash of its first answer; if its request is not remembered and its wallet was reset
+    /// since, with the present cash.
+    pub fn look_up(&self, id: u64) -> ExpectedOrder {
         let mut shown = self.show(id);
         let order = &shown.order;
         let is_remembered = self.requests.iter().any(|known| known.first.order.id == id);
         let wallet = self.wallets.iter().find(|known| known.id == order.wallet).expect("it is known");
-        // Which of the two was first no row tells.
+        // The rows do not show which of the two was first.
         let paid_then = |held: &Position| held.wallet == order.wallet && held.closed_at == Some(order.created_at);
         if !is_remembered && self.positions.iter().any(paid_then) {
             shown.available = None;
@@ -326,7 +327,7 @@ impl User {
         shown
     }
 
-    /// Books one fill: cash, position, order (execution.md §6). `resting`: the order rested before.
+    /// Books one fill: cash, position, order (engine/docs/execution.md §6). `resting`: the order rested before.
     pub fn fill(&mut self, order: u64, fill: Fill, resting: bool) {
         let Order { side, wallet, token, .. } = self.orders[&order];
         let (qty, notional, fee, at) = (fill.qty, fill.notional, fill.fee, fill.at);

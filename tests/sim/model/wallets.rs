@@ -1,4 +1,5 @@
-//! Wallets and equity in the model (account.md §1, §4): everything is recounted, hour by hour.
+//! Wallets and equity in the model (gateway/docs/accounts.md §1, engine/docs/account.md §5): everything is
+//! recalculated, hour by hour.
 
 use super::{Expected, Model, Moment, User, Wallet, half_up};
 use engine::command::Command;
@@ -10,19 +11,19 @@ use std::collections::BTreeMap;
 const HOUR: u64 = 3_600_000_000;
 const DAY: u64 = 24 * HOUR;
 
-/// What a wallet was worth at a full hour: cash, positions, baseline.
+/// The worth of a wallet at a full hour: cash, positions, baseline.
 pub type Worth = (i128, i128, i128);
 
-/// How far the points of a shard are.
+/// Progress of a shard's points.
 #[derive(Clone, Debug, Default)]
 pub struct Hours {
-    /// The hour up to which all have theirs.
+    /// The hour up to which all users have theirs.
     pub reached: u64,
     /// The hour in which the life before ended, until its points are made again.
     pub unsure: Option<u64>,
-    /// A cycle has been.
+    /// A cycle has run.
     pub has_books: bool,
-    /// Up to which hour a user has his, who could not wait for the others.
+    /// The hour up to which a user has points that could not wait for the others.
     pub early: BTreeMap<u64, u64>,
 }
 
@@ -50,19 +51,19 @@ impl Wallet {
         }
     }
 
-    /// What it was worth at an hour behind its opening.
+    /// Its worth at an hour after its opening.
     pub fn worth_at(&self, hour: u64) -> Worth {
         let last = self.points.iter().rev().find(|(of, _)| *of <= hour);
         last.map_or((self.opening, 0, self.opening), |(_, worth)| *worth)
     }
 
-    /// The full hours it has lived to see, up to one.
+    /// The full hours since its opening, up to one.
     pub fn hours(&self, first: u64, last: u64) -> std::ops::RangeInclusive<u64> {
         first.max(self.opened_at / HOUR + 1)..=last
     }
 }
 
-/// account.md §1.1.
+/// gateway/docs/accounts.md §1.
 fn sandboxes(tier: Tier) -> (usize, i128) {
     match tier {
         Tier::Free => (0, 0),
@@ -77,7 +78,7 @@ impl User {
         self.wallets.iter_mut().find(|wallet| wallet.id == id).ok_or(Reject::WalletNotFound)
     }
 
-    /// Whether cash or shares have moved from a moment on.
+    /// Whether cash or shares have changed since a time.
     fn moved_since(&self, moment: u64) -> bool {
         let fills = self.orders.values().flat_map(|order| &order.fills).map(|fill| fill.at);
         let ended = self.positions.iter().filter_map(|held| held.closed_at);
@@ -91,7 +92,7 @@ impl User {
         opened
     }
 
-    /// Ends all that is open in a wallet: how many orders and positions.
+    /// Ends all that is open in a wallet: number of orders and positions.
     fn empty(&mut self, wallet: u64, reason: CloseReason, at: u64) -> (u64, u64) {
         let open: Vec<u64> = self.open_orders().filter(|order| order.wallet == wallet).map(|order| order.id).collect();
         open.iter().for_each(|order| self.close(*order, reason, at));
@@ -113,7 +114,7 @@ impl User {
         Ok(Expected::Emptied { wallet: known.clone(), orders, positions })
     }
 
-    /// All these wallets at each full hour that one of them has lived to see.
+    /// All these wallets at each full hour of any of their lives.
     pub fn equity(&self, wallets: &[u64], first: u64, last: u64) -> Vec<(u64, Worth)> {
         let chosen = || self.wallets.iter().filter(|wallet| wallets.contains(&wallet.id));
         let mut rows = Vec::new();
@@ -130,7 +131,7 @@ impl User {
 }
 
 impl Model {
-    /// A command about wallets; `Err` left no trace. False: nothing changed.
+    /// A command about wallets; `Err` changes nothing. False: nothing changed.
     pub(super) fn change_wallets(
         &mut self,
         owner: u64,
@@ -219,7 +220,7 @@ impl Model {
         hours.early.retain(|_, had| *had > now / HOUR);
     }
 
-    /// The points of a user before something of his is changed, while those of all wait for room.
+    /// The points of a user before one of its values changes, while the points of all users wait for room.
     pub fn note_early(&mut self, owner: u64, hours: &mut Hours, now: u64) {
         if hours.is_due(now) {
             self.note_user(owner, hours, now);
@@ -227,8 +228,8 @@ impl Model {
         }
     }
 
-    /// Those of the hour before a restart that he has none of, unless something moved since; then the first that ended
-    /// behind all that have theirs.
+    /// Those of the hour before a restart that the user lacks, unless something changed since; then the first that
+    /// ended after all that have theirs.
     fn note_user(&mut self, owner: u64, hours: &Hours, now: u64) {
         let had = hours.early.get(&owner);
         if let Some(hour) = hours.unsure.filter(|_| had.is_none()) {
@@ -243,7 +244,7 @@ impl Model {
         }
     }
 
-    /// The points of a full hour: of each wallet that is worth something else than before.
+    /// The points of a full hour: of each wallet whose worth differs from before.
     fn note_hour(&mut self, owner: u64, hour: u64, is_news: impl Fn(Worth, Worth) -> bool) {
         let Some(mut user) = self.users.get(&owner).cloned() else { return };
         let mut noted = false;
@@ -266,7 +267,7 @@ impl Model {
         }
     }
 
-    /// account.md §3: its payout once resolved, else what the book shows.
+    /// engine/docs/account.md §2: its payout once resolved, else the book's price.
     fn mark(&self, token: u32) -> Option<i128> {
         let resolution = self.markets.get(token as usize / 2).and_then(|market| market.resolution);
         let payout = resolution.map(|how| how.payout(engine::id::InstrumentId(token).outcome()));

@@ -1,10 +1,10 @@
-//! What happened in a world, counted.
+//! Counts of the events in a world.
 
 use crate::model::User;
 use engine::command::Answer;
 use std::collections::BTreeMap;
 
-/// What happened, counted.
+/// Counts of events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     pub steps: u64,
@@ -13,18 +13,18 @@ pub struct Count {
     pub refusals: BTreeMap<String, u64>,
     pub orders: u64,
     pub fills: u64,
-    /// Orders that a print met, as the model says.
+    /// Orders that a trade matched, by the model.
     pub prints: u64,
     pub settlements: u64,
     pub kills: u64,
     pub crashes: u64,
-    /// Deaths in the middle of something, of these the failed syncs.
+    /// Kills in the middle of an operation, of these the failed syncs.
     pub sudden: u64,
     pub failed_syncs: u64,
     pub lost_records: u64,
     pub snapshots: u64,
     pub unknown: u64,
-    /// Full hours that points were made of, by shard; points and generations of wallets at the end.
+    /// Full hours with points, by shard; points and generations of wallets at the end.
     pub hours: u64,
     pub points: u64,
     pub generations: u64,

@@ -1,5 +1,5 @@
-//! The disk of a world, the deaths of its server, and what comes back: recovery must find what the model knew behind some
-//! record that is not before what was promised.
+//! The disk of a world, the kills of its server, and recovery: it must restore the model's state after some record that
+//! is not before the promised one.
 
 use super::{Died, Made, Verdict, World, words};
 use crate::judge;
@@ -20,7 +20,7 @@ impl World {
         match self.guarded(|world| world.life.syncer.turn())? {
             Some(Err(error)) if !self.disk_fails => Err(format!("a sync failed: {error}")),
             Some(Err(_)) => {
-                // The process says so to whoever waits, and ends.
+                // The process reports it to its clients, and ends.
                 self.count.failed_syncs += 1;
                 self.guarded(|world| world.life.commit())?;
                 self.hear()?;
@@ -52,20 +52,20 @@ impl World {
         }
     }
 
-    /// Leaves room for so many bytes more.
+    /// Leaves room for this many more bytes.
     pub(super) fn fill_disk(&mut self, bytes: u64) {
         let names = self.storage.names();
         let used: usize = names.iter().filter_map(|name| self.storage.contents(name)).map(|file| file.len()).sum();
         self.storage.set_capacity(Some(used as u64 + bytes));
     }
 
-    /// LSNs of the snapshots there are.
+    /// LSNs of the existing snapshots.
     fn snapshots(&self) -> Vec<u64> {
         let names = self.storage.names();
         names.iter().filter_map(|name| name.strip_suffix(".snapshot")?.parse().ok()).collect()
     }
 
-    /// The planted keeper: its snapshot stands for one record more than it has.
+    /// The planted keeper: its snapshot claims one record more than it has.
     fn keep_behind(&mut self) -> Verdict {
         let synced = self.life.marks.synced();
         let newest = wal::Lsn(self.snapshots().last().copied().unwrap_or(0));
@@ -105,8 +105,8 @@ impl World {
         }
     }
 
-    /// The process dies and comes back; what it finds must be what the model knows at some record that is not before what
-    /// was promised.
+    /// Kills the process and recovers; the recovered state must be the model's at some record that is not before the
+    /// promised one.
     pub(super) fn die(&mut self, death: Death) -> Verdict {
         let Death { power, again_at, .. } = death;
         let shards = self.scenario.shards.unwrap_or(death.shards);
@@ -156,7 +156,7 @@ impl World {
         self.rebirth(recovered)
     }
 
-    /// The model goes back to what it was behind this record.
+    /// The model returns to its state after this record.
     fn go_back_to(&mut self, lsn: u64) {
         let kept = (lsn.saturating_sub(self.base) as usize).min(self.made.len());
         let (users, markets) = &mut self.durable;
@@ -181,13 +181,13 @@ impl World {
             return Err(format!("after recovery: {} users are right, found {count}", users.len()));
         }
         for (id, expected) in users {
-            let found = found.user(UserId(*id)).ok_or_else(|| format!("after recovery: user {id} is gone"))?;
+            let found = found.user(UserId(*id)).ok_or_else(|| format!("after recovery: user {id} is missing"))?;
             judge::user(expected, found, false).map_err(|why| format!("after recovery: user {id}: {why}"))?;
         }
         Ok(())
     }
 
-    /// A replay from nothing comes to the same state, in any number of shards.
+    /// A replay from nothing gives the same state, with any number of shards.
     fn compare_digests(&self, found: [u8; 32]) -> Verdict {
         for shards in 1..=3 {
             let records = self.archive.iter().map(|(_, owner, payload)| (*owner, payload.as_slice()));

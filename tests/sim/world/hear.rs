@@ -1,7 +1,7 @@
-//! What comes out of the server: records that the model accounts for, answers that are judged, facts of the feed that
-//! are published once they are told.
+//! The output of the server: records that the model accounts for, answers that are checked, facts of the feed that are
+//! published once they are released.
 
-use super::{Asked, Made, NEWS_PER_RECORD_MAX, Verdict, Why, World};
+use super::{InFlight, Made, NEWS_PER_RECORD_MAX, Verdict, Why, World};
 use crate::judge;
 use crate::model::User;
 use engine::book::publish;
@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{TryRecvError, sync_channel};
 
 impl World {
-    /// Pairs what went into the log with what the model says must be there. Users never share a record, so each user's
-    /// records are in order; how users follow each other is the shard's affair.
+    /// Pairs the records of the log with the model's expected ones. Users never share a record, so each user's records
+    /// are in order; the order among users is up to the shard.
     pub(super) fn match_records(&mut self, before: usize, died: bool) -> Verdict {
         let mut waiting: BTreeMap<u64, VecDeque<User>> = BTreeMap::new();
         for (owner, user) in self.model.records.drain(..) {
@@ -36,7 +36,7 @@ impl World {
         }
     }
 
-    /// Answers that have left are judged; what they tell of must never be lost.
+    /// Released answers are checked; their effects must never be lost.
     pub(super) fn hear(&mut self) -> Verdict {
         let (mut published, mut settled) = (Vec::new(), Vec::new());
         let waiting: Vec<u64> = self.asked.keys().copied().collect();
@@ -45,19 +45,19 @@ impl World {
                 Err(TryRecvError::Empty) => continue,
                 answer => answer.ok(),
             };
-            let Asked { owner, command, why, expected, .. } = self.asked.remove(&number).expect("listed");
+            let InFlight { owner, command, why, expected, .. } = self.asked.remove(&number).expect("listed");
             let Some(answer) = answer else {
                 if !self.life.marks.is_poisoned() {
                     return Err(format!("an answer was dropped: {command:?}"));
                 }
-                // Whoever asked has to look.
+                // The client must look the order up.
                 self.count.unknown += 1;
                 continue;
             };
             let text = format!("{answer:?}");
             self.story.update(text.as_bytes());
             let Some((expected, upto)) = expected else {
-                return Err(format!("an answer to what no shard has taken: {text}"));
+                return Err(format!("an answer to a command that no shard has taken: {text}"));
             };
             judge::answer(&expected, &answer).map_err(|wrong| {
                 format!("{command:?} of user {owner}: {wrong}\n  answer {text}\n  right {expected:?}")
@@ -71,7 +71,7 @@ impl World {
         if let Some((receiver, ..)) = &self.flushing
             && receiver.try_recv().is_ok()
         {
-            let (_, facts, markets) = self.flushing.take().expect("looked at just now");
+            let (_, facts, markets) = self.flushing.take().expect("looked up just now");
             published = facts;
             self.model.markets = markets;
         }

@@ -1,4 +1,4 @@
-//! What the stand-in answers to REST calls, and what they meet instead.
+//! The stand-in's answers to REST calls, and their faults.
 
 use super::Fault;
 use super::state::{Event, State};
@@ -13,7 +13,7 @@ impl State {
         Some(fault.clone())
     }
 
-    /// The answer to a REST call; nothing: there is no such thing.
+    /// The answer to a REST call; `None`: 404.
     pub(super) fn answer(&self, path: &str, query: &BTreeMap<String, String>) -> Option<Value> {
         let of = |name: &str| query.get(name).map(String::as_str).unwrap_or_default();
         let at: usize = of("cursor").parse().unwrap_or_default();

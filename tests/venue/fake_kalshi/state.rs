@@ -1,4 +1,4 @@
-//! What the stand-in holds: its markets and their books, and the sockets with what is subscribed on them.
+//! The state of the stand-in: its markets and their books, and the sockets with their subscriptions.
 
 use super::words::levels;
 use super::{Fault, Mute};
@@ -21,7 +21,7 @@ pub(super) struct State {
     pub(super) sockets_ever: u64,
     pub(super) page_size: usize,
     pub(super) faults: Vec<(String, usize, Fault)>,
-    /// Path and moment of each REST call.
+    /// Path and time of each REST call.
     pub(super) calls: Vec<(String, Instant)>,
     pub(super) handshakes_refused: usize,
     pub(super) commands: Vec<Value>,
@@ -72,7 +72,7 @@ impl State {
         };
     }
 
-    /// Tells whoever follows this market on this channel, with the next number: so many times.
+    /// Sends to every subscriber of this market on this channel, with the next number: this many times.
     pub(super) fn tell(&mut self, channel: &str, ticker: &str, message: &Value, times: usize) {
         let mute = self.mute != Mute::No;
         for socket in self.sockets.values_mut() {
@@ -101,7 +101,7 @@ impl State {
         json!({"type": "orderbook_snapshot", "msg": msg})
     }
 
-    /// Carries a command out.
+    /// Executes a command.
     pub(super) fn command(&mut self, socket: u64, command: &Value) {
         self.commands.push(command.clone());
         if self.mute != Mute::No {

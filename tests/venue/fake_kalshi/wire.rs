@@ -26,7 +26,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::{Message, protocol::Role};
 
-/// How often the venue pings.
+/// Interval of the venue's pings.
 const PING_EVERY: Duration = Duration::from_millis(50);
 
 pub async fn accept(listener: TcpListener, venue: Arc<Venue>) {
@@ -78,7 +78,7 @@ fn reply(status: u16, body: &str) -> Response<Full<Bytes>> {
     Response::builder().status(status).body(body).expect("an answer")
 }
 
-/// Opens a socket for whoever signed the moment, the method and the path.
+/// Opens a socket for a valid signature of time, method and path.
 fn shake_hands(mut request: Request<Incoming>, venue: Arc<Venue>) -> Response<Full<Bytes>> {
     let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let moment = header("kalshi-access-timestamp");
@@ -86,7 +86,7 @@ fn shake_hands(mut request: Request<Incoming>, venue: Arc<Venue>) -> Response<Fu
         let signature = STANDARD.decode(header("kalshi-access-signature")).ok()?;
         let signature = Signature::try_from(signature.as_slice()).ok()?;
         let text = format!("{moment}GET{SOCKET_PATH}");
-        // Demands a salt of the digest's length.
+        // Requires a salt of the digest's length.
         VerifyingKey::<Sha256>::new(private_key().to_public_key()).verify(text.as_bytes(), &signature).ok()
     };
     let fresh = moment.parse::<u64>().is_ok_and(|at| now_ms().abs_diff(at) < 30_000);

@@ -1,4 +1,4 @@
-//! Prices, sizes and moments as the venue writes them.
+//! Prices, sizes and times in the venue's notation.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -27,12 +27,12 @@ pub(super) fn contracts(size: i64) -> String {
     format!("{}{}.{:02}", if size < 0 { "-" } else { "" }, size.abs() / 100, size.abs() % 100)
 }
 
-/// A decimal as an integer of so many places.
+/// A decimal as an integer with this many decimals.
 pub fn scaled(text: &str, places: usize) -> i64 {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     assert!(fraction.trim_end_matches('0').len() <= places, "{text}");
     let digits = format!("{whole}{:0<places$.places$}", fraction);
-    digits.parse().unwrap_or_else(|_| panic!("{text} is no decimal"))
+    digits.parse().unwrap_or_else(|_| panic!("{text} is not a decimal"))
 }
 
 pub(super) fn now_ms() -> u64 {
@@ -43,7 +43,7 @@ pub fn now_s() -> i64 {
     (now_ms() / 1_000) as i64
 }
 
-/// Unix seconds as the venue writes moments.
+/// Unix seconds in the venue's notation.
 pub fn iso(seconds: i64) -> String {
     let moment = jiff::Timestamp::from_second(seconds).expect("a moment");
     format!("{moment:.0}")

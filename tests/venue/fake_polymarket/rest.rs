@@ -21,7 +21,7 @@ pub async fn serve(listener: TcpListener, shared: Shared) {
         }
         tokio::spawn(async move {
             let service = service_fn(|request| answer(request, shared.clone()));
-            // A client that leaves is no fault of ours.
+            // A client that disconnects is not an error of the test.
             let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }
@@ -46,7 +46,7 @@ async fn answer(request: Request<Incoming>, shared: Shared) -> Result<Response<F
         response = response.header("retry-after", seconds);
     }
     let text = instead.unwrap_or(if wrong == 0 { text } else { json!({"error": "not now"}).to_string() });
-    Ok::<_, Infallible>(response.body(Full::from(text)).expect("a sound answer")).map_err(|never| match never {})
+    Ok::<_, Infallible>(response.body(Full::from(text)).expect("a valid answer")).map_err(|never| match never {})
 }
 
 /// Values of a parameter that may be repeated.
@@ -62,7 +62,7 @@ impl State {
         Some(fault.clone())
     }
 
-    /// What is answered when nothing goes wrong.
+    /// The answer without a fault.
     fn well(&mut self, target: &str, body: &str) -> (u16, String) {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let number = |name: &str| all(query, name).first().and_then(|value| value.parse::<usize>().ok()).unwrap_or(0);
@@ -81,7 +81,7 @@ impl State {
                 (200, json!(events.into_iter().skip(offset).take(PAGE).collect::<Vec<_>>()).to_string())
             }
             "/events/keyset" if self.keyset => {
-                // The cursor is how many came before, in a form that has to be escaped.
+                // The cursor is the number of earlier rows, in a form that has to be escaped.
                 let before = one("after_cursor").replace("%2B", "+").replace("%3D", "=");
                 let before: usize = before.trim_matches(['+', '=']).parse().unwrap_or(0);
                 let events: Vec<Value> = self.events(&[]).into_iter().skip(before).take(PAGE).collect();
@@ -98,7 +98,7 @@ impl State {
             }
             "/books" => {
                 let asked: Vec<Value> = serde_json::from_str(body).unwrap_or_default();
-                assert!(asked.len() <= 500, "more tokens than the venue takes: {}", asked.len());
+                assert!(asked.len() <= 500, "more tokens than the venue accepts: {}", asked.len());
                 let tokens = asked.iter().filter_map(|row| row["token_id"].as_str());
                 (200, json!(tokens.filter_map(|token| self.book_message(token)).collect::<Vec<_>>()).to_string())
             }
@@ -113,7 +113,7 @@ impl State {
         }
     }
 
-    /// Open events with their markets, oldest first; of these slugs, if any are named.
+    /// Open events with their markets, oldest first; of these slugs, if any are given.
     fn events(&self, slugs: &[&str]) -> Vec<Value> {
         let open = self.rows.values().filter(|row| row["closed"].as_bool() != Some(true));
         let named = open.filter(|row| slugs.is_empty() || slugs.iter().any(|slug| row["slug"].as_str() == Some(slug)));

@@ -29,7 +29,7 @@ async fn book(stream: TcpStream, shared: Shared) {
     };
     loop {
         if shared.lock().expect("sound").mood == Mood::HalfOpen {
-            // Until the other side gives up, which nobody here sees.
+            // Until the other side gives up, which this side cannot see.
             pending::<()>().await;
         }
         let heard = tokio::select! {
@@ -59,7 +59,7 @@ async fn book(stream: TcpStream, shared: Shared) {
     shared.lock().expect("sound").sockets.remove(&number);
 }
 
-/// Takes a subscription over; its first dump.
+/// Adds a subscription; returns its first dump.
 fn subscribe(shared: &Shared, number: u64, text: &str) -> Option<String> {
     let mut state = shared.lock().expect("sound");
     let frame: Value = serde_json::from_str(text).ok()?;
@@ -72,7 +72,7 @@ fn subscribe(shared: &Shared, number: u64, text: &str) -> Option<String> {
     }
     let known = &mut state.sockets.get_mut(&number)?.tokens;
     known.extend(tokens.iter().cloned());
-    assert!(known.len() <= 500, "more tokens on a socket than the venue takes: {}", known.len());
+    assert!(known.len() <= 500, "more tokens on a socket than the venue accepts: {}", known.len());
     if state.mood != Mood::Well {
         return None;
     }

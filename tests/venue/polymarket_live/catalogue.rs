@@ -1,4 +1,4 @@
-//! What is listed, and whose books are followed.
+//! Listing, and selection of followed books.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn the_whole_catalogue_is_read_within_the_budget() {
         let (mut scene, last) = Scene::start(|fake, place| {
             fake.keyset(keyset);
             place.set("venue", "newest_every_ms", "60000");
-            // A page that is given up is asked for again a minute later; a busy machine is no fault of the venue.
+            // A page that is given up is requested again a minute later; a busy machine is not an error of the venue.
             place.set("venue", "call_timeout_ms", "20000");
             place.set("venue.polymarket", "tokens_max", "1000");
             (1000..2250).for_each(|number| drop(fake.list(number)));
@@ -27,7 +27,7 @@ fn the_whole_catalogue_is_read_within_the_budget() {
         assert!(scene.fake.busiest("/events") <= 100, "{}", scene.fake.busiest("/events"));
         assert!(scene.fake.busiest("/markets") <= 60, "{}", scene.fake.busiest("/markets"));
         assert!(scene.fake.busiest("/book") <= 100, "{}", scene.fake.busiest("/book"));
-        eventually("coming windows to be asked for", || {
+        eventually("coming windows to be requested", || {
             let asked = scene.fake.calls("/events?limit=100&slug=");
             asked.iter().any(|call| call.contains("slug=xrp-updown-15m-")).then_some(())
         });
@@ -37,7 +37,7 @@ fn the_whole_catalogue_is_read_within_the_budget() {
 
 #[test]
 fn where_room_is_short_stakes_and_windows_are_followed_first() {
-    let cases = Cases::of("markets where room is short");
+    let cases = Cases::of("markets with too little room");
     let (mut scene, [one, two, staked]) = Scene::start(|fake, place| {
         place.set("venue.polymarket", "tokens_max", "4");
         [71, 72, 73].map(|number| fake.list(number))
@@ -54,15 +54,15 @@ fn where_room_is_short_stakes_and_windows_are_followed_first() {
         all.into_iter().find(|market| scene.fake.subscriptions(market).0 == 0).expect("one has no room").clone();
     assert_eq!(scene.top(&waits.tokens[0]), None, "it has no book");
     cases.add(2);
-    // Somebody wants to trade it: another one makes room, and is not traded on any more.
+    // A user wants to trade it: another one makes room, and is not traded on any more.
     scene.rest(&waits, "0.30");
     scene.shows(&waits, "0.40", "0.60");
-    let left = all.into_iter().find(|market| scene.fake.subscriptions(market).0 == 0).expect("one was left").clone();
+    let left = all.into_iter().find(|market| scene.fake.subscriptions(market).0 == 0).expect("one was dropped").clone();
     assert_ne!(left.condition, waits.condition);
     scene.until_stale(&left);
     follows(&scene, 4);
     cases.add(3);
-    // So does a new window, for all but the market with a stake.
+    // A new window makes room too, at the expense of any market but the one with a stake.
     let window = Market::new(74);
     let start = jiff::Timestamp::now().as_second();
     scene.fake.list_as(&window, &format!("btc-updown-5m-{start}"), json!({}));
@@ -71,7 +71,7 @@ fn where_room_is_short_stakes_and_windows_are_followed_first() {
     scene.shows(&waits, "0.40", "0.60");
     follows(&scene, 4);
     cases.add(3);
-    // A start follows them from the first, whatever the journal listed before them.
+    // A start follows them from the first, in any order of the log.
     scene.restart();
     for market in [&window, &waits] {
         eventually(&market.condition, || scene.top(&market.tokens[0]).filter(|(_, _, stale)| !stale));
@@ -81,7 +81,7 @@ fn where_room_is_short_stakes_and_windows_are_followed_first() {
 }
 
 #[test]
-fn a_new_market_is_listed_by_the_row_that_it_is_asked_for() {
+fn a_new_market_is_listed_by_its_own_row() {
     let cases = Cases::of("announced markets");
     let (mut scene, known) = Scene::start(|fake, place| {
         // No crawl finds it.
@@ -90,7 +90,7 @@ fn a_new_market_is_listed_by_the_row_that_it_is_asked_for() {
         fake.list(81)
     });
     scene.shows(&known, "0.40", "0.60");
-    // The first crawl has been.
+    // The first crawl has ended.
     eventually("the newest", || (!scene.fake.calls("/events?limit=100&slug=").is_empty()).then_some(()));
     let new = Market::new(82);
     let message = json!({
@@ -103,7 +103,7 @@ fn a_new_market_is_listed_by_the_row_that_it_is_asked_for() {
         let calls = scene.fake.calls("/markets");
         calls.iter().filter(|call| call.contains(&new.condition)).count()
     };
-    eventually("questions about it", || (asked() >= 3).then_some(()));
+    eventually("requests for it", || (asked() >= 3).then_some(()));
     let path = format!("/v1/markets/{}", new.condition);
     assert_eq!(scene.client.get(&path).status, 404, "neither its fee nor its kind is known");
     cases.add(2);

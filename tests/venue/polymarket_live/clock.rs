@@ -1,4 +1,4 @@
-//! The venue's own time, by the `Date` of its answers, against a machine whose clock is doubted.
+//! The venue's own time, by the `Date` of its answers, while the machine's clock is doubted.
 
 use super::*;
 use engine::time::SECOND;
@@ -12,7 +12,7 @@ fn clock_of(scene: &Scene) -> Value {
     scene.server.client().get("/v1/status").json()["clock"].clone()
 }
 
-/// The machine's clock is two days ahead, and the venue says so: nothing expires, however long it takes.
+/// The machine's clock is two days ahead, and the venue contradicts it: nothing expires.
 #[test]
 fn a_venue_that_contradicts_the_clock_keeps_orders() {
     let cases = Cases::of("clocks that a venue contradicts");
@@ -25,7 +25,7 @@ fn a_venue_that_contradicts_the_clock_keeps_orders() {
                        "quantity": "10", "time_in_force": "GTD", "expiration": unix_now() + 3_600});
     let id = scene.client.post("/v1/orders", &order).expect(200)["order_id"].as_i64().expect("an id");
     let path = format!("/v1/orders/{id}");
-    // Ahead; then right again behind a journal of the future.
+    // Ahead; then right again after a log of the future.
     for (ahead, start) in [(2 * DAY, "ahead"), (0, "behind")] {
         scene.place.clock_ahead(ahead);
         scene.restart();
@@ -38,12 +38,12 @@ fn a_venue_that_contradicts_the_clock_keeps_orders() {
         std::thread::sleep(Duration::from_millis(1_500));
         assert_eq!(clock_of(&scene)["sweeps"], "contradicted");
         assert_eq!(scene.client.get(&path).expect(200)["status"], "PENDING");
-        eventually("the word in the log", || {
+        eventually("the line in the log", || {
             scene.server.said().contains("the venue's time differs from server time").then_some(())
         });
         cases.one();
     }
-    // Put right, nobody doubts it.
+    // A corrected clock is not doubted.
     scene.server.kill();
     let data = scene.place.data().into_os_string();
     tests::binary::run_well(["clock".into(), "set-back".into(), data]);
@@ -54,11 +54,11 @@ fn a_venue_that_contradicts_the_clock_keeps_orders() {
     cases.one();
 }
 
-/// The server was off for two days, and the venue agrees with the clock: the wait ends at once.
+/// The server was stopped for two days, and the venue agrees with the clock: the wait ends immediately.
 #[test]
 fn a_venue_that_agrees_with_the_clock_ends_the_wait() {
     let fake = Fake::start();
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     fake.configure(&mut place);
     fake.list(21);
     place.set("clock", "leap_wait_s", "3600");
@@ -69,10 +69,10 @@ fn a_venue_that_agrees_with_the_clock_ends_the_wait() {
     drop(log);
     syncer.finish().expect("a sync");
     let server = place.spawn_with(&[], &[]).listening().unwrap_or_else(|said| panic!("{said}"));
-    let clock = eventually("the venue's word", || {
+    let clock = eventually("the venue's time", || {
         Some(server.client().get("/v1/status").json()["clock"].clone()).filter(|clock| clock["sweeps"] == "running")
     });
     assert_eq!(text(&clock, "/start"), "ahead", "{clock}");
-    eventually("the log to say so", || server.said().contains("the wait after this start is over").then_some(()));
+    eventually("the log to report it", || server.said().contains("the wait after this start is over").then_some(()));
     println!("clocks that a venue agrees with: 1 case");
 }

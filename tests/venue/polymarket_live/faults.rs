@@ -1,22 +1,22 @@
-//! Everything that goes wrong on the wire, one after the other.
+//! Faults on the wire, one after the other.
 
 use super::*;
 
-/// What goes wrong, and what the book shows then; `None`: it is stale.
+/// The fault, and the book that the server shows then; `None`: it is stale.
 type Row = (&'static str, fn(&Fake, &Market), Option<(&'static str, &'static str)>);
 
-/// Nothing went wrong, and nothing else happened.
+/// Only the fault happens.
 const RIGHT: Option<(&str, &str)> = Some(("0.40", "0.60"));
 
-/// The book behind what went wrong: another than before it, so that a book that was not read yet is not taken for it.
+/// The book after the fault differs from the one before it, so that an unread book is detected.
 const MOVED: Option<(&str, &str)> = Some(("0.41", "0.60"));
 
-/// The venue's book moves, and no frame says so.
+/// The venue's book changes, and no frame reports it.
 fn move_unsaid(fake: &Fake, market: &Market) {
     fake.book(market, &[("0.41", "500"), ("0.30", "100")], &[("0.60", "500"), ("0.70", "100")]);
 }
 
-/// The venue's book moves by a frame.
+/// The venue's book changes by a frame.
 fn move_said(fake: &Fake, market: &Market) {
     fake.level(market, "BUY", "0.41", "100");
 }
@@ -25,11 +25,11 @@ fn status(status: u16, retry_after: Option<u32>) -> RestFault {
     RestFault { status, retry_after, times: 3, ..RestFault::default() }
 }
 
-/// Rows of faults; after each the venue is well again, tells its books anew, and an order fills.
+/// Rows of faults; after each the venue recovers, sends its books again, and an order fills.
 const FAULTS: &[Row] = &[
     ("nothing", |_, _| {}, RIGHT),
     (
-        "frames told twice",
+        "frames sent twice",
         |fake, market| {
             fake.twice(true);
             fake.level(market, "BUY", "0.41", "100");
@@ -40,7 +40,7 @@ const FAULTS: &[Row] = &[
         Some(("0.41", "0.59")),
     ),
     (
-        "a lost frame, and whole books behind it",
+        "a lost frame, and whole books after it",
         |fake, market| {
             fake.lose(1);
             fake.level(market, "BUY", "0.45", "100");
@@ -49,7 +49,7 @@ const FAULTS: &[Row] = &[
         Some(("0.45", "0.60")),
     ),
     (
-        "a lost frame, and best prices that differ behind it",
+        "a lost frame, and best prices that differ after it",
         |fake, market| {
             fake.lose(1);
             fake.level(market, "BUY", "0.45", "100");
@@ -241,7 +241,7 @@ const FAULTS: &[Row] = &[
         MOVED,
     ),
     (
-        "429 that says when",
+        "429 with a retry time",
         |fake, market| {
             move_unsaid(fake, market);
             fake.fault(RestFault { path: "/events", ..status(429, Some(1)) });
@@ -270,7 +270,7 @@ const FAULTS: &[Row] = &[
         MOVED,
     ),
     (
-        "pages that never come",
+        "pages that never arrive",
         |fake, market| {
             let slow = Duration::from_secs(30);
             fake.fault(RestFault { path: "/events", slow, times: 2, ..RestFault::default() });
@@ -279,7 +279,7 @@ const FAULTS: &[Row] = &[
         MOVED,
     ),
     (
-        "pages that are no pages",
+        "pages that are not pages",
         |fake, market| {
             for body in ["", "[", "{\"events\":7}", "[null,7,[],{\"markets\":\"x\"}]", "<html>"] {
                 fake.fault(RestFault { body: Some(body.into()), times: 2, ..RestFault::default() });
@@ -291,11 +291,11 @@ const FAULTS: &[Row] = &[
 ];
 
 #[test]
-fn whatever_goes_wrong_a_book_is_right_or_stale() {
+fn after_any_fault_a_book_is_right_or_stale() {
     let cases = Cases::of("faults of a venue");
     let (mut scene, (market, other)) = Scene::start(|fake, place| {
         place.set("flags", "trade_quote_max_age_ms", "1000");
-        // Whoever is silent is no outage here.
+        // A silent venue is not an outage here.
         place.set("venue", "outage_after_ms", "60000");
         (fake.list(41), fake.list(42))
     });
@@ -311,13 +311,13 @@ fn whatever_goes_wrong_a_book_is_right_or_stale() {
                 eventually("a refusal", refused).refused(400, "STALE_QUOTE");
             }
         }
-        // Each was met; then all is well again.
+        // Each was met; then everything recovers.
         eventually("a call for each fault", || scene.fake.faults_are_met().then_some(()));
         scene.fake.mood(Mood::Well);
         scene.fake.no_faults();
         scene.fake.dumps(true);
         scene.fake.twice(false);
-        // A book that no row shows goes ahead: once it is seen, nothing of what went wrong is on its way any more.
+        // A book that no row has comes first: once it is visible, nothing of the fault is in flight any more.
         for bid in ["0.38", "0.40"] {
             scene.fake.book(&market, &[(bid, "500"), ("0.30", "100")], &[("0.60", "500"), ("0.70", "100")]);
             scene.fake.tell_books(&market);

@@ -1,9 +1,9 @@
-//! What is lost without a word: subscriptions, answers that cross a reconnect, markets that are left.
+//! Silent losses: subscriptions, answers that cross a reconnect, markets that are dropped.
 
 use super::*;
 
 #[test]
-fn a_subscription_that_the_venue_lost_is_made_anew() {
+fn a_lost_subscription_is_made_again() {
     let cases = Cases::of("lost subscriptions");
     let (mut scene, [lost, calm, busy]) = Scene::start(|fake, place| {
         place.set("venue", "quiet_after_ms", "600");
@@ -13,13 +13,13 @@ fn a_subscription_that_the_venue_lost_is_made_anew() {
     assert_eq!(scene.fake.subscriptions(&lost), (1, 0));
     scene.fake.forget(&lost);
     scene.fake.book(&lost, &[("0.45", "500")], &[("0.55", "500")]);
-    // The socket goes on: there is nothing else to see that by.
+    // The socket continues: there is no other sign of the loss.
     let mut size = 0;
     let mut chatter = |scene: &mut Scene| {
         size += 1;
         scene.fake.level(&busy, "BUY", "0.20", &size.to_string());
     };
-    eventually("the book that the socket did not tell", || {
+    eventually("the book that the socket did not send", || {
         chatter(&mut scene);
         scene.top(&lost.tokens[0]).filter(|top| *top == ("0.45".into(), "0.55".into(), false))
     });
@@ -30,9 +30,9 @@ fn a_subscription_that_the_venue_lost_is_made_anew() {
     scene.fake.level(&lost, "BUY", "0.46", "10");
     scene.shows(&lost, "0.46", "0.55");
     cases.add(3);
-    // A market that is only calm is asked about over and over, and keeps its subscription.
+    // A market without changes is requested repeatedly, and keeps its subscription.
     let asked = scene.fake.calls("/books").len();
-    eventually("more looks", || {
+    eventually("more requests", || {
         chatter(&mut scene);
         (scene.fake.calls("/books").len() > asked + 3).then_some(())
     });
@@ -40,7 +40,7 @@ fn a_subscription_that_the_venue_lost_is_made_anew() {
         assert_eq!(scene.fake.subscriptions(market), (1, 0));
         cases.one();
     }
-    assert_eq!(scene.fake.subscriptions(&lost), (1, 1), "and the lost one was made anew once");
+    assert_eq!(scene.fake.subscriptions(&lost), (1, 1), "and the lost one was subscribed again once");
     cases.one();
 }
 
@@ -48,14 +48,14 @@ fn a_subscription_that_the_venue_lost_is_made_anew() {
 fn an_answer_that_crosses_a_reconnect_makes_no_book_whole() {
     let cases = Cases::of("answers that cross a reconnect");
     let (mut scene, market) = Scene::start(|fake, place| {
-        // No socket dies of silence here.
+        // No socket times out here.
         place.set("venue", "silent_after_ms", "6000");
         fake.list(64)
     });
     scene.shows(&market, "0.40", "0.60");
     scene.fake.dumps(false);
     let before = scene.fake.calls("/books").len();
-    // The next book that is asked for is on its way for long; behind it none comes.
+    // The answer of the next book is delayed; no other follows.
     let slow = Duration::from_millis(1_500);
     scene.fake.fault(RestFault { path: "/books", slow, times: 1, ..RestFault::default() });
     scene.fake.fault(RestFault { path: "/books", status: 500, times: usize::MAX, ..RestFault::default() });
@@ -63,14 +63,14 @@ fn an_answer_that_crosses_a_reconnect_makes_no_book_whole() {
     scene.fake.say(&market, &format!(
         r#"{{"event_type":"book","asset_id":"{token}","timestamp":"{at}","bids":[{{"price":"0.6","size":"5"}}],"asks":[{{"price":"0.4","size":"5"}}]}}"#
     ));
-    eventually("the question", || (scene.fake.calls("/books").len() == before + 1).then_some(()));
+    eventually("the request", || (scene.fake.calls("/books").len() == before + 1).then_some(()));
     scene.fake.book(&market, &[("0.45", "500")], &[("0.55", "500")]);
     scene.fake.close();
     scene.until_stale(&market);
-    // Calls are made one behind the other: when the next one is made, the answer has been heard.
-    eventually("two more questions", || (scene.fake.calls("/books").len() >= before + 3).then_some(()));
+    // Calls are sequential: when the next one is made, the answer has arrived.
+    eventually("two more requests", || (scene.fake.calls("/books").len() >= before + 3).then_some(()));
     let (_, _, stale) = scene.top(token).expect("it has had a book");
-    assert!(stale, "a book of before the reconnect is no book");
+    assert!(stale, "a book from before the reconnect does not count");
     cases.one();
     scene.fake.no_faults();
     scene.fake.dumps(true);
@@ -80,11 +80,11 @@ fn an_answer_that_crosses_a_reconnect_makes_no_book_whole() {
 
 #[test]
 fn a_market_that_is_left_is_stale_until_it_is_followed_again() {
-    let cases = Cases::of("markets that are left");
+    let cases = Cases::of("markets that are dropped");
     let (mut scene, [market, other]) = Scene::start(|fake, _| [65, 66].map(|number| fake.list(number)));
     for _ in 0..2 {
         [&market, &other].iter().for_each(|market| scene.shows(market, "0.40", "0.60"));
-        // Not open yet, says the venue.
+        // Not open yet, by the venue.
         scene.fake.change(&market, json!({"active": false}));
         scene.until_stale(&market);
         eventually("the end of its subscription", || (scene.fake.subscriptions(&market).0 == 0).then_some(()));

@@ -8,7 +8,7 @@ use tests::eventually;
 use tests::json::{at, micros, micros_at, text};
 
 impl Scene {
-    /// The venue tells of a trade.
+    /// The venue reports a trade.
     fn trade(&self, market: &Market, outcome: usize, taker: &str, price: &str, size: &str) {
         let frame = json!({"event_type": "last_trade_price", "market": market.condition, "price": price, "size": size,
                            "asset_id": market.tokens[outcome], "side": taker, "fee_rate_bps": "0",
@@ -20,7 +20,7 @@ impl Scene {
         self.client.get(&format!("/v1/orders/{}", at(order, "/order_id"))).expect(200)
     }
 
-    /// Waits until so many shares of these orders together are filled; more is wrong.
+    /// Waits until this many shares of these orders together are filled; more is an error.
     fn until_filled(&mut self, orders: &[Value], shares: &str) {
         eventually(&format!("{shares} shares"), || {
             let filled: i64 = orders.iter().map(|order| micros_at(&self.order(order), "/filled_quantity")).sum();
@@ -30,7 +30,7 @@ impl Scene {
     }
 }
 
-/// No matching cycle runs while this does, and the book never touches an order.
+/// No matching cycle runs meanwhile, and the book never reaches an order.
 #[test]
 fn trades_through_resting_orders_fill_them() {
     let cases = Cases::of("trades through resting orders");
@@ -41,13 +41,13 @@ fn trades_through_resting_orders_fill_them() {
     scene.shows(&market, "0.40", "0.60");
     let limits: Vec<String> = (0..28).map(|number| format!("0.{}", 41 + number / 2)).collect();
     let orders: Vec<Value> = limits.iter().map(|limit| scene.rest(&market, limit)).collect();
-    // At the best limit, and by a buyer: neither fills. The third trade goes through that limit by a tick.
+    // At the best limit, and by a buyer: neither fills. The third trade passes that limit by a tick.
     scene.trade(&market, 0, "SELL", "0.54", "1000");
     scene.trade(&market, 0, "BUY", "0.30", "1000");
     scene.trade(&market, 0, "SELL", "0.53", "5");
     scene.until_filled(&orders, "5");
     cases.add(3);
-    // The same trade told of the other token counts once.
+    // The same trade reported for the other token counts once.
     let told_at = scene.fake.tick().to_string();
     for (token, side, price) in [(0, "SELL", "0.40"), (1, "BUY", "0.60")] {
         let frame = json!({"event_type": "last_trade_price", "asset_id": market.tokens[token], "side": side,
@@ -68,7 +68,7 @@ fn trades_through_resting_orders_fill_them() {
     let account = scene.client.get("/v1/account/balance").expect(200);
     let paid: i64 = limits.iter().map(|limit| 10 * micros(limit)).sum();
     assert_eq!(micros_at(&account, "/balance"), micros("10000") - paid, "{account}");
-    // Who buys one token sells the other.
+    // Buying one token is selling the other.
     let order = json!({"token_id": market.tokens[1], "side": "BUY", "order_type": "limit", "price": "0.45",
                        "quantity": "10", "time_in_force": "GTC"});
     let other = [scene.client.post("/v1/orders", &order).expect(200)];

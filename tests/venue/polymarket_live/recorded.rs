@@ -1,11 +1,11 @@
-//! What the venue has sent, told once more by the stand-in.
+//! Recorded messages of the venue, sent again by the stand-in.
 
 use super::*;
 use std::io::Read;
 use std::path::PathBuf;
 use tests::world::changed;
 
-/// A file or folder of the recordings, or `None` after saying why there is none.
+/// A file or folder of the recordings, or `None` after reporting that it is missing.
 fn recording(path: &str) -> Option<PathBuf> {
     let root = std::env::var_os("PAPERTAPE_VENUE_DATA");
     let root = root.map_or_else(|| tests::binary::workspace().join("../shared/data/venue"), PathBuf::from);
@@ -53,8 +53,7 @@ fn recorded_windows_end_as_they_did() {
     }
 }
 
-/// Recorded messages in the order in which they are told here. They are of all years, so none is dated: each counts as of
-/// the moment when it comes.
+/// Recorded messages in the order of this test. They are of all years, so none is dated: each counts from its arrival.
 const MESSAGES: [&str; 13] = [
     "ws/book.json",
     "ws/price_change.json",
@@ -90,7 +89,7 @@ fn recorded_messages_fold_live_as_they_replay() {
         serde_json::from_str(&text.replace("\"timestamp\"", "\"recorded\"")).expect("JSON")
     };
     let messages = MESSAGES.map(read);
-    // The two tokens of one recorded market; every other one has a complement that nothing is told of.
+    // The two tokens of one recorded market; the complement of any other has no messages.
     let pair = [
         "71321045679252212594626385532706912750332728571942532289631379312455583992563",
         "52114319501245915516055106046884209969926127482827954674443846427813813222426",
@@ -104,18 +103,18 @@ fn recorded_messages_fold_live_as_they_replay() {
             markets.push(Market { tokens, ..market });
         }
     }
-    // The last one says when all the others have been heard.
+    // The last one marks the arrival of all others.
     let last = Market::new(99);
     markets.push(last.clone());
     let told: Vec<String> = markets.iter().map(|market| market.tokens[0].clone()).chain([pair[1].into()]).collect();
     let book = |token: &String, bids: Value| json!({"event_type": "book", "asset_id": token, "bids": bids, "asks": []});
-    // Changes follow on a book; not all that were recorded came with theirs.
+    // Changes follow a book; not all recorded changes came with theirs.
     let mut frames: Vec<Value> = told.iter().map(|token| book(token, json!([]))).collect();
     frames.extend(messages.iter().cloned());
     frames.push(book(&last.tokens[0], json!([{"price": "0.5", "size": "1"}])));
 
     let (mut scene, ()) = Scene::start(|fake, place| {
-        // Nothing is asked for meanwhile.
+        // Nothing is requested meanwhile.
         place.set("venue", "silent_after_ms", "30000");
         fake.dumps(false);
         markets.iter().for_each(|market| fake.list_as(market, &format!("recorded-{}", market.number), json!({})));
@@ -129,7 +128,7 @@ fn recorded_messages_fold_live_as_they_replay() {
     let levels: usize = live.iter().map(|book| list(book, "/0").len() + list(book, "/1").len()).sum();
     assert!(levels > 100, "{levels} levels: {live:?}");
 
-    let mut place = Place::new();
+    let mut place = ServerDir::new();
     let tape = place.root().join("tape.ndjson");
     let rows: Vec<Value> = markets.iter().map(|market| scene.fake.row(market)).collect();
     let r = 1_788_000_000_000_u64;

@@ -1,10 +1,10 @@
-//! Prices that the venue states stand where there is neither a midpoint nor a trade, and a relayed book has a hash that
+//! Prices that the venue states apply if there is neither a midpoint nor a trade, and a relayed book has a hash that
 //! the venue's clients can recompute.
 
 use super::*;
 use sha1::Digest as _;
 
-/// The hash that the venue's own clients make of a book: SHA-1 of ten fields in their order.
+/// The hash of a book in the venue's own clients: SHA-1 of ten fields in their order.
 fn recomputed(book: &Value) -> String {
     let fields = ["market", "asset_id", "timestamp", "hash", "bids", "asks", "min_order_size", "tick_size", "neg_risk"];
     let mut parts = Vec::new();
@@ -24,7 +24,7 @@ fn recomputed(book: &Value) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A market whose spread is too wide for a mark, and where nobody has traded since the server listens.
+/// A market whose spread is too wide for a mark, without a trade since the server started.
 #[test]
 fn a_wide_book_never_traded_has_the_prices_that_the_venue_states() {
     let cases = Cases::of("stated prices");
@@ -41,7 +41,7 @@ fn a_wide_book_never_traded_has_the_prices_that_the_venue_states() {
         assert_eq!(text(&detail, "/live_price/outcomes/1/price"), "0.5475", "the other token states its own");
         let told = scene.client.get(&format!("/v1/last-trade-price?token_id={}", market.tokens[0])).expect(200);
         assert_eq!((text(&told, "/price"), text(&told, "/side")), (last.unwrap_or("0.5"), ""));
-        // 3 USD are 6 shares at what is shown and 3 at the worst price, too few for an order.
+        // 3 USD are 6 shares at the shown price and 3 at the worst price, too few for an order.
         let order = json!({"token_id": market.tokens[0], "side": "BUY", "order_type": "market", "amount": "3",
                            "price": "0.99", "time_in_force": "FAK"});
         let order = scene.client.post("/v1/orders", &order).expect(200);
@@ -55,7 +55,7 @@ fn a_wide_book_never_traded_has_the_prices_that_the_venue_states() {
         assert_eq!(micros_at(position, "/unrealized_pnl"), value - micros("3"), "{position}");
         cases.add(6);
     }
-    // What was stated comes back with the catalogue.
+    // The stated price returns with the catalogue.
     scene.restart();
     let detail = scene.market(&traded, |detail| at(detail, "/last_price").is_string());
     assert_eq!(text(&detail, "/live_price/outcomes/0/price"), "0.46");
@@ -70,14 +70,14 @@ fn a_relayed_book_has_the_hash_that_its_fields_make() {
     let token = market.tokens[0].clone();
     for (read, shown) in [("", Value::Null), ("&dialect=strict", json!(""))] {
         let book = scene.client.get(&format!("/v1/book?token_id={token}{read}")).expect(200);
-        assert_eq!(book["last_trade_price"], shown, "nobody has traded: {book}");
+        assert_eq!(book["last_trade_price"], shown, "no trade so far: {book}");
         let mut of_venue = book.clone();
         of_venue["last_trade_price"] = json!("");
         assert_eq!(text(&book, "/hash"), recomputed(&of_venue), "{book}");
         cases.one();
     }
     for (last, levels) in [("0.420", ["0.41", "900"]), ("0.42", ["0.42", "41.5"]), ("0.5", ["0.43", "7"])] {
-        // Both tokens and both ways agree, so that nothing is asked for again meanwhile.
+        // Both tokens and both sources agree, so that nothing is requested again meanwhile.
         scene.fake.book(&market, &[(levels[0], levels[1])], &[("0.65", "250")]);
         scene.fake.tell_books(&market);
         let now = scene.fake.tick();
@@ -102,7 +102,7 @@ fn a_relayed_book_has_the_hash_that_its_fields_make() {
         let detail = scene.market(&market, |detail| at(detail, "/last_price").is_string());
         assert_eq!(micros_at(&detail, "/live_price/outcomes/0/price"), micros(last), "{detail}");
     }
-    // A trade that is seen is newer than what was stated.
+    // An observed trade is newer than the stated price.
     let trade = json!({"event_type": "last_trade_price", "asset_id": token, "market": market.condition, "price": "0.61",
                        "size": "3", "side": "BUY", "timestamp": scene.fake.tick().to_string()});
     scene.fake.say(&market, &trade.to_string());

@@ -42,7 +42,7 @@ fn ticks_of_a_half_and_a_quarter_of_a_cent_are_traded() {
         for price in taken {
             let order = json!({"token_id": token, "side": "SELL", "order_type": "limit", "price": price,
                                "quantity": "5", "time_in_force": "GTC"});
-            // Nobody holds a share: an order on the grid is refused for that alone.
+            // No user holds a share: an order on the grid is refused only for that.
             let answer = scene.client.post("/v1/orders", &order);
             assert_eq!(answer.code(), "INSUFFICIENT_POSITION", "{price}: {}", answer.lossy());
             cases.one();

@@ -1,4 +1,4 @@
-//! A backup of a running server: what its admin listener sends.
+//! A backup of a running server, as its admin listener sends it.
 
 use super::Usage;
 use crate::Failure;
@@ -18,15 +18,15 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-/// How long a connection may take.
+/// Timeout of the connection.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(20);
-/// How long the server may take to read its log before it answers, or to send the next bytes.
+/// Timeout of the answer, for which the server first reads its log, and of each read after that.
 const SENT_WITHIN: Duration = Duration::from_secs(600);
-/// A refusal is short.
+/// Longest body of a refusal that is read.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
 const TOKEN_BYTES_MAX: u64 = 4_096;
 
-/// The body of the answer; reading it waits.
+/// The body of the answer; reads block.
 pub struct Answer {
     runtime: Runtime,
     body: Incoming,
@@ -50,10 +50,10 @@ impl Read for Answer {
     }
 }
 
-/// Asks the admin listener at `url` for a backup.
+/// Requests a backup from the admin listener at `url`.
 ///
 /// # Errors
-/// [`Usage`] for what is no such address or no token; what the server or the system said.
+/// [`Usage`] for a malformed address or token; else the error of the server or the system.
 pub fn begin(url: &str, token_file: &Path, with_secrets: bool) -> Result<Answer, Failure> {
     let authority = authority(url)?;
     let token = token(token_file)?;
@@ -79,7 +79,7 @@ fn authority(url: &str) -> Result<&str, Usage> {
             && !rest.starts_with(':')
             && rest.bytes().all(|b| b.is_ascii_graphic() && !b"/?#@".contains(&b))
     };
-    rest.filter(sound).ok_or_else(|| Usage(format!("--admin {url}: an address like http://127.0.0.1:9464 is wanted")))
+    rest.filter(sound).ok_or_else(|| Usage(format!("--admin {url}: must be an address like http://127.0.0.1:9464")))
 }
 
 fn token(file: &Path) -> Result<String, Failure> {

@@ -4,12 +4,11 @@ use engine::market::mutation::MarketMutation;
 use engine::mutation::{Mutation, codec};
 use std::fmt::Write as _;
 
-/// One line a fact: its name, its bytes as hex.
+/// One line per fact: its name, its bytes as hex.
 const GOLDEN: &str = include_str!("../../../engine/src/state/mutation/codec/golden/4.txt");
 const PAGE: &str = include_str!("../../../engine/docs/facts.md");
 
-const HEAD: &str = "\
-# Facts
+const HEAD: &str = "# Facts
 
 `papertape log export` writes one line of JSON for each record of the log; the field `facts` has the facts of the record.
 This page is generated from the tables that declare the facts (`engine/src/state/mutation.rs`,
@@ -17,24 +16,33 @@ This page is generated from the tables that declare the facts (`engine/src/state
 
 ## Records
 
-| Field | Type | Meaning |
+| \
+Field | Type | Meaning |
 |---|---|---|
 | `lsn` | integer | Number of the record, dense from 1. |
-| `kind` | text | `Mutations`, `EpochStart`, `CleanStop` or `Padding`. Only the first has facts. |
-| `version` | integer | Format that the facts were written in. They are shown in the newest form whatever it is. |
-| `owner` | integer | The user that the facts are about; 0: markets. |
+| `kind` | text | \
+`Mutations`, `EpochStart`, `CleanStop` or `Padding`. Only the first has facts. |
+| `version` | integer | Format that \
+the facts were written in. They are always shown in the newest form. |
+| `owner` | integer | The user that \
+the facts are about; 0: markets. |
 | `epoch` | integer | Number of the start of the process that wrote it. |
-| `time_us` | integer | Server time, µs since 1970. Never less than in the record before, but for `ClockSetBack`. |
-| `synced` | integer | Highest record that was on the device when this one was written. |
-| `facts` | list | The facts of one command, in their order. |
+| \
+`time_us` | integer | Server time, µs since 1970. Never less than in the record before, but for `ClockSetBack`. |
+| \
+`synced` | integer | Highest record that was on the device when this one was written. |
+| `facts` | list | The facts \
+of one command, in their order. |
 
-A record of a build that this one does not know ends the export with an error that names its version. A field of an older
-format is never renamed or removed; new ones come last, and are null in what was written before them.
+A record of a build that this one does not know ends the export with an error \
+that names its version. A field of an older
+format is never renamed or removed; new ones come last, and are null in \
+what was written before them.
 
 Ids are integers below 2⁵³. Bytes are lower-case hex.
 ";
 
-/// What a type is called on the page.
+/// Name of a type on the page.
 fn type_of(shape: &Shape) -> String {
     match shape {
         Shape::Flag => "true or false".to_owned(),
@@ -50,12 +58,12 @@ fn type_of(shape: &Shape) -> String {
     }
 }
 
-/// A comment without the marks that only the documentation of the program understands.
+/// A comment without the marks that only rustdoc understands.
 fn plain(comment: &str) -> String {
     comment.trim().replace("[`", "`").replace("`]", "`")
 }
 
-/// A row for each field, those of an object behind it with its name in front.
+/// A row for each field; the fields of an object follow it, prefixed with its name.
 fn rows(page: &mut String, prefix: &str, fields: &[Field]) {
     for field in fields {
         let name = format!("{prefix}{}", field.name);
@@ -98,7 +106,7 @@ fn example(kind: &Kind) -> serde_json::Value {
     json(fact.name(), &fact.value())
 }
 
-/// Whether a value has the type that the page tells; says where it has not.
+/// Checks that a value has the type that the page states, and describes the first difference.
 fn fits(value: &serde_json::Value, shape: &Shape, at: &str) -> Result<(), String> {
     let is_right = match shape {
         Shape::Flag => value.is_boolean(),
@@ -109,11 +117,11 @@ fn fits(value: &serde_json::Value, shape: &Shape, at: &str) -> Result<(), String
         Shape::Bytes(count) => value.as_str().is_some_and(|text| text.len() == 2 * count),
         Shape::Option(shape) => return if value.is_null() { Ok(()) } else { fits(value, shape, at) },
         Shape::List(shape) => {
-            let values = value.as_array().ok_or_else(|| format!("{at} is no list"))?;
+            let values = value.as_array().ok_or_else(|| format!("{at} is not a list"))?;
             return values.iter().try_for_each(|value| fits(value, shape, at));
         }
         Shape::Record(fields) => {
-            let object = value.as_object().ok_or_else(|| format!("{at} is no object"))?;
+            let object = value.as_object().ok_or_else(|| format!("{at} is not an object"))?;
             let names: Vec<&str> = object.keys().map(String::as_str).filter(|name| *name != "fact").collect();
             let mut expected: Vec<&str> = fields.iter().map(|field| field.name).collect();
             expected.sort_unstable();
@@ -146,8 +154,8 @@ fn every_fact_is_described_and_its_example_fits() {
         fits(&example(kind), &kind.shape, kind.name).unwrap_or_else(|error| panic!("{error}"));
         cases += 1;
     }
-    // The check sees what does not fit.
-    let kind = Mutation::KINDS.iter().find(|kind| kind.name == "OrderClosed").expect("it is there");
+    // The check detects a value of the wrong type.
+    let kind = Mutation::KINDS.iter().find(|kind| kind.name == "OrderClosed").expect("the field exists");
     for (name, wrong) in [("order", json!(-1)), ("reason", json!("Whim")), ("at", json!(null)), ("more", json!(1))] {
         let mut example = example(kind);
         example[name] = wrong;

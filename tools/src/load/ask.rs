@@ -1,4 +1,4 @@
-//! Cold questions to the server, one after the other: what is traded, what it is, what it has.
+//! Requests to the server outside of the measurement, one at a time: what is traded, what it is, which orders it has.
 
 use super::keys::Keys;
 use super::options::Target;
@@ -14,13 +14,13 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-/// How long one answer may take.
+/// Timeout of one answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often a refusal for want of room is asked again.
+/// Most retries of a request that the server refused because it was full.
 const TRIES_MAX: u32 = 100;
-/// Keys that are tried before the file is called wrong.
+/// Keys that are tried before the file is reported as wrong.
 const KEYS_TRIED_MAX: usize = 16;
-/// What is shown of an answer.
+/// Length of an answer that is shown in an error.
 const SHOWN_BYTES_MAX: usize = 200;
 
 /// A client of one server.
@@ -31,7 +31,7 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// Finds the server, or says in one sentence why not.
+    /// Resolves the server's address, or returns one sentence that says why it cannot.
     pub async fn open(target: &Target) -> Result<Ask, String> {
         let silent = |why: String| format!("no server answers at {target}: {why}");
         let found = timeout(PATIENCE, tokio::net::lookup_host((target.host.as_str(), target.port))).await;
@@ -51,7 +51,7 @@ impl Ask {
         self.address
     }
 
-    /// The first of these keys that the server lets in; the others are none of our business before the run.
+    /// The first of these keys that the server accepts; the others are not checked before the run.
     pub async fn key_let_in(&mut self, keys: &Keys) -> Result<String, String> {
         let mut refused = String::new();
         let tried = keys.users.iter().take(KEYS_TRIED_MAX);
@@ -67,7 +67,7 @@ impl Ask {
 
     /// An answer that must be there.
     pub async fn read<T: DeserializeOwned>(&mut self, path: &str, key: &str) -> Result<T, String> {
-        self.read_if_there(path, key).await?.ok_or_else(|| format!("{}{path} is not there", self.target))
+        self.read_if_there(path, key).await?.ok_or_else(|| format!("{}{path} does not exist", self.target))
     }
 
     /// An answer, or `None` for 404.
@@ -79,7 +79,7 @@ impl Ask {
         }
     }
 
-    /// An answer that must be there for whoever is let in; the inner error is the refusal of the key.
+    /// An answer that must exist for an accepted key; the inner error is the refusal of the key.
     pub async fn read_as<T: DeserializeOwned>(&mut self, path: &str, key: &str) -> Result<Result<T, String>, String> {
         let (status, body) = self.answer(path, key).await?;
         match status {
@@ -93,10 +93,11 @@ impl Ask {
         if status != StatusCode::OK {
             return Err(format!("{target}{path} answers {}", shown(status, body)));
         }
-        serde_json::from_slice(body).map_err(|error| format!("{target}{path} answers what is not understood: {error}"))
+        serde_json::from_slice(body)
+            .map_err(|error| format!("{target}{path} sent an answer that cannot be parsed: {error}"))
     }
 
-    /// Whatever is answered. Whoever has no room at present is asked again.
+    /// Any answer. A request that the server refuses because it is full is sent again.
     async fn answer(&mut self, path: &str, key: &str) -> Result<(StatusCode, Bytes), String> {
         for _ in 0..TRIES_MAX {
             let (status, retry_after, body) = self.get(path, key).await?;
@@ -105,11 +106,11 @@ impl Ask {
                 _ => return Ok((status, body)),
             }
         }
-        Err(format!("{}{path} was refused {TRIES_MAX} times for want of room", self.target))
+        Err(format!("{}{path} was refused {TRIES_MAX} times because the server was full", self.target))
     }
 
     async fn get(&mut self, path: &str, key: &str) -> Result<(StatusCode, Duration, Bytes), String> {
-        // A connection that rested too long is gone without a word; the second one is new.
+        // The server closes an idle connection without notice; the second one is new.
         for last in [false, true] {
             let mut sender = match self.sender.take().filter(|sender| !sender.is_closed()) {
                 Some(sender) => sender,
@@ -138,12 +139,12 @@ impl Ask {
     }
 }
 
-/// The beginning of an answer that is no good one.
+/// The beginning of an answer that is an error.
 fn shown(status: StatusCode, body: &[u8]) -> String {
     format!("{} {}", status.as_u16(), String::from_utf8_lossy(&body[..body.len().min(SHOWN_BYTES_MAX)]))
 }
 
-/// What a refusal advises; a second without advice.
+/// The delay that a refusal advises; one second if it advises none.
 fn retry_after<T>(answer: &Response<T>) -> Duration {
     let seconds = answer.headers().get(RETRY_AFTER).map(HeaderValue::to_str);
     let seconds = seconds.and_then(|text| text.ok()?.parse().ok()).unwrap_or(1);
@@ -155,7 +156,7 @@ async fn connect(address: SocketAddr) -> Result<SendRequest<Empty<Bytes>>, Strin
     let stream = stream.map_err(|_| format!("no connection within {} s", PATIENCE.as_secs()))?;
     let stream = stream.map_err(|error| error.to_string())?;
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-    // How it ends is seen by whoever asks next.
+    // The next request sees how the connection ended.
     tokio::spawn(async move { drop(connection.await) });
     Ok(sender)
 }

@@ -6,19 +6,19 @@ use hdrhistogram::Histogram;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Size of a chart, and what is left around it for the axes.
+/// Size of a chart, and the margins for the axes.
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 320.0;
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 44.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 44.0;
-/// Points of a curve for each decade of it.
+/// Points of a curve for each decade.
 const POINTS_PER_DECADE: u32 = 24;
 /// Most nines of a percentile that are drawn.
 const DECADES_MAX: u32 = 7;
 
-/// Text as it may stand in HTML and SVG, inside a text and inside an attribute.
+/// Text, escaped for HTML and SVG text and attributes.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -28,7 +28,7 @@ pub fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // No document may hold these, however they are written.
+            // Characters that no document may contain, in any notation.
             c if c.is_control() && !matches!(c, '\n' | '\t') => out.push('\u{fffd}'),
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             c => out.push(c),
@@ -37,7 +37,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// A drawing that grows.
+/// An SVG drawing under construction.
 struct Drawing(String);
 
 impl Drawing {
@@ -52,19 +52,19 @@ impl Drawing {
     fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
         let out = &mut self.0;
         writeln!(out, "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>")
-            .expect("a string grows");
+            .expect("writing to a string succeeds");
     }
 
     fn text(&mut self, anchor: &str, (x, y): (f64, f64), text: &str) {
         let text = escape(text);
         writeln!(self.0, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>")
-            .expect("a string grows");
+            .expect("writing to a string succeeds");
     }
 
     fn curve(&mut self, class: &str, points: &[(f64, f64)]) {
-        write!(self.0, "<polyline class=\"curve {class}\" points=\"").expect("a string grows");
+        write!(self.0, "<polyline class=\"curve {class}\" points=\"").expect("writing to a string succeeds");
         for (x, y) in points {
-            write!(self.0, "{x:.1},{y:.1} ").expect("a string grows");
+            write!(self.0, "{x:.1},{y:.1} ").expect("writing to a string succeeds");
         }
         self.0.push_str("\"/>\n");
     }
@@ -84,7 +84,7 @@ impl Drawing {
     }
 }
 
-/// Where a part of the axis lies.
+/// Position of a point of the axis.
 fn across(part: f64) -> f64 {
     LEFT + part * (WIDTH - LEFT - RIGHT)
 }
@@ -93,12 +93,12 @@ fn up(part: f64) -> f64 {
     HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM)
 }
 
-/// Latency by percentile: each decade to the right is one more nine, each line upward ten times as long.
+/// Latency by percentile: each decade to the right is one more nine, each line upward is ten times as long.
 pub fn percentiles(curves: &[(&'static str, &Histogram<u64>)]) -> String {
     let mut drawing = Drawing::begin("Latency by percentile");
     let drawn: Vec<_> = curves.iter().filter(|(_, latency)| !latency.is_empty()).collect();
     let most = drawn.iter().map(|(_, latency)| latency.len()).max().unwrap_or(1);
-    // The last percentile that is more than one latency.
+    // The last percentile that covers more than one latency.
     let decades = ((most as f64).log10().ceil() as u32).clamp(1, DECADES_MAX);
     let least = drawn.iter().map(|(_, latency)| latency.min()).min().unwrap_or(1).max(1);
     let greatest = drawn.iter().map(|(_, latency)| latency.max()).max().unwrap_or(1).max(1);
@@ -137,7 +137,7 @@ pub fn percentiles(curves: &[(&'static str, &Histogram<u64>)]) -> String {
     drawing.end()
 }
 
-/// Answers a second over time, and the rate that was offered.
+/// Answers a second over time, and the offered rate.
 pub fn throughput(series: &Series, lasted: Duration, offered: Option<f64>) -> String {
     let mut drawing = Drawing::begin("Answers over time");
     let width = series.width.as_secs_f64();
@@ -165,7 +165,7 @@ pub fn throughput(series: &Series, lasted: Duration, offered: Option<f64>) -> St
         drawing.text("middle", (x, HEIGHT - BOTTOM + 18.0), &format!("{at:.digits$}"));
         at += step;
     }
-    // A rate belongs to the whole of its stretch.
+    // A rate belongs to the whole of its interval.
     let stairs = |rates: &[f64]| -> Vec<(f64, f64)> {
         let edge = |place: usize| across((place as f64 * width / seconds).min(1.0));
         let stair = |(place, rate): (usize, &f64)| [(edge(place), up(rate / top)), (edge(place + 1), up(rate / top))];
@@ -184,12 +184,12 @@ pub fn throughput(series: &Series, lasted: Duration, offered: Option<f64>) -> St
     }
     drawing.legend(&names);
     let label =
-        format!("seconds since the beginning; answers a second in stretches of {} ms", series.width.as_millis());
+        format!("seconds since the beginning; answers a second in intervals of {} ms", series.width.as_millis());
     drawing.text("middle", (across(0.5), HEIGHT - 8.0), &label);
     drawing.end()
 }
 
-/// A round distance of marks, and a multiple of it that is enough; between four and ten marks.
+/// A round distance of marks, and the first multiple of it above the maximum; there are four to ten marks.
 fn steps(greatest: f64) -> (f64, f64) {
     let power = 10f64.powf(greatest.log10().floor());
     let step = [0.1, 0.2, 0.5, 1.0].map(|part| part * power).into_iter().find(|step| greatest / step <= 10.0);
@@ -197,7 +197,7 @@ fn steps(greatest: f64) -> (f64, f64) {
     (step, step * (greatest / step - 1e-9).ceil().max(1.0))
 }
 
-/// Whether every element is closed in its order, and nothing stands open in a text.
+/// Checks that elements are closed in order, and that texts hold no bare `<`, `>` or `&`.
 #[cfg(test)]
 #[track_caller]
 pub fn check_well_formed(text: &str) -> usize {
@@ -218,7 +218,7 @@ pub fn check_well_formed(text: &str) -> usize {
         rest = &rest[end + 1..];
     }
     assert!(open.is_empty(), "left open: {open:?}");
-    assert!(!text.contains("NaN") && !text.contains("inf"), "a figure that is none");
+    assert!(!text.contains("NaN") && !text.contains("inf"), "a number is not finite");
     elements
 }
 
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn charts_are_well_formed_whatever_is_in_them() {
+    fn charts_are_well_formed_for_any_content() {
         let tallies = [
             tally(std::iter::empty()),
             tally([0].into_iter()),

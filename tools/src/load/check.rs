@@ -1,9 +1,9 @@
-//! After a run: the orders that the client was told of against the orders that the server has.
+//! After a run: compares the orders whose answers the client has with the orders that the server has.
 //!
-//! What was acknowledged must be there, once; a cancel that was acknowledged must have happened; what was refused must
-//! not be there, but for killed orders, which must be there as cancelled ones; and nothing that was never sent. An order
-//! without an answer may be there or not. Users whose keys are not let in are named; what they sent is not known, and the
-//! others' orders are compared all the same.
+//! An acknowledged order must exist once; an acknowledged cancel must have happened; a refused order must not exist,
+//! except a killed one, which must exist as cancelled; no other order may exist. An order without an answer may exist
+//! or not. Users whose keys are refused are named; their orders cannot be read, and the orders of the other users are
+//! still compared.
 
 use super::ask::Ask;
 use super::fate::{Fate, Fates};
@@ -12,23 +12,23 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Orders of one page: the most that the route gives.
+/// Orders per page: the most that the route returns.
 const PAGE_ORDERS: usize = 200;
-/// Ids that are named, of each sort that is wrong.
+/// Ids that are listed for each kind of difference.
 const NAMED_MAX: usize = 10;
-/// Orders of a run that a file may tell of: more than a server remembers, and a bound for what a wrong one may cost.
+/// Most orders of a run in a file: more than a server keeps, and a bound on what a wrong file may cost.
 const ORDERS_MAX: u32 = 100_000_000;
 /// Characters of a time up to its seconds.
 const SECONDS_CHARS: usize = 19;
 
-/// The orders of a run, as they are kept in its JSON file.
+/// The orders of a run, as the JSON file stores them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Orders {
-    /// What the client's ids begin with.
+    /// Prefix of the client's ids.
     pub run: String,
-    /// The server's time before the first one.
+    /// The server's time before the first order.
     pub since: String,
-    /// Ids of the users who sent them.
+    /// Ids of the users who sent orders.
     pub users: Vec<u64>,
     /// The same by connection; empty in files of earlier versions.
     #[serde(default)]
@@ -37,12 +37,12 @@ pub struct Orders {
     pub fates: Vec<String>,
 }
 
-/// What is to be checked.
+/// What to check.
 #[derive(Clone)]
 pub enum Check {
     /// The run that was just made.
     ThisRun,
-    /// One that was made before.
+    /// An earlier run.
     Earlier(Arc<Orders>),
 }
 
@@ -62,7 +62,7 @@ impl Check {
         let mut left = ORDERS_MAX;
         for fates in &orders.fates {
             let Some(fates) = Fates::read(fates, left) else {
-                return Err("its fates of orders are not what `papertape load --json FILE` writes".to_owned());
+                return Err("its orders are not what `papertape load --json FILE` writes".to_owned());
             };
             left -= fates.next();
         }
@@ -70,35 +70,35 @@ impl Check {
     }
 }
 
-/// How the two compare.
+/// The result of the comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Compared {
     pub acknowledged: u64,
     pub cancels_acknowledged: u64,
-    /// Acknowledged orders that are cancelled, and no cancel of theirs was acknowledged: somebody else's, a limit, or one
-    /// without an answer. They show no difference.
+    /// Acknowledged orders that are cancelled without an acknowledged cancel: cancelled by another client, by a limit,
+    /// or by a cancel without an answer. They are not a difference.
     pub cancelled_otherwise: u64,
-    /// As the table counts them: those that were killed are among them.
+    /// As the table counts them, with the killed ones.
     pub refused: u64,
-    /// Refused orders that the server has all the same, as cancelled ones: they could not be filled.
+    /// Refused orders that the server has as cancelled ones: they could not be filled.
     pub killed: u64,
-    /// Orders without an answer that are there, and that are not.
+    /// Orders without an answer that exist, and that do not.
     pub unknown_there: u64,
     pub unknown_absent: u64,
     pub missing: Wrong,
-    /// There although they were refused, or never sent, or twice.
+    /// Orders that exist although they were refused, never sent, or sent once and exist twice.
     pub extra: Wrong,
-    /// Acknowledged as cancelled, and not so.
+    /// Orders with an acknowledged cancel that are not cancelled.
     pub not_cancelled: Wrong,
-    /// Refused as killed, and not cancelled.
+    /// Orders refused as killed that are not cancelled.
     pub not_killed: Wrong,
-    /// Users who could not be asked for their orders, and why.
+    /// Users whose orders could not be read, and why.
     pub unread: Wrong,
-    /// Orders that were not found, on connections which carried such users: they may be theirs.
+    /// Orders not found on connections of such users: they may be theirs.
     pub unchecked: u64,
 }
 
-/// Ids of orders, or users, with which something is wrong.
+/// Ids of orders or users with a difference.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Wrong {
     pub count: u64,
@@ -120,12 +120,12 @@ impl Compared {
         !self.differs() && self.unread.count == 0
     }
 
-    /// Whether anything is wrong with the orders that could be compared.
+    /// Whether the orders that could be compared differ.
     pub fn differs(&self) -> bool {
         self.missing.count + self.extra.count + self.not_cancelled.count + self.not_killed.count > 0
     }
 
-    /// In one line, and one more for each sort that is wrong.
+    /// One line, and one more for each kind of difference.
     pub fn lines(&self) -> Vec<String> {
         let Compared { acknowledged, cancels_acknowledged, refused, unknown_there, unknown_absent, .. } = self;
         let word = match (self.differs(), self.is_equal()) {
@@ -162,7 +162,7 @@ impl Compared {
         if self.unread.count > 0 {
             let more = if self.unread.count > self.unread.ids.len() as u64 { "; …" } else { "" };
             lines.push(format!(
-                "{} users could not be asked, and {} orders of their connections not be checked: {}{more}",
+                "the orders of {} users could not be read, and {} orders of their connections not be checked: {}{more}",
                 self.unread.count,
                 self.unchecked,
                 self.unread.ids.join("; ")
@@ -187,7 +187,7 @@ struct Row {
     created_at: String,
 }
 
-/// What was found on the server of one connection's orders: times an order was listed, and whether it is cancelled.
+/// What the server has of one connection's orders: how often each is listed, and whether it is cancelled.
 type Seen = Vec<(u8, bool)>;
 
 /// Reads the orders of every user who sent any, newest first, back to the beginning of the run.
@@ -197,7 +197,7 @@ pub async fn compare(ask: &mut Ask, keys: &Keys, orders: &Orders) -> Result<Comp
     let fates: Vec<Fates> = orders.fates.iter().map(|text| Fates::read(text, u32::MAX).unwrap_or_default()).collect();
     let mut seen: Vec<Seen> = fates.iter().map(|fates| vec![(0, false); fates.next() as usize]).collect();
     let mut compared = Compared::default();
-    // A user may have sent with several keys; his orders are listed once, with any of them.
+    // A user may have sent with several keys; each of them lists the same orders, so one is enough.
     let users: BTreeSet<u64> = orders.users.iter().copied().collect();
     let mut unread = BTreeSet::new();
     for user in users {
@@ -227,8 +227,8 @@ pub async fn compare(ask: &mut Ask, keys: &Keys, orders: &Orders) -> Result<Comp
     Ok(compared)
 }
 
-/// Shows the orders of a key's user, newest first, back to the beginning of the run; the inner error is the refusal of the
-/// key.
+/// Reads the orders of a key's user, newest first, back to the beginning of the run; the inner error is the refusal of
+/// the key.
 async fn read(
     ask: &mut Ask,
     key: &str,
@@ -251,12 +251,12 @@ async fn read(
     }
 }
 
-/// Whether a time lies in an earlier second than another one; both as the server writes them.
+/// Whether a time is in an earlier second than another; both as the server writes them.
 fn is_before(time: &str, other: &str) -> bool {
     time.get(..SECONDS_CHARS) < other.get(..SECONDS_CHARS)
 }
 
-/// Notes an order that the server has, if it is one of this run.
+/// Records an order that the server has, if it belongs to this run.
 fn look(row: &Row, run: &str, seen: &mut [Seen], compared: &mut Compared) {
     let Some(id) = row.client_order_id.as_deref() else { return };
     let Some(rest) = id.strip_prefix(run).and_then(|rest| rest.strip_prefix('-')) else { return };
@@ -271,7 +271,7 @@ fn look(row: &Row, run: &str, seen: &mut [Seen], compared: &mut Compared) {
     }
 }
 
-/// `in_doubt`: what was not seen may be of a user whose orders were not read.
+/// `in_doubt`: an order that was not found may belong to a user whose orders were not read.
 fn judge(fate: Fate, (times, cancelled): (u8, bool), in_doubt: bool, id: impl Fn() -> String, compared: &mut Compared) {
     if times > 1 {
         compared.extra.add(|| format!("{} {times} times", id()));
@@ -318,7 +318,7 @@ fn judge(fate: Fate, (times, cancelled): (u8, bool), in_doubt: bool, id: impl Fn
 mod tests {
     use super::*;
 
-    /// Compares fates of one connection with rows of the server.
+    /// Compares the orders of one connection with the server's.
     fn compared(fates: &str, rows: &[(&str, &str)]) -> Compared {
         compared_with(fates, rows, false)
     }
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_of_a_user_who_was_not_read_is_not_missing() {
+    fn an_order_of_an_unread_user_is_not_missing() {
         let rows = [
             ("p2", "1 orders of their connections"),
             ("p1u1", "1 orders of their connections"),
@@ -372,7 +372,7 @@ mod tests {
             ("c1", &[], "1 acknowledged or killed, and missing on the server: run-0-0"),
             ("r1", &[], "1 orders refused"),
             ("r1", &[("run-0-0", OPEN)], "1 on the server without an acknowledgement: run-0-0"),
-            // A killed order is a refused one in the table, too; it is there, and no cancel of it was ever sent.
+            // A killed order counts as refused in the table; it exists, and no cancel of it was ever sent.
             (
                 "p1k2",
                 &[("run-0-0", OPEN), ("run-0-1", GONE), ("run-0-2", GONE)],
@@ -433,7 +433,7 @@ mod tests {
         std::fs::create_dir_all(&folder).expect("a temporary folder");
         let write = |text: &str| {
             let file = folder.join("run.json");
-            std::fs::write(&file, text).expect("room for a file");
+            std::fs::write(&file, text).expect("the file can be written");
             Check::parse(file.to_str().expect("a plain path"))
         };
         let orders = r#"{"run":"a","since":"b","users":[1],"fates":["p1"]}"#;
@@ -443,7 +443,7 @@ mod tests {
         for text in wrong {
             assert!(write(text).is_err_and(|said| said.contains("--json FILE")), "{text}");
         }
-        std::fs::remove_dir_all(&folder).expect("it is ours");
+        std::fs::remove_dir_all(&folder).expect("the file is valid");
         assert!(write_missing(&folder).is_err_and(|said| said.contains("cannot be read")));
         println!("files: {} cases", wrong.len() + 3);
     }

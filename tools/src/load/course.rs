@@ -1,29 +1,29 @@
-//! What all connections of a run have in common: where it stands, what is counted, and how much is under way.
+//! What all connections of a run share: its phase, its counts, and the operations in flight.
 
 use super::keys::Keys;
 use super::options::Mix;
-use super::speech::Speech;
+use super::protocol::Protocol;
 use super::tally::Tally;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// What connections do by themselves.
+/// What connections begin on their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Nothing but what they are handed: before and after a run, and in an open loop.
+    /// Nothing but what they are given: before and after a run, and in an open loop.
     Handed,
     /// Each keeps its pipeline full.
     Closed,
-    /// Each cancels what it knows to rest.
+    /// Each cancels the orders that it has at rest.
     Clean,
 }
 
 /// One run, on one thread.
 pub struct Course {
     pub address: SocketAddr,
-    pub speech: Speech,
+    pub protocol: Protocol,
     pub keys: Keys,
     /// What every id of this run begins with.
     pub run: String,
@@ -41,7 +41,7 @@ pub struct Course {
 impl Course {
     pub fn new(
         address: SocketAddr,
-        speech: Speech,
+        protocol: Protocol,
         keys: Keys,
         run: String,
         mix: Mix,
@@ -50,7 +50,7 @@ impl Course {
     ) -> Course {
         Course {
             address,
-            speech,
+            protocol,
             keys,
             run,
             mix,
@@ -73,7 +73,7 @@ impl Course {
         self.begun.get().elapsed()
     }
 
-    /// One more operation is under way.
+    /// One more operation is in flight.
     pub fn offer(&self) {
         self.under_way.set(self.under_way.get() + 1);
         self.tally.borrow_mut().offered += 1;
@@ -83,7 +83,7 @@ impl Course {
         self.under_way.get()
     }
 
-    /// So many are no more.
+    /// `count` operations are answered or given up.
     pub fn finish(&self, count: u64) {
         self.under_way.set(self.under_way.get() - count);
         if self.under_way.get() == 0 {
@@ -91,7 +91,7 @@ impl Course {
         }
     }
 
-    /// Comes back when nothing is under way.
+    /// Returns when nothing is in flight.
     pub async fn idle(&self) {
         while self.under_way.get() > 0 {
             self.idle.notified().await;

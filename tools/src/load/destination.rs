@@ -1,4 +1,4 @@
-//! Where figures go. A file is replaced whole or stays as it was: a later check may need what an earlier run left there.
+//! Output files. A file is replaced as a whole or stays as it was: a later check may need the data of an earlier run.
 
 use crate::Failure;
 use std::fs::{self, File, Permissions};
@@ -7,49 +7,49 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// One that can be written to, as was found out before the run.
+/// A destination that was writable before the run.
 pub struct Destination {
     path: PathBuf,
-    way: Way,
+    sink: Sink,
 }
 
-enum Way {
-    /// Written beside the file, and put in its place at the end; gone where there was no end.
-    Beside(NamedTempFile),
-    /// What is no file, like a pipe, has nothing to be replaced.
-    Through(File),
+enum Sink {
+    /// Written beside the file, and renamed to it at the end; removed if there is no end.
+    Temporary(NamedTempFile),
+    /// A destination that is not a regular file, like a pipe, cannot be replaced.
+    Direct(File),
 }
 
 impl Destination {
     /// # Errors
-    /// The path with the reason, when nothing can be written there.
+    /// The path with the reason when the destination is not writable.
     pub fn open(path: &Path) -> Result<Destination, String> {
-        let way = match fs::metadata(path) {
-            Ok(there) if !there.is_file() => File::options().write(true).open(path).map(Way::Through),
-            // A link goes on to lead to it.
+        let sink = match fs::metadata(path) {
+            Ok(there) if !there.is_file() => File::options().write(true).open(path).map(Sink::Direct),
+            // A symbolic link keeps its target.
             Ok(_) => fs::canonicalize(path).and_then(|place| beside(&place)),
             Err(_) => beside(path),
         };
-        way.map(|way| Destination { path: path.to_owned(), way })
+        sink.map(|sink| Destination { path: path.to_owned(), sink })
             .map_err(|error| format!("{}: {error}", path.display()))
     }
 
     /// # Errors
-    /// The path with the reason; what was there is still there.
+    /// The path with the reason; the earlier content is unchanged.
     pub fn write(self, text: &str) -> Result<(), Failure> {
-        let Destination { path, way } = self;
-        let written = match way {
-            Way::Beside(mut file) => file.write_all(text.as_bytes()).and_then(|()| {
+        let Destination { path, sink } = self;
+        let written = match sink {
+            Sink::Temporary(mut file) => file.write_all(text.as_bytes()).and_then(|()| {
                 let place = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
                 file.persist(place).map(drop).map_err(|error| error.error)
             }),
-            Way::Through(mut file) => file.write_all(text.as_bytes()),
+            Sink::Direct(mut file) => file.write_all(text.as_bytes()),
         };
         written.map_err(|error| format!("{}: {error}", path.display()).into())
     }
 }
 
-/// Where a path leads, so that two can be compared; of a file that is not there yet, where it would be.
+/// The canonical path, so that two can be compared; of a file that does not exist yet, its future path.
 pub fn place(path: &Path) -> PathBuf {
     let of_folder = || Some(fs::canonicalize(folder(path)).ok()?.join(path.file_name()?));
     fs::canonicalize(path).ok().or_else(of_folder).unwrap_or_else(|| path.to_owned())
@@ -59,13 +59,13 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn beside(path: &Path) -> std::io::Result<Way> {
+fn beside(path: &Path) -> std::io::Result<Sink> {
     let name = path.file_name().ok_or(std::io::ErrorKind::InvalidInput)?;
     let mut prefix = name.to_owned();
     prefix.push(".");
-    // As any file is made; the process's mask still applies.
+    // The usual mode of a new file; the process's umask still applies.
     let mode = Permissions::from_mode(0o666);
-    tempfile::Builder::new().prefix(&prefix).permissions(mode).tempfile_in(folder(path)).map(Way::Beside)
+    tempfile::Builder::new().prefix(&prefix).permissions(mode).tempfile_in(folder(path)).map(Sink::Temporary)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! A run: connections are opened, operations become due, answers are waited for.
+//! A run: opens connections, offers operations when they are due, waits for answers.
 //!
-//! In an open loop operation n is due at n ÷ rate, on connection n modulo connections, whatever became of the ones
-//! before. All of it is one thread: a client that is as light as that leaves the machine to the server.
+//! In an open loop operation n is due at n ÷ rate, on connection n modulo connections, independent of the operations
+//! before. The client is one thread, so that it leaves the rest of the machine to the server.
 
 use super::course::{Course, Phase};
 use super::fate::Fates;
@@ -10,7 +10,7 @@ use super::lane::Lane;
 use super::options::Rate;
 use super::outcome::STANDSTILL_LEAST;
 use super::pace::Pace;
-use super::speech::Transport;
+use super::protocol::Transport;
 use super::tally::Tally;
 use super::trader::Trader;
 use crate::Failure;
@@ -26,60 +26,60 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Connections that are opened at once.
+/// Connections that are opened concurrently.
 const OPENED_AT_ONCE: usize = 64;
-/// After the last due time: how long what waits may still be sent, and how long answers are waited for. A server says
-/// within ten seconds what became of an order.
+/// After the last due time: how long waiting operations may still be sent, and how long answers are waited for. A
+/// server answers an order within ten seconds.
 const SEND_UNTIL: Duration = Duration::from_secs(5);
 const ANSWER_UNTIL: Duration = Duration::from_secs(15);
-/// The same when the run was interrupted: whoever sent a signal may send one that nobody can catch some seconds later.
+/// The same when the run was interrupted: the sender of a signal may follow it with SIGKILL a few seconds later.
 const ANSWER_BRIEFLY: Duration = Duration::from_secs(2);
-/// Operations that wait or fly, in all. Who asks for more than any server does shall not run out of memory for it.
+/// Most operations that wait or are in flight, in all. It bounds the client's memory for rates beyond any server.
 const UNDER_WAY_MAX: u64 = 5_000_000;
-/// How long the resting orders of a run may take to be cancelled.
+/// Timeout of cancelling the resting orders of a run.
 const CLEAN_UNTIL: Duration = Duration::from_secs(120);
-/// The shortest rest between two looks at what is due. A timer that is set for each of tens of thousands of operations a
-/// second costs more of the core than they do, and what waits for so long counts it from its due time
+/// The shortest sleep between two looks at the schedule. One timer for each of tens of thousands of operations a second
+/// would cost more of the core than the operations. Latency counts from the due time, so it includes this delay
 /// (tools/docs/load.md §2).
 const REST_LEAST: Duration = Duration::from_micros(50);
-/// How often a closed loop looks whether it was let run.
+/// Interval at which a closed loop checks whether the process was scheduled.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// How often the progress is drawn.
+/// Interval of the progress display.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 
-/// A run that is over.
+/// A finished run.
 pub struct Ran {
     pub tally: Tally,
-    /// From the first due time to the last, or as long as the closed loop went.
+    /// From the first due time to the last, or the length of the closed loop.
     pub lasted: Duration,
-    /// A signal ended the run, or what follows it.
+    /// A signal ended the run, or the steps after it.
     pub interrupted: bool,
-    /// Connections that could not be opened before the run began.
+    /// Connections that were not open when the run began.
     pub unopened: Unopened,
-    /// Part of the time in which this client was ready to run and had no core.
+    /// Share of the time in which this client was runnable and had no core.
     pub waited: Option<f64>,
-    /// Part of one core that this client used while it ran.
+    /// Share of one core that this client used during the run.
     pub cores_used: Option<f64>,
     pub load_before: Option<String>,
     pub load_after: Option<String>,
-    /// Of each connection.
+    /// By connection.
     pub fates: Vec<Fates>,
-    /// Places in the keys file of those who sent an order, by connection.
+    /// Places in the keys file of the users who sent orders, by connection.
     pub users_used: Vec<Vec<u32>>,
-    /// Own orders that rest, as far as the client knows.
+    /// Own resting orders, as far as the client knows.
     pub resting: u64,
-    /// What cancelling them came to, where that was asked for.
+    /// The result of cancelling them, if `--clean` was given.
     pub cleaned: Option<Tally>,
 }
 
-/// Connections that there are not, and what was wrong with the first one.
+/// Connections that are missing, and the error of the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unopened {
     pub count: usize,
     pub why: Option<String>,
 }
 
-/// How a run goes.
+/// How a run is driven.
 pub struct Plan {
     pub connections: usize,
     pub rate: Rate,
@@ -87,7 +87,7 @@ pub struct Plan {
     pub clean: bool,
 }
 
-/// Those whose orders a connection carries. Over HTTP all users are dealt out; a socket has one.
+/// The users whose orders a connection carries. HTTP connections share out all users; a socket has one.
 fn users_of(connection: usize, connections: usize, users: usize, transport: Transport) -> Vec<u32> {
     let dealt = (connection..users).step_by(connections).map(|user| user as u32);
     match transport {
@@ -96,11 +96,12 @@ fn users_of(connection: usize, connections: usize, users: usize, transport: Tran
     }
 }
 
-/// Runs it on this thread's runtime, inside a local set. A signal ends the run: what is in flight is waited for briefly,
-/// and nothing is cleaned.
+/// Runs it on this thread's runtime, inside a local set. A signal ends the run: operations in flight are waited for
+/// briefly, and nothing is cleaned.
 ///
 /// # Errors
-/// One sentence when there is no connection at all, and [`crate::signals::Interrupted`] before the run has begun.
+/// One sentence when there is no connection at all, and [`crate::signals::Interrupted`] when a signal came before the
+/// run.
 pub async fn drive(
     course: Rc<Course>,
     plan: &Plan,
@@ -110,7 +111,7 @@ pub async fn drive(
     let users = course.keys.users.len();
     let lanes: Vec<Rc<Lane>> = (0..plan.connections)
         .map(|number| {
-            let users = users_of(number, plan.connections, users, course.speech.transport);
+            let users = users_of(number, plan.connections, users, course.protocol.transport);
             let trader = Trader::new(users.clone(), instruments.clone());
             Rc::new(Lane::new(course.clone(), number, users, trader))
         })
@@ -144,7 +145,7 @@ pub async fn drive(
     let cores_used = ticks_before
         .zip(own_ticks())
         .map(|(before, after)| (after - before) as f64 / machine::TICKS_PER_SECOND / course.now().as_secs_f64());
-    // Too late is not too little: what was due in time is still sent, for a while.
+    // An operation that was due in time is still sent for a while: late is better than missing.
     let _ = signals.unless_ended(timeout(SEND_UNTIL, watched(&course, &pace, course.idle()))).await;
     let unsent: u64 = lanes.iter().map(|lane| lane.give_up_waiting()).sum();
     let briefly = async {
@@ -163,7 +164,7 @@ pub async fn drive(
     let mut tally = course.tally.replace(Tally::new(plan.duration));
     tally.unsent += unsent;
     tally.replaced = lanes.iter().map(|lane| lane.with_trader(|trader| trader.replaced)).sum();
-    let cleaned = match plan.clean && signals.heard().is_none() {
+    let cleaned = match plan.clean && signals.received().is_none() {
         true => Some(clean(&course, &lanes, plan.duration, signals).await),
         false => None,
     };
@@ -171,7 +172,7 @@ pub async fn drive(
     Ok(Ran {
         tally,
         lasted,
-        interrupted: signals.heard().is_some(),
+        interrupted: signals.received().is_some(),
         unopened,
         waited,
         cores_used,
@@ -189,22 +190,23 @@ fn own_ticks() -> Option<u64> {
     machine::ticks(std::process::id())
 }
 
-/// As many descriptors as the system lets this program have: the usual limit is below what may be asked for.
+/// Raises the descriptor limit as far as the system allows: the usual limit is below the number of connections that may
+/// be requested.
 fn allow_descriptors() {
     let limit = getrlimit(Resource::Nofile);
-    // Who has fewer than he needs hears of it with each connection that is not opened.
+    // If that is too few, each connection that cannot be opened reports it.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-/// Gives every lane its life. At least one of them must have a connection, or there is nothing to load.
+/// Starts every lane. At least one of them must have a connection, or there is nothing to load.
 async fn open(lanes: &[Rc<Lane>]) -> Result<(Vec<JoinHandle<()>>, Unopened), String> {
     let (mut living, mut unopened) = (Vec::with_capacity(lanes.len()), Unopened::default());
     for some in lanes.chunks(OPENED_AT_ONCE) {
         let mut opening = Vec::with_capacity(some.len());
         for lane in some {
             let (sender, opened) = oneshot::channel();
-            let told = move |result| drop(sender.send(result));
-            living.push(tokio::task::spawn_local(lane.clone().live(told)));
+            let notify = move |result| drop(sender.send(result));
+            living.push(tokio::task::spawn_local(lane.clone().live(notify)));
             opening.push(opened);
         }
         for opened in opening {
@@ -253,8 +255,8 @@ async fn follow(course: &Course, lanes: &[Rc<Lane>], pace: &Pace, rate: u32, cou
     Ok(())
 }
 
-/// In a closed loop nothing is due by which a standstill of this very program could be told from one of the server's. So it
-/// looks at its own clock, at even distances; looks that it slept through are all late.
+/// A closed loop has no due times that would show a pause of this program. So it compares its own clock with an even
+/// schedule; looks that were missed in a pause are all late.
 async fn look_at_itself(course: &Course, pace: &Pace, run: Duration) -> io::Result<()> {
     let (mut number, mut due) = (1, LOOK_EVERY);
     while due <= run {
@@ -269,14 +271,14 @@ async fn look_at_itself(course: &Course, pace: &Pace, run: Duration) -> io::Resu
     pace.rest(run.saturating_sub(course.now())).await
 }
 
-/// Waits for what is under way when nothing more is due. A standstill of this program would be taken for one of the server's
-/// as well, so it looks at its own clock; only what is one is noted.
+/// Waits for the operations in flight when nothing more is due. A pause of this program would look like one of the
+/// server's, so the loop watches its own clock; only real pauses are recorded.
 async fn watched<T>(course: &Course, pace: &Pace, what: impl Future<Output = T>) -> T {
     let looking = async {
         loop {
             let due = course.now() + LOOK_EVERY;
             if pace.rest(LOOK_EVERY).await.is_err() {
-                // Without a timer there is nothing to look by; who waits has his own.
+                // Without a timer there is nothing to compare; the caller has its own timeout.
                 std::future::pending::<()>().await;
             }
             let now = course.now();
@@ -287,7 +289,7 @@ async fn watched<T>(course: &Course, pace: &Pace, what: impl Future<Output = T>)
     };
     tokio::select! {
         biased;
-        () = looking => unreachable!("it looks until the other has ended"),
+        () = looking => unreachable!("the watch ends after the other future"),
         waited = what => waited,
     }
 }
@@ -295,7 +297,7 @@ async fn watched<T>(course: &Course, pace: &Pace, what: impl Future<Output = T>)
 /// When an operation is due, since the beginning.
 fn due(number: u64, rate: u32) -> Duration {
     let (rate, second) = (u64::from(rate), 1_000_000_000);
-    // In parts, so that nothing overflows in the longest run at the highest rate.
+    // In parts, so that the longest run at the highest rate does not overflow.
     Duration::new(number / rate, (number % rate * second / rate) as u32)
 }
 
@@ -307,7 +309,7 @@ async fn rest(pace: &Pace, time: Duration) -> io::Result<()> {
     pace.rest(time.max(REST_LEAST)).await
 }
 
-/// Cancels what rests, as fast as the connections allow. Those that were closed are waited for, as long as they come back.
+/// Cancels the resting orders as fast as the connections allow. Closed connections are waited for while they reconnect.
 async fn clean(course: &Course, lanes: &[Rc<Lane>], run: Duration, signals: &Signals) -> Tally {
     course.phase.set(Phase::Clean);
     let resting = || lanes.iter().map(|lane| lane.with_trader(|trader| trader.open_count())).sum::<usize>();
@@ -330,7 +332,7 @@ async fn clean(course: &Course, lanes: &[Rc<Lane>], run: Duration, signals: &Sig
     course.tally.replace(Tally::new(run))
 }
 
-/// The progress on a terminal; nothing anywhere else.
+/// Progress on a terminal; nothing elsewhere.
 struct Bar {
     bar: ProgressBar,
     drawing: JoinHandle<()>,
@@ -339,7 +341,7 @@ struct Bar {
 impl Bar {
     fn begin(course: &Rc<Course>, run: Duration) -> Bar {
         let bar = ProgressBar::new(run.as_millis() as u64);
-        let style = ProgressStyle::with_template("{wide_bar} {msg}").expect("the template is sound");
+        let style = ProgressStyle::with_template("{wide_bar} {msg}").expect("the template is valid");
         bar.set_style(style);
         let (drawn, course) = (bar.clone(), course.clone());
         let drawing = tokio::task::spawn_local(async move {
@@ -369,12 +371,12 @@ mod tests {
     use crate::load::fate::Fate;
     use crate::load::keys::{Keys, User};
     use crate::load::options::Mix;
-    use crate::load::speech::Speech;
+    use crate::load::protocol::Protocol;
     use std::io::{Read as _, Write as _};
     use std::net::{SocketAddr, TcpListener};
     use tokio::task::LocalSet;
 
-    /// A server that says yes to `answers` requests on each connection and ends it with the next one.
+    /// A server that answers `answers` requests on each connection with success and closes it at the next one.
     fn moody(answers: usize) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");
@@ -382,21 +384,21 @@ mod tests {
             for stream in listener.incoming() {
                 let mut stream = stream.expect("a client");
                 std::thread::spawn(move || {
-                    let (mut bytes, mut heard, mut left) = ([0; 4_096], Vec::new(), answers);
+                    let (mut bytes, mut received, mut left) = ([0; 4_096], Vec::new(), answers);
                     while let Ok(count @ 1..) = stream.read(&mut bytes) {
-                        heard.extend_from_slice(&bytes[..count]);
-                        // Whoever comes asks for its health first; that is no operation.
-                        let is_greeting = |heard: &[u8]| heard.starts_with(b"GET /v1/health ");
-                        let end = |heard: &[u8]| {
-                            let last: &[u8] = if is_greeting(heard) { b"\r\n\r\n" } else { b"\"}" };
-                            Some(heard.windows(last.len()).position(|bytes| bytes == last)? + last.len())
+                        received.extend_from_slice(&bytes[..count]);
+                        // A client requests health first; that is not an operation.
+                        let is_greeting = |received: &[u8]| received.starts_with(b"GET /v1/health ");
+                        let end = |received: &[u8]| {
+                            let last: &[u8] = if is_greeting(received) { b"\r\n\r\n" } else { b"\"}" };
+                            Some(received.windows(last.len()).position(|bytes| bytes == last)? + last.len())
                         };
-                        while let Some(bytes) = end(&heard) {
-                            if !is_greeting(&heard) && left == 0 {
+                        while let Some(bytes) = end(&received) {
+                            if !is_greeting(&received) && left == 0 {
                                 return;
                             }
-                            left -= usize::from(!is_greeting(&heard));
-                            heard.drain(..bytes);
+                            left -= usize::from(!is_greeting(&received));
+                            received.drain(..bytes);
                             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").expect("it listens");
                         }
                     }
@@ -409,10 +411,10 @@ mod tests {
     fn run(address: SocketAddr, pipeline: usize, plan: Plan) -> Result<Ran, Failure> {
         let users = [User { user_id: 1, api_key: "k".into(), tier: None }];
         let keys = Keys { file: "f".into(), users: users.into() };
-        let speech = Speech { transport: Transport::Rest, authority: address.to_string() };
-        let mix = Mix::parse("rest=100").expect("it is one");
+        let protocol = Protocol { transport: Transport::Rest, authority: address.to_string() };
+        let mix = Mix::parse("rest=100").expect("the request is valid");
         let tally = Tally::new(plan.duration);
-        let course = Rc::new(Course::new(address, speech, keys, "run".into(), mix, pipeline, tally));
+        let course = Rc::new(Course::new(address, protocol, keys, "run".into(), mix, pipeline, tally));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let instruments: Rc<[Instrument]> = vec![Instrument::sample("7")].into();
         LocalSet::new().block_on(&runtime, drive(course, &plan, instruments, &Signals::none()))
@@ -432,14 +434,14 @@ mod tests {
             let count =
                 |fate| ran.fates.iter().flat_map(|fates| fates.iter()).filter(|one| *one == fate).count() as u64;
             assert_eq!((count(Fate::Placed), count(Fate::Unknown)), (total.succeeded, total.unanswered));
-            assert!(!tally.transport.is_empty(), "why it ended");
+            assert!(!tally.transport.is_empty(), "the reason of the end");
         }
         println!("broken connections: {} cases", rows.len());
     }
 
-    /// Who had rested for two seconds when his connection ended has lost an answer all the same.
+    /// A connection that was idle for two seconds before it ended has lost an answer all the same.
     #[test]
-    fn what_ends_with_an_operation_on_its_way_is_told() {
+    fn an_end_with_an_operation_in_flight_is_counted() {
         let plan = Plan { connections: 2, rate: Rate::PerSecond(1), duration: Duration::from_secs(4), clean: false };
         let ran = run(moody(1), 1, plan).expect("it answers");
         let (tally, total) = (&ran.tally, ran.tally.total());
@@ -449,12 +451,12 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_lets_nobody_in_is_one_sentence() {
+    fn an_unreachable_server_is_one_sentence() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");
         drop(listener);
         let plan = Plan { connections: 2, rate: Rate::Max, duration: Duration::from_millis(100), clean: false };
-        let said = run(address, 1, plan).err().expect("nobody listens").to_string();
+        let said = run(address, 1, plan).err().expect("nothing listens").to_string();
         assert!(said.contains("not one of 2 connections was opened: connection refused"), "{said}");
         println!("closed doors: 1 case");
     }

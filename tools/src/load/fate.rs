@@ -1,18 +1,18 @@
-//! What became of each order of a run, as its client knows it; one letter an order, and runs of letters in a file.
+//! The outcome of each order of a run, as its client knows it; one letter per order, and run lengths in a file.
 
-/// What the client knows of one of its orders.
+/// What the client knows about one of its orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Fate {
-    /// The connection ended before the answer, or the answer said that nobody knows.
+    /// The connection ended before the answer, or the answer left the outcome open.
     Unknown = b'u',
-    /// Acknowledged: the server has it, whatever has become of it since.
+    /// Acknowledged: the server has it, in any state.
     Placed = b'p',
     /// Acknowledged, and so was its cancel.
     Cancelled = b'c',
     /// Refused: the server does not have it.
     Refused = b'r',
-    /// Refused as one that could not be filled: the server has it, cancelled.
+    /// Refused because it could not be filled: the server has it, cancelled.
     Killed = b'k',
 }
 
@@ -20,12 +20,12 @@ impl Fate {
     pub const ALL: [Fate; 5] = [Fate::Unknown, Fate::Placed, Fate::Cancelled, Fate::Refused, Fate::Killed];
 }
 
-/// The fates of one connection's orders, by their numbers from 0.
+/// The outcomes of one connection's orders, by their numbers from 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fates(Vec<Fate>);
 
 impl Fates {
-    /// One more order is on its way; gives its number.
+    /// One more order is in flight; returns its number.
     pub fn begin(&mut self) -> u32 {
         self.0.push(Fate::Unknown);
         (self.0.len() - 1) as u32
@@ -54,7 +54,7 @@ impl Fates {
         text
     }
 
-    /// The inverse of [`Fates::write`]; `None` for any other text, and for more than so many.
+    /// The inverse of [`Fates::write`]; `None` for any other text, and for more than `count_max` orders.
     pub fn read(text: &str, count_max: u32) -> Option<Fates> {
         let mut fates = Vec::new();
         let mut rest = text.as_bytes();

@@ -10,16 +10,16 @@ use wire::{decimal, instant};
 
 /// Most tokens that a run trades.
 const INSTRUMENTS_MAX: usize = 16;
-/// Markets that they are chosen among: the most traded ones.
+/// Markets from which they are chosen: the most traded ones.
 const MARKETS_MAX: usize = 100;
-/// Most markets whose books are looked at, and what a book has that is not thin.
+/// Most markets whose books are read, and the size from which a book is not thin.
 const OUTLIVING_MAX: usize = 40;
 const DEEP_SHARES: f64 = 2_000.0;
 /// Different prices of resting orders.
 const RESTING_PRICES_MAX: u16 = 8;
-/// What a market must live beyond the run.
+/// Time that a market must stay open after the run.
 const SPARE: Duration = Duration::from_secs(120);
-/// Smallest order that is always large enough (execution.md §13), in shares.
+/// Smallest order that every market accepts (engine/docs/execution.md §13), in shares.
 const LOT_SHARES: u64 = 5;
 /// A price of one dollar.
 const ONE: u16 = 10_000;
@@ -30,7 +30,7 @@ pub struct Instrument {
     pub token: String,
     /// At several prices, all at most half of the best bid.
     rests: Vec<Vec<u8>>,
-    /// Whole or not at all, at any price.
+    /// Fill or kill, at any price.
     pub buy: Vec<u8>,
     pub sell: Vec<u8>,
 }
@@ -54,7 +54,7 @@ impl Instrument {
         }
     }
 
-    /// The body of a resting order; the price goes with the number.
+    /// The body of a resting order; its number selects the price.
     pub fn rest(&self, number: u32) -> &[u8] {
         &self.rests[number as usize % self.rests.len()]
     }
@@ -64,7 +64,7 @@ impl Instrument {
         Instrument::new(token, Price(100), Price(5_000), LOT_SHARES)
     }
 
-    /// From a book; `None` when it has not both sides, or no room far below the touch.
+    /// From a book; `None` if it has only one side, or no room far below the touch.
     fn of(book: &Book) -> Option<Instrument> {
         let price = |text: &String| Decimal::parse(text).ok()?.price_exact();
         let side = |levels: &[Level]| levels.iter().filter_map(|level| price(&level.price)).collect::<Vec<_>>();
@@ -92,7 +92,7 @@ struct LivePrice {
 }
 
 impl Market {
-    /// How far from even odds its first outcome is; `None` where nobody bids.
+    /// Distance of its first outcome from even odds; `None` without a bid.
     fn off_middle(&self) -> Option<u16> {
         let bid = Decimal::parse(self.live_price.as_ref()?.buy.as_ref()?).ok()?.price_exact()?;
         Some(bid.0.abs_diff(ONE / 2))
@@ -128,8 +128,8 @@ impl Book {
     }
 }
 
-/// Tokens with books on both sides, of markets that outlive the run; those nearest to even odds, for there is most room
-/// below the touch. Thin books, which a few orders empty, are taken where there are no others.
+/// Tokens with books on both sides, of markets that outlive the run. Those nearest to even odds come first, since they
+/// have most room below the touch. Thin books, which a few orders empty, are used only if there are no others.
 pub async fn choose(ask: &mut Ask, key: &str, now: Timestamp, run: Duration) -> Result<Vec<Instrument>, String> {
     let mut markets: Vec<Market> = ask.read(&format!("/v1/markets?limit={MARKETS_MAX}"), key).await?;
     markets.sort_by_key(|market| market.off_middle().unwrap_or(ONE));
@@ -145,7 +145,7 @@ pub async fn choose(ask: &mut Ask, key: &str, now: Timestamp, run: Duration) -> 
             continue;
         }
         outliving += 1;
-        // A market whose book is not there yet is passed over.
+        // A market without a book yet is skipped.
         if let Some(book) = ask.read_if_there::<Book>(&format!("/v1/book?token_id={token}"), key).await? {
             let books = if book.depth() >= DEEP_SHARES { &mut deep } else { &mut thin };
             books.extend(Instrument::of(&book));
@@ -155,8 +155,8 @@ pub async fn choose(ask: &mut Ask, key: &str, now: Timestamp, run: Duration) -> 
     let found = if deep.is_empty() { thin } else { deep };
     match found.is_empty() {
         true => Err(format!(
-            "none of {} markets can be traded: {outliving} stay open until {} s after the run, and none of those has bids \
-             and asks",
+            "none of {} markets can be traded: {outliving} stay open until {} s after the run, and none of those has \
+             bids and asks",
             markets.len(),
             SPARE.as_secs()
         )),

@@ -27,7 +27,7 @@ impl Keys {
         Ok(Keys { file: Path::new(file).to_owned(), users: users.into() })
     }
 
-    /// The tiers that are there, each once, in the order of the file.
+    /// The tiers in the file, each once, in its order.
     pub fn tiers(&self) -> Vec<&str> {
         let mut tiers: Vec<&str> = Vec::new();
         for tier in self.users.iter().filter_map(|user| user.tier.as_deref()) {
@@ -43,11 +43,11 @@ fn parse(text: &str) -> Result<Vec<User>, String> {
     const SHAPE: &str = r#"{"user_id":1,"api_key":"…","tier":"…"}"#;
     let mut users = Vec::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        // What is wrong is named by its line and never shown: it may be half a key.
+        // An error names the line and never quotes it: it may contain part of a key.
         let user: User = serde_json::from_str(line).map_err(|_| format!("line {} is not {SHAPE}", number + 1))?;
         let key = user.api_key.as_bytes();
         if key.is_empty() || !key.iter().all(u8::is_ascii_graphic) {
-            return Err(format!("the key in line {} is no text that a header can carry", number + 1));
+            return Err(format!("the key in line {} has characters that a header cannot carry", number + 1));
         }
         users.push(user);
     }

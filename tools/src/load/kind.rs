@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// What a client does to the venue.
+/// A kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A limit order far from the touch.
     Rest,
-    /// A market order that takes at once: a buy, or the sale of what an earlier one bought.
+    /// A market order that takes immediately: a buy, or the sale of an earlier buy.
     Cross,
-    /// The end of an own resting order.
+    /// The cancel of an own resting order.
     Cancel,
 }
 

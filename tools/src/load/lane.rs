@@ -1,14 +1,14 @@
 //! One connection: operations wait for room in its pipeline, are written together, and are paired with their answers.
 //!
-//! Nothing here waits with an operation in hand: what is due goes into the lane at once, whatever the connection does,
-//! and keeps its due time. A connection that ends is opened again for as long as the run lasts; what had been sent on
-//! it has an unknown outcome. One that had rested with nothing on its way is a server's to close: that is no failure, and
-//! it is opened again at once, so that the next operation finds it open.
+//! Nothing waits with an operation in hand: a due operation enters the lane immediately, in any state of the
+//! connection, and keeps its due time. A connection that ends is opened again while the run lasts; operations in flight
+//! on it have an unknown outcome. A server may close an idle connection: that is not counted as a failure, and the
+//! connection is reopened immediately, so that the next operation finds it open.
 
 use super::course::{Course, Phase};
 use super::kind::Kind;
 use super::open::open;
-use super::speech::{Heard, is_success};
+use super::protocol::{Received, is_success};
 use super::trader::{Deed, Trader, Verdict};
 use crate::frame;
 use std::cell::RefCell;
@@ -21,31 +21,31 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Notify;
 
-/// Room for one answer, about; a pipeline wants as much for each of its operations, within these bounds.
+/// Approximate size of one answer, and bounds of the read buffer of a whole pipeline.
 const ANSWER_BYTES: usize = 2 << 10;
 const READ_BYTES: (usize, usize) = (4 << 10, 64 << 10);
-/// A heap of bytes that is no answer.
-const HEARD_BYTES_MAX: usize = 4 << 20;
-/// Rest before a connection is opened again: the first one, and the longest.
+/// Bytes without a complete answer from which the connection is given up.
+const UNREAD_BYTES_MAX: usize = 4 << 20;
+/// Delay before a connection is opened again: the first one, and the longest.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-/// Who is silent for so long rests. A server that ends connections sooner than that has something against them.
+/// A connection without traffic for this long is idle. A server that ends connections sooner has another reason.
 const REST_LEAST: Duration = Duration::from_secs(1);
 
-/// A connection and whom it trades for.
+/// A connection and the users that it trades for.
 pub struct Lane {
     course: Rc<Course>,
     number: usize,
-    /// The key of its socket, where a socket has one.
+    /// The key of its socket, on transports that have one.
     socket_user: u32,
     desk: RefCell<Desk>,
-    /// Bytes are left over that the socket had no room for, or the connection is to be ended.
+    /// Unsent bytes are left, or the connection must end.
     blocked: Notify,
 }
 
 struct Desk {
     trader: Trader,
     writer: Option<Rc<OwnedWriteHalf>>,
-    /// Bytes to be sent, and how many of them were.
+    /// Bytes to send, and how many of them are sent.
     out: Vec<u8>,
     written: usize,
     /// Due and not yet sent, oldest first.
@@ -53,18 +53,18 @@ struct Desk {
     /// Sent and not yet answered, oldest first.
     flying: VecDeque<Flight>,
     next_flight: u64,
-    /// Operations that this lane itself began, in a closed loop.
+    /// Operations that this lane began itself, in a closed loop.
     begun: u64,
     id: String,
 }
 
 /// How a connection ended.
 enum Ended {
-    /// By us.
+    /// By this client.
     Closed,
-    /// By the server, and nothing was on its way for a while.
+    /// By the server, on an idle connection.
     Rested,
-    /// Otherwise; why.
+    /// Otherwise; the reason.
     Broken(String),
 }
 
@@ -90,9 +90,9 @@ impl Lane {
         Lane { course, number, socket_user: users[0], desk: RefCell::new(desk), blocked: Notify::new() }
     }
 
-    /// An operation that is due. It is written with the next [`Lane::flush`].
+    /// Adds a due operation. The next [`Lane::flush`] writes it.
     pub fn offer(&self, kind: Kind, due: Duration, now: Duration) {
-        // Whether or not the connection is free: what comes late to it is late by the client's doing.
+        // Counted whether or not the connection is free: a late arrival here is the client's own delay.
         self.course.tally.borrow_mut().came(due, now);
         let desk = &mut *self.desk.borrow_mut();
         let free = desk.writer.is_some() && desk.waiting.is_empty() && desk.flying.len() < self.course.pipeline;
@@ -103,42 +103,42 @@ impl Lane {
         }
     }
 
-    /// Writes what there is.
+    /// Writes the buffered bytes.
     pub fn flush(&self) {
-        // Whether the connection has ended is seen by whoever reads from it.
+        // The reader sees whether the connection has ended.
         let _ = self.desk.borrow_mut().flush();
         if self.desk.borrow().is_blocked() {
             self.blocked.notify_one();
         }
     }
 
-    /// Begins what the phase allows, for a lane that has nothing in flight whose answer would.
+    /// Begins what the phase allows, for a lane without an operation in flight whose answer would do so.
     pub fn begin(&self) {
         self.desk.borrow_mut().pump(&self.course, self.number);
         self.flush();
     }
 
-    /// Gives up what waits; gives how many operations that were.
+    /// Gives up the waiting operations; returns their count.
     pub fn give_up_waiting(&self) -> u64 {
         let waiting = std::mem::take(&mut self.desk.borrow_mut().waiting);
         self.course.finish(waiting.len() as u64);
         waiting.len() as u64
     }
 
-    /// The trader, when the run is over.
+    /// The trader, after the run.
     pub fn with_trader<T>(&self, look: impl FnOnce(&Trader) -> T) -> T {
         look(&self.desk.borrow().trader)
     }
 
-    /// Opens the connection, and opens it again until it is dropped. `opened` is called once, when the first attempt has
-    /// come to something.
+    /// Opens the connection, and reopens it until the future is dropped. `opened` is called once, after the first
+    /// attempt.
     pub async fn live(self: Rc<Self>, opened: impl FnOnce(Result<(), String>)) {
         let mut opened = Some(opened);
         let (mut backoff, mut was_open) = (BACKOFF.0, false);
         loop {
             let key = &self.course.keys.users[self.socket_user as usize].api_key;
-            let ended = match open(self.course.address, &self.course.speech, key).await {
-                Ok((stream, heard)) => {
+            let ended = match open(self.course.address, &self.course.protocol, key).await {
+                Ok((stream, received)) => {
                     let (reader, writer) = stream.into_split();
                     self.desk.borrow_mut().writer = Some(Rc::new(writer));
                     self.course.tally.borrow_mut().reconnects += u64::from(std::mem::replace(&mut was_open, true));
@@ -146,8 +146,8 @@ impl Lane {
                         opened(Ok(()));
                     }
                     self.begin();
-                    let (ended, heard_some) = self.listen(reader, heard).await;
-                    if heard_some {
+                    let (ended, any_answer) = self.listen(reader, received).await;
+                    if any_answer {
                         backoff = BACKOFF.0;
                     }
                     ended
@@ -173,30 +173,30 @@ impl Lane {
         }
     }
 
-    /// Reads answers until the connection ends; gives how it did, and whether there was any answer.
-    async fn listen(&self, mut reader: OwnedReadHalf, mut heard: Vec<u8>) -> (Ended, bool) {
+    /// Reads answers until the connection ends; returns how it ended, and whether there was any answer.
+    async fn listen(&self, mut reader: OwnedReadHalf, mut received: Vec<u8>) -> (Ended, bool) {
         let room = (self.course.pipeline * ANSWER_BYTES).clamp(READ_BYTES.0, READ_BYTES.1);
-        let (mut heard_some, mut heard_at) = (false, Instant::now());
+        let (mut any_answer, mut last_read_at) = (false, Instant::now());
         loop {
             if self.desk.borrow().writer.is_none() {
-                return (Ended::Closed, heard_some);
+                return (Ended::Closed, any_answer);
             }
-            match self.take(&mut heard) {
-                Ok(answers) => heard_some |= answers > 0,
-                Err(why) => return (Ended::Broken(why), heard_some),
+            match self.take(&mut received) {
+                Ok(answers) => any_answer |= answers > 0,
+                Err(why) => return (Ended::Broken(why), any_answer),
             }
-            heard.reserve(room);
+            received.reserve(room);
             let blocked = self.desk.borrow().blocked_writer();
             tokio::select! {
                 biased;
-                read = reader.read_buf(&mut heard) => match read {
-                    // Nothing on its way: the last that happened here was an answer.
-                    Ok(0) if self.desk.borrow().flying.is_empty() && heard_at.elapsed() >= REST_LEAST => {
-                        return (Ended::Rested, heard_some);
+                read = reader.read_buf(&mut received) => match read {
+                    // Nothing is in flight: the last event here was an answer.
+                    Ok(0) if self.desk.borrow().flying.is_empty() && last_read_at.elapsed() >= REST_LEAST => {
+                        return (Ended::Rested, any_answer);
                     }
-                    Ok(0) => return (Ended::Broken("closed by the server".to_owned()), heard_some),
-                    Ok(_) => heard_at = Instant::now(),
-                    Err(error) => return (Ended::Broken(said(&error)), heard_some),
+                    Ok(0) => return (Ended::Broken("closed by the server".to_owned()), any_answer),
+                    Ok(_) => last_read_at = Instant::now(),
+                    Err(error) => return (Ended::Broken(said(&error)), any_answer),
                 },
                 () = writable(blocked) => self.flush(),
                 () = self.blocked.notified() => {}
@@ -204,30 +204,30 @@ impl Lane {
         }
     }
 
-    /// Takes the whole answers off the front, begins as many operations anew, and writes them. Gives the answers.
-    fn take(&self, heard: &mut Vec<u8>) -> Result<usize, String> {
+    /// Takes the complete answers, begins as many operations, and writes them. Returns the answers.
+    fn take(&self, received: &mut Vec<u8>) -> Result<usize, String> {
         let (mut taken, mut answers) = (0, 0);
         let desk = &mut *self.desk.borrow_mut();
         let now = self.course.now();
-        while taken < heard.len() {
-            match self.course.speech.hear(&heard[taken..]) {
-                Heard::Part => break,
-                Heard::Other { bytes } => taken += bytes,
-                Heard::Ping { bytes, payload } => {
+        while taken < received.len() {
+            match self.course.protocol.decode(&received[taken..]) {
+                Received::Part => break,
+                Received::Other { bytes } => taken += bytes,
+                Received::Ping { bytes, payload } => {
                     frame::pong(&mut desk.out, payload);
                     taken += bytes;
                 }
-                Heard::Closed(why) => return Err(why),
-                Heard::Broken(why) => return Err(why.to_owned()),
-                Heard::Answer(answer) => {
+                Received::Closed(why) => return Err(why),
+                Received::Broken(why) => return Err(why.to_owned()),
+                Received::Answer(answer) => {
                     let place = match answer.flight {
                         Some(number) => desk.flying.iter().position(|flight| flight.number == number),
                         None => (!desk.flying.is_empty()).then_some(0),
                     };
                     let flight = place.and_then(|place| desk.flying.remove(place));
-                    let Flight { deed, due, .. } = flight.ok_or("an answer to nothing")?;
+                    let Flight { deed, due, .. } = flight.ok_or("an answer without an operation")?;
                     let verdict = Verdict::of(answer.status, answer.code, answer.order_exists);
-                    desk.trader.learn(deed, verdict);
+                    desk.trader.record(deed, verdict);
                     let succeeded = is_success(answer.status);
                     let mut tally = self.course.tally.borrow_mut();
                     tally.answered(deed.kind(), due, now, answer.status, answer.code, succeeded);
@@ -235,13 +235,13 @@ impl Lane {
                     taken += answer.bytes;
                     answers += 1;
                     if answer.last {
-                        return Err("closed by the server, as it said".to_owned());
+                        return Err("closed by the server, as announced".to_owned());
                     }
                 }
             }
         }
-        heard.drain(..taken);
-        if heard.len() > HEARD_BYTES_MAX {
+        received.drain(..taken);
+        if received.len() > UNREAD_BYTES_MAX {
             return Err("an answer without an end".to_owned());
         }
         desk.pump(&self.course, self.number);
@@ -249,13 +249,13 @@ impl Lane {
         Ok(answers)
     }
 
-    /// The connection is gone, and with it the answers to what was sent.
+    /// The connection ended, and with it the answers to the operations in flight.
     fn end(&self, why: &str) {
         let desk = &mut *self.desk.borrow_mut();
         let mut tally = self.course.tally.borrow_mut();
         tally.broken(why);
         for flight in desk.flying.drain(..) {
-            desk.trader.learn(flight.deed, Verdict::Unknown);
+            desk.trader.record(flight.deed, Verdict::Unknown);
             tally.kinds[flight.deed.kind() as usize].unanswered += 1;
             self.course.finish(1);
         }
@@ -264,8 +264,8 @@ impl Lane {
         desk.written = 0;
     }
 
-    /// The run is over; what is still in flight will not be waited for. Its connection ends with it: an answer that comes
-    /// late must not be taken for that to something later.
+    /// The run is over; operations in flight are not waited for. Their connection ends with them: a late answer must
+    /// not be paired with a later operation.
     pub fn close(&self) {
         if !self.desk.borrow().flying.is_empty() {
             self.end("not answered until the end");
@@ -274,16 +274,16 @@ impl Lane {
     }
 }
 
-/// Comes back when there is room; never without a writer that lacks it.
+/// Returns when there is room; only called with a writer that lacks it.
 async fn writable(blocked: Option<Rc<OwnedWriteHalf>>) {
     match blocked {
-        // An error is seen by the flush that follows.
+        // The flush that follows sees an error.
         Some(writer) => drop(writer.writable().await),
         None => std::future::pending().await,
     }
 }
 
-/// The kind of an error; its number adds nothing, and one kind is one row. One that is of no kind speaks for itself.
+/// The kind of an error; its number is dropped, so that one kind is one row. An error without a kind keeps its text.
 pub(super) fn said(error: &io::Error) -> String {
     match error.kind().to_string() {
         kind if kind == "uncategorized error" => error.to_string(),
@@ -292,7 +292,7 @@ pub(super) fn said(error: &io::Error) -> String {
 }
 
 impl Desk {
-    /// Sends what waits, and what the phase allows to begin, while the pipeline has room.
+    /// Sends the waiting operations and those that the phase allows, while the pipeline has room.
     fn pump(&mut self, course: &Course, lane: usize) {
         if self.writer.is_none() {
             return;
@@ -319,13 +319,13 @@ impl Desk {
         let deed = self.trader.next(kind);
         let order = deed.order();
         self.id.clear();
-        write!(self.id, "{}-{lane}-{}", course.run, order.number).expect("a string grows");
+        write!(self.id, "{}-{lane}-{}", course.run, order.number).expect("writing to a string succeeds");
         let number = self.next_flight;
         self.next_flight += 1;
         let key = &course.keys.users[order.user as usize].api_key;
         match self.trader.opening(deed) {
-            Some(opening) => course.speech.place(&mut self.out, number, key, opening, &self.id),
-            None => course.speech.cancel(&mut self.out, number, key, &self.id),
+            Some(opening) => course.protocol.place(&mut self.out, number, key, opening, &self.id),
+            None => course.protocol.cancel(&mut self.out, number, key, &self.id),
         }
         self.flying.push_back(Flight { number, deed, due });
     }

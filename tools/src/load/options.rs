@@ -1,4 +1,4 @@
-//! What may be asked for on the command line, each with its bounds. A value out of them is one sentence, and exit code 2.
+//! The options of the command line and their bounds. A value out of bounds is one sentence, and exit code 2.
 
 use super::kind::Kind;
 use hyper::Uri;
@@ -17,19 +17,19 @@ pub struct Target {
     /// Without the brackets of an IPv6 address.
     pub host: String,
     pub port: u16,
-    /// `host:port`, as it stands in a `Host` header.
+    /// `host:port`, as in a `Host` header.
     pub authority: String,
 }
 
 impl Target {
-    /// `http://host:port` and nothing behind it; without a port it is 80.
+    /// `http://host:port` without a path; the default port is 80.
     pub fn parse(text: &str) -> Result<Target, String> {
         const SHAPE: &str = "the address of a server is http://host:port";
-        let uri: Uri = text.parse().map_err(|_| format!("{SHAPE}, and this is none"))?;
+        let uri: Uri = text.parse().map_err(|_| format!("{SHAPE}, and this is not"))?;
         match uri.scheme_str() {
             Some("http") => {}
             Some("https") => {
-                return Err(format!("{SHAPE}; TLS is not spoken here, so name the server and not a proxy before it"));
+                return Err(format!("{SHAPE}; TLS is not supported, so name the server and not a proxy before it"));
             }
             _ => return Err(format!("{SHAPE}, and this does not begin with http://")),
         }
@@ -41,7 +41,7 @@ impl Target {
             return Err(format!("{SHAPE}, without a user"));
         }
         let host =
-            uri.host().filter(|host| !host.is_empty()).ok_or_else(|| format!("{SHAPE}, and a host is missing"))?;
+            uri.host().filter(|host| !host.is_empty()).ok_or_else(|| format!("{SHAPE}, and the host is missing"))?;
         let port = match &authority[host.len()..] {
             "" => 80,
             rest => rest[1..]
@@ -64,7 +64,7 @@ impl fmt::Display for Target {
 /// How the load is driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// Open loop: so many operations are due each second, whatever became of those before.
+    /// Open loop: this many operations are due each second, independent of the operations before.
     PerSecond(u32),
     /// Closed loop: each connection keeps its pipeline full.
     Max,
@@ -89,7 +89,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Seconds, with a fraction if it must be.
+/// Seconds, with an optional fraction.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().filter(|seconds| (SECONDS_MIN..=SECONDS_MAX).contains(seconds));
     let seconds =
@@ -107,13 +107,13 @@ impl Mix {
         let mut mix = [None; Kind::COUNT];
         for part in text.split(',') {
             let (name, percent) =
-                part.split_once('=').ok_or_else(|| format!("{SHAPE}, and {part:?} is no kind=percent"))?;
+                part.split_once('=').ok_or_else(|| format!("{SHAPE}, and {part:?} is not kind=percent"))?;
             let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name.trim());
-            let kind =
-                kind.ok_or_else(|| format!("{SHAPE}, and {name:?} is no kind: there are rest, cross and cancel"))?;
+            let kind = kind
+                .ok_or_else(|| format!("{SHAPE}, and {name:?} is not a kind: the kinds are rest, cross and cancel"))?;
             let percent = percent.trim().parse::<u8>().ok().filter(|percent| *percent <= 100);
             let percent = percent
-                .ok_or_else(|| format!("{SHAPE}, and the percentage of {kind} is no whole number from 0 to 100"))?;
+                .ok_or_else(|| format!("{SHAPE}, and the percentage of {kind} is not a whole number from 0 to 100"))?;
             if mix[kind as usize].replace(percent).is_some() {
                 return Err(format!("{SHAPE}, and {kind} is named twice"));
             }
@@ -133,10 +133,10 @@ impl Mix {
         self.0[kind as usize]
     }
 
-    /// The kind of an operation, by its number on its connection: exact in every hundred of a connection, spread over
-    /// it, and shifted from one connection to the next.
+    /// The kind of an operation, by its number on its connection: exact in every hundred of a connection, evenly
+    /// spread, and shifted from one connection to the next.
     pub fn kind(&self, connection: usize, number: u64) -> Kind {
-        // Both factors have no divisor in common with 100, so a hundred numbers in a row meet each place once.
+        // Both factors are coprime to 100, so a hundred consecutive numbers visit each place once.
         let place = ((number % 100) * 61 + (connection as u64 % 100) * 37) % 100;
         let mut below = 0;
         for kind in Kind::ALL {
@@ -168,19 +168,19 @@ mod tests {
             ("rest=100", Ok("rest=100,cross=0,cancel=0")),
             ("cross=100", Ok("rest=0,cross=100,cancel=0")),
             ("rest=50,cross=0,cancel=50", Ok("rest=50,cross=0,cancel=50")),
-            ("", Err("no kind=percent")),
-            (",", Err("no kind=percent")),
-            ("rest", Err("no kind=percent")),
+            ("", Err("not kind=percent")),
+            (",", Err("not kind=percent")),
+            ("rest", Err("not kind=percent")),
             ("rest=60,cross=25", Err("percentages, and they sum to 85 instead of 100")),
             ("rest=60,cross=25,cancel=16", Err("percentages, and they sum to 101 instead of 100")),
             ("rest=0", Err("sum to 0")),
             ("cancel=100", Err("nothing to cancel")),
-            ("rest=60,taker=40", Err("there are rest, cross and cancel")),
+            ("rest=60,taker=40", Err("the kinds are rest, cross and cancel")),
             ("rest=60,rest=40", Err("named twice")),
-            ("rest=-1,cross=101", Err("no whole number from 0 to 100")),
-            ("rest=101", Err("no whole number from 0 to 100")),
-            ("rest=0.5,cross=99.5", Err("no whole number from 0 to 100")),
-            ("rest=,cross=100", Err("no whole number from 0 to 100")),
+            ("rest=-1,cross=101", Err("not a whole number from 0 to 100")),
+            ("rest=101", Err("not a whole number from 0 to 100")),
+            ("rest=0.5,cross=99.5", Err("not a whole number from 0 to 100")),
+            ("rest=,cross=100", Err("not a whole number from 0 to 100")),
         ];
         for (text, expected) in cases {
             check(text, Mix::parse(text), expected);
@@ -193,7 +193,7 @@ mod tests {
         let mut cases = 0;
         for text in ["rest=60,cross=25,cancel=15", "rest=1,cross=98,cancel=1", "rest=100", "rest=34,cross=33,cancel=33"]
         {
-            let mix = Mix::parse(text).expect("it is one");
+            let mix = Mix::parse(text).expect("it is valid");
             for connection in [0, 1, 7, 100, 9_999] {
                 for first in [0, 1, 99, 12_345] {
                     let mut seen = [0; Kind::COUNT];
@@ -205,8 +205,8 @@ mod tests {
                 }
             }
         }
-        // Spread: with a fifth of cancels no connection does ten of the others in a row.
-        let mix = Mix::parse("rest=80,cancel=20").expect("it is one");
+        // Spread: with 20 % cancels no connection sends ten other operations in a row.
+        let mix = Mix::parse("rest=80,cancel=20").expect("it is valid");
         let longest = (0..1_000u64).fold((0, 0), |(run, longest), number| match mix.kind(3, number) {
             Kind::Cancel => (0, longest),
             _ => (run + 1, longest.max(run + 1)),
@@ -223,11 +223,11 @@ mod tests {
             ("HTTP://localhost:1", Ok("http://localhost:1")),
             ("http://venue", Ok("http://venue")),
             ("http://[::1]:65535", Ok("http://[::1]:65535")),
-            ("", Err("this is none")),
+            ("", Err("this is not")),
             ("127.0.0.1:8080", Err("does not begin with http://")),
             ("ws://127.0.0.1:8080", Err("does not begin with http://")),
-            ("https://venue:443", Err("TLS is not spoken")),
-            ("http://", Err("this is none")),
+            ("https://venue:443", Err("TLS is not supported")),
+            ("http://", Err("this is not")),
             ("http://:8080", Err("host")),
             ("http://venue:0", Err("port from 1 to 65535")),
             ("http://venue:65536", Err("port from 1 to 65535")),
@@ -236,14 +236,14 @@ mod tests {
             ("http://venue:80?a=b", Err("without a path")),
             ("http://venue:80#a", Err("without a path")),
             ("http://me@venue:80", Err("without a user")),
-            ("http://ve nue:80", Err("this is none")),
+            ("http://ve nue:80", Err("this is not")),
         ];
         for (text, expected) in cases {
             check(text, Target::parse(text), expected);
         }
-        let target = Target::parse("http://[::1]:81").expect("it is one");
+        let target = Target::parse("http://[::1]:81").expect("it is valid");
         assert_eq!((target.host.as_str(), target.port, target.authority.as_str()), ("::1", 81, "[::1]:81"));
-        assert_eq!(Target::parse("http://venue").expect("it is one").port, 80);
+        assert_eq!(Target::parse("http://venue").expect("it is valid").port, 80);
         println!("addresses: {} cases", cases.len() + 2);
     }
 
@@ -277,7 +277,7 @@ mod tests {
             (Ok(parsed), Ok(expected)) => assert_eq!(parsed.to_string(), expected, "{text:?}"),
             (Err(said), Err(expected)) => {
                 assert!(said.contains(expected), "{text:?}: {said}");
-                // One sentence: clap puts the value in front of it and nothing behind it.
+                // One sentence: clap adds the value before it and nothing after it.
                 assert!(!said.contains('\n') && !said.ends_with('.'), "{text:?}: {said}");
             }
             (Ok(parsed), Err(expected)) => panic!("{text:?} became {parsed}, not: {expected}"),

@@ -1,10 +1,10 @@
-//! What a run came to, in rows: the source of the table, of the JSON file and of the page.
+//! The results of a run, as rows: the source of the table, the JSON file and the page.
 
 use super::check::{Compared, Orders};
 use super::drive::Ran;
 use super::kind::Kind;
 use super::options::{Mix, Rate, Target};
-use super::speech::Transport;
+use super::protocol::Transport;
 use super::stalls::{LATE, Stall};
 use super::tally::{Counts, Tally};
 use engine::time::Timestamp;
@@ -13,9 +13,9 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use wire::instant;
 
-/// Quantiles that are named.
+/// Quantiles that are reported.
 pub const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
-/// What is shown of what the server says of itself; the JSON file has all of it.
+/// Values of the server's own report that are shown; the JSON file has all of it.
 const SERVER_FACTS: [(&str, &str); 8] = [
     ("server version", "/version/version"),
     ("server commit", "/version/git_sha"),
@@ -26,25 +26,26 @@ const SERVER_FACTS: [(&str, &str); 8] = [
     ("server last cycle [ms]", "/status/matching_engine/last_cycle_ms"),
     ("server active markets", "/status/markets/active"),
 ];
-/// From here on the client itself is in doubt: its part of a core, and the part of all operations that came to them so long
-/// after their time, whatever their connections did.
+/// Thresholds for doubts about the client itself: its share of a core, and the share of all operations that it handled
+/// this much after their time, in any state of their connections.
 const CORES_USED_MAX: f64 = 0.9;
 const LAG_MAX: Duration = Duration::from_millis(1);
 const LATE_MAX: f64 = 0.01;
-/// Part of its time in which it was ready to run and had no core.
+/// Share of its time in which it was runnable and had no core.
 const WAITED_MAX: f64 = 0.1;
-/// What the highest percentiles are made of, when no more than one operation in a hundred was late.
+/// Delay that shapes the highest percentiles, even if at most one operation in a hundred was late.
 const TAIL: f64 = 0.999;
-/// In a closed loop, where a full pipeline keeps the client at its answers for milliseconds, only this much is a standstill.
-/// In either, one of the second length is worth a word, however few it touches: the highest percentiles are made of it.
+/// In a closed loop, where answers of a full pipeline take milliseconds, a delay counts as a pause only from the first
+/// value. In either loop, a delay of the second value is reported however few operations it affects: it shapes the
+/// highest percentiles.
 pub const STANDSTILL_LEAST: Duration = Duration::from_millis(20);
 const STANDSTILL_MAX: Duration = Duration::from_millis(100);
-/// Parts of the offered rate and of all answers that are worth a word.
+/// Shares of the offered rate and of all answers that are reported.
 const ACHIEVED_MIN: f64 = 0.95;
 const REFUSED_MAX: f64 = 0.01;
 
-/// What was asked for.
-pub struct Asked {
+/// The options of the run.
+pub struct RunOptions {
     pub command: String,
     pub target: Target,
     pub rate: Rate,
@@ -57,20 +58,20 @@ pub struct Asked {
     pub tiers: String,
 }
 
-/// A run with everything that is said of it.
+/// A run with everything that is reported about it.
 pub struct Outcome {
-    pub asked: Asked,
+    pub options: RunOptions,
     pub ran: Ran,
     pub orders: Orders,
     pub machine: Map<String, Value>,
-    /// Answers of the server about itself, by [`super::facts::server`].
+    /// The server's answers about itself, from [`super::facts::server`].
     pub server: Value,
-    /// When the server was started anew in mid-run, by [`super::facts::started_anew`].
-    pub started_anew: Option<Timestamp>,
+    /// When the server restarted during the run, from [`super::facts::restarted`].
+    pub restarted: Option<Timestamp>,
     pub compared: Option<Compared>,
 }
 
-/// One line of the table: a kind, or all.
+/// One line of the table: a kind, or all kinds.
 pub struct Row {
     pub name: &'static str,
     pub counts: Counts,
@@ -84,7 +85,7 @@ impl Outcome {
         &self.ran.tally
     }
 
-    /// The kinds that were asked for or happened, then all of them.
+    /// The kinds that were requested or happened, then all of them.
     pub fn rows(&self) -> Vec<Row> {
         let tally = self.tally();
         let seconds = self.seconds();
@@ -92,7 +93,7 @@ impl Outcome {
             |name, counts: Counts, latency| Row { name, counts, latency, achieved: counts.answered() as f64 / seconds };
         let kinds = Kind::ALL
             .into_iter()
-            .filter(|kind| self.asked.mix.percent(*kind) > 0 || tally.kinds[*kind as usize] != Counts::default());
+            .filter(|kind| self.options.mix.percent(*kind) > 0 || tally.kinds[*kind as usize] != Counts::default());
         let mut rows: Vec<Row> = kinds
             .map(|kind| row(kind.name(), tally.kinds[kind as usize], tally.latency[kind as usize].clone()))
             .collect();
@@ -100,63 +101,63 @@ impl Outcome {
         rows
     }
 
-    /// From the beginning to the end of the schedule or to the last answer, whichever came later.
+    /// From the beginning to the end of the schedule or to the last answer, the later of the two.
     pub fn seconds(&self) -> f64 {
         self.ran.lasted.max(self.tally().last_answer).as_secs_f64()
     }
 
     /// Operations a second that were due, in an open loop.
     pub fn offered(&self) -> Option<f64> {
-        match self.asked.rate {
+        match self.options.rate {
             Rate::PerSecond(_) => Some(self.tally().offered as f64 / self.ran.lasted.as_secs_f64()),
             Rate::Max => None,
         }
     }
 
-    /// What the latencies are counted from.
+    /// Where latencies begin.
     pub fn loop_name(&self) -> &'static str {
-        match self.asked.rate {
+        match self.options.rate {
             Rate::PerSecond(_) => "open loop: latency counts from the scheduled time of each operation",
             Rate::Max => {
-                "closed loop (max): each connection keeps its pipeline full, latency counts from the send; \
-                          what a stalled server would have kept waiting is not in it"
+                "closed loop (max): each connection keeps its pipeline full, latency counts from the send; operations \
+                          that a stalled server would have delayed are not in it"
             }
         }
     }
 
-    /// Whether this client could not do what it was asked for.
+    /// Whether this client could not keep up.
     pub fn is_saturated(&self) -> bool {
         self.ran.cores_used.is_some_and(|cores| cores >= CORES_USED_MAX) || self.is_starved() || self.is_late()
     }
 
-    /// Whether others had the core that it needed.
+    /// Whether other programs had the core that it needed.
     fn is_starved(&self) -> bool {
         self.ran.waited.is_some_and(|waited| waited >= WAITED_MAX)
     }
 
-    /// Whether the tail of an open loop's latencies is made of the client's own lateness, in half of it or more.
+    /// Whether at least half of the tail of an open loop's latencies is the client's own delay.
     fn is_tail_own(&self) -> bool {
         let (lag, latency) = (self.tally().lag.value_at_quantile(TAIL), self.tally().total_latency());
-        let is_open = matches!(self.asked.rate, Rate::PerSecond(_));
+        let is_open = matches!(self.options.rate, Rate::PerSecond(_));
         is_open && u128::from(lag) > LAG_MAX.as_nanos() && 2 * lag >= latency.value_at_quantile(TAIL)
     }
 
-    /// Operations that the client itself came late with; in a closed loop, looks at its own clock. What waited for its
-    /// connection was the server's to answer for.
+    /// Operations that the client itself handled late; in a closed loop, late looks at its own clock. Waiting for a
+    /// connection counts as the server's time.
     fn late(&self) -> u64 {
         self.tally().lag.count_between(self.lag_bound().as_nanos() as u64 + 1, u64::MAX)
     }
 
-    /// What came later than that came late.
+    /// The delay from which an operation counts as late.
     fn lag_bound(&self) -> Duration {
-        match self.asked.rate {
+        match self.options.rate {
             Rate::PerSecond(_) => LAG_MAX,
             Rate::Max => STANDSTILL_LEAST,
         }
     }
 
     fn is_late(&self) -> bool {
-        let of = match self.asked.rate {
+        let of = match self.options.rate {
             Rate::PerSecond(_) => self.tally().offered,
             Rate::Max => self.tally().lag.len(),
         };
@@ -171,35 +172,35 @@ impl Outcome {
         Duration::from_nanos(self.tally().lag.value_at_quantile(0.99))
     }
 
-    /// What must be known before a figure is believed.
+    /// Warnings about the figures.
     pub fn warnings(&self) -> Vec<String> {
         let (tally, total, mut warnings) = (self.tally(), self.tally().total(), Vec::new());
         if let Some(cores) = self.ran.cores_used.filter(|cores| *cores >= CORES_USED_MAX) {
             warnings.push(format!(
-                "the client itself was saturated: it used {:.0} % of the one core that it has, so rate and latency are its \
-                 own limits, not the server's",
+                "the client itself was saturated: it used {:.0} % of the one core that it has, so rate and latency \
+                 are its own limits, not the server's",
                 100.0 * cores
             ));
         }
         if let Some(waited) = self.ran.waited.filter(|_| self.is_starved()) {
             warnings.push(format!(
-                "the client itself was starved: others had its core for {:.0} % of the time in which it was ready to run; \
-                 rate and latency are theirs as much as the server's",
+                "the client itself was starved: others had its core for {:.0} % of the time in which it was ready to \
+                 run; rate and latency are theirs as much as the server's",
                 100.0 * waited
             ));
         }
         if self.is_late() {
             let (late, bound) = (self.late(), duration(self.lag_bound().as_nanos() as u64));
-            warnings.push(match self.asked.rate {
+            warnings.push(match self.options.rate {
                 Rate::PerSecond(_) => format!(
-                    "the client itself was late: {late} of {} operations came to their connections more than {bound} after \
-                     their time, the latest {} after it; that is part of the latencies",
+                    "the client itself was late: {late} of {} operations came to their connections more than {bound} \
+                     after their time, the latest {} after it; that is part of the latencies",
                     tally.offered,
                     duration(self.longest_lag().as_nanos() as u64)
                 ),
                 Rate::Max => format!(
-                    "the client itself stood still: {late} of {} looks at its own clock came more than {bound} after their \
-                     time, the latest {} after it; that is part of the latencies, and takes from the rate",
+                    "the client itself was paused: {late} of {} looks at its own clock came more than {bound} after \
+                     their time, the latest {} after it; that is part of the latencies, and lowers the rate",
                     tally.lag.len(),
                     duration(self.longest_lag().as_nanos() as u64)
                 ),
@@ -208,7 +209,7 @@ impl Outcome {
         if let Some(why) = &self.ran.unopened.why {
             warnings.push(format!(
                 "{} of {} connections were not open when the run began: {why}",
-                self.ran.unopened.count, self.asked.connections
+                self.ran.unopened.count, self.options.connections
             ));
         }
         let achieved = total.answered() as f64 / self.seconds();
@@ -218,8 +219,8 @@ impl Outcome {
         }
         if tally.unsent > 0 {
             warnings.push(format!(
-                "{} operations were due and never sent, for want of room on the connections: they are in no percentile, \
-                 and would have been the slowest",
+                "{} operations were due and never sent, for lack of room on the connections: they are in no \
+                 percentile, and would have been the slowest",
                 tally.unsent
             ));
         }
@@ -231,16 +232,16 @@ impl Outcome {
         }
         if total.refused as f64 > REFUSED_MAX * total.answered() as f64 {
             warnings.push(format!(
-                "{} of {} answers were refusals, and the percentiles have them in: {}",
+                "{} of {} answers were refusals, and the percentiles include them: {}",
                 total.refused,
                 total.answered(),
                 self.most_frequent_code()
             ));
         }
-        if let Some(started) = self.started_anew {
+        if let Some(started) = self.restarted {
             warnings.push(format!(
-                "the server was started anew in mid-run, at about {} (its time): connections that it closed, whatever they \
-                 were at, may have ended with the process before",
+                "the server restarted during the run, at about {} (its time): connections that it closed, busy or \
+                 not, may have ended with the process before",
                 instant::ts_text(started)
             ));
         }
@@ -250,15 +251,16 @@ impl Outcome {
         warnings
     }
 
-    /// The code of most refusals, and how often it was.
+    /// The code of most refusals, and its count.
     pub fn most_frequent_code(&self) -> String {
         let most = self.tally().codes.iter().max_by_key(|(_, count)| **count);
         most.map_or("no code".to_owned(), |(code, count)| format!("{code}, {count} times"))
     }
 
-    /// Name and value of everything that was asked, and of what is known about both machines.
+    /// Name and value of every option, and of the facts about both machines.
     pub fn facts(&self) -> Vec<(String, String)> {
-        let Asked { rate, duration, connections, pipeline, mix, transport, users, tiers, target, .. } = &self.asked;
+        let RunOptions { rate, duration, connections, pipeline, mix, transport, users, tiers, target, .. } =
+            &self.options;
         let mut facts: Vec<(String, String)> = Vec::new();
         let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
         fact("server", target.to_string());
@@ -271,7 +273,7 @@ impl Outcome {
         }
         fact("run", format!("{}, from {} on (the server's time)", self.orders.run, self.orders.since));
         let per_second = if *rate == Rate::Max { "" } else { " operations a second" };
-        fact("asked for", format!("{rate}{per_second} for {} s, {mix}", duration.as_secs_f64()));
+        fact("options", format!("{rate}{per_second} for {} s, {mix}", duration.as_secs_f64()));
         fact("loop", self.loop_name().to_owned());
         fact("connections", format!("{connections} over {transport}, at most {pipeline} operations in flight on each"));
         fact("users", format!("{} of {users} in the keys file{tiers}", self.orders.users.len()));
@@ -294,16 +296,16 @@ impl Outcome {
             fact(name, format!("p99 {p99}, longest {longest}, of {} {what}", self.tally().lag.len()));
         }
         let stalls = &self.tally().stalls;
-        if let Some(longest) = stalls.told.iter().max_by_key(|stall| stall.longest) {
+        if let Some(longest) = stalls.reported.iter().max_by_key(|stall| stall.longest) {
             let late = self::duration(LATE.as_nanos() as u64);
             let length = self::duration(longest.longest.as_nanos() as u64);
-            let (count, at) = (stalls.told.len() as u64 + stalls.untold, longest.from.as_secs_f64());
+            let (count, at) = (stalls.reported.len() as u64 + stalls.unreported, longest.from.as_secs_f64());
             fact("stalls", format!("{count} with answers of {late} and more, the longest {length}, at {at:.3} s"));
         }
         facts
     }
 
-    /// Counts beside the percentiles, each a name and how many.
+    /// Counts besides the percentiles, each a name and a number.
     pub fn counts(&self) -> Vec<(String, u64)> {
         let tally = self.tally();
         let mut counts: Vec<(String, u64)> = Vec::new();
@@ -321,7 +323,7 @@ impl Outcome {
         counts
     }
 
-    /// What is left in the books of the venue.
+    /// What the run left in the venue's books.
     pub fn left(&self) -> String {
         match &self.ran.cleaned {
             None => format!("{} orders of this run still rest (--clean cancels them)", self.ran.resting),
@@ -330,7 +332,7 @@ impl Outcome {
                 let unknown = match unknown {
                     0 => String::new(),
                     count => {
-                        format!("; what became of {count} operations without an answer is not known, some may rest")
+                        format!("; the outcome of {count} operations without an answer is unknown, some may rest")
                     }
                 };
                 format!(
@@ -361,17 +363,17 @@ impl Outcome {
                 (name.to_owned(), row)
             })
             .collect();
-        let asked = &self.asked;
+        let options = &self.options;
         json!({
-            "command": asked.command,
-            "url": asked.target.to_string(),
-            "rate": asked.rate.to_string(),
+            "command": options.command,
+            "url": options.target.to_string(),
+            "rate": options.rate.to_string(),
             "loop": self.loop_name(),
-            "duration_s": asked.duration.as_secs_f64(),
-            "connections": asked.connections,
-            "pipeline": asked.pipeline,
-            "mix": asked.mix.to_string(),
-            "transport": asked.transport.to_string(),
+            "duration_s": options.duration.as_secs_f64(),
+            "connections": options.connections,
+            "pipeline": options.pipeline,
+            "mix": options.mix.to_string(),
+            "transport": options.transport.to_string(),
             "seconds": self.seconds(),
             "offered": tally.offered,
             "offered_per_second": self.offered(),
@@ -396,7 +398,7 @@ impl Outcome {
                 "load_average_after": self.ran.load_after,
             },
             "server": self.server,
-            "server_started_anew_at": self.started_anew.map(instant::ts_text),
+            "server_started_anew_at": self.restarted.map(instant::ts_text),
             "warnings": self.warnings(),
             "series": {
                 "width_ms": tally.series.width.as_millis() as u64,
@@ -405,8 +407,8 @@ impl Outcome {
             },
             "stalls": {
                 "late_from_ms": LATE.as_millis() as u64,
-                "told": tally.stalls.told.iter().map(stall).collect::<Vec<_>>(),
-                "untold": tally.stalls.untold,
+                "told": tally.stalls.reported.iter().map(stall).collect::<Vec<_>>(),
+                "untold": tally.stalls.unreported,
             },
             "check": self.compared,
             "orders": self.orders,

@@ -1,10 +1,10 @@
-//! The report: one HTML page with everything in it. It loads nothing and runs nothing.
+//! The report: one self-contained HTML page. It loads nothing and runs no script.
 
 use super::chart::{self, escape};
 use super::outcome::{Outcome, QUANTILES, Row, duration};
 use std::fmt::Write as _;
 
-/// Colours are named by what a curve shows; the page follows the reader's light or dark.
+/// Colours are named by what a curve shows; the page follows the reader's light or dark theme.
 const STYLE: &str = "
 :root { color-scheme: light dark; --ink: #1c2128; --paper: #ffffff; --faint: #8a929c; --grid: #d9dde2; --warn: #b3261e;
   --all: #1f5fbf; --rest: #2e8b57; --cross: #c2571a; --cancel: #7b4fb5; }
@@ -26,15 +26,15 @@ svg { width: 100%; height: auto; } svg text { font-size: 12px; fill: var(--faint
 /// The whole page.
 pub fn page(outcome: &Outcome) -> String {
     let mut out = String::new();
-    write(outcome, &mut out).expect("a string grows");
+    write(outcome, &mut out).expect("writing to a string succeeds");
     out
 }
 
 fn write(outcome: &Outcome, out: &mut String) -> std::fmt::Result {
-    let title = escape(&format!("Load of {}, {}", outcome.asked.target, outcome.orders.since));
+    let title = escape(&format!("Load of {}, {}", outcome.options.target, outcome.orders.since));
     writeln!(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{title}</title>")?;
     writeln!(out, "<meta name=\"viewport\" content=\"width=device-width\">\n<style>{STYLE}</style>\n</head>\n<body>")?;
-    writeln!(out, "<h1>{title}</h1>\n<pre>{}</pre>", escape(&outcome.asked.command))?;
+    writeln!(out, "<h1>{title}</h1>\n<pre>{}</pre>", escape(&outcome.options.command))?;
     writeln!(out, "<p>{}</p>", escape(outcome.loop_name()))?;
     for warning in outcome.warnings() {
         writeln!(out, "<p class=\"warning\">{}</p>", escape(&warning))?;
@@ -98,14 +98,14 @@ mod tests {
     use crate::load::drive::{Ran, Unopened};
     use crate::load::kind::Kind;
     use crate::load::options::{Mix, Rate, Target};
-    use crate::load::outcome::Asked;
-    use crate::load::speech::Transport;
+    use crate::load::outcome::RunOptions;
+    use crate::load::protocol::Transport;
     use crate::load::tally::Tally;
     use engine::time::Timestamp;
     use serde_json::json;
     use std::time::Duration;
 
-    /// What somebody who means harm might make us show.
+    /// Hostile texts in every field that the page shows.
     const HOSTILE: &str = "</td><script src='//x'>alert(\"1\")</script>&\u{0}";
 
     fn outcome(answers: u64, rate: Rate) -> Outcome {
@@ -125,14 +125,14 @@ mod tests {
         compared.missing.ids = vec![HOSTILE.to_owned()];
         let said = json!({"processor": HOSTILE}).as_object().cloned().expect("an object");
         Outcome {
-            asked: Asked {
+            options: RunOptions {
                 command: HOSTILE.to_owned(),
                 target: Target { host: HOSTILE.to_owned(), port: 1, authority: HOSTILE.to_owned() },
                 rate,
                 duration: second,
                 connections: 1,
                 pipeline: 1,
-                mix: Mix::parse("rest=50,cross=50").expect("it is one"),
+                mix: Mix::parse("rest=50,cross=50").expect("it is valid"),
                 transport: Transport::Rest,
                 users: 1,
                 tiers: HOSTILE.to_owned(),
@@ -160,7 +160,7 @@ mod tests {
             },
             machine: said,
             server: json!({"version": {"version": HOSTILE}, "status": {"uptime_seconds": 7}}),
-            started_anew: Some(Timestamp(1_800_000_000_000_000)),
+            restarted: Some(Timestamp(1_800_000_000_000_000)),
             compared: Some(compared),
         }
     }
@@ -173,20 +173,20 @@ mod tests {
             let page = page(&outcome);
             assert!(chart::check_well_formed(&page) > 100);
             assert_eq!(page.matches("<svg ").count(), 2);
-            // The name of a vocabulary is no address that is asked.
+            // The name of an XML vocabulary is not an address that is requested.
             let asked = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
             for outside in ["<script", "<link", "<img", "<iframe", " src=", " href=", "url(", "@import"] {
                 let times = asked.matches(outside).count();
                 let harmless = if outside == " src=" { HOSTILE.matches(outside).count() } else { 0 };
                 assert!(times == 0 || harmless > 0, "{outside}: {times}");
             }
-            assert!(!page.contains(HOSTILE), "shown as it came");
+            assert!(!page.contains(HOSTILE), "shown unescaped");
         }
         println!("pages: {} cases", outcomes.len());
     }
 
     #[test]
-    fn a_client_in_doubt_says_so_everywhere() {
+    fn doubts_about_the_client_are_in_every_output() {
         let outcome = outcome(10, Rate::PerSecond(1_000));
         let (page, text, json) = (page(&outcome), crate::load::text::table(&outcome), outcome.json());
         let warnings = outcome.warnings();
@@ -197,7 +197,7 @@ mod tests {
             "answers a second were achieved of",
             "never sent",
             "refusals",
-            "started anew in mid-run, at about 2027-01-15T08:00:00Z",
+            "restarted during the run, at about 2027-01-15T08:00:00Z",
             "interrupted",
         ];
         for (warning, expected) in warnings.iter().zip(expected) {
@@ -209,8 +209,8 @@ mod tests {
         assert_eq!((&json["client"]["saturated"], &json["warnings"]), (&json!(true), &json!(warnings)));
         let mut outcome = outcome;
         outcome.ran.cores_used = None;
-        // A long standstill counts, and a share of short ones. In an open loop a few late sends among many are none; in a
-        // closed one answers to a full pipeline are none.
+        // A long pause counts, and a share of short ones. A few late sends among many do not count in an open loop, nor
+        // do answers to a full pipeline in a closed one.
         let millis = Duration::from_millis;
         let (open, closed) = (Rate::PerSecond(1_000), Rate::Max);
         let rows: [(Rate, u64, Duration, bool); 10] = [
@@ -226,12 +226,12 @@ mod tests {
             (closed, 500, millis(5), false),
         ];
         for (rate, late, lag, saturated) in rows {
-            outcome.asked.rate = rate;
+            outcome.options.rate = rate;
             outcome.ran.tally.offered = 1_000;
             outcome.ran.tally.lag.reset();
             (late..1_000).for_each(|_| outcome.ran.tally.came(Duration::ZERO, Duration::ZERO));
             (0..late).for_each(|_| outcome.ran.tally.came(Duration::ZERO, lag));
-            let word = if rate == open { "the client itself was late" } else { "the client itself stood still" };
+            let word = if rate == open { "the client itself was late" } else { "the client itself was paused" };
             let warned = outcome.warnings().iter().any(|warning| warning.contains(word));
             assert_eq!((outcome.is_saturated(), warned), (saturated, saturated), "{rate:?}: {late} by {lag:?}");
         }
@@ -242,8 +242,8 @@ mod tests {
             let warned = outcome.warnings().iter().any(|warning| warning.contains("the client itself was starved"));
             assert_eq!((outcome.is_saturated(), warned), (saturated, saturated), "{waited:?}");
         }
-        // A tail that is the client's own counts, however few operations it is made of.
-        outcome.asked.rate = open;
+        // A tail that is the client's own delay counts, however few operations are in it.
+        outcome.options.rate = open;
         (0..997).for_each(|_| outcome.ran.tally.came(Duration::ZERO, Duration::ZERO));
         (0..3).for_each(|_| outcome.ran.tally.came(Duration::ZERO, millis(50)));
         outcome.ran.waited = None;

@@ -1,4 +1,4 @@
-//! What a run came to: latencies, counts, and how many answers there were in each stretch of time.
+//! The counts of a run: latencies, outcomes, and the number of answers in each interval.
 
 use super::kind::Kind;
 use super::stalls::Stalls;
@@ -6,29 +6,30 @@ use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Longest latency that is told from a longer one.
+/// Longest latency that is distinguished from a longer one.
 const LATENCY_MAX: Duration = Duration::from_secs(3_600);
-/// Stretches of a run, about.
+/// Approximate number of intervals of a run.
 const STRETCHES: u64 = 120;
-/// Where an answer later than that is counted: no run waits for one so long.
+/// The last interval, which counts every later answer: no run waits that long for one.
 const STRETCHES_MAX: usize = 10_000;
 
-/// Everything that is counted.
+/// All counts of a run.
 pub struct Tally {
-    /// Of each kind, in nanoseconds; of every answer, refusals included.
+    /// By kind, in nanoseconds; of every answer, refusals included.
     pub latency: [Histogram<u64>; Kind::COUNT],
     pub kinds: [Counts; Kind::COUNT],
     pub statuses: BTreeMap<u16, u64>,
     /// Refusals by error code.
     pub codes: BTreeMap<String, u64>,
-    /// Ends of connections and attempts to open one, by what was wrong.
+    /// Ends of connections and failed attempts to open one, by error.
     pub transport: BTreeMap<String, u64>,
     pub reconnects: u64,
-    /// Connections that ended while they rested, with nothing on its way: closed by the server, or gone with its process.
-    /// Each was opened again at once.
+    /// Connections that ended while idle: closed by the server, or gone with its process. Each was reopened
+    /// immediately.
     pub rested: u64,
-    /// How long behind their due time operations came to their connections, in nanoseconds: the client's own delay. What
-    /// they waited there is the server's. In a closed loop, where none is due: looks of the client at its own clock.
+    /// Delay between an operation's due time and its arrival at its connection, in nanoseconds: the client's own delay.
+    /// Waiting at the connection is the server's time. In a closed loop, which has no due times: delays of looks at the
+    /// client's clock.
     pub lag: Histogram<u64>,
     pub series: Series,
     pub stalls: Stalls,
@@ -38,7 +39,7 @@ pub struct Tally {
     pub offered: u64,
     /// Due and given up, because the connections had no room until the end.
     pub unsent: u64,
-    /// Cancels that became resting orders.
+    /// Cancels that were sent as resting orders.
     pub replaced: u64,
 }
 
@@ -46,7 +47,7 @@ pub struct Tally {
 pub struct Counts {
     pub succeeded: u64,
     pub refused: u64,
-    /// Sent, and the connection ended before the answer.
+    /// Sent on a connection that ended before the answer.
     pub unanswered: u64,
 }
 
@@ -115,7 +116,7 @@ impl Tally {
         }
     }
 
-    /// An answer that came at `now` to what was due at `due`, both since the beginning.
+    /// An answer at `now` to an operation that was due at `due`, both since the beginning.
     pub fn answered(
         &mut self,
         kind: Kind,
@@ -146,7 +147,7 @@ impl Tally {
         count(&mut self.transport, what);
     }
 
-    /// This client came at `now` to what was due at `due`, both since the beginning: what lies between is its own doing.
+    /// The client handled at `now` what was due at `due`, both since the beginning; the difference is its own delay.
     pub fn came(&mut self, due: Duration, now: Duration) {
         self.lag.saturating_record(now.saturating_sub(due).as_nanos() as u64);
         self.stalls.came(due, now);
@@ -173,7 +174,7 @@ fn count(counts: &mut BTreeMap<String, u64>, what: &str) {
 }
 
 fn nanoseconds() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LATENCY_MAX.as_nanos() as u64, 3).expect("the bounds are sound")
+    Histogram::new_with_bounds(1, LATENCY_MAX.as_nanos() as u64, 3).expect("the bounds are valid")
 }
 
 #[cfg(test)]

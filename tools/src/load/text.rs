@@ -1,16 +1,16 @@
-//! What a run came to, for a terminal.
+//! The results of a run, as text for a terminal.
 
 use super::outcome::{Outcome, QUANTILES, Row, duration};
 use std::fmt::Write as _;
 
-/// Columns of a name, and of a figure.
+/// Width of the columns of names and figures.
 const NAME: usize = 24;
 const FIGURE: usize = 10;
 
-/// All of it, without the ids.
+/// All rows, without the ids.
 pub fn table(outcome: &Outcome) -> String {
     let mut out = String::new();
-    write(outcome, &mut out).expect("a string grows");
+    write(outcome, &mut out).expect("writing to a string succeeds");
     out
 }
 

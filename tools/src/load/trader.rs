@@ -1,10 +1,10 @@
-//! What the operations of one connection are about: which order is placed for whom, which is cancelled, what is held.
-//! Pure; it knows neither bytes nor time.
+//! The operations of one connection: which order is placed for which user, which order is cancelled, what is held.
+//! Pure; no bytes and no time.
 
 use super::fate::{Fate, Fates};
 use super::instrument::Instrument;
 use super::kind::Kind;
-use super::speech::is_success;
+use super::protocol::is_success;
 use edge::http::code::{Code, Effect};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ pub struct Own {
     pub user: u32,
 }
 
-/// An operation that was decided on.
+/// An operation that was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
     Rest { order: Own, instrument: u32 },
@@ -45,16 +45,16 @@ impl Deed {
     }
 }
 
-/// What an answer, or the want of one, says about an operation.
+/// What an answer, or a missing answer, means for an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It happened.
     Done,
-    /// The order is there, and more is not known: it was committed too late to say more, or failed later.
+    /// The order exists, and its state is unknown: it was committed too late to report more, or failed later.
     There,
-    /// Refused, and the order is there: it was to be filled at once, could not be, and is cancelled.
+    /// Refused, and the order exists: it was fill or kill, could not be filled, and is cancelled.
     Killed,
-    /// Nothing happened. `later`: the same may be done a moment afterwards.
+    /// Nothing happened. `later`: a retry may succeed.
     Refused { later: bool },
     /// It may have happened.
     Unknown,
@@ -70,7 +70,7 @@ impl Verdict {
         match known.map(|code| code.effect()) {
             Some(Effect::Done) => Verdict::There,
             Some(Effect::Unknown) => Verdict::Unknown,
-            // A server error of another server promises nothing.
+            // A 5xx without a known code promises nothing.
             None if status >= 500 => Verdict::Unknown,
             Some(Effect::Nothing) | None if order_exists => Verdict::Killed,
             Some(Effect::Nothing) | None => Verdict::Refused { later: matches!(status, 409 | 429 | 503) },
@@ -80,21 +80,21 @@ impl Verdict {
 
 /// The orders of one connection.
 pub struct Trader {
-    /// Places in the keys file of those whose orders this connection carries, in turn.
+    /// Places in the keys file of the users whose orders this connection carries, in turn.
     users: Vec<u32>,
     instruments: Rc<[Instrument]>,
     pub fates: Fates,
     /// Acknowledged and resting, oldest first.
     open: VecDeque<Own>,
-    /// Bought and not sold again, oldest first: user and instrument of each lot.
+    /// Bought and not yet sold, oldest first: user and instrument of each lot.
     held: VecDeque<(u32, u32)>,
-    /// Cancels that became resting orders, for want of anything to cancel.
+    /// Cancels that were sent as resting orders because nothing could be cancelled.
     pub replaced: u64,
 }
 
 impl Trader {
     pub fn new(users: Vec<u32>, instruments: Rc<[Instrument]>) -> Trader {
-        assert!(!users.is_empty() && !instruments.is_empty(), "somebody trades something");
+        assert!(!users.is_empty() && !instruments.is_empty(), "at least one user and one instrument");
         let (open, held) = (VecDeque::new(), VecDeque::new());
         Trader { users, instruments, fates: Fates::default(), open, held, replaced: 0 }
     }
@@ -128,7 +128,7 @@ impl Trader {
         Own { number, user: user.unwrap_or(self.users[number as usize % self.users.len()]) }
     }
 
-    /// Goes through all of them for each user, too.
+    /// Visits all instruments for each user, too.
     fn instrument_of(&self, order: Own) -> u32 {
         (order.number / self.users.len() as u32 + order.user) % self.instruments.len() as u32
     }
@@ -143,8 +143,8 @@ impl Trader {
         }
     }
 
-    /// What became of an operation.
-    pub fn learn(&mut self, deed: Deed, verdict: Verdict) {
+    /// Records the verdict on an operation.
+    pub fn record(&mut self, deed: Deed, verdict: Verdict) {
         if let Deed::Cancel { order } = deed {
             match verdict {
                 Verdict::Done => self.fates.set(order.number, Fate::Cancelled),
@@ -163,7 +163,7 @@ impl Trader {
         match (deed, verdict) {
             (Deed::Rest { order, .. }, Verdict::Done) => self.open.push_back(order),
             (Deed::Buy { order, instrument }, Verdict::Done) => self.held.push_back((order.user, instrument)),
-            // Whoever could not sell still has it.
+            // The lot is still held.
             (Deed::Sell { order, instrument }, Verdict::Refused { later: true }) => {
                 self.held.push_back((order.user, instrument));
             }
@@ -171,12 +171,12 @@ impl Trader {
         }
     }
 
-    /// Own orders that rest, as far as is known.
+    /// Own resting orders, as far as known.
     pub fn open_count(&self) -> usize {
         self.open.len()
     }
 
-    /// Whose orders this connection has sent so far.
+    /// Users whose orders this connection has sent so far.
     pub fn users_used(&self) -> &[u32] {
         &self.users[..self.users.len().min(self.fates.next() as usize)]
     }
@@ -209,35 +209,35 @@ mod tests {
     #[test]
     fn what_was_acknowledged_is_cancelled_and_sold_once() {
         let mut trader = trader(&[4]);
-        // Nothing is open: a cancel is a rest.
+        // No order is open: a cancel becomes a rest.
         let first = trader.next(Kind::Cancel);
         assert_eq!((first.kind(), trader.replaced), (Kind::Rest, 1));
-        trader.learn(first, Verdict::Done);
+        trader.record(first, Verdict::Done);
         let cancel = trader.next(Kind::Cancel);
         assert_eq!(cancel, Deed::Cancel { order: first.order() });
-        assert_eq!(trader.next(Kind::Cancel).kind(), Kind::Rest, "it is being cancelled already");
-        trader.learn(cancel, Verdict::Refused { later: true });
-        assert_eq!(trader.next(Kind::Cancel), cancel, "a busy server is asked again");
-        trader.learn(cancel, Verdict::Done);
+        assert_eq!(trader.next(Kind::Cancel).kind(), Kind::Rest, "it is already being cancelled");
+        trader.record(cancel, Verdict::Refused { later: true });
+        assert_eq!(trader.next(Kind::Cancel), cancel, "a cancel that a busy server refused is repeated");
+        trader.record(cancel, Verdict::Done);
         let buy = trader.next(Kind::Cross);
         assert!(matches!(buy, Deed::Buy { .. }));
-        trader.learn(buy, Verdict::Done);
+        trader.record(buy, Verdict::Done);
         let sell = trader.next(Kind::Cross);
         assert!(matches!(sell, Deed::Sell { .. }), "{sell:?}");
-        trader.learn(sell, Verdict::Refused { later: true });
+        trader.record(sell, Verdict::Refused { later: true });
         let again = trader.next(Kind::Cross);
         assert!(matches!(again, Deed::Sell { .. }), "{again:?}");
-        trader.learn(again, Verdict::There);
+        trader.record(again, Verdict::There);
         let killed = trader.next(Kind::Cross);
         assert!(matches!(killed, Deed::Buy { .. }));
-        trader.learn(killed, Verdict::Killed);
+        trader.record(killed, Verdict::Killed);
         assert!(matches!(trader.next(Kind::Cross), Deed::Buy { .. }), "nothing was bought");
         assert_eq!(trader.fates.write(), "c1u1p1r1p1k1u1");
         println!("a life of orders: 9 cases");
     }
 
     #[test]
-    fn an_answer_says_what_happened() {
+    fn an_answer_determines_what_happened() {
         let nothing = Verdict::Refused { later: false };
         let cases = [
             (200, None, false, Verdict::Done),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn users_without_an_order_are_not_asked_about() {
+    fn users_without_an_order_are_not_checked() {
         let mut trader = trader(&[4, 9, 7]);
         assert!(trader.users_used().is_empty());
         trader.next(Kind::Rest);

@@ -1,6 +1,6 @@
-//! What is spoken on a connection: orders and cancels out, answers in. Pure; it knows no socket.
+//! The protocol of a connection: encodes orders and cancels, decodes answers. Pure; no socket.
 //!
-//! Over HTTP/1.1 answers come in the order of the requests, over the trade channel each names the operation it answers.
+//! Over HTTP/1.1 answers come in the order of the requests; over the trade channel each names its operation.
 
 use crate::frame;
 use clap::ValueEnum;
@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 /// Most header lines of an answer.
 const HEADERS_MAX: usize = 64;
 
-/// What operations travel over.
+/// The transport of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Transport {
     /// `POST /v1/orders`, `DELETE /v1/orders/by-client-id/…`
@@ -30,50 +30,50 @@ impl fmt::Display for Transport {
 }
 
 /// Both directions of one transport to one server.
-pub struct Speech {
+pub struct Protocol {
     pub transport: Transport,
     pub authority: String,
 }
 
-/// What the first bytes that were heard are.
+/// The meaning of the first received bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Heard<'a> {
-    /// Not yet whole.
+pub enum Received<'a> {
+    /// Incomplete.
     Part,
     Answer(Answer<'a>),
-    /// To be sent back as it is.
+    /// To be echoed in a pong.
     Ping {
         bytes: usize,
         payload: &'a [u8],
     },
-    /// Answers nothing.
+    /// Answers no operation.
     Other {
         bytes: usize,
     },
     /// The server ends the connection, and why.
     Closed(String),
-    /// Not what was agreed upon.
+    /// A violation of the protocol.
     Broken(&'static str),
 }
 
 /// The answer to one operation.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer<'a> {
-    /// On the wire.
+    /// Size on the wire.
     pub bytes: usize,
-    /// Which operation; `None` = the oldest without an answer.
+    /// The operation that it answers; `None` = the oldest without an answer.
     pub flight: Option<u64>,
     pub status: u16,
-    /// The error code, where it is one.
+    /// The error code of an error.
     pub code: Option<&'a str>,
-    /// A refusal that left an order behind all the same.
+    /// A refusal of an order that exists nevertheless.
     pub order_exists: bool,
-    /// The connection ends behind it.
+    /// The connection ends after it.
     pub last: bool,
 }
 
-impl Speech {
-    /// Asks for the server's health, which is public and counted by no limit.
+impl Protocol {
+    /// Requests the server's health, which is public and not rate-limited.
     pub fn greet(&self, out: &mut Vec<u8>) {
         for part in ["GET /v1/health HTTP/1.1\r\nHost: ", &self.authority, "\r\n\r\n"] {
             out.extend_from_slice(part.as_bytes());
@@ -88,13 +88,14 @@ impl Speech {
                 let length = opening.len() + id.len() + CLOSING.len();
                 self.head(out, "POST /v1/orders", "", key);
                 write!(out, "Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n")
-                    .expect("a vector grows");
+                    .expect("writing to a vector succeeds");
                 for part in [opening, id.as_bytes(), CLOSING] {
                     out.extend_from_slice(part);
                 }
             }
             Transport::Ws => frame::text(out, |out| {
-                write!(out, "{{\"id\":{flight},\"op\":\"order.place\",\"params\":").expect("a vector grows");
+                write!(out, "{{\"id\":{flight},\"op\":\"order.place\",\"params\":")
+                    .expect("writing to a vector succeeds");
                 for part in [opening, id.as_bytes(), CLOSING, b"}"] {
                     out.extend_from_slice(part);
                 }
@@ -102,7 +103,7 @@ impl Speech {
         }
     }
 
-    /// Cancels the order with the client's id, which has no character that a target or a text would have to escape.
+    /// Cancels the order with the client's id, which has no character that needs an escape in a target or a text.
     pub fn cancel(&self, out: &mut Vec<u8>, flight: u64, key: &str, id: &str) {
         match self.transport {
             Transport::Rest => {
@@ -111,7 +112,7 @@ impl Speech {
             }
             Transport::Ws => frame::text(out, |out| {
                 write!(out, "{{\"id\":{flight},\"op\":\"order.cancel\",\"params\":{{\"client_order_id\":\"{id}\"}}}}")
-                    .expect("a vector grows");
+                    .expect("writing to a vector succeeds");
             }),
         }
     }
@@ -122,23 +123,23 @@ impl Speech {
         }
     }
 
-    /// Reads what stands at the beginning.
-    pub fn hear<'a>(&self, bytes: &'a [u8]) -> Heard<'a> {
+    /// Decodes the first answer of these bytes.
+    pub fn decode<'a>(&self, bytes: &'a [u8]) -> Received<'a> {
         match self.transport {
-            Transport::Rest => hear_http(bytes),
-            Transport::Ws => hear_frame(bytes),
+            Transport::Rest => decode_http(bytes),
+            Transport::Ws => decode_frame(bytes),
         }
     }
 }
 
-fn hear_http(bytes: &[u8]) -> Heard<'_> {
+fn decode_http(bytes: &[u8]) -> Received<'_> {
     let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
     let mut head = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut head, bytes, &mut headers);
     let head_bytes = match parsed {
         Ok(httparse::Status::Complete(length)) => length,
-        Ok(httparse::Status::Partial) => return Heard::Part,
-        Err(_) => return Heard::Broken("an answer that is not HTTP/1.1"),
+        Ok(httparse::Status::Partial) => return Received::Part,
+        Err(_) => return Received::Broken("an answer that is not HTTP/1.1"),
     };
     let status = head.code.unwrap_or_default();
     let (mut body_bytes, mut order_exists, mut last) = (None, false, false);
@@ -147,7 +148,7 @@ fn hear_http(bytes: &[u8]) -> Heard<'_> {
         match name.len() {
             14 if name.eq_ignore_ascii_case(b"content-length") => body_bytes = number(value),
             10 if name.eq_ignore_ascii_case(b"connection") => last = value.eq_ignore_ascii_case(b"close"),
-            // The brand stands in front of it.
+            // The client's prefix is before it.
             length if length > 9 => order_exists |= name[length - 9..].eq_ignore_ascii_case(b"-order-id"),
             _ => {}
         }
@@ -155,34 +156,34 @@ fn hear_http(bytes: &[u8]) -> Heard<'_> {
     let body_bytes = match (body_bytes, status) {
         (Some(length), _) => length,
         (None, 204 | 304) => 0,
-        (None, _) => return Heard::Broken("an answer without Content-Length"),
+        (None, _) => return Received::Broken("an answer without Content-Length"),
     };
-    let Some(body) = bytes[head_bytes..].get(..body_bytes) else { return Heard::Part };
+    let Some(body) = bytes[head_bytes..].get(..body_bytes) else { return Received::Part };
     let code = if is_success(status) { None } else { code_in(body) };
     let bytes = head_bytes + body_bytes;
-    Heard::Answer(Answer { bytes, flight: None, status, code, order_exists, last })
+    Received::Answer(Answer { bytes, flight: None, status, code, order_exists, last })
 }
 
-fn hear_frame(bytes: &[u8]) -> Heard<'_> {
-    let Some(frame::Frame { first, payload, bytes }) = frame::read(bytes) else { return Heard::Part };
+fn decode_frame(bytes: &[u8]) -> Received<'_> {
+    let Some(frame::Frame { first, payload, bytes }) = frame::read(bytes) else { return Received::Part };
     match first {
         frame::TEXT => match said(payload) {
             Some((flight, status)) => {
                 let failed = !is_success(status);
                 let code = if failed { code_in(payload) } else { None };
                 let order_exists = failed && find(payload, b"\"order_id\":").is_some();
-                Heard::Answer(Answer { bytes, flight: Some(flight), status, code, order_exists, last: false })
+                Received::Answer(Answer { bytes, flight: Some(flight), status, code, order_exists, last: false })
             }
-            None => Heard::Broken("a frame that is no answer"),
+            None => Received::Broken("a frame that is not an answer"),
         },
-        frame::PING => Heard::Ping { bytes, payload },
-        frame::PONG => Heard::Other { bytes },
+        frame::PING => Received::Ping { bytes, payload },
+        frame::PONG => Received::Other { bytes },
         frame::CLOSE => {
             let code = payload.first_chunk().map_or(1_005, |code| u16::from_be_bytes(*code));
             let reason = String::from_utf8_lossy(payload.get(2..).unwrap_or_default());
-            Heard::Closed(format!("closed with {code} {reason}").trim_end().to_owned())
+            Received::Closed(format!("closed with {code} {reason}").trim_end().to_owned())
         }
-        _ => Heard::Broken("a frame of a kind that has no place here"),
+        _ => Received::Broken("a frame of an unexpected kind"),
     }
 }
 
@@ -202,7 +203,7 @@ fn number(text: &[u8]) -> Option<usize> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// The code in an error envelope, which stands in an object of its own on the trade channel.
+/// The code in an error envelope, which is an object of its own on the trade channel.
 fn code_in(body: &[u8]) -> Option<&str> {
     const NAME: &[u8] = b"\"error\":\"";
     let code = &body[find(body, NAME)? + NAME.len()..];
@@ -218,16 +219,16 @@ fn find(text: &[u8], what: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn speech(transport: Transport) -> Speech {
-        Speech { transport, authority: "venue:8080".into() }
+    fn protocol(transport: Transport) -> Protocol {
+        Protocol { transport, authority: "venue:8080".into() }
     }
 
     #[test]
     fn operations_are_written_as_the_wire_wants_them() {
         let opening = br#"{"price":"0.01","client_order_id":""#;
         let mut out = Vec::new();
-        speech(Transport::Rest).place(&mut out, 7, "KEY", opening, "a-0-1");
-        speech(Transport::Rest).cancel(&mut out, 8, "KEY", "a-0-1");
+        protocol(Transport::Rest).place(&mut out, 7, "KEY", opening, "a-0-1");
+        protocol(Transport::Rest).cancel(&mut out, 8, "KEY", "a-0-1");
         let expected = "POST /v1/orders HTTP/1.1\r\nHost: venue:8080\r\nX-API-Key: KEY\r\n\
              Content-Type: application/json\r\nContent-Length: 42\r\n\r\n\
              {\"price\":\"0.01\",\"client_order_id\":\"a-0-1\"}\
@@ -240,14 +241,14 @@ mod tests {
         for (what, expected) in rows {
             let mut out = Vec::new();
             match what {
-                "place" => speech(Transport::Ws).place(&mut out, 7, "KEY", opening, "a-0-1"),
-                _ => speech(Transport::Ws).cancel(&mut out, 7, "KEY", "a-0-1"),
+                "place" => protocol(Transport::Ws).place(&mut out, 7, "KEY", opening, "a-0-1"),
+                _ => protocol(Transport::Ws).cancel(&mut out, 7, "KEY", "a-0-1"),
             }
             let masked_by_nothing = &out[out.len() - expected.len()..];
             assert_eq!(String::from_utf8_lossy(masked_by_nothing), expected);
         }
         out.clear();
-        speech(Transport::Rest).greet(&mut out);
+        protocol(Transport::Rest).greet(&mut out);
         assert_eq!(String::from_utf8_lossy(&out), "GET /v1/health HTTP/1.1\r\nHost: venue:8080\r\n\r\n");
         println!("operations: {} cases", rows.len() + 3);
     }
@@ -261,26 +262,26 @@ mod tests {
         let refused =
             "HTTP/1.1 400 Bad\r\nX-Svc-Code: A\r\nX-Svc-Order-Id: 9\r\ncontent-length: 13\r\n\r\n{\"error\":\"A\"}";
         let cases = [
-            ("", Heard::Part),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", Heard::Part),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{", Heard::Part),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", Heard::Answer(answer(40, 200, None))),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 2", Heard::Answer(answer(40, 200, None))),
-            ("HTTP/1.1 204 No\r\n\r\n", Heard::Answer(answer(19, 204, None))),
-            (refused, Heard::Answer(Answer { order_exists: true, ..answer(refused.len(), 400, Some("A")) })),
+            ("", Received::Part),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", Received::Part),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{", Received::Part),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", Received::Answer(answer(40, 200, None))),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 2", Received::Answer(answer(40, 200, None))),
+            ("HTTP/1.1 204 No\r\n\r\n", Received::Answer(answer(19, 204, None))),
+            (refused, Received::Answer(Answer { order_exists: true, ..answer(refused.len(), 400, Some("A")) })),
             (
                 "HTTP/1.1 503 Busy\r\nConnection: Close\r\nContent-Length: 2\r\n\r\nno",
-                Heard::Answer(Answer { last: true, ..answer(61, 503, None) }),
+                Received::Answer(Answer { last: true, ..answer(61, 503, None) }),
             ),
             (
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-                Heard::Broken("an answer without Content-Length"),
+                Received::Broken("an answer without Content-Length"),
             ),
-            ("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", Heard::Broken("an answer without Content-Length")),
-            ("SSH-2.0-OpenSSH\r\n", Heard::Broken("an answer that is not HTTP/1.1")),
+            ("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", Received::Broken("an answer without Content-Length")),
+            ("SSH-2.0-OpenSSH\r\n", Received::Broken("an answer that is not HTTP/1.1")),
         ];
         for (bytes, expected) in &cases {
-            assert_eq!(speech(Transport::Rest).hear(bytes.as_bytes()), *expected, "{bytes:?}");
+            assert_eq!(protocol(Transport::Rest).decode(bytes.as_bytes()), *expected, "{bytes:?}");
         }
         println!("answers over HTTP: {} cases", cases.len());
     }
@@ -289,29 +290,33 @@ mod tests {
     fn answers_on_the_channel_name_their_operation() {
         let refused = r#"{"id":4,"status":400,"error":{"error":"A","message":"B"},"code":"A","order_id":9}"#;
         let answered = |flight, status, code| Answer { flight: Some(flight), ..answer(0, status, code) };
-        let cases: [(u8, &[u8], Heard<'_>); 8] = [
-            (frame::TEXT, br#"{"id":3,"status":200,"result":{"order_id":1}}"#, Heard::Answer(answered(3, 200, None))),
+        let cases: [(u8, &[u8], Received<'_>); 8] = [
+            (
+                frame::TEXT,
+                br#"{"id":3,"status":200,"result":{"order_id":1}}"#,
+                Received::Answer(answered(3, 200, None)),
+            ),
             (
                 frame::TEXT,
                 refused.as_bytes(),
-                Heard::Answer(Answer { order_exists: true, ..answered(4, 400, Some("A")) }),
+                Received::Answer(Answer { order_exists: true, ..answered(4, 400, Some("A")) }),
             ),
-            (frame::TEXT, br#"{"id":null,"status":400}"#, Heard::Broken("a frame that is no answer")),
-            (frame::PING, b"hm", Heard::Ping { bytes: 4, payload: b"hm" }),
-            (frame::PONG, b"", Heard::Other { bytes: 2 }),
-            (frame::CLOSE, b"\x0f\xa2CONNECTION_LIMIT", Heard::Closed("closed with 4002 CONNECTION_LIMIT".into())),
-            (frame::CLOSE, b"", Heard::Closed("closed with 1005".into())),
-            (0x82, b"", Heard::Broken("a frame of a kind that has no place here")),
+            (frame::TEXT, br#"{"id":null,"status":400}"#, Received::Broken("a frame that is not an answer")),
+            (frame::PING, b"hm", Received::Ping { bytes: 4, payload: b"hm" }),
+            (frame::PONG, b"", Received::Other { bytes: 2 }),
+            (frame::CLOSE, b"\x0f\xa2CONNECTION_LIMIT", Received::Closed("closed with 4002 CONNECTION_LIMIT".into())),
+            (frame::CLOSE, b"", Received::Closed("closed with 1005".into())),
+            (0x82, b"", Received::Broken("a frame of an unexpected kind")),
         ];
         for (first, payload, expected) in &cases {
             let mut bytes = vec![*first, payload.len() as u8];
             bytes.extend_from_slice(payload);
-            let mut heard = speech(Transport::Ws).hear(&bytes);
-            if let Heard::Answer(answer) = &mut heard {
+            let mut received = protocol(Transport::Ws).decode(&bytes);
+            if let Received::Answer(answer) = &mut received {
                 assert_eq!(std::mem::take(&mut answer.bytes), bytes.len());
             }
-            assert_eq!(heard, *expected, "{first:x} {payload:?}");
-            assert_eq!(speech(Transport::Ws).hear(&bytes[..bytes.len() - 1]), Heard::Part);
+            assert_eq!(received, *expected, "{first:x} {payload:?}");
+            assert_eq!(protocol(Transport::Ws).decode(&bytes[..bytes.len() - 1]), Received::Part);
         }
         println!("answers on the channel: {} cases", 2 * cases.len());
     }

@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 const GOLDEN: &str = include_str!("../../../engine/src/state/mutation/codec/golden/4.txt");
 const PAGE: &str = include_str!("../../../engine/docs/facts.md");
 
-const HEAD: &str = "# Facts
+const HEAD: &str = "\
+# Facts
 
 `papertape log export` writes one line of JSON for each record of the log; the field `facts` has the facts of the record.
 This page is generated from the tables that declare the facts (`engine/src/state/mutation.rs`,
@@ -16,28 +17,19 @@ This page is generated from the tables that declare the facts (`engine/src/state
 
 ## Records
 
-| \
-Field | Type | Meaning |
+| Field | Type | Meaning |
 |---|---|---|
 | `lsn` | integer | Number of the record, dense from 1. |
-| `kind` | text | \
-`Mutations`, `EpochStart`, `CleanStop` or `Padding`. Only the first has facts. |
-| `version` | integer | Format that \
-the facts were written in. They are always shown in the newest form. |
-| `owner` | integer | The user that \
-the facts are about; 0: markets. |
+| `kind` | text | `Mutations`, `EpochStart`, `CleanStop` or `Padding`. Only the first has facts. |
+| `version` | integer | Format that the facts were written in. They are always shown in the newest form. |
+| `owner` | integer | The user that the facts are about; 0: markets. |
 | `epoch` | integer | Number of the start of the process that wrote it. |
-| \
-`time_us` | integer | Server time, µs since 1970. Never less than in the record before, but for `ClockSetBack`. |
-| \
-`synced` | integer | Highest record that was on the device when this one was written. |
-| `facts` | list | The facts \
-of one command, in their order. |
+| `time_us` | integer | Server time, µs since 1970. Never less than in the record before, but for `ClockSetBack`. |
+| `synced` | integer | Highest record that was on the device when this one was written. |
+| `facts` | list | The facts of one command, in their order. |
 
-A record of a build that this one does not know ends the export with an error \
-that names its version. A field of an older
-format is never renamed or removed; new ones come last, and are null in \
-what was written before them.
+A record of a newer format ends the export with an error that names its version. A field of an older format is never
+renamed or removed; new fields come last, and are null in older records.
 
 Ids are integers below 2⁵³. Bytes are lower-case hex.
 ";

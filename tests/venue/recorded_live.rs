@@ -218,7 +218,7 @@ fn a_doctor_looks_at_the_second_venue_with_its_credentials() {
     }
     let look = |place: &Place| said(&run(place, &["doctor", "--venue", "kalshi"], || {}));
     let (well, told, events) = look(&place);
-    assert!(well && line(&told, "a snapshot by socket").contains("not looked at"), "{told}\n{events}");
+    assert!(well && line(&told, "a snapshot by socket").contains("not checked"), "{told}\n{events}");
     place.set("venue.kalshi", "key_id", &format!("{:?}", fake_kalshi::KEY_ID));
     place.set("venue.kalshi", "private_key_file", &format!("{:?}", fake_kalshi::key_file(place.root())));
     let (well, told, events) = look(&place);
@@ -242,7 +242,7 @@ fn a_doctor_looks_at_the_second_venue_with_its_credentials() {
         "\"Chess Boxing\" is taken as other",
         "unknown words: quarter_cent",
         "unknown words: resting",
-        "close_time: not a text",
+        "close_time: not a string",
     ] {
         line(&told, what);
         cases.one();

@@ -1,25 +1,25 @@
-//! Live venues behind the feed: adapters hear sockets and REST calls on a thread of their own, the feed translates what
-//! they heard with the translators that replay uses, and tells them what it wants.
+//! Live venues: adapters read sockets and make REST calls on a thread of their own. The feed translates the captured
+//! messages with the translators that replay uses, and sends requests back to the adapters.
 //!
 //! ```text
-//!  sockets ─► link ─┐                     ┌─► recorder (lines of upstream.md §7)
+//!  sockets ─► link ─┐                     ┌─► recorder (lines of gateway/docs/live-venues.md §7)
 //!                   ├─► outlet: captures ─┤
 //!  REST ───► fetch ─┘                     └─► Live::poll ─► translators ─► frames ─► feed
 //!     ▲                                            │
-//!     └────────── adapters (stream.rs) ◄── wants ◄─┴─ roster
+//!     └───────── adapters (stream.rs) ◄ requests ◄─┴─ roster
 //! ```
 //!
-//! [`ADAPTERS`] has a row for each: a new venue is its folder and its row.
+//! [`ADAPTERS`] has a row for each venue: a new venue is one folder and one row.
 
 use super::VenueConfig;
 use super::category::Names;
 use super::doctor::Doctor;
 use super::kalshi::{self, Sequence};
-use super::live::capture::{Capture, Heard};
+use super::live::capture::{Capture, Payload};
 use super::live::outlet::FeedWaker;
 use super::live::roster::{self, Roster};
 use super::live::shelf::Shelf;
-use super::live::{Health, Outlet, Pace, Recorder, Subject, Tools, Want, fetch_client, queue};
+use super::live::{Health, Outlet, Pace, Recorder, Request, Subject, Tools, fetch_client, queue};
 use super::polymarket;
 use super::skips::Skips;
 use super::tape::Origin;
@@ -39,64 +39,64 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot};
 
-/// Most captures that one poll hands out, and the text after which it hands out no more, so that a poll takes
+/// Most captures that one poll hands out, and the amount of text after which it stops, so that a poll takes a few
 /// milliseconds.
 const CAPTURES_PER_POLL_MAX: usize = 1_024;
 const BYTES_PER_POLL: usize = 256 << 10;
-/// Markets that one question about their standing names at most.
-const QUESTION_MAX: usize = 500;
+/// Most markets in one status request.
+const STATUS_MARKETS_MAX: usize = 500;
 
-/// How live venues are reached and what is kept of them.
+/// How live venues are reached and what is stored about them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     pub polymarket: polymarket::stream::Settings,
     pub kalshi: kalshi::stream::Settings,
     pub pace: Pace,
-    /// Where captures are kept, if anywhere.
+    /// Folder of the recording, if captures are recorded.
     pub recording: Option<PathBuf>,
-    /// Where is kept what a start without the venue must know beyond the journal, if anywhere.
+    /// Folder for what a start without the venue needs beyond the journal, if it is stored.
     pub shelf: Option<PathBuf>,
 }
 
-/// A live venue: what there is of it beside its translator.
+/// A live venue, apart from its translator.
 pub struct Registration {
     pub origin: Origin,
-    /// Makes its adapter, before there is a runtime.
+    /// Makes its adapter; called before the runtime exists.
     pub adapter: fn(&Settings) -> io::Result<Start>,
-    /// Looks how it seems from here.
+    /// Checks from this machine that the venue behaves as expected.
     pub examine: for<'a> fn(&'a mut Doctor<'_>, &'a VenueConfig) -> Examination<'a>,
 }
 
-/// An adapter that is ready to run: until nobody wants anything of it any more.
-pub type Start = Box<dyn FnOnce(Tools, UnboundedReceiver<Want>) -> Pin<Box<dyn Future<Output = ()> + Send>>>;
+/// An adapter that is ready to run; it ends when the request channel closes.
+pub type Start = Box<dyn FnOnce(Tools, UnboundedReceiver<Request>) -> Pin<Box<dyn Future<Output = ()> + Send>>>;
 
-/// What a doctor does with one venue. An error: credentials that cannot be read.
+/// The checks of one venue. An error: credentials that cannot be read.
 pub type Examination<'a> = Pin<Box<dyn Future<Output = io::Result<()>> + 'a>>;
 
 /// The live venues.
 pub const ADAPTERS: &[Registration] = &[polymarket::ADAPTER, kalshi::ADAPTER];
 
-/// The row of a venue.
+/// The row of a venue in [`ADAPTERS`].
 pub fn registered(origin: Origin) -> &'static Registration {
     ADAPTERS.iter().find(|adapter| adapter.origin == origin).expect("every origin has a row")
 }
 
-/// Live venues as one.
+/// All live venues as one [`Venue`].
 pub struct Live {
     translators: Translators,
     captures: queue::Receiver,
-    /// Taken and not due yet.
+    /// Taken from the queue and not due yet.
     held: Option<Capture>,
     feed: Arc<FeedWaker>,
     roster: Roster,
     shelf: Option<Shelf>,
     adapters: Vec<Adapter>,
     pace: Pace,
-    asked_at: Timestamp,
+    status_requested_at: Timestamp,
     venue_now: Timestamp,
     updates: Vec<FeedUpdate>,
-    /// Wants that are not told yet, and what was left otherwise than by a frame.
-    wants: Vec<Want>,
+    /// Requests that are not sent yet, and updates that belong to no frame.
+    requests: Vec<Request>,
     left: Vec<FeedUpdate>,
     skips: Arc<Skips>,
     /// Ends the adapters' thread when dropped.
@@ -106,37 +106,38 @@ pub struct Live {
 /// One venue's adapter as the feed sees it.
 struct Adapter {
     origin: Origin,
-    wants: mpsc::UnboundedSender<Want>,
+    requests: mpsc::UnboundedSender<Request>,
     health: Arc<Health>,
 }
 
 struct Running {
-    over: oneshot::Sender<()>,
+    end: oneshot::Sender<()>,
     thread: JoinHandle<()>,
-    /// Ends behind the adapters, so that it keeps their last words.
+    /// Ends after the adapters, so that their last captures are recorded.
     recorder: Option<Recorder>,
 }
 
 impl Live {
-    /// Starts the adapters of these venues; nothing is handed out yet.
+    /// Starts the adapters of these venues; hands out nothing yet.
     ///
     /// # Errors
-    /// No thread, no runtime, no roots of trust, a recording that cannot be written, or credentials that cannot be read.
+    /// The thread, the runtime or the recording cannot be created, or roots of trust or credentials cannot be read.
     pub fn start(origins: &[Origin], settings: Settings, names: &Names, clock: Clock) -> io::Result<Live> {
-        // Somebody else in this process may have chosen one; any will do.
+        // Another part of this process may have installed a provider; any will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let skips = Arc::new(Skips::default());
         let (sender, captures) = queue::queue();
         let feed = Arc::new(FeedWaker::default());
         let (recorder, recording) = match &settings.recording {
             Some(folder) => {
-                let (recorder, keep) = Recorder::start(folder, clock.clone())?;
-                (Some(recorder), Some(keep))
+                let (recorder, record) = Recorder::start(folder, clock.clone())?;
+                (Some(recorder), Some(record))
             }
             None => (None, None),
         };
         let client = fetch_client(settings.pace).map_err(io::Error::other)?;
-        // Before there is a runtime, which may not be dropped where this is called from.
+        // Before the runtime exists: a runtime must not be dropped in an async context, and this call may come from
+        // one.
         let starts: Vec<(Origin, Start)> = origins
             .iter()
             .map(|origin| Ok((*origin, (registered(*origin).adapter)(&settings)?)))
@@ -145,9 +146,9 @@ impl Live {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let mut adapters = Vec::new();
         for (origin, start) in starts {
-            let (wants, wanted) = mpsc::unbounded_channel();
+            let (requests, receiver) = mpsc::unbounded_channel();
             let health = Arc::new(Health::starting(clock.now()));
-            adapters.push(Adapter { origin, wants, health: health.clone() });
+            adapters.push(Adapter { origin, requests, health: health.clone() });
             let tools = Tools {
                 client: client.clone(),
                 outlet: outlet.clone(),
@@ -155,16 +156,16 @@ impl Live {
                 pace: settings.pace,
                 clock: clock.clone(),
             };
-            drop(runtime.spawn(thread::guard_task(start(tools, wanted))));
+            drop(runtime.spawn(thread::guard_task(start(tools, receiver))));
         }
-        let (over, is_over) = oneshot::channel::<()>();
+        let (end, is_ended) = oneshot::channel::<()>();
         let thread = thread::spawn("venues", move || {
-            // The sender is dropped, not used.
-            let _ = runtime.block_on(is_over);
+            // The sender is only ever dropped.
+            let _ = runtime.block_on(is_ended);
             runtime.shutdown_timeout(Duration::from_secs(1));
         })?;
         let mut translators = Translators::new(Sequence::Checked, &skips, names);
-        // The adapter asks for them.
+        // The adapter requests them.
         translators.polymarket.wait_for_rows();
         Ok(Live {
             translators,
@@ -175,13 +176,13 @@ impl Live {
             shelf: settings.shelf.as_ref().map(|folder| Shelf::open(folder, &skips)),
             adapters,
             pace: settings.pace,
-            asked_at: Timestamp::default(),
+            status_requested_at: Timestamp::default(),
             venue_now: Timestamp::default(),
             updates: Vec::new(),
-            wants: Vec::new(),
+            requests: Vec::new(),
             left: Vec::new(),
             skips,
-            running: Some(Running { over, thread, recorder }),
+            running: Some(Running { end, thread, recorder }),
         })
     }
 
@@ -196,7 +197,7 @@ impl Live {
     }
 
     fn hand_out(&mut self, capture: &Capture, frame: &mut dyn FnMut(Frame<'_>)) {
-        // Connections are stamped apart from each other.
+        // Timestamps of different connections are not ordered against each other.
         self.venue_now = self.venue_now.max(capture.received);
         let (connection, at) = (capture.source.number, self.venue_now);
         self.updates.clear();
@@ -204,61 +205,61 @@ impl Live {
             self.translators.translate(&record, connection, at, &mut self.updates);
         }
         for update in &self.updates {
-            self.roster.note(update, &mut self.wants);
+            self.roster.note(update, &mut self.requests);
             if let FeedUpdate::Gap { tokens, .. } = update {
-                // What a connection lost, its adapter knows; what folding found, only the translator does.
+                // The adapter sees the gaps of its connections itself; gaps found by folding are seen only here.
                 let mut markets: Vec<&Arc<Subject>> =
                     tokens.iter().filter_map(|token| self.roster.by_token(token)).collect();
                 markets.dedup();
-                markets.iter().for_each(|market| tell(&self.adapters, Want::Resync((*market).clone())));
+                markets.iter().for_each(|market| send(&self.adapters, Request::Resync((*market).clone())));
             }
         }
         let announced: Vec<_> = self.translators.polymarket.newly_announced().map(subject_of).collect();
         if !announced.is_empty() {
-            self.wants.push(Want::Standing(announced));
+            self.requests.push(Request::Status(announced));
         }
-        self.tell_wants();
+        self.send_requests();
         self.updates.append(&mut self.left);
-        // A book that was on its way when its market was left has nobody to carry on with it.
+        // Drops a book that was in flight when its market was left: no later message would keep it current.
         let roster = &self.roster;
         self.updates.retain(|update| match update {
             FeedUpdate::BookSnapshot { token, .. } | FeedUpdate::LastPrice { token, .. } => roster.follows(token),
             _ => true,
         });
-        let is_answer = matches!(capture.heard, Heard::Answer { .. });
+        let is_answer = matches!(capture.payload, Payload::Answer { .. });
         frame(Frame { connection, received: at, is_answer, updates: &self.updates });
     }
 
-    /// Tells the adapters what is wanted, and the feed which markets are left by that.
-    fn tell_wants(&mut self) {
-        for want in self.wants.drain(..) {
-            if let Want::Leave(subject) = &want {
-                // When it is followed again, the same book is news.
+    /// Sends the pending requests to the adapters, and notes the markets that they leave.
+    fn send_requests(&mut self) {
+        for request in self.requests.drain(..) {
+            if let Request::Unsubscribe(subject) = &request {
+                // After the next subscription the same book must be handed out again.
                 self.translators.polymarket.forget(&subject.tokens);
                 self.left.push(FeedUpdate::Left { tokens: subject.tokens.clone() });
             }
-            tell(&self.adapters, want);
+            send(&self.adapters, request);
         }
     }
 
-    /// Asks how markets stand that have ended or are traded here, or that only a message told of.
-    fn ask(&mut self, now: Timestamp) {
-        if now.since(self.asked_at) < self.pace.standing_every.as_micros() as u64 {
+    /// Requests the state of markets that have ended, that users trade, or that only a message announced.
+    fn request_status(&mut self, now: Timestamp) {
+        if now.since(self.status_requested_at) < self.pace.standing_every.as_micros() as u64 {
             return;
         }
-        self.asked_at = now;
+        self.status_requested_at = now;
         let announced = self.translators.polymarket.announced().map(subject_of);
-        let questions: Vec<Arc<Subject>> = self.roster.questions(now).cloned().chain(announced).collect();
+        let markets: Vec<Arc<Subject>> = self.roster.status_due(now).cloned().chain(announced).collect();
         for adapter in &self.adapters {
-            let of: Vec<_> = questions.iter().filter(|subject| subject.origin == adapter.origin).cloned().collect();
-            for some in of.chunks(QUESTION_MAX) {
-                let _ = adapter.wants.send(Want::Standing(some.to_vec()));
+            let of: Vec<_> = markets.iter().filter(|subject| subject.origin == adapter.origin).cloned().collect();
+            for some in of.chunks(STATUS_MARKETS_MAX) {
+                let _ = adapter.requests.send(Request::Status(some.to_vec()));
             }
         }
     }
 }
 
-/// A market that is not listed yet, as its adapter is asked about it.
+/// A market that is not listed yet, for a request to its adapter.
 fn subject_of(listing: &Listing) -> Arc<Subject> {
     Arc::new(Subject {
         origin: Origin::Polymarket,
@@ -268,19 +269,21 @@ fn subject_of(listing: &Listing) -> Arc<Subject> {
     })
 }
 
-/// Tells the adapter of the market's venue. One that is gone has told so, and its connections age.
-fn tell(adapters: &[Adapter], want: Want) {
-    let origin = match &want {
-        Want::Books(subject) | Want::Leave(subject) | Want::Resync(subject) | Want::Resubscribe(subject) => {
-            subject.origin
-        }
-        Want::Standing(subjects) | Want::Look(subjects) => match subjects.first() {
+/// Sends a request to the adapter of the market's venue. An adapter that has ended has logged it, and its connections
+/// age.
+fn send(adapters: &[Adapter], request: Request) {
+    let origin = match &request {
+        Request::Subscribe(subject)
+        | Request::Unsubscribe(subject)
+        | Request::Resync(subject)
+        | Request::Resubscribe(subject) => subject.origin,
+        Request::Status(subjects) | Request::Check(subjects) => match subjects.first() {
             Some(subject) => subject.origin,
             None => return,
         },
     };
     if let Some(adapter) = adapters.iter().find(|adapter| adapter.origin == origin) {
-        let _ = adapter.wants.send(want);
+        let _ = adapter.requests.send(request);
     }
 }
 
@@ -296,7 +299,7 @@ impl Venue for Live {
         while captures < CAPTURES_PER_POLL_MAX && bytes < BYTES_PER_POLL {
             let Some(capture) = self.next(due) else {
                 self.venue_now = self.venue_now.max(due);
-                self.ask(server_now);
+                self.request_status(server_now);
                 if let Some(shelf) = &mut self.shelf {
                     shelf.turn(server_now, || self.translators.kalshi.odd_grids());
                 }
@@ -330,30 +333,30 @@ impl Venue for Live {
                 self.translators.kalshi.recall(market, row);
             }
         }
-        self.roster.recall(market, &mut self.wants);
-        self.tell_wants();
+        self.roster.recall(market, &mut self.requests);
+        self.send_requests();
     }
 
     fn stake(&mut self, condition: &str) {
-        self.roster.stake(condition, &mut self.wants);
-        self.tell_wants();
+        self.roster.stake(condition, &mut self.requests);
+        self.send_requests();
     }
 
     fn resync(&mut self, token: &str) {
         if let Some(subject) = self.roster.by_token(token) {
-            tell(&self.adapters, Want::Resync(subject.clone()));
+            send(&self.adapters, Request::Resync(subject.clone()));
         }
     }
 
-    fn look(&mut self, tokens: &[&str]) {
+    fn check(&mut self, tokens: &[&str]) {
         let subjects = tokens.iter().filter_map(|token| self.roster.by_token(token).cloned());
-        tell(&self.adapters, Want::Look(subjects.collect()));
+        send(&self.adapters, Request::Check(subjects.collect()));
     }
 
     fn resubscribe(&mut self, token: &str) {
         if let Some(subject) = self.roster.by_token(token) {
             self.translators.polymarket.forget(&subject.tokens);
-            tell(&self.adapters, Want::Resubscribe(subject.clone()));
+            send(&self.adapters, Request::Resubscribe(subject.clone()));
         }
     }
 
@@ -367,7 +370,7 @@ impl Venue for Live {
                 Origin::Kalshi => outages.kalshi = is_out,
             }
             outages.all &= is_out;
-            outages.unheard &= !adapter.health.is_heard();
+            outages.unheard &= !adapter.health.was_alive();
         }
         outages
     }
@@ -391,11 +394,11 @@ impl Drop for Live {
         if let Some(shelf) = &mut self.shelf {
             shelf.end(self.translators.kalshi.odd_grids());
         }
-        if let Some(Running { over, thread, .. }) = self.running.take() {
-            // Adapters that wait for room hear that nobody takes captures any more.
+        if let Some(Running { end, thread, .. }) = self.running.take() {
+            // Wakes adapters that wait for room with an error.
             self.captures.close();
-            drop(over);
-            // A panic there has been told already.
+            drop(end);
+            // A panic of the thread has been logged already.
             let _ = thread.join();
         }
     }

@@ -1,9 +1,9 @@
-//! Bounds on the texts of a listing. They go into the journal, where a record has an end; a venue's do not.
+//! Bounds on the texts of a listing: journal records have a maximum size, texts of venues do not.
 
 use super::skips::{Skip, Skips};
 use engine::market::terms::Listing;
 
-/// Longest id, in bytes: of a market at its venue, of an event. A longer one names nothing that is known.
+/// Longest id of a market at its venue or of an event, in bytes. A market with a longer id is refused.
 const ID_BYTES_MAX: usize = 256;
 /// Longest slug, label, outcome, tag or address, in bytes.
 const WORD_BYTES_MAX: usize = 1 << 10;
@@ -14,11 +14,11 @@ const DESCRIPTION_BYTES_MAX: usize = 16 << 10;
 /// Most tags; the recorded markets have up to a dozen.
 const TAGS_MAX: usize = 32;
 
-/// A listing whose texts fit: long ones are cut, what makes no sense cut is dropped, both counted. Together they take
-/// less than 100 KB.
+/// Limits the texts of a listing to less than 100 KB together: texts that can be truncated are, other long ones are
+/// dropped; both are counted.
 ///
 /// # Errors
-/// [`Skip::TextTooLong`] when an id is too long: cut, it would be another market's.
+/// [`Skip::TextTooLong`] for an id that is too long: a truncated id could be that of another market.
 pub fn bounded(mut listing: Listing, skips: &Skips) -> Result<Listing, Skip> {
     if listing.venue_market_id.len() > ID_BYTES_MAX {
         return Err(Skip::TextTooLong);
@@ -69,10 +69,10 @@ mod tests {
     use engine::market::terms::EventTerms;
 
     #[test]
-    fn a_long_text_is_cut_or_dropped_and_a_long_id_refused() {
+    fn long_texts_are_truncated_or_dropped_and_long_ids_refused() {
         let event = EventTerms { id: "e".into(), slug: "e".into(), title: "E".into(), image: None, end: None };
         let plain = Listing { event: Some(event), ..listing(7, ["1", "2"]) };
-        // Two bytes a character, at an odd offset: every bound lies inside one.
+        // Two bytes per character at an odd offset: every bound is inside a character.
         let long = || format!("x{}", "é".repeat(1 << 20));
         type Change = fn(&mut Listing, String);
         let changes: [(&str, Change); 12] = [
@@ -91,16 +91,16 @@ mod tests {
             }),
             ("many tags", |listing, _| listing.tags = (0..100_000).map(|tag| tag.to_string()).collect()),
         ];
-        let mut everything = plain.clone();
+        let mut all_long = plain.clone();
         for (what, change) in changes {
             let (skips, mut changed) = (Skips::default(), plain.clone());
             change(&mut changed, long());
-            change(&mut everything, long());
+            change(&mut all_long, long());
             let kept = bounded(changed, &skips).unwrap_or_else(|_| panic!("{what}"));
             assert_eq!(skips.get(Skip::TextTooLong), 1, "{what}");
             assert_eq!((&kept.condition, &kept.tokens), (&plain.condition, &plain.tokens), "{what}");
         }
-        let kept = bounded(everything, &Skips::default()).expect("its id is short");
+        let kept = bounded(all_long, &Skips::default()).expect("its id is short");
         assert!(kept.description.as_ref().is_some_and(|text| text.starts_with("xé") && text.len() > 16_000));
         let mut bytes = Vec::new();
         let mut markets = engine::market::Markets::new();

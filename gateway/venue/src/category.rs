@@ -1,13 +1,14 @@
-//! From what venues call a subject to the eleven fee categories (execution.md §5, upstream.md §2.2 and §6).
+//! Maps a venue's categories and tags to the eleven fee categories (engine/docs/execution.md §5,
+//! gateway/docs/live-venues.md §2.2, §6).
 //!
-//! The configuration adds names (`[fees.category_map]`). They go before the words known here, and one that is among the
-//! tags of a market before its other tags. The eleven and up-or-down markets stay what they are. A market keeps the
+//! The configuration adds names (`[fees.category_map]`). They have precedence over the built-in words, and among the
+//! tags of a market over its other tags. They do not change the eleven names and up-or-down markets. A market keeps the
 //! category of its first listing.
 
 use engine::market::terms::{Asset, Category};
 use std::sync::Arc;
 
-/// Names that the configuration adds, lower case.
+/// Names of the configuration, in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names(Arc<[(String, Category)]>);
 
@@ -18,14 +19,14 @@ impl FromIterator<(String, Category)> for Names {
 }
 
 impl Names {
-    /// What the configuration says of a name that is none of the eleven.
+    /// The category that the configuration gives a name, unless it is one of the eleven.
     fn added(&self, name: &str) -> Option<Category> {
         let name = name.trim().to_lowercase();
         let (_, category) = self.0.iter().find(|(added, _)| *added == name)?;
         Category::named(&name).is_none().then_some(*category)
     }
 
-    /// The category of a name as any source writes it: one of the eleven, an added one, or a word that stands for one.
+    /// The category of a name from any source: one of the eleven, an added one, or a built-in word.
     pub fn named(&self, name: &str) -> Option<Category> {
         self.added(name).or_else(|| named(name))
     }
@@ -35,13 +36,13 @@ impl Names {
         self.added(name).unwrap_or_else(|| of_kalshi(name))
     }
 
-    /// The first added name among tags.
+    /// The category of the first tag that is an added name.
     pub fn among<'a>(&self, mut tags: impl Iterator<Item = &'a str>) -> Option<Category> {
         tags.find_map(|tag| self.added(tag))
     }
 
-    /// The category that tag slugs tell. `sports` says whether the market carries the venue's sports fields; an
-    /// up-or-down market goes by its asset, since the tag of that name covers coins and stock indices alike.
+    /// The category of a market by its tag slugs. `sports`: the market has the venue's sports fields. An up-or-down
+    /// market is mapped by its asset, since its tag covers both coins and stock indices.
     pub fn of_tags<'a>(
         &self,
         tags: impl Iterator<Item = &'a str> + Clone,
@@ -73,7 +74,7 @@ fn named(name: &str) -> Option<Category> {
     })
 }
 
-/// Tag slugs by category; the first row with a tag of the market decides.
+/// Tag slugs by category; the first row with a tag of the market applies.
 const TAGS: [(Category, &[&str]); 10] = [
     (Category::Geopolitics, &["geopolitics", "world", "middle-east", "ukraine"]),
     (Category::Crypto, &["crypto", "bitcoin", "ethereum", "solana", "xrp", "crypto-prices", "up-or-down"]),
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_tags_lead_to_the_eleven() {
+    fn names_and_tags_map_to_the_eleven_categories() {
         let none = Names::default();
         for (name, expected) in [
             ("Sports", Some(Category::Sports)),
@@ -146,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn added_names_go_before_the_words_known_here() {
+    fn added_names_have_precedence_over_builtin_words() {
         let added = [("e-sports", Category::Sports), ("science", Category::Other), ("crypto", Category::Tech)];
         let names: Names = added.iter().map(|(name, category)| ((*name).to_owned(), *category)).collect();
         for (name, expected) in [
             (" E-Sports ", Some(Category::Sports)),
             ("science", Some(Category::Other)),
             ("ai", Some(Category::Tech)),
-            // One of the eleven is what it says.
+            // One of the eleven names keeps its meaning.
             ("crypto", Some(Category::Crypto)),
             ("chess", None),
         ] {

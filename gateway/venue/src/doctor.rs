@@ -1,7 +1,8 @@
-//! How a live venue looks from here, beside what its adapter expects: what only a contact with the venue can confirm
-//! (upstream.md §8). Fields that are not known here are no difference; missing ones, other types and unknown words are.
+//! Checks of a live venue from this machine against what its adapter expects; only a contact with the venue can confirm
+//! it (gateway/docs/live-venues.md §8). Unknown fields are accepted; missing fields, other types and unknown words are
+//! differences.
 //!
-//! It reads a page, a book and a snapshot or two, with the configured addresses; it changes nothing anywhere.
+//! A check reads a page, a book and a snapshot or two from the configured addresses; it changes nothing.
 
 use super::VenueConfig;
 use super::adapters::registered;
@@ -19,12 +20,12 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-/// How long a socket is listened to for what it should say.
+/// How long a check waits for a message on a socket.
 pub const LISTEN_MAX: Duration = Duration::from_secs(15);
-/// Differences of one check that are named.
+/// Most differences that a check lists.
 const NAMED_MAX: usize = 12;
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     pub what: String,
@@ -33,23 +34,23 @@ pub struct Check {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// As expected; a word on it.
+    /// As expected, with a detail.
     Ok(String),
-    /// It answers, but not as the adapter expects.
+    /// The venue responds, but not as the adapter expects.
     Differs(Vec<String>),
-    /// It does not answer.
+    /// The venue does not respond.
     Failed(String),
 }
 
-/// Looks at the configured live venues and tells of each check as it is done; whether none failed.
+/// Checks the configured live venues and reports each check when it is done. Returns whether no check failed.
 ///
 /// # Errors
-/// No runtime, no roots of trust, or credentials that cannot be read.
-pub fn examine(config: &VenueConfig, tell: &mut dyn FnMut(&Check)) -> io::Result<bool> {
-    // Somebody else in this process may have chosen one; any will do.
+/// The runtime cannot be created, or roots of trust or credentials cannot be read.
+pub fn examine(config: &VenueConfig, sink: &mut dyn FnMut(&Check)) -> io::Result<bool> {
+    // Another part of this process may have installed a provider; any will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = fetch_client(config.live.pace).map_err(io::Error::other)?;
-    let mut doctor = Doctor { client, pace: config.live.pace, tell, failed: false };
+    let mut doctor = Doctor { client, pace: config.live.pace, sink, failed: false };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         for origin in config.kind.origins() {
@@ -60,43 +61,43 @@ pub fn examine(config: &VenueConfig, tell: &mut dyn FnMut(&Check)) -> io::Result
     Ok(!doctor.failed)
 }
 
-/// Who looks.
+/// Makes requests to a venue and reports the results of checks.
 pub struct Doctor<'t> {
     client: reqwest::Client,
     pace: Pace,
-    tell: &'t mut dyn FnMut(&Check),
+    sink: &'t mut dyn FnMut(&Check),
     failed: bool,
 }
 
 impl Doctor<'_> {
-    /// Tells what a check came to: no differences, and `well` is said.
-    pub fn told(&mut self, what: &str, well: impl Into<String>, differences: Vec<String>) {
-        let found = if differences.is_empty() { Found::Ok(well.into()) } else { Found::Differs(differences) };
-        (self.tell)(&Check { what: what.into(), found });
+    /// Reports a check: `Ok` with `detail` if there are no differences.
+    pub fn report(&mut self, what: &str, detail: impl Into<String>, differences: Vec<String>) {
+        let found = if differences.is_empty() { Found::Ok(detail.into()) } else { Found::Differs(differences) };
+        (self.sink)(&Check { what: what.into(), found });
     }
 
     pub fn failed(&mut self, what: &str, why: impl ToString) {
         self.failed = true;
-        (self.tell)(&Check { what: what.into(), found: Found::Failed(why.to_string()) });
+        (self.sink)(&Check { what: what.into(), found: Found::Failed(why.to_string()) });
     }
 
-    /// Looks the host of an address up.
+    /// Resolves the host of an address.
     pub async fn resolve(&mut self, url: &str) {
         let what = format!("resolve {url}");
-        let Ok(parsed) = reqwest::Url::parse(url) else { return self.failed(&what, "this is no address") };
+        let Ok(parsed) = reqwest::Url::parse(url) else { return self.failed(&what, "not a valid URL") };
         let host = parsed.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let port = parsed.port_or_known_default().unwrap_or(443);
         match timeout(self.pace.call_timeout, tokio::net::lookup_host((host, port))).await {
             Ok(Ok(found)) => {
                 let found: Vec<String> = found.map(|address| address.ip().to_string()).collect();
-                self.told(&what, found.join(", "), Vec::new());
+                self.report(&what, found.join(", "), Vec::new());
             }
             Ok(Err(error)) => self.failed(&what, error),
-            Err(_) => self.failed(&what, "no answer in time"),
+            Err(_) => self.failed(&what, "no response in time"),
         }
     }
 
-    /// A REST answer as JSON; another status than 200 and another body are failures, and told.
+    /// The JSON body of a REST response. A status other than 200 or another body is reported as a failure.
     pub async fn get(&mut self, what: &str, url: &str) -> Option<Value> {
         self.answer(what, self.client.get(url)).await
     }
@@ -112,7 +113,7 @@ impl Doctor<'_> {
             let status = response.status();
             let text = response.text().await.map_err(|error| reasons(&error))?;
             match status.as_u16() {
-                200 => serde_json::from_str(&text).map_err(|error| format!("no JSON ({error}): {}", shown(&text))),
+                200 => serde_json::from_str(&text).map_err(|error| format!("not JSON ({error}): {}", shown(&text))),
                 _ => Err(format!("status {status}: {}", shown(&text))),
             }
         };
@@ -125,19 +126,19 @@ impl Doctor<'_> {
         }
     }
 
-    /// Opens a socket; a refused handshake is a failure, and told.
-    pub async fn socket(&mut self, what: &str, url: &str, headers: Vec<(HeaderName, HeaderValue)>) -> Option<Ear> {
+    /// Opens a socket; a refused handshake is reported as a failure.
+    pub async fn socket(&mut self, what: &str, url: &str, headers: Vec<(HeaderName, HeaderValue)>) -> Option<Socket> {
         let open = async {
             let mut request = url.into_client_request().map_err(|error| error.to_string())?;
             request.headers_mut().extend(headers);
             match timeout(self.pace.call_timeout, connect_async(request)).await {
-                Ok(Ok((socket, _))) => Ok(Ear(socket)),
+                Ok(Ok((socket, _))) => Ok(Socket(socket)),
                 Ok(Err(error)) => Err(error.to_string()),
-                Err(_) => Err("no answer to the handshake".into()),
+                Err(_) => Err("no response to the handshake".into()),
             }
         };
         match open.await {
-            Ok(ear) => Some(ear),
+            Ok(socket) => Some(socket),
             Err(why) => {
                 self.failed(what, why);
                 None
@@ -146,47 +147,47 @@ impl Doctor<'_> {
     }
 }
 
-/// An error and what is behind it.
+/// An error and its causes.
 fn reasons(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
-    let mut behind = std::error::Error::source(error);
-    while let Some(error) = behind {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
         text.push_str(&format!(": {error}"));
-        behind = error.source();
+        cause = error.source();
     }
     text
 }
 
-/// The beginning of a text, on one line.
+/// The start of a text, on one line.
 pub fn shown(text: &str) -> String {
     const CHARS: usize = 160;
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(CHARS).collect()
 }
 
-/// An open socket that is listened to.
-pub struct Ear(WebSocketStream<MaybeTlsStream<TcpStream>>);
+/// An open socket.
+pub struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
-/// What came on a socket.
-pub enum Sound {
+/// A message of a socket.
+pub enum Received {
     Text(String),
     /// A ping of the protocol.
     Ping,
 }
 
-impl Ear {
-    pub async fn say(&mut self, text: &str) -> Result<(), String> {
+impl Socket {
+    pub async fn send(&mut self, text: &str) -> Result<(), String> {
         self.0.send(Message::text(text)).await.map_err(|error| error.to_string())
     }
 
     /// The next text or ping before `until`.
-    pub async fn hear(&mut self, until: Instant) -> Result<Sound, String> {
+    pub async fn receive(&mut self, until: Instant) -> Result<Received, String> {
         loop {
             match tokio::time::timeout_at(until, self.0.next()).await {
-                Err(_) => return Err(format!("nothing that was waited for in {} s", LISTEN_MAX.as_secs())),
+                Err(_) => return Err(format!("no expected message within {} s", LISTEN_MAX.as_secs())),
                 Ok(None) => return Err("the venue closed the connection".into()),
                 Ok(Some(Err(error))) => return Err(error.to_string()),
-                Ok(Some(Ok(Message::Text(text)))) => return Ok(Sound::Text(text.as_str().to_owned())),
-                Ok(Some(Ok(Message::Ping(_)))) => return Ok(Sound::Ping),
+                Ok(Some(Ok(Message::Text(text)))) => return Ok(Received::Text(text.as_str().to_owned())),
+                Ok(Some(Ok(Message::Ping(_)))) => return Ok(Received::Ping),
                 Ok(Some(Ok(Message::Close(frame)))) => {
                     let why = frame.map(|frame| format!(": {} {}", frame.code, frame.reason)).unwrap_or_default();
                     return Err(format!("the venue closed the connection{why}"));
@@ -196,14 +197,14 @@ impl Ear {
         }
     }
 
-    /// The first text before `until` of which something can be made.
-    pub async fn hear_first<T>(
+    /// The first text before `until` that `take` accepts.
+    pub async fn receive_first<T>(
         &mut self,
         until: Instant,
         mut take: impl FnMut(&str) -> Option<T>,
     ) -> Result<T, String> {
         loop {
-            if let Sound::Text(text) = self.hear(until).await?
+            if let Received::Text(text) = self.receive(until).await?
                 && let Some(taken) = take(&text)
             {
                 return Ok(taken);
@@ -212,14 +213,14 @@ impl Ear {
     }
 }
 
-/// What may stand in a field.
+/// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Text,
     Number,
     Flag,
     List,
-    /// A text that holds a list.
+    /// A string that contains a list.
     ListText,
 }
 
@@ -238,23 +239,23 @@ impl Kind {
 
     fn name(self) -> &'static str {
         match self {
-            Kind::Text => "a text",
+            Kind::Text => "a string",
             Kind::Number => "a number",
             Kind::Flag => "true or false",
             Kind::List => "a list",
-            Kind::ListText => "a list in a text",
+            Kind::ListText => "a list in a string",
         }
     }
 }
 
-/// A field as adapters read it.
+/// A field that an adapter reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     pub name: &'static str,
     pub kinds: &'static [Kind],
-    /// Without it the row means nothing.
+    /// Rows without it are useless.
     pub required: bool,
-    /// All that it may say, where that is a fixed set; numbers as JSON writes them.
+    /// All allowed values, if the set is fixed; numbers as in JSON.
     pub words: &'static [&'static str],
 }
 
@@ -272,7 +273,7 @@ impl Field {
     }
 }
 
-/// What rows have otherwise than their fields say.
+/// The differences of rows from the expected fields.
 pub fn differences(rows: &[Value], fields: &[Field]) -> Vec<String> {
     let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for field in fields {
@@ -302,12 +303,12 @@ pub fn differences(rows: &[Value], fields: &[Field]) -> Vec<String> {
     found.into_iter().map(one).take(NAMED_MAX).collect()
 }
 
-/// A list inside an answer, or that it is none.
+/// A list inside a response.
 pub fn list<'v>(answer: &'v Value, name: &str) -> Result<&'v [Value], String> {
     let inside = if name.is_empty() { Some(answer) } else { answer.get(name) };
     match inside.and_then(Value::as_array) {
         Some(rows) => Ok(rows),
-        None => Err(format!("no list {name:?}: {}", shown(&answer.to_string()))),
+        None => Err(format!("no list {name:?} in {}", shown(&answer.to_string()))),
     }
 }
 
@@ -317,7 +318,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_differs_is_named_and_what_is_only_more_is_not() {
+    fn differences_are_listed_and_unknown_fields_are_not() {
         const FIELDS: [Field; 5] = [
             Field::required("id", &[Kind::Text]),
             Field::required("tokens", &[Kind::ListText, Kind::List]),
@@ -330,8 +331,8 @@ mod tests {
             (json!({"id": "1", "tokens": [], "open": true, "status": "active", "tick": 0.01, "new": {}}), vec![]),
             (json!({"id": "1", "tokens": "", "open": null}), vec![]),
             (json!({"tokens": []}), vec!["id: missing in 1 of 1 rows"]),
-            (json!({"id": 1, "tokens": []}), vec!["id: not a text in 1 rows: 1"]),
-            (json!({"id": "1", "tokens": "[1"}), vec!["tokens: not a list in a text or a list in 1 rows: \"[1\""]),
+            (json!({"id": 1, "tokens": []}), vec!["id: not a string in 1 rows: 1"]),
+            (json!({"id": "1", "tokens": "[1"}), vec!["tokens: not a list in a string or a list in 1 rows: \"[1\""]),
             (
                 json!({"id": "1", "tokens": [], "status": "odd", "tick": 0.005}),
                 vec!["status: unknown words: odd", "tick: unknown words: 0.005"],

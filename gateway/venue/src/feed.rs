@@ -1,11 +1,13 @@
-//! The feed: the single writer of ladders and markets, on one thread for all venues.
+//! The feed: the single writer of books and markets, on one thread for all venues.
 //!
 //! It turns venue time into facts (state, end date, resolution, due matching cycle), so that no shard compares a
-//! market's dates with its own clock (house.md §6). Facts about markets are journaled before anybody sees them: the
-//! read sides are told only after release, so every record finds its instrument defined before it.
+//! market's dates with its own clock (engine/docs/execution.md §15). Facts about markets are journaled before any
+//! reader sees them: they are published only after their release, so that every record comes after the listing of its
+//! instrument.
 //!
-//! Where the log has no room, books of listed markets go on. New markets wait, with their books, until room is ample;
-//! what becomes of listed ones, and settlements, while there is any; matching cycles are passed over while there is none.
+//! When the log is short of room, the books of listed markets are still updated. New markets and their books wait until
+//! room is ample; changes of listed markets and settlements use the reserve; matching cycles are skipped when there is
+//! no room at all.
 
 mod decide;
 mod doubts;
@@ -42,68 +44,68 @@ use pending::{Held, Pending};
 use prints::Prints;
 use publish::Publisher;
 use quiet::Quiet;
-use shards::{Asked, Cycling};
+use shards::{Broadcast, Cycling};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How often a wait for the core looks whether the process is stopping, and whether the log has room.
+/// Interval at which a wait for the core checks the stop flag and the room of the log.
 const STOP_CHECK: Duration = Duration::from_millis(100);
-/// How often the venue is told which markets are traded here: who trades one first waits for its book.
+/// Interval at which the venue is notified of newly traded markets: the first order in a market waits for its book.
 const STAKES_EVERY_US: u64 = SECOND / 20;
-/// Longest sleep between two polls: a stop is noticed within it.
+/// Longest sleep between two polls, and so the longest delay of a stop.
 const SLEEP_MAX_US: u64 = SECOND / 4;
-/// The place reached on a tape is journaled at most this often (upstream.md §7).
+/// Shortest interval between journaled positions of a tape (gateway/docs/live-venues.md §7).
 const TAPE_MARK_EVERY_US: u64 = SECOND;
-/// What one poll brings is told together; of a long one, what came within this.
+/// Streams are woken once per poll, or at this interval during a long poll.
 const GATHERED_MAX_US: u64 = MILLISECOND / 5;
 
-/// What the feed counts, for health answers. Plain numbers; nothing is ordered by them.
+/// Counters of the feed, for health responses; no other memory access is ordered by them.
 #[derive(Debug, Default)]
 pub struct FeedFigures {
     /// Server time of the last frame and of the last matching cycle, and how long that cycle took.
     pub last_frame_at: AtomicU64,
     pub last_cycle_at: AtomicU64,
     pub last_cycle_us: AtomicU64,
-    /// Resting orders that the last cycle left.
+    /// Resting orders after the last cycle.
     pub pending_orders: AtomicU64,
     pub frames: AtomicU64,
     /// Updates of tokens and conditions that are not listed.
     pub unlisted: AtomicU64,
-    /// Levels that a ladder could not hold as they came.
+    /// Levels that were clamped or refused because a ladder cannot hold them.
     pub clamped: AtomicU64,
-    /// Trades that met no resting order, since a shard or the log was full.
+    /// Trades that no resting order was matched with, since a shard or the log was full.
     pub prints_lost: AtomicU64,
-    /// Trades whose taker's side the venue did not state: they fill nothing.
+    /// Trades without a taker side: they fill nothing.
     pub sideless_prints: AtomicU64,
 }
 
-/// Who waits for an answer of a shard or of the log.
+/// Receiver of an answer of a shard or of the log.
 pub type Reply = host::slot::Slot<Answer>;
 
-/// What a feed is connected to.
+/// The types that a feed is connected to.
 pub trait Links: 'static {
-    /// The way into the log.
+    /// The queue into the log.
     type Log: Outbox<Reply> + Send;
-    /// Told that books changed.
+    /// Notified when books change.
     type Books: BookListener + Send;
-    /// Told how prices go.
+    /// Notified of prices, for the price history.
     type Prices: PriceListener + Send;
 }
 
-/// The way to the shards and to the log.
+/// The queues to the shards and to the log.
 pub struct FeedLane<O> {
     pub commits: O,
     /// Longest payload of one record, in bytes.
     pub payload_bytes_max: usize,
-    /// Wakes the owner of the log, so that it looks again how much room there is.
+    /// Wakes the owner of the log, so that it updates the room.
     pub wake_log: Arc<dyn Fn() + Send + Sync>,
     pub inboxes: Vec<Arc<Ring<Envelope<Reply>>>>,
-    /// Where the shards take trades of the venue from; none where those fill no order.
+    /// The queues on which shards take trades of the venue; empty when such trades fill no orders.
     pub prints: Vec<Arc<PrintLane>>,
 }
 
-/// The process is stopping, or its core is gone.
+/// The process is stopping, or its core has ended.
 #[derive(Debug)]
 pub struct Stopped;
 
@@ -114,15 +116,15 @@ pub struct Feed<L: Links> {
     /// Venue time of the next due matching cycle.
     next_cycle: Timestamp,
     match_interval_us: u64,
-    /// Venue time of the last cycle: a restart plays on from here, so that it meets every crossing that this run met.
+    /// Venue time of the last cycle. A restart continues here, so that it meets every crossing that this run met.
     matched_to: Timestamp,
-    /// Server time of the last mark of the tape.
+    /// Server time of the last journaled position of the tape.
     tape_marked: Timestamp,
-    /// When the venue was last told of markets that are traded here.
-    stakes_told: Timestamp,
+    /// Server time at which the venue was last notified of traded markets.
+    stakes_sent: Timestamp,
 }
 
-/// Everything of the feed but the venue, so that frames can be applied while the venue is polled.
+/// The state of the feed without the venue, so that frames can be applied while the venue is polled.
 struct Desk<L: Links> {
     markets: Markets,
     catalog: Arc<Catalog>,
@@ -131,47 +133,47 @@ struct Desk<L: Links> {
     clock: Clock,
     stop: Stop,
     figures: Arc<FeedFigures>,
-    /// Decided and applied to `markets`; not yet journaled, not yet published.
+    /// Decided and applied to `markets`, but not yet journaled and published.
     pending: Pending,
-    /// Books by token, of markets that are pending.
+    /// Books by token, of markets whose listing is pending.
     held: AHashMap<Arc<str>, Held>,
-    /// Remembers prices for the history.
+    /// Stores prices for the history.
     recorder: L::Prices,
-    /// Tells the streams, and when it last woke them during the poll at hand.
+    /// Notifies the streams; `rung_at` is when it last woke them during this poll.
     publisher: Publisher<L::Books>,
     rung_at: Timestamp,
-    /// Where prices of what markets are about are shown.
+    /// Publishes prices of the underlyings of up-or-down markets.
     spot: Spot,
-    /// Instruments that the frame at hand was about, with the price of a trade where it told of one.
+    /// Instruments of the current frame, with the price of their trade, if any.
     touched: Vec<(InstrumentId, Option<Price>)>,
-    /// Books that cannot be right, and those of which the venue is to be asked since a frame said so.
+    /// Checks for wrong books, and the books to request because of the current frame.
     doubts: Doubts,
     resyncs: Vec<InstrumentId>,
-    /// Books of which nothing was heard for long, and those that the venue turned out to tell nothing of any more.
+    /// Checks for silent books, and the markets whose subscription turned out to be lost.
     quiet: Quiet,
     lost: Vec<MarketId>,
     prints: Prints,
-    /// Asked of the shards and not answered yet, for want of room.
-    settling: Option<(MarketId, Asked)>,
+    /// Commands that are sent to the shards and not answered yet, because the log lacks room.
+    settling: Option<(MarketId, Broadcast)>,
     cycling: Option<Cycling>,
     outages: Outages,
     ages_on_server_time: bool,
-    /// What the start found, and whether time ends nothing yet.
+    /// The judgement of the clock at the start, and whether ends of markets still wait for it.
     leap: Arc<Leap>,
     waits: bool,
-    /// Venue time is not server time, so that nobody doubts it.
+    /// Venue time is not server time, so that a wrong clock does not affect it.
     drives_clock: bool,
-    /// Results of a venue that makes them out of server time, until the wait is over.
+    /// Results of a venue that derives them from server time, until the wait is over.
     deferred: Option<Vec<(String, Resolution)>>,
-    /// A recording that is followed is stamped by whoever writes it.
+    /// Books are stamped with server time when they are taken: a followed recording has the clock of its recorder.
     stamps_when_taken: bool,
-    /// Venue time of the first frame, and as far as frames have come.
+    /// Venue time of the first frame, and of the last one.
     begun_at: Option<Timestamp>,
     venue_now: Timestamp,
     stopped: bool,
 }
 
-/// What a feed is made of.
+/// The parts of a feed.
 pub struct FeedParts<L: Links> {
     pub venue: Box<dyn Venue>,
     pub markets: Markets,
@@ -183,19 +185,19 @@ pub struct FeedParts<L: Links> {
     pub figures: Arc<FeedFigures>,
     pub match_interval_us: u64,
     pub recorder: L::Prices,
-    /// Told that books changed.
+    /// Notified when books change.
     pub listener: L::Books,
-    /// How patient it is with books that cannot be right.
+    /// Timeouts for wrong and silent books.
     pub pace: Pace,
-    /// Markets in which somebody here has a position or an order.
+    /// Markets in which a user has a position or an order.
     pub stakes: Vec<MarketId>,
     pub spot: Spot,
-    /// What the start found about its clock.
+    /// The judgement of the clock at the start.
     pub leap: Arc<Leap>,
 }
 
 impl<L: Links> Feed<L> {
-    /// Tells the read sides what recovery found; nothing of the venue is read yet.
+    /// Publishes the recovered markets; reads nothing from the venue yet.
     pub fn new(parts: FeedParts<L>) -> Feed<L> {
         let FeedParts { venue, markets, catalog, mut writer, lane, clock, stop, figures, .. } = parts;
         let (match_interval_us, recorder, spot) = (parts.match_interval_us, parts.recorder, parts.spot);
@@ -243,7 +245,7 @@ impl<L: Links> Feed<L> {
         Feed {
             venue,
             desk,
-            stakes_told: Timestamp(0),
+            stakes_sent: Timestamp(0),
             next_cycle: Timestamp(0),
             match_interval_us,
             matched_to: Timestamp(0),
@@ -251,11 +253,11 @@ impl<L: Links> Feed<L> {
         }
     }
 
-    /// Before the listener opens: settles what an earlier run left unsettled, folds the past of the venue without
-    /// matching, and takes its first frames (listings, snapshots).
+    /// Runs before the listener opens: settles markets that an earlier run left unsettled, folds the past of the venue
+    /// without matching, and takes its first frames (listings, snapshots).
     ///
     /// # Errors
-    /// [`Stopped`] when the process ends meanwhile.
+    /// [`Stopped`] when the process stops meanwhile.
     pub fn begin(&mut self) -> Result<(), Stopped> {
         if let Some(tape) = self.venue.first_line()
             && let Some(reached) = self.desk.markets.tape_reached(&tape)
@@ -272,7 +274,7 @@ impl<L: Links> Feed<L> {
         desk.settle_all()?;
         self.next_cycle = self.first_cycle(reached);
         self.desk.prints.is_matching = true;
-        // What ended while nobody looked may not be listed any more.
+        // The venue may no longer list markets that ended while the process was down.
         self.desk.recall(self.venue.as_mut());
         self.turn()?;
         while !self.desk.pending.is_empty() && self.desk.wait_for_room()? {
@@ -281,18 +283,18 @@ impl<L: Links> Feed<L> {
         Ok(())
     }
 
-    /// When the first cycle is due. In a recording cycles keep their distance from its first line, whatever place an
-    /// earlier run came to.
+    /// The time of the first cycle. In a recording cycles are multiples of the interval after its first line,
+    /// independent of where an earlier run stopped.
     fn first_cycle(&self, reached: Timestamp) -> Timestamp {
         let begun_at = self.desk.begun_at.filter(|at| self.venue.drives_clock() && *at <= reached).unwrap_or(reached);
         let passed = reached.since(begun_at) / self.match_interval_us;
         begun_at.plus((passed + 1) * self.match_interval_us)
     }
 
-    /// One poll, and the matching cycle when it is due. Returns how long the feed may sleep.
+    /// One poll, and the matching cycle if it is due. Returns how long the feed may sleep.
     ///
     /// # Errors
-    /// [`Stopped`] when the process ends meanwhile.
+    /// [`Stopped`] when the process stops meanwhile.
     pub fn turn(&mut self) -> Result<Duration, Stopped> {
         let now = self.desk.clock.now();
         let desk = &mut self.desk;
@@ -307,23 +309,23 @@ impl<L: Links> Feed<L> {
         desk.settle_all()?;
         desk.doubt(polled.venue_now, self.venue.as_mut());
         desk.watch_outages(self.venue.outages(now));
-        if now.since(self.stakes_told) >= STAKES_EVERY_US {
-            self.stakes_told = now;
-            desk.tell_stakes(self.venue.as_mut());
+        if now.since(self.stakes_sent) >= STAKES_EVERY_US {
+            self.stakes_sent = now;
+            desk.send_stakes(self.venue.as_mut());
         }
         desk.catalog.sort();
         desk.figures.prints_lost.store(desk.prints.lost(), Ordering::Relaxed);
         desk.recorder.turn(now);
         let due = (polled.venue_now >= self.next_cycle).then_some(polled.venue_now);
         if let Some(due) = due {
-            // A pause of the machine is not made up for: one cycle sees all that changed.
+            // Cycles that were missed in a pause are not repeated: one cycle covers all changes.
             self.next_cycle = due.plus(self.match_interval_us);
         }
         if let Some(matched) = desk.cycle(due)? {
             self.matched_to = matched;
         }
         self.mark_tape(now, false)?;
-        // While this thread waited for the core, the venue may have tried to wake it.
+        // The venue may have woken this thread while it waited for the core.
         if self.venue.has_news() {
             return Ok(Duration::ZERO);
         }
@@ -331,7 +333,7 @@ impl<L: Links> Feed<L> {
         Ok(Duration::from_micros(wake_at.since(self.desk.clock.now()).min(SLEEP_MAX_US)))
     }
 
-    /// Turns until the process stops; then journals the place reached.
+    /// Runs turns until the process stops; then journals the position of the tape.
     pub fn run(mut self) {
         while !self.desk.stop.is_set() {
             match self.turn() {
@@ -342,11 +344,12 @@ impl<L: Links> Feed<L> {
         }
         let now = self.desk.clock.now();
         self.desk.recorder.hand_over();
-        // The core may be gone already; then the last mark stands and a second is played twice.
+        // If the core has ended already, the last mark stays valid and one second is replayed twice.
         let _ = self.mark_tape(now, true);
     }
 
-    /// Journals how far the tape was played and matched. Not further: a restart folds up to the mark without matching.
+    /// Journals the position up to which the tape was matched; not further, because a restart folds up to it without
+    /// matching.
     fn mark_tape(&mut self, now: Timestamp, last: bool) -> Result<(), Stopped> {
         let due = last || now.since(self.tape_marked) >= TAPE_MARK_EVERY_US;
         if !due || self.matched_to == Timestamp(0) || self.desk.room() != Room::Ample || !self.desk.pending.is_empty() {
@@ -363,7 +366,7 @@ impl<L: Links> Feed<L> {
 }
 
 impl<L: Links> Desk<L> {
-    /// Behind a doubted clock: once the wait is over, what was put off is done.
+    /// Ends the wait for a doubted clock, and applies the results that were deferred.
     fn end_wait(&mut self, now: Timestamp) {
         if !self.waits || self.leap.waits(now) {
             return;
@@ -375,7 +378,7 @@ impl<L: Links> Desk<L> {
         }
     }
 
-    /// What a cycle may end now.
+    /// The kinds of ends that a cycle may decide now.
     fn sweeps(&self) -> Sweeps {
         match (self.waits, self.drives_clock) {
             (false, _) => Sweeps::All,
@@ -384,8 +387,8 @@ impl<L: Links> Desk<L> {
         }
     }
 
-    /// The venue time by which markets have ended: where server time is that and is doubted, not beyond what the journal
-    /// has seen.
+    /// The venue time by which markets have ended. While server time is used and doubted, it is bounded by the newest
+    /// record of the journal.
     fn ends_by(&self, venue_now: Timestamp) -> Timestamp {
         match self.leap.newest {
             Some(newest) if self.sweeps() == Sweeps::None => venue_now.min(newest),
@@ -393,7 +396,7 @@ impl<L: Links> Desk<L> {
         }
     }
 
-    /// Applies one frame: facts are decided, ladders written, each pair of books at once.
+    /// Applies one frame: decides facts, then writes both books of a market together.
     fn take(&mut self, frame: &Frame<'_>) {
         let now = self.clock.now();
         if now.since(self.rung_at) > GATHERED_MAX_US {
@@ -406,16 +409,16 @@ impl<L: Links> Desk<L> {
             self.decide(update, frame, now);
         }
         if meets_markets(frame) {
-            // The core may let it wait.
+            // The flush may wait for the core.
             self.publisher.ring(true);
             if self.flush().is_err() {
                 self.stopped = true;
                 return;
             }
         }
-        self.notice_lost(frame);
+        self.find_lost(frame);
         let received = if self.stamps_when_taken { now } else { frame.received };
-        // Without room for its listing a market is known here and nowhere else.
+        // A market whose listing is still pending is known only here.
         let waits = !self.pending.is_empty();
         let (catalog, figures) = (&self.catalog, &self.figures);
         let is_held = |update: &FeedUpdate| {
@@ -453,16 +456,16 @@ impl<L: Links> Desk<L> {
             self.recorder.turn(now);
         }
         for update in frame.updates {
-            self.tell(update, frame.connection, now);
+            self.apply_unjournaled(update, frame.connection, now);
         }
     }
 
-    /// Tells the history what the frame made of prices.
+    /// Reports the prices of the frame to the price history.
     fn note_prices(&mut self, venue_now: Timestamp) {
         let mut before = None;
         for (instrument, traded) in self.touched.drain(..) {
             let market = instrument.market();
-            // The books of both tokens change together.
+            // Both books of a market change together.
             if before.replace(market) == Some(market) && traded.is_none() {
                 continue;
             }
@@ -479,7 +482,7 @@ impl<L: Links> Desk<L> {
     }
 }
 
-/// Whether this frame tells the read sides of markets that may not be published yet: what it says would be lost.
+/// Whether this frame updates markets whose listing may be pending; their updates would be lost without a flush.
 fn meets_markets(frame: &Frame<'_>) -> bool {
     frame.updates.iter().any(|update| {
         matches!(
@@ -498,7 +501,7 @@ fn meets_markets(frame: &Frame<'_>) -> bool {
     })
 }
 
-/// Writes the book part of an update down; names the instrument, and the price of a trade.
+/// Writes the book part of an update; returns the instrument, and the price of a trade.
 pub fn write(
     books: &mut book::Frame<'_>,
     catalog: &Catalog,

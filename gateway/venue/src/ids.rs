@@ -1,5 +1,5 @@
-//! Identities for venues that do not use the primary venue's forms (upstream.md §6): hashes of a key, in the same
-//! syntax as the primary venue writes conditions and tokens.
+//! Ids for venues other than the primary one (gateway/docs/live-venues.md §6): hashes of a key, in the primary venue's
+//! syntax of conditions and tokens.
 
 use sha2::{Digest, Sha256};
 

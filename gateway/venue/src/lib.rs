@@ -1,10 +1,11 @@
-//! Where market data comes from: a venue turns its own messages into [`FeedUpdate`]s; the feed applies them.
+//! Market data: a venue translates its messages into [`FeedUpdate`]s, and the feed applies them to the books.
 //!
-//! A venue knows nothing of users and orders. Its message shapes stay in its `dto.rs`; `translate.rs` is pure and is
-//! used alike by the live adapters and by replay.
+//! A venue has no access to users and orders. Its message shapes stay in its `dto.rs`; `translate.rs` is pure and is
+//! shared by the live adapters and replay.
 //!
-//! May depend on `engine`, `wire` and `host`. Absent on purpose: requests and sockets of clients, the log (the feed writes into
-//! an [`engine::shard::Outbox`]), and texts of streams (a [`engine::book::listener::BookListener`] is told).
+//! May depend on `engine`, `wire` and `host`. Absent on purpose: requests and sockets of clients, the log (the feed
+//! writes into an [`engine::shard::Outbox`]), and the texts of streams (a [`engine::book::listener::BookListener`] is
+//! notified).
 
 pub mod adapters;
 mod bounds;
@@ -12,10 +13,10 @@ pub mod category;
 pub mod doctor;
 pub mod feed;
 mod ids;
+mod json_scanner;
 pub mod kalshi;
 pub mod live;
 pub mod loose;
-mod plain;
 pub mod playback;
 pub mod polymarket;
 pub mod replay;
@@ -51,25 +52,25 @@ use std::sync::Arc;
 use synthetic::Synthetic;
 use tape::{Origin, TapeError};
 
-/// A level as a venue reports it: absolute size.
+/// A price level as a venue reports it; the size is absolute.
 pub type Level = (Price, Qty);
 
-/// Levels that changed. Nearly always it is one.
+/// Levels that changed; usually one.
 pub type Changes = SmallVec<[(BookSide, Price, Qty); 2]>;
 
-/// The venue's id of a trade or of its transaction as a number: two tellings of one trade are known by it.
+/// A hash of the venue's id of a trade or of its transaction. It identifies two reports of the same trade.
 pub(crate) fn trade_id(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(text.as_bytes());
     hasher.finish()
 }
 
-/// One thing a venue said, in our words (upstream.md §1). Tokens and conditions are the wire's texts; those of tokens,
-/// which nearly every message carries, are shared.
+/// One translated message of a venue (gateway/docs/live-venues.md §1). Tokens and conditions are the texts of the wire;
+/// token texts are shared, since nearly every message has one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FeedUpdate {
-    /// A market is known; repeated listings of a known condition change state, tick and end only. The state is never
-    /// [`MarketState::Resolved`]: how a market ended is told by [`FeedUpdate::Resolved`] alone, once.
+    /// A market is listed. A repeated listing of a known condition changes state, tick and end only. The state is never
+    /// [`MarketState::Resolved`]: only [`FeedUpdate::Resolved`] reports a result, once.
     Listed {
         listing: Box<Listing>,
         state: MarketState,
@@ -88,13 +89,13 @@ pub enum FeedUpdate {
         condition: String,
         figures: Figures,
     },
-    /// Prices that the venue's catalogue states of a market; never journaled.
+    /// Prices that the venue's catalogue states for a market; never journaled.
     Stated {
         condition: String,
         prices: Stated,
     },
-    /// What the price must beat in an up-or-down market, as plain decimals of the venue: by the market's own threshold,
-    /// by what its event says. Never journaled.
+    /// The threshold of an up-or-down market, as plain decimals of the venue: the market's own, and that of its event.
+    /// Never journaled.
     Strike {
         condition: String,
         strike: Option<String>,
@@ -114,8 +115,8 @@ pub enum FeedUpdate {
         levels: Changes,
         venue_ts: Timestamp,
     },
-    /// The price of a token's last trade as its book states it, and the decimals of that text; follows the book's
-    /// snapshot in the same frame.
+    /// The price of a token's last trade as its book states it, and the number of decimals of that text. It follows the
+    /// book's snapshot in the same frame.
     LastPrice {
         token: Arc<str>,
         price: Price,
@@ -135,7 +136,8 @@ pub enum FeedUpdate {
         /// The hash of the venue's id of the trade or of its transaction; `None` where it states neither.
         id: Option<u64>,
     },
-    /// A trade whose taker's side the venue did not state. It fills no order and nothing shows it: it is counted.
+    /// A trade for which the venue did not state the taker's side. It fills no order and is not shown; it is only
+    /// counted.
     SidelessTrade {
         token: Arc<str>,
         price: Price,
@@ -147,32 +149,32 @@ pub enum FeedUpdate {
         resolution: Resolution,
         venue_ts: Timestamp,
     },
-    /// What the venue says the best prices of a token are behind this frame; `None` = it says there is none. To check
-    /// what was folded by, never applied.
+    /// The best prices of a token after this frame, as the venue states them; `None` = the venue states that the side
+    /// is empty. Used to check the folded book, never applied.
     Top {
         token: Arc<str>,
         bid: Option<Price>,
         ask: Option<Price>,
     },
-    /// The price of what up-or-down markets are about, in dollars, in 10⁻⁶.
+    /// The price of the underlying of up-or-down markets, in 10⁻⁶ dollars.
     Spot {
         asset: Asset,
         family: engine::market::spot::Family,
         micros: u64,
         at: Timestamp,
     },
-    /// The view of these tokens is broken: stale until the next snapshot. Empty = all tokens of the connection.
+    /// The books of these tokens are unreliable: stale until the next snapshot. Empty = all tokens of the connection.
     Gap {
         tokens: Vec<String>,
         reason: String,
     },
-    /// Nobody follows the books of this market any more: as old as can be until they come anew.
+    /// The books of this market are no longer followed: they have the maximum age until a new snapshot comes.
     Left {
         tokens: [String; 2],
     },
 }
 
-/// Figures about a market that a venue reports beside its book, in 1/1 000 000; `None` = not reported.
+/// Figures that a venue reports for a market beside its book, in 10⁻⁶; `None` = not reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     pub volume_24h: Option<u64>,
@@ -180,23 +182,22 @@ pub struct Figures {
     pub liquidity: Option<u64>,
 }
 
-/// What one poll of a venue came to.
+/// The result of one poll of a venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Polled {
-    /// Venue time reached; never goes backwards. All updates handed out so far are not after it.
+    /// Venue time reached; never goes backwards. No update handed out so far is later.
     pub venue_now: Timestamp,
-    /// When (server time) the next poll is worth while; `None` = when the source itself wakes the feed.
+    /// Server time at which the next poll is due; `None` = the source wakes the feed itself.
     pub wake_at: Option<Timestamp>,
 }
 
-/// The seam between the feed and where data comes from.
+/// A source of market data for the feed.
 ///
-/// `poll` hands out everything that is due, in whole frames (all updates of one frame in one call to `frame`), but
-/// never goes past `until` (venue time): the feed sets it to the next due matching cycle so that, at any speed, no
-/// crossing is missed. One poll hands out a bounded number of frames; when more are due, `wake_at` is not after
-/// `server_now`.
+/// `poll` hands out all frames that are due, each with all of its updates in one call to `frame`, but none later than
+/// `until` (venue time). The feed sets `until` to the next due matching cycle, so that no crossing is missed at any
+/// speed. One poll hands out a bounded number of frames; when more are due, `wake_at` is not later than `server_now`.
 pub trait Venue: Send {
-    /// `server_now` is the wall clock; `until` is the venue time not to go past.
+    /// `server_now` is the wall clock; `until` is the latest venue time to hand out.
     fn poll(&mut self, server_now: Timestamp, until: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) -> Polled;
 
     /// Whether venue time is server time (live, synthetic) or driven by the recording.
@@ -205,89 +206,90 @@ pub trait Venue: Send {
     /// One line for the banner, e.g. `replay of 18 tapes at 60x`.
     fn describe(&self) -> String;
 
-    /// Hands out what lies in the past of this venue, for the feed to fold without matching before the listener
-    /// opens: the part of a tape that [`Venue::resume`] skipped to, or all lines that a followed tape already has.
-    /// Called at most once, before the first poll. Returns the venue time reached.
+    /// Hands out the past of this venue, which the feed folds without matching before the listener opens: the part of a
+    /// tape up to the point given to [`Venue::resume`], or all lines that a followed tape already has. Called at most
+    /// once, before the first poll. Returns the venue time reached.
     fn catch_up(&mut self, server_now: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) -> Timestamp {
         let _ = frame;
         server_now
     }
 
-    /// Says how far an earlier run came, before anything was handed out. Taken when `first_line` is that of this
-    /// venue's tape; else the answer is `false` and the tape starts at its beginning.
+    /// Continues where an earlier run stopped; called before anything is handed out. Returns `false`, and starts at the
+    /// beginning, when `first_line` is not that of this venue's tape.
     fn resume(&mut self, first_line: [u8; 32], reached: Timestamp) -> bool {
         let _ = (first_line, reached);
         false
     }
 
-    /// Tells of a market that the journal knows and has not seen resolved, before the first poll: a venue that knows
-    /// what became of it says so then, even when it no longer lists it.
+    /// Adds a market that the journal has as unresolved; called before the first poll. If the venue has its result, the
+    /// venue hands it out, even when it no longer lists the market.
     fn recall(&mut self, market: &Market) {
         let _ = market;
     }
 
-    /// Somebody here has traded this market: how it stands is worth asking the venue for.
+    /// A user has traded this market: the venue is asked for its state from now on.
     fn stake(&mut self, condition: &str) {
         let _ = condition;
     }
 
-    /// What was folded of this token's market cannot be right: its whole books are asked for anew.
+    /// The folded book of this token's market is wrong: its full books are requested again.
     fn resync(&mut self, token: &str) {
         let _ = token;
     }
 
-    /// Nothing has been heard of these tokens for long: the venue may have lost their subscriptions without a word, so
-    /// their books are asked for (upstream.md §5).
-    fn look(&mut self, tokens: &[&str]) {
+    /// No message about these tokens arrived for a long time. The venue may have lost their subscriptions without a
+    /// notice, so their books are requested (gateway/docs/live-venues.md §5).
+    fn check(&mut self, tokens: &[&str]) {
         let _ = tokens;
     }
 
-    /// The venue tells nothing of this token's market any more: it is subscribed anew.
+    /// The venue sends nothing for this token's market any more: it is subscribed again.
     fn resubscribe(&mut self, token: &str) {
         let _ = token;
     }
 
-    /// Which of its venues are out (execution.md §10), and whether those are all. Never in a recording.
+    /// Which live venues are out (engine/docs/execution.md §10), and whether all of them are. A recording is never out.
     fn outages(&self, server_now: Timestamp) -> Outages {
         let _ = server_now;
         Outages::default()
     }
 
-    /// Whether something has come since the last poll.
+    /// Whether anything arrived since the last poll.
     fn has_news(&self) -> bool {
         false
     }
 
-    /// SHA-256 of the first line of the recording: its identity, for the journal. `None` where there is none (yet).
+    /// SHA-256 of the first line of the recording, which identifies it in the journal. `None` for other venues, and
+    /// while there is no line yet.
     fn first_line(&self) -> Option<[u8; 32]> {
         None
     }
 
-    /// Whether the age of a quote counts on server time from the poll that brought it (live, synthetic, a followed
-    /// tape) or on venue time (any other replay).
+    /// Whether quote age is measured in server time from the poll that handed the quote out (live, synthetic, a
+    /// followed tape) or in venue time (any other replay).
     fn ages_on_server_time(&self) -> bool {
         !self.drives_clock()
     }
 
-    /// How it goes with the venue, for health answers and metrics.
+    /// The state of the venue's connections, for health responses and metrics.
     fn upstream(&self) -> Upstream {
         Upstream::default()
     }
 }
 
-/// Venues of which no connection is alive.
+/// Venues that have no live connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outages {
     pub polymarket: bool,
     pub kalshi: bool,
-    /// There is no other.
+    /// All configured venues are out.
     pub all: bool,
-    /// None of them has shown life since the start.
+    /// No venue has shown a sign of life since the start.
     pub unheard: bool,
 }
 
 impl Outages {
-    /// Whether this one is out.
+    /// Whether this venue is out.
     pub fn of(&self, origin: Origin) -> bool {
         match origin {
             Origin::Polymarket => self.polymarket,
@@ -296,59 +298,59 @@ impl Outages {
     }
 }
 
-/// How it goes with a venue: written by its threads, read by anyone.
+/// The state of the connections of a venue; written by its threads, read by any thread.
 #[derive(Clone, Default)]
 pub struct Upstream {
-    /// The connections, by live venue.
+    /// One entry per live venue.
     pub venues: Vec<(Origin, Arc<Health>)>,
-    /// What was dropped, by kind; `None` where nothing is translated.
+    /// What was skipped, by kind; `None` for a venue that translates nothing.
     pub skips: Option<Arc<Skips>>,
-    /// What is recorded of it, where it is.
+    /// Figures of the recording that is being written, if any.
     pub recording: Option<Arc<live::recorder::Figures>>,
-    /// Where the recording stands that is replayed, if one is.
+    /// Position in the recording that is being replayed, if any.
     pub playback: Option<Arc<Playback>>,
 }
 
-/// Updates that one message of the venue carried; applied together, then published. A message that came to nothing
-/// is handed out as well, for it shows that its connection lives.
+/// The updates of one message of a venue; they are applied together, then published. A message without updates is
+/// handed out too, because it shows that its connection is alive.
 pub struct Frame<'a> {
-    /// Connection it came on; its latest frame is the proof of life of its tokens. [`NO_CONNECTION`] for what came on
-    /// none: the passing of time in a recording.
+    /// Connection that carried the message; its latest frame is the sign of life of its tokens. [`NO_CONNECTION`] for
+    /// frames that no connection carried, such as the passing of time in a recording.
     pub connection: u8,
     /// Venue time of arrival; never goes backwards.
     pub received: Timestamp,
-    /// It was asked for on behalf of its connection: a proof of life of the tokens that it names, and of no others. A
-    /// recording has none: there every line is one of its whole connection (execution.md §10).
+    /// The response to a request of this process: a sign of life of the tokens that it names only. Never set in a
+    /// recording, where each line counts for its whole connection (engine/docs/execution.md §10).
     pub is_answer: bool,
     pub updates: &'a [FeedUpdate],
 }
 
-/// Number of no connection.
+/// The value of [`Frame::connection`] for frames without a connection.
 pub const NO_CONNECTION: u8 = u8::MAX;
 
 /// Which venue to open, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VenueConfig {
     pub kind: VenueKind,
-    /// Of the synthetic venue: the same seed is the same world.
+    /// For the synthetic venue: the same seed makes the same world.
     pub seed: u64,
-    /// Of a replay: a file, or a folder of files (upstream.md §7). Empty: none is named.
+    /// For a replay: a file or a folder of files (gateway/docs/live-venues.md §7). Empty: not set.
     pub tape: PathBuf,
     pub speed: Speed,
-    /// Read the tape as it grows; `speed` is then without meaning.
+    /// Reads the tape as it grows; `speed` is ignored then.
     pub follow: bool,
-    /// How many times as often the synthetic books change as at 1, from 1 to [`synthetic::LIVELINESS_MAX`].
+    /// Factor on how often the synthetic books change, from 1 to [`synthetic::LIVELINESS_MAX`].
     pub liveliness: u64,
     /// Whether a data directory may be used with several venues.
     pub mix: bool,
-    /// Of the configuration (`[fees.category_map]`).
+    /// From `[fees.category_map]`.
     pub categories: Names,
-    /// Of live venues.
+    /// For live venues.
     pub live: adapters::Settings,
 }
 
 impl VenueConfig {
-    /// Whether the venue could be opened as far as its settings go; asked before anything is made.
+    /// Checks the settings for contradictions, before anything is opened.
     ///
     /// # Errors
     /// [`VenueError::NoTape`], [`VenueError::NothingToRecord`].
@@ -367,7 +369,7 @@ impl VenueConfig {
 pub enum VenueKind {
     Synthetic,
     Replay,
-    /// The real venues, one or both.
+    /// Real venues, one or both.
     Live {
         polymarket: bool,
         kalshi: bool,
@@ -375,7 +377,7 @@ pub enum VenueKind {
 }
 
 impl VenueKind {
-    /// The live venues among them.
+    /// The live venues of this kind.
     pub fn origins(self) -> Vec<Origin> {
         let VenueKind::Live { polymarket, kalshi } = self else { return Vec::new() };
         [(polymarket, Origin::Polymarket), (kalshi, Origin::Kalshi)]
@@ -398,7 +400,7 @@ impl std::fmt::Display for VenueKind {
 impl std::str::FromStr for VenueKind {
     type Err = String;
 
-    /// `synthetic`, `replay`, or live venues separated by commas.
+    /// Parses `synthetic`, `replay`, or names of live venues separated by commas.
     fn from_str(names: &str) -> Result<VenueKind, String> {
         let wrong = || {
             format!("a venue is `synthetic`, `replay`, `polymarket`, `kalshi`, or `polymarket,kalshi`, not {names:?}")
@@ -425,9 +427,9 @@ impl std::str::FromStr for VenueKind {
 /// Why a venue cannot be opened.
 #[derive(Debug)]
 pub enum VenueError {
-    /// A replay of nothing.
+    /// A replay without a tape.
     NoTape,
-    /// A recording of what is no live venue.
+    /// A recording of a venue that is not live.
     NothingToRecord(VenueKind),
     Tape(TapeError),
     /// The adapters of live venues could not be started.
@@ -468,8 +470,8 @@ pub fn open(config: &VenueConfig, clock: &Clock) -> Result<Box<dyn Venue>, Venue
     })
 }
 
-/// The segments of a URL's path, without scheme, host, query and empty ones: whatever prefix a recording kept, the
-/// last segments say what was asked.
+/// The segments of a URL's path, without scheme, host, query and empty segments. A recording may keep a prefix, so that
+/// only the last segments identify the call.
 fn rest_path(url: &str) -> Vec<&str> {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let path = url.split_once("://").map_or(url, |(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));

@@ -1,7 +1,7 @@
-//! Reading what venues write: a field is a text or a number, sometimes JSON inside a text, sometimes missing.
+//! Lenient parsing of venue messages: a field may be a string or a number, JSON inside a string, or missing.
 //!
-//! [`Loose`] keeps the raw JSON of a field and borrows it from the line, so a wrong type never costs more than that
-//! field, nothing is copied, and a number is read from its own digits: no float stands between a venue and a price.
+//! [`Loose`] keeps the raw JSON of a field, borrowed from the line. A wrong type costs only that field, nothing is
+//! copied, and numbers are parsed from their digits: no float is involved in a price.
 
 use engine::amount::{Price, Qty, TickSize};
 use engine::time::Timestamp;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// Largest size of one level or trade, in 1/1 000 000 share: a million million shares. More is a broken message.
+/// Largest size of a level or trade, in 10⁻⁶ shares: 10¹² shares. A larger one is a broken message.
 pub const QTY_MAX: u64 = 1_000_000_000_000_000_000;
 
-/// One JSON value as it was written; absent when the field was missing.
+/// One JSON value as it was written; empty if the field was missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Loose<'a>(&'a str);
 
@@ -23,12 +23,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
 }
 
 impl<'a> Loose<'a> {
-    /// A value from its JSON text.
+    /// A value with this JSON text.
     pub const fn of(raw: &'a str) -> Self {
         Loose(raw)
     }
 
-    /// The JSON text itself; empty when the field was missing.
+    /// The JSON text; empty if the field was missing.
     pub fn raw(self) -> &'a str {
         self.0
     }
@@ -49,17 +49,17 @@ impl<'a> Loose<'a> {
         }
     }
 
-    /// As [`Loose::text`], without the empty text.
+    /// Like [`Loose::text`], but `None` for a blank text.
     pub fn filled(self) -> Option<Cow<'a, str>> {
         self.text().filter(|text| !text.trim().is_empty())
     }
 
-    /// As [`Loose::filled`], owned.
+    /// Like [`Loose::filled`], owned.
     pub fn owned(self) -> Option<String> {
         self.filled().map(Cow::into_owned)
     }
 
-    /// `true` or `false`, also written as texts.
+    /// `true` or `false`, also as strings.
     pub fn flag(self) -> Option<bool> {
         match self.0 {
             "true" | "\"true\"" => Some(true),
@@ -68,7 +68,7 @@ impl<'a> Loose<'a> {
         }
     }
 
-    /// The elements of an array, or of an array written inside a text.
+    /// The elements of an array, or of an array inside a string.
     pub fn with_elements<R>(self, read: impl FnOnce(&[Loose<'_>]) -> R) -> Option<R> {
         if self.0.starts_with('[') {
             let elements: Vec<Loose<'_>> = serde_json::from_str(self.0).ok()?;
@@ -79,32 +79,32 @@ impl<'a> Loose<'a> {
         Some(read(&elements))
     }
 
-    /// This field, or `other` when this one is absent: the older name of the same thing.
+    /// This field, or `other`, an older name of it, if this one is absent.
     pub fn or(self, other: Loose<'a>) -> Loose<'a> {
         if self.is_absent() { other } else { self }
     }
 
-    /// The elements of an array as they are.
+    /// The elements of an array; `None` for anything else.
     pub fn elements(self) -> Option<Vec<Loose<'a>>> {
         serde_json::from_str(self.0).ok()
     }
 
-    /// The value as an object of that shape.
+    /// The value as an object of type `T`.
     pub fn object<T: Deserialize<'a>>(self) -> Option<T> {
         serde_json::from_str(self.0).ok()
     }
 
-    /// Texts of an array, or of an array inside a text.
+    /// The texts of an array, or of an array inside a string.
     pub fn texts(self) -> Option<Vec<String>> {
         self.with_elements(|elements| elements.iter().filter_map(|element| element.owned()).collect())
     }
 
-    /// A price in dollars. Only 0.0001 to 0.9999 can be a level.
+    /// A price in dollars, from 0.0001 to 0.9999.
     pub fn dollars(self) -> Result<Price, Fault> {
         self.price(4)
     }
 
-    /// A price in cents, as older shapes write it.
+    /// A price in cents, as in older messages.
     pub fn cents(self) -> Result<Price, Fault> {
         self.price(2)
     }
@@ -118,7 +118,7 @@ impl<'a> Loose<'a> {
         qty(&self.text().ok_or(Fault::Missing)?)
     }
 
-    /// A signed change of a size, in 1/1 000 000 share.
+    /// A signed change of a size, in 10⁻⁶ shares.
     pub fn change(self) -> Result<i64, Fault> {
         change(&self.text().ok_or(Fault::Missing)?)
     }
@@ -128,13 +128,12 @@ impl<'a> Loose<'a> {
         tick(&self.text().ok_or(Fault::Missing)?)
     }
 
-    /// An informational figure in 1/1 000 000, cut off behind the sixth decimal.
+    /// An informational figure in 10⁻⁶, truncated after the sixth decimal.
     pub fn figure(self) -> Option<u64> {
         decimal(&self.text()?, 6).ok().map(|(units, _)| units)
     }
 
-    /// A moment written as ISO 8601 (with `T` or a blank, zone `Z` or `+00`), as a date, or as unix seconds or
-    /// milliseconds.
+    /// A time in ISO 8601 (with `T` or a blank, zone `Z` or `+00`), a date, or Unix seconds or milliseconds.
     pub fn instant(self) -> Option<Timestamp> {
         instant(&self.text()?)
     }
@@ -145,7 +144,7 @@ impl<'a> Loose<'a> {
     }
 }
 
-/// Why a number was not taken.
+/// Why a number was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     Missing,
@@ -203,10 +202,10 @@ pub fn scaled(text: &str, places: u32) -> Result<u64, Fault> {
     }
 }
 
-/// The same for what nearly all of them are: a few digits and perhaps a point among them. `None` for all else.
+/// [`scaled`] for the usual form: a few digits with at most one point. `None` for other forms.
 #[inline]
 fn short(text: &str, places: u32) -> Option<u64> {
-    /// So that no number of so many digits overflows.
+    /// So that no number of this length overflows.
     const BYTES_MAX: usize = 18;
     const TENS: [u64; 7] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
     let bytes = text.as_bytes();
@@ -229,7 +228,7 @@ fn short(text: &str, places: u32) -> Option<u64> {
     units.checked_mul(*tens).filter(|units| *units <= QTY_MAX)
 }
 
-/// Units of 10^-places and whether nothing was cut off. Takes exponents, as JSON numbers may carry them.
+/// Units of 10^-places, and whether the value is exact. Accepts exponents, as in JSON numbers.
 fn decimal(text: &str, places: u32) -> Result<(u64, bool), Fault> {
     const DIGITS_MAX: usize = 64;
     let text = text.trim();
@@ -244,7 +243,7 @@ fn decimal(text: &str, places: u32) -> Result<(u64, bool), Fault> {
     if whole.is_empty() && fraction.is_empty() {
         return Err(Fault::Malformed);
     }
-    // Digits right of the point that still count; the exponent moves the point.
+    // Number of digits that still count; the exponent moves the point.
     let mut left = i64::from(places) + i64::from(exponent) + whole.len() as i64;
     let (mut units, mut exact) = (0_u64, true);
     for digit in whole.bytes().chain(fraction.bytes()) {
@@ -268,11 +267,11 @@ fn decimal(text: &str, places: u32) -> Result<(u64, bool), Fault> {
     Ok((units, exact))
 }
 
-/// A moment in one of the forms of [`Loose::instant`]; `None` for none of them and for years before 1970.
+/// A time in one of the forms of [`Loose::instant`]; `None` for other forms and for years before 1970.
 pub fn instant(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // Seconds stay below this until the year 5138, milliseconds have been above it since 1973.
+        // Seconds stay below this until the year 5138; milliseconds have been above it since 1973.
         const MILLIS_FROM: u64 = 100_000_000_000;
         let number: u64 = text.parse().ok()?;
         return Some(if number < MILLIS_FROM { Timestamp::from_secs(number) } else { Timestamp::from_millis(number) });
@@ -322,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn short_decimals_are_read_as_all_others_are() {
+    fn short_decimals_are_read_like_all_others() {
         const ROUNDS: u64 = 100_000;
         const PIECES: &[u8] = b"0123456789900.. e-";
         let mut random = wire::testing::Random(5);
@@ -342,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_read_in_every_form_the_venues_write() {
+    fn times_are_read_in_every_form_of_the_venues() {
         for (text, micros) in [
             ("2026-08-11T00:00:05.459018Z", Some(1_786_406_405_459_018)),
             ("2026-07-24 00:00:16+00", Some(1_784_851_216_000_000)),
@@ -359,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_read_whatever_its_type() {
+    fn a_field_of_any_type_is_read() {
         #[derive(Deserialize)]
         struct Row<'a> {
             #[serde(borrow, default)]
@@ -379,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_price_lies_strictly_between_zero_and_one() {
+    fn a_level_price_is_strictly_between_zero_and_one() {
         for (raw, expected) in [
             ("\"0.0001\"", Ok(Price(1))),
             ("\"0.9999\"", Ok(Price(9_999))),

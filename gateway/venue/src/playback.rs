@@ -1,4 +1,4 @@
-//! Where a replayed recording stands, written by the feed and read by `GET /v1/status`.
+//! Position of a replay, written by the feed and read by `GET /v1/status`.
 
 use super::replay::Speed;
 use engine::time::Timestamp;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 /// The progress of a replay.
 #[derive(Debug)]
 pub struct Playback {
-    /// Pace of the recording's clock; `None` where the recording is followed as it grows.
+    /// Speed of the recording's clock; `None` if the recording is followed.
     pub speed: Option<Speed>,
     /// Venue time in µs; 0 before the first line.
     at: AtomicU64,
@@ -19,13 +19,13 @@ impl Playback {
         Playback { speed, at: AtomicU64::new(0), ended: AtomicBool::new(false) }
     }
 
-    /// The recording's clock, or `None` before its first line.
+    /// Time of the recording's clock; `None` before its first line.
     pub fn at(&self) -> Option<Timestamp> {
         Some(Timestamp(self.at.load(Relaxed))).filter(|at| at.0 > 0)
     }
 
-    /// Whether the last line has been played. Markets that the recording settles later still settle, as its clock
-    /// goes on. A followed recording never ends.
+    /// Whether the last line has been replayed. Its clock continues, so that later settlements of the recording still
+    /// happen. A followed recording never ends.
     pub fn has_ended(&self) -> bool {
         self.ended.load(Relaxed)
     }

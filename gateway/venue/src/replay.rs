@@ -1,8 +1,8 @@
-//! A tape played as a venue: its lines go through the same translators as live messages, on the recording's clock
-//! (upstream.md §7).
+//! A tape as a venue: its lines go through the same translators as live messages, on the recording's clock
+//! (gateway/docs/live-venues.md §7).
 //!
-//! Beside the lines there is an agenda: what the clock does to the markets of a Kalshi recording (open, close, settle
-//! at the moments of its metadata), merged into the lines by time and going on behind the last of them.
+//! The agenda of a Kalshi recording holds the changes of its metadata (open, close, settle) with their times. It is
+//! merged into the lines by time and continues after the last line.
 
 use super::category::Names;
 use super::kalshi::{self, metadata::Change};
@@ -17,31 +17,31 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Most frames that one poll hands out, so that a poll takes milliseconds.
+/// Most frames that one poll hands out, so that a poll takes a few milliseconds.
 const FRAMES_PER_POLL_MAX: usize = 4_096;
-/// How often a followed tape is looked at: well within the 100 ms in which a new line must be read.
+/// Interval at which a followed tape is checked: a new line must be read within 100 ms.
 const FOLLOW_EVERY: u64 = 40 * MILLISECOND;
-/// Longest that a finished replay sleeps.
+/// Longest sleep of a finished replay.
 const SLEEP_MAX: u64 = HOUR;
 
-/// How fast venue time runs between the lines of a tape.
+/// The speed of venue time between the lines of a tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speed {
-    /// Thousandths of wall time: 1 000 is as recorded.
+    /// In thousandths of wall time: 1 000 is the recorded speed.
     Thousandths(NonZeroU32),
-    /// From line to line without waiting.
+    /// Jumps from line to line without waiting.
     Max,
 }
 
 impl Speed {
-    /// As recorded.
+    /// The recorded speed.
     pub const RECORDED: Speed = Speed::Thousandths(NonZeroU32::new(1_000).expect("not zero"));
 }
 
 impl std::str::FromStr for Speed {
     type Err = String;
 
-    /// `max`, or a number from 0.001 to 1 000 000 with at most three decimals, also with an `x` behind it, as it is shown.
+    /// Parses `max`, or a number from 0.001 to 1 000 000 with at most three decimals and an optional `x` after it.
     fn from_str(text: &str) -> Result<Speed, String> {
         if text == "max" {
             return Ok(Speed::Max);
@@ -73,22 +73,22 @@ impl std::fmt::Display for Speed {
 pub struct Replay {
     tape: Tape,
     translators: Translators,
-    /// Names of connections, by their numbers.
+    /// Connections by number.
     connections: Vec<(Origin, String)>,
-    /// What the clock does, in order of time, and how much of it is done.
+    /// Changes of markets by time, and how many are done.
     agenda: Vec<(Timestamp, String, Change)>,
     agenda_done: usize,
-    /// Markets that are listed before the first line.
+    /// Markets to list before the first line.
     listed: Vec<kalshi::metadata::Dated>,
     speed: Speed,
     follow: bool,
-    /// What an earlier run reached: up to there `catch_up` folds.
+    /// Position of an earlier run: `catch_up` folds up to it.
     resumed: Option<Timestamp>,
     venue_now: Timestamp,
-    begun: bool,
-    /// A wall moment and the venue moment that belongs to it.
+    has_begun: bool,
+    /// A wall time and the venue time that belongs to it.
     anchor: Option<(Timestamp, Timestamp)>,
-    /// The last line was handed out (for now, when the tape is followed).
+    /// The last line was handed out (of a followed tape: the last one so far).
     at_end: bool,
     updates: Vec<FeedUpdate>,
     skips: Arc<Skips>,
@@ -96,7 +96,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Opens a tape; nothing is handed out yet. `names` are those of the configuration.
+    /// Opens a tape; hands out nothing yet. `names` are those of the configuration.
     pub fn open(path: &Path, speed: Speed, follow: bool, names: &Names) -> Result<Replay, TapeError> {
         let skips = Arc::new(Skips::default());
         let tape = Tape::open(path, follow, skips.clone())?;
@@ -125,7 +125,7 @@ impl Replay {
             follow,
             resumed: None,
             venue_now: Timestamp::default(),
-            begun: false,
+            has_begun: false,
             anchor: None,
             updates: Vec::new(),
             skips,
@@ -133,18 +133,18 @@ impl Replay {
         })
     }
 
-    /// Sets the clock to the first line and lists what is known beforehand, each market as it stood at that moment.
-    /// This one step may go past `until`: before it there was no market whose crossing could be missed.
+    /// Sets the clock to the first line and lists the markets of the metadata in their state at that time. Only this
+    /// step may go past `until`: there was no market before whose crossing could be missed.
     fn begin(&mut self, frame: &mut dyn FnMut(Frame<'_>)) {
-        let Some(first) = self.tape.next_at().filter(|_| !self.begun) else { return };
-        self.begun = true;
+        let Some(first) = self.tape.next_at().filter(|_| !self.has_begun) else { return };
+        self.has_begun = true;
         self.venue_now = first;
         self.agenda_done = self.agenda.partition_point(|(at, _, _)| *at <= first);
         self.updates.clear();
         for dated in self.listed.drain(..) {
             let (mut state, mut past) = (engine::market::terms::MarketState::Upcoming, Vec::new());
             for (at, change) in dated.changes.iter().filter(|(at, _)| *at <= first) {
-                self.translators.kalshi.happens(&dated.ticker, *change, *at, &mut past);
+                self.translators.kalshi.change(&dated.ticker, *change, *at, &mut past);
             }
             past.retain(|update| match update {
                 FeedUpdate::StateChanged { state: later, .. } => {
@@ -161,9 +161,9 @@ impl Replay {
         }
     }
 
-    /// When the next line or agenda entry is due. Before the first line nothing is.
+    /// Time of the next line or agenda entry; `None` before the first line.
     fn next_at(&self) -> Option<Timestamp> {
-        if !self.begun {
+        if !self.has_begun {
             return None;
         }
         let agenda = self.agenda.get(self.agenda_done).map(|(at, _, _)| *at);
@@ -184,7 +184,7 @@ impl Replay {
             && line_at.is_none_or(|line| *due <= line)
         {
             self.agenda_done += 1;
-            self.translators.kalshi.happens(ticker, *change, *due, &mut self.updates);
+            self.translators.kalshi.change(ticker, *change, *due, &mut self.updates);
             return frame(Frame { connection: NO_CONNECTION, received: at, is_answer: false, updates: &self.updates });
         }
         let Some(line) = self.tape.next_line() else { return };
@@ -196,12 +196,12 @@ impl Replay {
         frame(Frame { connection, received: at, is_answer: false, updates: &self.updates });
     }
 
-    /// Lines are handed out as soon as they are there, not when their time has come.
-    fn hastens(&self) -> bool {
+    /// Whether lines are handed out without waiting for their time.
+    fn never_waits(&self) -> bool {
         self.follow || self.speed == Speed::Max
     }
 
-    /// The venue time that the wall clock has come to.
+    /// The venue time that the wall clock has reached.
     fn due(&self, server_now: Timestamp) -> Timestamp {
         let Some((wall, venue)) = self.anchor else { return self.venue_now };
         let elapsed = server_now.since(wall);
@@ -215,7 +215,7 @@ impl Replay {
         }
     }
 
-    /// When the wall clock comes to a venue time: the opposite of [`Replay::due`].
+    /// The wall time of a venue time; the inverse of [`Replay::due`].
     fn wall_at(&self, venue_at: Timestamp) -> Timestamp {
         let Some((wall, venue)) = self.anchor else { return Timestamp::default() };
         let ahead = venue_at.since(venue);
@@ -230,23 +230,23 @@ impl Replay {
 
     /// Notes that the last line was handed out, or that a followed tape has new ones.
     fn mark_end(&mut self, server_now: Timestamp) {
-        let at_end = self.begun && self.tape.next_at().is_none();
+        let at_end = self.has_begun && self.tape.next_at().is_none();
         if at_end && !self.at_end {
             self.anchor = Some((server_now, self.venue_now));
-            tracing::info!("the recording has ended; its last books stay");
+            tracing::info!("the recording has ended; its last books stay as they are");
         }
         self.at_end = at_end;
     }
 
-    /// Tells readers of the status where the recording stands.
+    /// Publishes the position of the replay for status responses.
     fn note_playback(&self) {
-        if self.begun {
+        if self.has_begun {
             self.playback.note(self.venue_now, self.at_end && !self.follow);
         }
     }
 }
 
-/// The number of a connection, given out in the order of appearance; the last one is shared by all beyond.
+/// The number of a connection, assigned in order of appearance; connections beyond the largest number share it.
 fn number(connections: &mut Vec<(Origin, String)>, origin: Origin, name: &str) -> u8 {
     let known = connections.iter().position(|(of, known)| *of == origin && known == name);
     let number = known.unwrap_or_else(|| {
@@ -262,7 +262,7 @@ impl Venue for Replay {
     fn poll(&mut self, server_now: Timestamp, until: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) -> Polled {
         self.tape.look_again();
         self.begin(frame);
-        if self.begun && self.anchor.is_none() {
+        if self.has_begun && self.anchor.is_none() {
             self.anchor = Some((server_now, self.venue_now));
         }
         self.mark_end(server_now);
@@ -283,8 +283,8 @@ impl Venue for Replay {
         self.venue_now = self.venue_now.max(due);
         self.note_playback();
         let stop = self.next_at().map_or(until, |next| next.min(until));
-        let wake_at = match self.hastens() && !self.at_end {
-            // Held back by `until` alone.
+        let wake_at = match self.never_waits() && !self.at_end {
+            // Only `until` holds it back.
             true => server_now,
             false => self.wall_at(stop).max(server_now).min(server_now.plus(SLEEP_MAX)),
         };

@@ -1,22 +1,21 @@
-//! What was dropped on the way in, counted by kind: nothing a venue says can stop the server, and nothing it says is
-//! dropped without a trace.
+//! Skipped input, counted by kind: no message of a venue stops the server, and none is dropped without a count.
 
 use super::loose::Fault;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
-        /// Why something a venue said was not used.
+        /// Why a part of a venue's message was not used.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Skip {
             $($(#[$doc])* $kind,)*
         }
 
         impl Skip {
-            /// All kinds, in the order of their numbers.
+            /// All kinds, in numeric order.
             pub const ALL: &[Skip] = &[$(Skip::$kind),*];
 
-            /// The name under which the count is shown.
+            /// The name of the counter.
             pub fn name(self) -> &'static str {
                 match self { $(Skip::$kind => $name,)* }
             }
@@ -25,53 +24,53 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Not JSON, or of a shape that no message has.
+    /// Not JSON, or not of the shape of any message.
     BadJson = "bad_json",
-    /// A message or event type that is not known here.
+    /// An unknown message or event type.
     UnknownType = "unknown_type",
-    /// A field without which the message means nothing.
+    /// A required field is missing.
     MissingField = "missing_field",
-    /// A number or moment that cannot be read, or is out of all bounds.
+    /// A number or time that cannot be read or is out of bounds.
     BadNumber = "bad_number",
-    /// A text of a listing beyond its bound: it was cut or dropped; with an id of that kind the market was.
+    /// A text of a listing that is too long: it was cut or dropped; if it was an id, the market was skipped.
     TextTooLong = "text_too_long",
-    /// A level finer than 1/10 000 dollar: the level was dropped.
+    /// A level with a price finer than 1/10 000 dollar: the level was dropped.
     PriceTooFine = "price_too_fine",
-    /// A level at 0, at 1 or beyond: the level was dropped.
+    /// A level whose price is not between 0 and 1: the level was dropped.
     PriceOutOfRange = "price_out_of_range",
-    /// A tick size that is no divisor of a dollar: the market is not tradable.
+    /// A tick size that does not divide a dollar: the market is not tradable.
     UnknownTick = "unknown_tick",
-    /// A market that has not exactly two outcomes.
+    /// A market without exactly two outcomes.
     NotBinary = "not_binary",
     /// A message about a token or market that was never listed.
     Unlisted = "unlisted",
-    /// A signed change that leads below zero: taken as a gap.
+    /// A relative change to a size below zero: treated as a gap.
     BelowZero = "below_zero",
-    /// A number of the venue's sequence is missing: taken as a gap.
+    /// A missing number of the venue's sequence: treated as a gap.
     SequenceGap = "sequence_gap",
-    /// A signed change with no snapshot to apply it to.
+    /// A relative change without a snapshot before it.
     NoSnapshot = "no_snapshot",
-    /// Older than what is known already.
+    /// Older than the current state.
     OutOfOrder = "out_of_order",
-    /// The same message again, as overlapping connections send it.
+    /// A repeated message, as overlapping connections send it.
     Duplicate = "duplicate",
-    /// A result that cannot be paid out here: the market stays closed.
+    /// A result that cannot be paid out: the market stays closed.
     UnsupportedResult = "unsupported_result",
-    /// Two sources name different results: the market stays closed, or what was resolved stays.
+    /// Two sources report different results: the market stays closed, or keeps its first result.
     ResultsDisagree = "results_disagree",
-    /// A book whose hash is another than the one it carries; it is used all the same.
+    /// A book whose computed hash differs from the stated one; the book is used.
     HashDiffers = "hash_differs",
-    /// A REST answer with another status than 200.
+    /// A REST response with a status other than 200.
     HttpStatus = "http_status",
-    /// A line of a tape that has no time or fits no form.
+    /// A line of a tape without a time or of an unknown form.
     UnknownLine = "unknown_line",
-    /// A line of a tape longer than its bound.
+    /// A line of a tape that is too long.
     LineTooLong = "line_too_long",
-    /// A file that cannot be read to its end.
+    /// A file that cannot be read completely.
     UnreadableFile = "unreadable_file",
 }
 
-/// A number that was not taken, as a kind.
+/// The kind of an unreadable number.
 impl From<Fault> for Skip {
     fn from(fault: Fault) -> Skip {
         match fault {
@@ -83,12 +82,12 @@ impl From<Fault> for Skip {
     }
 }
 
-/// Counts by kind; written by the venue's thread, read by anyone.
+/// Counters by kind; written by the venue's thread, read by any thread.
 #[derive(Debug, Default)]
 pub struct Skips([AtomicU64; Skip::ALL.len()]);
 
 impl Skips {
-    /// Counts one and logs the first of its kind with what was seen.
+    /// Counts one, and logs the first of its kind with an excerpt.
     pub fn count(&self, kind: Skip, seen: impl FnOnce() -> String) {
         if self.0[kind as usize].fetch_add(1, Ordering::Relaxed) == 0 {
             let mut seen = seen();
@@ -96,26 +95,30 @@ impl Skips {
             if let Some((at, _)) = seen.char_indices().nth(SHOWN_CHARS) {
                 seen.truncate(at);
             }
-            tracing::warn!(kind = kind.name(), seen, "skipped; further ones of this kind are only counted");
+            tracing::warn!(
+                kind = kind.name(),
+                seen,
+                "skipped a part of the venue's data; more of this kind are only counted"
+            );
         }
     }
 
-    /// How many of a kind there were.
+    /// The count of a kind.
     pub fn get(&self, kind: Skip) -> u64 {
         self.0[kind as usize].load(Ordering::Relaxed)
     }
 
-    /// All of them together.
+    /// The sum over all kinds.
     pub fn total(&self) -> u64 {
         Skip::ALL.iter().map(|&kind| self.get(kind)).sum()
     }
 
-    /// All kinds, with their counts.
+    /// All kinds with their counts.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Skip::ALL.iter().map(|&kind| (kind.name(), self.get(kind)))
     }
 
-    /// The kinds that occurred, with their counts.
+    /// The kinds with a count above 0.
     pub fn nonzero(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         self.all().filter(|(_, count)| *count > 0)
     }

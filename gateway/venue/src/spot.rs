@@ -1,6 +1,6 @@
-//! Prices of what up-or-down markets are about. The synthetic venue has an underlying of its own, which decides its
-//! windows as Chainlink's feed decides the real ones, and bears that name so that clients take it. Live venues and
-//! recordings tell theirs: the feed writes them down.
+//! Prices of the underlyings of up-or-down markets. The synthetic venue computes its own. They decide its windows as
+//! Chainlink's feed decides the real ones, and carry that source name, so that clients accept them. The feed publishes
+//! the prices of live venues and recordings.
 
 use super::synthetic::Underlying;
 use super::{VenueConfig, VenueKind};
@@ -8,7 +8,7 @@ use engine::market::spot::{SOURCE, Spot, SpotPrice};
 use engine::market::terms::Asset;
 use engine::time::{SECOND, Timestamp};
 
-/// The source that goes with the configured venue.
+/// The source of prices for the configured venue.
 pub fn of(venue: &VenueConfig) -> Spot {
     match venue.kind {
         VenueKind::Synthetic => made(venue.seed),
@@ -16,12 +16,12 @@ pub fn of(venue: &VenueConfig) -> Spot {
     }
 }
 
-/// Of the synthetic world with that seed, one a second.
+/// Prices of the synthetic world with this seed, one per second.
 pub fn made(seed: u64) -> Spot {
     Spot::made(move |asset: Asset, now: Timestamp| {
         let at = Timestamp(now.0 - now.0 % SECOND);
         let dollars = Underlying::new(seed, asset).price(at);
-        // As fine as what a window must beat.
+        // With the precision of a window's threshold.
         let steps: f64 = if dollars < 100.0 { 10_000.0 } else { 100.0 };
         let micros = (dollars * steps).round() as u64 * (1_000_000.0 / steps) as u64;
         SpotPrice { micros, at, source: SOURCE }
@@ -38,12 +38,12 @@ mod tests {
         let now = Timestamp(1_790_932_445_700_000);
         let synthetic = made(1);
         for asset in ASSETS {
-            let price = synthetic.price(asset, None, now).expect("it has one");
+            let price = synthetic.price(asset, None, now).expect("a price");
             assert_eq!((price.at, price.source), (Timestamp(1_790_932_445_000_000), "chainlink"));
             assert_eq!(Some(price), synthetic.price(asset, Some(Family::Chainlink), now.plus(100_000)));
             assert_eq!(None, synthetic.price(asset, Some(Family::Binance), now));
             synthetic.tell(asset, Family::Chainlink, 1, now.plus(SECOND));
-            assert_eq!(Some(price), synthetic.price(asset, None, now), "nobody tells it");
+            assert_eq!(Some(price), synthetic.price(asset, None, now), "a published price has no effect");
         }
         assert_eq!(synthetic.price(Asset::Spx, None, now), None);
     }

@@ -1,4 +1,4 @@
-//! What every venue promises, checked on what it hands out. Tests wrap a venue's frames in a [`Witness`].
+//! The guarantees of every venue, checked on the frames that it hands out. Tests pass the frames to a [`Witness`].
 
 use super::{BookSide, FeedUpdate, Frame, Level, Polled, Venue};
 use engine::amount::{Price, Qty};
@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Sees every frame and holds the venue to its promises.
+/// Checks every frame against the guarantees of a venue.
 #[derive(Default)]
 pub struct Witness {
     tokens: HashMap<String, String>,
@@ -20,9 +20,9 @@ pub struct Witness {
     digest: DefaultHasher,
     pub counts: BTreeMap<&'static str, u64>,
     pub frames: u64,
-    /// Most levels that one side of a book had.
+    /// Most levels on one side of a book so far.
     pub levels_max: usize,
-    /// When each market was resolved.
+    /// Result of each market, its time at the venue, and the time of its frame.
     pub resolutions: BTreeMap<String, (engine::market::terms::Resolution, Timestamp, Timestamp)>,
     pub listings: BTreeMap<String, engine::market::terms::Listing>,
     pub states: BTreeMap<String, MarketState>,
@@ -41,11 +41,8 @@ impl Witness {
         let mut now = from;
         loop {
             let polled = venue.poll(now, until, &mut |frame| self.see(&frame));
-            assert!(polled.venue_now >= self.last, "venue time covers what was handed out: {polled:?} {:?}", self.last);
-            assert!(
-                polled.venue_now <= until || self.frames <= 1,
-                "a poll stays within its bound: {polled:?} {until:?}"
-            );
+            assert!(polled.venue_now >= self.last, "venue time is before a frame: {polled:?} {:?}", self.last);
+            assert!(polled.venue_now <= until || self.frames <= 1, "a poll exceeds its bound: {polled:?} {until:?}");
             if polled.venue_now >= until {
                 return polled;
             }
@@ -55,7 +52,7 @@ impl Witness {
 
     pub fn see(&mut self, frame: &Frame<'_>) {
         self.frames += 1;
-        assert!(frame.received >= self.last, "time does not go back: {:?} after {:?}", frame.received, self.last);
+        assert!(frame.received >= self.last, "time goes back: {:?} after {:?}", frame.received, self.last);
         self.last = frame.received;
         frame.received.hash(&mut self.digest);
         let mut touched = Vec::new();
@@ -69,7 +66,7 @@ impl Witness {
             let (bid, ask) = (book.bids.keys().next_back(), book.asks.keys().next());
             assert!(
                 bid.zip(ask).is_none_or(|(bid, ask)| bid < ask),
-                "no book is crossed behind a frame: {token} {bid:?} {ask:?} at {:?}",
+                "a book is crossed after a frame: {token} {bid:?} {ask:?} at {:?}",
                 frame.received
             );
         }
@@ -78,14 +75,14 @@ impl Witness {
     fn update(&mut self, update: &FeedUpdate, at: Timestamp, touched: &mut Vec<String>) {
         let kind = match update {
             FeedUpdate::Listed { listing, state } => {
-                assert_ne!(*state, MarketState::Resolved, "a resolution is told on its own: {listing:?}");
+                assert_ne!(*state, MarketState::Resolved, "listed as resolved: {listing:?}");
                 let new = self.conditions.insert(listing.condition.clone(), listing.tokens.clone()).is_none();
-                assert!(new, "a market is listed once: {}", listing.condition);
+                assert!(new, "listed twice: {}", listing.condition);
                 assert!(listing.condition.len() == 66 && listing.condition.starts_with("0x"), "{}", listing.condition);
                 for token in &listing.tokens {
                     assert!(token.len() <= 80 && token.bytes().all(|byte| byte.is_ascii_digit()), "{token}");
                     let other = self.tokens.insert(token.clone(), listing.condition.clone());
-                    assert_eq!(other, None, "a token belongs to one market");
+                    assert_eq!(other, None, "a token of two markets");
                 }
                 self.listings.insert(listing.condition.clone(), (**listing).clone());
                 self.states.insert(listing.condition.clone(), *state);
@@ -93,8 +90,8 @@ impl Witness {
             }
             FeedUpdate::StateChanged { condition, state } => {
                 self.known(condition);
-                assert_ne!(*state, MarketState::Resolved, "a resolution is told on its own: {condition}");
-                assert!(!self.resolved.contains(condition), "what is resolved stays resolved: {condition}");
+                assert_ne!(*state, MarketState::Resolved, "resolved by a state change: {condition}");
+                assert!(!self.resolved.contains(condition), "changed after its resolution: {condition}");
                 self.states.insert(condition.clone(), *state);
                 "state"
             }
@@ -111,7 +108,7 @@ impl Witness {
                 "stated"
             }
             FeedUpdate::LastPrice { token, .. } => {
-                assert!(self.books.contains_key(&**token), "a last price follows the book it came with: {token}");
+                assert!(self.books.contains_key(&**token), "a last price without a book: {token}");
                 "last"
             }
             FeedUpdate::Strike { condition, .. } => {
@@ -124,13 +121,13 @@ impl Witness {
             }
             FeedUpdate::Resolved { condition, resolution, venue_ts } => {
                 self.known(condition);
-                assert!(self.resolved.insert(condition.clone()), "a market is resolved once: {condition}");
+                assert!(self.resolved.insert(condition.clone()), "resolved twice: {condition}");
                 self.resolutions.insert(condition.clone(), (*resolution, *venue_ts, at));
                 self.states.insert(condition.clone(), MarketState::Resolved);
                 "resolved"
             }
             FeedUpdate::BookSnapshot { token, bids, asks, .. } => {
-                assert!(self.tokens.contains_key(&**token), "a token is listed before its book: {token}");
+                assert!(self.tokens.contains_key(&**token), "a book of an unlisted token: {token}");
                 best_first(bids, |a, b| a > b);
                 best_first(asks, |a, b| a < b);
                 let levels = |side: &[Level]| side.iter().copied().collect::<BTreeMap<_, _>>();
@@ -141,7 +138,7 @@ impl Witness {
             }
             FeedUpdate::BookDelta { token, levels, .. } => {
                 let book = self.books.get_mut(&**token).filter(|book| book.synced);
-                let book = book.unwrap_or_else(|| panic!("a snapshot comes before a delta: {token}"));
+                let book = book.unwrap_or_else(|| panic!("a delta without a snapshot: {token}"));
                 for (side, price, size) in levels {
                     in_range(*price);
                     let side = match side {
@@ -158,18 +155,18 @@ impl Witness {
                 "delta"
             }
             FeedUpdate::LastTrade { token, price, size, .. } | FeedUpdate::SidelessTrade { token, price, size, .. } => {
-                assert!(self.tokens.contains_key(&**token), "a token is listed before its trades: {token}");
+                assert!(self.tokens.contains_key(&**token), "a trade of an unlisted token: {token}");
                 in_range(*price);
                 assert!(!size.is_zero());
                 "trade"
             }
             FeedUpdate::Top { token, bid, ask } => {
-                assert!(self.tokens.contains_key(&**token), "a token is listed before its best prices: {token}");
+                assert!(self.tokens.contains_key(&**token), "best prices of an unlisted token: {token}");
                 bid.iter().chain(ask).for_each(|price| in_range(*price));
                 "top"
             }
-            FeedUpdate::Spot { micros, at: told_at, .. } => {
-                assert!(*micros > 0 && told_at.0 > 0, "a price of something: {update:?}");
+            FeedUpdate::Spot { micros, at: stated_at, .. } => {
+                assert!(*micros > 0 && stated_at.0 > 0, "an empty price: {update:?}");
                 "spot"
             }
             FeedUpdate::Gap { tokens, .. } => {
@@ -189,10 +186,10 @@ impl Witness {
     }
 
     fn known(&self, condition: &str) {
-        assert!(self.conditions.contains_key(condition), "a market is listed before its changes: {condition}");
+        assert!(self.conditions.contains_key(condition), "a change of an unlisted market: {condition}");
     }
 
-    /// The two books of each market are each other's mirror.
+    /// Asserts that the two books of each market mirror each other.
     pub fn assert_mirrored(&self) {
         let mut checked = 0;
         for tokens in self.conditions.values() {
@@ -205,7 +202,7 @@ impl Witness {
             assert_eq!((&mirror(&first.bids), &mirror(&first.asks)), (&second.asks, &second.bids), "{tokens:?}");
             checked += 1;
         }
-        assert!(checked > 0, "at least one market has two books");
+        assert!(checked > 0, "no market has two books");
     }
 
     /// Best bid and ask of a token.
@@ -214,7 +211,7 @@ impl Witness {
         (book.bids.keys().next_back().copied(), book.asks.keys().next().copied())
     }
 
-    /// All levels of a token.
+    /// All levels of a token: bids and asks.
     pub fn levels(&self, token: &str) -> (&BTreeMap<Price, Qty>, &BTreeMap<Price, Qty>) {
         let book = &self.books[token];
         (&book.bids, &book.asks)
@@ -222,7 +219,7 @@ impl Witness {
 
     fn hash(&mut self, update: &FeedUpdate) {
         match update {
-            // Nearly all updates are these; their texts would take most of a test's time.
+            // Nearly all updates are deltas; formatting them would take most of a test's time.
             FeedUpdate::BookDelta { token, levels, venue_ts } => {
                 (token, venue_ts).hash(&mut self.digest);
                 for (side, price, size) in levels {
@@ -233,7 +230,7 @@ impl Witness {
         }
     }
 
-    /// A hash over everything seen.
+    /// A hash of all frames.
     pub fn digest(&self) -> u64 {
         self.digest.finish()
     }
@@ -246,17 +243,17 @@ impl Witness {
 fn best_first(levels: &[Level], better: impl Fn(Price, Price) -> bool) {
     for (price, size) in levels {
         in_range(*price);
-        assert!(!size.is_zero(), "a snapshot holds no empty level");
+        assert!(!size.is_zero(), "a snapshot with an empty level");
     }
-    assert!(levels.windows(2).all(|pair| better(pair[0].0, pair[1].0)), "best first, each price once: {levels:?}");
+    assert!(levels.windows(2).all(|pair| better(pair[0].0, pair[1].0)), "not sorted best first: {levels:?}");
 }
 
 fn in_range(price: Price) {
-    assert!(price >= Price::LOWEST && price <= Price::HIGHEST, "a level lies inside (0, 1): {price:?}");
+    assert!(price >= Price::LOWEST && price <= Price::HIGHEST, "a price outside (0, 1): {price:?}");
 }
 
-/// The folder of recorded venue data, or `None` after saying plainly that a test was skipped. With
-/// `PAPERTAPE_REQUIRE_VENUE_DATA` set, a missing folder fails instead.
+/// The folder of recorded venue data; `None`, with a message, if it is missing. With `PAPERTAPE_REQUIRE_VENUE_DATA`
+/// set, a missing folder fails the test.
 pub fn recorded(part: &str) -> Option<PathBuf> {
     let root = std::env::var_os("PAPERTAPE_VENUE_DATA").map(PathBuf::from);
     let root = root.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/venue"));
@@ -266,13 +263,13 @@ pub fn recorded(part: &str) -> Option<PathBuf> {
     }
     let required = std::env::var_os("PAPERTAPE_REQUIRE_VENUE_DATA").is_some();
     assert!(!required, "PAPERTAPE_REQUIRE_VENUE_DATA is set, but {} is missing", path.display());
-    // Straight to the stream: what the macros print is only shown for tests that fail.
+    // Written to stderr directly: output of the macros is shown only for failing tests.
     let test = std::thread::current().name().unwrap_or("a test").to_string();
     let _ = writeln!(std::io::stderr(), "SKIPPED {test}: no recorded venue data at {}", path.display());
     None
 }
 
-/// Broken variants of a well-formed payload: cut anywhere, wrong types, huge numbers and texts, deep nesting.
+/// Broken variants of a well-formed payload: truncated, wrong types, huge numbers and texts, deep nesting.
 pub fn broken(payload: &str) -> Vec<String> {
     let mut cases: Vec<String> = (0..payload.len())
         .step_by((payload.len() / 400).max(1))
@@ -303,7 +300,7 @@ pub fn broken(payload: &str) -> Vec<String> {
         format!("\"{}\"", "x".repeat(100_000)),
     ];
     const MARK: &str = "\u{1}replaced\u{1}";
-    // Written as serde escapes the mark.
+    // The mark as serde escapes it.
     let written = serde_json::to_string(MARK).expect("a text");
     for path in paths.iter().take(120) {
         let mut marked = value.clone();

@@ -1,8 +1,7 @@
-//! Recordings, read back line by line in the order of their receive times (upstream.md §7).
+//! Reads recordings line by line, in the order of receive times (gateway/docs/live-venues.md §7).
 //!
-//! A tape is a file or a folder of files, plain or gzip (told by content). Files are merged by `r`, ties by file name,
-//! with one line of each file in memory. What a line holds is found out by [`Record::parse`]; what it means is the
-//! business of the translators.
+//! A tape is a file or a folder of files, plain or gzip (detected by content). Files are merged by `r`, ties by file
+//! name, with one line of each file in memory. [`Record::parse`] reads a line; the translators interpret it.
 
 mod record;
 
@@ -21,21 +20,21 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Longest line that is read; a longer one is skipped and counted.
+/// Longest line that is read, in bytes; a longer one is skipped and counted.
 pub const LINE_BYTES_MAX: usize = 64 << 20;
-/// Files kept open at the same time while their turn has not come; others are opened again when it has.
+/// Most files that stay open before their first line is due; further files are opened again then.
 const FILES_OPEN_MAX: usize = 64;
-/// Last moment that a line may carry: the end of the year 9999.
+/// Latest receive time that a line may have: the end of the year 9999.
 const RECEIVED_MS_MAX: u64 = 253_402_300_799_999;
 
-/// Why a tape cannot be played.
+/// Why a tape cannot be replayed.
 #[derive(Debug)]
 pub enum TapeError {
     Io {
         path: PathBuf,
         error: io::Error,
     },
-    /// No file, or no line that carries a time.
+    /// No file, or no line with a time.
     Empty {
         path: PathBuf,
     },
@@ -54,22 +53,22 @@ impl std::error::Error for TapeError {}
 
 /// A recording: the merged lines of its files.
 pub struct Tape {
-    /// The folder whose files are lines, when the tape is one; new files in it are followed.
+    /// The folder of the files, if the tape is a folder; new files in it are followed.
     folder: Option<PathBuf>,
-    /// Metadata beside the lines (Kalshi layout), sorted by name.
+    /// Metadata files beside the lines (Kalshi layout), sorted by name.
     metadata: Vec<PathBuf>,
     follow: bool,
     sources: Vec<Source>,
-    /// Names without `.gz`: a file that was closed and packed is the same file.
+    /// Names without `.gz`: a file stays the same file when it is packed.
     known: HashSet<String>,
-    /// Heads of the sources that have one.
+    /// The next line of each source that has one.
     heads: BinaryHeap<Reverse<(u64, usize)>>,
     current: Vec<u8>,
     first_line: Option<[u8; 32]>,
     skips: Arc<Skips>,
 }
 
-/// One line and when it was received.
+/// A line and its receive time.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
     pub received: Timestamp,
@@ -79,7 +78,7 @@ pub struct Line<'a> {
 struct Source {
     path: PathBuf,
     reader: Reader,
-    /// Lines taken from the file so far, so that it can be opened again behind them.
+    /// Lines read from the file so far, so that a file that is opened again continues after them.
     lines_count: u64,
     head: Vec<u8>,
 }
@@ -91,7 +90,7 @@ enum Reader {
 }
 
 impl Tape {
-    /// Opens a tape and finds its first line. With `follow` it may still be empty and may grow.
+    /// Opens a tape and reads its first line. With `follow` the tape may be empty and may grow.
     pub fn open(path: &Path, follow: bool, skips: Arc<Skips>) -> Result<Tape, TapeError> {
         let io = |error| TapeError::Io { path: path.to_path_buf(), error };
         let is_folder = std::fs::metadata(path).map_err(io)?.is_dir();
@@ -124,7 +123,7 @@ impl Tape {
         Ok(tape)
     }
 
-    /// SHA-256 of the first line: which tape this is. `None` while a followed tape has no line.
+    /// SHA-256 of the first line, which identifies the tape. `None` while a followed tape has no line.
     pub fn first_line(&self) -> Option<[u8; 32]> {
         self.first_line
     }
@@ -134,27 +133,27 @@ impl Tape {
         &self.metadata
     }
 
-    /// Files of lines, read or still to be read.
+    /// Number of files of lines, read ones included.
     pub fn files_count(&self) -> usize {
         self.sources.len()
     }
 
-    /// When the next line was received; `None` at the end, or at the end for now.
+    /// Receive time of the next line; `None` at the end, or at the current end of a followed tape.
     pub fn next_at(&self) -> Option<Timestamp> {
         self.heads.peek().map(|Reverse((received_ms, _))| Timestamp::from_millis(*received_ms))
     }
 
-    /// The next line in the order of the merge. Within one file lines stay in their order even when their times do not.
+    /// The next line in merge order. The lines of one file stay in order even if their times do not.
     pub fn next_line(&mut self) -> Option<Line<'_>> {
         let Reverse((received_ms, number)) = self.heads.pop()?;
         let source = &mut self.sources[number];
         std::mem::swap(&mut self.current, &mut source.head);
         self.advance(number);
-        let text = std::str::from_utf8(&self.current).expect("a head was checked to be text when it was read");
+        let text = std::str::from_utf8(&self.current).expect("heads are checked to be UTF-8 when they are read");
         Some(Line { received: Timestamp::from_millis(received_ms), text })
     }
 
-    /// Looks for lines and files that have come since; only a followed tape grows.
+    /// Looks for new lines and files of a followed tape.
     pub fn look_again(&mut self) {
         if !self.follow {
             return;
@@ -185,7 +184,8 @@ impl Tape {
     }
 
     fn add_new_files(&mut self, folder: &Path) -> io::Result<()> {
-        // Plain before packed: while a file is being packed both exist, and the plain one is whole.
+        // The plain file comes before the packed one: while a file is being packed both exist, and only the plain one
+        // is complete.
         let is_tape = |name: &str| {
             let name = name.strip_suffix(".gz").unwrap_or(name);
             name.ends_with(".ndjson") || name.ends_with(".jsonl")
@@ -213,7 +213,7 @@ impl Tape {
         }
     }
 
-    /// Reads the next line of a source that carries a time into its head.
+    /// Reads the next line with a time into the head of a source.
     fn advance(&mut self, number: usize) {
         let source = &mut self.sources[number];
         source.head.clear();
@@ -232,7 +232,7 @@ impl Tape {
 }
 
 impl Source {
-    /// Opens the file, or what it became when it was packed meanwhile: the same lines.
+    /// Opens the file, or its packed form if it was packed in the meantime.
     fn open(&mut self, follow: bool) -> io::Result<LineReader> {
         match LineReader::open(&self.path, follow) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -246,7 +246,7 @@ impl Source {
         }
     }
 
-    /// The time of the line now in `head`, `None` when the file has no further one (yet).
+    /// Reads the next line into `head` and returns its time; `None` at the (current) end of the file.
     fn read(&mut self, follow: bool, skips: &Skips) -> io::Result<Option<u64>> {
         if let Reader::Closed = self.reader {
             let mut reader = self.open(follow)?;
@@ -273,14 +273,14 @@ impl Source {
     }
 }
 
-/// Lines of one file, whatever its packing.
+/// The lines of one file, plain or packed.
 struct LineReader {
     input: Box<dyn BufRead + Send>,
     /// An unfinished last line, kept until the rest of it is written.
     partial: Vec<u8>,
-    /// The line is over its bound: drop the rest of it.
+    /// The line is too long: the rest of it is dropped.
     dropping: bool,
-    /// The end is only the end for now.
+    /// The file may grow.
     grows: bool,
 }
 
@@ -296,7 +296,7 @@ impl LineReader {
         Ok(LineReader { input, partial: Vec::new(), dropping: false, grows: follow && !packed })
     }
 
-    /// The next line without its end; `false` when there is none (yet).
+    /// Reads the next line without its line end; `false` at the (current) end.
     fn read(&mut self, line: &mut Vec<u8>, skips: &Skips) -> io::Result<bool> {
         line.clear();
         loop {
@@ -334,7 +334,7 @@ impl LineReader {
     }
 }
 
-/// Files of a folder whose names pass, sorted by name.
+/// Files of a folder whose names match, sorted by name.
 fn listed(folder: &Path, passes: impl Fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -347,7 +347,7 @@ fn listed(folder: &Path, passes: impl Fn(&str) -> bool) -> io::Result<Vec<PathBu
     Ok(paths)
 }
 
-/// The receive time of a line, in milliseconds. Recorders write it first, so that is looked at first.
+/// The receive time of a line, in milliseconds. Recorders write it first, so it is looked for there first.
 fn received_ms(line: &str) -> Option<u64> {
     #[derive(Deserialize)]
     struct Times<'a> {

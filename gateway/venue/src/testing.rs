@@ -1,4 +1,4 @@
-//! What the tests of this package share.
+//! Shared by the tests of this package.
 
 use engine::amount::TickSize;
 use engine::market::terms::{Category, Listing, Venue};

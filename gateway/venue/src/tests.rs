@@ -1,10 +1,10 @@
-//! The seam itself: configuration, paths, and the promises of every venue.
+//! The [`Venue`] trait: configuration, paths, and the guarantees of every venue.
 use super::*;
 use engine::market::terms::Category;
 use host::clock::Clock;
 
 #[test]
-fn paths_are_read_without_what_stands_around_them() {
+fn paths_are_read_without_host_and_query() {
     for (url, expected) in [
         (
             "https://host/trade-api/v2/markets/KX-1/orderbook?depth=10",
@@ -48,7 +48,7 @@ fn a_missing_tape_is_an_error_with_its_path() {
 }
 
 #[test]
-fn settings_that_cannot_be_meant_are_refused_before_anything_is_made() {
+fn contradictory_settings_are_refused_before_a_venue_is_opened() {
     let base = VenueConfig {
         kind: VenueKind::Synthetic,
         seed: 0,
@@ -62,7 +62,7 @@ fn settings_that_cannot_be_meant_are_refused_before_anything_is_made() {
     };
     let live = VenueKind::Live { polymarket: true, kalshi: false };
     let cases = [
-        // kind, tape, recording, what the refusal names
+        // kind, tape, recording, a part of the refusal
         (VenueKind::Synthetic, "", None, None),
         (VenueKind::Replay, "tape", None, None),
         (VenueKind::Replay, "", None, Some("venue.tape")),
@@ -129,9 +129,9 @@ fn both_venues() -> String {
     lines.join("\n")
 }
 
-/// What every venue promises (the checks themselves are in [`suite::Witness`]), for each of them alike.
+/// The guarantees of every venue; the checks are in [`suite::Witness`].
 #[test]
-fn every_venue_keeps_the_promises_of_the_seam() {
+fn every_venue_keeps_the_guarantees_of_the_trait() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("both.ndjson");
     std::fs::write(&tape, both_venues()).unwrap();
@@ -169,7 +169,7 @@ fn every_venue_keeps_the_promises_of_the_seam() {
             assert!(!venue.describe().is_empty());
             digests.push(witness.digest());
         }
-        assert_eq!(digests[0], digests[1], "{name}: however it is polled");
+        assert_eq!(digests[0], digests[1], "{name}: polled at another interval");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What live adapters and replay share: one translator per venue, and the way from a captured record to the right one.
+//! Shared by live adapters and replay: one translator per venue, and the dispatch of records to them.
 
 use super::FeedUpdate;
 use super::category::Names;
@@ -16,7 +16,7 @@ pub struct Translators {
 }
 
 impl Translators {
-    /// They know no market yet; what they skip is counted in `skips`.
+    /// Translators without markets; they count what they skip in `skips`.
     pub fn new(sequence: Sequence, skips: &Arc<Skips>, names: &Names) -> Translators {
         Translators {
             kalshi: kalshi::Translate::new(sequence, skips.clone(), names.clone()),
@@ -24,7 +24,7 @@ impl Translators {
         }
     }
 
-    /// What a record means, which came on this connection at this moment.
+    /// Appends the updates of a record that arrived on this connection at this time.
     pub fn translate(&mut self, record: &Record<'_>, connection: u8, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
         let Translators { kalshi, polymarket } = self;
         match record {

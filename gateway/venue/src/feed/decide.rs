@@ -1,5 +1,5 @@
-//! What an update changes beside the levels of books: facts about markets, which are decided here and journaled, and what
-//! is only told: figures, strikes, spot prices, and that a book is not to be trusted any more.
+//! Effects of an update besides the levels of books: facts about markets, which are decided here and journaled, and
+//! unjournaled state: figures, strikes, spot prices, and books that become untrusted.
 
 use super::{Desk, Links};
 use crate::{FeedUpdate, Frame};
@@ -11,7 +11,7 @@ use engine::time::Timestamp;
 use std::sync::atomic::Ordering;
 
 impl<L: Links> Desk<L> {
-    /// Facts of one update: decided and applied here, journaled by the next flush.
+    /// Decides the facts of one update; they are applied here and journaled by the next flush.
     pub(super) fn decide(&mut self, update: &FeedUpdate, frame: &Frame<'_>, now: Timestamp) {
         let venue_now = self.ends_by(frame.received);
         match update {
@@ -39,14 +39,14 @@ impl<L: Links> Desk<L> {
         }
     }
 
-    /// A market has a result.
+    /// Applies the result of a market.
     pub(super) fn resolved(&mut self, condition: &str, resolution: Resolution, now: Timestamp) {
         let fact = self.known(condition).and_then(|market| self.markets.resolve(market, resolution, now));
         self.decided(fact);
     }
 
-    /// What is not journaled and no level of a book.
-    pub(super) fn tell(&mut self, update: &FeedUpdate, connection: u8, now: Timestamp) {
+    /// Applies what is neither journaled nor a level of a book.
+    pub(super) fn apply_unjournaled(&mut self, update: &FeedUpdate, connection: u8, now: Timestamp) {
         match update {
             FeedUpdate::Figures { condition, figures } => {
                 if let Some(market) = self.known(condition) {
@@ -71,15 +71,15 @@ impl<L: Links> Desk<L> {
             FeedUpdate::Spot { asset, family, micros, at } => self.spot.tell(*asset, *family, *micros, *at),
             FeedUpdate::Gap { tokens, reason } => {
                 if tokens.is_empty() {
-                    // Whoever lost the connection has said so.
-                    tracing::debug!(%reason, connection, "what a connection told waits for snapshots");
+                    // The adapter has logged the lost connection.
+                    tracing::debug!(%reason, connection, "the books of a connection wait for snapshots");
                     self.writer.gap_connection(connection);
                     self.held.retain(|_, held| held.connection != connection);
                 }
                 if !tokens.is_empty() {
-                    tracing::warn!(%reason, tokens = tokens.len(), "the view of a book is broken; it waits for a snapshot");
+                    tracing::warn!(%reason, tokens = tokens.len(), "books are unreliable; they wait for a snapshot");
                 }
-                // What was folded wrongly is not what the venue shows; what was lost may still be.
+                // A wrongly folded book must not be traded on; the book of a lost connection may still be right.
                 for token in tokens {
                     self.held.remove(token.as_str());
                     if let Some(instrument) = self.catalog.by_token(token) {
@@ -112,12 +112,12 @@ impl<L: Links> Desk<L> {
         }
     }
 
-    /// Venue time has come to `venue_now`: end dates pass.
+    /// Venue time has reached `venue_now`: applies the end dates that have passed.
     pub(super) fn advance(&mut self, venue_now: Timestamp, drives_clock: bool) {
         if drives_clock {
             self.writer.recording(venue_now);
         }
-        // Where ages count on server time, so does the clock they are read by: the recording's may be far from it.
+        // When ages are measured in server time, they are read by the server clock: the recording's may differ a lot.
         if drives_clock && !self.ages_on_server_time {
             self.writer.clock(venue_now);
         }

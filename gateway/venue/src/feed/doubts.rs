@@ -1,6 +1,6 @@
-//! Books that cannot be right (upstream.md §5): crossed for too long, with another best price than the venue names, or
-//! not the mirror of their complement. First the venue is asked for them anew; what is still crossed then is not traded
-//! on until it comes right.
+//! Finds wrong books (gateway/docs/live-venues.md §5): crossed for too long, with other best prices than the venue
+//! states, or not the mirror of their complement. The venue is asked for their books first; a book that is still
+//! crossed after that is not traded on until it is right.
 
 use crate::live::Pace;
 use ahash::AHashMap;
@@ -9,24 +9,24 @@ use engine::book::{Books, Quote, Top};
 use engine::id::{InstrumentId, MarketId, Outcome};
 use engine::time::{SECOND, Timestamp};
 
-/// So many differing best prices within so long are no accident of order.
+/// This many differences of the best prices within this time are not a matter of message order.
 const DIFFERING_MAX: u32 = 3;
 const DIFFERING_WITHIN: u64 = 10 * SECOND;
 
-/// What is to be done about a market.
+/// An action for a market.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Ask the venue for its books.
+    /// Request its books from the venue.
     Resync(InstrumentId),
-    /// Judge no order by them until they come anew.
+    /// Treat its books as too old to trade on until new snapshots come.
     Distrust(MarketId),
-    /// Its books have come right, or have been waited for long enough: streams hear of them again.
-    LetGo(MarketId),
+    /// Publish its books again: they are right, or were withheld long enough.
+    Release(MarketId),
 }
 
-/// What is doubted, in venue time.
+/// Books under suspicion; times are venue time.
 pub(super) struct Doubts {
-    /// Streams wait for a crossed book to come right. Not in a recording: what was recorded is told.
+    /// Streams do not see a crossed book at first. Off in a recording, whose books are published as recorded.
     holds_back: bool,
     crossed_max_us: u64,
     mirror_max_us: u64,
@@ -36,25 +36,25 @@ pub(super) struct Doubts {
 }
 
 struct Crossed {
-    /// Of the current step.
+    /// Start of the current step.
     since: Timestamp,
     step: Step,
 }
 
 #[derive(PartialEq, Eq)]
 enum Step {
-    /// It may come right by itself.
-    Waits,
-    /// The venue was asked for it.
-    Asked,
-    /// No order is judged by it until its next snapshot.
+    /// It may become right with the next changes.
+    Waiting,
+    /// It was requested from the venue.
+    Requested,
+    /// It is not traded on until its next snapshot.
     Distrusted,
 }
 
 struct Differing {
     since: Timestamp,
     count: u32,
-    asked_at: Option<Timestamp>,
+    requested_at: Option<Timestamp>,
 }
 
 impl Doubts {
@@ -69,52 +69,53 @@ impl Doubts {
         }
     }
 
-    /// The token's own book is crossed or locked behind a frame. True: it is not trusted, and what the frame brought,
-    /// were it a whole book, is no reason to. `is_answer`: it is what the venue said when it was asked.
+    /// Notes that the token's own book is crossed or locked after a frame. True: the book is distrusted, and a snapshot
+    /// in that frame does not change that. `is_answer`: the frame is the response to a request.
     pub(super) fn crossed(&mut self, instrument: InstrumentId, is_answer: bool, now: Timestamp) -> bool {
-        let crossed = self.crossed.entry(instrument).or_insert(Crossed { since: now, step: Step::Waits });
-        if is_answer && crossed.step == Step::Asked {
+        let crossed = self.crossed.entry(instrument).or_insert(Crossed { since: now, step: Step::Waiting });
+        if is_answer && crossed.step == Step::Requested {
             *crossed = Crossed { since: now, step: Step::Distrusted };
         }
         crossed.step == Step::Distrusted
     }
 
-    /// Whether a book of this market has been crossed for a moment: streams do not hear of it meanwhile.
+    /// Whether a book of this market became crossed a moment ago; streams do not see it meanwhile.
     pub(super) fn holds(&self, market: MarketId) -> bool {
-        let waits = |(instrument, crossed): (&InstrumentId, &Crossed)| {
-            instrument.market() == market && crossed.step == Step::Waits
+        let is_waiting = |(instrument, crossed): (&InstrumentId, &Crossed)| {
+            instrument.market() == market && crossed.step == Step::Waiting
         };
-        self.holds_back && !self.crossed.is_empty() && self.crossed.iter().any(waits)
+        self.holds_back && !self.crossed.is_empty() && self.crossed.iter().any(is_waiting)
     }
 
-    /// The frame that was taken says what the best prices are behind it. True: that was one difference too many.
+    /// Compares the best prices that a frame states (`stated`) with those after it (`current`). True: there were too
+    /// many differences, so that the book must be requested.
     pub(super) fn top(
         &mut self,
         instrument: InstrumentId,
-        said: [Option<Price>; 2],
-        stands: Top,
+        stated: [Option<Price>; 2],
+        current: Top,
         now: Timestamp,
     ) -> bool {
         let price = |quote: Option<Quote>| quote.map(|quote| quote.price);
-        if said == [price(stands.bid), price(stands.ask)] {
+        if stated == [price(current.bid), price(current.ask)] {
             return false;
         }
-        let fresh = Differing { since: now, count: 0, asked_at: None };
+        let fresh = Differing { since: now, count: 0, requested_at: None };
         let differing = self.differing.entry(instrument).or_insert(fresh);
         if now.since(differing.since) > DIFFERING_WITHIN {
             (differing.since, differing.count) = (now, 0);
         }
         differing.count += 1;
-        // Where asking does not help it is not asked with every change.
-        let rested = differing.asked_at.is_none_or(|at| now.since(at) > DIFFERING_WITHIN);
-        let too_many = differing.count >= DIFFERING_MAX && rested;
+        // A request that did not help is not repeated with every change.
+        let may_request = differing.requested_at.is_none_or(|at| now.since(at) > DIFFERING_WITHIN);
+        let too_many = differing.count >= DIFFERING_MAX && may_request;
         if too_many {
-            *differing = Differing { since: now, count: 0, asked_at: Some(now) };
+            *differing = Differing { since: now, count: 0, requested_at: Some(now) };
         }
         too_many
     }
 
-    /// A book of this market has changed.
+    /// Notes that a book of this market has changed.
     pub(super) fn changed(&mut self, market: MarketId, books: &Books, now: Timestamp) {
         match books.mirrored(market) {
             Some(false) => {
@@ -125,28 +126,28 @@ impl Doubts {
         }
     }
 
-    /// What time has made of the doubts.
+    /// The actions that are due.
     pub(super) fn turn(&mut self, books: &Books, now: Timestamp) -> Vec<Verdict> {
-        let (mut verdicts, mut let_go) = (Vec::new(), Vec::new());
+        let (mut verdicts, mut released) = (Vec::new(), Vec::new());
         let (crossed_max_us, mirror_max_us) = (self.crossed_max_us, self.mirror_max_us);
         self.crossed.retain(|&instrument, crossed| {
             if !books.book(instrument).and_then(|book| book.best().ok()).is_some_and(is_crossed) {
                 if crossed.step == Step::Distrusted {
-                    // It may have come right by changes alone, which do not restore trust.
+                    // Changes alone may have made it right, but they do not restore trust.
                     verdicts.push(Verdict::Resync(instrument));
                 }
-                let_go.push(instrument.market());
+                released.push(instrument.market());
                 return false;
             }
             if now.since(crossed.since) > crossed_max_us {
                 crossed.since = now;
                 match crossed.step {
-                    Step::Waits => {
-                        crossed.step = Step::Asked;
-                        let_go.push(instrument.market());
+                    Step::Waiting => {
+                        crossed.step = Step::Requested;
+                        released.push(instrument.market());
                         verdicts.push(Verdict::Resync(instrument));
                     }
-                    Step::Asked | Step::Distrusted => {
+                    Step::Requested | Step::Distrusted => {
                         crossed.step = Step::Distrusted;
                         verdicts.push(Verdict::Distrust(instrument.market()));
                         verdicts.push(Verdict::Resync(instrument));
@@ -155,12 +156,12 @@ impl Doubts {
             }
             true
         });
-        let_go.retain(|market| self.holds_back && !self.holds(*market));
-        let_go.dedup();
-        verdicts.extend(let_go.into_iter().map(Verdict::LetGo));
+        released.retain(|market| self.holds_back && !self.holds(*market));
+        released.dedup();
+        verdicts.extend(released.into_iter().map(Verdict::Release));
         for (market, since) in &mut self.unmirrored {
             if now.since(*since) > mirror_max_us {
-                // Asked again when it has not helped by then.
+                // Requested again if this request does not help in time.
                 *since = now;
                 verdicts.push(Verdict::Resync(market.instrument(Outcome::First)));
             }

@@ -1,4 +1,4 @@
-//! What was decided goes to the log, and only then to the read sides.
+//! Journaling of the feed's decisions: facts go to the log first, and are published after their release.
 
 use super::{Desk, Links, Reply, Stopped};
 use engine::command::Answer;
@@ -8,13 +8,13 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Bytes of facts that one record holds at most: far below the 1 MiB of a record, far above the longest listing.
+/// Most bytes of facts in one record: far below the 1 MiB of a record, far above the longest listing.
 const FACTS_BYTES_MAX: usize = 256 << 10;
-/// How long a start waits for ample room before it goes on without.
+/// How long a start waits for ample room before it continues without.
 const START_ROOM_WAIT: Duration = Duration::from_secs(5);
 
 impl<L: Links> Desk<L> {
-    /// How much the log can still take. Where that is little, its keeper and its writer are asked to look again.
+    /// The room of the log. If it is not ample, the owner of the log is woken to update it.
     pub(super) fn room(&self) -> Room {
         let room = self.lane.commits.room();
         if room != Room::Ample {
@@ -23,16 +23,16 @@ impl<L: Links> Desk<L> {
         room
     }
 
-    /// At a start spares are still being made: listings and their books should not be late for that. False: it takes
-    /// so long that the disk must be full.
+    /// Waits for ample room, since spare segments are still being prepared at a start. False: the wait timed out, so
+    /// the disk is probably full.
     pub(super) fn wait_for_room(&self) -> Result<bool, Stopped> {
         const LOOK_EVERY: Duration = Duration::from_millis(1);
-        let begun = std::time::Instant::now();
+        let start = std::time::Instant::now();
         while self.room() != Room::Ample {
             if self.stop.is_set() {
                 return Err(Stopped);
             }
-            if begun.elapsed() > START_ROOM_WAIT {
+            if start.elapsed() > START_ROOM_WAIT {
                 return Ok(false);
             }
             std::thread::sleep(LOOK_EVERY);
@@ -40,7 +40,7 @@ impl<L: Links> Desk<L> {
         Ok(true)
     }
 
-    /// Journals what was decided, as far as there is room, waits for its release, then tells the read sides.
+    /// Journals the pending facts as far as there is room, waits for their release, then publishes them.
     pub(super) fn flush(&mut self) -> Result<(), Stopped> {
         if self.stopped {
             return Err(Stopped);
@@ -64,7 +64,7 @@ impl<L: Links> Desk<L> {
         Ok(())
     }
 
-    /// Writes down the books of markets that are listed now.
+    /// Writes the held books of markets that are listed by now.
     fn show_held(&mut self) {
         let (catalog, publisher) = (&self.catalog, &self.publisher);
         let (writer, touched) = (&mut self.writer, &mut self.touched);
@@ -77,7 +77,7 @@ impl<L: Links> Desk<L> {
         });
         self.note_prices(self.venue_now);
         if self.pending.is_empty() {
-            // Tokens of no listed market.
+            // Their tokens belong to no listed market.
             self.figures.unlisted.fetch_add(self.held.len() as u64, Ordering::Relaxed);
             self.held.clear();
         }

@@ -1,4 +1,4 @@
-//! What is decided and waits for the log: facts, and the books of markets whose listing is among them.
+//! Decisions that wait for the log: facts, and the books of markets whose listing is among them.
 
 use super::super::FeedUpdate;
 use ahash::AHashMap;
@@ -13,7 +13,7 @@ use engine::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Facts in the order in which they were decided.
+/// Facts in the order of their decisions.
 #[derive(Default)]
 pub(super) struct Pending {
     facts: Vec<MarketMutation>,
@@ -22,7 +22,7 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Nothing is pending yet; the log lists so many markets.
+    /// Empty, with `listed` markets in the log.
     pub(super) fn new(listed: usize) -> Pending {
         Pending { facts: Vec::new(), listed: listed as u32 }
     }
@@ -35,8 +35,8 @@ impl Pending {
         self.facts.is_empty()
     }
 
-    /// Takes the facts of the next record and encodes them in that format into `payload`, at most `bytes_max` where that holds one.
-    /// What becomes of listed markets may use the reserve; new markets wait until there is ample room.
+    /// Takes the facts of the next record and encodes them in format `version` into `payload`: at most `bytes_max`
+    /// bytes, or one fact. Changes of listed markets may use the reserve; new markets wait for ample room.
     pub(super) fn next(
         &mut self,
         version: u16,
@@ -78,7 +78,7 @@ fn market(fact: &MarketMutation) -> Option<MarketId> {
     }
 }
 
-/// The book of a token whose market is not listed in the log yet: nobody may see it before.
+/// The book of a token whose market is not listed in the log yet, and so not visible to readers.
 pub(super) struct Held {
     pub(super) connection: u8,
     pub(super) received: Timestamp,
@@ -87,12 +87,12 @@ pub(super) struct Held {
     at: Timestamp,
     hash: Option<String>,
     trade: Option<LastTrade>,
-    /// The price of the last trade as the book stated it, and the decimals of that text.
+    /// The price of the last trade as the book states it, and the number of decimals of that text.
     last: Option<(Price, Option<u8>, Timestamp)>,
 }
 
 impl Held {
-    /// Writes the whole book down.
+    /// Writes the whole book.
     pub(super) fn write(&self, books: &mut book::Frame<'_>, instrument: InstrumentId) {
         let levels =
             |side: &BTreeMap<Price, Qty>| -> Vec<_> { side.iter().map(|(price, size)| (*price, *size)).collect() };
@@ -106,7 +106,7 @@ impl Held {
     }
 }
 
-/// Keeps what an update says of a token's book. Without a snapshot to begin with there is no book.
+/// Applies an update to the held book of its token. A book begins with a snapshot; updates before it are dropped.
 pub(super) fn hold(held: &mut AHashMap<Arc<str>, Held>, update: &FeedUpdate, connection: u8, received: Timestamp) {
     match update {
         FeedUpdate::BookSnapshot { token, bids, asks, venue_ts, hash } => {
@@ -141,7 +141,7 @@ pub(super) fn hold(held: &mut AHashMap<Arc<str>, Held>, update: &FeedUpdate, con
     }
 }
 
-/// The token whose book an update tells of.
+/// The token whose book an update changes.
 pub(super) fn token(update: &FeedUpdate) -> Option<&str> {
     match update {
         FeedUpdate::BookSnapshot { token, .. }

@@ -1,13 +1,13 @@
-//! Trades of the venue, handed to the shards where some order rests in their market.
+//! Prints: trades of the venue, handed to the shards when an order rests in their market.
 //!
-//! In a recording the feed waits for the fills, as it does for matching cycles, so that they are the same at any speed;
-//! and it journals the place reached before it hands a print over, so that no later start fills anything by the same
-//! print again. What a start folds of the past fills nothing.
+//! In a recording the feed waits for the fills, as for matching cycles, so that they are the same at any speed. It
+//! journals the position before it hands a print over, so that no later start fills an order with the same print.
+//! Prints of the past that a start folds fill nothing.
 //!
-//! A trade may be told once for each token of its market, and once more where sockets overlap. A second telling is left out:
-//! it is known by the venue's id of the trade or its transaction; where the venue states none, by the same time and size and
-//! the mirrored price and side. A trade of a market in which no order rests is remembered likewise, since an order may be
-//! placed between its tellings. One whose taker's side the venue does not state is no print: the side is never inferred.
+//! A venue may report a trade once for each token of its market, and again when sockets overlap. A repeated report is
+//! dropped. It is recognised by the venue's id of the trade or its transaction, or, without an id, by equal time and
+//! size and mirrored price and side. Trades of markets without resting orders are remembered too, since an order may be
+//! placed between two reports. A trade without a taker side is not a print: the side is never inferred.
 
 use super::{Desk, Links, Reply, Stopped};
 use crate::{FeedUpdate, Frame};
@@ -22,26 +22,26 @@ use engine::time::Timestamp;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Trades of all markets among which the second telling of one is looked for.
+/// Number of recent trades, over all markets, that repeated reports are compared with.
 const RECENT_MAX: usize = 256;
 
-/// What the feed knows of prints.
+/// State of the feed for prints.
 #[derive(Default)]
 pub(super) struct Prints {
-    /// One for each shard; none where prints fill nothing.
+    /// One for each shard; empty when prints fill nothing.
     lanes: Vec<Arc<PrintLane>>,
-    /// The past is folded, and what comes now is new.
+    /// False while the past is folded.
     pub(super) is_matching: bool,
-    /// A recording, and the hash of its first line, once there is one.
+    /// Set in a recording; `tape` is the hash of its first line, once there is one.
     pub(super) waits: bool,
     pub(super) tape: Option<[u8; 32]>,
     lacks_room: bool,
-    recent: VecDeque<Told>,
+    recent: VecDeque<Report>,
 }
 
-/// A trade as it was told of one token.
+/// A trade as reported for one token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Told {
+struct Report {
     instrument: InstrumentId,
     price: Price,
     size: Qty,
@@ -51,17 +51,17 @@ struct Told {
     id: Option<u64>,
 }
 
-impl Told {
-    /// The same in the words of the complement.
-    fn mirrored(self) -> Told {
+impl Report {
+    /// The same trade in terms of the complement.
+    fn mirrored(self) -> Report {
         let (instrument, price) = (self.instrument.complement(), self.price.complement());
-        Told { instrument, price, taker: self.taker.opposite(), ..self }
+        Report { instrument, price, taker: self.taker.opposite(), ..self }
     }
 
-    /// Whether both say the same, whenever.
-    fn says(&self, other: &Told) -> bool {
-        let what = |told: &Told| (told.instrument, told.price, told.size, told.taker);
-        what(self) == what(other)
+    /// Whether both report the same trade, apart from its time.
+    fn is_same_trade(&self, other: &Report) -> bool {
+        let terms = |report: &Report| (report.instrument, report.price, report.size, report.taker);
+        terms(self) == terms(other)
     }
 }
 
@@ -70,105 +70,106 @@ impl Prints {
         Prints { lanes, waits, ..Prints::default() }
     }
 
-    /// Prints that no shard's orders met, counted for each shard.
+    /// Prints that did not reach a shard, counted per shard.
     pub(super) fn lost(&self) -> u64 {
         self.lanes.iter().map(|lane| lane.lost()).sum()
     }
 
-    /// Whether this was told before, of the complement or of the same token.
-    fn is_repeated(&mut self, told: Told) -> bool {
-        let mirrored = told.mirrored();
-        let is_it = |before: &Told| match (before.id, told.id) {
-            // A transaction may have several prices, and each trade of it is told of one token first.
+    /// Whether this trade was reported before, for the complement or for the same token.
+    fn is_repeated(&mut self, report: Report) -> bool {
+        let mirrored = report.mirrored();
+        let is_same = |before: &Report| match (before.id, report.id) {
+            // A transaction may have several prices; each of its trades is reported for one token first.
             (Some(before_id), Some(id)) => {
-                before_id == id && (before.instrument == mirrored.instrument || before.says(&told))
+                before_id == id && (before.instrument == mirrored.instrument || before.is_same_trade(&report))
             }
-            _ => before.at == told.at && before.says(&mirrored),
+            _ => before.at == report.at && before.is_same_trade(&mirrored),
         };
-        if let Some(at) = self.recent.iter().position(is_it) {
-            // Without an id the same once more is another trade: each telling is matched once.
-            if told.id.is_none() {
+        if let Some(at) = self.recent.iter().position(is_same) {
+            // Without an id, a third report is another trade: each report is matched once.
+            if report.id.is_none() {
                 self.recent.remove(at);
             }
             return true;
         }
-        self.remember(told);
+        self.remember(report);
         false
     }
 
-    fn remember(&mut self, told: Told) {
+    fn remember(&mut self, report: Report) {
         if self.recent.len() == RECENT_MAX {
             self.recent.pop_front();
         }
-        self.recent.push_back(told);
+        self.recent.push_back(report);
     }
 }
 
 impl<L: Links> Desk<L> {
-    /// Hands the trades of a frame over whose book part is written down. A trade of a market in which no order rests is
-    /// remembered, nothing more.
+    /// Hands over the trades of a frame whose book part is written. A trade of a market without resting orders is only
+    /// remembered.
     pub(super) fn hand_prints(&mut self, frame: &Frame<'_>) -> Result<(), Stopped> {
         let has_trade = self.touched.iter().any(|(_, trade)| trade.is_some());
         if !self.prints.is_matching || self.prints.lanes.is_empty() || !has_trade {
             return Ok(());
         }
-        let mut told = Vec::new();
+        let mut report = Vec::new();
         for update in frame.updates {
-            let Some(trade) = self.told(update) else { continue };
+            let Some(trade) = self.report(update) else { continue };
             if !self.writer.books().is_watched(trade.instrument.market()) {
                 self.prints.remember(trade);
             } else if !self.prints.is_repeated(trade) {
-                told.push(trade);
+                report.push(trade);
             }
         }
-        if told.is_empty() {
+        if report.is_empty() {
             return Ok(());
         }
         let now = self.clock.now();
         if self.prints.waits {
-            // End dates up to this trade have passed, however many lines this poll has read before.
+            // Applies the end dates before this trade; this poll may have read many lines already.
             self.advance(frame.received, true);
             self.flush()?;
-            // A full disk is waited for once, not at every trade.
+            // Waits once for a full disk, not for every trade.
             self.prints.lacks_room = self.room() != Room::Ample && (self.prints.lacks_room || !self.wait_for_room()?);
             if !self.mark_print(frame.received) {
-                self.prints.lanes.iter().for_each(|lane| lane.lose(told.len() as u64));
+                self.prints.lanes.iter().for_each(|lane| lane.lose(report.len() as u64));
                 return Ok(());
             }
         }
-        // A live venue's frame may have waited here: orders that came after it never meet it. A recording has another clock.
+        // A frame of a live venue may have waited: it must not fill orders that came after it. A recording has another
+        // clock.
         let is_on_server_time = !self.prints.waits && !self.stamps_when_taken;
         let taken_at = if is_on_server_time { frame.received.min(now) } else { now };
-        for Told { instrument, price, size, taker, .. } in told {
+        for Report { instrument, price, size, taker, .. } in report {
             let print = Print { instrument, price, size, taker, taken_at };
             for lane in &self.prints.lanes {
-                // The lane counts what it loses.
+                // The lane counts the loss.
                 let _ = lane.push(print);
             }
         }
         if self.prints.waits {
-            let mut asked = self.ask_all(|| Command::MeetPrints)?;
-            // Without room the prints are lost, and nobody waits for them.
-            self.finish(&mut asked)?;
+            let mut broadcast = self.broadcast(|| Command::MeetPrints)?;
+            // Without room the prints are lost, and no wait is needed.
+            self.finish(&mut broadcast)?;
             return Ok(());
         }
         for inbox in &self.lane.inboxes {
             let command = Command::MeetPrints;
-            // A full inbox has its shard awake, which looks at the prints without being asked.
+            // The shard of a full inbox is awake, and looks at the prints anyway.
             drop(inbox.push(Envelope { owner: MARKETS, command, received_at: now, reply: Reply::Nobody }));
         }
         Ok(())
     }
 
-    /// What an update says of a trade.
-    fn told(&self, update: &FeedUpdate) -> Option<Told> {
+    /// The trade in an update, if any.
+    fn report(&self, update: &FeedUpdate) -> Option<Report> {
         let FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts, id } = update else { return None };
         let instrument = self.catalog.by_token(token)?;
         let taker = if *taker_buys { Side::Buy } else { Side::Sell };
-        Some(Told { instrument, price: *price, size: *size, taker, at: *venue_ts, id: *id })
+        Some(Report { instrument, price: *price, size: *size, taker, at: *venue_ts, id: *id })
     }
 
-    /// Journals that the recording was played up to here. Its order in the log is enough: fills come later in it. False:
+    /// Journals the position of the recording. The order within the log suffices, since fills come later in it. False:
     /// the log has no room.
     fn mark_print(&mut self, reached: Timestamp) -> bool {
         if self.room() != Room::Ample || !self.pending.is_empty() {
@@ -188,8 +189,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trade_told_of_both_tokens_is_one() {
-        let told = |instrument, price, size, taker, at, id| Told {
+    fn a_trade_reported_for_both_tokens_is_one() {
+        let report = |instrument, price, size, taker, at, id| Report {
             instrument: InstrumentId(instrument),
             price: Price(price),
             size: Qty(size),
@@ -199,40 +200,41 @@ mod tests {
         };
         let (buy, sell) = (Side::Buy, Side::Sell);
         let mut prints = Prints::default();
-        for (row, (told, repeated)) in [
-            (told(4, 4_000, 7, sell, 1, None), false),
-            (told(5, 6_000, 7, buy, 1, None), true),
+        for (row, (report, repeated)) in [
+            (report(4, 4_000, 7, sell, 1, None), false),
+            (report(5, 6_000, 7, buy, 1, None), true),
             // The same once more is another trade.
-            (told(5, 6_000, 7, buy, 1, None), false),
-            (told(4, 4_000, 7, sell, 1, None), true),
+            (report(5, 6_000, 7, buy, 1, None), false),
+            (report(4, 4_000, 7, sell, 1, None), true),
             // Another token's, price, size, side or time.
-            (told(4, 4_000, 7, sell, 2, None), false),
-            (told(4, 4_000, 7, sell, 2, None), false),
-            (told(5, 6_100, 7, buy, 2, None), false),
-            (told(5, 6_000, 8, buy, 2, None), false),
-            (told(5, 6_000, 7, sell, 2, None), false),
-            (told(5, 6_000, 7, buy, 3, None), false),
-            (told(7, 6_000, 7, buy, 2, None), false),
-            (told(5, 6_000, 7, buy, 2, None), true),
-            // One id, whatever the times: of the complement, of the complement again, and of the same token again.
-            (told(4, 4_000, 7, sell, 20, Some(9)), false),
-            (told(5, 6_000, 7, buy, 21, Some(9)), true),
-            (told(5, 6_000, 7, buy, 20, Some(9)), true),
-            (told(4, 4_000, 7, sell, 22, Some(9)), true),
-            // Another price of the transaction, and another transaction of the same.
-            (told(4, 3_900, 7, sell, 20, Some(9)), false),
-            (told(5, 6_100, 7, buy, 20, Some(9)), true),
-            (told(4, 4_000, 7, sell, 20, Some(8)), false),
-            (told(5, 6_000, 7, buy, 20, Some(10)), false),
-            // Only one of the two was told with an id.
-            (told(5, 6_000, 7, buy, 20, None), true),
+            (report(4, 4_000, 7, sell, 2, None), false),
+            (report(4, 4_000, 7, sell, 2, None), false),
+            (report(5, 6_100, 7, buy, 2, None), false),
+            (report(5, 6_000, 8, buy, 2, None), false),
+            (report(5, 6_000, 7, sell, 2, None), false),
+            (report(5, 6_000, 7, buy, 3, None), false),
+            (report(7, 6_000, 7, buy, 2, None), false),
+            (report(5, 6_000, 7, buy, 2, None), true),
+            // One id with different times: for the complement, for the complement again, and for the same token again.
+            (report(4, 4_000, 7, sell, 20, Some(9)), false),
+            (report(5, 6_000, 7, buy, 21, Some(9)), true),
+            (report(5, 6_000, 7, buy, 20, Some(9)), true),
+            (report(4, 4_000, 7, sell, 22, Some(9)), true),
+            // Another price of the transaction, and another transaction at the same price.
+            (report(4, 3_900, 7, sell, 20, Some(9)), false),
+            (report(5, 6_100, 7, buy, 20, Some(9)), true),
+            (report(4, 4_000, 7, sell, 20, Some(8)), false),
+            (report(5, 6_000, 7, buy, 20, Some(10)), false),
+            // Only one of the two reports has an id.
+            (report(5, 6_000, 7, buy, 20, None), true),
         ]
         .into_iter()
         .enumerate()
         {
-            assert_eq!(prints.is_repeated(told), repeated, "row {row}");
+            assert_eq!(prints.is_repeated(report), repeated, "row {row}");
         }
-        (0..2 * RECENT_MAX as u64).for_each(|at| assert!(!prints.is_repeated(told(4, 4_000, 7, sell, 30 + at, None))));
+        (0..2 * RECENT_MAX as u64)
+            .for_each(|at| assert!(!prints.is_repeated(report(4, 4_000, 7, sell, 30 + at, None))));
         assert_eq!(prints.recent.len(), RECENT_MAX);
     }
 }

@@ -1,5 +1,5 @@
-//! What the feed tells the streams of what it did: made only where somebody listens, read back from the ladders, so
-//! that what was clamped or dropped there is told as it stands.
+//! Notifications of the feed to the streams. They are made only while a stream listens, and read back from the ladders,
+//! so that clamped or dropped levels are reported as stored.
 
 use super::super::FeedUpdate;
 use super::pending;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Both outcomes, in their order.
 pub const OUTCOMES: [Outcome; 2] = [Outcome::First, Outcome::Second];
 
-/// The feed's mouth.
+/// Notifies a [`BookListener`] of what the feed has written.
 pub struct Publisher<B> {
     listener: B,
     catalog: Arc<Catalog>,
@@ -28,60 +28,60 @@ impl<B: BookListener> Publisher<B> {
         Publisher { listener, catalog }
     }
 
-    /// Until [`Publisher::ring`] nobody is woken by what is told.
+    /// Collects notifications; no stream is woken until [`Publisher::ring`].
     pub(super) fn gather(&self) {
         self.listener.gather();
     }
 
-    /// Wakes who was told something; the feed goes on to gather or not.
+    /// Wakes the streams that have notifications; `gathers`: the feed continues to collect.
     pub(super) fn ring(&self, gathers: bool) {
         self.listener.ring(gathers);
     }
 
-    /// Tells of a frame that was taken at `taken_at` and whose book part is written down. Of a market that is held back
-    /// only trades are told; its book comes whole when it is let go.
+    /// Reports a frame that was taken at `taken_at` and whose book part is written. For a market that `held` selects
+    /// only trades are reported; its whole book follows when it is released.
     pub fn frame(&self, updates: &[FeedUpdate], books: &Books, taken_at: Timestamp, held: impl Fn(MarketId) -> bool) {
         if !self.listener.anybody() {
             return;
         }
-        let known = |update| Some((self.catalog.by_token(pending::token(update)?)?, update));
-        let mut heard: Vec<(InstrumentId, &FeedUpdate)> = updates.iter().filter_map(known).collect();
-        heard.retain(|(instrument, _)| self.listener.wanted(instrument.market()));
-        // Stable: what is said of one market stays in its order.
-        heard.sort_by_key(|(instrument, _)| instrument.market());
+        let instrument_of = |update| Some((self.catalog.by_token(pending::token(update)?)?, update));
+        let mut known: Vec<(InstrumentId, &FeedUpdate)> = updates.iter().filter_map(instrument_of).collect();
+        known.retain(|(instrument, _)| self.listener.wanted(instrument.market()));
+        // The sort is stable: the updates of one market stay in order.
+        known.sort_by_key(|(instrument, _)| instrument.market());
         self.listener.begin_frame(taken_at);
-        for updates in heard.chunk_by(|one, next| one.0.market() == next.0.market()) {
-            let mut said: [Touched; 2] = Default::default();
-            updates.iter().for_each(|(instrument, update)| hear(&mut said[instrument.outcome() as usize], update));
+        for updates in known.chunk_by(|one, next| one.0.market() == next.0.market()) {
+            let mut touched: [Touched; 2] = Default::default();
+            updates.iter().for_each(|(instrument, update)| touch(&mut touched[instrument.outcome() as usize], update));
             let market = updates[0].0.market();
             if held(market) {
-                said.iter_mut().for_each(leave_out_book);
-                if said.iter().all(|said| said.trades.is_empty()) {
+                touched.iter_mut().for_each(leave_out_book);
+                if touched.iter().all(|touched| touched.trades.is_empty()) {
                     continue;
                 }
             }
-            self.listener.changed(market, said, None, books, Timestamp(0));
+            self.listener.changed(market, touched, None, books, Timestamp(0));
         }
         self.listener.end_frame();
     }
 
-    /// Tells of a book that was written down whole.
+    /// Reports that a whole book was written.
     pub(super) fn book(&self, instrument: InstrumentId, books: &Books) {
         if self.listener.anybody() && self.listener.wanted(instrument.market()) {
-            let mut said: [Touched; 2] = Default::default();
-            said[instrument.outcome() as usize].whole = true;
-            self.listener.changed(instrument.market(), said, None, books, Timestamp(0));
+            let mut touched: [Touched; 2] = Default::default();
+            touched[instrument.outcome() as usize].whole = true;
+            self.listener.changed(instrument.market(), touched, None, books, Timestamp(0));
         }
     }
 
-    /// What a price shows beside the book has changed.
+    /// Reports that something shown beside the book of a market has changed.
     pub(super) fn touched(&self, market: MarketId) {
         if self.listener.anybody() {
             self.listener.touched(market);
         }
     }
 
-    /// Publishes a released fact, and tells of it.
+    /// Publishes a released fact, and reports it.
     pub fn fact(&self, fact: &MarketMutation, writer: &mut BookWriter, venue_now: Timestamp) {
         let before = match fact {
             MarketMutation::TickChanged(fact::TickChanged { market, .. }) => {
@@ -108,9 +108,9 @@ impl<B: BookListener> Publisher<B> {
                 self.listener.touched(*market);
             }
             MarketMutation::TickChanged(fact::TickChanged { market, tick, .. }) if self.listener.wanted(*market) => {
-                let said = [(); 2].map(|()| Touched { whole: true, ..Touched::default() });
+                let touched = [(); 2].map(|()| Touched { whole: true, ..Touched::default() });
                 let ticks = before.map(|before| (before, *tick));
-                self.listener.changed(*market, said, ticks, writer.books(), venue_now);
+                self.listener.changed(*market, touched, ticks, writer.books(), venue_now);
             }
             MarketMutation::MarketResolved(fact::MarketResolved { market, resolution, .. }) => {
                 self.listener.resolved(*market, *resolution, venue_now);
@@ -120,8 +120,8 @@ impl<B: BookListener> Publisher<B> {
     }
 }
 
-/// Adds what an update says.
-fn hear(touched: &mut Touched, update: &FeedUpdate) {
+/// Adds an update to the changes of its instrument.
+fn touch(touched: &mut Touched, update: &FeedUpdate) {
     match update {
         FeedUpdate::BookSnapshot { .. } => touched.whole = true,
         FeedUpdate::BookDelta { levels, .. } => {
@@ -139,7 +139,7 @@ fn hear(touched: &mut Touched, update: &FeedUpdate) {
     }
 }
 
-/// Only trades are to be told.
+/// Removes everything but trades.
 fn leave_out_book(touched: &mut Touched) {
     touched.whole = false;
     touched.levels.clear();

@@ -1,8 +1,8 @@
-//! Books of which nothing was heard for long (upstream.md §5). On a connection that lives the market may just be calm, or
-//! the venue may have lost its subscription without a word. A few at a time are asked about, and where the venue shows
-//! another book than was folded here, the market is to be subscribed anew.
+//! Finds books without a message for a long time (gateway/docs/live-venues.md §5). On a live connection the market may
+//! be calm, or the venue may have lost the subscription without a notice. A few books at a time are requested; if the
+//! venue's book differs from the folded one, the market is subscribed again.
 //!
-//! The books themselves are compared: the venue's hash is also made of its time and its last trade.
+//! The levels are compared: the venue's hash also covers the time and the last trade.
 
 use super::{Desk, Links};
 use crate::live::Pace;
@@ -15,19 +15,19 @@ use engine::market::catalog::Catalog;
 use engine::market::terms::Venue;
 use engine::time::Timestamp;
 
-/// Looks within the length of time that is long, the markets that one asks about, and those that it passes over.
-const LOOKS: u64 = 60;
-const ASKED_MAX: usize = 50;
-const PASSED_MAX: usize = 10_000;
+/// Checks per `quiet_after`, most markets in one check, and most markets that one check looks at.
+const CHECKS: u64 = 60;
+const MARKETS_MAX: usize = 50;
+const SCANNED_MAX: usize = 10_000;
 
-/// Whose turn it is to be asked about.
+/// Which markets to check next.
 pub(super) struct Quiet {
     after_us: u64,
     next: Timestamp,
-    /// Markets that are traded here have every other look.
+    /// Every other check is reserved for markets that users trade.
     staked: Vec<MarketId>,
     is_for_staked: bool,
-    /// Where the next look begins: among those, and among all.
+    /// Where the next check begins, among traded markets and among all.
     cursors: [usize; 2],
     enabled: bool,
 }
@@ -44,17 +44,17 @@ impl Quiet {
         }
     }
 
-    /// These are the markets that are traded here.
+    /// Sets the markets that users trade.
     pub(super) fn staked(&mut self, markets: Vec<MarketId>) {
         self.staked = markets;
     }
 
-    /// Markets to ask about now, all of one connection, so that it is one call.
+    /// The markets to check now, all of one connection, so that one call suffices.
     pub(super) fn turn(&mut self, catalog: &Catalog, books: &Books, now: Timestamp) -> Vec<MarketId> {
         if !self.enabled || now < self.next {
             return Vec::new();
         }
-        self.next = now.plus((self.after_us / LOOKS).max(1));
+        self.next = now.plus((self.after_us / CHECKS).max(1));
         self.is_for_staked = !self.is_for_staked && !self.staked.is_empty();
         let (count, cursor) = match self.is_for_staked {
             true => (self.staked.len(), self.cursors[0]),
@@ -62,29 +62,29 @@ impl Quiet {
         };
         let (mut quiet, mut of, mut other) = (Vec::new(), None, None);
         let mut reached = cursor;
-        for step in 0..count.min(PASSED_MAX) {
+        for step in 0..count.min(SCANNED_MAX) {
             let at = (cursor + step) % count;
             let market = if self.is_for_staked { self.staked[at] } else { MarketId(at as u32) };
             reached = at + 1;
-            let Some(connection) = self.since(catalog, books, market, now) else { continue };
+            let Some(connection) = self.silent_on(catalog, books, market, now) else { continue };
             match of {
                 Some(of) if of != connection => drop(other.get_or_insert(at)),
                 _ => {
                     of = Some(connection);
                     quiet.push(market);
-                    if quiet.len() == ASKED_MAX {
+                    if quiet.len() == MARKETS_MAX {
                         break;
                     }
                 }
             }
         }
-        // The first one of another connection begins the next look.
+        // The next check begins with the first market of another connection.
         self.cursors[usize::from(!self.is_for_staked)] = other.unwrap_or(reached);
         quiet
     }
 
-    /// The connection of a market of which nothing was heard for long, though its book is good as far as is known.
-    fn since(&self, catalog: &Catalog, books: &Books, market: MarketId, now: Timestamp) -> Option<u16> {
+    /// The connection of a market, if its book is sound and had no message for a long time.
+    fn silent_on(&self, catalog: &Catalog, books: &Books, market: MarketId, now: Timestamp) -> Option<u16> {
         let cell = catalog.market(market)?;
         if cell.listing.venue != Venue::Polymarket || cell.resolution().is_some() {
             return None;
@@ -100,8 +100,8 @@ impl Quiet {
 }
 
 impl<L: Links> Desk<L> {
-    /// Sees an answer before it is applied: a book that has changed without a word of its socket.
-    pub(super) fn notice_lost(&mut self, frame: &Frame<'_>) {
+    /// Looks at a response before it is applied, for books that changed without a message of their socket.
+    pub(super) fn find_lost(&mut self, frame: &Frame<'_>) {
         if !frame.is_answer || frame.connection == SINGLE_ANSWERS {
             return;
         }
@@ -122,8 +122,8 @@ impl<L: Links> Desk<L> {
     }
 }
 
-/// Whether a side of a ladder is what the venue tells: sizes as far as a ladder holds them.
-fn same(shown: &DepthSide, told: &[Level]) -> bool {
-    let held = told.iter().map(|(price, size)| (*price, Qty(size.0.min(SIZE_MAX))));
+/// Whether a side of a ladder equals the venue's levels, with sizes clamped as a ladder does.
+fn same(shown: &DepthSide, reported: &[Level]) -> bool {
+    let held = reported.iter().map(|(price, size)| (*price, Qty(size.0.min(SIZE_MAX))));
     shown.iter().map(|level| (level.price, level.size)).eq(held)
 }

@@ -1,5 +1,5 @@
-//! What the feed asks of the shards: settlements and matching cycles. It waits for their answers as long as the log has
-//! room, for without room no shard goes on with either.
+//! Commands of the feed to all shards: settlements and matching cycles. The feed waits for the answers only while the
+//! log has room, because without room no shard can finish them.
 
 use super::{Desk, Links, Reply, STOP_CHECK, Stopped};
 use engine::command::{Answer, Command, Envelope};
@@ -11,39 +11,39 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// A command that every shard was asked, and the answers so far.
-pub(super) struct Asked {
+/// A command that was sent to every shard, and the answers so far.
+pub(super) struct Broadcast {
     waits: Vec<mpsc::Receiver<Answer>>,
     answers: Vec<Answer>,
 }
 
-/// A matching cycle under way.
+/// A running matching cycle.
 pub(super) struct Cycling {
     pub(super) venue_now: Timestamp,
     /// Server time.
     pub(super) begun: Timestamp,
-    pub(super) asked: Asked,
+    pub(super) broadcast: Broadcast,
 }
 
 impl<L: Links> Desk<L> {
-    /// Pays out every resolved market that is not marked settled, while there is room. Settling twice finds nothing to
-    /// do.
+    /// Pays out every resolved market that is not marked settled, while there is room. A repeated settlement has no
+    /// effect.
     pub(super) fn settle_all(&mut self) -> Result<(), Stopped> {
         loop {
-            let (market, mut asked) = match self.settling.take() {
+            let (market, mut broadcast) = match self.settling.take() {
                 Some(settling) => settling,
                 None => {
-                    // A resolution that is not in the log is known to no shard.
-                    let is_told = |market: &MarketId| {
+                    // Shards know only resolutions that are in the log.
+                    let is_published = |market: &MarketId| {
                         self.catalog.market(*market).is_some_and(|market| market.resolution().is_some())
                     };
-                    let next = self.markets.unsettled().find(is_told);
+                    let next = self.markets.unsettled().find(is_published);
                     let Some(market) = next.filter(|_| self.room() != Room::None) else { break };
-                    (market, self.ask_all(|| Command::Settle { market })?)
+                    (market, self.broadcast(|| Command::Settle { market })?)
                 }
             };
-            if !self.finish(&mut asked)? {
-                self.settling = Some((market, asked));
+            if !self.finish(&mut broadcast)? {
+                self.settling = Some((market, broadcast));
                 break;
             }
             let fact = self.markets.settle(market, self.clock.now());
@@ -52,9 +52,9 @@ impl<L: Links> Desk<L> {
         self.flush()
     }
 
-    /// The matching cycle that is `due`, in every shard; the feed waits for it, so that no crossing is missed at any
-    /// speed. Without room nothing could be matched: then the cycle is passed over, or goes on later if it was begun.
-    /// Answers the venue time of the cycle that ended.
+    /// Runs the matching cycle that is `due` in every shard, and waits for it, so that no crossing is missed at any
+    /// speed. Without room nothing can be matched: the cycle is skipped, or finished later if it has begun. Returns the
+    /// venue time of the last finished cycle.
     pub(super) fn cycle(&mut self, due: Option<Timestamp>) -> Result<Option<Timestamp>, Stopped> {
         let mut matched = None;
         loop {
@@ -62,17 +62,17 @@ impl<L: Links> Desk<L> {
                 (Some(cycling), _) => cycling,
                 (None, Some(venue_now)) if self.room() != Room::None => {
                     let sweeps = self.sweeps();
-                    let asked = self.ask_all(|| Command::Cycle { venue_now, sweeps })?;
-                    Cycling { venue_now, begun: self.clock.now(), asked }
+                    let broadcast = self.broadcast(|| Command::Cycle { venue_now, sweeps })?;
+                    Cycling { venue_now, begun: self.clock.now(), broadcast }
                 }
                 _ => return Ok(matched),
             };
-            if !self.finish(&mut cycling.asked)? {
+            if !self.finish(&mut cycling.broadcast)? {
                 self.cycling = Some(cycling);
                 return Ok(matched);
             }
-            let Cycling { venue_now, begun, asked } = cycling;
-            let pending = asked.answers.iter().map(|answer| match answer {
+            let Cycling { venue_now, begun, broadcast } = cycling;
+            let pending = broadcast.answers.iter().map(|answer| match answer {
                 Answer::Cycled { resting, .. } => *resting,
                 _ => 0,
             });
@@ -83,34 +83,35 @@ impl<L: Links> Desk<L> {
         }
     }
 
-    pub(super) fn ask_all(&self, command: impl Fn() -> Command) -> Result<Asked, Stopped> {
-        let waits = self.lane.inboxes.iter().map(|inbox| self.ask(inbox, command())).collect::<Result<_, _>>()?;
-        Ok(Asked { waits, answers: Vec::new() })
+    /// Sends a command to every shard.
+    pub(super) fn broadcast(&self, command: impl Fn() -> Command) -> Result<Broadcast, Stopped> {
+        let waits = self.lane.inboxes.iter().map(|inbox| self.send(inbox, command())).collect::<Result<_, _>>()?;
+        Ok(Broadcast { waits, answers: Vec::new() })
     }
 
-    /// Waits for the answers of all shards. False: the log has no room, so some will come only when it has.
-    pub(super) fn finish(&self, asked: &mut Asked) -> Result<bool, Stopped> {
-        while let Some(receiver) = asked.waits.get(asked.answers.len()) {
+    /// Waits for the answers of all shards. False: the log has no room, so that some answers come only later.
+    pub(super) fn finish(&self, broadcast: &mut Broadcast) -> Result<bool, Stopped> {
+        while let Some(receiver) = broadcast.waits.get(broadcast.answers.len()) {
             let has_room = self.room() != Room::None;
             let patience = if has_room { STOP_CHECK } else { Duration::ZERO };
             match receiver.recv_timeout(patience) {
-                Ok(answer) => asked.answers.push(answer),
+                Ok(answer) => broadcast.answers.push(answer),
                 Err(mpsc::RecvTimeoutError::Disconnected) => return Err(Stopped),
                 Err(mpsc::RecvTimeoutError::Timeout) if self.stop.is_set() => return Err(Stopped),
                 Err(mpsc::RecvTimeoutError::Timeout) if !has_room => return Ok(false),
-                // A shard that found no room sleeps until something is asked of it.
+                // A shard that found no room sleeps until it is woken.
                 Err(mpsc::RecvTimeoutError::Timeout) => self.lane.inboxes.iter().for_each(|inbox| inbox.wake()),
             }
         }
         Ok(true)
     }
 
-    fn ask(&self, inbox: &Ring<Envelope<Reply>>, command: Command) -> Result<mpsc::Receiver<Answer>, Stopped> {
+    fn send(&self, inbox: &Ring<Envelope<Reply>>, command: Command) -> Result<mpsc::Receiver<Answer>, Stopped> {
         let (sender, receiver) = mpsc::sync_channel(1);
         let envelope =
             Envelope { owner: MARKETS, command, received_at: self.clock.now(), reply: Reply::Thread(sender) };
         let mut envelope = envelope;
-        // Users fill the same inbox; the feed waits for a slot where they are refused.
+        // User requests fill the same inbox. They are refused when it is full; the feed waits for a slot.
         while let Err(back) = inbox.push(envelope) {
             if self.stop.is_set() {
                 return Err(Stopped);

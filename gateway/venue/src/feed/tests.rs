@@ -1,4 +1,4 @@
-//! The feed on a real core with a real log, its clock in the test's hand.
+//! The feed with a real core and a real log; the test sets the clock.
 
 mod doubted;
 mod printed;
@@ -42,20 +42,20 @@ use wal::Options;
 const NOW: Timestamp = Timestamp(1_790_000_123 * SECOND);
 const SIZE: LogSize = LogSize { segment_bytes: 1 << 20, spares_count: 2, writers_count: 2 };
 const OWNER: UserId = UserId(1);
-/// The tape that a script says it is, and one that only fills the log.
+/// The tape of a [`Script`], and one that only fills the log.
 const TAPE: [u8; 32] = [7; 32];
 const FILLER: [u8; 32] = [8; 32];
 
-/// A venue that says what the test told it to, a frame for each, and how long each has waited.
+/// A venue that hands out the updates of the test, one per frame, and the age of each frame in microseconds.
 #[derive(Clone, Default)]
 struct Script(Arc<Mutex<Vec<FeedUpdate>>>, Arc<AtomicU64>);
 
 impl Script {
-    fn say(&self, updates: impl IntoIterator<Item = FeedUpdate>) {
+    fn send(&self, updates: impl IntoIterator<Item = FeedUpdate>) {
         self.0.lock().extend(updates);
     }
 
-    /// What it says from now on has waited for so long before the feed takes it.
+    /// Frames from now on have waited this long before the feed takes them.
     fn wait(&self, micros: u64) {
         self.1.store(micros, Ordering::Relaxed);
     }
@@ -84,7 +84,7 @@ impl Venue for Script {
     }
 }
 
-/// Market `number` as listed, and what is said of it and of its first token.
+/// The listing of market `number`, and updates of it and of its first token.
 fn listed(number: u8) -> FeedUpdate {
     let listing = Listing { end: None, ..listing(number, [&token(number), &format!("{number}1")]) };
     FeedUpdate::Listed { listing: Box::new(listing), state: MarketState::Active }
@@ -114,10 +114,10 @@ fn bid(number: u8, price: u16) -> FeedUpdate {
     FeedUpdate::BookDelta { token: token(number).into(), levels, venue_ts: NOW }
 }
 
-/// A feed on a log, to which nobody listens.
-struct Alone;
+/// A feed whose updates no stream listens to.
+struct NoListeners;
 
-impl Links for Alone {
+impl Links for NoListeners {
     type Log = CommitLane;
     type Books = ();
     type Prices = ();
@@ -135,30 +135,30 @@ fn lane_of(
 
 /// One run of a server without sockets.
 struct Life {
-    feed: Feed<Alone>,
+    feed: Feed<NoListeners>,
     clock: Clock,
     catalog: Arc<Catalog>,
     books: Arc<Books>,
     lane: FeedLane<CommitLane>,
-    /// Whether used up spares are made anew: the disk has room.
+    /// Whether spare segments are prepared: the disk has room.
     prepares: Arc<AtomicBool>,
     stop: Stop,
     core: Option<JoinHandle<()>>,
 }
 
 impl Life {
-    /// Recovers the directory at `now` and starts log and core; the feed has not begun.
+    /// Recovers the directory at `now` and starts log and core, but not the feed.
     fn start(directory: &Path, venue: impl Venue + 'static, now: Timestamp) -> Life {
         Life::staked(directory, venue, now, &[])
     }
 
-    /// The same where somebody has a stake in these markets.
+    /// The same with stakes of users in these markets.
     fn staked(directory: &Path, venue: impl Venue + 'static, now: Timestamp, stakes: &[MarketId]) -> Life {
-        Life::doubting(directory, venue, now, stakes, |_| Leap::none())
+        Life::with_leap(directory, venue, now, stakes, |_| Leap::none())
     }
 
-    /// The same behind a start of which `leap` judges the newest record.
-    fn doubting(
+    /// The same with a judgement of the clock, made from the time of the newest record.
+    fn with_leap(
         directory: &Path,
         venue: impl Venue + 'static,
         now: Timestamp,
@@ -201,7 +201,7 @@ impl Life {
             }
         });
         let lane = || lane_of(&commits, vec![inbox.clone()], vec![prints.clone()]);
-        let feed = Feed::new(FeedParts::<Alone> {
+        let feed = Feed::new(FeedParts::<NoListeners> {
             venue: Box::new(venue),
             markets: state.markets,
             catalog: catalog.clone(),
@@ -221,7 +221,7 @@ impl Life {
         Life { feed, clock, catalog, books, lane: lane(), prepares, stop, core: Some(core) }
     }
 
-    fn ask(&self, command: Command) -> Answer {
+    fn call(&self, command: Command) -> Answer {
         let (sender, receiver) = mpsc::sync_channel(1);
         let reply = Reply::Thread(sender);
         let envelope = Envelope { owner: OWNER, command, received_at: self.clock.now(), reply };
@@ -229,18 +229,18 @@ impl Life {
         receiver.recv().expect("the core lives")
     }
 
-    /// One turn so many seconds later.
+    /// One turn, this many seconds later.
     fn turn_after(&mut self, seconds: u64) {
         self.clock.set(self.clock.now().plus(seconds * SECOND));
         self.feed.turn().expect("it runs");
     }
 
-    /// The disk is full, and the log is filled until only this much room is left.
+    /// Stops preparing spares and fills the log until only this much room is left.
     fn fill_log(&mut self, until: Room) {
         self.prepares.store(false, Ordering::Relaxed);
         let mut number = self.feed.desk.markets.tape_reached(&FILLER).unwrap_or_default();
         let settled = || {
-            // The core may be making a spare, or have taken a record without saying so yet.
+            // The core may be preparing a spare or appending a record.
             std::thread::sleep(Duration::from_millis(5));
             self.lane.commits.ring().is_empty().then(|| self.lane.commits.room())
         };
@@ -258,7 +258,7 @@ impl Life {
         }
     }
 
-    /// The disk has room again.
+    /// Prepares spares again and waits for ample room.
     fn empty_disk(&mut self) {
         self.prepares.store(true, Ordering::Relaxed);
         while self.lane.commits.room() != Room::Ample {
@@ -266,7 +266,7 @@ impl Life {
         }
     }
 
-    /// The best prices of a token, when it is listed and has a book.
+    /// The best prices of a token, if it is listed and has a book.
     fn best(&self, token: &str) -> Option<[Option<u16>; 2]> {
         let top = self.books.best(self.catalog.by_token(token)?).ok()?;
         Some([BookSide::Bid, BookSide::Ask].map(|side| top.price(side).map(|price| price.0)))
@@ -278,8 +278,8 @@ impl Life {
 
     /// Open positions of the user, and the cash of all wallets.
     fn account(&self) -> (usize, Cash) {
-        let Answer::Account(account) = self.ask(Command::Query(Query::Account { wallets: Wallets::All })) else {
-            panic!("an account was asked for");
+        let Answer::Account(account) = self.call(Command::Query(Query::Account { wallets: Wallets::All })) else {
+            panic!("not an account");
         };
         (account.positions.len(), account.wallets.iter().map(|wallet| wallet.cash).sum())
     }
@@ -289,7 +289,7 @@ impl Drop for Life {
     fn drop(&mut self) {
         self.stop.set();
         let ended = self.core.take().map(JoinHandle::join);
-        assert!(std::thread::panicking() || ended.is_some_and(|ended| ended.is_ok()), "the core ended in order");
+        assert!(std::thread::panicking() || ended.is_some_and(|ended| ended.is_ok()), "the core panicked");
     }
 }
 
@@ -298,7 +298,7 @@ fn create_user() -> Command {
     Command::CreateUser(CreateUser { sub: None, email: None, grant: Some(Tier::Free), api_balance })
 }
 
-/// Ten dollars at once, at any price.
+/// A market order for ten dollars.
 fn buy(market: MarketId, outcome: Outcome) -> Command {
     Command::Place(Box::new(Placement::new(
         KeyId(1),
@@ -320,11 +320,11 @@ fn buy(market: MarketId, outcome: Outcome) -> Command {
 
 #[test]
 fn a_market_that_ended_in_a_long_pause_is_resolved_and_paid_at_the_start() {
-    let place = tempfile::tempdir().expect("a directory");
-    let mut life = Life::start(place.path(), Synthetic::new(6, NOW, Default::default()), NOW);
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut life = Life::start(directory.path(), Synthetic::new(6, NOW, Default::default()), NOW);
     life.feed.begin().expect("it runs");
-    life.ask(create_user());
-    // It ends within the hour, and the pause is longer than what a first poll lists by itself.
+    life.call(create_user());
+    // It ends within the hour, and the pause is longer than the period that a first poll lists by itself.
     let soon =
         |market: &&engine::market::Market| market.listing.updown.is_some() && market.end < Some(NOW.plus(HOUR / 2));
     let active = |market: &&engine::market::Market| market.state == MarketState::Active;
@@ -337,7 +337,7 @@ fn a_market_that_ended_in_a_long_pause_is_resolved_and_paid_at_the_start() {
         .collect();
     let held = ending.iter().copied().find(|market| {
         [Outcome::First, Outcome::Second]
-            .map(|outcome| life.ask(buy(*market, outcome)))
+            .map(|outcome| life.call(buy(*market, outcome)))
             .iter()
             .all(|answer| matches!(answer, Answer::Order(_)))
     });
@@ -346,9 +346,9 @@ fn a_market_that_ended_in_a_long_pause_is_resolved_and_paid_at_the_start() {
     drop(life);
 
     let later = NOW.plus(2 * HOUR + HOUR / 2);
-    let mut life = Life::start(place.path(), Synthetic::new(6, later, Default::default()), later);
+    let mut life = Life::start(directory.path(), Synthetic::new(6, later, Default::default()), later);
     assert!(life.catalog.market(held).expect("known").resolution().is_none());
-    assert_eq!(life.account(), (positions, before), "the start has not begun");
+    assert_eq!(life.account(), (positions, before), "the feed has not begun");
     life.feed.begin().expect("it runs");
     for market in &ending {
         let known = life.feed.desk.markets.market(*market).expect("known");
@@ -362,43 +362,44 @@ fn a_market_that_ended_in_a_long_pause_is_resolved_and_paid_at_the_start() {
 
 #[test]
 fn a_full_disk_stops_new_markets_and_cycles_but_no_book() {
-    let place = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a directory");
     let script = Script::default();
-    script.say([listed(1), snapshot(1, 4_000, 5_000)]);
-    let mut life = Life::start(place.path(), script.clone(), NOW);
+    script.send([listed(1), snapshot(1, 4_000, 5_000)]);
+    let mut life = Life::start(directory.path(), script.clone(), NOW);
     life.feed.begin().expect("it runs");
     life.turn_after(2);
     assert_eq!(life.best("10"), Some([Some(4_000), Some(5_000)]));
     let marked = life.mark();
     assert_eq!(marked, Some(NOW.plus(2 * SECOND)));
 
-    // Only the reserve is left: what becomes of the listed market is journaled, the new one waits with its book.
+    // Only the reserve is left: a change of the listed market is journaled, the new market waits with its book.
     life.fill_log(Room::ReserveOnly);
     let tick = FeedUpdate::TickChanged { condition: condition(1), tick: TickSize(10) };
-    script.say([listed(2), snapshot(2, 2_000, 3_000), bid(2, 2_500), tick, bid(1, 4_100)]);
+    script.send([listed(2), snapshot(2, 2_000, 3_000), bid(2, 2_500), tick, bid(1, 4_100)]);
     life.turn_after(2);
     assert_eq!(life.best("10"), Some([Some(4_100), Some(5_000)]));
     assert_eq!(life.catalog.market(MarketId(0)).map(|market| market.tick()), Some(TickSize(10)));
     assert_eq!((life.catalog.by_token("20"), life.feed.desk.held.len()), (None, 1));
 
-    // No room at all: books go on, nothing is journaled, no cycle is asked for.
+    // No room at all: books are updated, nothing is journaled, no cycle is started.
     life.fill_log(Room::None);
     let cycled_at = life.feed.desk.figures.last_cycle_at.load(Ordering::Relaxed);
     let resolution = Resolution::Winner(Outcome::First);
     let resolved = |number| FeedUpdate::Resolved { condition: condition(number), resolution, venue_ts: NOW };
-    script.say([bid(2, 2_600), resolved(1), bid(1, 4_200)]);
+    script.send([bid(2, 2_600), resolved(1), bid(1, 4_200)]);
     life.turn_after(2);
     life.turn_after(2);
     assert_eq!(life.best("10"), Some([Some(4_200), Some(5_000)]));
     assert!(life.catalog.market(MarketId(0)).expect("listed").resolution().is_none());
     assert_eq!(life.feed.desk.figures.last_cycle_at.load(Ordering::Relaxed), cycled_at);
-    assert_eq!(life.mark(), marked, "no place is marked while the disk is full");
+    assert_eq!(life.mark(), marked, "no position is journaled while the disk is full");
 
-    // A cycle that was begun before ends when there is room.
+    // A cycle that had begun ends when there is room.
     let venue_now = life.clock.now();
-    let asked = life.feed.desk.ask_all(|| Command::Cycle { venue_now, sweeps: Sweeps::All }).expect("the core lives");
-    life.feed.desk.cycling = Some(Cycling { venue_now, begun: venue_now, asked });
-    script.say([bid(1, 4_300)]);
+    let broadcast =
+        life.feed.desk.broadcast(|| Command::Cycle { venue_now, sweeps: Sweeps::All }).expect("the core lives");
+    life.feed.desk.cycling = Some(Cycling { venue_now, begun: venue_now, broadcast });
+    script.send([bid(1, 4_300)]);
     life.turn_after(0);
     assert!(life.feed.desk.cycling.is_some());
     assert_eq!(life.best("10"), Some([Some(4_300), Some(5_000)]));
@@ -412,15 +413,15 @@ fn a_full_disk_stops_new_markets_and_cycles_but_no_book() {
     let market = life.feed.desk.markets.market(MarketId(0)).expect("listed");
     assert!(market.settled_at.is_some() && life.catalog.market(MarketId(0)).expect("listed").resolution().is_some());
     drop(life);
-    let life = Life::start(place.path(), Script::default(), NOW.plus(60 * SECOND));
+    let life = Life::start(directory.path(), Script::default(), NOW.plus(60 * SECOND));
     assert_eq!((life.feed.desk.markets.len(), life.mark()), (2, Some(venue_now)));
     println!("rooms of the log: 4 cases");
 }
 
 #[test]
 fn a_tape_is_marked_no_further_than_it_was_matched() {
-    let place = tempfile::tempdir().expect("a directory");
-    let mut life = Life::start(place.path(), Script::default(), NOW);
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut life = Life::start(directory.path(), Script::default(), NOW);
     life.feed.begin().expect("it runs");
     let mut cases = 0;
     // Cycles are due every two seconds, marks every second.
@@ -435,8 +436,8 @@ fn a_tape_is_marked_no_further_than_it_was_matched() {
 }
 
 #[test]
-fn no_line_of_a_tape_makes_a_record_too_long() {
-    let place = tempfile::tempdir().expect("a directory");
+fn no_tape_line_makes_a_record_too_long() {
+    let directory = tempfile::tempdir().expect("a directory");
     let row = |number: u64, id: &str, description: &str| {
         format!(
             r#"{{"id":"{id}","conditionId":"0x{number:064x}","slug":"m-{number}","question":"Q?","description":"{description}",
@@ -449,12 +450,12 @@ fn no_line_of_a_tape_makes_a_record_too_long() {
     rows.push(row(302, &"9".repeat(2 << 20), "short"));
     let body = rows.join(",");
     let line = format!(r#"{{"r":1788249540000,"v":"polymarket","u":"https://host/markets","s":200,"b":[{body}]}}"#);
-    let tape = place.path().join("tape.ndjson");
+    let tape = directory.path().join("tape.ndjson");
     std::fs::write(&tape, line + "\n").expect("a writable directory");
     for start in 0..2 {
         let venue = Replay::open(&tape, Speed::Max, false, &Default::default()).expect("a tape");
         let skips = venue.upstream().skips.expect("it counts");
-        let mut life = Life::start(place.path(), venue, NOW);
+        let mut life = Life::start(directory.path(), venue, NOW);
         assert_eq!(life.feed.desk.markets.len(), 301 * start);
         life.feed.begin().expect("it runs");
         assert_eq!((life.feed.desk.markets.len(), life.feed.desk.pending.is_empty()), (301, true));
@@ -463,17 +464,17 @@ fn no_line_of_a_tape_makes_a_record_too_long() {
     println!("starts on a hostile tape: 2 cases");
 }
 
-/// A log that says it has no room gets nothing, however much the venue has to tell.
+/// Nothing is sent to a log that reports no room.
 #[test]
 fn nothing_goes_to_a_log_without_room() {
     let figures = Arc::new(CommitFigures::<()>::default());
-    // Nobody has published any room yet.
+    // No room has been reported yet.
     let commits = CommitLane::new(SIZE, figures);
     assert_eq!(commits.room(), Room::None);
     let (clock, stop) = (Clock::wall(), Stop::new());
     stop.set();
     let books = Arc::new(Books::new());
-    let mut feed = Feed::new(FeedParts::<Alone> {
+    let mut feed = Feed::new(FeedParts::<NoListeners> {
         venue: Box::new(Synthetic::new(1, clock.now(), Default::default())),
         markets: Markets::new(),
         catalog: Arc::new(Catalog::new()),

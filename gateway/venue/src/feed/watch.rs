@@ -1,5 +1,4 @@
-//! What the feed and the venue tell each other beside frames: books that cannot be right, outages, markets that are
-//! traded here.
+//! What feed and venue exchange besides frames: wrong books, outages, traded markets.
 
 use super::doubts::Verdict;
 use super::publish::OUTCOMES;
@@ -12,7 +11,7 @@ use engine::market::catalog::MarketCell;
 use engine::time::Timestamp;
 
 impl<L: Links> Desk<L> {
-    /// Compares what the frame made of the books with what it says of them itself. Before the touched are drained.
+    /// Compares the books after a frame with the best prices that the frame states. Called before `touched` is drained.
     pub(super) fn doubt_frame(&mut self, frame: &Frame<'_>) {
         let books = self.writer.books();
         for (instrument, _) in &self.touched {
@@ -21,22 +20,22 @@ impl<L: Links> Desk<L> {
         for update in frame.updates {
             let FeedUpdate::Top { token, bid, ask } = update else { continue };
             let Some(instrument) = self.catalog.by_token(token) else { continue };
-            let Some(Ok(stands)) = books.book(instrument).map(|book| book.best()) else { continue };
-            if self.doubts.top(instrument, [*bid, *ask], stands, frame.received) {
+            let Some(Ok(current)) = books.book(instrument).map(|book| book.best()) else { continue };
+            if self.doubts.top(instrument, [*bid, *ask], current, frame.received) {
                 self.resyncs.push(instrument);
             }
         }
     }
 
-    /// Draws the consequences of what is doubted.
+    /// Acts on the checks of wrong and silent books.
     pub(super) fn doubt(&mut self, venue_now: Timestamp, venue: &mut dyn Venue) {
         for market in self.lost.drain(..) {
             let Some(cell) = self.catalog.market(market) else { continue };
             tracing::warn!(
                 slug = cell.listing.slug,
-                "the venue told nothing of a book that has changed: subscribed anew"
+                "the venue sent no change of a book that has changed; the market is subscribed again"
             );
-            // What the answer showed is right, and what comes until it is subscribed again is lost.
+            // The book of the response is current, but changes until the new subscription are lost.
             OUTCOMES.iter().for_each(|&outcome| self.writer.gap(market.instrument(outcome)));
             venue.resubscribe(cell.token(Outcome::First));
         }
@@ -44,11 +43,11 @@ impl<L: Links> Desk<L> {
         if !quiet.is_empty() {
             let tokens: Vec<&str> =
                 quiet.iter().filter_map(|market| Some(self.catalog.market(*market)?.token(Outcome::First))).collect();
-            venue.look(&tokens);
+            venue.check(&tokens);
         }
         let verdicts = self.doubts.turn(self.writer.books(), venue_now);
-        let asked = self.resyncs.drain(..).map(Verdict::Resync);
-        for verdict in asked.chain(verdicts) {
+        let requested = self.resyncs.drain(..).map(Verdict::Resync);
+        for verdict in requested.chain(verdicts) {
             match verdict {
                 Verdict::Resync(instrument) => {
                     if let Some(cell) = self.catalog.of_instrument(instrument) {
@@ -56,7 +55,7 @@ impl<L: Links> Desk<L> {
                     }
                 }
                 Verdict::Distrust(market) => self.writer.distrust(market),
-                Verdict::LetGo(market) => {
+                Verdict::Release(market) => {
                     let books = self.writer.books();
                     OUTCOMES.iter().for_each(|&outcome| self.publisher.book(market.instrument(outcome), books));
                 }
@@ -64,12 +63,12 @@ impl<L: Links> Desk<L> {
         }
     }
 
-    /// A venue is out, or is back (execution.md §10). Where another goes on, only the books of the one are not traded on,
-    /// until they come anew.
+    /// Applies outages of venues (engine/docs/execution.md §10). When one venue of two is out, only its books are
+    /// untradable, until new snapshots come.
     pub(super) fn watch_outages(&mut self, outages: Outages) {
         if self.writer.books().outage() != outages.all {
             match outages.all {
-                true => tracing::warn!("no venue answers: market orders are refused, others rest and wait"),
+                true => tracing::warn!("all venues are out: market orders are refused, other orders rest and wait"),
                 false => tracing::info!("the venue is back"),
             }
             self.writer.outage(outages.all);
@@ -89,12 +88,12 @@ impl<L: Links> Desk<L> {
         }
     }
 
-    /// Tells the venue of the markets that are known and not resolved: those that matter most first, for it may have
-    /// room for so many only.
+    /// Adds the unresolved markets of the journal to the venue, highest precedence first, because the venue may limit
+    /// how many it follows.
     pub(super) fn recall(&self, venue: &mut dyn Venue) {
         let cell = |market: &Market| self.catalog.market(self.catalog.by_condition(&market.listing.condition)?);
         let mut known: Vec<_> = self.markets.unresolved().map(|market| (market, cell(market))).collect();
-        // Stable: where nothing else is known, the order of the journal stands.
+        // The sort is stable: markets of equal precedence stay in the order of the journal.
         known.sort_by_key(|(market, cell)| {
             let is_window = market.listing.updown.is_some() && !market.ended;
             let volume = cell.and_then(|cell| cell.figures().volume_24h);
@@ -108,8 +107,8 @@ impl<L: Links> Desk<L> {
         }
     }
 
-    /// Tells the venue which markets have come to be traded here.
-    pub(super) fn tell_stakes(&mut self, venue: &mut dyn Venue) {
+    /// Notifies the venue of markets that users have begun to trade.
+    pub(super) fn send_stakes(&mut self, venue: &mut dyn Venue) {
         if self.catalog.take_newly_staked() {
             let staked = self.catalog.iter().filter(|cell| cell.is_staked() && cell.resolution().is_none());
             let staked: Vec<&MarketCell> = staked.collect();

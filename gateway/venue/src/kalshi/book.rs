@@ -18,7 +18,7 @@ impl Side {
         }
     }
 
-    /// Index of the token, in outcome order.
+    /// Index of the token, in order of outcomes.
     pub(super) fn index(self) -> usize {
         match self {
             Side::Yes => 0,
@@ -27,35 +27,35 @@ impl Side {
     }
 }
 
-/// Bids only, as Kalshi keeps them; an ask of one token is a bid for the other at one minus its price.
+/// The bids of both sides, as in Kalshi's books; an ask of one token is a bid of the other at one minus its price.
 #[derive(Debug, Default)]
 pub(super) struct Book {
-    /// Worst first, every size above 0.
+    /// Worst first; every size is above 0.
     bids: [Vec<(Price, Qty)>; 2],
-    /// Where it stands.
+    /// The source of the book.
     pub(super) fold: Fold,
 }
 
-/// How far a book can be trusted, and what may be added to it.
+/// The source of a book, which decides which changes may be applied to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Fold {
-    /// No snapshot was seen, or something has been missed since.
+    /// No snapshot so far, or a message was missed since.
     #[default]
     Lost,
-    /// A single answer told it: no change that a connection tells begins there.
-    Asked,
-    /// A snapshot on this connection, and every change since.
+    /// From a REST response: no connection's changes may be applied to it.
+    Fetched,
+    /// A snapshot on this connection and every change since.
     Followed(u8),
 }
 
 impl Book {
-    /// Forgets everything and starts from a snapshot.
+    /// Clears the book, for a snapshot from this source.
     pub(super) fn reset(&mut self, fold: Fold) {
         self.bids.iter_mut().for_each(Vec::clear);
         self.fold = fold;
     }
 
-    /// Adds a signed change and gives the new absolute size; `None` when that would lie below zero.
+    /// Applies a signed change and returns the new absolute size; `None` if it would be below zero.
     pub(super) fn change(&mut self, side: Side, price: Price, change: i64) -> Option<Qty> {
         let bids = &mut self.bids[side.index()];
         let found = bids.binary_search_by_key(&price, |level| level.0);
@@ -86,7 +86,7 @@ impl Book {
         self.bids(other).map(|(price, qty)| (price.complement(), qty))
     }
 
-    /// The middle between best bid and best ask of Yes, in 1/20 000 dollar; `None` when a side is empty.
+    /// The midpoint of Yes in 1/20 000 dollar; `None` if a side is empty.
     pub(super) fn doubled_midpoint(&self) -> Option<u32> {
         let (bid, ask) = (self.bids(Side::Yes).next()?.0, self.asks(Side::Yes).next()?.0);
         Some(u32::from(bid.0) + u32::from(ask.0))
@@ -99,16 +99,16 @@ pub(super) struct Grid(Vec<Range>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Range {
-    /// First Yes price of the range, and the first behind it, in 1/10 000 dollar.
+    /// First Yes price of the range, and the end of the range (exclusive), in 10⁻⁴ dollars.
     pub(super) start: u16,
     pub(super) end: u16,
     pub(super) tick: TickSize,
-    /// The venue's own step is not one of ours: levels are rounded outward to `tick`.
+    /// The venue's step is not an engine tick: levels are rounded outward to `tick`.
     pub(super) rounded: bool,
 }
 
 impl Grid {
-    /// Ranges in any order; without any, whole cents.
+    /// A grid of ranges in any order; without ranges, whole cents.
     pub(super) fn new(mut ranges: Vec<Range>) -> Grid {
         if ranges.is_empty() {
             ranges.push(Range { start: 0, end: 10_000, tick: TickSize(100), rounded: false });
@@ -122,29 +122,29 @@ impl Grid {
         &self.0
     }
 
-    /// The finest tick of all ranges: what the market is listed with.
+    /// The finest tick of all ranges, with which the market is listed.
     pub(super) fn finest(&self) -> TickSize {
         self.0.iter().map(|range| range.tick).min().expect("a grid has at least one range")
     }
 
-    /// Whether levels lie elsewhere than the venue has them.
+    /// Whether levels may be rounded.
     pub(super) fn rounds(&self) -> bool {
         self.0.iter().any(|range| range.rounded)
     }
 
-    /// The tick of a grid that has the same one everywhere.
+    /// The tick, if all ranges have the same.
     pub(super) fn only(&self) -> Option<TickSize> {
         let tick = self.finest();
         self.0.iter().all(|range| range.tick == tick).then_some(tick)
     }
 
-    /// The tick where the book's midpoint lies.
+    /// The tick at the book's midpoint.
     pub(super) fn tick_at(&self, doubled_midpoint: u32) -> TickSize {
         self.range(doubled_midpoint).tick
     }
 
-    /// A bid's price as it goes into the book: rounded down where the venue's step is odd, which moves a bid and its
-    /// mirrored ask away from the middle. `None` when nothing is left of it.
+    /// The price of a bid in the book: rounded down in a range with an irregular step, which moves a bid and its
+    /// mirrored ask away from the midpoint. `None` if it is rounded to 0.
     pub(super) fn outward(&self, side: Side, price: Price) -> Option<Price> {
         let of_yes = match side {
             Side::Yes => price,
@@ -156,8 +156,8 @@ impl Grid {
     }
 
     fn range(&self, doubled: u32) -> &Range {
-        let behind = self.0.partition_point(|range| u32::from(range.start) * 2 <= doubled);
-        &self.0[behind.saturating_sub(1)]
+        let after = self.0.partition_point(|range| u32::from(range.start) * 2 <= doubled);
+        &self.0[after.saturating_sub(1)]
     }
 }
 
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_steps_are_rounded_away_from_the_middle() {
+    fn irregular_steps_are_rounded_away_from_the_midpoint() {
         let grid = Grid::new(vec![Range { start: 0, end: 10_000, tick: TickSize(100), rounded: true }]);
         assert_eq!(grid.outward(Side::Yes, Price(4_150)), Some(Price(4_100)));
         // An ask of Yes at 0.4150 is a bid for No at 0.5850.

@@ -1,4 +1,4 @@
-//! Kalshi's REST answers: what is listed, how it changes, and how it ends (upstream.md §4.1, §4.3).
+//! Kalshi's REST responses: listings, changes, and results of markets (gateway/docs/live-venues.md §4.1, §4.3).
 
 use super::book::{Book, Fold};
 use super::dto;
@@ -12,11 +12,11 @@ use engine::market::terms::{Category, Listing, MarketState, Resolution};
 use engine::time::Timestamp;
 
 impl Translate {
-    /// One REST answer; the path's own name decides what it is.
+    /// Translates one REST response; the path decides its kind.
     pub fn rest(&mut self, url: &str, status: u16, body: &str, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
         let path = rest_path(url);
         if status != 200 {
-            // What the venue does not know is waited for no longer.
+            // Markets do not wait for an event or series that the venue does not have.
             match path.as_slice() {
                 [.., "events", ticker] if status == 404 => {
                     self.events.entry((*ticker).into()).or_default().category.get_or_insert(Category::Other);
@@ -34,7 +34,7 @@ impl Translate {
             [.., "markets", ticker, "orderbook"] => self.rest_book(ticker, &answer, received, updates),
             [.., "series", ticker] => {
                 let series: dto::Series<'_> = answer.series.object().unwrap_or_default();
-                // Without one it is of none of the named categories.
+                // Without a category it counts as other.
                 let category = series.category.owned().unwrap_or_default();
                 self.series.insert(series.ticker.owned().unwrap_or_else(|| (*ticker).into()), category);
             }
@@ -75,12 +75,12 @@ impl Translate {
         }
     }
 
-    /// Remembers title and category of an event, and the latest close of the markets that came with it.
+    /// Stores title and category of an event, and the latest close time of the markets in its row.
     pub(super) fn learn_event(&mut self, event: &dto::Event<'_>) {
         let Some(ticker) = event.event_ticker.owned() else { return };
         let of_series = || self.series.get(&*event.series_ticker.filled()?).cloned();
         let category = event.category.owned().or_else(of_series);
-        // Nobody can say more.
+        // No other source has its category.
         let category = category.or_else(|| event.series_ticker.filled().is_none().then(String::new));
         let facts = self.events.entry(ticker).or_default();
         facts.title = event.title.owned().or(facts.title.take());
@@ -91,7 +91,7 @@ impl Translate {
         }
     }
 
-    /// A market as a REST answer shows it: listed when new, else its changes.
+    /// Translates a market row: a listing if the market is new, else its changes.
     fn market_row(&mut self, row: Loose<'_>, event: Loose<'_>, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
         let Some(market) = row.object::<dto::Market<'_>>() else {
             return self.skips.count(Skip::BadJson, || row.raw().into());
@@ -130,12 +130,12 @@ impl Translate {
         if let Some(known) = self.markets.get(&*ticker).filter(|known| known.resolved.is_none())
             && let Ok(yes) = last
         {
-            // A trade of Yes at this price is one of No at its complement.
+            // A Yes trade at this price is a No trade at its complement.
             let prices = Stated { shown: [None; 2], last: [Some(yes), Some(yes.complement())] };
             updates.push(FeedUpdate::Stated { condition: known.condition.clone(), prices });
         }
         if let Some(known) = self.markets.get_mut(&*ticker) {
-            // A dispute takes back what was announced; an amendment names another result.
+            // A dispute withdraws the announced result; an amendment replaces it.
             match status.as_deref() {
                 Some("determined" | "amended") => {
                     known.determined = resolution(market.result, market.settlement_value_dollars);
@@ -150,8 +150,7 @@ impl Translate {
         }
     }
 
-    /// Takes a market in. `None` when it is known already or cannot be listed. `event` names its event when the row
-    /// itself does not.
+    /// Adds a market. `None` if it is known already or cannot be listed. `event` names its event if the row does not.
     pub(super) fn list(&mut self, row: &dto::Market<'_>, event: Loose<'_>, state: MarketState) -> Option<Listing> {
         let row_event = row.event_ticker.or(event);
         let facts = row_event.text().and_then(|ticker| self.events.get(&*ticker));
@@ -182,13 +181,13 @@ impl Translate {
         Some(listing)
     }
 
-    /// Whether a market cannot be listed yet, since its event is being asked for.
+    /// Whether a market cannot be listed yet because its event is still being requested.
     pub(super) fn waits_for_event(&self, event: Loose<'_>) -> bool {
         let known = |ticker: &str| self.events.get(ticker).is_some_and(|event| event.category.is_some());
         self.sequence == Sequence::Checked && event.filled().is_some_and(|ticker| !known(&ticker))
     }
 
-    /// Takes over another price grid of a known market; one that is not told stays.
+    /// Applies a changed price grid of a known market; a row without a grid changes nothing.
     fn set_grid(&mut self, ticker: &str, row: &dto::Market<'_>, updates: &mut Vec<FeedUpdate>) {
         if row.price_ranges.is_absent() && row.price_level_structure.is_absent() {
             return;
@@ -202,14 +201,14 @@ impl Translate {
                 market.grid = grid;
                 market.retick(updates);
                 if rounds && market.book.fold != Fold::Lost {
-                    // Its levels were rounded as the old grid has it.
-                    market.lose("another price grid", updates);
+                    // Its levels were rounded to the old grid.
+                    market.lose("the price grid changed", updates);
                 }
             }
         }
     }
 
-    /// Changes a market's state; a resolved one stays as it is.
+    /// Changes a market's state; a resolved market keeps its state.
     pub(super) fn set_state(&mut self, ticker: &str, state: MarketState, updates: &mut Vec<FeedUpdate>) {
         if let Some(market) = self.markets.get_mut(ticker)
             && market.resolved.is_none()
@@ -230,7 +229,7 @@ impl Translate {
         }
     }
 
-    /// A final status: resolved when its result can be paid, else closed for good.
+    /// Applies a final status: the market is resolved if its result can be paid, else closed permanently.
     pub(super) fn finalized(
         &mut self,
         ticker: &str,
@@ -247,7 +246,7 @@ impl Translate {
         }
     }
 
-    /// Resolves a market, once.
+    /// Resolves a market; only the first result counts.
     pub(super) fn settle(
         &mut self,
         ticker: &str,

@@ -1,6 +1,7 @@
-//! Shapes of Kalshi's messages (upstream.md §4), borrowed from the line they came in.
+//! Shapes of Kalshi's messages (gateway/docs/live-venues.md §4), borrowed from the message text.
 //!
-//! Every leaf is [`Loose`]: current `_dollars` and `_fp` texts, older cents as numbers, and missing sides all fit.
+//! Every leaf is [`Loose`]: current `_dollars` and `_fp` strings, older numbers in cents, and missing sides are
+//! accepted.
 
 use crate::loose::Loose;
 use serde::Deserialize;
@@ -18,7 +19,7 @@ pub struct Frame<'a> {
     pub msg: Message<'a>,
 }
 
-/// The fields of all message types side by side: one pass over the text, no second look at the type.
+/// The fields of all message types: one pass over the text suffices.
 #[derive(Debug, Default, Deserialize)]
 pub struct Message<'a> {
     #[serde(borrow, default)]
@@ -32,7 +33,7 @@ pub struct Message<'a> {
     #[serde(borrow, default)]
     pub ts_ms: Loose<'a>,
 
-    // Snapshot: `[["0.4100","183.00"]]`, a key is left out when its side is empty; older: `[[41,183]]` in cents.
+    // Snapshot: `[["0.4100","183.00"]]`; the key of an empty side is missing. Older form: `[[41,183]]` in cents.
     #[serde(borrow, default)]
     pub yes_dollars_fp: Loose<'a>,
     #[serde(borrow, default)]
@@ -42,7 +43,7 @@ pub struct Message<'a> {
     #[serde(borrow, default)]
     pub no: Loose<'a>,
 
-    // Older delta, in cents and whole contracts.
+    // Older form of a delta, in cents and whole contracts.
     #[serde(borrow, default)]
     pub price: Loose<'a>,
     #[serde(borrow, default)]
@@ -81,7 +82,7 @@ pub struct Message<'a> {
     pub additional_metadata: Loose<'a>,
 }
 
-/// What a `created` lifecycle message says about its market.
+/// The market in a `created` lifecycle message.
 #[derive(Debug, Default, Deserialize)]
 pub struct Created<'a> {
     #[serde(borrow, default)]
@@ -96,7 +97,7 @@ pub struct Created<'a> {
     pub rules_primary: Loose<'a>,
 }
 
-/// Any REST answer of the catalogue: lists and single objects side by side.
+/// Any REST response of the catalogue: lists and single objects.
 #[derive(Debug, Default, Deserialize)]
 pub struct Answer<'a> {
     #[serde(borrow, default)]
@@ -115,7 +116,7 @@ pub struct Answer<'a> {
     pub orderbook: Loose<'a>,
 }
 
-/// An event; its markets may be nested.
+/// An event; its markets may be included.
 #[derive(Debug, Default, Deserialize)]
 pub struct Event<'a> {
     #[serde(borrow, default)]
@@ -130,7 +131,7 @@ pub struct Event<'a> {
     pub markets: Loose<'a>,
 }
 
-/// A series: fills in the category where an event has none.
+/// A series; it has the category of events that have none.
 #[derive(Debug, Default, Deserialize)]
 pub struct Series<'a> {
     #[serde(borrow, default)]
@@ -139,7 +140,7 @@ pub struct Series<'a> {
     pub category: Loose<'a>,
 }
 
-/// A market. What is left out here is never used.
+/// A market. Fields that are not listed are not used.
 #[derive(Debug, Default, Deserialize)]
 pub struct Market<'a> {
     #[serde(borrow, default)]
@@ -160,7 +161,7 @@ pub struct Market<'a> {
     pub close_time: Loose<'a>,
     #[serde(borrow, default)]
     pub price_ranges: Loose<'a>,
-    /// Older: the tick in cents.
+    /// Older form: the tick in cents.
     #[serde(borrow, default)]
     pub tick_size: Loose<'a>,
     #[serde(borrow, default)]
@@ -183,15 +184,15 @@ pub struct Market<'a> {
     pub volume_24h: Loose<'a>,
     #[serde(borrow, default)]
     pub liquidity_dollars: Loose<'a>,
-    /// Of the last trade, for Yes; 0 before the first one.
+    /// Price of the last Yes trade; 0 before the first one.
     #[serde(borrow, default)]
     pub last_price_dollars: Loose<'a>,
-    /// Older: in cents.
+    /// Older form, in cents.
     #[serde(borrow, default)]
     pub last_price: Loose<'a>,
 }
 
-/// A stretch of the price axis and its step.
+/// A range of prices and its step.
 #[derive(Debug, Default, Deserialize)]
 pub struct Range<'a> {
     #[serde(borrow, default)]
@@ -202,7 +203,7 @@ pub struct Range<'a> {
     pub step: Loose<'a>,
 }
 
-/// Bids of both sides, ascending; `null` for an empty one.
+/// The bids of both sides, ascending; an empty side is `null`.
 #[derive(Debug, Default, Deserialize)]
 pub struct Orderbook<'a> {
     #[serde(borrow, default)]

@@ -1,4 +1,4 @@
-//! What is lasting about a Kalshi market, in our words and ids (upstream.md §6).
+//! The lasting fields of a Kalshi market as a listing, with its ids (gateway/docs/live-venues.md §6).
 
 use super::book::{Grid, Range};
 use super::dto;
@@ -10,16 +10,16 @@ use engine::id::Outcome;
 use engine::market::terms::{Category, EventTerms, Listing, MarketState, Resolution, Venue};
 use engine::time::Timestamp;
 
-/// What is remembered of an event for the markets that arrive without it.
+/// Fields of an event, for its markets that arrive without it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EventFacts {
     pub(super) title: Option<String>,
     pub(super) category: Option<Category>,
-    /// Latest close of its markets seen so far.
+    /// Latest close time of its known markets.
     pub(super) end: Option<Timestamp>,
 }
 
-/// A market's listing and grid, or why there is none.
+/// A market's listing and price grid, or the reason why it is skipped.
 pub(super) fn listing(market: &dto::Market<'_>, event: Option<&EventFacts>) -> Result<(Listing, Grid), Skip> {
     let ticker = market.ticker.owned().ok_or(Skip::MissingField)?;
     if market.market_type.filled().is_some_and(|kind| kind != "binary") {
@@ -67,7 +67,7 @@ pub(super) fn listing(market: &dto::Market<'_>, event: Option<&EventFacts>) -> R
     Ok((listing, grid))
 }
 
-/// Ticks from `price_ranges`, else from the structure's name or the older tick in cents.
+/// The grid from `price_ranges`, else from the structure's name, else whole cents.
 pub(super) fn grid(market: &dto::Market<'_>) -> Grid {
     let ranges = market.price_ranges.elements().unwrap_or_default();
     let ranges = ranges.into_iter().filter_map(|range| {
@@ -94,13 +94,13 @@ pub(super) fn grid(market: &dto::Market<'_>) -> Grid {
 fn step(step: Loose<'_>) -> (TickSize, bool) {
     match step.tick() {
         Ok(tick @ TickSize(100 | 50 | 25 | 10 | 1)) => (tick, false),
-        // Every level of a coarser grid lies on whole cents anyway.
+        // Levels of a coarser grid are on whole cents anyway.
         Ok(TickSize(coarser)) if coarser.is_multiple_of(100) => (TickSize(100), false),
         _ => (TickSize(100), true),
     }
 }
 
-/// A status as a state; `None` for the final ones, where the result decides. Unknown ones stop trading.
+/// The state of a status; `None` for a final status, where the result decides. An unknown status halts trading.
 pub(super) fn state(status: &str) -> Option<MarketState> {
     match status {
         "initialized" | "unopened" => Some(MarketState::Upcoming),
@@ -111,7 +111,7 @@ pub(super) fn state(status: &str) -> Option<MarketState> {
     }
 }
 
-/// What a result pays, when it can be paid here: Yes, No, or half each.
+/// The payout of a result, if it is supported: Yes, No, or half each.
 pub(super) fn resolution(result: Loose<'_>, value: Loose<'_>) -> Option<Resolution> {
     let result = result.filled()?;
     let value = match value.filled() {
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_zero_half_and_one_are_paid() {
+    fn only_payouts_of_zero_half_and_one_are_supported() {
         use Outcome::*;
         for (result, value, expected) in [
             ("\"yes\"", "\"1.0000\"", Some(Resolution::Winner(First))),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_become_ticks_that_markets_trade_on() {
+    fn steps_become_engine_ticks() {
         for (raw, expected) in [
             ("\"0.0100\"", (100, false)),
             ("\"0.0010\"", (10, false)),

@@ -1,4 +1,5 @@
-//! Market metadata beside a recording, written after the fact: only what lasts may be known before its moment.
+//! Market metadata beside a recording. It was written after the recording, so only lasting fields may be used before
+//! their time.
 
 use super::dto;
 use super::listing::resolution;
@@ -10,19 +11,19 @@ use engine::market::terms::{Listing, MarketState, Resolution};
 use engine::time::Timestamp;
 use serde::Deserialize;
 
-/// A listed market and what the clock does to it.
+/// A listed market and its changes by time.
 pub struct Dated {
     pub ticker: String,
     pub listing: Listing,
     pub changes: Vec<(Timestamp, Change)>,
 }
 
-/// A moment in a market's life.
+/// A change in a market's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    Opens,
-    Closes,
-    Settles(Resolution),
+    Open,
+    Close,
+    Settle(Resolution),
 }
 
 #[derive(Default, Deserialize)]
@@ -32,8 +33,8 @@ struct File<'a> {
 }
 
 impl Translate {
-    /// Learns the markets of one metadata file. Status, volumes and prices in it are those of the day it was fetched
-    /// and are not read; the result is only handed out with its moment.
+    /// Lists the markets of one metadata file. Its status, volumes and prices are those of the day when it was fetched,
+    /// so they are ignored; the result is handed out at its time only.
     pub fn metadata(&mut self, text: &str) -> Vec<Dated> {
         let answer = serde_json::from_str::<File<'_>>(text).ok().and_then(|file| file.response.object());
         let Some(answer) = answer else {
@@ -52,22 +53,21 @@ impl Translate {
             };
             let Some(listing) = self.list(&market, event.event_ticker, MarketState::Upcoming) else { continue };
             let mut changes: Vec<(Timestamp, Change)> = Vec::new();
-            changes.extend(market.open_time.instant().map(|at| (at, Change::Opens)));
-            changes.extend(market.close_time.instant().map(|at| (at, Change::Closes)));
+            changes.extend(market.open_time.instant().map(|at| (at, Change::Open)));
+            changes.extend(market.close_time.instant().map(|at| (at, Change::Close)));
             let result = resolution(market.result, market.settlement_value_dollars);
-            changes
-                .extend(market.settlement_ts.instant().zip(result).map(|(at, result)| (at, Change::Settles(result))));
+            changes.extend(market.settlement_ts.instant().zip(result).map(|(at, result)| (at, Change::Settle(result))));
             dated.push(Dated { ticker: listing.venue_market_id.clone(), listing, changes });
         }
         dated
     }
 
-    /// Lets a moment in the life of a market come to pass.
-    pub fn happens(&mut self, ticker: &str, change: Change, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
+    /// Applies a change of a market.
+    pub fn change(&mut self, ticker: &str, change: Change, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
         match change {
-            Change::Opens => self.set_state(ticker, MarketState::Active, updates),
-            Change::Closes => self.set_state(ticker, MarketState::Closed, updates),
-            Change::Settles(resolution) => self.settle(ticker, resolution, at, updates),
+            Change::Open => self.set_state(ticker, MarketState::Active, updates),
+            Change::Close => self.set_state(ticker, MarketState::Closed, updates),
+            Change::Settle(resolution) => self.settle(ticker, resolution, at, updates),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Kalshi: message shapes and their translation (upstream.md §4, §6).
+//! Kalshi: message shapes and their translation (gateway/docs/live-venues.md §4, §6).
 
 mod book;
 mod catalogue;
@@ -16,12 +16,12 @@ pub use translate::{Sequence, Translate};
 use crate::adapters::Registration;
 use crate::tape::Origin;
 
-/// The row of the live venues.
+/// The row of Kalshi in [`crate::adapters::ADAPTERS`].
 pub const ADAPTER: Registration = Registration {
     origin: Origin::Kalshi,
     adapter: |settings| {
         let (settings, signer) = (settings.kalshi.clone(), settings.kalshi.signer()?);
-        Ok(Box::new(move |tools, wants| Box::pin(stream::run(settings, signer, tools, wants))))
+        Ok(Box::new(move |tools, requests| Box::pin(stream::run(settings, signer, tools, requests))))
     },
     examine: |doctor, config| Box::pin(doctor::examine(doctor, &config.live.kalshi, &config.categories)),
 };

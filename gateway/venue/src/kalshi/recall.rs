@@ -1,8 +1,8 @@
-//! Markets that an earlier run listed: known before the venue says a word, so that its socket can be understood while its
+//! Markets of an earlier run, added before the venue sends anything, so that its socket can be translated while its
 //! catalogue cannot be read.
 //!
-//! The journal holds all that is lasting about a market but one thing: a price grid of several steps, or of a step that
-//! is none of ours. Those are told here as rows ([`Translate::odd_grids`]) that [`Translate::recall`] takes back.
+//! The journal holds everything lasting about a market except irregular price grids: several ranges, or a step that is
+//! not an engine tick. [`Translate::odd_grids`] returns them as rows for [`Translate::recall`].
 
 use super::book::Range;
 use super::dto;
@@ -13,8 +13,8 @@ use engine::market::Market;
 use serde::Serialize;
 
 impl Translate {
-    /// Takes in a market as the journal knows it, with its row of [`Translate::odd_grids`] where there was one. What the
-    /// venue then says of it is a change, or no news.
+    /// Adds a market of the journal, with its row of [`Translate::odd_grids`], if any. Later rows of the venue are
+    /// changes of it.
     pub fn recall(&mut self, market: &Market, odd_grid: Option<&str>) {
         let ticker = &market.listing.venue_market_id;
         let plain = row(ticker, [&Range { start: 0, end: 10_000, tick: market.listing.tick, rounded: false }]);
@@ -24,7 +24,7 @@ impl Translate {
         {
             row.price_ranges = odd.price_ranges;
         }
-        // It is listed already: nobody needs to be told.
+        // The market is listed already, so that no update is needed.
         let listed = self.list(&row, Loose::default(), market.state);
         if listed.is_some_and(|listing| listing.condition == market.listing.condition)
             && let Some(known) = self.markets.get_mut(ticker)
@@ -33,7 +33,7 @@ impl Translate {
         }
     }
 
-    /// Price grids of markets that the listing's tick alone does not tell, as rows of a catalogue, in order of tickers.
+    /// Irregular price grids as catalogue rows, sorted by ticker.
     pub fn odd_grids(&self) -> Vec<(&str, String)> {
         let odd = |ranges: &[Range]| ranges.len() > 1 || ranges.iter().any(|range| range.rounded);
         let open = self.markets.iter().filter(|(_, market)| market.resolved.is_none() && odd(market.grid.ranges()));
@@ -44,27 +44,27 @@ impl Translate {
     }
 }
 
-/// A row of the venue's catalogue with nothing but a price grid.
+/// A catalogue row with a price grid only.
 fn row<'r>(ticker: &str, ranges: impl IntoIterator<Item = &'r Range>) -> String {
     #[derive(Serialize)]
     struct Row<'t> {
         ticker: &'t str,
-        price_ranges: Vec<Stretch>,
+        price_ranges: Vec<RangeRow>,
     }
     #[derive(Serialize)]
-    struct Stretch {
+    struct RangeRow {
         start: String,
         end: String,
         step: String,
     }
     let dollars = |units: u16| format!("{}.{:04}", units / 10_000, units % 10_000);
-    let stretch = |range: &Range| {
-        // A step that is none of ours is read as one again.
+    let range_row = |range: &Range| {
+        // A step that is read back as an irregular one.
         const ODD: TickSize = TickSize(20);
         let step = if range.rounded { ODD } else { range.tick };
-        Stretch { start: dollars(range.start), end: dollars(range.end), step: dollars(step.0) }
+        RangeRow { start: dollars(range.start), end: dollars(range.end), step: dollars(step.0) }
     };
-    let row = Row { ticker, price_ranges: ranges.into_iter().map(stretch).collect() };
+    let row = Row { ticker, price_ranges: ranges.into_iter().map(range_row).collect() };
     serde_json::to_string(&row).expect("texts can be written")
 }
 
@@ -87,10 +87,10 @@ mod tests {
     }
 
     #[test]
-    fn a_recalled_market_is_understood_as_if_it_had_been_listed() {
+    fn a_recalled_market_translates_like_a_listed_one() {
         const AT: Timestamp = Timestamp(1_786_406_405_000_000);
         let cases = [
-            // price ranges as the venue writes them, whether the grid is odd
+            // price ranges of the venue, whether the grid is irregular
             ("[]", false),
             (r#"[{"start":"0","end":"1","step":"0.01"}]"#, false),
             (r#"[{"start":"0","end":"1","step":"0.001"}]"#, false),
@@ -123,26 +123,26 @@ mod tests {
             let again: Vec<(String, String)> =
                 second.odd_grids().into_iter().map(|(ticker, row)| (ticker.to_owned(), row)).collect();
             assert_eq!(again, odd, "{ranges}");
-            let mut told = [Vec::new(), Vec::new()];
+            let mut translated = [Vec::new(), Vec::new()];
             for frame in frames {
-                first.frame(frame, 0, AT, &mut told[0]);
-                second.frame(frame, 0, AT, &mut told[1]);
+                first.frame(frame, 0, AT, &mut translated[0]);
+                second.frame(frame, 0, AT, &mut translated[1]);
             }
-            assert!(told[0].len() >= 6, "{ranges}: {:?}", told[0]);
-            assert_eq!(told[0], told[1], "{ranges}");
-            // Told again by the venue it is no news; closed is a change.
-            let mut news = Vec::new();
-            second.rest("/markets", 200, &answer, AT, &mut news);
-            assert_eq!(news, [], "{ranges}");
-            second.rest("/markets", 200, &answer.replace("active", "closed"), AT, &mut news);
+            assert!(translated[0].len() >= 6, "{ranges}: {:?}", translated[0]);
+            assert_eq!(translated[0], translated[1], "{ranges}");
+            // The same row changes nothing; a closed one is a change.
+            let mut changes = Vec::new();
+            second.rest("/markets", 200, &answer, AT, &mut changes);
+            assert_eq!(changes, [], "{ranges}");
+            second.rest("/markets", 200, &answer.replace("active", "closed"), AT, &mut changes);
             let closed = FeedUpdate::StateChanged { condition: listing.condition.clone(), state: MarketState::Closed };
-            assert_eq!(news, [closed], "{ranges}");
+            assert_eq!(changes, [closed], "{ranges}");
         }
         println!("recalled grids: {} cases", cases.len());
     }
 
     #[test]
-    fn a_row_of_another_market_is_not_believed() {
+    fn a_row_of_another_market_is_ignored() {
         let (mut first, mut updates) = (translate(), Vec::new());
         first.rest(
             "/markets",
@@ -158,6 +158,6 @@ mod tests {
             assert!(second.odd_grids().is_empty(), "{row}");
             assert_eq!(second.markets.keys().collect::<Vec<_>>(), ["KX-1"], "{row}");
         }
-        println!("rows that are not believed: 5 cases");
+        println!("ignored rows: 5 cases");
     }
 }

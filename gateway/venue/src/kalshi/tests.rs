@@ -74,12 +74,12 @@ fn a_market_is_listed_with_lasting_fields_only() {
     assert_eq!(
         dated.changes,
         [
-            (at("2026-09-01T08:00:00Z"), Change::Opens),
-            (at("2026-09-01T20:00:00Z"), Change::Closes),
-            (at("2026-09-01T20:05:30.25Z"), Change::Settles(Resolution::Winner(Outcome::Second))),
+            (at("2026-09-01T08:00:00Z"), Change::Open),
+            (at("2026-09-01T20:00:00Z"), Change::Close),
+            (at("2026-09-01T20:05:30.25Z"), Change::Settle(Resolution::Winner(Outcome::Second))),
         ]
     );
-    assert!(world.translate.metadata(METADATA).is_empty(), "known already");
+    assert!(world.translate.metadata(METADATA).is_empty(), "listed twice");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn an_empty_side_is_left_out_or_null() {
 }
 
 #[test]
-fn what_leads_below_zero_is_a_gap_until_the_next_snapshot() {
+fn a_size_below_zero_is_a_gap_until_the_next_snapshot() {
     let (mut world, listing) = World::with_rain(Sequence::Ignored);
     assert_eq!(world.frame(&delta(1, "yes", "\"0.4000\"", "\"1.00\"")), []);
     assert_eq!(world.skips.get(Skip::NoSnapshot), 1);
@@ -134,7 +134,7 @@ fn what_leads_below_zero_is_a_gap_until_the_next_snapshot() {
 }
 
 #[test]
-fn a_hole_in_the_numbers_is_a_gap_where_numbers_are_complete() {
+fn missing_sequence_numbers_are_a_gap_in_live_data() {
     for (sequence, gaps) in [(Sequence::Checked, 1), (Sequence::Ignored, 0)] {
         let (mut world, _) = World::with_rain(sequence);
         world.frame(&snapshot(r#"[["0.4000","2.00"]]"#, "[]"));
@@ -289,7 +289,7 @@ fn lifecycle_frames_list_and_change_markets() {
 }
 
 #[test]
-fn nothing_a_venue_writes_stops_the_translator() {
+fn no_broken_message_stops_the_translator() {
     let created = r#"{"type":"market_lifecycle_v2","sid":3,"msg":{"market_ticker":"KXNEW-1","event_type":"created","open_ts":1788000100,"close_ts":1788086400,"additional_metadata":{"event_ticker":"KXNEW","title":"New?"}}}"#;
     let trade = r#"{"type":"trade","sid":2,"seq":7,"msg":{"market_ticker":"KXRAIN-26SEP01-T1","yes_price_dollars":"0.3300","no_price_dollars":"0.6700","count_fp":"5.78","taker_side":"yes","ts_ms":1786405577414}}"#;
     let frames = [
@@ -322,7 +322,7 @@ fn nothing_a_venue_writes_stops_the_translator() {
             cases += 1;
         }
         counted += world.skips.total();
-        // And goes on.
+        // The translator continues to work.
         let unnumbered = snapshot("[]", r#"[["0.5000","2.00"]]"#).replace(r#""sid":1,"seq":1,"#, "");
         assert_eq!(world.frame(&unnumbered).len(), 2);
     }
@@ -330,7 +330,7 @@ fn nothing_a_venue_writes_stops_the_translator() {
     assert!(cases > 1_000 && counted > 1_000, "{cases} cases, {counted} counted");
 }
 
-/// The last price of a row is one of Yes, and its complement one of No.
+/// The last price of a row is that of Yes; its complement is that of No.
 #[test]
 fn the_last_price_of_a_row_is_handed_out() {
     let cases = [

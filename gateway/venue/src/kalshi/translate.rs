@@ -1,11 +1,12 @@
-//! Kalshi's messages to feed updates (upstream.md §4). No sockets, no clock: live adapters and replay share it.
+//! Translates Kalshi's messages into feed updates (gateway/docs/live-venues.md §4). Without sockets and clock: live
+//! adapters and replay share it.
 //!
-//! Kalshi reports signed changes of bids; [`Translate`] folds them to absolute sizes and gives the books of both
-//! tokens in the same frame. What cannot be used is counted in [`Skips`] and left out.
+//! Kalshi sends signed changes of bids; [`Translate`] folds them into absolute sizes and emits the books of both tokens
+//! in the same frame. Unusable parts are counted in [`Skips`] and dropped.
 
 use super::book::{Book, Fold, Grid, Side};
 use super::dto;
-use super::hot::{self, What};
+use super::hot::{self, Content};
 use super::listing::{EventFacts, resolution};
 use crate::category::Names;
 use crate::loose::{Fault, Loose};
@@ -18,62 +19,61 @@ use engine::time::Timestamp;
 use smallvec::smallvec;
 use std::sync::Arc;
 
-/// Whether a hole in the venue's numbering means loss.
+/// Whether a gap in the venue's sequence numbers means lost messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sequence {
-    /// Live: every number of a subscription arrives. And what is not known of a market's event is asked for, so that
-    /// the market is listed with title and category of its event, which stay as they were listed.
+    /// Live: every number of a subscription arrives. Unknown events of markets are requested, so that a market is
+    /// listed with the lasting title and category of its event.
     Checked,
-    /// Recordings: one subscription carried more markets than the tape holds.
+    /// Recordings: a subscription covered more markets than the tape has.
     Ignored,
 }
 
-/// Why books are lost where a number of the sequence is missing, in recordings too.
+/// Reason of the gap when a sequence number is missing, also in recordings.
 pub(super) const SEQUENCE_GAP: &str = "sequence gap";
 
-/// From one number of a subscription to the next.
+/// The step from one number of a subscription to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Next,
-    /// The last message once more.
-    Again,
-    /// Something is missing, or the numbers went back.
-    Hole,
+    /// The last message was repeated.
+    Repeat,
+    /// Numbers are missing, or the sequence went back.
+    Gap,
 }
 
 impl Step {
-    /// What the next number says of its subscription; nothing where it is that of an answer to a command, which may
-    /// repeat an older one.
+    /// The step to number `seq`; `None` for the response to a command, which may repeat an older number.
     pub(super) fn from(last: Option<u64>, seq: u64, kind: &str) -> Option<Step> {
         let step = match last {
             None => Step::Next,
-            Some(last) if last == seq => Step::Again,
+            Some(last) if last == seq => Step::Repeat,
             Some(last) if last.checked_add(1) == Some(seq) => Step::Next,
-            Some(_) => Step::Hole,
+            Some(_) => Step::Gap,
         };
         let is_data = is_book(Some(kind)) || matches!(kind, "trade" | "market_lifecycle_v2" | "market_lifecycle");
         (is_data || last.is_some() && step == Step::Next).then_some(step)
     }
 }
 
-/// Whether a message tells of books.
+/// Whether messages of this kind change books.
 pub(super) fn is_book(kind: Option<&str>) -> bool {
     matches!(kind, Some("orderbook_snapshot" | "orderbook_delta"))
 }
 
-/// The fold from Kalshi's messages to [`FeedUpdate`]s.
+/// Translates Kalshi's messages into [`FeedUpdate`]s.
 pub struct Translate {
     pub(super) markets: AHashMap<String, Market>,
     pub(super) events: AHashMap<String, EventFacts>,
     pub(super) series: AHashMap<String, String>,
-    /// Last number by connection and subscription.
+    /// Last sequence number by connection and subscription.
     sequences: AHashMap<(u8, u64), u64>,
     pub(super) sequence: Sequence,
     pub(super) skips: Arc<Skips>,
     pub(super) names: Names,
 }
 
-/// What is remembered of a market.
+/// The state of a market.
 pub(super) struct Market {
     pub(super) condition: String,
     pub(super) tokens: [Arc<str>; 2],
@@ -81,21 +81,21 @@ pub(super) struct Market {
     pub(super) tick: TickSize,
     pub(super) state: MarketState,
     pub(super) end: Option<Timestamp>,
-    /// Announced and not yet final: a settlement that names no result means this one.
+    /// The announced result: a settlement without a result means this one.
     pub(super) determined: Option<Resolution>,
     pub(super) resolved: Option<Resolution>,
     pub(super) book: Book,
 }
 
-/// Bids of both tokens as a message has them.
+/// The bids of both tokens in a message.
 pub(super) struct Sides<'a> {
     pub(super) yes: Loose<'a>,
     pub(super) no: Loose<'a>,
-    /// In dollars, or in cents as older messages write them.
+    /// Prices are in dollars; else in cents, as in older messages.
     pub(super) dollars: bool,
 }
 
-/// A signed change of a bid as a message has it.
+/// A signed change of a bid in a message.
 #[derive(Clone, Copy, Debug)]
 struct Delta {
     side: Option<Side>,
@@ -114,7 +114,7 @@ impl Delta {
 }
 
 impl Translate {
-    /// Knows no market yet; what is skipped is counted in `skips`.
+    /// Starts without markets; counts in `skips` what is skipped.
     pub fn new(sequence: Sequence, skips: Arc<Skips>, names: Names) -> Translate {
         Translate {
             markets: AHashMap::new(),
@@ -127,12 +127,12 @@ impl Translate {
         }
     }
 
-    /// What was dropped so far.
+    /// Counters of skipped parts.
     pub fn skips(&self) -> &Skips {
         &self.skips
     }
 
-    /// One text frame of the WebSocket: a message, or an array of them.
+    /// Translates one text frame of the WebSocket: a message or an array of messages.
     pub fn frame(&mut self, text: &str, connection: u8, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
         if text.starts_with('[') {
             match Loose::of(text).elements() {
@@ -144,8 +144,8 @@ impl Translate {
         }
     }
 
-    /// The connection is broken or was interrupted: its books are unknown until their next snapshots. Where a recording
-    /// says so of a message that was missed, they are lost as they were when that was found.
+    /// The connection was interrupted: its books are unknown until their next snapshots. In a recording, the reason
+    /// [`SEQUENCE_GAP`] stands for a message that the live translator found missing, and has the same effect.
     pub fn gap(&mut self, connection: u8, reason: &str, updates: &mut Vec<FeedUpdate>) {
         if reason == SEQUENCE_GAP {
             return self.lose(connection, updates);
@@ -157,7 +157,7 @@ impl Translate {
         updates.push(FeedUpdate::Gap { tokens: Vec::new(), reason: reason.into() });
     }
 
-    /// A message of the connection is missing: what was folded from it is wrong from now on, and said to be by name.
+    /// A message of the connection is missing: its books are wrong from now on, and are reported by token.
     fn lose(&mut self, connection: u8, updates: &mut Vec<FeedUpdate>) {
         let mut tokens = Vec::new();
         for market in self.markets.values_mut().filter(|market| market.book.fold == Fold::Followed(connection)) {
@@ -171,17 +171,17 @@ impl Translate {
     }
 
     fn message(&mut self, text: &str, connection: u8, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
-        if let Some(hot::Frame { kind, sid, seq, ticker, at, what }) = hot::read(text) {
+        if let Some(hot::Frame { kind, sid, seq, ticker, at, content }) = hot::read(text) {
             if self.is_repeated((sid, seq), Some(kind), connection, updates) {
                 return self.skips.count(Skip::Duplicate, || text.into());
             }
             let at = at.unwrap_or(received);
-            return match what {
-                What::Delta(side, price, change) => {
-                    let told = Delta { side: Some(side), price: Ok(price), change: Ok(change) };
-                    self.delta(Some(ticker), told, connection, at, updates);
+            return match content {
+                Content::Delta(side, price, change) => {
+                    let parsed = Delta { side: Some(side), price: Ok(price), change: Ok(change) };
+                    self.delta(Some(ticker), parsed, connection, at, updates);
                 }
-                What::Trade(side, price, size, id) => {
+                Content::Trade(side, price, size, id) => {
                     self.trade(Some(ticker), side, Ok((price, size)), at, id, updates)
                 }
             };
@@ -204,14 +204,14 @@ impl Translate {
             Some("trade") => self.loose_trade(msg, received, updates),
             Some("orderbook_snapshot") => self.snapshot(msg, connection, received, updates),
             Some("market_lifecycle_v2" | "market_lifecycle") => self.lifecycle(msg, received, updates),
-            // What the adapter hears, and what it asks about.
+            // Only the adapter uses these.
             Some("subscribed" | "unsubscribed" | "ok" | "error" | "event_lifecycle") => {}
             _ => self.skips.count(Skip::UnknownType, || text.into()),
         }
     }
 
-    /// Whether this is the last message of its subscription once more. Where numbers are missing before it, the books
-    /// of the connection are lost; a subscription to something else loses none.
+    /// Whether this message repeats the last one of its subscription. If numbers before it are missing, and it is about
+    /// books, the books of the connection are lost.
     fn is_repeated(
         &mut self,
         (sid, seq): (Option<u64>, Option<u64>),
@@ -226,20 +226,20 @@ impl Translate {
         let last = self.sequences.get(&(connection, sid)).copied();
         let Some(step) = Step::from(last, seq, kind.unwrap_or_default()) else { return false };
         self.sequences.insert((connection, sid), seq);
-        if step == Step::Hole {
+        if step == Step::Gap {
             self.skips.count(Skip::SequenceGap, || format!("{last:?} then {seq} of subscription {sid}"));
             if is_book(kind) {
                 self.lose(connection, updates);
                 self.sequences.insert((connection, sid), seq);
             }
         }
-        step == Step::Again
+        step == Step::Repeat
     }
 
     fn delta(
         &mut self,
         ticker: Option<&str>,
-        told: Delta,
+        parsed: Delta,
         connection: u8,
         venue_ts: Timestamp,
         updates: &mut Vec<FeedUpdate>,
@@ -248,15 +248,15 @@ impl Translate {
         if market.book.fold != Fold::Followed(connection) {
             return self.skips.count(Skip::NoSnapshot, || market.condition.clone());
         }
-        let (side, price, change) = match told {
+        let (side, price, change) = match parsed {
             Delta { side: Some(side), price: Ok(price), change: Ok(change) } => (side, price, change),
-            // A level that no book here holds: nothing is missed without it.
+            // No ladder has such a level, so that nothing is lost without it.
             Delta { price: Err(fault @ (Fault::TooFine | Fault::OutOfRange)), .. } => {
-                return self.skips.count(fault.into(), || format!("{told:?} of {}", market.condition));
+                return self.skips.count(fault.into(), || format!("{parsed:?} of {}", market.condition));
             }
             Delta { price, change, .. } => {
                 let fault = price.err().or(change.err()).unwrap_or(Fault::Missing);
-                self.skips.count(fault.into(), || format!("{told:?} of {}", market.condition));
+                self.skips.count(fault.into(), || format!("{parsed:?} of {}", market.condition));
                 return market.lose("unreadable change", updates);
             }
         };
@@ -280,7 +280,7 @@ impl Translate {
         self.book(ticker.as_deref(), &Sides { yes, no, dollars }, Some(connection), received, updates);
     }
 
-    /// The whole book of a market: `connection` is `None` for a REST answer.
+    /// Replaces the book of a market: `connection` is `None` for a REST response.
     pub(super) fn book(
         &mut self,
         ticker: Option<&str>,
@@ -290,9 +290,9 @@ impl Translate {
         updates: &mut Vec<FeedUpdate>,
     ) {
         let Some(market) = market(&mut self.markets, ticker, &self.skips) else { return };
-        let fold = connection.map_or(Fold::Asked, Fold::Followed);
-        if fold == Fold::Asked && matches!(market.book.fold, Fold::Followed(_)) {
-            // What a connection follows is newer, and its next change counts from there.
+        let fold = connection.map_or(Fold::Fetched, Fold::Followed);
+        if fold == Fold::Fetched && matches!(market.book.fold, Fold::Followed(_)) {
+            // A followed book is newer, and the next change of its connection applies to it.
             return self.skips.count(Skip::OutOfOrder, || format!("answered book of {}", market.condition));
         }
         market.book.reset(fold);
@@ -308,7 +308,7 @@ impl Translate {
                 match level(row, sides.dollars) {
                     Ok((price, size)) => {
                         if let Some(price) = market.grid.outward(side, price) {
-                            // Sizes are at most QTY_MAX; a sum beyond i64 would take ten levels of that on one price.
+                            // Sizes are at most QTY_MAX: an overflow of i64 would take ten such levels at one price.
                             let _ = market.book.change(side, price, size.0 as i64);
                         }
                     }
@@ -346,22 +346,22 @@ impl Translate {
             Side::No => (msg.no_price_dollars, msg.no_price),
         };
         let price = if dollars.is_absent() { cents.cents() } else { dollars.dollars() };
-        let told = price.and_then(|price| Ok((price, msg.count_fp.or(msg.count).qty()?)));
+        let parsed = price.and_then(|price| Ok((price, msg.count_fp.or(msg.count).qty()?)));
         let id = msg.trade_id.filled().map(|id| trade_id(&id));
-        self.trade(ticker.as_deref(), side, told, msg.ts_ms.millis().unwrap_or(received), id, updates);
+        self.trade(ticker.as_deref(), side, parsed, msg.ts_ms.millis().unwrap_or(received), id, updates);
     }
 
     fn trade(
         &mut self,
         ticker: Option<&str>,
         side: Side,
-        told: Result<Level, Fault>,
+        parsed: Result<Level, Fault>,
         venue_ts: Timestamp,
         id: Option<u64>,
         updates: &mut Vec<FeedUpdate>,
     ) {
         let Some(market) = market(&mut self.markets, ticker, &self.skips) else { return };
-        match told {
+        match parsed {
             Ok((price, size)) => updates.push(FeedUpdate::LastTrade {
                 token: market.tokens[side.index()].clone(),
                 price,
@@ -401,7 +401,8 @@ impl Translate {
                 let determined = self.markets.get(&*ticker).and_then(|market| market.determined);
                 let named = msg.result.filled().is_some();
                 if !named && self.sequence == Sequence::Checked {
-                    // What was announced may have been amended unheard: the venue is asked, and its row pays.
+                    // The announced result may have been amended without a message: the market's row is requested, and
+                    // pays.
                     return self.set_state(&ticker, MarketState::Closed, updates);
                 }
                 let result = if named { resolution(msg.result, msg.settlement_value) } else { determined };
@@ -409,7 +410,7 @@ impl Translate {
             }
             _ => {
                 if let Some(market) = self.markets.get_mut(&*ticker) {
-                    // Disputed, amended, or what else there is: what was announced no longer stands.
+                    // Disputed, amended, or unknown: the announced result is withdrawn.
                     market.determined = None;
                 }
                 self.skips.count(Skip::UnknownType, || format!("lifecycle {event}"));
@@ -440,7 +441,7 @@ impl Translate {
 }
 
 impl Market {
-    /// What is known of its book is not what the venue has: lost until the next snapshot.
+    /// Marks the book as lost until the next snapshot.
     pub(super) fn lose(&mut self, reason: &str, updates: &mut Vec<FeedUpdate>) {
         self.book.fold = Fold::Lost;
         updates.push(FeedUpdate::Gap {
@@ -449,7 +450,7 @@ impl Market {
         });
     }
 
-    /// The tick is that of the grid; on a tapered one it follows the midpoint, and stays where there is none.
+    /// Updates the tick. On a tapered grid it is that of the midpoint, and unchanged while there is none.
     pub(super) fn retick(&mut self, updates: &mut Vec<FeedUpdate>) {
         let tick = match self.grid.only() {
             Some(tick) => Some(tick),
@@ -462,8 +463,7 @@ impl Market {
     }
 }
 
-/// The listed market that a message names. A function of the table alone, so that the rest of the translator stays
-/// free to use.
+/// The listed market of a message. A free function, so that only the table of markets is borrowed.
 fn market<'m>(
     markets: &'m mut AHashMap<String, Market>,
     ticker: Option<&str>,
@@ -480,7 +480,7 @@ fn market<'m>(
     market
 }
 
-/// What a new absolute size of a bid means for the Yes and the No book.
+/// The effect of a new absolute bid size on the Yes and No books.
 fn both_books(side: Side, price: Price, size: Qty) -> [(BookSide, Price, Qty); 2] {
     let bid = (BookSide::Bid, price, size);
     let ask = (BookSide::Ask, price.complement(), size);
@@ -490,7 +490,7 @@ fn both_books(side: Side, price: Price, size: Qty) -> [(BookSide, Price, Qty); 2
     }
 }
 
-/// A pair of price and size.
+/// A level: a pair of price and size.
 fn level(row: Loose<'_>, dollars: bool) -> Result<Level, Fault> {
     let row = row.elements().ok_or(Fault::Malformed)?;
     let [price, size] = row.as_slice() else { return Err(Fault::Malformed) };

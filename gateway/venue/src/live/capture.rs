@@ -1,5 +1,5 @@
-//! What an adapter heard, word for word, with the moment and the connection: the feed translates it, a recording keeps
-//! it (upstream.md §7).
+//! A message of a venue as it arrived, with its time and connection: the feed translates it, a recording stores it
+//! (gateway/docs/live-venues.md §7).
 
 use crate::tape::{Origin, Record};
 use engine::time::{MILLISECOND, Timestamp};
@@ -9,71 +9,71 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-/// One thing that was heard. Cheap to clone: texts are shared.
+/// One captured message. Cheap to clone: texts are shared.
 #[derive(Clone, Debug)]
 pub struct Capture {
     pub received: Timestamp,
     pub source: Arc<Source>,
-    pub heard: Heard,
+    pub payload: Payload,
 }
 
-/// Where something was heard.
+/// The connection of a capture.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Source {
     pub origin: Origin,
     /// Number of the connection in this process ([`Frame::connection`](crate::Frame)).
     pub number: u8,
-    /// Name of the connection in recordings; empty for the answers of REST calls that belong to none.
+    /// Name of the connection in recordings; empty for REST responses that belong to no connection.
     pub name: String,
 }
 
 #[derive(Clone, Debug)]
-pub enum Heard {
+pub enum Payload {
     /// A text frame of a socket.
     Frame(Utf8Bytes),
-    /// The answer to a REST call; `url` without scheme and host.
+    /// The response to a REST call; `url` without scheme and host.
     Answer { url: Arc<str>, status: u16, body: Utf8Bytes },
-    /// The connection is broken: what it told is unknown until it is told again.
+    /// The connection is broken: its state is unknown until the venue sends it again.
     Gap(Arc<str>),
     /// A sign of life without content (a pong). Not recorded.
     Alive,
 }
 
 impl Capture {
-    /// As the translators take it; `None` for what only shows life.
+    /// The form that translators take; `None` for a sign of life.
     pub fn record(&self) -> Option<Record<'_>> {
         let Source { origin, name, .. } = &*self.source;
         let (origin, connection) = (*origin, name.as_str().into());
-        Some(match &self.heard {
-            Heard::Frame(text) => Record::Frame { origin, connection, body: text.as_str().into() },
-            Heard::Answer { url, status, body } => {
+        Some(match &self.payload {
+            Payload::Frame(text) => Record::Frame { origin, connection, body: text.as_str().into() },
+            Payload::Answer { url, status, body } => {
                 let (url, body) = ((&**url).into(), body.as_str().into());
                 Record::Answer { origin, connection, url, status: *status, body }
             }
-            Heard::Gap(reason) => Record::Gap { origin, connection, reason: (&**reason).into() },
-            Heard::Alive => return None,
+            Payload::Gap(reason) => Record::Gap { origin, connection, reason: (&**reason).into() },
+            Payload::Alive => return None,
         })
     }
 
-    /// How much text it holds on to.
+    /// Bytes of text that it holds.
     pub fn text_bytes(&self) -> usize {
-        match &self.heard {
-            Heard::Frame(text) => text.len(),
-            Heard::Answer { url, body, .. } => url.len() + body.len(),
-            Heard::Gap(reason) => reason.len(),
-            Heard::Alive => 0,
+        match &self.payload {
+            Payload::Frame(text) => text.len(),
+            Payload::Answer { url, body, .. } => url.len() + body.len(),
+            Payload::Gap(reason) => reason.len(),
+            Payload::Alive => 0,
         }
     }
 
-    /// Appends it as a line of a recording, its end included; nothing for what is not recorded.
+    /// Appends it as a line of a recording, with the line end; appends nothing for what is not recorded.
     pub fn line(&self, out: &mut Vec<u8>) {
-        let row = match &self.heard {
-            Heard::Frame(text) => Row { m: Some(Body(text)), ..self.row() },
-            Heard::Answer { url, status, body } => {
+        let row = match &self.payload {
+            Payload::Frame(text) => Row { m: Some(Body(text)), ..self.row() },
+            Payload::Answer { url, status, body } => {
                 Row { u: Some(url), s: Some(*status), b: Some(Body(body)), ..self.row() }
             }
-            Heard::Gap(reason) => Row { gap: Some(reason), ..self.row() },
-            Heard::Alive => return,
+            Payload::Gap(reason) => Row { gap: Some(reason), ..self.row() },
+            Payload::Alive => return,
         };
         serde_json::to_writer(&mut *out, &row).expect("texts and numbers can be written");
         out.push(b'\n');
@@ -86,7 +86,7 @@ impl Capture {
     }
 }
 
-/// A line of upstream.md §7; readers look for the time first.
+/// A line of gateway/docs/live-venues.md §7. The time comes first, because readers look for it first.
 #[derive(Serialize)]
 struct Row<'a> {
     r: u64,
@@ -105,13 +105,13 @@ struct Row<'a> {
     gap: Option<&'a str>,
 }
 
-/// What a venue sent: as it came where that is JSON on one line, else as a text.
+/// The body of a message: unchanged if it is JSON on one line, else as a JSON string.
 struct Body<'a>(&'a str);
 
 impl Serialize for Body<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Line ends are white space in JSON: no string holds one as it is.
-        // Without a way out of the loop many bytes are looked at together; this comes by for every message.
+        // Line ends are white space in JSON: strings cannot contain them unescaped. The loop has no early exit, so that
+        // the compiler vectorizes it; it runs for every message.
         let has_ends = self.0.bytes().fold(false, |has, byte| has | (byte == b'\n') | (byte == b'\r'));
         let text = if has_ends { self.0.replace(['\n', '\r'], " ").into() } else { Cow::Borrowed(self.0) };
         match serde_json::from_str::<&RawValue>(&text) {
@@ -126,12 +126,12 @@ mod tests {
     use super::*;
     use wire::testing::Random;
 
-    fn capture(name: &str, heard: Heard) -> Capture {
+    fn capture(name: &str, payload: Payload) -> Capture {
         let source = Source { origin: Origin::Kalshi, number: 3, name: name.into() };
-        Capture { received: Timestamp::from_millis(1_786_406_405_459), source: Arc::new(source), heard }
+        Capture { received: Timestamp::from_millis(1_786_406_405_459), source: Arc::new(source), payload }
     }
 
-    /// JSON keeps its content, all else every byte.
+    /// JSON keeps its content; other text keeps every byte.
     fn expected(body: &str) -> Cow<'_, str> {
         let json = |text: &str| {
             matches!(text.trim().as_bytes().first(), Some(b'{' | b'['))
@@ -143,21 +143,21 @@ mod tests {
         }
     }
 
-    /// One line, with its end, that says the same.
+    /// Checks that the line has one line end and reads back with the same content.
     fn check(name: &str, body: &str) {
-        let heard = [
-            Heard::Frame(body.to_owned().into()),
-            Heard::Answer { url: "/events?a=\"1\"".into(), status: 425, body: body.to_owned().into() },
-            Heard::Gap(body.into()),
+        let payload = [
+            Payload::Frame(body.to_owned().into()),
+            Payload::Answer { url: "/events?a=\"1\"".into(), status: 425, body: body.to_owned().into() },
+            Payload::Gap(body.into()),
         ];
-        for heard in heard {
-            let capture = capture(name, heard);
+        for payload in payload {
+            let capture = capture(name, payload);
             let mut line = Vec::new();
             capture.line(&mut line);
             let line = String::from_utf8(line).expect("a line is text");
             let (text, rest) = line.split_once('\n').expect("a line has an end");
             assert!(rest.is_empty() && text.starts_with("{\"r\":1786406405459,\"v\":\"kalshi\""), "{line}");
-            let told = match capture.record().expect("it is recorded") {
+            let record = match capture.record().expect("it is recorded") {
                 Record::Frame { origin, connection, body } => {
                     Record::Frame { origin, connection, body: expected(&body).into_owned().into() }
                 }
@@ -166,12 +166,12 @@ mod tests {
                 }
                 gap => gap,
             };
-            assert_eq!(Record::parse(text).as_ref(), Some(&told), "{text:.2000}");
+            assert_eq!(Record::parse(text).as_ref(), Some(&record), "{text:.2000}");
         }
     }
 
     #[test]
-    fn whatever_a_venue_sends_is_one_line_that_reads_back_as_it_was() {
+    fn every_message_is_one_line_that_reads_back_unchanged() {
         let deep = "[".repeat(100_000) + &"]".repeat(100_000);
         let bodies = [
             r#"{"type":"trade","msg":{"a":1}}"#,
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_put_together_by_chance_are_one_line_each() {
+    fn random_bodies_are_one_line_each() {
         const PIECES: [&str; 22] = [
             "{",
             "}",
@@ -247,14 +247,14 @@ mod tests {
             let body: String = (0..length).map(|_| PIECES[(random.next() % PIECES.len() as u64) as usize]).collect();
             check("c", &body);
         }
-        println!("captures by chance: {ROUNDS} cases");
+        println!("random captures: {ROUNDS} cases");
     }
 
     #[test]
     fn a_sign_of_life_leaves_no_line() {
         let mut line = Vec::new();
-        capture("c", Heard::Alive).line(&mut line);
-        assert_eq!((line.len(), capture("c", Heard::Alive).record()), (0, None));
+        capture("c", Payload::Alive).line(&mut line);
+        assert_eq!((line.len(), capture("c", Payload::Alive).record()), (0, None));
         println!("signs of life: 1 case");
     }
 }

@@ -1,24 +1,24 @@
-//! How the connections to one venue are: written by its adapter, read by the feed and by health answers.
+//! The state of the connections to one venue: written by its adapter, read by the feed and by health responses.
 
 use engine::time::Timestamp;
 use host::leap::ToldTime;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Failed REST calls in a row that mean an outage while no socket is open (execution.md §10).
+/// Failed REST calls in a row that mean an outage while no socket is open (engine/docs/execution.md §10).
 const REST_FAILURES_MAX: u32 = 5;
 
-/// Plain numbers; nothing is ordered by them.
+/// Independent counters; no other memory access is ordered by them.
 #[derive(Debug, Default)]
 pub struct Health {
-    /// Sockets that are open, and tokens that are subscribed on them (or polled, where there is no socket).
+    /// Open sockets, and tokens that are subscribed on them (or polled, where there is no socket).
     pub connections: AtomicU32,
     pub subscribed_tokens: AtomicU64,
-    /// Server time of the last sign of life of any connection; before the first one, of the start.
+    /// Server time of the last sign of life of any connection; until the first one, the time of the start.
     pub alive_at: AtomicU64,
-    /// There was such a sign.
-    heard: AtomicBool,
-    /// REST calls that failed since the last one that did not.
+    /// A connection has shown a sign of life.
+    has_lived: AtomicBool,
+    /// REST calls that failed since the last success.
     pub rest_failures: AtomicU32,
     /// Connections that were lost since the start.
     pub reconnects: AtomicU64,
@@ -27,25 +27,25 @@ pub struct Health {
 }
 
 impl Health {
-    /// Counting from now.
+    /// Silence counts from `now`.
     pub fn starting(now: Timestamp) -> Health {
         let health = Health::default();
         health.alive_at.store(now.0, Relaxed);
         health
     }
 
-    /// A connection showed life.
+    /// Records a sign of life of a connection.
     pub fn alive(&self, now: Timestamp) {
         self.alive_at.fetch_max(now.0, Relaxed);
-        self.heard.store(true, Relaxed);
+        self.has_lived.store(true, Relaxed);
     }
 
-    /// Whether a connection has shown life since the start.
-    pub fn is_heard(&self) -> bool {
-        self.heard.load(Relaxed)
+    /// Whether a connection has shown a sign of life since the start.
+    pub fn was_alive(&self) -> bool {
+        self.has_lived.load(Relaxed)
     }
 
-    /// Whether the venue is out (execution.md §10).
+    /// Whether the venue is out (engine/docs/execution.md §10).
     pub fn is_out(&self, now: Timestamp, outage_after_us: u64) -> bool {
         let silent = now.since(Timestamp(self.alive_at.load(Relaxed))) > outage_after_us;
         let unanswered = self.connections.load(Relaxed) == 0 && self.rest_failures.load(Relaxed) >= REST_FAILURES_MAX;
@@ -79,9 +79,9 @@ mod tests {
             assert_eq!(health.is_out(now, 15 * SECOND), out, "{sockets} {failures} {silent}");
         }
         let health = Health::starting(Timestamp(1_000 * SECOND));
-        assert!(!health.is_heard(), "a start is no sign of life");
+        assert!(!health.was_alive(), "a start is not a sign of life");
         health.alive(Timestamp(999 * SECOND));
-        assert!(health.is_heard());
+        assert!(health.was_alive());
         println!("outages: {} cases", cases.len() + 2);
     }
 }

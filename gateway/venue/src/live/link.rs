@@ -1,7 +1,8 @@
-//! One socket to a venue, kept open: connect, say what is wanted, hear, notice death, wait, connect again.
+//! A socket to a venue that is kept open: it connects, subscribes, receives, detects a dead connection, waits and
+//! connects again.
 //!
-//! What is said and understood is the adapter's ([`Talk`]); how a connection lives and dies is the same for all
-//! (upstream.md §5).
+//! Texts are sent and understood by the adapter's [`Protocol`]; the life of a connection is the same for all
+//! (gateway/docs/live-venues.md §5).
 
 use super::outlet::{Closed, Port};
 use super::pace::Pace;
@@ -17,26 +18,26 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
-/// How long a connection may take to be made, and a frame to be written.
+/// Timeout of connecting, and of writing a frame.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 const WRITE_MAX: Duration = Duration::from_secs(10);
-/// Longest message that is read: an initial dump of 400 tokens is a few megabytes.
+/// Longest message that is read, in bytes: the first books of 400 tokens take a few megabytes.
 const MESSAGE_BYTES_MAX: usize = 32 << 20;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// A socket and how it is kept.
+/// A socket and its parameters.
 pub struct Link {
     pub url: String,
     pub port: Port,
     pub pace: Pace,
-    /// A text that is sent every so often, where the venue wants one.
+    /// A text to send at an interval, if the venue requires one.
     pub ping: Option<(Duration, &'static str)>,
 }
 
-/// What is said on a socket.
-pub trait Talk: Send {
-    /// What may change about it while it lives.
+/// The texts of one socket.
+pub trait Protocol: Send {
+    /// A change of the subscriptions while the socket is in use.
     type Change: Send;
 
     /// Headers of the handshake, made for each attempt.
@@ -44,55 +45,55 @@ pub trait Talk: Send {
         Vec::new()
     }
 
-    /// What to say first on a fresh connection.
+    /// Appends the first texts of a fresh connection.
     fn open(&mut self, out: &mut Vec<String>);
 
-    /// The connection that was opened has ended.
+    /// The connection has ended.
     fn closed(&mut self) {}
 
-    /// Takes a change over; what to say about it, if the connection is open.
+    /// Applies a change, and appends the texts for an open connection.
     fn change(&mut self, change: Self::Change, out: &mut Vec<String>);
 
-    /// Sees a text before the feed does. May answer; an error breaks the connection for that reason.
-    fn hear(&mut self, text: &str, out: &mut Vec<String>) -> Result<(), String> {
+    /// Sees a text before the feed does, and may append answers. An error breaks the connection with that reason.
+    fn receive(&mut self, text: &str, out: &mut Vec<String>) -> Result<(), String> {
         let _ = (text, out);
         Ok(())
     }
 
-    /// What is missing before the text just heard, where that shows in it and nowhere else.
+    /// The reason of a gap before the last received text, where only that text shows it.
     fn missed(&mut self) -> Option<&'static str> {
         None
     }
 
-    /// Whether there is anything to hear: without it no connection is made, and silence is no sign of death.
-    fn listens(&self) -> bool;
+    /// Whether anything is subscribed. If not, no connection is made and silence is not a fault.
+    fn is_subscribed(&self) -> bool;
 }
 
-/// Keeps the socket until nobody can change it any more or the feed is gone.
-pub async fn keep<T: Talk>(link: Link, mut talk: T, mut changes: UnboundedReceiver<T::Change>) {
+/// Runs the socket until the sender of changes or the feed is gone.
+pub async fn run_link<T: Protocol>(link: Link, mut protocol: T, mut changes: UnboundedReceiver<T::Change>) {
     let mut backoff = Backoff::new(link.pace);
     let mut ignored = Vec::new();
-    let mut told = None;
+    let mut last_reason = None;
     let mut was_open = false;
     loop {
-        while !talk.listens() {
+        while !protocol.is_subscribed() {
             let Some(change) = changes.recv().await else { return };
-            talk.change(change, &mut ignored);
+            protocol.change(change, &mut ignored);
         }
         ignored.clear();
         let opened = Instant::now();
-        let mut told_anything = false;
-        let ended = match connect(&link, &talk).await {
+        let mut was_connected = false;
+        let ended = match connect(&link, &protocol).await {
             Ok(socket) => {
                 tracing::info!(connection = link.port.name(), "connected");
-                // Nothing that was on its way when the last connection ended belongs to this one.
-                if std::mem::replace(&mut was_open, true) && link.port.gap("connected anew").await.is_err() {
+                // Captures that were in flight when the last connection ended do not belong to this one.
+                if std::mem::replace(&mut was_open, true) && link.port.gap("reconnected").await.is_err() {
                     return;
                 }
                 link.port.health.connections.fetch_add(1, Relaxed);
-                told_anything = true;
-                let ended = converse(&link, &mut talk, &mut changes, socket).await;
-                talk.closed();
+                was_connected = true;
+                let ended = exchange(&link, &mut protocol, &mut changes, socket).await;
+                protocol.closed();
                 link.port.health.connections.fetch_sub(1, Relaxed);
                 link.port.health.reconnects.fetch_add(1, Relaxed);
                 ended
@@ -104,25 +105,25 @@ pub async fn keep<T: Talk>(link: Link, mut talk: T, mut changes: UnboundedReceiv
             End::Idle => continue,
             End::Broken(reason) => reason,
         };
-        if told_anything && link.port.gap(&reason).await.is_err() {
+        if was_connected && link.port.gap(&reason).await.is_err() {
             return;
         }
         let wait = backoff.next(opened.elapsed());
         let again_in_ms = wait.as_millis() as u64;
-        // What goes on for the same reason is told once.
-        if opened.elapsed() < link.pace.reconnect_max && told.as_ref() == Some(&reason) {
-            tracing::debug!(connection = link.port.name(), %reason, again_in_ms, "not connected");
+        // A repeated failure with the same reason is logged once at level `warn`.
+        if opened.elapsed() < link.pace.reconnect_max && last_reason.as_ref() == Some(&reason) {
+            tracing::debug!(connection = link.port.name(), %reason, again_in_ms, "not connected; the connection is retried");
         } else {
-            tracing::warn!(connection = link.port.name(), %reason, again_in_ms, "not connected");
+            tracing::warn!(connection = link.port.name(), %reason, again_in_ms, "not connected; the connection is retried");
         }
-        told = Some(reason);
+        last_reason = Some(reason);
         let again = Instant::now() + wait;
-        // Changes are taken meanwhile, so that what is said first is what is wanted then.
+        // Changes are applied during the wait, so that the first texts of the next connection are current.
         loop {
             tokio::select! {
                 () = sleep_until(again) => break,
                 change = changes.recv() => match change {
-                    Some(change) => talk.change(change, &mut ignored),
+                    Some(change) => protocol.change(change, &mut ignored),
                     None => return,
                 },
             }
@@ -130,12 +131,12 @@ pub async fn keep<T: Talk>(link: Link, mut talk: T, mut changes: UnboundedReceiv
     }
 }
 
-/// Why a conversation ended.
+/// Why a connection ended.
 enum End {
     Broken(String),
-    /// Nothing is wanted on it any more.
+    /// Nothing is subscribed any more.
     Idle,
-    /// Nobody wants anything any more.
+    /// The process is stopping.
     Over,
 }
 
@@ -145,9 +146,9 @@ impl From<Closed> for End {
     }
 }
 
-async fn connect(link: &Link, talk: &impl Talk) -> Result<Socket, String> {
+async fn connect(link: &Link, protocol: &impl Protocol) -> Result<Socket, String> {
     let mut request = link.url.as_str().into_client_request().map_err(|error| error.to_string())?;
-    request.headers_mut().extend(talk.headers());
+    request.headers_mut().extend(protocol.headers());
     let config =
         WebSocketConfig::default().max_message_size(Some(MESSAGE_BYTES_MAX)).max_frame_size(Some(MESSAGE_BYTES_MAX));
     match timeout(CONNECT_MAX, connect_async_with_config(request, Some(config), true)).await {
@@ -158,16 +159,16 @@ async fn connect(link: &Link, talk: &impl Talk) -> Result<Socket, String> {
     }
 }
 
-/// Speaks and hears until the connection ends.
-async fn converse<T: Talk>(
+/// Sends and receives until the connection ends.
+async fn exchange<T: Protocol>(
     link: &Link,
-    talk: &mut T,
+    protocol: &mut T,
     changes: &mut UnboundedReceiver<T::Change>,
     mut socket: Socket,
 ) -> End {
     let Link { port, pace, .. } = link;
     let mut out = Vec::new();
-    talk.open(&mut out);
+    protocol.open(&mut out);
     let mut last_text = Instant::now();
     let (every, ping) = link.ping.unwrap_or((Duration::from_secs(3_600), ""));
     let mut pings = interval(every);
@@ -183,11 +184,11 @@ async fn converse<T: Talk>(
             message = socket.next() => message,
             change = changes.recv() => {
                 let Some(change) = change else { return End::Over };
-                let listened = talk.listens();
-                talk.change(change, &mut out);
-                match (listened, talk.listens()) {
+                let was_subscribed = protocol.is_subscribed();
+                protocol.change(change, &mut out);
+                match (was_subscribed, protocol.is_subscribed()) {
                     (_, false) => return End::Idle,
-                    // What comes now counts from now.
+                    // Silence counts from the first subscription.
                     (false, true) => last_text = Instant::now(),
                     (true, true) => {}
                 }
@@ -209,18 +210,18 @@ async fn converse<T: Talk>(
             }
             Some(Ok(Message::Text(text))) => {
                 last_text = Instant::now();
-                let heard = talk.hear(&text, &mut out);
-                if let Some(reason) = talk.missed() {
+                let outcome = protocol.receive(&text, &mut out);
+                if let Some(reason) = protocol.missed() {
                     port.missed(reason);
                 }
                 if port.frame(text).await.is_err() {
                     return End::Over;
                 }
-                if let Err(reason) = heard {
+                if let Err(reason) = outcome {
                     return End::Broken(reason);
                 }
             }
-            // The library answers pings by itself, at the next write or read.
+            // The library queues the pong; the flush sends it.
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
                 if port.alive().await.is_err() {
                     return End::Over;
@@ -248,11 +249,11 @@ async fn write(socket: &mut Socket, message: Message) -> Result<(), String> {
     match timeout(WRITE_MAX, socket.send(message)).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err("the venue does not read".into()),
+        Err(_) => Err("the venue does not read from the socket".into()),
     }
 }
 
-/// Waits between attempts: doubling, with jitter, from the first again once a connection has lasted.
+/// Waits between attempts: they double, with jitter, and start again after a connection that lasted.
 pub struct Backoff {
     pace: Pace,
     next: Duration,
@@ -263,19 +264,19 @@ impl Backoff {
         Backoff { pace, next: pace.reconnect_first }
     }
 
-    /// How long to wait behind a connection that lasted for so long: between half and the whole of the current step.
+    /// The wait after a connection that lasted for `lasted`: 50–100 % of the current step.
     pub fn next(&mut self, lasted: Duration) -> Duration {
         if lasted >= self.pace.reconnect_max {
             self.next = self.pace.reconnect_first;
         }
         let step = self.next;
         self.next = (step * 2).min(self.pace.reconnect_max);
-        step / 2 + (step / 2).mul_f64(chance())
+        step / 2 + (step / 2).mul_f64(random())
     }
 }
 
-/// A number from 0 to 1, so that many clients do not come back together.
-fn chance() -> f64 {
+/// A random number from 0 to 1. The jitter keeps many clients from reconnecting together.
+fn random() -> f64 {
     getrandom::u32().map_or(0.5, |number| f64::from(number) / f64::from(u32::MAX))
 }
 
@@ -283,10 +284,10 @@ fn chance() -> f64 {
 mod tests {
     use super::*;
 
-    /// Says one text on each connection.
-    struct Says(&'static str);
+    /// Sends one text on each connection.
+    struct Greeter(&'static str);
 
-    impl Talk for Says {
+    impl Protocol for Greeter {
         type Change = std::convert::Infallible;
 
         fn open(&mut self, out: &mut Vec<String>) {
@@ -297,14 +298,14 @@ mod tests {
             match change {}
         }
 
-        fn listens(&self) -> bool {
+        fn is_subscribed(&self) -> bool {
             true
         }
     }
 
     #[tokio::test]
-    async fn what_crosses_a_reconnect_is_told_to_be_broken_before_the_first_frame() {
-        use crate::live::capture::Heard;
+    async fn a_reconnect_reports_a_gap_before_the_first_frame() {
+        use crate::live::capture::Payload;
         use crate::live::lone_port;
         use host::clock::Clock;
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -316,35 +317,35 @@ mod tests {
             for _ in 0..2 {
                 let (stream, _) = listener.accept().await.unwrap();
                 let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
-                let said = socket.next().await.unwrap().unwrap();
-                socket.send(said).await.unwrap();
+                let text = socket.next().await.unwrap().unwrap();
+                socket.send(text).await.unwrap();
                 socket.close(None).await.unwrap();
             }
         };
-        let told = async {
-            let mut told = Vec::new();
-            while told.len() < 5 {
-                match captures.next().map(|capture| capture.heard) {
-                    Some(Heard::Frame(text)) => told.push(text.to_string()),
-                    Some(Heard::Gap(reason)) => told.push(format!("gap: {reason}")),
+        let received = async {
+            let mut received = Vec::new();
+            while received.len() < 5 {
+                match captures.next().map(|capture| capture.payload) {
+                    Some(Payload::Frame(text)) => received.push(text.to_string()),
+                    Some(Payload::Gap(reason)) => received.push(format!("gap: {reason}")),
                     Some(_) => {}
                     None => tokio::time::sleep(Duration::from_millis(1)).await,
                 }
             }
-            told
+            received
         };
-        let told = tokio::select! {
-            () = keep(Link { url, port, pace, ping: None }, Says("hello"), receiver) => panic!("it goes on"),
-            (told, ()) = async { tokio::join!(told, echoes) } => told,
+        let received = tokio::select! {
+            () = run_link(Link { url, port, pace, ping: None }, Greeter("hello"), receiver) => panic!("the link ended"),
+            (received, ()) = async { tokio::join!(received, echoes) } => received,
         };
         let closed = "gap: closed by the venue";
-        let begins = ["hello", closed, "gap: connected anew", "hello", closed];
-        assert!(told.iter().zip(begins).all(|(told, begin)| told.starts_with(begin)), "{told:?}");
-        println!("captures of two connections: {} cases", told.len());
+        let prefixes = ["hello", closed, "gap: reconnected", "hello", closed];
+        assert!(received.iter().zip(prefixes).all(|(text, prefix)| text.starts_with(prefix)), "{received:?}");
+        println!("captures of two connections: {} cases", received.len());
     }
 
     #[test]
-    fn waits_double_up_to_their_bound_and_start_again_behind_a_connection_that_lasted() {
+    fn waits_double_up_to_their_bound_and_start_again_after_a_connection_that_lasted() {
         let pace = Pace::default();
         let mut backoff = Backoff::new(pace);
         let mut steps = vec![];
@@ -354,7 +355,7 @@ mod tests {
         let whole_ms = [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 250, 500];
         for ((lasted, wait), whole_ms) in steps.iter().zip(whole_ms) {
             let whole = Duration::from_millis(whole_ms);
-            assert!((whole / 2..=whole).contains(wait), "behind {lasted} s: {wait:?} of {whole:?}");
+            assert!((whole / 2..=whole).contains(wait), "after {lasted} s: {wait:?} of {whole:?}");
         }
         println!("waits: {} cases", steps.len());
     }

@@ -1,5 +1,5 @@
-//! What the adapters of live venues are made of: links, calls, captures, and what is wanted of a venue. It names no venue:
-//! those are rows of [`crate::adapters::ADAPTERS`].
+//! The parts that adapters of live venues are built from: links, calls, captures, and requests of the feed. This module
+//! names no venue: venues are rows of [`crate::adapters::ADAPTERS`].
 
 mod budget;
 pub mod capture;
@@ -19,20 +19,20 @@ pub use budget::Budget;
 pub use fetch::Fetch;
 pub(super) use fetch::client as fetch_client;
 pub use health::Health;
-pub use link::{Link, Talk, keep};
+pub use link::{Link, Protocol, run_link};
 #[cfg(test)]
 pub use outlet::lone_port;
 pub use outlet::{Closed, Outlet, Port};
 pub use pace::Pace;
 pub use recorder::Recorder;
-pub use roster::{Subject, Want, origin};
+pub use roster::{Request, Subject, origin};
 
 use super::tape::Origin;
 use engine::time::Timestamp;
 use host::clock::Clock;
 use std::sync::Arc;
 
-/// What an adapter works with.
+/// The shared parts that an adapter works with.
 #[derive(Clone)]
 pub struct Tools {
     pub(crate) client: reqwest::Client,
@@ -43,17 +43,17 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// A port for one connection; `name` is that of recordings.
+    /// A port for one connection; `name` is its name in recordings.
     pub fn port(&self, origin: Origin, name: &str) -> Port {
         self.outlet.port(origin, name, &self.health)
     }
 
-    /// A port for answers that belong to no connection.
+    /// A port for responses that belong to no connection.
     pub fn answers(&self, origin: Origin) -> Port {
         self.outlet.answers(origin, &self.health)
     }
 
-    /// The same beside the books: with a health of its own, by which no outage is judged.
+    /// The same for a connection that carries no books: its health is separate and decides no outage.
     pub fn aside(&self) -> Tools {
         Tools { health: Arc::default(), ..self.clone() }
     }

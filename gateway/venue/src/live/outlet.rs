@@ -1,8 +1,8 @@
-//! The way of what adapters hear: to the recording, if there is one, and to the feed, which is woken.
+//! Passes captures of the adapters to the recording, if there is one, and to the feed, which is woken.
 
-use super::capture::{Capture, Heard, Source};
+use super::capture::{Capture, Payload, Source};
 use super::health::Health;
-use super::recorder::Keep;
+use super::recorder::RecordSender;
 use super::{pages, queue};
 use crate::tape::Origin;
 use engine::book::SINGLE_ANSWERS;
@@ -13,17 +13,17 @@ use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-/// What all adapters of a process share.
+/// The part that all adapters of a process share.
 pub struct Outlet {
     clock: Clock,
     captures: queue::Sender,
     feed: Arc<FeedWaker>,
-    recording: Option<Keep>,
-    /// Next number of a connection; beyond the last one they share it.
+    recording: Option<RecordSender>,
+    /// Number of the next connection; connections beyond the largest number share it.
     next_number: AtomicU8,
 }
 
-/// The thread that takes captures, once it has asked for the first.
+/// Wakes the thread that takes captures; set when that thread polls for the first time.
 #[derive(Default)]
 pub struct FeedWaker(OnceLock<Thread>);
 
@@ -40,12 +40,17 @@ impl FeedWaker {
     }
 }
 
-/// The feed is gone: the process is stopping.
+/// The feed has ended: the process is stopping.
 #[derive(Debug)]
 pub struct Closed;
 
 impl Outlet {
-    pub(crate) fn new(clock: Clock, captures: queue::Sender, feed: Arc<FeedWaker>, recording: Option<Keep>) -> Outlet {
+    pub(crate) fn new(
+        clock: Clock,
+        captures: queue::Sender,
+        feed: Arc<FeedWaker>,
+        recording: Option<RecordSender>,
+    ) -> Outlet {
         Outlet { clock, captures, feed, recording, next_number: AtomicU8::new(0) }
     }
 
@@ -54,7 +59,7 @@ impl Outlet {
         self.clock.now()
     }
 
-    /// A port for one connection of a venue. `name` is that of recordings.
+    /// A port for one connection of a venue. `name` is its name in recordings.
     pub fn port(self: &Arc<Outlet>, origin: Origin, name: &str, health: &Arc<Health>) -> Port {
         let taken =
             self.next_number.fetch_update(Relaxed, Relaxed, |next| (next + 1 < SINGLE_ANSWERS).then_some(next + 1));
@@ -62,8 +67,8 @@ impl Outlet {
         self.numbered(origin, number, name, health)
     }
 
-    /// A port for answers that belong to no connection: a book that came by one is as old as that answer, whatever
-    /// else comes here.
+    /// A port for responses that belong to no connection: a book from such a response is as old as the response,
+    /// regardless of later captures of the port.
     pub fn answers(self: &Arc<Outlet>, origin: Origin, health: &Arc<Health>) -> Port {
         self.numbered(origin, SINGLE_ANSWERS, "", health)
     }
@@ -74,7 +79,7 @@ impl Outlet {
     }
 }
 
-/// A port by itself, and where what is said into it comes out.
+/// A port for tests, and the queue that it writes to.
 #[cfg(test)]
 pub fn lone_port(clock: Clock) -> (Port, queue::Receiver) {
     let (sender, captures) = queue::queue();
@@ -82,7 +87,7 @@ pub fn lone_port(clock: Clock) -> (Port, queue::Receiver) {
     (outlet.port(Origin::Polymarket, "market-0", &Arc::default()), captures)
 }
 
-/// What one connection speaks into.
+/// The sender of one connection.
 #[derive(Clone)]
 pub struct Port {
     outlet: Arc<Outlet>,
@@ -96,71 +101,72 @@ impl Port {
         &self.source.name
     }
 
-    /// A text frame.
+    /// Passes a text frame.
     pub async fn frame(&self, text: Utf8Bytes) -> Result<(), Closed> {
-        self.say(Heard::Frame(text)).await
+        self.send(Payload::Frame(text)).await
     }
 
-    /// A REST answer. A long page of a catalogue comes to the feed in parts, each as if it were the answer.
+    /// Passes a REST response. A long page of a catalogue reaches the feed in parts, each in the form of a whole
+    /// response.
     pub async fn answer(&self, url: &str, status: u16, body: Utf8Bytes) -> Result<(), Closed> {
         let is_long = status == 200 && body.len() > pages::PART_BYTES && pages::is_catalogue(url);
-        let capture = self.keep(Heard::Answer { url: url.into(), status, body: body.clone() });
+        let capture = self.stamp(Payload::Answer { url: url.into(), status, body: body.clone() });
         if !is_long {
             return self.pass(capture).await;
         }
-        // Not here, where all sockets are heard.
+        // Off this thread, which serves all sockets.
         let parts = tokio::task::spawn_blocking(move || pages::parts(&body)).await;
         let Ok(Some(parts)) = parts else { return self.pass(capture).await };
         for body in parts {
-            let heard = Heard::Answer { url: url.into(), status, body };
-            self.outlet.captures.send_part(Capture { heard, ..capture.clone() }).await?;
+            let payload = Payload::Answer { url: url.into(), status, body };
+            self.outlet.captures.send_part(Capture { payload, ..capture.clone() }).await?;
             self.outlet.feed.wake();
         }
         Ok(())
     }
 
-    /// What this connection told is unknown from now on.
+    /// The state that this connection reported is unknown from now on.
     pub async fn gap(&self, reason: &str) -> Result<(), Closed> {
-        self.say(Heard::Gap(reason.into())).await
+        self.send(Payload::Gap(reason.into())).await
     }
 
-    /// A pong.
+    /// Passes a pong.
     pub async fn alive(&self) -> Result<(), Closed> {
-        self.say(Heard::Alive).await
+        self.send(Payload::Alive).await
     }
 
-    /// Something is missing before the frame that comes next, as whoever translates that one will find out: a line for
-    /// the recording, which cannot see it.
+    /// Records that a message is missing before the next frame. The translator of the feed sees it in that frame; a
+    /// recording needs a line for it.
     pub fn missed(&self, reason: &str) {
-        self.keep(Heard::Gap(reason.into()));
+        self.stamp(Payload::Gap(reason.into()));
     }
 
-    async fn say(&self, heard: Heard) -> Result<(), Closed> {
-        let capture = self.keep(heard);
+    async fn send(&self, payload: Payload) -> Result<(), Closed> {
+        let capture = self.stamp(payload);
         self.pass(capture).await
     }
 
-    /// Gives it to the recording, stamped.
-    fn keep(&self, heard: Heard) -> Capture {
+    /// Stamps the capture and passes it to the recording.
+    fn stamp(&self, payload: Payload) -> Capture {
         let outlet = &self.outlet;
         let received = outlet.clock.now();
-        // A book is heard, whichever way it comes; a catalogue that answers is none.
-        let is_life = match &heard {
-            Heard::Frame(_) | Heard::Alive => true,
-            Heard::Answer { url, status, .. } => *status == 200 && is_book(url),
-            Heard::Gap(_) => false,
+        // A book from a REST call is a sign of life too; a catalogue page is not.
+        let is_life = match &payload {
+            Payload::Frame(_) | Payload::Alive => true,
+            Payload::Answer { url, status, .. } => *status == 200 && is_book(url),
+            Payload::Gap(_) => false,
         };
         if is_life {
             self.health.alive(received);
         }
-        let capture = Capture { received, source: self.source.clone(), heard };
+        let capture = Capture { received, source: self.source.clone(), payload };
         if let Some(recording) = &outlet.recording {
-            recording.keep(&capture);
+            recording.send(&capture);
         }
         capture
     }
 
-    /// Gives it to the feed.
+    /// Passes the capture to the feed.
     async fn pass(&self, capture: Capture) -> Result<(), Closed> {
         self.outlet.captures.send(capture).await?;
         self.outlet.feed.wake();
@@ -168,7 +174,7 @@ impl Port {
     }
 }
 
-/// Whether a call asks for order books.
+/// Whether a call reads order books.
 fn is_book(url: &str) -> bool {
     let path = url.split('?').next().unwrap_or_default();
     matches!(path.rsplit('/').next(), Some("book" | "books" | "orderbook"))
@@ -179,24 +185,24 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_venue_lives_as_long_as_its_books_are_heard() {
+    async fn a_venue_is_alive_while_its_books_arrive() {
         let (sender, mut captures) = queue::queue();
         let clock = Clock::fake(Timestamp(1));
         let outlet = Arc::new(Outlet::new(clock.clone(), sender, Arc::default(), None));
-        let answer = |url: &str, status| Heard::Answer { url: url.into(), status, body: "{}".into() };
+        let answer = |url: &str, status| Payload::Answer { url: url.into(), status, body: "{}".into() };
         let mut cases = 0;
-        for (heard, is_life) in [
-            (Heard::Frame("{}".into()), true),
-            (Heard::Alive, true),
-            (Heard::Gap("closed".into()), false),
+        for (payload, is_life) in [
+            (Payload::Frame("{}".into()), true),
+            (Payload::Alive, true),
+            (Payload::Gap("closed".into()), false),
             (answer("https://host/book?token_id=1", 200), true),
             (answer("https://host/books", 200), true),
             (answer("https://host/trade-api/v2/markets/KX-1/orderbook?depth=0", 200), true),
-            // A catalogue goes on while trading stands still.
+            // A catalogue may respond while trading has stopped.
             (answer("https://host/markets?limit=100", 200), false),
             (answer("https://host/events/book-of-the-year", 200), false),
             (answer("https://host/markets?slug=/book", 200), false),
-            // What refuses is no book.
+            // An error response is not a book.
             (answer("https://host/book?token_id=1", 404), false),
             (answer("https://host/books", 429), false),
             (answer("https://host/books", 503), false),
@@ -204,10 +210,10 @@ mod tests {
             let health = Arc::new(Health::starting(Timestamp(1)));
             let port = outlet.port(Origin::Polymarket, "market-1", &health);
             clock.set(clock.now().plus(1_000_000));
-            let what = format!("{heard:?}");
-            port.say(heard).await.expect("somebody takes captures");
+            let what = format!("{payload:?}");
+            port.send(payload).await.expect("the queue is open");
             assert_eq!(!health.is_out(clock.now(), 500_000), is_life, "{what}");
-            assert!(captures.next().is_some(), "the feed hears of it, life or not: {what}");
+            assert!(captures.next().is_some(), "the feed gets it in every case: {what}");
             cases += 1;
         }
         println!("signs of life: {cases} cases");

@@ -1,29 +1,30 @@
-//! How patient live adapters are. The defaults are upstream.md's; tests and unusual networks set others.
+//! Timeouts and intervals of live adapters. The defaults are those of gateway/docs/live-venues.md; tests and unusual
+//! networks set others.
 
 use std::time::Duration;
 
-/// Lengths of time that adapters go by.
+/// Durations that adapters use. The sections are those of gateway/docs/live-venues.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// A socket with subscriptions that brings no text for so long is dead, whatever pongs it sends (§5).
+    /// A socket with subscriptions that carries no text for this long is dead, even if it sends pongs (§5).
     pub silent_after: Duration,
-    /// A token of which a socket brings nothing for so long is asked about: its subscription may be lost (§5).
+    /// When no message about a token arrives for this long, its book is requested: the subscription may be lost (§5).
     pub quiet_after: Duration,
-    /// First and longest wait before a lost connection is tried again; it doubles in between (§5).
+    /// First and longest wait before a lost connection is opened again; the wait doubles in between (§5).
     pub reconnect_first: Duration,
     pub reconnect_max: Duration,
-    /// First wait before a REST call that met 425, 429 or 5xx is made again; it doubles (§3.1).
+    /// First wait before a REST call that failed with 425, 429 or 5xx is repeated; the wait doubles (§3.1).
     pub retry_first: Duration,
-    /// How long one REST call may take.
+    /// Timeout of one REST call.
     pub call_timeout: Duration,
-    /// How often the newest markets are looked for, and the most traded ones (§2).
+    /// Interval between reads of the newest markets, and between reads of the most traded ones (§2).
     pub newest_every: Duration,
     pub traded_every: Duration,
-    /// How often markets are asked about that have ended or that somebody here trades (§2, execution.md §12).
+    /// Interval between reads of markets that have ended or that users trade (§2, engine/docs/execution.md §12).
     pub standing_every: Duration,
-    /// Without any live connection for so long the venue is out (execution.md §10).
+    /// The venue is out when no connection lives for this long (engine/docs/execution.md §10).
     pub outage_after: Duration,
-    /// How long a book may stay crossed, or disagree with its mirror, before it is asked for anew (§5).
+    /// How long a book may stay crossed, or differ from its mirror, before it is requested again (§5).
     pub crossed_max: Duration,
     pub mirror_max: Duration,
 }

@@ -1,21 +1,21 @@
-//! Long answers in parts: a page of a catalogue holds hundreds of markets, and the feed translates what it takes in one
-//! piece while changes of books wait.
+//! Splits long responses: a page of a catalogue holds hundreds of markets, and the feed translates one capture without
+//! a pause while changes of books wait.
 
 use crate::loose::Loose;
 use crate::rest_path;
 use std::collections::HashMap;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-/// Answers of up to so many bytes stay whole, and so long are the parts of others, as far as their rows allow.
+/// Responses up to this size stay whole. Parts of longer ones have at most this size, unless a single row is longer.
 pub const PART_BYTES: usize = 64 << 10;
 
-/// Whether an answer to this call is a page of a catalogue: rows that stand for themselves, each as true before the
-/// next frame of a socket as behind it.
+/// Whether the response to this call is a page of a catalogue. Its rows are independent, so other frames may come
+/// between them.
 pub fn is_catalogue(url: &str) -> bool {
     matches!(rest_path(url).last(), Some(&"events" | &"markets"))
 }
 
-/// Parts of a page, of the same shape as the whole; `None` where it is short, or no plain list of rows.
+/// The parts of a page, each of the same shape as the whole; `None` if it is short or not a plain list of rows.
 pub fn parts(body: &str) -> Option<Vec<Utf8Bytes>> {
     if body.len() <= PART_BYTES {
         return None;
@@ -42,8 +42,8 @@ pub fn parts(body: &str) -> Option<Vec<Utf8Bytes>> {
     (parts.len() > 1).then_some(parts)
 }
 
-/// The rows of a page, and the field that holds them. What else it says is not about markets: where the next page
-/// begins, how many there are.
+/// The rows of a page, and the name of the field that holds them. Its other fields are not about markets (next cursor,
+/// count).
 fn rows(body: &str) -> Option<(Option<&'static str>, Vec<Loose<'_>>)> {
     const NAMES: [&str; 3] = ["events", "markets", "data"];
     if body.starts_with('[') {
@@ -70,12 +70,12 @@ mod tests {
         let rows =
             |count: usize, bytes: usize| (0..count).map(|number| row(number, bytes)).collect::<Vec<_>>().join(" , ");
         let cases = [
-            // body, how many parts
+            // body, number of parts
             (format!("[{}]", rows(100, 5_000)), Some(8)),
             (format!(r#"{{"events":[{}],"next_cursor":"x","limit":100}}"#, rows(100, 5_000)), Some(8)),
             (format!("\n{{\"cursor\":null,\"markets\":\n[{}]}} ", rows(100, 5_000)), Some(8)),
             (format!(r#"{{"data":[{}]}}"#, rows(3, 500_000)), Some(3)),
-            // Short, one row, or more than a list.
+            // Short, a single row, or more than one list.
             (format!("[{}]", rows(10, 5_000)), None),
             (format!(r#"{{"markets":[{}]}}"#, rows(1, 500_000)), None),
             (format!(r#"{{"event":{{}},"markets":[{}]}}"#, rows(100, 5_000)), None),
@@ -86,9 +86,9 @@ mod tests {
             ("x".repeat(200_000), None),
         ];
         for (body, count) in &cases {
-            let told = body.get(..60).unwrap_or_default();
+            let start = body.get(..60).unwrap_or_default();
             let parts = parts(body);
-            assert_eq!(parts.as_ref().map(Vec::len), *count, "{told}");
+            assert_eq!(parts.as_ref().map(Vec::len), *count, "{start}");
             let listed = |text: &str| -> Vec<Value> {
                 let value: Value = serde_json::from_str(text).expect("JSON");
                 let list = value.as_object().map_or(value.clone(), |fields| {
@@ -97,9 +97,9 @@ mod tests {
                 list.as_array().expect("a list").clone()
             };
             let Some(parts) = parts else { continue };
-            assert!(parts.iter().all(|part| part.len() <= PART_BYTES + 100 || listed(part).len() == 1), "{told}");
+            assert!(parts.iter().all(|part| part.len() <= PART_BYTES + 100 || listed(part).len() == 1), "{start}");
             let together: Vec<Value> = parts.iter().flat_map(|part| listed(part)).collect();
-            assert_eq!(together, listed(body), "{told}");
+            assert_eq!(together, listed(body), "{start}");
         }
         println!("long pages: {} cases", cases.len());
     }

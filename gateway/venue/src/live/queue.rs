@@ -1,17 +1,17 @@
-//! Captures on their way to the feed: bounded by their number and by the text they hold. Where there is no room, whoever
-//! heard something waits, sockets are read no further, and the venue feels it. Nothing is dropped.
+//! The queue of captures to the feed, bounded by count and by bytes of text. A sender that finds no room waits, its
+//! socket is not read meanwhile, and the venue is slowed down. Nothing is dropped.
 
 use super::capture::Capture;
 use super::outlet::Closed;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc};
 
-/// Captures that wait at most.
+/// Most captures in the queue.
 const CAPTURES_MAX: usize = 16_384;
-/// Bytes of text that wait at most; a longer text waits until nothing else does.
+/// Most bytes of text in the queue; a longer text waits until the queue is empty.
 const BYTES_MAX: u32 = 64 << 20;
 
-/// Both ends.
+/// A queue with the default bounds.
 pub fn queue() -> (Sender, Receiver) {
     bounded(CAPTURES_MAX, BYTES_MAX)
 }
@@ -24,9 +24,9 @@ fn bounded(captures_max: usize, bytes_max: u32) -> (Sender, Receiver) {
 
 struct Bounds {
     bytes_max: u32,
-    /// Bytes that may still come.
+    /// Bytes that still have room.
     room: Semaphore,
-    /// Whether a part of something long may come.
+    /// One permit: at most one part of a long response is in the queue.
     turn: Semaphore,
 }
 
@@ -36,31 +36,31 @@ impl Bounds {
     }
 }
 
-struct Waiting {
+struct Queued {
     capture: Capture,
     is_part: bool,
 }
 
-/// The end of those who hear.
+/// The adapters' end.
 pub struct Sender {
-    captures: mpsc::Sender<Waiting>,
+    captures: mpsc::Sender<Queued>,
     bounds: Arc<Bounds>,
 }
 
 impl Sender {
-    /// Behind all that waits, when there is room.
+    /// Appends a capture, when there is room.
     ///
     /// # Errors
-    /// Nobody takes captures any more.
+    /// The receiver is closed.
     pub async fn send(&self, capture: Capture) -> Result<(), Closed> {
         self.pass(capture, false).await
     }
 
-    /// The same for one part of something long: the next one comes when this one was taken, so that what others hear
-    /// meanwhile goes between them.
+    /// Appends one part of a long response when the part before it was taken, so that captures of other connections
+    /// come between the parts.
     ///
     /// # Errors
-    /// Nobody takes captures any more.
+    /// The receiver is closed.
     pub async fn send_part(&self, capture: Capture) -> Result<(), Closed> {
         let turn = self.bounds.turn.acquire().await.map_err(|_| Closed)?;
         self.pass(capture, true).await?;
@@ -70,8 +70,8 @@ impl Sender {
 
     async fn pass(&self, capture: Capture, is_part: bool) -> Result<(), Closed> {
         let room = self.bounds.room.acquire_many(self.bounds.bytes(&capture)).await.map_err(|_| Closed)?;
-        self.captures.send(Waiting { capture, is_part }).await.map_err(|_| Closed)?;
-        // Given back by whoever takes it.
+        self.captures.send(Queued { capture, is_part }).await.map_err(|_| Closed)?;
+        // `Receiver::next` returns the permits.
         room.forget();
         Ok(())
     }
@@ -79,14 +79,14 @@ impl Sender {
 
 /// The feed's end.
 pub struct Receiver {
-    captures: mpsc::Receiver<Waiting>,
+    captures: mpsc::Receiver<Queued>,
     bounds: Arc<Bounds>,
 }
 
 impl Receiver {
-    /// The oldest of those that wait.
+    /// The oldest capture.
     pub fn next(&mut self) -> Option<Capture> {
-        let Waiting { capture, is_part } = self.captures.try_recv().ok()?;
+        let Queued { capture, is_part } = self.captures.try_recv().ok()?;
         self.bounds.room.add_permits(self.bounds.bytes(&capture) as usize);
         if is_part {
             self.bounds.turn.add_permits(1);
@@ -98,7 +98,7 @@ impl Receiver {
         self.captures.is_empty()
     }
 
-    /// Nothing is taken any more: whoever waits for room hears so.
+    /// Closes the queue: waiting senders get an error.
     pub fn close(&mut self) {
         self.captures.close();
         self.bounds.room.close();
@@ -108,7 +108,7 @@ impl Receiver {
 
 #[cfg(test)]
 mod tests {
-    use super::super::capture::{Heard, Source};
+    use super::super::capture::{Payload, Source};
     use super::*;
     use crate::tape::Origin;
     use engine::time::Timestamp;
@@ -118,10 +118,10 @@ mod tests {
 
     fn capture(bytes: usize) -> Capture {
         let source = Arc::new(Source { origin: Origin::Kalshi, number: 0, name: "a".into() });
-        Capture { received: Timestamp(1), source, heard: Heard::Frame("x".repeat(bytes).into()) }
+        Capture { received: Timestamp(1), source, payload: Payload::Frame("x".repeat(bytes).into()) }
     }
 
-    /// `None` while it waits.
+    /// The result, or `None` while the future waits.
     fn poll<T>(future: &mut Pin<&mut impl Future<Output = T>>) -> Option<T> {
         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(done) => Some(done),
@@ -130,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_no_room_waits_and_nothing_is_dropped() {
+    fn a_sender_without_room_waits_and_nothing_is_dropped() {
         let cases: [(usize, &[usize], usize); 7] = [
-            // captures at most of 100 bytes at most, texts, how many of them find room
+            // limit of captures (100 bytes at most), text lengths, number of them that have room
             (3, &[10, 10, 10, 10], 3),
             (9, &[40, 40, 20, 1], 3),
             (9, &[40, 61], 1),
             (9, &[100, 1], 1),
-            // Longer than all room together: alone.
+            // Longer than the whole limit: alone in the queue.
             (9, &[500, 1], 1),
             (9, &[1, 500], 1),
             (9, &[0, 0, 0, 100], 4),
@@ -162,15 +162,15 @@ mod tests {
     }
 
     #[test]
-    fn parts_come_one_at_a_time_and_others_go_between_them() {
+    fn parts_are_queued_one_at_a_time_and_others_come_between_them() {
         let (sender, mut receiver) = bounded(9, 100);
         let mut parts: Vec<_> = (1..=3).map(|bytes| Box::pin(sender.send_part(capture(bytes)))).collect();
         let mut taken = Vec::new();
         for left in [2, 1, 0] {
             parts.retain_mut(|part| poll(&mut part.as_mut()).is_none());
             assert_eq!(parts.len(), left);
-            assert!(poll(&mut pin!(sender.send(capture(10 + left)))).is_some(), "what others hear");
-            // As far as the part, which makes room for the next.
+            assert!(poll(&mut pin!(sender.send(capture(10 + left)))).is_some(), "a capture of another connection");
+            // Up to the part; taking it makes room for the next one.
             loop {
                 let bytes = receiver.next().expect("a part").text_bytes();
                 taken.push(bytes);
@@ -187,13 +187,13 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_hears_that_nobody_takes_captures_any_more() {
+    fn waiting_senders_get_an_error_when_the_queue_closes() {
         let (sender, mut receiver) = bounded(9, 100);
         assert!(poll(&mut pin!(sender.send_part(capture(100)))).is_some());
         let (mut waits, mut part) = (pin!(sender.send(capture(1))), pin!(sender.send_part(capture(1))));
         assert!(poll(&mut waits).is_none() && poll(&mut part).is_none());
         receiver.close();
         assert!(matches!((poll(&mut waits), poll(&mut part)), (Some(Err(Closed)), Some(Err(Closed)))));
-        println!("captures that nobody takes: 2 cases");
+        println!("captures after the end: 2 cases");
     }
 }

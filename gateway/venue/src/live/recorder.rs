@@ -1,18 +1,18 @@
-//! The recording: a thread of its own writes captures down as lines (upstream.md §7), so that neither the sockets nor
+//! The recorder: a thread writes captures as lines (gateway/docs/live-venues.md §7), so that neither the sockets nor
 //! the feed wait for a disk.
 //!
-//! A recording never lies by leaving out: where captures are missing (the process was gone, the disk too slow or full),
-//! every connection gets a gap line before the next one that is kept. Nothing that happens to it stops the server.
+//! A recording marks what it lacks: where captures are missing (the process was down, the disk too slow or full), each
+//! connection gets a gap line before its next line. No failure of the recorder stops the server.
 //!
-//! - A line is on its way to the file within some 20 ms: a follower must have it within 100 ms.
-//! - A file is synced every ten seconds: a power loss costs at most so much of a recording, which can do without,
-//!   and the disk writes what has gathered in small pieces beside the log's.
+//! - A line is written to the file within about 20 ms, since a follower must get it within 100 ms.
+//! - A file is synced every ten seconds. A power loss costs at most ten seconds of a recording, and the disk writes in
+//!   small pieces beside the log.
 
 pub mod hours;
 #[cfg(test)]
 mod tests;
 
-use super::capture::{Capture, Heard, Source};
+use super::capture::{Capture, Payload, Source};
 use crate::tape::{LINE_BYTES_MAX, Origin};
 use engine::time::{SECOND, Timestamp};
 use host::clock::Clock;
@@ -27,59 +27,59 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Captures that wait for the disk at most, and how much their texts may hold.
+/// Most captures that wait for the disk, and most bytes of their texts.
 const WAITING_MAX: usize = 65_536;
 const WAITING_BYTES_MAX: u64 = 256 << 20;
-/// How long lines gather before they are written: one call of the system for all of them.
+/// How long lines are collected before one write call.
 const GATHER: Duration = Duration::from_millis(20);
-/// How often the thread looks up while nothing comes.
+/// Interval at which the idle thread checks its timers.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Lines are written at the latest when so much of them has gathered.
+/// Size of a batch, in bytes, that is written immediately.
 const BATCH_BYTES: usize = 256 << 10;
 const SYNC_EVERY: u64 = 10 * SECOND;
-/// How long after a failed write the next one is tried.
+/// Wait before the next attempt after a failed write.
 const RETRY_AFTER: u64 = SECOND;
-/// How long an hour may last beyond its end for what was heard in it and is still on its way.
+/// How long a file stays open after its hour, for captures of that hour that are still queued.
 const HOUR_GRACE: u64 = 2 * SECOND;
 
-/// What a recording came to since its start; plain numbers, nothing is ordered by them.
+/// Counters of a recording since its start; no other memory access is ordered by them.
 #[derive(Debug, Default)]
 pub struct Figures {
-    /// Lines written, gap lines among them, and their bytes.
+    /// Lines written, gap lines included, and their bytes.
     pub lines: AtomicU64,
     pub bytes: AtomicU64,
-    /// Captures that were not kept.
+    /// Captures that were not recorded.
     pub dropped: AtomicU64,
-    /// Gap lines written: connections that were lost, and what could not be kept.
+    /// Gap lines written: lost connections, and captures that were not recorded.
     pub gaps: AtomicU64,
 }
 
-/// The way into a recording.
+/// The sending end of a recording.
 #[derive(Clone)]
-pub struct Keep {
-    captures: SyncSender<Kept>,
-    way: Arc<Way>,
+pub struct RecordSender {
+    captures: SyncSender<Queued>,
+    shared: Arc<Shared>,
     figures: Arc<Figures>,
 }
 
-/// What senders and the writer share.
+/// State shared by the senders and the writer.
 #[derive(Default)]
-struct Way {
+struct Shared {
     waiting_bytes: AtomicU64,
-    /// Times that captures found no room. Each capture carries the count of its moment, so that the writer knows
-    /// between which two of them some are missing.
+    /// How often the queue became full. Each capture carries the count at its time, so that the writer sees between
+    /// which two captures some are missing.
     losses: AtomicU64,
     /// The last capture found no room.
     is_losing: AtomicBool,
 }
 
-/// A capture on its way to the file.
-struct Kept {
+/// A capture in the queue.
+struct Queued {
     capture: Capture,
     losses: u64,
 }
 
-/// A recording in the making.
+/// A running recorder.
 pub struct Recorder {
     thread: Option<JoinHandle<()>>,
     stop: Stop,
@@ -87,23 +87,26 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records into a folder, which is made where it is missing.
+    /// Records into a folder, which is created if it is missing.
     ///
     /// # Errors
-    /// The folder or the file cannot be written, another recording runs there, or there is no thread.
-    pub fn start(folder: &Path, clock: Clock) -> io::Result<(Recorder, Keep)> {
+    /// The folder or the file cannot be written, another recorder uses the folder, or the thread cannot be started.
+    pub fn start(folder: &Path, clock: Clock) -> io::Result<(Recorder, RecordSender)> {
         let (captures, receiver) = sync_channel(WAITING_MAX);
-        let (stop, figures, way) = (Stop::default(), Arc::<Figures>::default(), Arc::<Way>::default());
+        let (stop, figures, shared) = (Stop::default(), Arc::<Figures>::default(), Arc::<Shared>::default());
         let mut writer = Writer::open(Folder::take(folder)?, clock, figures.clone())?;
-        let (stopping, taken) = (stop.clone(), way.clone());
+        let (stopping, taken) = (stop.clone(), shared.clone());
         let body = move || {
             writer.begin();
             take_all(&mut writer, &receiver, &taken, &stopping);
             writer.end();
         };
-        let lost = || tracing::error!("nothing is recorded any more: the recorder died");
+        let lost = || tracing::error!("the recorder thread died: nothing is recorded until the next start");
         let thread = thread::spawn_spare("recorder", body, lost)?;
-        Ok((Recorder { thread: Some(thread), stop, figures: figures.clone() }, Keep { captures, way, figures }))
+        Ok((
+            Recorder { thread: Some(thread), stop, figures: figures.clone() },
+            RecordSender { captures, shared, figures },
+        ))
     }
 
     pub fn figures(&self) -> Arc<Figures> {
@@ -111,27 +114,27 @@ impl Recorder {
     }
 }
 
-impl Keep {
-    /// Records it; never waits.
-    pub fn keep(&self, capture: &Capture) {
-        if matches!(capture.heard, Heard::Alive) {
+impl RecordSender {
+    /// Queues a capture; never waits.
+    pub fn send(&self, capture: &Capture) {
+        if matches!(capture.payload, Payload::Alive) {
             return;
         }
-        let Keep { captures, way, figures } = self;
+        let RecordSender { captures, shared, figures } = self;
         let bytes = capture.text_bytes() as u64;
-        let room = way.waiting_bytes.fetch_add(bytes, Relaxed) + bytes <= WAITING_BYTES_MAX;
-        let kept = || Kept { capture: capture.clone(), losses: way.losses.load(Relaxed) };
-        if room && captures.try_send(kept()).is_ok() {
-            if way.is_losing.swap(false, Relaxed) {
-                tracing::info!(dropped = figures.dropped.load(Relaxed), "the recording goes on");
+        let room = shared.waiting_bytes.fetch_add(bytes, Relaxed) + bytes <= WAITING_BYTES_MAX;
+        let queued = || Queued { capture: capture.clone(), losses: shared.losses.load(Relaxed) };
+        if room && captures.try_send(queued()).is_ok() {
+            if shared.is_losing.swap(false, Relaxed) {
+                tracing::info!(dropped = figures.dropped.load(Relaxed), "the recording continues");
             }
             return;
         }
-        way.waiting_bytes.fetch_sub(bytes, Relaxed);
+        shared.waiting_bytes.fetch_sub(bytes, Relaxed);
         figures.dropped.fetch_add(1, Relaxed);
-        if !way.is_losing.swap(true, Relaxed) {
-            way.losses.fetch_add(1, Relaxed);
-            tracing::warn!("the disk cannot follow the venue: captures are not recorded");
+        if !shared.is_losing.swap(true, Relaxed) {
+            shared.losses.fetch_add(1, Relaxed);
+            tracing::warn!("the disk is slower than the venue: captures are dropped from the recording");
         }
     }
 }
@@ -140,17 +143,17 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         self.stop.set();
         if let Some(thread) = self.thread.take() {
-            // A panic there has been told already.
+            // A panic of the thread has been logged already.
             let _ = thread.join();
         }
     }
 }
 
-/// Writes down what comes until everybody who could send is gone, or the end is wanted.
-fn take_all(writer: &mut Writer, captures: &Receiver<Kept>, way: &Way, stop: &Stop) {
-    let take = |writer: &mut Writer, kept: Kept| {
-        way.waiting_bytes.fetch_sub(kept.capture.text_bytes() as u64, Relaxed);
-        writer.take(&kept);
+/// Writes captures until all senders are gone or the stop flag is set.
+fn take_all(writer: &mut Writer, captures: &Receiver<Queued>, shared: &Shared, stop: &Stop) {
+    let take = |writer: &mut Writer, queued: Queued| {
+        shared.waiting_bytes.fetch_sub(queued.capture.text_bytes() as u64, Relaxed);
+        writer.take(&queued);
     };
     loop {
         match captures.recv_timeout(LOOK_EVERY) {
@@ -172,32 +175,32 @@ fn take_all(writer: &mut Writer, captures: &Receiver<Kept>, way: &Way, stop: &St
     }
 }
 
-/// The hour being written.
+/// The file of the current hour.
 struct Open {
     hour: u32,
     path: PathBuf,
     file: File,
 }
 
-/// Writes lines into the files of the hours.
+/// Writes lines into the hourly files.
 struct Writer {
     folder: Folder,
     clock: Clock,
     figures: Arc<Figures>,
     closer: Closer,
-    /// `None` where the last write failed.
+    /// `None` after a failed write.
     open: Option<Open>,
     connections: Connections,
-    /// Lines may be missing before the first one of a connection that is not known yet.
+    /// Lines may be missing before the first one of an unknown connection.
     is_broken_off: bool,
-    /// Lines that were not written yet.
+    /// Lines that are not written yet.
     batch: Vec<u8>,
-    /// Count of losses that the last capture carried.
+    /// The count of losses of the last capture.
     losses: u64,
     is_failing: bool,
     retry_at: Timestamp,
     synced_at: Timestamp,
-    /// Moment of the last line: none is before it.
+    /// Time of the last line; times of lines never go backwards.
     last_at: Timestamp,
 }
 
@@ -223,7 +226,7 @@ impl Writer {
         })
     }
 
-    /// What an earlier run left: its connections are broken off, its hours are closed.
+    /// Finishes what an earlier run left: adds gap lines for its connections and packs its hours.
     fn begin(&mut self) {
         let files = self.folder.open_files().unwrap_or_default();
         for path in &files {
@@ -231,12 +234,12 @@ impl Writer {
                 tracing::warn!(file = %path.display(), %error, "an earlier recording cannot be read");
             }
         }
-        self.break_off("the recording was interrupted", |heard| heard);
+        self.break_off("the recording was interrupted", |is_alive| is_alive);
         self.flush();
         self.pack_closed();
     }
 
-    fn take(&mut self, Kept { capture, losses }: &Kept) {
+    fn take(&mut self, Queued { capture, losses }: &Queued) {
         if self.losses != *losses {
             self.losses = *losses;
             self.is_broken_off = true;
@@ -253,14 +256,14 @@ impl Writer {
             return;
         }
         let Source { origin, name, .. } = &*capture.source;
-        let is_gap = matches!(capture.heard, Heard::Gap(_));
-        if self.hear(*origin, name, !is_gap) && self.is_broken_off && !is_gap {
+        let is_gap = matches!(capture.payload, Payload::Gap(_));
+        if self.mark(*origin, name, !is_gap) && self.is_broken_off && !is_gap {
             self.gap(*origin, name, "the recording was interrupted");
         }
         let begins = self.batch.len();
         capture.line(&mut self.batch);
         if self.batch.len() - begins > LINE_BYTES_MAX {
-            // No reader would take it.
+            // Readers reject longer lines.
             self.batch.truncate(begins);
             self.figures.dropped.fetch_add(1, Relaxed);
             self.gap(*origin, name, "a message was too long to be recorded");
@@ -272,7 +275,7 @@ impl Writer {
         }
     }
 
-    /// Between captures: what has gathered goes to the file, hours end, what was written is synced.
+    /// Between captures: writes the batch, ends an hour, syncs the file.
     fn turn(&mut self) {
         self.flush();
         let now = self.clock.now();
@@ -287,55 +290,55 @@ impl Writer {
         }
     }
 
-    /// Nothing more comes.
+    /// Ends the recording.
     fn end(&mut self) {
         self.last_at = self.last_at.max(self.clock.now());
-        self.break_off("the recording ended", |heard| heard);
+        self.break_off("the recording ended", |is_alive| is_alive);
         self.flush();
         if let Some(Err(error)) = self.open.as_ref().map(|open| open.file.sync_all()) {
-            tracing::warn!(%error, "the recording could not be synced");
+            tracing::warn!(%error, "the recording cannot be synced: its last seconds may be lost in a power failure");
         }
     }
 
-    /// Gap lines for the connections of which `wanted` says so.
+    /// Writes gap lines for the connections that `wanted` selects.
     fn break_off(&mut self, reason: &str, wanted: impl Fn(bool) -> bool) {
         let mut connections = std::mem::take(&mut self.connections);
         for (venue, names) in &mut connections {
             let Some(origin) = Origin::named(venue) else { continue };
-            for (name, heard) in names.iter_mut().filter(|(_, heard)| wanted(**heard)) {
+            for (name, is_alive) in names.iter_mut().filter(|(_, is_alive)| wanted(**is_alive)) {
                 self.gap(origin, name, reason);
-                *heard = false;
+                *is_alive = false;
             }
         }
         self.connections = connections;
     }
 
-    /// Notes whether a connection spoke or broke; true: it is new.
-    fn hear(&mut self, origin: Origin, name: &str, heard: bool) -> bool {
+    /// Notes whether a connection is alive; true: it is new.
+    fn mark(&mut self, origin: Origin, name: &str, is_alive: bool) -> bool {
         let names = self.connections.entry(origin.name()).or_default();
         match names.get_mut(name) {
             Some(known) => {
-                *known = heard;
+                *known = is_alive;
                 false
             }
             None => {
-                names.insert(name.to_owned(), heard);
+                names.insert(name.to_owned(), is_alive);
                 true
             }
         }
     }
 
-    /// While nothing can be written nothing is said: behind a failure every connection gets its line.
+    /// Writes a gap line. Does nothing while the file cannot be written: after the failure every connection gets one.
     fn gap(&mut self, origin: Origin, name: &str, reason: &str) {
         if self.open.is_none() {
             return;
         }
         let source = Arc::new(Source { origin, number: 0, name: name.to_owned() });
-        Capture { received: self.last_at, source, heard: Heard::Gap(reason.into()) }.line(&mut self.batch);
+        Capture { received: self.last_at, source, payload: Payload::Gap(reason.into()) }.line(&mut self.batch);
         self.figures.gaps.fetch_add(1, Relaxed);
     }
 
-    /// Writes what has gathered; false where that cannot be done.
+    /// Writes the batch; false if that failed.
     fn flush(&mut self) -> bool {
         let mut written = 0;
         let mut failed = None;
@@ -362,41 +365,41 @@ impl Writer {
         self.open.is_some()
     }
 
-    /// The recording cannot be written for now; told once, until it goes on.
+    /// Marks the recording as failed; logged once, until a write succeeds.
     fn fail(&mut self, error: &io::Error) {
         if !std::mem::replace(&mut self.is_failing, true) {
-            tracing::warn!(%error, "the recording cannot be written: captures are dropped until it can");
+            tracing::warn!(%error, "the recording cannot be written: captures are dropped, and the write is retried every second");
         }
         self.open = None;
         self.is_broken_off = true;
         self.retry_at = self.clock.now().plus(RETRY_AFTER);
     }
 
-    /// Opens the file anew behind a failure, when it is time.
+    /// Opens the file again after a failure, when the retry is due.
     fn try_again(&mut self) -> bool {
         let now = self.clock.now();
         if now < self.retry_at || !self.begin_hour(self.last_at.max(now).hour()) {
             return false;
         }
         self.break_off("the recording could not be written", |_| true);
-        // A disk that cannot take these cannot take more.
+        // If these lines cannot be written, more cannot either.
         if !self.flush() {
             return false;
         }
         self.is_failing = false;
-        tracing::info!(dropped = self.figures.dropped.load(Relaxed), "the recording goes on");
+        tracing::info!(dropped = self.figures.dropped.load(Relaxed), "the recording continues");
         self.pack_closed();
         true
     }
 
-    /// The hour is over: its file is complete, and the next one begins.
+    /// Completes the file of the hour and begins the next one.
     fn roll(&mut self, hour: u32) -> bool {
         if !self.flush() {
             return false;
         }
-        let begun = self.begin_hour(hour);
+        let is_open = self.begin_hour(hour);
         self.pack_closed();
-        begun
+        is_open
     }
 
     fn begin_hour(&mut self, hour: u32) -> bool {
@@ -412,7 +415,7 @@ impl Writer {
         }
     }
 
-    /// Has all hours packed but the one being written.
+    /// Packs all hours except the current one.
     fn pack_closed(&self) {
         let Some(open) = &self.open else { return };
         let files = self.folder.open_files().unwrap_or_default();

@@ -1,80 +1,81 @@
-//! Which markets are followed where there is room for so many only: those with stakes before new up-or-down windows
-//! before all others, and among those the more traded ones.
+//! Selects the markets to follow when there are more than the limit: markets that users trade come before up-or-down
+//! windows, and these before all others; within a class, markets with more volume come first.
 
 use ahash::AHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What a market is followed for. A later one has precedence.
+/// Why a market is followed; later variants have precedence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// Nothing is traded on it any more; it would only tell its result, which is asked for besides.
+    /// Trading has ended. Only its result is missing, and that is requested separately.
     Over,
     #[default]
     Other,
-    /// An up-or-down window: open for minutes, so it cannot wait.
+    /// An up-or-down window: open for minutes, so it must not wait.
     Window,
-    /// Somebody here has a position or an order.
+    /// A user has a position or an order in it.
     Staked,
 }
 
-/// How much a market matters.
+/// The precedence of a market.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     pub class: Class,
-    /// Of the last day, in 10⁻⁶ dollar; 0 where the venue has not told it.
+    /// Volume of the last 24 hours, in 10⁻⁶ dollars; 0 while the venue has not reported it.
     pub volume: u64,
 }
 
-/// Places of two markets are not changed for less: volumes move all day, and a book that is left is stale.
+/// Smallest difference in volume for which one market replaces another: volumes change all day, and the book of a
+/// dropped market is stale.
 const VOLUME_TIMES_MIN: u64 = 2;
 const VOLUME_MORE_MIN: u64 = 1_000_000_000;
 
 impl Rank {
-    /// Whether a market of this rank takes the place of one of that.
+    /// Whether a market of this rank replaces one of rank `other`.
     fn displaces(self, other: Rank) -> bool {
         let much_more = self.volume / VOLUME_TIMES_MIN > other.volume.saturating_add(VOLUME_MORE_MIN);
         self.class > other.class || self.class == other.class && much_more
     }
 }
 
-/// What changes for a market.
+/// A change of the selection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// It is followed from now on.
+    /// This market is followed from now on.
     In(Arc<str>),
-    /// And this one no more.
+    /// This market is not followed any more.
     Out(Arc<str>),
 }
 
-/// A market in its order: the last one matters most, of equal ones the one that came first.
-type Place = (Rank, Reverse<u64>, Arc<str>);
+/// A market in order of precedence: the last one ranks highest; of equal ranks, the one that was added first.
+type Ranked = (Rank, Reverse<u64>, Arc<str>);
 
-/// The markets of one venue whose books are wanted.
+/// The markets of one venue whose books are wanted: selected ones and waiting ones.
 pub struct Room {
     max: usize,
-    within: BTreeSet<Place>,
-    waiting: BTreeSet<Place>,
-    /// By condition; whether it is within.
+    selected: BTreeSet<Ranked>,
+    waiting: BTreeSet<Ranked>,
+    /// By condition: rank, order of arrival, and whether it is selected.
     known: AHashMap<Arc<str>, (Rank, Reverse<u64>, bool)>,
     came: u64,
-    said_full: bool,
+    has_warned: bool,
 }
 
 impl Room {
-    /// For so many markets.
+    /// With a limit of `max` followed markets.
     pub fn new(max: usize) -> Room {
-        let (within, waiting) = (BTreeSet::new(), BTreeSet::new());
-        Room { max, within, waiting, known: AHashMap::new(), came: 0, said_full: false }
+        let (selected, waiting) = (BTreeSet::new(), BTreeSet::new());
+        Room { max, selected, waiting, known: AHashMap::new(), came: 0, has_warned: false }
     }
 
     /// Whether this market is followed.
     pub fn follows(&self, condition: &str) -> bool {
-        self.known.get(condition).is_some_and(|(.., within)| *within)
+        self.known.get(condition).is_some_and(|(.., selected)| *selected)
     }
 
-    /// Its books are wanted, or matter differently from now on.
+    /// Adds a market, or changes its rank.
     pub fn put(&mut self, condition: &str, rank: Rank, moves: &mut Vec<Move>) {
         let (name, place) = match self.known.get_key_value(condition) {
             Some((_, (before, ..))) if *before == rank => return,
@@ -84,36 +85,39 @@ impl Room {
                 (condition.into(), (rank, Reverse(self.came), false))
             }
         };
-        let (before, came, within) = place;
-        let side = if within { &mut self.within } else { &mut self.waiting };
+        let (before, came, selected) = place;
+        let side = if selected { &mut self.selected } else { &mut self.waiting };
         side.remove(&(before, came, name.clone()));
         side.insert((rank, came, name.clone()));
-        self.known.insert(name, (rank, came, within));
+        self.known.insert(name, (rank, came, selected));
         self.settle(moves);
     }
 
-    /// Its books are not wanted any more.
+    /// Removes a market.
     pub fn take(&mut self, condition: &str, moves: &mut Vec<Move>) {
-        let Some((name, (rank, came, within))) = self.known.remove_entry(condition) else { return };
-        let side = if within { &mut self.within } else { &mut self.waiting };
+        let Some((name, (rank, came, selected))) = self.known.remove_entry(condition) else { return };
+        let side = if selected { &mut self.selected } else { &mut self.waiting };
         side.remove(&(rank, came, name.clone()));
-        if within {
+        if selected {
             moves.push(Move::Out(name));
             self.settle(moves);
         }
     }
 
-    /// Lets in whoever matters most, as long as there is room or somebody matters less.
+    /// Selects the highest ranked waiting markets while there is room or a selected one may be replaced.
     fn settle(&mut self, moves: &mut Vec<Move>) {
         while let Some((best, ..)) = self.waiting.last().cloned() {
-            if self.within.len() >= self.max {
-                if !std::mem::replace(&mut self.said_full, true) {
-                    tracing::warn!(markets = self.max, "no room for the books of more markets");
+            if self.selected.len() >= self.max {
+                if !std::mem::replace(&mut self.has_warned, true) {
+                    tracing::warn!(
+                        markets = self.max,
+                        "the limit of followed books is reached: lower ranked markets have no book"
+                    );
                 }
-                if !self.within.first().is_some_and(|(weakest, ..)| best.displaces(*weakest)) {
+                if !self.selected.first().is_some_and(|(weakest, ..)| best.displaces(*weakest)) {
                     return;
                 }
-                let Some(weakest) = self.within.pop_first() else { return };
+                let Some(weakest) = self.selected.pop_first() else { return };
                 self.mark(&weakest, false);
                 moves.push(Move::Out(weakest.2.clone()));
                 self.waiting.insert(weakest);
@@ -121,13 +125,13 @@ impl Room {
             let Some(best) = self.waiting.pop_last() else { return };
             self.mark(&best, true);
             moves.push(Move::In(best.2.clone()));
-            self.within.insert(best);
+            self.selected.insert(best);
         }
     }
 
-    fn mark(&mut self, place: &Place, within: bool) {
+    fn mark(&mut self, place: &Ranked, selected: bool) {
         if let Some(known) = self.known.get_mut(&place.2) {
-            known.2 = within;
+            known.2 = selected;
         }
     }
 }
@@ -138,14 +142,14 @@ mod tests {
     use Class::{Other, Over, Staked, Window};
 
     #[test]
-    fn who_matters_more_takes_the_place_of_who_matters_less() {
+    fn a_higher_ranked_market_replaces_a_lower_ranked_one() {
         enum Step {
             Put(&'static str, Class, u64),
             Take(&'static str),
         }
         use Step::{Put, Take};
         let rows = [
-            // two places
+            // room for two markets
             (Put("a", Other, 0), "+a"),
             (Put("b", Other, 5_000), "+b"),
             (Put("c", Other, 0), ""),
@@ -160,11 +164,11 @@ mod tests {
             (Put("c", Staked, 0), "-w +c"),
             (Put("s", Over, 0), "-s +w"),
             (Take("c"), "-c +v"),
-            // What waits and is not wanted is passed over.
+            // A waiting market that was removed is not selected.
             (Take("b"), ""),
             (Take("w"), "-w +a"),
             (Take("v"), "-v +d"),
-            (Take("nobody"), ""),
+            (Take("unknown"), ""),
             (Take("d"), "-d +s"),
             (Take("s"), "-s"),
             (Take("a"), "-a"),
@@ -180,15 +184,15 @@ mod tests {
                 }
                 Take(market) => room.take(market, &mut moves),
             }
-            let told: Vec<String> = moves
+            let changes: Vec<String> = moves
                 .iter()
                 .map(|moved| match moved {
                     Move::In(market) => format!("+{market}"),
                     Move::Out(market) => format!("-{market}"),
                 })
                 .collect();
-            assert_eq!(told.join(" "), expected, "row {number}");
-            assert!(room.within.len() <= 2 && room.known.len() == room.within.len() + room.waiting.len());
+            assert_eq!(changes.join(" "), expected, "row {number}");
+            assert!(room.selected.len() <= 2 && room.known.len() == room.selected.len() + room.waiting.len());
         }
         assert!(room.follows("b") && !room.follows("a"));
         println!("room: {count} cases");

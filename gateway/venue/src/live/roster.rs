@@ -1,4 +1,4 @@
-//! The markets that a live venue told of, and what the feed wants of its adapter about each.
+//! The markets of live venues, and the requests that the feed makes to the adapters about each.
 
 use super::room::{Class, Move, Rank, Room};
 use crate::FeedUpdate;
@@ -9,24 +9,25 @@ use engine::market::terms::{Listing, MarketState, Venue};
 use engine::time::Timestamp;
 use std::sync::Arc;
 
-/// What an adapter is asked for.
+/// A request of the feed to an adapter.
 #[derive(Clone, Debug)]
-pub enum Want {
-    /// The books of this market, from now on.
-    Books(Arc<Subject>),
-    /// No more of them.
-    Leave(Arc<Subject>),
-    /// The whole books of this market anew: what was folded cannot be right.
+pub enum Request {
+    /// Follow the books of this market.
+    Subscribe(Arc<Subject>),
+    /// Stop following them.
+    Unsubscribe(Arc<Subject>),
+    /// Read the full books of this market again: the folded ones are wrong.
     Resync(Arc<Subject>),
-    /// Nothing was heard of these for long: whether the venue shows the books that were folded.
-    Look(Vec<Arc<Subject>>),
-    /// It did not: the venue tells nothing of this market any more, though its connection lives.
+    /// No message about these markets arrived for a long time: read their books, to compare with the folded ones.
+    Check(Vec<Arc<Subject>>),
+    /// The comparison failed: subscribe this market again. The venue sends nothing for it although its connection is
+    /// alive.
     Resubscribe(Arc<Subject>),
-    /// How these markets stand: they have ended, somebody here has a stake in them, or only a message tells of them.
-    Standing(Vec<Arc<Subject>>),
+    /// Read the state of these markets: they have ended, a user has a stake in them, or only a message announced them.
+    Status(Vec<Arc<Subject>>),
 }
 
-/// A market as its adapter knows it.
+/// A market in requests to an adapter.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Subject {
     pub origin: Origin,
@@ -41,9 +42,9 @@ pub struct Roster {
     markets: AHashMap<String, Entry>,
     /// Condition by token.
     tokens: AHashMap<String, String>,
-    /// Conditions that somebody here trades.
+    /// Conditions of markets that users trade.
     stakes: AHashSet<String>,
-    /// Which of them are followed. Kalshi's adapter has its own way with those beyond its room: it asks for them.
+    /// The markets to follow. Kalshi has no limit here: its adapter polls the markets that exceed its sockets.
     polymarket: Room,
     kalshi: Room,
     moves: Vec<Move>,
@@ -55,12 +56,12 @@ struct Entry {
     rank: Rank,
     is_window: bool,
     wanted: bool,
-    /// The venue spoke of it since the start.
-    is_told: bool,
+    /// The venue has sent something about it since the start.
+    is_confirmed: bool,
 }
 
 impl Roster {
-    /// With room for so many markets of Polymarket.
+    /// With a limit of `polymarket_max` followed markets of Polymarket.
     pub fn new(polymarket_max: usize) -> Roster {
         Roster {
             markets: AHashMap::new(),
@@ -72,17 +73,17 @@ impl Roster {
         }
     }
 
-    /// Takes an update over; what it means for the adapters.
-    pub fn note(&mut self, update: &FeedUpdate, wants: &mut Vec<Want>) {
+    /// Applies an update, and appends the resulting requests.
+    pub fn note(&mut self, update: &FeedUpdate, requests: &mut Vec<Request>) {
         if let Some(entry) = subject_of(update).and_then(|condition| self.markets.get_mut(condition)) {
-            entry.is_told = true;
+            entry.is_confirmed = true;
         }
         match update {
             FeedUpdate::Listed { listing, state } => {
                 self.add(listing, true);
-                self.state(&listing.condition, *state, wants);
+                self.state(&listing.condition, *state, requests);
             }
-            FeedUpdate::StateChanged { condition, state } => self.state(condition, *state, wants),
+            FeedUpdate::StateChanged { condition, state } => self.state(condition, *state, requests),
             FeedUpdate::EndChanged { condition, end } => {
                 if let Some(entry) = self.markets.get_mut(condition) {
                     entry.end = *end;
@@ -91,13 +92,13 @@ impl Roster {
             FeedUpdate::Figures { condition, figures } => {
                 if let Some((entry, volume)) = self.markets.get_mut(condition).zip(figures.volume_24h) {
                     entry.rank.volume = volume;
-                    self.place(condition, wants);
+                    self.place(condition, requests);
                 }
             }
             FeedUpdate::Resolved { condition, .. } => {
                 if let Some(entry) = self.markets.get_mut(condition) {
                     entry.wanted = false;
-                    self.place(condition, wants);
+                    self.place(condition, requests);
                     self.forget(condition);
                 }
             }
@@ -105,30 +106,30 @@ impl Roster {
         }
     }
 
-    /// A market that the journal knows and has not seen resolved: asked about until the venue tells of it, whether it is
-    /// still listed there or not. What it means for the adapter.
-    pub fn recall(&mut self, market: &Market, wants: &mut Vec<Want>) {
+    /// Adds a market that the journal has as unresolved, and appends the resulting requests. Its state is requested
+    /// until the venue sends something about it, listed there or not.
+    pub fn recall(&mut self, market: &Market, requests: &mut Vec<Request>) {
         self.add(&market.listing, false);
         let condition = &market.listing.condition;
         if let Some(entry) = self.markets.get_mut(condition) {
             entry.end = market.end;
-            // A window that has ended in the meantime need not be hurried after.
+            // A window that has ended since needs no precedence.
             entry.is_window &= !market.ended;
         }
-        self.state(condition, market.state, wants);
+        self.state(condition, market.state, requests);
     }
 
-    /// Somebody here trades this market. Whoever trades it first does not wait for the next round of questions.
-    pub fn stake(&mut self, condition: &str, wants: &mut Vec<Want>) {
+    /// A user trades this market. On its first trade the state is requested without waiting for the interval.
+    pub fn stake(&mut self, condition: &str, requests: &mut Vec<Request>) {
         let Some(entry) = self.markets.get_mut(condition) else { return };
         entry.rank.class = Class::Staked;
         if self.stakes.insert(condition.to_owned()) {
-            wants.push(Want::Standing(vec![entry.subject.clone()]));
+            requests.push(Request::Status(vec![entry.subject.clone()]));
         }
-        self.place(condition, wants);
+        self.place(condition, requests);
     }
 
-    /// Whether the books of this token are followed, as far as the adapter was told.
+    /// Whether the books of this token are followed.
     pub fn follows(&self, token: &str) -> bool {
         self.by_token(token).is_some_and(|subject| self.room(subject.origin).follows(&subject.condition))
     }
@@ -138,16 +139,18 @@ impl Roster {
         Some(&self.markets.get(self.tokens.get(token)?)?.subject)
     }
 
-    /// Markets whose standing must be asked for: those that have ended, those that somebody here trades, and those of
-    /// which only the journal tells so far.
-    pub fn questions(&self, now: Timestamp) -> impl Iterator<Item = &Arc<Subject>> {
-        let asked = move |entry: &&Entry| {
-            !entry.is_told || entry.end.is_some_and(|end| end <= now) || self.stakes.contains(&entry.subject.condition)
+    /// Markets whose state must be requested: those that have ended, those that users trade, and those that only the
+    /// journal has so far.
+    pub fn status_due(&self, now: Timestamp) -> impl Iterator<Item = &Arc<Subject>> {
+        let is_due = move |entry: &&Entry| {
+            !entry.is_confirmed
+                || entry.end.is_some_and(|end| end <= now)
+                || self.stakes.contains(&entry.subject.condition)
         };
-        self.markets.values().filter(asked).map(|entry| &entry.subject)
+        self.markets.values().filter(is_due).map(|entry| &entry.subject)
     }
 
-    fn add(&mut self, listing: &Listing, is_told: bool) {
+    fn add(&mut self, listing: &Listing, is_confirmed: bool) {
         let Some(origin) = origin(listing) else { return };
         let subject = || {
             Arc::new(Subject {
@@ -166,7 +169,7 @@ impl Roster {
             rank: Rank::default(),
             is_window: listing.updown.is_some(),
             wanted: false,
-            is_told,
+            is_confirmed,
         });
         entry.end = listing.end;
     }
@@ -178,8 +181,8 @@ impl Roster {
         }
     }
 
-    /// Books are wanted while trading is possible or may begin again; a closed market is still heard, for its result.
-    fn state(&mut self, condition: &str, state: MarketState, wants: &mut Vec<Want>) {
+    /// Books are followed while trading is possible or may resume; a closed market stays followed until its result.
+    fn state(&mut self, condition: &str, state: MarketState, requests: &mut Vec<Request>) {
         let Some(entry) = self.markets.get_mut(condition) else { return };
         entry.wanted = match state {
             MarketState::Active | MarketState::Halted => true,
@@ -192,11 +195,11 @@ impl Roster {
             _ if entry.is_window => Class::Window,
             _ => Class::Other,
         };
-        self.place(condition, wants);
+        self.place(condition, requests);
     }
 
-    /// Gives a market its place, or takes it, and says what that means for it and for others.
-    fn place(&mut self, condition: &str, wants: &mut Vec<Want>) {
+    /// Adds a market to the selection or removes it, and appends the resulting requests for all markets.
+    fn place(&mut self, condition: &str, requests: &mut Vec<Request>) {
         let Some(entry) = self.markets.get(condition) else { return };
         let room = match entry.subject.origin {
             Origin::Polymarket => &mut self.polymarket,
@@ -207,9 +210,9 @@ impl Roster {
             false => room.take(condition, &mut self.moves),
         }
         let subject = |markets: &AHashMap<String, Entry>, of: &str| Some(markets.get(of)?.subject.clone());
-        wants.extend(self.moves.drain(..).filter_map(|moved| match moved {
-            Move::In(of) => Some(Want::Books(subject(&self.markets, &of)?)),
-            Move::Out(of) => Some(Want::Leave(subject(&self.markets, &of)?)),
+        requests.extend(self.moves.drain(..).filter_map(|moved| match moved {
+            Move::In(of) => Some(Request::Subscribe(subject(&self.markets, &of)?)),
+            Move::Out(of) => Some(Request::Unsubscribe(subject(&self.markets, &of)?)),
         }));
     }
 
@@ -221,7 +224,7 @@ impl Roster {
     }
 }
 
-/// The live venue of a market, if it is of one.
+/// The live venue of a market, if any.
 pub fn origin(listing: &Listing) -> Option<Origin> {
     match listing.venue {
         Venue::Polymarket => Some(Origin::Polymarket),
@@ -230,7 +233,7 @@ pub fn origin(listing: &Listing) -> Option<Origin> {
     }
 }
 
-/// Condition of the market whose row said this.
+/// The condition of a catalogue update.
 fn subject_of(update: &FeedUpdate) -> Option<&str> {
     match update {
         FeedUpdate::Listed { listing, .. } => Some(&listing.condition),
@@ -276,35 +279,38 @@ mod tests {
     }
 
     #[test]
-    fn a_recalled_market_is_wanted_as_it_stood_and_asked_about_until_it_is_told_of() {
+    fn a_recalled_market_is_followed_and_its_state_requested_until_the_venue_confirms_it() {
         use MarketState::{Active, Closed, Halted, Upcoming};
-        let asked = |roster: &Roster, now: u64| roster.questions(Timestamp(now)).count();
+        let is_due = |roster: &Roster, now: u64| roster.status_due(Timestamp(now)).count();
         let cases = [
-            // venue, state in the journal, its books are wanted
+            // venue, state in the journal, whether its books are followed
             (Venue::Polymarket, Active, true),
             (Venue::Kalshi, Halted, true),
             (Venue::Polymarket, Upcoming, false),
             (Venue::Kalshi, Closed, false),
         ];
         for (venue, state, wanted) in cases {
-            let (mut roster, mut wants) = (Roster::new(1), Vec::new());
-            roster.recall(&market(venue, state), &mut wants);
-            assert_eq!(matches!(wants[..], [Want::Books(_)]), wanted, "{venue:?} {state:?}: {wants:?}");
+            let (mut roster, mut requests) = (Roster::new(1), Vec::new());
+            roster.recall(&market(venue, state), &mut requests);
+            assert_eq!(matches!(requests[..], [Request::Subscribe(_)]), wanted, "{venue:?} {state:?}: {requests:?}");
             assert_eq!(roster.follows("11"), wanted, "{venue:?} {state:?}");
-            assert_eq!(asked(&roster, 0), 1, "{venue:?} {state:?}");
+            assert_eq!(is_due(&roster, 0), 1, "{venue:?} {state:?}");
             let figures = FeedUpdate::Figures { condition: "0x1".into(), figures: Default::default() };
-            roster.note(&figures, &mut wants);
-            assert_eq!(wants.len(), usize::from(wanted), "{wants:?}");
-            assert_eq!((asked(&roster, 999), asked(&roster, 1_000)), (0, 1), "{venue:?} {state:?}: its end");
-            wants.clear();
-            (0..2).for_each(|_| roster.stake("0x1", &mut wants));
-            assert!(matches!(wants[..], [Want::Standing(_)]), "{venue:?} {state:?}: a stake, named once: {wants:?}");
-            assert_eq!(asked(&roster, 0), 1, "{venue:?} {state:?}: a stake");
+            roster.note(&figures, &mut requests);
+            assert_eq!(requests.len(), usize::from(wanted), "{requests:?}");
+            assert_eq!((is_due(&roster, 999), is_due(&roster, 1_000)), (0, 1), "{venue:?} {state:?}: its end");
+            requests.clear();
+            (0..2).for_each(|_| roster.stake("0x1", &mut requests));
+            assert!(
+                matches!(requests[..], [Request::Status(_)]),
+                "{venue:?} {state:?}: a stake, requested once: {requests:?}"
+            );
+            assert_eq!(is_due(&roster, 0), 1, "{venue:?} {state:?}: a stake");
             assert!(roster.by_token("12").is_some());
         }
-        let (mut roster, mut wants) = (Roster::new(1), Vec::new());
-        roster.recall(&market(Venue::Synthetic, Active), &mut wants);
-        assert!(wants.is_empty() && asked(&roster, 9_999) == 0);
+        let (mut roster, mut requests) = (Roster::new(1), Vec::new());
+        roster.recall(&market(Venue::Synthetic, Active), &mut requests);
+        assert!(requests.is_empty() && is_due(&roster, 9_999) == 0);
         println!("recalled markets: {} cases", cases.len() + 1);
     }
 
@@ -334,17 +340,18 @@ mod tests {
             resolution: engine::market::terms::Resolution::Split,
             venue_ts: Timestamp(1),
         };
-        type Step<'a> = Box<dyn Fn(&mut Roster, &mut Vec<Want>) + 'a>;
-        let note = |update: FeedUpdate| -> Step<'_> { Box::new(move |roster, wants| roster.note(&update, wants)) };
+        type Step<'a> = Box<dyn Fn(&mut Roster, &mut Vec<Request>) + 'a>;
+        let note =
+            |update: FeedUpdate| -> Step<'_> { Box::new(move |roster, requests| roster.note(&update, requests)) };
         let recall = |name: &'static str, window: bool, ended: bool| -> Step<'_> {
-            Box::new(move |roster, wants| {
+            Box::new(move |roster, requests| {
                 let market = Market { ended, ..named(name, window) };
-                roster.recall(&market, wants);
+                roster.recall(&market, requests);
             })
         };
-        let stake = |name: &'static str| -> Step<'_> { Box::new(move |roster, wants| roster.stake(name, wants)) };
+        let stake = |name: &'static str| -> Step<'_> { Box::new(move |roster, requests| roster.stake(name, requests)) };
         let rows = [
-            // two markets have room
+            // room for two markets
             (recall("a", false, false), "+a"),
             (recall("old", true, true), "+old"),
             (recall("b", false, false), ""),
@@ -358,19 +365,19 @@ mod tests {
             (note(figures("w", 9_000_000)), ""),
             (note(figures("old", 5_000)), ""),
             (note(resolved("b")), "-b +w"),
-            (stake("nobody"), ""),
+            (stake("unknown"), ""),
         ];
         let (mut roster, count) = (Roster::new(2), rows.len());
         for (number, (step, expected)) in rows.into_iter().enumerate() {
-            let mut wants = Vec::new();
-            step(&mut roster, &mut wants);
-            wants.retain(|want| !matches!(want, Want::Standing(_)));
-            let told = wants.iter().map(|want| match want {
-                Want::Books(subject) => format!("+{}", subject.condition),
-                Want::Leave(subject) => format!("-{}", subject.condition),
+            let mut requests = Vec::new();
+            step(&mut roster, &mut requests);
+            requests.retain(|request| !matches!(request, Request::Status(_)));
+            let changes = requests.iter().map(|request| match request {
+                Request::Subscribe(subject) => format!("+{}", subject.condition),
+                Request::Unsubscribe(subject) => format!("-{}", subject.condition),
                 other => format!("{other:?}"),
             });
-            assert_eq!(told.collect::<Vec<_>>().join(" "), expected, "row {number}");
+            assert_eq!(changes.collect::<Vec<_>>().join(" "), expected, "row {number}");
         }
         assert!(roster.follows("old2") && roster.follows("w1") && !roster.follows("v1") && !roster.follows("a1"));
         println!("markets where room is short: {count} cases");

@@ -1,7 +1,8 @@
-//! What translators must know about markets beyond the journal, on disk: the odd price grids of Kalshi.
+//! A file with what translators need beyond the journal after a start without the venue: the irregular price grids of
+//! Kalshi markets.
 //!
-//! The journal is the catalogue of a start without the venue: it holds each market's listing, state, tick and end. What
-//! is resolved there stays so, as nothing here says anything of states.
+//! The journal is the catalogue of such a start: it holds each market's listing, state, tick and end. This file holds
+//! no states, so it cannot undo a resolution.
 
 use crate::skips::{Skip, Skips};
 use ahash::AHashMap;
@@ -13,24 +14,24 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-/// Most that is read or written: more markets than any venue has.
+/// Size limit for reading and writing, in bytes: enough for more markets than any venue has.
 const SHELF_BYTES_MAX: u64 = 64 << 20;
-/// How often it is looked whether something changed.
+/// How often changes are looked for.
 const LOOK_EVERY: u64 = 60 * SECOND;
 const FILE: &str = "kalshi-grids.ndjson";
 
-/// Rows of a catalogue by ticker, one a line in one file.
+/// Catalogue rows by ticker; the file has one row per line.
 pub(crate) struct Shelf {
     folder: PathBuf,
     rows: AHashMap<String, String>,
-    /// What the file holds.
+    /// The content of the file.
     written: String,
     looked_at: Timestamp,
     writing: Option<JoinHandle<()>>,
 }
 
 impl Shelf {
-    /// Reads what an earlier run left. A file that is damaged is put aside and counted; its sound rows are taken.
+    /// Reads the file of an earlier run. A damaged file is renamed and counted; its valid rows are used.
     pub(crate) fn open(folder: &Path, skips: &Skips) -> Shelf {
         let mut shelf = Shelf {
             folder: folder.to_owned(),
@@ -44,7 +45,7 @@ impl Shelf {
             Ok(text) => text,
             Err(error) => {
                 if error.kind() != io::ErrorKind::NotFound {
-                    put_aside(&path, &error.to_string(), skips);
+                    set_aside(&path, &error.to_string(), skips);
                 }
                 return shelf;
             }
@@ -58,45 +59,45 @@ impl Shelf {
             }
         }
         match broken {
-            Some(line) => put_aside(&path, line, skips),
+            Some(line) => set_aside(&path, line, skips),
             None => shelf.written = text.into_owned(),
         }
         shelf
     }
 
-    /// The row of a market, if there is one.
+    /// The row of a market, if any.
     pub(crate) fn row(&self, ticker: &str) -> Option<&str> {
         self.rows.get(ticker).map(String::as_str)
     }
 
-    /// Now and then: writes the rows down where they changed, on a thread of its own.
+    /// Called regularly: writes changed rows to the file, on a thread of its own.
     pub(crate) fn turn<'r>(&mut self, now: Timestamp, rows: impl FnOnce() -> Vec<(&'r str, String)>) {
         let is_writing = self.writing.as_ref().is_some_and(|writing| !writing.is_finished());
         if now.since(self.looked_at) < LOOK_EVERY || is_writing {
             return;
         }
         self.looked_at = now;
-        // Nothing is recalled any more.
+        // Markets are recalled only before the first poll.
         self.rows = AHashMap::new();
         if let Some(text) = self.changed(rows()) {
             let folder = self.folder.clone();
-            let write = move || keep(&folder, &text);
+            let write = move || store(&folder, &text);
             self.writing = thread::spawn_spare("shelf", write, || {}).ok();
         }
     }
 
-    /// Nothing more comes: what changed since the last look is written before this returns.
+    /// Writes the last changes before it returns.
     pub(crate) fn end(&mut self, rows: Vec<(&str, String)>) {
         if let Some(writing) = self.writing.take() {
-            // A panic there has been told already.
+            // A panic of the thread has been logged already.
             let _ = writing.join();
         }
         if let Some(text) = self.changed(rows) {
-            keep(&self.folder, &text);
+            store(&self.folder, &text);
         }
     }
 
-    /// The text of the file, where it is another one.
+    /// The new content of the file, if it changed.
     fn changed(&mut self, rows: Vec<(&str, String)>) -> Option<String> {
         let text: String = rows.into_iter().flat_map(|(_, row)| [row, "\n".to_owned()]).collect();
         if text == self.written || text.len() as u64 > SHELF_BYTES_MAX {
@@ -107,7 +108,7 @@ impl Shelf {
     }
 }
 
-/// The name under which a row is found again.
+/// The key of a row.
 fn ticker(line: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Row {
@@ -125,17 +126,17 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-fn put_aside(path: &Path, why: &str, skips: &Skips) {
+fn set_aside(path: &Path, why: &str, skips: &Skips) {
     skips.count(Skip::UnreadableFile, || format!("{}: {why}", path.display()));
     let mut aside = path.as_os_str().to_owned();
     aside.push(".damaged");
     if let Err(error) = fs::rename(path, &aside) {
-        tracing::warn!(file = %path.display(), %error, "a damaged file cannot be put aside");
+        tracing::warn!(file = %path.display(), %error, "a damaged file cannot be renamed");
     }
 }
 
-/// Replaces the file as a whole. Without it a start without the venue knows less; nothing else is lost.
-fn keep(folder: &Path, text: &str) {
+/// Replaces the file atomically. If that fails, the next start without the venue lacks the grids; nothing else is lost.
+fn store(folder: &Path, text: &str) {
     let unfinished = folder.join(format!("{FILE}.tmp"));
     let write = || -> io::Result<()> {
         fs::create_dir_all(folder)?;
@@ -146,7 +147,7 @@ fn keep(folder: &Path, text: &str) {
         File::open(folder)?.sync_all()
     };
     if let Err(error) = write() {
-        tracing::warn!(folder = %folder.display(), %error, "price grids could not be kept for the next start");
+        tracing::warn!(folder = %folder.display(), %error, "price grids cannot be stored for the next start");
     }
 }
 
@@ -159,19 +160,19 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_found_again_and_damage_is_put_aside() {
-        let place = tempfile::tempdir().unwrap();
-        let folder = place.path().join("venue");
+    fn rows_survive_a_restart_and_a_damaged_file_is_renamed() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("venue");
         let skips = Skips::default();
         let open = || Shelf::open(&folder, &skips);
         let mut shelf = open();
         shelf.turn(Timestamp(LOOK_EVERY), || vec![row("A"), row("B")]);
-        // Not looked at again so soon.
-        shelf.turn(Timestamp(LOOK_EVERY + 1), || panic!("it is not time"));
+        // Too early to look again.
+        shelf.turn(Timestamp(LOOK_EVERY + 1), || panic!("the interval has not passed"));
         shelf.end(vec![row("A"), row("B")]);
         let shelf = open();
         assert_eq!((shelf.row("A"), shelf.row("C")), (Some(row("A").1.as_str()), None));
-        // What is gone is not kept, what did not change is not written.
+        // Removed rows are dropped, and an unchanged file is not written.
         let mut shelf = open();
         fs::remove_file(folder.join(FILE)).unwrap();
         shelf.end(vec![row("A"), row("B")]);

@@ -1,6 +1,6 @@
-//! Markets that a `new_market` message announces (upstream.md §3.2). It tells neither the kind of fee nor whether the
-//! market is one of several that exclude each other, and what is listed stays listed as it was: so where a catalogue can
-//! be asked, its row is waited for. A recording may have none; there the message lists the market (§7).
+//! Markets that a `new_market` message announces (gateway/docs/live-venues.md §3.2). The message has neither the fee
+//! type nor the negative-risk flag, and a listing is final, so the market's catalogue row is awaited if a catalogue can
+//! be read. A recording may have none; there the message lists the market (gateway/docs/live-venues.md §7).
 
 use super::dto;
 use super::listing;
@@ -11,33 +11,33 @@ use crate::bounds;
 use engine::market::terms::{Category, Listing};
 use std::collections::VecDeque;
 
-/// Announced markets that are waited for at most; the oldest is given up for the newest, and found by the crawl.
+/// Most announced markets that wait for their rows; the oldest is dropped for the newest, and found by the crawl.
 const WAITING_MAX: usize = 1_024;
 
-/// What was announced and is not listed.
+/// Announced markets that are not listed yet.
 #[derive(Default)]
 pub(super) struct Announced {
     waits: bool,
     /// Oldest first.
     listings: VecDeque<Listing>,
-    /// How many of the last ones nobody was told of.
+    /// How many of the newest were not returned by [`Translate::newly_announced`] yet.
     new: usize,
 }
 
 impl Translate {
-    /// New markets are listed by rows of the catalogue alone, which is asked for them.
+    /// Lists new markets by catalogue rows only.
     pub fn wait_for_rows(&mut self) {
         self.announced.waits = true;
     }
 
-    /// Markets that the catalogue is to be asked for, since the last call.
+    /// Markets announced since the last call, whose rows are to be requested.
     pub fn newly_announced(&mut self) -> impl Iterator<Item = &Listing> {
         let new = std::mem::take(&mut self.announced.new);
         let listings = &self.announced.listings;
         listings.iter().skip(listings.len() - new)
     }
 
-    /// All of those whose row has not come yet.
+    /// All announced markets whose rows have not come yet.
     pub fn announced(&self) -> impl Iterator<Item = &Listing> {
         self.announced.listings.iter()
     }
@@ -72,8 +72,8 @@ impl Announced {
         self.new = (self.new + 1).min(self.listings.len());
     }
 
-    /// A row lists the market: what was announced of it is of no more use, but for tags that the row lacks.
-    pub(super) fn take_in(&mut self, listing: &mut Listing) {
+    /// The market is listed by a row: drops its announcement, after taking over the tags that the row lacks.
+    pub(super) fn merge_into(&mut self, listing: &mut Listing) {
         let Some(at) = self.listings.iter().position(|known| known.condition == listing.condition) else { return };
         if at + self.new >= self.listings.len() {
             self.new -= 1;

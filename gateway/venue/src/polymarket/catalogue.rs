@@ -1,9 +1,10 @@
-//! Polymarket's REST answers: what is listed, how it changes, and how it ends (upstream.md §2.1–2.3, §3.1).
+//! Polymarket's REST responses: listings, changes, and results of markets (gateway/docs/live-venues.md §2.1, §2.2,
+//! §2.3, §3.1).
 
 use super::dto;
 use super::listing::{self, Tick};
 use super::standing::{Standing, Verdict, final_prices, open_state};
-use super::translate::{BookTold, Market, Token, Translate, Via, moment};
+use super::translate::{Market, ParsedBook, Token, Translate, Via, venue_time};
 use crate::bounds;
 use crate::loose::{Loose, scaled};
 use crate::skips::Skip;
@@ -14,14 +15,14 @@ use engine::market::terms::{Listing, MarketState, Resolution};
 use engine::time::{SECOND, Timestamp};
 use std::sync::Arc;
 
-/// A market whose end passed this long ago and whose book is empty takes no orders any more.
+/// A market whose end is older than this and whose book is empty takes no orders any more.
 const ABANDONED_AFTER: u64 = 600 * SECOND;
-/// How old a row of the catalogue may be that still has the tick from before the socket told of another.
+/// How long after a tick change on the socket catalogue rows may still have the old tick.
 const CATALOGUE_FOLLOWS_WITHIN: u64 = 60 * SECOND;
 
 impl Translate {
-    /// One REST answer of this address, status and body; the path's own name decides what it is. `connection` is that of
-    /// recordings: an answer may belong to a socket.
+    /// Translates one REST response with this URL, status and body; the path decides its kind. `connection`: the socket
+    /// that it was requested for, if any.
     pub fn rest(
         &mut self,
         (url, status, body): (&str, u16, &str),
@@ -32,7 +33,7 @@ impl Translate {
         let path = rest_path(url);
         let is_book = matches!(path.last(), Some(&"book" | &"books"));
         if status != 200 {
-            // No book for a token is an answer, not an error.
+            // 404 means that a token has no book; it is not an error.
             if !(is_book && status == 404) {
                 self.skips.count(Skip::HttpStatus, || format!("{status} from {url}"));
             }
@@ -63,9 +64,9 @@ impl Translate {
     fn rest_book(&mut self, row: Loose<'_>, connection: u8, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
         match row.object::<dto::Message<'_>>() {
             Some(message) => {
-                self.look_at_hash(row.raw());
-                let at = moment(message.timestamp.text().as_deref(), received);
-                self.book(BookTold::of(&message), Via::Rest, connection, at, updates);
+                self.check_hash(row.raw());
+                let at = venue_time(message.timestamp.text().as_deref(), received);
+                self.book(ParsedBook::of(&message), Via::Rest, connection, at, updates);
             }
             None => self.skips.count(Skip::BadJson, || row.raw().into()),
         }
@@ -82,7 +83,7 @@ impl Translate {
         }
     }
 
-    /// A market as either service shows it.
+    /// Translates a market row of either service.
     fn market_row(
         &mut self,
         row: Loose<'_>,
@@ -109,7 +110,7 @@ impl Translate {
         updates: &mut Vec<FeedUpdate>,
     ) {
         let end = row.end_date.instant();
-        // Placeholders of an empty side are 0 and 1.
+        // An empty side is shown as 0 or 1.
         let empty = |field: Loose<'_>| field.dollars().is_err();
         let abandoned =
             end.is_some_and(|end| end.plus(ABANDONED_AFTER) < received) && empty(row.best_bid) && empty(row.best_ask);
@@ -122,20 +123,20 @@ impl Translate {
         if let Some(known) = known
             && changed.is_some_and(|at| at < known.row_at)
         {
-            // A page that was asked for before the one that told more.
+            // A page that was requested before a newer one.
             return self.skips.count(Skip::OutOfOrder, || format!("row of {}", known.condition));
         }
-        // Only a row that the venue has changed since the closing takes it back.
+        // Only a row that changed after the closing can open the market again.
         let is_later = |known: &Market| changed.is_some_and(|at| at > known.closed_at);
         let stays_closed = !closed
             && known.is_some_and(|known| known.resolved.is_none() && known.standing.gamma_closed && !is_later(known));
-        // The socket told of a tick since: the catalogue follows, and does not take it back meanwhile.
-        let lags = |known: &Market| {
+        // The catalogue lags: its tick is older than that of the socket, and is ignored.
+        let is_stale_tick = |known: &Market| {
             known.tick_at != Timestamp::default()
                 && changed.unwrap_or(received) <= known.tick_at.plus(CATALOGUE_FOLLOWS_WITHIN)
         };
         let facts = Facts {
-            tick: if known.is_some_and(lags) { Loose::default() } else { row.order_price_min_tick_size },
+            tick: if known.is_some_and(is_stale_tick) { Loose::default() } else { row.order_price_min_tick_size },
             end,
             open_state: open_state(accepts, abandoned, row.active.flag() == Some(true)),
         };
@@ -179,7 +180,7 @@ impl Translate {
         self.conclude(number, received, updates);
     }
 
-    /// Hands out the prices that a row states, where it states any.
+    /// Emits the prices that a row states, if any.
     fn state(&self, number: usize, prices: Stated, updates: &mut Vec<FeedUpdate>) {
         let market = &self.markets[number];
         if prices != Stated::default() && market.resolved.is_none() {
@@ -194,7 +195,7 @@ impl Translate {
         let closed = row.closed.flag() == Some(true);
         let facts = Facts {
             tick: row.minimum_tick_size,
-            // This service knows the day only; what Gamma says of the end stays.
+            // This service has the day only; the end date of Gamma is kept.
             end: None,
             open_state: open_state(accepts, false, row.active.flag() == Some(true)),
         };
@@ -228,7 +229,7 @@ impl Translate {
         self.conclude(number, received, updates);
     }
 
-    /// Lists the market of a row when it is new, else takes its changes over; gives its number.
+    /// Lists the market of a row if it is new, else applies its changes; returns its number.
     fn row(
         &mut self,
         condition: Loose<'_>,
@@ -242,7 +243,7 @@ impl Translate {
             let tick = listing::tick(facts.tick);
             return match listing().and_then(|listing| bounds::bounded(listing, &self.skips)) {
                 Ok(mut listing) => {
-                    self.announced.take_in(&mut listing);
+                    self.announced.merge_into(&mut listing);
                     self.list(listing, tick, facts.open_state, standing(Standing::default()), updates)
                 }
                 Err(kind) => {
@@ -269,7 +270,7 @@ impl Translate {
         Some(number)
     }
 
-    /// Takes a new market in.
+    /// Adds a new market.
     pub(super) fn list(
         &mut self,
         listing: Listing,
@@ -324,7 +325,7 @@ impl Translate {
         Some(number)
     }
 
-    /// Draws the consequence of all that is known about a market.
+    /// Applies the state that follows from all reports about a market.
     pub(super) fn conclude(&mut self, number: usize, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
         let market = &mut self.markets[number];
         let verdict = market.standing.verdict();
@@ -354,14 +355,14 @@ impl Translate {
     }
 }
 
-/// What a row of either service says beside its end.
+/// The fields of a row apart from those about its result.
 struct Facts<'a> {
     tick: Loose<'a>,
     end: Option<Timestamp>,
     open_state: MarketState,
 }
 
-/// What a REST answer holds.
+/// The kind of rows in a response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Row {
     Book,
@@ -369,7 +370,7 @@ enum Row {
     Market,
 }
 
-/// The rows of an answer: an array, a page that holds one, or the one row itself.
+/// The rows of a response: an array, a page that contains one, or a single row.
 fn rows(body: Loose<'_>, kind: Row) -> Option<Vec<Loose<'_>>> {
     if body.raw().starts_with('[') {
         return body.elements();
@@ -383,7 +384,7 @@ fn rows(body: Loose<'_>, kind: Row) -> Option<Vec<Loose<'_>>> {
     if inside.is_absent() { Some(vec![body]) } else { inside.elements() }
 }
 
-/// Whether the oracle has settled, or the market resolves by itself and has.
+/// Whether the oracle has settled, or the market has resolved automatically.
 fn is_settled(row: &dto::GammaMarket<'_>) -> bool {
     matches!(row.uma_resolution_status.text().as_deref(), Some("resolved" | "settled"))
         || row.automatically_resolved.flag() == Some(true)
@@ -394,7 +395,7 @@ pub(super) fn is_unconfirmed(row: &dto::GammaMarket<'_>) -> bool {
     row.closed.flag() == Some(true) && prices(row.outcome_prices).is_some() && !is_settled(row)
 }
 
-/// Final prices, when the field holds exactly those.
+/// The result of final prices; `None` for other prices.
 fn prices(field: Loose<'_>) -> Option<Resolution> {
     field.with_elements(|elements| match elements {
         [first, second] => final_prices([exact(*first)?, exact(*second)?]),
@@ -402,7 +403,7 @@ fn prices(field: Loose<'_>) -> Option<Resolution> {
     })?
 }
 
-/// A price that a row states, 10⁻⁶ USD a share and cut off there. 0 and 1 are results or placeholders, and no prices.
+/// A price that a row states, in 10⁻⁶ USD a share, truncated. 0 and 1 are results or placeholders, not prices.
 fn stated(field: Loose<'_>) -> Option<Cash> {
     let micros = field.figure().filter(|micros| (1..1_000_000).contains(micros))?;
     i64::try_from(micros).ok().map(Cash)

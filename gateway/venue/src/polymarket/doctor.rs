@@ -1,8 +1,8 @@
-//! How Polymarket looks from here (upstream.md §2, §3, §8): the names of its page parameters, the fields of a market, a
-//! book by both ways, the slugs of up-or-down windows, prices of assets.
+//! Checks of Polymarket (gateway/docs/live-venues.md §2, §3, §8): the names of its page parameters, the fields of a
+//! market, a book by REST and by socket, the slugs of up-or-down windows, prices of assets.
 
 use super::stream::{Settings, spot_subscription};
-use crate::doctor::{Doctor, Ear, Field, Kind, LISTEN_MAX, differences, list, shown};
+use crate::doctor::{Doctor, Field, Kind, LISTEN_MAX, Socket, differences, list, shown};
 use engine::market::terms::{Asset, Interval};
 use engine::time::Timestamp;
 use serde_json::{Value, json};
@@ -56,9 +56,9 @@ const BOOK: &[Field] = &[
     Field::optional("event_type", &[Kind::Text]).one_of(&["book"]),
 ];
 const LEVEL: &[Field] = &[Field::required("price", &[Kind::Text]), Field::required("size", &[Kind::Text])];
-/// Rows of a page that is asked for.
+/// Rows of a requested page.
 const ROWS: usize = 20;
-/// Markets of whose books one is looked for.
+/// Most markets whose books are tried.
 const BOOKS_TRIED_MAX: usize = 10;
 
 pub async fn examine(doctor: &mut Doctor<'_>, settings: &Settings) {
@@ -73,7 +73,7 @@ pub async fn examine(doctor: &mut Doctor<'_>, settings: &Settings) {
             let tokens = book(doctor, &settings.clob, &tokens).await.map_or(tokens, |token| vec![token]);
             snapshot(doctor, &settings.market_socket, &tokens).await;
         }
-        None => doctor.failed("a book", "no market with tokens to ask about"),
+        None => doctor.failed("a book", "no market with tokens to request a book of"),
     }
     prices(doctor, &settings.spot_socket).await;
 }
@@ -87,12 +87,12 @@ async fn page(doctor: &mut Doctor<'_>, gamma: &str) -> Vec<Value> {
     let events = match list(&answer, "events") {
         Ok(events) => events,
         Err(why) => {
-            doctor.told(what, "", vec![why]);
+            doctor.report(what, "", vec![why]);
             return Vec::new();
         }
     };
     if events.len() > ROWS {
-        differ.push(format!("limit={ROWS} gives {} rows", events.len()));
+        differ.push(format!("limit={ROWS} returns {} rows", events.len()));
     }
     let ids = |rows: &[Value]| -> Vec<String> { rows.iter().map(|row| row["id"].to_string()).collect() };
     match answer.get("next_cursor").and_then(Value::as_str).filter(|cursor| !cursor.is_empty()) {
@@ -105,26 +105,30 @@ async fn page(doctor: &mut Doctor<'_>, gamma: &str) -> Vec<Value> {
             if let Ok(next) = list(&next, "events")
                 && ids(next).iter().any(|id| ids(events).contains(id))
             {
-                differ.push("after_cursor gives rows of the first page again".into());
+                differ.push("after_cursor returns rows of the first page again".into());
             }
         }
-        None if events.len() >= ROWS => differ.push("next_cursor: missing in a page that is full".into()),
+        None if events.len() >= ROWS => differ.push("next_cursor: missing in a full page".into()),
         None => {}
     }
     differ.extend(differences(events, EVENT));
-    doctor.told(what, format!("{} events", events.len()), differ);
+    doctor.report(what, format!("{} events", events.len()), differ);
     let markets: Vec<Value> =
         events.iter().filter_map(|event| event["markets"].as_array()).flatten().cloned().collect();
     match markets.is_empty() {
         true => doctor.failed("the fields of a market", "no market in the page"),
         false => {
-            doctor.told("the fields of a market", format!("{} markets", markets.len()), differences(&markets, MARKET));
+            doctor.report(
+                "the fields of a market",
+                format!("{} markets", markets.len()),
+                differences(&markets, MARKET),
+            );
         }
     }
     markets
 }
 
-/// Whether the windows of now are found by the slugs that are made for them.
+/// Checks that the current windows are found by their generated slugs.
 async fn windows(doctor: &mut Doctor<'_>, gamma: &str) {
     let what = "up-or-down windows by their slugs";
     let now = host::clock::Clock::wall().now();
@@ -141,11 +145,11 @@ async fn windows(doctor: &mut Doctor<'_>, gamma: &str) {
             let named = |row: &Value| row["slug"].as_str().is_some_and(|slug| slugs.iter().any(|ours| ours == slug));
             match list(&answer, "").is_ok_and(|rows| rows.iter().any(named)) {
                 true => found.push(slugs[0].clone()),
-                false => missing.push(format!("nothing by {}", slugs.join(" or "))),
+                false => missing.push(format!("no event for {}", slugs.join(" or "))),
             }
         }
     }
-    doctor.told(what, found.join(", "), missing);
+    doctor.report(what, found.join(", "), missing);
 }
 
 fn slugs(asset: Asset, interval: Interval, now: Timestamp) -> Vec<String> {
@@ -165,7 +169,7 @@ fn first_token(market: &Value) -> Option<String> {
     tokens.get(0)?.as_str().filter(|token| is_open && !token.is_empty()).map(str::to_owned)
 }
 
-/// Books by REST, one and many at once; the token of one that has levels.
+/// Books by REST, many in one call and a single one; returns a token whose book has levels.
 async fn book(doctor: &mut Doctor<'_>, clob: &str, tokens: &[String]) -> Option<String> {
     let wanted: Vec<Value> = tokens.iter().map(|token| json!({ "token_id": token })).collect();
     let what = "books by one call";
@@ -173,17 +177,17 @@ async fn book(doctor: &mut Doctor<'_>, clob: &str, tokens: &[String]) -> Option<
     let books = match list(&answer, "") {
         Ok(books) => books,
         Err(why) => {
-            doctor.told(what, "", vec![why]);
+            doctor.report(what, "", vec![why]);
             return None;
         }
     };
-    doctor.told(what, format!("{} of {}", books.len(), tokens.len()), book_differences(books));
+    doctor.report(what, format!("{} of {}", books.len(), tokens.len()), book_differences(books));
     let has_levels = |book: &&Value| book["bids"].as_array().is_some_and(|bids| !bids.is_empty());
     let token = books.iter().find(has_levels).or(books.first())?["asset_id"].as_str()?.to_owned();
     let what = "one book";
     let book = doctor.get(what, &format!("{clob}/book?token_id={token}")).await?;
     let differ = book_differences(std::slice::from_ref(&book));
-    doctor.told(what, format!("of token {token}"), differ);
+    doctor.report(what, format!("of token {token}"), differ);
     Some(token)
 }
 
@@ -193,60 +197,60 @@ fn book_differences(books: &[Value]) -> Vec<String> {
     differences(books, BOOK).into_iter().chain(differences(&levels, LEVEL)).collect()
 }
 
-/// The first books of the market channel, and its answer to a ping.
+/// The first books of the market channel, and its response to a ping.
 async fn snapshot(doctor: &mut Doctor<'_>, url: &str, tokens: &[String]) {
     let what = "a snapshot by socket";
-    let Some(mut ear) = doctor.socket(what, url, Vec::new()).await else { return };
+    let Some(mut socket) = doctor.socket(what, url, Vec::new()).await else { return };
     let subscribe =
         json!({ "assets_ids": tokens, "type": "market", "initial_dump": true, "custom_feature_enabled": true });
     let until = Instant::now() + LISTEN_MAX;
-    let heard = match ear.say(&subscribe.to_string()).await {
-        Ok(()) => ear.hear_first(until, |text| serde_json::from_str::<Value>(text).ok()).await,
+    let received = match socket.send(&subscribe.to_string()).await {
+        Ok(()) => socket.receive_first(until, |text| serde_json::from_str::<Value>(text).ok()).await,
         Err(why) => Err(why),
     };
-    match heard {
-        Ok(Value::Array(books)) => doctor.told(what, format!("{} books", books.len()), book_differences(&books)),
+    match received {
+        Ok(Value::Array(books)) => doctor.report(what, format!("{} books", books.len()), book_differences(&books)),
         Ok(other) => {
-            doctor.told(what, "", vec![format!("the first message is no list: {}", shown(&other.to_string()))])
+            doctor.report(what, "", vec![format!("the first message is not a list: {}", shown(&other.to_string()))])
         }
         Err(why) => return doctor.failed(what, why),
     }
-    ping(doctor, "a ping on it", &mut ear).await;
+    ping(doctor, "a ping on it", &mut socket).await;
 }
 
-async fn ping(doctor: &mut Doctor<'_>, what: &str, ear: &mut Ear) {
+async fn ping(doctor: &mut Doctor<'_>, what: &str, socket: &mut Socket) {
     let until = Instant::now() + LISTEN_MAX;
-    let said = ear.say("PING").await;
-    let heard = match said {
-        Ok(()) => ear.hear_first(until, |text| text.trim().eq_ignore_ascii_case("pong").then_some(())).await,
+    let sent = socket.send("PING").await;
+    let received = match sent {
+        Ok(()) => socket.receive_first(until, |text| text.trim().eq_ignore_ascii_case("pong").then_some(())).await,
         Err(why) => Err(why),
     };
-    match heard {
-        Ok(()) => doctor.told(what, "PONG", Vec::new()),
-        Err(why) => doctor.told(what, "", vec![format!("no PONG: {why}")]),
+    match received {
+        Ok(()) => doctor.report(what, "PONG", Vec::new()),
+        Err(why) => doctor.report(what, "", vec![format!("no PONG: {why}")]),
     }
 }
 
-/// Prices of an asset by both of their sources.
+/// Prices of an asset from both sources.
 async fn prices(doctor: &mut Doctor<'_>, url: &str) {
     let what = "prices of assets by socket";
-    let Some(mut ear) = doctor.socket(what, url, Vec::new()).await else { return };
-    if let Err(why) = ear.say(&spot_subscription()).await {
+    let Some(mut socket) = doctor.socket(what, url, Vec::new()).await else { return };
+    if let Err(why) = socket.send(&spot_subscription()).await {
         return doctor.failed(what, why);
     }
     let until = Instant::now() + LISTEN_MAX;
     let mut missing = vec!["crypto_prices", "crypto_prices_chainlink"];
-    let (mut differ, mut heard) = (Vec::new(), 0);
+    let (mut differ, mut received) = (Vec::new(), 0);
     while !missing.is_empty() {
         let of_topic = |text: &str| -> Option<Value> {
             let message: Value = serde_json::from_str(text).ok()?;
             message["topic"].is_string().then_some(message)
         };
-        let Ok(message) = ear.hear_first(until, of_topic).await else { break };
+        let Ok(message) = socket.receive_first(until, of_topic).await else { break };
         let topic = message["topic"].as_str().unwrap_or_default();
         if missing.contains(&topic) {
             missing.retain(|wanted| *wanted != topic);
-            heard += 1;
+            received += 1;
             let payload = &message["payload"];
             let fine = payload["symbol"].is_string() && (payload["value"].is_number() || payload["data"].is_array());
             if !fine {
@@ -254,6 +258,6 @@ async fn prices(doctor: &mut Doctor<'_>, url: &str) {
             }
         }
     }
-    differ.extend(missing.iter().map(|topic| format!("{topic}: nothing in {} s", LISTEN_MAX.as_secs())));
-    doctor.told(what, format!("{heard} topics"), differ);
+    differ.extend(missing.iter().map(|topic| format!("{topic}: no message within {} s", LISTEN_MAX.as_secs())));
+    doctor.report(what, format!("{received} topics"), differ);
 }

@@ -1,11 +1,11 @@
-//! Shapes of Polymarket's messages (upstream.md §2, §3), borrowed from the text they came in.
+//! Shapes of Polymarket's messages (gateway/docs/live-venues.md §2, §3), borrowed from the message text.
 //!
-//! Every leaf is [`Loose`]: JSON inside texts, numbers or texts, missing and empty fields all fit.
+//! Every leaf is [`Loose`]: JSON inside strings, numbers or strings, missing and empty fields are accepted.
 
 use crate::loose::Loose;
 use serde::Deserialize;
 
-/// A market of Gamma's catalogue. What is left out here is never used.
+/// A market of Gamma's catalogue. Fields that are not listed are not used.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GammaMarket<'a> {
@@ -23,7 +23,7 @@ pub struct GammaMarket<'a> {
     pub image: Loose<'a>,
     #[serde(borrow, default)]
     pub icon: Loose<'a>,
-    /// This, the tokens and the prices are arrays, often written inside a text.
+    /// This field, the tokens and the prices are arrays, often inside a string.
     #[serde(borrow, default)]
     pub outcomes: Loose<'a>,
     #[serde(borrow, default)]
@@ -94,7 +94,7 @@ pub struct GammaMarket<'a> {
     pub tags: Loose<'a>,
 }
 
-/// An event of Gamma's catalogue; its markets may be nested.
+/// An event of Gamma's catalogue; its markets may be included.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GammaEvent<'a> {
@@ -114,7 +114,7 @@ pub struct GammaEvent<'a> {
     pub category: Loose<'a>,
     #[serde(borrow, default)]
     pub game_id: Loose<'a>,
-    /// Of up-or-down events, an [`EventMetadata`].
+    /// For up-or-down events: an [`EventMetadata`].
     #[serde(borrow, default)]
     pub event_metadata: Loose<'a>,
     #[serde(borrow, default)]
@@ -123,7 +123,7 @@ pub struct GammaEvent<'a> {
     pub markets: Loose<'a>,
 }
 
-/// What an up-or-down event says of its price.
+/// Prices of an up-or-down event.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventMetadata<'a> {
@@ -131,7 +131,7 @@ pub struct EventMetadata<'a> {
     pub price_to_beat: Loose<'a>,
 }
 
-/// A tag; older rows carry only its text.
+/// A tag; older rows have only its text.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub struct Tag<'a> {
     #[serde(borrow, default)]
@@ -140,7 +140,7 @@ pub struct Tag<'a> {
     pub label: Loose<'a>,
 }
 
-/// A market as the order book's own service shows it.
+/// A market in the order book's service.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub struct ClobMarket<'a> {
     #[serde(borrow, default)]
@@ -190,7 +190,7 @@ pub struct ClobToken<'a> {
     pub winner: Loose<'a>,
 }
 
-/// A page of a listing: which key holds the rows depends on the service.
+/// A page of a list; the key of the rows depends on the service.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub struct Page<'a> {
     #[serde(borrow, default)]
@@ -199,12 +199,12 @@ pub struct Page<'a> {
     pub markets: Loose<'a>,
     #[serde(borrow, default)]
     pub data: Loose<'a>,
-    /// Where the next page begins; without it this is the last one.
+    /// Cursor of the next page; missing on the last one.
     #[serde(borrow, default)]
     pub next_cursor: Loose<'a>,
 }
 
-/// What a message of the market channel is about, where the rest of it cannot be read.
+/// Which token or market a message is about, for messages that cannot be read otherwise.
 #[derive(Debug, Deserialize)]
 pub struct About<'a> {
     #[serde(borrow, default)]
@@ -215,7 +215,7 @@ pub struct About<'a> {
     pub market: Loose<'a>,
 }
 
-/// A message of the market channel: the fields of all types side by side.
+/// A message of the market channel: the fields of all types.
 #[derive(Debug, Default, Deserialize)]
 pub struct Message<'a> {
     #[serde(borrow, default)]
@@ -228,7 +228,7 @@ pub struct Message<'a> {
     pub timestamp: Loose<'a>,
     #[serde(borrow, default)]
     pub hash: Loose<'a>,
-    /// Of a book; older clients call the sides buys and sells.
+    /// Book; older messages name the sides buys and sells.
     #[serde(borrow, default)]
     pub bids: Option<Vec<Level<'a>>>,
     #[serde(borrow, default)]
@@ -241,10 +241,10 @@ pub struct Message<'a> {
     pub tick_size: Loose<'a>,
     #[serde(borrow, default)]
     pub last_trade_price: Loose<'a>,
-    /// Absolute sizes by token.
+    /// Changes with absolute sizes by token.
     #[serde(borrow, default)]
     pub price_changes: Option<Vec<Change<'a>>>,
-    /// Older form: all for the token of the message. Oldest: one change in the message itself.
+    /// Older form: all changes are of the message's token. Oldest form: the message is a single change.
     #[serde(borrow, default)]
     pub changes: Option<Vec<Change<'a>>>,
     #[serde(borrow, default)]
@@ -253,14 +253,14 @@ pub struct Message<'a> {
     pub size: Loose<'a>,
     #[serde(borrow, default)]
     pub side: Loose<'a>,
-    /// Of a trade.
+    /// Trade.
     #[serde(borrow, default)]
     pub transaction_hash: Loose<'a>,
     #[serde(borrow, default)]
     pub new_tick_size: Loose<'a>,
     #[serde(borrow, default)]
     pub winning_asset_id: Loose<'a>,
-    /// Of a new market.
+    /// New market.
     #[serde(borrow, default)]
     pub id: Loose<'a>,
     #[serde(borrow, default)]
@@ -291,7 +291,7 @@ pub struct Message<'a> {
     pub sports_market_type: Loose<'a>,
     #[serde(borrow, default)]
     pub line: Loose<'a>,
-    /// Of the socket that tells prices of what markets are about.
+    /// The socket with prices of underlyings.
     #[serde(borrow, default)]
     pub topic: Loose<'a>,
     #[serde(borrow, default)]
@@ -307,7 +307,7 @@ pub struct Level<'a> {
     pub size: Loose<'a>,
 }
 
-/// One change: `size` is what the level holds now, 0 deletes it.
+/// One change: `size` is the new size of the level; 0 deletes it.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub struct Change<'a> {
     #[serde(borrow, default)]
@@ -320,14 +320,14 @@ pub struct Change<'a> {
     pub side: Loose<'a>,
     #[serde(borrow, default)]
     pub hash: Loose<'a>,
-    /// The best prices behind the change; 0, 1 and nothing stand for none.
+    /// The best prices after the change; 0, 1 and blank mean an empty side.
     #[serde(borrow, default)]
     pub best_bid: Loose<'a>,
     #[serde(borrow, default)]
     pub best_ask: Loose<'a>,
 }
 
-/// A price of what up-or-down markets are about, or the ones before it.
+/// A price of an underlying, or a list of earlier ones.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub struct SpotPrice<'a> {
     #[serde(borrow, default)]
@@ -336,15 +336,15 @@ pub struct SpotPrice<'a> {
     pub timestamp: Loose<'a>,
     #[serde(borrow, default)]
     pub value: Loose<'a>,
-    /// In 10⁻¹⁸ dollar, or with a point in dollars.
+    /// In 10⁻¹⁸ dollars, or, with a decimal point, in dollars.
     #[serde(borrow, default)]
     pub full_accuracy_value: Loose<'a>,
-    /// Of the answer to a subscription: what was told so far, oldest first.
+    /// In the response to a subscription: earlier prices, oldest first.
     #[serde(borrow, default)]
     pub data: Loose<'a>,
 }
 
-/// A book with the fields that its hash is made of, in the order of that text.
+/// The fields of a book that its hash covers, in the order of the hashed text.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub struct HashedBook<'a> {
     #[serde(borrow, default)]

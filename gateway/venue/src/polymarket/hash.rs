@@ -1,4 +1,4 @@
-//! Whether books carry the hash that their own fields make (venue.md §1.1): looked at now and then, told, never acted on.
+//! Checks a sample of books against the hash that they state; a difference is counted and has no other effect.
 
 use super::dto::HashedBook;
 use super::translate::Translate;
@@ -6,27 +6,28 @@ use crate::loose::Loose;
 use crate::skips::Skip;
 use sha1::{Digest, Sha1};
 
-/// One book in so many is looked at (upstream.md §5).
-const LOOKED_AT: u64 = 100;
+/// One book of this many is checked.
+const CHECK_EVERY: u64 = 100;
 
 impl Translate {
-    /// Sees every book; counts those looked at that differ. Books that lack one of the fields cannot be told.
-    pub(super) fn look_at_hash(&mut self, text: &str) {
-        self.books_heard += 1;
-        if self.books_heard % LOOKED_AT != 1 {
+    /// Sees every book, and counts checked books with another hash. A book that lacks a field of the hash is not
+    /// checked.
+    pub(super) fn check_hash(&mut self, text: &str) {
+        self.books_seen += 1;
+        if self.books_seen % CHECK_EVERY != 1 {
             return;
         }
         if let Some(book) = Loose::of(text).object::<HashedBook<'_>>()
-            && let (Some(told), Some(made)) = (book.hash.text(), made(&book))
-            && *told != made
+            && let (Some(stated), Some(computed)) = (book.hash.text(), computed(&book))
+            && *stated != computed
         {
-            self.skips.count(Skip::HashDiffers, || format!("{told} of a book that makes {made}"));
+            self.skips.count(Skip::HashDiffers, || format!("{stated} of a book with the hash {computed}"));
         }
     }
 }
 
-/// The hash of a book, from the words it was written in.
-fn made(book: &HashedBook<'_>) -> Option<String> {
+/// The hash of a book, computed from its text.
+fn computed(book: &HashedBook<'_>) -> Option<String> {
     let fields = [
         ("market", book.market),
         ("asset_id", book.asset_id),
@@ -46,7 +47,7 @@ fn made(book: &HashedBook<'_>) -> Option<String> {
         }
         text.push(if text.is_empty() { '{' } else { ',' });
         text.push_str(&format!("\"{name}\":"));
-        // None of these texts holds a blank.
+        // None of these texts contains a blank.
         text.extend(field.raw().chars().filter(|char| !char.is_ascii_whitespace()));
     }
     text.push('}');

@@ -1,25 +1,25 @@
-//! The two messages that come all day, read without serde: changes of levels and whole books, in the form in which the
-//! venue sends them. Everything else about them, and all other messages, is read from [`dto`](super::dto).
+//! Fast parser of the two most frequent messages, changes of levels and full books, in the form in which the venue
+//! sends them. Other messages and other forms are parsed with [`dto`](super::dto).
 
+use crate::json_scanner::{JsonScanner, once};
 use crate::loose::{dollars, qty, scaled};
-use crate::plain::{Plain, once};
 use crate::{BookSide, Level};
 use engine::amount::{Price, Qty};
 use smallvec::SmallVec;
 
-/// What was read.
+/// A parsed message.
 pub(super) struct Message<'a> {
     pub(super) timestamp: Option<&'a str>,
-    pub(super) what: What<'a>,
+    pub(super) content: Content<'a>,
 }
 
-pub(super) enum What<'a> {
-    /// Both tokens of a market, one level each: that is what most frames hold.
+pub(super) enum Content<'a> {
+    /// Inline for both tokens of a market with one level each, as in most frames.
     Changes(SmallVec<[Change<'a>; 4]>),
     Book(Book<'a>),
 }
 
-/// A level of a token, as it stands now.
+/// The new size of one level.
 pub(super) struct Change<'a> {
     pub(super) token: &'a str,
     pub(super) hash: &'a str,
@@ -27,21 +27,21 @@ pub(super) struct Change<'a> {
     pub(super) top: Option<Top>,
 }
 
-/// What the best prices are, where they are told and can be compared.
+/// Best bid and best ask after a change; `None` for an empty side.
 pub(super) type Top = (Option<Price>, Option<Price>);
 
-/// A whole book; its levels in their order.
+/// A full book; levels in the order of the message.
 pub(super) struct Book<'a> {
     pub(super) token: &'a str,
     pub(super) hash: &'a str,
     pub(super) bids: Vec<Level>,
     pub(super) asks: Vec<Level>,
     pub(super) tick: Option<&'a str>,
-    /// The price of the last trade as it was written.
+    /// The text of the last trade's price.
     pub(super) last: Option<&'a str>,
 }
 
-/// Fields by name, before it is known what they mean together.
+/// Fields by name, before they are combined.
 #[derive(Default)]
 struct Fields<'a> {
     kind: Option<&'a str>,
@@ -56,42 +56,42 @@ struct Fields<'a> {
     changes: Option<SmallVec<[Change<'a>; 4]>>,
 }
 
-/// Reads a message that is one of the two and has nothing odd about it.
+/// Parses a change or a book in the usual form; `None` for anything else.
 pub(super) fn read(text: &str) -> Option<Message<'_>> {
     let mut fields = Fields::default();
-    let mut plain = Plain::new(text)?;
-    plain.object(|plain, name| match name {
-        "event_type" => once(&mut fields.kind, plain.text()?),
-        "asset_id" => once(&mut fields.token, id(plain)?),
-        "market" => once(&mut fields.market, plain.text()?),
-        "timestamp" => once(&mut fields.timestamp, plain.text()?),
-        "hash" => once(&mut fields.hash, plain.text()?),
-        "price_changes" => once(&mut fields.changes, changes(plain)?),
-        "bids" => once(&mut fields.bids, levels(plain)?),
-        "asks" => once(&mut fields.asks, levels(plain)?),
-        "tick_size" => once(&mut fields.tick, plain.text()?),
-        "last_trade_price" => once(&mut fields.last, plain.text()?),
+    let mut scanner = JsonScanner::new(text)?;
+    scanner.object(|scanner, name| match name {
+        "event_type" => once(&mut fields.kind, scanner.text()?),
+        "asset_id" => once(&mut fields.token, id(scanner)?),
+        "market" => once(&mut fields.market, scanner.text()?),
+        "timestamp" => once(&mut fields.timestamp, scanner.text()?),
+        "hash" => once(&mut fields.hash, scanner.text()?),
+        "price_changes" => once(&mut fields.changes, changes(scanner)?),
+        "bids" => once(&mut fields.bids, levels(scanner)?),
+        "asks" => once(&mut fields.asks, levels(scanner)?),
+        "tick_size" => once(&mut fields.tick, scanner.text()?),
+        "last_trade_price" => once(&mut fields.last, scanner.text()?),
         _ => None,
     })?;
-    plain.end()?;
+    scanner.end()?;
     let Fields { kind, token, timestamp, hash, tick, last, bids, asks, changes, .. } = fields;
-    let what = match (kind?, changes, token) {
-        // A token or a hash of the message would stand for those that a change lacks.
+    let content = match (kind?, changes, token) {
+        // Changes without these fields would inherit the token or the hash of the message.
         ("price_change", Some(changes), None) if hash.is_none() && bids.is_none() && asks.is_none() => {
-            What::Changes(changes)
+            Content::Changes(changes)
         }
         ("book", None, Some(token)) => {
-            What::Book(Book { token, hash: hash.unwrap_or_default(), bids: bids?, asks: asks?, tick, last })
+            Content::Book(Book { token, hash: hash.unwrap_or_default(), bids: bids?, asks: asks?, tick, last })
         }
         _ => return None,
     };
-    Some(Message { timestamp, what })
+    Some(Message { timestamp, content })
 }
 
-/// The id of a token, which is never blank.
+/// A token id, which starts with a digit.
 #[inline]
-fn id<'a>(plain: &mut Plain<'a>) -> Option<&'a str> {
-    plain.text().filter(|text| is_id(text))
+fn id<'a>(scanner: &mut JsonScanner<'a>) -> Option<&'a str> {
+    scanner.text().filter(|text| is_id(text))
 }
 
 #[inline]
@@ -99,16 +99,16 @@ fn is_id(text: &str) -> bool {
     text.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }
 
-fn changes<'a>(plain: &mut Plain<'a>) -> Option<SmallVec<[Change<'a>; 4]>> {
+fn changes<'a>(scanner: &mut JsonScanner<'a>) -> Option<SmallVec<[Change<'a>; 4]>> {
     let mut changes = SmallVec::new();
-    plain.array(|plain| {
-        let mut ahead = plain.clone();
+    scanner.array(|scanner| {
+        let mut ahead = scanner.clone();
         let change = match as_written(&mut ahead) {
             Some(change) => {
-                *plain = ahead;
+                *scanner = ahead;
                 change
             }
-            None => by_names(plain)?,
+            None => by_names(scanner)?,
         };
         changes.push(change);
         Some(())
@@ -116,49 +116,49 @@ fn changes<'a>(plain: &mut Plain<'a>) -> Option<SmallVec<[Change<'a>; 4]>> {
     Some(changes)
 }
 
-/// A change with its fields in the order in which the venue writes them: nearly all are.
+/// Parses a change with its fields in the venue's order, as nearly all are.
 #[inline]
-fn as_written<'a>(plain: &mut Plain<'a>) -> Option<Change<'a>> {
-    plain.literal(r#"{"asset_id":""#)?;
-    let token = plain.up_to_quote().filter(|text| is_id(text))?;
-    plain.literal(r#","price":""#)?;
-    let price = dollars(plain.up_to_quote()?).ok()?;
-    // Its description and what was recorded of it differ in which of the two comes first.
-    let (size, side) = match plain.literal(r#","size":""#) {
+fn as_written<'a>(scanner: &mut JsonScanner<'a>) -> Option<Change<'a>> {
+    scanner.literal(r#"{"asset_id":""#)?;
+    let token = scanner.up_to_quote().filter(|text| is_id(text))?;
+    scanner.literal(r#","price":""#)?;
+    let price = dollars(scanner.up_to_quote()?).ok()?;
+    // The venue's documentation and recorded messages differ in the order of these two.
+    let (size, side) = match scanner.literal(r#","size":""#) {
         Some(()) => {
-            let size = plain.up_to_quote()?;
-            plain.literal(r#","side":""#)?;
-            (size, plain.up_to_quote()?)
+            let size = scanner.up_to_quote()?;
+            scanner.literal(r#","side":""#)?;
+            (size, scanner.up_to_quote()?)
         }
         None => {
-            plain.literal(r#","side":""#)?;
-            let side = plain.up_to_quote()?;
-            plain.literal(r#","size":""#)?;
-            (plain.up_to_quote()?, side)
+            scanner.literal(r#","side":""#)?;
+            let side = scanner.up_to_quote()?;
+            scanner.literal(r#","size":""#)?;
+            (scanner.up_to_quote()?, side)
         }
     };
     let (size, side) = (qty(size).ok()?, self::side(side)?);
-    plain.literal(r#","hash":""#)?;
-    let hash = plain.up_to_quote()?;
-    plain.literal(r#","best_bid":""#)?;
-    let bid = best(plain.up_to_quote()?);
-    plain.literal(r#","best_ask":""#)?;
-    let ask = best(plain.up_to_quote()?);
-    plain.literal("}")?;
+    scanner.literal(r#","hash":""#)?;
+    let hash = scanner.up_to_quote()?;
+    scanner.literal(r#","best_bid":""#)?;
+    let bid = best(scanner.up_to_quote()?);
+    scanner.literal(r#","best_ask":""#)?;
+    let ask = best(scanner.up_to_quote()?);
+    scanner.literal("}")?;
     Some(Change { token, hash, level: (side, price, size), top: bid.zip(ask) })
 }
 
-fn by_names<'a>(plain: &mut Plain<'a>) -> Option<Change<'a>> {
+fn by_names<'a>(scanner: &mut JsonScanner<'a>) -> Option<Change<'a>> {
     let (mut token, mut price, mut size, mut side, mut hash) = (None, None, None, None, None);
     let (mut bid, mut ask) = (None, None);
-    plain.object(|plain, name| match name {
-        "asset_id" => once(&mut token, id(plain)?),
-        "price" => once(&mut price, dollars(plain.text()?).ok()?),
-        "size" => once(&mut size, qty(plain.text()?).ok()?),
-        "side" => once(&mut side, self::side(plain.text()?)?),
-        "hash" => once(&mut hash, plain.text()?),
-        "best_bid" => once(&mut bid, best(plain.text()?)),
-        "best_ask" => once(&mut ask, best(plain.text()?)),
+    scanner.object(|scanner, name| match name {
+        "asset_id" => once(&mut token, id(scanner)?),
+        "price" => once(&mut price, dollars(scanner.text()?).ok()?),
+        "size" => once(&mut size, qty(scanner.text()?).ok()?),
+        "side" => once(&mut side, self::side(scanner.text()?)?),
+        "hash" => once(&mut hash, scanner.text()?),
+        "best_bid" => once(&mut bid, best(scanner.text()?)),
+        "best_ask" => once(&mut ask, best(scanner.text()?)),
         _ => None,
     })?;
     Some(Change {
@@ -169,13 +169,13 @@ fn by_names<'a>(plain: &mut Plain<'a>) -> Option<Change<'a>> {
     })
 }
 
-fn levels(plain: &mut Plain<'_>) -> Option<Vec<Level>> {
+fn levels(scanner: &mut JsonScanner<'_>) -> Option<Vec<Level>> {
     let mut levels = Vec::new();
-    plain.array(|plain| {
+    scanner.array(|scanner| {
         let (mut price, mut size) = (None, None);
-        plain.object(|plain, name| match name {
-            "price" => once(&mut price, dollars(plain.text()?).ok()?),
-            "size" => once(&mut size, qty(plain.text()?).ok()?),
+        scanner.object(|scanner, name| match name {
+            "price" => once(&mut price, dollars(scanner.text()?).ok()?),
+            "size" => once(&mut size, qty(scanner.text()?).ok()?),
             _ => None,
         })?;
         levels.push((price?, size?));
@@ -184,7 +184,7 @@ fn levels(plain: &mut Plain<'_>) -> Option<Vec<Level>> {
     Some(levels)
 }
 
-/// Whose level a change is of.
+/// The book side of a change.
 pub(super) fn side(name: &str) -> Option<BookSide> {
     match name {
         "BUY" | "buy" => Some(BookSide::Bid),
@@ -193,7 +193,7 @@ pub(super) fn side(name: &str) -> Option<BookSide> {
     }
 }
 
-/// A best price: `None` when it does not say, or nothing that can be compared; 0, 1 and nothing stand for an empty side.
+/// A best price; outer `None` if it cannot be compared, inner `None` (0, 1 or blank) for an empty side.
 pub(super) fn best(text: &str) -> Option<Option<Price>> {
     const DOLLAR: u64 = 10_000;
     match scaled(text, 4) {
@@ -210,27 +210,27 @@ mod tests {
 
     const WRITTEN: &str = r#"{"asset_id":"7","price":"0.514","size":"215.08","side":"SELL","hash":"bf3","best_bid":"0.5","best_ask":"1"}"#;
 
-    /// Each way alone, and where it stopped.
+    /// The result of each parser, and whether it read the whole text.
     fn both(text: &str) -> [Option<(String, bool)>; 2] {
-        let told = |change: Option<Change<'_>>, plain: Plain<'_>| {
+        let summary = |change: Option<Change<'_>>, scanner: JsonScanner<'_>| {
             let Change { token, hash, level, top } = change?;
-            Some((format!("{token} {hash} {level:?} {top:?}"), plain.end().is_some()))
+            Some((format!("{token} {hash} {level:?} {top:?}"), scanner.end().is_some()))
         };
-        let Some(plain) = Plain::new(text) else { return [None, None] };
-        let (mut short, mut long) = (plain.clone(), plain);
+        let Some(scanner) = JsonScanner::new(text) else { return [None, None] };
+        let (mut short, mut long) = (scanner.clone(), scanner);
         let (written, named) = (as_written(&mut short), by_names(&mut long));
-        [told(written, short), told(named, long)]
+        [summary(written, short), summary(named, long)]
     }
 
     #[test]
-    fn a_change_is_read_alike_in_any_order_of_its_fields() {
+    fn a_change_is_read_equally_in_any_order_of_its_fields() {
         let recorded = WRITTEN.replace(r#""size":"215.08","side":"SELL""#, r#""side":"SELL","size":"215.08""#);
-        let turned = WRITTEN.replace(r#""asset_id":"7","price":"0.514""#, r#""price":"0.514","asset_id":"7""#);
+        let reordered = WRITTEN.replace(r#""asset_id":"7","price":"0.514""#, r#""price":"0.514","asset_id":"7""#);
         let cases = [
             // text, whether it is in an order of the venue
             (WRITTEN.to_owned(), true),
             (recorded, true),
-            (turned, false),
+            (reordered, false),
             (WRITTEN.replace(":\"7\",", ": \"7\" , "), false),
             (WRITTEN.replace(r#","hash":"bf3""#, ""), false),
             (WRITTEN.replace(r#","best_bid":"0.5""#, ""), false),
@@ -241,23 +241,23 @@ mod tests {
             assert!(named.is_some(), "{text}");
             assert!(written.is_none_or(|written| Some(written) == named), "{text}");
             let message = format!(r#"{{"event_type":"price_change","price_changes":[{text}]}}"#);
-            let Some(Message { what: What::Changes(changes), .. }) = read(&message) else { panic!("{text}") };
+            let Some(Message { content: Content::Changes(changes), .. }) = read(&message) else { panic!("{text}") };
             let [Change { token, level, .. }] = &changes[..] else { panic!("{text}") };
             assert_eq!((*token, *level), ("7", (BookSide::Ask, Price(5_140), Qty(215_080_000))), "{text}");
         }
         println!("changes in any order: {} cases", cases.len());
     }
 
-    /// What the short way takes, the other one takes and reads alike.
+    /// The parser by order accepts only what the parser by names accepts, with the same result.
     #[test]
-    fn changes_put_together_by_chance_are_read_alike() {
+    fn random_changes_are_read_equally_by_both_parsers() {
         const ROUNDS: usize = 100_000;
         const VALUES: [&str; 12] =
             ["7", "0.5", "1", "0", "", " 0.4", "0.00005", "BUY", "SELL", "up", "9.123456", "1e2"];
         const NAMES: [&str; 8] = ["asset_id", "price", "size", "side", "hash", "best_bid", "best_ask", "else"];
         let mut random = Random(29);
         let mut pick = |count: usize| (random.next() % count as u64) as usize;
-        let (mut taken, mut alike) = (0, 0);
+        let (mut accepted, mut both_ways) = (0, 0);
         for _ in 0..ROUNDS {
             let mut fields: Vec<_> = [
                 ("asset_id", "7"),
@@ -289,13 +289,13 @@ mod tests {
                 }
             }
             let [written, named] = both(&text);
-            taken += usize::from(named.is_some());
+            accepted += usize::from(named.is_some());
             if let Some(written) = written {
                 assert_eq!(Some(written), named, "{text}");
-                alike += 1;
+                both_ways += 1;
             }
         }
-        assert!(alike > ROUNDS / 5 && taken > alike, "{alike} and {taken} of {ROUNDS} were taken");
-        println!("changes by chance: {ROUNDS} cases, {taken} of them taken, {alike} by both ways");
+        assert!(both_ways > ROUNDS / 5 && accepted > both_ways, "{both_ways} and {accepted} of {ROUNDS} were accepted");
+        println!("random changes: {ROUNDS} cases, {accepted} of them accepted, {both_ways} by both ways");
     }
 }

@@ -1,4 +1,4 @@
-//! What is lasting about a Polymarket market, in our words (upstream.md §2.1, §2.2).
+//! The lasting fields of a Polymarket market as a listing (gateway/docs/live-venues.md §2.1, §2.2).
 
 use super::dto;
 use crate::category::Names;
@@ -9,15 +9,15 @@ use engine::market::terms::{Category, EventTerms, Listing, UpDown, Venue};
 use engine::time::Timestamp;
 use wire::updown;
 
-/// A tick that markets trade on, or what to do with another one.
+/// The tick of a market.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tick {
     Known(TickSize),
-    /// Kept as far as it can be, but the market is not tradable.
+    /// Stored as the nearest engine tick, but the market is not tradable.
     Unknown(TickSize),
 }
 
-/// Reads a tick; missing means 0.01, as on rows from before ticks were reported.
+/// Parses a tick; a missing one means 0.01, as in old rows.
 pub(super) fn tick(field: Loose<'_>) -> Tick {
     match field.tick() {
         Ok(tick) if is_known(tick) => Tick::Known(tick),
@@ -27,7 +27,7 @@ pub(super) fn tick(field: Loose<'_>) -> Tick {
     }
 }
 
-/// Whether markets trade on that tick: those of the specification, and 0.005 and 0.0025.
+/// Whether the engine supports trading on this tick.
 pub(super) fn is_known(tick: TickSize) -> bool {
     matches!(tick.0, 1_000 | 100 | 50 | 25 | 10 | 1)
 }
@@ -40,7 +40,7 @@ impl Tick {
     }
 }
 
-/// A Gamma row as a listing, or why there is none. `parent` is the event it was nested in.
+/// A Gamma row as a listing, or the reason why it is skipped. `parent` is the event that contains it.
 pub(super) fn of_gamma(
     row: &dto::GammaMarket<'_>,
     parent: Option<&dto::GammaEvent<'_>>,
@@ -90,8 +90,7 @@ pub(super) fn of_gamma(
     )
 }
 
-/// What the price must beat in an up-or-down market, as its row and its event say: the market's threshold, the price of
-/// the event.
+/// The threshold of an up-or-down market: that of its row, and that of its event.
 pub(super) fn strike_of_gamma(
     row: &dto::GammaMarket<'_>,
     parent: Option<&dto::GammaEvent<'_>>,
@@ -100,14 +99,14 @@ pub(super) fn strike_of_gamma(
     let own_event = row.events.elements().and_then(|events| events.first()?.object::<dto::GammaEvent<'_>>());
     let event = parent.copied().or(own_event).unwrap_or_default();
     let metadata: dto::EventMetadata<'_> = event.event_metadata.object().unwrap_or_default();
-    // 0 stands where a market has no threshold.
+    // 0 means that there is no threshold.
     let decimal = |field: Loose<'_>| {
         let text = field.owned()?;
         let plain = text.len() <= 32 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         (plain && text.bytes().any(|byte| (b'1'..=b'9').contains(&byte))).then_some(text)
     };
-    let told = (decimal(row.group_item_threshold), decimal(metadata.price_to_beat));
-    (told != (None, None)).then_some(told)
+    let strike = (decimal(row.group_item_threshold), decimal(metadata.price_to_beat));
+    (strike != (None, None)).then_some(strike)
 }
 
 /// A row of the order book's service as a listing.
@@ -179,7 +178,7 @@ pub(super) fn of_message(message: &dto::Message<'_>, names: &Names) -> Result<Li
     )
 }
 
-/// What the three shapes have in common.
+/// The common fields of the three shapes.
 struct Parts<'a> {
     id: Option<String>,
     condition: Option<String>,
@@ -190,7 +189,7 @@ struct Parts<'a> {
     description: Option<String>,
     image: Option<String>,
     label: Option<String>,
-    /// As named by the venue; tags decide when it names none of ours.
+    /// By the venue's name; if it is unknown, tags decide.
     category: Option<Category>,
     tags: Vec<String>,
     event: Option<EventTerms>,
@@ -210,7 +209,7 @@ fn build(parts: Parts<'_>, names: &Names) -> Result<Listing, Skip> {
         return Err(Skip::BadNumber);
     }
     let tokens = parts.tokens.texts().ok_or(Skip::MissingField)?;
-    // Rows of abbreviated answers name no outcomes; those of a binary market are Yes and No.
+    // Abbreviated rows have no outcomes; those of a binary market are Yes and No.
     let outcomes = parts.outcomes.texts().unwrap_or_else(|| vec!["Yes".into(), "No".into()]);
     let tokens = <[String; 2]>::try_from(tokens).map_err(|_| Skip::NotBinary)?;
     let outcomes = <[String; 2]>::try_from(outcomes).map_err(|_| Skip::NotBinary)?;
@@ -258,7 +257,7 @@ fn event_terms(event: &dto::GammaEvent<'_>) -> Option<EventTerms> {
     })
 }
 
-/// Slugs of tags; those that come as plain texts are made into slugs.
+/// Slugs of tags; plain texts are converted to slugs.
 fn tags(field: Loose<'_>) -> Vec<String> {
     let read = |elements: &[Loose<'_>]| {
         let slug = |element: &Loose<'_>| match element.owned() {
@@ -274,7 +273,7 @@ fn tags(field: Loose<'_>) -> Vec<String> {
     field.with_elements(read).unwrap_or_default()
 }
 
-/// The window of an up-or-down market: the dates decide, the slug names the family and fills in what they leave open.
+/// The window of an up-or-down market: its dates, completed by the slug.
 fn window(slug: &str, start: Option<Timestamp>, end: Option<Timestamp>) -> Option<UpDown> {
     let family = updown::family(slug)?;
     let length = updown::length(family.interval);

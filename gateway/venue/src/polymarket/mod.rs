@@ -1,4 +1,4 @@
-//! Polymarket: message shapes and their translation (upstream.md §2, §3).
+//! Polymarket: message shapes and their translation (gateway/docs/live-venues.md §2, §3).
 
 mod announced;
 mod catalogue;
@@ -19,12 +19,12 @@ pub use translate::Translate;
 use crate::adapters::Registration;
 use crate::tape::Origin;
 
-/// The row of the live venues.
+/// The row of Polymarket in [`crate::adapters::ADAPTERS`].
 pub const ADAPTER: Registration = Registration {
     origin: Origin::Polymarket,
     adapter: |settings| {
         let settings = settings.polymarket.clone();
-        Ok(Box::new(move |tools, wants| Box::pin(stream::run(settings, tools, wants))))
+        Ok(Box::new(move |tools, requests| Box::pin(stream::run(settings, tools, requests))))
     },
     examine: |doctor, config| {
         Box::pin(async move {

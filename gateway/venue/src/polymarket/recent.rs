@@ -1,41 +1,41 @@
-//! The last changes of a token: a book that was asked for while changes kept arriving is older than they are, and is
-//! brought up to date with them (upstream.md §5).
+//! The last changes of a token. A requested book is older than the changes that arrived meanwhile, so they are applied
+//! to it (gateway/docs/live-venues.md §5).
 
 use crate::{BookSide, Level};
 use engine::amount::{Price, Qty};
 use engine::time::{SECOND, Timestamp};
 use std::collections::VecDeque;
 
-/// How many are kept, and for how long: an answer takes less.
+/// How many changes are kept, and for how long: a request takes less time.
 const CHANGES_MAX: usize = 256;
-const KEPT_FOR: u64 = 10 * SECOND;
+const KEEP_US: u64 = 10 * SECOND;
 
-/// In the order in which they were heard.
+/// In order of arrival.
 #[derive(Default)]
 pub(super) struct Recent {
     changes: VecDeque<(Timestamp, BookSide, Level)>,
-    /// Venue time of the newest one that is not kept any more.
-    forgot: Timestamp,
+    /// Venue time of the newest dropped change.
+    dropped_to: Timestamp,
 }
 
 impl Recent {
     pub(super) fn note(&mut self, at: Timestamp, side: BookSide, price: Price, size: Qty) {
         self.changes.push_back((at, side, (price, size)));
         while let Some(&(first, ..)) = self.changes.front()
-            && (self.changes.len() > CHANGES_MAX || at.since(first) > KEPT_FOR)
+            && (self.changes.len() > CHANGES_MAX || at.since(first) > KEEP_US)
         {
             self.changes.pop_front();
-            self.forgot = self.forgot.max(first);
+            self.dropped_to = self.dropped_to.max(first);
         }
     }
 
-    /// Whether all changes from this moment on are kept.
+    /// Whether all changes since this time are kept.
     pub(super) fn reaches(&self, at: Timestamp) -> bool {
-        self.forgot < at
+        self.dropped_to < at
     }
 
-    /// Takes the changes from this moment on over into a book of that moment, whose sides ascend; whether there were
-    /// any. Those of the moment itself may be in it already: sizes are absolute, so it does not matter.
+    /// Applies the changes since `at` to a book of that time, whose sides are ascending; returns whether there were
+    /// any. The book may contain some of them already: sizes are absolute, so that repeating them has no effect.
     pub(super) fn fold(&self, at: Timestamp, bids: &mut Vec<Level>, asks: &mut Vec<Level>) -> bool {
         let mut any = false;
         for (_, side, (price, size)) in self.changes.iter().filter(|(when, ..)| *when >= at) {
@@ -54,7 +54,7 @@ impl Recent {
         any
     }
 
-    /// Nothing before now matters any more.
+    /// Drops all changes.
     pub(super) fn clear(&mut self) {
         *self = Recent::default();
     }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_book_is_brought_up_to_date_as_far_as_changes_are_kept() {
+    fn kept_changes_are_applied_to_an_older_book() {
         let at = |millis: u64| Timestamp::from_millis(1_790_000_000_000 + millis);
         let mut recent = Recent::default();
         for (millis, side, price, size) in [
@@ -80,7 +80,7 @@ mod tests {
         }
         let levels = |levels: &[(u16, u64)]| levels.iter().map(|&(price, size)| (Price(price), Qty(size))).collect();
         let cases = [
-            // book of this moment, then what becomes of it
+            // time of the book, whether changes apply, and the resulting book
             (5, true, vec![(39, 1), (41, 6)], vec![(52, 9)]),
             (20, true, vec![(39, 1), (41, 6)], vec![(52, 9)]),
             (25, true, vec![(39, 1)], vec![(50, 2), (52, 9)]),
@@ -93,9 +93,13 @@ mod tests {
             assert_eq!(book, (levels(bids), levels(asks)), "{millis}");
         }
         recent.note(at(10_025), BookSide::Bid, Price(1), Qty(1));
-        assert_eq!((recent.reaches(at(20)), recent.reaches(at(21))), (false, true), "the oldest are forgotten");
+        assert_eq!((recent.reaches(at(20)), recent.reaches(at(21))), (false, true), "changes past the time limit");
         (0..CHANGES_MAX).for_each(|_| recent.note(at(10_030), BookSide::Bid, Price(1), Qty(1)));
-        assert_eq!((recent.reaches(at(10_025)), recent.reaches(at(10_026))), (false, true), "so are too many");
+        assert_eq!(
+            (recent.reaches(at(10_025)), recent.reaches(at(10_026))),
+            (false, true),
+            "changes past the count limit"
+        );
         recent.clear();
         assert!(recent.reaches(at(0)));
         println!("books and later changes: {} cases", cases.len() + 3);

@@ -1,4 +1,4 @@
-//! Prices of what up-or-down markets are about, as the venue relays them (upstream.md §3.3).
+//! Prices of the underlyings of up-or-down markets, as the venue relays them (gateway/docs/live-venues.md §3.3).
 
 use super::dto;
 use super::translate::Translate;
@@ -8,11 +8,11 @@ use crate::skips::Skip;
 use engine::market::spot::{Family, asset};
 use engine::time::{SECOND, Timestamp};
 
-/// What is dated further ahead than clocks differ is dated with the moment it came.
+/// A price dated further ahead than this gets its time of arrival.
 pub(super) const AHEAD_MAX: u64 = 60 * SECOND;
 
 impl Translate {
-    /// A message that names a topic.
+    /// Translates a message with a topic.
     pub(super) fn spot(&mut self, message: &dto::Message<'_>, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
         let topic = message.topic.text().unwrap_or_default();
         let family = match &*topic {
@@ -26,18 +26,18 @@ impl Translate {
         let Some(asset) = payload.symbol.text().and_then(|symbol| asset(&symbol)) else {
             return self.skips.count(Skip::Unlisted, || format!("{topic} of {:?}", payload.symbol));
         };
-        // The answer to a subscription tells what was told before; the last of it counts.
-        let told = payload.data.elements().and_then(|before| before.last()?.object()).unwrap_or(payload);
-        let Some(micros) = micros(&told) else {
-            return self.skips.count(Skip::BadNumber, || format!("{topic} {told:?}"));
+        // The response to a subscription contains earlier prices; the last of them is current.
+        let latest = payload.data.elements().and_then(|before| before.last()?.object()).unwrap_or(payload);
+        let Some(micros) = micros(&latest) else {
+            return self.skips.count(Skip::BadNumber, || format!("{topic} {latest:?}"));
         };
-        let at = told.timestamp.or(message.timestamp).millis().unwrap_or(received);
+        let at = latest.timestamp.or(message.timestamp).millis().unwrap_or(received);
         let at = if at.since(received) > AHEAD_MAX { received } else { at };
         updates.push(FeedUpdate::Spot { asset, family, micros, at });
     }
 }
 
-/// Dollars in 10⁻⁶, from the digits themselves.
+/// The price in 10⁻⁶ dollars, parsed from its digits.
 fn micros(price: &dto::SpotPrice<'_>) -> Option<u64> {
     let exact = || {
         let digits = price.full_accuracy_value.text()?;

@@ -1,34 +1,35 @@
-//! Where a market stands: what several sources said about its end, and what follows from that (upstream.md §2.3).
+//! The reports of several sources about the end of a market, and the resulting state (gateway/docs/live-venues.md
+//! §2.3).
 //!
-//! A market is resolved when it is closed, its prices are exactly one and zero (or half and half), something beside
-//! the prices confirms it, and no source disagrees. Prices near the edges alone never settle anything.
+//! A market is resolved when it is closed, its prices are exactly one and zero (or half and half), a source beside the
+//! prices confirms it, and no source disagrees. Prices near one and zero alone settle nothing.
 
 use engine::id::Outcome;
 use engine::market::terms::{MarketState, Resolution};
 
-/// What is known about the end of a market, by source.
+/// Reports about the end of a market, by source.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Standing {
-    /// Gamma and the order book's service each say whether it is closed.
+    /// Whether Gamma and the order book's service report it as closed.
     pub(super) gamma_closed: bool,
     pub(super) clob_closed: bool,
-    /// Final prices each of them shows.
+    /// Final prices that each of them reports.
     pub(super) gamma_prices: Option<Resolution>,
     pub(super) clob_prices: Option<Resolution>,
-    /// The oracle has settled, or the market resolves by itself and has.
+    /// The oracle has settled, or the market has resolved automatically.
     pub(super) settled: bool,
     /// The token that the order book's service marks as winner.
     pub(super) clob_winner: Option<Outcome>,
-    /// The token that a `market_resolved` message named.
+    /// The token named in a `market_resolved` message.
     pub(super) announced: Option<Outcome>,
 }
 
-/// What follows.
+/// The resulting state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Open,
     Closed,
-    /// Closed, and sources name different results.
+    /// Closed, and sources report different results.
     Disputed,
     Resolved(Resolution),
 }
@@ -60,7 +61,7 @@ pub(super) fn open_state(accepts_orders: bool, abandoned: bool, active: bool) ->
     }
 }
 
-/// What prices in 1/1 000 000 say when they are final.
+/// The result that final prices mean; prices in 10⁻⁶ dollars.
 pub(super) fn final_prices(prices: [u64; 2]) -> Option<Resolution> {
     match prices {
         [1_000_000, 0] => Some(Resolution::Winner(Outcome::First)),

@@ -1,41 +1,42 @@
-//! Polymarket's adapter: catalogue crawl, order-book sockets, prices of up-or-down markets (upstream.md §2, §3).
+//! Polymarket's adapter: catalogue crawl, order-book sockets, prices of up-or-down markets (gateway/docs/live-venues.md
+//! §2, §3).
 //!
 //! ```text
-//!  crawl ── GET /events ──┐                          books: sockets of 400 tokens, POST /books for what they lack
-//!  ask ──── GET /markets ─┼─► answers ─► feed ─ wants ─┤
-//!  spot ─── RTDS socket ──┘                          ask: how these markets stand
+//!  crawl ── GET /events ──┐                           ┌─► books: sockets of 400 tokens, POST /books for missing books
+//!  status ─ GET /markets ─┼─► captures ─► feed ─ requests
+//!  spot ─── RTDS socket ──┘                           └─► status: states of single markets
 //! ```
 
-mod ask;
 mod books;
 mod crawl;
-mod lacking;
+mod missing;
 mod spot;
+mod status;
 
 pub(super) use spot::subscription as spot_subscription;
 
-use crate::live::{Budget, Tools, Want};
+use crate::live::{Budget, Request, Tools};
 use crate::tape::Origin;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// What the venue publishes, each per [`BUDGET_PER`]: `/events`, `/markets` (900 for both together, 4,000 for all of
-/// Gamma), and of the order book's service the scarcest call made here, `POST /books`. A fifth of it is taken.
+/// Published limits per [`BUDGET_PER`]: `/events` and `/markets` (900 for both together, 4,000 for all of Gamma), and
+/// the lowest limit of a call to the order book's service, `POST /books`. The adapter uses a fifth.
 const EVENTS_PUBLISHED: u32 = 500;
 const MARKETS_PUBLISHED: u32 = 300;
 const CLOB_PUBLISHED: u32 = 500;
 const BUDGET_PER: Duration = Duration::from_secs(10);
 const SHARE: u32 = 5;
 
-/// How Polymarket is reached.
+/// Addresses and limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Addresses of its services, without a path at the end.
+    /// URLs of its services, without a path at the end.
     pub gamma: String,
     pub clob: String,
     pub market_socket: String,
     pub spot_socket: String,
-    /// Tokens that are subscribed at most.
+    /// Most tokens that are subscribed.
     pub tokens_max: usize,
 }
 
@@ -51,20 +52,20 @@ impl Default for Settings {
     }
 }
 
-/// Runs until nobody wants anything any more.
-pub async fn run(settings: Settings, tools: Tools, wants: UnboundedReceiver<Want>) {
+/// Runs until the request channel closes.
+pub async fn run(settings: Settings, tools: Tools, requests: UnboundedReceiver<Request>) {
     let port = tools.port(Origin::Polymarket, "");
     let service =
         |base: &str, published: u32| tools.fetch(base, port.clone(), Budget::new(published / SHARE, BUDGET_PER));
     let events = service(&settings.gamma, EVENTS_PUBLISHED);
     let markets = service(&settings.gamma, MARKETS_PUBLISHED);
     let clob = service(&settings.clob, CLOB_PUBLISHED);
-    let questions = ask::Questions::default();
+    let queue = status::StatusQueue::default();
     tokio::select! {
-        // Ends when the feed has gone; the others never do.
-        () = books::run(&settings, &tools, &clob, &questions, wants) => {}
+        // Ends when the feed is gone; the other tasks never end.
+        () = books::run(&settings, &tools, &clob, &queue, requests) => {}
         () = crawl::run(&events, &tools) => {}
-        () = ask::run(&questions, &markets, &clob) => {}
+        () = status::run(&queue, &markets, &clob) => {}
         () = spot::run(&settings.spot_socket, &tools) => {}
     }
 }

@@ -1,4 +1,4 @@
-//! Messages in, updates out.
+//! Translation of messages into updates.
 
 mod books;
 mod catalogue;
@@ -40,7 +40,7 @@ impl World {
         world
     }
 
-    /// With an empty book of each token, as old as can be: changes follow on it.
+    /// With an old, empty book of each token, to which changes can be applied.
     fn with_books(mut self) -> World {
         let tokens: Vec<_> = self.translate.by_token.keys().cloned().collect();
         for token in tokens {
@@ -70,8 +70,8 @@ fn listings(updates: &[FeedUpdate]) -> Vec<(&Listing, MarketState)> {
     listed.collect()
 }
 
-/// Updates in a few words.
-fn told(updates: &[FeedUpdate]) -> String {
+/// A short form of updates.
+fn brief(updates: &[FeedUpdate]) -> String {
     let words = updates.iter().map(|update| match update {
         FeedUpdate::Listed { state, .. } => format!("listed {state:?}"),
         FeedUpdate::StateChanged { state, .. } => format!("{state:?}"),

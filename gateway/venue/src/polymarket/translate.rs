@@ -1,13 +1,14 @@
-//! Polymarket's messages to feed updates (upstream.md §2, §3). No sockets, no clock: live adapters and replay share it.
+//! Translates Polymarket's messages into feed updates (gateway/docs/live-venues.md §2, §3). Without sockets and clock:
+//! live adapters and replay share it.
 //!
-//! Sizes are absolute already, so nothing is folded here; what is remembered per token only serves to drop what is
-//! old or told twice (upstream.md §5), and per market to tell a change from a repetition.
+//! Sizes are absolute, so nothing is folded. State per token serves to drop old and repeated messages
+//! (gateway/docs/live-venues.md §5), and state per market to tell a change from a repetition.
 
-mod told;
+mod parsed;
 
 use super::announced::Announced;
 use super::dto;
-use super::hot::{self, What};
+use super::hot::{self, Content};
 use super::listing;
 use super::recent::Recent;
 use super::spot::AHEAD_MAX;
@@ -21,13 +22,13 @@ use engine::amount::TickSize;
 use engine::id::Outcome;
 use engine::market::terms::{MarketState, Resolution};
 use engine::time::Timestamp;
+pub(super) use parsed::ParsedBook;
+use parsed::{BadLevel, ParsedChange, ascending, filled, last_price, level_change, top};
 use smallvec::{SmallVec, smallvec};
 use std::borrow::Cow;
 use std::sync::Arc;
-pub(super) use told::BookTold;
-use told::{Odd, Told, ascending, filled, last_price, level_change, top};
 
-/// The translation of Polymarket's messages to [`FeedUpdate`]s.
+/// Translates Polymarket's messages into [`FeedUpdate`]s.
 pub struct Translate {
     pub(super) markets: Vec<Market>,
     pub(super) by_condition: AHashMap<String, usize>,
@@ -36,65 +37,65 @@ pub struct Translate {
     pub(super) by_token: AHashMap<Arc<str>, usize>,
     pub(super) skips: Arc<Skips>,
     pub(super) names: Names,
-    /// Books that came so far.
-    pub(super) books_heard: u64,
+    /// Number of books so far.
+    pub(super) books_seen: u64,
     pub(super) announced: Announced,
 }
 
-/// What is remembered of a market.
+/// The state of a market.
 pub(super) struct Market {
     pub(super) condition: String,
     pub(super) tokens: [String; 2],
     pub(super) tick: TickSize,
-    /// The venue's tick is none of ours.
+    /// The venue's tick is not an engine tick.
     pub(super) untradable: bool,
-    /// What it is while it is not closed.
+    /// Its state while it is not closed.
     pub(super) open_state: MarketState,
     pub(super) state: MarketState,
     pub(super) end: Option<Timestamp>,
     pub(super) standing: Standing,
-    /// When the socket last told of a tick.
+    /// When the socket last reported a tick.
     pub(super) tick_at: Timestamp,
-    /// When the venue last changed the newest of the rows that the catalogue showed, and of those that said it is closed.
+    /// Newest `updatedAt` of its catalogue rows, and of those that reported it as closed.
     pub(super) row_at: Timestamp,
     pub(super) closed_at: Timestamp,
     pub(super) resolved: Option<Resolution>,
 }
 
-/// What is remembered of a token.
+/// The state of a token.
 pub(super) struct Token {
     pub(super) id: Arc<str>,
     pub(super) market: usize,
     pub(super) connection: u8,
     pub(super) snapshot_ts: Timestamp,
     pub(super) last_ts: Timestamp,
-    /// Hash of the last message that carried one, and its time.
+    /// Hash and time of the last message with a hash.
     pub(super) hash: (String, Timestamp),
     pub(super) recent: Recent,
 }
 
 impl Token {
-    /// What comes next is news, whatever it says and whenever the venue dates it.
+    /// The next message is applied whatever its content and time.
     fn forget(&mut self) {
         (self.snapshot_ts, self.last_ts) = Default::default();
         self.hash = Default::default();
         self.recent.clear();
     }
 
-    /// Whether this was told last already.
+    /// Whether the last message had this hash and time.
     fn is_repeated(&self, hash: &str, at: Timestamp) -> bool {
         !hash.is_empty() && self.hash.1 == at && self.hash.0 == hash
     }
 
-    /// This was told last.
-    fn heard(&mut self, hash: &str, at: Timestamp) {
+    /// Notes hash and time of the last message.
+    fn note(&mut self, hash: &str, at: Timestamp) {
         self.hash.0.clear();
         self.hash.0.push_str(hash);
         self.hash.1 = at;
     }
 }
 
-/// How a message reached us.
+/// The source of a message.
 #[derive(Clone, Copy)]
 pub(super) enum Via {
     Socket,
@@ -102,7 +103,7 @@ pub(super) enum Via {
 }
 
 impl Translate {
-    /// Knows no market yet; what is skipped is counted in `skips`.
+    /// Starts without markets; counts in `skips` what is skipped.
     pub fn new(skips: Arc<Skips>, names: Names) -> Translate {
         Translate {
             markets: Vec::new(),
@@ -111,32 +112,32 @@ impl Translate {
             by_token: AHashMap::new(),
             skips,
             names,
-            books_heard: 0,
+            books_seen: 0,
             announced: Announced::default(),
         }
     }
 
-    /// One text frame of the market channel: a message, or an array of them.
+    /// Translates one text frame of the market channel: a message or an array of messages.
     pub fn frame(&mut self, text: &str, connection: u8, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
         match text.trim_start().as_bytes().first() {
             Some(b'[') => match Loose::of(text.trim_start()).elements() {
                 Some(parts) => parts.iter().for_each(|part| self.message(part.raw(), connection, received, updates)),
                 None => self.skips.count(Skip::BadJson, || text.into()),
             },
-            // The answer to our own ping.
+            // The response to the adapter's ping.
             Some(b'P') if text.trim() == "PONG" => {}
             _ => self.message(text, connection, received, updates),
         }
     }
 
-    /// The connection is broken or was interrupted: its tokens are stale until their next snapshots, which are taken
-    /// even when nothing has changed, or when the venue dates them before the last change.
+    /// The connection was interrupted: its tokens are stale until their next snapshots, which are applied even if they
+    /// are equal to the last ones or dated before the last change.
     pub fn gap(&mut self, connection: u8, reason: &str, updates: &mut Vec<FeedUpdate>) {
         self.tokens.iter_mut().filter(|token| token.connection == connection).for_each(Token::forget);
         updates.push(FeedUpdate::Gap { tokens: Vec::new(), reason: reason.into() });
     }
 
-    /// The same for these tokens alone: nobody follows them any more, or they are subscribed anew.
+    /// The same for these tokens only: they are no longer followed, or are subscribed again.
     pub fn forget(&mut self, tokens: &[String]) {
         for token in tokens {
             if let Some(&number) = self.by_token.get(token.as_str()) {
@@ -146,23 +147,23 @@ impl Translate {
     }
 
     fn message(&mut self, text: &str, connection: u8, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
-        if let Some(hot::Message { timestamp, what }) = hot::read(text) {
-            let at = moment(timestamp, received);
-            return match what {
-                What::Changes(changes) => {
-                    let told = changes.into_iter().map(Told::from);
-                    self.price_change(told, connection, at, updates);
+        if let Some(hot::Message { timestamp, content }) = hot::read(text) {
+            let at = venue_time(timestamp, received);
+            return match content {
+                Content::Changes(changes) => {
+                    let changes = changes.into_iter().map(ParsedChange::from);
+                    self.price_change(changes, connection, at, updates);
                 }
-                What::Book(book) => {
-                    self.look_at_hash(text);
-                    let told = BookTold {
+                Content::Book(book) => {
+                    self.check_hash(text);
+                    let book = ParsedBook {
                         token: Some(Cow::Borrowed(book.token)),
                         hash: filled(book.hash).into(),
                         tick: book.tick.map(Cow::Borrowed),
                         last: book.last.map(Cow::Borrowed),
                         sides: |_: &Skips| [ascending(book.bids), ascending(book.asks)],
                     };
-                    self.book(told, Via::Socket, connection, at, updates);
+                    self.book(book, Via::Socket, connection, at, updates);
                 }
             };
         }
@@ -176,12 +177,12 @@ impl Translate {
         if !message.topic.is_absent() {
             return self.spot(&message, received, updates);
         }
-        let at = moment(message.timestamp.text().as_deref(), received);
+        let at = venue_time(message.timestamp.text().as_deref(), received);
         let kind = message.event_type.filled();
-        match kind.as_deref().unwrap_or_else(|| guessed(&message)) {
+        match kind.as_deref().unwrap_or_else(|| inferred_type(&message)) {
             "book" => {
-                self.look_at_hash(text);
-                self.book(BookTold::of(&message), Via::Socket, connection, at, updates);
+                self.check_hash(text);
+                self.book(ParsedBook::of(&message), Via::Socket, connection, at, updates);
             }
             "price_change" => self.loose_price_change(&message, connection, at, updates),
             "tick_size_change" => self.tick_size_change(&message, received, updates),
@@ -193,7 +194,7 @@ impl Translate {
         }
     }
 
-    /// A message that is JSON and none of ours: what it is about may have changed.
+    /// Handles JSON of an unknown shape: the books that it is about may have changed.
     fn unread(&mut self, text: &str, updates: &mut Vec<FeedUpdate>) {
         let Ok(dto::About { event_type, asset_id, market }) = serde_json::from_str(text) else { return };
         if !matches!(event_type.text().as_deref(), Some("book" | "price_change")) {
@@ -217,7 +218,7 @@ impl Translate {
         }
     }
 
-    /// The number of the token with that id.
+    /// The number of the token with this id.
     fn token(&self, id: Option<&str>) -> Option<usize> {
         let Some(id) = id else {
             self.skips.count(Skip::MissingField, || "message without a token".into());
@@ -232,17 +233,17 @@ impl Translate {
 
     pub(super) fn book<'a>(
         &mut self,
-        told: BookTold<'a, impl FnOnce(&Skips) -> [Vec<Level>; 2]>,
+        book: ParsedBook<'a, impl FnOnce(&Skips) -> [Vec<Level>; 2]>,
         via: Via,
         connection: u8,
         at: Timestamp,
         updates: &mut Vec<FeedUpdate>,
     ) {
-        let BookTold { token, mut hash, tick, last, sides } = told;
+        let ParsedBook { token, mut hash, tick, last, sides } = book;
         let Some(number) = self.token(token.as_deref()) else { return };
         let (token, skips) = (&mut self.tokens[number], &self.skips);
-        let caught_up = matches!(via, Via::Rest) && at >= token.snapshot_ts && token.recent.reaches(at);
-        if at < token.last_ts && !caught_up {
+        let can_catch_up = matches!(via, Via::Rest) && at >= token.snapshot_ts && token.recent.reaches(at);
+        if at < token.last_ts && !can_catch_up {
             return skips.count(Skip::OutOfOrder, || format!("book of {}", token.id));
         }
         token.connection = connection;
@@ -254,12 +255,12 @@ impl Translate {
         match via {
             Via::Socket => {
                 token.last_ts = at;
-                token.heard(&hash, at);
+                token.note(&hash, at);
                 token.recent.clear();
             }
             Via::Rest => {
                 token.last_ts = token.last_ts.max(at);
-                // What a socket tells of it is news of that socket, even when it is the same book.
+                // If the socket then sends the same book, it is not a repetition.
                 token.hash = Default::default();
                 if token.recent.fold(at, &mut bids, &mut asks) {
                     hash = Cow::Borrowed("");
@@ -299,18 +300,18 @@ impl Translate {
             (Some(changes), _) | (None, Some(changes)) => changes.as_slice(),
             (None, None) => &lone,
         };
-        let told = changes.iter().map(|change| Told {
+        let changes = changes.iter().map(|change| ParsedChange {
             token: change.asset_id.or(message.asset_id).filled(),
             hash: change.hash.or(message.hash).filled().unwrap_or_default(),
             level: level_change(change),
             top: top(change),
         });
-        self.price_change(told, connection, at, updates);
+        self.price_change(changes, connection, at, updates);
     }
 
     fn price_change<'a>(
         &mut self,
-        changes: impl Iterator<Item = Told<'a>>,
+        changes: impl Iterator<Item = ParsedChange<'a>>,
         connection: u8,
         at: Timestamp,
         updates: &mut Vec<FeedUpdate>,
@@ -318,24 +319,24 @@ impl Translate {
         let mut hashes: SmallVec<[(usize, Cow<'a, str>); 4]> = SmallVec::new();
         let mut tops: SmallVec<[(usize, hot::Top); 4]> = SmallVec::new();
         let first = updates.len();
-        for told in changes {
-            let Some(number) = self.token(told.token.as_deref()) else { continue };
+        for change in changes {
+            let Some(number) = self.token(change.token.as_deref()) else { continue };
             let (token, skips) = (&mut self.tokens[number], &self.skips);
             token.connection = connection;
             if at < token.snapshot_ts {
                 skips.count(Skip::OutOfOrder, || format!("change of {}", token.id));
                 continue;
             }
-            if token.is_repeated(&told.hash, at) {
+            if token.is_repeated(&change.hash, at) {
                 skips.count(Skip::Duplicate, || format!("change of {}", token.id));
                 continue;
             }
             token.last_ts = token.last_ts.max(at);
-            let (side, price, size) = match told.level {
+            let (side, price, size) = match change.level {
                 Ok(level) => level,
-                Err(Odd { fault, is_missed }) => {
-                    skips.count(fault.into(), || format!("{told:?}"));
-                    if is_missed && token.snapshot_ts != Timestamp::default() {
+                Err(BadLevel { fault, is_loss }) => {
+                    skips.count(fault.into(), || format!("{change:?}"));
+                    if is_loss && token.snapshot_ts != Timestamp::default() {
                         token.forget();
                         updates.push(unreadable([token.id.to_string()]));
                     }
@@ -344,11 +345,11 @@ impl Translate {
             };
             token.recent.note(at, side, price, size);
             if token.snapshot_ts == Timestamp::default() {
-                // A level or two are no book: the whole one takes these changes in when it comes.
+                // Changes without a book are kept for the next snapshot.
                 skips.count(Skip::NoSnapshot, || format!("change of {}", token.id));
                 continue;
             }
-            if let Some(top) = told.top {
+            if let Some(top) = change.top {
                 tops.retain(|(of, _)| *of != number);
                 tops.push((number, top));
             }
@@ -362,17 +363,17 @@ impl Translate {
                     venue_ts: at,
                 }),
             }
-            hashes.push((number, told.hash));
+            hashes.push((number, change.hash));
         }
-        // Only now: the changes of one message may all carry the hash of the book behind them.
+        // After the loop, because the changes of one message may all have the hash of the resulting book.
         for (number, hash) in hashes {
-            self.tokens[number].heard(&hash, at);
+            self.tokens[number].note(&hash, at);
         }
         for (number, (bid, ask)) in tops {
             let token = self.tokens[number].id.clone();
-            // Of the changes in one frame the last one tells what is true behind it.
-            let told = |update: &FeedUpdate| matches!(update, FeedUpdate::Top { token: of, .. } if *of == token);
-            if let Some(before) = updates[..first].iter().rposition(told) {
+            // Only the last of the changes in a frame states the best prices after the frame.
+            let is_same = |update: &FeedUpdate| matches!(update, FeedUpdate::Top { token: of, .. } if *of == token);
+            if let Some(before) = updates[..first].iter().rposition(is_same) {
                 updates.remove(before);
             }
             updates.push(FeedUpdate::Top { token, bid, ask });
@@ -387,17 +388,17 @@ impl Translate {
         self.retick(market, &tick, updates);
     }
 
-    /// A new tick is taken at once; both tokens of a market report it, so the second report changes nothing. With one that
-    /// is none of ours the market is not tradable, until a row of the catalogue has another.
-    pub(super) fn retick(&mut self, market: usize, told: &str, updates: &mut Vec<FeedUpdate>) {
+    /// Applies a new tick. Both tokens of a market report it, so the second report changes nothing. With an unknown
+    /// tick the market is not tradable until a catalogue row has another one.
+    pub(super) fn retick(&mut self, market: usize, text: &str, updates: &mut Vec<FeedUpdate>) {
         let market = &mut self.markets[market];
-        match tick(told) {
+        match tick(text) {
             Ok(tick) if tick != market.tick => {
                 market.tick = tick;
                 market.untradable = !listing::is_known(tick);
                 updates.push(FeedUpdate::TickChanged { condition: market.condition.clone(), tick });
                 if market.untradable {
-                    self.skips.count(Skip::UnknownTick, || format!("{told} for {}", market.condition));
+                    self.skips.count(Skip::UnknownTick, || format!("{text} for {}", market.condition));
                     market.open_state = MarketState::Halted;
                     if market.resolved.is_none() && market.state == MarketState::Active {
                         market.state = MarketState::Halted;
@@ -407,7 +408,7 @@ impl Translate {
                 }
             }
             Ok(_) => {}
-            Err(_) => self.skips.count(Skip::UnknownTick, || format!("{told} for {}", market.condition)),
+            Err(_) => self.skips.count(Skip::UnknownTick, || format!("{text} for {}", market.condition)),
         }
     }
 
@@ -415,8 +416,8 @@ impl Translate {
         let Some(number) = self.token(message.asset_id.filled().as_deref()) else { return };
         let skips = &self.skips;
         if message.side.filled().is_none() {
-            let told = message.price.dollars().and_then(|price| Ok((price, message.size.qty()?)));
-            return match told {
+            let level = message.price.dollars().and_then(|price| Ok((price, message.size.qty()?)));
+            return match level {
                 Ok((price, size)) if !size.is_zero() => {
                     let token = self.tokens[number].id.clone();
                     updates.push(FeedUpdate::SidelessTrade { token, price, size, venue_ts: at });
@@ -456,8 +457,8 @@ impl Translate {
     }
 }
 
-/// The type of a message that names none, as old recordings have it.
-fn guessed(message: &dto::Message<'_>) -> &'static str {
+/// The type of a message without one, as in old recordings.
+fn inferred_type(message: &dto::Message<'_>) -> &'static str {
     match () {
         _ if message.price_changes.is_some() || message.changes.is_some() => "price_change",
         _ if message.bids.is_some() || message.asks.is_some() => "book",
@@ -466,14 +467,14 @@ fn guessed(message: &dto::Message<'_>) -> &'static str {
     }
 }
 
-/// When the venue says it was; what is missing or lies far ahead of us was now: a book from the future would make all
-/// that follows look old.
-pub(super) fn moment(told: Option<&str>, received: Timestamp) -> Timestamp {
-    let millis = told.and_then(|told| told.parse().ok()).map(Timestamp::from_millis);
+/// The venue's time of a message. A missing time, or one far ahead, is replaced by the time of arrival: after a book
+/// from the future all later messages would look old.
+pub(super) fn venue_time(text: Option<&str>, received: Timestamp) -> Timestamp {
+    let millis = text.and_then(|text| text.parse().ok()).map(Timestamp::from_millis);
     millis.filter(|at| at.since(received) <= AHEAD_MAX).unwrap_or(received)
 }
 
-/// What was told of these tokens' books cannot be read, so they are not the venue's any more.
+/// The update for tokens whose books are unreliable after an unreadable message.
 fn unreadable(tokens: impl Into<Vec<String>>) -> FeedUpdate {
     FeedUpdate::Gap { tokens: tokens.into(), reason: "unreadable change".into() }
 }

@@ -62,14 +62,14 @@ fn time_runs_between_lines_with_the_wall_clock_times_speed() {
         let later = replay.poll(wall.plus(10 * SECOND), FOREVER, &mut |frame| witness.see(&frame));
         assert_eq!(later.venue_now, at(after), "{speed}");
         assert_eq!(witness.count("delta"), after * 2, "{speed}");
-        // A poll at the moment it asked for finds something.
+        // A poll at the returned time finds something.
         let next = replay.poll(later.wake_at.unwrap(), FOREVER, &mut |frame| witness.see(&frame));
         assert!(next.venue_now > later.venue_now, "{speed}: {next:?}");
     }
 }
 
 #[test]
-fn behind_the_last_line_time_runs_on_and_markets_go_on() {
+fn after_the_last_line_time_continues_and_markets_change() {
     let (_folder, path) = small_tape(100);
     for speed in ["max", "1000"] {
         let mut replay = Replay::open(&path, speed.parse().unwrap(), false, &Default::default()).unwrap();
@@ -79,7 +79,7 @@ fn behind_the_last_line_time_runs_on_and_markets_go_on() {
         let condition = witness.listings.keys().next().unwrap().clone();
         assert_eq!(witness.states[&condition], MarketState::Active);
         wall = wall.plus(100 * SECOND);
-        // The end in the polls before was somewhere within a second of wall time.
+        // The end was reached within the last second of wall time.
         let polled = replay.poll(wall.plus(SECOND), FOREVER, &mut |frame| witness.see(&frame));
         let then = polled.venue_now;
         let polled = replay.poll(wall.plus(61 * SECOND), FOREVER, &mut |frame| witness.see(&frame));
@@ -119,11 +119,11 @@ fn no_poll_goes_past_its_bound_at_any_speed() {
         }
         digests.push(witness.digest());
     }
-    assert!(digests.windows(2).all(|pair| pair[0] == pair[1]), "the same at any speed");
+    assert!(digests.windows(2).all(|pair| pair[0] == pair[1]), "the digests depend on the speed");
 }
 
 #[test]
-fn a_restart_goes_on_where_the_journal_says() {
+fn a_restart_continues_at_the_journaled_position() {
     let (_folder, path) = small_tape(100);
     let wall = Timestamp::from_secs(1_900_000_000);
     let mut whole = Witness::default();
@@ -172,12 +172,12 @@ fn a_followed_tape_is_read_as_it_grows() {
     };
     assert_eq!(poll(10, &mut witness), at(0));
     assert_eq!(witness.count("snapshot"), 2);
-    // Venue time runs on; the unfinished line is waited for.
+    // Venue time continues; the incomplete line is waited for.
     assert_eq!(poll(13, &mut witness), at(3));
     writeln!(file, "{rest}").unwrap();
     assert_eq!(poll(13, &mut witness), at(3), "never backwards");
     assert_eq!(witness.count("delta"), 2);
-    // A new file, already packed; the first one is packed too and not read again.
+    // A new file that is already packed; the first one is packed too and must not be read again.
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     writeln!(packed, "{}", delta(START_MS + 20_000, "1.00")).unwrap();
     std::fs::write(path.join("events/b.ndjson.gz"), packed.finish().unwrap()).unwrap();
@@ -188,7 +188,7 @@ fn a_followed_tape_is_read_as_it_grows() {
     assert_eq!(poll(15, &mut witness), at(21));
     assert_eq!(witness.count("delta"), 6);
 
-    // Opened again, everything is there at once.
+    // Opened again, all lines are handed out in the first step.
     let mut replay = Replay::open(path, Speed::Max, true, &Default::default()).unwrap();
     let mut again = Witness::default();
     replay.resume(replay.first_line().unwrap(), at(1));
@@ -228,9 +228,9 @@ fn lines_of_two_venues_and_their_gaps_go_to_their_translators() {
     assert_eq!((replay.skips.get(Skip::Unlisted), replay.skips.get(Skip::UnknownLine)), (1, 3));
 }
 
-/// Broken lines of every form, in one file: none stops the replay, each is counted or was still readable.
+/// Broken lines of every form in one file: none stops the replay, and each is counted or still readable.
 #[test]
-fn nothing_that_a_tape_holds_stops_the_replay() {
+fn no_broken_line_stops_the_replay() {
     let frame = event(START_MS, "orderbook_snapshot", r#""yes_dollars_fp":[["0.4000","1.00"]]"#);
     let lines = [
         frame.clone(),
@@ -252,8 +252,8 @@ fn nothing_that_a_tape_holds_stops_the_replay() {
     assert!(cases.len() > 1_000 && counted > 900, "{} cases, {counted} counted", cases.len());
 }
 
-/// The recorded Kalshi tapes: every message is folded, no size ever falls below zero, no book is ever crossed, and
-/// every market of the metadata is resolved at its moment and not before.
+/// The recorded Kalshi tapes: every message is folded, no size falls below zero, no book is crossed, and every market
+/// of the metadata is resolved at its time.
 #[test]
 fn the_recorded_tapes_fold_without_loss_and_resolve_on_time() {
     const MESSAGES: u64 = 949_653;
@@ -265,7 +265,7 @@ fn the_recorded_tapes_fold_without_loss_and_resolve_on_time() {
     for _ in 0..2 {
         let mut replay = Replay::open(&path, Speed::Max, false, &Default::default()).unwrap();
         let mut witness = Witness::default();
-        // Behind the last line the clock runs with the wall: some 36 hours to the last settlement.
+        // After the last line the clock follows the wall clock: about 36 hours to the last settlement.
         witness.run(&mut replay, wall, last, HOUR);
         assert_eq!(replay.skips.nonzero().collect::<Vec<_>>(), []);
         let folded = witness.count("delta") / 2 + witness.count("snapshot") / 2 + witness.count("trade");
@@ -284,7 +284,7 @@ fn the_recorded_tapes_fold_without_loss_and_resolve_on_time() {
     assert_eq!(digests[0], digests[1]);
 }
 
-/// Settlement moments and winners from the metadata, read without the code under test.
+/// Settlement times and winners of the metadata, read without the code under test.
 fn settlements(path: &Path) -> BTreeMap<String, (Timestamp, Outcome)> {
     let files = std::fs::read_dir(path.join("metadata")).unwrap().map(|entry| entry.unwrap().path());
     let rows = files.flat_map(|path| {
@@ -300,8 +300,8 @@ fn settlements(path: &Path) -> BTreeMap<String, (Timestamp, Outcome)> {
     rows.collect()
 }
 
-/// How fast lines become updates.
-/// `PAPERTAPE_VENUE_DATA=… cargo test --release -p gateway --lib rate_of_decoding -- --ignored --nocapture`
+/// The rate of translating lines into updates.
+/// `PAPERTAPE_VENUE_DATA=… cargo test --release -p venue --lib rate_of_decoding -- --ignored --nocapture`
 #[test]
 #[ignore = "a measurement"]
 fn rate_of_decoding() {

@@ -1,7 +1,7 @@
 //! The book of a market at a moment: a function of its seed, its fair price and the time.
 //!
-//! Every level lives for some time and then draws again whether it is there and how large it is; the levels nearest to
-//! the fair price make the touch. Shapes and rates follow the recordings, see the constants.
+//! Every level has a lifetime, after which its existence and size are drawn again; the levels nearest to the fair price
+//! are the touch. Shapes and rates follow recordings; see the constants.
 
 use super::noise::{Paths, fraction, mix, quantile};
 use super::side::{Draws, Side, Touch};
@@ -11,61 +11,62 @@ use engine::amount::{Price, Qty, TickSize};
 use engine::market::terms::Interval;
 use engine::time::{MILLISECOND, SECOND, Timestamp};
 
-/// Spread in ticks by share of time: 950,000 messages of the Kalshi 15-minute tapes, tick 0.01.
+/// Spread in ticks by share of time, from 950,000 messages of the Kalshi 15-minute tapes with tick 0.01.
 const SPREADS: [(f64, f64); 8] =
     [(0.0, 1.0), (0.315, 1.99), (0.498, 2.99), (0.645, 3.99), (0.755, 4.99), (0.844, 5.99), (0.957, 8.99), (1.0, 12.0)];
-/// Of windows on coins: 534 of 584 recorded 5-minute markets had a spread of one tick.
+/// The same for windows on coins: 534 of 584 recorded 5-minute markets had a spread of one tick.
 const WINDOW_SPREADS: [(f64, f64); 4] = [(0.0, 1.0), (0.91, 1.99), (0.98, 2.99), (1.0, 5.0)];
-/// Size of a trade in shares, by quantile (the Kalshi tapes).
+/// Size of a trade in shares, by quantile (from the Kalshi tapes).
 const TRADES: [(f64, f64); 6] = [(0.0, 0.1), (0.1, 0.5), (0.5, 10.0), (0.9, 50.0), (0.99, 377.5), (1.0, 1_500.0)];
-/// How often a book takes a step at liveliness 1. The tapes change 84 times a second and market; an idle server must not
-/// work that much, so the whole world makes about 90 steps a second at liveliness 1 and 900 at 10, the default.
+/// Time between the steps of a book at liveliness 1. The tapes have 84 changes a second and market; an idle server must
+/// do less, so the whole world makes about 90 steps a second at liveliness 1 and 900 at 10, the default.
 const STEP_WINDOW: u64 = 250 * MILLISECOND;
 const STEP_WAITING: u64 = 10 * SECOND;
 const STEP_BUSY: u64 = 500 * MILLISECOND;
 const STEP_QUIET: u64 = 2 * SECOND;
 const STEP_IDLE: u64 = 20 * SECOND;
 
-/// Where the tick becomes finer, as the venue does (upstream.md §3.2), and how often that is looked at.
+/// Prices outside these bounds have the finer tick, as at the venue (gateway/docs/live-venues.md §3.2); the tick is
+/// checked at this interval.
 const FINE_BELOW: f64 = 0.04;
 const FINE_ABOVE: f64 = 0.96;
 const TICK_EVERY: u64 = 20 * SECOND;
 
-/// A trade happens with one step in so many: the tapes have one in 49 messages, and a step carries about three.
+/// One step of this many has a trade: the tapes have one in 49 messages, and a step has about three changes.
 const TRADE_IN: u64 = 16;
-/// A full snapshot is sent with one step in so many.
+/// One step of this many sends a snapshot.
 const SNAPSHOT_IN: u64 = 300;
 
-/// Both sides of the first token, as they stand, and what of them stays from step to step.
+/// Both sides of the first token, and values that are cached from step to step.
 #[derive(Clone, Debug)]
 pub(super) struct Book {
     pub(super) bids: Side,
     pub(super) asks: Side,
     paths: Paths,
-    /// The tick, by the moment of its judgement.
-    tick: Last<Timestamp, TickSize>,
-    /// The spread in ticks of a cent, by the number of its draw and the length of a step.
-    spread: Last<(u64, u64), f64>,
+    /// The tick, by the time of its check.
+    tick: Memo<Timestamp, TickSize>,
+    /// The spread in ticks of a cent, by the number of its draw and the step length.
+    spread: Memo<(u64, u64), f64>,
 }
 
-/// What was worked out last, and of what.
+/// The last computed value and its key.
 #[derive(Clone, Debug)]
-struct Last<Of, What>(Option<(Of, What)>);
+struct Memo<K, V>(Option<(K, V)>);
 
-impl<Of: PartialEq, What: Copy> Last<Of, What> {
-    fn get(&mut self, of: Of, work_out: impl FnOnce(&Of) -> What) -> What {
+impl<K: PartialEq, V: Copy> Memo<K, V> {
+    fn get(&mut self, of: K, compute: impl FnOnce(&K) -> V) -> V {
         match &self.0 {
-            Some((known, what)) if *known == of => *what,
+            Some((known, value)) if *known == of => *value,
             _ => {
-                let what = work_out(&of);
-                self.0 = Some((of, what));
-                what
+                let value = compute(&of);
+                self.0 = Some((of, value));
+                value
             }
         }
     }
 }
 
-/// What one step of a market draws beside its levels.
+/// The draws of a step apart from the levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Incident {
     pub(super) snapshot: bool,
@@ -74,7 +75,7 @@ pub(super) struct Incident {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Trade {
-    /// Which token it is reported on, and whether its taker bought.
+    /// The token that the trade is reported for, and whether the taker buys.
     pub(super) second_token: bool,
     pub(super) taker_buys: bool,
     pub(super) size: Qty,
@@ -99,13 +100,13 @@ pub(super) fn step_length(spec: &Spec, at: Timestamp) -> u64 {
     length / spec.liveliness
 }
 
-/// The moment of step `number` on a grid: somewhere inside its cell, so that markets do not move in step.
-fn moment(spec: &Spec, length: u64, number: u64) -> Timestamp {
+/// The time of step `number` on a grid: a random moment inside its cell, so that markets do not move together.
+fn step_time(spec: &Spec, length: u64, number: u64) -> Timestamp {
     let jitter = mix(mix(spec.seed, length), number) % length;
     Timestamp(number.saturating_mul(length).saturating_add(jitter))
 }
 
-/// The first step after `at`; the start of a window is one, too. At or behind the end there is none.
+/// The first step after `at`. The start of a window is a step too. `None` if there is none before the end.
 pub(super) fn next_step(spec: &Spec, at: Timestamp) -> Option<Timestamp> {
     let opens = spec.opens();
     if at < opens {
@@ -113,21 +114,22 @@ pub(super) fn next_step(spec: &Spec, at: Timestamp) -> Option<Timestamp> {
     }
     let length = step_length(spec, at);
     let cell = at.0 / length;
-    let next = [cell, cell + 1].into_iter().map(|number| moment(spec, length, number)).find(|moment| *moment > at)?;
+    let next =
+        [cell, cell + 1].into_iter().map(|number| step_time(spec, length, number)).find(|step_time| *step_time > at)?;
     let next = if at < spec.start { next.min(spec.start) } else { next };
     (next < spec.end).then_some(next)
 }
 
-/// The last step at or before `at`: the book stands as of then. `at` lies between opening and end.
+/// The last step at or before `at`, whose book is current then. `at` is between opening and end.
 pub(super) fn last_step(spec: &Spec, at: Timestamp) -> Timestamp {
     let floor = if at >= spec.start { spec.start } else { spec.opens() }.max(spec.opens());
     let length = step_length(spec, at);
     let cell = at.0 / length;
-    let last = [Some(cell), cell.checked_sub(1)].into_iter().flatten().map(|number| moment(spec, length, number));
-    last.into_iter().find(|moment| *moment <= at).unwrap_or(floor).max(floor)
+    let last = [Some(cell), cell.checked_sub(1)].into_iter().flatten().map(|number| step_time(spec, length, number));
+    last.into_iter().find(|step_time| *step_time <= at).unwrap_or(floor).max(floor)
 }
 
-/// What else a step brings.
+/// The draws of a step apart from the levels.
 pub(super) fn incident(spec: &Spec, at: Timestamp) -> Incident {
     let draw = mix(mix(spec.seed, 0x17ad), at.0);
     let trade = draw.is_multiple_of(TRADE_IN).then(|| {
@@ -142,15 +144,15 @@ pub(super) fn incident(spec: &Spec, at: Timestamp) -> Incident {
 }
 
 impl Default for Book {
-    /// No levels.
+    /// A book without levels.
     fn default() -> Book {
         let [bids, asks] = BookSide::BOTH.map(Side::new);
-        Book { bids, asks, paths: Paths::default(), tick: Last(None), spread: Last(None) }
+        Book { bids, asks, paths: Paths::default(), tick: Memo(None), spread: Memo(None) }
     }
 }
 
 impl Book {
-    /// The tick at a moment: finer near the edges, judged on a slow clock so that it does not flutter.
+    /// The tick at a moment: finer near 0 and 1, checked at long intervals so that it does not alternate.
     pub(super) fn tick(&mut self, spec: &Spec, at: Timestamp) -> TickSize {
         if spec.tick != TickSize(100) {
             return spec.tick;
@@ -162,8 +164,8 @@ impl Book {
         })
     }
 
-    /// Follows the market to a moment, which is not before the last one. `changed` is told the levels that are others
-    /// than before, the bids first, with the size that they have now; 0 = gone.
+    /// Advances to `at`, which is not before the last call. `changed` gets the changed levels, bids first, with their
+    /// new sizes; 0 = removed.
     pub(super) fn follow(&mut self, spec: &Spec, at: Timestamp, mut changed: impl FnMut(BookSide, Level)) {
         let (tick, length) = (self.tick(spec, at), step_length(spec, at));
         let ticks = 10_000 / tick.0;
@@ -178,7 +180,7 @@ impl Book {
         self.asks.follow(&draws, touch(best_ask), at, |level| changed(BookSide::Ask, level));
     }
 
-    /// Spread in ticks; it changes slowly, and is wider where the grid is finer.
+    /// The spread in ticks; it changes slowly, and is wider on a finer grid.
     fn spread(&mut self, spec: &Spec, at: Timestamp, length: u64, tick: TickSize) -> f64 {
         let ticks = self.spread.get((at.0 / (20 * length), length), |(number, _)| {
             let table: &[(f64, f64)] = match spec.key {
@@ -201,7 +203,7 @@ impl Book {
         [&self.bids, &self.asks].map(|side| side.levels().collect())
     }
 
-    /// Dollars that stand in the book: what bids would pay and what asks would cost the other side.
+    /// V of the book in dollars: what bids pay, and what asks cost at the complement.
     pub(super) fn liquidity(&self) -> u64 {
         let bids = self.bids.levels().map(|(price, size)| u64::from(price.0) * (size.0 / 10_000));
         let asks = self.asks.levels().map(|(price, size)| u64::from(price.complement().0) * (size.0 / 10_000));
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_follow_each_other_and_a_look_back_finds_the_last() {
+    fn steps_ascend_and_the_last_one_is_found_again() {
         for spec in specs() {
             let mut at = NOW;
             for _ in 0..50 {
@@ -262,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_stands_idle_does_little() {
+    fn an_idle_server_makes_few_steps() {
         let steps: usize = specs()
             .iter()
             .map(|spec| {

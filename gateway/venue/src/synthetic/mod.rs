@@ -1,9 +1,9 @@
-//! A seeded venue that needs nothing from outside: some two hundred markets in all categories and rolling up-or-down
-//! windows, with books that look and move like recorded ones.
+//! A seeded venue without external input: about two hundred markets in all categories and rolling up-or-down windows,
+//! with books that look and move like recorded ones.
 //!
-//! Everything is a function of the seed and of the time (`noise.rs`): which markets exist, when they end, how they
-//! end, and every level of every book at every moment. So the venue keeps no state worth saving, and a restart goes
-//! on in the same world. What it holds in memory is only what it has told already.
+//! Everything is a function of the seed and the time (`noise.rs`): which markets exist, when and how they end, and
+//! every level of every book at every moment. So the venue stores nothing, and a restart continues the same world.
+//! Memory holds only the state that was handed out.
 
 mod books;
 mod noise;
@@ -29,39 +29,39 @@ use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 use world::{Key, Series, Spec, World};
 
-/// Markets that ended less than this before the start are listed, too, with their result.
+/// Markets that ended less than this before the start are listed too, with their results.
 const RECENT: u64 = HOUR;
-/// Steps are gathered this long, so that an idle server wakes seldom.
+/// Steps are collected for this long, so that an idle server wakes up rarely.
 const GATHERED: u64 = 100 * MILLISECOND;
 /// Most frames that one poll hands out.
 const FRAMES_PER_POLL_MAX: usize = 4_096;
-/// Figures of a market are told this often.
+/// Interval at which the figures of a market are reported.
 const FIGURES_EVERY: u64 = 300 * SECOND;
-/// Steps older than this when their turn comes are passed over: a server that was asleep goes on with the books as
-/// they stand now. Listings and results are never passed over.
+/// Steps that are later than this are skipped: after a pause the server continues with the current books. Listings and
+/// results are never skipped.
 const STEPS_LATE_MAX: u64 = 600 * SECOND;
-/// The liveliest world that can be asked for: its busiest books take a step each 2.5 ms.
+/// Largest liveliness: the busiest books then take a step every 2.5 ms.
 pub const LIVELINESS_MAX: u64 = 100;
-/// All markets come on one connection.
+/// Connection number of all markets.
 const CONNECTION: u8 = 0;
 
 /// The synthetic venue.
 pub struct Synthetic {
     world: World,
-    /// Of the configuration: a tag among them decides the category.
+    /// From the configuration: a market's tag that is among them decides its category.
     names: Names,
     now: Timestamp,
-    begun: bool,
+    has_begun: bool,
     markets: AHashMap<Key, Market>,
     agenda: BinaryHeap<Reverse<(Timestamp, Due)>>,
-    /// Results that were asked for and are known, for the next poll.
+    /// Results of recalled markets, for the next poll.
     recalled: Vec<FeedUpdate>,
     updates: Vec<FeedUpdate>,
-    /// What the step at hand changed of the first token's levels.
+    /// The changes of the first token's levels in the current step.
     changes: Vec<(BookSide, Price, Qty)>,
 }
 
-/// What is due at a moment. The order decides between things due at the same one.
+/// An event of the agenda. Events of the same time are handled in the order of the variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Resolve(Key),
@@ -72,25 +72,25 @@ enum Due {
     Step(Key),
 }
 
-/// A market that is listed and not resolved.
+/// A listed market that is not resolved.
 struct Market {
     spec: Spec,
     condition: String,
     tokens: [Arc<str>; 2],
-    /// As told last.
+    /// The last reported tick.
     tick: TickSize,
     book: Book,
     figures_at: Timestamp,
 }
 
 impl Synthetic {
-    /// The world of a seed, from `now` on. The first poll lists it.
+    /// The world of a seed, from `now` on; the first poll lists it.
     pub fn new(seed: u64, now: Timestamp, names: Names) -> Synthetic {
         Synthetic {
             world: World { seed, liveliness: 1 },
             names,
             now,
-            begun: false,
+            has_begun: false,
             markets: AHashMap::new(),
             agenda: BinaryHeap::new(),
             recalled: Vec::new(),
@@ -99,20 +99,20 @@ impl Synthetic {
         }
     }
 
-    /// The same world with books that change, and trades that happen, `times` as often; 1 to 100.
+    /// The same world, with `times` as many book changes and trades; from 1 to 100.
     pub fn with_liveliness(mut self, times: u64) -> Synthetic {
         self.world.liveliness = times.clamp(1, LIVELINESS_MAX);
         self
     }
 
-    /// The price of an asset in this world, in dollars: what decides its windows.
+    /// The underlying of an asset in this world; its price decides the windows.
     pub fn underlying(&self, asset: Asset) -> Underlying {
         Underlying::new(self.world.seed, asset)
     }
 
-    /// Lists what there is at `now`, and what ended shortly before, with a snapshot of every open book.
+    /// Lists the markets at `now` and those that ended shortly before, with a snapshot of every open book.
     fn begin(&mut self, frame: &mut dyn FnMut(Frame<'_>)) {
-        self.begun = true;
+        self.has_begun = true;
         let now = self.now;
         for series in World::series() {
             for key in self.world.listed(series, now, RECENT) {
@@ -123,7 +123,7 @@ impl Synthetic {
         }
     }
 
-    /// Lists a market as it stands at `now` and notes what becomes of it.
+    /// Lists a market in its state at `now`, and adds its events to the agenda.
     fn list(&mut self, key: Key, now: Timestamp) {
         let Some(spec) = self.world.spec(key) else { return };
         let mut listing = self.world.listing(&spec);
@@ -174,7 +174,7 @@ impl Synthetic {
         self.markets.insert(key, market);
     }
 
-    /// Does what is due first; `now` is how far this poll goes.
+    /// Handles the first event of the agenda, at time `at`; `now` is the end of this poll.
     fn step(&mut self, at: Timestamp, due: Due, now: Timestamp) {
         if !matches!(due, Due::Step(_)) {
             self.agenda.pop();
@@ -210,7 +210,7 @@ impl Synthetic {
                     market.step(at, &mut self.updates, &mut self.changes);
                     market.next_step(at, now)
                 });
-                // Nearly all that is ever due are steps: the next one takes the place of this one.
+                // Nearly all events are steps: the next step replaces this one.
                 match (self.agenda.peek_mut(), next) {
                     (Some(mut first), Some(next)) => *first = Reverse((next, Due::Step(key))),
                     (first, _) => drop(first.map(PeekMut::pop)),
@@ -228,7 +228,7 @@ impl Synthetic {
 }
 
 impl Market {
-    /// The first book.
+    /// Emits the first book.
     fn open(&mut self, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
         self.retick(at, updates);
         self.book.follow(&self.spec, at, |_, _| {});
@@ -236,7 +236,7 @@ impl Market {
         self.figures(at, updates);
     }
 
-    /// The next book: what changed of it, or all of it, and a trade now and then.
+    /// Emits the changes of the book, or a snapshot, and sometimes a trade.
     fn step(&mut self, at: Timestamp, updates: &mut Vec<FeedUpdate>, changes: &mut Vec<(BookSide, Price, Qty)>) {
         let incident = books::incident(&self.spec, at);
         let reticked = self.retick(at, updates);
@@ -252,7 +252,7 @@ impl Market {
             }
         }
         if let Some(trade) = incident.trade {
-            // The asks of the second token are the bids of the first.
+            // The asks of the second token are the bids of the first, mirrored.
             let meets_asks = trade.taker_buys != trade.second_token;
             let met = if meets_asks { self.book.asks.levels().next() } else { self.book.bids.levels().next() };
             if let Some((price, there)) = met {
@@ -271,12 +271,12 @@ impl Market {
         }
     }
 
-    /// Its first step behind `at`, where a poll goes to `now`.
+    /// Its first step after `at` in a poll up to `now`.
     fn next_step(&self, at: Timestamp, now: Timestamp) -> Option<Timestamp> {
         books::next_step(&self.spec, at.max(Timestamp(now.0.saturating_sub(STEPS_LATE_MAX))))
     }
 
-    /// Follows the tick; whether it changed.
+    /// Updates the tick; returns whether it changed.
     fn retick(&mut self, at: Timestamp, updates: &mut Vec<FeedUpdate>) -> bool {
         let tick = self.book.tick(&self.spec, at);
         let changed = tick != self.tick;
@@ -297,7 +297,7 @@ impl Market {
     }
 
     fn figures(&mut self, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
-        /// Dollars traded a second, from quiet to busy: the recorded 5-minute windows took 80.
+        /// Dollars traded per second in quiet and busy markets; the recorded 5-minute windows traded 80.
         const QUIET: f64 = 0.02;
         const BUSY: f64 = 80.0;
         let share = match self.spec.key {
@@ -316,10 +316,10 @@ impl Market {
         updates.push(FeedUpdate::Figures { condition: self.condition.clone(), figures });
     }
 
-    /// What a window must beat, known from its start on.
+    /// The threshold of a window; known from its start on.
     fn strike(&self) -> Option<FeedUpdate> {
         let dollars = self.spec.to_beat()?;
-        // Cents, and finer where a dollar is much.
+        // Two decimals, or four for cheap assets.
         let decimals = if dollars < 100.0 { 4 } else { 2 };
         let text = format!("{dollars:.decimals$}");
         let condition = self.condition.clone();
@@ -337,7 +337,7 @@ impl Market {
 
 impl Venue for Synthetic {
     fn poll(&mut self, server_now: Timestamp, until: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) -> Polled {
-        if !self.begun {
+        if !self.has_begun {
             self.begin(frame);
         }
         let due = server_now.min(until).max(self.now);
@@ -346,14 +346,14 @@ impl Venue for Synthetic {
             self.hand_out(self.now, frame);
         }
         let mut handed = 0;
-        while let Some(Reverse((at, what))) = self.agenda.peek().copied()
+        while let Some(Reverse((at, due_event))) = self.agenda.peek().copied()
             && at <= due
         {
             if handed == FRAMES_PER_POLL_MAX {
                 return Polled { venue_now: self.now, wake_at: Some(server_now) };
             }
             self.now = self.now.max(at);
-            self.step(at, what, due);
+            self.step(at, due_event, due);
             self.hand_out(self.now, frame);
             handed += 1;
         }
@@ -375,7 +375,7 @@ impl Venue for Synthetic {
         let listing = &market.listing;
         let Some(spec) = listing.venue_market_id.parse().ok().and_then(|key| self.world.spec(key)) else { return };
         let ours = self.world.listing(&spec).condition == listing.condition;
-        // What ended recently is listed with its result by the first poll.
+        // Markets that ended recently are listed with their results by the first poll.
         if ours && spec.end.plus(RECENT) <= self.now {
             let condition = listing.condition.clone();
             self.recalled.push(FeedUpdate::Resolved {

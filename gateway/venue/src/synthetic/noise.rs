@@ -1,11 +1,11 @@
-//! Randomness that needs no state: every value is a function of the seed and of what it is for, so that a restart
-//! finds the same world. Only exact operations (+ − × ÷ √) are used: the same bits on every machine.
+//! Stateless randomness: every value is a function of the seed and its purpose, so that a restart finds the same world.
+//! Only exact operations (+ − × ÷ √) are used: the results are the same on every machine.
 
 #[cfg(test)]
 use super::work;
 use engine::time::{SECOND, Timestamp};
 
-/// A number drawn from two.
+/// A pseudo-random number from two numbers.
 pub(super) fn mix(a: u64, b: u64) -> u64 {
     let mut x = a.rotate_left(25) ^ b.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x2545_f491_4f6c_dd1d);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -18,18 +18,18 @@ pub(super) fn fraction(draw: u64) -> f64 {
     (draw >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// The value at `fraction` of a distribution given by some of its quantiles, in between on straight lines.
+/// The value at `fraction` of a distribution given by some of its quantiles, with linear interpolation.
 pub(super) fn quantile(table: &[(f64, f64)], fraction: f64) -> f64 {
     let at = table.partition_point(|row| row.0 <= fraction).clamp(1, table.len() - 1);
     let ((from, low), (to, high)) = (table[at - 1], table[at]);
     low + (high - low) * ((fraction - from) / (to - from)).clamp(0.0, 1.0)
 }
 
-/// Octaves of a path: periods from 2 seconds to 48 days, each twice as long as the one before.
+/// Octaves of a path: periods from 2 seconds to 48 days, each twice as long as the last.
 const OCTAVES: usize = 22;
 const SHORTEST_SECS: f64 = 2.0;
 
-/// What each octave weighs: twice the root of its period.
+/// Weight of each octave: twice the square root of its period.
 const WEIGHTS: [f64; OCTAVES] = {
     let mut weights = [
         2.0 * std::f64::consts::SQRT_2,
@@ -63,18 +63,18 @@ const WEIGHTS: [f64; OCTAVES] = {
     weights
 };
 
-/// A path in time that moves about `√seconds` over any number of seconds up to its longest period, and comes back:
-/// noise on ever coarser grids, each weighted with the root of its period. A function of the seed and of the time; what
-/// is kept are the cells of the grids that it was asked in last, as the next moment lies in nearly all of them again.
+/// A path in time that moves by about `√seconds` over any number of seconds up to its longest period, and returns:
+/// noise on coarser and coarser grids, each weighted with the root of its period. A function of seed and time. It
+/// caches the current cell of each grid, since the next moment is in nearly the same cells.
 #[derive(Clone, Debug)]
 struct Path {
     seed: u64,
-    /// Number of the cell of the finest grid. That of the grid of octave n is the same without its last n bits.
+    /// Index of the cell in the finest grid; shifted right by n bits, that in the grid of octave n.
     finest: u64,
     cells: [Cell; OCTAVES],
 }
 
-/// The noise at the begin of a cell, and how much more it is at its end.
+/// The noise at the start of a cell, and its increase to the end.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
     from: f64,
@@ -82,7 +82,7 @@ struct Cell {
 }
 
 impl Path {
-    /// The path of a seed in a cell of the finest grid.
+    /// The path of a seed, in this cell of the finest grid.
     fn new(seed: u64, finest: u64) -> Path {
         let mut path = Path { seed, finest, cells: [Cell::default(); OCTAVES] };
         path.draw(OCTAVES);
@@ -100,9 +100,9 @@ impl Path {
         work::note(work::Kind::Cells, count);
     }
 
-    /// The value at that many of the shortest periods.
+    /// The value at a time, in units of the shortest period.
     fn at(&mut self, mut steps: f64) -> f64 {
-        // Makes the standard deviation over 5 minutes one times √300 s (see the test).
+        // Scales the standard deviation over 5 minutes to √300 (see the test).
         const SCALE: f64 = 0.78;
         let left = self.finest ^ steps as u64;
         if left != 0 {
@@ -111,7 +111,7 @@ impl Path {
         }
         let mut value = 0.0;
         for (cell, weight) in self.cells.iter().zip(WEIGHTS) {
-            // Whole numbers of this size are exact, so this is the part behind the point.
+            // Whole numbers of this size are exact, so this is the fractional part.
             let part = steps - (steps as i64) as f64;
             value += (cell.from + cell.more * part - 0.5) * weight;
             steps *= 0.5;
@@ -120,13 +120,12 @@ impl Path {
     }
 }
 
-/// Paths that are followed, each by its seed. They are as many as are asked for: a market asks for one, or for one for
-/// each market of its event.
+/// Cached paths by seed. Their number is bounded: a market uses one, or one per market of its event.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Paths(Vec<Path>);
 
 impl Paths {
-    /// Where the path of a seed is at a moment, before or behind those that it was asked for.
+    /// The value of a seed's path at any time.
     pub(super) fn at(&mut self, seed: u64, at: Timestamp) -> f64 {
         let steps = at.0 as f64 / SECOND as f64 / SHORTEST_SECS;
         let known = self.0.iter().position(|path| path.seed == seed);
@@ -152,7 +151,7 @@ pub(super) fn weight(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// The same without anything kept.
+    /// The same without a cache.
     fn path(seed: u64, at: Timestamp) -> f64 {
         const SCALE: f64 = 0.78;
         let secs = at.0 as f64 / SECOND as f64;
@@ -168,9 +167,9 @@ mod tests {
         value * SCALE
     }
 
-    /// Forwards by small and large steps, backwards, from the begin of time to its end, and by turns.
+    /// Forwards by small and large steps, backwards, from the first time to the last, alternately.
     #[test]
-    fn a_path_that_is_followed_is_the_one_that_is_worked_out_from_nothing() {
+    fn a_followed_path_equals_one_computed_from_scratch() {
         let (seed, mut compared) = (5, 0);
         println!("seed {seed}");
         let mut paths = Paths::default();
@@ -198,7 +197,7 @@ mod tests {
         let mut paths = Paths::default();
         paths.at(1, begin);
         assert_eq!(work::take(work::Kind::Cells), OCTAVES);
-        // Over four minutes it comes to 120 cells of the finest grid, 60 of the next one, and so on.
+        // In four minutes it enters 120 cells of the finest grid, 60 of the next one, and so on.
         for step in 1..=4_800 {
             paths.at(1, begin.plus(step * SECOND / 20));
         }

@@ -1,4 +1,4 @@
-//! What things are worth: underlyings of the up-or-down markets, and the fair price of every market at every moment.
+//! Prices: the underlyings of up-or-down markets, and the fair price of every market at every moment.
 
 use super::noise::{Paths, below, fraction, mix, weight};
 use engine::market::terms::{Asset, Interval};
@@ -8,13 +8,13 @@ use engine::time::{SECOND, Timestamp};
 /// 2026-07-24 move 9.3e-4 in 5 minutes and 3.6e-3 in an hour: 5.4e-5 and 5.9e-5 a √second.
 const BITCOIN_DEVIATION: f64 = 5.5e-5;
 
-/// How far a plain market's log odds move, per √second, when it is calm and when it is lively. The hundred markets
-/// polled from 2026-06-05 on moved 0.02 cents (third quartile) to 0.2 cents (ninth decile) in 18 minutes near the
-/// middle; the lively end here moves more, so that there is something to trade.
+/// Movement of a plain market's log odds per √second, when it is calm and when it is lively. A hundred markets that
+/// were polled from 2026-06-05 on moved by 0.02 cents (third quartile) to 0.2 cents (ninth decile) in 18 minutes near
+/// the middle; the lively end moves more, so that there is something to trade.
 const CALM_DEVIATION: f64 = 0.000_2;
 const LIVELY_DEVIATION: f64 = 0.004;
 
-/// How much an outcome that is already certain weighs at the very end, in log odds.
+/// Log odds of a certain outcome at the very end.
 const CERTAINTY: f64 = 9.0;
 
 /// The price of an asset as a function of time.
@@ -29,7 +29,7 @@ impl Underlying {
         Underlying { seed: mix(world_seed, 0xa55e_7000 + asset as u64), asset }
     }
 
-    /// Log price over its level in the long run.
+    /// Log of the price over its long-run level.
     fn log(self, at: Timestamp, paths: &mut Paths) -> f64 {
         paths.at(self.seed, at) * deviation(self.asset)
     }
@@ -43,29 +43,29 @@ impl Underlying {
         level(self.asset) * (1.0 + log + log * log / 2.0 + log * log * log / 6.0)
     }
 
-    /// Mean log price over whole seconds in (from, to].
+    /// Mean log price over the whole seconds in (from, to].
     fn mean(self, from: Timestamp, to: Timestamp, paths: &mut Paths) -> f64 {
         let secs = (to.since(from) / SECOND).max(1);
         (0..secs).map(|ago| self.log(Timestamp(to.0 - ago * SECOND), paths)).sum::<f64>() / secs as f64
     }
 
-    /// What decides a window at its start and end: the mean of the last 30 s for 5M, of the last 60 s for 15M, else
-    /// the price of the moment (upstream.md §3.3).
+    /// The log price that decides a window at its start and end: the mean of the last 30 s for 5M, of the last 60 s for
+    /// 15M, else that of the moment (gateway/docs/live-venues.md §3.3).
     fn reference(self, interval: Interval, at: Timestamp) -> f64 {
         self.mean(Timestamp(at.0 - averaged(interval)), at, &mut Paths::default())
     }
 
-    /// Dollars that a window must end at or above to go up.
+    /// Threshold in dollars: the window goes up if it ends at or above it.
     pub(super) fn to_beat(self, interval: Interval, start: Timestamp) -> f64 {
         self.dollars(self.reference(interval, start))
     }
 
-    /// Whether a window goes up: its end is not below its start.
+    /// Whether a window goes up: its price at the end is not below that at the start.
     pub fn goes_up(self, interval: Interval, start: Timestamp, end: Timestamp) -> bool {
         self.reference(interval, end) >= self.reference(interval, start)
     }
 
-    /// The chance that a window goes up, as seen at `at`; the strike is known from its start on.
+    /// The chance at `at` that a window goes up; the threshold is known from its start on.
     pub(super) fn chance(self, window: &Window, at: Timestamp, paths: &mut Paths) -> f64 {
         if at < window.start {
             return 0.5;
@@ -76,7 +76,7 @@ impl Underlying {
             let secs = (left as f64 / SECOND as f64).max(1.0);
             (self.log(at, paths), deviation(self.asset) * secs.sqrt())
         } else {
-            // Part of the mean is known already and only the rest still moves.
+            // A part of the mean is known already; only the rest still moves.
             let known = self.mean(Timestamp(window.end.0 - averaged), at, paths);
             let open = left as f64 / averaged as f64;
             let secs = (left as f64 / SECOND as f64).max(0.25);
@@ -86,13 +86,13 @@ impl Underlying {
         below((expected - window.strike) / deviation)
     }
 
-    /// The window with its strike worked out; before its start the strike is not looked at.
+    /// A window with its threshold. Before its start the threshold is not used.
     pub(super) fn window(self, interval: Interval, start: Timestamp, end: Timestamp) -> Window {
         Window { interval, start, end, strike: self.reference(interval, start) }
     }
 }
 
-/// A window and the log price to beat.
+/// A window and its threshold as a log price.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     interval: Interval,
@@ -109,7 +109,7 @@ fn averaged(interval: Interval) -> u64 {
     }
 }
 
-/// Dollars an asset is worth in the long run.
+/// Long-run price of an asset in dollars.
 fn level(asset: Asset) -> f64 {
     match asset {
         Asset::Btc => 65_000.0,
@@ -133,16 +133,16 @@ fn deviation(asset: Asset) -> f64 {
         }
 }
 
-/// How the markets of one event hang together.
+/// How the markets of an event depend on each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Exactly one outcome wins (neg-risk); a single market is one against nothing.
+    /// Exactly one outcome wins (neg-risk).
     Exclusive,
-    /// Thresholds on one quantity: what lies below the result wins.
+    /// Thresholds on one quantity: those below the result win.
     Thresholds,
 }
 
-/// One event's life: what its markets are worth at any moment and who wins.
+/// The course of an event: the fair prices of its markets, and their results.
 #[derive(Clone, Debug)]
 pub(super) struct Fortune {
     seed: u64,
@@ -153,25 +153,25 @@ pub(super) struct Fortune {
     markets: Vec<Prospect>,
 }
 
-/// What is certain of one market of an event from the begin on.
+/// The fixed values of one market of an event.
 #[derive(Clone, Copy, Debug)]
 struct Prospect {
-    /// Where it stands before anything happens, in log odds.
+    /// Its log odds at the start.
     prior: f64,
     ending: Ending,
 }
 
-/// How an event ended for one of its markets.
+/// The result of an event for one of its markets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     Yes,
     No,
-    /// Called off: each share pays half.
+    /// Cancelled: each share pays half.
     Split,
 }
 
 impl Fortune {
-    /// The event of a seed. One that `may_split` is called off now and then.
+    /// The event of a seed. With `may_split` it may be cancelled.
     pub(super) fn new(
         seed: u64,
         shape: Shape,
@@ -195,7 +195,7 @@ impl Fortune {
         fortune
     }
 
-    /// Whether a market wins with that share of luck.
+    /// Whether a market wins with this share of luck.
     fn wins(&self, market: u8, luck: f64) -> bool {
         match self.shape {
             Shape::Thresholds => luck < yes_share(self.markets[0].prior - self.threshold(market)),
@@ -209,17 +209,17 @@ impl Fortune {
         }
     }
 
-    /// Offset of a threshold: the lower ones are likelier.
+    /// Offset of a threshold in log odds: lower thresholds are more likely.
     fn threshold(&self, market: u8) -> f64 {
         (f64::from(market) - f64::from(self.markets.len() as u8 - 1) / 2.0) * 1.3
     }
 
-    /// How the event ends for a market: a function of the seed alone.
+    /// The result for a market; a function of the seed.
     pub(super) fn ending(&self, market: u8) -> Ending {
         self.markets[usize::from(market)].ending
     }
 
-    /// The fair price of Yes at a moment: it wanders, and closes in on the ending in the last part of its life.
+    /// The fair price of Yes at a moment: it moves randomly, and approaches the result in the last part of the event.
     pub(super) fn chance(&self, market: u8, at: Timestamp, paths: &mut Paths) -> f64 {
         let life = self.end.since(self.start).max(1) as f64;
         let lived = at.since(self.start) as f64 / life;
@@ -231,7 +231,7 @@ impl Fortune {
         };
         let mut wandering = |path: u64| (paths.at(mix(self.seed, path), at) * self.deviation).clamp(-2.5, 2.5);
         match self.shape {
-            // One quantity moves them all; each closes in on its own ending.
+            // One quantity moves all markets; each approaches its own result.
             Shape::Thresholds => {
                 let standing = self.markets[0].prior + wandering(0xc0) - self.threshold(market);
                 yes_share(closing(standing, self.ending(market)))
@@ -251,7 +251,7 @@ impl Fortune {
     }
 }
 
-/// Log odds to a share of one.
+/// Converts log odds to a probability.
 fn yes_share(odds: f64) -> f64 {
     let (yes, no) = (weight(odds / 2.0), weight(-odds / 2.0));
     yes / (yes + no)
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn chances_of_an_event_hang_together_and_lead_to_its_ending() {
+    fn chances_of_an_event_are_consistent_and_lead_to_its_ending() {
         let end = START.plus(86_400 * SECOND);
         for seed in 0..200 {
             let mut paths = Paths::default();

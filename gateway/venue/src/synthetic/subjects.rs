@@ -1,9 +1,9 @@
-//! What the plain events of the synthetic world are about. All names are invented or general; `{}` is the event's end.
+//! The subjects of the plain events of the synthetic world. All names are invented or general; `{}` is the event's end.
 
 use super::prices::Shape;
 use engine::market::terms::Category;
 
-/// The pattern of one event; its markets are the labels, or one market without any.
+/// The template of an event. It has one market per label, or a single market without labels.
 pub(super) struct Subject {
     pub(super) category: Category,
     pub(super) title: &'static str,
@@ -34,7 +34,7 @@ const fn thresholds(
     Subject { category, title, shape: Shape::Thresholds, labels, tags }
 }
 
-/// Every subject is one event at a time; when it has ended, the next one on the same subject begins.
+/// Each subject has one event at a time; when it has ended, the next one begins.
 pub(super) const SUBJECTS: &[Subject] = &[
     one(Category::Sports, "Harbour City to beat Northfield on {}?", &["sports", "soccer"]),
     one(Category::Sports, "Overtime in the Lakes derby on {}?", &["sports", "hockey"]),

@@ -1,4 +1,4 @@
-mod kept;
+mod incremental;
 
 use super::*;
 use crate::replay::{Replay, Speed};
@@ -19,7 +19,7 @@ fn run(seed: u64, from: Timestamp, secs: u64, step: u64) -> Witness {
 }
 
 #[test]
-fn the_first_poll_lists_the_world_with_all_its_books_at_once() {
+fn the_first_poll_lists_the_world_with_all_its_books() {
     let mut venue = Synthetic::new(1, NOW, Default::default());
     let mut witness = Witness::default();
     let begin = std::time::Instant::now();
@@ -34,12 +34,12 @@ fn the_first_poll_lists_the_world_with_all_its_books_at_once() {
     println!("{} listed, {open} open, in {took:?}: {:?}", witness.listings.len(), witness.counts);
     assert!(open >= 180, "{open}");
     assert_eq!(witness.count("snapshot") as usize, open * 2);
-    assert!(witness.count("resolved") > 40, "what ended within the last hour is known");
+    assert!(witness.count("resolved") > 40, "too few results of the last hour");
     witness.assert_mirrored();
 }
 
 #[test]
-fn a_world_keeps_its_promises_over_an_hour() {
+fn a_world_keeps_its_guarantees_over_an_hour() {
     let witness = run(2, NOW, 3_900, 150 * MILLISECOND);
     println!("{:?}, at most {} levels", witness.counts, witness.levels_max);
     witness.assert_mirrored();
@@ -48,7 +48,7 @@ fn a_world_keeps_its_promises_over_an_hour() {
     }
     let updates: u64 = witness.counts.values().sum();
     assert!((60..400).contains(&(updates / 3_900)), "{} updates a second", updates / 3_900);
-    // Every window that ended more than its delay ago is resolved, and no running one is.
+    // Every window that ended longer ago than the delay is resolved; no other one is.
     let end = NOW.plus(3_900 * SECOND);
     for (condition, listing) in &witness.listings {
         let Some(window) = listing.updown else { continue };
@@ -66,14 +66,14 @@ fn a_world_keeps_its_promises_over_an_hour() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_world_however_it_is_polled() {
+fn the_same_seed_is_the_same_world_at_any_poll_interval() {
     let (slow, fast) = (run(3, NOW, 240, 2 * SECOND), run(3, NOW, 240, 70 * MILLISECOND));
     assert_eq!(slow.digest(), fast.digest());
     assert_ne!(slow.digest(), run(4, NOW, 240, SECOND).digest());
 }
 
-/// A hash of all that a world says of books, trades, ticks and results, by what it means and not by how it is kept.
-fn said(seed: u64, liveliness: u64, secs: u64) -> u64 {
+/// A hash of the world's books, trades, ticks and results, independent of their representation in memory.
+fn fingerprint(seed: u64, liveliness: u64, secs: u64) -> u64 {
     let mut venue = Synthetic::new(seed, NOW, Default::default()).with_liveliness(liveliness);
     let (mut now, until, mut hash) = (NOW, NOW.plus(secs * SECOND), 0);
     let mut see = |frame: Frame<'_>| {
@@ -119,19 +119,19 @@ fn said(seed: u64, liveliness: u64, secs: u64) -> u64 {
     hash
 }
 
-/// A seed is a promise: a world that goes on with another version goes on as it was.
+/// A later version must continue the world of a seed unchanged.
 #[test]
-fn a_world_says_what_it_always_said() {
+fn a_world_is_the_same_in_every_version() {
     for (seed, liveliness, secs, expected) in
         [(1, 1, 400, 0xd797_4eb3_7c1e_b904), (2, 10, 60, 0x4212_0c03_d570_7ac5), (3, 100, 6, 0x8bb5_fcd4_5e62_ebe0)]
     {
-        let said = said(seed, liveliness, secs);
-        assert_eq!(said, expected, "seed {seed} at {liveliness}: {said:#018x}");
+        let hash = fingerprint(seed, liveliness, secs);
+        assert_eq!(hash, expected, "seed {seed} at {liveliness}: {hash:#018x}");
     }
 }
 
 #[test]
-fn a_restart_finds_the_books_where_they_stand() {
+fn a_restart_finds_the_current_books() {
     let before = run(5, NOW, 700, SECOND);
     let after = run(5, NOW.plus(700 * SECOND), 0, SECOND);
     let mut compared = 0;
@@ -149,14 +149,14 @@ fn a_restart_finds_the_books_where_they_stand() {
     }
     assert!(compared >= 180, "{compared}");
     for (condition, (resolution, at, _)) in &after.resolutions {
-        if let Some((earlier, moment, _)) = before.resolutions.get(condition) {
-            assert_eq!((resolution, at), (earlier, moment));
+        if let Some((earlier, earlier_time, _)) = before.resolutions.get(condition) {
+            assert_eq!((resolution, at), (earlier, earlier_time));
         }
     }
 }
 
 #[test]
-fn what_became_of_a_market_is_known_after_any_pause() {
+fn results_are_known_after_any_pause() {
     let before = run(6, NOW, 0, SECOND);
     let day = NOW.plus(DAY);
     let mut venue = Synthetic::new(6, day, Default::default());
@@ -165,15 +165,15 @@ fn what_became_of_a_market_is_known_after_any_pause() {
     let mut stranger = before.listings.values().next().unwrap().clone();
     stranger.condition = "0x00".into();
     venue.recall(&KnownMarket::listed(stranger, MarketState::Active, NOW));
-    let mut told = BTreeMap::new();
+    let mut reported = BTreeMap::new();
     venue.poll(day, FOREVER, &mut |frame| {
         for update in frame.updates {
             match update {
                 FeedUpdate::Resolved { condition, resolution, .. } => {
-                    assert!(told.insert(condition.clone(), Some(*resolution)).is_none_or(|known| known.is_none()));
+                    assert!(reported.insert(condition.clone(), Some(*resolution)).is_none_or(|known| known.is_none()));
                 }
                 FeedUpdate::Listed { listing, .. } => {
-                    told.entry(listing.condition.clone()).or_insert(None);
+                    reported.entry(listing.condition.clone()).or_insert(None);
                 }
                 _ => {}
             }
@@ -184,13 +184,13 @@ fn what_became_of_a_market_is_known_after_any_pause() {
             continue;
         }
         let ended = listing.end.unwrap().plus(120 * SECOND) <= day;
-        assert_eq!(told.get(condition).copied().flatten().is_some(), ended, "{}", listing.slug);
+        assert_eq!(reported.get(condition).copied().flatten().is_some(), ended, "{}", listing.slug);
     }
-    assert!(!told.contains_key("0x00"));
+    assert!(!reported.contains_key("0x00"));
 }
 
 #[test]
-fn a_window_pays_what_its_price_says() {
+fn a_window_pays_by_its_underlying_price() {
     let witness = run(7, NOW, 1_300, SECOND);
     let venue = Synthetic::new(7, NOW, Default::default());
     let mut checked = 0;
@@ -205,7 +205,7 @@ fn a_window_pays_what_its_price_says() {
 }
 
 #[test]
-fn a_livelier_world_has_as_many_times_the_changes_and_trades() {
+fn changes_and_trades_scale_with_the_liveliness() {
     let counts = |liveliness| {
         let mut venue = Synthetic::new(3, NOW, Default::default()).with_liveliness(liveliness);
         let mut witness = Witness::default();
@@ -218,7 +218,7 @@ fn a_livelier_world_has_as_many_times_the_changes_and_trades() {
     let (changes, trades) = (lively.0 / calm.0, lively.1 / calm.1);
     println!("{changes:.1} times the changes, {trades:.1} times the trades");
     assert!((7.0..13.0).contains(&changes) && (7.0..13.0).contains(&trades), "{changes} {trades}");
-    assert_eq!(calm.2, lively.2, "the markets are the same");
+    assert_eq!(calm.2, lively.2, "the markets depend on the liveliness");
 }
 
 #[test]
@@ -236,8 +236,8 @@ fn a_market_always_resolves_within_five_minutes() {
 }
 
 #[test]
-fn prices_lead_to_their_result_and_ticks_get_finer_on_the_way() {
-    // Touches of every 5-minute window in its last seconds.
+fn prices_approach_their_result_and_ticks_get_finer() {
+    // The touch of every 5-minute window in its last seconds.
     let mut venue = Synthetic::new(8, NOW, Default::default());
     let mut witness = Witness::default();
     let (mut last, mut right, mut fine) = (BTreeMap::new(), 0, 0);
@@ -259,12 +259,12 @@ fn prices_lead_to_their_result_and_ticks_get_finer_on_the_way() {
     }
     let count = last.len() as u32;
     assert!(count > 30 && right * 10 >= count * 9, "{right} of {count} are known at the end");
-    assert!(fine > 0, "some end on a finer grid");
+    assert!(fine > 0, "no market ended on a finer grid");
     assert!(last.values().flat_map(|(bid, ask)| [bid, ask]).flatten().all(|price| *price < Price(10_000)));
 }
 
 #[test]
-fn a_server_that_slept_goes_on_with_the_books_of_today() {
+fn a_server_continues_with_the_current_books_after_a_pause() {
     let mut venue = Synthetic::new(5, NOW, Default::default());
     let mut witness = Witness::default();
     venue.poll(NOW, FOREVER, &mut |frame| witness.see(&frame));
@@ -285,8 +285,8 @@ fn a_server_that_slept_goes_on_with_the_books_of_today() {
     }
 }
 
-/// Where the constants of `books.rs` come from: the same figures of the recorded tapes and of this world.
-/// `PAPERTAPE_VENUE_DATA=… cargo test -p gateway --lib shapes_of_recorded_books -- --ignored --nocapture`
+/// The source of the constants in `books.rs`: the same figures of the recorded tapes and of this world.
+/// `PAPERTAPE_VENUE_DATA=… cargo test -p venue --lib shapes_of_recorded_books -- --ignored --nocapture`
 #[test]
 #[ignore = "an analysis"]
 fn shapes_of_recorded_books() {
@@ -337,8 +337,8 @@ fn shapes_of_recorded_books() {
     shape(&mut Synthetic::new(1, NOW, Default::default()), "synthetic", NOW, NOW.plus(1_800 * SECOND), 19);
 }
 
-/// What an idle server costs.
-/// `cargo test --release -p gateway --lib cost_of_an_idle_world -- --ignored --nocapture`
+/// The cost of an idle server.
+/// `cargo test --release -p venue --lib cost_of_an_idle_world -- --ignored --nocapture`
 #[test]
 #[ignore = "a measurement"]
 fn cost_of_an_idle_world() {

@@ -1,7 +1,7 @@
-//! Which markets exist: keys, listings, dates and endings, all functions of the seed and a market's key.
+//! The markets of the world: keys, listings, dates and results, all functions of the seed and a market's key.
 //!
 //! A plain event is a subject and a generation: on each subject one event follows another. A window is an asset, an
-//! interval and a start. Nothing is stored, so a restart finds the same markets.
+//! interval and a start. Nothing is stored; a restart finds the same markets.
 
 use super::noise::{Paths, mix};
 use super::prices::{Ending, Fortune, Shape, Underlying, Window};
@@ -13,35 +13,35 @@ use engine::market::terms::{Asset, EventTerms, Interval, Listing, Resolution, Up
 use engine::time::{DAY, HOUR, SECOND, Timestamp};
 use wire::updown;
 
-/// How long before its start a plain event is listed as upcoming.
+/// How long before its start a plain event is listed.
 const ANNOUNCED: u64 = 600 * SECOND;
-/// From the end of a market to its resolution. The recorded 5-minute windows took 16 s.
+/// Time from the end of a market to its resolution. The recorded 5-minute windows took 16 s.
 const RESOLVED_AFTER: u64 = 120 * SECOND;
 const WINDOW_RESOLVED_AFTER: u64 = 15 * SECOND;
 
-/// Identity of a market in one world.
+/// The identity of a market in a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Key {
     Plain { subject: u16, generation: u64, market: u8 },
     Window { asset: Asset, interval: Interval, start: Timestamp },
 }
 
-/// What markets follow each other on.
+/// A series of markets that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Series {
     Subject(u16),
     Windows(Asset, Interval),
 }
 
-/// The seed, and all that follows from it.
+/// The seed and the settings of a world.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct World {
     pub(super) seed: u64,
-    /// How many times as often books change and trades happen as at 1; not 0.
+    /// Factor on the rates of book changes and trades; not 0.
     pub(super) liveliness: u64,
 }
 
-/// Everything fixed about one market.
+/// The fixed data of a market.
 #[derive(Clone, Debug)]
 pub(super) struct Spec {
     pub(super) key: Key,
@@ -50,12 +50,12 @@ pub(super) struct Spec {
     pub(super) end: Timestamp,
     pub(super) resolved: Timestamp,
     pub(super) resolution: Option<Resolution>,
-    /// Whether orders are taken from the listing on, and not only from the start.
+    /// Whether trading starts with the listing, instead of at the start.
     pub(super) active_when_listed: bool,
     pub(super) tick: TickSize,
-    /// Seeds its book.
+    /// The seed of its book.
     pub(super) seed: u64,
-    /// That of the world.
+    /// That of its world.
     pub(super) liveliness: u64,
     worth: Worth,
 }
@@ -79,7 +79,7 @@ impl World {
         subjects.chain(windows)
     }
 
-    /// Markets of a series that are listed at `at`, and those that ended less than `recent` before; oldest first.
+    /// Markets of a series that are listed at `at`, and those that ended less than `recent` before it; oldest first.
     pub(super) fn listed(self, series: Series, at: Timestamp, recent: u64) -> Vec<Key> {
         let from = Timestamp(at.0.saturating_sub(recent));
         match series {
@@ -102,7 +102,7 @@ impl World {
         }
     }
 
-    /// When the series lists its next markets after `at`, and which.
+    /// The next listing of the series after `at`: its time and markets.
     pub(super) fn next_listed(self, series: Series, at: Timestamp) -> (Timestamp, Vec<Key>) {
         match series {
             Series::Subject(subject) => {
@@ -121,7 +121,7 @@ impl World {
         }
     }
 
-    /// The number of the event on a subject that `at` lies in.
+    /// The generation of the event of a subject at `at`.
     fn generation(self, subject: u16, at: Timestamp) -> u64 {
         let (length, offset) = self.rhythm(subject);
         at.0.saturating_sub(offset) / length
@@ -133,17 +133,17 @@ impl World {
         (Timestamp(start), Timestamp(start.saturating_add(length)))
     }
 
-    /// How long an event on a subject lasts, and when the count of events begins.
+    /// The length of the events of a subject, and the start of generation 0.
     fn rhythm(self, subject: u16) -> (u64, u64) {
         const LENGTHS: [u64; 8] = [6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 4 * DAY, 7 * DAY, 14 * DAY, 30 * DAY];
         let draw = mix(self.seed, 0x5b_0000 + u64::from(subject));
         let length = LENGTHS[(draw % 8) as usize];
-        // Whole minutes, so that ends are readable.
+        // Whole minutes, for readable end times.
         let minutes = length / (60 * SECOND);
         (length, (draw >> 8) % minutes * 60 * SECOND)
     }
 
-    /// Everything about a market; `None` for a key that names none.
+    /// The data of a market; `None` for a key of no market.
     pub(super) fn spec(self, key: Key) -> Option<Spec> {
         let seed = mix(self.seed, hash(key));
         match key {
@@ -201,7 +201,7 @@ impl World {
         }
     }
 
-    /// The listing of a market as it is at its listing.
+    /// The listing of a market.
     pub(super) fn listing(self, spec: &Spec) -> Listing {
         let id = spec.key.to_string();
         let named = |part: &str| format!("synthetic:{}:{id}{part}", self.seed);
@@ -282,7 +282,7 @@ impl World {
 }
 
 impl Spec {
-    /// The fair price of the first outcome. Its paths are those of this market alone.
+    /// The fair price of the first outcome. `paths` must be those of this market.
     pub(super) fn chance(&self, at: Timestamp, paths: &mut Paths) -> f64 {
         #[cfg(test)]
         super::work::note(super::work::Kind::Chances, 1);
@@ -292,7 +292,7 @@ impl Spec {
         }
     }
 
-    /// How the market ends; asked for when it has.
+    /// The result of the market; called only after its end.
     pub(super) fn resolution(&self) -> Resolution {
         self.resolution.unwrap_or_else(|| {
             let up = match (&self.worth, self.key) {
@@ -305,7 +305,7 @@ impl Spec {
         })
     }
 
-    /// Dollars that a window must beat; `None` for other markets.
+    /// Threshold of a window in dollars; `None` for other markets.
     pub(super) fn to_beat(&self) -> Option<f64> {
         match (&self.worth, self.key) {
             (Worth::Window { underlying, .. }, Key::Window { interval, .. }) => {
@@ -315,7 +315,7 @@ impl Spec {
         }
     }
 
-    /// When the first book is there.
+    /// When it gets its first book.
     pub(super) fn opens(&self) -> Timestamp {
         if self.active_when_listed { self.listed } else { self.start }
     }
@@ -326,7 +326,7 @@ fn markets(subject: u16, generation: u64) -> impl Iterator<Item = Key> {
     (0..count).map(move |market| Key::Plain { subject, generation, market })
 }
 
-/// Windows listed ahead of the one that runs.
+/// Number of windows listed ahead of the current one.
 fn windows_ahead(interval: Interval) -> u32 {
     match interval {
         Interval::FiveMinutes | Interval::FifteenMinutes => 3,
@@ -335,10 +335,10 @@ fn windows_ahead(interval: Interval) -> u32 {
     }
 }
 
-/// Of the ticks that the venue's markets have, most have 0.01, many 0.001; the others are rare.
+/// The tick of a plain market. As at the venue, most have 0.01 and many 0.001; the others are rare.
 fn plain_tick(subject: u16, labels_count: usize) -> TickSize {
     TickSize(match subject % 9 {
-        // Coarse prices only where they are not all at the edges.
+        // Coarse ticks only where prices are not all near 0 or 1.
         1 | 5 if labels_count == 0 => 1_000,
         4 => 1,
         2 | 6 | 8 => 10,
@@ -385,12 +385,12 @@ impl std::str::FromStr for Key {
 
 /// `March 12, 2026, 14:05 UTC`, or without the time at midnight.
 fn date(at: Timestamp) -> String {
-    let moment = jiff::Timestamp::from_microsecond(i64::try_from(at.0).unwrap_or(i64::MAX));
-    let moment = moment.unwrap_or(jiff::Timestamp::MAX).to_zoned_datetime(jiff::tz::TimeZone::UTC);
-    moment.strftime("%B %-d, %Y, %H:%M UTC").to_string()
+    let time = jiff::Timestamp::from_microsecond(i64::try_from(at.0).unwrap_or(i64::MAX));
+    let time = time.unwrap_or(jiff::Timestamp::MAX).to_zoned_datetime(jiff::tz::TimeZone::UTC);
+    time.strftime("%B %-d, %Y, %H:%M UTC").to_string()
 }
 
-/// Lower case, everything but letters and digits as single dashes.
+/// Lower case; other characters than letters and digits become single dashes.
 fn slugged(title: &str) -> String {
     let mut slug = String::with_capacity(title.len());
     for character in title.chars() {
@@ -412,7 +412,7 @@ mod tests {
     const NOW: Timestamp = Timestamp(1_790_000_123 * SECOND);
 
     #[test]
-    fn the_world_has_all_that_the_contract_names() {
+    fn the_world_has_all_categories_ticks_and_window_families() {
         let world = World { seed: 42, liveliness: 1 };
         let specs: Vec<Spec> =
             World::series().flat_map(|series| world.listed(series, NOW, 0)).filter_map(|key| world.spec(key)).collect();
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_read_back_and_series_go_on_without_holes() {
+    fn keys_read_back_and_series_have_no_gaps() {
         let world = World { seed: 5, liveliness: 1 };
         for series in World::series() {
             let listed = world.listed(series, NOW, 3 * HOUR);

@@ -1,10 +1,10 @@
-//! What a line of a recording holds (upstream.md §7).
+//! The content of a line of a recording (gateway/docs/live-venues.md §7).
 
 use crate::loose::Loose;
 use serde::Deserialize;
 use std::borrow::Cow;
 
-/// Whose message a line holds.
+/// The venue of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     Polymarket,
@@ -12,7 +12,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// As lines and settings write it.
+    /// The name in lines and settings.
     pub fn name(self) -> &'static str {
         match self {
             Origin::Polymarket => "polymarket",
@@ -20,26 +20,26 @@ impl Origin {
         }
     }
 
-    /// The venue of that name.
+    /// The venue with this name.
     pub fn named(name: &str) -> Option<Origin> {
         [Origin::Polymarket, Origin::Kalshi].into_iter().find(|origin| origin.name() == name)
     }
 }
 
-/// What a line holds, borrowed from it.
+/// The content of a line, borrowed from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
-    /// A text frame; connections without a name share one per venue.
+    /// A text frame. Frames without a connection name share one connection per venue.
     Frame { origin: Origin, connection: Cow<'a, str>, body: Cow<'a, str> },
-    /// A REST answer; its path decides what the body is. One that names a connection was asked for on its behalf: what
-    /// that connection hears from then on continues it.
+    /// A REST response; its path decides what the body is. With a connection name, the request was made for that
+    /// connection, and its later frames continue from the response.
     Answer { origin: Origin, connection: Cow<'a, str>, url: Cow<'a, str>, status: u16, body: Cow<'a, str> },
-    /// Something is missing here: every token of that connection is stale until its next snapshot.
+    /// Messages are missing: every token of that connection is stale until its next snapshot.
     Gap { origin: Origin, connection: Cow<'a, str>, reason: Cow<'a, str> },
 }
 
 impl<'a> Record<'a> {
-    /// Reads a line; `None` when it fits no row of the table.
+    /// Parses a line; `None` if it has none of the known forms.
     pub fn parse(line: &'a str) -> Option<Record<'a>> {
         if let Some((origin, connection, body)) = written_frame(line) {
             return Some(Record::Frame { origin, connection: connection.into(), body: body.into() });
@@ -63,13 +63,13 @@ impl<'a> Record<'a> {
         Some(Record::Gap { origin, connection, reason })
     }
 
-    /// Whose it is.
+    /// Its venue.
     pub fn origin(&self) -> Origin {
         let (Record::Frame { origin, .. } | Record::Answer { origin, .. } | Record::Gap { origin, .. }) = self;
         *origin
     }
 
-    /// Name of the connection that it came on, or is about; empty where none is named.
+    /// Name of its connection; empty if there is none.
     pub fn connection(&self) -> &str {
         let (Record::Frame { connection, .. } | Record::Answer { connection, .. } | Record::Gap { connection, .. }) =
             self;
@@ -97,16 +97,16 @@ struct Fields<'a> {
     gap: Loose<'a>,
 }
 
-/// Venue, connection and message of a line that is exactly `{"recv_ms":…,"event":{…}}` or, as recorders here write it,
-/// `{"r":…,"v":…,"c":…,"m":{…}}`, without parsing the whole line: the message is parsed by its translator anyway, which
-/// counts it when it is not whole.
+/// Venue, connection and message of a line in exactly the form `{"recv_ms":…,"event":{…}}` or
+/// `{"r":…,"v":…,"c":…,"m":{…}}`, the one that the recorder writes. It does not parse the message: its translator does,
+/// and counts a broken one.
 fn written_frame(line: &str) -> Option<(Origin, &str, &str)> {
-    let behind_digits = |text: &'_ str| text.bytes().position(|byte| !byte.is_ascii_digit()).filter(|at| *at > 0);
+    let after_digits = |text: &'_ str| text.bytes().position(|byte| !byte.is_ascii_digit()).filter(|at| *at > 0);
     let (origin, connection, body) = match line.strip_prefix("{\"recv_ms\":") {
-        Some(rest) => (Origin::Kalshi, "", rest[behind_digits(rest)?..].strip_prefix(",\"event\":")?),
+        Some(rest) => (Origin::Kalshi, "", rest[after_digits(rest)?..].strip_prefix(",\"event\":")?),
         None => {
             let rest = line.strip_prefix("{\"r\":")?;
-            let rest = rest[behind_digits(rest)?..].strip_prefix(",\"v\":\"")?;
+            let rest = rest[after_digits(rest)?..].strip_prefix(",\"v\":\"")?;
             let (origin, rest) = match rest.strip_prefix(Origin::Polymarket.name()) {
                 Some(rest) => (Origin::Polymarket, rest),
                 None => (Origin::Kalshi, rest.strip_prefix(Origin::Kalshi.name())?),
@@ -127,11 +127,11 @@ fn written_frame(line: &str) -> Option<(Origin, &str, &str)> {
     is_last(body.as_bytes()).then_some((origin, connection, body))
 }
 
-/// Whether an object goes on to the end of the text, if all this is JSON: where it ended before, another field would
-/// follow, and no brace in it is followed by one. A line that was cut off lacks a brace. Both are found out without a
-/// way out of the loops, so that many bytes are looked at together.
+/// Whether an object extends to the end of the text, assuming JSON. If it ended earlier, a field would follow a closing
+/// brace; inside an object of these venues none does. A truncated line lacks a brace. The loops have no early exit, so
+/// that the compiler vectorizes them.
 fn is_last(object: &[u8]) -> bool {
-    /// As many as one signed byte can count.
+    /// The largest run whose count fits a signed byte.
     const RUN_BYTES: usize = 127;
     let [b'{', .., b'}'] = object else { return false };
     let open_braces = |run: &[u8]| -> i8 {
@@ -139,14 +139,14 @@ fn is_last(object: &[u8]) -> bool {
     };
     let open: i64 = object.chunks(RUN_BYTES).map(|run| i64::from(open_braces(run))).sum();
     let triples = object.iter().zip(&object[1..]).zip(&object[2..]);
-    let ends_before = triples.fold(false, |ends, ((byte, next), behind)| {
-        let goes_on = (*next == b'}') | (*next == b']') | ((*next == b',') & (*behind == b'{'));
-        ends | ((*byte == b'}') & !goes_on)
+    let ends_before = triples.fold(false, |ends, ((byte, next), after)| {
+        let continues = (*next == b'}') | (*next == b']') | ((*next == b',') & (*after == b'{'));
+        ends | ((*byte == b'}') & !continues)
     });
     open == 0 && !ends_before
 }
 
-/// The JSON of a body, also when it was recorded as a text.
+/// The JSON of a body, unpacked if it was recorded as a string.
 fn json(body: Loose<'_>) -> Option<Cow<'_, str>> {
     match body.raw().as_bytes().first()? {
         b'"' => body.text(),

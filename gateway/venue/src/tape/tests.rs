@@ -24,9 +24,9 @@ fn files_are_merged_by_time_and_then_by_name() {
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
     write("c.ndjson", (line(1, "c1") + &line(5, "c5")).as_bytes());
     write("a.jsonl.gz", &gzip(&(line(1, "a1") + &line(4, "a4") + "\r\n" + &line(3, "a3"))));
-    // Two gzip members in one file, named as if it were plain.
+    // Two gzip members in one file with a plain name.
     write("b.ndjson", &[gzip(&line(2, "b2")), gzip(&line(9, "b9"))].concat());
-    // Packed while its plain form is still there: read once.
+    // A partly packed file beside its plain form: read once.
     write("c.ndjson.gz", &gzip(&line(1, "again"))[..10]);
     write("notes.txt", b"not a tape");
     let (lines, skips) = read(folder.path());
@@ -36,7 +36,7 @@ fn files_are_merged_by_time_and_then_by_name() {
 }
 
 #[test]
-fn more_files_than_may_be_open_are_merged_all_the_same() {
+fn more_files_than_may_be_open_are_merged() {
     let folder = tempfile::tempdir().unwrap();
     let files = FILES_OPEN_MAX + 20;
     for file in 0..files {
@@ -49,7 +49,7 @@ fn more_files_than_may_be_open_are_merged_all_the_same() {
 }
 
 #[test]
-fn what_is_broken_is_counted_and_passed_over() {
+fn broken_lines_are_counted_and_skipped() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tape");
     let mut bytes = b"{\"r\":1}\nnonsense\n{\"x\":1}\n{\"r\":-5}\n{\"r\":99999999999999999}\n\xff\xfe\n".to_vec();
@@ -62,7 +62,7 @@ fn what_is_broken_is_counted_and_passed_over() {
     assert_eq!(lines, ["{\"r\":1}", "{\"z\":0,\"r\":\"2\"}", "{\"r\":3}"]);
     assert_eq!((skips.get(Skip::UnknownLine), skips.get(Skip::LineTooLong)), (5, 1));
 
-    // A packed file that breaks off gives what it has.
+    // A truncated packed file yields the lines that it has.
     let packed = gzip(&"{\"r\":1}\n".repeat(100_000));
     std::fs::write(&path, &packed[..packed.len() / 2]).unwrap();
     let (lines, skips) = read(&path);
@@ -94,7 +94,7 @@ fn the_first_line_is_the_tapes_identity() {
 }
 
 #[test]
-fn lines_are_told_apart_by_their_fields() {
+fn lines_are_distinguished_by_their_fields() {
     use Origin::*;
     let frame = |origin, connection: &str, body: &str| {
         Some(format!("{:?}", Record::Frame { origin, connection: connection.into(), body: body.into() }))
@@ -114,7 +114,7 @@ fn lines_are_told_apart_by_their_fields() {
             r#"{"r":1,"v":"kalshi","c":"a","m":{"a":{"b":1},"c":{"d":1}}}"#,
             frame(Kalshi, "a", r#"{"a":{"b":1},"c":{"d":1}}"#),
         ),
-        // What follows the message is not part of it, however it looks.
+        // Text after the message is not part of it.
         (r#"{"r":1,"v":"kalshi","m":{"a":{"b":1}},"x":{"y":{}}}"#, frame(Kalshi, "", r#"{"a":{"b":1}}"#)),
         (r#"{"r":1,"v":"kalshi","m":{"a":1} ,"x":[{"y":{}}]}"#, frame(Kalshi, "", r#"{"a":1}"#)),
         (r#"{"r":1,"v":"kalshi","m":{"a":"},{"}}"#, frame(Kalshi, "", r#"{"a":"},{"}"#)),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 const MARKET: MarketId = MarketId(3);
 const SECOND_US: u64 = SECOND;
 
-/// A market's books, the doubts about them, and a clock in seconds.
+/// The books of a market, the checks of them, and a clock.
 struct World {
     writer: BookWriter,
     doubts: Doubts,
@@ -31,10 +31,10 @@ impl World {
         self.writer.frame(0, at, |frame| {
             frame.snapshot(instrument, &World::levels(bids), &World::levels(asks), at, None);
         });
-        self.heard();
+        self.check();
     }
 
-    /// The same as the venue answers when it is asked.
+    /// A snapshot in the response to a request.
     fn answer(&mut self, book: &str) {
         let (bids, asks) = book.split_once('/').expect("two sides");
         let (instrument, at) = (MARKET.instrument(Outcome::First), self.now);
@@ -44,7 +44,7 @@ impl World {
         self.judge(true);
     }
 
-    fn heard(&mut self) {
+    fn check(&mut self) {
         self.judge(false);
     }
 
@@ -58,13 +58,13 @@ impl World {
         self.doubts.changed(MARKET, self.writer.books(), self.now);
     }
 
-    /// What so many tenths of a second lead to.
+    /// The actions that are due after this many tenths of a second.
     fn after(&mut self, tenths: u64) -> String {
         self.now = self.now.plus(tenths * SECOND_US / 10);
         let words = self.doubts.turn(self.writer.books(), self.now).into_iter().map(|verdict| match verdict {
             Verdict::Resync(instrument) => format!("resync {}", instrument.outcome() as usize),
             Verdict::Distrust(_) => "distrust".into(),
-            Verdict::LetGo(_) => "let go".into(),
+            Verdict::Release(_) => "release".into(),
         });
         words.collect::<Vec<_>>().join(", ")
     }
@@ -75,18 +75,18 @@ impl World {
 }
 
 #[test]
-fn a_crossed_book_is_held_then_asked_for_then_distrusted_and_let_go_when_it_comes_right() {
-    // What the first token's book shows, how long later (tenths of a second), what follows, whether streams wait.
+fn a_crossed_book_is_held_then_requested_then_distrusted_and_released_when_it_is_right() {
+    // The first token's book, tenths of a second until the check, the actions, whether streams are held.
     let rows: [(&str, u64, &str, bool); 9] = [
         ("4000 / 4200", 30, "", false),
         ("4200 / 4200", 10, "", true),
-        ("", 11, "resync 0, let go", false),
+        ("", 11, "resync 0, release", false),
         ("4300 / 4200", 19, "", false),
         ("", 2, "distrust, resync 0", false),
         ("4300 / 4100", 21, "distrust, resync 0", false),
-        ("4000 / 4100", 0, "resync 0, let go", false),
+        ("4000 / 4100", 0, "resync 0, release", false),
         ("4100 / 4100", 5, "", true),
-        ("/ 4100", 1, "let go", false),
+        ("/ 4100", 1, "release", false),
     ];
     let mut world = World::new();
     for (number, (book, tenths, expected, held)) in rows.iter().enumerate() {
@@ -100,20 +100,20 @@ fn a_crossed_book_is_held_then_asked_for_then_distrusted_and_let_go_when_it_come
 }
 
 #[test]
-fn a_whole_book_that_is_crossed_itself_restores_no_trust() {
+fn a_crossed_snapshot_restores_no_trust() {
     let mut world = World::new();
     let first = MARKET.instrument(Outcome::First);
-    // The book that comes, how long later (tenths of a second), whether orders are judged by it then.
+    // The snapshot, tenths of a second until the check, whether orders are judged by the book then.
     let rows = [
         ("4000 / 4200", 1, true),
         ("4300 / 4200", 21, true),
-        // The one that was asked for: crossed as well.
+        // The requested book is crossed too.
         ("4300 / 4200", 21, false),
         ("4300 / 4200", 1, false),
         ("4400 / 4200", 25, false),
         ("4400 / 4100", 1, false),
         ("4000 / 4100", 1, true),
-        // A new doubt begins anew.
+        // A new suspicion starts from the beginning.
         ("4200 / 4100", 1, true),
     ];
     for (number, (book, tenths, is_trusted)) in rows.iter().enumerate() {
@@ -126,13 +126,13 @@ fn a_whole_book_that_is_crossed_itself_restores_no_trust() {
                 world.writer.distrust(market);
             }
         }
-        let age = world.writer.books().quote_age(first, world.now).expect("it was heard of");
+        let age = world.writer.books().quote_age(first, world.now).expect("it has a quote");
         assert_eq!(age < 10 * SECOND_US, *is_trusted, "row {number}");
     }
-    // What the venue says when it is asked is waited for no longer.
+    // A crossed response is distrusted immediately.
     let mut world = World::new();
     world.book(Outcome::First, "4300 / 4200");
-    assert_eq!(world.after(21), "resync 0, let go");
+    assert_eq!(world.after(21), "resync 0, release");
     world.answer("4300 / 4200");
     assert!(world.writer.books().stale(first, world.now));
     assert_eq!((world.after(19).as_str(), world.after(2).as_str()), ("", "distrust, resync 0"));
@@ -142,7 +142,7 @@ fn a_whole_book_that_is_crossed_itself_restores_no_trust() {
 }
 
 #[test]
-fn a_market_is_let_go_when_neither_of_its_books_is_crossed() {
+fn a_market_is_released_when_neither_of_its_books_is_crossed() {
     let mut world = World::new();
     world.book(Outcome::First, "4200 / 4100");
     world.book(Outcome::Second, "5900 / 5800");
@@ -150,7 +150,7 @@ fn a_market_is_let_go_when_neither_of_its_books_is_crossed() {
     world.book(Outcome::First, "4000 / 4100");
     assert_eq!((world.after(1).as_str(), world.is_held()), ("", true));
     world.book(Outcome::Second, "5900 / 6000");
-    assert_eq!((world.after(1).as_str(), world.is_held()), ("let go", false));
+    assert_eq!((world.after(1).as_str(), world.is_held()), ("release", false));
     println!("crossed pairs: 3 cases");
 }
 
@@ -159,10 +159,10 @@ fn three_differing_best_prices_within_ten_seconds_are_too_many() {
     let mut world = World::new();
     world.book(Outcome::First, "4000 / 4200");
     let first = MARKET.instrument(Outcome::First);
-    let stands = world.writer.books().book(first).expect("known").best().expect("known");
+    let current = world.writer.books().book(first).expect("known").best().expect("known");
     let none = [None, None];
     let right = [Some(Price(4_000)), Some(Price(4_200))];
-    // Seconds later, what the venue says, whether that is one too many.
+    // Seconds until the frame, the stated best prices, whether the book must be requested.
     let rows = [
         (0, right, false),
         (1, none, false),
@@ -174,7 +174,7 @@ fn three_differing_best_prices_within_ten_seconds_are_too_many() {
         (2, none, false),
         (1, none, false),
         (1, none, true),
-        // Asked a moment ago.
+        // The request is too recent.
         (0, none, false),
         (0, none, false),
         (0, none, false),
@@ -182,18 +182,18 @@ fn three_differing_best_prices_within_ten_seconds_are_too_many() {
         (0, none, false),
         (0, none, true),
     ];
-    for (number, (seconds, said, expected)) in rows.iter().enumerate() {
+    for (number, (seconds, stated, expected)) in rows.iter().enumerate() {
         world.now = world.now.plus(seconds * SECOND_US);
-        assert_eq!(world.doubts.top(first, *said, stands, world.now), *expected, "row {number}");
+        assert_eq!(world.doubts.top(first, *stated, current, world.now), *expected, "row {number}");
     }
     println!("best prices: {} cases", rows.len());
 }
 
 #[test]
-fn books_that_do_not_mirror_each_other_are_asked_for() {
+fn books_that_do_not_mirror_each_other_are_requested() {
     let mut world = World::new();
     world.book(Outcome::First, "4000 / 4200");
-    assert_eq!(world.after(100), "", "one book alone has no mirror");
+    assert_eq!(world.after(100), "", "a single book has no mirror");
     world.book(Outcome::Second, "5800 / 6000");
     assert_eq!(world.after(100), "");
     world.book(Outcome::Second, "5800 / 6100");
@@ -207,7 +207,7 @@ fn books_that_do_not_mirror_each_other_are_asked_for() {
 }
 
 #[test]
-fn what_is_distrusted_is_too_old_to_trade_on_until_a_snapshot() {
+fn a_distrusted_book_is_too_old_to_trade_on_until_a_snapshot() {
     let mut world = World::new();
     let first = MARKET.instrument(Outcome::First);
     world.book(Outcome::First, "4000 / 4200");
@@ -217,14 +217,14 @@ fn what_is_distrusted_is_too_old_to_trade_on_until_a_snapshot() {
     assert!(old(world.now) && books.stale(first, world.now));
     let at = world.now;
     world.writer.frame(0, at, |frame| frame.delta(first, &[(BookSide::Bid, Price(3_900), Qty(1))], at));
-    assert!(old(world.now), "a change mends nothing");
+    assert!(old(world.now), "a change restores no trust");
     world.book(Outcome::First, "4000 / 4200");
     assert!(!old(world.now) && !books.stale(first, world.now));
     println!("distrusted books: 3 cases");
 }
 
 #[test]
-fn a_recording_is_told_as_it_was() {
+fn a_recording_is_published_as_it_was() {
     let mut world = World::new();
     world.doubts = Doubts::new(&Pace::default(), false);
     world.book(Outcome::First, "4200 / 4100");

@@ -1,4 +1,4 @@
-//! Behind a start whose clock is doubted: what server time ends waits, and is done once the wait is over.
+//! A start with a doubted clock: ends by server time are deferred until the wait is over.
 
 use super::*;
 use engine::time::DAY;
@@ -13,25 +13,25 @@ fn resolved(number: u8) -> FeedUpdate {
 }
 
 #[test]
-fn markets_end_and_pay_out_behind_the_wait() {
-    let place = tempfile::tempdir().expect("a directory");
+fn markets_end_and_pay_out_after_the_wait() {
+    let directory = tempfile::tempdir().expect("a directory");
     let script = Script::default();
-    let mut life = Life::start(place.path(), script.clone(), NOW);
+    let mut life = Life::start(directory.path(), script.clone(), NOW);
     life.feed.begin().expect("it runs");
-    life.ask(create_user());
-    script.say([listed(1), snapshot(1, 4_000, 5_000), ending(2, NOW.plus(HOUR)), ending(3, NOW.plus(10 * DAY))]);
+    life.call(create_user());
+    script.send([listed(1), snapshot(1, 4_000, 5_000), ending(2, NOW.plus(HOUR)), ending(3, NOW.plus(10 * DAY))]);
     life.turn_after(2);
-    life.ask(buy(MarketId(0), Outcome::First));
+    life.call(buy(MarketId(0), Outcome::First));
     let bought = life.account();
     assert_eq!((bought.0, life.feed.desk.sweeps()), (1, Sweeps::All));
     drop(life);
 
     let now = NOW.plus(3 * DAY);
     let judged = |newest| Leap::of(newest, now, Duration::from_secs(3_600));
-    let mut life = Life::doubting(place.path(), script.clone(), now, &[], judged);
+    let mut life = Life::with_leap(directory.path(), script.clone(), now, &[], judged);
     life.feed.begin().expect("it runs");
-    // Listed anew, or for the first time: it has not ended, whatever the doubted clock says.
-    script.say([
+    // Listed again or for the first time: not ended, whatever the doubted clock shows.
+    script.send([
         resolved(1),
         ending(2, NOW.plus(HOUR)),
         ending(4, NOW.plus(2 * DAY)),
@@ -43,7 +43,7 @@ fn markets_end_and_pay_out_behind_the_wait() {
     let ended = |life: &Life| -> Vec<bool> { life.feed.desk.markets.iter().map(|market| market.ended).collect() };
     let has_result = |life: &Life| life.feed.desk.markets.market(MarketId(0)).expect("listed").resolution.is_some();
     assert_eq!(life.feed.desk.sweeps(), Sweeps::None);
-    assert_eq!(ended(&life), [false, false, false, false, true], "what ended before the newest record has ended");
+    assert_eq!(ended(&life), [false, false, false, false, true], "an end before the newest record counts");
     assert!(!has_result(&life));
     assert_eq!(life.account(), bought);
 
@@ -56,9 +56,9 @@ fn markets_end_and_pay_out_behind_the_wait() {
     assert!(positions == 0 && cash > bought.1, "{positions} {cash:?}");
     drop(life);
 
-    // A start that nobody doubts does it at once.
-    let mut life = Life::start(place.path(), script.clone(), NOW.plus(11 * DAY));
+    // A start with an undoubted clock applies the ends immediately.
+    let mut life = Life::start(directory.path(), script.clone(), NOW.plus(11 * DAY));
     life.feed.begin().expect("it runs");
     assert_eq!(ended(&life), [false, true, true, true, true]);
-    println!("what waits: 5 markets");
+    println!("deferred ends: 5 markets");
 }

@@ -1,4 +1,4 @@
-//! Trades of a recording fill what rests below them: once, the same at any speed, and not again after a kill.
+//! Trades of a recording fill resting orders: once, identically at any speed, and not again after a kill.
 
 use super::*;
 
@@ -7,14 +7,14 @@ const CONDITION: &str = "0xaa000000000000000000000000000000000000000000000000000
 /// Seconds of the recording.
 const LENGTH: u64 = 60;
 
-/// A book that never touches the order; every third second from the tenth on a seller takes a share at 0.38, and every
-/// fifth second fifty are sold at 0.40, where the order stands. Every seventh second there is a trade of which the venue
-/// does not say who took.
+/// A book that never reaches the order's price. Every third second from the tenth on, one share is sold at 0.38; every
+/// fifth second, fifty are sold at 0.40, the limit of the order. Every seventh second there is a trade without a taker
+/// side.
 fn record(folder: &Path) -> std::path::PathBuf {
     let mut lines = String::new();
-    let mut say = |second: u64, what: &str, text: &str| {
+    let mut write = |second: u64, kind: &str, text: &str| {
         let at = FIRST + second * 1_000;
-        lines += &match what {
+        lines += &match kind {
             "rest" => {
                 format!("{{\"r\":{at},\"v\":\"polymarket\",\"u\":\"/markets?limit=1\",\"s\":200,\"b\":{text}}}\n")
             }
@@ -24,7 +24,7 @@ fn record(folder: &Path) -> std::path::PathBuf {
     let gamma = format!(
         r#"[{{"id":"1","conditionId":"{CONDITION}","slug":"s","clobTokenIds":"[\"11\",\"12\"]","active":true,"closed":false,"acceptingOrders":true,"orderPriceMinTickSize":0.01,"endDate":"2026-11-03T00:00:00Z"}}]"#
     );
-    say(0, "rest", &gamma);
+    write(0, "rest", &gamma);
     for second in 0..LENGTH {
         let millis = FIRST + second * 1_000;
         let book = |token: u8, bid: u8, ask: u8| {
@@ -32,23 +32,23 @@ fn record(folder: &Path) -> std::path::PathBuf {
                 r#"{{"event_type":"book","asset_id":"{token}","timestamp":"{millis}","bids":[{{"price":"0.{bid}","size":"100"}}],"asks":[{{"price":"0.{ask}","size":"100"}}]}}"#
             )
         };
-        say(second, "market", &format!("[{},{}]", book(11, 30, 60), book(12, 40, 70)));
+        write(second, "market", &format!("[{},{}]", book(11, 30, 60), book(12, 40, 70)));
         let trade = |token: u8, price: &str, side: &str, size: u8| {
             format!(
                 r#"{{"event_type":"last_trade_price","asset_id":"{token}","price":"{price}","side":"{side}","size":"{size}","timestamp":"{millis}"}}"#
             )
         };
         if second % 5 == 0 {
-            say(second, "market", &trade(11, "0.40", "SELL", 50));
+            write(second, "market", &trade(11, "0.40", "SELL", 50));
         }
         if second % 7 == 0 {
-            say(second, "market", &trade(11, "0.38", "", 1));
+            write(second, "market", &trade(11, "0.38", "", 1));
         }
         if second >= 10 && second % 3 == 1 {
-            say(second, "market", &trade(11, "0.38", "SELL", 1));
+            write(second, "market", &trade(11, "0.38", "SELL", 1));
             if second % 2 == 0 {
-                // The same trade, told of the other token.
-                say(second, "market", &trade(12, "0.62", "BUY", 1));
+                // The same trade, reported for the other token.
+                write(second, "market", &trade(12, "0.62", "BUY", 1));
             }
         }
     }
@@ -57,19 +57,19 @@ fn record(folder: &Path) -> std::path::PathBuf {
     tape
 }
 
-/// Shares of the order that are filled once the recording has ended. It is played at `speed`, a turn every `step_us`; before
-/// each of `kills`, a second of the recording, the process is lost and started again.
+/// Filled shares of the order after the recording. It is replayed at `speed` with a turn every `step_us`; at each
+/// second of `kills` the process is killed and restarted.
 fn filled(tape: &Path, speed: Speed, step_us: u64, kills: &[u64]) -> u64 {
-    let place = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a directory");
     let start = |now| {
         let replay = Replay::open(tape, speed, false, &Default::default()).expect("a tape");
-        let mut life = Life::start(place.path(), replay, now);
+        let mut life = Life::start(directory.path(), replay, now);
         life.feed.begin().expect("it runs");
         life
     };
     let mut life = start(NOW);
-    life.ask(create_user());
-    let Answer::Order(view) = life.ask(super::replayed::limit(&life, "11", 40)) else { panic!("it rests") };
+    life.call(create_user());
+    let Answer::Order(view) = life.call(super::replayed::limit(&life, "11", 40)) else { panic!("an order") };
     assert!(view.fills.is_empty() && life.books.is_watched(MarketId(0)));
     let ended_at = Timestamp::from_millis(FIRST + (LENGTH - 1) * 1_000);
     let mut kills = kills.iter();
@@ -87,7 +87,7 @@ fn filled(tape: &Path, speed: Speed, step_us: u64, kills: &[u64]) -> u64 {
         turns += 1;
         assert!(turns < 100_000, "the recording ends");
     }
-    let Answer::Order(view) = life.ask(Command::Query(Query::Order(view.order.id))) else { panic!("it is known") };
+    let Answer::Order(view) = life.call(Command::Query(Query::Order(view.order.id))) else { panic!("an order") };
     assert_eq!(view.order.fee, Cash::ZERO);
     assert!(view.fills.iter().all(|fill| fill.notional.0 == 400_000), "a share at its limit each");
     view.order.filled.0 / 1_000_000
@@ -118,16 +118,16 @@ fn prints_of_a_recording_fill_once_at_any_speed_and_over_kills() {
     println!("prints of a recording: {} cases", cases.len());
 }
 
-/// On a live venue a trade meets what stood here when it came, however late the feed takes it. Told again it fills nothing
-/// more, and without a side nothing at all.
+/// A trade of a live venue meets the orders that existed when it arrived, even if the feed takes it later. A repeated
+/// report fills nothing more, and a trade without a taker side fills nothing.
 #[test]
-fn prints_of_a_live_venue_fill_once_what_stood_when_they_came() {
-    let place = tempfile::tempdir().expect("a directory");
+fn prints_of_a_live_venue_fill_orders_that_existed_at_their_arrival_once() {
+    let directory = tempfile::tempdir().expect("a directory");
     let script = Script::default();
-    let mut life = Life::start(place.path(), script.clone(), NOW);
+    let mut life = Life::start(directory.path(), script.clone(), NOW);
     life.feed.begin().expect("it runs");
-    life.ask(create_user());
-    // Bought or sold at 0.38 in the words of the first token, or the same in those of the second.
+    life.call(create_user());
+    // A trade at 0.38 of the first token, or the same reported for the second token.
     let trade = |number: u8, second: bool, sold: bool, at: u64, id: Option<u64>| FeedUpdate::LastTrade {
         token: if second { format!("{number}1") } else { token(number) }.into(),
         price: Price(if second { 6_200 } else { 3_800 }),
@@ -138,49 +138,49 @@ fn prints_of_a_live_venue_fill_once_what_stood_when_they_came() {
     };
     let sideless =
         FeedUpdate::SidelessTrade { token: token(1).into(), price: Price(3_800), size: Qty(1_000_000), venue_ts: NOW };
-    script.say([listed(1), listed(2), snapshot(1, 3_000, 6_000), snapshot(2, 3_000, 6_000)]);
+    script.send([listed(1), listed(2), snapshot(1, 3_000, 6_000), snapshot(2, 3_000, 6_000)]);
     life.turn_after(1);
-    // Nobody has an order in this market yet.
-    script.say([trade(2, false, true, 1, None), trade(2, false, true, 2, Some(2))]);
+    // No user has an order in this market yet.
+    script.send([trade(2, false, true, 1, None), trade(2, false, true, 2, Some(2))]);
     life.turn_after(1);
     let mut orders = [1, 2].map(|number| {
-        let Answer::Order(view) = life.ask(super::replayed::limit(&life, &token(number), 40)) else {
-            panic!("it rests")
+        let Answer::Order(view) = life.call(super::replayed::limit(&life, &token(number), 40)) else {
+            panic!("an order")
         };
         (view.order.id, 0)
     });
     let before_the_order = 1;
     let rows = [
-        // (waited, what is said, the market, shares filled by it)
+        // (age of the frame, update, market, shares that it fills)
         (0, trade(1, false, true, 1, None), 1, 1),
         (0, trade(1, false, false, 2, None), 1, 0),
         (0, sideless, 1, 0),
         (before_the_order, trade(1, false, true, 3, None), 1, 0),
         (0, trade(1, false, true, 4, None), 1, 1),
         (0, trade(1, true, true, 4, None), 1, 0),
-        // The same once more is another trade where the venue gives it no id.
+        // A third report without an id is another trade.
         (0, trade(1, true, true, 4, None), 1, 1),
         (0, trade(1, false, true, 5, Some(1)), 1, 1),
         (0, trade(1, false, true, 5, Some(1)), 1, 0),
         (0, trade(1, true, true, 6, Some(1)), 1, 0),
         (0, trade(1, false, true, 5, Some(3)), 1, 1),
-        // Told of the other token before the order was placed.
+        // Reported for the other token before the order was placed.
         (0, trade(2, true, true, 1, None), 2, 0),
         (0, trade(2, true, true, 3, Some(2)), 2, 0),
         (0, trade(2, true, true, 3, None), 2, 1),
     ];
-    for (row, (waited, said, number, expected)) in rows.iter().enumerate() {
+    for (row, (waited, update, number, expected)) in rows.iter().enumerate() {
         script.wait(0);
-        script.say([snapshot(*number, 3_000, 6_000)]);
+        script.send([snapshot(*number, 3_000, 6_000)]);
         life.feed.turn().expect("it runs");
         script.wait(*waited);
-        script.say([said.clone()]);
+        script.send([update.clone()]);
         life.feed.turn().expect("it runs");
-        life.ask(Command::MeetPrints);
+        life.call(Command::MeetPrints);
         let (order, filled) = &mut orders[usize::from(*number) - 1];
-        let Answer::Order(view) = life.ask(Command::Query(Query::Order(*order))) else { panic!("it is known") };
+        let Answer::Order(view) = life.call(Command::Query(Query::Order(*order))) else { panic!("an order") };
         let shares = view.order.filled.0 / 1_000_000;
-        assert_eq!(shares - std::mem::replace(filled, shares), *expected, "row {row}: {said:?}");
+        assert_eq!(shares - std::mem::replace(filled, shares), *expected, "row {row}: {update:?}");
     }
     let sideless = life.feed.desk.figures.sideless_prints.load(Ordering::Relaxed);
     assert_eq!(sideless, 1);

@@ -1,7 +1,7 @@
-//! What is recorded of both venues plays the same every time: ladders, fills, and the state that the log holds.
+//! A recording of both venues replays identically: the same books, fills, and state in the log.
 
 use super::*;
-use crate::live::capture::{Capture, Heard, Source};
+use crate::live::capture::{Capture, Payload, Source};
 use crate::live::recorder::Recorder;
 use crate::tape::Origin;
 use engine::shard::snapshot;
@@ -13,14 +13,14 @@ const CONDITION: &str = "0xaa000000000000000000000000000000000000000000000000000
 const STEPS: u64 = 1_200;
 const TURNS: u64 = STEPS / 20 + 10;
 
-/// Two minutes of both venues as a recorder keeps them: books that wander, a broken connection each, a restart between,
-/// and a market that ends.
+/// Records two minutes of both venues: books that move, a broken connection each, a restart in between, and a market
+/// that ends.
 fn record(folder: &Path) {
     let mut random = Random(5);
     let (mut first, mut second) = (40, 55);
     for run in [0..STEPS / 2, STEPS / 2..STEPS] {
         let clock = Clock::fake(FIRST.plus(run.start * SECOND / 10));
-        let (recorder, keep) = Recorder::start(folder, clock.clone()).expect("a recorder");
+        let (recorder, sender) = Recorder::start(folder, clock.clone()).expect("a recorder");
         let source = |origin, name: &str| Arc::new(Source { origin, number: 0, name: name.into() });
         let sources = [
             source(Origin::Polymarket, ""),
@@ -28,12 +28,12 @@ fn record(folder: &Path) {
             source(Origin::Kalshi, ""),
             source(Origin::Kalshi, "socket"),
         ];
-        let say = |from: usize, heard| {
-            keep.keep(&Capture { received: clock.now(), source: sources[from].clone(), heard });
+        let say = |from: usize, payload| {
+            sender.send(&Capture { received: clock.now(), source: sources[from].clone(), payload });
         };
-        let frame = |from, text: String| say(from, Heard::Frame(text.into()));
+        let frame = |from, text: String| say(from, Payload::Frame(text.into()));
         let answer = |from, url: &str, body: String| {
-            say(from, Heard::Answer { url: url.into(), status: 200, body: body.into() });
+            say(from, Payload::Answer { url: url.into(), status: 200, body: body.into() });
         };
         if run.start == 0 {
             let gamma = format!(
@@ -75,8 +75,8 @@ fn record(folder: &Path) {
                 ),
             }
             if step % 200 == 150 {
-                say(1, Heard::Gap("closed by the venue".into()));
-                frame(3, "what no venue says".into());
+                say(1, Payload::Gap("closed by the venue".into()));
+                frame(3, "an unknown message".into());
             }
         }
         if run.end == STEPS {
@@ -85,7 +85,7 @@ fn record(folder: &Path) {
             );
             answer(0, "/markets?condition_ids=1", won);
         }
-        drop((keep, recorder));
+        drop((sender, recorder));
     }
 }
 
@@ -109,21 +109,21 @@ pub(super) fn limit(life: &Life, token: &str, cents: u16) -> Command {
     )))
 }
 
-/// Everything that could differ: best prices behind every turn, every answer, the account, and the state's digest.
+/// Everything that could differ: best prices after each turn, answers, the account, and the digest of the state.
 fn play(tape: &Path) -> (Vec<String>, [u8; 32]) {
-    let place = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a directory");
     let replay = Replay::open(tape, Speed::Max, false, &Default::default()).expect("a tape");
-    let mut life = Life::start(place.path(), replay, NOW);
+    let mut life = Life::start(directory.path(), replay, NOW);
     life.feed.begin().expect("it runs");
     let kalshi = crate::ids::token("kalshi:KX-1:yes");
     let tokens = ["11", "12", kalshi.as_str()];
-    let mut told = vec![format!("{:?}", life.ask(create_user()))];
+    let mut log = vec![format!("{:?}", life.call(create_user()))];
     let mut bought = 0;
-    // Cycles are two seconds apart: these are more than the recording has.
+    // Cycles are two seconds apart: these are more than the recording covers.
     for turns in 1..=TURNS {
         life.turn_after(1);
-        told.extend(tokens.iter().map(|token| format!("{turns} {token}: {:?}", life.best(token))));
-        // Each turn ends with a cycle, at the same moment of the recording every time.
+        log.extend(tokens.iter().map(|token| format!("{turns} {token}: {:?}", life.best(token))));
+        // Each turn ends with a cycle, at the same time of the recording in every run.
         let order = match turns % 10 {
             3 => Some(limit(&life, "11", 20 + (turns * 7 % 40) as u16)),
             6 => Some(limit(&life, kalshi.as_str(), 30 + (turns * 5 % 30) as u16)),
@@ -131,19 +131,19 @@ fn play(tape: &Path) -> (Vec<String>, [u8; 32]) {
             _ => None,
         };
         if let Some(order) = order {
-            told.push(format!("{:?}", life.ask(order)));
+            log.push(format!("{:?}", life.call(order)));
         }
         let (positions, cash) = life.account();
         bought = bought.max(positions);
-        told.push(format!("{positions} {cash:?}"));
+        log.push(format!("{positions} {cash:?}"));
     }
-    assert!(life.feed.desk.venue_now >= FIRST.plus((STEPS - 1) * SECOND / 10), "it was played to its end");
-    assert!(bought >= 3, "orders met the books: {bought} positions");
+    assert!(life.feed.desk.venue_now >= FIRST.plus((STEPS - 1) * SECOND / 10), "the recording did not end");
+    assert!(bought >= 3, "too few orders were filled: {bought} positions");
     drop(life);
     let options =
         Options { segment_bytes: SIZE.segment_bytes, spares_count: 2, reserve_bytes: 0, ..Options::default() };
-    let state = recover(&place.path().join("data"), options, 1).expect("a sound log").state;
-    (told, snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>()))
+    let state = recover(&directory.path().join("data"), options, 1).expect("a sound log").state;
+    (log, snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>()))
 }
 
 #[test]
@@ -155,13 +155,13 @@ fn a_recording_plays_the_same_every_time() {
         files.iter().filter(|name| name.to_string_lossy().starts_with("tape-2026-08-11T0")).count() >= 2,
         "{files:?}"
     );
-    let (told, digest) = play(tape.path());
-    assert!(told.len() > 200, "{}", told.len());
+    let (log, digest) = play(tape.path());
+    assert!(log.len() > 200, "{}", log.len());
     for again in 0..2 {
-        let (told_again, digest_again) = play(tape.path());
-        let differs = told.iter().zip(&told_again).position(|(one, other)| one != other);
-        assert_eq!(differs, None, "{again}: {:?}", differs.map(|at| (&told[at], &told_again[at])));
-        assert_eq!((told.len(), digest), (told_again.len(), digest_again));
+        let (log_again, digest_again) = play(tape.path());
+        let differs = log.iter().zip(&log_again).position(|(one, other)| one != other);
+        assert_eq!(differs, None, "{again}: {:?}", differs.map(|at| (&log[at], &log_again[at])));
+        assert_eq!((log.len(), digest), (log_again.len(), digest_again));
     }
-    println!("a recording played again: {} cases", told.len());
+    println!("a recording played again: {} cases", log.len());
 }

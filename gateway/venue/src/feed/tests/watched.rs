@@ -1,20 +1,19 @@
-//! What the feed hears from the venue beside frames, and tells it: outages, markets that are traded here, news that came
-//! while it was busy.
+//! Calls between feed and venue besides frames: outages, traded markets, and news that arrived while the feed was busy.
 
 use super::*;
 use crate::Outages;
 use engine::market::terms;
 use engine::reject::Reject;
 
-/// A script that is a live venue as well: who is out, whether something has come, and what it was told.
+/// A script with outages and a news flag; it notes the traded markets.
 #[derive(Clone, Default)]
 struct Watched {
     script: Script,
-    seen: Arc<Mutex<Seen>>,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct State {
     outages: Outages,
     has_news: bool,
     staked: Vec<String>,
@@ -30,19 +29,19 @@ impl Venue for Watched {
     }
 
     fn describe(&self) -> String {
-        "a script that is watched".into()
+        "a script with outages".into()
     }
 
     fn stake(&mut self, condition: &str) {
-        self.seen.lock().staked.push(condition.to_owned());
+        self.state.lock().staked.push(condition.to_owned());
     }
 
     fn outages(&self, _: Timestamp) -> Outages {
-        self.seen.lock().outages
+        self.state.lock().outages
     }
 
     fn has_news(&self) -> bool {
-        self.seen.lock().has_news
+        self.state.lock().has_news
     }
 }
 
@@ -66,65 +65,65 @@ fn deep(number: u8) -> FeedUpdate {
     FeedUpdate::BookSnapshot { token: token(number).into(), bids, asks, venue_ts: NOW, hash: None }
 }
 
-/// Two markets, one of either venue, with books, and a user.
-fn begun(place: &Path) -> (Watched, Life) {
+/// Two markets, one of each venue, with books, and a user.
+fn begun(directory: &Path) -> (Watched, Life) {
     let venue = Watched::default();
-    venue.script.say([
+    venue.script.send([
         listed_by(POLYMARKET, terms::Venue::Polymarket),
         listed_by(KALSHI, terms::Venue::Kalshi),
         deep(POLYMARKET),
         deep(KALSHI),
     ]);
-    let mut life = Life::start(place, venue.clone(), NOW);
+    let mut life = Life::start(directory, venue.clone(), NOW);
     life.feed.begin().expect("it runs");
-    life.ask(create_user());
+    life.call(create_user());
     (venue, life)
 }
 
-/// What becomes of a market order there: nothing if it fills, else why not.
+/// Why a market order is refused there; `None` if it fills.
 fn refusal(life: &Life, number: u8) -> Option<&'static str> {
     let market = life.feed.desk.markets.by_condition(&condition(number)).expect("listed");
-    match life.ask(buy(market, Outcome::First)) {
+    match life.call(buy(market, Outcome::First)) {
         Answer::Order(_) => None,
         Answer::Refused(Reject::StaleQuote { .. }) => Some("STALE_QUOTE"),
         Answer::Refused(Reject::VenueUnavailable) => Some("VENUE_UNAVAILABLE"),
         Answer::Refused(other) => panic!("{other:?}"),
-        _ => panic!("an order was placed"),
+        _ => panic!("not the answer to an order"),
     }
 }
 
 #[test]
-fn orders_meet_no_book_of_a_venue_that_is_out_until_it_comes_anew() {
-    let place = tempfile::tempdir().expect("a directory");
-    let (venue, mut life) = begun(place.path());
+fn orders_meet_no_book_of_an_absent_venue_until_its_next_snapshot() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (venue, mut life) = begun(directory.path());
     let (stale, unavailable) = (Some("STALE_QUOTE"), Some("VENUE_UNAVAILABLE"));
     let outages = |polymarket, kalshi| Outages { polymarket, kalshi, all: polymarket && kalshi, unheard: false };
     let mut cases = 0;
-    // (who is out; books that come anew; refusals of an order on Polymarket and on Kalshi)
-    for (out, anew, refusals) in [
+    // (outages; new snapshots; refusals of an order on Polymarket and on Kalshi)
+    for (out, snapshots, refusals) in [
         ([false, false], vec![], [None, None]),
-        // The other one is traded on.
+        // The other venue is traded on.
         ([false, true], vec![], [None, stale]),
-        // To be back is not enough: what it shows is as old as before.
+        // The end of the outage is not enough: its books are still old.
         ([false, false], vec![], [None, stale]),
         ([false, false], vec![KALSHI], [None, None]),
         ([true, false], vec![], [stale, None]),
-        // Books that came while it counts as out are new, whatever the count is late by.
+        // Snapshots during the outage are new, even if the outage ends late.
         ([true, false], vec![POLYMARKET], [None, None]),
         ([true, true], vec![], [unavailable, unavailable]),
         ([false, false], vec![], [None, stale]),
         ([false, false], vec![POLYMARKET, KALSHI], [None, None]),
     ] {
-        venue.seen.lock().outages = outages(out[0], out[1]);
-        venue.script.say(anew.into_iter().map(deep));
+        venue.state.lock().outages = outages(out[0], out[1]);
+        venue.script.send(snapshots.into_iter().map(deep));
         life.turn_after(1);
         assert_eq!(life.books.outage(), out == [true, true], "case {cases}: {out:?}");
         assert_eq!([POLYMARKET, KALSHI].map(|number| refusal(&life, number)), refusals, "case {cases}: {out:?}");
         cases += 1;
     }
-    // Nothing was heard since the start: that is no outage yet, and no empty book.
+    // No message since the start: neither an outage nor empty books.
     for (unheard, refusals) in [(true, [unavailable, unavailable]), (false, [None, None])] {
-        venue.seen.lock().outages = Outages { unheard, ..Outages::default() };
+        venue.state.lock().outages = Outages { unheard, ..Outages::default() };
         life.turn_after(1);
         assert!(!life.books.outage());
         assert_eq!([POLYMARKET, KALSHI].map(|number| refusal(&life, number)), refusals, "unheard: {unheard}");
@@ -134,38 +133,38 @@ fn orders_meet_no_book_of_a_venue_that_is_out_until_it_comes_anew() {
 }
 
 #[test]
-fn the_venue_is_told_soon_and_once_of_markets_that_are_traded_here() {
-    let place = tempfile::tempdir().expect("a directory");
-    let (venue, mut life) = begun(place.path());
+fn the_venue_is_notified_once_of_each_traded_market() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (venue, mut life) = begun(directory.path());
     life.turn_after(2);
-    assert!(venue.seen.lock().staked.is_empty(), "nobody has traded");
+    assert!(venue.state.lock().staked.is_empty(), "no user has traded");
     assert_eq!(refusal(&life, POLYMARKET), None);
     life.turn_after(0);
-    assert!(venue.seen.lock().staked.is_empty(), "it is told with the next look");
+    assert!(venue.state.lock().staked.is_empty(), "the interval has not passed");
     life.turn_after(1);
-    assert_eq!(venue.seen.lock().staked, [condition(POLYMARKET)]);
+    assert_eq!(venue.state.lock().staked, [condition(POLYMARKET)]);
     assert_eq!(refusal(&life, POLYMARKET), None);
     life.turn_after(1);
-    assert_eq!(venue.seen.lock().staked, [condition(POLYMARKET)], "a second order is no news");
+    assert_eq!(venue.state.lock().staked, [condition(POLYMARKET)], "a second order changes nothing");
     assert_eq!(refusal(&life, KALSHI), None);
     let resolution = Resolution::Winner(Outcome::First);
-    venue.script.say([FeedUpdate::Resolved { condition: condition(KALSHI), resolution, venue_ts: NOW }]);
+    venue.script.send([FeedUpdate::Resolved { condition: condition(KALSHI), resolution, venue_ts: NOW }]);
     life.turn_after(1);
-    let told = venue.seen.lock().staked.split_off(1);
-    assert!(!told.contains(&condition(KALSHI)), "what is resolved stands as it stands: {told:?}");
-    println!("markets that are traded here: 5 cases");
+    let rest = venue.state.lock().staked.split_off(1);
+    assert!(!rest.contains(&condition(KALSHI)), "a resolved market is not announced: {rest:?}");
+    println!("traded markets: 5 cases");
 }
 
 #[test]
-fn what_came_while_the_feed_was_busy_is_taken_at_once() {
-    let place = tempfile::tempdir().expect("a directory");
-    let (venue, mut life) = begun(place.path());
+fn news_that_came_while_the_feed_was_busy_is_taken_without_a_sleep() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (venue, mut life) = begun(directory.path());
     let mut cases = 0;
     for has_news in [false, true, false] {
-        venue.seen.lock().has_news = has_news;
+        venue.state.lock().has_news = has_news;
         let sleep = life.feed.turn().expect("it runs");
         assert_eq!(sleep.is_zero(), has_news);
         cases += 1;
     }
-    println!("news behind a poll: {cases} cases");
+    println!("news after a poll: {cases} cases");
 }

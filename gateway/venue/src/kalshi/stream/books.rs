@@ -1,15 +1,15 @@
-//! What is said on a socket (upstream.md §4.2): subscriptions of books and trades, and whole books anew where something
-//! was missed.
+//! The protocol of a socket (gateway/docs/live-venues.md §4.2): subscriptions of books and trades, and new snapshots
+//! after missed messages.
 //!
-//! The books of a socket are one subscription with one count of messages; so a hole in the numbers loses all of them,
-//! and each is asked for by `get_snapshot`. The translator sees the same hole in the same message and marks them stale
-//! until those answers come. What only folding finds (a change below zero) comes back as [`Change::Resync`].
+//! The books of a socket are one subscription with one sequence. A gap in the sequence loses all of them, and each is
+//! requested by `get_snapshot`. The translator sees the same gap in the same message and marks the books stale until
+//! those responses come. Faults that only folding finds (a size below zero) arrive as [`Change::Resync`].
 
 use super::commands::{Action, Channel, Command, Commands};
 use super::signer::{Signer, path_of};
 use crate::kalshi::hot;
 use crate::kalshi::translate::{SEQUENCE_GAP, Step, is_book};
-use crate::live::{Pace, Talk};
+use crate::live::{Pace, Protocol};
 use crate::loose::Loose;
 use ahash::AHashMap;
 use host::clock::Clock;
@@ -21,43 +21,43 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue};
 
-/// Markets on one socket. The venue names no bound; this many whole books are a few megabytes, which is what a hole in
-/// the numbers costs, and the most markets that are subscribed at all need fifty sockets, far fewer than it allows.
+/// Markets per socket. The venue documents no limit. A gap in the sequence costs this many snapshots, a few megabytes;
+/// the largest number of subscribed markets needs 50 sockets, fewer than the venue allows.
 pub const MARKETS_MAX: usize = 1_000;
-/// Holes in the numbers before all books were whole again: then the connection is no good.
-const HOLES_MAX: u32 = 5;
+/// Gaps before all books were complete again that break the connection.
+const GAPS_MAX: u32 = 5;
 
-/// What may change about a socket.
+/// A change of the subscriptions of a socket.
 #[derive(Debug)]
 pub enum Change {
     Add(Vec<String>),
     Remove(String),
-    /// The book of this market cannot be right.
+    /// The book of this market is wrong.
     Resync(String),
-    /// Time has passed.
-    Look,
+    /// The timer has fired.
+    Tick,
 }
 
-/// What was heard that the catalogue should be asked about.
+/// A message that the catalogue must follow up.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Hint {
     /// A new event, or a market in it.
     Event(String),
-    /// This market stands otherwise than before.
+    /// The state of this market has changed.
     Market(String),
 }
 
-/// Whether a socket is open, for those who would ask for its books otherwise.
+/// Whether a socket is open; read by the poller, which fetches the books of closed ones.
 #[derive(Debug)]
-pub struct Line(Mutex<Option<Instant>>);
+pub struct LinkState(Mutex<Option<Instant>>);
 
-impl Line {
+impl LinkState {
     /// Not open yet.
-    pub fn new() -> Arc<Line> {
-        Arc::new(Line(Mutex::new(Some(Instant::now()))))
+    pub fn new() -> Arc<LinkState> {
+        Arc::new(LinkState(Mutex::new(Some(Instant::now()))))
     }
 
-    /// It is open from now on, or not any more.
+    /// Sets whether it is open.
     pub fn set_open(&self, open: bool) {
         let mut closed_at = self.0.lock();
         if open {
@@ -67,45 +67,45 @@ impl Line {
         }
     }
 
-    /// How long it has not been open; nothing while it is.
+    /// How long it has been closed; `None` while it is open.
     pub fn closed_for(&self) -> Option<Duration> {
         (*self.0.lock()).map(|since| since.elapsed())
     }
 }
 
-/// One socket's conversation.
+/// The state of one socket.
 pub struct Books {
     signer: Arc<Signer>,
     path: String,
     clock: Clock,
-    /// How long an answer may take.
+    /// Timeout of a response.
     patience: Duration,
-    /// How soon the same book is asked for again.
+    /// Shortest interval between two requests for the same book.
     again_after: Duration,
-    /// This one hears what becomes of all markets, too.
+    /// Also subscribes to the lifecycle of all markets.
     with_lifecycle: bool,
-    line: Arc<Line>,
+    link_state: Arc<LinkState>,
     hints: UnboundedSender<Hint>,
     markets: AHashMap<String, Market>,
     commands: Commands,
-    /// Last number by subscription.
+    /// Last sequence number by subscription.
     numbers: AHashMap<u64, u64>,
-    holes: u32,
-    /// The text just heard showed one.
+    gaps: u32,
+    /// The last received text showed a gap.
     missed: bool,
     last_text: Instant,
-    /// Whose turn it is to be asked for when nothing comes.
+    /// Which book to request next when nothing arrives.
     turn: usize,
-    /// The venue knows no books on sockets: nothing is to be heard here.
-    useless: bool,
+    /// The venue offers no books on sockets, so that the socket is not needed.
+    is_unsupported: bool,
 }
 
-/// How a market stands on this connection.
+/// The state of a market on this connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Market {
     state: State,
-    /// When it was last asked for, and when its book was last lost.
-    asked: Option<Instant>,
+    /// When its book was last requested, and when it was last lost.
+    requested_at: Option<Instant>,
     lost: Option<Instant>,
 }
 
@@ -116,29 +116,30 @@ impl Market {
         }
     }
 
-    /// Whether its lost book is to be asked for: soon, but where an answer is on its way, not before that is late.
+    /// Whether its lost book is to be requested: after `again_after`, or, while a response is pending, after
+    /// `late_after`.
     fn is_due(&self, again_after: Duration, late_after: Duration) -> bool {
-        let Some(asked) = self.asked else { return true };
-        let wait = if self.lost.is_some_and(|lost| lost < asked) { late_after } else { again_after };
-        asked.elapsed() >= wait
+        let Some(requested_at) = self.requested_at else { return true };
+        let wait = if self.lost.is_some_and(|lost| lost < requested_at) { late_after } else { again_after };
+        requested_at.elapsed() >= wait
     }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// Its subscription is on the way.
+    /// The subscription is in flight.
     #[default]
     Awaited,
-    /// Its book came.
+    /// The snapshot has arrived.
     Followed,
-    /// Its book must come anew.
+    /// A new snapshot is needed.
     Lost,
-    /// The venue did not take it.
+    /// The venue refused the subscription.
     Refused,
 }
 
 #[derive(Default, Deserialize)]
-struct Heard<'a> {
+struct Incoming<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Loose<'a>,
     #[serde(borrow, default)]
@@ -151,7 +152,7 @@ struct Heard<'a> {
     msg: Loose<'a>,
 }
 
-/// What is looked at in the messages of all kinds.
+/// The fields of messages of all kinds that are used here.
 #[derive(Default, Deserialize)]
 struct Body<'a> {
     #[serde(borrow, default)]
@@ -190,44 +191,44 @@ impl Books {
             patience: pace.silent_after,
             again_after: pace.retry_first,
             with_lifecycle,
-            line: Line::new(),
+            link_state: LinkState::new(),
             hints,
             markets: AHashMap::new(),
             commands: Commands::default(),
             numbers: AHashMap::new(),
-            holes: 0,
+            gaps: 0,
             missed: false,
             last_text: Instant::now(),
             turn: 0,
-            useless: false,
+            is_unsupported: false,
         }
     }
 
-    /// Whether it is open, for others.
-    pub fn line(&self) -> Arc<Line> {
-        self.line.clone()
+    /// The shared state of the connection.
+    pub fn link_state(&self) -> Arc<LinkState> {
+        self.link_state.clone()
     }
 
     fn is_open(&self) -> bool {
-        self.line.closed_for().is_none()
+        self.link_state.closed_for().is_none()
     }
 
     fn subscribe(&mut self, tickers: Vec<String>, out: &mut Vec<String>) {
         let now = Instant::now();
         for ticker in &tickers {
             if let Some(market) = self.markets.get_mut(ticker) {
-                *market = Market { state: State::Awaited, asked: Some(now), lost: None };
+                *market = Market { state: State::Awaited, requested_at: Some(now), lost: None };
             }
         }
         self.commands.add(Channel::Books, tickers.clone(), out);
         self.commands.add(Channel::Trades, tickers, out);
     }
 
-    fn ask_for_books(&mut self, tickers: Vec<String>, out: &mut Vec<String>) {
+    fn request_books(&mut self, tickers: Vec<String>, out: &mut Vec<String>) {
         let now = Instant::now();
         for ticker in &tickers {
             if let Some(market) = self.markets.get_mut(ticker) {
-                market.asked = Some(now);
+                market.requested_at = Some(now);
             }
         }
         self.commands.snapshots(tickers, out);
@@ -237,24 +238,26 @@ impl Books {
         self.markets.iter().filter(|(_, market)| wanted(market)).map(|(ticker, _)| ticker.clone()).collect()
     }
 
-    /// Lost books that are to be asked for.
+    /// Lost books whose request is due.
     fn lost(&self) -> Vec<String> {
         let late_after = self.patience / 4;
         self.with(|market| market.state == State::Lost && market.is_due(self.again_after, late_after))
     }
 
-    /// Asks for what must come anew and was not asked for just now, and again for what did not come.
-    fn look(&mut self, out: &mut Vec<String>) {
-        let late = |market: &Market, after: Duration| market.asked.is_none_or(|asked| asked.elapsed() >= after);
-        let untaken =
+    /// Requests lost books, and repeats subscriptions and requests without a response.
+    fn tick(&mut self, out: &mut Vec<String>) {
+        let late = |market: &Market, after: Duration| {
+            market.requested_at.is_none_or(|requested_at| requested_at.elapsed() >= after)
+        };
+        let unconfirmed =
             |market: &Market| matches!(market.state, State::Refused | State::Awaited) && late(market, self.patience);
-        let (lost, untaken) = (self.lost(), self.with(untaken));
-        self.ask_for_books(lost, out);
-        if !untaken.is_empty() {
-            self.subscribe(untaken, out);
+        let (lost, unconfirmed) = (self.lost(), self.with(unconfirmed));
+        self.request_books(lost, out);
+        if !unconfirmed.is_empty() {
+            self.subscribe(unconfirmed, out);
         }
         if self.last_text.elapsed() >= self.patience / 2 {
-            // Nothing may have happened, or nothing comes any more: the answer tells.
+            // The markets may be calm or the connection dead: the response decides.
             let quiet = |market: &Market| market.state == State::Followed && late(market, self.patience / 4);
             let mut followed = self.markets.iter().filter(|(_, market)| quiet(market));
             self.turn = self.turn.wrapping_add(1);
@@ -262,11 +265,11 @@ impl Books {
                 .nth(self.turn % self.markets.len().max(1))
                 .or_else(|| self.markets.iter().find(|(_, market)| quiet(market)));
             let ticker = ticker.map(|(ticker, _)| ticker.clone());
-            self.ask_for_books(ticker.into_iter().collect(), out);
+            self.request_books(ticker.into_iter().collect(), out);
         }
     }
 
-    /// A message that is part of a subscription.
+    /// Checks the sequence number of a message.
     fn count(
         &mut self,
         kind: &str,
@@ -276,48 +279,48 @@ impl Books {
         let (Some(sid), Some(seq)) = (sid, seq) else { return Ok(()) };
         let Some(step) = Step::from(self.numbers.get(&sid).copied(), seq, kind) else { return Ok(()) };
         self.numbers.insert(sid, seq);
-        if step != Step::Hole || !is_book(Some(kind)) {
+        if step != Step::Gap || !is_book(Some(kind)) {
             return Ok(());
         }
-        (self.holes, self.missed) = (self.holes + 1, true);
-        if self.holes > HOLES_MAX {
-            return Err("holes in the sequence, again and again".into());
+        (self.gaps, self.missed) = (self.gaps + 1, true);
+        if self.gaps > GAPS_MAX {
+            return Err("repeated gaps in the sequence".into());
         }
         self.markets.values_mut().for_each(Market::lose);
         let lost = self.lost();
-        self.ask_for_books(lost, out);
+        self.request_books(lost, out);
         Ok(())
     }
 
-    fn message(&mut self, heard: &Heard<'_>, out: &mut Vec<String>) -> Result<(), String> {
-        let kind = heard.kind.text().unwrap_or_default();
-        self.count(&kind, (number(heard.sid), number(heard.seq)), out)?;
-        let body: Body<'_> = heard.msg.object().unwrap_or_default();
+    fn message(&mut self, incoming: &Incoming<'_>, out: &mut Vec<String>) -> Result<(), String> {
+        let kind = incoming.kind.text().unwrap_or_default();
+        self.count(&kind, (number(incoming.sid), number(incoming.seq)), out)?;
+        let body: Body<'_> = incoming.msg.object().unwrap_or_default();
         match &*kind {
             "orderbook_delta" if body.market_ticker.filled().is_none() => {
-                Err("a change that names no market: any book may be wrong".into())
+                Err("a change without a market: any book may be wrong".into())
             }
             "orderbook_snapshot" => {
                 let market = body.market_ticker.filled().and_then(|ticker| self.markets.get_mut(&*ticker));
                 if let Some(market) = market {
                     market.state = State::Followed;
                 }
-                if self.holes > 0 && self.markets.values().all(|market| market.state != State::Lost) {
-                    self.holes = 0;
+                if self.gaps > 0 && self.markets.values().all(|market| market.state != State::Lost) {
+                    self.gaps = 0;
                 }
                 Ok(())
             }
             "subscribed" => {
-                if let Some(id) = number(heard.id) {
+                if let Some(id) = number(incoming.id) {
                     self.commands.subscribed(id, number(body.sid), out);
                 }
                 Ok(())
             }
             "ok" => {
-                self.commands.done(number(heard.id));
+                self.commands.done(number(incoming.id));
                 Ok(())
             }
-            "error" => self.refused(number(heard.id), &body, out),
+            "error" => self.refused(number(incoming.id), &body, out),
             "market_lifecycle_v2" | "market_lifecycle" => {
                 self.lifecycle(&body);
                 Ok(())
@@ -336,7 +339,7 @@ impl Books {
                 let created: Body<'_> = body.additional_metadata.object().unwrap_or_default();
                 self.hint(created.event_ticker, Hint::Event);
             }
-            // These say all there is to them.
+            // These messages are complete.
             Some("activated" | "deactivated" | "close_date_updated") => {}
             _ => self.hint(body.market_ticker, Hint::Market),
         }
@@ -344,12 +347,12 @@ impl Books {
 
     fn hint(&self, ticker: Loose<'_>, hint: impl FnOnce(String) -> Hint) {
         if let Some(ticker) = ticker.owned() {
-            // Nobody listens any more when the process is stopping.
+            // The receiver is gone when the process is stopping.
             let _ = self.hints.send(hint(ticker));
         }
     }
 
-    /// An error, by its number (upstream.md §4.2).
+    /// Handles an error by its code (gateway/docs/live-venues.md §4.2).
     fn refused(&mut self, id: Option<u64>, body: &Body<'_>, out: &mut Vec<String>) -> Result<(), String> {
         const UNKNOWN_SUBSCRIPTION: u64 = 7;
         const ALREADY_SUBSCRIBED: u64 = 6;
@@ -357,29 +360,29 @@ impl Books {
         const AUTHENTICATION: u64 = 9;
         let (code, why) = (number(body.code).unwrap_or_default(), body.msg.text().unwrap_or_default());
         let command = self.commands.take(id);
-        tracing::debug!(code, %why, ?command, "the venue refuses a command");
+        tracing::debug!(code, %why, ?command, "the venue refused a command");
         match (code, command) {
-            (AUTHENTICATION, _) => Err(format!("the venue refuses the credentials: {why}")),
+            (AUTHENTICATION, _) => Err(format!("the venue refused the credentials: {why}")),
             (UNKNOWN_CHANNEL, Some(Command { action: Action::Subscribe(Channel::Books), .. })) => {
-                tracing::error!(%why, "the venue sends no books on sockets; they are asked for one by one");
-                self.useless = true;
+                tracing::error!(%why, "the venue offers no books on sockets; books are polled by REST");
+                self.is_unsupported = true;
                 Err("no books on sockets".into())
             }
             (UNKNOWN_CHANNEL, Some(Command { action: Action::Subscribe(channel), .. })) => {
-                tracing::warn!(?channel, %why, "the venue does not have this channel; it goes without");
+                tracing::warn!(?channel, %why, "the venue does not offer this channel; it is not subscribed");
                 self.commands.give_up(channel);
                 Ok(())
             }
-            // On a connection of its own it begins anew.
+            // A new connection starts without subscriptions.
             (ALREADY_SUBSCRIBED, Some(Command { action: Action::Subscribe(_), .. })) | (UNKNOWN_SUBSCRIPTION, _) => {
-                Err(format!("the venue has other subscriptions than we: {why}"))
+                Err(format!("the venue's subscriptions differ from those of this connection: {why}"))
             }
             (ALREADY_SUBSCRIBED, Some(Command { action: Action::Add(Channel::Books), tickers })) => {
-                self.ask_for_books(tickers, out);
+                self.request_books(tickers, out);
                 Ok(())
             }
             (_, Some(command)) => {
-                for ticker in self.commands.halved(command, out) {
+                for ticker in self.commands.retry_in_halves(command, out) {
                     if let Some(market) = self.markets.get_mut(&ticker) {
                         market.state = State::Refused;
                     }
@@ -391,7 +394,7 @@ impl Books {
     }
 }
 
-impl Talk for Books {
+impl Protocol for Books {
     type Change = Change;
 
     fn headers(&self) -> Vec<(HeaderName, HeaderValue)> {
@@ -399,10 +402,10 @@ impl Talk for Books {
     }
 
     fn open(&mut self, out: &mut Vec<String>) {
-        self.line.set_open(true);
+        self.link_state.set_open(true);
         self.commands = Commands::default();
         self.numbers.clear();
-        self.holes = 0;
+        self.gaps = 0;
         self.last_text = Instant::now();
         if self.with_lifecycle {
             self.commands.add(Channel::Lifecycle, Vec::new(), out);
@@ -413,7 +416,7 @@ impl Talk for Books {
     }
 
     fn closed(&mut self) {
-        self.line.set_open(false);
+        self.link_state.set_open(false);
     }
 
     fn change(&mut self, change: Change, out: &mut Vec<String>) {
@@ -432,38 +435,38 @@ impl Talk for Books {
                     self.commands.delete(ticker, out);
                 }
             }
-            // A new connection brings them all.
-            Change::Resync(_) | Change::Look if !open => {}
+            // A new connection brings all snapshots.
+            Change::Resync(_) | Change::Tick if !open => {}
             Change::Resync(ticker) => {
                 let Some(market) = self.markets.get_mut(&ticker) else { return };
                 market.lose();
                 if market.state == State::Lost && market.is_due(self.again_after, self.patience / 4) {
-                    self.ask_for_books(vec![ticker], out);
+                    self.request_books(vec![ticker], out);
                 }
             }
-            Change::Look => self.look(out),
+            Change::Tick => self.tick(out),
         }
     }
 
-    fn hear(&mut self, text: &str, out: &mut Vec<String>) -> Result<(), String> {
+    fn receive(&mut self, text: &str, out: &mut Vec<String>) -> Result<(), String> {
         self.last_text = Instant::now();
         if let Some(hot::Frame { kind, sid, seq, .. }) = hot::read(text) {
-            // Changes and trades say nothing here but their numbers.
+            // Only the sequence numbers of changes and trades matter here.
             return self.count(kind, (sid, seq), out);
         }
-        // What cannot be read is counted where it is translated; if it was part of a subscription, its number is missed.
+        // The translator counts what cannot be read; if it was part of a subscription, its number is missing.
         if text.starts_with('[') {
             let parts = Loose::of(text).elements().unwrap_or_default();
-            return parts.iter().filter_map(|part| part.object()).try_for_each(|heard| self.message(&heard, out));
+            return parts.iter().filter_map(|part| part.object()).try_for_each(|incoming| self.message(&incoming, out));
         }
-        serde_json::from_str(text).map_or(Ok(()), |heard| self.message(&heard, out))
+        serde_json::from_str(text).map_or(Ok(()), |incoming| self.message(&incoming, out))
     }
 
     fn missed(&mut self) -> Option<&'static str> {
         std::mem::take(&mut self.missed).then_some(SEQUENCE_GAP)
     }
 
-    fn listens(&self) -> bool {
-        !self.markets.is_empty() && !self.useless
+    fn is_subscribed(&self) -> bool {
+        !self.markets.is_empty() && !self.is_unsupported
     }
 }

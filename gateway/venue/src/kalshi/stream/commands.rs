@@ -1,16 +1,16 @@
-//! The commands of a socket and what became of them: one subscription for each channel, to which markets are added
-//! (upstream.md §4.2).
+//! The commands of a socket and their responses: one subscription per channel, to which markets are added
+//! (gateway/docs/live-venues.md §4.2).
 
 use ahash::AHashMap;
 use serde_json::json;
 
-/// Markets that one command names at most: a frame of some kilobytes.
+/// Most markets in one command: a frame of a few kilobytes.
 const TICKERS_MAX: usize = 200;
 
-/// Commands that are remembered without an answer.
+/// Most commands that are remembered without a response.
 const SENT_MAX: usize = 1_024;
 
-/// What can be subscribed.
+/// A channel of the venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Channel {
     Books,
@@ -29,7 +29,7 @@ impl Channel {
     }
 }
 
-/// What a command asks for.
+/// The action of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Subscribe(Channel),
@@ -38,14 +38,14 @@ pub enum Action {
     Snapshots,
 }
 
-/// A command that was not answered yet.
+/// A command without a response yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     pub action: Action,
     pub tickers: Vec<String>,
 }
 
-/// All of one connection.
+/// The commands and subscriptions of one connection.
 #[derive(Debug, Default)]
 pub struct Commands {
     last_id: u64,
@@ -55,16 +55,16 @@ pub struct Commands {
 
 #[derive(Debug, Default)]
 struct Subscription {
-    /// Its number, once the venue named it.
+    /// Its number, once the venue has sent it.
     sid: Option<u64>,
-    asked: bool,
+    requested: bool,
     given_up: bool,
-    /// Markets that wait for the number.
+    /// Markets to add when the number is known.
     waiting: Vec<String>,
 }
 
 impl Commands {
-    /// Subscribes to markets, in as many commands as it takes; without any, to all there are.
+    /// Subscribes to these markets, in several commands if needed; to all markets if the list is empty.
     pub fn add(&mut self, channel: Channel, tickers: Vec<String>, out: &mut Vec<String>) {
         if tickers.is_empty() && channel != Channel::Lifecycle {
             return;
@@ -77,15 +77,15 @@ impl Commands {
             return self.send_all(Action::Add(channel), &tickers, out);
         }
         subscription.waiting.extend(tickers);
-        if !subscription.asked {
-            subscription.asked = true;
+        if !subscription.requested {
+            subscription.requested = true;
             let first = subscription.waiting.len().min(TICKERS_MAX);
             let tickers = subscription.waiting.drain(..first).collect();
             self.send(Command { action: Action::Subscribe(channel), tickers }, out);
         }
     }
 
-    /// No more of this market.
+    /// Ends the subscriptions of a market.
     pub fn delete(&mut self, ticker: String, out: &mut Vec<String>) {
         for channel in [Channel::Books, Channel::Trades] {
             let Some(subscription) = self.subscriptions.get_mut(&channel) else { continue };
@@ -96,12 +96,12 @@ impl Commands {
         }
     }
 
-    /// Whole books of subscribed markets.
+    /// Requests the full books of subscribed markets.
     pub fn snapshots(&mut self, tickers: Vec<String>, out: &mut Vec<String>) {
         self.send_all(Action::Snapshots, &tickers, out);
     }
 
-    /// The venue took a subscription.
+    /// Handles the confirmation of a subscription, and sends the waiting markets.
     pub fn subscribed(&mut self, id: u64, sid: Option<u64>, out: &mut Vec<String>) {
         let (Some(Command { action: Action::Subscribe(channel), .. }), Some(sid)) = (self.sent.remove(&id), sid) else {
             return;
@@ -112,31 +112,31 @@ impl Commands {
         self.send_all(Action::Add(channel), &waiting, out);
     }
 
-    /// A command was carried out.
+    /// Forgets a command that was confirmed.
     pub fn done(&mut self, id: Option<u64>) {
         drop(self.take(id));
     }
 
-    /// The command of that number, which is answered.
+    /// Removes and returns the command with this id.
     pub fn take(&mut self, id: Option<u64>) -> Option<Command> {
         self.sent.remove(&id?)
     }
 
-    /// This channel is not asked for again.
+    /// Stops subscribing to a channel.
     pub fn give_up(&mut self, channel: Channel) {
         let subscription = self.subscriptions.entry(channel).or_default();
         (subscription.given_up, subscription.waiting) = (true, Vec::new());
     }
 
-    /// A command was refused: some of its markets may be at fault, so it is given again in halves. Answers the markets
-    /// whose books cannot be subscribed.
-    pub fn halved(&mut self, command: Command, out: &mut Vec<String>) -> Vec<String> {
+    /// Handles a refused command: any of its markets may be the cause, so it is sent again in halves. Returns the
+    /// markets whose books cannot be subscribed.
+    pub fn retry_in_halves(&mut self, command: Command, out: &mut Vec<String>) -> Vec<String> {
         let Command { action, mut tickers } = command;
         if let Action::Subscribe(channel) = action {
             let subscription = self.subscriptions.entry(channel).or_default();
-            subscription.asked = false;
+            subscription.requested = false;
             if tickers.len() <= 1 {
-                // The others go without it.
+                // The other markets are subscribed without it.
                 let waiting = std::mem::take(&mut subscription.waiting);
                 self.add(channel, waiting, out);
                 return if channel == Channel::Books { tickers } else { Vec::new() };
@@ -144,7 +144,7 @@ impl Commands {
             let mut rest = tickers.split_off(tickers.len() / 2);
             rest.append(&mut subscription.waiting);
             subscription.waiting = rest;
-            subscription.asked = true;
+            subscription.requested = true;
             self.send(Command { action, tickers }, out);
             return Vec::new();
         }
@@ -171,7 +171,7 @@ impl Commands {
             let params = json!({ "sids": [sid?], "action": action, "market_tickers": tickers });
             Some(("update_subscription", params))
         };
-        let said = match command.action {
+        let command_body = match command.action {
             Action::Subscribe(channel) if tickers.is_empty() => {
                 Some(("subscribe", json!({ "channels": [channel.name()] })))
             }
@@ -182,8 +182,8 @@ impl Commands {
             Action::Delete(channel) => update(sid(channel), "delete_markets"),
             Action::Snapshots => update(sid(Channel::Books), "get_snapshot"),
         };
-        // Without a subscription there is nothing to change about it.
-        let Some((cmd, params)) = said else { return };
+        // Without a subscription there is nothing to update.
+        let Some((cmd, params)) = command_body else { return };
         self.last_id += 1;
         out.push(json!({ "id": self.last_id, "cmd": cmd, "params": params }).to_string());
         self.sent.insert(self.last_id, command);

@@ -1,15 +1,15 @@
-//! The catalogue by REST (upstream.md §4.1): all open events at the start and again every few minutes, new short-lived
-//! markets and new events in between, and how single markets stand.
+//! The catalogue by REST (gateway/docs/live-venues.md §4.1): all open events at the start and every few minutes, new
+//! short-lived markets and new events in between, and states of single markets.
 //!
-//! **New markets.** Every `newest_every` it asks `/markets` for what closes within the next hour. A new market that
-//! lives for days is found early enough by the next crawl; one that lives for a quarter of an hour is not, and is
-//! always among those that close soon. The same answer says when such a market opens and closes. No status is named,
-//! as the venue takes that filter beside times of close only for closed markets. With a socket, lifecycle messages tell
-//! of new markets at once.
+//! **New markets.** Every `newest_every` the crawl reads `/markets` that close within the next hour. A new market that
+//! lives for days is found by the next full crawl; one that lives for 15 minutes is not, but it is always among those
+//! that close soon. The same response shows when such a market opens and closes. The status filter is omitted, as the
+//! venue accepts it together with close times only for closed markets. With a socket, lifecycle messages report new
+//! markets immediately.
 //!
-//! **Events.** A market is listed once, with title and category of its event (§6), so where a row names an event that
-//! is not known, the event is asked for, and it brings the row again. Where an event has no category, its series has
-//! it: that is asked for, and then the event once more.
+//! **Events.** A market is listed once, with title and category of its event (gateway/docs/live-venues.md §6). If a row
+//! names an unknown event, the event is requested, and its response contains the row again. If an event has no
+//! category, its series has it: the series is requested, and then the event again.
 
 use super::books::Hint;
 use super::encoded;
@@ -27,20 +27,20 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::{Instant, sleep_until};
 
-/// Events on a page, and pages of one crawl: a venue whose pages never end is left at some point.
+/// Events per page, and most pages of one crawl: a list that never ends is abandoned.
 const EVENTS_PER_PAGE: usize = 200;
 const PAGES_MAX: usize = 2_000;
-/// What closes within so long is looked at often; pages of that.
+/// Markets that close within this many seconds are read often; most pages of that.
 const SOON_S: u64 = 3_600;
 const SOON_PAGES_MAX: usize = 5;
-/// Events that wait to be asked for; the crawl finds what is left out.
+/// Most events that wait to be requested; the next crawl finds the others.
 const EVENTS_WAITING_MAX: usize = 2_000;
-/// Combinations of other markets. They are made by the thousand, and the list of events leaves them out as well.
+/// Prefix of combinations of other markets. There are thousands of them, and the list of events omits them too.
 const COMBINATIONS: &str = "KXMVE";
-/// Longest path of a call.
+/// Longest path of a call, in bytes.
 const PATH_BYTES_MAX: usize = 1_900;
 
-/// What of an answer decides what is asked next.
+/// The fields of a response that decide the next request.
 #[derive(Default, Deserialize)]
 struct Page<'a> {
     #[serde(borrow, default)]
@@ -73,14 +73,14 @@ struct Row<'a> {
     event_ticker: Loose<'a>,
 }
 
-/// Markets whose standing is to be asked for, each once.
+/// Markets whose state is to be requested, each once.
 #[derive(Default)]
-pub struct Questions {
+pub struct StatusQueue {
     waiting: Mutex<Waiting>,
     more: Notify,
 }
 
-/// Texts in the order in which they came, each once.
+/// Texts in order of arrival, each once.
 #[derive(Default)]
 struct Waiting {
     order: VecDeque<String>,
@@ -101,15 +101,15 @@ impl Waiting {
     }
 }
 
-impl Questions {
-    pub fn ask(&self, tickers: impl IntoIterator<Item = String>) {
+impl StatusQueue {
+    pub fn push(&self, tickers: impl IntoIterator<Item = String>) {
         let mut waiting = self.waiting.lock();
         tickers.into_iter().for_each(|ticker| waiting.push(ticker));
         drop(waiting);
         self.more.notify_one();
     }
 
-    /// Path of the next call: as many markets as it holds.
+    /// Path of the next call, with as many markets as fit.
     pub(super) fn next(&self) -> Option<String> {
         let mut waiting = self.waiting.lock();
         let mut path = String::from("/markets?limit=1000&tickers=");
@@ -128,8 +128,8 @@ impl Questions {
         (path.len() > empty).then_some(path)
     }
 
-    /// Asks what is waiting, as it comes. A market whose event is not known is hinted at.
-    pub async fn work(self: Arc<Questions>, fetch: Fetch, hints: UnboundedSender<Hint>, known: Arc<Known>) {
+    /// Requests the states of waiting markets. Unknown events in the responses become hints.
+    pub async fn work(self: Arc<StatusQueue>, fetch: Fetch, hints: UnboundedSender<Hint>, known: Arc<KnownEvents>) {
         loop {
             let Some(path) = self.next() else {
                 self.more.notified().await;
@@ -138,7 +138,7 @@ impl Questions {
             if let Some(answer) = fetch.get(&path).await {
                 let page: Page<'_> = serde_json::from_str(&answer.body).unwrap_or_default();
                 for event in known.unknown_events(page.markets) {
-                    // Nobody listens any more when the process is stopping.
+                    // The receiver is gone when the process is stopping.
                     let _ = hints.send(Hint::Event(event));
                 }
             }
@@ -146,11 +146,11 @@ impl Questions {
     }
 }
 
-/// Events that were told of.
+/// Events that are known.
 #[derive(Default)]
-pub struct Known(Mutex<AHashSet<String>>);
+pub struct KnownEvents(Mutex<AHashSet<String>>);
 
-impl Known {
+impl KnownEvents {
     fn unknown_events(&self, rows: Loose<'_>) -> Vec<String> {
         let known = self.0.lock();
         let rows = rows.elements().unwrap_or_default();
@@ -162,38 +162,38 @@ impl Known {
     }
 }
 
-/// The catalogue's part of the adapter.
+/// Crawls the catalogue.
 pub struct Crawl {
     fetch: Fetch,
     pace: Pace,
     clock: Clock,
-    known: Arc<Known>,
-    questions: Arc<Questions>,
+    known: Arc<KnownEvents>,
+    status: Arc<StatusQueue>,
     polls: Arc<Polls>,
     hints: UnboundedReceiver<Hint>,
-    /// Events to be asked for.
+    /// Events to request.
     waiting: Waiting,
-    /// Series that were asked for.
+    /// Series that were requested.
     series: AHashSet<String>,
 }
 
-/// What the parts of the adapter share.
+/// State shared by the tasks of the adapter.
 #[derive(Clone)]
 pub struct Shared {
-    pub known: Arc<Known>,
-    pub questions: Arc<Questions>,
+    pub known: Arc<KnownEvents>,
+    pub status: Arc<StatusQueue>,
     pub polls: Arc<Polls>,
 }
 
 impl Crawl {
     pub fn new(fetch: Fetch, pace: Pace, clock: Clock, shared: &Shared, hints: UnboundedReceiver<Hint>) -> Crawl {
-        let Shared { known, questions, polls } = shared;
+        let Shared { known, status, polls } = shared;
         Crawl {
             fetch,
             pace,
             clock,
             known: known.clone(),
-            questions: questions.clone(),
+            status: status.clone(),
             polls: polls.clone(),
             hints,
             waiting: Waiting::default(),
@@ -201,7 +201,7 @@ impl Crawl {
         }
     }
 
-    /// Asks on and on.
+    /// Runs until the hint channel closes.
     pub async fn work(mut self) {
         let (mut all_at, mut soon_at) = (Instant::now(), Instant::now() + self.pace.newest_every);
         loop {
@@ -226,18 +226,18 @@ impl Crawl {
 
     fn take(&mut self, hint: Hint) {
         match hint {
-            Hint::Market(ticker) => self.questions.ask([ticker]),
-            Hint::Event(event) => self.want_event(event),
+            Hint::Market(ticker) => self.status.push([ticker]),
+            Hint::Event(event) => self.request_event(event),
         }
     }
 
-    fn want_event(&mut self, event: String) {
+    fn request_event(&mut self, event: String) {
         if self.waiting.order.len() < EVENTS_WAITING_MAX && !event.starts_with(COMBINATIONS) {
             self.waiting.push(event);
         }
     }
 
-    /// All open events; whether it came to the end of them.
+    /// Reads all open events; returns whether the end was reached.
     async fn all(&mut self) -> bool {
         let (mut cursor, mut listed) = (String::new(), AHashSet::new());
         for _ in 0..PAGES_MAX {
@@ -250,17 +250,17 @@ impl Crawl {
             }
             let next = page.cursor.filled().map(|next| encoded(&next)).unwrap_or_default();
             if next.is_empty() || next == cursor {
-                // Trading in what is not open any more has ended otherwise than it was told.
-                self.questions.ask(self.polls.missing_in(&listed));
+                // Markets that are no longer open ended without a message.
+                self.status.push(self.polls.missing_in(&listed));
                 return true;
             }
             cursor = next;
         }
-        tracing::warn!(pages = PAGES_MAX, "the venue's list of events does not end");
+        tracing::warn!(pages = PAGES_MAX, "the venue's list of events does not end; the crawl is cut off");
         true
     }
 
-    /// What closes soon.
+    /// Reads the markets that close soon.
     async fn soon(&mut self) {
         let now = self.clock.now().0 / SECOND;
         let mut cursor = String::new();
@@ -272,7 +272,7 @@ impl Crawl {
             let Some(answer) = self.fetch.get(&path).await.filter(|answer| answer.status == 200) else { return };
             let page: Page<'_> = serde_json::from_str(&answer.body).unwrap_or_default();
             for event in self.known.unknown_events(page.markets) {
-                self.want_event(event);
+                self.request_event(event);
             }
             let next = page.cursor.filled().map(|next| encoded(&next)).unwrap_or_default();
             if next.is_empty() || next == cursor {
@@ -282,12 +282,12 @@ impl Crawl {
         }
     }
 
-    /// One event that was hinted at.
+    /// Requests one waiting event.
     async fn one_event(&mut self) {
         let Some(ticker) = self.waiting.pop() else { return };
         let path = format!("/events/{}?with_nested_markets=true", encoded(&ticker));
         let Some(answer) = self.fetch.get(&path).await else { return };
-        // What the venue does not know is not asked for again.
+        // An event that the venue does not have is not requested again.
         if answer.status == 404 {
             self.known.0.lock().insert(ticker);
             return;
@@ -300,15 +300,14 @@ impl Crawl {
             if answer.is_some_and(|answer| matches!(answer.status, 200 | 404)) {
                 self.waiting.push(ticker);
             } else {
-                // The next crawl comes back to it.
+                // The next crawl tries again.
                 self.series.remove(&series);
                 self.known.0.lock().remove(&ticker);
             }
         }
     }
 
-    /// Remembers an event, and the markets of a crawled one; answers the series that has its category where it has
-    /// none itself.
+    /// Stores an event, and the markets of a crawled one. Returns its series if the event has no category.
     fn learn(&mut self, event: Loose<'_>, listed: Option<&mut AHashSet<String>>) -> Option<String> {
         let event: Event<'_> = event.object()?;
         let ticker = event.event_ticker.owned()?;
@@ -316,8 +315,8 @@ impl Crawl {
             let rows = event.markets.elements().unwrap_or_default();
             listed.extend(rows.iter().filter_map(|row| row.object::<Row<'_>>()?.ticker.owned()));
             if event.category.filled().is_none() && !self.known.0.lock().contains(&ticker) {
-                // It is asked for by itself, and its series with it.
-                self.want_event(ticker.clone());
+                // The event and its series are requested separately.
+                self.request_event(ticker.clone());
             }
         }
         self.known.0.lock().insert(ticker);

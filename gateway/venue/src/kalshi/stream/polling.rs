@@ -1,11 +1,11 @@
-//! Books that no socket brings, asked for one by one (upstream.md §4.2): all of them where there are no credentials,
-//! those of a socket that has been down for long, and those beyond the most that are subscribed.
+//! Books by REST (gateway/docs/live-venues.md §4.2): all of them without credentials, those of a socket that has been
+//! down for long, and those of markets that exceed the subscription limit.
 //!
-//! The venue's budget makes a round of many markets long, so markets that somebody here trades come first: three of
-//! four calls are theirs. Each answer is a proof of life of its market alone
-//! ([`SINGLE_ANSWERS`](engine::book::SINGLE_ANSWERS)), so the age of a quote is that of its own last answer.
+//! The call budget makes a round over many markets long, so three of four calls go to markets that users trade. A
+//! response is a sign of life of its own market only ([`SINGLE_ANSWERS`](engine::book::SINGLE_ANSWERS)), so the age of
+//! a quote is that of its last response.
 
-use super::books::Line;
+use super::books::LinkState;
 use super::encoded;
 use crate::live::Fetch;
 use ahash::AHashMap;
@@ -15,20 +15,20 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Calls on the way at a time, so that one slow answer does not hold the others.
+/// Concurrent calls, so that one slow response does not delay the others.
 pub const WORKERS: usize = 4;
-/// The same book is asked for this often at most.
+/// Shortest interval between two requests for the same book.
 const EVERY_MIN: Duration = Duration::from_secs(1);
-/// How soon an idle worker looks again.
+/// Interval at which an idle worker checks for due books.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// When nothing was due, all of the markets are gone through again so much later: there may be thousands.
+/// After a check without a due book, the pause before the next one: there may be thousands of markets.
 const QUIET: Duration = Duration::from_millis(500);
-/// Of so many calls in a row one goes to markets that nobody here trades.
+/// One of this many calls goes to the round over all markets.
 const TURNS: u32 = 4;
 
-/// The wanted markets and whose turn it is.
+/// The polled markets and their order.
 pub struct Polls {
-    /// How long a socket must have been down.
+    /// A socket counts as down after this time.
     down_after: Duration,
     state: Mutex<State>,
 }
@@ -36,24 +36,24 @@ pub struct Polls {
 #[derive(Default)]
 struct State {
     markets: AHashMap<String, Market>,
-    /// Everybody, in order of turns.
+    /// All markets, in order of their turns.
     round: VecDeque<String>,
-    /// Those that are traded here, or whose book cannot be right.
-    first: VecDeque<String>,
+    /// Markets that users trade, or whose book is wrong.
+    urgent: VecDeque<String>,
     turn: u32,
-    /// Nothing was due at the last look; until then, or until a market comes forward, nothing is looked for.
+    /// No check before this moment, because nothing was due; cleared when a market is added or becomes urgent.
     quiet_until: Option<Instant>,
 }
 
 struct Market {
     /// The socket that brings its book.
-    line: Option<Arc<Line>>,
-    /// Beyond the most that are subscribed: asked for only while it is traded here.
-    beyond: bool,
+    link: Option<Arc<LinkState>>,
+    /// Exceeds the subscription limit: polled only while users trade it.
+    over_limit: bool,
     traded_until: Option<Instant>,
-    in_first: bool,
-    asked: Option<Instant>,
-    on_the_way: bool,
+    is_urgent: bool,
+    requested_at: Option<Instant>,
+    in_flight: bool,
 }
 
 impl Polls {
@@ -61,14 +61,20 @@ impl Polls {
         Polls { down_after, state: Mutex::default() }
     }
 
-    /// This market is wanted, and comes by this socket.
-    pub fn add(&self, ticker: &str, line: Option<Arc<Line>>, beyond: bool) {
+    /// Adds a market, with the socket that carries its book, if any.
+    pub fn add(&self, ticker: &str, link: Option<Arc<LinkState>>, over_limit: bool) {
         let mut state = self.state.lock();
         match state.markets.get_mut(ticker) {
-            Some(market) => (market.line, market.beyond) = (line, beyond),
+            Some(market) => (market.link, market.over_limit) = (link, over_limit),
             None => {
-                let market =
-                    Market { line, beyond, traded_until: None, in_first: false, asked: None, on_the_way: false };
+                let market = Market {
+                    link,
+                    over_limit,
+                    traded_until: None,
+                    is_urgent: false,
+                    requested_at: None,
+                    in_flight: false,
+                };
                 state.markets.insert(ticker.to_owned(), market);
                 state.round.push_back(ticker.to_owned());
                 state.quiet_until = None;
@@ -76,28 +82,28 @@ impl Polls {
         }
     }
 
-    /// No more of it.
+    /// Removes a market.
     pub fn remove(&self, ticker: &str) {
-        // The queues lose it at its next turn.
+        // Its entries in the queues are dropped at their next turn.
         self.state.lock().markets.remove(ticker);
     }
 
-    /// It is traded here, for so long at least.
+    /// Users trade this market; valid for `lasts`.
     pub fn traded(&self, ticker: &str, lasts: Duration) {
-        self.state.lock().first(ticker, Some(lasts), false);
+        self.state.lock().urgent(ticker, Some(lasts), false);
     }
 
-    /// Its book cannot be right.
+    /// The book of this market is wrong: it is polled next.
     pub fn wrong(&self, ticker: &str) {
-        self.state.lock().first(ticker, None, true);
+        self.state.lock().urgent(ticker, None, true);
     }
 
-    /// Those of the wanted markets that are not among these.
+    /// The added markets that are not in `listed`.
     pub fn missing_in(&self, listed: &ahash::AHashSet<String>) -> Vec<String> {
         self.state.lock().markets.keys().filter(|ticker| !listed.contains(*ticker)).cloned().collect()
     }
 
-    /// Asks for one book after the other.
+    /// Requests due books, one at a time.
     pub async fn work(self: Arc<Polls>, fetch: Fetch) {
         loop {
             let Some(ticker) = self.next() else {
@@ -106,7 +112,7 @@ impl Polls {
             };
             fetch.get(&format!("/markets/{}/orderbook?depth=100", encoded(&ticker))).await;
             if let Some(market) = self.state.lock().markets.get_mut(&ticker) {
-                market.on_the_way = false;
+                market.in_flight = false;
             }
         }
     }
@@ -118,43 +124,43 @@ impl Polls {
         }
         state.turn = (state.turn + 1) % TURNS;
         let ticker = if state.turn == 0 {
-            state.next_of_all(self.down_after).or_else(|| state.next_of_first(self.down_after))
+            state.next_of_all(self.down_after).or_else(|| state.next_urgent(self.down_after))
         } else {
-            state.next_of_first(self.down_after).or_else(|| state.next_of_all(self.down_after))
+            state.next_urgent(self.down_after).or_else(|| state.next_of_all(self.down_after))
         };
         let Some(ticker) = ticker else {
             state.quiet_until = Some(Instant::now() + QUIET);
             return None;
         };
         let market = state.markets.get_mut(&ticker)?;
-        (market.asked, market.on_the_way) = (Some(Instant::now()), true);
+        (market.requested_at, market.in_flight) = (Some(Instant::now()), true);
         Some(ticker)
     }
 }
 
 impl State {
-    fn first(&mut self, ticker: &str, lasts: Option<Duration>, now: bool) {
+    fn urgent(&mut self, ticker: &str, lasts: Option<Duration>, now: bool) {
         let Some(market) = self.markets.get_mut(ticker) else { return };
         self.quiet_until = None;
         if let Some(lasts) = lasts {
             market.traded_until = Some(Instant::now() + lasts);
         }
-        if !std::mem::replace(&mut market.in_first, true) {
-            if now { self.first.push_front(ticker.to_owned()) } else { self.first.push_back(ticker.to_owned()) }
+        if !std::mem::replace(&mut market.is_urgent, true) {
+            if now { self.urgent.push_front(ticker.to_owned()) } else { self.urgent.push_back(ticker.to_owned()) }
         }
     }
 
-    fn next_of_first(&mut self, down_after: Duration) -> Option<String> {
-        for _ in 0..self.first.len() {
-            let ticker = self.first.pop_front()?;
+    fn next_urgent(&mut self, down_after: Duration) -> Option<String> {
+        for _ in 0..self.urgent.len() {
+            let ticker = self.urgent.pop_front()?;
             let Some(market) = self.markets.get_mut(&ticker) else { continue };
             let traded = market.traded();
             let due = market.is_due(down_after);
-            // One that is only wrong leaves once it was asked for, or needs no asking.
-            if traded || !due && market.is_asked_for(down_after) {
-                self.first.push_back(ticker.clone());
+            // A market that is only wrong leaves the queue after one request, or if its socket is up.
+            if traded || !due && market.is_polled(down_after) {
+                self.urgent.push_back(ticker.clone());
             } else {
-                market.in_first = false;
+                market.is_urgent = false;
             }
             if due {
                 return Some(ticker);
@@ -182,17 +188,17 @@ impl Market {
         self.traded_until.is_some_and(|until| until > Instant::now())
     }
 
-    /// Whether nothing else brings its book.
-    fn is_asked_for(&self, down_after: Duration) -> bool {
-        match &self.line {
-            Some(line) => line.closed_for().is_some_and(|closed| closed >= down_after),
-            None => !self.beyond || self.traded(),
+    /// Whether no socket brings its book.
+    fn is_polled(&self, down_after: Duration) -> bool {
+        match &self.link {
+            Some(link) => link.closed_for().is_some_and(|closed| closed >= down_after),
+            None => !self.over_limit || self.traded(),
         }
     }
 
     fn is_due(&self, down_after: Duration) -> bool {
-        let rested = self.asked.is_none_or(|asked| asked.elapsed() >= EVERY_MIN);
-        !self.on_the_way && rested && self.is_asked_for(down_after)
+        let has_paused = self.requested_at.is_none_or(|requested_at| requested_at.elapsed() >= EVERY_MIN);
+        !self.in_flight && has_paused && self.is_polled(down_after)
     }
 }
 
@@ -206,21 +212,21 @@ mod tests {
         let mut calls = Vec::new();
         for _ in 0..count {
             let Some(ticker) = polls.next() else { break };
-            polls.state.lock().markets.get_mut(&ticker).unwrap().on_the_way = false;
+            polls.state.lock().markets.get_mut(&ticker).unwrap().in_flight = false;
             calls.push(ticker);
         }
         calls
     }
 
     #[tokio::test(start_paused = true)]
-    async fn traded_markets_come_first_and_all_have_their_turn() {
+    async fn traded_markets_come_first_and_every_market_has_its_turn() {
         let polls = Polls::new(DOWN_AFTER);
         for ticker in ["A", "B", "C", "D", "E", "F"] {
             polls.add(ticker, None, false);
         }
         polls.add("BEYOND", None, true);
         polls.traded("E", Duration::from_secs(60));
-        assert_eq!(calls(&polls, 9), ["E", "A", "B", "C", "D", "F"], "each once a second at most");
+        assert_eq!(calls(&polls, 9), ["E", "A", "B", "C", "D", "F"], "at most once a second each");
         tokio::time::advance(EVERY_MIN).await;
         polls.traded("BEYOND", Duration::from_secs(60));
         polls.wrong("D");
@@ -234,23 +240,23 @@ mod tests {
         tokio::time::advance(Duration::from_secs(61)).await;
         let mut later = calls(&polls, 20);
         later.sort();
-        assert_eq!(later, ["B", "C", "D", "E", "F"], "nobody trades the one beyond any more");
+        assert_eq!(later, ["B", "C", "D", "E", "F"], "the market over the limit is not traded any more");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_a_socket_brings_is_asked_for_only_while_it_is_down() {
+    async fn subscribed_books_are_polled_only_while_their_socket_is_down() {
         let polls = Polls::new(DOWN_AFTER);
-        let line = Line::new();
-        polls.add("A", Some(line.clone()), false);
+        let link = LinkState::new();
+        polls.add("A", Some(link.clone()), false);
         polls.traded("A", Duration::from_secs(600));
-        for (after_s, asked) in [(14, false), (1, true), (0, false), (1, true)] {
+        for (after_s, requested_at) in [(14, false), (1, true), (0, false), (1, true)] {
             tokio::time::advance(Duration::from_secs(after_s)).await;
-            assert_eq!(!calls(&polls, 1).is_empty(), asked, "{after_s}");
+            assert_eq!(!calls(&polls, 1).is_empty(), requested_at, "{after_s}");
         }
-        line.set_open(true);
+        link.set_open(true);
         tokio::time::advance(Duration::from_secs(60)).await;
         assert_eq!(calls(&polls, 1), [""; 0]);
-        line.set_open(false);
+        link.set_open(false);
         tokio::time::advance(DOWN_AFTER).await;
         assert_eq!(calls(&polls, 1), ["A"]);
     }

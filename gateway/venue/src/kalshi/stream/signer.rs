@@ -1,8 +1,8 @@
-//! The signature of a handshake (upstream.md §4.2): RSA-PSS over SHA-256, with a salt as long as the digest, of the
-//! moment, the method and the path.
+//! The signature of a handshake (gateway/docs/live-venues.md §4.2): RSA-PSS over SHA-256 of time, method and path, with
+//! a salt as long as the digest.
 //!
-//! `jsonwebtoken` signs so under the name PS256; its salt has the digest's length (RFC 7518 §3.5). Nothing here prints
-//! the key, and it is wiped when it is dropped.
+//! `jsonwebtoken` provides it as PS256, whose salt has that length (RFC 7518 §3.5). The key is never printed, and it is
+//! wiped when it is dropped.
 
 use super::Settings;
 use base64::Engine;
@@ -29,40 +29,41 @@ impl std::fmt::Debug for Signer {
 }
 
 impl Settings {
-    /// Reads the credentials, if there are any.
+    /// Reads the credentials, if they are set.
     ///
     /// # Errors
-    /// One half of them is missing, or the file cannot be read or holds no RSA private key in PEM (PKCS#1 or PKCS#8).
+    /// Only one of the two settings is set, or the file cannot be read or is not an RSA private key in PEM (PKCS#1 or
+    /// PKCS#8).
     pub fn signer(&self) -> io::Result<Option<Signer>> {
         let wrong = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
         let (key_id, file) = match (&self.key_id, &self.private_key_file) {
             (None, None) => return Ok(None),
-            (Some(_), None) => return Err(wrong(format!("{KEY_FILE}: it is needed beside {KEY_ID}"))),
-            (None, Some(_)) => return Err(wrong(format!("{KEY_ID}: it is needed beside {KEY_FILE}"))),
+            (Some(_), None) => return Err(wrong(format!("{KEY_FILE}: it must be set when {KEY_ID} is set"))),
+            (None, Some(_)) => return Err(wrong(format!("{KEY_ID}: it must be set when {KEY_FILE} is set"))),
             (Some(key_id), Some(file)) => (key_id, file),
         };
         let pem = std::fs::read(file)
             .map_err(|error| io::Error::new(error.kind(), format!("{KEY_FILE}: {}: {error}", file.display())))?;
-        // The library's own words could hold a piece of the file.
-        let no_key = || wrong(format!("{KEY_FILE}: {} is no RSA private key in PEM", file.display()));
+        // The library's message could contain a part of the file.
+        let no_key = || wrong(format!("{KEY_FILE}: {} is not an RSA private key in PEM", file.display()));
         let key = EncodingKey::from_rsa_pem(&Zeroizing::new(pem)).map_err(|_| no_key())?;
-        let key_id = HeaderValue::from_str(key_id).map_err(|_| wrong(format!("{KEY_ID}: it is no visible ASCII")))?;
+        let key_id = HeaderValue::from_str(key_id).map_err(|_| wrong(format!("{KEY_ID}: it must be visible ASCII")))?;
         let signer = Signer { key_id, key };
-        // A public key, or one of another kind, shows only now.
+        // Fails for a public key and for keys of another kind.
         signer.sign("0").map_err(|_| no_key())?;
         Ok(Some(signer))
     }
 }
 
 impl Signer {
-    /// The headers of a handshake at this moment, for this path.
+    /// The headers of a handshake at this time for this path.
     pub fn headers(&self, now: Timestamp, path: &str) -> Vec<(HeaderName, HeaderValue)> {
-        let moment = (now.0 / MILLISECOND).to_string();
-        let Ok(signature) = self.sign(&format!("{moment}GET{path}")) else { return Vec::new() };
+        let time = (now.0 / MILLISECOND).to_string();
+        let Ok(signature) = self.sign(&format!("{time}GET{path}")) else { return Vec::new() };
         let plain = |text: String| HeaderValue::from_str(&text).expect("digits and base64 are visible ASCII");
         vec![
             (HeaderName::from_static("kalshi-access-key"), self.key_id.clone()),
-            (HeaderName::from_static("kalshi-access-timestamp"), plain(moment)),
+            (HeaderName::from_static("kalshi-access-timestamp"), plain(time)),
             (HeaderName::from_static("kalshi-access-signature"), plain(signature)),
         ]
     }
@@ -73,7 +74,7 @@ impl Signer {
     }
 }
 
-/// The path of a socket's address, as it is signed.
+/// The path of a socket URL, for the signature.
 pub fn path_of(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let path = rest.find('/').map_or("/", |at| &rest[at..]);
@@ -113,7 +114,7 @@ mod tests {
             assert_eq!((value("kalshi-access-key"), value("kalshi-access-timestamp")), ("key-1", "1700000000123"));
             let signature = STANDARD.decode(value("kalshi-access-signature")).unwrap();
             let signature = Signature::try_from(signature.as_slice()).unwrap();
-            // Verifies with a salt of the digest's length, and with no other.
+            // The verifier requires a salt as long as the digest.
             for (text, right) in
                 [("1700000000123GET/trade-api/ws/v2", true), ("1700000000124GET/trade-api/ws/v2", false)]
             {

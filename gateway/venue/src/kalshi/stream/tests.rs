@@ -1,10 +1,10 @@
-//! What a socket says, driven by hand: no connection, no clock but the paused one.
+//! The protocol of a socket without a connection and with a paused clock.
 
 use super::books::{Books, Change, Hint};
-use super::crawl::Questions;
+use super::crawl::StatusQueue;
 use super::signer::Signer;
 use super::{Settings, encoded};
-use crate::live::{Pace, Talk};
+use crate::live::{Pace, Protocol};
 use engine::time::Timestamp;
 use host::clock::Clock;
 use rsa::pkcs8::{EncodePrivateKey, LineEnding};
@@ -21,7 +21,7 @@ fn signer() -> Signer {
     settings.signer().unwrap().unwrap()
 }
 
-/// A conversation and what it said.
+/// The state of a socket and the texts that it sent.
 struct World {
     books: Books,
     hints: UnboundedReceiver<Hint>,
@@ -37,48 +37,49 @@ impl World {
         World { books, hints, out: Vec::new(), pace }
     }
 
-    /// Opened with these markets, subscriptions 1 (books), 2 (trades), 3 (lifecycle), and a book of each.
+    /// An open socket with these markets, subscriptions 1 (books), 2 (trades), 3 (lifecycle), and a snapshot of each
+    /// market.
     fn following(tickers: &[&str]) -> World {
         let mut world = World::new();
         for ticker in tickers {
             world.change(Change::Add(vec![(*ticker).into()]));
         }
         world.books.open(&mut world.out);
-        let said = world.said();
-        for command in &said {
+        let sent = world.sent();
+        for command in &sent {
             let channel = command["params"]["channels"][0].as_str().unwrap();
             let sid = ["orderbook_delta", "trade", "market_lifecycle_v2"].iter().position(|name| *name == channel);
             let sid = sid.unwrap() + 1;
-            world.hear(&json!({"type": "subscribed", "id": command["id"], "msg": {"channel": channel, "sid": sid}}));
+            world.receive(&json!({"type": "subscribed", "id": command["id"], "msg": {"channel": channel, "sid": sid}}));
         }
         for (at, ticker) in tickers.iter().enumerate() {
             world.book(ticker, at as u64 + 1);
         }
-        assert_eq!(world.said(), [] as [Value; 0]);
+        assert_eq!(world.sent(), [] as [Value; 0]);
         world
     }
 
-    fn hear(&mut self, message: &Value) {
-        self.books.hear(&message.to_string(), &mut self.out).unwrap();
+    fn receive(&mut self, message: &Value) {
+        self.books.receive(&message.to_string(), &mut self.out).unwrap();
     }
 
     fn book(&mut self, ticker: &str, seq: u64) {
-        self.hear(&json!({"type": "orderbook_snapshot", "sid": 1, "seq": seq, "msg": {"market_ticker": ticker}}));
+        self.receive(&json!({"type": "orderbook_snapshot", "sid": 1, "seq": seq, "msg": {"market_ticker": ticker}}));
     }
 
     fn delta(&mut self, ticker: &str, seq: u64) {
-        self.hear(&json!({"type": "orderbook_delta", "sid": 1, "seq": seq, "msg": {"market_ticker": ticker}}));
+        self.receive(&json!({"type": "orderbook_delta", "sid": 1, "seq": seq, "msg": {"market_ticker": ticker}}));
     }
 
     fn change(&mut self, change: Change) {
         self.books.change(change, &mut self.out);
     }
 
-    fn said(&mut self) -> Vec<Value> {
+    fn sent(&mut self) -> Vec<Value> {
         self.out.drain(..).map(|text| serde_json::from_str(&text).unwrap()).collect()
     }
 
-    /// What was said, as `command channel-or-action tickers`.
+    /// The sent commands, as `channel-or-action subscription tickers`.
     fn brief(&mut self) -> Vec<String> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let brief = |command: &Value| {
@@ -86,57 +87,57 @@ impl World {
             let mut tickers: Vec<String> =
                 params["market_tickers"].as_array().into_iter().flatten().map(text).collect();
             tickers.sort();
-            let what = if params["action"].is_null() { text(&params["channels"][0]) } else { text(&params["action"]) };
-            format!("{what} {} {}", params["sids"][0], tickers.join(","))
+            let name = if params["action"].is_null() { text(&params["channels"][0]) } else { text(&params["action"]) };
+            format!("{name} {} {}", params["sids"][0], tickers.join(","))
         };
-        self.said().iter().map(brief).collect()
+        self.sent().iter().map(brief).collect()
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn markets_are_subscribed_in_pieces_once_the_venue_named_the_subscription() {
+async fn markets_are_subscribed_in_parts_once_the_subscription_has_a_number() {
     let mut world = World::new();
-    assert!(!world.books.listens());
+    assert!(!world.books.is_subscribed());
     for number in 0..450 {
         world.change(Change::Add(vec![format!("M{number:03}")]));
     }
-    assert!(world.books.listens() && world.out.is_empty(), "it is not open");
+    assert!(world.books.is_subscribed() && world.out.is_empty(), "texts before the socket is open");
     world.books.open(&mut world.out);
-    let said = world.said();
-    let shape = |said: &[Value]| -> Vec<(String, usize)> {
-        said.iter()
+    let sent = world.sent();
+    let shape = |sent: &[Value]| -> Vec<(String, usize)> {
+        sent.iter()
             .map(|command| {
                 let params = &command["params"];
-                let what = [&params["channels"][0], &params["action"]].into_iter().find_map(Value::as_str).unwrap();
-                (what.to_owned(), params["market_tickers"].as_array().map_or(0, Vec::len))
+                let name = [&params["channels"][0], &params["action"]].into_iter().find_map(Value::as_str).unwrap();
+                (name.to_owned(), params["market_tickers"].as_array().map_or(0, Vec::len))
             })
             .collect()
     };
     let expected = [("market_lifecycle_v2", 0), ("orderbook_delta", 200), ("trade", 200)];
-    assert_eq!(shape(&said), expected.map(|(what, count)| (what.to_owned(), count)));
+    assert_eq!(shape(&sent), expected.map(|(name, count)| (name.to_owned(), count)));
     world.change(Change::Add(vec!["M450".into()]));
-    assert_eq!(world.said(), [] as [Value; 0], "it waits for the number");
-    world.hear(&json!({"type": "subscribed", "id": said[1]["id"], "msg": {"channel": "orderbook_delta", "sid": 7}}));
-    let more = world.said();
+    assert_eq!(world.sent(), [] as [Value; 0], "the number of the subscription is not known yet");
+    world.receive(&json!({"type": "subscribed", "id": sent[1]["id"], "msg": {"channel": "orderbook_delta", "sid": 7}}));
+    let more = world.sent();
     assert_eq!(shape(&more), [("add_markets".to_owned(), 200), ("add_markets".to_owned(), 51)]);
     assert!(more.iter().all(|command| command["params"]["sids"] == json!([7])), "{more:?}");
-    world.hear(&json!({"type": "subscribed", "id": said[2]["id"], "msg": {"channel": "trade", "sid": 8}}));
-    world.said();
+    world.receive(&json!({"type": "subscribed", "id": sent[2]["id"], "msg": {"channel": "trade", "sid": 8}}));
+    world.sent();
     world.change(Change::Remove("M450".into()));
     assert_eq!(world.brief(), ["delete_markets 7 M450", "delete_markets 8 M450"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_missed_is_asked_for_anew() {
+async fn lost_books_are_requested_again() {
     let mut world = World::following(&["A", "B"]);
-    // Numbers that go on, repeat, and belong to other subscriptions or answers.
+    // Numbers that continue, repeat, or belong to other subscriptions or responses.
     world.delta("A", 3);
     world.delta("A", 3);
-    world.hear(&json!({"type": "ok", "id": 99, "sid": 1, "seq": 2, "msg": {}}));
-    world.hear(&json!({"type": "trade", "sid": 2, "seq": 10, "msg": {"market_ticker": "A"}}));
-    world.hear(&json!({"type": "trade", "sid": 2, "seq": 12, "msg": {"market_ticker": "A"}}));
+    world.receive(&json!({"type": "ok", "id": 99, "sid": 1, "seq": 2, "msg": {}}));
+    world.receive(&json!({"type": "trade", "sid": 2, "seq": 10, "msg": {"market_ticker": "A"}}));
+    world.receive(&json!({"type": "trade", "sid": 2, "seq": 12, "msg": {"market_ticker": "A"}}));
     assert_eq!((world.brief(), world.books.missed()), (Vec::new(), None));
-    // A hole loses both, and the recording is told so, once.
+    // A gap loses both books, and the recording gets one gap line.
     tokio::time::advance(world.pace.retry_first).await;
     world.delta("A", 5);
     assert_eq!(world.brief(), ["get_snapshot 1 A,B"]);
@@ -148,36 +149,37 @@ async fn what_was_missed_is_asked_for_anew() {
     assert_eq!(world.brief(), ["get_snapshot 1 B"]);
     world.change(Change::Resync("B".into()));
     world.change(Change::Resync("UNKNOWN".into()));
-    assert_eq!(world.brief(), [""; 0], "not twice at once");
-    // What does not come is asked for again.
+    assert_eq!(world.brief(), [""; 0], "requested twice");
+    // A missing response is requested again.
     tokio::time::advance(world.pace.silent_after / 4).await;
-    world.change(Change::Look);
+    world.change(Change::Tick);
     assert_eq!(world.brief(), ["get_snapshot 1 B"]);
     world.book("B", 8);
-    world.change(Change::Look);
+    world.change(Change::Tick);
     assert_eq!(world.brief(), [""; 0]);
-    // Where nothing comes, one book is asked for, so that silence means death.
+    // When nothing arrives, one book is requested, so that silence means a dead connection.
     tokio::time::advance(world.pace.silent_after / 2).await;
-    world.change(Change::Look);
-    let asked = world.brief();
-    assert!(asked == ["get_snapshot 1 A"] || asked == ["get_snapshot 1 B"], "{asked:?}");
-    // Holes without an end break the connection.
+    world.change(Change::Tick);
+    let requested = world.brief();
+    assert!(requested == ["get_snapshot 1 A"] || requested == ["get_snapshot 1 B"], "{requested:?}");
+    // Repeated gaps break the connection.
     let mut broken = false;
     for seq in (10..40).step_by(2) {
         let delta = json!({"type": "orderbook_delta", "sid": 1, "seq": seq, "msg": {"market_ticker": "A"}});
-        broken |= world.books.hear(&delta.to_string(), &mut world.out).is_err();
+        broken |= world.books.receive(&delta.to_string(), &mut world.out).is_err();
     }
     assert!(broken);
-    // And a new one begins with new numbers and all markets.
+    // A new connection starts with new numbers and all markets.
     world.out.clear();
     world.books.open(&mut world.out);
     assert_eq!(world.brief(), ["market_lifecycle_v2 null ", "orderbook_delta null A,B", "trade null A,B"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_are_answered_by_their_number() {
-    // An error to the first subscription of books, what is said then, and whether the connection ends.
-    for (code, said, ends) in [
+async fn errors_are_handled_by_their_code() {
+    // The code of an error to the first subscription of books, the commands sent after it, and whether the connection
+    // ends.
+    for (code, sent, ends) in [
         (6, vec![], true),
         (7, vec![], true),
         (8, vec![], true),
@@ -190,49 +192,49 @@ async fn errors_are_answered_by_their_number() {
             world.change(Change::Add(vec![ticker.into()]));
         }
         world.books.open(&mut world.out);
-        let commands = world.said();
+        let commands = world.sent();
         let error = json!({"type": "error", "id": commands[1]["id"], "msg": {"code": code, "msg": "no"}});
-        let ended = world.books.hear(&error.to_string(), &mut world.out).is_err();
-        assert_eq!((world.brief(), ended), (said.iter().map(ToString::to_string).collect(), ends), "{code}");
-        assert_eq!(world.books.listens(), code != 8, "{code}");
+        let ended = world.books.receive(&error.to_string(), &mut world.out).is_err();
+        assert_eq!((world.brief(), ended), (sent.iter().map(ToString::to_string).collect(), ends), "{code}");
+        assert_eq!(world.books.is_subscribed(), code != 8, "{code}");
     }
-    // A channel that the venue does not have is gone without.
+    // A channel that the venue does not offer is left out.
     let mut world = World::new();
     world.change(Change::Add(vec!["A".into()]));
     world.books.open(&mut world.out);
-    let commands = world.said();
-    world.hear(&json!({"type": "error", "id": commands[2]["id"], "msg": {"code": 8, "msg": "no"}}));
-    world.hear(&json!({"type": "error", "msg": {"code": 5, "msg": "what?"}}));
-    world.hear(&json!({"type": "error", "id": "x", "msg": "text"}));
+    let commands = world.sent();
+    world.receive(&json!({"type": "error", "id": commands[2]["id"], "msg": {"code": 8, "msg": "no"}}));
+    world.receive(&json!({"type": "error", "msg": {"code": 5, "msg": "name?"}}));
+    world.receive(&json!({"type": "error", "id": "x", "msg": "text"}));
     world.change(Change::Add(vec!["B".into()]));
-    world.hear(&json!({"type": "subscribed", "id": commands[1]["id"], "msg": {"sid": 1}}));
+    world.receive(&json!({"type": "subscribed", "id": commands[1]["id"], "msg": {"sid": 1}}));
     assert_eq!(world.brief(), ["add_markets 1 B"]);
     println!("errors: 9 cases");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_market_that_the_venue_does_not_take_leaves_the_others_alone() {
+async fn a_refused_market_does_not_affect_the_others() {
     let mut world = World::following(&["A"]);
     world.change(Change::Add(vec!["BAD".into()]));
-    let said = world.said();
-    assert_eq!(said.len(), 2, "{said:?}");
-    for command in &said {
-        world.hear(&json!({"type": "error", "id": command["id"], "msg": {"code": 16, "msg": "market not found"}}));
+    let sent = world.sent();
+    assert_eq!(sent.len(), 2, "{sent:?}");
+    for command in &sent {
+        world.receive(&json!({"type": "error", "id": command["id"], "msg": {"code": 16, "msg": "market not found"}}));
     }
     assert_eq!(world.brief(), [""; 0]);
-    world.change(Change::Look);
-    assert_eq!(world.brief(), [""; 0], "not at once again");
+    world.change(Change::Tick);
+    assert_eq!(world.brief(), [""; 0], "retried too early");
     tokio::time::advance(world.pace.silent_after).await;
     world.delta("A", 2);
-    world.change(Change::Look);
+    world.change(Change::Tick);
     assert_eq!(world.brief(), ["add_markets 1 BAD", "add_markets 2 BAD"]);
-    // A book of it alone would never change.
+    // A snapshot without a subscription would never change.
     world.change(Change::Resync("BAD".into()));
     assert_eq!(world.brief(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn lifecycle_messages_hint_at_what_should_be_asked() {
+async fn lifecycle_messages_become_hints() {
     let mut world = World::following(&["A"]);
     let lifecycle = |kind: &str, more: Value| {
         let mut msg = json!({"market_ticker": "T", "event_type": kind});
@@ -252,10 +254,10 @@ async fn lifecycle_messages_hint_at_what_should_be_asked() {
         (event, Some(Hint::Event("E2".into()))),
     ];
     for (message, hint) in &cases {
-        world.hear(message);
+        world.receive(message);
         assert_eq!(world.hints.try_recv().ok(), *hint, "{message}");
     }
-    // What cannot be read is left to the translator; a change without a market spoils all books.
+    // The translator handles unreadable messages; a change without a market affects all books.
     for (text, ends) in [
         ("", false),
         ("{", false),
@@ -266,19 +268,19 @@ async fn lifecycle_messages_hint_at_what_should_be_asked() {
         ("{\"type\":\"orderbook_snapshot\",\"sid\":{},\"seq\":1e400,\"msg\":null}", false),
         ("{\"type\":\"error\",\"id\":-1,\"msg\":{\"code\":[]}}", false),
     ] {
-        assert_eq!(world.books.hear(text, &mut world.out).is_err(), ends, "{text}");
+        assert_eq!(world.books.receive(text, &mut world.out).is_err(), ends, "{text}");
     }
     println!("hints: {} cases", cases.len() + 8);
 }
 
 #[test]
-fn questions_name_each_market_once_and_fit_a_call() {
-    let questions = Questions::default();
+fn a_status_call_names_each_market_once_and_fits_its_length() {
+    let status = StatusQueue::default();
     let tickers: Vec<String> = (0..500).map(|number| format!("KXLONGISH-26NOV22-{number:03} &")).collect();
-    questions.ask(tickers.iter().cloned());
-    questions.ask(tickers.iter().cloned());
+    status.push(tickers.iter().cloned());
+    status.push(tickers.iter().cloned());
     let (mut named, mut calls) = (0, 0);
-    while let Some(path) = questions.next() {
+    while let Some(path) = status.next() {
         assert!(path.len() <= 2_000 && !path.contains([' ', '&']) || path.contains("&tickers="), "{path}");
         named += path.split(',').count();
         calls += 1;
@@ -288,5 +290,5 @@ fn questions_name_each_market_once_and_fit_a_call() {
     for (text, expected) in [("KXA-1.5_x~", "KXA-1.5_x~"), ("a b/ü&", "a%20b%2F%C3%BC%26"), ("", "")] {
         assert_eq!(encoded(text), expected);
     }
-    println!("questions: {calls} calls");
+    println!("status: {calls} calls");
 }

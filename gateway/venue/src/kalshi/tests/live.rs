@@ -1,11 +1,11 @@
-//! What live messages do that a recording of one market does not: numbers without holes, books from two sources, markets
-//! before their events, grids and results that change.
+//! Live messages beyond a recording of one market: complete sequences, books from two sources, markets before their
+//! events, changing grids and results.
 
 use super::*;
 use crate::kalshi::translate::SEQUENCE_GAP;
 
 #[test]
-fn numbers_are_those_of_one_subscription_and_of_data() {
+fn sequence_numbers_are_checked_per_subscription_and_for_data_only() {
     let (mut world, _) = World::with_rain(Sequence::Checked);
     let trade = |seq: u64| {
         format!(
@@ -27,18 +27,18 @@ fn numbers_are_those_of_one_subscription_and_of_data() {
         (change(3), 2, 1, 2),
         (answer("ok", 4), 0, 1, 2),
         (change(5), 2, 1, 2),
-        // Back is a hole as well: what lies between was never seen.
+        // Going back is a gap too: the numbers in between were never seen.
         (change(4), 1, 2, 2),
         (change(5), 0, 2, 2),
     ] {
         assert_eq!(world.frame(&text).len(), updates, "{text}");
         assert_eq!((world.skips.get(Skip::SequenceGap), world.skips.get(Skip::Duplicate)), (gaps, again), "{text}");
     }
-    assert_eq!(world.skips.get(Skip::UnknownType), 0, "answers to commands are known");
+    assert_eq!(world.skips.get(Skip::UnknownType), 0, "a response to a command is unknown");
 }
 
 #[test]
-fn what_cannot_be_read_of_a_book_loses_it() {
+fn an_unreadable_book_message_loses_the_book() {
     let good = || snapshot(r#"[["0.4000","2.00"]]"#, r#"[["0.5000","1.00"]]"#);
     let bad = |side: &str, price: &str, change: &str| delta(2, side, price, change);
     for (text, lost) in [
@@ -60,26 +60,26 @@ fn what_cannot_be_read_of_a_book_loses_it() {
         let gap = matches!(&updates[..], [FeedUpdate::Gap { tokens, .. }] if *tokens == listing.tokens);
         assert_eq!(gap, lost, "{text}: {updates:?}");
         let after = world.frame(&delta(3, "no", "\"0.5000\"", "\"1.00\""));
-        assert_eq!(after.is_empty(), lost, "{text}: what follows {after:?}");
-        assert_eq!(world.frame(&good()).len(), 2, "{text}: and the next snapshot mends it");
+        assert_eq!(after.is_empty(), lost, "{text}: the next change: {after:?}");
+        assert_eq!(world.frame(&good()).len(), 2, "{text}: the next snapshot");
         assert!(world.skips.total() > 0, "{text}");
     }
 }
 
 #[test]
-fn an_asked_book_is_no_ground_for_changes_and_gives_way_to_a_followed_one() {
+fn a_fetched_book_takes_no_changes_and_does_not_replace_a_followed_one() {
     let (mut world, _) = World::with_rain(Sequence::Ignored);
     let url = "/markets/KXRAIN-26SEP01-T1/orderbook";
-    let asked = r#"{"orderbook_fp":{"yes_dollars":[["0.3000","5"]],"no_dollars":null}}"#;
-    assert_eq!(world.rest(url, asked).len(), 2);
-    assert_eq!(world.frame(&delta(1, "yes", "\"0.3000\"", "\"1\"")), [], "a change of an unknown beginning");
-    assert_eq!(world.rest(url, asked).len(), 2, "asked again");
+    let fetched = r#"{"orderbook_fp":{"yes_dollars":[["0.3000","5"]],"no_dollars":null}}"#;
+    assert_eq!(world.rest(url, fetched).len(), 2);
+    assert_eq!(world.frame(&delta(1, "yes", "\"0.3000\"", "\"1\"")), [], "a change of a fetched book");
+    assert_eq!(world.rest(url, fetched).len(), 2, "fetched again");
     world.frame(&snapshot(r#"[["0.4000","2.00"]]"#, "[]"));
-    assert_eq!(world.rest(url, asked), [], "an older one");
+    assert_eq!(world.rest(url, fetched), [], "an older book");
     assert_eq!(world.frame(&delta(2, "yes", "\"0.4000\"", "\"-2.00\"")).len(), 2);
     world.translate.gap(3, "lost", &mut Vec::new());
-    assert_eq!(world.rest(url, asked).len(), 2, "while nothing is followed");
-    // A book that another connection follows is not this one's to change.
+    assert_eq!(world.rest(url, fetched).len(), 2, "no book is followed");
+    // A connection's changes do not apply to the book of another one.
     world.frame(&snapshot(r#"[["0.4000","2.00"]]"#, "[]"));
     let mut updates = Vec::new();
     world.translate.frame(&delta(3, "yes", "\"0.4000\"", "\"1\""), 4, NOW, &mut updates);
@@ -87,7 +87,7 @@ fn an_asked_book_is_no_ground_for_changes_and_gives_way_to_a_followed_one() {
 }
 
 #[test]
-fn a_live_market_is_listed_with_what_its_event_says_and_not_before() {
+fn a_live_market_is_listed_after_its_event_with_its_title() {
     let row = r#"{"markets":[{"ticker":"KXA-1-T","event_ticker":"KXA-1","status":"active","title":"Own title"}]}"#;
     let created = r#"{"type":"market_lifecycle_v2","sid":3,"msg":{"market_ticker":"KXA-1-T","event_type":"created","additional_metadata":{"event_ticker":"KXA-1","title":"Own title"}}}"#;
     let event = r#"{"event":{"event_ticker":"KXA-1","series_ticker":"KXA","title":"The event","markets":[{"ticker":"KXA-1-T","status":"active"}]}}"#;
@@ -106,13 +106,13 @@ fn a_live_market_is_listed_with_what_its_event_says_and_not_before() {
         (vec![("/series/KXA", 200, "{}"), ("/events/KXA-1", 200, event)], Category::Other, "The event"),
         (vec![missing("/series/KXA"), ("/events/KXA-1", 200, event)], Category::Other, "The event"),
         (vec![("/events/KXA-1", 200, &without_series)], Category::Other, "The event"),
-        // The venue does not know it: the market stands by itself.
+        // The venue does not have the event: the market is listed without it.
         (vec![missing("/events/KXA-1"), ("/markets", 200, row)], Category::Other, "Own title"),
     ];
     for (answers, category, question) in &cases {
         let mut world = World::new(Sequence::Checked);
-        assert_eq!(world.rest("/markets", row), [], "it waits");
-        assert_eq!(world.frame(created), [], "it waits");
+        assert_eq!(world.rest("/markets", row), [], "listed without its event");
+        assert_eq!(world.frame(created), [], "listed without its event");
         let mut updates = Vec::new();
         for (at, (url, status, body)) in answers.iter().enumerate() {
             assert!(updates.is_empty(), "{answers:?}: listed before answer {at}");
@@ -121,13 +121,13 @@ fn a_live_market_is_listed_with_what_its_event_says_and_not_before() {
         let Some(FeedUpdate::Listed { listing, .. }) = updates.first() else { panic!("{answers:?}: {updates:?}") };
         assert_eq!((listing.category, &*listing.question), (*category, *question), "{answers:?}");
     }
-    // A recording holds what it holds.
+    // A recording does not wait for events.
     assert_eq!(World::new(Sequence::Ignored).rest("/markets", row).len(), 1);
     println!("listings: {} cases", cases.len());
 }
 
 #[test]
-fn another_grid_is_taken_over() {
+fn a_changed_grid_is_applied() {
     let mut world = World::new(Sequence::Ignored);
     let row = |more: &str| format!(r#"{{"market":{{"ticker":"KXG-1","status":"active"{more}}}}}"#);
     let ranges = |step: &str| format!(r#","price_ranges":[{{"start":"0","end":"1","step":"{step}"}}]"#);
@@ -139,7 +139,7 @@ fn another_grid_is_taken_over() {
         (row(r#","price_level_structure":"linear_cent""#), Some(100)),
         (row(r#","price_level_structure":"deci_cent""#), Some(10)),
         (row(r#","price_level_structure":"linear_cent""#), Some(100)),
-        // Without a midpoint it stays.
+        // Without a midpoint the tick is unchanged.
         (row(r#","price_level_structure":"tapered_deci_cent""#), None),
     ] {
         let updates = world.rest("/markets/KXG-1", &more);
@@ -152,13 +152,13 @@ fn another_grid_is_taken_over() {
     let book = r#"{"orderbook_fp":{"yes_dollars":[["0.05","5"]],"no_dollars":[["0.94","5"]]}}"#;
     let updates = world.rest("/markets/KXG-1/orderbook", book);
     assert!(matches!(&updates[..], [_, _, FeedUpdate::TickChanged { tick: TickSize(10), .. }]), "{updates:?}");
-    // Levels that were rounded to the old grid are not those of the new one.
+    // Levels that were rounded to the old grid are lost.
     let rounded = world.rest("/markets/KXG-1", &row(&ranges("0.002")));
     assert!(rounded.iter().any(|update| matches!(update, FeedUpdate::Gap { .. })), "{rounded:?}");
 }
 
 #[test]
-fn a_dispute_takes_back_what_was_announced() {
+fn a_dispute_withdraws_the_announced_result() {
     let frame = |kind: &str, more: &str| {
         format!(
             r#"{{"type":"market_lifecycle_v2","sid":3,"msg":{{"market_ticker":"{RAIN}","event_type":"{kind}"{more}}}}}"#
@@ -191,33 +191,36 @@ fn a_dispute_takes_back_what_was_announced() {
 }
 
 #[test]
-fn a_hole_in_a_recording_loses_what_it_lost_when_it_was_heard() {
+fn a_recorded_gap_loses_the_same_books_as_the_live_one() {
     let first = snapshot(r#"[["0.4000","2.00"]]"#, r#"[["0.5000","1.00"]]"#);
     let change = |seq| delta(seq, "yes", "\"0.4000\"", "\"1.00\"");
     let later = |seq: u64| first.replacen("\"seq\":1,", &format!("\"seq\":{seq},"), 1);
     let cases = [
-        // what comes behind the hole
+        // messages after the missing one
         vec![change(5), change(6)],
         vec![later(5), change(6)],
         vec![change(5), later(6), change(7)],
     ];
-    for behind in &cases {
+    for after_gap in &cases {
         let (mut live, _) = World::with_rain(Sequence::Checked);
         let (mut played, listing) = World::with_rain(Sequence::Ignored);
         for text in [&first, &change(2)] {
             assert_eq!(live.frame(text), played.frame(text), "{text}");
         }
-        let heard = live.frame(&behind[0]);
-        // The line that the recording has before it.
-        let mut told = Vec::new();
-        played.translate.gap(3, SEQUENCE_GAP, &mut told);
-        assert!(matches!(&told[..], [FeedUpdate::Gap { tokens, .. }] if *tokens == listing.tokens), "{told:?}");
-        told.extend(played.frame(&behind[0]));
-        assert_eq!(told, heard);
-        for text in &behind[1..] {
+        let live_updates = live.frame(&after_gap[0]);
+        // The gap line in the recording.
+        let mut replayed_updates = Vec::new();
+        played.translate.gap(3, SEQUENCE_GAP, &mut replayed_updates);
+        assert!(
+            matches!(&replayed_updates[..], [FeedUpdate::Gap { tokens, .. }] if *tokens == listing.tokens),
+            "{replayed_updates:?}"
+        );
+        replayed_updates.extend(played.frame(&after_gap[0]));
+        assert_eq!(replayed_updates, live_updates);
+        for text in &after_gap[1..] {
             assert_eq!(live.frame(text), played.frame(text), "{text}");
         }
         assert_eq!(live.skips.get(Skip::SequenceGap), 1);
     }
-    println!("recorded holes: {} cases", cases.len());
+    println!("recorded gaps: {} cases", cases.len());
 }

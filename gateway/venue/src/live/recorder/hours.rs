@@ -1,9 +1,9 @@
-//! The files of a recording, one for each hour in UTC: `tape-2026-08-11T06.ndjson`. In order of names they are in order
-//! of time. The hour being written is plain, so that it can be followed; what is closed lies there packed
-//! (`.ndjson.gz`), never both for longer than the packing takes.
+//! The files of a recording, one for each hour in UTC: `tape-2026-08-11T06.ndjson`. The order of names is the order of
+//! time. The file of the current hour is plain text, so that it can be followed; closed files are packed
+//! (`.ndjson.gz`). Both forms of a file exist only while it is being packed.
 //!
-//! An hour has further files (`tape-2026-08-11T06_02.ndjson`) where the one of its plain name was closed already: the
-//! wall clock was set back.
+//! An hour has further files (`tape-2026-08-11T06_02.ndjson`) if its first file was already packed: the wall clock was
+//! set back.
 
 use crate::tape::{Origin, Record};
 use engine::time::Timestamp;
@@ -23,27 +23,27 @@ const PREFIX: &str = "tape-";
 const PLAIN: &str = ".ndjson";
 const PACKED: &str = ".ndjson.gz";
 const UNFINISHED: &str = ".ndjson.gz.tmp";
-/// Held while somebody records here: two recorders in one file would tear each other's lines.
+/// Locked while a recorder uses the folder: two recorders would mix their lines in one file.
 const LOCK: &str = "recording.lock";
-/// How much is packed between two looks at whether the process ends.
+/// Bytes that are packed between two checks of the stop flag.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Connections by venue and name, and whether something was heard on each since its last gap.
+/// Connections by venue and name, and whether each sent something since its last gap.
 pub type Connections = BTreeMap<&'static str, BTreeMap<String, bool>>;
 
 /// The folder of a recording.
 pub struct Folder {
     path: PathBuf,
     _lock: File,
-    /// It held a recording before this one.
+    /// The folder already contained a recording.
     pub continues: bool,
 }
 
 impl Folder {
-    /// Makes the folder where it is missing, and takes it.
+    /// Creates the folder if it is missing, and locks it.
     ///
     /// # Errors
-    /// It cannot be made or written, or somebody else records there.
+    /// The folder cannot be created or written, or another recorder has locked it.
     pub fn take(path: &Path) -> io::Result<Folder> {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         fs::create_dir_all(path).map_err(named)?;
@@ -54,28 +54,28 @@ impl Folder {
             Err(TryLockError::WouldBlock) => {
                 return Err(named(io::Error::new(
                     io::ErrorKind::ResourceBusy,
-                    "another recording runs in this folder",
+                    "another recorder uses this folder; stop it or choose another folder",
                 )));
             }
         }
         let mut folder = Folder { path: path.to_owned(), _lock: lock, continues: false };
-        for name in folder.ours(UNFINISHED).map_err(named)? {
+        for name in folder.stems(UNFINISHED).map_err(named)? {
             fs::remove_file(path.join(name + UNFINISHED)).map_err(named)?;
         }
-        let files = |ending| folder.ours(ending).map_err(named);
+        let files = |ending| folder.stems(ending).map_err(named);
         folder.continues = !(files(PLAIN)?.is_empty() && files(PACKED)?.is_empty());
         Ok(folder)
     }
 
-    /// Names of our files of one ending, without it, in order of time.
-    fn ours(&self, ending: &str) -> io::Result<Vec<String>> {
+    /// Names of the recording's files with this ending, without the ending, in order of time.
+    fn stems(&self, ending: &str) -> io::Result<Vec<String>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.path)? {
             let name = entry?.file_name();
             found.extend(
                 name.to_str()
                     .and_then(|name| name.strip_suffix(ending))
-                    .filter(|stem| is_ours(stem))
+                    .filter(|stem| is_stem(stem))
                     .map(str::to_owned),
             );
         }
@@ -83,18 +83,18 @@ impl Folder {
         Ok(found)
     }
 
-    /// Plain files that were not closed, in order of time.
+    /// Files that are not packed, in order of time.
     pub fn open_files(&self) -> io::Result<Vec<PathBuf>> {
-        Ok(self.ours(PLAIN)?.into_iter().map(|stem| self.path.join(stem + PLAIN)).collect())
+        Ok(self.stems(PLAIN)?.into_iter().map(|stem| self.path.join(stem + PLAIN)).collect())
     }
 
-    /// The file that an hour is written to from now on, with a torn last line ended.
+    /// Opens the file for an hour; an incomplete last line gets a line end.
     pub fn open(&self, hour: u32) -> io::Result<(PathBuf, File)> {
         let first = stem(hour);
         let further = (2..).map(|part| format!("{first}_{part:02}"));
         let is_closed = |stem: &String| self.path.join(format!("{stem}{PACKED}")).exists();
         let mut names = std::iter::once(first.clone()).chain(further).filter(|stem| !is_closed(stem));
-        let path = self.path.join(names.next().expect("an hour has names without end") + PLAIN);
+        let path = self.path.join(names.next().expect("the sequence of names is endless") + PLAIN);
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(&path)?;
         if is_torn(&mut file)? {
             file.write_all(b"\n")?;
@@ -110,7 +110,7 @@ fn stem(hour: u32) -> String {
     format!("{PREFIX}{}", begins.strftime("%Y-%m-%dT%H"))
 }
 
-fn is_ours(stem: &str) -> bool {
+fn is_stem(stem: &str) -> bool {
     const FORM: &str = "0000-00-00T00_00";
     let Some(moment) = stem.strip_prefix(PREFIX) else { return false };
     let fits = |(byte, form): (u8, u8)| if form == b'0' { byte.is_ascii_digit() } else { byte == form };
@@ -127,7 +127,7 @@ fn is_torn(file: &mut File) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// Goes through a file of lines and notes which connections spoke, and which are broken off.
+/// Reads a file of lines and notes for each connection whether it sent something since its last gap.
 pub fn note_connections(path: &Path, connections: &mut Connections) -> io::Result<()> {
     let mut lines = BufReader::with_capacity(PIECE_BYTES, File::open(path)?);
     let mut line = Vec::new();
@@ -140,8 +140,8 @@ pub fn note_connections(path: &Path, connections: &mut Connections) -> io::Resul
     Ok(())
 }
 
-/// Venue, name and whether it is a gap. Our own lines have their fields in a fixed order: what is long in them needs no
-/// look.
+/// Venue, connection and whether the line is a gap. The recorder writes fields in a fixed order, so that the long ones
+/// need not be parsed.
 fn connection_of(line: &str) -> Option<(Origin, String, bool)> {
     let short = || {
         let (_, rest) = line.strip_prefix("{\"r\":")?.split_once(",\"v\":\"")?;
@@ -156,7 +156,7 @@ fn connection_of(line: &str) -> Option<(Origin, String, bool)> {
     })
 }
 
-/// Packs what is closed and syncs what is open, on a thread of its own: neither makes the writing wait.
+/// Packs closed files and syncs the open one, on a thread of its own, so that writing never waits for either.
 pub struct Closer {
     jobs: Option<Sender<Job>>,
     is_syncing: Arc<AtomicBool>,
@@ -175,41 +175,41 @@ impl Closer {
         let (stop, is_syncing) = (Stop::new(), Arc::new(AtomicBool::new(false)));
         let (stopping, synced) = (stop.clone(), is_syncing.clone());
         let lost =
-            || tracing::error!("closed files of the recording stay as they are: the thread that packs them died");
+            || tracing::error!("the thread that packs recordings died: closed files stay plain until the next start");
         let thread = thread::spawn_spare("tape closer", move || work(&wanted, &synced, &stopping), lost)?;
         Ok(Closer { jobs: Some(jobs), is_syncing, stop, thread: Some(thread) })
     }
 
-    /// Packs a file that nobody writes any more. One that cannot be packed stays, and the next start tries again.
+    /// Packs a closed file. If that fails, the file stays, and the next start tries again.
     pub fn pack(&self, path: PathBuf) {
-        self.ask(Job::Pack(path));
+        self.queue(Job::Pack(path));
     }
 
-    /// Makes safe against power loss what was written so far, unless that is still being done.
+    /// Syncs what has been written so far, unless a sync is already running.
     pub fn sync(&self, file: &File) {
         if !self.is_syncing.swap(true, Ordering::Relaxed) {
             match file.try_clone() {
-                Ok(file) => self.ask(Job::Sync(file)),
+                Ok(file) => self.queue(Job::Sync(file)),
                 Err(_) => self.is_syncing.store(false, Ordering::Relaxed),
             }
         }
     }
 
-    fn ask(&self, job: Job) {
+    fn queue(&self, job: Job) {
         if let Some(jobs) = &self.jobs {
-            // Who is gone has told so.
+            // A thread that has died has logged it.
             let _ = jobs.send(job);
         }
     }
 }
 
 impl Drop for Closer {
-    /// Ends a packing where it stands: the plain file is whole, and the next start packs it.
+    /// Cancels a running packing: the plain file is complete, and the next start packs it.
     fn drop(&mut self) {
         self.stop.set();
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // A panic there has been told already.
+            // A panic of the thread has been logged already.
             let _ = thread.join();
         }
     }
@@ -220,22 +220,22 @@ fn work(jobs: &Receiver<Job>, is_syncing: &AtomicBool, stop: &Stop) {
         match job {
             Job::Sync(file) => {
                 if let Err(error) = file.sync_data() {
-                    tracing::warn!(%error, "the recording could not be synced");
+                    tracing::warn!(%error, "the recording cannot be synced: its last seconds may be lost in a power failure");
                 }
                 is_syncing.store(false, Ordering::Relaxed);
             }
             Job::Pack(_) if stop.is_set() => {}
             Job::Pack(path) => {
                 if let Err(error) = pack(&path, stop) {
-                    tracing::warn!(file = %path.display(), %error, "an hour of the recording stays unpacked");
+                    tracing::warn!(file = %path.display(), %error, "a file of the recording cannot be packed; the next start tries again");
                 }
             }
         }
     }
 }
 
-/// Writes `x.ndjson.gz` beside `x.ndjson` and then removes the plain one. At every moment one of them is whole: the
-/// packed one gets its name when it is safe on the disk, and the plain one goes when that name is.
+/// Writes `x.ndjson.gz` beside `x.ndjson`, then removes the plain file. One of them is complete at every moment: the
+/// packed file is renamed after it is synced, and the plain one is removed after the rename is synced.
 pub fn pack(plain: &Path, stop: &Stop) -> io::Result<()> {
     let beside = |ending: &str| {
         let mut name = plain.as_os_str().to_owned();
@@ -252,20 +252,20 @@ pub fn pack(plain: &Path, stop: &Stop) -> io::Result<()> {
         Ok(whole)
     });
     if !matches!(done, Ok(true)) {
-        // It may not exist; the next start removes it otherwise.
+        // It may not exist. If it cannot be removed, the next start removes it.
         let _ = fs::remove_file(&unfinished);
     }
     done.map(|_| ())
 }
 
-/// False: it is packed already, or the process ends, and the packing with it.
+/// False: the file is packed already, or the process is stopping.
 fn pack_into(plain: &Path, unfinished: &Path, stop: &Stop) -> io::Result<bool> {
     let mut from = match File::open(plain) {
-        // Asked for twice.
+        // A second request for the same file.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         opened => opened?,
     };
-    // The fastest level: an hour is packed while the venue goes on, and lines of one shape pack well at any.
+    // The fastest level: an hour is packed while the venue is recorded, and similar lines pack well at any level.
     let mut to = GzEncoder::new(File::create(unfinished)?, Compression::fast());
     let mut piece = vec![0; PIECE_BYTES];
     loop {

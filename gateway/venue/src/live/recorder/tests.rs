@@ -10,7 +10,7 @@ const SIX: Timestamp = Timestamp(1_786_428_000 * SECOND);
 
 fn capture(at: Timestamp, name: &str, text: &str) -> Capture {
     let source = Source { origin: Origin::Polymarket, number: 0, name: name.into() };
-    Capture { received: at, source: Arc::new(source), heard: Heard::Frame(text.to_owned().into()) }
+    Capture { received: at, source: Arc::new(source), payload: Payload::Frame(text.to_owned().into()) }
 }
 
 fn frame(number: u64) -> String {
@@ -25,21 +25,21 @@ fn played(folder: &Path) -> (Vec<(String, String)>, Arc<Skips>) {
 }
 
 fn lines(tape: &mut Tape, skips: &Skips) -> Vec<(String, String)> {
-    let (mut told, mut last) = (Vec::new(), Timestamp::default());
+    let (mut rows, mut last) = (Vec::new(), Timestamp::default());
     while let Some(line) = tape.next_line() {
         assert!(line.received >= last, "a recording never goes backwards: {}", line.text);
         last = line.received;
         match Record::parse(line.text) {
-            Some(Record::Gap { connection, reason, .. }) => told.push((connection.into(), format!("gap: {reason}"))),
-            Some(Record::Frame { connection, body, .. }) => told.push((connection.into(), body.into())),
-            Some(Record::Answer { url, body, .. }) => told.push((url.into(), body.into())),
+            Some(Record::Gap { connection, reason, .. }) => rows.push((connection.into(), format!("gap: {reason}"))),
+            Some(Record::Frame { connection, body, .. }) => rows.push((connection.into(), body.into())),
+            Some(Record::Answer { url, body, .. }) => rows.push((url.into(), body.into())),
             None => skips.count(Skip::UnknownLine, || line.text.into()),
         }
     }
-    told
+    rows
 }
 
-fn said(rows: &[(&str, &str)]) -> Vec<(String, String)> {
+fn expected_rows(rows: &[(&str, &str)]) -> Vec<(String, String)> {
     rows.iter().map(|(connection, body)| ((*connection).into(), (*body).into())).collect()
 }
 
@@ -52,9 +52,9 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
+    let start = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "waited in vain for {what}");
+        assert!(start.elapsed() < Duration::from_secs(20), "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -63,7 +63,7 @@ fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
 fn hours_are_closed_and_packed_and_a_follower_reads_each_line_once() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Clock::fake(SIX.plus(3_500 * SECOND));
-    let (recorder, keep) = Recorder::start(folder.path(), clock.clone()).expect("a recorder");
+    let (recorder, sender) = Recorder::start(folder.path(), clock.clone()).expect("a recorder");
     let skips = Arc::new(Skips::default());
     let mut follower = Tape::open(folder.path(), true, skips.clone()).expect("a tape");
     let mut followed = Vec::new();
@@ -76,19 +76,19 @@ fn hours_are_closed_and_packed_and_a_follower_reads_each_line_once() {
     };
     for number in 0..400 {
         clock.set(SIX.plus((3_500 + number) * SECOND));
-        keep.keep(&capture(clock.now(), "a", &frame(number)));
+        sender.send(&capture(clock.now(), "a", &frame(number)));
         if number == 50 || number == 250 {
             follow(number as usize + 1);
         }
     }
     follow(400);
-    // The next hour begins without a word.
+    // The next hour begins without a capture.
     clock.set(SIX.plus(2 * 3_600 * SECOND + 2 * HOUR_GRACE));
     let packed = ["tape-2026-08-11T06.ndjson.gz", "tape-2026-08-11T07.ndjson.gz", "tape-2026-08-11T08.ndjson"];
     wait_for("two packed hours", || names(folder.path()) == packed);
-    keep.keep(&capture(clock.now(), "a", &frame(400)));
+    sender.send(&capture(clock.now(), "a", &frame(400)));
     follow(401);
-    drop((keep, recorder));
+    drop((sender, recorder));
     follow(402);
     let mut expected: Vec<_> = (0..=400).map(|number| ("a".to_owned(), frame(number))).collect();
     expected.push(("a".into(), "gap: the recording ended".into()));
@@ -99,7 +99,7 @@ fn hours_are_closed_and_packed_and_a_follower_reads_each_line_once() {
 }
 
 #[test]
-fn what_an_earlier_run_left_is_ended_and_told() {
+fn leftovers_of_an_earlier_run_get_gaps_and_are_packed() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     let line = |r: u64, rest: &str| format!("{{\"r\":{},\"v\":\"polymarket\",{rest}}}\n", SIX.millis() + r);
@@ -117,20 +117,20 @@ fn what_an_earlier_run_left_is_ended_and_told() {
     ];
     write("tape-2026-08-11T06.ndjson", &six.concat());
     let clock = Clock::fake(SIX.plus(60 * SECOND));
-    let (recorder, keep) = Recorder::start(folder.path(), clock.clone()).expect("a recorder");
+    let (recorder, sender) = Recorder::start(folder.path(), clock.clone()).expect("a recorder");
     let figures = recorder.figures();
-    // One that was there before, under its old name, and a new one.
-    keep.keep(&capture(clock.now(), "b", &frame(6)));
-    keep.keep(&capture(clock.now(), "lost", &frame(7)));
-    keep.keep(&capture(clock.now(), "new", &frame(8)));
+    // Known connections, an ended one, and a new one.
+    sender.send(&capture(clock.now(), "b", &frame(6)));
+    sender.send(&capture(clock.now(), "lost", &frame(7)));
+    sender.send(&capture(clock.now(), "new", &frame(8)));
     wait_for("packed leftovers", || {
         names(folder.path())
             == ["tape-2026-08-11T04.ndjson.gz", "tape-2026-08-11T05.ndjson.gz", "tape-2026-08-11T06.ndjson"]
     });
-    drop((keep, recorder));
+    drop((sender, recorder));
     let interrupted = "gap: the recording was interrupted";
     let ended = "gap: the recording ended";
-    let expected = said(&[
+    let expected = expected_rows(&[
         ("old", "{\"n\":0}"),
         ("b", "{\"n\":1}"),
         ("b", "{\"n\":2}"),
@@ -151,28 +151,28 @@ fn what_an_earlier_run_left_is_ended_and_told() {
         ("lost", ended),
         ("new", ended),
     ]);
-    let (told, skips) = played(folder.path());
-    assert_eq!(told, expected);
-    assert_eq!((skips.get(Skip::UnknownLine), skips.total()), (1, 1), "the torn line, and nothing else");
+    let (rows, skips) = played(folder.path());
+    assert_eq!(rows, expected);
+    assert_eq!((skips.get(Skip::UnknownLine), skips.total()), (1, 1), "only the incomplete line");
     let read = |figure: &AtomicU64| figure.load(Relaxed);
     assert_eq!((read(&figures.lines), read(&figures.gaps), read(&figures.dropped)), (12, 9, 0));
 
-    // A clock that was set back into a packed hour begins another file of it, which comes behind.
-    let (recorder, keep) = Recorder::start(folder.path(), Clock::fake(SIX.plus(3_000 * SECOND))).expect("a recorder");
-    drop((keep, recorder));
+    // A clock that was set back into a packed hour begins another file of that hour, sorted after the packed one.
+    let (recorder, sender) = Recorder::start(folder.path(), Clock::fake(SIX.plus(3_000 * SECOND))).expect("a recorder");
+    drop((sender, recorder));
     hours::pack(&folder.path().join("tape-2026-08-11T06.ndjson"), &Stop::new()).expect("it is packed");
-    let (recorder, keep) = Recorder::start(folder.path(), Clock::fake(SIX.plus(3_100 * SECOND))).expect("a recorder");
-    keep.keep(&capture(SIX.plus(3_100 * SECOND), "b", &frame(9)));
-    drop((keep, recorder));
+    let (recorder, sender) = Recorder::start(folder.path(), Clock::fake(SIX.plus(3_100 * SECOND))).expect("a recorder");
+    sender.send(&capture(SIX.plus(3_100 * SECOND), "b", &frame(9)));
+    drop((sender, recorder));
     assert!(names(folder.path()).contains(&"tape-2026-08-11T06_02.ndjson".to_owned()), "{:?}", names(folder.path()));
-    let told = played(folder.path()).0;
-    let more = said(&[("b", interrupted), ("b", "{\"n\":9}"), ("b", ended)]);
-    assert_eq!(told[told.len() - 3..], more);
+    let rows = played(folder.path()).0;
+    let more = expected_rows(&[("b", interrupted), ("b", "{\"n\":9}"), ("b", ended)]);
+    assert_eq!(rows[rows.len() - 3..], more);
     println!("leftovers: {} cases", expected.len() + 3);
 }
 
 #[test]
-fn a_disk_that_cannot_be_written_is_told_once_and_followed_by_gaps() {
+fn gaps_follow_a_disk_that_cannot_be_written() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tape-2026-08-11T06.ndjson");
     std::os::unix::fs::symlink("/dev/full", &file).unwrap();
@@ -181,12 +181,12 @@ fn a_disk_that_cannot_be_written_is_told_once_and_followed_by_gaps() {
     let mut writer =
         Writer::open(Folder::take(folder.path()).expect("a folder"), clock.clone(), figures.clone()).expect("a writer");
     let keep = |writer: &mut Writer, name: &str, number: u64| {
-        writer.take(&Kept { capture: capture(clock.now(), name, &frame(number)), losses: 0 });
+        writer.take(&Queued { capture: capture(clock.now(), name, &frame(number)), losses: 0 });
         writer.turn();
     };
     keep(&mut writer, "a", 0);
     keep(&mut writer, "b", 1);
-    // The next try fails as well.
+    // The next attempt fails too.
     clock.set(SIX.plus(RETRY_AFTER));
     keep(&mut writer, "a", 2);
     assert!(writer.open.is_none() && figures.lines.load(Relaxed) == 0);
@@ -194,13 +194,13 @@ fn a_disk_that_cannot_be_written_is_told_once_and_followed_by_gaps() {
     assert!(lost >= 3, "{lost}");
     fs::remove_file(&file).unwrap();
     keep(&mut writer, "a", 3);
-    assert_eq!(figures.dropped.load(Relaxed), lost + 1, "it is not time yet");
+    assert_eq!(figures.dropped.load(Relaxed), lost + 1, "the retry is not due");
     clock.set(SIX.plus(2 * RETRY_AFTER));
     keep(&mut writer, "a", 4);
     keep(&mut writer, "c", 5);
     writer.end();
-    let told = played(folder.path()).0;
-    let expected = said(&[
+    let rows = played(folder.path()).0;
+    let expected = expected_rows(&[
         ("a", "gap: the recording could not be written"),
         ("a", "{\"n\":4}"),
         ("c", "gap: the recording was interrupted"),
@@ -208,7 +208,7 @@ fn a_disk_that_cannot_be_written_is_told_once_and_followed_by_gaps() {
         ("a", "gap: the recording ended"),
         ("c", "gap: the recording ended"),
     ]);
-    assert_eq!(told, expected);
+    assert_eq!(rows, expected);
     println!("a failing disk: {} cases", expected.len());
 }
 
@@ -218,32 +218,32 @@ fn captures_without_room_are_counted_and_leave_gaps_where_they_were() {
     let figures = Arc::<Figures>::default();
     let mut writer = Writer::open(Folder::take(folder.path()).unwrap(), Clock::fake(SIX), figures.clone()).unwrap();
     let (captures, receiver) = sync_channel(3);
-    let keep = Keep { captures, way: Arc::default(), figures: figures.clone() };
+    let sender = RecordSender { captures, shared: Arc::default(), figures: figures.clone() };
     let empty = |writer: &mut Writer| {
-        while let Ok(kept) = receiver.try_recv() {
-            keep.way.waiting_bytes.fetch_sub(kept.capture.text_bytes() as u64, Relaxed);
-            writer.take(&kept);
+        while let Ok(queued) = receiver.try_recv() {
+            sender.shared.waiting_bytes.fetch_sub(queued.capture.text_bytes() as u64, Relaxed);
+            writer.take(&queued);
         }
     };
     for number in 0..5 {
-        keep.keep(&capture(SIX, ["a", "b"][number as usize % 2], &frame(number)));
+        sender.send(&capture(SIX, ["a", "b"][number as usize % 2], &frame(number)));
     }
-    keep.keep(&Capture { heard: Heard::Alive, ..capture(SIX, "a", "") });
-    assert_eq!(figures.dropped.load(Relaxed), 2, "a sign of life is not recorded, and none is lost");
+    sender.send(&Capture { payload: Payload::Alive, ..capture(SIX, "a", "") });
+    assert_eq!(figures.dropped.load(Relaxed), 2, "a sign of life is not recorded and does not count as dropped");
     empty(&mut writer);
-    keep.keep(&capture(SIX, "b", &frame(5)));
+    sender.send(&capture(SIX, "b", &frame(5)));
     empty(&mut writer);
-    // Too much text at once is as bad as too many.
-    keep.way.waiting_bytes.store(WAITING_BYTES_MAX, Relaxed);
-    keep.keep(&capture(SIX, "a", &frame(6)));
-    keep.way.waiting_bytes.store(0, Relaxed);
-    keep.keep(&capture(SIX, "a", &frame(7)));
+    // The bound of bytes drops captures too.
+    sender.shared.waiting_bytes.store(WAITING_BYTES_MAX, Relaxed);
+    sender.send(&capture(SIX, "a", &frame(6)));
+    sender.shared.waiting_bytes.store(0, Relaxed);
+    sender.send(&capture(SIX, "a", &frame(7)));
     empty(&mut writer);
-    // Nobody reads a line as long as this.
-    writer.take(&Kept { capture: capture(SIX, "b", &"\n".repeat(LINE_BYTES_MAX / 2)), losses: 2 });
+    // Readers reject a line of this length.
+    writer.take(&Queued { capture: capture(SIX, "b", &"\n".repeat(LINE_BYTES_MAX / 2)), losses: 2 });
     writer.end();
     let slow = "gap: the disk could not follow";
-    let expected = said(&[
+    let expected = expected_rows(&[
         ("a", "{\"n\":0}"),
         ("b", "{\"n\":1}"),
         ("a", "{\"n\":2}"),
@@ -263,15 +263,15 @@ fn captures_without_room_are_counted_and_leave_gaps_where_they_were() {
 }
 
 #[test]
-fn a_folder_is_recorded_into_by_one_alone_and_must_be_one() {
+fn a_folder_has_one_recorder_and_must_be_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Clock::fake(SIX);
-    let place = folder.path().join("deep/tape");
-    let first = Recorder::start(&place, clock.clone()).expect("a recorder makes its folder");
-    let again = Recorder::start(&place, clock.clone()).err().expect("one alone").to_string();
-    assert!(again.contains("another recording") && again.contains("tape"), "{again}");
+    let path = folder.path().join("deep/tape");
+    let first = Recorder::start(&path, clock.clone()).expect("a recorder makes its folder");
+    let again = Recorder::start(&path, clock.clone()).err().expect("the folder is locked").to_string();
+    assert!(again.contains("another recorder") && again.contains("tape"), "{again}");
     drop(first);
-    assert!(Recorder::start(&place, clock.clone()).is_ok(), "when it ended, the next may");
+    assert!(Recorder::start(&path, clock.clone()).is_ok(), "the folder is free again");
     fs::write(folder.path().join("file"), "").unwrap();
     assert!(Recorder::start(&folder.path().join("file/tape"), clock).is_err());
     println!("folders: 4 cases");
@@ -280,8 +280,8 @@ fn a_folder_is_recorded_into_by_one_alone_and_must_be_one() {
 #[test]
 fn a_line_is_in_the_file_while_the_recording_runs() {
     let folder = tempfile::tempdir().unwrap();
-    let (recorder, keep) = Recorder::start(folder.path(), Clock::fake(SIX)).expect("a recorder");
-    keep.keep(&capture(SIX, "a", &frame(1)));
+    let (recorder, sender) = Recorder::start(folder.path(), Clock::fake(SIX)).expect("a recorder");
+    sender.send(&capture(SIX, "a", &frame(1)));
     wait_for("the line", || {
         let mut text = String::new();
         let read = File::open(folder.path().join("tape-2026-08-11T06.ndjson")).unwrap().read_to_string(&mut text);
@@ -289,6 +289,6 @@ fn a_line_is_in_the_file_while_the_recording_runs() {
     });
     let figures = recorder.figures();
     assert_eq!(figures.bytes.load(Relaxed), 57);
-    drop((recorder, keep));
+    drop((recorder, sender));
     println!("lines of a running recording: 1 case");
 }

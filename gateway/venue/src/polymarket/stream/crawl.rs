@@ -1,5 +1,5 @@
-//! The catalogue, page by page: busy markets first so that their books come soon, then all of it, then what is new and
-//! what is traded, over and over (upstream.md §2).
+//! The catalogue, page by page: the most traded markets first, so that their books come soon, then all of it, then new
+//! and traded markets at intervals (gateway/docs/live-venues.md §2).
 
 use crate::live::{Fetch, Tools};
 use crate::loose::Loose;
@@ -10,23 +10,23 @@ use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use wire::updown;
 
-/// Rows of a page: what the venue gives at most.
+/// Rows per page, the venue's limit.
 const ROWS_MAX: usize = 100;
-/// Beyond this offset the venue answers 422.
+/// The venue responds with 422 beyond this offset.
 const OFFSET_MAX: usize = 10_000;
-/// Pages of one crawl: a venue that never ends one is not followed for ever.
+/// Most pages of one crawl: a list that never ends is abandoned.
 const PAGES_MAX: usize = 5_000;
 const TRADED_PAGES: usize = 10;
 const NEWEST_PAGES: usize = 2;
-/// How often the coming windows of up-or-down markets are asked for, how many of them beside the one that runs, and how
-/// many slugs one call names.
+/// Interval between requests for upcoming windows of up-or-down markets, number of windows after the current one, and
+/// most slugs in one call.
 const WINDOWS_EVERY: Duration = Duration::from_secs(60);
 const WINDOWS_AHEAD: usize = 3;
 const SLUGS_MAX: usize = 25;
 
 const OPEN: &str = "active=true&closed=false";
 
-/// Crawls for as long as the process lives.
+/// Runs until the process stops.
 pub async fn run(events: &Fetch, tools: &Tools) {
     let pace = tools.pace;
     traded(events).await;
@@ -58,10 +58,10 @@ async fn newest(events: &Fetch) {
     pages(events, NEWEST_PAGES, &format!("{OPEN}&order=id&ascending=false")).await;
 }
 
-/// The first pages of an order; ends early where there are no more or none comes.
-async fn pages(events: &Fetch, count: usize, what: &str) {
+/// Reads the first pages in an order; stops when a page is not full or missing.
+async fn pages(events: &Fetch, count: usize, query: &str) {
     for page in 0..count {
-        let path = format!("/events?limit={ROWS_MAX}&offset={}&{what}", page * ROWS_MAX);
+        let path = format!("/events?limit={ROWS_MAX}&offset={}&{query}", page * ROWS_MAX);
         let rows = match events.get(&path).await {
             Some(answer) if answer.status == 200 => rows(&answer.body),
             _ => None,
@@ -72,100 +72,100 @@ async fn pages(events: &Fetch, count: usize, what: &str) {
     }
 }
 
-/// Where a crawl through everything stands.
+/// The position of a crawl through all events.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
-    /// Behind this cursor.
+enum Position {
+    /// After this cursor.
     Cursor(Option<String>),
-    /// The older way, for where the venue has no cursors.
+    /// The older paging, used if the venue has no cursors.
     Offset(usize),
 }
 
-/// What follows a page of it.
+/// The step after a page.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
-    On(Place),
+    Next(Position),
     Done,
-    /// No page came; the same one is asked for again later.
-    Again,
+    /// No page came; the same one is requested again later.
+    Retry,
 }
 
-/// All open events, once. A page that does not come is asked for again after a while.
-async fn whole(events: &Fetch, patience: Duration) {
-    let mut place = Place::Cursor(None);
+/// Reads all open events once. A missing page is requested again after a pause.
+async fn whole(events: &Fetch, pause: Duration) {
+    let mut position = Position::Cursor(None);
     for _ in 0..PAGES_MAX {
-        let answer = events.get(&place.path()).await;
-        match place.step(answer.as_ref().map(|answer| (answer.status, answer.body.as_str()))) {
-            Step::On(next) => place = next,
+        let answer = events.get(&position.path()).await;
+        match position.step(answer.as_ref().map(|answer| (answer.status, answer.body.as_str()))) {
+            Step::Next(next) => position = next,
             Step::Done => return tracing::info!("the catalogue has been read"),
-            Step::Again => sleep(patience).await,
+            Step::Retry => sleep(pause).await,
         }
     }
-    tracing::warn!(PAGES_MAX, "the catalogue does not end; the rest of it is left");
+    tracing::warn!(PAGES_MAX, "the catalogue does not end; the crawl is cut off");
 }
 
-impl Place {
+impl Position {
     fn path(&self) -> String {
         match self {
-            Place::Cursor(None) => format!("/events/keyset?limit={ROWS_MAX}&{OPEN}"),
-            Place::Cursor(Some(cursor)) => {
+            Position::Cursor(None) => format!("/events/keyset?limit={ROWS_MAX}&{OPEN}"),
+            Position::Cursor(Some(cursor)) => {
                 format!("/events/keyset?limit={ROWS_MAX}&{OPEN}&after_cursor={}", escaped(cursor))
             }
-            Place::Offset(offset) => {
+            Position::Offset(offset) => {
                 format!("/events?limit={ROWS_MAX}&offset={offset}&{OPEN}&order=id&ascending=true")
             }
         }
     }
 
-    /// What comes behind this page, which was answered so.
+    /// The step after the response to this page.
     fn step(&self, answer: Option<(u16, &str)>) -> Step {
-        let Some((status, body)) = answer else { return Step::Again };
+        let Some((status, body)) = answer else { return Step::Retry };
         match (self, status) {
-            (Place::Cursor(before), 200) => {
-                let Some(page) = Loose::of(body.trim()).object::<dto::Page<'_>>() else { return Step::Again };
+            (Position::Cursor(before), 200) => {
+                let Some(page) = Loose::of(body.trim()).object::<dto::Page<'_>>() else { return Step::Retry };
                 let rows = page.events.or(page.data).elements().map_or(0, |rows| rows.len());
                 match page.next_cursor.owned() {
                     Some(cursor) if rows > 0 && Some(&cursor) != before.as_ref() => {
-                        Step::On(Place::Cursor(Some(cursor)))
+                        Step::Next(Position::Cursor(Some(cursor)))
                     }
                     _ => Step::Done,
                 }
             }
-            // No such call, or not with these parameters.
-            (Place::Cursor(_), 400..=422) => Step::On(Place::Offset(0)),
-            (Place::Offset(offset), 200) => match rows(body) {
+            // The call or its parameters do not exist.
+            (Position::Cursor(_), 400..=422) => Step::Next(Position::Offset(0)),
+            (Position::Offset(offset), 200) => match rows(body) {
                 Some(rows) if rows < ROWS_MAX || offset + ROWS_MAX > OFFSET_MAX => Step::Done,
-                Some(_) => Step::On(Place::Offset(offset + ROWS_MAX)),
-                None => Step::Again,
+                Some(_) => Step::Next(Position::Offset(offset + ROWS_MAX)),
+                None => Step::Retry,
             },
-            (Place::Offset(_), 422) => Step::Done,
-            _ => Step::Again,
+            (Position::Offset(_), 422) => Step::Done,
+            _ => Step::Retry,
         }
     }
 }
 
-/// Rows of a page that is a bare array.
+/// Number of rows of a page that is a bare array.
 fn rows(body: &str) -> Option<usize> {
     Loose::of(body.trim()).elements().map(|rows| rows.len())
 }
 
-/// A text as it stands in a query.
+/// A text, percent-encoded for a query.
 fn escaped(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
     let escape = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     text.bytes().map(escape).collect()
 }
 
-/// The windows that run and the next ones, by their slugs.
+/// Reads the current and the next windows by their slugs.
 async fn windows(events: &Fetch, now: Timestamp) {
     for some in slugs(now).chunks(SLUGS_MAX) {
         let query: Vec<String> = some.iter().map(|slug| format!("slug={slug}")).collect();
-        // What comes is the feed's; windows that are not there yet are asked for again.
+        // The feed lists them; missing windows are requested again the next time.
         events.get(&format!("/events?limit={ROWS_MAX}&{}", query.join("&"))).await;
     }
 }
 
-/// Slugs of those windows. Some families write the year and some do not.
+/// Slugs of the current and the next windows. Some families include the year and some do not.
 fn slugs(now: Timestamp) -> Vec<String> {
     let mut slugs = Vec::new();
     for interval in Interval::ALL {
@@ -192,38 +192,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crawl_goes_on_where_it_was_and_ends() {
-        let cursor = |text: &str| Place::Cursor(Some(text.into()));
+    fn a_crawl_continues_at_its_position_and_ends() {
+        let cursor = |text: &str| Position::Cursor(Some(text.into()));
         let full = format!("[{}]", vec!["{}"; ROWS_MAX].join(","));
         let cases = [
-            (Place::Cursor(None), Some((200, r#"{"events":[{}],"next_cursor":"a"}"#)), Step::On(cursor("a"))),
+            (Position::Cursor(None), Some((200, r#"{"events":[{}],"next_cursor":"a"}"#)), Step::Next(cursor("a"))),
             (cursor("a"), Some((200, r#"{"events":[{}],"next_cursor":"a"}"#)), Step::Done),
             (cursor("a"), Some((200, r#"{"events":[],"next_cursor":"b"}"#)), Step::Done),
             (cursor("a"), Some((200, r#"{"events":[{}],"next_cursor":""}"#)), Step::Done),
             (cursor("a"), Some((200, r#"{"events":[{}]}"#)), Step::Done),
-            (cursor("a"), Some((200, r#"{"data":[{}],"next_cursor":"b"}"#)), Step::On(cursor("b"))),
-            (cursor("a"), Some((200, "{\"events\":[{")), Step::Again),
-            (cursor("a"), Some((500, "no")), Step::Again),
-            (cursor("a"), None, Step::Again),
-            (Place::Cursor(None), Some((404, "no")), Step::On(Place::Offset(0))),
-            (Place::Cursor(None), Some((422, "no")), Step::On(Place::Offset(0))),
-            (Place::Offset(0), Some((200, full.as_str())), Step::On(Place::Offset(100))),
-            (Place::Offset(10_000), Some((200, full.as_str())), Step::Done),
-            (Place::Offset(100), Some((200, "[{}]")), Step::Done),
-            (Place::Offset(100), Some((200, "[{}")), Step::Again),
-            (Place::Offset(10_100), Some((422, "")), Step::Done),
-            (Place::Offset(100), Some((429, "")), Step::Again),
+            (cursor("a"), Some((200, r#"{"data":[{}],"next_cursor":"b"}"#)), Step::Next(cursor("b"))),
+            (cursor("a"), Some((200, "{\"events\":[{")), Step::Retry),
+            (cursor("a"), Some((500, "no")), Step::Retry),
+            (cursor("a"), None, Step::Retry),
+            (Position::Cursor(None), Some((404, "no")), Step::Next(Position::Offset(0))),
+            (Position::Cursor(None), Some((422, "no")), Step::Next(Position::Offset(0))),
+            (Position::Offset(0), Some((200, full.as_str())), Step::Next(Position::Offset(100))),
+            (Position::Offset(10_000), Some((200, full.as_str())), Step::Done),
+            (Position::Offset(100), Some((200, "[{}]")), Step::Done),
+            (Position::Offset(100), Some((200, "[{}")), Step::Retry),
+            (Position::Offset(10_100), Some((422, "")), Step::Done),
+            (Position::Offset(100), Some((429, "")), Step::Retry),
         ];
         let count = cases.len();
-        for (place, answer, expected) in cases {
-            assert_eq!(place.step(answer), expected, "{place:?} {answer:?}");
+        for (position, answer, expected) in cases {
+            assert_eq!(position.step(answer), expected, "{position:?} {answer:?}");
         }
         assert_eq!(cursor("a+/=").path(), "/events/keyset?limit=100&active=true&closed=false&after_cursor=a%2B%2F%3D");
         println!("steps of a crawl: {count} cases");
     }
 
     #[test]
-    fn coming_windows_are_named_in_every_form() {
+    fn upcoming_windows_are_named_in_every_form() {
         let slugs = slugs(Timestamp::from_secs(1_773_307_300));
         for slug in [
             "btc-updown-5m-1773307200",
@@ -238,6 +238,6 @@ mod tests {
             assert!(slugs.iter().any(|known| known == slug), "{slug} in {slugs:?}");
         }
         assert!(!slugs.iter().any(|slug| slug.starts_with("spx-updown")));
-        println!("slugs of coming windows: {} cases", slugs.len());
+        println!("slugs of upcoming windows: {} cases", slugs.len());
     }
 }

@@ -1,29 +1,29 @@
-//! The socket that tells the prices of what up-or-down markets are about (upstream.md §3.3). It says nothing of books:
-//! its life is no proof of theirs, and its silence no outage.
+//! The socket with prices of the underlyings of up-or-down markets (gateway/docs/live-venues.md §3.3). It carries no
+//! books: it is not a sign of life for them, and its silence is not an outage.
 
-use crate::live::{Link, Talk, Tools, keep};
+use crate::live::{Link, Protocol, Tools, run_link};
 use crate::tape::Origin;
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
 
 const PING_EVERY: Duration = Duration::from_secs(5);
-/// What is asked for: one list of exchange symbols, and one subscription for each of the oracle's.
+/// The subscriptions: one list of exchange symbols, and one subscription per oracle symbol.
 const EXCHANGE_SYMBOLS: &str = "btcusdt,ethusdt,solusdt,xrpusdt";
 const ORACLE_SYMBOLS: [&str; 4] = ["btc/usd", "eth/usd", "sol/usd", "xrp/usd"];
 
-/// Keeps the socket for as long as the process lives.
+/// Runs the socket until the process stops.
 pub async fn run(url: &str, tools: &Tools) {
     let port = tools.aside().port(Origin::Polymarket, "spot");
     let link = Link { url: url.into(), port, pace: tools.pace, ping: Some((PING_EVERY, "PING")) };
-    // Held open: nothing about it ever changes.
+    // The sender is kept so that the channel stays open; the subscriptions never change.
     let (_changes, receiver) = unbounded_channel();
-    keep(link, Prices, receiver).await;
+    run_link(link, Prices, receiver).await;
 }
 
 struct Prices;
 
-impl Talk for Prices {
+impl Protocol for Prices {
     type Change = Infallible;
 
     fn open(&mut self, out: &mut Vec<String>) {
@@ -34,12 +34,12 @@ impl Talk for Prices {
         match change {}
     }
 
-    fn listens(&self) -> bool {
+    fn is_subscribed(&self) -> bool {
         true
     }
 }
 
-/// What is said first.
+/// The first text of a connection.
 pub fn subscription() -> String {
     let exchange = serde_json::json!({ "topic": "crypto_prices", "type": "update", "filters": EXCHANGE_SYMBOLS });
     let oracle = ORACLE_SYMBOLS.map(|symbol| {

@@ -1,11 +1,11 @@
-//! What sockets and books that were asked for say.
+//! Messages of sockets, and requested books.
 
 use super::*;
 use crate::{BookSide, trade_id};
 use smallvec::smallvec;
 
 #[test]
-fn books_are_turned_best_first_and_cleaned() {
+fn books_are_sorted_best_first_and_cleaned() {
     let mut world = World::listed();
     let updates = world.frame(
         r#"[{"event_type":"book","asset_id":"1001","market":"x","timestamp":"1788000000100","hash":"h1",
@@ -35,7 +35,7 @@ fn books_are_turned_best_first_and_cleaned() {
         ("[]", ""),
         ("PONG", ""),
     ] {
-        assert_eq!(told(&world.frame(text)), expected, "{text}");
+        assert_eq!(brief(&world.frame(text)), expected, "{text}");
     }
     assert_eq!(world.skips.get(Skip::Unlisted), 1);
 }
@@ -65,7 +65,7 @@ fn changes_come_in_three_forms_and_for_both_tokens_at_once() {
             "1002:1",
         ),
     ] {
-        assert_eq!(told(&world.frame(text)), expected, "{text}");
+        assert_eq!(brief(&world.frame(text)), expected, "{text}");
     }
     let text = r#"{"event_type":"price_change","asset_id":"1001","price":"0.5","side":"SELL","size":"0","timestamp":"1788000000400"}"#;
     let deletion = FeedUpdate::BookDelta {
@@ -77,7 +77,7 @@ fn changes_come_in_three_forms_and_for_both_tokens_at_once() {
 }
 
 #[test]
-fn what_is_old_or_told_twice_is_dropped() {
+fn old_and_repeated_messages_are_dropped() {
     let mut world = World::listed();
     let book = |at: u64, hash: &str| {
         format!(
@@ -95,31 +95,31 @@ fn what_is_old_or_told_twice_is_dropped() {
         (change(1_100, "b"), "1001:1", None),
         (change(1_100, "b"), "", Some(Skip::Duplicate)),
         (change(1_200, "b"), "1001:1", None),
-        // Older than another change, but not than the snapshot: absolute, so it counts.
+        // Older than another change but not than the snapshot: sizes are absolute, so it is applied.
         (change(1_050, "c"), "1001:1", None),
         (change(999, "d"), "", Some(Skip::OutOfOrder)),
         (book(1_150, "e"), "", Some(Skip::OutOfOrder)),
         (book(1_200, "f"), "1001=1/0", None),
     ] {
         let before = skipped.map_or(0, |kind| world.skips.get(kind));
-        assert_eq!(told(&world.frame(&text)), expected, "{text}");
+        assert_eq!(brief(&world.frame(&text)), expected, "{text}");
         assert_eq!(skipped.map_or(0, |kind| world.skips.get(kind)), before + u64::from(skipped.is_some()), "{text}");
     }
-    // Behind a gap the same snapshot again is what makes the token good.
+    // After a gap the same snapshot makes the book current again.
     let mut updates = Vec::new();
     world.translate.gap(3, "reconnect", &mut updates);
-    assert_eq!(told(&updates), "gap");
-    assert_eq!(told(&world.frame(&book(1_200, "f"))), "1001=1/0");
-    // So it is when its market was left and is followed again, or is subscribed anew.
-    assert_eq!(told(&world.frame(&book(1_200, "f"))), "");
+    assert_eq!(brief(&updates), "gap");
+    assert_eq!(brief(&world.frame(&book(1_200, "f"))), "1001=1/0");
+    // The same after its market was left and is followed or subscribed again.
+    assert_eq!(brief(&world.frame(&book(1_200, "f"))), "");
     world.translate.forget(&["1001".into(), "unknown".into()]);
-    assert_eq!(told(&world.frame(&change(1_300, "g"))), "", "a change waits for the book");
-    assert_eq!(told(&world.frame(&book(1_300, "f"))), "1001=1/0");
+    assert_eq!(brief(&world.frame(&change(1_300, "g"))), "", "a change without a book");
+    assert_eq!(brief(&world.frame(&book(1_300, "f"))), "1001=1/0");
     world.translate.forget(&["1001".into()]);
-    assert_eq!(told(&world.frame(&book(1_200, "f"))), "1001=1/0", "however old");
-    // REST answers are asked for and never a repetition.
-    assert_eq!(told(&world.rest("/book?token_id=1001", &book(1_200, "f"))), "1001=1/0");
-    assert_eq!(told(&world.rest("/books", &format!("[{},{{}}]", book(1_200, "f")))), "1001=1/0");
+    assert_eq!(brief(&world.frame(&book(1_200, "f"))), "1001=1/0", "an old snapshot");
+    // REST responses are never repetitions.
+    assert_eq!(brief(&world.rest("/book?token_id=1001", &book(1_200, "f"))), "1001=1/0");
+    assert_eq!(brief(&world.rest("/books", &format!("[{},{{}}]", book(1_200, "f")))), "1001=1/0");
     world.translate.rest(("/book", 404, r#"{"error":"No orderbook exists"}"#), 0, NOW, &mut updates);
     assert_eq!(world.skips.get(Skip::HttpStatus), 0);
     world.translate.rest(("/events", 503, "{}"), 0, NOW, &mut updates);
@@ -127,7 +127,7 @@ fn what_is_old_or_told_twice_is_dropped() {
 }
 
 #[test]
-fn best_prices_are_told_last_and_only_where_they_can_be_compared() {
+fn best_prices_come_last_and_only_if_they_can_be_compared() {
     let mut world = World::listed().with_books();
     let change = |token: u16, bid: &str, ask: &str| {
         format!(r#"{{"asset_id":"{token}","price":"0.3","size":"10","side":"BUY","best_bid":{bid},"best_ask":{ask}}}"#)
@@ -149,17 +149,17 @@ fn best_prices_are_told_last_and_only_where_they_can_be_compared() {
         (change(9, r#""0.3""#, r#""0.5""#), ""),
     ];
     for (change, expected) in &cases {
-        assert_eq!(told(&world.frame(&frame(std::slice::from_ref(change)))), *expected, "{change}");
+        assert_eq!(brief(&world.frame(&frame(std::slice::from_ref(change)))), *expected, "{change}");
     }
     let changes = [change(1001, "0.1", "0.5"), change(1002, "0.5", "0.9"), change(1001, "0.2", "0.5")];
-    assert_eq!(told(&world.frame(&frame(&changes))), "1001:1 1002:1 1001:1 top 1002 5000/9000 top 1001 2000/5000");
+    assert_eq!(brief(&world.frame(&frame(&changes))), "1001:1 1002:1 1001:1 top 1002 5000/9000 top 1001 2000/5000");
     let two = format!("[{},{}]", frame(&changes[..1]), frame(&changes[2..]));
-    assert_eq!(told(&world.frame(&two)), "1001:1 1001:1 top 1001 2000/5000", "one of each token in a frame");
+    assert_eq!(brief(&world.frame(&two)), "1001:1 1001:1 top 1001 2000/5000", "one per token and frame");
     println!("best prices: {} cases", cases.len() + 2);
 }
 
 #[test]
-fn changes_before_a_book_wait_for_it_and_no_book_comes_from_the_future() {
+fn changes_before_a_book_wait_for_it_and_future_times_are_replaced() {
     let mut world = World::listed();
     let change = |at: u64, price: &str| {
         format!(
@@ -177,19 +177,19 @@ fn changes_before_a_book_wait_for_it_and_no_book_comes_from_the_future() {
         (change(now - 10, "0.32"), ""),
         (book(now - 10), "1001=1/1"),
         (change(now - 5, "0.33"), "1001:1 top 1001 3300/5000"),
-        // Microseconds where milliseconds belong: it counts as of now, and what follows is not old.
+        // Microseconds instead of milliseconds: treated as the time of arrival, so that later messages are not old.
         (book(now * 1_000), "1001=1/1"),
         (change(now + 1, "0.34"), "1001:1 top 1001 3400/5000"),
     ];
     for (number, (frame, expected)) in rows.iter().enumerate() {
-        assert_eq!(told(&world.frame(frame)), *expected, "row {number}");
+        assert_eq!(brief(&world.frame(frame)), *expected, "row {number}");
     }
     assert_eq!(world.skips.get(Skip::NoSnapshot), 2);
     println!("changes before a book: {} cases", rows.len());
 }
 
 #[test]
-fn a_book_that_was_asked_for_takes_later_changes_in() {
+fn later_changes_are_applied_to_a_requested_book() {
     let mut world = World::listed();
     let book = |at: u64, hash: &str| {
         format!(
@@ -217,18 +217,18 @@ fn a_book_that_was_asked_for_takes_later_changes_in() {
             hash,
         }
     };
-    // Asked for, and older than what came meanwhile: that is taken in, and the hash is no longer the book's.
+    // Requested, and older than changes that came meanwhile: they are applied, and the hash no longer fits.
     assert_eq!(world.rest("/books", &book(1_150, "b")), [merged(&[(3_000, 1)], 1_200, None, &[(6_000, 3)])]);
     assert_eq!(world.rest("/books", &book(1_300, "c")), [merged(&[(3_000, 1)], 1_300, Some("c"), &[(5_000, 1)])]);
-    // Older than another whole book.
+    // Older than another snapshot.
     assert_eq!(world.rest("/books", &book(1_250, "d")), []);
-    // The socket tells the same book again: it is news all the same.
-    assert_eq!(told(&world.frame(&book(1_300, "c"))), "1001=1/1");
-    // Behind a gap nothing older counts, and a book that is dated before the last change is taken.
+    // The socket sends the same book: it is applied.
+    assert_eq!(brief(&world.frame(&book(1_300, "c"))), "1001=1/1");
+    // After a gap, older changes do not count, and a book dated before the last change is applied.
     world.frame(&change(1_400, "BUY", "0.31", "4"));
     world.translate.gap(3, "reconnect", &mut Vec::new());
     assert_eq!(world.frame(&book(1_350, "e")), [merged(&[(3_000, 1)], 1_350, Some("e"), &[(5_000, 1)])]);
-    println!("books asked for: 5 cases");
+    println!("requested books: 5 cases");
 }
 
 #[test]
@@ -265,16 +265,16 @@ fn prices_of_assets_are_read_from_their_digits() {
     ];
     for (text, expected) in &cases {
         let before = world.skips.total();
-        assert_eq!(told(&world.frame(text)), *expected, "{text}");
-        assert_eq!(world.skips.total(), before + u64::from(expected.is_empty()), "what is not read is counted: {text}");
+        assert_eq!(brief(&world.frame(text)), *expected, "{text}");
+        assert_eq!(world.skips.total(), before + u64::from(expected.is_empty()), "skips are counted: {text}");
     }
     println!("prices of assets: {} cases", cases.len());
 }
 
 #[test]
-fn one_book_in_a_hundred_is_held_to_its_hash() {
+fn one_book_in_a_hundred_is_checked_against_its_hash() {
     let mut world = World::listed();
-    // The hash is of this text with an empty hash in it.
+    // The hash covers this text with an empty hash.
     let text = |hash: &str| {
         format!(
             r#"{{"market":"0xaa","asset_id":"1001","timestamp":"1788000000000","hash":"{hash}","bids":[{{"price":"0.3","size":"1"}}],"asks":[],"min_order_size":"5","tick_size":"0.01","neg_risk":false,"last_trade_price":"0.3"}}"#
@@ -285,8 +285,8 @@ fn one_book_in_a_hundred_is_held_to_its_hash() {
     for (body, differs) in
         [(text(right), 0), (text(right).replace(",", ", "), 0), (text("wrong"), 1), (lacking.into(), 1)]
     {
-        world.translate.books_heard = 100;
-        assert!(!told(&world.rest("/book", &body)).is_empty(), "it is used all the same: {body}");
+        world.translate.books_seen = 100;
+        assert!(!brief(&world.rest("/book", &body)).is_empty(), "a book is used whatever its hash: {body}");
         world.rest("/book", &text("wrong"));
         assert_eq!(world.skips.get(Skip::HashDiffers), differs, "{body}");
     }
@@ -301,9 +301,9 @@ fn ticks_trades_and_new_markets() {
             r#"{{"event_type":"tick_size_change","asset_id":"{token}","old_tick_size":"0.01","new_tick_size":"{tick}","timestamp":"1"}}"#
         )
     };
-    assert_eq!(told(&world.frame(&tick("1001", "0.001"))), "tick 10");
-    assert_eq!(told(&world.frame(&tick("1002", "0.001"))), "", "each token reports it");
-    assert_eq!(told(&world.frame(&tick("1002", "0.03"))), "");
+    assert_eq!(brief(&world.frame(&tick("1001", "0.001"))), "tick 10");
+    assert_eq!(brief(&world.frame(&tick("1002", "0.001"))), "", "the second report of a tick");
+    assert_eq!(brief(&world.frame(&tick("1002", "0.03"))), "");
     assert_eq!(world.skips.get(Skip::UnknownTick), 1);
     let trade = r#"{"event_type":"last_trade_price","asset_id":"1002","price":"0.69","side":"SELL","size":"85.36","timestamp":"1788000000100","fee_rate_bps":"0"}"#;
     let expected = FeedUpdate::LastTrade {
@@ -321,7 +321,7 @@ fn ticks_trades_and_new_markets() {
     let [FeedUpdate::LastTrade { id, .. }] = updates[..] else { panic!("{updates:?}") };
     assert_eq!(id, Some(trade_id(&hash)));
     assert_eq!(world.frame(&hashed.replace(&hash, "")), [expected], "an empty hash names no transaction");
-    // Its side is never inferred.
+    // The taker side is never inferred.
     let sideless = r#"{"event_type":"last_trade_price","asset_id":"1002","price":"0.69","side":"","size":"85.36","timestamp":"1788000000100"}"#;
     let expected = FeedUpdate::SidelessTrade {
         token: "1002".into(),
@@ -340,23 +340,23 @@ fn ticks_trades_and_new_markets() {
     let updates = world.frame(&new("0.01"));
     let (listing, state) = listings(&updates)[0];
     assert_eq!((state, listing.category, listing.sports), (MarketState::Active, Category::Finance, false));
-    assert_eq!(told(&world.frame(&new("0.01"))), "");
+    assert_eq!(brief(&world.frame(&new("0.01"))), "");
     for (text, units) in [("0.005", 50), ("0.0025", 25)] {
-        assert_eq!(told(&World::new().frame(&new(text))), "listed Active", "{text}");
-        assert_eq!(told(&world.frame(&tick("1001", text))), format!("tick {units}"));
-        assert_eq!(told(&world.frame(&tick("1002", text))), "", "{text}");
+        assert_eq!(brief(&World::new().frame(&new(text))), "listed Active", "{text}");
+        assert_eq!(brief(&world.frame(&tick("1001", text))), format!("tick {units}"));
+        assert_eq!(brief(&world.frame(&tick("1002", text))), "", "{text}");
     }
-    // A tick that no market trades on: listed, not tradable.
-    assert_eq!(told(&World::new().frame(&new("0.02"))), "listed Halted");
-    // One that becomes so as well, until a row has another.
-    assert_eq!(told(&world.frame(&tick("1001", "0.02"))), "tick 200 Halted");
-    assert_eq!(told(&world.frame(&tick("1002", "0.02"))), "");
+    // An unknown tick: listed, not tradable.
+    assert_eq!(brief(&World::new().frame(&new("0.02"))), "listed Halted");
+    // An unknown tick later: not tradable until a row has another one.
+    assert_eq!(brief(&world.frame(&tick("1001", "0.02"))), "tick 200 Halted");
+    assert_eq!(brief(&world.frame(&tick("1002", "0.02"))), "");
     assert_eq!(world.skips.get(Skip::UnknownTick), 2);
 }
 
-/// What cannot be read of a book that is followed leaves it unlike the venue's: it waits for a whole one.
+/// After an unreadable message the followed book may differ from the venue's, so it waits for a snapshot.
 #[test]
-fn a_change_that_cannot_be_read_breaks_the_book() {
+fn an_unreadable_change_makes_the_book_stale() {
     let change = |field: &str, value: &str| {
         let plain = [("price", r#""0.51""#), ("size", r#""5""#), ("side", r#""BUY""#)];
         let fields = plain.map(|(name, usual)| format!(r#""{name}":{}"#, if name == field { value } else { usual }));
@@ -373,10 +373,10 @@ fn a_change_that_cannot_be_read_breaks_the_book() {
         (change("side", r#""HOLD""#), "gap"),
         (change("price", "null"), "gap"),
         (change("price", r#""abc""#), "gap"),
-        // No book here holds such a level.
+        // No ladder has such a level.
         (change("price", r#""0.51234""#), ""),
         (change("price", r#""1.5""#), ""),
-        // Neither which levels nor which token.
+        // Neither the levels nor the token can be read.
         (
             format!(
                 r#"{{"event_type":"price_change","market":"{ADAMS}","price_changes":"x","timestamp":"1788000000100"}}"#
@@ -384,20 +384,20 @@ fn a_change_that_cannot_be_read_breaks_the_book() {
             "gap",
         ),
         (r#"{"event_type":"book","asset_id":"1001","bids":5,"asks":[],"timestamp":"1788000000100"}"#.into(), "gap"),
-        // About nothing that is followed.
+        // No followed token.
         (r#"{"event_type":"book","asset_id":"9","bids":5,"asks":[],"timestamp":"1788000000100"}"#.into(), ""),
         (r#"{"event_type":"price_change","market":"0x0","price_changes":"x"}"#.into(), ""),
         (r#"{"event_type":"new_market","bids":5}"#.into(), ""),
     ];
     for (frame, expected) in &rows {
         let mut world = World::listed().with_books();
-        assert_eq!(told(&world.frame(frame)), *expected, "{frame}");
+        assert_eq!(brief(&world.frame(frame)), *expected, "{frame}");
         if *expected == "gap" {
-            assert_eq!(told(&world.frame(frame)), "", "once, until a whole book has come: {frame}");
-            assert_eq!(told(&world.frame(&change("", ""))), "", "a change mends nothing: {frame}");
+            assert_eq!(brief(&world.frame(frame)), "", "reported twice: {frame}");
+            assert_eq!(brief(&world.frame(&change("", ""))), "", "a change without a snapshot: {frame}");
             let book = r#"{"event_type":"book","asset_id":"1001","timestamp":"1788000000200","bids":[],"asks":[]}"#;
-            assert_eq!(told(&world.frame(book)), "1001=0/0", "{frame}");
+            assert_eq!(brief(&world.frame(book)), "1001=0/0", "{frame}");
         }
     }
-    println!("changes that cannot be read: {} cases", rows.len());
+    println!("unreadable changes: {} cases", rows.len());
 }

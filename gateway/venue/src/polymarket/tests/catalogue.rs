@@ -1,4 +1,4 @@
-//! What rows say: listings, dates, strikes, categories, states and results.
+//! Catalogue rows: listings, dates, strikes, categories, states and results.
 
 use super::*;
 
@@ -22,11 +22,11 @@ fn a_page_of_events_lists_its_binary_markets() {
     assert_eq!((figures.volume_total, figures.volume_24h), (Some(5_000_123_456), Some(20_500_000)));
     assert_eq!((world.skips.get(Skip::MissingField), world.skips.get(Skip::NotBinary)), (1, 1));
     let updates = world.rest("/events/keyset?limit=5", &format!("{{\"events\":{EVENTS},\"next_cursor\":\"x\"}}"));
-    assert_eq!(told(&updates), "", "known already");
+    assert_eq!(brief(&updates), "", "listed twice");
 }
 
 #[test]
-fn windows_are_told_by_slug_and_dated_by_the_venue() {
+fn windows_are_recognised_by_slug_and_dated_by_the_venue() {
     let mut world = World::new();
     let updates = world.rest("/markets?slug=btc-updown-5m-1773307200", &format!("[{WINDOW}]"));
     let (listing, state) = listings(&updates)[0];
@@ -34,7 +34,7 @@ fn windows_are_told_by_slug_and_dated_by_the_venue() {
     assert_eq!((window.asset, window.interval), (Asset::Btc, Interval::FiveMinutes));
     assert_eq!((window.start.secs(), window.end.secs()), (1_773_307_200, 1_773_307_500));
     assert_eq!((listing.category, listing.start), (Category::Crypto, Some(window.start)));
-    // Its end passed long before and nobody quotes it.
+    // Its end is long past and its book is empty.
     assert_eq!(state, MarketState::Halted);
     for (slug, end, interval) in [
         ("bitcoin-up-or-down-march-12-2026-5am-et", "2026-03-12T10:00:00Z", Interval::Hour),
@@ -52,14 +52,14 @@ fn windows_are_told_by_slug_and_dated_by_the_venue() {
 }
 
 #[test]
-fn what_must_be_beaten_is_told_by_the_market_and_its_event() {
+fn strikes_come_from_the_market_and_its_event() {
     let strikes = |row: &str| -> Vec<(Option<String>, Option<String>)> {
         let updates = World::new().rest("/markets", row);
-        let told = updates.into_iter().filter_map(|update| match update {
+        let brief = updates.into_iter().filter_map(|update| match update {
             FeedUpdate::Strike { strike, price_to_beat, .. } => Some((strike, price_to_beat)),
             _ => None,
         });
-        told.collect()
+        brief.collect()
     };
     let with = |fields: &str| format!("[{}]", WINDOW.replacen('{', &format!("{{{fields},"), 1));
     let of_event =
@@ -69,7 +69,7 @@ fn what_must_be_beaten_is_told_by_the_market_and_its_event() {
         (format!("[{WINDOW}]"), vec![]),
         (with(r#""groupItemThreshold":"2511.40""#), vec![(text("2511.40"), None)]),
         (with(r#""groupItemThreshold":2511.4"#), vec![(text("2511.4"), None)]),
-        // 0 stands for none.
+        // 0 means none.
         (with(r#""groupItemThreshold":"0""#), vec![]),
         (with(r#""groupItemThreshold":"1e5""#), vec![]),
         (of_event(r#""eventMetadata":{"priceToBeat":64999.53}"#), vec![(None, text("64999.53"))]),
@@ -102,7 +102,7 @@ fn a_category_comes_from_fee_type_then_name_then_tags() {
 }
 
 #[test]
-fn states_and_results_follow_the_table_in_order() {
+fn states_and_results_follow_the_rows_in_order() {
     let row = |fields: &str| {
         format!(
             r#"[{{"conditionId":"{ADAMS}","clobTokenIds":"[\"1001\",\"1002\"]","active":true,"endDate":"2026-11-03T00:00:00Z",{fields}}}]"#
@@ -131,7 +131,7 @@ fn states_and_results_follow_the_table_in_order() {
         (vec![row(&format!(r#"{closed},"outcomePrices":["0.5",0.5],"automaticallyResolved":true"#))], "Split"),
     ] {
         let mut world = World::listed();
-        let seen: Vec<String> = rows.iter().map(|body| told(&world.rest("/markets?closed=true", body))).collect();
+        let seen: Vec<String> = rows.iter().map(|body| brief(&world.rest("/markets?closed=true", body))).collect();
         assert_eq!(seen.join(";"), expected, "{rows:?}");
         let disagreements = u64::from(expected.ends_with(";;"));
         assert_eq!(world.skips.get(Skip::ResultsDisagree), disagreements);
@@ -139,7 +139,7 @@ fn states_and_results_follow_the_table_in_order() {
 }
 
 #[test]
-fn an_announced_winner_confirms_final_prices_and_never_overrules_them() {
+fn an_announced_winner_confirms_final_prices_and_never_overrides_them() {
     let announced = |token: &str| {
         format!(
             r#"{{"event_type":"market_resolved","market":"{ADAMS}","winning_asset_id":"{token}","timestamp":"1788000000500"}}"#
@@ -152,34 +152,34 @@ fn an_announced_winner_confirms_final_prices_and_never_overrules_them() {
         )
     };
     let mut world = World::listed();
-    assert_eq!(told(&world.frame(&announced("1001"))), "Closed");
-    assert_eq!(told(&world.rest("/markets", &prices(1))), "Winner(First)");
-    assert_eq!(told(&world.frame(&announced("1001"))), "");
+    assert_eq!(brief(&world.frame(&announced("1001"))), "Closed");
+    assert_eq!(brief(&world.rest("/markets", &prices(1))), "Winner(First)");
+    assert_eq!(brief(&world.frame(&announced("1001"))), "");
     let mut world = World::listed();
-    assert_eq!(told(&world.rest("/markets", &prices(1))), "Closed");
-    assert_eq!(told(&world.frame(&announced("1001"))), "Winner(First)");
+    assert_eq!(brief(&world.rest("/markets", &prices(1))), "Closed");
+    assert_eq!(brief(&world.frame(&announced("1001"))), "Winner(First)");
     let mut world = World::listed();
     world.frame(&announced("1002"));
-    assert_eq!(told(&world.rest("/markets", &prices(1))), "");
+    assert_eq!(brief(&world.rest("/markets", &prices(1))), "");
     assert_eq!(world.skips.get(Skip::ResultsDisagree), 1);
     world.frame(&announced("9"));
     assert_eq!(world.skips.get(Skip::MissingField), 2, "one row of the fixture, and this winner");
 }
 
 #[test]
-fn the_order_books_service_lists_and_resolves_too() {
+fn the_order_book_service_lists_and_resolves_too() {
     let mut world = World::new();
     let updates = world.rest("https://clob.example/markets", CLOB);
     let (listing, state) = listings(&updates)[0];
     assert_eq!((listing.category, listing.tick, state), (Category::Weather, TickSize(10), MarketState::Active));
     let closed = CLOB.replace("\"closed\": false", "\"closed\": true").replace("0.4,", "1,").replace("0.6,", "0,");
-    assert_eq!(told(&world.rest("/sampling-markets", &closed)), "Closed");
+    assert_eq!(brief(&world.rest("/sampling-markets", &closed)), "Closed");
     let won = closed.replacen("\"winner\": false", "\"winner\": true", 1);
-    assert_eq!(told(&world.rest("/markets", &won)), "Winner(First)");
+    assert_eq!(brief(&world.rest("/markets", &won)), "Winner(First)");
 }
 
 #[test]
-fn an_older_page_takes_nothing_back() {
+fn an_older_page_reverts_nothing() {
     let row = |second: Option<u8>, fields: &str| {
         let changed = second.map(|second| format!(r#""updatedAt":"2026-08-28T10:00:{second:02}.123456Z","#));
         let changed = changed.unwrap_or_default();
@@ -190,13 +190,13 @@ fn an_older_page_takes_nothing_back() {
     let closed = r#""closed":true,"outcomePrices":"[\"0.7\",\"0.3\"]""#;
     let won = r#""closed":true,"outcomePrices":"[\"1\",\"0\"]","umaResolutionStatus":"resolved""#;
     let rows = [
-        // when the venue changed the row, what it says, what that changes
+        // `updatedAt` of the row, its content, the change
         (Some(5), open, ""),
         (Some(10), closed, "Closed"),
-        // Asked for before the closing, answered behind it.
+        // Requested before the closing, received after it.
         (Some(5), open, ""),
         (Some(10), open, ""),
-        // Rows of no known age take nothing back either.
+        // A row without `updatedAt` opens nothing either.
         (None, open, ""),
         (Some(11), open, "Active"),
         (Some(10), closed, ""),
@@ -210,14 +210,14 @@ fn an_older_page_takes_nothing_back() {
     ];
     let mut world = World::listed();
     for (number, (second, fields, expected)) in rows.iter().enumerate() {
-        assert_eq!(told(&world.rest("/markets?limit=50", &row(*second, fields))), *expected, "row {number}");
+        assert_eq!(brief(&world.rest("/markets?limit=50", &row(*second, fields))), *expected, "row {number}");
     }
     assert_eq!(world.skips.get(Skip::OutOfOrder), 3);
     println!("pages of different age: {} cases", rows.len());
 }
 
 #[test]
-fn a_new_market_waits_for_its_row_where_one_can_be_asked_for() {
+fn a_new_market_waits_for_its_row_if_there_is_a_catalogue() {
     let mut world = World::listed();
     world.translate.wait_for_rows();
     let condition = |number: u64| format!("0x{number:064x}");
@@ -240,33 +240,33 @@ fn a_new_market_waits_for_its_row_where_one_can_be_asked_for() {
         format!("{} of {}", new.join(" "), all.join(" "))
     };
     for number in [5, 6, 5, 7] {
-        assert_eq!(told(&world.frame(&new(number))), "", "{number}");
+        assert_eq!(brief(&world.frame(&new(number))), "", "{number}");
     }
     assert_eq!(waiting(&mut world), "5 6 7 of 5 6 7");
-    assert_eq!(waiting(&mut world), " of 5 6 7", "asked for at once, and once");
+    assert_eq!(waiting(&mut world), " of 5 6 7", "returned once as new");
     world.frame(&new(8));
-    // The row says what the message did not.
+    // The row has fields that the message lacks.
     let updates = world.rest("/markets", &row(8, r#","feeType":"crypto_fees_v2","negRisk":true"#));
     let (listing, state) = listings(&updates)[0];
     assert_eq!((listing.category, listing.neg_risk, state), (Category::Crypto, true, MarketState::Active));
     assert_eq!(waiting(&mut world), " of 5 6 7");
-    // And the message what the row does not.
+    // The message has tags that the row lacks.
     let updates = world.rest("/markets", &row(6, r#","negRisk":false"#));
     assert_eq!(
         (listings(&updates)[0].0.category, &*listings(&updates)[0].0.tags),
         (Category::Finance, &["stocks".to_owned()][..])
     );
-    assert_eq!(told(&world.frame(&new(6))), "");
-    assert_eq!(waiting(&mut world), " of 5 7", "what is listed is not waited for");
+    assert_eq!(brief(&world.frame(&new(6))), "");
+    assert_eq!(waiting(&mut world), " of 5 7", "a listed market does not wait");
     (100..1_200).for_each(|number| drop(world.frame(&new(number))));
-    assert_eq!(world.translate.newly_announced().count(), 1_024, "no more than so many are");
+    assert_eq!(world.translate.newly_announced().count(), 1_024, "the bound of waiting markets");
     assert_eq!(world.translate.announced().next().map(|listing| &*listing.slug), Some("new-176"));
     println!("announced markets: 9 cases");
 }
 
-/// What rows and books state of prices; 0 and 1 are results and placeholders.
+/// Prices that rows and books state; 0 and 1 are results and placeholders.
 #[test]
-fn prices_that_the_venue_states_are_handed_out() {
+fn stated_prices_are_emitted() {
     let stated = |updates: &[FeedUpdate]| {
         updates.iter().find_map(|update| match update {
             FeedUpdate::Stated { prices, .. } => {
@@ -292,7 +292,7 @@ fn prices_that_the_venue_states_are_handed_out() {
         (gamma(r#""outcomePrices":"[\"x\", \"0.5\", \"0.1\"]","lastTradePrice":1"#), None),
         (gamma(r#""lastTradePrice":0.001"#), Some(([None; 2], [Some(10), None]))),
         (
-            // The order book's own service, with its tokens in any order.
+            // The order book's service, with its tokens in any order.
             format!(
                 r#"{{"condition_id":"{}","question":"q","minimum_tick_size":0.01,"active":true,"closed":false,"tokens":[{{"token_id":"71","outcome":"Yes","price":0.31}},{{"token_id":"72","outcome":"No","price":0.69}}]}}"#,
                 ADAMS.replace("aa", "ee")
@@ -308,7 +308,7 @@ fn prices_that_the_venue_states_are_handed_out() {
             r#"{{"event_type":"book","asset_id":"1001","timestamp":"1788000000100","hash":"h","bids":[],"asks":[],"last_trade_price":{text}}}"#
         );
         let mut world = World::listed();
-        told(&if rest { world.rest("/book", &book) } else { world.frame(&book) })
+        brief(&if rest { world.rest("/book", &book) } else { world.frame(&book) })
     };
     let books = [
         (r#""0.420""#, "1001=0/0 last 1001 4200 Some(3)"),

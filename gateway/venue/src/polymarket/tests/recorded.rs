@@ -1,9 +1,9 @@
-//! What venues have sent, and what none should.
+//! Recorded messages, and broken variants of messages.
 
 use super::*;
 
 #[test]
-fn nothing_a_venue_writes_stops_the_translator() {
+fn no_broken_message_stops_the_translator() {
     let frames = [
         r#"{"event_type":"book","asset_id":"1001","market":"x","timestamp":"1788000000100","hash":"h","bids":[{"price":"0.30","size":"5"}],"asks":[{"price":"0.99","size":"3"}],"tick_size":"0.001"}"#,
         r#"{"event_type":"price_change","timestamp":"1788000000100","price_changes":[{"asset_id":"1001","price":"0.3","size":"2","side":"BUY","hash":"k"}]}"#,
@@ -33,15 +33,15 @@ fn nothing_a_venue_writes_stops_the_translator() {
     let counted = world.skips.total();
     println!("{cases} broken messages, {counted} skips counted: {:?}", world.skips.nonzero().collect::<Vec<_>>());
     assert!(cases > 2_000 && counted > 2_000, "{cases} cases, {counted} counted");
-    // And goes on.
+    // The translator continues to work.
     let at = NOW.plus(super::spot::AHEAD_MAX).millis();
     let book = format!(r#"{{"event_type":"book","asset_id":"1001","timestamp":"{at}","bids":[],"asks":[]}}"#);
-    assert_eq!(told(&world.frame(&book)), "1001=0/0");
+    assert_eq!(brief(&world.frame(&book)), "1001=0/0");
 }
 
-/// Recorded and abbreviated messages: catalogue rows first, then everything as a frame; none is broken.
+/// Recorded and abbreviated messages: catalogue rows first, then frames; none is broken.
 #[test]
-fn recorded_messages_are_understood() {
+fn recorded_messages_are_translated() {
     let Some(folder) = recorded("adapter_samples") else { return };
     let read = |path: &Path| std::fs::read_to_string(path).expect("a sample");
     let mut world = World::new();
@@ -70,13 +70,13 @@ fn recorded_messages_are_understood() {
     for row in page["data"].as_array().expect("rows") {
         let won = row["tokens"].as_array().is_some_and(|tokens| tokens.iter().any(|token| token["winner"] == true));
         let condition = row["condition_id"].as_str().unwrap_or_default();
-        assert_eq!(witness.resolutions.contains_key(condition), won, "{condition}: final prices alone settle nothing");
+        assert_eq!(witness.resolutions.contains_key(condition), won, "{condition}: resolved without a winner");
     }
     assert_eq!(world.skips.get(Skip::BadJson) + world.skips.get(Skip::ResultsDisagree), 0);
     let katana = witness.resolutions["0x8ccc3f4951ff02c1d34b87988752b4444ad17228732780a6cf22afefe8478bb6"];
     assert_eq!(katana.0, Resolution::Winner(Outcome::Second));
 
-    // The tokens of the sample messages, listed so that the messages count.
+    // The tokens of the sample messages, listed so that the messages are not skipped.
     for (number, token) in [
         "48331043336612883890938759509493159234755048973500640148014422747788308965732",
         "71321045679252212594626385532706912750332728571942532289631379312455583992563",
@@ -106,7 +106,7 @@ fn recorded_messages_are_understood() {
         ("test_data/ws_book_snapshot.json", "snapshot"),
         ("test_data/ws_quotes.json", "delta"),
     ] {
-        // Samples are of all years; each is looked at for itself.
+        // Samples are of different years; each is translated without its time.
         let text = read(&folder.join(file)).replace("\"timestamp\"", "\"recorded\"");
         let updates = world.frame(&text);
         let kind = match updates.first() {
@@ -121,9 +121,9 @@ fn recorded_messages_are_understood() {
     }
 }
 
-/// Complete Gamma rows of two days of 5-minute windows: all are listed, and resolved as they are recorded.
+/// Complete Gamma rows of 5-minute windows of two days: all are listed, and resolved as recorded.
 #[test]
-fn recorded_windows_resolve_as_they_did() {
+fn recorded_windows_resolve_as_recorded() {
     let Some(folder) = recorded("polymarket_gamma") else { return };
     let mut resolved = 0;
     for day in ["2026-06-08", "2026-07-24"] {
@@ -149,10 +149,10 @@ fn recorded_windows_resolve_as_they_did() {
                 _ => "Winner(Second)",
             };
             if row["resolved"] == true {
-                assert!(told(&updates).ends_with(winner), "{line}");
+                assert!(brief(&updates).ends_with(winner), "{line}");
                 resolved += 1;
             } else {
-                assert!(!told(&updates).contains("Winner"), "{line}");
+                assert!(!brief(&updates).contains("Winner"), "{line}");
             }
         }
         assert_eq!(world.skips.total(), 0);

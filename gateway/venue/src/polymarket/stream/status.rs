@@ -1,5 +1,5 @@
-//! How markets stand that have ended or that somebody here trades: asked of Gamma, and where that knows the final
-//! prices but nothing that confirms them, of the order book's service (upstream.md §2, §2.3).
+//! States of markets that have ended or that users trade: requested from Gamma, and, if Gamma has final prices without
+//! a confirmation, from the order book's service (gateway/docs/live-venues.md §2, §2.3).
 
 use crate::live::{Fetch, Subject};
 use crate::loose::Loose;
@@ -9,23 +9,23 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use tokio::sync::Notify;
 
-/// Conditions that one call names: each takes 82 bytes of its address.
+/// Most conditions in one call: each adds 82 bytes to the URL.
 const CONDITIONS_MAX: usize = 50;
-/// Markets of one call that the order book's service is asked about as well.
+/// Most markets of one call for which the order book's service is asked too.
 const CONFIRMED_MAX: usize = 10;
 
-/// Conditions that are to be asked about. One that is named again before its turn is asked about once.
+/// Conditions of markets whose state is to be requested; each is requested once per turn.
 #[derive(Default)]
-pub struct Questions {
+pub struct StatusQueue {
     pending: Mutex<BTreeSet<String>>,
-    bell: Notify,
+    added: Notify,
 }
 
-impl Questions {
-    /// Asks about these soon.
+impl StatusQueue {
+    /// Adds markets.
     pub fn put<'a>(&self, subjects: impl Iterator<Item = &'a Subject>) {
         self.lock().extend(subjects.map(|subject| subject.condition.clone()));
-        self.bell.notify_one();
+        self.added.notify_one();
     }
 
     async fn next(&self) -> Vec<String> {
@@ -38,20 +38,20 @@ impl Questions {
                     return some;
                 }
             }
-            self.bell.notified().await;
+            self.added.notified().await;
         }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
-        self.pending.lock().expect("nobody panics while holding it")
+        self.pending.lock().expect("no thread panics while it holds the lock")
     }
 }
 
-/// Asks for as long as the process lives.
-pub async fn run(questions: &Questions, markets: &Fetch, clob: &Fetch) {
+/// Runs until the process stops.
+pub async fn run(queue: &StatusQueue, markets: &Fetch, clob: &Fetch) {
     loop {
-        let mut some = questions.next().await;
-        // Closed markets only show when they are asked for as such.
+        let mut some = queue.next().await;
+        // Closed markets are returned only with `closed=true`.
         for closed in ["", "&closed=true"] {
             let Some(answer) = markets.get(&path(&some, closed)).await else { break };
             for condition in unconfirmed(&answer.body).into_iter().take(CONFIRMED_MAX) {
@@ -74,7 +74,7 @@ fn path(conditions: &[String], more: &str) -> String {
     path
 }
 
-/// Conditions of closed markets whose final prices stand without anything that confirms them.
+/// Conditions of closed markets with final prices that are not confirmed.
 fn unconfirmed(body: &str) -> Vec<String> {
     let rows = Loose::of(body.trim()).elements().unwrap_or_default();
     let markets = rows.iter().filter_map(|row| row.object::<dto::GammaMarket<'_>>());

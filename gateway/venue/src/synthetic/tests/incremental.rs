@@ -1,4 +1,4 @@
-//! What a book keeps from step to step decides nothing: beside it the same book is worked out from nothing, level by level.
+//! A book that is followed from step to step equals the same book built from scratch, level by level.
 
 use super::super::books::{Book, last_step, next_step, step_length};
 use super::super::noise::{Paths, fraction, mix, quantile};
@@ -18,8 +18,8 @@ const LIVES: [u64; 6] = [3, 6, 12, 25, 50, 100];
 /// Bids and asks, best first.
 type Levels = [Vec<Level>; 2];
 
-/// The tick and the book of a market at a moment.
-fn from_nothing(spec: &Spec, at: Timestamp) -> (TickSize, Levels) {
+/// The tick and the book of a market at a moment, built from scratch.
+fn from_scratch(spec: &Spec, at: Timestamp) -> (TickSize, Levels) {
     let chance = |at| spec.chance(at, &mut Paths::default());
     let judged = chance(Timestamp(at.0 - at.0 % (20 * SECOND)).max(spec.opens()));
     let is_fine = spec.tick == TickSize(100) && !(0.04..=0.96).contains(&judged);
@@ -60,7 +60,7 @@ fn from_nothing(spec: &Spec, at: Timestamp) -> (TickSize, Levels) {
     (TickSize(tick), [bids, asks])
 }
 
-/// What led from one book to the next: the bids first, best first.
+/// The changes from one book to the next: bids first, best first.
 fn differences(before: &Levels, now: &Levels) -> Vec<(BookSide, Level)> {
     let mut differences = Vec::new();
     for (side, (before, now)) in BookSide::BOTH.into_iter().zip(before.iter().zip(now)) {
@@ -74,23 +74,29 @@ fn differences(before: &Levels, now: &Levels) -> Vec<(BookSide, Level)> {
     differences
 }
 
-/// What was met on the way.
+/// Counts of the cases that were covered.
 #[derive(Debug, Default)]
-struct Met {
+struct Coverage {
     steps: u64,
     levels: usize,
-    /// Steps with another touch, with another tick, with another length than the one before; one-sided books.
+    /// Steps with another touch, tick or step length than the last one; one-sided books.
     moves: u64,
     ticks: u64,
     lengths: u64,
     one_sided: u64,
-    passed_over: u64,
+    skipped: u64,
     restarts: u64,
 }
 
-/// Follows one market for so many steps, with steps that are passed over and restarts between them; the first step that
-/// is not what is worked out from nothing.
-fn compare(spec: &Spec, from: Timestamp, steps: u64, met: &mut Met, meddle: impl Fn(&mut Book)) -> Result<(), String> {
+/// Follows one market for `steps` steps, with skipped steps and restarts. Returns the first step whose book differs
+/// from the one built from scratch.
+fn compare(
+    spec: &Spec,
+    from: Timestamp,
+    steps: u64,
+    coverage: &mut Coverage,
+    tamper: impl Fn(&mut Book),
+) -> Result<(), String> {
     let mut book = Book::default();
     let (mut at, mut before) = (last_step(spec, from.max(spec.opens())), Levels::default());
     let (mut tick, mut length) = (book.tick(spec, at), step_length(spec, at));
@@ -99,13 +105,13 @@ fn compare(spec: &Spec, from: Timestamp, steps: u64, met: &mut Met, meddle: impl
         if draw.is_multiple_of(97) {
             book = Book::default();
             before = Levels::default();
-            met.restarts += 1;
+            coverage.restarts += 1;
         }
         let mut changes = Vec::new();
         book.follow(spec, at, |side, level| changes.push((side, level)));
-        let (expected_tick, expected) = from_nothing(spec, at);
-        let (levels, is_tick) = (book.levels(), book.tick(spec, at));
-        if (is_tick, &levels) != (expected_tick, &expected) {
+        let (expected_tick, expected) = from_scratch(spec, at);
+        let (levels, current_tick) = (book.levels(), book.tick(spec, at));
+        if (current_tick, &levels) != (expected_tick, &expected) {
             return Err(format!("{:?} at {at:?}: {levels:?} is {expected:?}", spec.key));
         }
         let differences = differences(&before, &expected);
@@ -113,24 +119,24 @@ fn compare(spec: &Spec, from: Timestamp, steps: u64, met: &mut Met, meddle: impl
             return Err(format!("{:?} at {at:?}: {changes:?} are {differences:?}", spec.key));
         }
         let best = |levels: &Levels| levels.each_ref().map(|side| side.first().map(|(price, _)| *price));
-        met.steps += 1;
-        met.levels += levels[0].len() + levels[1].len();
-        met.moves += u64::from(best(&before) != best(&levels));
-        met.ticks += u64::from(tick != is_tick);
-        met.one_sided += u64::from(levels.iter().any(Vec::is_empty));
-        met.lengths += u64::from(length != step_length(spec, at));
-        (tick, length, before) = (is_tick, step_length(spec, at), levels);
-        let passed_over = if draw.is_multiple_of(7) { draw % (300 * length) } else { 0 };
-        met.passed_over += u64::from(passed_over > 0);
-        let Some(next) = next_step(spec, at.plus(passed_over)) else { break };
+        coverage.steps += 1;
+        coverage.levels += levels[0].len() + levels[1].len();
+        coverage.moves += u64::from(best(&before) != best(&levels));
+        coverage.ticks += u64::from(tick != current_tick);
+        coverage.one_sided += u64::from(levels.iter().any(Vec::is_empty));
+        coverage.lengths += u64::from(length != step_length(spec, at));
+        (tick, length, before) = (current_tick, step_length(spec, at), levels);
+        let skipped = if draw.is_multiple_of(7) { draw % (300 * length) } else { 0 };
+        coverage.skipped += u64::from(skipped > 0);
+        let Some(next) = next_step(spec, at.plus(skipped)) else { break };
         at = next;
-        meddle(&mut book);
+        tamper(&mut book);
     }
     Ok(())
 }
 
-/// Markets of all kinds and ticks, some of each, with the moments from which they are followed: now, across the start of
-/// windows, and up to the end.
+/// Markets of all kinds and ticks, with the times from which they are followed: now, before the start of windows, and
+/// shortly before the end.
 fn markets(seed: u64, liveliness: u64) -> Vec<(Spec, Timestamp)> {
     let world = World { seed, liveliness };
     let specs = World::series().flat_map(|series| world.listed(series, NOW, 0)).filter_map(|key| world.spec(key));
@@ -149,42 +155,48 @@ fn markets(seed: u64, liveliness: u64) -> Vec<(Spec, Timestamp)> {
 }
 
 #[test]
-fn a_book_that_is_kept_is_the_one_that_is_worked_out_from_nothing() {
-    let mut met = Met::default();
+fn a_followed_book_equals_one_built_from_scratch() {
+    let mut coverage = Coverage::default();
     let mut kinds = std::collections::BTreeSet::new();
     for (seed, liveliness) in [(1, 1), (1, 10), (2, 10), (77, 1), (77, 100)] {
         for (spec, from) in markets(seed, liveliness) {
             kinds.insert((matches!(spec.key, Key::Window { .. }), spec.tick.0));
-            compare(&spec, from, 80, &mut met, |_| {}).unwrap_or_else(|why| panic!("seed {seed}, {liveliness}: {why}"));
+            compare(&spec, from, 80, &mut coverage, |_| {})
+                .unwrap_or_else(|why| panic!("seed {seed}, {liveliness}: {why}"));
         }
     }
-    println!("{met:?}, {kinds:?}");
+    println!("{coverage:?}, {kinds:?}");
     assert_eq!(kinds, [(true, 100), (false, 1), (false, 10), (false, 100), (false, 1_000)].into());
-    let seen = [met.moves, met.ticks, met.lengths, met.one_sided, met.passed_over, met.restarts];
-    assert!(met.steps > 50_000 && seen.iter().all(|count| *count > 50), "{met:?}");
+    let seen =
+        [coverage.moves, coverage.ticks, coverage.lengths, coverage.one_sided, coverage.skipped, coverage.restarts];
+    assert!(coverage.steps > 50_000 && seen.iter().all(|count| *count > 50), "{coverage:?}");
 }
 
 #[test]
-fn a_level_that_is_kept_too_long_is_found() {
+fn a_level_that_is_kept_too_long_is_detected() {
     let mut found = 0;
     let followed = markets(2, 10);
     for (spec, from) in &followed {
-        found += u32::from(compare(spec, *from, 80, &mut Met::default(), |book| book.bids.keep_one_longer()).is_err());
-        found += u32::from(compare(spec, *from, 80, &mut Met::default(), |book| book.asks.keep_one_longer()).is_err());
+        found += u32::from(
+            compare(spec, *from, 80, &mut Coverage::default(), |book| book.bids.keep_one_too_long()).is_err(),
+        );
+        found += u32::from(
+            compare(spec, *from, 80, &mut Coverage::default(), |book| book.asks.keep_one_too_long()).is_err(),
+        );
     }
     println!("{found} of {}", 2 * followed.len());
     assert!(found as usize > followed.len(), "{found} of {}", 2 * followed.len());
 }
 
 #[test]
-fn a_step_draws_the_levels_whose_life_has_ended_and_no_others() {
+fn a_step_draws_only_levels_whose_lifetime_has_ended() {
     let world = World { seed: 42, liveliness: 10 };
     let specs = World::series().flat_map(|series| world.listed(series, NOW, 0)).filter_map(|key| world.spec(key));
     let (mut steps, mut drawn, mut chances, mut levels) = (0, 0, 0, 0);
     for spec in specs.filter(|spec| spec.start <= NOW) {
         let mut book = Book::default();
         book.follow(&spec, last_step(&spec, NOW), |_, _| {});
-        let _begun = [Kind::Levels, Kind::Chances].map(work::take);
+        let _before = [Kind::Levels, Kind::Chances].map(work::take);
         let mut at = NOW;
         for _ in 0..50 {
             let Some(next) = next_step(&spec, at) else { break };
@@ -198,9 +210,9 @@ fn a_step_draws_the_levels_whose_life_has_ended_and_no_others() {
         chances += work::take(Kind::Chances);
     }
     let [drawn, levels] = [drawn, levels].map(|count| count as f64 / steps as f64);
-    println!("{steps} steps: {drawn:.1} levels drawn a step of {levels:.1} that stand, {chances} fair prices");
-    // A hundred prices can have a level, and one in nine ends its life with a step.
+    println!("{steps} steps: {drawn:.1} levels drawn a step of {levels:.1} in the books, {chances} fair prices");
+    // A hundred prices may have a level, and one in nine ends its lifetime per step.
     assert!((5.0..25.0).contains(&drawn), "{drawn} levels drawn a step");
-    // One a step, and one each 20 s for the tick.
+    // One per step, and one per 20 s for the tick.
     assert!(chances < steps + steps / 4, "{chances} fair prices in {steps} steps");
 }

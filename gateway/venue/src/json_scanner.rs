@@ -1,28 +1,28 @@
-//! A reader for the JSON that venues send all day: objects of a known few fields, texts without escapes, whole numbers
-//! without sign. It borrows what it reads and looks at each byte about twice.
+//! A scanner for the JSON messages that venues send most: objects with few known fields, strings without escapes,
+//! unsigned integers. It borrows what it reads and looks at each byte about twice.
 //!
-//! It is a short cut, not a second opinion: whatever it does not take (`None`) is read by serde_json in the loose way
-//! of [`loose`](super::loose), and it takes nothing that would be refused or understood otherwise there. So a field
-//! that is not expected, one that comes twice, an escape or a control character end it. What it is not for: anything
-//! that comes less than a thousand times a minute.
+//! It is an optimization of the [`loose`](super::loose) parser: input that it does not accept (`None`) is parsed there
+//! by serde_json, and it accepts nothing that serde_json refuses or reads differently. So it stops at an unexpected
+//! field, a repeated field, an escape or a control character. Messages that come less than a thousand times a minute do
+//! not need it.
 
-/// A text that is being read.
+/// A cursor in a JSON text.
 #[derive(Clone, Debug)]
-pub struct Plain<'a> {
+pub struct JsonScanner<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Plain<'a> {
-    /// `None` for a text with a backslash or a control character: a quote may then not be the end of a text, and what
-    /// serde_json refuses inside of one could be overlooked.
-    pub fn new(text: &'a str) -> Option<Plain<'a>> {
-        // Without a way out of the loop the compiler takes many bytes at a time.
+impl<'a> JsonScanner<'a> {
+    /// `None` for a text with a backslash or a control character: with the former a quote may not end a string, and the
+    /// latter is refused by serde_json inside strings.
+    pub fn new(text: &'a str) -> Option<JsonScanner<'a>> {
+        // The loop has no early exit, so that the compiler vectorizes it.
         let odd = text.bytes().fold(false, |odd, byte| odd | (byte < b' ') | (byte == b'\\'));
-        (!odd).then_some(Plain { text, at: 0 })
+        (!odd).then_some(JsonScanner { text, at: 0 })
     }
 
-    /// The next byte that is no blank.
+    /// The next byte that is not a blank.
     #[inline]
     fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
@@ -37,25 +37,25 @@ impl<'a> Plain<'a> {
         (self.peek()? == expected).then(|| self.at += 1)
     }
 
-    /// Nothing but blanks is left.
+    /// Checks that only blanks are left.
     pub fn end(mut self) -> Option<()> {
         self.peek().is_none().then_some(())
     }
 
-    /// Exactly this, blanks and all. Inlined wherever it stands: of a known length it is compared without a call.
+    /// Reads exactly this text, blanks included. Always inlined: with a known length it is compared without a call.
     #[inline(always)]
     pub fn literal(&mut self, text: &str) -> Option<()> {
         self.text.as_bytes()[self.at..].starts_with(text.as_bytes()).then(|| self.at += text.len())
     }
 
-    /// A text, without its quotes.
+    /// Reads a string; returns it without its quotes.
     #[inline]
     pub fn text(&mut self) -> Option<&'a str> {
         self.eat(b'"')?;
         self.up_to_quote()
     }
 
-    /// The rest of a text whose first quote was read, without the last one.
+    /// Reads the rest of a string after its first quote.
     #[inline]
     pub fn up_to_quote(&mut self) -> Option<&'a str> {
         let end = quote(self.text.as_bytes(), self.at)?;
@@ -64,7 +64,7 @@ impl<'a> Plain<'a> {
         Some(text)
     }
 
-    /// A whole number of at most 19 digits.
+    /// Reads an unsigned integer of at most 19 digits.
     #[inline]
     pub fn whole(&mut self) -> Option<u64> {
         const DIGITS_MAX: usize = 19;
@@ -81,9 +81,9 @@ impl<'a> Plain<'a> {
         Some(rest[..digits].iter().fold(0, |number, byte| number * 10 + u64::from(byte - b'0')))
     }
 
-    /// An object, field by field: `field` reads the value of the name it is given.
+    /// Reads a non-empty object: `field` reads the value of each name.
     #[inline]
-    pub fn object(&mut self, mut field: impl FnMut(&mut Plain<'a>, &'a str) -> Option<()>) -> Option<()> {
+    pub fn object(&mut self, mut field: impl FnMut(&mut JsonScanner<'a>, &'a str) -> Option<()>) -> Option<()> {
         self.eat(b'{')?;
         loop {
             let name = self.text()?;
@@ -100,9 +100,9 @@ impl<'a> Plain<'a> {
         }
     }
 
-    /// An array, element by element; it may be empty.
+    /// Reads an array: `element` reads each element.
     #[inline]
-    pub fn array(&mut self, mut element: impl FnMut(&mut Plain<'a>) -> Option<()>) -> Option<()> {
+    pub fn array(&mut self, mut element: impl FnMut(&mut JsonScanner<'a>) -> Option<()>) -> Option<()> {
         self.eat(b'[')?;
         if self.peek()? == b']' {
             self.at += 1;
@@ -122,7 +122,7 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// Where the next quote is.
+/// The position of the next quote.
 #[inline]
 fn quote(bytes: &[u8], from: usize) -> Option<usize> {
     const ONES: u64 = u64::from_le_bytes([0x01; 8]);
@@ -130,7 +130,7 @@ fn quote(bytes: &[u8], from: usize) -> Option<usize> {
     const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
     let mut at = from;
     while let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        // A quote is a zero here; the lowest byte whose high bit this leaves is the first of them.
+        // A quote becomes a zero byte; the lowest high bit that remains marks the first of them.
         let word = u64::from_le_bytes(*word) ^ QUOTES;
         let found = word.wrapping_sub(ONES) & !word & HIGHS;
         if found != 0 {
@@ -141,10 +141,10 @@ fn quote(bytes: &[u8], from: usize) -> Option<usize> {
     Some(at + bytes.get(at..)?.iter().position(|byte| *byte == b'"')?)
 }
 
-/// What each name was told of once; a second time ends the reading, as it does elsewhere.
+/// Sets a field that must not be set yet; a repeated field ends the scan.
 #[inline]
-pub fn once<T>(place: &mut Option<T>, value: T) -> Option<()> {
-    place.replace(value).is_none().then_some(())
+pub fn once<T>(slot: &mut Option<T>, value: T) -> Option<()> {
+    slot.replace(value).is_none().then_some(())
 }
 
 #[cfg(test)]
@@ -153,7 +153,7 @@ mod tests {
     use serde::Deserialize;
     use wire::testing::Random;
 
-    /// A message of every part the reader has.
+    /// A message with every element that the scanner reads.
     #[derive(Debug, Default, PartialEq, Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Message<'a> {
@@ -173,17 +173,17 @@ mod tests {
 
     fn read(text: &str) -> Option<Message<'_>> {
         let mut message = Message::default();
-        let mut plain = Plain::new(text)?;
-        plain.object(|plain, name| match name {
-            "a" => once(&mut message.a, plain.text()?),
-            "n" => once(&mut message.n, plain.whole()?),
+        let mut scanner = JsonScanner::new(text)?;
+        scanner.object(|scanner, name| match name {
+            "a" => once(&mut message.a, scanner.text()?),
+            "n" => once(&mut message.n, scanner.whole()?),
             "pairs" => {
                 let mut pairs = Vec::new();
-                plain.array(|plain| {
+                scanner.array(|scanner| {
                     let mut pair = (None, None);
-                    plain.array(|plain| match pair {
-                        (None, _) => once(&mut pair.0, plain.text()?),
-                        _ => once(&mut pair.1, plain.whole()?),
+                    scanner.array(|scanner| match pair {
+                        (None, _) => once(&mut pair.0, scanner.text()?),
+                        _ => once(&mut pair.1, scanner.whole()?),
                     })?;
                     pairs.push((pair.0?, pair.1?));
                     Some(())
@@ -192,20 +192,20 @@ mod tests {
             }
             "inner" => {
                 let mut inner = Inner::default();
-                plain.object(|plain, name| match name {
-                    "b" => once(&mut inner.b, plain.text()?),
+                scanner.object(|scanner, name| match name {
+                    "b" => once(&mut inner.b, scanner.text()?),
                     _ => None,
                 })?;
                 once(&mut message.inner, inner)
             }
             _ => None,
         })?;
-        plain.end()?;
+        scanner.end()?;
         Some(message)
     }
 
     #[test]
-    fn what_it_takes_it_reads_as_serde_does() {
+    fn accepted_input_is_read_as_serde_reads_it() {
         let long = format!(r#"{{"a":"{}","n":1}}"#, "x".repeat(77));
         let cases = [
             (r#"{"a":"x","n":12,"pairs":[["y",0],["",9223372036854775807]],"inner":{"b":"é"}}"#, true),
@@ -214,7 +214,7 @@ mod tests {
             (r#"{"a":"1234567"}"#, true),
             (r#"{"a":"12345678"}"#, true),
             (r#"{"n":9999999999999999999}"#, true),
-            // Left to others, whether they take it or not.
+            // Not accepted; serde_json may accept them.
             (r#"{}"#, false),
             (r#"{"a":null}"#, false),
             (r#"{"a":"\u0041"}"#, false),
@@ -241,14 +241,14 @@ mod tests {
             ("", false),
             (r#"[{"a":"x"}]"#, false),
         ];
-        for (text, taken) in cases {
-            assert_eq!(read(text).is_some(), taken, "{text}");
+        for (text, accepted) in cases {
+            assert_eq!(read(text).is_some(), accepted, "{text}");
             check(text);
         }
-        println!("plain messages: {} cases", cases.len());
+        println!("scanned messages: {} cases", cases.len());
     }
 
-    /// It reads what serde reads, or nothing.
+    /// Asserts that accepted input equals serde's result; returns whether it was accepted.
     fn check(text: &str) -> bool {
         let read = read(text);
         if let Some(read) = &read {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_put_together_by_chance_are_read_alike_or_not_at_all() {
+    fn random_texts_are_read_as_serde_reads_them_or_refused() {
         const ROUNDS: usize = 200_000;
         const PIECES: [&str; 24] = [
             "{",
@@ -287,7 +287,7 @@ mod tests {
             "é",
         ];
         let mut random = Random(23);
-        let mut taken = 0;
+        let mut accepted = 0;
         for _ in 0..ROUNDS {
             let parts = 1 + random.next() % 4;
             let mut text = String::from("{");
@@ -312,9 +312,9 @@ mod tests {
                     }
                 }
             }
-            taken += usize::from(check(&text));
+            accepted += usize::from(check(&text));
         }
-        assert!(taken > ROUNDS / 20, "{taken} of {ROUNDS} were taken");
-        println!("texts by chance: {ROUNDS} cases, {taken} of them taken");
+        assert!(accepted > ROUNDS / 20, "{accepted} of {ROUNDS} were accepted");
+        println!("random texts: {ROUNDS} cases, {accepted} of them accepted");
     }
 }

@@ -1,4 +1,4 @@
-//! The primitives under the marks of a log, named in one place: `tests/loom` and `tests/shuttle` put their own there and run
+//! The primitives under the marks of a log, imported in one place: `tests/loom` and `tests/shuttle` replace them to run
 //! the threads in other orders.
 
 pub(crate) use std::sync::Arc;

@@ -1,41 +1,41 @@
-//! What a start looks at before it reads a record.
+//! What a start reads before the first record.
 
 use std::io;
 
 use crate::Lsn;
-use crate::behind::is_zero_from;
 use crate::contents::{SpareFile, read_contents};
 use crate::epoch::{EPOCH_NAME, Identity, read_identity};
 use crate::error::{Error, Fault};
-use crate::reload::{Reloads, Wanted, forget_heads};
+use crate::reload::{Reloads, SpareNeeds, forget_heads};
 use crate::scan::Scan;
 use crate::segment::SEGMENT_HEADER_BYTES;
 use crate::snapshot::Snapshot;
 use crate::storage::{LOCK_NAME, Storage};
+use crate::trailing::is_zero_from;
 
-/// What a start looks at before it reads a record. Nothing is changed by it, so tools look the same way.
+/// What a start reads before the first record. Changes nothing, so tools use it as well.
 pub(crate) struct Beginning<S: Storage> {
-    /// `None` where there is no log yet.
+    /// `None` if there is no log yet.
     pub scan: Option<Scan<S>>,
     pub making: Vec<String>,
     pub snapshots: Vec<Lsn>,
-    /// Where there is no log yet: files of a first start that was interrupted, with nothing in them.
+    /// If there is no log yet: empty files of a first start that was interrupted.
     pub unfinished: Vec<String>,
 }
 
 impl<S: Storage> Beginning<S> {
-    /// Lists the directory and judges its files. With `wanted` they are read from the device again beside the replay, as
-    /// only a process needs that is going to write to them.
+    /// Lists the directory and judges its files. With `wanted` they are read from the device again during the replay;
+    /// only a process that is going to write to them needs that.
     pub(crate) fn of(
         storage: &S,
         identity: Option<Identity>,
         snapshot: Option<&Snapshot>,
-        wanted: Option<Wanted>,
+        wanted: Option<SpareNeeds>,
         accept_loss: bool,
     ) -> Result<Beginning<S>, Error> {
         forget_heads(storage)?;
         let mut contents = read_contents(storage, identity.as_ref().map(|identity| &identity.id))?;
-        // Whole, and not ours to throw away as a dirty spare: a newer program's segment, or another directory's.
+        // Whole, and not to be discarded as a dirty spare: the segment of a newer program or of another directory.
         let is_kept = |spare: &&SpareFile| matches!(spare.fault, Fault::Version { .. } | Fault::Foreign);
         if let Some(SpareFile { name, fault, .. }) = contents.spares.iter().find(is_kept) {
             return Err(Error::format(name, fault.clone()));
@@ -49,11 +49,12 @@ impl<S: Storage> Beginning<S> {
         let scan = match identity {
             Some(identity) => {
                 let scan = Scan::over(storage.clone(), identity, contents, after, Some(after_crc), accept_loss)?;
-                Some(scan.behind_reloads(reloads))
+                Some(scan.with_reloads(reloads))
             }
             None => {
                 reloads.wait();
-                // The first start was interrupted before it could write a record; anything more is a robbed directory.
+                // The first start was interrupted before it could write a record; with anything more, the epoch file
+                // was removed.
                 let only_first = contents.segments.iter().all(|segment| segment.first_lsn == Lsn(1));
                 let missing = || Error::format(EPOCH_NAME, Fault::Missing);
                 if !contents.snapshots.is_empty() || !only_first {
@@ -74,11 +75,11 @@ impl<S: Storage> Beginning<S> {
 }
 
 impl<S: Storage> Scan<S> {
-    /// What a start behind this snapshot reads, with all that it refuses and without changing anything: for tools. `None`
-    /// where there is no log yet. The lock file, too, is what a start would take.
+    /// Reads what a start after this snapshot reads, with all of its refusals and without changing anything: for tools.
+    /// `None` if there is no log yet. The lock file is checked as by a start.
     ///
     /// # Errors
-    /// As [`crate::Dir::open`] and [`crate::Dir::recover`], but that another process may own the directory.
+    /// As [`crate::Dir::open`] and [`crate::Dir::recover`], except that another process may own the directory.
     pub fn of_start(storage: &S, snapshot: Option<&Snapshot>) -> Result<Option<Scan<S>>, Error> {
         match storage.open_to_read(LOCK_NAME) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

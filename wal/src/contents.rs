@@ -1,4 +1,4 @@
-//! The files of a directory as they lie there, without owning it.
+//! The files of a log's directory, listed without owning it.
 
 use std::io;
 
@@ -9,32 +9,32 @@ use crate::names::{Name, parse_name};
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader};
 use crate::storage::{Storage, StoredFile};
 
-/// A segment as it lies in the directory.
+/// A segment in the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentFile {
     /// Its name inside the directory.
     pub name: String,
-    /// Whether the name says its first LSN. If not, it was taken into use and the first sync of it is still to come.
+    /// Whether the name is its first LSN. If not, it is in use and its first sync is still to come.
     pub is_named: bool,
     /// Its length in bytes.
     pub bytes: u64,
-    /// First LSN, by the header where that can be read, else by the name.
+    /// First LSN, from the header if that is readable, else from the name.
     pub first_lsn: Lsn,
-    /// Its header, or why it cannot be believed.
+    /// Its header, or what is wrong with it.
     pub header: Result<SegmentHeader, Fault>,
 }
 
-/// A file with a spare's name and without a believable header: reserve, or torn before anything in it counted.
+/// A file with a spare's name and without a valid header: a reserve, or torn before any of it counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SpareFile {
     pub name: String,
     /// Its length.
     pub bytes: u64,
-    /// Why it is no segment.
+    /// Why it is not a segment.
     pub fault: Fault,
 }
 
-/// All that the log knows of a directory's contents.
+/// All files of a directory that belong to the log.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     /// In the order of their first LSN.
@@ -56,7 +56,7 @@ pub fn segments<S: Storage>(storage: &S) -> Result<Vec<SegmentFile>, Error> {
     read_contents(storage, Some(&identity.id)).map(|contents| contents.segments)
 }
 
-/// The LSN up to which records lie in sealed segments: those behind which another one has its name. All of them are synced.
+/// The LSN up to which records are in sealed segments: those followed by a named one. All of them are synced.
 ///
 /// # Errors
 /// As [`segments`].
@@ -65,8 +65,8 @@ pub fn sealed_lsn<S: Storage>(storage: &S) -> Result<Lsn, Error> {
     Ok(open.map_or(Lsn::ZERO, |segment| segment.first_lsn.before()))
 }
 
-/// Looks at all files of the directory. Beside a running log a file may get another name between the list and the look;
-/// then the list is made anew.
+/// Reads all files of the directory. In a running log a file may be renamed between the listing and the read; then the
+/// listing is repeated.
 pub(crate) fn read_contents<S: Storage>(storage: &S, id: Option<&[u8; 16]>) -> Result<Contents, Error> {
     let mut tries_left = LIST_TRIES;
     loop {
@@ -94,7 +94,7 @@ fn read_listed<S: Storage>(storage: &S, id: Option<&[u8; 16]>) -> Result<Content
                     }
                 });
                 if header.is_err() {
-                    // Given up meanwhile, it is zeroed under another name: then the list is made anew.
+                    // If it was released meanwhile, it is being zeroed under another name: the listing is repeated.
                     storage.open(&name).map_err(Error::io("open", &name))?;
                 }
                 contents.segments.push(SegmentFile { name, is_named: true, bytes, first_lsn, header });

@@ -1,4 +1,4 @@
-//! The directory of a log: who owns it, and how it is run.
+//! The directory of a log: its lock and the options of the log.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use crate::segment::{DEFAULT_SEGMENT_BYTES, MAX_SEGMENT_BYTES, MIN_SEGMENT_BYTES
 use crate::snapshot::{Snapshot, Snapshots};
 use crate::storage::{DirectoryLock, Storage};
 
-/// How a log is run. All of it may change between two starts.
+/// The options of a log. All of them may change between two starts.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Length of new segments: a multiple of 4 KiB from [`MIN_SEGMENT_BYTES`] to [`MAX_SEGMENT_BYTES`].
     pub segment_bytes: u64,
     /// Prepared segments to keep ready, 1 to 8.
     pub spares_count: u32,
-    /// Bytes of the disk that new segments leave alone.
+    /// Free bytes of the disk that new segments do not take.
     pub reserve_bytes: u64,
     /// Crash points, for tests.
     pub points: Points,
 }
 
-/// Most spares that may be asked for.
+/// Upper bound of [`Options::spares_count`].
 pub const SPARES_MAX: u32 = 8;
 
 impl Default for Options {
@@ -37,17 +37,17 @@ impl Default for Options {
     }
 }
 
-/// A directory owned by this process, on the way to a running log.
+/// A directory owned by this process, before its log is started.
 pub struct Dir<S: Storage = Files> {
     pub(crate) storage: S,
     pub(crate) lock: Arc<S::Lock>,
     pub(crate) options: Options,
-    /// `None` in a directory that never had a log.
+    /// `None` in a directory without a log.
     pub(crate) identity: Option<Identity>,
 }
 
 impl<S: Storage> Dir<S> {
-    /// Locks the directory and reads its epoch file. Writes nothing but the lock file.
+    /// Locks the directory and reads its epoch file. Writes only the lock file.
     ///
     /// # Errors
     /// [`Error::Locked`] with the owner's process id; [`Error::Format`] for a damaged or newer epoch file, or when it is
@@ -74,8 +74,8 @@ impl<S: Storage> Dir<S> {
         Ok(Dir { storage, lock, options, identity })
     }
 
-    /// The newest snapshot that is whole, read once from end to end to be sure. Damaged ones are passed over: the one
-    /// before and the log since then say the same.
+    /// The newest whole snapshot, read once from end to end to verify it. Damaged ones are skipped: the one before and
+    /// the log since then hold the same state.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Format`] when a snapshot is of a newer format.

@@ -1,8 +1,8 @@
-//! The epoch file: which log a directory holds, and how far it has certainly come.
+//! The epoch file: which log a directory holds, and up to which LSN it is known to be synced.
 //!
-//! It holds three facts: the random identity of the directory, the last epoch that was started, and a *floor*: an LSN that the
-//! log has certainly reached and synced. It is raised at every start, after every roll and at a clean stop, so that a segment
-//! which vanishes from the end of the log is missed and not taken for a log that ended there.
+//! It holds the random identity of the directory, the last epoch that was started, and a *floor*: an LSN up to which
+//! the log is known to be synced. The floor is raised at every start, after every roll and at a clean stop. A segment
+//! that vanishes from the end of the log is therefore missed, and the log is not taken for one that ended there.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use crate::{Lsn, Point, Points};
 pub(crate) const EPOCH_NAME: &str = "epoch";
 const EPOCH_MAKING: &str = "epoch.making";
 
-/// Creates a file in place of what an interrupted attempt may have left.
+/// Creates a file, replacing what an interrupted attempt may have left.
 pub(crate) fn create_anew<S: Storage>(storage: &S, name: &str) -> Result<S::File, Error> {
     match storage.remove(name) {
         Ok(()) => {}
@@ -23,21 +23,21 @@ pub(crate) fn create_anew<S: Storage>(storage: &S, name: &str) -> Result<S::File
     storage.create(name).map_err(Error::io("create", name))
 }
 
-/// What the epoch file says.
+/// The contents of the epoch file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// Random; in every segment and snapshot, so that files of another directory are noticed.
+    /// Random; stored in every segment and snapshot, so that files of another directory are detected.
     pub id: [u8; 16],
     /// The last epoch that was started.
     pub epoch: u32,
-    /// An LSN that is certainly synced.
+    /// An LSN that is known to be synced.
     pub floor: Lsn,
-    /// Which copy of the directory this is: that of `id` in the first one, and a random one in each that was restored.
+    /// Which copy of the directory this is: `id` in the original, a random value in each restored copy.
     pub instance: [u8; 16],
 }
 
 const EPOCH_MAGIC: [u8; 8] = *b"WALEPOC\n";
-/// 1 has no instance: it ends before it, and the directory's identity stands for it.
+/// Version 1 ends before the instance; the directory's id takes its place.
 const EPOCH_VERSION: u32 = 2;
 const EPOCH_BYTES: usize = 64;
 const EPOCH_BYTES_1: usize = 48;
@@ -98,12 +98,12 @@ pub(crate) fn read_identity<S: Storage>(storage: &S) -> Result<Option<Identity>,
     Identity::decode(&bytes[..read]).map(Some).map_err(|fault| Error::format(EPOCH_NAME, fault))
 }
 
-/// Where the files of a log come from: what its epoch file says of that.
+/// Where the files of a log come from, by its epoch file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
-    /// In every segment and snapshot: the directory that first had the log, and all that were restored from it.
+    /// In every segment and snapshot: the directory in which the log began, and all copies restored from it.
     pub directory: [u8; 16],
-    /// Which of them this is.
+    /// Which of these copies this is.
     pub instance: [u8; 16],
     /// The last epoch that was started.
     pub epoch: u32,
@@ -118,8 +118,8 @@ pub fn origin<S: Storage>(storage: &S) -> Result<Option<Origin>, Error> {
     Ok(identity.map(|Identity { id, epoch, instance, .. }| Origin { directory: id, instance, epoch }))
 }
 
-/// Makes a log of segments and snapshots that were copied into a directory: writes its epoch file. Records up to `floor`
-/// are to be there; without them no start succeeds.
+/// Makes a log of segments and snapshots that were copied into a directory: writes its epoch file. Records up to
+/// `floor` must be there, or no start succeeds.
 ///
 /// # Errors
 /// [`Error::Io`].

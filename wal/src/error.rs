@@ -1,13 +1,13 @@
-//! Why the log refused or stopped. Every variant is something that a caller or an operator can act on.
+//! Why the log refused or stopped. Each variant is something that a caller or an operator can act on.
 
 use std::fmt;
 use std::io;
 
 use crate::Lsn;
 
-/// There is no room for the record: the open segment is full and no prepared one is there. Nothing was written.
+/// There is no room for the record: the open segment is full and no spare is ready. Nothing was written.
 ///
-/// The one way in which an append can fail. Ask [`crate::Log::room`] before deciding, and this does not happen.
+/// The only way in which an append can fail. A caller that checks [`crate::Log::room`] first does not see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Full;
 
@@ -19,42 +19,43 @@ impl fmt::Display for Full {
 
 impl std::error::Error for Full {}
 
-/// Everything that can go wrong outside of an append.
+/// Errors of everything but an append.
 #[derive(Debug)]
 pub enum Error {
     /// A call to the file system failed.
     Io {
-        /// What was being done, for a human.
+        /// The operation, for a person.
         doing: &'static str,
         /// Name inside the log's directory, or the directory itself.
         file: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// No room to start: the disk is full.
     Full,
     /// Another process owns the directory.
     Locked {
-        /// Its id as written in the lock file; 0 when it had not yet written it.
+        /// Its id from the lock file; 0 when it has not written it yet.
         pid: u32,
     },
     /// Records that were covered by a successful sync are damaged or gone. Starting would break a promise.
     Lost(Loss),
-    /// The files are not a log of this program: wrong place, wrong version, or a file too many or too few.
+    /// The files are not a log of this program: a file in the wrong place, of an unknown version, missing, or one too
+    /// many.
     Format {
         /// Name inside the log's directory.
         file: String,
         /// What is wrong with it.
         fault: Fault,
     },
-    /// The directory cannot be trusted or cannot keep promises.
+    /// The directory cannot be trusted or cannot keep the log's promises.
     Place {
         /// The directory or the name inside it.
         file: String,
         /// What is wrong with it.
         fault: PlaceFault,
     },
-    /// A sync failed earlier in this process. The log is dead until the process has been started again.
+    /// A sync failed earlier in this process. The log takes nothing until the process is started again.
     Poisoned,
 }
 
@@ -63,13 +64,13 @@ pub enum Error {
 pub struct Loss {
     /// The first LSN that is damaged or missing.
     pub lsn: Lsn,
-    /// The file in which it should be.
+    /// The file that should hold it.
     pub file: String,
-    /// Its place in that file, bytes.
+    /// Its offset in that file, bytes.
     pub offset: u64,
-    /// The checksum that is stored there.
+    /// The checksum that the file holds for it.
     pub expected_crc: u32,
-    /// The checksum of the bytes that are there.
+    /// The checksum of the bytes in the file.
     pub found_crc: u32,
     /// The highest LSN that something else in the directory proves to have been synced.
     pub synced: Lsn,
@@ -127,17 +128,17 @@ pub enum Fault {
     Foreign,
     /// Its name and its header disagree on the first LSN.
     Name {
-        /// The first LSN by its header.
+        /// Its name and its header disagree about the first LSN.
         header: Lsn,
     },
     /// Its length in bytes is not the one it was made with.
     Length {
-        /// The length it was made with.
+        /// Its length in bytes is not the one it was created with.
         expected: u64,
-        /// The length it has.
+        /// The length it was created with.
         found: u64,
     },
-    /// A segment is missing before it, or it is there twice, or in the wrong place.
+    /// A segment before it is missing, it exists twice, or it is in the wrong place.
     Order {
         /// The LSN that should come next.
         expected: Lsn,
@@ -146,64 +147,64 @@ pub enum Fault {
     },
     /// It follows another history: the checksum of the record before it does not fit.
     Chain {
-        /// The checksum it was written behind.
+        /// The checksum of the record before it, by its header.
         expected: u32,
-        /// The checksum of the record before it.
+        /// The checksum of the record that is before it.
         found: u32,
     },
-    /// There is something behind the last record of a sealed segment.
+    /// There are bytes after the last record of a sealed segment.
     Trailing {
-        /// Where, in bytes from the start of the file.
+        /// The offset, bytes from the start of the file.
         offset: u64,
     },
-    /// A whole record of a kind that this program does not know.
+    /// A whole record of an unknown kind.
     Kind {
         /// The number of the kind.
         found: u16,
-        /// Where, in bytes from the start of the file.
+        /// The offset, bytes from the start of the file.
         offset: u64,
     },
-    /// A whole record with a field set that this program does not know.
+    /// A whole record with an unknown field set.
     Reserved {
-        /// Where, in bytes from the start of the file.
+        /// The offset, bytes from the start of the file.
         offset: u64,
     },
-    /// A whole record whose epoch is below the one before it, or above every epoch that was ever started.
+    /// A whole record whose epoch is below that of the record before it, or above every epoch that was ever started.
     Epoch {
         /// Its epoch.
         found: u32,
-        /// Where, in bytes from the start of the file.
+        /// The offset, bytes from the start of the file.
         offset: u64,
     },
-    /// It has the name of a spare and holds the segment of another file, which has its right name.
+    /// A file with a spare's name that holds the same segment as a properly named file.
     Copy {
         /// That file.
         of: String,
     },
-    /// The file must be there and is not.
+    /// A required file does not exist.
     Missing,
-    /// The file is not as long as its parts say, or a part has an impossible length.
+    /// The file's length does not match its parts, or a part has an impossible length.
     Structure,
 }
 
-/// What is wrong with the place in which the log lies.
+/// What is wrong with the place of the log's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaceFault {
     /// A symbolic link where a file or the directory should be.
     SymbolicLink,
     /// Not a directory.
     Type,
-    /// A directory, a pipe, a socket or a device, where a file of the log should be.
+    /// A directory, a pipe, a socket or a device in place of a file of the log.
     NotPlain,
     /// It belongs to another user of the machine.
     Owner,
-    /// Others than the owner may read or write it.
+    /// Users other than the owner may read or write it.
     Mode(u32),
-    /// Somebody removed the file while the log was open.
+    /// The file was removed while the log was open.
     Removed,
-    /// Somebody removed the whole directory while the log was open.
+    /// The whole directory was removed while the log was open.
     DirectoryRemoved,
-    /// A network file system: its locks and syncs do not mean what they say. The number is the system's type.
+    /// A network file system, whose locks and syncs cannot be relied on. The number is the system's type.
     Network(u64),
 }
 
@@ -219,7 +220,7 @@ impl Error {
         Error::Format { file: file.to_owned(), fault }
     }
 
-    /// Whether the disk (or its quota) is full, which passes by itself and is no damage.
+    /// Whether the disk (or its quota) is full. That is temporary and no damage.
     pub fn is_full(&self) -> bool {
         match self {
             Error::Full => true,
@@ -254,8 +255,8 @@ impl fmt::Display for Error {
     }
 }
 
-/// What is gone, where, and what an operator can do. There is no command that goes on without the records: whoever calls
-/// [`crate::Dir::recover`] may accept the loss, and what that gives up is more than a line can tell.
+/// What is lost, where, and what an operator can do. No command continues without the records: only a caller of
+/// [`crate::Dir::recover`] may accept the loss.
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Loss { lsn, file, offset, expected_crc, found_crc, synced } = self;
@@ -268,7 +269,7 @@ impl fmt::Display for Loss {
         f.write_str(
             "else put the whole directory back from one copy of it (not single files out of several copies), ",
         )?;
-        f.write_str("or set it aside and begin with an empty one, which has nothing of what this one holds")
+        f.write_str("or set it aside and begin with an empty one, without the data of this one")
     }
 }
 
@@ -292,41 +293,41 @@ impl fmt::Display for Fault {
                 write!(f, "damaged: checksum {expected:08x} expected, {found:08x} found")
             }
             Fault::Foreign => f.write_str("belongs to another log directory"),
-            Fault::Name { header } => write!(f, "the name does not fit the header, which says LSN {header}"),
+            Fault::Name { header } => write!(f, "the name does not match the first LSN of the header, {header}"),
             Fault::Length { expected, found } => {
-                write!(f, "has {found} bytes, was made with {expected}")
+                write!(f, "has {found} bytes, was created with {expected}")
             }
             Fault::Order { expected, found } => {
                 write!(
                     f,
-                    "LSN {expected} should come next, this file starts at {found}: a segment is missing or too many"
+                    "LSN {expected} should come next, this file starts at {found}: a segment is missing or was added"
                 )
             }
             Fault::Chain { expected, found } => {
-                write!(f, "follows another history: {expected:08x} expected before it, {found:08x} found")
+                write!(f, "continues another log: checksum {expected:08x} expected before it, {found:08x} found")
             }
             Fault::Trailing { offset } => {
-                write!(f, "bytes behind the last record of a sealed segment, at byte {offset}")
+                write!(f, "there are bytes after the last record of a sealed segment, from byte {offset} on")
             }
             Fault::Kind { found, offset } => {
-                write!(f, "a record of the unknown kind {found} at byte {offset}")
+                write!(f, "the record at byte {offset} has the unknown kind {found}")
             }
             Fault::Reserved { offset } => {
-                write!(f, "a record with an unknown field at byte {offset}")
+                write!(f, "the record at byte {offset} has an unknown field")
             }
-            Fault::Epoch { found, offset } => write!(f, "a record of the impossible epoch {found} at byte {offset}"),
+            Fault::Epoch { found, offset } => write!(f, "the record at byte {offset} has the impossible epoch {found}"),
             Fault::Copy { of } => write!(
                 f,
-                "has the name of a spare and holds a copy of {of}, which is there: nothing is wrong with {of}; \
+                "has the name of a spare and holds a copy of {of}, which is intact; \
                  move the copy out of the log's directory"
             ),
             Fault::Missing => f.write_str("is missing"),
-            Fault::Structure => f.write_str("its parts do not add up"),
+            Fault::Structure => f.write_str("its length does not match its parts"),
         }
     }
 }
 
-/// Inside of an [`io::Error`] it becomes [`Error::Place`].
+/// Inside an [`io::Error`] it becomes [`Error::Place`].
 impl std::error::Error for PlaceFault {}
 
 impl fmt::Display for PlaceFault {
@@ -335,16 +336,16 @@ impl fmt::Display for PlaceFault {
             PlaceFault::SymbolicLink => f.write_str("is a symbolic link"),
             PlaceFault::Type => f.write_str("is not a directory"),
             PlaceFault::NotPlain => f.write_str(
-                "is a directory, a pipe or something else that is no plain file; the log did not make it: \
+                "is a directory, a pipe or something else that is not a plain file; the log did not create it: \
                  move it out of the log's directory",
             ),
             PlaceFault::Owner => f.write_str("belongs to another user"),
             PlaceFault::Mode(mode) => {
                 write!(f, "is open to others (mode {mode:o}); only its owner may have access (chmod 700)")
             }
-            PlaceFault::Removed => f.write_str(
-                "was removed while the server ran; it is without a name now, and what is in it goes with the server",
-            ),
+            PlaceFault::Removed => {
+                f.write_str("was removed while the server ran; its contents are lost when the server ends")
+            }
             PlaceFault::DirectoryRemoved => f.write_str("the log's directory was removed while the server ran"),
             PlaceFault::Network(kind) => write!(f, "is on a network file system (type {kind:#x})"),
         }
@@ -370,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_name_file_and_place() {
+    fn messages_name_file_and_offset() {
         let loss = Loss {
             lsn: Lsn(7),
             file: "x.wal".into(),
@@ -384,7 +385,7 @@ mod tests {
             "synced records are gone from LSN 7 on: x.wal at byte 640, checksum 000000ab expected, 000000cd found; \
              synced up to LSN 9. 3 records (LSN 7 to 9) cannot be replayed, and nothing was changed. If x.wal or a later \
              file of the log was moved or changed, put it back; else put the whole directory back from one copy of it (not single \
-             files out of several copies), or set it aside and begin with an empty one, which has nothing of what this one holds"
+             files out of several copies), or set it aside and begin with an empty one, without the data of this one"
         );
         assert_eq!(Error::Locked { pid: 12 }.to_string(), "process 12 owns the log directory");
         assert!(Error::from(Full).is_full());

@@ -1,4 +1,4 @@
-//! A directory in memory that crashes and fails, for tests: of this crate and of everything that stands on it.
+//! A directory in memory that crashes and fails, for tests of this crate and of everything built on it.
 //!
 //! ```text
 //!   store, write ──► cache ──(sync, or write-back at any moment, page by page, in any order)──► disk
@@ -7,12 +7,12 @@
 //!                                                                       nothing, all, or some of its 512-byte sectors
 //! ```
 //!
-//! - Names have a cache of their own: after [`Faults::crash`] any subset of the unsynced creations, renames and removals
-//!   has happened.
-//! - After a failed sync its pages count as clean, as on Linux: a second sync succeeds and the disk still lacks them.
-//! - Everything is drawn from one seed, and nothing here waits or starts a thread: the same calls give the same world.
+//! - Names have their own cache: after [`Faults::crash`] any subset of the unsynced creations, renames and removals has
+//!   happened.
+//! - After a failed sync its pages count as clean, as on Linux: a second sync succeeds although the disk still lacks them.
+//! - Everything is drawn from one seed, and nothing here waits or starts a thread: the same calls give the same result.
 //!
-//! Not modelled: latency, and several processes at once (a second lock is refused, that is all).
+//! Not modelled: latency, and several processes (a second lock is only refused).
 
 mod world;
 
@@ -21,21 +21,21 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::error::Error;
 use crate::segment::PAGE_BYTES;
-use crate::storage::{Beside, DirectoryLock, SegmentMap, Storage, StoredFile};
+use crate::storage::{Background, DirectoryLock, SegmentMap, Storage, StoredFile};
 use world::{Failure, Inode, NameChange, World, apply};
 
-/// Seeded random numbers (SplitMix64); the same seed, the same numbers, on every machine and in every version.
+/// Seeded random numbers (SplitMix64): the same seed gives the same numbers on every machine and in every version.
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// From a seed, which the test prints.
+    /// Starts from a seed, which the test prints.
     pub fn new(seed: u64) -> Rng {
         Rng(seed)
     }
 
     /// The next 64 bits.
-    #[allow(clippy::should_implement_trait)] // Never ends; an Option would be noise.
+    #[allow(clippy::should_implement_trait)] // Never ends; an Option would be pointless.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
@@ -87,12 +87,12 @@ pub enum Call {
 pub struct Faults(Arc<Mutex<World>>);
 
 impl Faults {
-    /// An empty directory whose accidents are drawn from `seed`.
+    /// An empty directory whose failures are drawn from `seed`.
     pub fn new(seed: u64) -> Faults {
         Faults(Arc::new(Mutex::new(World::new(seed))))
     }
 
-    /// Loss of power: of everything unsynced a random part remains. Files, mappings and locks of before are dead.
+    /// Loss of power: a random part of everything unsynced remains. Earlier files, mappings and locks are dead.
     pub fn crash(&self) {
         let world = &mut *self.world();
         world.lose_names();
@@ -102,7 +102,7 @@ impl Faults {
         world.die();
     }
 
-    /// Death of the process: everything written remains, synced or not. Files, mappings and locks of before are dead.
+    /// Death of the process: everything written remains, synced or not. Earlier files, mappings and locks are dead.
     pub fn kill(&self) {
         self.world().die();
     }
@@ -115,28 +115,28 @@ impl Faults {
         open.map_or_else(Vec::new, |inode| inode.dirty.iter().copied().collect())
     }
 
-    /// Makes one call of this kind fail: the next one, or after so many others. Give the error as its number, for instance
-    /// `libc::EIO`.
+    /// Makes one call of this kind fail: the next one, or the one after `after` others. `errno` is the error's number,
+    /// for instance `libc::EIO`.
     pub fn fail(&self, call: Call, after: u64, errno: i32) {
         self.world().failures.push(Failure { call, after, errno });
     }
 
-    /// Takes back failures that have not happened yet.
+    /// Cancels failures that have not happened yet.
     pub fn fail_no_more(&self) {
         self.world().failures.clear();
     }
 
-    /// Sets the size of the disk; `None` for one that never fills.
+    /// Sets the size of the disk in bytes; `None` for one that never fills.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.world().capacity_bytes = bytes;
     }
 
-    /// A disk that lies: syncs answer and do nothing. A test that does not notice is not looking.
+    /// A disk that drops syncs: they succeed and do nothing. A test that does not detect it checks nothing.
     pub fn drop_syncs(&self, drops: bool) {
         self.world().drops_syncs = drops;
     }
 
-    /// How often, in 1 024 stores, the kernel writes some unsynced page back by itself.
+    /// How often, in 1 024 stores, the kernel writes an unsynced page back on its own.
     pub fn set_writeback(&self, parts: u64) {
         self.world().writeback_parts = parts;
     }
@@ -157,12 +157,12 @@ impl Faults {
         world.names.get(name).map(|inode| world.inodes[*inode].cache.clone())
     }
 
-    /// Puts a file there, on the disk at once, in place of what had the name.
+    /// Creates or replaces a file, on the disk as well.
     pub fn put(&self, name: &str, bytes: &[u8]) {
         self.put_inode(name, Inode { cache: bytes.to_vec(), disk: bytes.to_vec(), ..Inode::default() });
     }
 
-    /// Puts an empty directory there likewise.
+    /// Creates or replaces a file by an empty directory, on the disk as well.
     pub fn put_directory(&self, name: &str) {
         self.put_inode(name, Inode { is_directory: true, ..Inode::default() });
     }
@@ -175,14 +175,14 @@ impl Faults {
         world.names_on_disk.insert(name.to_owned(), inode);
     }
 
-    /// Takes a file away, from the disk at once.
+    /// Removes a file, from the disk as well.
     pub fn take(&self, name: &str) -> Option<Vec<u8>> {
         let world = &mut *self.world();
         world.names_on_disk.remove(name);
         world.names.remove(name).map(|inode| world.inodes[inode].cache.clone())
     }
 
-    /// Takes the whole directory away, from the disk at once. What is open stays open, as files without a name.
+    /// Removes the whole directory, from the disk as well. What is open stays open, as files without a name.
     pub fn take_directory(&self) {
         let world = &mut *self.world();
         world.names.clear();
@@ -191,7 +191,7 @@ impl Faults {
         world.is_removed = true;
     }
 
-    /// A directory with the same files, all of them on the disk, and accidents of its own.
+    /// A directory with the same files, all of them on the disk, and its own random failures.
     pub fn copy(&self, seed: u64) -> Faults {
         let copy = Faults::new(seed);
         let world = self.world();
@@ -289,7 +289,7 @@ impl Storage for Faults {
         let mut world = self.world();
         world.call(Call::Map)?;
         let length = world.inodes[file.inode].cache.len() as u64;
-        assert!(bytes <= length, "{bytes} bytes of a file of {length} are mapped: the rest would be SIGBUS");
+        assert!(bytes <= length, "{bytes} bytes of a file of {length} are mapped: the rest would raise SIGBUS");
         Ok(FaultMap { faults: self.clone(), inode: file.inode, life: world.life, bytes: bytes as usize })
     }
 
@@ -310,8 +310,8 @@ impl Storage for Faults {
         "memory".to_owned()
     }
 
-    fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Beside<T> {
-        Beside::Later(Box::new(work))
+    fn in_background<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Background<T> {
+        Background::Later(Box::new(work))
     }
 }
 
@@ -399,7 +399,7 @@ impl StoredFile for FaultFile {
 
     fn prefetch(&self) {}
 
-    /// As much as may be on the device then: all of it, unless that fails.
+    /// The most that may be on the device then: all of it, unless the call fails.
     fn write_back(&self, from: u64, to: u64) -> io::Result<()> {
         self.sync_range(from, to)
     }

@@ -1,6 +1,6 @@
-//! A real directory. Its name is looked up once, when it is opened: from then on every name is one inside of the directory
-//! that was opened, checked and locked. Who moves it away takes the log along, and what another process makes under the old
-//! name stays that process's own.
+//! A real directory. Its name is looked up once, when it is opened. From then on every name is resolved inside the
+//! directory that was opened, checked and locked. If that directory is moved, the log moves with it; a new directory
+//! under the old name is not touched.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read};
@@ -13,29 +13,29 @@ use rustix::fs::{self as relative, AtFlags, FileType, Mode, OFlags};
 
 use crate::error::{Error, PlaceFault};
 use crate::segment::{FileMap, FileView};
-use crate::storage::{Beside, DirectoryLock, LOCK_NAME, Storage, StoredFile, refused};
+use crate::storage::{Background, DirectoryLock, LOCK_NAME, Storage, StoredFile, refused};
 use crate::sys;
 
 /// A real directory: 0700, its files 0600, owned by this user, on a local file system, without symbolic links.
 #[derive(Debug, Clone)]
 pub struct Files {
-    /// What the directory was called when it was opened: for messages.
+    /// The path under which the directory was opened: for messages.
     path: Arc<PathBuf>,
-    /// Kept open: every name is looked up in the directory that was checked, whatever it is called by now.
+    /// Kept open: names are looked up in the directory that was checked, whatever its path is now.
     directory: Arc<File>,
 }
 
 impl Files {
-    /// Opens the directory, making it (0700, not its parents) when it is not there.
+    /// Opens the directory, or creates it (0700, not its parents) if it does not exist.
     ///
     /// # Errors
-    /// [`Error::Place`] when it is a symbolic link, another user's, open to others, or on a network file system.
+    /// [`Error::Place`] when it is a symbolic link, owned by another user, open to others, or on a network file system.
     pub fn open(path: impl AsRef<Path>) -> Result<Files, Error> {
         let path = path.as_ref();
         let name = path.display().to_string();
         match DirBuilder::new().mode(0o700).create(path) {
             Ok(()) => {
-                // The new name must survive a power loss as well: sync the parent.
+                // The new name must also survive a power loss: sync the parent.
                 let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
                 File::open(parent).and_then(|parent| parent.sync_all()).map_err(Error::io("sync parent of", &name))?;
             }
@@ -45,7 +45,7 @@ impl Files {
         Files::open_existing(path)
     }
 
-    /// Opens the directory and makes nothing: for tools that look and do not write.
+    /// Opens the directory and creates nothing: for tools that only read.
     ///
     /// # Errors
     /// As [`Files::open`], and when it does not exist.
@@ -53,7 +53,7 @@ impl Files {
         let path = path.as_ref();
         let name = path.display().to_string();
         let place = |fault| Error::Place { file: name.clone(), fault };
-        let seen = fs::symlink_metadata(path).map_err(Error::io("look at", &name))?;
+        let seen = fs::symlink_metadata(path).map_err(Error::io("stat", &name))?;
         if seen.is_symlink() {
             return Err(place(PlaceFault::SymbolicLink));
         }
@@ -65,23 +65,23 @@ impl Files {
             .custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY)
             .open(path)
             .map_err(Error::io("open", &name))?;
-        let seen = directory.metadata().map_err(Error::io("look at", &name))?;
+        let seen = directory.metadata().map_err(Error::io("stat", &name))?;
         if seen.uid() != sys::effective_user() {
             return Err(place(PlaceFault::Owner));
         }
         if seen.mode() & 0o077 != 0 {
             return Err(place(PlaceFault::Mode(seen.mode() & 0o777)));
         }
-        let (kind, _) = sys::file_system(&directory).map_err(Error::io("look at the file system of", &name))?;
+        let (kind, _) = sys::file_system(&directory).map_err(Error::io("stat the file system of", &name))?;
         if NETWORK_FILE_SYSTEMS.contains(&kind) {
             return Err(place(PlaceFault::Network(kind)));
         }
         Ok(Files { path: Arc::new(path.to_owned()), directory: Arc::new(directory) })
     }
 
-    /// Opens a name inside of the directory, or says what stands in place of a file.
+    /// Opens a name inside the directory, or reports what is there in place of a file.
     fn opened(&self, name: &str, how: OFlags) -> io::Result<RealFile> {
-        // No link is followed, and a device or a pipe in place of a file does not make the open wait.
+        // No link is followed, and a device or a pipe in place of a file does not block the open.
         let how = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let call = || relative::openat(&*self.directory, name, how, Mode::RUSR | Mode::WUSR);
         let file = rustix::io::retry_on_intr(call).map_err(|error| self.explained(error, name))?;
@@ -90,8 +90,8 @@ impl Files {
         Ok(RealFile { file, view: OnceLock::new() })
     }
 
-    /// The system's words for a directory, a link or a socket in place of a file depend on the call. Where it is one, that
-    /// is the error.
+    /// The system's error for a directory, a link or a socket in place of a file depends on the call. If the name
+    /// belongs to one, that is the error.
     fn explained(&self, error: rustix::io::Errno, name: &str) -> io::Error {
         let fault = match relative::statat(&*self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(seen) => match FileType::from_raw_mode(seen.st_mode) {
@@ -104,13 +104,13 @@ impl Files {
         refused(fault)
     }
 
-    /// What a call that finds nothing has to say: where the whole directory was removed, that is the error.
+    /// The error of a call that finds nothing: if the whole directory was removed, that is the error.
     fn unless_removed(&self, error: rustix::io::Errno) -> io::Error {
         let is_removed = error == rustix::io::Errno::NOENT && self.is_removed();
         if is_removed { refused(PlaceFault::DirectoryRemoved) } else { error.into() }
     }
 
-    /// Whether the directory has no name any more: it takes syncs still, and nothing can be made in it.
+    /// Whether the directory has no name any more. It still takes syncs, but no file can be created in it.
     fn is_removed(&self) -> bool {
         self.directory.metadata().is_ok_and(|seen| seen.nlink() == 0)
     }
@@ -159,7 +159,7 @@ impl Storage for Files {
             Ok(()) => Ok(RealLock(file.file)),
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
-                // The owner may be about to write it; then the id is simply not known.
+                // The owner may be about to write it; then the id is unknown.
                 let _ = (&file.file).take(64).read_to_string(&mut text);
                 let pid = text.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
                 Err(Error::Locked { pid })
@@ -173,7 +173,7 @@ impl Storage for Files {
         let entries = relative::Dir::read_from(&*self.directory).map_err(|error| self.unless_removed(error))?;
         for entry in entries {
             let entry = entry?;
-            // Names that are not text are none of the log's.
+            // Names that are not UTF-8 do not belong to the log.
             let Ok(name) = entry.file_name().to_str() else {
                 continue;
             };
@@ -182,12 +182,12 @@ impl Storage for Files {
             }
             match relative::statat(&*self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(seen) => names.push((name.to_owned(), seen.st_size as u64)),
-                // Recycled by a running process while this one looks.
+                // Recycled by a running process in the meantime.
                 Err(rustix::io::Errno::NOENT) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        // A directory that was removed reads as an empty one.
+        // A removed directory reads as an empty one.
         if names.is_empty() && self.is_removed() { Err(refused(PlaceFault::DirectoryRemoved)) } else { Ok(names) }
     }
 
@@ -236,19 +236,19 @@ impl Storage for Files {
         self.path.display().to_string()
     }
 
-    fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Beside<T> {
-        // Handed over once there is a thread, so that it is still here where there is none.
+    fn in_background<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Background<T> {
+        // Sent once the thread exists, so that it is still here if there is none.
         let (sender, receiver) = mpsc::sync_channel(1);
         let body = move || {
-            let work: Box<dyn FnOnce() -> T + Send> = receiver.recv().expect("it is sent below");
+            let work: Box<dyn FnOnce() -> T + Send> = receiver.recv().expect("the sender lives until it has sent");
             work()
         };
         match thread::Builder::new().name("log reader".to_owned()).spawn(body) {
             Ok(thread) => {
-                sender.send(Box::new(work)).expect("it waits for it");
-                Beside::UnderWay(thread)
+                sender.send(Box::new(work)).expect("the thread receives it");
+                Background::UnderWay(thread)
             }
-            Err(_) => Beside::Done(work()),
+            Err(_) => Background::Done(work()),
         }
     }
 }
@@ -257,8 +257,8 @@ impl Storage for Files {
 #[derive(Debug)]
 pub struct RealFile {
     file: File,
-    /// The system call that syncs a range wants addresses: the log's own mapping, or one for it alone. Each further mapping
-    /// of a page is one more that write-back has to look at.
+    /// Syncing a range takes addresses: those of the log's own mapping, or of one made for this. Each further mapping
+    /// of a page is one more that write-back must visit.
     view: OnceLock<FileView>,
 }
 
@@ -322,7 +322,7 @@ impl StoredFile for RealFile {
     fn reload(&self) {
         const PIECE_BYTES: usize = 256 << 10;
         self.forget(u64::MAX);
-        // Where reads are said to be anywhere, the kernel brings in exactly what each asks for, in single pages.
+        // After the advice that reads are random, the kernel reads exactly what each call asks for, in single pages.
         sys::advise(&self.file, u64::MAX, libc::POSIX_FADV_RANDOM);
         let (mut piece, mut at) = (vec![0; PIECE_BYTES], 0);
         while let Ok(read) = self.read_at(&mut piece, at)
@@ -333,7 +333,7 @@ impl StoredFile for RealFile {
     }
 }
 
-/// The lock of a real directory: `flock` on its lock file, given back by the system when the process ends in any way.
+/// The lock of a real directory: `flock` on its lock file, released by the system when the process ends in any way.
 #[derive(Debug)]
 pub struct RealLock(File);
 

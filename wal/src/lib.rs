@@ -11,36 +11,37 @@
 //! | Name | What it is |
 //! |---|---|
 //! | `lock` | locked for the life of the owning process; its id and epoch inside |
-//! | `epoch` | identity and instance of the directory, the current epoch, and an LSN that the log has certainly reached |
+//! | `epoch` | identity and instance of the directory, the current epoch, and an LSN that is known to be synced |
 //! | `00000000000000000001.wal` | a segment; the name is the first LSN it holds |
-//! | `00000007.spare` | a zeroed segment in reserve; with a header in it: taken into use and not yet named |
-//! | `00000000000000000900.snapshot` | one opaque blob that stands for all records up to that LSN |
+//! | `00000007.spare` | a zeroed segment in reserve; with a header: in use and not yet renamed |
+//! | `00000000000000000900.snapshot` | one opaque blob that replaces all records up to that LSN |
 //! | `*.making` | not finished; removed at the next start |
-//! | `*.lost` | what an operator's override has put aside; never touched again |
+//! | `*.lost` | set aside when an operator accepted a loss; never touched again |
 //!
-//! Other names are not looked at. There is no manifest.
+//! Other names are ignored. There is no manifest.
 //!
-//! A start keeps as many spares as are wanted and removes the others; one that is not all zeros is removed and counted
-//! ([`Recovered::spares_dirty`]), and no promised record was in it. A start refuses, and touches nothing, where one of these
-//! names belongs to what is no plain file ([`Error::Place`]), or a spare's name to a copy of a segment, to a segment of
-//! another directory or of a newer format ([`Error::Format`]); likewise, behind the end of the log, a snapshot's name to what
-//! does not begin as one of this log.
+//! A start keeps as many spares as the options want and removes the others. A spare that is not all zeros is removed
+//! and counted ([`Recovered::spares_dirty`]); it held no promised record. A start refuses, and changes nothing, when
+//! one of these names belongs to something other than a plain file ([`Error::Place`]), or when a spare's name belongs
+//! to a copy of a segment, to a segment of another directory or to one of a newer format ([`Error::Format`]). It also
+//! refuses when, after the end of the log, a file with the name of a snapshot does not begin with a snapshot header of
+//! this log.
 //!
 //! # Promises
 //!
 //! - Records are dense, whole or absent, and come back in order, byte for byte.
-//! - What `synced` has passed is there after any crash. If it is not, recovery refuses ([`Error::Lost`]) and does not guess.
-//! - What `appended` has passed is there after any death of the process alone.
-//! - An append fails in one way, [`Full`], and [`Log::room`] tells beforehand, unless somebody removes the spares in between.
-//!   It makes no system call but to wake a sync thread that sleeps, and one where it goes on in the next segment.
-//! - A spare that is removed while the log runs takes no record: it is passed over, and another one is made.
-//! - A failed sync is final for this process: nothing is tried again, [`Marks::is_poisoned`] says so to everybody.
-//! - Nothing counts as synced in a file that somebody has removed: that is a failed sync, and names the file
+//! - Records up to `synced` survive any crash. If one is missing, recovery refuses ([`Error::Lost`]).
+//! - Records up to `appended` survive any death of the process alone.
+//! - An append fails in one way, [`Full`], and [`Log::room`] reports that beforehand unless spares are removed in between.
+//!   It makes no system call, except to wake a sleeping sync thread, and one when it moves to the next segment.
+//! - A spare that is removed while the log runs takes no record: it is skipped and replaced.
+//! - A failed sync is final for this process: it is not retried, and [`Marks::is_poisoned`] reports it.
+//! - No record in a file that was removed counts as synced: that is a failed sync, and the error names the file
 //!   ([`PlaceFault::Removed`]).
-//! - The directory is looked up once, when it is opened. Moved away while its log is open it takes the log along, and what is
-//!   made under its old name is never touched.
+//! - The directory is looked up once, when it is opened. If it is moved while its log is open, the log moves with it, and
+//!   files made under the old name are never touched.
 //!
-//! # The way through
+//! # Life of a log
 //!
 //! [`Dir::open`] → [`Dir::newest_snapshot`] → [`Dir::recover`] → [`Recovery::next`] until `None` → [`Recovery::finish`]
 //! → [`Dir::start`] → [`Log`] (append), [`Syncer`] and [`Preparer`] (each with a `turn`), [`Marks`] (watermarks).
@@ -59,7 +60,7 @@
 //! }
 //! let recovered = recovery.finish()?;
 //! let Running { mut log, mut syncer, mut preparer, mut snapshots, marks, .. } =
-//!     dir.start(recovered, 1_700_000_000_000_000, Box::new(|_synced| { /* wake who waits */ }))?;
+//!     dir.start(recovered, 1_700_000_000_000_000, Box::new(|_synced| { /* wake waiting threads */ }))?;
 //! preparer.turn()?; // on a thread of its own
 //!
 //! let lsn = log.append(Kind::Mutations, 1, 42, 1_700_000_000_000_001, b"facts")?;
@@ -82,21 +83,21 @@
 //!
 //! # Map
 //!
-//! `record` bytes of one record · `segment` one file · `names` what files are called · `epoch` the
-//! epoch file · `contents` files as they lie there · `dir` lock and options · `start` a log in its directory · `log` append · `sync` making durable ·
-//! `prepare` segments in reserve · `scan` reading, and what the end means · `behind` what lies behind it · `recover` after a
-//! crash · `reload` what is read from the device again for it · `snapshot` blobs · `storage` the seam to the file system ·
-//! `fault` a file system in memory that crashes and fails · `sys` system calls.
+//! `record` bytes of one record · `segment` one file · `names` file names · `epoch` the epoch file · `contents` the
+//! files in a directory · `dir` lock and options · `start` starting a log in its directory · `log` append · `sync`
+//! making durable · `prepare` segments in reserve · `scan` reading, and what the end means · `trailing` bytes after the
+//! end · `recover` after a crash · `reload` reading files from the device again for it · `snapshot` blobs · `storage`
+//! the interface to the file system · `fault` a file system in memory that crashes and fails · `sys` system calls.
 //!
-//! # Not here
+//! # Out of scope
 //!
-//! Any meaning of a payload; replication; several writers; reading back while appending through the mapping; encryption.
-//! A payload in which strangers can place arbitrary bytes could hold a forged record; recovery looks for records behind a
-//! torn one, and could then be made to refuse. Keep such bytes out of payloads, or encoded.
+//! Any meaning of a payload; replication; several writers; reading while appending through the mapping; encryption. A
+//! payload into which strangers can put arbitrary bytes could hold a forged record. Recovery looks for records after a
+//! torn one, and a forged record could make it refuse. Keep such bytes out of payloads, or encode them.
 
 mod atomic;
 mod beginning;
-mod behind;
+
 mod contents;
 mod dir;
 mod epoch;
@@ -120,6 +121,7 @@ mod sync;
 mod sys;
 #[cfg(test)]
 mod tests;
+mod trailing;
 
 use std::fmt;
 use std::sync::Arc;
@@ -142,7 +144,8 @@ pub use storage::{Storage, StoredFile};
 pub use sync::{LEFT_TURNS_MAX, Progress, Syncer, Waker};
 pub use sys::take_short_slice;
 
-/// Memory of the process, which is no log's: system calls that stand where `unsafe` may stand.
+/// Advice to the kernel about memory that does not belong to a log. It is here because only this package may use
+/// `unsafe`.
 pub mod memory {
     pub use crate::sys::{populate, prefer_large_pages, prefer_small_pages};
 }
@@ -155,13 +158,13 @@ impl Lsn {
     /// Before the first record.
     pub const ZERO: Lsn = Lsn(0);
 
-    /// The one after.
+    /// The next LSN.
     #[inline]
     pub const fn next(self) -> Lsn {
         Lsn(self.0 + 1)
     }
 
-    /// The one before; [`Lsn::ZERO`] has itself before it.
+    /// The LSN before this one; [`Lsn::ZERO`] for [`Lsn::ZERO`].
     #[inline]
     pub const fn before(self) -> Lsn {
         Lsn(self.0.saturating_sub(1))
@@ -174,7 +177,7 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// A place in the code at which a test may end the process.
+/// A point in the code at which a test may end the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Point {
     /// Nothing of the record has been stored.
@@ -183,11 +186,11 @@ pub enum Point {
     AfterAppend,
     /// Before the files of a group are synced.
     BeforeSync,
-    /// The files are synced; nobody has been told.
+    /// The files are synced; no thread has been notified.
     AfterSync,
     /// A spare has been taken for the open segment; its header is not stored.
     Roll,
-    /// Some of a snapshot has been written.
+    /// Part of a snapshot has been written.
     SnapshotWrite,
     /// Before a finished file gets its name.
     Rename,
@@ -214,7 +217,7 @@ impl Point {
         Point::Recovery,
     ];
 
-    /// The name by which a test asks for it.
+    /// The name that a test uses for it.
     pub fn name(self) -> &'static str {
         match self {
             Point::BeforeAppend => "before-append",

@@ -1,5 +1,5 @@
-//! Appending: copies a record into the mapping of the open segment. One thread, no allocation, no
-//! system call but to wake a sync thread that sleeps, and to look at a spare before it is used.
+//! Appending: copies a record into the mapping of the open segment. One thread, no allocation, and no system call
+//! except to wake a sleeping sync thread and to check a spare before it is used.
 //!
 //! ```text
 //!   | header | 1 | 2 | 3 | … | 9 | 0 0 |  ──full──►  | header | 10 | 11 | 0 0 0 0 0 0 0 0 0 |      spare, spare
@@ -20,8 +20,8 @@ use crate::storage::{SegmentMap, Storage, StoredFile};
 use crate::sync::Opened;
 use crate::{Lsn, Point, Points};
 
-/// How far before the next record the processor is told of what comes, bytes: a page, so that it has looked up where the
-/// next one lies, too. Nearer gained less; farther gained nothing.
+/// How far ahead of the next record the processor is told to prefetch, bytes: a page, so that the address translation
+/// of the next page is ready as well. Less gained less; more gained nothing.
 const AHEAD_BYTES: usize = 4096;
 
 /// The appending end of a log. Owned by one thread.
@@ -31,7 +31,7 @@ pub struct Log<S: Storage = Files> {
     at: usize,
     /// Length of the open segment.
     end: usize,
-    /// Bytes of all segments before the open one, in this life.
+    /// Bytes of all segments before the open one, since this start.
     base: u64,
     last_lsn: Lsn,
     last_crc: u32,
@@ -95,12 +95,12 @@ impl<S: Storage> Log<S> {
 
     /// Appends one record, counts it as appended and wakes the sync thread if it sleeps.
     ///
-    /// `version` is the payload's format and `owner` whom it belongs to; both opaque. `time` is µs since 1970; a time before
-    /// the last record's is stored as the last record's, for journal time never goes back.
+    /// `version` is the payload's format and `owner` the entity it belongs to; both opaque. `time` is µs since 1970. A
+    /// time before that of the last record is stored as that of the last record: journal time never goes back.
     ///
     /// # Errors
-    /// [`Full`] when the record does not fit into the open segment and there is no spare. Then nothing was written, and the
-    /// same append may succeed later.
+    /// [`Full`] when the record does not fit into the open segment and there is no spare. Nothing was written then, and
+    /// the same append may succeed later.
     ///
     /// # Panics
     /// When the payload is longer than [`Log::payload_bytes_max`].
@@ -131,15 +131,15 @@ impl<S: Storage> Log<S> {
         Ok(header.lsn)
     }
 
-    /// Appends a record of opaque facts ([`Kind::Mutations`]) whose time may lie before the last record's, and from which
-    /// journal time goes on: an operator said that the clock had been wrong. Every other record is stored with the time of
-    /// the one before it where its own lies before that.
+    /// Appends a record of opaque facts ([`Kind::Mutations`]) whose time may be before that of the last record, and
+    /// from which journal time continues: an operator declared that the clock had been wrong. Any other record is
+    /// stored with a time not below that of the record before it.
     ///
     /// # Errors
-    /// As [`Log::append`]; journal time is then as it was.
+    /// As [`Log::append`]; journal time is then unchanged.
     ///
     /// # Panics
-    /// As there.
+    /// As [`Log::append`].
     pub fn append_set_back(&mut self, version: u16, owner: u64, time: u64, payload: &[u8]) -> Result<Lsn, Full> {
         let before = std::mem::replace(&mut self.last_time, time);
         let appended = self.append(Kind::Mutations, version, owner, time, payload);
@@ -152,16 +152,18 @@ impl<S: Storage> Log<S> {
     /// Appends the last record of an orderly stop. Sync it with [`crate::Syncer::finish`].
     ///
     /// # Errors
-    /// [`Full`]; the stop is then one without a mark, which recovery takes like any other.
+    /// [`Full`]; the stop then has no mark, and recovery treats it as a crash.
     pub fn append_clean_stop(&mut self, time: u64) -> Result<Lsn, Full> {
         self.append(Kind::CleanStop, 0, 0, time, &[])
     }
 
-    /// Bytes that can be appended for certain in records of at most `record_bytes_max` each (header and padding included:
-    /// [`record::slot_bytes`]), in any cut: the open segment and the spares, less what each may waste at its end. 0 when
-    /// the log is poisoned. A spare that somebody removed counts until the [`crate::Preparer`] or the log itself sees it.
+    /// Bytes that can certainly be appended in records of at most `record_bytes_max` each (header and padding included:
+    /// [`record::slot_bytes`]), however they are split: the open segment and the spares, less what each may waste at
+    /// its end. 0 when the log is poisoned. A removed spare counts until the [`crate::Preparer`] or the log detects
+    /// that.
     ///
-    /// Refuse work *before* deciding it when this falls below what it may take plus what is kept for urgent records.
+    /// Refuse work *before* deciding it when this falls below what it may take plus what is reserved for urgent
+    /// records.
     pub fn room(&self, record_bytes_max: usize) -> u64 {
         if self.marks.is_poisoned() {
             return 0;
@@ -173,7 +175,7 @@ impl<S: Storage> Log<S> {
         left.max(with_spares)
     }
 
-    /// Longest payload that fits, in bytes: one record of [`MAX_RECORD_BYTES`], or a whole segment where those are smaller.
+    /// Longest payload that fits, in bytes: one record of [`MAX_RECORD_BYTES`], or a whole segment if that is smaller.
     pub fn payload_bytes_max(&self) -> usize {
         let segment = self.segment_bytes as usize - SEGMENT_HEADER_BYTES;
         segment.min(MAX_RECORD_BYTES) - HEADER_BYTES
@@ -189,7 +191,8 @@ impl<S: Storage> Log<S> {
         self.last_crc
     }
 
-    /// Time of the last record appended, µs since 1970: no later one is stored below it, but by [`Log::append_set_back`].
+    /// Time of the last record appended, µs since 1970. No later record is stored below it, except by
+    /// [`Log::append_set_back`].
     pub fn last_time(&self) -> u64 {
         self.last_time
     }
@@ -225,16 +228,16 @@ impl<S: Storage> Log<S> {
         let sealed = std::mem::replace(&mut self.map, map);
         self.base += self.end as u64;
         (self.header, self.at, self.end) = (header, SEGMENT_HEADER_BYTES, self.segment_bytes as usize);
-        // Before the first record in it counts as appended: the Syncer relies on that. Spares and queued segments together
-        // never exceed the bound of the queue; the Preparer sees to it. A Syncer that is gone takes no more syncs either.
+        // Before the first record in it counts as appended: the Syncer relies on that. The Preparer keeps spares and
+        // queued segments together within the bound of the queue. If the Syncer is gone, no sync follows either.
         let SegmentHeader { first_lsn, bytes, .. } = header;
         self.marks.set_end(self.base + bytes);
         let _ = self.opened.try_send(Opened { file, name, first_lsn, base: self.base, bytes, sealed });
         Ok(())
     }
 
-    /// The next spare, and counts it as opened. One that somebody removed meanwhile is left: a record in it would be called
-    /// appended, and gone with the process.
+    /// Takes the next spare and counts it as opened. A spare that was removed is skipped: its records would count as
+    /// appended and be lost with the process.
     fn take_spare(&mut self) -> Option<Spare<S>> {
         while self.marks.spares_ready() > 0 {
             let spare = self.spares.try_recv().ok()?;

@@ -1,11 +1,12 @@
-//! How far a log got: appended, synced, poisoned; and the sleep of the sync thread, which an append ends.
+//! How far a log has come: appended, synced, poisoned; and the sleep of the sync thread, which an append ends.
 //!
 //! ```text
 //! log:    bytes ; position (Relaxed) ; lsn (Release) ; [fence] ; is the sync thread asleep? wake it
 //! sync:   asleep := true ; barrier on all threads, or fence ; lsn = synced? sleep
 //! ```
 //!
-//! Whoever sees an LSN sees the bytes and the position of its record. Of an append and a sleep that meet, one sees the other.
+//! A thread that reads an LSN also sees the bytes and the position of its record. If an append and the start of a sleep
+//! meet, at least one of them sees the other.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -26,18 +27,18 @@ struct Shared {
     /// The sync thread sleeps or is about to.
     asleep: Line<AtomicBool>,
     sleeper: OnceLock<Thread>,
-    /// Whether the sync thread can make this process's other threads pass a barrier; if not, each append passes one itself.
+    /// Whether the sync thread can make the process's other threads pass a barrier; if not, each append executes one.
     has_remote_barrier: bool,
     spares_ready: AtomicU32,
     opened_pending: AtomicU32,
 }
 
-/// Written by the log only, together.
+/// Written only by the log, together.
 struct Appended {
     lsn: AtomicU64,
-    /// Bytes behind the last record, counted over all segments of this life.
+    /// Bytes up to the end of the last record, counted over all segments since the start.
     position: AtomicU64,
-    /// The end of the open segment, counted likewise.
+    /// Bytes up to the end of the open segment, counted likewise.
     end: AtomicU64,
 }
 
@@ -48,7 +49,7 @@ struct Synced {
     position: AtomicU64,
 }
 
-/// A cache line (two, for the neighbour that the hardware fetches along) of its own.
+/// A cache line of its own (two, since the hardware also fetches the neighbour).
 #[repr(align(128))]
 struct Line<T>(T);
 
@@ -73,7 +74,7 @@ impl Marks {
     /// The last record in the mapping: survives the death of the process.
     #[inline]
     pub fn appended(&self) -> Lsn {
-        // Pairs with the Release in `set_appended`: who sees the LSN sees the record's bytes in the file.
+        // Pairs with the Release in `set_appended`: a thread that sees the LSN sees the record's bytes in the file.
         Lsn(self.0.appended.0.lsn.load(Ordering::Acquire))
     }
 
@@ -84,27 +85,30 @@ impl Marks {
         Lsn(self.0.synced.0.lsn.load(Ordering::Acquire))
     }
 
-    /// Bytes of log that loss of power would take now, the unused ends of segments among them. A figure for people: both
-    /// ends may move while it is read.
+    /// Bytes of log that a loss of power would lose now, including unused ends of segments. Approximate: both ends may
+    /// move while it is read.
     pub fn unsynced_bytes(&self) -> u64 {
         let synced = self.0.synced.0.position.load(Ordering::Relaxed);
         self.0.appended.0.position.load(Ordering::Relaxed).saturating_sub(synced)
     }
 
-    /// Whether a sync failed. Then nothing appended and not yet synced will ever be known to be safe, and the process must end.
+    /// Whether a sync failed. Then nothing that is appended and not yet synced will be known to be safe, and the
+    /// process must end.
     #[inline]
     pub fn is_poisoned(&self) -> bool {
         self.0.poisoned.load(Ordering::Acquire)
     }
 
-    /// Makes the log refuse everything from now on: for a broken invariant found elsewhere. Cannot be taken back.
+    /// Makes the log refuse everything from now on: for a broken invariant found elsewhere. Cannot be undone.
     pub fn poison(&self) {
         self.0.poisoned.store(true, Ordering::Release);
     }
 
-    /// Ends the sleep of the sync thread ([`Syncer::wait`](crate::Syncer::wait)) although there is nothing to sync, for instance to stop it.
+    /// Ends the sleep of the sync thread ([`Syncer::wait`](crate::Syncer::wait)) although there is nothing to sync, for
+    /// instance to stop it.
     pub fn wake(&self) {
-        // The swap lets one of several callers pay for the wake-up; the token of `unpark` stays if the sleeper is not asleep yet.
+        // The swap makes only one of several callers pay for the wake-up; the token of `unpark` remains if the sleeper
+        // is not asleep yet.
         if self.0.asleep.0.swap(false, Ordering::AcqRel)
             && let Some(sleeper) = self.0.sleeper.get()
         {
@@ -112,17 +116,17 @@ impl Marks {
         }
     }
 
-    /// The sync thread sleeps until a record is appended, [`Marks::wake`] is called, or the time is over. Returns at once when
-    /// there is something to sync. May return early.
+    /// The sync thread sleeps until a record is appended, [`Marks::wake`] is called, or the time is over. Returns
+    /// immediately if there is something to sync. May return early.
     ///
     /// # Panics
     /// When called from two different threads in the life of a log.
     pub(crate) fn sleep(&self, at_most: Duration) {
         let shared = &self.0;
         let sleeper = shared.sleeper.get_or_init(thread::current);
-        assert!(sleeper.id() == thread::current().id(), "one thread syncs a log for all its life");
+        assert!(sleeper.id() == thread::current().id(), "only one thread may sync a log");
         shared.asleep.0.store(true, Ordering::Relaxed);
-        // From here on every append sees `asleep`, or we see what it appended: see `set_appended`.
+        // From here on either an append sees `asleep`, or this thread sees what it appended: see `set_appended`.
         if shared.has_remote_barrier {
             sys::barrier_on_all_threads();
         }
@@ -136,11 +140,12 @@ impl Marks {
     /// Counts a record as appended and wakes the sync thread if it sleeps.
     #[inline]
     pub(crate) fn set_appended(&self, lsn: Lsn, position: u64) {
-        // The position first: who sees the LSN sees a position at or behind the record's end.
+        // The position first: a thread that sees the LSN sees a position at or after the record's end.
         self.0.appended.0.position.store(position, Ordering::Relaxed);
         self.0.appended.0.lsn.store(lsn.0, Ordering::Release);
-        // The store above must not pass the load below, or both sides could miss each other: we see "awake", it sees "nothing
-        // new" and falls asleep. The sleeper's remote barrier sees to that; only without one is it our turn.
+        // The store above must not pass the load below, or both sides could miss each other: this thread reads "awake",
+        // and the sync thread reads "nothing new" and falls asleep. The sleeper's remote barrier prevents that; without
+        // one, this fence does.
         if !self.0.has_remote_barrier {
             fence(Ordering::SeqCst);
         }
@@ -149,31 +154,31 @@ impl Marks {
         }
     }
 
-    /// Counts everything up to `lsn`, whose bytes end at or before `position`, as durable. The sync thread only.
+    /// Counts everything up to `lsn`, whose bytes end at or before `position`, as durable. Only for the sync thread.
     pub(crate) fn set_synced(&self, lsn: Lsn, position: u64) {
         self.0.synced.0.position.store(position, Ordering::Relaxed);
         let before = self.0.synced.0.lsn.swap(lsn.0, Ordering::Release);
         assert!(before < lsn.0, "the synced mark only rises: from {before} to {lsn}");
     }
 
-    /// Prepared segments that no record has come to yet.
+    /// Spares that the log has not used yet.
     pub fn spares_ready(&self) -> u32 {
         // Pairs with the Release in `add_spare`: a counted spare is in the queue.
         self.0.spares_ready.load(Ordering::Acquire)
     }
 
-    /// Bytes behind the last record, counted over all segments of this life.
+    /// Bytes up to the end of the last record, counted over all segments since the start.
     pub(crate) fn appended_bytes(&self) -> u64 {
         self.0.appended.0.position.load(Ordering::Relaxed)
     }
 
-    /// Bytes behind the last record to the end of the open segment. Looked at while the log appends it may be that of the
-    /// segment before.
+    /// Bytes from the end of the last record to the end of the open segment. While the log appends, the end may be that
+    /// of the segment before.
     pub(crate) fn open_bytes(&self) -> u64 {
         self.0.appended.0.end.load(Ordering::Relaxed).saturating_sub(self.appended_bytes())
     }
 
-    /// A segment was opened that ends there.
+    /// Records the end of the segment that was opened.
     pub(crate) fn set_end(&self, end: u64) {
         self.0.appended.0.end.store(end, Ordering::Relaxed);
     }
@@ -182,7 +187,7 @@ impl Marks {
         self.0.opened_pending.load(Ordering::Acquire)
     }
 
-    /// The sync thread has taken note of a segment that was opened.
+    /// The sync thread has received an opened segment.
     pub(crate) fn opened_seen(&self) {
         self.0.opened_pending.fetch_sub(1, Ordering::AcqRel);
     }
@@ -191,7 +196,7 @@ impl Marks {
         self.0.spares_ready.fetch_add(1, Ordering::Release);
     }
 
-    /// A spare is not to be used after all.
+    /// Uncounts a spare that must not be used.
     pub(crate) fn withdraw_spare(&self) {
         self.0.spares_ready.fetch_sub(1, Ordering::AcqRel);
     }

@@ -1,8 +1,8 @@
-//! What the files of a directory are called.
+//! File names of a log's directory.
 
 use crate::Lsn;
 
-/// What a name in the directory stands for.
+/// The meaning of a file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Name {
     Segment(Lsn),
@@ -47,7 +47,7 @@ pub(crate) fn parse_name(name: &str) -> Name {
         return lsn(stem).map_or(Name::Other, Name::Snapshot);
     }
     if let Some(stem) = name.strip_suffix(".spare") {
-        // There must be numbers behind it for those that are made next.
+        // Spares that are made next need higher numbers.
         return digits(stem, 8).filter(|number| *number < u64::MAX / 2).map_or(Name::Other, Name::Spare);
     }
     if name.ends_with(".making") { Name::Making } else { Name::Other }

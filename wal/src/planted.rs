@@ -1,4 +1,4 @@
-//! Mistakes that a test of this crate makes on purpose, to see that the tests would notice them. Outside of tests: none.
+//! Faults that tests of this crate turn on to prove that the tests detect them. Outside of tests there are none.
 
 #[cfg(test)]
 pub(crate) use made::*;
@@ -14,7 +14,7 @@ mod made {
         pub(crate) static SKIP_ZEROING: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Neither previous checksum nor epoch is looked at.
+    /// Checks neither the previous checksum nor the epoch.
     pub(crate) fn skips_chain() -> bool {
         SKIP_CHAIN.get()
     }

@@ -1,10 +1,10 @@
-//! Segments in reserve: made ahead of need by a thread that may wait for the disk, and made again out of old ones.
+//! Segments in reserve: made ahead of need by a thread that may block on the disk, and made from old ones.
 //!
-//! A spare is zeroed, synced, named, mapped and touched before the log hears of it. A full disk shows here, and only here:
-//! then there are no new spares, [`crate::Log::room`] shrinks, and it grows again by itself when there is space.
+//! A spare is zeroed, synced, named, mapped and touched before the log receives it. A full disk is noticed here and
+//! nowhere else: no new spares are made, [`crate::Log::room`] shrinks, and it grows again when there is space.
 //!
-//! Zeros and touches are a few tenths of a second of a core. Where the log leaves time for it they are done in bites with
-//! rests between them ([`Preparer::resting`]): done in one go they took half of the core that answers orders for as long.
+//! Zeroing and touching take a few tenths of a second of a core. If the log leaves time, they are done in steps with
+//! rests between them ([`Preparer::resting`]): done in one go, they took half of the core that serves orders.
 
 use std::io;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::epoch::create_anew;
 use crate::error::Error;
 use crate::files::Files;
 use crate::names::{Name, making_name, parse_name, spare_name};
-use crate::segment::{BITE_BYTES, fill_with_zeros};
+use crate::segment::{STEP_BYTES, fill_with_zeros};
 use crate::storage::{SegmentMap, Storage, StoredFile};
 use crate::sync::OPENED_MAX;
 use crate::{Lsn, Point, Points};
@@ -29,48 +29,48 @@ pub(crate) struct Spare<S: Storage> {
     pub file: S::File,
     pub map: S::Map,
     pub name: String,
-    /// Set by the first of the log, which uses it, and the [`Preparer`], which found it removed.
+    /// Set by the log when it uses the spare, or by the [`Preparer`] when the spare was removed, whichever is first.
     pub is_taken: Arc<AtomicBool>,
 }
 
-/// What the [`Preparer`] keeps of a spare that the log has.
+/// What the [`Preparer`] keeps about a spare that the log has.
 struct Handed {
     name: String,
     is_taken: Arc<AtomicBool>,
 }
 
 impl Handed {
-    /// Whether it still takes up room between the two, used or not.
+    /// Whether it still takes up a place in the queue to the log, used or not.
     fn is_queued(&self) -> bool {
         Arc::strong_count(&self.is_taken) > 1
     }
 }
 
-/// What a turn of the [`Preparer`] came to.
+/// The result of a turn of the [`Preparer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prepared {
-    /// There are as many spares as wanted.
+    /// There are as many spares as the options want.
     Enough,
     /// One more spare is ready; there may be work for another turn.
     One,
-    /// The disk has too little room for a spare: so many bytes are free. Ask again later.
+    /// The disk has too little room for a spare. Try again later.
     DiskFull {
         /// Free bytes of the file system, the configured reserve included.
         free_bytes: u64,
     },
 }
 
-/// A spare's thread rests while its part that is done is at least so many times the part of its room that the log has
-/// filled since.
+/// The thread that makes a spare rests while the finished share of the spare is at least this many times the share of
+/// the room that the log has filled since.
 const AHEAD_TIMES: u64 = 2;
 
-/// How far a spare has come, beside the log. All in bytes.
+/// Progress of a spare compared with that of the log. All in bytes.
 struct FillProgress {
-    /// Where the log stood when the spare was begun.
+    /// The log's position when work on the spare began.
     begun_at: u64,
-    /// Bytes that the log had for records then, in its open segment and in spares, less those that it must not use up.
+    /// The log's room for records at that time, in its open segment and in spares, less the bytes that must stay free.
     room: u64,
-    /// Zeroed and touched so far, and both together in the end.
+    /// Zeroed and touched so far, and the total of both.
     done: u64,
     all: u64,
 }
@@ -82,7 +82,7 @@ impl FillProgress {
         FillProgress { begun_at: marks.appended_bytes(), room, done, all: 2 * segment_bytes }
     }
 
-    /// Whether the log leaves time for a rest: at its pace the spare is there when half of its room is filled.
+    /// Whether there is time for a rest: at the log's pace the spare is ready when half of the room is filled.
     fn has_time(&self, appended_bytes: u64) -> bool {
         let filled = appended_bytes.saturating_sub(self.begun_at);
         let (done, filled) = (u128::from(self.done), u128::from(AHEAD_TIMES * filled));
@@ -90,11 +90,11 @@ impl FillProgress {
     }
 }
 
-/// A file of zeros that has the name of a spare, and which the log does not have yet.
+/// A file of zeros with the name of a spare, not yet given to the log.
 struct Zeroed<S: Storage> {
     file: S::File,
     name: String,
-    /// The name will be there after a crash.
+    /// The name survives a crash.
     is_durable: bool,
 }
 
@@ -107,16 +107,16 @@ pub struct Preparer<S: Storage = Files> {
     spares_count: u32,
     reserve_bytes: u64,
     points: Points,
-    /// Called between bites of work for which there is time.
+    /// Called between steps of work when there is time.
     rest: Option<Box<dyn FnMut() + Send>>,
-    /// Bytes of prepared log below which nothing rests.
+    /// Bytes of prepared log below which there are no rests.
     kept_bytes: u64,
-    /// For the names of spares.
+    /// For the name of the next spare.
     next_number: u64,
-    /// Spares that an earlier process left, whose names could not be made durable, or that could not be mapped. They are
-    /// tried before another one is made: one file more for each try would fill the disk.
+    /// Spares that an earlier process left, whose names could not be made durable, or that could not be mapped. They
+    /// are tried before another one is made: one more file per attempt would fill the disk.
     to_adopt: Vec<Zeroed<S>>,
-    /// Spares that the log has and has not come to.
+    /// Spares that the log has and has not used yet.
     handed: Vec<Handed>,
     _lock: Arc<S::Lock>,
 }
@@ -146,18 +146,18 @@ impl<S: Storage> Preparer<S> {
         }
     }
 
-    /// Calls `rest` after each 100 µs or so of work on a spare, while the spare grows twice as fast as the log fills its
-    /// room. Room is the prepared log beyond `kept_bytes`: without it nothing rests, so `kept_bytes` must not be less than
-    /// what the writers of the log need to go on.
+    /// Calls `rest` after each step of some 100 µs of work on a spare, while the spare grows twice as fast as the log
+    /// fills its room. Room is the prepared log beyond `kept_bytes`: without room there are no rests, so `kept_bytes` must
+    /// not be less than what the writers of the log need to continue.
     pub fn resting(self, kept_bytes: u64, rest: impl FnMut() + Send + 'static) -> Preparer<S> {
         Preparer { rest: Some(Box::new(rest)), kept_bytes, ..self }
     }
 
-    /// Hands one of the spares that are there to the log; else makes at most one, if one is wanted and the disk has room for
-    /// it above the reserve. A spare that somebody removed is none.
+    /// Gives an existing spare to the log; otherwise makes at most one, if one is wanted and the disk has room for it
+    /// above the reserve. A spare that was removed does not count.
     ///
     /// # Errors
-    /// [`Error::Io`] for anything but a full disk, which is an answer.
+    /// [`Error::Io`] for anything but a full disk, which is a result.
     pub fn turn(&mut self) -> Result<Prepared, Error> {
         self.withdraw_removed()?;
         if self.adopt_one()? {
@@ -175,7 +175,7 @@ impl<S: Storage> Preparer<S> {
         match made {
             Ok(()) => Ok(Prepared::One),
             Err(error) if error.is_full() => {
-                // What was begun takes the room that others need.
+                // The unfinished file takes the room that others need.
                 let _ = self.storage.remove(&making);
                 Ok(Prepared::DiskFull { free_bytes: self.free_bytes()? })
             }
@@ -183,28 +183,28 @@ impl<S: Storage> Preparer<S> {
         }
     }
 
-    /// Bytes that the file system would still give this user.
+    /// Bytes that the file system still gives to this user.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn free_bytes(&self) -> Result<u64, Error> {
-        self.storage.free_bytes().map_err(Error::io("look at the free space of", &self.storage.place()))
+        self.storage.free_bytes().map_err(Error::io("read the free space of", &self.storage.place()))
     }
 
-    /// Gives up the segments whose records are all at or below `covered`: the LSN of the *older* of the two snapshots that
-    /// are kept ([`crate::Snapshots::covered`]). They become spares, zeroed again, as far as spares are wanted; the rest is
-    /// removed. Returns how many segments it were.
+    /// Releases the segments whose records are all at or below `covered`: the LSN of the *older* of the two snapshots
+    /// that are kept ([`crate::Snapshots::covered`]). Segments become spares, zeroed again, as long as spares are
+    /// wanted; the rest are removed. Returns the number of segments released.
     ///
-    /// Oldest first, and each made durable before the next, so that a crash leaves no gap between those that remain.
+    /// Oldest first, and each made durable before the next, so that a crash leaves no gap between the remaining ones.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Format`].
     ///
     /// # Panics
-    /// When `covered` is not yet synced: no snapshot may stand for records that could still vanish.
+    /// If `covered` is not yet synced: a snapshot must not replace records that could still vanish.
     pub fn recycle(&mut self, covered: Lsn) -> Result<u32, Error> {
         let synced = self.marks.synced();
-        assert!(covered <= synced, "a snapshot covers synced records only: {covered} > {synced}");
+        assert!(covered <= synced, "a snapshot may cover only synced records: {covered} > {synced}");
         let segments = read_contents(&self.storage, None)?.segments;
         let named: Vec<_> = segments.into_iter().filter(|segment| segment.is_named).collect();
         let mut count = 0;
@@ -225,8 +225,8 @@ impl<S: Storage> Preparer<S> {
         Ok(count)
     }
 
-    /// Takes over spares that an earlier process left and recovery found to be all zeros, one with each of the next turns;
-    /// removes what it does not want after all.
+    /// Takes over spares that an earlier process left and recovery found to be all zeros, one in each of the next
+    /// turns. Removes those that are not wanted.
     pub(crate) fn take_leftovers(&mut self, names: Vec<String>) -> Result<(), Error> {
         for name in &names {
             if let Name::Spare(number) = parse_name(name) {
@@ -235,7 +235,7 @@ impl<S: Storage> Preparer<S> {
         }
         for name in names {
             let file = self.storage.open(&name).map_err(Error::io("open", &name))?;
-            let bytes = file.bytes().map_err(Error::io("look at", &name))?;
+            let bytes = file.bytes().map_err(Error::io("stat", &name))?;
             if bytes == self.segment_bytes && self.wants_spare() {
                 self.to_adopt.push(Zeroed { file, name, is_durable: true });
             } else {
@@ -249,12 +249,12 @@ impl<S: Storage> Preparer<S> {
         let ready = self.marks.spares_ready() + self.to_adopt.len() as u32;
         let queued = self.handed.iter().filter(|handed| handed.is_queued()).count() + self.to_adopt.len();
         let pending = self.marks.opened_pending();
-        // The second bound holds back when the sync thread hangs: it keeps the queue of opened segments from overflowing, and
-        // that of spares, in which those that were removed stay until the log comes to them.
+        // The second bound applies when the sync thread hangs. It keeps the queue of opened segments from overflowing,
+        // and that of spares, in which removed ones stay until the log takes them out.
         ready < self.spares_count && queued as u32 + pending < OPENED_MAX
     }
 
-    /// Looks whether the spares that the log has are still there, so that others are made before it needs them.
+    /// Checks whether the spares in the queue still exist, so that replacements are made before the log needs them.
     fn withdraw_removed(&mut self) -> Result<(), Error> {
         self.handed.retain(Handed::is_queued);
         for Handed { name, is_taken } in &self.handed {
@@ -262,7 +262,8 @@ impl<S: Storage> Preparer<S> {
                 continue;
             }
             match self.storage.open_to_read(name) {
-                // Taken meanwhile, it may have got the name of a segment; if not, nobody can take it any more.
+                // If it was taken meanwhile, it may have the name of a segment now; if not, it cannot be taken any
+                // more.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     if !is_taken.swap(true, Ordering::AcqRel) {
                         self.marks.withdraw_spare();
@@ -280,7 +281,7 @@ impl<S: Storage> Preparer<S> {
         self.storage.rename(name, &making).map_err(Error::io("rename", name))?;
         self.sync_directory()?;
         let file = self.storage.open(&making).map_err(Error::io("open", &making))?;
-        // A reader may have brought it into memory in large pages: see `segment` on those.
+        // A reader may have brought it into memory in large pages: see `segment` about those.
         file.forget(u64::MAX);
         self.fill_and_adopt(file, &making)
     }
@@ -296,7 +297,7 @@ impl<S: Storage> Preparer<S> {
         self.adopt(Zeroed { file, name, is_durable: false }, progress)
     }
 
-    /// Hands one of the spares that are there to the log. False: there is none.
+    /// Gives an existing spare to the log. Returns false if there is none.
     fn adopt_one(&mut self) -> Result<bool, Error> {
         let Some(zeroed) = self.to_adopt.pop() else { return Ok(false) };
         let progress = FillProgress::begin(&self.marks, self.segment_bytes, self.kept_bytes, self.segment_bytes);
@@ -304,7 +305,7 @@ impl<S: Storage> Preparer<S> {
         Ok(true)
     }
 
-    /// Hands a zeroed and named file to the log; one that fails here is kept for the next turn.
+    /// Gives a zeroed and named file to the log; one that fails here is kept for the next turn.
     fn adopt(&mut self, mut zeroed: Zeroed<S>, mut progress: FillProgress) -> Result<(), Error> {
         let mut map = match self.map(&mut zeroed) {
             Ok(map) => map,
@@ -316,7 +317,7 @@ impl<S: Storage> Preparer<S> {
         let Zeroed { file, name, .. } = zeroed;
         let mut at = 0;
         while at < self.segment_bytes {
-            let to = self.segment_bytes.min(at + BITE_BYTES);
+            let to = self.segment_bytes.min(at + STEP_BYTES);
             map.touch(at as usize, to as usize);
             self.rest_if_ahead(&mut progress, to - at);
             at = to;
@@ -330,7 +331,7 @@ impl<S: Storage> Preparer<S> {
         Ok(())
     }
 
-    /// Maps it, and makes its name durable if it is not.
+    /// Maps the file, and makes its name durable if it is not.
     fn map(&self, zeroed: &mut Zeroed<S>) -> Result<S::Map, Error> {
         let map = self.storage.map(&zeroed.file, self.segment_bytes).map_err(Error::io("map", &zeroed.name))?;
         if !zeroed.is_durable {
@@ -340,7 +341,7 @@ impl<S: Storage> Preparer<S> {
         Ok(map)
     }
 
-    /// Behind a bite of so many bytes.
+    /// Called after a step of `bytes` bytes.
     fn rest_if_ahead(&mut self, progress: &mut FillProgress, bytes: u64) {
         progress.done += bytes;
         if let Some(rest) = &mut self.rest
@@ -360,22 +361,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_time_while_a_spare_comes_faster_than_the_log() {
-        // Of a segment of 100 bytes: left in the open one, kept, spares ready, done of 200, appended since.
+    fn there_is_time_while_a_spare_grows_faster_than_the_log() {
+        // Of a segment of 100 bytes: left in the open one, kept, spares ready, done of 200, appended since, has time.
         let rows = [
-            ("nothing was done", 100, 25, 1, 0, 0, true),
-            ("the log goes, and nothing was done", 100, 25, 1, 0, 1, false),
+            ("nothing done", 100, 25, 1, 0, 0, true),
+            ("nothing done while the log appends", 100, 25, 1, 0, 1, false),
             ("twice as far", 25, 25, 1, 100, 25, true),
             ("not twice as far", 25, 25, 1, 100, 26, false),
             ("a segment more, twice as far", 100, 25, 1, 100, 43, true),
             ("a segment more, not twice as far", 100, 25, 1, 100, 44, false),
             ("no spare, and the segment is new", 100, 25, 0, 100, 18, true),
             ("the same, not twice as far", 100, 25, 0, 100, 19, false),
-            ("no spare, and the segment is all but full", 25, 25, 0, 100, 0, false),
-            ("no spare, and the segment is less than what is kept", 99, 100, 0, 199, 0, false),
-            ("a spare, and both are just what is kept", 60, 160, 1, 199, 0, false),
-            ("a spare, and a byte more than what is kept", 61, 160, 1, 199, 0, true),
-            ("the log is past all that it had", 25, 25, 1, 199, 125, false),
+            ("no spare, and the segment is almost full", 25, 25, 0, 100, 0, false),
+            ("no spare, and the segment is less than the kept bytes", 99, 100, 0, 199, 0, false),
+            ("a spare, and both are exactly the kept bytes", 60, 160, 1, 199, 0, false),
+            ("a spare, and a byte more than the kept bytes", 61, 160, 1, 199, 0, true),
+            ("the log has used all of its room", 25, 25, 1, 199, 125, false),
             ("more spares", 25, 25, 2, 100, 50, true),
         ];
         for (name, left, kept_bytes, ready, done_bytes, since, expected) in rows {

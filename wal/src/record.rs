@@ -1,4 +1,4 @@
-//! One record as bytes: header, checksum, bounds. Pure; knows no file and no log.
+//! One record as bytes: header, checksum, bounds. Pure: uses no file and no log.
 //!
 //! ```text
 //!   0        4      8     16       24     32      40      44         48        50     52        56
@@ -8,7 +8,7 @@
 //! Little-endian. `length` counts header and payload, not the padding; length 0 means "nothing was written here".
 //! `crc` is CRC32C over all other bytes of the record: the four of `length`, then everything from `lsn` on.
 //!
-//! Not here: whether a record is the *right* one. Density, epoch and chain are judged by `scan`.
+//! Whether a record is the *right* one is not decided here: `scan` checks density, epoch and chain.
 
 use crate::{Lsn, sys};
 
@@ -24,7 +24,7 @@ pub const MAX_PAYLOAD_BYTES: usize = MAX_RECORD_BYTES - HEADER_BYTES;
 /// Records start at multiples of this many bytes.
 pub const ALIGN_BYTES: usize = 8;
 
-/// What a record is for. The log reads only this much of its meaning.
+/// The purpose of a record, as far as the log distinguishes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum Kind {
@@ -32,11 +32,11 @@ pub enum Kind {
     Mutations = 1,
     /// First record of every start of the writing process. Empty payload.
     EpochStart = 2,
-    /// Last record of an orderly stop. Empty payload.
+    /// Last record of a clean stop. Empty payload.
     CleanStop = 3,
-    /// Fills room so that what follows lies on a block of the device. The payload means nothing.
+    /// Fills space so that what follows begins at a block of the device. The payload has no meaning.
     Padding = 4,
-    /// An operator started the log although synced records were gone; the payload says which ([`crate::Loss`]).
+    /// An operator started the log although synced records were lost; the payload is the loss ([`crate::Loss`]).
     LossAccepted = 5,
 }
 
@@ -59,41 +59,42 @@ impl Kind {
 pub struct Header {
     /// Dense number, from 1.
     pub lsn: Lsn,
-    /// Highest LSN covered by a successful sync when this record was appended. Proof for recovery that it was promised.
+    /// Highest LSN covered by a successful sync when this record was appended. For recovery it proves that these were
+    /// promised.
     pub synced: Lsn,
-    /// Microseconds since 1970; less than in the record before only where [`crate::Log::append_set_back`] wrote it.
+    /// Microseconds since 1970; below that of the record before only if [`crate::Log::append_set_back`] wrote it.
     pub time: u64,
-    /// Opaque: whom the payload belongs to.
+    /// The entity that the payload belongs to; opaque here.
     pub owner: u64,
-    /// Start of the process that wrote it, counted from 1.
+    /// Number of the process start that wrote it, from 1.
     pub epoch: u32,
     /// `crc` of LSN − 1; 0 in LSN 1.
     pub previous_crc: u32,
     /// Format of the payload; opaque here.
     pub version: u16,
-    /// What the record is for.
+    /// The purpose of the record.
     pub kind: Kind,
 }
 
-/// A record found in a slice.
+/// A record decoded from a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Its stored fields.
     pub header: Header,
     /// Its checksum, which the next record repeats.
     pub crc: u32,
-    /// What the caller of append gave.
+    /// The payload passed to append.
     pub payload: &'a [u8],
 }
 
-/// Why a slice does not start with a record.
+/// Why a slice does not begin with a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage {
     /// Length 0: nothing was written here.
     Empty,
-    /// Length below a header's or above [`MAX_RECORD_BYTES`].
+    /// Length below that of a header or above [`MAX_RECORD_BYTES`].
     Length(u32),
-    /// The slice ends before the record does; so many bytes are needed.
+    /// The slice ends before the record does; the number of bytes needed.
     Short(usize),
     /// The bytes are not those that were written.
     Checksum {
@@ -102,7 +103,7 @@ pub enum Damage {
         /// The checksum of its bytes.
         computed: u32,
     },
-    /// The checksum is right, but this program does not know the kind: a newer one wrote it.
+    /// The checksum is right, but the kind is unknown: a newer program wrote it.
     Kind(u16),
     /// The checksum is right, but a field that must be 0 is not: a newer program wrote it.
     Reserved(u32),
@@ -116,7 +117,7 @@ pub const fn slot_bytes(payload_bytes: usize) -> usize {
 
 /// Writes header and payload at the start of `slot` and returns the record's checksum.
 ///
-/// The padding is not written: a slot lies in a zero-filled segment.
+/// The padding is not written: a slot is in a zero-filled segment.
 ///
 /// # Panics
 /// When the slot is shorter than the record, or the record is longer than [`MAX_RECORD_BYTES`].
@@ -132,7 +133,7 @@ pub fn encode(slot: &mut [u8], header: &Header, payload: &[u8]) -> u32 {
         u64::from(header.epoch) | u64::from(header.previous_crc) << 32,
         u64::from(header.version) | (header.kind as u64) << 16,
     ];
-    // From what was given and not from the slot: a load of what was just stored in smaller pieces has to wait until the
+    // From the arguments and not from the slot: a load of bytes that were just stored in smaller pieces waits until the
     // stores have reached the cache, and the page is cold.
     let crc = checksum(length as u32, &words, payload);
     let (head, body) = slot[..length].split_at_mut(HEADER_BYTES);
@@ -145,8 +146,8 @@ pub fn encode(slot: &mut [u8], header: &Header, payload: &[u8]) -> u32 {
     crc
 }
 
-/// Reads the record at the start of `bytes`; what lies behind it is not looked at.
-#[inline(always)] // Its answer is large; built in place it costs a fifth less.
+/// Reads the record at the start of `bytes`; ignores what follows it.
+#[inline(always)] // Its result is large; built in place it costs a fifth less.
 pub fn decode(bytes: &[u8]) -> Result<Record<'_>, Damage> {
     let Some(head) = bytes.first_chunk::<HEADER_BYTES>() else {
         return Err(short_of_header(bytes));
@@ -187,7 +188,7 @@ pub fn decode(bytes: &[u8]) -> Result<Record<'_>, Damage> {
     })
 }
 
-/// LSN and `synced` at the start of `bytes`, unchecked: a cheap look before the cost of a checksum.
+/// Length, LSN and `synced` at the start of `bytes`, unchecked: a cheap test before the cost of a checksum.
 #[inline]
 pub(crate) fn claimed(bytes: &[u8; HEADER_BYTES]) -> (u32, Lsn, Lsn) {
     (u32_at(bytes, 0), Lsn(u64_at(bytes, 8)), Lsn(u64_at(bytes, 16)))
@@ -195,7 +196,7 @@ pub(crate) fn claimed(bytes: &[u8; HEADER_BYTES]) -> (u32, Lsn, Lsn) {
 
 #[cold]
 fn short_of_header(bytes: &[u8]) -> Damage {
-    // Fewer bytes than a header can hold no record; zeros there mean what they mean everywhere.
+    // Fewer bytes than a header cannot hold a record; zeros there mean that nothing was written.
     if bytes.iter().all(|byte| *byte == 0) { Damage::Empty } else { Damage::Short(HEADER_BYTES) }
 }
 
@@ -297,19 +298,19 @@ mod tests {
     }
 
     #[test]
-    fn each_changed_bit_is_seen() {
+    fn each_changed_bit_is_detected() {
         let mut slot = vec![0u8; slot_bytes(24)];
         encode(&mut slot, &header(), &[7; 24]);
         let whole = slot.clone();
         let mut cases = 0;
         for bit in 0..slot.len() * 8 {
             slot[bit / 8] ^= 1 << (bit % 8);
-            assert!(decode(&slot).is_err(), "bit {bit} changed and nobody saw it");
+            assert!(decode(&slot).is_err(), "bit {bit} changed and was not detected");
             slot.copy_from_slice(&whole);
             cases += 1;
         }
         for cut in 0..whole.len() {
-            assert!(decode(&whole[..cut]).is_err(), "cut at {cut} and nobody saw it");
+            assert!(decode(&whole[..cut]).is_err(), "cut at {cut} was not detected");
             cases += 1;
         }
         println!("damaged records: {cases}");

@@ -1,12 +1,11 @@
-//! From a directory as a crash left it to one that takes appends: replay, cut, drop, name, sync.
+//! Makes a directory, as a crash left it, fit for appending: replay, cut, drop, name, sync.
 //!
-//! [`crate::Scan`] reads and decides where the log ends. Only then is anything changed, in an order that can be interrupted
-//! anywhere: done again, it comes to the same end.
+//! [`crate::Scan`] reads and decides where the log ends. Changes start only after that, in an order that may be
+//! interrupted anywhere: done again, it has the same result.
 //!
-//! 1. drop segments behind the end   2. sync and name those before it   3. zero the rest of the last one   4. clear the rest
+//! 1. drop segments after the end 2. sync and name those before it 3. zero the rest of the last one 4. clear the rest
 
 use crate::beginning::Beginning;
-use crate::behind::is_zero;
 use crate::contents::{SegmentFile, SpareFile};
 use crate::dir::Dir;
 use crate::error::{Error, Loss};
@@ -15,14 +14,15 @@ use crate::log::OpenSegment;
 use crate::names::{lost_name, segment_name, snapshot_name};
 use crate::planted;
 use crate::record::Kind;
-use crate::reload::Wanted;
+use crate::reload::SpareNeeds;
 use crate::scan::{End, Entry, Scan, ScanParts, Tail};
 use crate::segment::{PAGE_BYTES, SegmentHeader, ZEROS};
 use crate::snapshot::Snapshot;
 use crate::storage::{SegmentMap, Storage, StoredFile};
+use crate::trailing::is_zero;
 use crate::{Lsn, Point, Points};
 
-/// Reads a log to be replayed and then makes it fit for appending. Obtained from [`Dir::recover`].
+/// Reads a log for replay and then makes it fit for appending. Returned by [`Dir::recover`].
 pub struct Recovery<S: Storage = Files> {
     scan: Option<Scan<S>>,
     storage: S,
@@ -45,17 +45,17 @@ pub struct Recovered<S: Storage = Files> {
     pub last_time: u64,
     /// Its epoch; 0 in a new log.
     pub last_epoch: u32,
-    /// Records that were handed out to be replayed.
+    /// Records that were returned for replay.
     pub records: u64,
     /// Bytes of a torn tail that were cut off; 0 for a clean end.
     pub bytes_cut: u64,
-    /// Spares that were not all zeros, and were removed. No promised record was in them; new ones are made.
+    /// Spares that were removed because they were not all zeros. They held no promised record; new ones are made.
     pub spares_dirty: u32,
     /// Segments of the log, the open one included.
     pub segments: u32,
-    /// Whether the last process stopped in order.
+    /// Whether the last process stopped cleanly.
     pub clean_stop: bool,
-    /// What was given up at an operator's word.
+    /// What was given up under the operator's override.
     pub loss: Option<Loss>,
     pub(crate) tail: Option<TailSegment>,
     pub(crate) next_number: u64,
@@ -81,11 +81,11 @@ impl TailSegment {
 }
 
 impl<S: Storage> Dir<S> {
-    /// Starts to read the log behind a snapshot (or from its beginning), to be replayed. `accept_loss` is the operator's
-    /// word that the log is to go on although promised records are gone; it is `false` unless a human said otherwise.
+    /// Starts to read the log after a snapshot (or from its beginning), for replay. `accept_loss` is the operator's
+    /// override to continue although promised records are gone; it is `false` unless a person decided otherwise.
     ///
     /// # Errors
-    /// [`Error::Format`] when the files do not make up one log, [`Error::Place`] for what is no plain file.
+    /// [`Error::Format`] if the files are not one log, [`Error::Place`] if one is not a plain file.
     pub fn recover(&self, snapshot: Option<&Snapshot>, accept_loss: bool) -> Result<Recovery<S>, Error> {
         Recovery::begin(self, snapshot, accept_loss)
     }
@@ -94,7 +94,7 @@ impl<S: Storage> Dir<S> {
 impl<S: Storage> Recovery<S> {
     pub(crate) fn begin(dir: &Dir<S>, snapshot: Option<&Snapshot>, accept_loss: bool) -> Result<Recovery<S>, Error> {
         let storage = dir.storage.clone();
-        let wanted = Wanted { count: dir.options.spares_count as usize, bytes: dir.options.segment_bytes };
+        let wanted = SpareNeeds { count: dir.options.spares_count as usize, bytes: dir.options.segment_bytes };
         let beginning = Beginning::of(&storage, dir.identity, snapshot, Some(wanted), accept_loss)?;
         let Beginning { scan, making, snapshots, unfinished } = beginning;
         if scan.is_none() {
@@ -109,10 +109,10 @@ impl<S: Storage> Recovery<S> {
         Ok(Recovery { scan, storage, contents_making: making, records: 0, points, after, after_crc, snapshots })
     }
 
-    /// The next record to be replayed, or `None` when that was the last.
+    /// The next record to replay, or `None` after the last.
     ///
     /// # Errors
-    /// As [`Scan::next`]. Nothing has been changed in the directory then.
+    /// As [`Scan::next`]. The directory is then unchanged.
     #[allow(clippy::should_implement_trait)] // As in Scan.
     #[inline]
     pub fn next(&mut self) -> Result<Option<Entry<'_>>, Error> {
@@ -124,8 +124,8 @@ impl<S: Storage> Recovery<S> {
         Ok(entry)
     }
 
-    /// Reads what is left, then cuts a torn tail, drops what lies behind it, names what had not been named, and makes all
-    /// of it durable. May be interrupted at any point and done again with the same result.
+    /// Reads the remaining records, then cuts a torn tail, drops segments after it, names those without a name, and
+    /// makes all of it durable. May be interrupted at any point and done again with the same result.
     ///
     /// # Errors
     /// As [`Scan::next`], and [`Error::Io`].
@@ -147,7 +147,7 @@ impl<S: Storage> Recovery<S> {
         self.points.pass(Point::Recovery);
         let is_past_snapshot = last.lsn >= self.after;
         let hole = segments.get(index).filter(|segment| is_past_snapshot && segment.header.is_ok() && offset > 0);
-        // What the log goes on with: the segments up to the hole, or, where a snapshot stands for more than they hold, none.
+        // What the log continues with: the segments up to the hole, or none if a snapshot covers more than they hold.
         let kept = if hole.is_some() { first_in_order..index + 1 } else { 0..0 };
         self.drop_files(&segments[kept.end..], loss.is_some())?;
         self.drop_files(&segments[..kept.start], loss.is_some())?;
@@ -173,7 +173,7 @@ impl<S: Storage> Recovery<S> {
         }
         let (mut clean_spares, mut spares_dirty) = (Vec::new(), 0);
         for SpareFile { name, .. } in spares {
-            // The directory is ours: what was all zeros when it was read is so still.
+            // The directory is locked: a spare that was all zeros when it was read still is.
             if known_spares.zero.contains(&name) {
                 clean_spares.push(name);
             } else {
@@ -184,10 +184,10 @@ impl<S: Storage> Recovery<S> {
         storage.sync_directory().map_err(Error::io("sync", &storage.place()))?;
         self.points.pass(Point::Recovery);
         let numbers = segments.iter().filter_map(|segment| segment.header.as_ref().ok()).map(|header| header.number);
-        let behind_snapshot = !is_past_snapshot || kept.is_empty();
+        let is_covered = !is_past_snapshot || kept.is_empty();
         Ok(Recovered {
             last_lsn: last.lsn.max(self.after),
-            last_crc: if behind_snapshot { self.after_crc } else { last.crc },
+            last_crc: if is_covered { self.after_crc } else { last.crc },
             last_time: last.time,
             last_epoch: last.epoch,
             records: self.records,
@@ -203,7 +203,7 @@ impl<S: Storage> Recovery<S> {
         })
     }
 
-    /// Syncs a segment of which every record verified, and gives it its name if it has none.
+    /// Syncs a segment whose records all verified, and names it if it has no name.
     fn settle(&self, segment: &SegmentFile) -> Result<String, Error> {
         let file = self.storage.open(&segment.name).map_err(Error::io("open", &segment.name))?;
         file.sync().map_err(Error::io("sync", &segment.name))?;
@@ -217,7 +217,7 @@ impl<S: Storage> Recovery<S> {
         Ok(name)
     }
 
-    /// Removes segments behind the hole; at a loss they are put aside instead, for somebody to look at.
+    /// Removes segments after the hole; at a loss they are set aside instead, for inspection.
     fn drop_files(&self, segments: &[SegmentFile], is_loss: bool) -> Result<(), Error> {
         for segment in segments {
             self.points.pass(Point::Remove);
@@ -231,7 +231,7 @@ impl<S: Storage> Recovery<S> {
         self.storage.sync_directory().map_err(Error::io("sync", &self.storage.place()))
     }
 
-    /// After an accepted loss, snapshots that claim more than the log now reaches would be proof against it at every start.
+    /// After an accepted loss, snapshots that claim more than the log now holds would make every later start refuse.
     fn put_aside_snapshots(&self, last_lsn: Lsn) -> Result<(), Error> {
         for lsn in self.snapshots.iter().filter(|lsn| **lsn > last_lsn) {
             let name = snapshot_name(*lsn);
@@ -240,7 +240,7 @@ impl<S: Storage> Recovery<S> {
         Ok(())
     }
 
-    /// Overwrites with zeros from an offset to the end, page by page and only where something else is, and syncs.
+    /// Overwrites with zeros from an offset to the end, page by page and only where other bytes are, and syncs.
     fn zero(&self, name: &str, offset: u64, end: u64) -> Result<(), Error> {
         self.points.pass(Point::Recovery);
         let file = self.storage.open(name).map_err(Error::io("open", name))?;

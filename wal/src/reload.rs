@@ -1,48 +1,50 @@
-//! Files that are read from the device again before a log is believed, beside the replay that does not need them yet.
+//! Files that are read from the device again before a log is trusted, concurrently with the replay that does not need
+//! them yet.
 //!
-//! After a failed sync the kernel may still show pages that never reached the device. Where a sync may have failed, the
-//! device is asked: in the last segment that has its name, and in all that have none yet. Segments before were synced
-//! without a failure, or the one behind them would not have got its name. These are the files that will be written to.
+//! After a failed sync the kernel may still return pages that never reached the device. The files whose sync may have
+//! failed are therefore read from the device: the last named segment, and all segments without a name. Earlier segments
+//! were synced without a failure, or the next one would not have got its name. These are also the files that will be
+//! written to.
 //!
-//! Headers are needed first, and read from the device first. What is dirty in memory is no file's doubt: the sync of every
-//! segment that recovery keeps is the one that tells of a failure nobody has seen.
+//! Headers are needed first, and are read from the device first. Dirty pages in memory need no check: recovery syncs
+//! every segment that it keeps, and that sync reports a failure.
 //!
-//! **Spares.** As many as are wanted are read to their end, because the log goes on in them and they must be all zeros. The
-//! others are removed, and only their heads are read. No promised record is in them:
+//! **Spares.** As many as are wanted are read to their end, because the log continues in them and they must be all
+//! zeros. The others are removed, and only their heads are read. No promised record is in them:
 //!
-//! - A death of the process loses no header. It is stored before the first record behind it, into the same mapping; and what
-//!   has a header is a segment, whatever its name says ([`crate::contents::read_contents`]).
-//! - Nothing that loss of power may not take is in a file of this name. Before a record counts as synced, its file is synced
-//!   from the first byte on and then gets another name, durably ([`crate::sync`]).
+//! - A death of the process loses no header. It is stored before the first record after it, into the same mapping; and a
+//!   file with a header is a segment, whatever its name ([`crate::contents::read_contents`]).
+//! - A file of this name holds nothing that must survive loss of power. Before a record counts as synced, its file is synced
+//!   from the first byte on and then renamed, durably ([`crate::sync`]).
 //!
-//! So what a spare without a header may hold is remains of records that nobody was promised. They can still prove that
-//! *others* were, whose segment is damaged. Where anything at all is torn (behind the end of the log, in a spare that is
-//! wanted, in the head of another), every one is therefore read to its end before the end of the log is believed
-//! (`scan/judgement.rs`). Not seen are remains behind a head of zeros, where nothing else is torn.
+//! So a spare without a header holds at most remains of unpromised records. They can still prove that *other* records
+//! were promised, whose segment is damaged. If anything is torn (after the end of the log, in a wanted spare, in the
+//! head of another), every spare is therefore read to its end before the end of the log is trusted
+//! (`scan/judgement.rs`). Remains after a head of zeros are missed if nothing else is torn.
 
-use crate::behind::BLOCK_BYTES;
-use crate::behind::{is_zero, is_zero_from};
 use crate::contents::{Contents, SpareFile};
 use crate::error::Error;
 use crate::names::{Name, parse_name};
 use crate::segment::PAGE_BYTES;
-use crate::storage::{Beside, Storage, StoredFile};
+use crate::storage::{Background, Storage, StoredFile};
 use crate::sys;
+use crate::trailing::BLOCK_BYTES;
+use crate::trailing::{is_zero, is_zero_from};
 use std::collections::BTreeSet;
 use std::io;
 
-/// Bytes at the front of a file that are forgotten at once, so that its header is the device's: where a page of the system
-/// has 4 KiB, it keeps no more in one piece.
+/// Bytes at the front of a file that are dropped from the cache at once, so that the header is read from the device:
+/// with pages of 4 KiB the system keeps no larger piece.
 const FORGOTTEN_BYTES: u64 = 2 << 20;
 
-/// Bytes at the front of a spare that are looked at although nobody wants it.
+/// Bytes at the front of an unwanted spare that are read.
 const HEAD_BYTES: usize = BLOCK_BYTES;
 
-/// Has the headers of the files that may hold what never reached the device read from there: of the last segment that has
-/// its name, and of all that have a spare's.
+/// Makes the next read of the headers go to the device, for files that may hold what never reached it: the last named
+/// segment, and all files with a spare's name.
 ///
 /// # Errors
-/// [`Error::Io`]; [`Error::Place`] for what is no plain file.
+/// [`Error::Io`]; [`Error::Place`] if one is not a plain file.
 pub(crate) fn forget_heads<S: Storage>(storage: &S) -> Result<(), Error> {
     let listed = storage.list().map_err(Error::io("list", &storage.place()))?;
     let names = || listed.iter().map(|(name, _)| name);
@@ -55,14 +57,14 @@ pub(crate) fn forget_heads<S: Storage>(storage: &S) -> Result<(), Error> {
     Ok(())
 }
 
-/// Which spares the log can go on with: so many, of this length.
+/// Which spares the log can continue with: how many, and of which length in bytes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct SpareNeeds {
     pub count: usize,
     pub bytes: u64,
 }
 
-/// What is known of the spares. Those in neither set are not all zeros, or cannot be read.
+/// What is known about the spares. Those in neither set are not all zeros, or cannot be read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KnownSpares {
     /// All zeros, on the device too, and wanted.
@@ -71,22 +73,22 @@ pub(crate) struct KnownSpares {
     pub unread: BTreeSet<String>,
 }
 
-/// Files that are being read again: the segment, and beside it the spares one after the other. Whoever reads one waits for
-/// it first.
+/// Files that are being read again: the segment, and concurrently the spares one after the other. A reader of such a
+/// file waits for it first.
 #[derive(Default)]
 pub(crate) struct Reloads {
-    under_way: Vec<Reload>,
+    running: Vec<Reload>,
     known: KnownSpares,
 }
 
 struct Reload {
     names: Vec<String>,
-    of: Beside<KnownSpares>,
+    of: Background<KnownSpares>,
 }
 
 impl Reloads {
     /// Starts to read them.
-    pub fn start<S: Storage>(storage: &S, contents: &Contents, wanted: Wanted) -> Reloads {
+    pub fn start<S: Storage>(storage: &S, contents: &Contents, wanted: SpareNeeds) -> Reloads {
         let named = contents.segments.iter().filter(|segment| segment.is_named).map(|segment| &segment.name);
         let last: Vec<String> = named.max().cloned().into_iter().collect();
         let unnamed = contents.segments.iter().filter(|segment| !segment.is_named);
@@ -96,27 +98,27 @@ impl Reloads {
             let storage_of = storage.clone();
             let work = move || {
                 segments.iter().for_each(|name| reload(&storage_of, name));
-                look_at_spares(&storage_of, spares, wanted)
+                examine_spares(&storage_of, spares, wanted)
             };
-            Reload { names, of: storage.beside(work) }
+            Reload { names, of: storage.in_background(work) }
         };
         let work = [(last, Vec::new()), (unnamed, contents.spares.clone())];
         let work = work.into_iter().filter(|(segments, spares)| !(segments.is_empty() && spares.is_empty()));
-        let under_way = work.map(|(segments, spares)| start(segments, spares)).collect();
-        Reloads { under_way, known: KnownSpares::default() }
+        let running = work.map(|(segments, spares)| start(segments, spares)).collect();
+        Reloads { running, known: KnownSpares::default() }
     }
 
-    /// Waits for one file, if it is read again at all.
+    /// Waits for one file, if it is being read again.
     pub fn wait_for(&mut self, name: &str) {
-        if let Some(at) = self.under_way.iter().position(|reload| reload.names.iter().any(|of| of == name)) {
-            let of = self.under_way.swap_remove(at).of;
+        if let Some(at) = self.running.iter().position(|reload| reload.names.iter().any(|of| of == name)) {
+            let of = self.running.swap_remove(at).of;
             self.learn(of.wait());
         }
     }
 
-    /// Waits for all of them. Of spares in a directory that was not read again nothing is known.
+    /// Waits for all of them. Nothing is known about the spares of a directory that is not read again.
     pub fn wait(&mut self) -> &mut KnownSpares {
-        while let Some(reload) = self.under_way.pop() {
+        while let Some(reload) = self.running.pop() {
             self.learn(reload.of.wait());
         }
         &mut self.known
@@ -129,7 +131,7 @@ impl Reloads {
 }
 
 impl Drop for Reloads {
-    /// Nobody reads on for a log that is given up.
+    /// A dropped log must not leave readers running.
     fn drop(&mut self) {
         if !std::thread::panicking() {
             self.wait();
@@ -137,15 +139,15 @@ impl Drop for Reloads {
     }
 }
 
-/// Reads a file from the device. What fails here fails for whoever needs the file, too, and is told then.
+/// Reads a file from the device. A failure here is ignored: the file's reader gets it, too.
 fn reload<S: Storage>(storage: &S, name: &str) {
     if let Ok(file) = storage.open_to_read(name) {
         file.reload();
     }
 }
 
-/// Reads spares from the device until as many as are wanted are found to be all zeros; of the others it reads the heads.
-fn look_at_spares<S: Storage>(storage: &S, spares: Vec<SpareFile>, wanted: Wanted) -> KnownSpares {
+/// Reads spares from the device until enough of them are found to be all zeros; reads only the heads of the others.
+fn examine_spares<S: Storage>(storage: &S, spares: Vec<SpareFile>, wanted: SpareNeeds) -> KnownSpares {
     let mut known = KnownSpares::default();
     for SpareFile { name, bytes, .. } in spares {
         if bytes == wanted.bytes && known.zero.len() < wanted.count {
@@ -160,7 +162,7 @@ fn look_at_spares<S: Storage>(storage: &S, spares: Vec<SpareFile>, wanted: Wante
     known
 }
 
-/// Whether the first [`HEAD_BYTES`] of a file, which are the device's, are zeros.
+/// Whether the first [`HEAD_BYTES`] of a file, as the device has them, are zeros.
 fn has_zero_head<S: Storage>(storage: &S, name: &str) -> io::Result<bool> {
     let mut head = vec![0; HEAD_BYTES];
     let bytes = storage.open_to_read(name)?.read_at(&mut head, 0)?;

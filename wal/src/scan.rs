@@ -1,4 +1,4 @@
-//! Reading a log back; what its end means is judged in `scan/judgement.rs`.
+//! Reading a log back. `scan/judgement.rs` decides what its end means.
 //!
 //! Everything is read with plain reads, never through a mapping: a failing device is then an error and not a signal.
 
@@ -13,7 +13,7 @@ use crate::names::segment_name;
 use crate::planted;
 use crate::record::{self, Damage, HEADER_BYTES, Header, Kind};
 use crate::reload::{KnownSpares, Reloads};
-use crate::snapshot::look_at_head;
+use crate::snapshot::check_head;
 use crate::storage::Storage;
 
 mod block;
@@ -21,16 +21,16 @@ mod judgement;
 #[cfg(test)]
 mod tests;
 
-/// A record and where it lies.
+/// A record and where it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Its number.
+    /// Its LSN.
     pub lsn: Lsn,
     /// Highest LSN that was synced when it was appended.
     pub synced: Lsn,
     /// µs since 1970.
     pub time: u64,
-    /// Whom it belongs to; opaque.
+    /// The entity it belongs to; opaque.
     pub owner: u64,
     /// The start of the process that wrote it.
     pub epoch: u32,
@@ -42,61 +42,61 @@ pub struct Entry<'a> {
     pub payload: &'a [u8],
     /// Its checksum. A snapshot that covers it repeats it.
     pub crc: u32,
-    /// The file it lies in.
+    /// The file that holds it.
     pub file: &'a str,
-    /// Where in the file, bytes.
+    /// Its offset in the file, bytes.
     pub offset: u64,
 }
 
 /// How the readable part of a log ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
-    /// With zeros, or with the LSN that was asked for.
+    /// With zeros, or at the LSN that was requested.
     Clean,
-    /// With something that is no record: from here on so many bytes were written and never promised.
+    /// With bytes that are not a record: written, but never promised.
     Torn {
-        /// From the first bad byte to the last one that is not zero, later segments included. Spares are not: no end of
-        /// the log lies in one.
+        /// From the first bad byte to the last one that is not zero, later segments included. Spares do not count: no
+        /// end of the log is in one.
         bytes: u64,
     },
 }
 
-/// Reads the records of a log in order and verifies each. Never writes, needs no lock: for tools, for a checkpoint beside a
-/// running log, and as the reading half of [`crate::Recovery`].
+/// Reads the records of a log in order and verifies each. Never writes and needs no lock: for tools, for checkpoints of
+/// a running log, and as the reading half of [`crate::Recovery`].
 pub struct Scan<S: Storage = Files> {
     storage: S,
     identity: Identity,
     segments: Vec<SegmentFile>,
-    /// Records in them may still prove something.
+    /// Records in them may still prove a sync.
     spares: Vec<SpareFile>,
-    /// Files that are to be there as the device has them before they are read.
+    /// Files that must be read from the device before they are read here.
     reloads: Reloads,
     /// The segment that is being read.
     index: usize,
     file: Option<S::File>,
     file_bytes: u64,
     block: Vec<u8>,
-    /// Place of the block's first byte in the file.
+    /// Offset of the block's first byte in the file.
     block_at: u64,
     /// Next record in the block.
     at: usize,
     filled: usize,
-    /// The place in the file whose bytes were read again because nothing verified there.
+    /// The offset whose bytes were read again because nothing verified there.
     looked_again_at: Option<u64>,
-    /// Records up to here are verified and not returned.
+    /// Records up to here are verified but not returned.
     after: Lsn,
     after_crc: Option<u32>,
     until: Option<Lsn>,
     last: Last,
-    /// Proof from outside of the segments that records up to here were synced: floor and snapshots.
+    /// Proof from outside the segments that records up to here were synced: floor and snapshots.
     proven: Lsn,
-    /// The file with the name of a newer snapshot, and why its head is none of this log's: it proves nothing, but no log
-    /// ends below it without a word.
+    /// A file with the name of a newer snapshot, and why its header is not one of this log's. It proves nothing, but a
+    /// log must not end below it without a refusal.
     doubtful: Option<(Lsn, Fault)>,
     accepts_loss: bool,
-    /// Segments before this one are not read, and do not fit to it: only with the operator's word is that no refusal.
+    /// Segments before this one are not read and do not fit to it: refused unless the operator accepts a loss.
     first_in_order: usize,
-    /// Sealed segments with something behind their last record, and where that begins: likewise.
+    /// Sealed segments with bytes after their last record, and where those begin: likewise.
     trailing: Vec<(usize, u64)>,
     end: Option<End>,
 }
@@ -121,7 +121,7 @@ pub(crate) struct End {
     pub loss: Option<Loss>,
 }
 
-/// What a scan that has ended leaves to recovery.
+/// What a finished scan passes on to recovery.
 pub(crate) struct ScanParts {
     pub segments: Vec<SegmentFile>,
     pub first_in_order: usize,
@@ -133,7 +133,7 @@ pub(crate) struct ScanParts {
 }
 
 /// A verified record in the block.
-struct Found {
+struct InBlock {
     header: Header,
     crc: u32,
     /// Start in the block.
@@ -152,7 +152,7 @@ impl<S: Storage> Scan<S> {
         Scan::over(storage.clone(), identity, contents, after, None, false)
     }
 
-    /// Reads every record that the directory still has, whatever snapshots cover.
+    /// Reads every record that the directory still has, regardless of snapshots.
     ///
     /// # Errors
     /// [`Error::Format`] when the directory has no log.
@@ -162,22 +162,22 @@ impl<S: Storage> Scan<S> {
         Scan::over(storage.clone(), identity, contents, first, None, false)
     }
 
-    /// Stops behind this LSN without judging what follows; for reading beside a running log up to its synced mark. Not to
-    /// reach it is a loss.
+    /// Stops after this LSN without judging what follows; for reading a running log up to its synced mark. Not reaching
+    /// it is a loss.
     pub fn until(mut self, lsn: Lsn) -> Scan<S> {
         self.until = Some(lsn);
         self.proven = self.proven.max(lsn);
         self
     }
 
-    /// Demands that the record `after` has this checksum, so that what is read continues what the caller has.
-    pub fn behind_crc(mut self, crc: u32) -> Scan<S> {
+    /// Requires that the record `after` has this checksum, so that the scan continues the caller's records.
+    pub fn after_crc(mut self, crc: u32) -> Scan<S> {
         self.after_crc = Some(crc);
         self
     }
 
-    /// Waits for files that are read again before it reads them itself.
-    pub(crate) fn behind_reloads(mut self, reloads: Reloads) -> Scan<S> {
+    /// Makes the scan wait for files that are being reloaded before it reads them.
+    pub(crate) fn with_reloads(mut self, reloads: Reloads) -> Scan<S> {
         self.reloads = reloads;
         self
     }
@@ -194,7 +194,7 @@ impl<S: Storage> Scan<S> {
         if let (Some((copy, of)), false) = (copied(&segments), accepts_loss) {
             return Err(Error::format(&copy.name, Fault::Copy { of: of.name.clone() }));
         }
-        // The last segment that starts at or before the first record wanted.
+        // The last segment that starts at or before the first wanted record.
         let index = segments.partition_point(|segment| segment.first_lsn <= after.next()).saturating_sub(1);
         let (snapshot, doubtful) = newest_head(&storage, &identity, &snapshots)?;
         let first_in_order = first_in_order(&segments, index);
@@ -230,18 +230,18 @@ impl<S: Storage> Scan<S> {
         })
     }
 
-    /// The next record, or `None` at the end; [`Scan::tail`] then says how it ends.
+    /// The next record, or `None` at the end; then [`Scan::tail`] returns how the log ends.
     ///
     /// # Errors
     /// [`Error::Lost`] when promised records are damaged or missing; [`Error::Format`] when the segments are not one log,
     /// or a newer program wrote them; [`Error::Io`].
-    #[allow(clippy::should_implement_trait)] // Each record borrows the buffer; an Iterator could not.
+    #[allow(clippy::should_implement_trait)] // Each record borrows the buffer, which an Iterator cannot express.
     #[inline]
     pub fn next(&mut self) -> Result<Option<Entry<'_>>, Error> {
         let Some(found) = self.step()? else {
             return Ok(None);
         };
-        let Found { header, crc, at, payload_bytes } = found;
+        let InBlock { header, crc, at, payload_bytes } = found;
         let payload_at = at + HEADER_BYTES;
         Ok(Some(Entry {
             lsn: header.lsn,
@@ -258,24 +258,24 @@ impl<S: Storage> Scan<S> {
         }))
     }
 
-    /// The last record that was read and verified; before the first one, the one before it.
+    /// LSN of the last record that was read and verified; before the first one, the LSN before it.
     pub fn last_lsn(&self) -> Lsn {
         self.last.lsn
     }
 
-    /// Its checksum.
+    /// Checksum of the last record.
     pub fn last_crc(&self) -> u32 {
         self.last.crc
     }
 
-    /// Its time, µs since 1970; 0 before the first one, and where a snapshot stands for it and no record was read.
+    /// Time of the last record, µs since 1970; 0 before the first one, and after a snapshot if no record was read.
     pub fn last_time(&self) -> u64 {
         self.last.time
     }
 
-    /// What recovery goes on with, once the end is reached.
+    /// What recovery continues with after the end.
     pub(crate) fn into_parts(mut self) -> ScanParts {
-        // They are changed from here on.
+        // The spares are changed from here on.
         let known_spares = std::mem::take(self.reloads.wait());
         let Scan { segments, spares, last, end, first_in_order, trailing, .. } = self;
         let end = end.expect("the scan has ended");
@@ -288,7 +288,7 @@ impl<S: Storage> Scan<S> {
     }
 
     #[inline]
-    fn step(&mut self) -> Result<Option<Found>, Error> {
+    fn step(&mut self) -> Result<Option<InBlock>, Error> {
         if self.file.is_none() && !self.begin()? {
             return Ok(None);
         }
@@ -306,7 +306,8 @@ impl<S: Storage> Scan<S> {
                         if header.epoch > self.identity.epoch {
                             return Err(self.fault(Fault::Epoch { found: header.epoch, offset: self.offset() }));
                         }
-                        let found = Found { header, crc: record.crc, at: self.at, payload_bytes: record.payload.len() };
+                        let found =
+                            InBlock { header, crc: record.crc, at: self.at, payload_bytes: record.payload.len() };
                         self.at += record::slot_bytes(found.payload_bytes);
                         self.last = Last {
                             lsn: header.lsn,
@@ -331,14 +332,14 @@ impl<S: Storage> Scan<S> {
         }
     }
 
-    /// What follows in the block is no record of this log: read on, go on in the next segment, or end.
+    /// No record of this log follows in the block: read on, continue in the next segment, or end.
     #[cold]
     fn pause(&mut self, damage: Damage) -> Result<(), Error> {
         if self.until.is_some_and(|until| self.last.lsn >= until) {
             self.end(Tail::Clean, None);
             return Ok(());
         }
-        // The block may simply end here, or be older than what a running log has appended since: look again at fresh bytes.
+        // The block may end here, or be older than what a running log has appended since: read it again.
         let offset = self.offset();
         if self.looked_again_at != Some(offset) {
             self.looked_again_at = Some(offset);
@@ -352,14 +353,14 @@ impl<S: Storage> Scan<S> {
         }
     }
 
-    /// Opens the segment to start with. `false` when there is none and nothing is missing.
+    /// Opens the segment to start with. Returns `false` if there is none and nothing is missing.
     #[cold]
     fn begin(&mut self) -> Result<bool, Error> {
         if self.end.is_some() {
             return Ok(false);
         }
         let Some(first) = self.segments.get(self.index) else {
-            // An epoch file is written only where a segment is.
+            // An epoch file is written only after a segment.
             return if self.accepts_loss {
                 self.last.lsn = self.after;
                 self.last.crc = self.after_crc.unwrap_or(0);
@@ -398,7 +399,7 @@ impl<S: Storage> Scan<S> {
         Ok(true)
     }
 
-    /// The record that the caller continues from must be the one that is here.
+    /// Checks that the record before the scan is the one that the caller continues from.
     fn check_after(&self, found: u32) -> Result<(), Error> {
         match self.after_crc {
             Some(expected) if expected != found => Err(self.fault(Fault::Chain { expected, found })),
@@ -406,11 +407,11 @@ impl<S: Storage> Scan<S> {
         }
     }
 
-    /// Goes on in the next segment if that continues exactly here. `true` when it does, or when it cannot belong to this log
-    /// and the operator accepts that as the end.
+    /// Continues in the next segment if that continues exactly here. Returns `true` if it does, or if it cannot belong
+    /// to this log and the operator accepts that as the end.
     fn go_on_in_next_segment(&mut self) -> Result<bool, Error> {
         let expected = self.last.lsn.next();
-        // A later start is for the judge: records are missing before it.
+        // A segment that starts later is left to `judge`: records are missing before it.
         let Some(next) = self.segments.get(self.index + 1).filter(|next| next.first_lsn <= expected) else {
             return Ok(false);
         };
@@ -430,9 +431,9 @@ impl<S: Storage> Scan<S> {
             self.refuse_or_lose(&name, fault)?;
             return Ok(true);
         }
-        // Nothing is ever stored behind the last record of a sealed segment, not even by a crash.
-        let behind = self.look_behind(self.index, self.offset())?;
-        if let Some(offset) = behind.first_byte {
+        // Nothing is ever stored after the last record of a sealed segment, not even by a crash.
+        let trailing = self.read_trailing(self.index, self.offset())?;
+        if let Some(offset) = trailing.first_byte {
             if !self.accepts_loss {
                 return Err(self.fault(Fault::Trailing { offset }));
             }
@@ -458,8 +459,8 @@ fn read_log<S: Storage>(storage: &S) -> Result<(Identity, Contents), Error> {
     Ok((identity, contents))
 }
 
-/// The newest snapshot whose head is one of this log, damaged further on or not; and the newest of all files with such a name,
-/// where it is another one.
+/// The newest snapshot whose header is one of this log, damaged further on or not; and the newest file with the name of
+/// a snapshot, if that is a different one.
 fn newest_head<S: Storage>(
     storage: &S,
     identity: &Identity,
@@ -467,12 +468,12 @@ fn newest_head<S: Storage>(
 ) -> Result<(Lsn, Option<(Lsn, Fault)>), Error> {
     let mut doubtful = None;
     for lsn in snapshots.iter().rev() {
-        match look_at_head(storage, &identity.id, *lsn) {
+        match check_head(storage, &identity.id, *lsn) {
             Ok(()) => return Ok((*lsn, doubtful)),
             Err(Error::Format { fault, .. }) => {
                 doubtful.get_or_insert((*lsn, fault));
             }
-            // Beside a running log the older ones are removed while this one looks.
+            // The older ones of a running log may be removed in the meantime.
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -480,7 +481,7 @@ fn newest_head<S: Storage>(
     Ok((Lsn::ZERO, doubtful))
 }
 
-/// A segment with a spare's name, and the one that holds the same records under its right name. The log makes no second file
+/// A segment with a spare's name, and the properly named one that holds the same records. The log makes no second file
 /// of a segment, and renames one that it has synced: a person copied it.
 fn copied(segments: &[SegmentFile]) -> Option<(&SegmentFile, &SegmentFile)> {
     let original = |copy: &SegmentFile| {
@@ -489,8 +490,8 @@ fn copied(segments: &[SegmentFile]) -> Option<(&SegmentFile, &SegmentFile)> {
     segments.iter().filter(|copy| !copy.is_named).find_map(|copy| original(copy).map(|of| (copy, of)))
 }
 
-/// Segments that are not read must at least be there, each once: numbers are dense and names rise. The first segment from
-/// which on that holds up to `index`.
+/// Segments that are not read must still exist, each once: numbers are dense and first LSNs rise. Returns the first
+/// segment from which on that holds up to `index`.
 fn first_in_order(segments: &[SegmentFile], index: usize) -> usize {
     let follows = |before: &SegmentFile, after: &SegmentFile| match (&before.header, &after.header) {
         (Ok(before), Ok(after)) => before.number + 1 == after.number && before.first_lsn < after.first_lsn,

@@ -44,7 +44,7 @@ pub(crate) const PAGE_BYTES: usize = 4096;
 #[cfg(target_arch = "x86_64")]
 const LINE_BYTES: usize = 64;
 
-/// Behind so many bytes in a row the processor fetches by itself what follows.
+/// After this many consecutive bytes the processor prefetches what follows without advice.
 #[cfg(target_arch = "x86_64")]
 const EXPECTED_BYTES_MAX: usize = 512;
 
@@ -55,7 +55,7 @@ const MAGIC: [u8; 8] = *b"WALSEGM\n";
 pub struct SegmentHeader {
     /// The directory it belongs to.
     pub directory_id: [u8; 16],
-    /// Place among the segments of this directory, dense from 1.
+    /// Its position among the segments of this directory, dense from 1.
     pub number: u64,
     /// LSN of its first record.
     pub first_lsn: Lsn,
@@ -81,7 +81,8 @@ impl SegmentHeader {
         bytes
     }
 
-    /// Reads a stored header. The version is judged before the checksum: a newer format may keep it elsewhere.
+    /// Decodes a stored header. The version is checked before the checksum: a newer format may keep the checksum
+    /// elsewhere.
     pub fn decode(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> Result<SegmentHeader, Fault> {
         let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
@@ -115,17 +116,18 @@ fn header_crc(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&bytes[0..12]), &bytes[16..])
 }
 
-/// What the device is given at once of a file that is filled: a sync of the log beside it waits behind as much, and not
-/// behind a whole segment, which took tens of milliseconds.
+/// Bytes that are sent to the device together when a file is filled. A concurrent sync of the log waits for one such
+/// piece and not for a whole segment, which took tens of milliseconds.
 const FILL_PIECE_BYTES: u64 = 1 << 20;
 
-/// Bytes of a file that are filled, or of a mapping that are touched, in one go: some 100 µs of a core.
-pub(crate) const BITE_BYTES: u64 = 64 << 10;
+/// Bytes of a file that are filled, or of a mapping that are touched, in one step: some 100 µs of a core.
+pub(crate) const STEP_BYTES: u64 = 64 << 10;
 
-/// Fills the first `bytes` of a file with zeros and makes them durable. Behind each bite `done` hears how many bytes it was.
+/// Fills the first `bytes` of a file with zeros and makes them durable. Calls `done` with the number of bytes after
+/// each step.
 ///
 /// # Errors
-/// [`Error::Io`]; [`Error::is_full`] tells a full disk from a broken one.
+/// [`Error::Io`]; [`Error::is_full`] distinguishes a full disk.
 pub(crate) fn fill_with_zeros<F: StoredFile>(
     file: &F,
     name: &str,
@@ -141,8 +143,8 @@ pub(crate) fn fill_with_zeros<F: StoredFile>(
         if at.is_multiple_of(FILL_PIECE_BYTES) {
             file.write_back(at - FILL_PIECE_BYTES, at).map_err(Error::io("fill", name))?;
         }
-        if at.is_multiple_of(BITE_BYTES) {
-            done(BITE_BYTES);
+        if at.is_multiple_of(STEP_BYTES) {
+            done(STEP_BYTES);
         }
     }
     file.sync().map_err(Error::io("sync", name))
@@ -150,7 +152,7 @@ pub(crate) fn fill_with_zeros<F: StoredFile>(
 
 pub(crate) static ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
 
-/// A real segment in memory.
+/// The mapping of a segment in a real directory.
 #[derive(Debug)]
 pub struct FileMap(Arc<MmapRaw>);
 
@@ -163,7 +165,8 @@ impl FileMap {
         sys::install_fault_handler();
         let bytes = usize::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
         let map = MmapOptions::new().len(bytes).map_raw(file)?;
-        // Without readahead around a fault the kernel brings in single pages: see above on large ones. Advice only.
+        // Without readahead around a fault the kernel brings in single pages: see the module's comment on large ones.
+        // Advice only.
         let _ = map.advise(Advice::Random);
         Ok(FileMap(Arc::new(map)))
     }
@@ -175,14 +178,15 @@ impl FileMap {
 
     #[inline]
     fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the slice is all of a mapping that lives as long as `self`, and what it points to is initialized: bytes of
-        // a file. It is sound as long as nobody changes the file behind the slice's back or cuts it short.
-        // - Change: the directory is locked for this process (`Storage::lock`), its files are readable and writable by
-        //   this user only, and in this process exactly one `Log` owns the `FileMap` of a segment; views look at no byte.
-        //   The sync thread and the readers have descriptors of their own and do not write; preparing and recycling end
-        //   before a mapping begins.
-        // - Cut: no code of this crate shortens a segment. If somebody else does, the access raises SIGBUS, whose
-        //   handler (installed above) ends the process.
+        // SAFETY: the slice is a whole mapping that lives as long as `self`, and its bytes are initialized: they are
+        // those of a file. It is sound as long as the file is not changed otherwise while the slice exists, and not
+        // shortened.
+        // - Changed: the directory is locked for this process (`Storage::lock`), its files are readable and writable only by
+        //   this user, and in this process exactly one `Log` owns the `FileMap` of a segment; views access no bytes. The sync
+        //   thread and the readers have their own descriptors and do not write; preparing and recycling end before a mapping
+        //   begins.
+        // - Shortened: no code of this crate does it. If another process does, the access raises SIGBUS, whose handler
+        //   (installed above) ends the process.
         unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr(), self.0.len()) }
     }
 }
@@ -207,7 +211,7 @@ impl SegmentMap for FileMap {
 
     fn touch(&mut self, from: usize, to: usize) {
         let base = self.0.as_ptr() as usize;
-        // All in one call, where the kernel has it: two thirds of the time.
+        // All in one call if the kernel has it: that takes two thirds of the time.
         if to.is_multiple_of(PAGE_BYTES) && to <= self.0.len() {
             let pages = base + from / PAGE_BYTES * PAGE_BYTES..base + to;
             if sys::populate(&pages).is_ok() {
@@ -223,12 +227,12 @@ impl SegmentMap for FileMap {
     }
 }
 
-/// A mapping that is synced and never looked through.
+/// A mapping that is synced and never accessed.
 #[derive(Debug)]
 pub(crate) struct FileView(Arc<MmapRaw>);
 
 impl FileView {
-    /// A mapping of a whole file that nobody appends to.
+    /// A mapping of a whole file to which no thread appends.
     pub fn of(file: &File) -> io::Result<FileView> {
         MmapOptions::new().map_raw_read_only(file).map(|map| FileView(Arc::new(map)))
     }
@@ -240,12 +244,13 @@ impl FileView {
     pub fn sync(&self, from: usize, to: usize) -> io::Result<()> {
         let first = from / PAGE_BYTES * PAGE_BYTES;
         if to - first > PAGE_BYTES {
-            // Write-back makes each page read-only in every mapping, one by one, and has every core forget it, one by one: on
-            // two cores and 33 pages that took a fifth of the whole sync. Out of the mapping, all at once, it finds nothing to
-            // do. Only the last page is stored to again; it faults once, as it would if it had become read-only. Advice only.
+            // Write-back makes each page read-only in every mapping and invalidates it on every core, one page at a
+            // time: on two cores and 33 pages that took a fifth of the whole sync. For pages that were taken out of the
+            // mapping together there is nothing to do. Only the last page is stored to again; it faults once, as it
+            // would if it had become read-only. Advice only.
             //
-            // SAFETY: the mapping is shared and of a file, so what was stored stays in the page cache, and the next look or
-            // store finds it there. The pages lie inside the mapping, which `self` keeps.
+            // SAFETY: the mapping is shared and backed by a file, so stored bytes stay in the page cache, and the next
+            // access finds them there. The pages are inside the mapping, which `self` keeps alive.
             let _ = unsafe { self.0.unchecked_advise_range(UncheckedAdvice::DontNeed, first, to - first) };
         }
         self.0.flush_range(from, to - from)
@@ -291,7 +296,7 @@ mod tests {
         for bit in 0..whole.len() * 8 {
             let mut bytes = whole;
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert!(SegmentHeader::decode(&bytes).is_err(), "bit {bit} changed and nobody saw it");
+            assert!(SegmentHeader::decode(&bytes).is_err(), "bit {bit} changed and was not detected");
         }
         println!("damaged headers: {}", whole.len() * 8);
     }
@@ -332,15 +337,15 @@ mod tests {
             map.write(from, to - from, |slot| slot.fill(mark));
             expected[from..to].fill(mark);
             map.view().sync(from, to).expect("sync");
-            // Beside what was synced, and into the last page of it.
+            // After what was synced, and in the last page of it.
             let (at, end) = (to - 1, (to + 99).min(bytes));
             map.write(at, end - at, |slot| slot.fill(mark + 100));
             expected[at..end].fill(mark + 100);
             map.expect(end, bytes);
             let mut seen = vec![0; bytes];
             std::os::unix::fs::FileExt::read_exact_at(&file, &mut seen, 0).expect("read");
-            assert!(seen == expected, "in the file behind {from}..{to}");
-            map.write(0, bytes, |slot| assert!(slot == expected, "in the mapping behind {from}..{to}"));
+            assert!(seen == expected, "in the file after {from}..{to}");
+            map.write(0, bytes, |slot| assert!(slot == expected, "in the mapping after {from}..{to}"));
             cases += 1;
         }
         println!("ranges synced: {cases}");

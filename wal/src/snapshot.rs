@@ -1,4 +1,4 @@
-//! One opaque blob that stands for all records up to an LSN: written in one stream, verified before it counts.
+//! One opaque blob that replaces all records up to an LSN: written in one stream, verified before it counts.
 //!
 //! ```text
 //!   | header: magic, version, crc, directory id, LSN, crc of that record |
@@ -6,10 +6,10 @@
 //!   | footer: magic, crc, LSN, crc of that record, bytes, blocks, crc of all bytes, digest |
 //! ```
 //!
-//! Written under a temporary name, synced, read back from the device and verified, renamed, the directory synced. So a file
-//! with the name of a snapshot was whole once. Every block is checked before a byte of it is handed out.
+//! Written under a temporary name, synced, read back from the device and verified, renamed, the directory synced. So a
+//! file with the name of a snapshot was whole once. Every block is checked before a byte of it is returned.
 //!
-//! The digest is the caller's (32 bytes over the state, for instance SHA-256) and is only carried.
+//! The digest belongs to the caller (32 bytes over the state, for instance SHA-256); it is only stored.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -24,7 +24,7 @@ use crate::{Lsn, Point, Points};
 /// Version of the file format.
 pub const SNAPSHOT_VERSION: u32 = 1;
 
-/// Snapshots that are kept.
+/// Number of snapshots that are kept.
 pub const KEPT_COUNT: usize = 2;
 
 const HEADER_MAGIC: [u8; 8] = *b"WALSNAP\n";
@@ -34,18 +34,18 @@ const FOOTER_BYTES: usize = 80;
 const BLOCK_HEAD_BYTES: usize = 8;
 /// Bytes of the blob in one block.
 const BLOCK_BYTES: usize = 256 << 10;
-/// Bytes that the device is given together while a snapshot is written; it has those before them when the next are there.
-/// One sync of hundreds of megabytes at the end would hold the file system's journal for as long, and with it every append
-/// that touches a page of the log for the first time.
+/// Bytes that are sent to the device together while a snapshot is written, after the bytes before them have arrived.
+/// One sync of hundreds of megabytes at the end would block the file system's journal, and with it every append that
+/// touches a page of the log for the first time.
 const WRITE_BACK_BYTES: u64 = 4 << 20;
 const MAKING: &str = "snapshot.making";
 
 /// A snapshot that was read from end to end and is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The last record it stands for.
+    /// The last record it covers.
     pub lsn: Lsn,
-    /// That record's checksum: ties it to one history.
+    /// That record's checksum, which ties it to one log.
     pub record_crc: u32,
     /// The caller's digest of the state.
     pub digest: [u8; 32],
@@ -53,12 +53,12 @@ pub struct Snapshot {
     pub bytes: u64,
 }
 
-/// The snapshots of a directory. For the thread that makes checkpoints, and for boot.
+/// The snapshots of a directory. For the thread that makes checkpoints, and for the start.
 pub struct Snapshots<S: Storage = Files> {
     storage: S,
     directory_id: [u8; 16],
     points: Points,
-    /// Files that were verified since this was made, so that keeping the last two does not read them again.
+    /// Files that were verified since this was created, so that keeping the last two does not read them again.
     verified: BTreeMap<Lsn, Snapshot>,
 }
 
@@ -67,7 +67,7 @@ impl<S: Storage> Snapshots<S> {
         Snapshots { storage, directory_id, points, verified: BTreeMap::new() }
     }
 
-    /// The same snapshots, read and written through another storage of the same directory from here on.
+    /// The same snapshots, from here on through another storage of the same directory.
     pub fn through<T: Storage>(self, storage: T) -> Snapshots<T> {
         let Snapshots { storage: _, directory_id, points, verified } = self;
         Snapshots { storage, directory_id, points, verified }
@@ -76,7 +76,7 @@ impl<S: Storage> Snapshots<S> {
     /// The snapshots of a directory, without owning it: for tools.
     ///
     /// # Errors
-    /// [`Error::Format`] when there is no log here.
+    /// [`Error::Format`] if there is no log here.
     pub fn of(storage: &S) -> Result<Snapshots<S>, Error> {
         let identity = crate::epoch::read_identity(storage)?;
         let identity = identity.ok_or_else(|| Error::format(crate::epoch::EPOCH_NAME, Fault::Missing))?;
@@ -92,7 +92,7 @@ impl<S: Storage> Snapshots<S> {
         Ok(Snapshots::new(storage.clone(), id, Points::default()))
     }
 
-    /// LSNs of the files that bear the name of a snapshot, oldest first; whole or not.
+    /// LSNs of the files with the name of a snapshot, oldest first; whole or not.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -106,11 +106,11 @@ impl<S: Storage> Snapshots<S> {
         Ok(lsns)
     }
 
-    /// The newest whole snapshot; damaged ones are passed over. What the system's cache has of it is believed, as the bytes
-    /// that are read next come from there too; that they reached the device was seen before the file got its name.
+    /// The newest whole snapshot; damaged ones are skipped. The system's cache is trusted, as later reads come from it
+    /// too; that the bytes reached the device was verified before the file got its name.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Format`] when one is of a newer format: that is a downgrade, and no damage.
+    /// [`Error::Io`]; [`Error::Format`] if one is of a newer format, which is a downgrade and not damage.
     pub fn newest(&self) -> Result<Option<Snapshot>, Error> {
         for lsn in self.list()?.into_iter().rev() {
             match self.read_through(&snapshot_name(lsn), Some(lsn), false) {
@@ -138,11 +138,11 @@ impl<S: Storage> Snapshots<S> {
         SnapshotReader::open(&self.storage, &snapshot_name(lsn), &self.directory_id, Some(lsn))
     }
 
-    /// Starts to write a snapshot that stands for all records up to `lsn`, whose record has this checksum. The records must
-    /// be synced. One at a time: a second one takes the place of the first.
+    /// Starts to write a snapshot that covers all records up to `lsn`, whose record has this checksum. The records must
+    /// be synced. One at a time: a second one replaces the first.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::is_full`] tells a full disk, which is no reason to stop.
+    /// [`Error::Io`]; [`Error::is_full`] distinguishes a full disk, which is no reason to stop.
     pub fn create(&self, lsn: Lsn, record_crc: u32) -> Result<SnapshotWriter<S>, Error> {
         let file = create_anew(&self.storage, MAKING)?;
         let mut header = [0; HEADER_BYTES];
@@ -169,17 +169,17 @@ impl<S: Storage> Snapshots<S> {
         })
     }
 
-    /// Ends a snapshot: writes what is left and the footer with the caller's digest, syncs, reads all of it back, gives it
-    /// its name, and removes all but the newest two whole ones. Only then does it count.
+    /// Finishes a snapshot: writes the rest and the footer with the caller's digest, syncs, reads all of it back,
+    /// renames it, and removes all but the newest two whole ones. Only then does it count.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Format`]; the snapshots before it are then as they were.
+    /// [`Error::Io`], [`Error::Format`]; the snapshots before it are then unchanged.
     pub fn commit(&mut self, writer: SnapshotWriter<S>, digest: [u8; 32]) -> Result<Snapshot, Error> {
         let lsn = writer.lsn;
         let written = writer.finish(digest)?;
         let name = snapshot_name(lsn);
         let read = self.read_through(MAKING, Some(lsn), true)?;
-        assert!(read == written, "a snapshot reads as it was written: {read:?} is not {written:?}");
+        assert!(read == written, "a snapshot must read as it was written: {read:?} is not {written:?}");
         self.points.pass(Point::Rename);
         self.storage.rename(MAKING, &name).map_err(Error::io("rename", MAKING))?;
         self.storage.sync_directory().map_err(Error::io("sync directory of", &name))?;
@@ -188,8 +188,8 @@ impl<S: Storage> Snapshots<S> {
         Ok(read)
     }
 
-    /// The LSN up to which segments may be recycled: that of the older of the two whole snapshots that are kept, or `None`
-    /// while there is only one. Hand it to [`crate::Preparer::recycle`].
+    /// The LSN up to which segments may be recycled: that of the older of the two whole snapshots that are kept, or
+    /// `None` while there is only one. Pass it to [`crate::Preparer::recycle`].
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -206,7 +206,7 @@ impl<S: Storage> Snapshots<S> {
         Ok(None)
     }
 
-    /// Removes every snapshot below the older of the last two whole ones. Damaged ones in between stay for somebody to see.
+    /// Removes every snapshot below the older of the last two whole ones. Damaged ones in between stay for inspection.
     fn keep_last_two(&mut self) -> Result<(), Error> {
         let Some(older) = self.covered()? else {
             return Ok(());
@@ -237,7 +237,7 @@ impl<S: Storage> Snapshots<S> {
     fn read_through(&self, name: &str, lsn: Option<Lsn>, from_device: bool) -> Result<Snapshot, Error> {
         let mut reader = SnapshotReader::open(&self.storage, name, &self.directory_id, lsn)?;
         if from_device {
-            // What is in memory says nothing about what is on the device.
+            // The cache proves nothing about the device.
             reader.file.forget(u64::MAX);
         }
         reader.file.prefetch();
@@ -246,24 +246,24 @@ impl<S: Storage> Snapshots<S> {
     }
 }
 
-/// Looks whether a file with the name of a snapshot begins as one of this log does, whatever follows.
+/// Checks whether a file with the name of a snapshot begins as one of this log does, whatever follows.
 ///
 /// # Errors
 /// As [`Snapshots::open`].
-pub(crate) fn look_at_head<S: Storage>(storage: &S, directory_id: &[u8; 16], lsn: Lsn) -> Result<(), Error> {
+pub(crate) fn check_head<S: Storage>(storage: &S, directory_id: &[u8; 16], lsn: Lsn) -> Result<(), Error> {
     SnapshotReader::open(storage, &snapshot_name(lsn), directory_id, Some(lsn)).map(drop)
 }
 
-/// Writes a snapshot as a stream. Give it to [`Snapshots::commit`]; dropped before, it never was.
+/// Writes a snapshot as a stream. Pass it to [`Snapshots::commit`]; if it is dropped before, there is no snapshot.
 pub struct SnapshotWriter<S: Storage = Files> {
     points: Points,
     file: S::File,
     lsn: Lsn,
     record_crc: u32,
-    /// Where the next block goes, and up to where the device was given them.
+    /// Offset of the next block, and the offset up to which blocks were sent to the device.
     at: u64,
     given_to: u64,
-    /// Room for a block's head, then its bytes so far.
+    /// Space for a block's head, then its bytes so far.
     block: Vec<u8>,
     bytes: u64,
     blocks: u64,
@@ -296,7 +296,7 @@ impl<S: Storage> SnapshotWriter<S> {
     fn finish(mut self, digest: [u8; 32]) -> Result<Snapshot, Error> {
         let write = Error::io("write", MAKING);
         let ended = if self.block.len() > BLOCK_HEAD_BYTES { self.write_block() } else { Ok(()) };
-        // The block of length 0 says that no more follow.
+        // The block of length 0 ends the list of blocks.
         ended.and_then(|()| self.write_block()).map_err(write)?;
         let mut footer = [0; FOOTER_BYTES];
         footer[0..8].copy_from_slice(&FOOTER_MAGIC);
@@ -330,16 +330,16 @@ impl<S: Storage> Write for SnapshotWriter<S> {
     }
 }
 
-/// Reads the blob of a snapshot, block by block, each verified before it is handed out.
+/// Reads the blob of a snapshot, block by block, each verified before it is returned.
 pub struct SnapshotReader<S: Storage = Files> {
     file: S::File,
     name: String,
     lsn: Lsn,
     record_crc: u32,
-    /// Where the next block starts.
+    /// Offset of the next block.
     at: u64,
     block: Vec<u8>,
-    /// Bytes of the block already handed out.
+    /// Bytes of the block already returned.
     taken: usize,
     bytes: u64,
     blocks: u64,
@@ -359,7 +359,7 @@ impl<S: Storage> SnapshotReader<S> {
         if read < HEADER_BYTES {
             return Err(fault(Fault::Structure));
         }
-        // A flipped bit is not a newer program: only with a right checksum is the version believed.
+        // A flipped bit is not a newer program: the version is trusted only with a correct checksum.
         check_seal(&header).map_err(fault)?;
         let version = u32_at(&header, 8);
         if version != SNAPSHOT_VERSION {
@@ -387,17 +387,17 @@ impl<S: Storage> SnapshotReader<S> {
         })
     }
 
-    /// The last record that the snapshot stands for.
+    /// The last record that the snapshot covers.
     pub fn lsn(&self) -> Lsn {
         self.lsn
     }
 
-    /// What the footer says, once everything has been read and verified.
+    /// The footer, once everything has been read and verified.
     pub fn whole(&self) -> Option<&Snapshot> {
         self.whole.as_ref()
     }
 
-    /// Reads and verifies the next block. `false` behind the last one, when the footer fits as well.
+    /// Reads and verifies the next block. Returns `false` after the last one, if the footer matches as well.
     fn load_block(&mut self) -> Result<bool, Error> {
         if self.whole.is_some() {
             return Ok(false);
@@ -438,7 +438,7 @@ impl<S: Storage> SnapshotReader<S> {
             && u64_at(&footer, 24) == self.bytes
             && u64_at(&footer, 32) == self.blocks
             && u32_at(&footer, 40) == self.crc
-            && self.file.bytes().map_err(Error::io("look at", &self.name))? == self.at + FOOTER_BYTES as u64;
+            && self.file.bytes().map_err(Error::io("stat", &self.name))? == self.at + FOOTER_BYTES as u64;
         if !fits {
             return Err(self.fault(Fault::Structure));
         }
@@ -458,7 +458,7 @@ impl<S: Storage> SnapshotReader<S> {
 
 impl<S: Storage> Read for SnapshotReader<S> {
     /// # Errors
-    /// [`io::ErrorKind::InvalidData`] with the [`Error`] inside when a block or the footer is damaged.
+    /// [`io::ErrorKind::InvalidData`] with the [`Error`] inside if a block or the footer is damaged.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.taken == self.block.len() {
             let more = self.load_block().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
@@ -473,7 +473,7 @@ impl<S: Storage> Read for SnapshotReader<S> {
     }
 }
 
-/// The place of a block is part of its checksum, so that two blocks cannot change places.
+/// The number of a block is part of its checksum, so that blocks cannot be swapped.
 fn block_crc(length: u32, number: u64, bytes: &[u8]) -> u32 {
     let crc = crc32c::crc32c_append(crc32c::crc32c(&length.to_le_bytes()), &number.to_le_bytes());
     crc32c::crc32c_append(crc, bytes)

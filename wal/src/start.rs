@@ -1,4 +1,4 @@
-//! How a log is started in its directory, behind what was recovered.
+//! Starts a log in its directory, after what was recovered.
 
 use std::sync::mpsc;
 
@@ -19,29 +19,29 @@ use crate::{Marks, Point, Points};
 
 /// The parts of a running log. Each belongs to one thread; which one is the caller's choice.
 pub struct Running<S: Storage = Files> {
-    /// Appends.
+    /// Appends records.
     pub log: Log<S>,
-    /// Makes durable.
+    /// Makes records durable.
     pub syncer: Syncer<S>,
     /// Prepares and recycles segments.
     pub preparer: Preparer<S>,
     /// Writes and reads snapshots.
     pub snapshots: Snapshots<S>,
-    /// Watermarks for everybody.
+    /// Watermarks, for every thread.
     pub marks: Marks,
     /// The epoch of this start.
     pub epoch: u32,
-    /// Which copy of the directory this is; it stays through starts.
+    /// Which copy of the directory this is; constant over starts.
     pub instance: [u8; 16],
 }
 
 impl<S: Storage> Dir<S> {
-    /// Raises the epoch, makes it durable, and opens the log for appending behind what was recovered. `time` (µs since
+    /// Raises the epoch, makes it durable, and opens the log for appending after what was recovered. `time` (µs since
     /// 1970) goes into the record that marks the start.
     ///
     /// # Errors
-    /// [`Error::Full`] or [`Error::Io`] when there is no room for the first records or for the epoch file, also once a spare
-    /// was given up for that.
+    /// [`Error::Full`] or [`Error::Io`] when there is no room for the first records or for the epoch file, even after a
+    /// spare was given up for that.
     pub fn start(self, recovered: Recovered<S>, time: u64, waker: Waker) -> Result<Running<S>, Error> {
         let Dir { storage, lock, options, identity } = self;
         let id = match identity {
@@ -62,12 +62,13 @@ impl<S: Storage> Dir<S> {
                 create_segment(&storage, &header, &options.points)?
             }
         };
-        // Only now: where an epoch file is, there is a segment, and a directory without one has been robbed.
+        // After the segment: if an epoch file exists, so does a segment, and a missing segment means that files were
+        // removed.
         let instance = identity.map_or(id, |identity| identity.instance);
         let identity = Identity { id, epoch, floor: recovered.last_lsn, instance };
         let mut leftovers = recovered.spares;
         write_identity(&storage, &identity, &options.points).or_else(|error| {
-            // On a full disk a spare makes room: what is in the log can be read, cancelled and revoked all the same.
+            // On a full disk a spare makes room: even then the log must be readable, and orders and keys cancellable.
             let Some(spare) = leftovers.pop().filter(|_| error.is_full()) else { return Err(error) };
             storage.remove(&spare).map_err(Error::io("remove", &spare))?;
             storage.sync_directory().map_err(Error::io("sync directory of", &spare))?;
@@ -129,7 +130,7 @@ impl<S: Storage> Dir<S> {
     }
 }
 
-/// Makes a zeroed segment under a temporary name, gives it this header, and then its name. Durable when done.
+/// Creates a zeroed segment under a temporary name, writes its header, and renames it. Durable when done.
 fn create_segment<S: Storage>(storage: &S, header: &SegmentHeader, points: &Points) -> Result<OpenSegment<S>, Error> {
     let name = segment_name(header.first_lsn);
     let making = format!("{name}.making");

@@ -1,24 +1,24 @@
-//! Making records durable: one thread, descriptors of its own, never a byte of the log's mapping.
+//! Making records durable: one thread, own descriptors, no access to the bytes of the log's mapping.
 //!
 //! ```text
 //!   Log     append 7 8 9 ───── 10 11 12 13 ───── 14 …          appended ──►
 //!   Syncer         └─── sync ────┘└───── sync ─────┘           synced   ──►     (a slow sync makes the next group larger)
 //! ```
 //!
-//! A turn looks where the log stands, syncs the files that hold records up to there, in their order, and then says how far
-//! it got. A segment taken into use since the last turn gets its name here: after its own sync, so that a name means a
-//! durable header, and after the sync of the one before it. Taking a spare is thereby free of system calls for the appender,
-//! and whatever lies behind a named segment is known to have been synced.
+//! A turn reads how far the log has appended, syncs the files that hold records up to there, in order, and then
+//! publishes how far it got. A segment taken into use since the last turn is named here: after its own sync, so that a
+//! name proves a durable header, and after the sync of the one before it. Taking a spare therefore needs no system call
+//! by the appender, and everything before a named segment is known to be synced.
 //!
 //! **Only the range that was appended is synced**, by `msync`, which takes its addresses from the log's mapping. `fdatasync`
-//! would also write, and thereby cool, every page that was touched ahead: measured on 64 MiB of them, 40 ms in the first
+//! would also write, and so cool, every page that was touched ahead: measured on 64 MiB of them, 40 ms in the first
 //! sync of a segment, and then six times the time for each append that meets a cold page.
 //!
-//! A file that somebody removed takes stores and syncs like any other. So each is asked for its name behind its sync, before
-//! anything in it counts as synced, and one that has none is an error as well.
+//! A file that was removed takes stores and syncs like any other. So the name of each file is checked after its sync,
+//! before anything in it counts as synced; a missing name is an error as well.
 //!
-//! Any error is final. After a failed sync the kernel may call pages clean that never reached the device; a second try would
-//! then succeed and lie.
+//! Any error is final. After a failed sync the kernel may call pages clean that never reached the device; a second try
+//! would then succeed although the data is lost.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -33,10 +33,11 @@ use crate::segment::PAGE_BYTES;
 use crate::storage::{Storage, StoredFile};
 use crate::{Lsn, Marks, Point, Points};
 
-/// Told after every sync how far it got, and once more when the log is poisoned. Runs on the sync thread: short, please.
+/// Called after every sync with the LSN it reached, and once more when the log is poisoned. Runs on the sync thread and
+/// must be short.
 pub type Waker = Box<dyn Fn(Lsn) + Send>;
 
-/// Most segments that are taken into use and not yet seen by the [`Syncer`], spares included. The bound of both hand-offs.
+/// Most segments in use and not yet seen by the [`Syncer`], spares included. The bound of both queues.
 pub(crate) const OPENED_MAX: u32 = 16;
 
 /// A segment that was taken into use.
@@ -48,7 +49,7 @@ pub(crate) struct Opened<S: Storage> {
     /// Position of its first byte.
     pub base: u64,
     pub bytes: u64,
-    /// The mapping of the segment before, which is full: it goes with the file of its syncs, not on the appending thread.
+    /// The full mapping of the segment before. It is dropped by the sync thread and not by the appending one.
     pub sealed: S::Map,
 }
 
@@ -59,14 +60,15 @@ pub enum Progress {
     Idle,
     /// Everything up to this LSN is durable now.
     Synced(Lsn),
-    /// Only of [`Syncer::turn_of_full_pages`]: records stand in the page that is being appended to, which was left alone.
+    /// Only from [`Syncer::turn_of_full_pages`]: unsynced records are in the page that is being appended to, which was
+    /// left alone.
     Left,
 }
 
-/// Turns of full pages after which a page that is not full is synced all the same.
+/// Turns of full pages after which a partly filled page is synced as well.
 pub const LEFT_TURNS_MAX: u32 = 16;
 
-/// Records that a turn of full pages did not publish.
+/// Records that a turn of full pages has not published.
 #[derive(Clone, Copy)]
 struct Left {
     lsn: Lsn,
@@ -83,7 +85,7 @@ pub struct Syncer<S: Storage = Files> {
     storage: S,
     marks: Marks,
     opened: Receiver<Opened<S>>,
-    /// Segments that may hold unsynced records, in their order. The last one is open, or will be.
+    /// Segments that may hold unsynced records, in order. The last one is open, or will be.
     open: VecDeque<OpenFile<S>>,
     identity: Identity,
     waker: Waker,
@@ -105,7 +107,7 @@ pub(crate) struct OpenFile<S: Storage> {
 }
 
 impl<S: Storage> Syncer<S> {
-    #[allow(clippy::too_many_arguments)] // One caller, which has them all by these names.
+    #[allow(clippy::too_many_arguments)] // One caller, which has them all under these names.
     pub(crate) fn new(
         storage: S,
         lock: Arc<S::Lock>,
@@ -120,10 +122,10 @@ impl<S: Storage> Syncer<S> {
         Syncer { storage, marks, opened, open, identity, waker, points, left: None, _lock: lock }
     }
 
-    /// Syncs what has been appended by now, publishes it, and calls the waker.
+    /// Syncs what has been appended so far, publishes it, and calls the waker.
     ///
     /// # Errors
-    /// Any error poisons the log for good; every later turn answers [`Error::Poisoned`].
+    /// Any error poisons the log permanently; every later turn returns [`Error::Poisoned`].
     pub fn turn(&mut self) -> Result<Progress, Error> {
         if self.marks.is_poisoned() {
             return Err(Error::Poisoned);
@@ -133,21 +135,22 @@ impl<S: Storage> Syncer<S> {
             return Ok(Progress::Idle);
         }
         self.left = None;
-        // Read after `appended`, and so at or behind the end of record `target`.
+        // Read after `appended`, and so at or after the end of record `target`.
         let position = self.marks.appended_bytes();
         self.sync_to(target, position, target).inspect_err(|_| self.give_up())?;
         Ok(Progress::Synced(target))
     }
 
-    /// As [`Syncer::turn`], for a log of which nobody awaits a sync: syncs full pages alone, as long as records keep coming.
+    /// As [`Syncer::turn`], for a log whose syncs no client waits for: syncs only full pages, as long as records keep
+    /// coming.
     ///
-    /// Write-back holds the lock of a page until the device has room for the write, and makes the page read-only. An append
-    /// to that page waits for both. A full page gets no append, so the appender never waits for the device. Records count as
-    /// synced once their pages are full: when the log rests for a turn, or after [`LEFT_TURNS_MAX`] turns, the last page is
-    /// synced as well.
+    /// Write-back holds the lock of a page until the device has room for the write, and makes the page read-only; an
+    /// append to that page waits for both. A full page gets no append, so the appender never waits for the device.
+    /// Records count as synced once their pages are full. When the log is idle for a turn, or after [`LEFT_TURNS_MAX`]
+    /// turns, the last page is synced as well.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Syncer::turn`].
     pub fn turn_of_full_pages(&mut self) -> Result<Progress, Error> {
         if self.marks.is_poisoned() {
             return Err(Error::Poisoned);
@@ -156,7 +159,7 @@ impl<S: Storage> Syncer<S> {
         if appended == self.marks.synced() {
             return Ok(Progress::Idle);
         }
-        // Read after `appended`, and so at or behind the end of that record.
+        // Read after `appended`, and so at or after the end of that record.
         let position = self.marks.appended_bytes();
         let fresh = Left { lsn: appended, position, turns: 0, seen: appended };
         let Some(left) = self.left else {
@@ -176,8 +179,8 @@ impl<S: Storage> Syncer<S> {
         Ok(Progress::Synced(left.lsn))
     }
 
-    /// The last turn of an orderly stop: syncs everything and raises the floor in the epoch file, so that a segment lost
-    /// while the log is at rest will be missed.
+    /// The last turn of a clean stop: syncs everything and raises the floor in the epoch file, so that a segment lost
+    /// while the log is not running is detected.
     ///
     /// # Errors
     /// As [`Syncer::turn`].
@@ -188,8 +191,8 @@ impl<S: Storage> Syncer<S> {
         Ok(synced)
     }
 
-    /// Sleeps until something has been appended, [`Marks::wake`] is called, or the time is over. Returns at once when there
-    /// is something to sync. May return early.
+    /// Sleeps until something has been appended, [`Marks::wake`] is called, or the time is over. Returns immediately
+    /// when there is something to sync. May return early.
     ///
     /// # Panics
     /// When called from two different threads in the life of a log.
@@ -197,8 +200,8 @@ impl<S: Storage> Syncer<S> {
         self.marks.sleep(at_most);
     }
 
-    /// Syncs what lies before `position` of the files that hold records up to `target`, and publishes `covered`, whose
-    /// records lie before `position`.
+    /// Syncs what is before `position` of the files that hold records up to `target`, and publishes `covered`, whose
+    /// records are before `position`.
     fn sync_to(&mut self, target: Lsn, position: u64, covered: Lsn) -> Result<(), Error> {
         // A segment is queued before its first record counts as appended, so all that hold records up to `target` are here.
         while let Ok(opened) = self.opened.try_recv() {
@@ -212,15 +215,15 @@ impl<S: Storage> Syncer<S> {
         for segment in self.open.iter_mut().take_while(|segment| segment.first_lsn <= target) {
             let to = segment.bytes.min(position.saturating_sub(segment.base));
             if to == 0 {
-                // Not even its header is to be synced yet, and a name means a durable header.
+                // Not even its header is to be synced yet, and a name proves a durable header.
                 break;
             }
             if to > segment.synced_to {
                 segment.file.sync_range(segment.synced_to, to).map_err(Error::io("sync", &segment.name))?;
                 segment.synced_to = to;
             }
-            // A sync of a file that was removed succeeds, and nothing of it comes back.
-            if !segment.file.has_name().map_err(Error::io("look at", &segment.name))? {
+            // A sync of a removed file succeeds, but its data is lost.
+            if !segment.file.has_name().map_err(Error::io("stat", &segment.name))? {
                 return Err(Error::Place { file: segment.name.clone(), fault: PlaceFault::Removed });
             }
             reached = segment.base + segment.synced_to;
@@ -252,7 +255,7 @@ impl<S: Storage> Syncer<S> {
     fn raise_floor(&mut self, synced: Lsn) -> Result<(), Error> {
         self.identity.floor = synced;
         match write_identity(&self.storage, &self.identity, &self.points) {
-            // A full disk must not end the process. A low floor is right as well, it only sees less.
+            // A full disk must not end the process. A low floor is also correct; it only detects less.
             Err(error) if error.is_full() => Ok(()),
             done => done,
         }

@@ -1,7 +1,8 @@
-//! The few system calls without a safe wrapper: the answer to SIGBUS, the time slice of the sync thread, the barrier
-//! that lets an append be cheap, memory ahead of its use, and questions about the file system. And the processor's own checksum.
+//! The few system calls without a safe wrapper: the SIGBUS handler, the time slice of the sync thread, the barrier that
+//! keeps an append cheap, advice about memory, and the file system's type and free space. Also the processor's CRC
+//! instruction.
 //!
-//! Linux only, like the log itself. Everything with a safe wrapper in the standard library is used from there.
+//! Linux only, like the log. Whatever the standard library wraps safely is used from there.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -14,9 +15,9 @@ const FAULT_LINE: &[u8] = b"log: a page of a mapped segment could not be read or
 
 extern "C" fn on_fault(_signal: libc::c_int) {
     let mut stderr = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
-    // SAFETY: `poll`, `write` and `abort` are on the list of calls that are allowed inside a signal handler
-    // (signal-safety(7)); the line is a constant, so nothing is allocated, locked or formatted here. A pipe that nobody
-    // reads would hold the handler for ever, so it is asked first whether it takes the line.
+    // SAFETY: `poll`, `write` and `abort` may be called inside a signal handler (signal-safety(7)). The line is a
+    // constant, so nothing is allocated, locked or formatted here. A full pipe without a reader would block the handler
+    // for ever, so `poll` first checks that it accepts the line.
     unsafe {
         if libc::poll(&mut stderr, 1, 0) == 1 {
             libc::write(libc::STDERR_FILENO, FAULT_LINE.as_ptr().cast(), FAULT_LINE.len());
@@ -25,13 +26,13 @@ extern "C" fn on_fault(_signal: libc::c_int) {
     }
 }
 
-/// Makes a failing page of a mapping end the process with one fixed line instead of silence. Done once per process, by
-/// the first mapping. There is no going on from it: an append was cut in the middle.
+/// Makes a failing page of a mapping end the process with one fixed line instead of silently. Installed once per
+/// process, by the first mapping. The process cannot continue: an append was interrupted in the middle.
 pub(crate) fn install_fault_handler() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: `action` is zeroed, which is a valid `sigaction` with an empty mask, and its handler has the signature
-        // that a handler without SA_SIGINFO must have. `on_fault` keeps to signal-safe calls and never returns.
+        // SAFETY: `action` is zeroed, which is a valid `sigaction` with an empty mask, and its handler has the
+        // signature required without SA_SIGINFO. `on_fault` makes only signal-safe calls and never returns.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = on_fault as extern "C" fn(libc::c_int) as usize;
@@ -57,20 +58,20 @@ struct SchedAttr {
 
 const SLICE_NS: u64 = 100_000;
 
-/// Asks for a time slice of 100 µs for the calling thread, so that it runs again soon after a sync although other
-/// threads keep the cores busy (measured: ten times the syncs on a loaded machine). Needs no privilege. Returns
-/// whether the kernel agreed; an old kernel or a sandbox may not, and then nothing has changed.
+/// Requests a time slice of 100 µs for the calling thread, so that it runs again soon after a sync although other
+/// threads keep the cores busy (measured: ten times the syncs on a loaded machine). Needs no privilege. Returns whether
+/// the kernel accepted it; an old kernel or a sandbox may not, and then nothing has changed.
 pub fn take_short_slice() -> bool {
     let mut attr = SchedAttr::default();
     let size = size_of::<SchedAttr>() as libc::c_uint;
-    // SAFETY: both calls concern the calling thread (id 0) and get a pointer to a `sched_attr` of the size they are told;
+    // SAFETY: both calls concern the calling thread (id 0) and get a pointer to a `sched_attr` together with its size;
     // the kernel writes at most that many bytes and reads no others.
     unsafe {
         if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) != 0 {
             return false;
         }
         if attr.policy != libc::SCHED_OTHER as u32 {
-            // Somebody has already chosen something better than a slice.
+            // A better scheduling policy has been set already.
             return false;
         }
         attr.size = size;
@@ -84,15 +85,15 @@ const MEMBARRIER_REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
 
 /// Registers the process for [`barrier_on_all_threads`]. `false` when the kernel has no such call.
 pub(crate) fn register_barrier() -> bool {
-    // SAFETY: membarrier takes three integers and touches no memory of ours.
+    // SAFETY: membarrier takes three integers and accesses no memory of the process.
     unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 }
 }
 
-/// Makes every running thread of the process pass a full memory barrier. Costs microseconds here and nothing there:
-/// the thread that is about to sleep pays, so that an append needs no barrier.
+/// Makes every running thread of the process pass a full memory barrier. Costs microseconds here and nothing there: the
+/// thread that is about to sleep pays, so that an append needs no barrier.
 ///
 /// # Panics
-/// When [`register_barrier`] was not successful before.
+/// If [`register_barrier`] did not succeed before.
 pub(crate) fn barrier_on_all_threads() {
     // SAFETY: as above.
     let done = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) };
@@ -107,11 +108,11 @@ pub(crate) fn effective_user() -> u32 {
 
 /// Bytes of a page of the system's memory.
 pub(crate) fn page_bytes() -> usize {
-    // SAFETY: an integer only, of a name that every system knows.
+    // SAFETY: passes and returns integers, and the name exists on every system.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0)
 }
 
-/// The file system's type number and the bytes on it that this user may still take.
+/// The file system's type number, and the bytes on it that are free for this user.
 pub(crate) fn file_system(file: &File) -> io::Result<(u64, u64)> {
     // SAFETY: `stat` is a valid zeroed `statfs` that lives through the call, and the descriptor is open.
     let stat = unsafe {
@@ -124,8 +125,8 @@ pub(crate) fn file_system(file: &File) -> io::Result<(u64, u64)> {
     Ok((stat.f_type as u64, stat.f_bavail.saturating_mul(stat.f_bsize as u64)))
 }
 
-/// Reserves blocks for the first `bytes` of the file, so that a full disk shows here. A file system without the call
-/// answers with success: the zeros written next reserve them too.
+/// Reserves blocks for the first `bytes` of the file, so that a full disk is reported here. A file system without the
+/// call counts as success: the zeros written next reserve them too.
 pub(crate) fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     let bytes = libc::off_t::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
     // SAFETY: integers only, and the descriptor is open.
@@ -136,10 +137,10 @@ pub(crate) fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     if error.raw_os_error() == Some(libc::EOPNOTSUPP) { Ok(()) } else { Err(error) }
 }
 
-/// Tells the kernel how cached pages of the first `bytes` bytes of the file will be used. Advice: nothing depends on its
-/// being followed.
+/// Advises the kernel how cached pages of the first `bytes` bytes of the file will be used. Correctness does not depend
+/// on it.
 pub(crate) fn advise(file: &File, bytes: u64, advice: libc::c_int) {
-    // A length of nothing means all.
+    // A length of 0 means all.
     let length = libc::off_t::try_from(bytes).unwrap_or(0);
     // SAFETY: integers only, and the descriptor is open.
     unsafe {
@@ -147,19 +148,19 @@ pub(crate) fn advise(file: &File, bytes: u64, advice: libc::c_int) {
     }
 }
 
-/// Starts to write `from..to` of the file to the device, and waits for what was started before it. The kernel tells of a
-/// failure once, here or in the sync that follows.
+/// Starts to write `from..to` of the file to the device, and waits for writes that were started before it. The kernel
+/// reports a failure once, here or in the sync that follows.
 #[cfg(target_os = "linux")]
 pub(crate) fn write_back(file: &File, from: u64, to: u64) -> io::Result<()> {
     let wait = libc::SYNC_FILE_RANGE_WAIT_BEFORE;
     for (from, to, how) in [(0, from, wait), (from, to, libc::SYNC_FILE_RANGE_WRITE)] {
-        // A length of nothing would mean all.
+        // A length of 0 would mean all.
         if from < to {
             // SAFETY: integers only, and the descriptor is open.
             let done = unsafe { libc::sync_file_range(file.as_raw_fd(), from as i64, (to - from) as i64, how) };
             if done != 0 {
                 let error = io::Error::last_os_error();
-                // A file system that cannot do it in pieces does it in the sync.
+                // A file system that cannot do it in parts does it in the sync.
                 let cannot = matches!(error.raw_os_error(), Some(libc::ESPIPE | libc::ENOSYS));
                 return if cannot { Ok(()) } else { Err(error) };
             }
@@ -173,37 +174,37 @@ pub(crate) fn write_back(_: &File, _: u64, _: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// What may be asked about memory without changing a byte of it.
+/// Advice about memory that changes no byte of it.
 #[derive(Clone, Copy)]
 enum Advice {
-    /// Memory now.
+    /// Provide memory now.
     Populate,
-    /// How much a first touch brings.
+    /// How much a first touch provides.
     LargePages,
     SmallPages,
 }
 
-/// Has the kernel put memory behind a range of whole pages now instead of at their first touch (Linux 5.14). What they
-/// hold does not change; pages of a file that is mapped to be shared count as written to.
+/// Makes the kernel provide memory for a range of whole pages now instead of at their first touch (Linux 5.14). Their
+/// contents do not change; pages of a shared file mapping count as written to.
 ///
 /// # Errors
-/// The system's: an older kernel, no such pages, no memory.
+/// The system's: an older kernel, pages that are not mapped, no memory.
 pub fn populate(range: &Range<usize>) -> io::Result<()> {
     advise_memory(range, Advice::Populate)
 }
 
-/// A first touch of a range of whole pages brings a large page where there is one.
+/// Makes the first touch of a range of whole pages provide a large page if one is free.
 ///
 /// # Errors
-/// The system's: a kernel without large pages, no such pages.
+/// The system's: a kernel without large pages, pages that are not mapped.
 pub fn prefer_large_pages(range: &Range<usize>) -> io::Result<()> {
     advise_memory(range, Advice::LargePages)
 }
 
-/// The opposite. Large pages that are there stay.
+/// The opposite of [`prefer_large_pages`]. Existing large pages stay.
 ///
 /// # Errors
-/// As above.
+/// As for [`prefer_large_pages`].
 pub fn prefer_small_pages(range: &Range<usize>) -> io::Result<()> {
     advise_memory(range, Advice::SmallPages)
 }
@@ -214,23 +215,23 @@ fn advise_memory(range: &Range<usize>, advice: Advice) -> io::Result<()> {
         Advice::LargePages => libc::MADV_HUGEPAGE,
         Advice::SmallPages => libc::MADV_NOHUGEPAGE,
     };
-    // SAFETY: each of the three says when and how pages get their memory and leaves what they hold as it is, whoever they
-    // belong to; the kernel refuses addresses that are nobody's.
+    // SAFETY: each of the three changes when and how pages get their memory, and not what they hold, whatever they
+    // belong to; the kernel refuses addresses that are not mapped.
     let done = unsafe { libc::madvise(std::ptr::without_provenance_mut(range.start), range.len(), advice) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// CRC32C of the four bytes of `length`, then the bytes of `head`, then `body`, by the processor's instructions; `None`
-/// where it lacks them, or `body` is too long for a table.
+/// if it lacks them, or if `body` is too long for the table.
 ///
-/// The instruction waits three cycles for its own last result, so one chain over a record of 128 bytes takes 45 cycles; the
-/// checksum crate goes that way below 768 bytes. Three chains at once take 18, and 12 to be put together. That also
+/// The instruction waits three cycles for its own last result, so one chain over a record of 128 bytes takes 45 cycles;
+/// the checksum crate does that below 768 bytes. Three chains in parallel take 18, and 12 to be combined. That also
 /// shortens the wait of a record for the checksum of the one before it, which it repeats.
 #[inline]
 pub(crate) fn checksum(length: u32, head: &[u64], body: &[u8]) -> Option<u32> {
     #[cfg(target_arch = "x86_64")]
     if body.len() <= CHAINED_BYTES_MAX && is_x86_feature_detected!("sse4.2") && is_x86_feature_detected!("pclmulqdq") {
-        // SAFETY: the processor has just been asked for both.
+        // SAFETY: both features were just detected.
         return Some(unsafe { three_chains(length, head, body) });
     }
     let _ = (length, head, body);
@@ -241,8 +242,8 @@ pub(crate) fn checksum(length: u32, head: &[u64], body: &[u8]) -> Option<u32> {
 #[cfg(target_arch = "x86_64")]
 const CHAINED_BYTES_MAX: usize = 4_096;
 
-/// `SHIFT[n]`: x^(64 n − 33) modulo the polynomial, bits reflected. A checksum multiplied by it, and taken through the
-/// instruction as a word, is that checksum `n` words of zeros later. The first is never used.
+/// `SHIFT[n]`: x^(64 n − 33) modulo the polynomial, bits reflected. A checksum multiplied by it, and passed through the
+/// instruction as a word, is that checksum after `n` words of zeros. The first entry is unused.
 #[cfg(target_arch = "x86_64")]
 static SHIFT: [u32; CHAINED_BYTES_MAX / 8 + 1] = {
     let mut table = [0; CHAINED_BYTES_MAX / 8 + 1];
@@ -269,7 +270,7 @@ fn three_chains(length: u32, head: &[u64], body: &[u8]) -> u32 {
         _mm_xor_si128,
     };
     let (words, odd) = body.as_chunks::<8>();
-    // The first chain has the head already; the other two share what is left, and at most one word remains.
+    // The first chain already has the head; the other two share the rest, and at most one word remains.
     let with_head = ((words.len() + head.len()) / 3).saturating_sub(head.len());
     let each = (words.len() - with_head) / 2;
     let (first, words) = (&words[..with_head], &words[with_head..]);
@@ -281,7 +282,7 @@ fn three_chains(length: u32, head: &[u64], body: &[u8]) -> u32 {
     for word in first {
         chains[0] = _mm_crc32_u64(chains[0], u64::from_le_bytes(*word));
     }
-    // By index: the compiler does not always draw two iterators into a function with features of its own.
+    // By index: the compiler does not always inline two iterators into a function with target features.
     for at in 0..each {
         chains[1] = _mm_crc32_u64(chains[1], u64::from_le_bytes(second[at]));
         chains[2] = _mm_crc32_u64(chains[2], u64::from_le_bytes(third[at]));
@@ -316,7 +317,7 @@ mod tests {
         let bytes: Vec<u8> = (0..CHECKED_BYTES).map(|_| rng.next() as u8).collect();
         let (mut cases, mut left) = (0, 0);
         for end in 0..=bytes.len() {
-            // Any place in memory, too.
+            // At different alignments, too.
             let body = &bytes[(end / 8 % 8).min(end)..end];
             let length = rng.next() as u32;
             let head: Vec<u64> = (0..end % 7).map(|_| rng.next()).collect();
@@ -332,28 +333,28 @@ mod tests {
         println!("checksums: {cases} cases, {left} of them left to the crate");
         #[cfg(target_arch = "x86_64")]
         if std::is_x86_feature_detected!("sse4.2") && std::is_x86_feature_detected!("pclmulqdq") {
-            assert!(left < 200, "only what is longer than the table is left");
+            assert!(left < 200, "only inputs longer than the table are left");
         }
     }
 
     const CHECKED_BYTES: usize = 4_200;
 
     #[test]
-    fn the_slice_is_taken_or_left_without_harm() {
+    fn a_short_slice_is_accepted_or_refused() {
         std::thread::spawn(|| println!("short slice: {}", take_short_slice())).join().expect("no panic");
     }
 
     #[test]
-    fn memory_made_ahead_is_there_and_holds_what_it_held() {
+    fn populated_memory_keeps_its_contents() {
         const PAGE: usize = 4_096;
-        // Some of it written to, most of it never touched: an allocator might hand out what somebody else had.
+        // Part of it is written to, most of it never touched: an allocator might return memory that was used before.
         let mut memory = memmap2::MmapMut::map_anon(128 * PAGE).expect("addresses for it");
         memory[..2 * PAGE].fill(7);
         let first = memory.as_ptr() as usize;
         let whole = first..first + 128 * PAGE;
         let there = || {
             let mut pages = [0_u8; 128];
-            // SAFETY: the range is of whole pages that belong to `memory`, and there is a byte for each.
+            // SAFETY: the range is of whole pages that belong to `memory`, and the vector has a byte for each.
             let asked = unsafe {
                 libc::mincore(std::ptr::without_provenance_mut(whole.start), whole.len(), pages.as_mut_ptr())
             };
@@ -362,15 +363,15 @@ mod tests {
         };
         let before = there();
         match populate(&whole) {
-            Ok(()) => assert_eq!((there(), before < 128), (128, true), "{before} were there before"),
+            Ok(()) => assert_eq!((there(), before < 128), (128, true), "{before} were resident before"),
             Err(error) => println!("SKIPPED: {error}"),
         }
         if let (Err(error), _) | (_, Err(error)) = (prefer_large_pages(&whole), prefer_small_pages(&whole)) {
             println!("SKIPPED: {error}");
         }
         let held = (0..128 * PAGE).all(|at| memory[at] == if at < 2 * PAGE { 7 } else { 0 });
-        assert!(held, "nothing has changed");
-        // Nobody's: the last pages below the kernel's half.
+        assert!(held, "the contents are unchanged");
+        // Unmapped: the last pages below the kernel's half.
         let nobodys = (1 << 47) - 2 * PAGE..(1 << 47) - PAGE;
         assert!(populate(&nobodys).is_err() && prefer_large_pages(&nobodys).is_err());
         assert!(populate(&(first + 1..first + PAGE)).is_err(), "half a page");
@@ -394,7 +395,7 @@ mod tests {
         advise(&file, u64::MAX, libc::POSIX_FADV_DONTNEED);
     }
 
-    /// The half that dies: stores behind the end of a file that shrank under its mapping.
+    /// The process that dies: stores past the end of a file that shrank under its mapping.
     /// `cargo test -p wal --lib store_into_a_missing_page -- --ignored --nocapture`
     #[test]
     #[ignore = "aborts; started by the test below"]
@@ -408,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_in_a_mapping_says_one_line_and_aborts() {
+    fn a_fault_in_a_mapping_prints_one_line_and_aborts() {
         let test = std::env::current_exe().expect("path of this test");
         let output = Command::new(test)
             .args(["--exact", "sys::tests::store_into_a_missing_page", "--ignored", "--nocapture"])
@@ -416,6 +417,6 @@ mod tests {
             .expect("run");
         assert!(!output.status.success());
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("(SIGBUS); aborting"), "said {said:?}");
+        assert!(said.contains("(SIGBUS); aborting"), "stderr was {said:?}");
     }
 }

@@ -284,7 +284,7 @@ impl<S: Storage> Keeper<S> {
         let mut replay = Replay::default();
         let mut folded = Ok(());
         // What was folded and could not be written down is not read again.
-        let scan = (lsn < upto).then(|| Scan::open(&self.storage, lsn).map(|scan| scan.until(upto).behind_crc(crc)));
+        let scan = (lsn < upto).then(|| Scan::open(&self.storage, lsn).map(|scan| scan.until(upto).after_crc(crc)));
         match scan {
             None => {}
             Some(Err(error)) => folded = Err(error),

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use wal::storage::Beside;
+use wal::storage::Background;
 use wal::{Lsn, Marks, Storage, StoredFile};
 
 /// Processor time between two rests, and how many times as long as it each of them is: a fifth of a core, in small bites.
@@ -194,8 +194,8 @@ impl<S: Storage> Storage for Paced<S> {
         self.storage.place()
     }
 
-    fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Beside<T> {
-        self.storage.beside(work)
+    fn in_background<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Background<T> {
+        self.storage.in_background(work)
     }
 }
 

@@ -15,7 +15,7 @@ fn crashed(seed: u64) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-fn a_crash_keeps_what_was_synced_and_any_sectors_of_the_rest() {
+fn a_crash_keeps_synced_bytes_and_any_sectors_of_the_rest() {
     let (mut nothing, mut everything, mut some) = (0, 0, 0);
     let cases = 200;
     for seed in 0..cases {
@@ -28,14 +28,14 @@ fn a_crash_keeps_what_was_synced_and_any_sectors_of_the_rest() {
             8 => everything += 1,
             _ => some += 1,
         }
-        assert_eq!(crashed(seed), (synced, unsynced), "seed {seed} gives one world");
+        assert_eq!(crashed(seed), (synced, unsynced), "seed {seed} gives one result");
     }
     println!("crashes: {cases}; of the unsynced page {nothing} kept nothing, {everything} all, {some} some");
     assert!(nothing > 20 && everything > 20 && some > 20);
 }
 
 #[test]
-fn unsynced_names_happen_or_not() {
+fn unsynced_name_changes_survive_or_not() {
     let (mut old, mut new, mut both) = (0, 0, 0);
     for seed in 0..200 {
         let world = Faults::new(seed);
@@ -54,7 +54,7 @@ fn unsynced_names_happen_or_not() {
 }
 
 #[test]
-fn a_failed_sync_lies_the_second_time() {
+fn a_second_sync_after_a_failed_one_wrongly_succeeds() {
     let world = Faults::new(1);
     let file = world.create("file").expect("made");
     file.write_at(&[0; 4096], 0).expect("written");
@@ -62,11 +62,11 @@ fn a_failed_sync_lies_the_second_time() {
     world.sync_directory().expect("synced");
     file.write_at(b"lost", 0).expect("written");
     world.fail(Call::Sync, 0, libc::EIO);
-    file.sync().expect_err("it was told to fail");
-    file.sync().expect("and then it succeeds");
-    assert_eq!(&world.contents("file").expect("there")[..4], b"lost", "memory still has it");
+    file.sync().expect_err("it was made to fail");
+    file.sync().expect("the second one succeeds");
+    assert_eq!(&world.contents("file").expect("there")[..4], b"lost", "memory still has the bytes");
     world.crash();
-    assert_eq!(&world.contents("file").expect("there")[..4], &[0; 4], "the disk never had");
+    assert_eq!(&world.contents("file").expect("there")[..4], &[0; 4], "the disk never had them");
 }
 
 #[test]
@@ -82,14 +82,14 @@ fn a_full_disk_refuses_to_grow() {
 }
 
 #[test]
-fn the_dead_do_not_write() {
+fn files_of_a_dead_process_do_not_write() {
     let world = Faults::new(1);
     let file = world.create("file").expect("made");
     let lock = world.lock().expect("free");
     assert!(matches!(world.lock(), Err(Error::Locked { .. })));
     world.kill();
     drop(lock);
-    let _new = world.lock().expect("the dead hold nothing");
+    let _new = world.lock().expect("a dead process holds no lock");
     let ghost = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| file.write_at(b"boo", 0)));
     assert!(ghost.is_err());
 }

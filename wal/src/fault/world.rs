@@ -1,4 +1,4 @@
-//! The state behind [`super::Faults`]: what is in memory, what is on the disk, and what a crash leaves of the difference.
+//! The state of [`super::Faults`]: what is in memory, what is on the disk, and what a crash leaves of the difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -27,7 +27,7 @@ pub(super) struct World {
     pub(super) calls: BTreeMap<Call, u64>,
     pub(super) drops_syncs: bool,
     pub(super) writeback_parts: u64,
-    /// Somebody removed the directory.
+    /// The directory was removed.
     pub(super) is_removed: bool,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Inode {
     pub(super) cache: Vec<u8>,
     pub(super) disk: Vec<u8>,
     pub(super) dirty: BTreeSet<usize>,
-    /// No file at all: nobody opens or removes it as one.
+    /// A directory: it cannot be opened or removed as a file.
     pub(super) is_directory: bool,
 }
 
@@ -74,7 +74,7 @@ impl World {
         }
     }
 
-    /// Counts a call and fails it if that was asked for.
+    /// Counts a call, and fails it if a failure was requested.
     pub(super) fn call(&mut self, call: Call) -> io::Result<()> {
         *self.calls.entry(call).or_default() += 1;
         let mut failed = None;
@@ -100,14 +100,14 @@ impl World {
         self.names.get(name).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// What has the name, if it is a file.
+    /// The inode with this name, if it is a file.
     pub(super) fn plain(&self, name: &str) -> io::Result<usize> {
         let inode = self.inode(name)?;
         if self.inodes[inode].is_directory { Err(refused(PlaceFault::NotPlain)) } else { Ok(inode) }
     }
 
     pub(super) fn check_life(&self, life: u64) {
-        assert!(life == self.life, "a file that was opened before the last crash is used");
+        assert!(life == self.life, "a file that was opened before the last crash must not be used");
     }
 
     pub(super) fn used_bytes(&self) -> u64 {
@@ -143,7 +143,7 @@ impl World {
     }
 
     pub(super) fn lose_names(&mut self) {
-        // All, none, a first part, or any part of what was not synced.
+        // All, none, a prefix, or any part of the unsynced changes.
         let style = self.rng.below(4);
         let first = self.rng.below(self.unsynced_names.len() as u64 + 1) as usize;
         for (index, change) in std::mem::take(&mut self.unsynced_names).into_iter().enumerate() {
@@ -172,7 +172,7 @@ pub(super) fn apply(names: &mut BTreeMap<String, usize>, change: NameChange) {
             names.insert(name, inode);
         }
         NameChange::Rename(from, to, inode) => {
-            // One name of the two always leads to the file; the old one may be long gone.
+            // One of the two names always leads to the file; the old one may be gone.
             if names.get(&from) == Some(&inode) {
                 names.remove(&from);
             }

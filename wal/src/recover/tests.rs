@@ -3,9 +3,9 @@ use crate::Options;
 use crate::fault::{Call, Faults};
 
 #[test]
-fn zeros_are_written_page_by_page_and_only_where_something_else_is() {
+fn zeros_are_written_page_by_page_and_only_over_other_bytes() {
     const PAGE: u64 = PAGE_BYTES as u64;
-    /// Pages of the file, places that are not zero, from and to, reads and writes.
+    /// Pages of the file, offsets that are not zero, from and to, reads and writes.
     type Row = (&'static str, u64, &'static [u64], u64, u64, u64, u64);
     let table: [Row; 8] = [
         ("nothing", 2, &[], 64, 2 * PAGE, 2, 0),

@@ -1,5 +1,4 @@
-//! What the end of a log means: that nothing more was written, that a tail was torn which nobody was promised, or that
-//! promised records are gone.
+//! What the end of a log means: nothing more was written, an unpromised tail was torn, or promised records are gone.
 //!
 //! ```text
 //!   … 41 42 43 │ L: does not verify │ ??? good ??? good ??? │ zeros
@@ -8,39 +7,41 @@
 //!              └ else: a torn tail. Zero from here to the end, drop later segments, sync, go on with L.
 //! ```
 //!
-//! A file that has the name of a snapshot at or above L, and not the head of one, proves nothing: nobody knows whose it is.
-//! Nothing is cut in front of it either: that is refused with the name of the file, which is to be moved away or put right.
+//! A file that has the name of a snapshot at or above L, but not the header of one, proves nothing: its origin is
+//! unknown. Nothing before it is cut either. The start refuses with the name of the file, which must be moved away or
+//! repaired.
 //!
-//! Bytes in a spare are looked at for a proof as well. They are no tail of the log, and do not count as one that was cut.
+//! Bytes in spares are also searched for proof. They are not a tail of the log and do not count as cut bytes.
 //!
-//! Pages of an unsynced range reach the device in any order, so good records behind a bad one are normal in the last
-//! unsynced window and damage anywhere before it. Zeroing matters: a stale record behind the new end must never look valid.
+//! Pages of an unsynced range reach the device in any order, so good records after a bad one are normal in the last
+//! unsynced window and damage anywhere before it. Zeroing matters: a stale record after the new end must never look
+//! valid.
 
 use std::collections::BTreeSet;
 
 use super::{End, Scan, Tail};
 use crate::Lsn;
-use crate::behind::{Behind, look_behind};
 use crate::contents::SegmentFile;
 use crate::error::{Error, Fault, Loss};
 use crate::names::snapshot_name;
 use crate::record::{self, Damage};
 use crate::segment::SEGMENT_HEADER_BYTES;
 use crate::storage::Storage;
+use crate::trailing::{Trailing, read_trailing};
 
 impl<S: Storage> Scan<S> {
-    /// Nothing verifies at the next LSN and no segment continues there. Torn tail, or loss of what was promised?
+    /// Nothing verifies at the next LSN and no segment continues there. Decides between a torn tail and a loss.
     pub(super) fn judge(&mut self, damage: Damage) -> Result<(), Error> {
         let known = self.reloads.wait().clone();
         let lost = self.last.lsn.next();
         let offset = self.offset();
         let mut proven = self.proven;
         let mut written = 0;
-        let here = self.look_behind(self.index, offset)?;
+        let here = self.read_trailing(self.index, offset)?;
         proven = proven.max(here.synced);
         written += here.last_byte.map_or(0, |last| last + 1 - offset);
         for index in self.index + 1..self.segments.len() {
-            let later = self.look_behind(index, SEGMENT_HEADER_BYTES as u64)?;
+            let later = self.read_trailing(index, SEGMENT_HEADER_BYTES as u64)?;
             proven = proven.max(later.synced);
             written += later.last_byte.map_or(0, |last| last + 1);
             match &self.segments[index] {
@@ -58,14 +59,14 @@ impl<S: Storage> Scan<S> {
         let mut is_torn = written > 0 || proven >= lost;
         let names = || self.spares.iter().map(|spare| &spare.name);
         for name in names().filter(|name| !known.zero.contains(*name) && !known.unread.contains(*name)) {
-            let spare = look_behind(&self.storage, name, 0, lost)?;
+            let spare = read_trailing(&self.storage, name, 0, lost)?;
             proven = proven.max(spare.synced);
             is_torn |= spare.first_byte.is_some();
         }
-        // See `reload`: where nothing is torn, nothing in them proves anything.
+        // See `reload`: if nothing is torn, these spares prove nothing.
         let unread = if is_torn { known.unread } else { BTreeSet::new() };
         for name in &unread {
-            let spare = look_behind(&self.storage, name, 0, lost)?;
+            let spare = read_trailing(&self.storage, name, 0, lost)?;
             proven = proven.max(spare.synced);
             if spare.first_byte.is_some() {
                 self.reloads.wait().unread.remove(name);
@@ -74,7 +75,7 @@ impl<S: Storage> Scan<S> {
         let loss = (proven >= lost)
             .then(|| self.loss_at(lost, self.segments[self.index].name.clone(), offset, damage, proven));
         if let Some(loss) = &loss {
-            // Beside a running log the record may have been appended, and a later one synced, while we were looking.
+            // In a running log the record may have been appended, and a later one synced, in the meantime.
             self.refill()?;
             if let Ok(record) = record::decode(&self.block[..self.filled])
                 && record.header.lsn == lost
@@ -101,9 +102,9 @@ impl<S: Storage> Scan<S> {
         Loss { lsn, file, offset, expected_crc, found_crc, synced }
     }
 
-    /// A file that cannot be part of this log ends the reading: with an error, or, if the operator said so, as a loss.
+    /// A file that cannot be part of this log ends the scan: with an error, or as a loss if the operator accepts one.
     pub(super) fn refuse_or_lose(&mut self, name: &str, fault: Fault) -> Result<(), Error> {
-        // A newer format is no damage: nothing may be thrown away for it.
+        // A newer format is not damage: nothing may be discarded for it.
         if !self.accepts_loss || matches!(fault, Fault::Version { .. }) {
             return Err(Error::format(name, fault));
         }
@@ -113,7 +114,7 @@ impl<S: Storage> Scan<S> {
     }
 
     pub(super) fn end(&mut self, tail: Tail, loss: Option<Loss>) {
-        // What was passed over on the way here at the operator's word is a loss too, if only of certainty.
+        // What was skipped on the way here under the operator's override is a loss too, if only of certainty.
         let loss_in = |index: usize, offset| {
             let segment: &SegmentFile = &self.segments[index];
             self.loss_at(segment.first_lsn, segment.name.clone(), offset, Damage::Empty, self.proven)
@@ -124,7 +125,7 @@ impl<S: Storage> Scan<S> {
         self.end = Some(End { index: self.index, offset: self.offset(), tail, loss });
     }
 
-    pub(super) fn look_behind(&self, index: usize, offset: u64) -> Result<Behind, Error> {
-        look_behind(&self.storage, &self.segments[index].name, offset, self.last.lsn.next())
+    pub(super) fn read_trailing(&self, index: usize, offset: u64) -> Result<Trailing, Error> {
+        read_trailing(&self.storage, &self.segments[index].name, offset, self.last.lsn.next())
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::segment::SegmentHeader;
 
-/// Segments by number and first LSN; number 0 stands for a header that cannot be believed.
+/// Segments by number and first LSN; number 0 stands for a damaged header.
 fn segments(of: &[(u64, u64)]) -> Vec<SegmentFile> {
     let segment = |(number, lsn): &(u64, u64)| {
         let header = SegmentHeader {

@@ -1,11 +1,11 @@
-//! What a log goes on with where an operator accepts a loss, and where a first start was interrupted.
+//! What a log continues with after an operator accepted a loss, and after an interrupted first start.
 
 use super::*;
 use crate::contents::read_contents;
 use crate::segment::SegmentHeader;
 use crate::{Fault, Scan, segment_name, segments, snapshot_name};
 
-/// A log of some segments, all of it synced, with snapshots at these LSNs.
+/// A log of several segments, all of it synced, with snapshots at these LSNs.
 fn sample(snapshots: &[u64]) -> Faults {
     let world = Faults::new(1);
     let (mut running, _) = start(&world, false).expect("new");
@@ -41,18 +41,18 @@ fn take(world: &Faults, names: &[String]) {
 }
 
 #[test]
-fn an_operators_word_keeps_what_is_left() {
+fn an_accepted_loss_keeps_the_remaining_records() {
     let names: Vec<String> = segments(&sample(&[])).expect("a log").into_iter().map(|segment| segment.name).collect();
     let second = segments(&sample(&[])).expect("a log")[1].first_lsn.0;
     assert!(names.len() > 3 && second > 10, "{names:?}");
     type Change = fn(&Faults, &[String]);
-    // Snapshots, what happens → the LSN it goes on behind, how many records are replayed, segments that stay, and snapshots
-    // that are put aside.
+    // Snapshots, change → the LSN it continues after, number of records replayed, segments that stay, and snapshots
+    // that are set aside.
     type Row<'a> = (&'static str, &'a [u64], Change, u64, u64, usize, &'a [u64]);
     let table: [Row; 9] = [
         ("the first segment is gone", &[], |w, of| take(w, &of[..1]), 0, 0, 0, &[]),
         ("its header is damaged", &[], |w, of| damage_header(w, &of[0]), 0, 0, 0, &[]),
-        ("what a snapshot begins with is gone", &[second - 1], |w, of| take(w, &of[..2]), second - 1, 0, 0, &[]),
+        ("the segments after a snapshot are gone", &[second - 1], |w, of| take(w, &of[..2]), second - 1, 0, 0, &[]),
         (
             "its header is damaged, after a snapshot",
             &[second - 1],
@@ -63,8 +63,8 @@ fn an_operators_word_keeps_what_is_left() {
             &[],
         ),
         ("the log ends before the snapshot", &[second + 2], |w, of| take(w, &of[1..]), second + 2, 0, 0, &[]),
-        ("a record is torn behind a snapshot", &[5], |w, _| tear(w, 8), 7, 2, 1, &[]),
-        ("behind one at the last record that is left", &[7], |w, _| tear(w, 8), 7, 0, 1, &[]),
+        ("a record is torn after a snapshot", &[5], |w, _| tear(w, 8), 7, 2, 1, &[]),
+        ("after one at the last remaining record", &[7], |w, _| tear(w, 8), 7, 0, 1, &[]),
         ("in a later segment", &[5], |w, _| tear(w, 25), 24, 19, 3, &[]),
         (
             "between a snapshot and a newer one that is damaged",
@@ -93,7 +93,7 @@ fn an_operators_word_keeps_what_is_left() {
         let told = (recovered.last_lsn.0, recovered.records, recovered.segments as usize, recovered.loss.is_some());
         assert_eq!(told, (*last, *replayed, *kept, true), "{what}");
         assert!(numbers.iter().all(|number| *number < recovered.next_number), "{what}: {numbers:?}");
-        // What is not kept is put aside, and nothing else.
+        // Exactly the files that are not kept are set aside.
         let lost = before[*kept..].iter().cloned().chain(put_aside.iter().map(|lsn| snapshot_name(Lsn(*lsn))));
         let mut lost: Vec<String> = lost.map(|name| format!("{name}.lost")).collect();
         lost.sort();
@@ -119,9 +119,10 @@ fn number(segment: &crate::SegmentFile) -> Option<u64> {
     segment.header.as_ref().ok().map(|header| header.number)
 }
 
-/// The epoch file is written behind the first segment. Without it, what was certainly never written to is made again.
+/// The epoch file is written after the first segment. Without it, files that were certainly never written to are
+/// created again.
 #[test]
-fn a_first_start_that_was_interrupted_begins_again() {
+fn an_interrupted_first_start_begins_again() {
     type Make = fn(&Faults);
     fn segment(world: &Faults, lsn: u64, change: impl FnOnce(&mut Vec<u8>)) {
         let (number, first_lsn) = (1, Lsn(lsn));
@@ -131,7 +132,7 @@ fn a_first_start_that_was_interrupted_begins_again() {
         change(&mut bytes);
         world.put(&segment_name(first_lsn), &bytes);
     }
-    // What is there, and whether it may be thrown away.
+    // The files that exist, and whether they may be removed.
     let table: [(&str, Make, bool); 7] = [
         ("nothing", |_| {}, true),
         ("an empty first segment", |w| segment(w, 1, |_| {}), true),
@@ -149,7 +150,7 @@ fn a_first_start_that_was_interrupted_begins_again() {
         let recovered = dir.recover(None, false).and_then(|recovery| recovery.finish());
         match recovered {
             Ok(recovered) => {
-                assert!(*begins, "{what}: thrown away");
+                assert!(*begins, "{what}: removed");
                 let left = read_contents(&world, None).expect("readable");
                 assert!(left.segments.is_empty() && left.spares.is_empty(), "{what}: {:?}", world.names());
                 drop(dir.start(recovered, 1, Box::new(|_| {})).expect("start"));
@@ -161,5 +162,5 @@ fn a_first_start_that_was_interrupted_begins_again() {
             Err(error) => panic!("{what}: {error}"),
         }
     }
-    println!("first starts that were interrupted: {} cases", table.len());
+    println!("interrupted first starts: {} cases", table.len());
 }

@@ -1,11 +1,11 @@
-//! Every byte and every length of a small log is damaged once. Recovery may cut what was never promised, or refuse; it may
-//! not hand out a wrong record, nor drop a promised one in silence.
+//! Every byte and every length of a small log is damaged once. Recovery may cut what was never promised, or refuse. It
+//! must not return a wrong record, nor drop a promised one silently.
 
 use crate::fault::{Faults, Rng};
 use crate::tests::{Fact, append, put_changed, recover, snapshot, start, tiny};
 use crate::{Dir, Error, Fault, Kind, Loss, Lsn};
 
-/// Several segments in two epochs, two snapshots, spares, and a tail that was not synced.
+/// Several segments in two epochs, two snapshots, spares, and an unsynced tail.
 struct Sample {
     world: Faults,
     /// All records, from LSN 1.
@@ -13,7 +13,7 @@ struct Sample {
     synced: Lsn,
 }
 
-/// With the snapshots early or late: replay starts in the first segment or in one of the last.
+/// With early or late snapshots: replay starts in the first segment or in one of the last.
 fn sample(snapshots_in_life: u32) -> Sample {
     let world = Faults::new(1);
     let mut facts = Vec::new();
@@ -41,7 +41,7 @@ fn sample(snapshots_in_life: u32) -> Sample {
 }
 
 impl Sample {
-    /// Damages a copy and checks what recovery makes of it. Returns whether it was refused.
+    /// Damages a copy and checks what recovery does with it. Returns whether it was refused.
     fn check(&self, what: &str, damage: impl FnOnce(&Faults)) -> bool {
         let world = self.world.copy(2);
         damage(&world);
@@ -72,15 +72,16 @@ impl Sample {
         assert!(found.windows(2).all(|pair| pair[1].0 == pair[0].0.next()), "{what}: records are dense");
     }
 
-    /// After a refusal an operator can go on with what is left; the log says so for ever and needs no second word.
+    /// After a refusal an operator can continue with what is left; the log records that permanently and needs no second
+    /// override.
     fn check_override(&self, what: &str, world: &Faults) {
         world.kill();
         let (running, found) = match start(world, true) {
             Ok(started) => started,
-            // Without its epoch file nobody knows whose files these are.
+            // Without its epoch file the origin of the files is unknown.
             Err(Error::Format { file, .. }) if file == "epoch" => return,
             Err(Error::Format { fault: Fault::Version { .. }, .. }) => return,
-            Err(error) => panic!("{what}: with the operator's word: {error}"),
+            Err(error) => panic!("{what}: with the override: {error}"),
         };
         self.check_records(what, &found);
         let last = running.log.last_lsn();
@@ -88,7 +89,7 @@ impl Sample {
         world.kill();
         let (_, again) = start(world, false).unwrap_or_else(|error| panic!("{what}: after the override: {error}"));
         let (audit, replayed) = again.split_last().expect("the audit record is there");
-        let loss = Loss::from_bytes(&audit.2).expect("it tells the loss");
+        let loss = Loss::from_bytes(&audit.2).expect("it holds the loss");
         assert_eq!((audit.0, audit.1), (last, Kind::LossAccepted), "{what}");
         assert_eq!(replayed.len(), found.len() + 1, "{what}: the same records and the start");
         assert_eq!(&replayed[..found.len()], &found, "{what}");

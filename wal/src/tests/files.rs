@@ -1,4 +1,5 @@
-//! The log over real files: what a death of the process leaves, who may own a directory, and what a sync costs the device.
+//! The log over real files: what the death of a process leaves, who may own a directory, and what a sync costs the
+//! device.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -20,15 +21,15 @@ pub(super) fn options(segment_bytes: u64) -> Options {
     Options { segment_bytes, reserve_bytes: 0, ..Options::default() }
 }
 
-/// A directory inside of a temporary one, which does not exist yet.
+/// A directory inside a temporary one. It does not exist yet.
 pub(super) fn place() -> (tempfile::TempDir, PathBuf) {
     let parent = tempfile::tempdir().expect("temporary directory");
     let path = parent.path().join("log");
     (parent, path)
 }
 
-/// Opens a directory that this process owned a moment ago. Tests beside this one start programs, and between its fork and
-/// its exec a child holds every lock of its parent: that is waited out, and nobody else's lock is.
+/// Opens a directory that this process owned a moment ago. Other tests start programs, and between fork and exec a
+/// child holds every lock of its parent. Waits for that, but not for a lock of another process.
 fn reopened(path: &Path, options: &Options) -> Dir<Files> {
     let mut tries = 0;
     loop {
@@ -54,7 +55,7 @@ pub(super) fn start(path: &Path, options: Options) -> (Running, Vec<(Kind, Vec<u
     (dir.start(recovered, 1, Box::new(|_| {})).expect("start"), found)
 }
 
-/// Appends, preparing and syncing on this thread when there is no room.
+/// Appends; prepares and syncs on this thread if there is no room.
 pub(super) fn append(running: &mut Running, payload: &[u8]) -> Lsn {
     loop {
         match running.log.append(Kind::Mutations, 1, 5, 7, payload) {
@@ -87,7 +88,7 @@ fn records_come_back_over_rolls_and_restarts() {
             let last = running.log.last_lsn();
             assert_eq!(running.syncer.finish().expect("sync"), last);
         }
-        // Other lives end without a sync: the files hold what was stored all the same.
+        // Other lives end without a sync: the files hold all stored records nevertheless.
     }
     let mut scan = Scan::open(&Files::open_existing(&path).expect("directory"), Lsn::ZERO).expect("scan");
     let mut lsn = Lsn::ZERO;
@@ -99,7 +100,7 @@ fn records_come_back_over_rolls_and_restarts() {
 }
 
 #[test]
-fn a_second_start_names_the_first() {
+fn a_second_start_reports_the_owner() {
     let (_parent, path) = place();
     let (running, _) = start(&path, options(MIN_SEGMENT_BYTES));
     let second = Dir::open(Files::open(&path).expect("directory"), options(MIN_SEGMENT_BYTES));
@@ -111,12 +112,12 @@ fn a_second_start_names_the_first() {
     drop((log, syncer));
     assert!(Dir::open(Files::open(&path).expect("directory"), options(MIN_SEGMENT_BYTES)).is_err());
     drop(preparer);
-    // Another test of this process may be starting a program, which has all descriptors until it is that program.
+    // Another test of this process may be starting a program, which holds all descriptors until it executes.
     let is_free = (0..500).any(|_| {
         let opened = Dir::open(Files::open(&path).expect("directory"), options(MIN_SEGMENT_BYTES));
         opened.inspect_err(|_| std::thread::sleep(std::time::Duration::from_millis(10))).is_ok()
     });
-    assert!(is_free, "the lock went with the last part");
+    assert!(is_free, "the lock is released with the last part");
 }
 
 #[test]
@@ -136,7 +137,7 @@ fn directory_and_files_are_for_their_owner_only() {
         assert_eq!(entry.metadata().expect("file").mode() & 0o777, 0o600, "{:?}", entry.file_name());
         files += 1;
     }
-    println!("files looked at: {files}");
+    println!("files checked: {files}");
     assert!(files > 5);
 }
 
@@ -160,7 +161,7 @@ fn places_that_cannot_be_trusted_are_refused() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("mode");
     assert!(matches!(Files::open_existing(parent.path().join("none")), Err(Error::Io { .. })));
 
-    // Inside: a link, a pipe or an open mode in place of a file of ours.
+    // Inside: a link, a pipe or an open mode in place of a file of the log.
     drop(start(&path, options(MIN_SEGMENT_BYTES)));
     let epoch = path.join("epoch");
     let aside = path.join("aside");
@@ -179,7 +180,7 @@ fn places_that_cannot_be_trusted_are_refused() {
     assert!(Command::new("mkfifo").arg(&epoch).status().expect("mkfifo").success());
     assert_eq!(refused(), Some(PlaceFault::NotPlain));
     fs::remove_file(&epoch).expect("remove");
-    // Without its epoch file a directory with segments is no new one.
+    // Without its epoch file a directory with segments is not a new one.
     let dir = Dir::open(Files::open(&path).expect("directory"), options(MIN_SEGMENT_BYTES)).expect("open");
     let missing = dir.recover(None, false);
     assert!(matches!(missing, Err(Error::Format { fault: Fault::Missing, .. })));
@@ -188,7 +189,7 @@ fn places_that_cannot_be_trusted_are_refused() {
     drop(start(&path, options(MIN_SEGMENT_BYTES)));
 }
 
-/// What the child below is told, through its environment: directory, point and count of its death, seed.
+/// Parameters of the child below, in its environment: directory, point and count of its death, seed.
 const CHILD: [&str; 4] = ["WAL_TEST_DIRECTORY", "WAL_TEST_POINT", "WAL_TEST_COUNT", "WAL_TEST_SEED"];
 
 fn payload_of(number: u64) -> Vec<u8> {
@@ -196,9 +197,10 @@ fn payload_of(number: u64) -> Vec<u8> {
     (0..rng.below(700)).map(|_| rng.next() as u8).collect()
 }
 
-/// The half that dies: appends numbered records, says so, syncs, takes snapshots, recycles; until its point comes.
-/// Both halves: `cargo test -p wal --lib tests::files`; by hand, in a directory that there is:
-/// `WAL_TEST_DIRECTORY=… WAL_TEST_POINT=… WAL_TEST_COUNT=1 WAL_TEST_SEED=1 cargo test -p wal --lib files::child -- --ignored`
+/// The process that dies: appends numbered records, prints them, syncs, takes snapshots, recycles, until its point is
+/// passed. Parent and child: `cargo test -p wal --lib tests::files`; by hand, in an existing directory:
+/// `WAL_TEST_DIRECTORY=… WAL_TEST_POINT=… WAL_TEST_COUNT=1 WAL_TEST_SEED=1 cargo test -p wal --lib files::child --
+/// --ignored`
 #[test]
 #[ignore = "ends in the middle; started by the tests below"]
 fn child() {
@@ -218,8 +220,8 @@ fn child() {
         let number = running.log.last_lsn().next().0;
         let lsn = append(&mut running, &payload_of(number));
         assert_eq!(lsn.0, running.log.last_lsn().0);
-        // Not println: the test harness would keep it.
-        writeln!(stdout, "acked {lsn}").and_then(|()| stdout.flush()).expect("the parent listens");
+        // Not println: the test harness would capture it.
+        writeln!(stdout, "acked {lsn}").and_then(|()| stdout.flush()).expect("the parent reads");
         match rng.below(40) {
             0..10 => drop(running.syncer.turn().expect("sync")),
             10..12 => {
@@ -237,7 +239,8 @@ fn child() {
     }
 }
 
-/// Runs a child until it dies (or kills it after so many lines) and returns the last LSN that it had called appended.
+/// Runs a child until it dies (or kills it after `kill_after` lines) and returns the last LSN that it reported as
+/// appended.
 fn run_child(path: &Path, point: &str, count: u64, seed: u64, kill_after: Option<u64>) -> Option<Lsn> {
     let mut child = Command::new(std::env::current_exe().expect("path of this test"))
         .args(["--exact", "tests::files::child", "--ignored", "--nocapture"])
@@ -251,7 +254,7 @@ fn run_child(path: &Path, point: &str, count: u64, seed: u64, kill_after: Option
     for line in BufReader::new(child.stdout.take().expect("piped")).lines() {
         let line = line.expect("text");
         let Some(lsn) = line.strip_prefix("acked ") else { continue };
-        // The last line may be cut in the middle of its number; the child's death makes no newline.
+        // The last line may be cut in the middle of its number; the child's death writes no newline.
         acked = Some(Lsn(lsn.parse().expect("a number")));
         lines += 1;
         if kill_after == Some(lines) {
@@ -259,11 +262,11 @@ fn run_child(path: &Path, point: &str, count: u64, seed: u64, kill_after: Option
         }
     }
     let status = child.wait().expect("wait");
-    assert!(!status.success(), "the child was to die at {point} × {count}");
+    assert!(!status.success(), "the child had to die at {point} × {count}");
     acked
 }
 
-/// Everything acknowledged is there, in order, as it was given; nothing else is.
+/// All acknowledged records are there, in order and unchanged, and no others.
 fn check_after_death(path: &Path, acked: Option<Lsn>, what: &str) {
     let dir = Dir::open(Files::open(path).expect("directory"), options(MIN_SEGMENT_BYTES)).expect("open");
     let snapshot = dir.newest_snapshot().expect("snapshots");
@@ -276,7 +279,7 @@ fn check_after_death(path: &Path, acked: Option<Lsn>, what: &str) {
         }
         next = next.next();
     }
-    // Only looked at: the next child repairs it, and may die in the middle of that.
+    // Only read: the next child repairs it, and may die in the middle of that.
     let last = next.before();
     assert!(acked.is_none_or(|acked| last >= acked), "{what}: acknowledged {acked:?}, found {last}");
 }
@@ -323,7 +326,7 @@ fn a_kill_at_any_moment_loses_nothing_acknowledged() {
     println!("kills: {kills}");
 }
 
-/// A wake-up that goes missing would leave the sync thread asleep for ever, and this test with it.
+/// A lost wake-up would leave the sync thread asleep for ever, and this test with it.
 #[test]
 fn the_sync_thread_sleeps_and_is_never_left_asleep() {
     let (_parent, path) = place();
@@ -352,7 +355,7 @@ fn the_sync_thread_sleeps_and_is_never_left_asleep() {
             while marks.synced() < log.last_lsn() {
                 thread::yield_now();
             }
-            // The moment at which it falls asleep is the one to hit.
+            // The test must hit the moment at which it falls asleep.
             for _ in 0..rng.below(3_000) {
                 std::hint::spin_loop();
             }
@@ -367,7 +370,7 @@ fn the_sync_thread_sleeps_and_is_never_left_asleep() {
     assert_eq!(marks.synced(), log.last_lsn());
 }
 
-/// Bytes written to the device of this directory so far, by everybody.
+/// Bytes written to the device of this directory so far, by all processes.
 fn device_bytes(path: &Path) -> Option<u64> {
     let device = fs::metadata(path).ok()?.dev();
     let (major, minor) = ((device >> 8) & 0xfff, (device & 0xff) | ((device >> 12) & 0xfff00));
@@ -376,7 +379,7 @@ fn device_bytes(path: &Path) -> Option<u64> {
     stat.split_whitespace().nth(6)?.parse::<u64>().ok().map(|sectors| sectors * 512)
 }
 
-/// Bytes of pages that this thread made dirty so far. Others on the machine do not show in it.
+/// Bytes of pages that this thread made dirty so far, without those of other threads.
 fn dirtied_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/thread-self/io").ok()?;
     text.lines().find_map(|line| line.strip_prefix("write_bytes: "))?.parse().ok()
@@ -403,7 +406,8 @@ fn a_synced_record_writes_one_page() {
             return;
         }
         let (mut best, mut dirtied) = (u64::MAX, u64::MAX);
-        // Others write to the device too, and in bursts: the quietest of many short rounds tells what is ours.
+        // Other processes write to the device too, and in bursts: the quietest of many short rounds is the log's own
+        // share.
         for _ in 0..25 {
             let before = (device_bytes(&path).expect("as above"), dirtied_bytes());
             let records = 30;
@@ -418,14 +422,14 @@ fn a_synced_record_writes_one_page() {
         }
         println!("{life}: {best} bytes on the device and {dirtied} bytes of pages for each synced record of 128");
         if best > BYTES_MAX && dirtied <= BYTES_MAX {
-            println!("SKIPPED: others write to this device all the time");
+            println!("SKIPPED: other processes write to this device all the time");
             continue;
         }
         assert!(best <= BYTES_MAX, "{life}: {best} bytes for a record");
     }
 }
 
-/// What the rule of 4 KiB writes is for: the same stores into a file that was filled a megabyte at a time.
+/// The reason for the rule of 4 KiB writes: the same stores into a file that was filled a megabyte at a time.
 #[test]
 fn a_segment_filled_in_large_writes_would_write_more() {
     use crate::storage::{SegmentMap, Storage, StoredFile};
@@ -446,6 +450,6 @@ fn a_segment_filled_in_large_writes_would_write_more() {
         (Some(before), Some(after)) if (after - before) / 20 > 4_608 => {
             println!("filled in large writes: {} bytes of pages for each record", (after - before) / 20);
         }
-        _ => println!("SKIPPED: this kernel keeps small pages anyway, or does not say"),
+        _ => println!("SKIPPED: this kernel keeps small pages anyway, or does not report them"),
     }
 }

@@ -1,4 +1,4 @@
-//! Syncs of full pages alone: what they publish is durable, and the page that is appended to is left alone.
+//! Syncs of full pages only: what they publish is durable, and the page that is appended to is left alone.
 
 use crate::fault::{Faults, Rng};
 use crate::record::slot_bytes;
@@ -18,7 +18,7 @@ fn start(world: &Faults) -> Running<Faults> {
     dir.start(recovered, 1, Box::new(|_| {})).expect("room")
 }
 
-/// Whatever is appended between turns, over the ends of segments: loss of power takes nothing that was published.
+/// With appends between turns, across the ends of segments: loss of power takes nothing that was published.
 #[test]
 fn what_is_published_survives_the_loss_of_power() {
     let (mut published, mut left) = (0, 0);
@@ -54,7 +54,7 @@ fn what_is_published_survives_the_loss_of_power() {
     println!("power lost after turns of full pages: {cases} cases");
 }
 
-/// As long as records come, the page that they come to is in no sync.
+/// As long as records come, the page that they are written to is in no sync.
 #[test]
 fn the_page_that_is_appended_to_is_left_alone() {
     let world = Faults::new(1);
@@ -74,7 +74,7 @@ fn the_page_that_is_appended_to_is_left_alone() {
     println!("pages left alone: {cases} cases");
 }
 
-/// A log that rests is synced to its end by the next turn, and a trickle of records waits for a bounded number of turns.
+/// An idle log is synced to its end by the next turn, and a trickle of records waits for a bounded number of turns.
 #[test]
 fn a_page_that_is_not_full_is_synced_in_the_end() {
     let world = Faults::new(2);

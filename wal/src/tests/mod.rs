@@ -27,7 +27,7 @@ fn tiny() -> Options {
     Options { segment_bytes: 4096, spares_count: 1, reserve_bytes: 0, ..Options::default() }
 }
 
-/// Recovers and hands out what would be replayed and what recovery says.
+/// Recovers, and returns the replayed records and the result of recovery.
 fn recover(dir: &Dir<Faults>, accept_loss: bool) -> Result<(Vec<Fact>, Recovered<Faults>), Error> {
     let snapshot = dir.newest_snapshot()?;
     let mut recovery = dir.recover(snapshot.as_ref(), accept_loss)?;
@@ -44,7 +44,7 @@ fn start(world: &Faults, accept_loss: bool) -> Result<(Running<Faults>, Vec<Fact
     Ok((dir.start(recovered, 1, Box::new(|_| {}))?, facts))
 }
 
-/// Appends a record, making room when there is none.
+/// Appends a record, making room if there is none.
 fn append(running: &mut Running<Faults>, payload: &[u8]) -> Fact {
     let log = &mut running.log;
     let lsn = log.append(Kind::Mutations, 1, 2, 3, payload).unwrap_or_else(|_| {
@@ -54,12 +54,12 @@ fn append(running: &mut Running<Faults>, payload: &[u8]) -> Fact {
     (lsn, Kind::Mutations, payload.to_vec())
 }
 
-/// Takes a snapshot of everything, which must be synced; with some other record's checksum unless `crc_change` is 0.
+/// Takes a snapshot of everything, which must be synced; with a wrong checksum of the record unless `crc_change` is 0.
 fn snapshot(running: &mut Running<Faults>, crc_change: u32) {
     let lsn = running.log.last_lsn();
-    assert_eq!(running.marks.synced(), lsn, "a snapshot stands for synced records");
+    assert_eq!(running.marks.synced(), lsn, "a snapshot covers synced records");
     let mut writer = running.snapshots.create(lsn, running.log.last_crc() ^ crc_change).expect("room");
-    writer.write_all(format!("state behind {lsn}").as_bytes()).expect("room");
+    writer.write_all(format!("state after {lsn}").as_bytes()).expect("room");
     running.snapshots.commit(writer, [7; 32]).expect("room");
 }
 

@@ -1,6 +1,6 @@
-//! The log against a plain list: random appends, syncs, rolls, snapshots, full disks, failing calls, kills and crashes, with
-//! segments of a few records. After each death the log must hold a prefix of the list that reaches at least to the synced
-//! mark; after a mere kill, all of it.
+//! The log compared with a plain list: random appends, syncs, rolls, snapshots, full disks, failing calls, kills and
+//! crashes, with segments of a few records. After each death the log must hold a prefix of the list that reaches at
+//! least to the synced mark; after a kill, all of it.
 
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,7 +9,7 @@ use crate::fault::{Call, Faults, Rng};
 use crate::planted;
 use crate::{Dir, Error, Kind, Lsn, Options, Prepared, Running};
 
-/// One record as the list knows it.
+/// One record in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Fact {
     kind: Kind,
@@ -24,7 +24,7 @@ struct Model {
     /// Record LSN n is at n − 1.
     facts: Vec<Fact>,
     synced: Lsn,
-    /// After a failed sync nothing says that what was appended is still there.
+    /// After a failed sync appended records may be gone.
     is_poisoned: bool,
     deaths: u64,
     snapshots: u64,
@@ -68,7 +68,7 @@ impl Model {
         }
     }
 
-    /// Recovers until it works: calls fail and the power goes in the middle of it.
+    /// Recovers until it succeeds: calls fail and the power fails in the middle of it.
     fn live_again(&mut self, death: Death) -> Running<Faults> {
         let mut death = death;
         for attempt in 0.. {
@@ -111,7 +111,7 @@ impl Model {
         if let Some(snapshot) = &snapshot {
             let mut blob = String::new();
             let read = dir.snapshots().open(snapshot.lsn)?.read_to_string(&mut blob);
-            // The read fails because it was made to fail, or not at all.
+            // The read may only fail because it was made to fail.
             read.map_err(|error| error.downcast::<Error>().expect("an error of the log"))?;
             assert_eq!(blob, blob_at(snapshot.lsn), "the snapshot is not the one that was written");
             assert_eq!(snapshot.record_crc, self.facts[snapshot.lsn.0 as usize - 1].crc);
@@ -122,10 +122,10 @@ impl Model {
         while let Some(entry) = recovery.next()? {
             assert_eq!(entry.lsn, next, "records are dense");
             let Some(fact) = self.facts.get(entry.lsn.0 as usize - 1) else {
-                panic!("LSN {} appeared and was never appended", entry.lsn);
+                panic!("LSN {} appeared although it was never appended", entry.lsn);
             };
             let found = Fact { kind: entry.kind, owner: entry.owner, payload: entry.payload.to_vec(), crc: entry.crc };
-            assert_eq!(&found, fact, "LSN {} is not what was appended", entry.lsn);
+            assert_eq!(&found, fact, "LSN {} differs from what was appended", entry.lsn);
             next = next.next();
         }
         let recovered = recovery.finish()?;
@@ -135,7 +135,7 @@ impl Model {
             "promised up to LSN {at_least}, found up to LSN {}",
             recovered.last_lsn
         );
-        // What recovery found is durable from now on, and what it did not find is gone for good.
+        // What recovery found is durable from now on, and what it did not find is gone permanently.
         self.synced = recovered.last_lsn;
         self.facts.truncate(recovered.last_lsn.0 as usize);
         let running = dir.start(recovered, self.deaths, Box::new(|_| {}))?;
@@ -166,7 +166,7 @@ impl Model {
         match log.append(Kind::Mutations, 3, owner, self.rng.next() >> 20, &payload) {
             Ok(_) => self.note(running, Kind::Mutations, owner, payload),
             Err(_) => {
-                assert!(!is_promised, "room for {slot_bytes} bytes was promised");
+                assert!(!is_promised, "room for {slot_bytes} bytes was reported");
                 self.refused += 1;
             }
         }
@@ -188,7 +188,7 @@ impl Model {
         Ok(())
     }
 
-    /// One life: steps until something ends it.
+    /// One life: steps until one of them ends it.
     fn live(&mut self, mut running: Running<Faults>) -> Death {
         let steps = self.rng.below(120);
         for _ in 0..steps {
@@ -256,7 +256,7 @@ impl Model {
 }
 
 fn blob_at(lsn: Lsn) -> String {
-    format!("state behind {lsn}\n").repeat(lsn.0 as usize % 7)
+    format!("state after {lsn}\n").repeat(lsn.0 as usize % 7)
 }
 
 fn case(seed: u64, plant: impl Fn(&Faults)) -> Model {
@@ -295,7 +295,7 @@ fn the_same_seed_gives_the_same_log() {
     }
 }
 
-/// How many of so many seeds fail.
+/// The number of seeds that fail.
 fn caught(cases: u64, plant: impl Fn(&Faults)) -> u64 {
     let is_caught = |seed: &u64| catch_unwind(AssertUnwindSafe(|| case(*seed, &plant))).is_err();
     (SEED..SEED + cases).filter(is_caught).count() as u64

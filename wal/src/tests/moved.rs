@@ -1,5 +1,5 @@
-//! A directory that is moved away while its log is open, with another log made under its name: the one goes on where it is,
-//! and the other is left alone.
+//! A directory that is moved while its log is open, with another log created under its old name: the first continues
+//! where it is, and the second is left alone.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -56,9 +56,9 @@ fn recorded(path: &Path) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_log_that_is_moved_goes_on_where_it_is() {
+fn a_moved_log_continues_in_its_directory() {
     type Change = fn(&mut Running, &mut Vec<Vec<u8>>);
-    // Done before the directory is moved, and behind it.
+    // Done before the directory is moved, and after it.
     let table: [(&str, Change, Change); 8] = [
         ("nothing", |_, _| {}, |_, _| {}),
         ("a record", |_, _| {}, |running, expected| append_some(running, expected, 1)),
@@ -72,11 +72,11 @@ fn a_log_that_is_moved_goes_on_where_it_is() {
                 sync(running);
             },
         ),
-        ("the next segments, of spares from behind", |_, _| {}, |running, expected| append_some(running, expected, 30)),
-        ("spares that nobody uses", |_, _| {}, |running, _| prepare(running)),
+        ("the next segments, of spares from after", |_, _| {}, |running, expected| append_some(running, expected, 30)),
+        ("spares that are not used", |_, _| {}, |running, _| prepare(running)),
         ("a snapshot", |_, _| {}, |running, _| snapshot(running)),
         (
-            "segments given up",
+            "segments released",
             |running, expected| {
                 for _ in 0..2 {
                     append_some(running, expected, 30);
@@ -89,7 +89,7 @@ fn a_log_that_is_moved_goes_on_where_it_is() {
             },
         ),
         (
-            "a stop in order",
+            "a clean stop",
             |_, _| {},
             |running, expected| {
                 append_some(running, expected, 1);
@@ -117,7 +117,7 @@ fn a_log_that_is_moved_goes_on_where_it_is() {
 
         behind(&mut running, &mut expected);
         let second = Dir::open(Files::open(&away).expect("directory"), options(MIN_SEGMENT_BYTES));
-        assert!(matches!(second, Err(Error::Locked { .. })), "{what}: the lock goes along");
+        assert!(matches!(second, Err(Error::Locked { .. })), "{what}: the lock moves too");
         let Running { log, syncer, preparer, snapshots, .. } = running;
         syncer.finish().unwrap_or_else(|error| panic!("{what}: {error}"));
         drop((log, preparer, snapshots));
@@ -126,10 +126,10 @@ fn a_log_that_is_moved_goes_on_where_it_is() {
         let changed: Vec<_> = kept.keys().chain(now.keys()).filter(differs).collect();
         assert!(changed.is_empty(), "{what}: of the other log {changed:?} were changed");
 
-        // What was given up is in a snapshot; behind that nothing is missing, there or in the other one.
+        // Released segments are covered by a snapshot; after it no record is missing, and none is in the other log.
         let found = recorded(&away);
         assert!(!found.is_empty() && expected.ends_with(&found), "{what}: {} of {}", found.len(), expected.len());
-        assert!(found.len() == expected.len() || *what == "segments given up", "{what}");
+        assert!(found.len() == expected.len() || *what == "segments released", "{what}");
         start(&away, options(MIN_SEGMENT_BYTES));
         let (_, found) = start(&path, options(MIN_SEGMENT_BYTES));
         assert_eq!(found.iter().filter(|(kind, _)| *kind == Kind::Mutations).count(), theirs.len(), "{what}");

@@ -1,4 +1,4 @@
-//! Segments that are missing, too many, doubled, renamed, or somebody else's; files of another version.
+//! Segments that are missing, too many, doubled, renamed, or foreign; files of another version.
 
 use crate::fault::Faults;
 use crate::record::slot_bytes;
@@ -6,7 +6,7 @@ use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader};
 use crate::tests::{append, put_changed, recover, snapshot, start, tiny};
 use crate::{Dir, Error, Fault, Kind, Lsn, Options, Scan, Tail, sealed_lsn, segments};
 
-/// Five full segments and an open one, stopped in order. Returns the names of the segments.
+/// Five full segments and an open one, stopped cleanly. Returns the names of the segments.
 fn sample_of(seed: u64) -> (Faults, Vec<String>) {
     let world = Faults::new(seed);
     let (mut running, _) = start(&world, false).expect("new");
@@ -28,7 +28,7 @@ fn refusal(world: &Faults) -> Option<Error> {
 }
 
 #[test]
-fn an_undamaged_log_is_taken() {
+fn an_undamaged_log_is_accepted() {
     let (world, names) = sample_of(1);
     assert!(refusal(&world).is_none());
     let listed = segments(&world).expect("readable");
@@ -36,7 +36,7 @@ fn an_undamaged_log_is_taken() {
     assert_eq!(sealed_lsn(&world).expect("readable"), listed.last().expect("several").first_lsn.before());
 }
 
-/// What is unsynced is what was appended since the last sync, over the ends of segments.
+/// Unsynced is what was appended since the last sync, across the ends of segments.
 #[test]
 fn unsynced_bytes_rise_with_appends_and_end_with_a_sync() {
     let world = Faults::new(9);
@@ -59,12 +59,12 @@ fn unsynced_bytes_rise_with_appends_and_end_with_a_sync() {
 }
 
 #[test]
-fn missing_segments_are_missed_wherever_they_were() {
+fn missing_segments_are_detected_anywhere() {
     let (sample, names) = sample_of(2);
     for (index, name) in names.iter().enumerate() {
         let world = sample.copy(3);
         world.take(name);
-        let refused = refusal(&world).unwrap_or_else(|| panic!("{name} is missing and nobody said so"));
+        let refused = refusal(&world).unwrap_or_else(|| panic!("{name} is missing and that was not detected"));
         match refused {
             Error::Format { fault: Fault::Order { .. }, .. } if index == 0 => {}
             Error::Lost(loss) if index > 0 => assert!(loss.lsn.0 > 1 && loss.synced >= loss.lsn, "{loss:?}"),
@@ -77,13 +77,13 @@ fn missing_segments_are_missed_wherever_they_were() {
         names[left..].iter().for_each(|name| {
             world.take(name);
         });
-        assert!(refusal(&world).is_some(), "only {left} segments are left and nobody said so");
+        assert!(refusal(&world).is_some(), "only {left} segments are left and that was not detected");
     }
     println!("missing segments: {}", names.len() * 2 - 1);
 }
 
 #[test]
-fn wrong_places_are_refused() {
+fn misplaced_files_are_refused() {
     let (sample, names) = sample_of(5);
     let (other, other_names) = sample_of(6);
     let check = |what: &str, change: &dyn Fn(&Faults), expected: &dyn Fn(&Fault) -> bool| {
@@ -92,7 +92,7 @@ fn wrong_places_are_refused() {
         match refusal(&world) {
             Some(Error::Format { fault, .. }) if expected(&fault) => {}
             Some(error) => panic!("{what}: refused as {error:?}"),
-            None => panic!("{what}: taken"),
+            None => panic!("{what}: accepted"),
         }
     };
     let copy = |world: &Faults, from: &str, to: &str| world.put(to, &world.contents(from).expect("there"));
@@ -131,7 +131,7 @@ fn wrong_places_are_refused() {
         matches!(fault, Fault::Order { .. })
     });
     check(
-        "another history before it",
+        "another log before it",
         &|world| change_header(world, &names[2], |header| header.previous_crc ^= 1),
         &|fault| matches!(fault, Fault::Chain { .. }),
     );
@@ -166,7 +166,7 @@ fn other_versions_are_refused_by_number() {
                 }
                 other => panic!("{name} in version {version}: {other:?}"),
             }
-            // Not even an operator's word makes a downgrade of it.
+            // Even the override does not allow a downgrade.
             world.kill();
             assert!(start(&world, true).is_err());
         }
@@ -187,7 +187,7 @@ fn an_old_epoch_file_is_refused() {
 }
 
 #[test]
-fn a_snapshot_of_another_history_is_refused() {
+fn a_snapshot_of_another_log_is_refused() {
     let world = Faults::new(11);
     let (mut running, _) = start(&world, false).expect("new");
     append(&mut running, b"one");
@@ -199,7 +199,7 @@ fn a_snapshot_of_another_history_is_refused() {
 }
 
 #[test]
-fn reading_beside_a_running_log_stops_at_the_mark() {
+fn reading_a_running_log_stops_at_the_mark() {
     let world = Faults::new(12);
     let (mut running, _) = start(&world, false).expect("new");
     let mut read = Lsn::ZERO;
@@ -209,7 +209,7 @@ fn reading_beside_a_running_log_stops_at_the_mark() {
         if number % 7 == 0 {
             running.syncer.turn().expect("no failure");
             let synced = running.marks.synced();
-            let mut scan = Scan::open(&world, read).expect("log").behind_crc(crc).until(synced);
+            let mut scan = Scan::open(&world, read).expect("log").after_crc(crc).until(synced);
             while let Some(entry) = scan.next().expect("record") {
                 assert_eq!(entry.lsn, read.next());
                 (read, crc) = (entry.lsn, entry.crc);
@@ -226,17 +226,17 @@ fn reading_beside_a_running_log_stops_at_the_mark() {
     let lost = loop {
         match scan.next() {
             Ok(Some(_)) => {}
-            Ok(None) => panic!("the end came before the mark"),
+            Ok(None) => panic!("the log ended before the mark"),
             Err(error) => break error,
         }
     };
     assert!(matches!(lost, Error::Lost(loss) if loss.lsn == running.log.last_lsn().next()));
 }
 
-/// A record that is longer than a block of the reader, and of every length that leaves some padding.
+/// Records longer than a block of the reader, with every length of padding.
 #[test]
 fn records_longer_than_a_block_are_read_back() {
-    let block = crate::behind::BLOCK_BYTES;
+    let block = crate::trailing::BLOCK_BYTES;
     let lengths = (0..10).map(|more| block - 60 + more).chain([300_000, 300_001, 316_164, 1_000_003, 3]);
     let options = Options { segment_bytes: 4 << 20, spares_count: 2, reserve_bytes: 0, ..Options::default() };
     let mut cases = 0;
@@ -253,7 +253,7 @@ fn records_longer_than_a_block_are_read_back() {
         world.kill();
         let (found, _) = recover(&open(), false).expect("whole");
         let found: Vec<_> = found.into_iter().filter(|(_, kind, _)| *kind == Kind::Mutations).collect();
-        assert!(found == facts, "records of {length} bytes come back as they were");
+        assert!(found == facts, "records of {length} bytes come back unchanged");
         cases += 1;
     }
     println!("long records: {cases} cases");

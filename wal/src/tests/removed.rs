@@ -1,5 +1,5 @@
-//! Files, and the directory, that somebody removes while their log is open: a spare ends nothing, and anything else is told
-//! before one more record is called safe.
+//! Files, and the directory, that are removed while their log is open: a removed spare is harmless, and any other
+//! removal is reported before one more record counts as synced.
 
 use std::fs;
 use std::thread;
@@ -12,7 +12,7 @@ use crate::{Dir, Error, Files, Full, Kind, Lsn, Options, PlaceFault, Prepared, R
 
 const SPARES_COUNT: u32 = 3;
 
-/// A child of a test beside this one may hold the lock for a moment: see `files`.
+/// A child of a concurrent test may hold the lock for a moment: see `files`.
 fn opened<S: Storage>(storage: &S) -> Dir<S> {
     for _ in 0..1_000 {
         match Dir::open(storage.clone(), Options { spares_count: SPARES_COUNT, ..tiny() }) {
@@ -40,7 +40,7 @@ fn prepare<S: Storage>(running: &mut Running<S>) {
     while running.preparer.turn().expect("prepare") == Prepared::One {}
 }
 
-/// A storage, how somebody else removes a file of it and all of it, and how its process dies.
+/// A storage, how a file of it and all of it are removed from outside, and how its process dies.
 struct Place<S> {
     storage: S,
     remove: Box<dyn Fn(&str)>,
@@ -78,8 +78,8 @@ fn names<S: Storage>(storage: &S, ending: &str) -> Vec<String> {
     names
 }
 
-/// What was removed of three spares in their order, whether the preparer looks before the log needs them, and how many spares
-/// the log then takes before it is full.
+/// What was removed of three spares in their order, whether the preparer runs before the log needs them, and how many
+/// spares the log then takes before it is full.
 const REMOVED: [(&str, &[usize], bool, u32); 8] = [
     ("none", &[], false, 3),
     ("the next one", &[0], false, 2),
@@ -87,8 +87,8 @@ const REMOVED: [(&str, &[usize], bool, u32); 8] = [
     ("the last one", &[2], false, 2),
     ("all but the last", &[0, 1], false, 1),
     ("all", &[0, 1, 2], false, 0),
-    ("all, and it is seen", &[0, 1, 2], true, 3),
-    ("two, and it is seen", &[1, 2], true, 3),
+    ("all, and it is detected", &[0, 1, 2], true, 3),
+    ("two, and it is detected", &[1, 2], true, 3),
 ];
 
 fn check_spares<S: Storage>(place: impl Fn() -> Place<S>) {
@@ -113,7 +113,7 @@ fn check_spares<S: Storage>(place: impl Fn() -> Place<S>) {
         assert_eq!((segments, running.marks.spares_ready()), (takes + 1, 0), "{what}: {} records", expected.len());
         assert_eq!(append(&mut running, &mut expected), Err::<Lsn, _>(Full), "{what}");
         running.syncer.turn().unwrap_or_else(|error| panic!("{what}: {error}"));
-        // And it goes on.
+        // And it continues.
         prepare(&mut running);
         assert_eq!(running.marks.spares_ready(), SPARES_COUNT, "{what}: as many as before");
         append(&mut running, &mut expected).expect("room again");
@@ -126,14 +126,14 @@ fn check_spares<S: Storage>(place: impl Fn() -> Place<S>) {
 }
 
 #[test]
-fn a_spare_that_was_removed_takes_no_record() {
+fn a_removed_spare_takes_no_record() {
     check_spares(in_memory);
     check_spares(on_disk);
 }
 
-/// Somebody who removes each spare that is made fills neither the queue nor the disk.
+/// Removing each spare that is made fills neither the queue nor the disk.
 #[test]
-fn spares_that_are_always_removed_are_made_only_so_often() {
+fn spares_that_are_always_removed_are_made_a_bounded_number_of_times() {
     let world = Faults::new(1);
     let (mut running, _) = start(world.clone());
     let mut made = 0;
@@ -147,14 +147,14 @@ fn spares_that_are_always_removed_are_made_only_so_often() {
     assert_eq!((made, running.marks.spares_ready()), (16, 0));
 }
 
-/// What is removed, and what is done next: nothing of it may count as synced, and the error says what was removed.
+/// What is removed, and what is done next: no record in it may count as synced, and the error names what was removed.
 fn check_removals<S: Storage>(place: impl Fn() -> Place<S>) {
     const OPEN: &str = "00000000000000000001.wal";
     type Step<S> = fn(&mut Running<S>);
     let append: Step<S> = |running| assert!(running.log.append(Kind::Mutations, 1, 2, 3, b"late").is_ok());
     let roll: Step<S> = |running| while running.log.append(Kind::Mutations, 1, 2, 3, &[7; 900]).is_ok() {};
     let nothing: Step<S> = |_| {};
-    // Before the removal, what is removed (nothing: the directory), and behind it.
+    // Before the removal, what is removed (`None`: the directory), and after it.
     type Row<S> = (&'static str, Step<S>, Option<&'static str>, Step<S>);
     let table: [Row<S>; 6] = [
         ("the open segment", nothing, Some(OPEN), append),
@@ -182,16 +182,16 @@ fn check_removals<S: Storage>(place: impl Fn() -> Place<S>) {
             other => panic!("{what}: {other:?}"),
         }
         assert_eq!((running.marks.synced(), running.marks.is_poisoned()), (synced, true), "{what}");
-        assert!(matches!(running.syncer.turn(), Err(Error::Poisoned)), "{what}: for good");
+        assert!(matches!(running.syncer.turn(), Err(Error::Poisoned)), "{what}: permanently");
     }
-    println!("removals that a sync sees: {} cases", table.len());
+    println!("removals that a sync detects: {} cases", table.len());
 
     type Attempt<S> = fn(&mut Running<S>) -> Result<(), Error>;
     let table: [(&str, Attempt<S>); 4] = [
         ("a turn of spares", |running| running.preparer.turn().map(drop)),
-        ("segments given up", |running| running.preparer.recycle(Lsn(1)).map(drop)),
+        ("segments released", |running| running.preparer.recycle(Lsn(1)).map(drop)),
         ("a snapshot", |running| running.snapshots.create(Lsn(1), 0).map(drop)),
-        ("a look at snapshots", |running| running.snapshots.covered().map(drop)),
+        ("a check of snapshots", |running| running.snapshots.covered().map(drop)),
     ];
     for (what, call) in &table {
         let Place { storage, remove_all, _parent, .. } = place();
@@ -204,7 +204,7 @@ fn check_removals<S: Storage>(place: impl Fn() -> Place<S>) {
             other => panic!("{what}: {other:?}"),
         }
     }
-    println!("calls in a directory that is gone: {} cases", table.len());
+    println!("calls in a removed directory: {} cases", table.len());
 }
 
 #[test]

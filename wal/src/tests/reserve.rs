@@ -1,4 +1,4 @@
-//! Full disks and back, room that is promised, recycling, snapshots and their damage, failing syncs.
+//! Full disks and recovery from them, reported room, recycling, snapshots and their damage, failing syncs.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn append_until_full(running: &mut Running<Faults>) -> u64 {
 }
 
 #[test]
-fn a_full_disk_is_an_answer_and_passes() {
+fn a_full_disk_is_reported_and_temporary() {
     let world = Faults::new(1);
     let (mut running, _) = start(&world, false).expect("new");
     world.set_capacity(Some(10_000));
@@ -29,14 +29,14 @@ fn a_full_disk_is_an_answer_and_passes() {
     let last = running.log.last_lsn();
     assert_eq!(running.log.append(Kind::Mutations, 0, 0, 0, &[1; 72]), Err(Full), "and nothing was written");
     assert_eq!((running.log.last_lsn(), running.marks.appended()), (last, last));
-    // A small record may still fit where a larger one did not: the reserve for what is urgent.
+    // A small record may still fit where a larger one did not: the reserve for urgent records.
     assert!(running.log.room(56) <= 128);
-    // What was appended is synced and named although the disk is full.
+    // Appended records are synced and named although the disk is full.
     assert_eq!(running.syncer.turn().expect("no error"), Progress::Synced(last));
     assert!(
         matches!(running.preparer.turn().expect("no error"), Prepared::DiskFull { free_bytes } if free_bytes < 4096)
     );
-    assert!(!world.names().iter().any(|name| name.ends_with(".making")), "nothing half made takes the room of others");
+    assert!(!world.names().iter().any(|name| name.ends_with(".making")), "no unfinished file takes room");
     // A snapshot fails without harm.
     let mut writer = running.snapshots.create(last, running.log.last_crc()).expect("an empty file");
     let failed = writer.write_all(&[0; 400_000]).map_err(Error::io("write", "snapshot"));
@@ -44,7 +44,7 @@ fn a_full_disk_is_an_answer_and_passes() {
     drop(writer);
     world.set_capacity(None);
     assert_eq!(running.preparer.turn().expect("no error"), Prepared::One);
-    running.log.append(Kind::Mutations, 0, 0, 0, &[1; 72]).expect("room again, by itself");
+    running.log.append(Kind::Mutations, 0, 0, 0, &[1; 72]).expect("room again");
     running.syncer.turn().expect("no error");
     world.kill();
     let (running, found) = start(&world, false).expect("whole");
@@ -65,9 +65,9 @@ fn a_reserve_of_the_disk_is_left_alone() {
     assert_eq!(running.preparer.turn().expect("no error"), Prepared::One);
 }
 
-/// A start does not wait for spares that are there already, unless its own first record needs one. None is made anew.
+/// A start does not wait for existing spares unless its own first record needs one. None is created again.
 #[test]
-fn spares_of_the_process_before_come_with_the_next_turns() {
+fn spares_of_the_previous_process_are_taken_in_the_next_turns() {
     for is_full in [false, true] {
         let world = Faults::new(8);
         let (mut running, _) = start(&world, false).expect("new");
@@ -87,7 +87,7 @@ fn spares_of_the_process_before_come_with_the_next_turns() {
     println!("starts: 2 cases");
 }
 
-/// Without a free block on the disk the start gives up a spare for its epoch file. The segment has room left, as before.
+/// Without a free block on the disk the start gives up a spare for its epoch file. The segment still has room.
 #[test]
 fn a_start_on_a_full_disk_gives_up_a_spare() {
     let is_spare = |name: &String| name.ends_with(".spare");
@@ -111,16 +111,16 @@ fn a_start_on_a_full_disk_gives_up_a_spare() {
                 assert!(count == 0 && error.is_full(), "{count} spares: {error}");
                 world.kill();
                 world.set_capacity(None);
-                start(&world, false).expect("it is whole all the same");
+                start(&world, false).expect("it is whole nevertheless");
             }
         }
     }
     println!("starts on a full disk: 2 cases");
 }
 
-/// However often a step towards a spare fails, it is one file; and the spare is there when the step succeeds.
+/// However often a step towards a spare fails, there is one file, and the spare exists when the step succeeds.
 #[test]
-fn a_spare_that_fails_again_and_again_takes_no_more_room() {
+fn a_spare_that_fails_repeatedly_takes_no_more_room() {
     let calls = [Call::Create, Call::Write, Call::Sync, Call::Rename, Call::SyncDirectory, Call::Map];
     for call in calls {
         let world = Faults::new(6);
@@ -138,7 +138,7 @@ fn a_spare_that_fails_again_and_again_takes_no_more_room() {
             names.len() == before + 1 && !names.iter().any(|name| name.ends_with(".making")),
             "{call:?}: {names:?}"
         );
-        // It is a segment like any other, whatever it has been through.
+        // It is a segment like any other after that.
         append_until_full(&mut running);
         running.syncer.turn().expect("no error");
         let last = running.log.last_lsn();
@@ -151,7 +151,7 @@ fn a_spare_that_fails_again_and_again_takes_no_more_room() {
 }
 
 #[test]
-fn room_is_never_promised_in_vain() {
+fn reported_room_is_always_available() {
     let seed = 0x7003;
     println!("seed {seed:#x}");
     let mut rng = Rng::new(seed);
@@ -174,15 +174,15 @@ fn room_is_never_promised_in_vain() {
             if slot > room {
                 break;
             }
-            running.log.append(Kind::Mutations, 0, 0, 0, &payload).expect("it was promised");
+            running.log.append(Kind::Mutations, 0, 0, 0, &payload).expect("the room was reported");
             room -= slot;
         }
     }
-    println!("promises of room: {cases}");
+    println!("reports of room: {cases}");
 }
 
 #[test]
-fn the_largest_payload_fits_and_a_larger_one_is_a_mistake() {
+fn the_largest_payload_fits_and_a_larger_one_panics() {
     let world = Faults::new(3);
     let (mut running, _) = start(&world, false).expect("new");
     let largest = running.log.payload_bytes_max();
@@ -196,7 +196,7 @@ fn the_largest_payload_fits_and_a_larger_one_is_a_mistake() {
 
 #[test]
 fn a_hanging_sync_holds_the_segments_back() {
-    // Nobody syncs: segments pile up to the bound of the queue, then the log is full, and nothing breaks.
+    // No thread syncs: segments fill the queue up to its bound, then the log is full, and nothing breaks.
     let world = Faults::new(4);
     let (mut running, _) = start(&world, false).expect("new");
     let mut rolled = 0;
@@ -230,16 +230,20 @@ fn a_failed_sync_is_final() {
         world.fail(call, 0, libc::EIO);
         assert!(matches!(running.syncer.turn(), Err(Error::Io { .. })), "{call:?}");
         assert!(running.marks.is_poisoned() && running.log.room(0) == 0, "{call:?}");
-        assert_eq!((running.marks.synced(), told.load(Ordering::Relaxed)), (synced, 1), "{call:?}: waiters are told");
+        assert_eq!(
+            (running.marks.synced(), told.load(Ordering::Relaxed)),
+            (synced, 1),
+            "{call:?}: waiters are notified"
+        );
         let syncs = world.calls(Call::Sync);
         assert!(matches!(running.syncer.turn(), Err(Error::Poisoned)), "{call:?}");
-        assert_eq!(world.calls(Call::Sync), syncs, "{call:?}: nothing is tried again");
+        assert_eq!(world.calls(Call::Sync), syncs, "{call:?}: nothing is retried");
     }
 }
 
-/// The kernel forgets that pages did not reach the device. A recovery that believed its cache would promise them.
+/// The kernel forgets that pages did not reach the device. A recovery that trusted its cache would promise them.
 #[test]
-fn what_a_failed_sync_left_in_memory_is_not_believed() {
+fn cached_pages_of_a_failed_sync_are_not_trusted() {
     let world = Faults::new(6);
     let (mut running, _) = start(&world, false).expect("new");
     append(&mut running, b"safe");
@@ -255,13 +259,13 @@ fn what_a_failed_sync_left_in_memory_is_not_believed() {
     assert_eq!(again[..found.len()], found);
 }
 
-/// The same far behind the header, in a file that is read again beside the replay; and in the header itself, of a spare that
-/// became a segment in memory only.
+/// The same far after the header, in a file that is read again during the replay; and in the header itself, of a spare
+/// that became a segment in memory only.
 #[test]
-fn what_is_read_beside_the_replay_is_not_believed_before() {
+fn files_reloaded_during_the_replay_are_not_trusted_before() {
     let options = |segment_bytes| Options { segment_bytes, ..tiny() };
-    // Bytes of a segment, of a record, how many are safe, and which sync fails: that of a file behind the one before it.
-    let rows = [("far behind", 4 << 20, 100_000, 30, 0), ("in the header", 4_096, 3_000, 1, 1)];
+    // Bytes of a segment, of a record, how many are safe, and which sync fails: that of a file after the one before it.
+    let rows = [("far after", 4 << 20, 100_000, 30, 0), ("in the header", 4_096, 3_000, 1, 1)];
     for (name, segment_bytes, record_bytes, safe, failing) in rows {
         let world = Faults::new(9);
         let again = || -> Result<(Running<Faults>, Vec<_>), Error> {
@@ -288,9 +292,9 @@ fn what_is_read_beside_the_replay_is_not_believed_before() {
     println!("failed syncs: {} cases", rows.len());
 }
 
-/// However many spares were left, they are read one after the other, and those that nobody wants are removed.
+/// However many spares exist, they are read one after the other, and unwanted ones are removed.
 #[test]
-fn many_spares_that_were_left_are_taken_or_removed() {
+fn many_leftover_spares_are_taken_or_removed() {
     let world = Faults::new(10);
     let (mut running, _) = start(&world, false).expect("new");
     append(&mut running, b"one");
@@ -298,7 +302,7 @@ fn many_spares_that_were_left_are_taken_or_removed() {
     world.kill();
     let count = 200;
     for number in 0..count {
-        // Some hold what nobody wrote.
+        // Some hold foreign bytes.
         let byte = u8::from(number % 7 == 0);
         world.put(&format!("{:08}.spare", 1_000 + number), &[byte; 4_096]);
     }
@@ -331,7 +335,7 @@ fn segments_below_the_older_snapshot_are_recycled() {
     println!("segments recycled: {recycled}");
     assert!(recycled > 10 && names.len() < 14, "{names:?}");
     assert!(sealed_lsn(&world).expect("no error") > Lsn(100));
-    // Either of the two snapshots will do for a start.
+    // Either of the two snapshots is enough for a start.
     let newest = running.snapshots.newest().expect("no error").expect("two");
     let last = running.log.last_lsn();
     world.kill();
@@ -339,7 +343,7 @@ fn segments_below_the_older_snapshot_are_recycled() {
     let (running, found) = start(&world, false).expect("the older one");
     assert_eq!((found[0].0 <= newest.lsn, found.last().expect("records").0), (true, last));
     drop(running);
-    // Without both, the records they stand for are missing.
+    // Without both, the records they cover are missing.
     world.kill();
     let names: Vec<String> = world.names().into_iter().filter(|name| name.ends_with(".snapshot")).collect();
     names.iter().for_each(|name| drop(world.take(name)));
@@ -347,7 +351,7 @@ fn segments_below_the_older_snapshot_are_recycled() {
 }
 
 #[test]
-fn a_snapshot_streams_and_every_damage_shows() {
+fn a_snapshot_streams_and_all_damage_is_detected() {
     let world = Faults::new(8);
     let (mut running, _) = start(&world, false).expect("new");
     running.syncer.turn().expect("no failure");

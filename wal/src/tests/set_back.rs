@@ -1,4 +1,4 @@
-//! Journal time never goes back, but where an operator says so; then it goes on from there, whatever becomes of the process.
+//! Journal time never goes back unless an operator says so; then it continues from there, however the process ends.
 
 use super::*;
 use crate::Scan;
@@ -9,12 +9,12 @@ fn times(world: &Faults) -> Vec<u64> {
     while let Some(entry) = scan.next().expect("whole") {
         times.push(entry.time);
     }
-    assert_eq!(times.last().copied(), Some(scan.last_time()), "the scan knows the newest");
+    assert_eq!(times.last().copied(), Some(scan.last_time()), "the scan has the newest");
     times
 }
 
 fn started(world: &Faults, time: u64) -> Running<Faults> {
-    let dir = Dir::open(world.clone(), tiny()).expect("nobody has it");
+    let dir = Dir::open(world.clone(), tiny()).expect("not locked");
     let (_, recovered) = recover(&dir, false).expect("whole");
     dir.start(recovered, time, Box::new(|_| {})).expect("room")
 }
@@ -26,9 +26,9 @@ fn end(running: Running<Faults>) {
 }
 
 #[test]
-fn time_goes_on_from_where_it_was_set_back_to() {
+fn time_continues_from_where_it_was_set_back_to() {
     let mut cases = 0;
-    // With a snapshot before the record, of it, behind it, or none; and with segments that end around it.
+    // With a snapshot before the record, at it, after it, or none; and with segments that end around it.
     for (snapshot_at, records) in
         [None, Some(0), Some(1), Some(2)].into_iter().flat_map(|at| (0..24).map(move |n| (at, n)))
     {
@@ -40,14 +40,14 @@ fn time_goes_on_from_where_it_was_set_back_to() {
                 false => running.log.append(Kind::Mutations, 1, 2, time, &[7; 200]),
             };
             if append(running).is_err() {
-                assert!(running.log.last_time() >= 1_000, "nothing was written, and time is as it was");
+                assert!(running.log.last_time() >= 1_000, "nothing was written, and time is unchanged");
                 running.syncer.turn().expect("a sync");
                 running.preparer.turn().expect("room on the disk");
                 append(running).expect("a spare is ready");
             }
         };
         (0..=records).for_each(|_| log(&mut running, 9_000, false));
-        // Without it a time of before is that of the record before it.
+        // Without it, an earlier time is stored as that of the record before.
         log(&mut running, 500, false);
         let mut expected = vec![1_000];
         expected.resize(records + 3, 9_000);
@@ -68,7 +68,7 @@ fn time_goes_on_from_where_it_was_set_back_to() {
         end(running);
         assert_eq!(times(&world), expected);
         let mut running = started(&world, 2_600);
-        assert_eq!(running.log.last_time(), 2_600, "the next life goes on from there");
+        assert_eq!(running.log.last_time(), 2_600, "the next life continues from there");
         log(&mut running, 100, false);
         end(running);
         expected.extend([2_600, 2_600]);

@@ -1,4 +1,4 @@
-//! Spares that a start finds: which it reads, keeps, removes or refuses, and what it says of them.
+//! Spares that a start finds: which of them it reads, keeps, removes or refuses, and what it reports.
 
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
@@ -35,8 +35,8 @@ fn spare(number: usize) -> String {
     format!("{number:08}.spare")
 }
 
-/// LSN 1 is the start; 2 to 5 are synced, and 6 to 9 know it; nothing after 5 is synced. Three spares. Second: the place of
-/// each record by its LSN.
+/// LSN 1 is the start; 2 to 5 are synced, and 6 to 9 prove that; nothing after 5 is synced. Three spares. Second: the
+/// offset of each record by its LSN.
 fn sample() -> (Faults, Vec<usize>) {
     let world = Faults::new(1);
     let mut running = start(&world);
@@ -56,23 +56,23 @@ fn sample() -> (Faults, Vec<usize>) {
     (world, places)
 }
 
-/// What is expected of a start.
+/// The expected result of a start.
 #[derive(Debug, PartialEq)]
-enum Found {
-    /// It goes on behind this LSN. Bytes cut from a torn tail; spares that were dirty; the numbers of those that are kept.
+enum Outcome {
+    /// It continues after this LSN. Bytes cut from a torn tail; dirty spares; the numbers of the kept ones.
     Goes(u64, u64, u32, Vec<usize>),
     /// Promised records are gone from this LSN on.
     Lost(u64),
 }
 
-/// Of three spares the first two are wanted, unless one of them cannot be had.
+/// Of three spares the first two are wanted, unless one of them is unusable.
 #[test]
-fn spares_are_kept_removed_or_believed() {
-    use Found::{Goes, Lost};
+fn spares_are_kept_removed_or_used_as_proof() {
+    use Outcome::{Goes, Lost};
     type Change = fn(&Faults, &[usize]);
     const HEAD: usize = 4_096;
     const FAR: usize = 900_000;
-    /// Bytes of record 9, which knows that 5 was synced, in a spare.
+    /// Bytes of record 9, which proves that 5 was synced, in a spare.
     fn prove(world: &Faults, places: &[usize], number: usize, at: usize) {
         let record = world.contents(FIRST).expect("there")[places[9]..][..slot_bytes(64)].to_vec();
         put_changed(world, &spare(number), |bytes| bytes[at..at + record.len()].copy_from_slice(&record));
@@ -80,20 +80,20 @@ fn spares_are_kept_removed_or_believed() {
     fn dirty(world: &Faults, number: usize, at: usize) {
         put_changed(world, &spare(number), |bytes| bytes[at] = 1);
     }
-    /// Of the log all behind record 4, without a trace.
+    /// Removes all of the log after record 4, without a trace.
     fn gone(world: &Faults, places: &[usize]) {
         put_changed(world, FIRST, |bytes| bytes[places[5]..].fill(0));
     }
-    /// The same, and of record 5 something is left.
+    /// The same, but a part of record 5 remains.
     fn torn(world: &Faults, places: &[usize]) {
         put_changed(world, FIRST, |bytes| bytes[places[5] + 40..].fill(0));
     }
-    let table: [(&str, Change, Found); 17] = [
+    let table: [(&str, Change, Outcome); 17] = [
         ("too many", |_, _| {}, Goes(9, 0, 0, vec![101, 102])),
-        ("one that is wanted is dirty", |w, _| dirty(w, 101, FAR), Goes(9, 0, 1, vec![102, 103])),
+        ("a wanted one is dirty", |w, _| dirty(w, 101, FAR), Goes(9, 0, 1, vec![102, 103])),
         ("both are", |w, _| (101..=102).for_each(|n| dirty(w, n, 0)), Goes(9, 0, 2, vec![103])),
         ("dirty in the head of one too many", |w, _| dirty(w, 103, HEAD), Goes(9, 0, 1, vec![101, 102])),
-        ("dirty far behind the head of one too many", |w, _| dirty(w, 103, FAR), Goes(9, 0, 0, vec![101, 102])),
+        ("dirty far after the head of one too many", |w, _| dirty(w, 103, FAR), Goes(9, 0, 0, vec![101, 102])),
         ("another length", |w, _| w.put(&spare(101), &[0; 4_096]), Goes(9, 0, 0, vec![102, 103])),
         ("empty", |w, _| w.put(&spare(101), &[]), Goes(9, 0, 0, vec![102, 103])),
         ("a torn tail", |w, p| put_changed(w, FIRST, |b| b[p[9] + 60] ^= 1), Goes(8, 120, 0, vec![101, 102])),
@@ -107,7 +107,7 @@ fn spares_are_kept_removed_or_believed() {
         ),
         ("records gone, and no proof", |w, p| gone(w, p), Goes(4, 0, 0, vec![101, 102])),
         (
-            "a proof in a spare that is wanted",
+            "a proof in a wanted spare",
             |w, p| {
                 prove(w, p, 102, FAR);
                 gone(w, p)
@@ -123,7 +123,7 @@ fn spares_are_kept_removed_or_believed() {
             Lost(5),
         ),
         (
-            "a proof far behind the head, a torn tail",
+            "a proof far after the head, a torn tail",
             |w, p| {
                 prove(w, p, 103, FAR);
                 torn(w, p)
@@ -131,7 +131,7 @@ fn spares_are_kept_removed_or_believed() {
             Lost(5),
         ),
         (
-            "a proof far behind the head, a dirty spare",
+            "a proof far after the head, a dirty spare",
             |w, p| {
                 dirty(w, 101, 7);
                 prove(w, p, 103, FAR);
@@ -139,9 +139,9 @@ fn spares_are_kept_removed_or_believed() {
             },
             Lost(5),
         ),
-        // The limit of it: `reload` says why.
+        // The limit of the check: `reload` has the reason.
         (
-            "a proof far behind the head, no sign of it",
+            "a proof far after the head, nothing torn",
             |w, p| {
                 prove(w, p, 103, FAR);
                 gone(w, p)
@@ -157,7 +157,7 @@ fn spares_are_kept_removed_or_believed() {
             },
             Lost(5),
         ),
-        ("a proof of what is there", |w, p| prove(w, p, 103, HEAD), Goes(9, 0, 1, vec![101, 102])),
+        ("a proof of existing records", |w, p| prove(w, p, 103, HEAD), Goes(9, 0, 1, vec![101, 102])),
     ];
     let cases = table.len();
     for (what, change, expected) in table {
@@ -181,9 +181,9 @@ fn spares_are_kept_removed_or_believed() {
     println!("spares: {cases} cases");
 }
 
-/// A dirty spare does not make a stop in order one that was none.
+/// A dirty spare does not hide or fake a clean stop.
 #[test]
-fn a_clean_stop_is_one_beside_a_dirty_spare() {
+fn a_clean_stop_is_detected_with_a_dirty_spare() {
     for is_dirty in [false, true] {
         let world = Faults::new(2);
         let mut running = start(&world);
@@ -197,10 +197,10 @@ fn a_clean_stop_is_one_beside_a_dirty_spare() {
     println!("clean stops: 2 cases");
 }
 
-/// Of a spare that nobody wants a start reads header and head, however many there are. Records of a process that was killed
-/// are found among them, in a segment that had not got its name.
+/// Of an unwanted spare a start reads header and head, however many there are. Records of a killed process are found
+/// among them, in a segment that had no name yet.
 #[test]
-fn spares_too_many_cost_two_reads_each() {
+fn unwanted_spares_cost_two_reads_each() {
     let reads = |too_many: usize| {
         let world = Faults::new(3);
         let mut running = start(&world);
@@ -219,13 +219,13 @@ fn spares_too_many_cost_two_reads_each() {
         world.calls(Call::Read) - before
     };
     let (none, some) = (reads(0), reads(50));
-    println!("reads of a start: {none} with the spares that are wanted, {some} with 50 more");
+    println!("reads of a start: {none} with the wanted spares, {some} with 50 more");
     assert_eq!(some - none, 2 * 50);
 }
 
-/// A segment under a spare's name is refused, and the words are about that file.
+/// A segment under a spare's name is refused, and the error names that file.
 #[test]
-fn files_under_a_spares_name_that_are_none_are_refused() {
+fn segments_under_a_spares_name_are_refused() {
     // Several segments in the smallest size; the last one open.
     let small = || Options { segment_bytes: 4_096, spares_count: 1, reserve_bytes: 0, ..Options::default() };
     let log = |seed, with_snapshot: bool| {
@@ -256,7 +256,7 @@ fn files_under_a_spares_name_that_are_none_are_refused() {
         assert_eq!(world.names(), before, "{what}: nothing was changed");
         cases += 1;
     };
-    // A snapshot stands for all but the last segments: then the others are not read, and only their order is looked at.
+    // A snapshot covers all but the last segments: then the others are not read, and only their order is checked.
     for with_snapshot in [false, true] {
         let (sample, names) = log(4, with_snapshot);
         for (of, number) in names.iter().flat_map(|of| [(of, 0), (of, 99)]) {
@@ -282,16 +282,17 @@ fn files_under_a_spares_name_that_are_none_are_refused() {
     let copy = Error::Format { file: spare(99), fault: Fault::Copy { of: FIRST.to_owned() } };
     assert_eq!(
         copy.to_string(),
-        "00000099.spare: has the name of a spare and holds a copy of 00000000000000000001.wal, which is there: nothing is \
-         wrong with 00000000000000000001.wal; move the copy out of the log's directory"
+        "00000099.spare: has the name of a spare and holds a copy of 00000000000000000001.wal, which is intact; \
+         move the copy out of the log's directory"
     );
     println!("files under a spare's name: {cases} cases");
     assert!(cases > 20);
 }
 
-/// A directory, a pipe, a socket or a link with a name of the log's: the start says which and what to do, and does not wait.
+/// A directory, a pipe, a socket or a link with a name of the log: the start reports which and what to do, and does not
+/// block.
 #[test]
-fn what_is_no_plain_file_is_refused() {
+fn anything_but_a_plain_file_is_refused() {
     let names = ["00000007.spare", "00000007.making", "00000000000000000009.wal", "00000000000000000001.snapshot"];
     type Make = fn(&std::path::Path);
     let kinds: [(&str, Make, PlaceFault); 4] = [
@@ -307,7 +308,7 @@ fn what_is_no_plain_file_is_refused() {
     let mut cases = 0;
     for name in names {
         for (kind, make, expected) in kinds {
-            // What is not finished is removed without a look; only a directory cannot be.
+            // Unfinished files are removed unread; only a directory cannot be.
             let expected = (!name.ends_with(".making") || kind == "directory").then_some(expected);
             let parent = tempfile::tempdir().expect("temporary directory");
             let path = parent.path().join("log");
@@ -324,7 +325,7 @@ fn what_is_no_plain_file_is_refused() {
                 make(&path.join(name));
                 let _ = done.send(again(&path));
             });
-            let outcome = outcome.recv_timeout(Duration::from_secs(60)).expect("it does not wait");
+            let outcome = outcome.recv_timeout(Duration::from_secs(60)).expect("it does not block");
             match (&outcome, expected) {
                 (Err(Error::Place { file, fault }), Some(expected)) if file == name && *fault == expected => {}
                 (Ok(()), None) => {}
@@ -346,12 +347,12 @@ fn what_is_no_plain_file_is_refused() {
     }
     let said = Error::Place { file: names[0].to_owned(), fault: PlaceFault::NotPlain }.to_string();
     assert!(said.starts_with("00000007.spare: is a directory, a pipe") && said.ends_with("directory"), "{said}");
-    println!("no plain files: {cases} cases");
+    println!("not plain files: {cases} cases");
 }
 
-/// Whoever is refused for a loss is told what is gone, where, and what to do.
+/// A refusal because of a loss names what is lost, where, and what to do.
 #[test]
-fn a_refusal_for_lost_records_names_a_way_on() {
+fn a_refusal_for_lost_records_names_a_remedy() {
     let (world, places) = sample();
     put_changed(&world, FIRST, |bytes| bytes[places[4] + 60] ^= 1);
     let Err(Error::Lost(loss)) = recovered(&world) else { panic!("record 4 was promised") };

@@ -1,4 +1,4 @@
-//! Files that somebody put there under the name of a snapshot that never was.
+//! Foreign files with the name of a snapshot that never existed.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,9 +13,9 @@ use crate::tests::files::{append, options, place, start};
 use crate::tests::{self, put_changed};
 use crate::{Dir, Error, Fault, Files, Lsn, Scan, Storage};
 
-const STRANGER: &str = "00000000000000999999.snapshot";
+const FOREIGN: &str = "00000000000000999999.snapshot";
 
-/// How reading the log ends: with a word about which file, and whether it is that records are gone.
+/// How reading the log ends: with an error that names a file, or because records are missing.
 fn scanned<S: Storage>(storage: &S) -> Result<Lsn, Error> {
     let mut scan = Scan::open_all(storage)?;
     while scan.next()?.is_some() {}
@@ -37,24 +37,24 @@ fn sample(seed: u64) -> (Faults, String, Lsn) {
 }
 
 #[test]
-fn what_only_has_a_snapshots_name_proves_no_record() {
+fn a_file_with_only_a_snapshots_name_proves_no_record() {
     type Change = fn(&Faults, &str);
     let table: [(&str, Change, Option<Fault>); 8] = [
         ("nothing", |_, _| {}, None),
-        ("an empty file", |w, _| w.put(STRANGER, &[]), Some(Fault::Structure)),
-        ("a few bytes", |w, _| w.put(STRANGER, &[1; 7]), Some(Fault::Structure)),
-        ("other bytes", |w, _| w.put(STRANGER, &[1; 700]), Some(Fault::Magic)),
-        ("a cut head", |w, of| w.put(STRANGER, &w.contents(of).expect("there")[..40]), Some(Fault::Structure)),
+        ("an empty file", |w, _| w.put(FOREIGN, &[]), Some(Fault::Structure)),
+        ("a few bytes", |w, _| w.put(FOREIGN, &[1; 7]), Some(Fault::Structure)),
+        ("other bytes", |w, _| w.put(FOREIGN, &[1; 700]), Some(Fault::Magic)),
+        ("a cut head", |w, of| w.put(FOREIGN, &w.contents(of).expect("there")[..40]), Some(Fault::Structure)),
         (
             "another directory's",
             |w, _| {
                 let (other, of, _) = sample(9);
-                w.put(STRANGER, &other.contents(&of).expect("there"));
+                w.put(FOREIGN, &other.contents(&of).expect("there"));
             },
             Some(Fault::Foreign),
         ),
         ("one below the end", |w, _| w.put("00000000000000000003.snapshot", &[]), None),
-        ("the newest one damaged behind its head", |w, of| put_changed(w, of, |bytes| bytes[60] ^= 1), None),
+        ("the newest one damaged after its head", |w, of| put_changed(w, of, |bytes| bytes[60] ^= 1), None),
     ];
     for (what, change, expected) in &table {
         let (world, newest, last) = sample(8);
@@ -70,22 +70,23 @@ fn what_only_has_a_snapshots_name_proves_no_record() {
             match (found, expected) {
                 (Ok(found), None) => assert_eq!(found, last, "{what}"),
                 (Err(Error::Format { file, fault }), Some(expected)) => {
-                    assert_eq!((file.as_str(), &fault), (STRANGER, expected), "{what}");
+                    assert_eq!((file.as_str(), &fault), (FOREIGN, expected), "{what}");
                 }
                 (found, _) => panic!("{what}: {found:?}"),
             }
         }
         assert_eq!(world.names(), before, "{what}: nothing was changed");
         world.kill();
-        let (running, _) = tests::start(&world, true).unwrap_or_else(|error| panic!("{what}, at a word: {error}"));
-        assert!(running.log.last_lsn() > last, "{what}: all that was there is there");
+        let (running, _) =
+            tests::start(&world, true).unwrap_or_else(|error| panic!("{what}, with the override: {error}"));
+        assert!(running.log.last_lsn() > last, "{what}: no record is lost");
     }
-    println!("snapshots that are none: {} cases", table.len());
+    println!("files that are not snapshots: {} cases", table.len());
 }
 
-/// A running log removes older snapshots while a tool looks for them; what cannot be looked at is no such thing.
+/// A running log removes older snapshots while a tool reads them; a file that cannot be read is an error.
 #[test]
-fn a_snapshot_may_go_while_it_is_looked_for() {
+fn a_snapshot_may_vanish_while_it_is_read() {
     const EIO: i32 = 5;
     let (world, _, _) = sample(8);
     for (gone, failure, is_ok) in [(None, None, true), (Some(Lsn(999)), None, true), (None, Some(EIO), false)] {
@@ -99,7 +100,7 @@ fn a_snapshot_may_go_while_it_is_looked_for() {
 }
 
 #[test]
-fn what_is_no_plain_file_proves_no_record() {
+fn anything_but_a_plain_file_proves_no_record() {
     type Make = fn(&Path);
     let table: [(&str, Make); 2] = [
         ("a directory", |at| fs::create_dir(at).expect("made")),
@@ -111,20 +112,20 @@ fn what_is_no_plain_file_proves_no_record() {
         append(&mut running, b"record");
         running.syncer.turn().expect("sync");
         drop(running);
-        make(&path.join(STRANGER));
+        make(&path.join(FOREIGN));
         match scanned(&Files::open_existing(&path).expect("directory")) {
-            Err(Error::Place { file, .. }) => assert_eq!(file, STRANGER, "{what}"),
+            Err(Error::Place { file, .. }) => assert_eq!(file, FOREIGN, "{what}"),
             found => panic!("{what}: {found:?}"),
         }
     }
     println!("things with a snapshot's name: {} cases", table.len());
 }
 
-/// Tools look as a start does, without one: at the lock file first, at the log where there is one.
+/// Tools read what a start reads, without starting: first the lock file, then the log if there is one.
 #[test]
-fn what_a_start_would_read_is_read_without_one() {
+fn a_starts_reads_are_possible_without_a_start() {
     type Change = fn(&Path);
-    /// What is there → the last record, no log, or the file that the refusal names.
+    /// What exists → the last record, no log, or the file that the refusal names.
     type Row = (&'static str, bool, Change, Result<Option<u64>, &'static str>);
     let table: [Row; 6] = [
         ("an empty directory", false, |_| {}, Ok(None)),

@@ -1,4 +1,4 @@
-//! Torn tail or lost data? The table of recovery, and the stale record behind a cut.
+//! Torn tail or lost data? The table of recovery, and the stale record after a cut.
 
 use crate::fault::Faults;
 use crate::planted;
@@ -8,10 +8,10 @@ use crate::{Dir, Error, Fault, Kind, Lsn, Scan};
 
 const FIRST: &str = "00000000000000000001.wal";
 
-/// A log of one segment. LSN 1 is the start; 2 to 5 are synced, and 6 to 9 know it; nothing after 5 is synced.
+/// A log of one segment. LSN 1 is the start; 2 to 5 are synced, and 6 to 9 prove that; nothing after 5 is synced.
 struct Sample {
     world: Faults,
-    /// Place of each record by its LSN.
+    /// Offset of each record by its LSN.
     offsets: Vec<usize>,
 }
 
@@ -37,10 +37,10 @@ fn sample(with_snapshot: bool) -> Sample {
     Sample { world, offsets }
 }
 
-/// What recovery is expected to say.
+/// The expected result of recovery.
 #[derive(Debug, PartialEq)]
 enum Expected {
-    /// The log goes on behind this LSN; so many bytes were cut.
+    /// The log continues after this LSN; the number of bytes cut.
     Cut(u64, u64),
     /// Promised records are gone from this LSN on.
     Lost(u64),
@@ -59,13 +59,13 @@ fn the_table() {
         ("last record has no payload", |b, at| b[at[9] + 56..at[9] + 120].fill(0), Cut(8, 51)),
         ("last record gone", |b, at| b[at[9]..].fill(0), Cut(8, 0)),
         ("two torn in a row", |b, at| { b[at[7] + 60] ^= 1; b[at[8] + 60] ^= 1 }, Cut(6, 3 * slot)),
-        ("hole, good ones behind", |b, at| b[at[7]..at[8]].fill(0), Cut(6, 3 * slot)),
-        ("first unsynced torn, good ones behind", |b, at| b[at[6] + 9] ^= 1, Cut(5, 4 * slot)),
+        ("hole, good ones after it", |b, at| b[at[7]..at[8]].fill(0), Cut(6, 3 * slot)),
+        ("first unsynced torn, good ones after it", |b, at| b[at[6] + 9] ^= 1, Cut(5, 4 * slot)),
         ("all unsynced gone", |b, at| b[at[6]..].fill(0), Cut(5, 0)),
         ("impossible length", |b, at| b[at[8]..at[8] + 4].fill(0xff), Cut(7, 2 * slot)),
         ("length beyond the segment", |b, at| b[at[8]..at[8] + 4].copy_from_slice(&100_000u32.to_le_bytes()), Cut(7, 2 * slot)),
         ("length of a header", |b, at| b[at[8]..at[8] + 4].copy_from_slice(&56u32.to_le_bytes()), Cut(7, 2 * slot)),
-        ("bytes behind the end", |b, _| b[4000] = 1, Cut(9, 4001 - 1080)),
+        ("bytes after the end", |b, _| b[4000] = 1, Cut(9, 4001 - 1080)),
         ("last synced torn", |b, at| b[at[5] + 70] ^= 1, Lost(5)),
         ("last synced gone", |b, at| b[at[5]..at[6]].fill(0), Lost(5)),
         ("first record torn", |b, at| b[at[1] + 30] ^= 1, Lost(1)),
@@ -86,7 +86,7 @@ fn check(what: &str, world: &Faults, expected: &Expected) {
     match (recover(&dir, false), expected) {
         (Ok((_, recovered)), Expected::Cut(last, bytes)) => {
             assert_eq!((recovered.last_lsn.0, recovered.bytes_cut), (*last, *bytes), "{what}");
-            // A second time there is nothing left to cut.
+            // The second time there is nothing left to cut.
             let (_, again) = recover(&dir, false).expect("it was repaired");
             assert_eq!((again.last_lsn.0, again.bytes_cut), (*last, 0), "{what}, again");
         }
@@ -94,12 +94,12 @@ fn check(what: &str, world: &Faults, expected: &Expected) {
             assert_eq!((loss.lsn.0, loss.file.as_str()), (*lsn, FIRST), "{what}");
             assert!(loss.synced >= loss.lsn, "{what}");
         }
-        (Ok((_, recovered)), _) => panic!("{what}: went on behind {}", recovered.last_lsn),
+        (Ok((_, recovered)), _) => panic!("{what}: continued after {}", recovered.last_lsn),
         (Err(error), _) => panic!("{what}: {error}"),
     }
 }
 
-/// Changes a byte of a record of 64 bytes and makes its checksum right again.
+/// Changes a byte of a record of 64 bytes and corrects its checksum.
 fn put_resealed(world: &Faults, at: usize, byte: usize, value: u8) {
     put_changed(world, FIRST, |bytes| {
         let slot = &mut bytes[at..at + record::HEADER_BYTES + 64];
@@ -109,7 +109,7 @@ fn put_resealed(world: &Faults, at: usize, byte: usize, value: u8) {
     });
 }
 
-/// A whole record that this program cannot read is a newer one's, and nothing to be cut off, synced or not.
+/// A whole record that this program cannot read was written by a newer one. It must not be cut off, synced or not.
 #[test]
 fn records_of_a_newer_program_are_refused_and_stay() {
     type Expected = fn(u64) -> Fault;
@@ -134,10 +134,10 @@ fn records_of_a_newer_program_are_refused_and_stay() {
     println!("records of a newer program: {cases} cases");
 }
 
-/// Not even a crash stores anything behind the last record of a segment that is full: it is refused, and an operator's word
-/// clears it without losing a record.
+/// Nothing, not even a crash, stores bytes after the last record of a full segment. Such bytes are refused, and the
+/// override clears them without losing a record.
 #[test]
-fn bytes_behind_a_full_segment_are_refused() {
+fn bytes_after_a_full_segment_are_refused() {
     let world = Faults::new(7);
     let (mut running, _) = start(&world, false).expect("new");
     let mut last = Lsn::ZERO;
@@ -158,12 +158,13 @@ fn bytes_behind_a_full_segment_are_refused() {
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(found(true).expect("at a word"), last);
+    assert_eq!(found(true).expect("with the override"), last);
     assert_eq!(world.contents(FIRST).expect("there")[end], 0, "cleared");
-    assert_eq!(found(false).expect("without a word"), last);
+    assert_eq!(found(false).expect("without the override"), last);
 }
 
-/// A whole record with the right number that follows another one, or that an earlier start wrote, is none of this log.
+/// A whole record with the right number that follows another one, or that an earlier start wrote, does not belong to
+/// this log.
 #[test]
 fn a_record_follows_by_its_chain_and_by_its_epoch() {
     for (what, byte, value) in [("another record's follower", 44, 0xa5), ("an earlier start's", 40, 0)] {
@@ -175,7 +176,7 @@ fn a_record_follows_by_its_chain_and_by_its_epoch() {
 
 #[test]
 fn proof_of_a_sync_may_come_from_elsewhere() {
-    // Everything behind record 4 is zero: the log itself proves nothing any more.
+    // Everything after record 4 is zero: the log itself proves nothing any more.
     let gone = |sample: &Sample| {
         put_changed(&sample.world, FIRST, |bytes| bytes[sample.offsets[5]..].fill(0));
     };
@@ -193,7 +194,7 @@ fn proof_of_a_sync_may_come_from_elsewhere() {
     put_changed(&damaged.world, "00000000000000000005.snapshot", |bytes| bytes[60] ^= 1);
     check("a damaged snapshot", &damaged.world, &Expected::Lost(5));
 
-    // The last record of an orderly stop, which ends in zeros, is all that knows.
+    // The only proof is the last record of a clean stop, which ends in zeros.
     let world = Faults::new(6);
     let (mut running, _) = start(&world, false).expect("new");
     append(&mut running, &[2; 64]);
@@ -213,7 +214,7 @@ fn proof_of_a_sync_may_come_from_elsewhere() {
 }
 
 #[test]
-fn a_clean_stop_is_told_from_a_crash() {
+fn a_clean_stop_is_distinguished_from_a_crash() {
     let sample = sample(false);
     let dir = Dir::open(sample.world.clone(), tiny()).expect("open");
     let (_, recovered) = recover(&dir, false).expect("whole");
@@ -228,8 +229,8 @@ fn a_clean_stop_is_told_from_a_crash() {
     assert_eq!((recovered.last_epoch, recovered.segments), (2, 1));
 }
 
-/// Record 3 is torn, 4 to 6 reached the disk. Recovery cuts at 3, new records 3 and 4 are appended, which end exactly where
-/// the old 5 begins, and the process dies again. The old 5 and 6 must not come back as their followers.
+/// Record 3 is torn, 4 to 6 reached the disk. Recovery cuts at 3, and new records 3 and 4 are appended that end exactly
+/// where the old 5 begins. The process dies again. The old 5 and 6 must not come back as their followers.
 ///
 /// Returns what is found in the end, and what was appended.
 fn stale_records() -> (Vec<Fact>, Vec<Fact>) {
@@ -259,12 +260,12 @@ fn stale_records_do_not_come_back() {
     let (found, appended) = stale_records();
     assert_eq!(found, appended);
 
-    // Without the zeroing, chain and epoch still stop them.
+    // Without the zeroing, chain and epoch still reject them.
     planted::SKIP_ZEROING.set(true);
     let (found, appended) = stale_records();
     assert_eq!(found, appended);
 
-    // Without both they do come back: the danger is real, and this test would see it.
+    // Without both they do come back: the danger is real, and this test detects it.
     planted::SKIP_CHAIN.set(true);
     let (found, appended) = stale_records();
     planted::SKIP_CHAIN.set(false);

@@ -1,4 +1,4 @@
-//! What lies behind the end of a log: nothing, remains of what was never promised, or proof that something was.
+//! The bytes after the end of a log: zeros, remains of unpromised records, or proof that promised records are missing.
 
 use crate::Lsn;
 use crate::error::Error;
@@ -6,12 +6,12 @@ use crate::record::{self, ALIGN_BYTES, HEADER_BYTES, MAX_RECORD_BYTES};
 use crate::segment::{PAGE_BYTES, ZEROS};
 use crate::storage::{Storage, StoredFile};
 
-/// Read at a time, bytes: fits into a core's cache beside what the reader does with it.
+/// Bytes per read: fits into a core's cache together with what the reader does with it.
 pub(crate) const BLOCK_BYTES: usize = 256 << 10;
 
-/// What lies behind a place in a file. Offsets are bytes from the start of the file.
+/// Contents of a file after an offset. Offsets are bytes from the start of the file.
 #[derive(Debug, Default)]
-pub(crate) struct Behind {
+pub(crate) struct Trailing {
     /// The first byte that is not zero.
     pub first_byte: Option<u64>,
     /// The last one.
@@ -21,9 +21,9 @@ pub(crate) struct Behind {
 }
 
 /// Reads a file from an offset to its end. Records at or below `hole`, the first LSN that did not verify, prove nothing.
-pub(crate) fn look_behind<S: Storage>(storage: &S, name: &str, offset: u64, hole: Lsn) -> Result<Behind, Error> {
+pub(crate) fn read_trailing<S: Storage>(storage: &S, name: &str, offset: u64, hole: Lsn) -> Result<Trailing, Error> {
     let file = storage.open_to_read(name).map_err(Error::io("open", name))?;
-    let mut behind = Behind::default();
+    let mut trailing = Trailing::default();
     let end = file.bytes().map_err(Error::io("look at", name))?;
     let mut block = vec![0; (end.saturating_sub(offset) as usize).min(BLOCK_BYTES)];
     let mut at = offset;
@@ -35,26 +35,26 @@ pub(crate) fn look_behind<S: Storage>(storage: &S, name: &str, offset: u64, hole
         if !is_zero(&block[..bytes]) {
             let first = block[..bytes].iter().position(|byte| *byte != 0).expect("not all zeros");
             let last = block[..bytes].iter().rposition(|byte| *byte != 0).expect("not all zeros");
-            behind.first_byte.get_or_insert(at + first as u64);
-            behind.last_byte = Some(at + last as u64);
+            trailing.first_byte.get_or_insert(at + first as u64);
+            trailing.last_byte = Some(at + last as u64);
         }
         at += bytes as u64;
     }
-    let (Some(first), Some(last)) = (behind.first_byte, behind.last_byte) else {
-        return Ok(behind);
+    let (Some(first), Some(last)) = (trailing.first_byte, trailing.last_byte) else {
+        return Ok(trailing);
     };
-    // From the last aligned place at or before the first byte, and far enough behind the last one that a record which ends
-    // in zeros is seen whole. Segments are bounded, and so is this buffer.
+    // From the last aligned offset at or before the first byte, and far enough past the last one to hold a whole record
+    // that ends in zeros. Segments are bounded, and so is this buffer.
     let from = offset + (first - offset) / ALIGN_BYTES as u64 * ALIGN_BYTES as u64;
     let to = end.min(last + 1 + MAX_RECORD_BYTES as u64);
     let mut rest = vec![0; (to - from) as usize];
     let filled = file.read_at(&mut rest, from).map_err(Error::io("read", name))?;
-    behind.synced = highest_synced(&rest[..filled], hole);
-    Ok(behind)
+    trailing.synced = highest_synced(&rest[..filled], hole);
+    Ok(trailing)
 }
 
-/// Neither start nor order of records is known here, so every aligned place is tried; only checksum and LSN count. The cheap
-/// look at a few fields comes first: behind a hole most places are the middle of something.
+/// The start and order of records are unknown here, so every aligned offset is tried, and only checksum and LSN count.
+/// The cheap check of a few fields comes first: after a hole most offsets are in the middle of a record.
 fn highest_synced(bytes: &[u8], hole: Lsn) -> Lsn {
     let mut highest = Lsn::ZERO;
     let mut at = 0;
@@ -72,7 +72,7 @@ fn highest_synced(bytes: &[u8], hole: Lsn) -> Lsn {
     highest
 }
 
-/// Whether nothing but zeros is in a file from an offset on. Reads as far as the first other byte.
+/// Whether a file holds only zeros from an offset on. Stops reading at the first other byte.
 pub(crate) fn is_zero_from<S: Storage>(storage: &S, name: &str, offset: u64) -> Result<bool, Error> {
     let file = storage.open_to_read(name).map_err(Error::io("open", name))?;
     let (mut block, mut at) = (vec![0; BLOCK_BYTES], offset);
@@ -96,7 +96,7 @@ mod tests {
     use crate::record::{Header, Kind};
 
     #[test]
-    fn only_whole_records_behind_the_hole_prove_something() {
+    fn only_whole_records_after_the_hole_prove_a_sync() {
         let encode = |slot: &mut [u8], lsn: u64, synced: u64, payload: &[u8]| {
             let header = Header {
                 lsn: Lsn(lsn),
@@ -115,8 +115,12 @@ mod tests {
             build(&mut bytes);
             let world = Faults::new(1);
             world.put("file", &bytes);
-            let behind = look_behind(&world, "file", 64, Lsn(7)).expect("readable");
-            assert_eq!((behind.first_byte, behind.last_byte, behind.synced), (first, last, Lsn(synced)), "{what}");
+            let trailing = read_trailing(&world, "file", 64, Lsn(7)).expect("readable");
+            assert_eq!(
+                (trailing.first_byte, trailing.last_byte, trailing.synced),
+                (first, last, Lsn(synced)),
+                "{what}"
+            );
             assert_eq!(is_zero_from(&world, "file", 64).expect("readable"), first.is_none(), "{what}");
         };
         check("nothing", &|_| {}, None, None, 0);
@@ -125,7 +129,7 @@ mod tests {
         check("ends in zeros", &|b| encode(&mut b[800..], 9, 8, &[]), Some(800), Some(850), 8);
         check("ends in many zeros", &|b| encode(&mut b[800..], 9, 8, &[0; 2000]), Some(800), Some(850), 8);
         check("at the hole", &|b| encode(&mut b[800..], 7, 6, &[]), Some(800), Some(850), 0);
-        check("knows more than itself", &|b| encode(&mut b[800..], 9, 9, &[]), Some(800), Some(850), 0);
+        check("claims to be synced itself", &|b| encode(&mut b[800..], 9, 9, &[]), Some(800), Some(850), 0);
         check("not aligned", &|b| encode(&mut b[801..], 9, 8, &[]), Some(801), Some(851), 0);
         let two = |b: &mut Vec<u8>| {
             encode(&mut b[800..], 11, 5, &[1; 8]);

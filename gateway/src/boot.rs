@@ -345,7 +345,7 @@ impl Shared {
             books: Arc::new(Books::with_stale_after(config.book.stale_after.as_micros() as u64)),
             directory: Arc::new(Directory::new()),
             rules: Arc::new(config.rules.clone()),
-            commit: Arc::new(CommitFigures::telling(listeners)),
+            commit: Arc::new(CommitFigures::with_listener(listeners)),
             feed: Arc::default(),
             news: Arc::new(news),
             spot: venue::spot::of(&config.venue),

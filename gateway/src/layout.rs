@@ -15,7 +15,7 @@ use host::thread::{self, Stop};
 use journal::commit::CommitListener as _;
 use journal::commit::Durability;
 use journal::commit::Reply;
-use journal::core::LINE_LOOK;
+use journal::core::WAITING_CHECK_EVERY;
 use journal::loops::{self, SyncTurns};
 use std::cell::RefCell;
 use std::io;
@@ -124,9 +124,9 @@ pub fn spawn_shards(
             thread::spawn(&format!("shard-{index}"), move || {
                 while !stop.is_set() {
                     let more = shard.turn(&inbox, clock.now(), &mut lane);
-                    lane.figures().look_at(&shard);
+                    lane.figures().note_open_orders(&shard);
                     if !more {
-                        inbox.wait(if shard.holds_up() { LINE_LOOK } else { PARK_MAX });
+                        inbox.wait(if shard.holds_up() { WAITING_CHECK_EVERY } else { PARK_MAX });
                     }
                 }
             })
@@ -183,7 +183,7 @@ pub fn drive(
                 let news = notify.notified();
                 match holds_up {
                     // Either way it is looked through.
-                    true => drop(tokio::time::timeout(LINE_LOOK, news).await),
+                    true => drop(tokio::time::timeout(WAITING_CHECK_EVERY, news).await),
                     false => news.await,
                 }
             }

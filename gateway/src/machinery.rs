@@ -133,7 +133,8 @@ impl Machinery {
         let keeper =
             Keeper::new(storage, snapshots, marks.clone(), segments, covered.clone()).resting(rests).writing(formats);
         let (keeper, digests) = keeper.answering();
-        let keeper = thread::spawn_behind("keeper", move || keeper.run(&stop)).map_err(io("the keeper's thread"))?;
+        let keeper =
+            thread::spawn_low_priority("keeper", move || keeper.run(&stop)).map_err(io("the keeper's thread"))?;
         let inboxes: Inboxes = shards.iter().map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect();
         let crosses = config.rules.fill_model == FillModel::Cross;
         let prints = shards.iter().filter(|_| crosses).map(Shard::print_lane).collect();

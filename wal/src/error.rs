@@ -383,8 +383,10 @@ mod tests {
         assert_eq!(
             Error::Lost(loss).to_string(),
             "synced records are gone from LSN 7 on: x.wal at byte 640, checksum 000000ab expected, 000000cd found; \
-             synced up to LSN 9. 3 records (LSN 7 to 9) cannot be replayed, and nothing was changed. If x.wal or a later \
-             file of the log was moved or changed, put it back; else put the whole directory back from one copy of it (not single \
+             synced up to LSN 9. 3 records (LSN 7 to 9) cannot be replayed, and nothing was changed. If x.wal or a \
+             later \
+             file of the log was moved or changed, put it back; else put the whole directory back from one copy of it \
+             (not single \
              files out of several copies), or set it aside and begin with an empty one, without the data of this one"
         );
         assert_eq!(Error::Locked { pid: 12 }.to_string(), "process 12 owns the log directory");

@@ -1,16 +1,16 @@
-//! The only reader of the wall clock. Server time never goes backwards and never leaps without being asked twice.
+//! The only reader of the wall clock. Server time never goes back, and leaps ahead only after a confirmation.
 //!
-//! Server time is the monotonic clock plus an offset that follows the wall clock (reliability 15):
-//! - the wall clock steps back: server time goes on at half speed until the wall clock has caught up (standing still
-//!   would freeze rate windows and expiries for as long);
-//! - the wall clock leaps ahead by more than [`LEAP_US_MAX`]: the offset is kept until the new one has stood for
+//! Server time is the monotonic clock plus an offset that follows the wall clock (gateway/docs/clock.md):
+//! - If the wall clock steps back, server time runs at half speed until the wall clock has caught up (standing still
+//!   would freeze rate windows and expiries for as long).
+//! - If the wall clock leaps ahead by more than [`LEAP_US_MAX`], the offset is kept until the new one has lasted for
 //!   [`LEAP_CONFIRMED_AFTER_US`] of monotonic time, so that one wrong reading expires no order.
 //!
 //! Both are counted and logged.
 //!
-//! It begins where the journal ends, so a journal that was written while the wall clock was ahead moves it for good, until an
-//! operator sets it back (`papertape clock set-back`). What is judged by a time of outside (identity tokens) asks for the wall clock
-//! itself: [`Clock::wall_now`].
+//! It begins where the journal ends, so a journal that was written while the wall clock was ahead moves it permanently,
+//! until an operator sets it back (`papertape clock set-back`). External times (identity tokens) are compared with the
+//! wall clock itself: [`Clock::wall_now`].
 
 use engine::time::{SECOND, Timestamp};
 use parking_lot::Mutex;
@@ -19,14 +19,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// The wall clock may run ahead of the monotonic one by this much between two readings without being doubted.
+/// The wall clock may gain this much on the monotonic clock between two readings without being doubted.
 pub const LEAP_US_MAX: i64 = 10 * SECOND as i64;
-/// How long a leap must have stood before it is believed.
+/// How long a leap must last before it is accepted.
 pub const LEAP_CONFIRMED_AFTER_US: i64 = 60 * SECOND as i64;
 /// Smaller steps back are jitter between threads.
 const STEP_BACK_US_MIN: i64 = 1_000;
 
-/// Server time; cheap to clone, all clones are one clock.
+/// Server time. Cheap to clone; all clones are one clock.
 #[derive(Clone, Debug)]
 pub struct Clock(Arc<Source>);
 
@@ -44,8 +44,8 @@ struct Wall {
     ahead: Option<Ahead>,
 }
 
-/// For tests of a running process: server time is ahead of the wall clock by the seconds that a file says, read again
-/// at each look. What the file takes back is ignored.
+/// For tests of a running process: server time is ahead of the wall clock by the seconds in a file, which is read at
+/// each reading of the clock. A decrease is ignored.
 #[derive(Debug)]
 struct Ahead {
     file: PathBuf,
@@ -65,7 +65,7 @@ impl Clock {
         Clock::ahead_of_wall(None)
     }
 
-    /// The wall clock and the seconds that `file` says: how a test lets days go by.
+    /// The wall clock plus the seconds in `file`: lets a test move the clock by days.
     pub fn ahead_of_wall(file: Option<&Path>) -> Clock {
         let started = Instant::now();
         let discipline = Discipline::new(wall_us());
@@ -73,12 +73,12 @@ impl Clock {
         Clock(Arc::new(Source::Wall(Box::new(Wall { started, discipline, ahead }))))
     }
 
-    /// A clock that stands until [`Clock::set`] moves it.
+    /// A clock that stands still until [`Clock::set`] moves it.
     pub fn fake(now: Timestamp) -> Clock {
         Clock(Arc::new(Source::Fake(AtomicU64::new(now.0))))
     }
 
-    /// Now; never before an earlier answer of any clone.
+    /// The time now; never before an earlier result of any clone.
     pub fn now(&self) -> Timestamp {
         match &*self.0 {
             Source::Wall(wall) => {
@@ -90,8 +90,8 @@ impl Clock {
         }
     }
 
-    /// The wall clock of this machine, whatever server time is: it may step back, and leap. For tokens that are made outside
-    /// of this server.
+    /// The wall clock of this machine, independent of server time: it may step back, and leap. For tokens that are
+    /// issued elsewhere.
     pub fn wall_now(&self) -> Timestamp {
         match &*self.0 {
             Source::Wall(wall) => Timestamp(wall_us().max(0) as u64).plus(wall.ahead.as_ref().map_or(0, Ahead::micros)),
@@ -99,7 +99,7 @@ impl Clock {
         }
     }
 
-    /// Server time does not begin before the newest moment of the journal.
+    /// Makes server time begin no earlier than the newest moment of the journal.
     pub fn not_before(&self, moment: Timestamp) {
         match &*self.0 {
             Source::Wall(wall) => {
@@ -113,7 +113,7 @@ impl Clock {
         }
     }
 
-    /// Moves a fake clock ahead; going backwards and the wall clock are ignored.
+    /// Moves a fake clock ahead. Moving it back, or the wall clock, has no effect.
     pub fn set(&self, now: Timestamp) {
         if let Source::Fake(current) = &*self.0 {
             current.fetch_max(now.0, Relaxed);
@@ -122,7 +122,7 @@ impl Clock {
 }
 
 impl Ahead {
-    /// Nothing while there is no file.
+    /// 0 without a file.
     fn micros(&self) -> u64 {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         text.trim().parse::<u64>().unwrap_or(0).saturating_mul(SECOND)
@@ -138,22 +138,22 @@ fn wall_us() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
 }
 
-/// The calculation, apart from the two clocks it reads.
+/// The calculation, without the two clocks that it reads.
 #[derive(Debug)]
 struct Discipline {
-    /// wall − monotonic, as believed.
+    /// wall − monotonic, as accepted.
     offset: AtomicI64,
     last: AtomicU64,
     /// `slow` holds an open doubt.
     doubting: AtomicBool,
-    /// Only while the wall clock is doubted.
+    /// Used only while the wall clock is doubted.
     slow: Mutex<Slow>,
 }
 
 #[derive(Debug, Default)]
 struct Slow {
     anomalies: Anomalies,
-    /// A leap ahead that is not believed yet: its offset, and the monotonic time since when it stands.
+    /// A leap ahead that is not accepted yet: its offset, and the monotonic time since which it has lasted.
     leap: Option<(i64, i64)>,
     /// A step back that is being made up for: monotonic time of the last reading.
     behind_since: Option<i64>,
@@ -170,7 +170,7 @@ impl Discipline {
         }
     }
 
-    /// Time goes on from `moment` where the wall clock has not come to it: at half speed, as behind a step back.
+    /// Time continues from `moment` until the wall clock has reached it: at half speed, as after a step back.
     fn not_before(&self, monotonic: i64, moment: u64) {
         self.last.fetch_max(moment, Relaxed);
         self.offset.fetch_max(i64::try_from(moment).unwrap_or(i64::MAX).saturating_sub(monotonic), Relaxed);
@@ -181,7 +181,7 @@ impl Discipline {
         let ahead = wall - expected;
         let now = if (-STEP_BACK_US_MIN..=LEAP_US_MAX).contains(&ahead) {
             self.offset.store(wall - monotonic, Relaxed);
-            // Looked at first: a swap would take the line from other readers each time.
+            // Read before the swap, which would take the cache line from other readers each time.
             if self.doubting.load(Relaxed) && self.doubting.swap(false, Relaxed) {
                 let mut slow = self.slow.lock();
                 (slow.leap, slow.behind_since) = (None, None);
@@ -198,9 +198,9 @@ impl Discipline {
     fn doubt(&self, monotonic: i64, wall: i64) -> i64 {
         let mut slow = self.slow.lock();
         self.doubting.store(true, Relaxed);
-        let believed = self.offset.load(Relaxed);
+        let accepted = self.offset.load(Relaxed);
         let claimed = wall - monotonic;
-        let offset = if claimed > believed {
+        let offset = if claimed > accepted {
             slow.behind_since = None;
             match slow.leap {
                 Some((offset, since)) if (claimed - offset).abs() <= LEAP_US_MAX => {
@@ -208,29 +208,37 @@ impl Discipline {
                         slow.leap = None;
                         claimed
                     } else {
-                        believed
+                        accepted
                     }
                 }
                 _ => {
                     slow.anomalies.leaps_ahead += 1;
-                    let (seconds, seen) = ((claimed - believed) / SECOND as i64, slow.anomalies.leaps_ahead);
-                    tracing::warn!(seconds, seen, "the wall clock leapt ahead; believed once it has stood a minute");
+                    let (seconds, seen) = ((claimed - accepted) / SECOND as i64, slow.anomalies.leaps_ahead);
+                    tracing::warn!(
+                        seconds,
+                        seen,
+                        "the wall clock leapt ahead; server time follows if that lasts for a minute"
+                    );
                     slow.leap = Some((claimed, monotonic));
-                    believed
+                    accepted
                 }
             }
         } else {
             slow.leap = None;
             let since = slow.behind_since.unwrap_or_else(|| {
                 slow.anomalies.steps_back += 1;
-                let (seconds, seen) = ((believed - claimed) / SECOND as i64, slow.anomalies.steps_back);
-                // Less is what a thread loses between the readings of two clocks.
+                let (seconds, seen) = ((accepted - claimed) / SECOND as i64, slow.anomalies.steps_back);
+                // A smaller difference is what a thread loses between the readings of the two clocks.
                 if seconds > 0 {
-                    tracing::warn!(seconds, seen, "the wall clock is behind: server time runs at half speed");
+                    tracing::warn!(
+                        seconds,
+                        seen,
+                        "the wall clock stepped back: server time runs at half speed until it has caught up"
+                    );
                 }
                 monotonic
             });
-            let slower = believed - (monotonic - since).max(0) / 2;
+            let slower = accepted - (monotonic - since).max(0) / 2;
             if slower <= claimed {
                 slow.behind_since = None;
                 claimed
@@ -276,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn goes_on_from_a_journal_that_is_ahead_of_the_wall_clock() {
+    fn continues_from_a_journal_that_is_ahead_of_the_wall_clock() {
         let clock = Discipline::new(1_000 * S);
         clock.not_before(0, 4_600 * SECOND);
         assert_eq!(clock.read(0, 1_000 * S), 4_600 * SECOND);
@@ -290,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn doubts_a_leap_ahead_until_it_has_stood() {
+    fn doubts_a_leap_ahead_until_it_has_lasted() {
         let clock = Discipline::new(0);
         let leap = 86_400 * S;
         assert_eq!(clock.read(S, S), SECOND);
@@ -299,7 +307,7 @@ mod tests {
         assert_eq!(clock.read(61 * S, 61 * S + leap), 61 * SECOND);
         assert_eq!(clock.read(62 * S, 62 * S + leap), (62 * S + leap) as u64);
         assert_eq!(anomalies(&clock), (0, 1));
-        // One that goes away again was never believed.
+        // A leap that ends again was never accepted.
         let clock = Discipline::new(0);
         clock.read(S, S + leap);
         assert_eq!(clock.read(2 * S, 2 * S), 2 * SECOND);
@@ -308,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn never_goes_backwards_whatever_the_wall_clock_does() {
+    fn never_goes_back_whatever_the_wall_clock_does() {
         let mut random = wire::testing::Random(17);
         let clock = Discipline::new(1_790_000_000 * S);
         let (mut monotonic, mut last) = (0i64, 0);
@@ -330,7 +338,7 @@ mod tests {
         let file = dir.path().join("ahead");
         let (clock, today) = (Clock::ahead_of_wall(Some(&file)), Clock::wall());
         let hours_ahead = |clock: &Clock| clock.now().since(today.now()) / (3_600 * SECOND);
-        // (what the file says, whole hours ahead)
+        // (the text of the file, whole hours ahead)
         for (text, hours) in [("", 0), ("7201", 2), ("86401\n", 24), ("no number", 24), ("5", 24)] {
             std::fs::write(&file, text).expect("it can be written");
             assert!((hours..=hours + 1).contains(&hours_ahead(&clock)), "{text:?}: {}", hours_ahead(&clock));
@@ -343,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wall_clock_stays_what_it_is_behind_a_journal_of_the_future() {
+    fn the_wall_clock_is_unchanged_after_a_journal_of_the_future() {
         let clock = Clock::wall();
         let year = 365 * 86_400 * SECOND;
         clock.not_before(clock.now().plus(year));
@@ -362,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wall_clock_is_todays_and_a_fake_one_stands() {
+    fn the_wall_clock_is_current_and_a_fake_one_stands_still() {
         let now = Clock::wall().now();
         assert!(now.secs() > 1_700_000_000, "{now:?}");
         let fake = Clock::fake(Timestamp(5));

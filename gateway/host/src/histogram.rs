@@ -1,10 +1,10 @@
-//! How long something took, counted in fixed buckets: two relaxed additions for each duration, no lock, nothing
-//! allocated. (The library's own histogram locks.) Read out only when somebody asks.
+//! Durations counted in fixed buckets: two relaxed additions for each duration, no lock, no allocation. (The library's
+//! own histogram locks.) Read only when metrics are requested.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Buckets with an upper bound; one more takes what lies above all of them.
+/// Buckets with an upper bound; one more takes the durations above all of them.
 pub const BOUNDS: usize = 24;
 
 /// Durations by buckets whose bounds double, from `FIRST_NS` nanoseconds to 2²³ times that.
@@ -14,12 +14,12 @@ pub struct Histogram<const FIRST_NS: u64> {
     sum_ns: AtomicU64,
 }
 
-/// From a microsecond to eight seconds: what waits for sockets and disks.
+/// From a microsecond to eight seconds: for waits on sockets and disks.
 pub type Micros = Histogram<1_000>;
-/// From 50 nanoseconds to 0.4 seconds: what touches memory.
+/// From 50 nanoseconds to 0.4 seconds: for memory accesses.
 pub type Nanos = Histogram<50>;
 
-/// What a histogram held at one moment.
+/// The contents of a histogram at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted {
     pub sum_seconds: f64,
@@ -34,7 +34,7 @@ impl<const FIRST_NS: u64> Histogram<FIRST_NS> {
         self.note_ns(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// The same, of whole microseconds.
+    /// As [`Histogram::note`], in whole microseconds.
     pub fn note_us(&self, took_us: u64) {
         self.note_ns(took_us.saturating_mul(1_000));
     }
@@ -47,11 +47,11 @@ impl<const FIRST_NS: u64> Histogram<FIRST_NS> {
     /// The first bucket whose bound is not below the duration.
     fn bucket(took_ns: u64) -> usize {
         let firsts = took_ns.div_ceil(FIRST_NS).max(1);
-        // The power of two that is not below it.
+        // The smallest power of two that is not below it.
         ((u64::BITS - (firsts - 1).leading_zeros()) as usize).min(BOUNDS)
     }
 
-    /// All that was counted. The count is that of the buckets, so that the two agree while others count on.
+    /// All that was counted. The count is the sum of the buckets, so that the two agree while other threads count.
     pub fn counted(&self) -> Counted {
         let bound = |at: usize| if at < BOUNDS { (FIRST_NS << at) as f64 / 1e9 } else { f64::INFINITY };
         let buckets: Vec<(f64, u64)> =
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_above_all_bounds_is_counted_and_does_not_break_the_sum() {
+    fn durations_above_all_bounds_are_counted_and_do_not_break_the_sum() {
         let histogram = Micros::default();
         for (took, us) in [(Duration::MAX, 0), (Duration::ZERO, u64::MAX), (Duration::from_secs(9), 8_388_609)] {
             let before = histogram.counted().count;

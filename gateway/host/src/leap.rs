@@ -1,20 +1,22 @@
-//! A start at which the machine's clock and the journal disagree: told, and what time ends waits.
+//! A start at which the machine's clock and the journal disagree: it is logged, and everything that ends by time waits.
 //!
-//! A clock that is more than [`AHEAD_MAX`] ahead of the newest record may be wrong, or the server was off for so long: a start
-//! cannot tell. One that is behind it was wrong then, or is wrong now. Either way server time is believed, the server is ready
-//! and serves; but orders do not expire, heartbeats do not lapse and markets do not end by it until somebody could have
-//! stopped the server, and corrected the clock or the journal (`papertape clock set-back`):
+//! A clock that is more than [`AHEAD_MAX`] ahead of the newest record may be wrong, or the server was off for that
+//! long: a start cannot distinguish the two. A clock that is behind it was wrong then, or is wrong now. Either way the
+//! server accepts the clock, is ready and serves. But orders do not expire, heartbeats do not lapse and markets do not
+//! end by time until an operator had time to stop the server and to correct the clock or the journal (`papertape clock
+//! set-back`):
 //!
 //! | The venue | The wait ends |
 //! |---|---|
-//! | tells its own time (live) | as soon as server time agrees with it, never while it contradicts or has not told |
+//! | reports its own time (live) | as soon as server time agrees; never while they differ or it is silent |
 //! | has none (synthetic, a recording) | `clock.leap_wait_s` after the start |
 //!
-//! With `clock.leap_wait_s = 0` only a live venue's word is waited for. The clock of a recording says nothing about the machine's.
+//! With `clock.leap_wait_s = 0` only a live venue's time is waited for. The clock of a recording proves nothing about
+//! that of the machine.
 //!
-//! A start journals its own time at once, so the next one would find a record of the doubted clock and nothing to doubt. The
-//! time that was known before is therefore kept beside the log, in `clock_doubted`, until the wait is over, and each start
-//! judges by it.
+//! A start journals its own time immediately, so the next one would find a record of the doubted clock and nothing to
+//! doubt. The time that was known before is therefore stored beside the log, in `clock_doubted`, until the wait is
+//! over, and each start uses it.
 
 use crate::small_file;
 use engine::time::{DAY, SECOND, Timestamp};
@@ -27,57 +29,57 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use wire::instant::ts_text;
 
-/// The wall clock may be ahead of the newest record by this much without a word, in microseconds.
+/// The wall clock may be ahead of the newest record by this much without a warning, in microseconds.
 pub const AHEAD_MAX: u64 = DAY;
-/// It may be behind it by this much: what a clock is put right by while nothing runs.
+/// It may be behind it by this much: a correction of the clock while no server runs.
 pub const BEHIND_MAX: u64 = SECOND;
-/// Server time agrees with a venue's that is no further away: less than the error of a wrong time zone.
+/// Server time agrees with a venue's time within this difference: less than the error of a wrong time zone.
 pub const AGREES_WITHIN: u64 = 600 * SECOND;
 
-/// The own time of a live venue: written by its adapter, read by whoever doubts the machine's clock.
+/// The time reported by a live venue: written by its adapter, read where the machine's clock is doubted.
 #[derive(Debug, Default)]
 pub struct ToldTime(Mutex<Option<(Timestamp, Instant)>>);
 
 impl ToldTime {
-    /// The venue tells what time it is.
+    /// Records the venue's time.
     pub fn tells(&self, time: Timestamp) {
         *self.0.lock() = Some((time, Instant::now()));
     }
 
-    /// What time it is at the venue, by what it told last. `None`: it has not told.
+    /// The venue's time now, extrapolated from its last report. `None`: it has not reported.
     pub fn now(&self) -> Option<Timestamp> {
         let (time, at) = (*self.0.lock())?;
         Some(time.plus(at.elapsed().as_micros() as u64))
     }
 }
 
-/// How the wall clock stood to the newest record at the start.
+/// The wall clock compared with the newest record at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// Or there was no record.
+pub enum ClockCheck {
+    /// Also if there was no record.
     Agrees,
     Ahead,
     Behind,
 }
 
-impl Found {
+impl ClockCheck {
     /// Its name on the wire.
     pub fn name(self) -> &'static str {
         match self {
-            Found::Agrees => "ok",
-            Found::Ahead => "ahead",
-            Found::Behind => "behind",
+            ClockCheck::Agrees => "ok",
+            ClockCheck::Ahead => "ahead",
+            ClockCheck::Behind => "behind",
         }
     }
 }
 
-/// What becomes of that which time ends.
+/// State of the sweeps: whether orders expire, heartbeats lapse and markets end by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweeping {
     Running,
-    /// For `clock.leap_wait_s`, or for the venue's word.
+    /// For `clock.leap_wait_s`, or for a report of the venue's time.
     Waiting,
-    /// The venue's own time is another one than server time.
+    /// The venue's time differs from server time.
     Contradicted,
 }
 
@@ -92,29 +94,29 @@ impl Sweeping {
     }
 }
 
-/// What one start found, and how long time ends nothing.
+/// The result of the clock check of one start, and whether sweeps wait.
 #[derive(Debug)]
 pub struct Leap {
-    pub found: Found,
-    /// The wall clock at the start, and the newest record of before it, if there was one.
+    pub found: ClockCheck,
+    /// The wall clock at the start, and the time of the newest record before it, if there was one.
     pub wall: Timestamp,
     pub newest: Option<Timestamp>,
     wait: Duration,
     started: Instant,
-    /// The live venues, which tell their own time.
+    /// The live venues, which report their own time.
     venues: Vec<Arc<ToldTime>>,
     is_over: AtomicBool,
     has_told: AtomicBool,
-    /// Where the doubt is kept, if it is.
+    /// Where the doubt is stored, if it is.
     kept_in: Option<PathBuf>,
 }
 
-/// Microseconds of the newest record that was written before the clock was doubted, as a decimal number.
+/// Time of the newest record that was written before the clock was doubted: microseconds as a decimal number.
 pub const DOUBT_FILE: &str = "clock_doubted";
 /// The longest time takes 20 digits.
 const DOUBT_BYTES_MAX: u64 = 32;
 
-/// The time that an earlier start knew before it doubted the clock, where its wait was never over.
+/// The time that an earlier start knew before it doubted the clock, if its wait never ended.
 ///
 /// # Errors
 /// The file cannot be read, or does not hold a time.
@@ -125,16 +127,17 @@ pub fn doubted(dir: &Path) -> io::Result<Option<Timestamp>> {
         Err(error) => return Err(error),
     };
     let time = Some(text.trim()).filter(|text| text.len() as u64 <= DOUBT_BYTES_MAX).and_then(|text| text.parse().ok());
-    let wrong = || io::Error::new(io::ErrorKind::InvalidData, "not a time; remove the file if the clock is right");
+    let wrong =
+        || io::Error::new(io::ErrorKind::InvalidData, "does not hold a time; remove the file if the clock is right");
     time.map(|time| Some(Timestamp(time))).ok_or_else(wrong)
 }
 
-/// Keeps the time that is known, durably.
+/// Stores the known time, durably.
 ///
 /// # Errors
 /// The system's.
 pub fn keep_doubt(dir: &Path, known: Timestamp) -> io::Result<()> {
-    // A name that the log removes where it is left over.
+    // The log removes leftovers of this name.
     let making = dir.join(format!("{DOUBT_FILE}.making"));
     let mut file = File::create(&making)?;
     writeln!(file, "{}", known.0)?;
@@ -143,10 +146,10 @@ pub fn keep_doubt(dir: &Path, known: Timestamp) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Nothing is doubted any more.
+/// Removes the stored doubt.
 ///
 /// # Errors
-/// The system's, but not that there was no doubt.
+/// The system's; it is no error if there was no doubt.
 pub fn forget_doubt(dir: &Path) -> io::Result<()> {
     match fs::remove_file(dir.join(DOUBT_FILE)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -155,8 +158,8 @@ pub fn forget_doubt(dir: &Path) -> io::Result<()> {
 }
 
 impl Leap {
-    /// Judges the start of a directory whose newest record is of `newest`, and keeps a doubt there before anything is
-    /// written that bears the doubted time.
+    /// Checks the clock at the start of a directory whose newest record has the time `newest`, and stores a doubt there
+    /// before anything with the doubted time is written.
     ///
     /// # Errors
     /// The system's, and [`doubted`]'s.
@@ -168,21 +171,21 @@ impl Leap {
         });
         let mut leap = Leap::of(known, wall, wait);
         match known {
-            Some(known) if leap.found == Found::Ahead => keep_doubt(dir, known)?,
-            // A journal of the future is doubted by itself; what was known before it stays known.
-            _ if leap.found == Found::Behind => {}
+            Some(known) if leap.found == ClockCheck::Ahead => keep_doubt(dir, known)?,
+            // A journal of the future is doubted anyway; the time that was known before it stays known.
+            _ if leap.found == ClockCheck::Behind => {}
             _ => forget_doubt(dir)?,
         }
         leap.kept_in = Some(dir.to_owned());
         Ok(leap)
     }
 
-    /// Judges a start: `newest` is the time of the newest record.
+    /// Checks the clock at a start: `newest` is the time of the newest record.
     pub fn of(newest: Option<Timestamp>, wall: Timestamp, wait: Duration) -> Leap {
         let found = match newest {
-            Some(newest) if wall.since(newest) > AHEAD_MAX => Found::Ahead,
-            Some(newest) if newest.since(wall) > BEHIND_MAX => Found::Behind,
-            _ => Found::Agrees,
+            Some(newest) if wall.since(newest) > AHEAD_MAX => ClockCheck::Ahead,
+            Some(newest) if newest.since(wall) > BEHIND_MAX => ClockCheck::Behind,
+            _ => ClockCheck::Agrees,
         };
         Leap {
             found,
@@ -191,21 +194,21 @@ impl Leap {
             wait,
             started: Instant::now(),
             venues: Vec::new(),
-            is_over: AtomicBool::new(found == Found::Agrees || wait.is_zero()),
+            is_over: AtomicBool::new(found == ClockCheck::Agrees || wait.is_zero()),
             has_told: AtomicBool::new(false),
             kept_in: None,
         }
     }
 
-    /// A start at which nothing is to be told.
+    /// A start without a doubt.
     pub fn none() -> Leap {
         Leap::of(None, Timestamp(0), Duration::ZERO)
     }
 
-    /// The same with live venues, whose own time decides. The wait counts from here.
+    /// Adds live venues, whose own time decides. The wait counts from here.
     pub fn with_venues(self, venues: impl IntoIterator<Item = Arc<ToldTime>>) -> Leap {
         let venues: Vec<_> = venues.into_iter().collect();
-        let is_over = self.found == Found::Agrees || (self.wait.is_zero() && venues.is_empty());
+        let is_over = self.found == ClockCheck::Agrees || (self.wait.is_zero() && venues.is_empty());
         let leap = Leap { venues, started: Instant::now(), is_over: AtomicBool::new(is_over), ..self };
         if is_over {
             leap.forget();
@@ -213,25 +216,26 @@ impl Leap {
         leap
     }
 
-    /// Whoever starts next has nothing to doubt.
+    /// The next start has nothing to doubt.
     fn forget(&self) {
         if let Some(Err(error)) = self.kept_in.as_deref().map(forget_doubt) {
-            tracing::warn!(%error, file = DOUBT_FILE, "a doubt that is over could not be removed: the next start waits again");
+            tracing::warn!(%error, file = DOUBT_FILE, "the file of a resolved clock doubt could not be removed: the \
+                next start waits again; remove the file");
         }
     }
 
-    /// By how many seconds the wall clock was ahead of the newest record at the start; negative where it was behind, and 0
-    /// where that is not worth a word.
+    /// By how many seconds the wall clock was ahead of the newest record at the start; negative if it was behind, and 0
+    /// if the difference is small.
     pub fn seconds(&self) -> i64 {
         let newest = self.newest.unwrap_or(self.wall);
         match self.found {
-            Found::Agrees => 0,
-            Found::Ahead => self.wall.since(newest).div_euclid(SECOND) as i64,
-            Found::Behind => -(newest.since(self.wall).div_euclid(SECOND) as i64),
+            ClockCheck::Agrees => 0,
+            ClockCheck::Ahead => self.wall.since(newest).div_euclid(SECOND) as i64,
+            ClockCheck::Behind => -(newest.since(self.wall).div_euclid(SECOND) as i64),
         }
     }
 
-    /// What the newest venue tells of its own time.
+    /// The latest time that a venue reports.
     pub fn venue_now(&self) -> Option<Timestamp> {
         self.venues.iter().filter_map(|venue| venue.now()).max()
     }
@@ -244,16 +248,14 @@ impl Leap {
         judged(self.started.elapsed() >= self.wait, !self.venues.is_empty(), self.venue_now(), now)
     }
 
-    /// The same for the feed, which asks at each turn: what ends the wait ends it for good, and is told once.
+    /// Whether sweeps wait, for the feed, which checks at each turn: the end of the wait is permanent and logged once.
     pub fn waits(&self, now: Timestamp) -> bool {
         if self.is_over.load(Relaxed) {
             return false;
         }
         match self.sweeping(now) {
             Sweeping::Running => {
-                tracing::info!(
-                    "the wait behind this start is over: orders expire and markets end by server time again"
-                );
+                tracing::info!("the wait after this start is over: orders expire and markets end by server time again");
                 self.is_over.store(true, Relaxed);
                 self.forget();
             }
@@ -262,8 +264,8 @@ impl Leap {
                 tracing::warn!(
                     server,
                     venue,
-                    "the venue's own time is another one than server time: orders do not expire and markets do not end \
-                     until they agree. Correct the machine's clock; where the journal is ahead of it, stop the server and \
+                    "the venue's time differs from server time: orders do not expire and markets do not end \
+                     until they agree. Correct the machine's clock; if the journal is ahead of it, stop the server and \
                      run `papertape clock set-back`"
                 );
             }
@@ -272,26 +274,30 @@ impl Leap {
         !self.is_over.load(Relaxed)
     }
 
-    /// What the log of a start says; `None`: nothing.
+    /// The warning for the log of a start, if there is one.
     pub fn warning(&self, dir: &Path) -> Option<String> {
         let (wall, newest) = (ts_text(self.wall), ts_text(self.newest?));
         let dir = dir.display();
         let wait = match (self.wait.as_secs(), self.venues.is_empty()) {
-            (0, true) => "Orders expire and markets end by it at once (clock.leap_wait_s = 0)".to_owned(),
+            (0, true) => "Orders expire and markets end by it immediately (clock.leap_wait_s = 0)".to_owned(),
             (seconds, true) => format!("For {seconds} s (clock.leap_wait_s) no order expires and no market ends by it"),
-            (_, false) => "No order expires and no market ends by it before a venue's own time agrees".to_owned(),
+            (_, false) => "No order expires and no market ends by it until a venue's own time agrees".to_owned(),
         };
         match self.found {
-            Found::Agrees => None,
-            Found::Ahead => Some(format!(
-                "the wall clock says {wall}, and the newest record is of {newest}, {} before. If this server was off for so \
-                 long, all is well. If the clock is wrong, stop the server, correct the clock, and run `papertape clock \
+            ClockCheck::Agrees => None,
+            ClockCheck::Ahead => Some(format!(
+                "the wall clock says {wall}, and the newest record is of {newest}, {} before. If this server was off \
+                 for that \
+                 long, nothing is wrong. If the clock is wrong, stop the server, correct the clock, and run \
+                 `papertape clock \
                  set-back {dir}` before the next start. {wait}",
                 span(self.seconds().unsigned_abs()),
             )),
-            Found::Behind => Some(format!(
-                "the wall clock says {wall}, and the newest record is of {newest}, {} behind that. Server time goes on from \
-                 the record, at half speed, until the wall clock has come to it. If the clock is right, stop the server and \
+            ClockCheck::Behind => Some(format!(
+                "the wall clock says {wall}, and the newest record is of {newest}, {} after that. Server time \
+                 continues from \
+                 the record, at half speed, until the wall clock has reached it. If the clock is right, stop the \
+                 server and \
                  run `papertape clock set-back {dir}` before the next start. If it is wrong, correct it. {wait}",
                 span(self.seconds().unsigned_abs()),
             )),
@@ -299,7 +305,7 @@ impl Leap {
     }
 }
 
-/// The table at the top, behind a leap.
+/// The table at the top of this file, after a leap.
 fn judged(has_waited: bool, is_live: bool, venue_now: Option<Timestamp>, now: Timestamp) -> Sweeping {
     match venue_now {
         Some(venue) if venue.since(now).max(now.since(venue)) <= AGREES_WITHIN => Sweeping::Running,
@@ -331,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_is_doubted_a_day_ahead_of_the_newest_record_or_behind_it() {
+    fn a_clock_is_doubted_a_day_ahead_of_the_newest_record_or_before_it() {
         let (day, second) = (DAY as i64, SECOND as i64);
         // (wall clock − newest record, found, seconds)
         for (ahead, found, seconds) in [
@@ -345,9 +351,9 @@ mod tests {
         ] {
             let leap = Leap::of(Some(NOW), moved(ahead), Duration::from_secs(60));
             assert_eq!((leap.found, leap.seconds()), (found, seconds), "{ahead}");
-            assert_eq!(leap.waits(NOW), found != Found::Agrees, "{ahead}");
-            assert_eq!(leap.warning(Path::new("d")).is_some(), found != Found::Agrees, "{ahead}");
-            // Nobody wants to wait.
+            assert_eq!(leap.waits(NOW), found != ClockCheck::Agrees, "{ahead}");
+            assert_eq!(leap.warning(Path::new("d")).is_some(), found != ClockCheck::Agrees, "{ahead}");
+            // No wait is configured.
             let leap = Leap::of(Some(NOW), moved(ahead), Duration::ZERO);
             assert_eq!((leap.found, leap.waits(NOW)), (found, false), "{ahead}");
         }
@@ -358,19 +364,19 @@ mod tests {
         println!("starts: 10 cases");
     }
 
-    /// Each start journals its own time: the next one doubts the clock all the same, until a wait was over.
+    /// Each start journals its own time, but the next one still doubts the clock until a wait was over.
     #[test]
-    fn a_doubt_lasts_over_restarts() {
+    fn a_doubt_survives_restarts() {
         let dir = tempfile::tempdir().expect("a directory");
         let (day, hour) = (DAY as i64, 3_600 * SECOND as i64);
         let (none, minute) = (Duration::ZERO, Duration::from_secs(60));
         let (mut newest, mut cases) = (NOW, 0);
-        // (the wall clock, the wait, found, by how many days, whether its wait is sat out)
+        // (the wall clock, the wait, found, by how many days, whether its wait is completed)
         for (wall, wait, found, days, is_sat_out) in [
             (hour, minute, Found::Agrees, 0, false),
             (100 * day, minute, Found::Ahead, 99, false),
             (100 * day + hour, minute, Found::Ahead, 100, false),
-            // Put right without a correction of the journal, and wrong again.
+            // Corrected without a correction of the journal, and wrong again.
             (2 * hour, minute, Found::Behind, -99, false),
             (100 * day + 2 * hour, minute, Found::Ahead, 100, true),
             (100 * day + 3 * hour, minute, Found::Agrees, 0, false),
@@ -401,7 +407,7 @@ mod tests {
     fn a_venues_own_time_ends_the_wait_or_keeps_it() {
         use Sweeping::{Contradicted, Running, Waiting};
         let agrees = AGREES_WITHIN as i64;
-        // (waited, live, what the venue says, sweeps)
+        // (waited, live, what the venue reports, state of the sweeps)
         let rows = [
             (false, false, None, Waiting),
             (true, false, None, Running),
@@ -423,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_venue_says_ends_the_wait_for_good() {
+    fn a_venues_time_ends_the_wait_permanently() {
         let venue = Arc::new(ToldTime::default());
         let leap = Leap::of(Some(NOW), moved(2 * DAY as i64), Duration::from_secs(3_600)).with_venues([venue.clone()]);
         assert!(leap.waits(leap.wall) && leap.sweeping(leap.wall) == Sweeping::Waiting);
@@ -437,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn a_venue_is_waited_for_even_where_no_time_is() {
+    fn a_venue_is_waited_for_even_without_a_configured_wait() {
         let venue = Arc::new(ToldTime::default());
         let leap = Leap::of(Some(NOW), moved(2 * DAY as i64), Duration::ZERO).with_venues([venue.clone()]);
         assert!(
@@ -458,14 +464,14 @@ mod tests {
                 &[
                     "2026-10-11T09:14:05Z",
                     "2026-10-02T09:14:05Z, 9 days before",
-                    "If this server was off for so long, all is well",
+                    "If this server was off for that long, nothing is wrong",
                     "papertape clock set-back some/place",
                     "For 60 s",
                 ][..],
             ),
             (
                 &behind,
-                &["2026-10-02T09:12:35Z", "2026-10-02T09:14:05Z, 90 seconds behind that", "half speed", "set-back d"],
+                &["2026-10-02T09:12:35Z", "2026-10-02T09:14:05Z, 90 seconds after that", "half speed", "set-back d"],
             ),
         ] {
             for part in parts {
@@ -473,7 +479,7 @@ mod tests {
             }
         }
         let live = Leap::of(Some(NOW), moved(9 * DAY as i64), wait).with_venues([Arc::new(ToldTime::default())]);
-        assert!(live.warning(Path::new("d")).is_some_and(|text| text.contains("before a venue's own time agrees")));
+        assert!(live.warning(Path::new("d")).is_some_and(|text| text.contains("until a venue's own time agrees")));
         for (seconds, text) in
             [(1, "1 second"), (119, "119 seconds"), (120, "2 minutes"), (7_200, "2 hours"), (172_800, "2 days")]
         {

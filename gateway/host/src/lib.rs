@@ -1,17 +1,17 @@
-//! The machine under papertape: what touches the operating system and knows nothing of trading.
+//! The operating system's part of papertape: everything here is independent of trading.
 //!
 //! | Module | Holds |
 //! |---|---|
-//! | [`clock`], [`leap`] | server time; what a start finds about its clock |
-//! | [`thread`], [`runtime`], [`failing`] | threads and runtimes, and the rest after a turn that failed |
-//! | [`slot`] | where an answer goes |
-//! | [`secret`] | values that are shown nowhere |
+//! | [`clock`], [`leap`] | server time; the check of the clock at a start |
+//! | [`thread`], [`runtime`], [`failing`] | threads and runtimes, and the pause after a failed turn |
+//! | [`slot`] | the receiver of an answer |
+//! | [`secret`] | values that are never printed |
 //! | [`small_file`] | files beside the log, read to a bound |
 //! | [`output`] | standard output and standard error |
-//! | [`histogram`] | how long something took |
+//! | [`histogram`] | counts of durations |
 //!
-//! May depend on `engine`, of which it uses times, and on `wire`, which writes them. Absent on purpose: users, orders, markets,
-//! the log, and everything with an address.
+//! May depend on `engine`, for its times, and on `wire`, which writes them. It has no users, orders, markets, log, or
+//! network addresses.
 
 pub mod clock;
 pub mod failing;

@@ -1,8 +1,8 @@
-//! Standard output and standard error of a server. A full disk, a closed pipe or a reader that stalls must neither end
-//! nor stop the process: log lines go through a bounded queue to a thread of their own, and what cannot be written is
+//! Standard output and standard error of a server. A full disk, a closed pipe or a stalled reader must neither end nor
+//! stop the process: log lines go through a bounded queue to a separate thread, and lines that cannot be written are
 //! counted.
 //!
-//! `tracing-appender` does not serve here: it does not count failed writes, and it prints its own failures to the stream
+//! `tracing-appender` does not do that: it does not count failed writes, and it prints its own failures to the stream
 //! that failed.
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 /// Log lines that wait to be written; further ones are lost.
 const LINES_MAX: usize = 1_024;
-/// Least time between two log lines that say how many were lost.
-const TOLD_EVERY: Duration = Duration::from_secs(1);
-/// Pause before a stream without blocking is tried again when it is full.
+/// Least time between two log lines that report lost ones.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+/// Pause before a full non-blocking stream is tried again.
 const FULL_PAUSE: Duration = Duration::from_millis(10);
 /// How long the end of the process waits for its last lines.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The log of the process. There is one standard error, so there is one log.
 static LOG: OnceLock<LogLines> = OnceLock::new();
 
-/// The way of a log line to its stream. Each `write` is one line; it never blocks and never fails.
+/// The queue to the log's stream. Each `write` is one line; it never blocks and never fails.
 #[derive(Clone, Debug)]
 pub struct LogLines {
     queue: Sender<Item>,
@@ -41,7 +41,7 @@ enum Item {
 impl LogLines {
     /// Starts a thread that writes lines to `stream`.
     ///
-    /// # Errors
+    /// The system's, if no thread can be created.
     /// The system's, when no thread can be made.
     fn start(stream: impl Write + Send + 'static) -> io::Result<LogLines> {
         let (queue, items) = bounded(LINES_MAX);
@@ -83,7 +83,7 @@ impl Write for LogLines {
 /// The log of the process on standard error, started by the first call.
 ///
 /// # Errors
-/// The system's, when no thread can be made.
+/// The system's, if no thread can be created.
 pub fn log_lines() -> io::Result<LogLines> {
     if let Some(log) = LOG.get() {
         return Ok(log.clone());
@@ -105,12 +105,12 @@ pub fn flush_log() {
 }
 
 /// Writes a text to standard output or standard error, and gives up after a second: a pipe without a reader does not
-/// stop the caller.
+/// block the caller.
 pub fn say_within_a_second<W: Write>(stream: impl FnOnce() -> W + Send + 'static, text: String) {
     let (done, written) = bounded(1);
     let write = move || {
         let mut stream = stream();
-        // There is nowhere left to report a stream that takes nothing.
+        // A stream that accepts nothing cannot be reported anywhere.
         let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
         let _ = done.send(());
     };
@@ -119,13 +119,14 @@ pub fn say_within_a_second<W: Write>(stream: impl FnOnce() -> W + Send + 'static
     }
 }
 
-/// Sends the messages of panics through the log: the standard hook writes to standard error itself, and would wait for
-/// a pipe without a reader. A panic often ends the process, so the hook waits a second for its message to leave.
+/// Sends the messages of panics through the log: the standard hook writes to standard error itself, and would block on
+/// a pipe without a reader. A panic often ends the process, so the hook waits up to a second for its message to be
+/// written.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();
         let backtrace = std::backtrace::Backtrace::capture();
-        let mut text = format!("thread '{}' panicked: {panic}\n", thread.name().unwrap_or("without a name"));
+        let mut text = format!("thread '{}' panicked: {panic}\n", thread.name().unwrap_or("<unnamed>"));
         if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
             text.push_str(&format!("{backtrace}\n"));
         }
@@ -139,38 +140,38 @@ pub fn log_panics() {
     }));
 }
 
-/// The thread's end of the queue.
+/// The receiving end of the queue.
 struct Writer<W> {
     stream: W,
     lost: Arc<AtomicU64>,
-    /// Lost lines that the log itself has mentioned, and when it last did.
-    told: u64,
-    told_at: Option<Instant>,
-    /// The last write stopped inside of a line.
+    /// The number of lost lines that the log has reported, and when it last did.
+    reported: u64,
+    reported_at: Option<Instant>,
+    /// The last write stopped inside a line.
     is_inside_line: bool,
 }
 
 impl<W: Write> Writer<W> {
     fn new(stream: W, lost: Arc<AtomicU64>) -> Writer<W> {
-        Writer { stream, lost, told: 0, told_at: None, is_inside_line: false }
+        Writer { stream, lost, reported: 0, reported_at: None, is_inside_line: false }
     }
 
     fn run(mut self, items: &Receiver<Item>) {
         let mut works = true;
         loop {
-            match items.recv_timeout(TOLD_EVERY) {
+            match items.recv_timeout(REPORT_EVERY) {
                 Ok(Item::Line(line)) => works = self.line(&line),
                 Ok(Item::Flush(done)) => _ = done.send(()),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             if works {
-                self.tell_lost();
+                self.report_lost();
             }
         }
     }
 
-    /// Writes one line; false: it is lost.
+    /// Writes one line; returns false if it is lost.
     fn line(&mut self, line: &[u8]) -> bool {
         let written = (!self.is_inside_line || self.whole(b"\n")) && self.whole(line);
         if !written {
@@ -179,7 +180,7 @@ impl<W: Write> Writer<W> {
         written
     }
 
-    /// Writes what ends a line.
+    /// Writes the end of a line.
     fn whole(&mut self, line: &[u8]) -> bool {
         let is_whole = self.bytes(line).is_ok();
         if is_whole {
@@ -204,16 +205,16 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Says how many lines are missing, through the log itself so that the line has its form.
-    fn tell_lost(&mut self) {
+    /// Reports how many lines are missing, through the log itself so that the line has its format.
+    fn report_lost(&mut self) {
         let lost = self.lost.load(Relaxed);
-        if lost == self.told || self.told_at.is_some_and(|at| at.elapsed() < TOLD_EVERY) {
+        if lost == self.reported || self.reported_at.is_some_and(|at| at.elapsed() < REPORT_EVERY) {
             return;
         }
-        let lines = lost - self.told;
-        tracing::warn!(lines, "log lines before this one are lost: they could not be written");
-        self.told = lost;
-        self.told_at = Some(Instant::now());
+        let lines = lost - self.reported;
+        tracing::warn!(lines, "log lines before this one are lost: standard error could not be written");
+        self.reported = lost;
+        self.reported_at = Some(Instant::now());
     }
 }
 
@@ -222,7 +223,7 @@ mod tests {
     use super::*;
     use parking_lot::Mutex;
 
-    /// What a stream answers to its next writes; what is not listed it takes.
+    /// Results of the stream's next writes; a write without an entry succeeds.
     #[derive(Clone, Copy, Debug)]
     enum Taken {
         Bytes(usize),
@@ -255,9 +256,9 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_counted_and_the_next_line_is_whole() {
+    fn lost_lines_are_counted_and_the_next_line_is_whole() {
         use Taken::{Bytes, Fault};
-        // Answers of the stream to its writes, what three lines leave in it, and how many are lost.
+        // Results of the stream's writes, what three lines leave in it, and how many are lost.
         let rows: &[(&[Taken], &str, u64)] = &[
             (&[], "one\ntwo\nthree\n", 0),
             (&[Bytes(1), Bytes(2), Bytes(1)], "one\ntwo\nthree\n", 0),
@@ -266,7 +267,7 @@ mod tests {
             (&[Fault(ErrorKind::StorageFull)], "two\nthree\n", 1),
             (&[Fault(ErrorKind::BrokenPipe), Fault(ErrorKind::BrokenPipe)], "three\n", 2),
             (&[Bytes(2), Fault(ErrorKind::StorageFull)], "on\ntwo\nthree\n", 1),
-            // The line that follows half a line fails, too: at its end of the half line, and behind it.
+            // The line after half a line fails, too: while it ends the half line, and after that.
             (&[Bytes(2), Fault(ErrorKind::StorageFull), Fault(ErrorKind::StorageFull)], "on\nthree\n", 2),
             (&[Bytes(2), Fault(ErrorKind::StorageFull), Bytes(1), Fault(ErrorKind::BrokenPipe)], "on\nthree\n", 2),
             (&[Bytes(0)], "two\nthree\n", 1),
@@ -288,12 +289,12 @@ mod tests {
         println!("streams that fail: {} cases", rows.len());
     }
 
-    /// A stream that takes nothing until it is told to.
+    /// A stream that blocks until it is opened.
     struct Stalled(Receiver<()>);
 
     impl Write for Stalled {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            // Open for good once the sender is gone.
+            // Open permanently once the sender is gone.
             let _ = self.0.recv();
             Ok(bytes.len())
         }
@@ -304,22 +305,22 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_stalls_costs_lines_and_stops_nobody() {
+    fn a_stalled_reader_costs_lines_and_blocks_no_thread() {
         let (open, closed) = bounded(0);
         let mut log = LogLines::start(Stalled(closed)).expect("a thread");
         for _ in 0..3 * LINES_MAX {
             log.write_all(b"line\n").expect("it never fails");
         }
-        // One line may be in the hand of the thread.
+        // The thread may hold one line.
         let least = 2 * LINES_MAX as u64 - 1;
         assert!((least..=least + 1).contains(&log.lost()), "{}", log.lost());
-        // Comes back although nothing is written.
+        // Returns although nothing is written.
         log.flush_within(Duration::from_millis(1));
         drop(open);
         log.flush_within(Duration::from_secs(60));
         let lost = log.lost();
         log.write_all(b"line\n").expect("it never fails");
         log.flush_within(Duration::from_secs(60));
-        assert_eq!(log.lost(), lost, "it takes lines again");
+        assert_eq!(log.lost(), lost, "it accepts lines again");
     }
 }

@@ -1,8 +1,8 @@
-//! Values that are shown nowhere.
+//! Values that are never printed.
 
 use std::fmt;
 
-/// A value that is shown nowhere and wiped when it is dropped.
+/// A value that is never printed, and wiped when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(zeroize::Zeroizing<String>);
 
@@ -11,17 +11,17 @@ impl Secret {
         Secret(zeroize::Zeroizing::new(text))
     }
 
-    /// A new one of 64 random hex digits.
+    /// A secret of 64 random hex digits.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// If the system provides no randomness.
     pub fn random() -> Result<Secret, getrandom::Error> {
         let mut random = zeroize::Zeroizing::new([0u8; 32]);
         getrandom::fill(&mut random[..])?;
         Ok(Secret::new(random.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// The secret itself; for the code that signs and verifies with it.
+    /// The secret itself, for the code that signs and verifies with it.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -1,25 +1,26 @@
-//! Where an answer goes: the end of a hand-off that its asker waits at.
+//! The receiver of an answer.
 
 use tokio::sync::oneshot;
 
-/// Where an answer goes.
+/// The receiver of an answer.
 #[derive(Debug)]
 pub enum Slot<T> {
-    /// Whoever runs the command takes its answer from the committer: most are there by then, and need no channel.
+    /// The thread that runs the command takes its answer from the committer: most answers are there by then, and need
+    /// no channel.
     Here,
     /// A request waits on its runtime.
     Request(oneshot::Sender<T>),
     /// A thread (the feed) waits.
     Thread(std::sync::mpsc::SyncSender<T>),
-    /// Nobody.
+    /// No receiver.
     Nobody,
 }
 
 impl<T> Slot<T> {
-    /// Hands the answer over.
+    /// Sends the answer to its receiver.
     #[inline]
     pub fn fill(self, answer: T) {
-        // Whoever asked may have given up; the fact stands all the same.
+        // The receiver may have given up; the fact holds nevertheless.
         match self {
             Slot::Request(sender) => drop(sender.send(answer)),
             Slot::Thread(sender) => drop(sender.try_send(answer)),

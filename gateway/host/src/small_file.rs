@@ -1,17 +1,17 @@
-//! Small files that the server keeps beside the log. Another file may have taken the place of one since.
+//! Small files that the server keeps beside the log. Another file may have replaced one.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The text of a file; of a longer one its first `bytes_max` bytes.
+/// The text of a file, or the first `bytes_max` bytes of a longer one.
 ///
 /// # Errors
-/// The system's, and where there is no plain file: a device or a pipe may have no end.
+/// The system's, and for anything but a plain file: a device or a pipe may have no end.
 pub fn text(path: &Path, bytes_max: u64) -> io::Result<String> {
     // A link may lead to one.
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        return Err(io::Error::other("is no plain file; the server did not make it"));
+        return Err(io::Error::other("is not a plain file; the server did not create it: move it away"));
     }
     let mut text = String::new();
     File::open(path)?.take(bytes_max).read_to_string(&mut text)?;
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_is_read_than_is_asked_for() {
+    fn no_more_is_read_than_the_bound() {
         let dir = tempfile::tempdir().expect("a directory");
         let at = |name: &str| dir.path().join(name);
         fs::write(at("file"), "0123456789").expect("written");

@@ -1,7 +1,8 @@
-//! Runs a turn function on a named thread: works while there is work, then parks. Nothing spins.
+//! Threads with names, and a stop flag.
 //!
-//! A panic in a turn aborts the process: the state behind it can no longer be trusted, and recovery is exercised on
-//! every start (house.md §1, reliability.md 24). Only what no order depends on ([`spawn_spare`]) may fail alone.
+//! A panic in a thread of the core aborts the process: its state cannot be trusted any more, and recovery is exercised
+//! on every start (gateway/docs/decisions.md §21). Only threads that no order depends on ([`spawn_spare`]) may fail
+//! alone.
 
 use futures_util::FutureExt;
 use rustix::process::{getpriority_process, setpriority_process};
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 
-/// Tells threads to end; set once.
+/// Signals threads to end; set once.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
@@ -20,7 +21,7 @@ impl Stop {
     }
 
     pub fn set(&self) {
-        // Release pairs with the Acquire below: what was written before the stop is seen by who sees the stop.
+        // Release pairs with the Acquire below: a thread that sees the stop sees everything written before it.
         self.0.store(true, Ordering::Release);
     }
 
@@ -32,7 +33,7 @@ impl Stop {
 /// Runs `body` on a thread of that name; a panic in it ends the process.
 ///
 /// # Errors
-/// The system's, when no thread can be made.
+/// The system's, if no thread can be created.
 pub fn spawn<F, T>(name: &str, body: F) -> std::io::Result<JoinHandle<T>>
 where
     F: FnOnce() -> T + Send + 'static,
@@ -41,41 +42,40 @@ where
     Builder::new().name(name.to_owned()).spawn(move || guard(body))
 }
 
-/// How far a thread that gives way stands behind the others, in steps of nice(2): a tenth of their share of a core that
-/// is asked for by both, all of one that is not. Less would let busy neighbours hold up checkpoints, and with them the
-/// disk's bound, for good.
-const BEHIND: i32 = 10;
-/// The last step.
+/// Steps of nice(2) by which a low-priority thread is lowered: it gets a tenth of a core that others want, and all of
+/// an idle one. A smaller share would let busy neighbours delay checkpoints, and so the bound of the disk, permanently.
+const NICE_STEPS: i32 = 10;
+/// The largest value of nice(2).
 const NICE_MAX: i32 = 19;
 
-/// As [`spawn`], for work that takes seconds of a core and that nobody waits for: orders go before it.
+/// As [`spawn`], for work that takes seconds of a core and that no client waits for: orders go first.
 ///
 /// # Errors
-/// The system's, when no thread can be made.
-pub fn spawn_behind<F, T>(name: &str, body: F) -> std::io::Result<JoinHandle<T>>
+/// The system's, if no thread can be created.
+pub fn spawn_low_priority<F, T>(name: &str, body: F) -> std::io::Result<JoinHandle<T>>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
     spawn(name, move || {
-        stand_behind();
+        lower_priority();
         body()
     })
 }
 
-/// From here on the calling thread gives way to the others.
-pub fn stand_behind() {
-    // On Linux a priority is a thread's own. Without it the work is done all the same.
+/// Lowers the priority of the calling thread.
+pub fn lower_priority() {
+    // On Linux a priority belongs to the thread. The work is done without it, too.
     let own = getpriority_process(None);
-    if let Err(error) = own.and_then(|own| setpriority_process(None, (own + BEHIND).min(NICE_MAX))) {
-        tracing::debug!(%error, "a thread keeps the common priority");
+    if let Err(error) = own.and_then(|own| setpriority_process(None, (own + NICE_STEPS).min(NICE_MAX))) {
+        tracing::debug!(%error, "a thread keeps its normal priority");
     }
 }
 
-/// Runs `body` on a thread of that name that the server can do without: a panic in it ends this thread alone, and `lost`
-/// is told of it.
+/// Runs `body` on a thread of that name that the server can do without: a panic in it ends only this thread, and calls
+/// `lost`.
 ///
-/// # Errors
+/// The system's, if no thread can be created.
 /// The system's, when no thread can be made.
 pub fn spawn_spare(
     name: &str,
@@ -86,12 +86,12 @@ pub fn spawn_spare(
     Builder::new().name(name.to_owned()).spawn(run)
 }
 
-/// Runs a turn of the core; a panic in it ends the process, with its message already on standard error.
+/// Runs a turn of the core; a panic in it ends the process, after its message was written to standard error.
 pub fn guard<T>(turn: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(turn)).unwrap_or_else(|_| std::process::abort())
 }
 
-/// The same of a task, whose panic its runtime would keep to itself.
+/// As [`guard`], for a task, whose panic its runtime would swallow.
 pub async fn guard_task<T>(task: impl Future<Output = T>) -> T {
     AssertUnwindSafe(task).catch_unwind().await.unwrap_or_else(|_| std::process::abort())
 }
@@ -101,11 +101,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_thread_that_gives_way_stands_behind() {
+    fn only_the_low_priority_thread_is_lowered() {
         let own = || getpriority_process(None).expect("a priority");
         let before = own();
-        let behind = spawn_behind("behind", own).expect("a thread").join().expect("no panic");
-        let beside = spawn("beside", own).expect("a thread").join().expect("no panic");
-        assert_eq!([own(), beside, behind], [before, before, (before + BEHIND).min(NICE_MAX)]);
+        let lowered = spawn_low_priority("lowered", own).expect("a thread").join().expect("no panic");
+        let normal = spawn("normal", own).expect("a thread").join().expect("no panic");
+        assert_eq!([own(), normal, lowered], [before, before, (before + BEHIND).min(NICE_MAX)]);
     }
 }

@@ -1,8 +1,8 @@
-//! Follows the sealed segments: folds old ones onto the previous snapshot, and says what is covered by both that are
-//! kept. When the server has stopped in order, the rest of the log follows, if there is much of it.
+//! Checkpoints: folds sealed segments onto the previous snapshot, and publishes what both kept snapshots cover. After a
+//! clean stop the rest of the log follows, if it is long.
 //!
-//! Runs on a thread of its own with a state of its own, by the same fold as recovery; the hot path never pauses. The
-//! price is memory for a second copy of the users (house.md §8).
+//! Runs on its own thread with its own state, by the same fold as recovery; serving never pauses. The price is memory
+//! for a second copy of the users.
 
 use crate::paced::Rests;
 use crate::recover::{RecoverError, Replay, read_snapshot};
@@ -19,49 +19,49 @@ use std::thread::Thread;
 use std::time::Duration;
 use wal::{Files, Lsn, Marks, Scan, Snapshots, Storage};
 
-/// Sleep between two looks.
+/// Sleep between two checks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// So many records behind the newest snapshot are worth another one when the server has stopped. A start reads 150,000 to
-/// 300,000 of them a second, so fewer than these cost it less than the reading and checking of its snapshot; and a small
-/// server, or one that is started to be looked at, stops at once.
+/// This many records after the newest snapshot are worth another one when the server has stopped. A start reads 150,000
+/// to 300,000 records a second, so fewer cost it less than reading and checking the snapshot; and a small or
+/// short-lived server stops immediately.
 const LAST_RECORDS_LEAST: u64 = 50_000;
-/// How long it may take: it saves the next start seconds, and is not worth more of them. A million records behind the newest
-/// snapshot are read and written down within it. The log has everything.
+/// How long it may take: it saves the next start seconds, and is not worth more. A million records after the newest
+/// snapshot are read and written within this time. The log has all of them.
 pub const LAST_WITHIN: Duration = Duration::from_secs(5);
 
-/// What a look at the log came to.
+/// The result of a check of the log.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Looked {
-    /// Nothing was appended since the last one.
+pub enum CheckpointTurn {
+    /// Nothing was appended since the last check.
     Unchanged,
     /// No checkpoint is due.
     Enough,
-    /// One is due, and not possible yet.
+    /// A checkpoint is due, and not possible yet.
     Due,
     Made,
 }
 
-/// Where a digest is sent to: the record up to which the state was digested, and the digest.
+/// The receiver of a digest: the record up to which the state was digested, and the digest.
 type Answer = SyncSender<Result<(Lsn, [u8; 32]), RecoverError>>;
 
-/// Asks a keeper that runs for the digest of the state: nobody else has a state that he may read at leisure.
+/// Requests a digest from a running keeper, which has the only state that can be read at leisure.
 #[derive(Clone)]
 pub struct Digests {
-    asked: Sender<Answer>,
+    requests: Sender<Answer>,
     /// The keeper's thread, once it runs.
     keeper: Arc<OnceLock<Thread>>,
 }
 
 impl Digests {
-    /// The digest of the state up to a record that is on the device, which is at or behind all that were when this was
-    /// called; with that record. Waits for a checkpoint that is being made, as long as `stays` says so.
+    /// The digest of the state up to a record that is on the device, at or after all that were there when this was
+    /// called; with that record. Waits for a checkpoint in progress as long as `stays` returns true.
     ///
     /// # Errors
-    /// [`RecoverError`] of the log; `None` when the keeper has ended, or `stays` said no.
+    /// [`RecoverError`] of the log; `None` if the keeper has ended, or `stays` returned false.
     pub fn ask(&self, stays: impl Fn() -> bool) -> Option<Result<(Lsn, [u8; 32]), RecoverError>> {
         let (answer, digested) = sync_channel(1);
-        self.asked.send(answer).ok()?;
+        self.requests.send(answer).ok()?;
         if let Some(keeper) = self.keeper.get() {
             keeper.unpark();
         }
@@ -75,7 +75,7 @@ impl Digests {
     }
 }
 
-/// Keeper of the snapshots.
+/// Makes the snapshots.
 pub struct Keeper<S: Storage = Files> {
     storage: S,
     snapshots: Snapshots<S>,
@@ -83,15 +83,15 @@ pub struct Keeper<S: Storage = Files> {
     covered: Covered,
     /// Sealed segments between two checkpoints.
     every: usize,
-    /// The keeper's own copy, and the record it stands for with that record's checksum.
+    /// The keeper's own copy of the state, and the record it covers with that record's checksum.
     state: Option<(State, Lsn, u32)>,
     seen: Lsn,
-    /// What snapshots are written in.
+    /// The formats of new snapshots.
     formats: Formats,
-    /// When the thread lets others have its core; it never does where there is none.
+    /// The pacing of the thread; `None`: it does not rest.
     rests: Option<Rests>,
-    /// Who waits for a digest.
-    asked: Option<(Receiver<Answer>, Arc<OnceLock<Thread>>)>,
+    /// Requests for a digest.
+    requests: Option<(Receiver<Answer>, Arc<OnceLock<Thread>>)>,
 }
 
 impl<S: Storage> Keeper<S> {
@@ -106,7 +106,7 @@ impl<S: Storage> Keeper<S> {
             seen: Lsn::ZERO,
             formats: Formats::Newest,
             rests: None,
-            asked: None,
+            requests: None,
         }
     }
 
@@ -115,66 +115,67 @@ impl<S: Storage> Keeper<S> {
         Keeper { formats, ..self }
     }
 
-    /// Can be asked for digests, too, when it runs.
+    /// Also answers requests for digests while it runs.
     pub fn answering(mut self) -> (Keeper<S>, Digests) {
-        let (asked, asks) = channel();
+        let (sender, requests) = channel();
         let keeper = Arc::new(OnceLock::new());
-        self.asked = Some((asks, Arc::clone(&keeper)));
-        (self, Digests { asked, keeper })
+        self.requests = Some((requests, Arc::clone(&keeper)));
+        (self, Digests { requests: sender, keeper })
     }
 
-    /// Takes its time as long as the next checkpoint is not due before this one is written. The storages must rest by the
-    /// same `rests`.
+    /// Rests during its work as long as the next checkpoint is not due before this one is written. The storages must
+    /// use the same `rests`.
     pub fn resting(self, rests: Rests) -> Keeper<S> {
         Keeper { rests: Some(rests), ..self }
     }
 
-    /// Turns until the server stops; gives itself back, unless the state turned out to be unsound.
+    /// Runs until the server stops. Returns itself, unless the state turned out to be unsound.
     pub fn run(mut self, stop: &Stop) -> Option<Keeper<S>> {
         let mut failing = Failing::default();
-        if let Some((_, thread)) = &self.asked {
+        if let Some((_, thread)) = &self.requests {
             let _ = thread.set(std::thread::current());
         }
         while !stop.is_set() {
-            if let Some(answer) = self.asked.as_ref().and_then(|(asked, _)| asked.try_recv().ok()) {
-                // Who asked may have gone.
+            if let Some(answer) = self.requests.as_ref().and_then(|(requests, _)| requests.try_recv().ok()) {
+                // The requester may have gone.
                 let _ = answer.send(self.digest(stop));
                 continue;
             }
-            let looked = self.look();
-            // What is due and has to wait says nothing about the storage that failed.
-            if matches!(looked, Ok(Looked::Made | Looked::Enough)) {
+            let turn = self.look();
+            // A due checkpoint that has to wait proves nothing about the storage that failed.
+            if matches!(turn, Ok(CheckpointTurn::Made | CheckpointTurn::Enough)) {
                 failing = Failing::default();
             }
-            match looked {
-                Ok(Looked::Made) => {}
+            match turn {
+                Ok(CheckpointTurn::Made) => {}
                 Ok(_) => std::thread::park_timeout(LOOK_EVERY),
                 Err(error @ RecoverError::Broken { .. }) => {
-                    // The sync thread finds the log poisoned and ends serving. The segments stay: they are the evidence.
-                    tracing::error!(%error, "no snapshot is written of this state, and nothing more is promised");
+                    // The sync thread finds the log poisoned and ends the server. The segments stay as evidence.
+                    tracing::error!(%error, "the state breaks an invariant: no snapshot is written, and the server \
+                        stops; keep the data directory and restore a backup");
                     return None;
                 }
-                // A half of a snapshot is none, and what was folded is kept.
+                // An unfinished snapshot is removed later, and what was folded is kept.
                 Err(_) if stop.is_set() => {}
                 Err(error) => {
-                    // Serving goes on; the log grows until a later turn succeeds.
+                    // Serving continues; the log grows until a later turn succeeds.
                     failing.again(&error, "no snapshot could be written", stop);
                 }
             }
         }
-        // Nobody who asks from now on is to wait.
-        self.asked = None;
+        // Later requests must not wait.
+        self.requests = None;
         Some(self)
     }
 
-    /// The digest of the state up to the last record that is on the device, and that record.
+    /// The digest of the state up to the last record on the device, and that record.
     fn digest(&mut self, stop: &Stop) -> Result<(Lsn, [u8; 32]), RecoverError> {
         if let Some(rests) = &self.rests {
-            // Nobody's room or restart depends on it.
+            // No room and no restart depends on it.
             rests.begin(Lsn(u64::MAX));
         }
         let upto = self.marks.synced();
-        // The mark of an orderly end, which is appended behind the stop, is to stay behind every state that is kept.
+        // The mark of a clean stop is appended after the stop, and must stay after every kept state.
         if stop.is_set() || self.marks.is_poisoned() {
             return Err(RecoverError::Content { lsn: upto, why: "the server stops".to_owned() });
         }
@@ -185,14 +186,14 @@ impl<S: Storage> Keeper<S> {
         digest.map(|digest| (*lsn, digest)).map_err(|error| RecoverError::Content { lsn: *lsn, why: error.to_string() })
     }
 
-    /// The checkpoint behind an orderly end, which spares the next start the log behind the newest snapshot. False: there is
-    /// too little of it, or it is not all on the device. To be called when the log has ended.
+    /// The checkpoint after a clean stop, which spares the next start the log after the newest snapshot. Returns false
+    /// if that is too short or not all on the device. Must be called after the log has ended.
     ///
     /// # Errors
-    /// [`RecoverError`], also when it takes too long; the log stands for everything.
+    /// [`RecoverError`], also when it takes too long; the log still has everything.
     pub fn last(&mut self) -> Result<bool, RecoverError> {
         let newest = self.snapshots.list()?.last().copied().unwrap_or(Lsn::ZERO);
-        // The last record says that the end was an orderly one, which is for the next start to read.
+        // The last record marks the clean stop, and the next start must read it.
         let upto = self.marks.appended().before();
         if upto.0 < newest.0 + LAST_RECORDS_LEAST || upto > self.marks.synced() || self.marks.is_poisoned() {
             return Ok(false);
@@ -204,36 +205,36 @@ impl<S: Storage> Keeper<S> {
         Ok(true)
     }
 
-    /// Makes one checkpoint when one is due and possible.
+    /// Makes one checkpoint if one is due and possible.
     ///
     /// # Errors
-    /// [`RecoverError`]; the next look tries anew.
-    pub fn look(&mut self) -> Result<Looked, RecoverError> {
+    /// [`RecoverError`]; the next check tries again.
+    pub fn look(&mut self) -> Result<CheckpointTurn, RecoverError> {
         let appended = self.marks.appended();
         if appended == self.seen {
-            return Ok(Looked::Unchanged);
+            return Ok(CheckpointTurn::Unchanged);
         }
-        // What is due and not possible yet, or failed, is looked at again.
+        // A checkpoint that is due but not possible yet, or failed, is tried again.
         let newest = self.snapshots.list()?.last().copied().unwrap_or(Lsn::ZERO);
         let segments = wal::segments(&self.storage)?;
-        let behind = segments.iter().filter(|segment| segment.first_lsn > newest).count();
+        let newer = segments.iter().filter(|segment| segment.first_lsn > newest).count();
         // The open segment is not sealed.
-        if behind <= self.every {
+        if newer <= self.every {
             self.seen = appended;
-            if segments.len() - behind > self.every + 1 {
+            if segments.len() - newer > self.every + 1 {
                 self.cover()?;
             }
-            return Ok(Looked::Enough);
+            return Ok(CheckpointTurn::Enough);
         }
         let sealed = wal::sealed_lsn(&self.storage)?;
         if sealed <= newest || sealed > self.marks.synced() {
-            return Ok(Looked::Due);
+            return Ok(CheckpointTurn::Due);
         }
         self.checkpoint(newest, sealed)?;
-        Ok(Looked::Made)
+        Ok(CheckpointTurn::Made)
     }
 
-    /// Says what the snapshots of orderly ends have made unnecessary: whoever is stopped more often than a checkpoint is due
+    /// Publishes what the snapshots of clean stops cover: a server that stops more often than a checkpoint is due
     /// writes no others.
     fn cover(&mut self) -> Result<(), RecoverError> {
         if let Some(rests) = &self.rests {
@@ -245,20 +246,20 @@ impl<S: Storage> Keeper<S> {
         Ok(())
     }
 
-    /// Folds the log up to `upto`, checks every promise of that state, writes it down, and says which
-    /// segments are unnecessary now. The newest snapshot stands for the records up to `newest`.
+    /// Folds the log up to `upto`, checks all invariants of that state, writes a snapshot, and publishes which segments
+    /// are unnecessary now. The newest snapshot covers the records up to `newest`.
     fn checkpoint(&mut self, newest: Lsn, upto: Lsn) -> Result<(), RecoverError> {
-        // Whoever asked for a digest had it made of a later state, all of it on the device.
+        // A digest may have been made of a later state, all of it on the device.
         let upto = self.state.as_ref().map_or(upto, |(_, folded, _)| upto.max(*folded));
         if let Some(rests) = &self.rests {
-            // Behind as many records again as this checkpoint covers, the next one is due: from there on the disk's bound
-            // goes before the orders' tail.
+            // After as many records again as this checkpoint covers, the next one is due: from then on the bound of the
+            // disk goes before the latency of orders.
             rests.begin(Lsn(upto.0 + (upto.0 - newest.0)));
         }
         self.fold(upto)?;
         let (state, _, crc) = self.state.as_ref().expect("it was folded");
         if let Err(why) = state.users.iter().try_for_each(|users| users.check_each(|| self.breathe())) {
-            // A broken promise is as final as a failed sync (reliability 22).
+            // A broken invariant is as final as a failed sync (wal/docs/durability.md §4).
             self.marks.poison();
             self.marks.wake();
             return Err(RecoverError::Broken { lsn: upto, why });
@@ -270,7 +271,7 @@ impl<S: Storage> Keeper<S> {
         Ok(())
     }
 
-    /// Folds the log up to `upto` onto the copy. What was folded stays so when it is interrupted, by a stop above all.
+    /// Folds the log up to `upto` onto the copy. If it is interrupted, for instance by a stop, what was folded is kept.
     fn fold(&mut self, upto: Lsn) -> Result<(), RecoverError> {
         let (mut state, mut lsn, mut crc) = match self.state.take() {
             Some(copy) => copy,
@@ -279,11 +280,11 @@ impl<S: Storage> Keeper<S> {
                 None => (State::new(1), Lsn::ZERO, 0),
             },
         };
-        // Nobody is served from the copy.
+        // The copy serves no requests.
         state.unlist();
         let mut replay = Replay::default();
         let mut folded = Ok(());
-        // What was folded and could not be written down is not read again.
+        // Records that were folded but could not be written to a snapshot are not read again.
         let scan = (lsn < upto).then(|| Scan::open(&self.storage, lsn).map(|scan| scan.until(upto).after_crc(crc)));
         match scan {
             None => {}
@@ -317,7 +318,7 @@ impl<S: Storage> Keeper<S> {
     }
 }
 
-/// Takes every byte until the server stops, and rests in between.
+/// Discards bytes until the server stops, and rests in between.
 struct Breathing<'a, S: Storage> {
     keeper: &'a Keeper<S>,
     stop: &'a Stop,
@@ -337,10 +338,10 @@ impl<S: Storage> io::Write for Breathing<'_, S> {
     }
 }
 
-/// Writes a snapshot of `state` that stands for all records up to `lsn`; it counts once it was read back.
+/// Writes a snapshot of `state` that covers all records up to `lsn`; it counts once it was read back.
 ///
 /// # Errors
-/// [`RecoverError`]; the snapshots before it are then as they were.
+/// [`RecoverError`]; the snapshots before it are then unchanged.
 pub fn write_snapshot<S: Storage>(
     formats: Formats,
     snapshots: &mut Snapshots<S>,
@@ -372,8 +373,8 @@ mod tests {
         Options { segment_bytes: 1 << 20, spares_count: 1, reserve_bytes: 0, ..Options::default() }
     }
 
-    /// Facts of which `apply` takes each, and whose unsound state breaks a promise: an order that is open
-    /// and does not rest.
+    /// Facts that `apply` accepts one by one; the unsound state breaks an invariant: an order is open and does not
+    /// rest.
     fn records(is_sound: bool) -> Vec<Mutation> {
         let (owner, at) = (UserId(1), Timestamp(1_790_932_500_000_000));
         let (wallet, baseline) = (WalletId(owner.object(1)), Cash::from_dollars(100));
@@ -389,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_breaks_a_promise_becomes_no_snapshot_and_ends_the_log() {
+    fn a_state_that_breaks_an_invariant_is_not_snapshotted_and_ends_the_log() {
         let mut cases = 0;
         for is_sound in [true, false] {
             let place = tempfile::tempdir().expect("a temporary folder");
@@ -413,17 +414,17 @@ mod tests {
                 }
                 Err(error) => panic!("{error}"),
             }
-            assert_eq!(syncer.turn().is_err(), !is_sound, "who syncs hears of it");
+            assert_eq!(syncer.turn().is_err(), !is_sound, "the sync thread sees it");
             cases += 1;
         }
         println!("states before a snapshot: {cases} cases");
     }
 
-    /// What an orderly end writes down, by how much of the log there is.
+    /// What a clean stop writes, by the length of the log.
     #[test]
-    fn a_last_checkpoint_is_made_of_what_a_start_would_feel() {
+    fn a_last_checkpoint_is_made_of_a_long_log() {
         let least = LAST_RECORDS_LEAST;
-        // (records of users, whether all of them were synced, a last checkpoint, one behind so many more, another)
+        // (records of users, whether all of them were synced, a last checkpoint, one after so many more, another)
         let rows = [
             (least - 3, true, false, 3, true),
             (least, true, true, 10, false),
@@ -460,16 +461,17 @@ mod tests {
             assert_eq!(keeper.last().expect("a sound log"), second, "{records} and {more} records");
             drop((keeper, log, preparer));
             let recovery = recover(&data, options, 1).expect("a sound log");
-            assert!(recovery.report.clean_stop, "the mark of the end is behind every snapshot");
+            assert!(recovery.report.clean_stop, "the mark of the clean stop is after every snapshot");
             assert_eq!(recovery.report.records == 1, second, "{:?}", recovery.report);
             assert_eq!(recovery.report.users as u64, records + more);
         }
         println!("last checkpoints: {} cases", 2 * rows.len());
     }
 
-    /// A digest is of all that was synced when it was asked for, and no snapshot of an earlier moment is made behind it.
+    /// A digest covers all that was synced when it was requested, and no snapshot of an earlier moment is made after
+    /// it.
     #[test]
-    fn a_digest_is_of_the_state_that_a_start_would_read() {
+    fn a_digest_covers_the_state_that_a_start_would_read() {
         let place = tempfile::tempdir().expect("a temporary folder");
         let data = place.path().join("log");
         let recovery = recover(&data, options(), 1).expect("a new directory");
@@ -499,19 +501,19 @@ mod tests {
         }
         stop.set();
         let mut keeper = running.join().expect("no panic").expect("a sound state");
-        assert!(digests.ask(|| true).is_none(), "nobody waits for a keeper that has ended");
+        assert!(digests.ask(|| true).is_none(), "a keeper that has ended is not waited for");
         let folded = keeper.state.as_ref().map(|(_, lsn, _)| *lsn).expect("a copy");
         keeper.checkpoint(Lsn::ZERO, folded.before()).expect("room on the disk");
         let newest = keeper.snapshots.newest().expect("it can be read").expect("there is one");
-        assert_eq!(newest.lsn, folded, "the state that is written is the one that its name says");
+        assert_eq!(newest.lsn, folded, "the state that is written is that of its name");
         let mut none = Keeper::new(keeper.storage, keeper.snapshots, marks, 1, Covered::default());
         assert!(none.digest(&stop).is_err(), "a server that stops digests nothing");
         println!("digests: {cases} cases");
     }
 
-    /// Segments that snapshots of orderly ends cover are given up by a server that writes no snapshot of its own.
+    /// Segments that snapshots of clean stops cover are released by a server that writes no snapshot itself.
     #[test]
-    fn what_ends_have_covered_is_given_up_by_the_next_start() {
+    fn segments_covered_by_clean_stops_are_released_by_the_next_start() {
         let place = tempfile::tempdir().expect("a temporary folder");
         let recovery = recover(&place.path().join("log"), options(), 1).expect("a new directory");
         let Running { mut log, mut syncer, mut preparer, snapshots, marks, .. } =
@@ -532,7 +534,7 @@ mod tests {
         write_snapshot(Formats::Newest, &mut keeper.snapshots, &State::new(1), older, 0).expect("room on the disk");
         let newer = append(30);
         write_snapshot(Formats::Newest, &mut keeper.snapshots, &State::new(1), newer, 0).expect("room on the disk");
-        assert_eq!(keeper.look().expect("a sound log"), Looked::Enough);
+        assert_eq!(keeper.look().expect("a sound log"), CheckpointTurn::Enough);
         assert_eq!(covered.get(), older);
         println!("covered by ends: 1 case");
     }

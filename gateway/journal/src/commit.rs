@@ -1,11 +1,11 @@
-//! The one place where engine and wal meet: records are appended, and what depends on them is released.
+//! The only place where engine and wal meet: records are appended, and answers that depend on them are released.
 //!
-//! The engine's [`Outbox`] is a queue of facts and of things that must wait for them. Nothing leaves before the
-//! *release mark* has passed the records in front of it: the appended LSN (`process`) or the synced one (`power`).
-//! This file knows that a record is bytes and that an answer waits; it knows neither's content.
+//! The engine's [`Outbox`] is a queue of facts and of answers that must wait for them. Nothing leaves before the
+//! *release mark* has passed the records before it: the appended LSN (`process`) or the synced one (`power`). Contents
+//! of records and answers are opaque here.
 //!
-//! Two outboxes: the [`Committer`] itself where shard and committer share a thread (inline), and a [`CommitLane`]
-//! that crosses to the committer's thread (threaded; the feed uses it in both layouts).
+//! Two outboxes: the [`Committer`] itself if shard and committer share a thread (inline), and a [`CommitLane`] that
+//! sends to the committer's thread (threaded; the feed uses it in both layouts).
 
 mod held;
 mod waiting;
@@ -36,17 +36,17 @@ use wal::{Files, Kind, Log, Lsn, Marks, Storage};
 
 /// Slots of the ring between shards, feed and committer.
 const COMMIT_RING_SLOTS: usize = 8_192;
-/// Free slots below which a shard is told that there is no room: one command never makes more entries than this.
+/// Below this many free slots a shard has no room: one command never makes more entries.
 const COMMIT_RING_MARGIN: usize = 1_024;
 /// Longest record that one command makes, header and padding included: a walk over every level of both books, which the
 /// finest grid keeps near 200 KB. In small segments it is a quarter of one; the smallest that can be set still holds that
 /// walk, those of tests hold small books.
 const RECORD_BYTES_MAX: usize = 512 << 10;
-/// Prepared log kept for cancels and revocations when the disk is full (reliability.md 12): this much, or a quarter of a
-/// segment where that is less. Below it placements are refused, below one record of each writer every write is.
+/// Prepared log reserved for cancels and revocations on a full disk (gateway/docs/operations.md §4): this much, or a
+/// quarter of a segment if that is less. Below it placements are refused; below one record per writer all writes are.
 const RESERVE_BYTES: u64 = 8 << 20;
 
-/// What an acknowledgement promises (house rules, the log).
+/// What an acknowledgement promises (wal/docs/durability.md §1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// Survives any death of the process.
@@ -55,18 +55,18 @@ pub enum Durability {
     Power,
 }
 
-/// What promises of room depend on.
+/// The sizes that the room of a log depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSize {
     pub segment_bytes: u64,
     pub spares_count: u32,
-    /// Who asks for room and then writes: every shard, and the feed. Between the question and the record of one all
-    /// others may write one, too.
+    /// Number of writers that check for room and then write: every shard, and the feed. Between the check and the
+    /// record of one, all others may write one, too.
     pub writers_count: u32,
 }
 
 impl LogSize {
-    /// A log that so many shards and the feed write to.
+    /// A log to which `shards_count` shards and the feed write.
     pub fn of(segment_bytes: u64, spares_count: u32, shards_count: usize) -> LogSize {
         LogSize { segment_bytes, spares_count, writers_count: shards_count as u32 + 1 }
     }
@@ -79,23 +79,23 @@ impl LogSize {
         marks.low_bytes + ends
     }
 
-    /// Whether all spares together hold the longest record of every writer, and a reserve beside.
+    /// Whether all spares together hold the longest record of every writer, and a reserve.
     pub fn is_enough(self) -> bool {
         let marks = RoomMarks::of(self);
         marks.ample_bytes > marks.none_bytes
     }
 }
 
-/// How much prepared log means what.
+/// Bounds of prepared log, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RoomMarks {
     /// Longest record of one command.
     record_bytes_max: usize,
-    /// Below it nothing is written: one record of every writer.
+    /// Below it nothing is written: one record per writer.
     none_bytes: u64,
-    /// What all wanted spares hold for certain, however full the open segment is. Below it there are spares to make.
+    /// What all wanted spares certainly hold, however full the open segment is. Below it spares are missing.
     full_bytes: u64,
-    /// Below it placements are refused. Never above `full_bytes`: all spares ready is always enough.
+    /// Below it placements are refused. Never above `full_bytes`: with all spares ready there is always enough.
     ample_bytes: u64,
     /// Below it placements are soon refused: the next spare is urgent. Never above `full_bytes`.
     low_bytes: u64,
@@ -114,7 +114,7 @@ impl RoomMarks {
         RoomMarks { record_bytes_max, none_bytes, full_bytes, ample_bytes, low_bytes }
     }
 
-    /// The marks of a log that is used.
+    /// The bounds of a log in use.
     fn checked(size: LogSize) -> RoomMarks {
         assert!(size.is_enough(), "no room for the longest record of every writer and a reserve: {size:?}");
         RoomMarks::of(size)
@@ -132,7 +132,7 @@ impl RoomMarks {
 /// Where an answer goes.
 pub type Reply = Slot<Answer>;
 
-/// One entry of the commit ring; order is what makes an answer depend on the records before it.
+/// An entry of the commit ring. Order makes an answer depend on the records before it.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "the answer to an order is the most frequent of all")]
 pub enum CommitItem {
@@ -146,7 +146,7 @@ struct Held {
     answer: Answer,
 }
 
-/// A record of a user that is in the log and not released.
+/// A user's record that is appended and not released.
 #[derive(Clone, Copy)]
 struct Unreleased {
     lsn: Lsn,
@@ -154,23 +154,23 @@ struct Unreleased {
     made_at: Timestamp,
 }
 
-/// Who is told of what the log takes. Nothing is told that the committer waits for.
+/// Notified of what the committer appends. It must not block: the committer waits for each call.
 pub trait CommitListener: Send + Sync + 'static {
-    /// An order fact, which may not be released yet: no listener says more of it than that it came, and a monitor is told of
-    /// it only behind it.
+    /// An order fact, which may not be released yet. A listener may only report that it came; a monitor must not see
+    /// more before its release.
     fn notice(&self, notice: &Notice);
 
-    /// How many orders rest in a shard, behind the records of its last command.
+    /// The number of resting orders of a shard, after the records of its last command.
     fn open(&self, shard: usize, count: impl FnOnce() -> usize);
 
-    /// Where to note the time of the append behind this record, if that is one that is timed.
-    fn times_append(&self, behind: Lsn) -> Option<&Nanos>;
+    /// The histogram for the append after record `after`, if that append is measured.
+    fn times_append(&self, after: Lsn) -> Option<&Nanos>;
 
-    /// Where to note how long a sync took, if syncs are timed.
+    /// The histogram for syncs, if they are measured.
     fn times_sync(&self) -> Option<&Micros>;
 }
 
-/// No listener.
+/// Ignores everything.
 impl CommitListener for () {
     fn notice(&self, _: &Notice) {}
 
@@ -185,30 +185,30 @@ impl CommitListener for () {
     }
 }
 
-/// Where the log stands, for health answers and for those who ask for room from another thread. Plain numbers; nothing
-/// is ordered by them.
+/// State of the log, for health responses and for other threads that check for room. Plain numbers, not used to order
+/// memory accesses.
 #[derive(Debug, Default)]
 pub struct CommitFigures<L = ()> {
     /// Server time of the last record, µs.
     pub last_commit_at: CachePadded<AtomicU64>,
-    /// Bytes that the log can take for certain.
+    /// Bytes that the log can certainly take.
     room_bytes: AtomicU64,
-    /// Bytes of log that records in the ring are going to take. Taken off only after the room without them was published,
-    /// so that room less crossing is never more than there is.
-    crossing_bytes: CachePadded<AtomicU64>,
-    /// Records of users that were released, by the shard that they came from.
+    /// Bytes of log that records in the ring will take. Subtracted only after the room without them was published, so
+    /// that room less in-flight bytes never exceeds the real room.
+    in_flight_bytes: CachePadded<AtomicU64>,
+    /// Released records of users, counted by their shard.
     released: OnceLock<Box<[CachePadded<AtomicU64>]>>,
-    /// Told of what is on its way into the log.
+    /// Notified of what goes into the log.
     pub listener: L,
 }
 
 impl<L: CommitListener> CommitFigures<L> {
     /// With this listener, and nothing appended yet.
-    pub fn telling(listener: L) -> CommitFigures<L> {
+    pub fn with_listener(listener: L) -> CommitFigures<L> {
         CommitFigures {
             last_commit_at: CachePadded::default(),
             room_bytes: AtomicU64::default(),
-            crossing_bytes: CachePadded::default(),
+            in_flight_bytes: CachePadded::default(),
             released: OnceLock::new(),
             listener,
         }
@@ -219,8 +219,8 @@ impl<L: CommitListener> CommitFigures<L> {
         self.released.get_or_init(|| (1..size.writers_count).map(|_| CachePadded::default()).collect())
     }
 
-    /// How many orders of a shard rest, for a monitor, behind the records of its last command.
-    pub fn look_at(&self, shard: &Shard<Reply>) {
+    /// Reports the number of resting orders of a shard to the listener, after the records of its last command.
+    pub fn note_open_orders(&self, shard: &Shard<Reply>) {
         self.listener.open(shard.place().0, || shard.users().resting().len());
     }
 }
@@ -233,7 +233,7 @@ pub struct Committer<S: Storage = Files, L = ()> {
     /// Format of the payloads.
     version: u16,
     held: HeldBack<Held>,
-    /// Records of users, from the oldest on that may not be released.
+    /// Records of users, from the oldest one that may be unreleased.
     unreleased: VecDeque<Unreleased>,
     size: LogSize,
     /// Released to [`Reply::Here`] and not claimed yet.
@@ -245,7 +245,7 @@ pub struct Committer<S: Storage = Files, L = ()> {
 }
 
 impl<S: Storage, L: CommitListener> Committer<S, L> {
-    /// Takes the log over, positioned behind its last record.
+    /// Takes over the log, positioned after its last record.
     pub fn new(
         log: Log<S>,
         durability: Durability,
@@ -271,7 +271,7 @@ impl<S: Storage, L: CommitListener> Committer<S, L> {
         committer
     }
 
-    /// Who prepares segments: woken when one was taken.
+    /// The thread that prepares segments; it is woken after one was used.
     pub fn wake_when_low(&mut self, preparer: Thread) {
         self.preparer = Some(preparer);
     }
@@ -286,37 +286,38 @@ impl<S: Storage, L: CommitListener> Committer<S, L> {
         self.log.last_lsn()
     }
 
-    /// Where the log stands.
+    /// State of the log.
     pub fn figures(&self) -> &CommitFigures<L> {
         &self.figures
     }
 
-    /// Whether anything waits for a sync, to be asked from the sync thread.
+    /// Whether an answer waits for a sync, to be read by the sync thread.
     pub fn waiting(&self) -> Waiting {
         self.waiting.clone()
     }
 
-    /// Takes everything that waits in the ring, then releases what may leave. True when there was anything to do.
+    /// Takes all entries of the ring, then releases what may leave. Returns whether there was anything to do.
     pub fn turn(&mut self, ring: &Ring<CommitItem>) -> bool {
-        let (mut worked, mut crossed_bytes) = (false, 0);
+        let (mut worked, mut taken_bytes) = (false, 0);
         while let Some(item) = ring.pop() {
             worked = true;
             match item {
                 CommitItem::Record { owner, time, payload } => {
                     self.record(owner, time, &payload);
-                    crossed_bytes += slot_bytes(payload.len()) as u64;
+                    taken_bytes += slot_bytes(payload.len()) as u64;
                 }
                 CommitItem::Answer { reply, answer } => self.answer(reply, answer),
             }
         }
         let released = self.release();
-        // Pairs with the Acquire in `CommitLane::room`: who sees these gone sees the room published by `release`.
-        self.figures.crossing_bytes.fetch_sub(crossed_bytes, Ordering::Release);
+        // Pairs with the Acquire in `CommitLane::room`: a thread that sees these subtracted sees the room published by
+        // `release`.
+        self.figures.in_flight_bytes.fetch_sub(taken_bytes, Ordering::Release);
         released || worked
     }
 
-    /// Releases what the release mark has passed. With `power` a poisoned log releases nothing ever again: dropping the
-    /// reply slots is what tells their owners that the outcome is unknown.
+    /// Releases what the release mark has passed. With `power` a poisoned log releases nothing more: the dropped reply
+    /// slots report to their owners that the outcome is unknown.
     pub fn release(&mut self) -> bool {
         let mark = self.mark();
         let mut worked = false;
@@ -343,16 +344,16 @@ impl<S: Storage, L: CommitListener> Committer<S, L> {
             || (self.marks.is_poisoned() && !self.held.is_empty())
     }
 
-    /// The answer to the command that was just run with [`Reply::Here`], else where it comes to once it is released.
-    /// Such a command is answered before its run is over, whether or not the answer may leave.
+    /// The answer to the command that was just run with [`Reply::Here`], or a receiver if it is not released yet. The
+    /// answer to such a command is made before its run ends, released or not.
     ///
     /// # Errors
-    /// Where to wait.
+    /// The receiver to wait on.
     pub fn claim(&mut self) -> Result<Answer, oneshot::Receiver<Answer>> {
         if let Some(answer) = self.here.take() {
             return Ok(answer);
         }
-        // Dropped with the sender where a poisoned log has dropped the answer.
+        // The sender is dropped if a poisoned log has dropped the answer.
         let (sender, receiver) = oneshot::channel();
         if let Some(Held { reply: reply @ Reply::Here, .. }) = self.held.last_mut() {
             *reply = Reply::Request(sender);
@@ -360,23 +361,23 @@ impl<S: Storage, L: CommitListener> Committer<S, L> {
         Err(receiver)
     }
 
-    /// Writes the clean-stop record: the last thing.
+    /// Appends the clean-stop record, the last one.
     pub fn stop(&mut self, now: Timestamp) {
         let time = self.monotone(now);
-        // Without room there is no clean-stop mark: the next start then reads a log that just ends, which is sound.
+        // Without room there is no clean-stop mark: the next start reads a log that just ends, which is correct.
         let _ = self.log.append_clean_stop(time);
     }
 
-    /// The LSN up to which the configured promise is kept.
+    /// The LSN up to which the configured promise holds.
     fn mark(&self) -> Lsn {
         match self.durability {
-            // What a failed sync left behind is in the mapping, and survives the death of the process.
+            // Records of a failed sync are in the mapping, and survive the death of the process.
             Durability::Process => self.log.last_lsn(),
             Durability::Power => self.marks.synced(),
         }
     }
 
-    /// Lets go of the records that the release mark has passed, and counts them for the shards that they came from.
+    /// Forgets the records that the release mark has passed, and counts them for their shards.
     fn note_released(&mut self) {
         let mark = self.mark();
         while let Some(&Unreleased { lsn, owner, .. }) = self.unreleased.front()
@@ -389,7 +390,7 @@ impl<S: Storage, L: CommitListener> Committer<S, L> {
 
     fn count_released(&self, owner: UserId) {
         let released = self.figures.released(self.size);
-        // One thread counts.
+        // Only one thread counts.
         let count = &released[shard_of(owner, released.len())];
         count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
@@ -409,14 +410,14 @@ impl<S: Storage, L: CommitListener> Committer<S, L> {
     fn fill(&mut self, held: Held) {
         match held.reply {
             Reply::Here => {
-                assert!(self.here.is_none(), "an answer is claimed before the next command is run");
+                assert!(self.here.is_none(), "an answer must be claimed before the next command runs");
                 self.here = Some(held.answer);
             }
             reply => reply.fill(held.answer),
         }
     }
 
-    /// Journal time never goes backwards, whichever shard a record comes from.
+    /// Journal time never goes back, whichever shard a record comes from.
     fn monotone(&self, time: Timestamp) -> u64 {
         time.0.max(self.log.last_time())
     }
@@ -447,9 +448,9 @@ impl<S: Storage, L: CommitListener> CommitTurns for Committer<S, L> {
 impl<S: Storage, L: CommitListener> Outbox<Reply> for Committer<S, L> {
     fn room(&self) -> Room {
         let room_bytes = self.log.room(self.room_marks.record_bytes_max);
-        // What the feed has sent and this thread has not taken yet.
-        let crossing_bytes = self.figures.crossing_bytes.load(Ordering::Relaxed);
-        self.room_marks.room(room_bytes.saturating_sub(crossing_bytes))
+        // Records that the feed has sent and this thread has not taken yet.
+        let in_flight_bytes = self.figures.in_flight_bytes.load(Ordering::Relaxed);
+        self.room_marks.room(room_bytes.saturating_sub(in_flight_bytes))
     }
 
     fn version(&self) -> u16 {
@@ -461,17 +462,17 @@ impl<S: Storage, L: CommitListener> Outbox<Reply> for Committer<S, L> {
         let timer = self.figures.listener.times_append(self.log.last_lsn());
         let timed = timer.map(|timer| (timer, Instant::now()));
         let appended = self.log.append(Kind::Mutations, self.version, owner.0, time, payload);
-        // The state already shows the fact, so a log that lacks it must not live on.
-        appended.expect("room was asked for before the command was decided");
-        if let Some((timer, begun)) = timed {
-            timer.note(begun.elapsed());
+        // The state already contains the fact, so the process must not continue if the log lacks it.
+        appended.expect("room was checked before the command was decided");
+        if let Some((timer, started)) = timed {
+            timer.note(started.elapsed());
         }
         self.figures.last_commit_at.store(time, Ordering::Relaxed);
         if owner == MARKETS {
             return;
         }
         match self.durability {
-            // Released as it is appended.
+            // Released when appended.
             Durability::Process => self.count_released(owner),
             Durability::Power => {
                 self.note_released();
@@ -505,7 +506,7 @@ impl<S: Storage, L: CommitListener> Outbox<Reply> for Committer<S, L> {
     }
 }
 
-/// The way to a committer on another thread.
+/// The queue to a committer on another thread.
 pub struct CommitLane<L = ()> {
     ring: Arc<Ring<CommitItem>>,
     room_marks: RoomMarks,
@@ -513,9 +514,9 @@ pub struct CommitLane<L = ()> {
     size: LogSize,
     /// Format of the records that the committer appends.
     version: u16,
-    /// Whose way it is; `None`: nobody asks here what is not released.
+    /// The shard that uses it; `None`: unreleased records are not tracked.
     shard: Option<usize>,
-    /// Records of users that may not be released, oldest first, and how many went before them.
+    /// Records of users that may be unreleased, oldest first, and the number released before them.
     unreleased: VecDeque<(UserId, Timestamp)>,
     released: u64,
 }
@@ -536,7 +537,7 @@ impl<L> Clone for CommitLane<L> {
 }
 
 impl<L: CommitListener> CommitLane<L> {
-    /// A way to the committer that was made with the same size and figures.
+    /// A lane to the committer that was made with the same size and figures.
     pub fn new(size: LogSize, figures: Arc<CommitFigures<L>>) -> CommitLane<L> {
         let room_marks = RoomMarks::checked(size);
         CommitLane {
@@ -551,17 +552,17 @@ impl<L: CommitListener> CommitLane<L> {
         }
     }
 
-    /// The same way to a committer that appends records of this format.
+    /// The same lane to a committer that appends records of this format.
     pub fn writing(self, version: u16) -> CommitLane<L> {
         CommitLane { version, ..self }
     }
 
-    /// The same way as that shard's own. Only the shard that users belong to may send their records by it.
+    /// The same lane for one shard. Only the shard of their users may send records through it.
     pub fn of_shard(&self, index: usize) -> CommitLane<L> {
         CommitLane { shard: Some(index), ..self.clone() }
     }
 
-    /// Lets go of the records that the committer has released.
+    /// Forgets the records that the committer has released.
     fn note_released(&mut self) {
         let Some(shard) = self.shard else { return };
         let released = self.figures.released(self.size)[shard].load(Ordering::Relaxed);
@@ -570,28 +571,29 @@ impl<L: CommitListener> CommitLane<L> {
         }
     }
 
-    /// What goes to the committer, first in, first out.
+    /// The ring to the committer, first in, first out.
     pub fn ring(&self) -> &Arc<Ring<CommitItem>> {
         &self.ring
     }
 
-    /// Where the log stands.
+    /// State of the log.
     pub fn figures(&self) -> &CommitFigures<L> {
         &self.figures
     }
 
-    /// Bytes that the log can take for certain, as its owner said last.
+    /// Bytes that the log can certainly take, as last published by the committer.
     pub fn room_bytes(&self) -> u64 {
         self.figures.room_bytes.load(Ordering::Relaxed)
     }
 
-    /// Longest payload of one record that `room` makes room for, in bytes.
+    /// Longest payload of one record that `room` accounts for, in bytes.
     pub fn payload_bytes_max(&self) -> usize {
         self.room_marks.record_bytes_max - slot_bytes(0) - ALIGN_BYTES
     }
 
-    /// Puts an entry into the ring. It has room: `room` was asked before the command began, and the margin is larger
-    /// than what one command makes; should several shards meet in the last slots, the committer drains them meanwhile.
+    /// Puts an entry into the ring. There is room: `room` was checked before the command began, and the margin is
+    /// larger than what one command makes. If several shards compete for the last slots, the committer drains the ring
+    /// meanwhile.
     fn push(&self, item: CommitItem) {
         let mut item = item;
         while let Err(back) = self.ring.push(item) {
@@ -610,12 +612,12 @@ impl<L: CommitListener> Outbox<Reply> for CommitLane<L> {
         if COMMIT_RING_SLOTS - self.ring.len() < COMMIT_RING_MARGIN {
             return Room::None;
         }
-        let crossing_bytes = self.figures.crossing_bytes.load(Ordering::Acquire);
-        self.room_marks.room(self.figures.room_bytes.load(Ordering::Relaxed).saturating_sub(crossing_bytes))
+        let in_flight_bytes = self.figures.in_flight_bytes.load(Ordering::Acquire);
+        self.room_marks.room(self.figures.room_bytes.load(Ordering::Relaxed).saturating_sub(in_flight_bytes))
     }
 
     fn record(&mut self, owner: UserId, time: Timestamp, payload: &[u8]) {
-        self.figures.crossing_bytes.fetch_add(slot_bytes(payload.len()) as u64, Ordering::Relaxed);
+        self.figures.in_flight_bytes.fetch_add(slot_bytes(payload.len()) as u64, Ordering::Relaxed);
         self.push(CommitItem::Record { owner, time, payload: payload.to_vec() });
         if self.shard.is_some() && owner != MARKETS {
             self.note_released();

@@ -1,6 +1,6 @@
-//! Shard and committer on one thread: the inline layout (house.md §1). A request is decided, journaled and released
-//! in one call on the thread that read it; what comes from other threads (feed, sync) arrives through the rings and
-//! is worked off by [`Core::turn`].
+//! Shard and committer on one thread: the inline layout (gateway/docs/decisions.md §14). A request is decided,
+//! journaled and released in one call on the thread that read it. Work from other threads (feed, sync) arrives through
+//! the rings and is done by [`Core::turn`].
 
 use crate::commit::{CommitItem, CommitListener, Committer, Reply, Waiting};
 use engine::command::{Answer, Command, Envelope};
@@ -14,14 +14,14 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use wal::Files;
 
-/// How often a shard looks through the commands that wait for the log to move: some are refused when they waited too long.
-pub const LINE_LOOK: Duration = Duration::from_millis(20);
+/// How often a shard checks the commands that wait for the log: some are refused after waiting too long.
+pub const WAITING_CHECK_EVERY: Duration = Duration::from_millis(20);
 
-/// One shard with the committer it appends to.
+/// A shard with the committer that it appends to.
 pub struct Core<L = ()> {
     shard: Shard<Reply>,
     committer: Committer<Files, L>,
-    /// What the feed asks of the shard, and what it journals itself.
+    /// Commands of the feed for the shard, and records that the feed journals itself.
     inbox: Arc<Ring<Envelope<Reply>>>,
     commits: Arc<Ring<CommitItem>>,
 }
@@ -33,15 +33,15 @@ impl<L: CommitListener> Core<L> {
         inbox: Arc<Ring<Envelope<Reply>>>,
         commits: Arc<Ring<CommitItem>>,
     ) -> Core<L> {
-        committer.figures().look_at(&shard);
+        committer.figures().note_open_orders(&shard);
         Core { shard, committer, inbox, commits }
     }
 
-    /// Runs one command; its answer is released before this returns where the promise is already kept. Whoever gives the
-    /// turns is woken when the command is larger than one.
+    /// Runs one command; its answer is released before this returns if its promise already holds. The thread that calls
+    /// [`Core::turn`] is woken if the command needs more than one turn.
     pub fn take(&mut self, envelope: Envelope<Reply>, now: Timestamp) {
         guard(|| self.shard.take(envelope, now, &mut self.committer));
-        self.committer.figures().look_at(&self.shard);
+        self.committer.figures().note_open_orders(&self.shard);
         if self.shard.has_work() || self.shard.holds_up() {
             self.inbox.wake();
         }
@@ -52,17 +52,18 @@ impl<L: CommitListener> Core<L> {
         self.shard.warm(owner);
     }
 
-    /// Runs one command that is answered before its run is over; its answer, else where it comes to once it is released.
+    /// Runs one command whose answer is made during its run. Returns the answer, or a receiver if it is not released
+    /// yet.
     ///
     /// # Errors
-    /// Where to wait.
+    /// The receiver to wait on.
     pub fn ask(
         &mut self,
         owner: UserId,
         command: Command,
         now: Timestamp,
     ) -> Result<Answer, oneshot::Receiver<Answer>> {
-        // In one piece: an answer that nobody claims would be the next one's.
+        // In one guarded piece: an unclaimed answer would be taken for that of the next command.
         guard(|| {
             self.take(Envelope { owner, command, received_at: now, reply: Reply::Here }, now);
             if let Some(reply @ Reply::Here) = self.shard.last_held_up() {
@@ -74,29 +75,29 @@ impl<L: CommitListener> Core<L> {
         })
     }
 
-    /// Works off what other threads sent and what is due, a bounded piece of it. True when there is more.
+    /// Does a bounded part of what other threads sent and what is due. Returns whether there is more.
     pub fn turn(&mut self, now: Timestamp) -> bool {
         guard(|| {
-            // Records of the feed first: a listing stands in the log before anything that names it.
+            // Records of the feed first: a listing is in the log before anything that refers to it.
             self.committer.turn(&self.commits);
             let more = self.shard.turn(&self.inbox, now, &mut self.committer);
-            self.committer.figures().look_at(&self.shard);
+            self.committer.figures().note_open_orders(&self.shard);
             self.committer.release();
             more || !self.commits.is_empty()
         })
     }
 
-    /// Whether commands wait for the log to move: [`Core::turn`] is to be called within [`LINE_LOOK`].
+    /// Whether commands wait for the log: [`Core::turn`] must then be called within [`WAITING_CHECK_EVERY`].
     pub fn holds_up(&self) -> bool {
         self.shard.holds_up()
     }
 
-    /// Whether anything waits for a sync, to be asked from the sync thread.
+    /// Whether an answer waits for a sync, to be read by the sync thread.
     pub fn waiting(&self) -> Waiting {
         self.committer.waiting()
     }
 
-    /// Writes the clean-stop record: the last thing.
+    /// Appends the clean-stop record, the last one.
     pub fn stop(&mut self, now: Timestamp) {
         self.committer.stop(now);
     }

@@ -1,16 +1,17 @@
-//! Where engine and log meet: what a shard decides becomes a record, and what depends on records is released.
+//! Connects the engine and the log: a shard's decisions become records, and answers are released once their records are
+//! safe.
 //!
 //! | Module | Holds |
 //! |---|---|
-//! | [`commit`] | the one owner of the log: append, hold, release; who is told of it |
+//! | [`commit`] | the only owner of the log: append, hold, release, notify listeners |
 //! | [`core`] | shard and committer on one thread |
 //! | [`loops`] | the loops of the committer's thread and of the sync thread |
 //! | [`recover`], [`checkpoint`] | log to state; state to snapshot while the server runs |
 //! | [`spares`], [`prefault`] | segments and memory made ahead of their use |
-//! | [`paced`] | work on files that gives way to orders |
+//! | [`paced`] | file work that yields to orders |
 //!
-//! May depend on `engine`, `wal` and `host`. Absent on purpose: sockets, requests, venues, what a record says, and what is
-//! measured of it: a [`commit::CommitListener`] is told.
+//! May depend on `engine`, `wal` and `host`. It has no sockets, requests or venues, does not interpret records, and
+//! does not measure: a [`commit::CommitListener`] is notified.
 
 mod atomic;
 pub mod checkpoint;

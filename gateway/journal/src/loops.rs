@@ -1,38 +1,38 @@
-//! The loops of the committer's thread and of the sync thread, without what they carry: `tests/shuttle` compiles this file
-//! and runs the same loops in thousands of other orders.
+//! The loops of the committer's thread and of the sync thread, generic over their work: `tests/shuttle` compiles this
+//! file and runs the same loops in thousands of other orders.
 
 use engine::ring::Ring;
 use std::time::Duration;
 
-/// What the committer's thread does in a turn.
+/// One turn of the committer's thread.
 pub trait CommitTurns {
     /// An entry of its ring.
     type Item;
 
-    /// Takes everything that waits in the ring, then releases what may leave. True when there was anything to do.
+    /// Takes all entries of the ring, then releases what may leave. Returns whether there was anything to do.
     fn turn(&mut self, ring: &Ring<Self::Item>) -> bool;
 
     /// Whether a turn would find anything to release.
     fn can_release(&self) -> bool;
 }
 
-/// What the sync thread does in a turn.
+/// One turn of the sync thread.
 pub trait SyncTurns {
     /// Why there is no further turn.
     type Error;
 
-    /// Makes durable what has been appended by now, and wakes the committer.
+    /// Makes durable what has been appended so far, and wakes the committer.
     ///
     /// # Errors
     /// The first one is final.
     fn turn(&mut self) -> Result<(), Self::Error>;
 
-    /// Sleeps until there is more to do, or somebody wakes the thread.
+    /// Sleeps until there is more to do, or the thread is woken.
     fn rest(&mut self);
 }
 
-/// Gives the committer its turns until it is told to stop and has taken all that was sent before. A sleep without news ends
-/// after `park_max`.
+/// Runs the committer until it must stop and has taken everything sent before. A sleep without a wake-up ends after
+/// `park_max`.
 pub fn commit<C: CommitTurns>(
     committer: &mut C,
     ring: &Ring<C::Item>,
@@ -40,7 +40,7 @@ pub fn commit<C: CommitTurns>(
     is_stopping: impl Fn() -> bool,
 ) {
     loop {
-        // Asked first: what was sent before the stop is still taken below.
+        // Read first: what was sent before the stop is still taken below.
         let stopping = is_stopping();
         if committer.turn(ring) {
             continue;
@@ -48,15 +48,15 @@ pub fn commit<C: CommitTurns>(
         if stopping {
             return;
         }
-        // A sync that ended since the turn has woken nobody.
+        // A sync that ended since the turn has woken no thread.
         ring.wait_unless(park_max, || committer.can_release());
     }
 }
 
-/// Gives the sync thread its turns until it is told to stop.
+/// Runs the sync thread until it must stop.
 ///
 /// # Errors
-/// That of a turn, at once.
+/// That of a turn, immediately.
 pub fn sync<S: SyncTurns>(syncing: &mut S, is_stopping: impl Fn() -> bool) -> Result<(), S::Error> {
     while !is_stopping() {
         syncing.turn()?;

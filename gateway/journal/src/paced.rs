@@ -1,8 +1,8 @@
-//! A storage whose reader and writer rests between its calls: for work of many seconds that nobody waits for, on a machine
-//! whose cores the orders need.
+//! A storage that rests between calls: for background work of many seconds on a machine whose cores are needed for
+//! orders.
 //!
-//! A lower priority alone is not enough: the scheduler still lets such a thread have a core to itself for whole seconds,
-//! while those that answer orders share the other.
+//! A lower priority alone is not enough: the scheduler still gives such a thread a core for whole seconds, while the
+//! threads that serve orders share the other.
 
 use host::thread::Stop;
 use rustix::time::{ClockId, clock_gettime};
@@ -13,38 +13,39 @@ use std::time::{Duration, Instant};
 use wal::storage::Background;
 use wal::{Lsn, Marks, Storage, StoredFile};
 
-/// Processor time between two rests, and how many times as long as it each of them is: a fifth of a core, in small bites.
+/// Processor time between two rests, and the length of a rest as a multiple of it: a fifth of a core, in small steps.
 const WORK: Duration = Duration::from_millis(1);
 const REST_TIMES: u32 = 4;
-/// The same for who says by himself when there is time, so that nothing comes late for it: a twentieth of a core. Beside a
-/// checkpoint that has its fifth, and orders that want two thirds, a second fifth is more than a core has.
+/// The multiple for work that decides itself when there is time, so that nothing is delayed by it: a twentieth of a
+/// core. Together with a checkpoint that uses a fifth, and orders that use two thirds, a second fifth would be more
+/// than a core.
 const LONG_REST_TIMES: u32 = 19;
-/// Processor time at the beginning of a checkpoint that is not rested from: nobody feels a small one, and a server that lives
-/// for a second still makes it.
+/// Processor time at the beginning of a checkpoint without rests: a small checkpoint disturbs no client, and a server
+/// that lives for a second still makes one.
 const AT_ONCE: Duration = Duration::from_millis(50);
-/// The longest rest: a stretch of work without a call of a file is as long as it is, and a stop is not to wait for more.
+/// The longest rest: work without a call of a file may take as long before it, and a stop must not wait longer.
 const REST_MAX: Duration = Duration::from_millis(100);
 
-/// When to rest. Clones are the same; one thread works and rests.
+/// Decides when to rest. Clones share their state; one thread works and rests.
 #[derive(Clone)]
 pub struct Rests(Arc<Inner>);
 
 struct Inner {
-    /// The thread's processor time at its last rest, in nanoseconds; ahead of it at the beginning.
+    /// The thread's processor time at its last rest, in nanoseconds; in the future at the beginning.
     rested: AtomicU64,
-    /// There is no rest once the log reaches behind this record.
+    /// There are no rests once the log has passed this record.
     until: AtomicU64,
-    /// How many times as long as the work before it a rest is.
+    /// The length of a rest as a multiple of the work before it.
     times: u32,
     marks: Marks,
     stop: Stop,
-    /// Until then there is work behind the stop, too.
+    /// Until then work continues after the stop, too.
     over_at: OnceLock<Instant>,
-    /// Asked before each call of a file, instead of the stop.
+    /// Checked before each call of a file, instead of the stop.
     question: Option<Question>,
 }
 
-/// Whether work goes on; the error says why not.
+/// Whether work continues; the error is the reason if not.
 pub type Question = Box<dyn Fn() -> io::Result<()> + Send + Sync>;
 
 impl Rests {
@@ -53,12 +54,12 @@ impl Rests {
         Rests::with(Lsn(0), REST_TIMES, marks, stop, None)
     }
 
-    /// Rests long, from the first piece of work on: for who says by himself when there is time.
+    /// Long rests from the beginning: for work that decides itself when there is time.
     pub fn long(marks: Marks, stop: Stop) -> Rests {
         Rests::with(Lsn(u64::MAX), LONG_REST_TIMES, marks, stop, None)
     }
 
-    /// Rests from the first piece of work on, for work that ends as soon as the question has an error for an answer.
+    /// Rests from the beginning, for work that ends as soon as the question returns an error.
     pub fn asking(marks: Marks, stop: Stop, question: Question) -> Rests {
         Rests::with(Lsn(u64::MAX), REST_TIMES, marks, stop, Some(question))
     }
@@ -68,40 +69,40 @@ impl Rests {
         Rests(Arc::new(Inner { rested, until, times, marks, stop, over_at: OnceLock::new(), question }))
     }
 
-    /// Begins a piece of work, on the thread that does it. There is time as long as the log's last record is at most this
-    /// one.
+    /// Begins a piece of work, on the thread that does it. There is time for rests as long as the log's last record is
+    /// at most `until`.
     pub fn begin(&self, until: Lsn) {
         self.0.until.store(until.0, Ordering::Relaxed);
         self.0.rested.store((own_time() + AT_ONCE).as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// Rests, if there was work for long enough and there is time.
+    /// Rests, if the work since the last rest was long enough and there is time.
     pub fn breathe(&self) {
         let now = own_time();
         let worked = now.saturating_sub(Duration::from_nanos(self.0.rested.load(Ordering::Relaxed)));
         if worked >= WORK {
-            std::thread::sleep(self.rest_behind(worked));
+            std::thread::sleep(self.rest_after(worked));
             self.0.rested.store(now.as_nanos() as u64, Ordering::Relaxed);
         }
     }
 
-    /// How long a rest is behind so much work.
-    fn rest_behind(&self, worked: Duration) -> Duration {
+    /// The length of a rest after this much work.
+    fn rest_after(&self, worked: Duration) -> Duration {
         let Inner { until, times, marks, stop, .. } = &*self.0;
         let has_time = marks.appended().0 <= until.load(Ordering::Relaxed) && !stop.is_set();
         if has_time { (worked * *times).min(REST_MAX) } else { Duration::ZERO }
     }
 
-    /// The server has stopped, and what is done now may take so long. Said once.
+    /// The server has stopped, and the present work may take this long. Has an effect once.
     pub fn end_within(&self, time: Duration) {
         let _ = self.0.over_at.set(Instant::now() + time);
     }
 
-    /// As [`Rests::breathe`], unless the server is to stop: it does not wait for what a start makes again, or not for long.
-    /// Where there is a question, that alone decides.
+    /// As [`Rests::breathe`], but fails if the server stops: it does not wait for work that the next start repeats, or
+    /// not for long. If there is a question, only that decides.
     ///
     /// # Errors
-    /// Why work does not go on.
+    /// Why work must end.
     pub fn go_on(&self) -> io::Result<()> {
         if let Some(question) = &self.0.question {
             question()?;
@@ -122,14 +123,14 @@ fn own_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The same directory, whose files are read and written with rests.
+/// The same directory, with files that rest during reads and writes.
 #[derive(Clone)]
 pub struct Paced<S> {
     pub storage: S,
     pub rests: Rests,
 }
 
-/// A file of it.
+/// A file of [`Paced`].
 pub struct PacedFile<F> {
     file: F,
     rests: Rests,
@@ -255,7 +256,7 @@ mod tests {
     use wal::{Files, Kind, Options};
 
     #[test]
-    fn it_rests_for_as_long_as_there_is_time() {
+    fn it_rests_as_long_as_there_is_time() {
         let place = tempfile::tempdir().expect("a temporary folder");
         let options = Options { segment_bytes: 1 << 20, spares_count: 1, reserve_bytes: 0, ..Options::default() };
         let recovery = recover(&place.path().join("log"), options, 1).expect("a new directory");
@@ -267,11 +268,11 @@ mod tests {
         let last = marks.appended();
         let none = Duration::ZERO;
         let rows = [
-            ("nothing was told", None, WORK, false, none),
+            ("before the beginning", None, WORK, false, none),
             ("there is time", Some(last), WORK, false, WORK * REST_TIMES),
             ("there is more time", Some(Lsn(u64::MAX)), WORK * 2, false, WORK * 2 * REST_TIMES),
-            ("it worked for long", Some(last), REST_MAX, false, REST_MAX),
-            ("the log is behind it", Some(last.before()), WORK, false, none),
+            ("after long work", Some(last), REST_MAX, false, REST_MAX),
+            ("the log has passed it", Some(last.before()), WORK, false, none),
             ("it is to stop", Some(last), WORK, true, none),
         ];
         for (name, until, worked, stopping, expected) in rows {
@@ -283,10 +284,10 @@ mod tests {
             if let Some(until) = until {
                 rests.begin(until);
             }
-            assert_eq!(rests.rest_behind(worked), expected, "{name}");
+            assert_eq!(rests.rest_after(worked), expected, "{name}");
         }
         let long = Rests::long(marks, Stop::new());
-        assert_eq!(long.rest_behind(WORK), WORK * LONG_REST_TIMES, "long rests");
+        assert_eq!(long.rest_after(WORK), WORK * LONG_REST_TIMES, "long rests");
         println!("rests: {} cases", rows.len() + 1);
     }
 

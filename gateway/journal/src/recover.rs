@@ -1,4 +1,4 @@
-//! Snapshot and log to state: what every start goes through, and the tools that only look.
+//! Snapshot and log to state: used by every start, and by tools that only read.
 
 use engine::id::UserId;
 use engine::shard::replay::{Record, State};
@@ -10,17 +10,18 @@ use std::path::Path;
 use std::time::Instant;
 use wal::{Dir, Files, Kind, Lsn, Options, Recovered, Scan, Snapshots, Storage};
 
-/// The folder inside of a target in which a restore works.
+/// The folder inside a target in which a restore works.
 pub const RESTORING: &str = "restoring";
 /// Records that [`Replay`] folds together.
 const RECORDS_PER_BATCH: usize = 64;
-/// From so many records on a start lists resting orders when it has read them all: to list them takes as long as these.
+/// With more records than this, a start lists resting orders only after it has read all: listing them takes as long as
+/// reading these.
 const UNLISTED_FROM: u64 = 100_000;
 
-/// What a start found, for the banner.
+/// What a start recovered, for the banner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Records replayed behind the snapshot.
+    /// Records replayed after the snapshot.
     pub records: u64,
     /// The last record.
     pub lsn: Lsn,
@@ -29,13 +30,13 @@ pub struct Report {
     pub millis: u64,
     /// Bytes of a torn tail that were cut off.
     pub bytes_cut: u64,
-    /// Prepared segments that were not empty and were removed: [`Recovered::spares_dirty`].
+    /// Spare segments that were not empty and were removed: [`Recovered::spares_dirty`].
     pub spares_dirty: u32,
-    /// The last process stopped in order.
+    /// The last process stopped cleanly.
     pub clean_stop: bool,
     pub users: usize,
     pub markets: usize,
-    /// Time of the last record, µs since 1970; 0 where there is none.
+    /// Time of the last record, µs since 1970; 0 if there is none.
     pub last_time: u64,
 }
 
@@ -48,42 +49,42 @@ impl fmt::Display for Report {
         write!(f, "{records} records up to LSN {lsn} in {millis} ms, {bytes_cut} bytes cut from a torn tail, ")?;
         write!(f, "{users} user{}", if *users == 1 { "" } else { "s" })?;
         if self.snapshot != Lsn::ZERO {
-            write!(f, ", behind the snapshot of LSN {}", self.snapshot)?;
+            write!(f, ", after the snapshot of LSN {}", self.snapshot)?;
         }
         match spares_dirty {
             0 => Ok(()),
-            1 => f.write_str(", 1 prepared segment was not empty and is made anew (nothing promised was in it)"),
+            1 => f.write_str(", 1 spare segment was not empty and was removed (it held no promised record)"),
             _ => write!(
                 f,
-                ", {spares_dirty} prepared segments were not empty and are made anew (nothing promised was in them)"
+                ", {spares_dirty} spare segments were not empty and were removed (they held no promised record)"
             ),
         }
     }
 }
 
-/// Why there is no state.
+/// Why recovery failed.
 #[derive(Debug)]
 pub enum RecoverError {
     Log(wal::Error),
-    /// A record or snapshot that is whole, and that this program cannot read.
+    /// A whole record or snapshot that this program cannot read.
     Content {
         lsn: Lsn,
         why: String,
     },
-    /// A restore into the directory did not come to its end.
+    /// A restore into the directory was not completed.
     Restoring,
-    /// A file that the directory keeps beside the log is not what it is to be.
+    /// A file that the server keeps beside the log cannot be used.
     Kept(io::Error),
-    /// No snapshot stands for the records that the log has given up.
+    /// No snapshot covers the records that the log has released.
     Snapshots {
-        /// The first record that the log has.
+        /// The first record of the log.
         begins: Lsn,
-        /// Why each of the snapshots does not count, newest first.
+        /// Why each of the snapshots cannot be used, newest first.
         faults: Vec<wal::Error>,
-        /// What the log says without one.
+        /// The error of the log without one.
         error: wal::Error,
     },
-    /// The records up to here were read, and the state they make breaks a promise about money, shares or indexes.
+    /// The records up to here were read, and their state breaks an invariant of money, shares or indexes.
     Broken {
         lsn: Lsn,
         why: String,
@@ -96,13 +97,14 @@ impl fmt::Display for RecoverError {
             RecoverError::Log(error) => error.fmt(f),
             RecoverError::Content { lsn, why } => write!(f, "record {lsn}: {why}"),
             RecoverError::Restoring => f.write_str(
-                "a restore into this directory is under way or was interrupted: remove the directory, and restore again",
+                "a restore into this directory is under way or was interrupted: remove the directory, and restore \
+                 again",
             ),
             RecoverError::Kept(error) => error.fmt(f),
             RecoverError::Snapshots { begins, faults, error } => {
-                write!(f, "the log begins at LSN {begins}, and no snapshot stands for the records before it: ")?;
+                write!(f, "the log begins at LSN {begins}, and no snapshot covers the records before it: ")?;
                 if faults.is_empty() {
-                    f.write_str("there is none behind them")?;
+                    f.write_str("there is none")?;
                 }
                 for (place, fault) in faults.iter().enumerate() {
                     write!(f, "{}{fault}", if place == 0 { "" } else { "; " })?;
@@ -112,7 +114,7 @@ impl fmt::Display for RecoverError {
                     " (without a snapshot: {error}). Nothing was changed. Put a whole snapshot of this directory back"
                 )
             }
-            RecoverError::Broken { lsn, why } => write!(f, "the state up to record {lsn} breaks a promise: {why}"),
+            RecoverError::Broken { lsn, why } => write!(f, "the state up to record {lsn} breaks an invariant: {why}"),
         }
     }
 }
@@ -125,7 +127,7 @@ impl From<wal::Error> for RecoverError {
     }
 }
 
-/// State with the log positioned behind it.
+/// A state, and the log positioned after it.
 pub struct Recovery<S: Storage = Files> {
     pub dir: Dir<S>,
     pub log: Recovered<S>,
@@ -133,7 +135,7 @@ pub struct Recovery<S: Storage = Files> {
     pub report: Report,
 }
 
-/// Locks the directory, reads its newest snapshot and every record behind it into a state of `shards_count` shards, and
+/// Locks the directory, reads its newest snapshot and every record after it into a state of `shards_count` shards, and
 /// cuts a torn tail.
 ///
 /// # Errors
@@ -144,7 +146,7 @@ pub fn recover(directory: &Path, options: Options, shards_count: usize) -> Resul
     recover_from(storage, options, shards_count)
 }
 
-/// Once its epoch file is in its place a restore has ended, also where an empty folder is left of it.
+/// A restore is complete once its epoch file is in place, even if an empty folder remains.
 fn refuse_restoring(directory: &Path) -> Result<(), RecoverError> {
     let is_left = std::fs::read_dir(directory.join(RESTORING)).is_ok_and(|mut inside| inside.next().is_some());
     if is_left { Err(RecoverError::Restoring) } else { Ok(()) }
@@ -153,21 +155,21 @@ fn refuse_restoring(directory: &Path) -> Result<(), RecoverError> {
 /// [`recover`] from any storage.
 ///
 /// # Errors
-/// As there.
+/// As [`recover`].
 pub fn recover_from<S: Storage>(
     storage: S,
     options: Options,
     shards_count: usize,
 ) -> Result<Recovery<S>, RecoverError> {
-    let begun = Instant::now();
+    let started = Instant::now();
     let dir = Dir::open(storage.clone(), options)?;
     let newest = dir.newest_snapshot()?;
     let used = newest.as_ref().map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
     for lsn in dir.snapshots().list()?.into_iter().filter(|lsn| *lsn > used) {
-        tracing::warn!(%lsn, "a damaged snapshot is passed over; an older one and the log stand for it");
+        tracing::warn!(%lsn, "a damaged snapshot is skipped; an older one and the log replace it");
     }
     let explain = |error| explained(&storage, used, error);
-    // It begins to read what the log ends with, so it comes before the snapshot.
+    // It starts to read the end of the log, so it comes before the snapshot.
     let mut recovery = dir.recover(newest.as_ref(), false).map_err(explain)?;
     let mut state = begin_with(&dir.snapshots(), newest.as_ref(), shards_count)?;
     fold(&mut recovery, &mut state).map_err(|error| match error {
@@ -179,7 +181,7 @@ pub fn recover_from<S: Storage>(
         records: log.records,
         lsn: log.last_lsn,
         snapshot: used,
-        millis: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        millis: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         bytes_cut: log.bytes_cut,
         spares_dirty: log.spares_dirty,
         clean_stop: log.clean_stop,
@@ -190,7 +192,7 @@ pub fn recover_from<S: Storage>(
     Ok(Recovery { dir, log, state, report })
 }
 
-/// Where records come from: a log that is about to be owned, or one that is only looked at.
+/// A source of records: a log that is about to be owned, or one that is only read.
 trait Records {
     fn next(&mut self) -> Result<Option<wal::Entry<'_>>, wal::Error>;
 }
@@ -207,7 +209,7 @@ impl<S: Storage> Records for Scan<S> {
     }
 }
 
-/// The state that the records follow.
+/// The state before the records.
 fn begin_with<S: Storage>(
     snapshots: &Snapshots<S>,
     newest: Option<&wal::Snapshot>,
@@ -216,7 +218,7 @@ fn begin_with<S: Storage>(
     newest.map_or_else(|| Ok(State::new(shards_count)), |newest| read_snapshot(snapshots, newest, shards_count))
 }
 
-/// Makes all records true; gives their number.
+/// Applies all records; returns their number.
 fn fold(records: &mut impl Records, state: &mut State) -> Result<u64, RecoverError> {
     let (mut replay, mut count) = (Replay::default(), 0);
     while let Some(entry) = records.next()? {
@@ -231,7 +233,7 @@ fn fold(records: &mut impl Records, state: &mut State) -> Result<u64, RecoverErr
     Ok(count)
 }
 
-/// Why a log cannot be read behind the snapshot `used`: where it begins later than that, its snapshots are the cause.
+/// Why a log cannot be read after the snapshot `used`: if it begins later than that, its snapshots are the cause.
 fn explained<S: Storage>(storage: &S, used: Lsn, error: wal::Error) -> RecoverError {
     let segments = match &error {
         wal::Error::Format { .. } | wal::Error::Lost(_) => wal::segments(storage).unwrap_or_default(),
@@ -247,10 +249,10 @@ fn explained<S: Storage>(storage: &S, used: Lsn, error: wal::Error) -> RecoverEr
     RecoverError::Snapshots { begins, faults, error }
 }
 
-/// The state of a snapshot, checked against the digest it carries (reliability.md 16).
+/// The state of a snapshot, checked against its digest (wal/docs/format.md §5).
 ///
 /// # Errors
-/// [`RecoverError`] for damage, or bytes that are no state.
+/// [`RecoverError`] for damage, or bytes that are not a state.
 pub fn read_snapshot<S: Storage>(
     snapshots: &Snapshots<S>,
     of: &wal::Snapshot,
@@ -259,15 +261,15 @@ pub fn read_snapshot<S: Storage>(
     let content = |why: String| RecoverError::Content { lsn: of.lsn, why };
     let mut reader = snapshots.open(of.lsn)?;
     let state = snapshot::read_checked(&mut reader, shards_count, of.digest);
-    state.map_err(|error| content(format!("the snapshot is no state: {error}")))
+    state.map_err(|error| content(format!("the snapshot does not hold a state: {error}")))
 }
 
-/// Records on their way into a state, some at a time: what a fact waits for is memory, and those of several records are
-/// waited for at once. The state is that of the records so far only after [`Replay::end`].
+/// Applies records in batches: applying a fact waits for memory, and the waits of several records overlap. The state
+/// includes all records taken only after [`Replay::end`].
 #[derive(Default)]
 pub struct Replay {
     waiting: Vec<Waiting>,
-    /// Payloads of those that wait, one behind the other.
+    /// Payloads of the waiting records, one after the other.
     bytes: Vec<u8>,
 }
 
@@ -282,8 +284,7 @@ impl Replay {
     /// Takes one record.
     ///
     /// # Errors
-    /// [`RecoverError::Content`] when a record cannot be read: this one, or one that waited. The state is of no further
-    /// use then.
+    /// [`RecoverError::Content`] if a record cannot be read: this one, or one of the batch. The state is then unusable.
     pub fn take(&mut self, state: &mut State, entry: &wal::Entry<'_>) -> Result<(), RecoverError> {
         if entry.kind != Kind::Mutations {
             return Ok(());
@@ -295,7 +296,7 @@ impl Replay {
         if self.waiting.len() < RECORDS_PER_BATCH { Ok(()) } else { self.end(state) }
     }
 
-    /// Makes the facts of all records true that were taken.
+    /// Applies the facts of all records that were taken.
     ///
     /// # Errors
     /// As [`Replay::take`].
@@ -321,7 +322,7 @@ impl Replay {
 /// # Errors
 /// [`RecoverError`].
 pub fn look(directory: &Path, from_nothing: bool) -> Result<(State, Report), RecoverError> {
-    let begun = Instant::now();
+    let started = Instant::now();
     let storage = Files::open_existing(directory)?;
     refuse_restoring(directory)?;
     let snapshots = Snapshots::of_start(&storage)?;
@@ -342,13 +343,13 @@ pub fn look(directory: &Path, from_nothing: bool) -> Result<(State, Report), Rec
         Some(wal::Tail::Torn { bytes }) => bytes,
         _ => 0,
     };
-    report.millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    report.millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     report.users = users_count(&state);
     report.markets = state.markets.len();
     Ok((state, report))
 }
 
-/// The state digest; the same for any count of shards.
+/// The state digest; independent of the number of shards.
 pub fn digest(state: &State) -> [u8; 32] {
     snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>())
 }
@@ -370,12 +371,12 @@ mod tests {
         Options { segment_bytes: 1 << 20, spares_count: 1, reserve_bytes: 0, ..Options::default() }
     }
 
-    /// A directory whose log makes `users` users, one record each; record number `broken` (from 0) ends too early.
+    /// A directory whose log creates `users` users, one record each; record number `broken` (from 0) ends too early.
     fn directory(users: u64, broken: Option<u64>) -> (tempfile::TempDir, PathBuf) {
         let place = tempfile::tempdir().expect("a temporary directory");
-        // Made by the log itself, which takes none that others may read.
+        // Created by the log itself, which accepts only a directory that is private to its user.
         let data = place.path().join("data");
-        let dir = Dir::open(Files::open(&data).expect("a directory"), options()).expect("nobody has it");
+        let dir = Dir::open(Files::open(&data).expect("a directory"), options()).expect("not locked");
         let log = dir.recover(None, false).expect("an empty directory").finish().expect("nothing to read");
         let mut running = dir.start(log, 1, Box::new(|_| {})).expect("room for a log");
         for number in 0..users {
@@ -395,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn every_record_is_folded_however_many_there_are() {
+    fn every_record_is_folded_in_logs_of_any_length() {
         let batch = RECORDS_PER_BATCH as u64;
         let counts = [0, 1, batch - 1, batch, batch + 1, 3 * batch + 7];
         for users in counts {
@@ -412,9 +413,9 @@ mod tests {
         println!("logs: {} cases", counts.len());
     }
 
-    /// A prepared segment that holds something is not told as a torn tail.
+    /// A dirty spare is not reported as a torn tail.
     #[test]
-    fn the_banner_says_what_was_found() {
+    fn the_banner_reports_what_was_recovered() {
         let of =
             |bytes_cut, spares_dirty| Report { records: 3, lsn: Lsn(7), bytes_cut, spares_dirty, ..Report::default() };
         let found = "3 records up to LSN 7 in 0 ms, ";
@@ -425,15 +426,15 @@ mod tests {
             (
                 of(0, 1),
                 format!(
-                    "{found}0 bytes cut from a torn tail, 0 users, 1 prepared segment was not empty and is made anew \
-                     (nothing promised was in it)"
+                    "{found}0 bytes cut from a torn tail, 0 users, 1 spare segment was not empty and was removed \
+                     (it held no promised record)"
                 ),
             ),
             (
                 of(9, 2),
                 format!(
-                    "{found}9 bytes cut from a torn tail, 0 users, 2 prepared segments were not empty and are made anew \
-                     (nothing promised was in them)"
+                    "{found}9 bytes cut from a torn tail, 0 users, 2 spare segments were not empty and were removed \
+                     (they held no promised record)"
                 ),
             ),
         ];
@@ -444,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_cannot_be_read_is_named() {
+    fn the_error_names_an_unreadable_record() {
         let batch = RECORDS_PER_BATCH as u64;
         // (records, the broken one)
         let cases =

@@ -1,6 +1,6 @@
-//! Keeps spare segments ready, and gives up those that the snapshots cover.
+//! Keeps spare segments ready, and releases segments that the snapshots cover.
 //!
-//! On a thread of its own: a checkpoint of a large state takes seconds, and orders must not wait for room meanwhile.
+//! On its own thread: a checkpoint of a large state takes seconds, and orders must not wait for room meanwhile.
 
 use host::failing::Failing;
 use host::thread::Stop;
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use wal::{Files, Lsn, Prepared, Preparer, Storage};
 
-/// Longest sleep between two looks; whoever uses a spare up wakes the thread at once.
+/// Longest sleep between two checks; the log wakes the thread when it uses a spare.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Up to where the snapshots cover the log: what is at or below it may be given up, unless somebody reads it. Only ever
+/// Up to where the snapshots cover the log: segments at or below it may be released, unless they are pinned. Only
 /// grows.
 #[derive(Clone, Debug, Default)]
 pub struct Covered(Arc<Shared>);
@@ -21,13 +21,13 @@ pub struct Covered(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     lsn: AtomicU64,
-    /// How many pins there are. Locked while segments are given up.
+    /// Number of pins. Locked while segments are released.
     pins: Mutex<usize>,
-    /// The disk is full, and what is pinned would make room.
+    /// The disk is full, and releasing pinned segments would make room.
     is_wanted: AtomicBool,
 }
 
-/// Keeps all segments of the log until it is dropped: one that is given up is overwritten in place.
+/// Keeps all segments of the log until it is dropped: a released segment is overwritten in place.
 #[derive(Debug)]
 pub struct Pin(Arc<Shared>);
 
@@ -41,13 +41,13 @@ impl Covered {
         Lsn(self.0.lsn.load(Ordering::Acquire))
     }
 
-    /// No segment is given up while the pin is there. Waits until none is being given up.
+    /// Keeps all segments while the pin exists. Waits until no segment is being released.
     pub fn pin(&self) -> Pin {
         *self.0.pins.lock() += 1;
         Pin(Arc::clone(&self.0))
     }
 
-    /// As on a disk that is full.
+    /// Acts as on a full disk.
     #[cfg(any(test, feature = "testing"))]
     pub fn want_room(&self) {
         self.0.is_wanted.store(true, Ordering::Relaxed);
@@ -55,7 +55,7 @@ impl Covered {
 }
 
 impl Pin {
-    /// The disk is full: orders will need the room that is pinned.
+    /// The disk is full: orders will need the room of the pinned segments.
     pub fn is_wanted(&self) -> bool {
         self.0.is_wanted.load(Ordering::Relaxed)
     }
@@ -71,20 +71,20 @@ impl Drop for Pin {
     }
 }
 
-/// The preparer at work.
+/// The thread that makes spares.
 pub struct Spares<S: Storage = Files> {
     preparer: Preparer<S>,
     covered: Covered,
-    given_up: Lsn,
+    released: Lsn,
     disk_full: bool,
 }
 
 impl<S: Storage> Spares<S> {
     pub fn new(preparer: Preparer<S>, covered: Covered) -> Spares<S> {
-        Spares { preparer, covered, given_up: Lsn::ZERO, disk_full: false }
+        Spares { preparer, covered, released: Lsn::ZERO, disk_full: false }
     }
 
-    /// Turns until the process stops.
+    /// Runs until the process stops.
     pub fn run(mut self, stop: &Stop) {
         let mut failing = Failing::default();
         while !stop.is_set() {
@@ -96,26 +96,31 @@ impl<S: Storage> Spares<S> {
                     }
                 }
                 Err(error) => {
-                    // Serving goes on from what is prepared; when that is used up, writes are refused by name, until the
-                    // pause is over in which the reason went away.
-                    failing.again(&error, "the log's segments could not be kept", stop);
+                    // Serving continues with the spares that exist. When they are used up, writes are refused with a
+                    // code, until a turn after the pause succeeds.
+                    failing.again(
+                        &error,
+                        "spare segments could not be made or released; writes are refused when the \
+                        prepared log is full",
+                        stop,
+                    );
                 }
             }
         }
     }
 
-    /// Makes one spare, or gives up what is covered. False: there was nothing to do.
+    /// Makes one spare, or releases covered segments. Returns false if there was nothing to do.
     ///
     /// # Errors
-    /// [`wal::Error`]. The next turn goes on with spares; what could not be given up is tried again when more is covered.
+    /// [`wal::Error`]. The next turn continues with spares; releasing is tried again when more is covered.
     pub fn turn(&mut self) -> Result<bool, wal::Error> {
         let covered = self.covered.get();
-        if covered > self.given_up {
+        if covered > self.released {
             let pins = self.covered.0.pins.lock();
             if *pins == 0 {
-                // Before a spare is made: what is given up becomes one. Once only, or a file that cannot be read would keep
-                // spares from being made.
-                self.given_up = covered;
+                // Before a spare is made: a released segment becomes one. Only once, or a file that cannot be read
+                // would prevent spares.
+                self.released = covered;
                 self.preparer.recycle(covered)?;
                 return Ok(true);
             }
@@ -126,14 +131,14 @@ impl<S: Storage> Spares<S> {
                 return Ok(true);
             }
             Prepared::DiskFull { free_bytes } => {
-                if covered > self.given_up {
+                if covered > self.released {
                     let pins = self.covered.0.pins.lock();
                     self.covered.0.is_wanted.store(*pins > 0, Ordering::Relaxed);
                 }
                 if !std::mem::replace(&mut self.disk_full, true) {
                     tracing::error!(
                         free_bytes,
-                        "the disk is full: orders are refused when the prepared log is used up"
+                        "the disk is full: orders are refused when the prepared log is used up; free some space"
                     );
                 }
             }
@@ -155,7 +160,7 @@ mod tests {
     const SEGMENT_BYTES: u64 = 1 << 20;
     const RECORD_BYTES: usize = 64 << 10;
 
-    /// A log whose spares are made by hand.
+    /// A log whose spares are made by calls.
     struct Place {
         spares: Spares,
         log: Log<Files>,
@@ -172,7 +177,7 @@ mod tests {
             Place::resting(|| {})
         }
 
-        /// `rest` is called between bites of a spare for which there is time.
+        /// `rest` is called between steps of a spare for which there is time.
         fn resting(rest: impl FnMut() + Send + 'static) -> Place {
             let place = tempfile::tempdir().expect("a temporary folder");
             let directory = place.path().join("log");
@@ -186,7 +191,7 @@ mod tests {
             Place { spares, log, syncer, snapshots, covered, time: 1, directory, _place: place }
         }
 
-        /// So many records, each synced, with spares as they are wanted.
+        /// Appends `records` records, each synced, with spares as needed.
         fn append(&mut self, records: usize) -> Lsn {
             let payload = vec![0; RECORD_BYTES];
             let mut last = Lsn::ZERO;
@@ -212,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_older_snapshot_covers_is_given_up_once() {
+    fn segments_covered_by_the_older_snapshot_are_released_once() {
         let mut place = Place::new();
         let older = place.append(60);
         let newer = place.append(40);
@@ -225,19 +230,19 @@ mod tests {
         assert_eq!(covered, older);
         place.covered.note(covered);
         place.covered.note(Lsn(1));
-        assert!(place.spares.turn().expect("room on the disk"), "there is something to give up");
-        // The one that holds the record behind the covered ones is the first that stays.
+        assert!(place.spares.turn().expect("room on the disk"), "there is something to release");
+        // The segment that holds the record after the covered ones is the first that stays.
         let first =
             before.iter().rposition(|first| *first <= covered.next()).expect("the log begins at its first record");
         assert!(first > 0 && first + 1 < before.len(), "{first} of {before:?}");
         assert_eq!(place.segments(), before[first..]);
-        assert!(!place.spares.turn().expect("room on the disk"), "it is given up once");
-        println!("segments: {} of {} given up", first, before.len());
+        assert!(!place.spares.turn().expect("room on the disk"), "it is released once");
+        println!("segments: {} of {} released", first, before.len());
     }
 
-    /// A pin keeps all segments; with the last one gone they are given up. Spares are made beside it.
+    /// A pin keeps all segments; they are released after the last one is dropped. Spares are made meanwhile.
     #[test]
-    fn what_is_pinned_is_given_up_when_nobody_needs_it() {
+    fn pinned_segments_are_released_with_the_last_pin() {
         let mut place = Place::new();
         let older = place.append(60);
         let newer = place.append(40);
@@ -258,16 +263,16 @@ mod tests {
         while scan.next().expect("whole records").is_some() {
             read += 1;
         }
-        assert_eq!(read, last.0, "whoever reads the log finds each record");
+        assert_eq!(read, last.0, "a reader of the log finds each record");
         drop(second);
-        assert!(place.spares.turn().expect("room on the disk"), "there is something to give up");
-        assert!(place.segments()[0] > before[0], "nobody needs it any more");
+        assert!(place.spares.turn().expect("room on the disk"), "there is something to release");
+        assert!(place.segments()[0] > before[0], "it is not pinned any more");
         println!("records read under a pin: {read}");
     }
 
-    /// What is pinned is asked for when the disk is full, and no sooner; the wish ends with the pin.
+    /// Pinned segments are requested when the disk is full, and not before; the request ends with the pin.
     #[test]
-    fn a_full_disk_asks_for_what_is_pinned() {
+    fn a_full_disk_requests_pinned_segments() {
         let rows = [(true, true, true), (true, false, false), (false, true, false)];
         for (is_full, is_covered, expected) in rows {
             let place = tempfile::tempdir().expect("a temporary folder");
@@ -285,10 +290,10 @@ mod tests {
             if is_covered {
                 covered.note(last);
             }
-            while spares.turn().expect("a full disk is an answer") {}
+            while spares.turn().expect("a full disk is no error") {}
             assert_eq!(pin.is_wanted(), expected, "full: {is_full}, covered: {is_covered}");
             drop(pin);
-            assert!(!covered.pin().is_wanted(), "whoever comes next is not asked");
+            assert!(!covered.pin().is_wanted(), "the next pin is not requested");
         }
         println!("full disks: {} cases", rows.len());
     }
@@ -299,10 +304,10 @@ mod tests {
         let counter = rests.clone();
         let mut place = Place::resting(move || _ = counter.fetch_add(1, Ordering::Relaxed));
         while place.spares.turn().expect("room on the disk") {}
-        // Two spares, zeroed and touched, in bites of 64 KiB.
+        // Two spares, zeroed and touched, in steps of 64 KiB.
         let expected = 2 * 2 * SEGMENT_BYTES / (64 << 10);
-        assert_eq!(rests.load(Ordering::Relaxed), expected, "nobody appends");
-        // The log uses all that it has before a spare is made: then there is no time.
+        assert_eq!(rests.load(Ordering::Relaxed), expected, "no appends");
+        // The log uses all of its room before a spare is made: then there is no time.
         let payload = vec![0; RECORD_BYTES];
         while place.log.room(RECORD_BYTES) > 2 * RECORD_BYTES as u64 {
             place.time += 1;
@@ -314,21 +319,21 @@ mod tests {
         println!("rests: {expected}");
     }
 
-    /// What cannot be read cannot be given up; orders have their room all the same.
+    /// Segments that cannot be read cannot be released; orders still get room.
     #[test]
-    fn spares_are_made_although_nothing_can_be_given_up() {
+    fn spares_are_made_although_nothing_can_be_released() {
         let mut place = Place::new();
         let last = place.append(60);
         place.snapshot(Lsn(1));
         place.snapshot(last);
-        // Somebody else may write to the first segment: a start would refuse it, too.
+        // Other users may write to the first segment: a start would refuse it, too.
         let first = std::fs::read_dir(&place.directory).expect("it was made").flatten().map(|entry| entry.path());
         let first = first.filter(|path| path.extension().is_some_and(|end| end == "wal")).min().expect("a segment");
         std::fs::set_permissions(&first, std::os::unix::fs::PermissionsExt::from_mode(0o666)).expect("it is ours");
         place.covered.note(last);
         let refused = place.spares.turn();
-        assert!(refused.is_err(), "a file that others may write to is not trusted: {refused:?}");
+        assert!(refused.is_err(), "a file that other users may write to is not trusted: {refused:?}");
         place.append(60);
-        println!("records beside what cannot be given up: 60");
+        println!("records although nothing can be released: 60");
     }
 }

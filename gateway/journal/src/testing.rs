@@ -1,4 +1,4 @@
-//! What tests of several packages need.
+//! Shared by the tests of several packages.
 
 use engine::amount::{Bps, Price, Qty};
 use engine::fact;

@@ -66,7 +66,7 @@ impl Backups {
         let (planned, told) = oneshot::channel();
         let (running, now) = (self.running.clone(), self.clock.now());
         let making = move || {
-            thread::stand_behind();
+            thread::lower_priority();
             match Source::live(&running, with_secrets, now, stays) {
                 Ok(source) => match planned.send(Ok(())) {
                     Ok(()) => tell(copy(source, inlet)),

@@ -73,6 +73,6 @@ fn a_venue_that_agrees_with_the_clock_ends_the_wait() {
         Some(server.client().get("/v1/status").json()["clock"].clone()).filter(|clock| clock["sweeps"] == "running")
     });
     assert_eq!(text(&clock, "/start"), "ahead", "{clock}");
-    eventually("the log to say so", || server.said().contains("the wait behind this start is over").then_some(()));
+    eventually("the log to say so", || server.said().contains("the wait after this start is over").then_some(()));
     println!("clocks that a venue agrees with: 1 case");
 }

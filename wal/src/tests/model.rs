@@ -283,7 +283,8 @@ fn the_log_is_a_list_that_survives() {
         refused += model.refused;
     }
     println!(
-        "log model: {cases} cases, {deaths} deaths, {records} records at the end, {snapshots} snapshots, {refused} refused appends, {rolled} cases with spares"
+        "log model: {cases} cases, {deaths} deaths, {records} records at the end, {snapshots} snapshots, {refused} \
+         refused appends, {rolled} cases with spares"
     );
     assert!(deaths > cases && records > 0 && snapshots > 0 && rolled > 0 && refused > 0);
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// With all spares ready there is room for everything, or a server at rest would refuse orders for ever.
+/// With all spares ready there is room for everything; otherwise an idle server would refuse orders for ever.
 #[test]
 fn all_spares_ready_is_ample_for_every_setting() {
     let mut cases = 0;
@@ -30,9 +30,9 @@ fn all_spares_ready_is_ample_for_every_setting() {
     println!("room: {cases} cases");
 }
 
-/// A committer that is held up must not let shards promise it more than the log takes.
+/// While the committer is held up, shards must not be promised more room than the log has.
 #[test]
-fn what_is_on_its_way_takes_room() {
+fn records_in_flight_take_room() {
     let size = LogSize::of(1 << 20, 2, 1);
     let figures = Arc::new(CommitFigures::<()>::default());
     let mut lane = CommitLane::new(size, figures.clone());
@@ -51,9 +51,9 @@ fn what_is_on_its_way_takes_room() {
     println!("room of a lane: {} cases", rooms.len());
 }
 
-/// Whoever was told that there is room may write the longest record, even when all others were told so at once.
+/// A writer that was promised room may write the longest record, even if all others were promised it at the same time.
 #[test]
-fn all_writers_together_find_the_room_that_each_was_promised() {
+fn all_writers_together_find_the_promised_room() {
     let mut cases = 0;
     for (segment_bytes, shards_count) in [(1 << 20, 1), (1 << 20, 2), (1 << 20, 4), (2 << 20, 4), (64 << 20, 64)] {
         let size = LogSize::of(segment_bytes, 2, shards_count);
@@ -62,17 +62,17 @@ fn all_writers_together_find_the_room_that_each_was_promised() {
         let lane = CommitLane::new(size, figures.clone());
         let payload = vec![0; lane.payload_bytes_max()];
         for published in [marks.none_bytes, marks.none_bytes + 8, marks.ample_bytes, marks.full_bytes] {
-            figures.crossing_bytes.store(0, Ordering::Relaxed);
+            figures.in_flight_bytes.store(0, Ordering::Relaxed);
             figures.room_bytes.store(published, Ordering::Relaxed);
-            // Nothing is taken from the ring meanwhile: all ask, then all write, until nobody is told that he may.
+            // The ring is not drained meanwhile: all check, then all write, until no writer is promised room.
             let mut lanes = vec![lane.clone(); size.writers_count as usize];
             while lanes[0].room() != Room::None {
                 let told: Vec<bool> = lanes.iter().map(|lane| lane.room() != Room::None).collect();
                 for (lane, _) in lanes.iter_mut().zip(told).filter(|(_, told)| *told) {
                     lane.record(UserId(1), Timestamp(1), &payload);
                 }
-                let crossing = figures.crossing_bytes.load(Ordering::Relaxed);
-                assert!(crossing <= published, "{crossing} bytes into {published}: {size:?}");
+                let in_flight = figures.in_flight_bytes.load(Ordering::Relaxed);
+                assert!(in_flight <= published, "{crossing} bytes into {published}: {size:?}");
             }
             while lane.ring().pop().is_some() {}
             cases += 1;
@@ -81,9 +81,10 @@ fn all_writers_together_find_the_room_that_each_was_promised() {
     println!("promises to several writers: {cases} cases");
 }
 
-/// A sync that ends between the last look of a turn and the sleep wakes nobody: the last look before the sleep sees it.
+/// A sync that ends between the last check of a turn and the sleep wakes no thread: the check before the sleep detects
+/// it.
 #[test]
-fn what_a_sync_made_releasable_is_seen_before_a_sleep() {
+fn answers_released_by_a_sync_are_detected_before_a_sleep() {
     let mut cases = 0;
     for durability in [Durability::Process, Durability::Power] {
         let options = wal::Options { segment_bytes: 1 << 20, ..wal::Options::default() };

@@ -1,15 +1,15 @@
-//! Rows of the price history as bytes, and blocks: files of rows that never change again.
+//! Rows of the price history as bytes, and blocks: immutable files of rows.
 //!
-//! A block holds a stretch of time cut into slots: an hour into minutes, or a day into hours. Its rows are sorted by
-//! market, then slot; an index by market says where the rows of each begin, so that a reader takes two small reads.
-//! A block is written beside its place and moved there when it is whole.
+//! A block covers a stretch of time divided into slots: an hour into minutes, or a day into hours. Its rows are sorted
+//! by market, then slot. An index by market holds where the rows of each begin, so that a read takes two small reads of
+//! the file. A block is written under another name and renamed when it is complete.
 //!
 //! ```text
 //! magic 8 │ slot seconds u32 │ first slot u32 │ through u64 │ markets u32 │ rows u32 │ crc u32 of these 32 bytes
 //! markets × (first row u32, crc u32 of market, first row, end, rows) │ rows u32 │ rows × 24
 //! ```
 //!
-//! A market whose checksum is wrong is left out; the others are read.
+//! A market with a wrong checksum is left out; the others are read.
 
 use engine::amount::Qty;
 use engine::book::candles::{Candle, Mid};
@@ -23,30 +23,30 @@ const MAGIC: [u8; 8] = *b"PTHIST02";
 const HEADER_BYTES: usize = 32;
 const CRC_BYTES: usize = 4;
 const INDEX_AT: u64 = (HEADER_BYTES + CRC_BYTES) as u64;
-/// Of a market in the index.
+/// Bytes of a market in the index.
 const ENTRY_BYTES: usize = 8;
-/// Of a row: slot, four prices, two volumes of seven bytes.
+/// Bytes of a row: slot, four prices, two volumes of seven bytes.
 pub const ROW_BYTES: usize = 24;
-/// Most markets that a block's index is believed to have.
+/// Bound of the number of markets in the header of a block.
 const MARKETS_MAX: u32 = 1 << 24;
-/// What seven bytes hold.
+/// The largest value of seven bytes.
 const VOLUME_MAX: u64 = (1 << 56) - 1;
 
-/// What a market did in one slot of a block.
+/// The candle of a market in one slot of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Within the block.
+    /// Number within the block.
     pub slot: u16,
     pub candle: Candle,
 }
 
-/// The head of a block.
+/// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     pub slot_secs: u32,
     /// Number of the block's first slot since 1970.
     pub first: u32,
-    /// Trail frames up to this one are in it, as far as they are of its time.
+    /// Trail frames up to this one are in it, as far as they belong to its time.
     pub through: u64,
     pub markets: u32,
     pub rows: u32,
@@ -69,7 +69,7 @@ impl Row {
         }
     }
 
-    /// Reads [`ROW_BYTES`]. Prices above 1 are cut: whatever a disk brings back, a price it is.
+    /// Reads [`ROW_BYTES`]. Prices above 1 are cut, so that damaged bytes still give a price.
     pub fn read(bytes: &[u8]) -> Row {
         let number = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let mid = |at: usize| Mid(number(at)).min(Mid::ONE);
@@ -115,7 +115,7 @@ impl Head {
     }
 }
 
-/// CRC-32 of these parts, one behind the other.
+/// CRC-32 of these parts, one after the other.
 pub fn crc(parts: &[&[u8]]) -> u32 {
     let mut crc = flate2::Crc::new();
     parts.iter().for_each(|part| crc.update(part));
@@ -126,7 +126,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Checksum of a market's rows, which are those numbered from..to of the block.
+/// Checksum of a market's rows, which have the numbers from..to in the block.
 fn crc_of(market: u32, from: u32, to: u32, rows: &[u8]) -> u32 {
     crc(&[&market.to_le_bytes(), &from.to_le_bytes(), &to.to_le_bytes(), rows])
 }
@@ -137,12 +137,12 @@ pub type Rows = BTreeMap<u32, Vec<Row>>;
 /// Writes a block to `path`.
 ///
 /// # Errors
-/// The system's. Then nothing has changed at `path`.
+/// The system's. The file at `path` is then unchanged.
 pub fn write(path: &Path, slot_secs: u32, first: u32, through: u64, rows: &Rows) -> io::Result<()> {
     let markets = rows.last_key_value().map_or(0, |(market, _)| market.saturating_add(1));
     let count = u32::try_from(rows.values().map(Vec::len).sum::<usize>());
     let count = count.ok().filter(|_| markets <= MARKETS_MAX);
-    let rows_count = count.ok_or_else(|| io::Error::other("a block has no room for so many rows"))?;
+    let rows_count = count.ok_or_else(|| io::Error::other("too many rows for one block"))?;
     let head = Head { slot_secs, first, through, markets, rows: rows_count };
     let mut out = Vec::with_capacity(head.bytes() as usize);
     head.write(&mut out);
@@ -159,23 +159,24 @@ pub fn write(path: &Path, slot_secs: u32, first: u32, through: u64, rows: &Rows)
     replace(path, &out)
 }
 
-/// Puts a whole new file in the place of `path`, readable by its owner alone.
+/// Replaces the file at `path` by a new one, readable only by its owner.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let beside = path.with_extension("new");
-    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_data()).and_then(|()| std::fs::rename(&beside, path));
+    let temporary = path.with_extension("new");
+    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    let written =
+        file.write_all(bytes).and_then(|()| file.sync_data()).and_then(|()| std::fs::rename(&temporary, path));
     if written.is_err() {
-        // What is left of it is swept away at the next start too.
-        let _ = std::fs::remove_file(&beside);
+        // Leftovers are also removed at the next start.
+        let _ = std::fs::remove_file(&temporary);
     }
     written
 }
 
 impl Block {
-    /// Opens a block and looks at its head.
+    /// Opens a block and checks its header.
     ///
     /// # Errors
-    /// The system's; `InvalidData` for a file that is no whole block.
+    /// The system's; `InvalidData` for a file that is not a complete block.
     pub fn open(path: &Path) -> io::Result<Block> {
         let file = File::open(path)?;
         let mut header = [0; HEADER_BYTES + CRC_BYTES];
@@ -187,12 +188,12 @@ impl Block {
     /// The rows of one market.
     ///
     /// # Errors
-    /// The system's; `InvalidData` where the index makes no sense or a checksum is wrong.
+    /// The system's; `InvalidData` if the index is impossible or a checksum is wrong.
     pub fn rows(&self, market: u32) -> io::Result<Vec<Row>> {
         if market >= self.head.markets {
             return Ok(Vec::new());
         }
-        // Its entry, and where the next one's rows begin.
+        // Its entry, and the first row of the next market.
         let mut index = [0; ENTRY_BYTES + 4];
         self.file.read_exact_at(&mut index, INDEX_AT + u64::from(market) * ENTRY_BYTES as u64).map_err(cut_short)?;
         let (from, to) = (word(&index, 0), word(&index, ENTRY_BYTES));
@@ -229,7 +230,7 @@ impl Block {
     }
 }
 
-/// Whether the error is about what the file holds, not about reading it.
+/// Whether the error is about the contents of the file and not about reading it.
 pub fn is_damage(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::InvalidData
 }
@@ -239,7 +240,7 @@ fn cut_short(error: io::Error) -> io::Error {
 }
 
 fn not_a_block() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "not a whole block of the price history")
+    io::Error::new(io::ErrorKind::InvalidData, "not a complete block of the price history")
 }
 
 #[cfg(test)]
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_gives_back_what_was_written() {
+    fn a_block_returns_what_was_written() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("b");
         let rows = BTreeMap::from([(1, vec![row(0, 1), row(59, 2)]), (3, vec![row(7, 20_000)])]);
@@ -263,11 +264,11 @@ mod tests {
             assert_eq!(block.rows(market).unwrap(), rows.get(&market).cloned().unwrap_or_default());
         }
         assert_eq!(block.all().unwrap(), (rows, 0));
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left beside it");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no other file is left");
     }
 
     #[test]
-    fn no_flipped_byte_shows_as_a_price() {
+    fn no_flipped_byte_is_read_as_a_price() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("b");
         let rows = BTreeMap::from([(0, vec![row(1, 1)]), (2, vec![row(2, 2), row(3, 3)])]);
@@ -291,10 +292,10 @@ mod tests {
                 rest += u32::from(!all.is_empty());
             }
             std::fs::write(&path, &whole[..at]).unwrap();
-            assert!(Block::open(&path).is_err_and(|error| is_damage(&error)), "{at} bytes are no block");
+            assert!(Block::open(&path).is_err_and(|error| is_damage(&error)), "{at} bytes are not a block");
             cases += 1;
         }
-        assert!(rest > 0, "what is sound is read");
+        assert!(rest > 0, "undamaged markets are read");
         println!("damaged blocks: {cases} cases, of {rest} the rest was read");
     }
 }

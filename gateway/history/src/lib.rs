@@ -1,22 +1,23 @@
-//! The server's own history of prices: midpoints by minute and by hour, kept across restarts and kills.
+//! The server's own price history: midpoints by minute and by hour, kept across restarts and kills.
 //!
 //! | File | Holds |
 //! |---|---|
-//! | `recorder.rs` | the feed's half: notes prices, hands them over |
-//! | `store.rs` | what is in memory and in files |
+//! | `recorder.rs` | the feed's half: collects prices and sends them in batches |
+//! | `store.rs` | what is kept in memory and in files |
 //! | `trail.rs` | rows of the open hours, appended as they come; a torn end is cut |
-//! | `block.rs` | rows as bytes; files of rows that never change again |
+//! | `block.rs` | rows as bytes; immutable files of rows |
 //!
-//! May depend on `engine`, `wire` and `host`. Absent on purpose: shapes of answers, and what a chart is asked for.
+//! May depend on `engine`, `wire` and `host`. It does not shape responses or interpret requests for charts.
 //!
-//! One thread owns the store, so neither the core nor the feed waits for a disk: the feed sends batches, a request sends
-//! a question and awaits the answer. What the feed brings goes before questions; questions that nobody waits for any more
-//! are passed over, and beyond `QUESTIONS_MAX` or after `ANSWER_WITHIN` there is no answer. Times are venue time, in a replay the recording's. Nothing is promised for the last
-//! seconds before a kill, and nothing that goes wrong here stops the server: a panic ends the history alone.
+//! One thread owns the store, so neither the core nor the feed waits for a disk: the feed sends batches, a request
+//! sends a query and awaits the answer. Batches go before queries; queries whose requester has gone are skipped; beyond
+//! `QUERIES_MAX` waiting queries or after `ANSWER_WITHIN` there is no answer. Times are venue time; in a replay, those
+//! of the recording. Nothing is promised for the last seconds before a kill, and no failure here stops the server: a
+//! panic ends only the history.
 //!
-//! Kept is the price of each market's first outcome; the second one's is its complement. It is the midpoint of the
-//! effective book where that is at most 0.10 wide, as displayed prices are (execution.md §2), else the price of a trade
-//! when one is reported.
+//! The price of each market's first outcome is kept; that of the second is its complement. It is the midpoint of the
+//! effective book if that is at most 0.10 wide, as for displayed prices (engine/docs/execution.md §2), else the price
+//! of a reported trade.
 
 mod block;
 mod recorder;
@@ -43,55 +44,55 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use store::{Heard, Store};
+use store::{MinuteCandle, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// How long the thread sleeps when nobody speaks to it: fills are taken within it.
+/// How long the thread sleeps without messages: fills are counted within it.
 const REST: Duration = Duration::from_secs(1);
-/// Few changed rows are written at once, many this often.
+/// Few changed rows are written immediately, many rows this often.
 const FEW_ROWS: usize = 1_024;
 const WRITE_EVERY: Duration = Duration::from_secs(10);
-/// Fills that wait to be counted; more are forgotten.
+/// Fills that wait to be counted; more are dropped.
 const FILLS_MAX: usize = 16_384;
-/// Questions that wait at a time.
-const QUESTIONS_MAX: usize = 1_024;
-/// Whoever asks waits this long.
+/// Queries that wait at a time.
+const QUERIES_MAX: usize = 1_024;
+/// How long a request waits for its answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// What the thread is told.
-pub enum Word {
-    /// A batch of the feed, and the count of batches underway.
-    Heard(Vec<Heard>, Arc<AtomicUsize>),
-    Find(Question),
+/// A message to the thread.
+pub enum Message {
+    /// A batch of the feed, and the number of batches in flight.
+    Prices(Vec<MinuteCandle>, Arc<AtomicUsize>),
+    Find(Query),
     Stop,
 }
 
-/// What somebody waits for.
-pub struct Question {
+/// A request for the prices of a market.
+pub struct Query {
     market: u32,
     /// Unix.
     secs: RangeInclusive<u64>,
     wanted: Wanted,
     answer: oneshot::Sender<Stretches>,
-    /// Its place among [`QUESTIONS_MAX`], free again when the question is gone.
-    _place: OwnedSemaphorePermit,
+    /// Its permit among [`QUERIES_MAX`], returned when the query is dropped.
+    _permit: OwnedSemaphorePermit,
 }
 
-/// Shares filled on this server, on their way into the history. Whoever fills never waits.
+/// Shares filled on this server, on their way into the history. Adding a fill never blocks.
 #[derive(Clone, Debug)]
 pub struct Fills(Arc<ArrayQueue<(InstrumentId, Qty, Timestamp)>>);
 
-/// The way to ask.
+/// Sends queries to the history.
 #[derive(Clone)]
 pub struct Reader {
-    words: Sender<Word>,
-    places: Arc<Semaphore>,
+    messages: Sender<Message>,
+    permits: Arc<Semaphore>,
     lost: Arc<AtomicBool>,
 }
 
 /// The running history.
 pub struct History {
-    words: Sender<Word>,
+    messages: Sender<Message>,
     thread: JoinHandle<()>,
 }
 
@@ -102,30 +103,30 @@ impl Default for Fills {
 }
 
 impl Fills {
-    /// Counts the shares where the notice tells of a fill.
+    /// Counts the shares if the notice is a fill.
     pub fn observe(&self, notice: &Notice) {
         if let OrderFact::Filled { instrument, qty, .. } = notice.what {
-            // Full: the history is far behind, and a volume in a chart is worth no wait.
+            // Full: the history is slow, and a volume in a chart is not worth a wait.
             let _ = self.0.push((instrument, qty, notice.at));
         }
     }
 }
 
 impl Reader {
-    fn new(words: Sender<Word>) -> Reader {
-        Reader { words, places: Arc::new(Semaphore::new(QUESTIONS_MAX)), lost: Arc::default() }
+    fn new(messages: Sender<Message>) -> Reader {
+        Reader { messages, permits: Arc::new(Semaphore::new(QUERIES_MAX)), lost: Arc::default() }
     }
 
-    /// As a failed history leaves it.
+    /// Acts as a failed history.
     #[cfg(any(test, feature = "testing"))]
     pub fn lose(&self) {
         self.lost.store(true, Ordering::Relaxed);
     }
 
-    /// Takes every place: nobody's question is taken until the permit is gone.
+    /// Takes every permit: no query is accepted until the returned permit is dropped.
     #[cfg(any(test, feature = "testing"))]
     pub fn full(&self) -> OwnedSemaphorePermit {
-        self.places.clone().try_acquire_many_owned(QUESTIONS_MAX as u32).expect("nobody waits")
+        self.permits.clone().try_acquire_many_owned(QUERIES_MAX as u32).expect("no query waits")
     }
 }
 
@@ -134,7 +135,8 @@ impl PriceHistory for Reader {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// `None` while too many wait, where the answer takes too long (the disk does not answer), and while the process is ending.
+    /// `None` if too many queries wait, if the answer takes too long (the disk does not respond), and while the process
+    /// ends.
     fn find(
         &self,
         market: MarketId,
@@ -142,19 +144,21 @@ impl PriceHistory for Reader {
         wanted: Wanted,
     ) -> Pin<Box<dyn Future<Output = Option<Stretches>> + '_>> {
         Box::pin(async move {
-            let place = self.places.clone().try_acquire_owned().ok()?;
+            let permit = self.permits.clone().try_acquire_owned().ok()?;
             let (answer, found) = oneshot::channel();
-            self.words.send(Word::Find(Question { market: market.0, secs, wanted, answer, _place: place })).ok()?;
+            self.messages
+                .send(Message::Find(Query { market: market.0, secs, wanted, answer, _permit: permit }))
+                .ok()?;
             tokio::time::timeout(ANSWER_WITHIN, found).await.ok()?.ok()
         })
     }
 }
 
 impl History {
-    /// Starts the history of a directory; without one it is in memory alone.
+    /// Starts the history of a directory; without a directory it is kept only in memory.
     ///
     /// # Errors
-    /// The system's, when no thread can be made.
+    /// The system's, if no thread can be created.
     pub fn start(
         dir: Option<PathBuf>,
         books: Arc<Books>,
@@ -162,73 +166,73 @@ impl History {
     ) -> std::io::Result<(History, Recorder, Reader)> {
         let store = Store::open(dir.as_deref());
         let known_to = store.newest().map_or(Timestamp(0), |minute| Timestamp::from_secs(u64::from(minute) * 60));
-        let keeper = Keeper::new(store, books, fills);
-        let (history, reader) = History::run(move |told| keeper.run(told))?;
-        let recorder = Recorder::new(history.words.clone(), known_to);
+        let worker = Worker::new(store, books, fills);
+        let (history, reader) = History::run(move |messages| worker.run(messages))?;
+        let recorder = Recorder::new(history.messages.clone(), known_to);
         Ok((history, recorder, reader))
     }
 
-    /// A panic in `keep` ends the history and nothing else: what is told then goes nowhere, and questions have no answer.
-    fn run(keep: impl FnOnce(&Receiver<Word>) + Send + 'static) -> std::io::Result<(History, Reader)> {
-        let (words, told) = channel();
-        let reader = Reader::new(words.clone());
+    /// A panic in `run` ends only the history: messages are then dropped, and queries get no answer.
+    fn run(run: impl FnOnce(&Receiver<Message>) + Send + 'static) -> std::io::Result<(History, Reader)> {
+        let (messages, receiver) = channel();
+        let reader = Reader::new(messages.clone());
         let lost = reader.lost.clone();
         let lost = move || {
             lost.store(true, Ordering::Relaxed);
-            tracing::error!("the price history has failed; there are no charts until the next start");
+            tracing::error!("the price history has failed; there are no charts until the server is restarted");
         };
-        let thread = thread::spawn_spare("history", move || keep(&told), lost)?;
-        Ok((History { words, thread }, reader))
+        let thread = thread::spawn_spare("history", move || run(&receiver), lost)?;
+        Ok((History { messages, thread }, reader))
     }
 
-    /// Writes what is left and ends.
+    /// Writes the remaining rows and ends.
     pub fn end(self) {
-        let _ = self.words.send(Word::Stop);
-        // A panic there has been told.
+        let _ = self.messages.send(Message::Stop);
+        // A panic of the thread has been logged.
         drop(self.thread.join());
     }
 }
 
-/// The thread's own.
-struct Keeper {
+/// The state of the thread.
+struct Worker {
     store: Store,
     books: Arc<Books>,
     fills: Fills,
     written: Instant,
-    /// Questions, the oldest first.
-    waiting: VecDeque<Question>,
+    /// Queries, the oldest first.
+    waiting: VecDeque<Query>,
 }
 
-impl Keeper {
-    fn new(store: Store, books: Arc<Books>, fills: Fills) -> Keeper {
-        Keeper { store, books, fills, written: Instant::now(), waiting: VecDeque::new() }
+impl Worker {
+    fn new(store: Store, books: Arc<Books>, fills: Fills) -> Worker {
+        Worker { store, books, fills, written: Instant::now(), waiting: VecDeque::new() }
     }
 
-    fn run(mut self, told: &Receiver<Word>) {
+    fn run(mut self, messages: &Receiver<Message>) {
         loop {
-            // Questions wait until nothing else is to be done.
-            let word = match self.waiting.is_empty() {
-                true => told.recv_timeout(REST),
-                false => told.try_recv().map_err(|error| match error {
+            // Queries wait until there is nothing else to do.
+            let message = match self.waiting.is_empty() {
+                true => messages.recv_timeout(REST),
+                false => messages.try_recv().map_err(|error| match error {
                     TryRecvError::Empty => RecvTimeoutError::Timeout,
                     TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
                 }),
             };
-            match word {
-                Ok(Word::Heard(heard, underway)) => {
-                    self.store.add(&heard);
-                    underway.fetch_sub(1, Ordering::Relaxed);
-                    // Behind the prices: a fill finds the row of its minute.
+            match message {
+                Ok(Message::Prices(candles, in_flight)) => {
+                    self.store.add(&candles);
+                    in_flight.fetch_sub(1, Ordering::Relaxed);
+                    // After the prices, so that a fill finds the row of its minute.
                     self.count_fills();
                     self.write(false);
                 }
-                Ok(Word::Find(question)) => self.waiting.push_back(question),
+                Ok(Message::Find(query)) => self.waiting.push_back(query),
                 Err(RecvTimeoutError::Timeout) => {
                     self.count_fills();
                     self.answer();
                     self.write(false);
                 }
-                Ok(Word::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => {
                     self.count_fills();
                     return self.write(true);
                 }
@@ -236,15 +240,15 @@ impl Keeper {
         }
     }
 
-    /// Answers the oldest question that somebody still waits for.
+    /// Answers the oldest query whose requester still waits.
     fn answer(&mut self) {
-        while let Some(Question { market, secs, wanted, answer, .. }) = self.waiting.pop_front() {
+        while let Some(Query { market, secs, wanted, answer, .. }) = self.waiting.pop_front() {
             if answer.is_closed() {
                 continue;
             }
             let found = self.store.find(market, secs, wanted.grid.secs());
             let (points, grid) = wanted.of(&found.buckets);
-            // He may have gone meanwhile.
+            // The requester may have gone meanwhile.
             let _ = answer.send(Stretches { points, grid, broken: found.broken });
             return;
         }

@@ -1,10 +1,11 @@
-//! The feed's half of the price history: remembers how prices went and hands that over now and then.
+//! The feed's half of the price history: collects prices and sends them in batches.
 //!
-//! A note is a few instructions and an entry of a table by market. The feed never waits: while the history has not taken
-//! the last batches, what comes goes on into the batch at hand, which grows with markets and minutes, not with messages.
+//! A note costs a few instructions and an entry of a table by market. The feed never waits: while the history has not
+//! taken the last batches, further prices join the current batch, which grows with markets and minutes, not with
+//! messages.
 
-use super::Word;
-use super::store::Heard;
+use super::Message;
+use super::store::MinuteCandle;
 use engine::book::candles::{Candle, Mid};
 use engine::book::listener::PriceListener;
 use engine::id::MarketId;
@@ -13,34 +14,34 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 
-/// A batch is handed over this long after its first note (server time), or when it has so many rows.
+/// A batch is sent this long after its first note (server time), or when it has this many rows.
 const HAND_OVER_AFTER_US: u64 = SECOND / 2;
 const HAND_OVER_ROWS: usize = 8_192;
-/// Batches that the history may have in front of it.
-const UNDERWAY_MAX: usize = 2;
-/// Rows of a batch that nobody takes; further minutes are forgotten.
+/// Batches that may be in flight.
+const IN_FLIGHT_MAX: usize = 2;
+/// Most rows of a batch that cannot be sent; further minutes are dropped.
 const ROWS_MAX: usize = 1 << 18;
 
-/// Remembers prices for the history.
+/// Collects prices for the history.
 pub struct Recorder {
-    words: Sender<Word>,
-    underway: Arc<AtomicUsize>,
-    batch: Vec<Heard>,
-    /// By market: where its latest row of the batch is, + 1; 0 = none.
+    messages: Sender<Message>,
+    in_flight: Arc<AtomicUsize>,
+    batch: Vec<MinuteCandle>,
+    /// By market: the index of its latest row in the batch, + 1; 0 = none.
     rows: Vec<u32>,
     /// Server time of the batch's first note.
     since: Timestamp,
     /// Start of the newest minute of the history as it was opened (venue time).
     known_to: Timestamp,
-    /// Notes of before are passed over.
+    /// Notes before this are skipped.
     not_before: Timestamp,
 }
 
 impl Recorder {
-    pub(super) fn new(words: Sender<Word>, known_to: Timestamp) -> Recorder {
+    pub(super) fn new(messages: Sender<Message>, known_to: Timestamp) -> Recorder {
         Recorder {
-            words,
-            underway: Arc::default(),
+            messages,
+            in_flight: Arc::default(),
             batch: Vec::new(),
             rows: Vec::new(),
             since: Timestamp(0),
@@ -49,13 +50,13 @@ impl Recorder {
         }
     }
 
-    /// One that nobody listens to.
+    /// A recorder whose batches go nowhere.
     #[cfg(any(test, feature = "testing"))]
     pub fn nowhere() -> Recorder {
         Recorder::new(std::sync::mpsc::channel().0, Timestamp(0))
     }
 
-    /// Hands everything over, however far the history is behind.
+    /// Sends everything, however slow the history is.
     #[cfg(any(test, feature = "testing"))]
     pub fn flush(&mut self) {
         while !self.batch.is_empty() {
@@ -66,12 +67,12 @@ impl Recorder {
 }
 
 impl PriceListener for Recorder {
-    /// What comes was told before, in an earlier run: what the history knows of it is passed over.
+    /// Prices that follow were reported in an earlier run: those that the history has are skipped.
     fn hears_again(&mut self) {
         self.not_before = self.known_to;
     }
 
-    /// The first outcome's price became `mid` at `venue_now`.
+    /// Records that the first outcome's price became `mid` at `venue_now`.
     fn note(&mut self, market: MarketId, venue_now: Timestamp, mid: Mid) {
         if venue_now < self.not_before {
             return;
@@ -86,12 +87,12 @@ impl PriceListener for Recorder {
             return known.candle.join(&Candle::at(mid));
         }
         if self.batch.len() < ROWS_MAX {
-            self.batch.push(Heard { market: market.0, minute, candle: Candle::at(mid) });
+            self.batch.push(MinuteCandle { market: market.0, minute, candle: Candle::at(mid) });
             self.rows[index] = self.batch.len() as u32;
         }
     }
 
-    /// Hands the batch over when it is time.
+    /// Sends the batch when it is due.
     fn turn(&mut self, now: Timestamp) {
         if self.batch.is_empty() {
             self.since = now;
@@ -101,18 +102,18 @@ impl PriceListener for Recorder {
         }
     }
 
-    /// Hands the batch over unless the history is behind.
+    /// Sends the batch unless too many are in flight.
     fn hand_over(&mut self) {
-        if self.batch.is_empty() || self.underway.load(Ordering::Relaxed) >= UNDERWAY_MAX {
+        if self.batch.is_empty() || self.in_flight.load(Ordering::Relaxed) >= IN_FLIGHT_MAX {
             return;
         }
-        for heard in &self.batch {
-            self.rows[heard.market as usize] = 0;
+        for candle in &self.batch {
+            self.rows[candle.market as usize] = 0;
         }
-        self.underway.fetch_add(1, Ordering::Relaxed);
-        let heard = std::mem::take(&mut self.batch);
-        // Nobody takes it only when the process is ending.
-        let _ = self.words.send(Word::Heard(heard, self.underway.clone()));
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        let candles = std::mem::take(&mut self.batch);
+        // The receiver is gone only when the process ends.
+        let _ = self.messages.send(Message::Prices(candles, self.in_flight.clone()));
     }
 }
 
@@ -127,10 +128,10 @@ mod tests {
 
     #[test]
     fn notes_of_a_minute_are_one_row_and_the_feed_never_waits() {
-        let (words, told) = channel();
-        let mut recorder = Recorder::new(words, at(0));
-        let taken = || match told.try_recv() {
-            Ok(Word::Heard(heard, _)) => heard.len(),
+        let (messages, receiver) = channel();
+        let mut recorder = Recorder::new(messages, at(0));
+        let taken = || match receiver.try_recv() {
+            Ok(Message::Prices(candles, _)) => candles.len(),
             _ => 0,
         };
         for (secs, mid) in [(0, 5), (1, 9), (59, 3), (60, 4)] {
@@ -138,13 +139,13 @@ mod tests {
         }
         recorder.note(MarketId(0), at(60), Mid(1));
         let whole = Candle { open: Mid(5), high: Mid(9), low: Mid(3), close: Mid(3), ..Candle::default() };
-        assert_eq!(recorder.batch[0], Heard { market: 7, minute: 29_848_874, candle: whole });
+        assert_eq!(recorder.batch[0], MinuteCandle { market: 7, minute: 29_848_874, candle: whole });
         assert_eq!(recorder.batch.len(), 3);
         recorder.turn(at(100));
         assert_eq!(taken(), 3);
         recorder.turn(at(101));
         assert_eq!(taken(), 0, "nothing new");
-        // Two are underway at most; what comes meanwhile is kept.
+        // At most two are in flight; further prices are kept.
         recorder.note(MarketId(7), at(61), Mid(2));
         recorder.hand_over();
         assert_eq!(taken(), 1);
@@ -154,15 +155,15 @@ mod tests {
         recorder.hand_over();
         assert_eq!((taken(), recorder.batch.len()), (0, 1));
         assert_eq!(recorder.batch[0].candle.close, Mid(6));
-        recorder.underway.store(0, Ordering::Relaxed);
+        recorder.in_flight.store(0, Ordering::Relaxed);
         recorder.hand_over();
         assert_eq!(taken(), 1);
     }
 
     #[test]
-    fn what_is_known_is_passed_over_when_it_is_heard_again() {
-        let (words, _told) = channel();
-        let mut recorder = Recorder::new(words, at(0));
+    fn known_prices_are_skipped_when_they_are_repeated() {
+        let (messages, _receiver) = channel();
+        let mut recorder = Recorder::new(messages, at(0));
         for (again, secs, count) in [(false, -60, 1), (true, -1, 1), (true, 0, 2), (true, 60, 3)] {
             if again {
                 recorder.hears_again();
@@ -173,10 +174,10 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_nobody_takes_is_bounded() {
-        let (words, _heard) = channel();
-        let mut recorder = Recorder::new(words, at(0));
-        recorder.underway.store(UNDERWAY_MAX, Ordering::Relaxed);
+    fn a_batch_that_cannot_be_sent_is_bounded() {
+        let (messages, _receiver) = channel();
+        let mut recorder = Recorder::new(messages, at(0));
+        recorder.in_flight.store(IN_FLIGHT_MAX, Ordering::Relaxed);
         for minute in 0..ROWS_MAX as u64 + 10 {
             recorder.note(MarketId(1), Timestamp::from_secs(minute * 60), Mid(1));
         }

@@ -1,14 +1,14 @@
-//! The price history as a set of files (`history/` in the data directory), and what of it is in memory.
+//! The price history as a set of files (`history/` in the data directory), and the part of it that is in memory.
 //!
 //! ```text
-//! trail              rows of the hours that are open, as they come
+//! trail              rows of the open hours, in order of arrival
 //! minutes-<hour>       a block for each hour that is over, by minute; the last seven days
 //! hours-<day>          a block for each day that is over, by hour; two years
 //! ```
 //!
-//! An hour is open, in memory, until two later ones have begun; then it is sealed into its block and the trail begins
-//! anew. Memory is bounded by the open hours. Nothing here may stop a server: what cannot be read is left out and said once,
-//! what cannot be written stays in memory while there is room for it, and is then forgotten.
+//! An hour is open, in memory, until two later ones have begun; then it is sealed into its block and the trail is
+//! restarted. Memory is bounded by the open hours. Nothing here may stop a server: files that cannot be read are left
+//! out and logged once; rows that cannot be written stay in memory while there is room for them, and are then dropped.
 
 use super::block::{self, Block, Row, Rows};
 use super::trail::{Entry, Trail};
@@ -25,82 +25,82 @@ use std::path::{Path, PathBuf};
 
 /// Hours that are open at a time.
 const OPEN_HOURS: usize = 2;
-/// Open hours that are kept where none can be sealed.
+/// Most open hours if none can be sealed.
 const OPEN_HOURS_MAX: usize = 4;
-/// Minutes are kept this long, hours that long.
+/// How long minutes and hours are kept.
 const MINUTES_KEPT_HOURS: u32 = 7 * 24;
 const HOURS_KEPT_DAYS: u32 = 730;
-/// A trail this much larger than the rows it holds begins anew.
+/// A trail that exceeds its live rows by this much is restarted.
 const TRAIL_SLACK_BYTES: u64 = 16 << 20;
 const TRAIL_FACTOR: u64 = 4;
-/// Markets beyond are no markets of ours.
+/// Bound of the market numbers of this server.
 const MARKETS_MAX: u32 = 1 << 22;
 const HOUR_SECS: u32 = 3_600;
-/// File of the trail.
+/// File name of the trail.
 const TRAIL: &str = "trail";
 
-/// How the price of a market's first outcome went within a minute (since 1970), or a part of it.
+/// The candle of a market's first outcome in one minute (since 1970), or in a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct MinuteCandle {
     pub market: u32,
     pub minute: u32,
     pub candle: Candle,
 }
 
-/// What was found.
+/// The result of a query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// Oldest first: minutes, and hours where there are no minutes any more.
+pub struct StoredPrices {
+    /// Oldest first: minutes, and hours where minutes are not kept any more.
     pub buckets: Vec<Bucket>,
-    /// Something that there is could not be read, or there is nowhere to keep anything.
+    /// Some of the data could not be read, or there are no files.
     pub broken: bool,
 }
 
 /// The history.
 pub struct Store {
-    /// `None`: there is no place for files; the open hours are all there is.
-    place: Option<Place>,
+    /// `None`: there is no directory; only the open hours are kept.
+    directory: Option<Directory>,
     open: BTreeMap<u32, Rows>,
-    /// Rows that the trail does not have as they are: market, minute.
+    /// Rows that the trail lacks or has in an older state: market, minute.
     unwritten: AHashSet<(u32, u32)>,
     /// The last price of each market.
     last: BTreeMap<u32, Mid>,
-    /// Shares filled, by outcome, in markets without a last price: for the next row of each.
+    /// Shares filled, by outcome, in markets without a price: for the next row of each.
     waiting: BTreeMap<u32, [Qty; 2]>,
-    /// The last attempt to write failed; said once.
+    /// The last attempt to write failed; logged once.
     failing: bool,
 }
 
-/// The directory.
-struct Place {
+/// The directory and its files.
+struct Directory {
     dir: PathBuf,
     trail: Trail,
     /// Hours with a block by minute; days with a block by hour.
     minutes: BTreeSet<u32>,
     hours: BTreeSet<u32>,
-    /// Days whose block by hour is older than one of its blocks by minute.
+    /// Days whose block by hour is older than one of their blocks by minute.
     outdated: BTreeSet<u32>,
     damaged: Damaged,
 }
 
-/// Blocks that are known to be damaged, so that each is said once.
+/// Blocks that are known to be damaged, so that each is logged once.
 #[derive(Default)]
 struct Damaged(RefCell<BTreeSet<PathBuf>>);
 
 impl Damaged {
-    fn say(&self, path: &Path, why: &dyn std::fmt::Display) {
+    fn log_once(&self, path: &Path, why: &dyn std::fmt::Display) {
         if self.0.borrow_mut().insert(path.to_owned()) {
-            tracing::warn!(%why, file = %path.display(), "left out of the price history");
+            tracing::warn!(%why, file = %path.display(), "a damaged file is left out of the price history");
         }
     }
 
-    /// The rows of a market, `None` where they cannot be read.
+    /// The rows of a market, `None` if they cannot be read.
     fn rows(&self, path: &Path, market: u32) -> Option<Vec<Row>> {
         let rows = Block::open(path).and_then(|block| block.rows(market));
-        rows.map_err(|error| self.say(path, &error)).ok()
+        rows.map_err(|error| self.log_once(path, &error)).ok()
     }
 
-    /// The rows of all markets that are not damaged.
+    /// The rows of all undamaged markets.
     ///
     /// # Errors
     /// The system's.
@@ -108,11 +108,11 @@ impl Damaged {
         match Block::open(path).and_then(|block| block.all()) {
             Ok((rows, 0)) => Ok(rows),
             Ok((rows, markets)) => {
-                self.say(path, &format_args!("{markets} of its markets are damaged"));
+                self.log_once(path, &format_args!("{markets} of its markets are damaged"));
                 Ok(rows)
             }
             Err(error) if block::is_damage(&error) => {
-                self.say(path, &error);
+                self.log_once(path, &error);
                 Ok(Rows::new())
             }
             Err(error) => Err(error),
@@ -121,11 +121,11 @@ impl Damaged {
 }
 
 impl Store {
-    /// The history of a directory, which is made when there is none. Without a directory, and where it cannot be used,
-    /// a history in memory alone.
+    /// Opens the history of a directory, which is created if needed. Without a usable directory, the history is kept
+    /// only in memory.
     pub fn open(dir: Option<&Path>) -> Store {
         let mut store = Store {
-            place: None,
+            directory: None,
             open: BTreeMap::new(),
             unwritten: AHashSet::new(),
             last: BTreeMap::new(),
@@ -134,15 +134,18 @@ impl Store {
         };
         if let Some(dir) = dir {
             match store.read(dir) {
-                Ok(place) => store.place = Some(place),
-                Err(error) => tracing::warn!(%error, dir = %dir.display(), "the price history is kept in memory alone"),
+                Ok(directory) => store.directory = Some(directory),
+                Err(error) => {
+                    tracing::warn!(%error, dir = %dir.display(), "the price history is kept only in memory: its \
+                        directory cannot be used")
+                }
             }
         }
         store.settle();
         store
     }
 
-    fn read(&mut self, dir: &Path) -> io::Result<Place> {
+    fn read(&mut self, dir: &Path) -> io::Result<Directory> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         let (mut minutes, mut hours, mut outdated) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
         let damaged = Damaged::default();
@@ -155,13 +158,13 @@ impl Store {
             } else if let Some(hour) = numbered("minutes-") {
                 match Block::open(&path) {
                     Ok(block) => _ = minutes.insert(hour, block.head.through),
-                    Err(error) => damaged.say(&path, &error),
+                    Err(error) => damaged.log_once(&path, &error),
                 }
             } else if let Some(day) = numbered("hours-") {
                 match Block::open(&path) {
                     Ok(_) => _ = hours.insert(day),
                     Err(error) => {
-                        damaged.say(&path, &error);
+                        damaged.log_once(&path, &error);
                         outdated.insert(day);
                     }
                 }
@@ -169,7 +172,8 @@ impl Store {
         }
         let left_out = damaged.0.borrow().len();
         if left_out > 0 && minutes.is_empty() && hours.is_empty() {
-            tracing::warn!(left_out, dir = %dir.display(), "no file of the price history can be read: charts begin at this start");
+            tracing::warn!(left_out, dir = %dir.display(), "no file of the price history can be read: charts begin \
+                with this start");
         }
         let open = &mut self.open;
         let mut trail = Trail::open(&dir.join(TRAIL), |frame, entry| {
@@ -182,39 +186,39 @@ impl Store {
         })?;
         trail.not_before(minutes.values().copied().max().unwrap_or(0));
         let minutes: BTreeSet<u32> = minutes.into_keys().collect();
-        // An hour that was opened again: its block has the rest of it.
+        // An hour that was opened again: its block has the rest of its rows.
         for (hour, rows) in open.iter_mut().filter(|(hour, _)| minutes.contains(hour)) {
             match damaged.all(&minutes_path(dir, *hour)) {
                 Ok(sealed) => merge(rows, sealed),
-                Err(error) => tracing::warn!(%error, hour, "an hour of the price history is lost"),
+                Err(error) => tracing::warn!(%error, hour, "an hour of the price history cannot be read and is lost"),
             }
         }
         for rows in open.values() {
             self.last.extend(rows.iter().filter_map(|(market, rows)| Some((*market, rows.last()?.candle.close))));
         }
-        Ok(Place { dir: dir.to_owned(), trail, minutes, hours, outdated, damaged })
+        Ok(Directory { dir: dir.to_owned(), trail, minutes, hours, outdated, damaged })
     }
 
-    /// Adds what the feed heard: each entry goes on where the row of its minute ended.
-    pub fn add(&mut self, heard: &[Heard]) {
-        for heard in heard.iter().filter(|heard| heard.market < MARKETS_MAX) {
-            self.last.insert(heard.market, heard.candle.close);
-            let row = (heard.minute % 60) as u16;
-            let mut candle = heard.candle;
-            let waited = self.waiting.remove(&heard.market).unwrap_or_default();
+    /// Adds minutes from the feed: each continues the row of its minute.
+    pub fn add(&mut self, minutes: &[MinuteCandle]) {
+        for added in minutes.iter().filter(|added| added.market < MARKETS_MAX) {
+            self.last.insert(added.market, added.candle.close);
+            let row = (added.minute % 60) as u16;
+            let mut candle = added.candle;
+            let waited = self.waiting.remove(&added.market).unwrap_or_default();
             candle.volume.iter_mut().zip(waited).for_each(|(volume, waited)| add(volume, waited));
-            let rows = self.hour(heard.minute / 60).entry(heard.market).or_default();
+            let rows = self.hour(added.minute / 60).entry(added.market).or_default();
             match rows.binary_search_by_key(&row, |row| row.slot) {
                 Ok(at) => rows[at].candle.join(&candle),
                 Err(at) => rows.insert(at, Row { slot: row, candle }),
             }
-            self.unwritten.insert((heard.market, heard.minute));
+            self.unwritten.insert((added.market, added.minute));
         }
         self.settle();
     }
 
-    /// Adds shares filled on this server. A market without any price yet has no row to put them in: they wait for its next
-    /// one, as long as the process lives.
+    /// Adds shares filled on this server. A market without a price has no row for them: they wait in memory for its
+    /// next row.
     pub fn fill(&mut self, market: u32, outcome: Outcome, shares: Qty, minute: u32) {
         if market >= MARKETS_MAX {
             return;
@@ -231,18 +235,20 @@ impl Store {
 
     /// The rows of an hour, which is open from now on.
     fn hour(&mut self, hour: u32) -> &mut Rows {
-        let place = &self.place;
+        let directory = &self.directory;
         self.open.entry(hour).or_insert_with(|| {
-            let Some(place) = place.as_ref().filter(|place| place.minutes.contains(&hour)) else { return Rows::new() };
-            let sealed = place.damaged.all(&minutes_path(&place.dir, hour));
+            let Some(directory) = directory.as_ref().filter(|directory| directory.minutes.contains(&hour)) else {
+                return Rows::new();
+            };
+            let sealed = directory.damaged.all(&minutes_path(&directory.dir, hour));
             sealed.unwrap_or_else(|error| {
-                tracing::warn!(%error, hour, "an hour of the price history is lost");
+                tracing::warn!(%error, hour, "an hour of the price history cannot be read and is lost");
                 Rows::new()
             })
         })
     }
 
-    /// The newest minute that anything is known of, and all minutes before it with it.
+    /// The newest minute with any data; all minutes before it count as known.
     pub fn newest(&self) -> Option<u32> {
         let end_of_hour = |hour: u32| hour.saturating_mul(60).saturating_add(59);
         let rows = |(hour, rows): (&u32, &Rows)| {
@@ -250,27 +256,27 @@ impl Store {
             Some(hour.saturating_mul(60).saturating_add(slot))
         };
         let open = self.open.iter().filter_map(rows).max();
-        let place = self.place.as_ref();
-        let minutes = place.and_then(|place| place.minutes.last().copied()).map(end_of_hour);
-        let hours = place.and_then(|place| place.hours.last().copied());
+        let directory = self.directory.as_ref();
+        let minutes = directory.and_then(|directory| directory.minutes.last().copied()).map(end_of_hour);
+        let hours = directory.and_then(|directory| directory.hours.last().copied());
         let hours = hours.map(|day| end_of_hour(day.saturating_mul(24).saturating_add(23)));
         open.max(minutes).max(hours)
     }
 
-    /// How many rows the trail does not have.
+    /// Number of rows that the trail lacks.
     pub fn unwritten(&self) -> usize {
         self.unwritten.len()
     }
 
-    /// Writes the open rows that have changed. What cannot be written is tried again the next time.
+    /// Writes the open rows that have changed. Rows that cannot be written are tried again the next time.
     pub fn write(&mut self) {
-        let Some(place) = &mut self.place else { return self.unwritten.clear() };
+        let Some(directory) = &mut self.directory else { return self.unwritten.clear() };
         if self.unwritten.is_empty() {
             return;
         }
         let rows: u64 = self.open.values().flat_map(BTreeMap::values).map(|rows| rows.len() as u64).sum();
-        let written = if place.trail.bytes() > TRAIL_SLACK_BYTES + TRAIL_FACTOR * rows * block::ROW_BYTES as u64 {
-            place.trail.restart(&entries(&self.open))
+        let written = if directory.trail.bytes() > TRAIL_SLACK_BYTES + TRAIL_FACTOR * rows * block::ROW_BYTES as u64 {
+            directory.trail.restart(&entries(&self.open))
         } else {
             let open = &self.open;
             let changed = self.unwritten.iter().filter_map(|(market, minute)| {
@@ -278,7 +284,7 @@ impl Store {
                 let row = rows[rows.binary_search_by_key(&at, |row| row.slot).ok()?];
                 Some(Entry { market: *market, minute: *minute, row })
             });
-            place.trail.append(&changed.collect::<Vec<_>>())
+            directory.trail.append(&changed.collect::<Vec<_>>())
         };
         if written.is_ok() {
             self.unwritten.clear();
@@ -286,11 +292,13 @@ impl Store {
         self.written(written);
     }
 
-    /// Says that writing fails, and that it works again.
+    /// Logs that writing fails, and that it works again.
     fn written(&mut self, written: io::Result<()>) {
         match &written {
             Ok(()) if self.failing => tracing::info!("the price history is written again"),
-            Err(error) if !self.failing => tracing::warn!(%error, "the price history cannot be written at present"),
+            Err(error) if !self.failing => {
+                tracing::warn!(%error, "the price history cannot be written; it is kept in memory and tried again")
+            }
             _ => {}
         }
         self.failing = written.is_err();
@@ -300,8 +308,8 @@ impl Store {
     fn settle(&mut self) {
         while self.open.len() > OPEN_HOURS {
             let oldest = *self.open.keys().next().expect("there are several");
-            let sealed = match &mut self.place {
-                Some(place) => place.seal(oldest, &self.open),
+            let sealed = match &mut self.directory {
+                Some(directory) => directory.seal(oldest, &self.open),
                 None => Ok(()),
             };
             let failed = sealed.is_err();
@@ -314,20 +322,20 @@ impl Store {
         }
     }
 
-    /// What there is of a market with a start within `secs` (unix). `step`: the reader folds it into stretches of so many
-    /// seconds, so where whole hours will do they are taken.
-    pub fn find(&self, market: u32, secs: RangeInclusive<u64>, step: u64) -> Found {
-        let mut found = Found { buckets: Vec::new(), broken: self.place.is_none() };
-        // A start that the market's clock has not reached: there is nothing yet, and no range to look for.
+    /// The data of a market with a start within `secs` (Unix). The reader folds it into stretches of `step` seconds, so
+    /// hours are used where whole hours are enough.
+    pub fn find(&self, market: u32, secs: RangeInclusive<u64>, step: u64) -> StoredPrices {
+        let mut found = StoredPrices { buckets: Vec::new(), broken: self.directory.is_none() };
+        // The market's clock has not reached the start: there is no data yet, and the range is empty.
         if secs.is_empty() {
             return found;
         }
         let day_of = |secs: u64| u32::try_from(secs / 86_400).unwrap_or(u32::MAX);
         let days = day_of(*secs.start())..=day_of(*secs.end());
         let mut known: BTreeSet<u32> = self.open.keys().map(|hour| hour / 24).collect();
-        if let Some(place) = &self.place {
-            known.extend(place.minutes.iter().map(|hour| hour / 24));
-            known.extend(&place.hours);
+        if let Some(directory) = &self.directory {
+            known.extend(directory.minutes.iter().map(|hour| hour / 24));
+            known.extend(&directory.hours);
         }
         for day in known.range(days) {
             self.find_day(market, *day, step.is_multiple_of(u64::from(HOUR_SECS)), &mut found);
@@ -336,25 +344,25 @@ impl Store {
         found
     }
 
-    fn find_day(&self, market: u32, day: u32, hours_do: bool, found: &mut Found) {
+    fn find_day(&self, market: u32, day: u32, hours_do: bool, found: &mut StoredPrices) {
         let mut by_hour: Option<Vec<Row>> = None;
-        let place = self.place.as_ref();
-        let has_hours = place.is_some_and(|place| place.hours.contains(&day));
-        let current = has_hours && place.is_some_and(|place| !place.outdated.contains(&day));
+        let directory = self.directory.as_ref();
+        let has_hours = directory.is_some_and(|directory| directory.hours.contains(&day));
+        let current = has_hours && directory.is_some_and(|directory| !directory.outdated.contains(&day));
         for hour in day.saturating_mul(24)..day.saturating_add(1).saturating_mul(24) {
             if let Some(rows) = self.open.get(&hour) {
                 extend(found, rows.get(&market).map_or(&[], Vec::as_slice), hour, 60);
                 continue;
             }
-            let Some(place) = place else { continue };
-            if place.minutes.contains(&hour) && !(hours_do && current) {
-                match place.damaged.rows(&minutes_path(&place.dir, hour), market) {
+            let Some(directory) = directory else { continue };
+            if directory.minutes.contains(&hour) && !(hours_do && current) {
+                match directory.damaged.rows(&minutes_path(&directory.dir, hour), market) {
                     Some(rows) => extend(found, &rows, hour, 60),
                     None => found.broken = true,
                 }
             } else if has_hours {
                 let rows = by_hour.get_or_insert_with(|| {
-                    let read = place.damaged.rows(&hours_path(&place.dir, day), market);
+                    let read = directory.damaged.rows(&hours_path(&directory.dir, day), market);
                     found.broken |= read.is_none();
                     read.unwrap_or_default()
                 });
@@ -366,8 +374,8 @@ impl Store {
     }
 }
 
-impl Place {
-    /// Writes the block of an hour; the trail begins anew with what else is open.
+impl Directory {
+    /// Writes the block of an hour and restarts the trail with the other open hours.
     fn seal(&mut self, hour: u32, open: &BTreeMap<u32, Rows>) -> io::Result<()> {
         let through = self.trail.sequence();
         block::write(&minutes_path(&self.dir, hour), 60, hour.saturating_mul(60), through, &open[&hour])?;
@@ -382,7 +390,7 @@ impl Place {
         Ok(())
     }
 
-    /// Makes the blocks by hour of days before `today` that have none, or an old one.
+    /// Writes the blocks by hour of days before `today` that have none, or an outdated one.
     fn fold_days(&mut self, today: u32) {
         let by_minute: BTreeSet<u32> = self.minutes.iter().map(|hour| hour / 24).collect();
         let due = |day: &&u32| **day < today && (self.outdated.contains(day) || !self.hours.contains(day));
@@ -393,14 +401,17 @@ impl Place {
                     self.hours.insert(day);
                     self.outdated.remove(&day);
                 }
-                Err(error) => tracing::warn!(%error, day, "a day of the price history cannot be folded at present"),
+                Err(error) => {
+                    tracing::warn!(%error, day, "a day of the price history cannot be folded into hours; it is tried \
+                        again")
+                }
             }
         }
     }
 
     fn fold_day(&self, day: u32) -> io::Result<()> {
         let path = hours_path(&self.dir, day);
-        // Hours whose minutes are gone, or damaged, stand as they were folded then.
+        // Hours whose minutes are gone or damaged stay as they were folded before.
         let mut rows = if self.hours.contains(&day) { self.damaged.all(&path)? } else { Rows::new() };
         for hour in self.minutes.range(day * 24..(day + 1) * 24) {
             for (market, minutes) in self.damaged.all(&minutes_path(&self.dir, *hour))? {
@@ -413,7 +424,7 @@ impl Place {
         block::write(&path, HOUR_SECS, day * 24, 0, &rows)
     }
 
-    /// Removes what is too old to be kept.
+    /// Removes what is older than the kept range.
     fn forget(&mut self, newest: u32) {
         let oldest = newest.saturating_sub(MINUTES_KEPT_HOURS);
         let (hours, outdated, dir) = (&self.hours, &self.outdated, &self.dir);
@@ -427,11 +438,11 @@ impl Place {
     }
 }
 
-/// Removes what a stopped server's history holds of later than that second: it was noted by a clock that was wrong. Of a
-/// folder that is not there nothing is removed.
+/// Removes everything later than that second from the history of a stopped server: it was recorded with a wrong clock.
+/// Does nothing if the folder does not exist.
 ///
 /// # Errors
-/// The system's. Done again it goes on.
+/// The system's. A repeated call continues.
 pub fn set_back(dir: &Path, secs: u64) -> io::Result<()> {
     if !dir.is_dir() {
         return Ok(());
@@ -454,7 +465,7 @@ pub fn set_back(dir: &Path, secs: u64) -> io::Result<()> {
         let numbered = |prefix: &str| name.strip_prefix(prefix)?.parse::<u32>().ok();
         let (of_hour, of_day) = (numbered("minutes-"), numbered("hours-"));
         if of_hour.is_some() {
-            // Frames of the trail go on behind those that any block names.
+            // Frames of the trail continue after those that any block names.
             through = Block::open(&path).map_or(through, |block| through.max(block.head.through));
         }
         if of_hour.is_some_and(|of| of > hour) || of_day.is_some_and(|of| of > day) {
@@ -472,7 +483,7 @@ pub fn set_back(dir: &Path, secs: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Leaves of a block the rows up to that slot. A damaged one stays as it is.
+/// Keeps only the rows of a block up to that slot. A damaged block is left unchanged.
 fn cut_block(path: &Path, last: u16) -> io::Result<()> {
     let Ok((head, mut rows)) = Block::open(path).and_then(|block| Ok((block.head, block.all()?.0))) else {
         return Ok(());
@@ -494,7 +505,7 @@ fn add(volume: &mut Qty, shares: Qty) {
     volume.0 = volume.0.saturating_add(shares.0);
 }
 
-/// The candle of a slot; a new one is `fresh`.
+/// The candle of a slot; a missing one is created as `fresh`.
 fn slot(rows: &mut Vec<Row>, slot: u16, fresh: Candle) -> &mut Candle {
     let at = match rows.binary_search_by_key(&slot, |row| row.slot) {
         Ok(at) => at,
@@ -506,7 +517,7 @@ fn slot(rows: &mut Vec<Row>, slot: u16, fresh: Candle) -> &mut Candle {
     &mut rows[at].candle
 }
 
-/// Adds the rows of a block that `rows` lacks.
+/// Adds the rows of a block that are not in `rows`.
 fn merge(rows: &mut Rows, sealed: Rows) {
     for (market, sealed) in sealed {
         let rows = rows.entry(market).or_default();
@@ -526,8 +537,8 @@ fn entries(open: &BTreeMap<u32, Rows>) -> Vec<Entry> {
     open.iter().flat_map(of_hour).collect()
 }
 
-/// Adds rows of an hour, `slot_secs` apart, to what was found.
-fn extend(found: &mut Found, rows: &[Row], hour: u32, slot_secs: u64) {
+/// Adds rows of an hour, `slot_secs` apart, to the result.
+fn extend(found: &mut StoredPrices, rows: &[Row], hour: u32, slot_secs: u64) {
     let start = u64::from(hour) * u64::from(HOUR_SECS);
     let bucket = |row: &Row| Bucket { start: start + u64::from(row.slot) * slot_secs, candle: row.candle };
     found.buckets.extend(rows.iter().map(bucket));

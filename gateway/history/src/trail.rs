@@ -1,12 +1,12 @@
-//! What is not in a block yet, as an append-only file of frames: a kill loses what was not written, and a torn last
-//! frame is cut off at the next start.
+//! Rows that are not in a block yet, as an append-only file of frames: a kill loses what was not written, and a torn
+//! last frame is cut off at the next start.
 //!
 //! ```text
 //! length u32 │ crc u32 of the rest │ sequence u64 │ rows: market u32, minute u32, row 24
 //! ```
 //!
-//! Each row replaces what earlier frames say of that market and minute. Never synced by itself: the price history makes
-//! no promise for its last seconds.
+//! Each row replaces earlier ones of the same market and minute. Not synced: the price history makes no promise for its
+//! last seconds.
 
 use super::block::{ROW_BYTES, Row, crc, replace};
 use std::fs::File;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 const HEAD_BYTES: usize = 8;
 const SEQUENCE_BYTES: usize = 8;
 const ENTRY_BYTES: usize = 8 + ROW_BYTES;
-/// Rows of one frame at most.
+/// Most rows of one frame.
 const FRAME_ROWS_MAX: usize = 4_096;
 const FRAME_BYTES_MAX: usize = SEQUENCE_BYTES + FRAME_ROWS_MAX * ENTRY_BYTES;
 
@@ -34,15 +34,15 @@ pub struct Entry {
 pub struct Trail {
     path: PathBuf,
     file: File,
-    /// Bytes that are whole frames.
+    /// Bytes of complete frames.
     length: u64,
-    /// Of the last frame.
+    /// Number of the last frame.
     sequence: u64,
 }
 
 impl Trail {
-    /// Opens or makes the trail: hands out every entry of every whole frame with the frame's number, and cuts off
-    /// what follows the last whole one.
+    /// Opens or creates the trail: passes every entry of every complete frame on with the frame's number, and cuts off
+    /// what follows the last complete one.
     ///
     /// # Errors
     /// The system's.
@@ -59,9 +59,10 @@ impl Trail {
             if is_half_a_frame(&bytes[length..]) || length > 0 && bytes[length..].iter().all(|byte| *byte == 0) {
                 tracing::info!(bytes = cut, "a torn end of the price history is cut off");
             } else if length == 0 {
-                tracing::warn!(bytes = cut, file = %name, "all of the newest price history is damaged and left out");
+                tracing::warn!(bytes = cut, file = %name, "the newest price history is damaged and left out");
             } else {
-                tracing::warn!(bytes = cut, kept = length, file = %name, "damaged: the newest price history ends there");
+                tracing::warn!(bytes = cut, kept = length, file = %name, "the newest price history is damaged; the \
+                    rest of the file is cut off");
             }
             file.set_len(length as u64)?;
         }
@@ -77,7 +78,7 @@ impl Trail {
         self.sequence
     }
 
-    /// Numbers begin behind this one: blocks name numbers that the trail no longer has.
+    /// Makes later numbers larger than this one: blocks name numbers that the trail no longer has.
     pub fn not_before(&mut self, sequence: u64) {
         self.sequence = self.sequence.max(sequence);
     }
@@ -85,11 +86,11 @@ impl Trail {
     /// Appends the entries.
     ///
     /// # Errors
-    /// The system's. What was written of them is taken back.
+    /// The system's. A part that was written is cut off again.
     pub fn append(&mut self, entries: &[Entry]) -> io::Result<()> {
         let (out, sequence) = self.frames(entries);
         if let Err(error) = self.file.write_all(&out) {
-            // The next append would stand behind a torn frame, out of reach.
+            // Otherwise the next append would follow a torn frame and be unreachable.
             self.file.set_len(self.length)?;
             return Err(error);
         }
@@ -97,10 +98,10 @@ impl Trail {
         Ok(())
     }
 
-    /// Begins anew with these entries alone.
+    /// Restarts the trail with only these entries.
     ///
     /// # Errors
-    /// The system's. Then the trail is as it was.
+    /// The system's. The trail is then unchanged.
     pub fn restart(&mut self, entries: &[Entry]) -> io::Result<()> {
         let (out, sequence) = self.frames(entries);
         replace(&self.path, &out)?;
@@ -131,7 +132,7 @@ impl Trail {
     }
 }
 
-/// The frame at `at`: its number, its entries, where the next one begins.
+/// The frame at `at`: its number, its entries, and the offset of the next one.
 fn frame(bytes: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
     let head = bytes.get(at..at + HEAD_BYTES)?;
     let length = u32::from_le_bytes(head[..4].try_into().ok()?) as usize;
@@ -145,7 +146,7 @@ fn frame(bytes: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
     Some((u64::from_le_bytes(sequence.try_into().ok()?), entries, at + HEAD_BYTES + length))
 }
 
-/// Whether a frame begins there that goes on behind the end, as a kill leaves it.
+/// Whether a frame begins there that is longer than the rest of the file, as a kill leaves it.
 fn is_half_a_frame(rest: &[u8]) -> bool {
     let length = rest.first_chunk().map(|length| u32::from_le_bytes(*length) as usize);
     length.is_none_or(|length| length <= FRAME_BYTES_MAX && rest.len() < HEAD_BYTES + length)
@@ -192,7 +193,7 @@ mod tests {
             assert_eq!(found, all[..kept], "{length} bytes");
             let rest = &whole[if length < first { 0 } else { first }..length];
             assert!(length == whole.len() || is_half_a_frame(rest), "{length} bytes");
-            // What is appended behind a cut is found again.
+            // Entries appended after a cut are found again.
             trail.append(&[entry(9, 9)]).unwrap();
             assert_eq!(open(&path).1.last().map(|(_, entry)| *entry), Some(entry(9, 9)));
             cases += 1;
@@ -204,7 +205,7 @@ mod tests {
             let kept = if at < first { 0 } else { 2 };
             assert_eq!(open(&path).1, all[..kept], "byte {at}");
             let begin = if at < first { 0 } else { first };
-            // A wrong length may look like a frame that goes on.
+            // A wrong length may look like a longer frame.
             assert!(at < begin + 4 || !is_half_a_frame(&bytes[begin..]), "byte {at} is damage");
             cases += 1;
         }
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_keeps_what_it_is_told_and_counts_on() {
+    fn a_restart_keeps_its_entries_and_continues_the_numbers() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("j");
         let (mut trail, _) = open(&path);

@@ -1,4 +1,4 @@
-//! Opaque page cursors (wire.md §9). What comes from a client is validated whole before any of it is used.
+//! Opaque page cursors (gateway/docs/wire.md §9). A client's cursor is validated completely before any of it is used.
 
 use super::{decimal, instant};
 use base64::Engine as _;
@@ -8,13 +8,13 @@ use engine::time::Timestamp;
 
 /// Cursor of the first page: base64 of `0`.
 pub const FIRST: &str = "MA==";
-/// Cursor behind the last page: base64 of `-1`.
+/// Cursor after the last page: base64 of `-1`.
 pub const END: &str = "LTE=";
 
-/// Longest cursor that is looked at.
+/// Longest cursor that is read.
 const TEXT_LENGTH_MAX: usize = 128;
 
-/// A text that is no cursor (`INVALID_CURSOR`).
+/// A text that is not a cursor (`INVALID_CURSOR`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Invalid;
 
@@ -24,12 +24,12 @@ pub enum OrderCursor {
     First,
     /// Strictly after this key in descending order of (created, id).
     After(Timestamp, OrderId),
-    /// Behind the last page: an empty one.
+    /// After the last page: an empty page.
     End,
 }
 
 impl OrderCursor {
-    /// Reads what [`OrderCursor::write`] wrote, the two seeds, and a raw ISO time (rows created before it).
+    /// Reads the output of [`OrderCursor::write`], the two constants, and a raw ISO time (rows created before it).
     pub fn read(text: &str) -> Result<OrderCursor, Invalid> {
         match text {
             "" | FIRST => return Ok(OrderCursor::First),
@@ -48,7 +48,7 @@ impl OrderCursor {
         Ok(OrderCursor::After(created, OrderId(plain_integer(id).ok_or(Invalid)?)))
     }
 
-    /// The cursor behind a row: url-safe base64 without padding of `<created_at>~<order_id>`.
+    /// The cursor after a row: url-safe base64 without padding of `<created_at>~<order_id>`.
     pub fn write(created: Timestamp, id: OrderId) -> String {
         let key = decimal::text(|out| {
             instant::ts(out, created);
@@ -93,18 +93,18 @@ impl OffsetCursor {
     }
 }
 
-/// Where a page of rows with descending ids goes on: url-safe base64 without padding of the last row's id.
+/// Where a page of rows with descending ids continues: url-safe base64 without padding of the last row's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdCursor {
     First,
     /// Strictly below this id.
     Below(u64),
-    /// Behind the last page: an empty one.
+    /// After the last page: an empty page.
     End,
 }
 
 impl IdCursor {
-    /// Reads what [`IdCursor::write`] wrote, with or without padding, and the two seeds.
+    /// Reads the output of [`IdCursor::write`], with or without padding, and the two constants.
     pub fn read(text: &str) -> Result<IdCursor, Invalid> {
         match text {
             "" | FIRST => return Ok(IdCursor::First),
@@ -117,7 +117,7 @@ impl IdCursor {
         id.map(IdCursor::Below).ok_or(Invalid)
     }
 
-    /// The cursor behind the row with this id.
+    /// The cursor after the row with this id.
     pub fn write(id: u64) -> String {
         URL_SAFE_NO_PAD.encode(id.to_string())
     }
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn id_cursors_come_back_as_they_were() {
+    fn id_cursors_come_back_unchanged() {
         for id in [0, 1, 7_001, (1 << 53) - 1] {
             assert_eq!(IdCursor::read(&IdCursor::write(id)), Ok(IdCursor::Below(id)), "{id}");
         }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn order_cursors_come_back_as_they_were() {
+    fn order_cursors_come_back_unchanged() {
         for (created, id) in [(0, 1), (1_790_932_445_120_000, 90_412), (1_790_932_445_000_000, (1 << 53) - 1)] {
             let text = OrderCursor::write(Timestamp(created), OrderId(id));
             assert_eq!(OrderCursor::read(&text), Ok(OrderCursor::After(Timestamp(created), OrderId(id))), "{text}");

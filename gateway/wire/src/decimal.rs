@@ -1,13 +1,13 @@
-//! Decimal texts ↔ integers (wire.md §1). The only place where a number of the wire is parsed or written.
+//! Decimal texts ↔ integers (gateway/docs/wire.md §1). The only place where numbers of the wire are parsed or written.
 //!
-//! In: one grammar, `-`? digits (`.` digits)?, for JSON strings and for the own text of JSON numbers alike; never
-//! through a binary float. Out: each format by hand into a byte buffer, without allocation.
+//! In: one grammar, `-`? digits (`.` digits)?, for JSON strings and for the text of JSON numbers; never through a
+//! binary float. Out: each format is written by hand into a byte buffer, without allocation.
 //!
-//! What a field does with digits beyond its scale is the field's business, so every conversion names its direction.
+//! Each field decides about digits beyond its scale, so every conversion names its rounding direction.
 
 use engine::amount::{Cash, Price, Qty};
 
-/// Most digits before the point (wire.md §1).
+/// Most digits before the point (gateway/docs/wire.md §1).
 pub const INTEGER_DIGITS_MAX: usize = 18;
 /// Most digits after the point.
 pub const FRACTION_DIGITS_MAX: usize = 12;
@@ -16,7 +16,7 @@ pub const FRACTION_DIGITS_MAX: usize = 12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Decimal(i128);
 
-/// Why a text is no decimal.
+/// Why a text is not a decimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotDecimal {
     /// Outside the grammar.
@@ -25,7 +25,7 @@ pub enum NotDecimal {
     TooLong,
 }
 
-/// Units of [`Decimal`] in 1, and in one unit of each of our types.
+/// Units of [`Decimal`] in 1, and in one unit of each of the engine's types.
 const ONE: i128 = 1_000_000_000_000;
 const PER_PRICE: i128 = 100_000_000;
 const PER_MICRO: i128 = 1_000_000;
@@ -69,23 +69,23 @@ impl Decimal {
         self.0 / ONE
     }
 
-    /// On the 10⁻⁴ grid and in 0..=1: exactly that price. `None` otherwise.
+    /// That price, if it is on the 10⁻⁴ grid and in 0..=1; `None` otherwise.
     pub fn price_exact(self) -> Option<Price> {
         (self.0 % PER_PRICE == 0).then(|| self.price_down()).flatten()
     }
 
-    /// Cut down to 10⁻⁴ (a BUY's worst price is tightened); `None` outside 0..=1.
+    /// Rounded down to 10⁻⁴ (tightens a BUY's worst price); `None` outside 0..=1.
     pub fn price_down(self) -> Option<Price> {
         (0..=ONE).contains(&self.0).then_some(Price((self.0 / PER_PRICE) as u16))
     }
 
-    /// Raised to 10⁻⁴ (a SELL's worst price is tightened); `None` outside 0..=1.
+    /// Rounded up to 10⁻⁴ (tightens a SELL's worst price); `None` outside 0..=1.
     pub fn price_up(self) -> Option<Price> {
         (0..=ONE).contains(&self.0).then(|| Price((self.0 as u128).div_ceil(PER_PRICE as u128) as u16))
     }
 
-    /// Shares cut down to the order grid of 4 decimals, and whether that cut anything off. `None` below zero and
-    /// beyond what a [`Qty`] holds.
+    /// Shares rounded down to the order grid of 4 decimals, and whether anything was cut off. `None` below zero and
+    /// beyond the range of [`Qty`].
     pub fn order_qty_down(self) -> Option<(Qty, bool)> {
         let step = PER_MICRO * i128::from(Qty::ORDER_STEP.0);
         let steps = u64::try_from(self.0.max(-1).div_euclid(step)).ok()?;
@@ -93,12 +93,12 @@ impl Decimal {
         Some((qty, self.0 % step != 0))
     }
 
-    /// On the grid of 6 decimals: exactly those USD. `None` off it, and beyond what a [`Cash`] holds.
+    /// Those USD, if on the grid of 6 decimals; `None` otherwise, and beyond the range of [`Cash`].
     pub fn cash_exact(self) -> Option<Cash> {
         (self.0 % PER_MICRO == 0).then(|| self.cash_down()).flatten()
     }
 
-    /// USD cut down to 6 decimals (toward zero). `None` beyond what a [`Cash`] holds.
+    /// USD cut to 6 decimals (toward zero). `None` beyond the range of [`Cash`].
     pub fn cash_down(self) -> Option<Cash> {
         i64::try_from(self.0 / PER_MICRO).ok().map(Cash)
     }
@@ -127,7 +127,7 @@ pub fn price(out: &mut Vec<u8>, price: Price) {
     fixed::<4>(out, u64::from(price.0), 2);
 }
 
-/// An exact price below 1 USD with this many decimals; those that are not zero are never left out: `0.420`.
+/// An exact price below 1 USD with this many decimals, more if further ones are not zero: `0.420`.
 pub fn price_with(out: &mut Vec<u8>, price: Price, decimals: u8) {
     let from = out.len();
     fixed::<4>(out, u64::from(price.0), usize::from(decimals.min(4)));
@@ -135,8 +135,8 @@ pub fn price_with(out: &mut Vec<u8>, price: Price, decimals: u8) {
     out.resize(out.len() + usize::from(decimals).saturating_sub(written), b'0');
 }
 
-/// Format `price` and format `money`, which are one: at least 2, at most 6 decimals: `0.418333`, `-3.20`, `0.00`.
-/// Takes averages and midpoints in 10⁻⁶ USD a share as well as amounts.
+/// Formats `price` and `money`, which are the same: at least 2, at most 6 decimals: `0.418333`, `-3.20`, `0.00`. Also
+/// for averages and midpoints in 10⁻⁶ USD a share.
 pub fn money(out: &mut Vec<u8>, cash: Cash) {
     if cash.0 < 0 {
         out.push(b'-');
@@ -149,7 +149,7 @@ pub fn qty(out: &mut Vec<u8>, qty: Qty) {
     fixed::<4>(out, qty.0 / Qty::ORDER_STEP.0, 0);
 }
 
-/// Size of a book level, whole: at most 6 decimals without trailing zeros (venue.md §1.1).
+/// Size of a book level, not cut: at most 6 decimals without trailing zeros (gateway/docs/venue-clients.md §1.1).
 pub fn size(out: &mut Vec<u8>, size: Qty) {
     fixed::<6>(out, size.0, 0);
 }
@@ -175,7 +175,7 @@ pub fn pct(out: &mut Vec<u8>, part: u64, whole: u64) {
     fixed::<2>(out, ratio_half_up(part, whole, 10_000), 2);
 }
 
-/// Shortest text of a tick size, which the wire shows as a JSON number: `0.1`, `0.01`, `0.0025`.
+/// Shortest text of a tick size, a JSON number on the wire: `0.1`, `0.01`, `0.0025`.
 pub fn tick(out: &mut Vec<u8>, tick: engine::amount::TickSize) {
     fixed::<4>(out, u64::from(tick.0), 0);
 }
@@ -215,7 +215,7 @@ pub(super) fn pair(number: u64) -> [u8; 2] {
     PAIRS[number as usize % 100]
 }
 
-/// One of the formats above as a text, for answers off the hot path.
+/// One of the formats above as a text, off the hot path.
 pub fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut out = Vec::with_capacity(16);
     write(&mut out);
@@ -233,7 +233,7 @@ fn fixed<const SCALE: usize>(out: &mut Vec<u8>, value: u64, decimals_min: usize)
     integer(out, value / unit);
     let mut fraction = value % unit;
     if fraction == 0 {
-        // The usual case by far.
+        // The most frequent case.
         if decimals_min > 0 {
             out.push(b'.');
             out.extend_from_slice(&[b'0'; SCALE][..decimals_min]);
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_are_those_of_the_contract() {
+    fn formats_are_as_documented() {
         for (micros, expected) in [
             (87_160_000, "87.16"),
             (-3_200_000, "-3.20"),
@@ -402,12 +402,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back_as_itself() {
+    fn written_values_read_back_unchanged() {
         let mut random = crate::testing::Random(7);
         for _ in 0..20_000 {
             let bits = random.next();
             let micros = bits >> (bits % 60);
-            let read = |text: String| Decimal::parse(&text).expect("our own text").0;
+            let read = |text: String| Decimal::parse(&text).expect("a written decimal").0;
             assert_eq!(read(text(|out| money(out, Cash(micros as i64)))), i128::from(micros as i64) * PER_MICRO);
             assert_eq!(read(text(|out| size(out, Qty(micros)))), i128::from(micros) * PER_MICRO);
             let units = (micros % 10_001) as u16;

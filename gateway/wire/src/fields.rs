@@ -1,7 +1,7 @@
-//! Typed reading of the fields of a body or a query, collecting what is wrong with them (`VALIDATION_FAILED`).
+//! Typed reading of the fields of a body or a query. Collects the problems of fields (`VALIDATION_FAILED`).
 //!
-//! Every reader answers `None` both for a field that is absent and for one that is wrong; the wrong ones are in
-//! [`Problems`], which the handler checks once, before it uses anything. A JSON null counts as absent.
+//! Every reader returns `None` both for an absent field and for an invalid one. Invalid ones are in [`Problems`], which
+//! the handler checks once, before it uses anything. A JSON null counts as absent.
 
 use super::decimal::{Decimal, NotDecimal};
 use super::mark;
@@ -11,16 +11,16 @@ use super::write;
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-/// What is wrong with a request's fields.
+/// The problems of a request's fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problems(Vec<Problem>);
 
-/// What is wrong with one field.
+/// The problem of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     place: &'static str,
     field: String,
-    /// Stable word, as schema validators call it.
+    /// Stable word, as in schema validators.
     kind: &'static str,
     message: String,
 }
@@ -34,12 +34,12 @@ impl Problems {
         self.0.is_empty()
     }
 
-    /// One line for people, about the first of them.
+    /// A message for people, about the first problem.
     pub fn message(&self) -> String {
         self.0.first().map_or_else(String::new, |first| format!("{}: {}", first.field, first.message))
     }
 
-    /// `{"errors":[{"loc":["body","quantity"],"type":…,"msg":…}]}` (wire.md §5).
+    /// `{"errors":[{"loc":["body","quantity"],"type":…,"msg":…}]}` (gateway/docs/wire.md §5).
     pub fn details(&self) -> Vec<u8> {
         let mut out = Vec::new();
         write::object(&mut out, |o| {
@@ -58,13 +58,13 @@ impl Problems {
 /// The fields of a JSON object.
 pub struct Body<'a, 'v> {
     fields: &'a [(Cow<'v, str>, Value<'v>)],
-    /// The [marks](mark) of their names: most fields that are asked for are not there, and need not be looked for.
+    /// The [marks](mark) of their names: most requested fields are absent, and need no search.
     marks: u64,
     pub problems: Problems,
 }
 
 impl<'a, 'v> Body<'a, 'v> {
-    /// Those of an object; anything else has none.
+    /// The fields of an object; another value has none.
     pub fn new(value: &'a Value<'v>) -> Self {
         let fields: &[_] = match value {
             Value::Object(fields) => fields,
@@ -74,7 +74,7 @@ impl<'a, 'v> Body<'a, 'v> {
         Body { fields, marks, problems: Problems::default() }
     }
 
-    /// The value of a field; null is absent.
+    /// The value of a field; null counts as absent.
     #[inline]
     pub fn get(&self, name: &str) -> Option<&'a Value<'v>> {
         if self.marks & mark(name) == 0 {
@@ -88,7 +88,7 @@ impl<'a, 'v> Body<'a, 'v> {
         self.problems.add("body", name, kind, message);
     }
 
-    /// Notes that a required field is absent.
+    /// Adds the problem of an absent required field.
     pub fn missing(&mut self, name: &str) {
         self.wrong(name, "missing", "is required");
     }
@@ -118,7 +118,7 @@ impl<'a, 'v> Body<'a, 'v> {
         }
     }
 
-    /// A decimal string or number (wire.md §1).
+    /// A decimal string or number (gateway/docs/wire.md §1).
     pub fn decimal(&mut self, name: &str) -> Option<Decimal> {
         let parsed = match self.get(name)? {
             Value::Text(text) => Decimal::parse(text),
@@ -159,13 +159,13 @@ impl<'a, 'v> Body<'a, 'v> {
     }
 }
 
-/// Whether a text has more characters than that.
+/// Whether a text has more characters than `chars_max`.
 pub fn is_longer(text: &str, chars_max: usize) -> bool {
-    // No text has more characters than bytes.
+    // A text does not have more characters than bytes.
     text.len() > chars_max && text.chars().nth(chars_max).is_some()
 }
 
-/// Most rows that any list passes over.
+/// Most rows that a list skips.
 pub const OFFSET_MAX: i64 = i64::MAX;
 
 /// The fields of a query string.
@@ -200,13 +200,13 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// `offset`: how many rows of a list are passed over, at most [`OFFSET_MAX`]; 0 without it.
+    /// `offset`: the number of rows of a list to skip, at most [`OFFSET_MAX`]; 0 if absent.
     pub fn offset(&mut self) -> usize {
         self.integer("offset", 0..=OFFSET_MAX.unsigned_abs())
             .map_or(0, |offset| usize::try_from(offset).unwrap_or(usize::MAX))
     }
 
-    /// `true`, `false`, `1`, `0` in any case (wire.md §10).
+    /// `true`, `false`, `1`, `0` in any case (gateway/docs/wire.md §10).
     pub fn boolean(&mut self, name: &str) -> Option<bool> {
         let text = self.query.get(name)?;
         match text {
@@ -221,7 +221,7 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// One of these words, in any case: its meaning.
+    /// One of these words, in any case; returns its meaning.
     pub fn choice<T: Copy>(&mut self, name: &str, choices: &[(&str, T)]) -> Option<T> {
         let text = self.query.get(name)?;
         let found = choices.iter().find(|(word, _)| text.eq_ignore_ascii_case(word));
@@ -233,7 +233,7 @@ impl<'a> Params<'a> {
     }
 }
 
-/// An integer in a range, of digits alone. A minus is read to say that it is below; `-0` is none.
+/// An integer in a range, only digits. A minus is read to report that the value is too small; `-0` is not an integer.
 fn integer(text: &str, range: &RangeInclusive<u64>) -> Result<u64, (&'static str, String)> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.is_empty() || digits.len() > 20 || !digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(body.boolean("b"), Some(true));
         assert_eq!(body.integer("n", 1..=12), Some(12));
         assert_eq!((body.text("z", 9), body.decimal("none")), (None, None));
-        // Of the mark of `t`, which is there.
+        // Has the same mark as `t`, which is present.
         assert_eq!((mark("oo"), body.text("oo", 9)), (mark("t"), None));
         assert!(body.problems.is_empty());
 

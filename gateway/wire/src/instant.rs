@@ -1,4 +1,5 @@
-//! Moments ↔ texts (wire.md §2): RFC 3339 out; RFC 3339, a date, or unix seconds in. UTC calendar arithmetic only.
+//! Moments ↔ texts (gateway/docs/wire.md §2): RFC 3339 out; RFC 3339, a date, or Unix seconds in. UTC calendar
+//! arithmetic only.
 
 use super::decimal::pair;
 use engine::time::{DAY, SECOND, Timestamp};
@@ -7,7 +8,7 @@ use std::cell::Cell;
 /// Writes the native form: `2026-10-02T09:14:05.120000Z`, or without the fraction when it is zero.
 pub fn ts(out: &mut Vec<u8>, at: Timestamp) {
     thread_local! {
-        /// The second that was written last: answers tell of the present.
+        /// The second that was written last: most times in responses are in the present second.
         static LAST: Cell<(u64, [u8; 19])> = const { Cell::new((u64::MAX, [0; 19])) };
     }
     let (secs, micros) = (at.0 / SECOND, at.0 % SECOND);
@@ -44,7 +45,7 @@ fn second_text(secs: u64) -> [u8; 19] {
     text
 }
 
-/// The form of the price streams, always with milliseconds: `2026-10-02T09:14:05.120Z` (streams.md §2.2).
+/// The form of the price streams, always with milliseconds: `2026-10-02T09:14:05.120Z` (gateway/docs/streams.md §2.2).
 pub fn ts_millis(out: &mut Vec<u8>, at: Timestamp) {
     ts(out, Timestamp(at.0 - at.0 % SECOND));
     out.pop();
@@ -69,8 +70,8 @@ pub fn http_date(at: Timestamp) -> String {
     format!("{weekday}, {day:02} {month} {year:04} {:02}:{:02}:{:02} GMT", secs / 3_600, secs / 60 % 60, secs % 60)
 }
 
-/// A time as native routes take it: RFC 3339 with offset (missing = UTC), `YYYY-MM-DD` (00:00 UTC), or unix seconds.
-/// Before 1970 is 1970; finer than a microsecond is cut off. `None` when it is none of the three.
+/// A time as native routes accept it: RFC 3339 with offset (missing = UTC), `YYYY-MM-DD` (00:00 UTC), or Unix seconds.
+/// Times before 1970 become 1970; digits finer than a microsecond are cut off. `None` for other texts.
 pub fn read(text: &str) -> Option<Timestamp> {
     if !text.is_empty() && text.len() <= 12 && text.bytes().all(|b| b.is_ascii_digit()) {
         return text.parse().ok().map(Timestamp::from_secs);
@@ -78,7 +79,7 @@ pub fn read(text: &str) -> Option<Timestamp> {
     rfc3339(text)
 }
 
-/// An upper bound as native routes take it: as [`read`], but a bare date includes its whole day.
+/// An upper bound as native routes accept it: as [`read`], but a bare date includes its whole day.
 pub fn read_end(text: &str) -> Option<Timestamp> {
     let at = read(text)?;
     Some(if text.len() == 10 && text.contains('-') { at.plus(DAY - 1) } else { at })
@@ -137,7 +138,7 @@ fn number(digits: &[u8]) -> Option<i64> {
     digits.iter().all(u8::is_ascii_digit).then(|| digits.iter().fold(0, |n, digit| n * 10 + i64::from(digit - b'0')))
 }
 
-/// The last digits of a value, as many as there is room for.
+/// The last digits of a value, as many as fit.
 #[inline(always)]
 fn digits(place: &mut [u8], value: u64) {
     let mut rest = value;
@@ -159,7 +160,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
-/// Days since 1970 of a date of the years 0 to 9999; `None` when there is no such date.
+/// Days since 1970 of a date in the years 0 to 9999; `None` if there is no such date.
 fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let days_in_month = match month {

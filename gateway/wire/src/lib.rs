@@ -1,12 +1,12 @@
-//! Texts of the wire and our integers, in both directions. Knows formats, not meanings.
+//! Texts of the wire and the server's integers, in both directions. Formats only, no meanings.
 //!
 //! | Module | Holds |
 //! |---|---|
-//! | [`decimal`], [`instant`], [`cursor`], [`updown`] | numbers, times, places in lists, names of up-or-down markets |
+//! | [`decimal`], [`instant`], [`cursor`], [`updown`] | numbers, times, positions in lists, names of up-or-down markets |
 //! | [`read`], [`value`], [`fields`], [`query`] | JSON and query strings in |
 //! | [`mod@write`] | JSON out |
 //!
-//! May depend on `engine`. Absent on purpose: sockets, statuses, shapes of requests and answers, and the meaning of a field.
+//! May depend on `engine`. It has no sockets, statuses, or shapes of requests and responses.
 
 pub mod cursor;
 pub mod decimal;
@@ -20,14 +20,14 @@ pub mod updown;
 pub mod value;
 pub mod write;
 
-/// How many of these bytes come before the first that a JSON string cannot hold as it is: a quote, a backslash, a control
-/// character. Eight at a time.
+/// Number of bytes before the first one that a JSON string must escape: a quote, a backslash, a control character.
+/// Checks eight bytes at a time.
 pub(crate) fn plain_bytes(bytes: &[u8]) -> usize {
-    /// That byte eight times.
+    /// The byte, eight times.
     const fn each(byte: u8) -> u64 {
         u64::from_ne_bytes([byte; 8])
     }
-    // The highest bit of each byte that is zero. Above one such byte another may be marked wrongly, below it none.
+    // The highest bit of each byte that is zero. A byte above such a byte may be marked wrongly, one below it cannot.
     let zeros = |word: u64| word.wrapping_sub(each(1)) & !word & each(0x80);
     let mut words = bytes.chunks_exact(8);
     let mut at = 0;
@@ -44,10 +44,10 @@ pub(crate) fn plain_bytes(bytes: &[u8]) -> usize {
     at + rest.iter().position(|byte| matches!(byte, 0..0x20 | b'"' | b'\\')).unwrap_or(rest.len())
 }
 
-/// One bit of 64 for the name of a field, the same for equal names.
+/// One of 64 bits for the name of a field; equal for equal names.
 #[inline]
 fn mark(name: &str) -> u64 {
-    // No two fields of an order share one.
+    // No two fields of an order share a bit.
     let first = name.as_bytes().first().map_or(0, |first| usize::from(*first));
     1 << ((name.len() * 5 + first) % 64)
 }
@@ -58,12 +58,12 @@ mod tests {
     use crate::testing::Random;
 
     #[test]
-    fn plain_bytes_are_counted_up_to_the_first_that_is_not() {
+    fn plain_bytes_are_counted_up_to_the_first_other_byte() {
         let mut random = Random(11);
         let mut cases = 0;
         for length in 0..70 {
             for _ in 0..200 {
-                // Few special bytes among many of every other kind.
+                // Few special bytes among many others.
                 let bytes: Vec<u8> = (0..length)
                     .map(|_| match random.next() % 40 {
                         0 => b'"',

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-/// Fields of a query string, decoded. Unknown ones are ignored by whoever asks (wire.md §10).
+/// Fields of a query string, decoded. Routes ignore unknown ones (gateway/docs/wire.md §10).
 #[derive(Debug, Default)]
 pub struct Query<'a> {
-    /// The first ones; most requests have no more, and need no memory for them.
+    /// The first fields; most requests have no more, and need no allocation.
     few: [Option<Field<'a>>; FEW],
     more: Vec<Field<'a>>,
 }
@@ -16,8 +16,8 @@ const FEW: usize = 3;
 type Field<'a> = (Cow<'a, str>, Cow<'a, str>);
 
 impl<'a> Query<'a> {
-    /// Reads what stands behind the `?`. Cannot fail: a stray `%` stands for itself, and bytes that are no UTF-8
-    /// become U+FFFD, which no identifier and no number of ours contains.
+    /// Reads the part after the `?`. Cannot fail: a stray `%` is kept, and bytes that are not UTF-8 become U+FFFD,
+    /// which no identifier and no number of the server contains.
     pub fn read(text: &'a str) -> Query<'a> {
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
         let mut fields = pairs.map(|pair| {
@@ -29,13 +29,13 @@ impl<'a> Query<'a> {
         Query { few, more: fields.collect() }
     }
 
-    /// The value of a field; of a repeated one the last.
+    /// The value of a field; the last one if it is repeated.
     pub fn get(&self, name: &str) -> Option<&str> {
         let fields = self.more.iter().rev().chain(self.few.iter().rev().flatten());
         fields.into_iter().find(|(field, _)| field == name).map(|(_, value)| value.as_ref())
     }
 
-    /// All values of a repeated field, in their order.
+    /// All values of a repeated field, in order.
     pub fn all<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
         let fields = self.few.iter().flatten().chain(&self.more);
         fields.filter(move |(field, _)| field == name).map(|(_, value)| value.as_ref())
@@ -47,9 +47,9 @@ impl<'a> Query<'a> {
     }
 }
 
-/// `text` with its percent escapes decoded; in a query string `+` is a blank.
+/// `text` with its percent escapes decoded; in a query string `+` is a space.
 pub fn decoded(text: &str, plus_is_blank: bool) -> Cow<'_, str> {
-    // All of them are looked at, so that many are at once.
+    // Checks all bytes, which the compiler vectorizes.
     let is_escaped = text.bytes().fold(false, |found, b| found | (b == b'%') | (b == b'+'));
     if !is_escaped {
         return Cow::Borrowed(text);
@@ -79,8 +79,7 @@ pub fn decoded(text: &str, plus_is_blank: bool) -> Cow<'_, str> {
     }
 }
 
-/// Writes `text` so that [`decoded`] makes the same of it in a path and in a query: only bytes that are `plain` stand
-/// for themselves.
+/// Writes `text` so that [`decoded`] restores it in a path and in a query: only bytes that are `plain` are not escaped.
 pub fn encode(out: &mut String, text: &str, plain: fn(u8) -> bool) {
     for byte in text.bytes() {
         if plain(byte) {
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_encoded_is_decoded_to_the_same() {
+    fn encoded_texts_decode_to_themselves() {
         for text in ["", "g-17", "a b+c/d?e&f=g%h", "€", "\u{1f600}", "..", "7"] {
             for plain in [|byte: u8| byte.is_ascii_alphanumeric(), |byte: u8| byte.is_ascii_digit()] {
                 let mut encoded = String::new();

@@ -1,8 +1,8 @@
-//! A strict JSON reader for request bodies (wire.md §10, reliability 39).
+//! A strict JSON reader for request bodies (gateway/docs/wire.md §10).
 //!
-//! One pass, borrowing from the body. Numbers keep their own text, so that a decimal never goes through a float.
-//! Refused: anything but one value of UTF-8 JSON (RFC 8259), nesting deeper than [`DEPTH_MAX`], more than
-//! [`VALUES_MAX`] values, and a field that occurs twice in one object. What the values mean is the asker's business.
+//! One pass, borrowing from the body. Numbers keep their text, so a decimal never goes through a float. Refused:
+//! anything but one value of UTF-8 JSON (RFC 8259), nesting deeper than [`DEPTH_MAX`], more than [`VALUES_MAX`] values,
+//! and a field that occurs twice in one object. Values are not interpreted here.
 
 use super::plain_bytes;
 use super::value::Value;
@@ -10,10 +10,10 @@ use std::borrow::Cow;
 
 /// Deepest nesting of arrays and objects.
 pub const DEPTH_MAX: usize = 32;
-/// Most values in one body: bounds the memory a body of the permitted size can cause.
+/// Most values in one body: bounds the memory that a body of the permitted size can use.
 pub const VALUES_MAX: usize = 100_000;
 
-/// Why a body is not a body.
+/// Why a text is not a JSON body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotJson {
     Empty,
@@ -44,9 +44,9 @@ pub fn json(body: &[u8]) -> Result<Value<'_>, NotJson> {
     Reader { text, at: 0, depth: 0, depth_max: DEPTH_MAX, values: 0, inner: None, keeps: true }.whole()
 }
 
-/// Reads a frame whose field `name` is a body: the frame, and the text of that body. The body may be nested as deep as
-/// one that comes alone. It is known to be JSON then; what is in it, and whether a field occurs twice, is seen when it is
-/// read, so an array or object stands empty in the frame.
+/// Reads a frame whose field `name` is a body: returns the frame and the text of that body. The body may be nested as
+/// deeply as one that is sent alone. Its syntax is checked here; its contents and repeated fields only when it is read,
+/// so an array or object is empty in the frame.
 pub fn framed<'a>(text: &'a str, name: &'static str) -> Result<(Value<'a>, Option<&'a str>), NotJson> {
     let inner = Some(Inner { name, place: 0..0 });
     let mut reader = Reader { text, at: 0, depth: 0, depth_max: DEPTH_MAX + 1, values: 0, inner, keeps: true };
@@ -62,11 +62,11 @@ struct Reader<'a> {
     depth_max: usize,
     values: usize,
     inner: Option<Inner>,
-    /// Values are kept, not only looked through.
+    /// Values are kept, not only checked.
     keeps: bool,
 }
 
-/// A field of the outermost object, and where its value stands.
+/// A field of the outermost object, and the range of its value.
 struct Inner {
     name: &'static str,
     place: std::ops::Range<usize>,
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
     }
 
     fn object(&mut self) -> Result<Value<'a>, NotJson> {
-        // Most bodies are one order: room for its fields at once.
+        // Most bodies are one order: one allocation for its fields.
         let mut fields = Vec::with_capacity(match self.depth {
             _ if !self.keeps => 0,
             1 => 12,
@@ -181,12 +181,12 @@ impl<'a> Reader<'a> {
             }
             self.at += 1;
             self.blanks();
-            let begun = self.at;
+            let start = self.at;
             let is_inner = self.depth == 1 && self.inner.as_ref().is_some_and(|inner| inner.name == name);
             self.keeps &= !is_inner;
             let value = self.value()?;
             if let Some(inner) = self.inner.as_mut().filter(|_| is_inner) {
-                (inner.place, self.keeps) = (begun..self.at, true);
+                (inner.place, self.keeps) = (start..self.at, true);
             }
             if self.keeps {
                 fields.push((name, value));
@@ -252,7 +252,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The string from `start` on, in which the first escape has just been met.
+    /// The string from `start` on, at its first escape.
     fn escaped(&mut self, start: usize) -> Result<String, NotJson> {
         let mut text = self.text[start..self.at].to_owned();
         let mut plain = self.at;
@@ -310,7 +310,7 @@ impl<'a> Reader<'a> {
             }
             code => code,
         };
-        // A lone low surrogate is no character.
+        // A lone low surrogate is not a character.
         char::from_u32(code).map_or_else(|| self.wrong(), Ok)
     }
 
@@ -327,12 +327,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Fields of objects of so many are compared with each other, of larger ones by their hashes.
+/// Fields of objects up to this size are compared with each other, those of larger ones by hash.
 const COMPARED_MAX: usize = 24;
 
 /// The first name that occurs twice.
 fn duplicate(fields: &[(Cow<'_, str>, Value<'_>)]) -> Option<String> {
-    // Names whose marks differ are different, and those of most bodies do.
+    // Names with different marks are different, and in most bodies all marks differ.
     let mut marks = 0u64;
     for (name, _) in fields {
         marks |= super::mark(name);
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_read_as_they_stand() {
+    fn values_are_read_as_written() {
         for (body, expected) in [
             ("null", Value::Null),
             (" true\n", Value::Bool(true)),
@@ -370,7 +370,7 @@ mod tests {
             ("[]", Value::Array(vec![])),
             ("[1, [2]]", Value::Array(vec![Value::Number("1"), Value::Array(vec![Value::Number("2")])])),
             ("{}", object(&[])),
-            // Two names of one mark.
+            // Two names with the same mark.
             (r#"{"f":1,"aa":2}"#, object(&[("f", Value::Number("1")), ("aa", Value::Number("2"))])),
             (
                 r#"{"price":"0.37","quantity":20,"x":null}"#,
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_strict_json_is_refused() {
+    fn anything_but_strict_json_is_refused() {
         let deep = |levels: usize| [vec!['['; levels], vec![']'; levels]].concat().iter().collect::<String>();
         assert!(json(deep(32).as_bytes()).is_ok());
         assert_eq!(json(deep(33).as_bytes()), Err(NotJson::TooDeep));
@@ -437,7 +437,7 @@ mod tests {
         }
     }
 
-    /// Acceptance and meaning agree with serde_json on mutated bodies (duplicates and depth aside).
+    /// Agrees with serde_json on acceptance and value for mutated bodies (duplicates and depth aside).
     #[test]
     fn agrees_with_another_reader() {
         let seeds: [&[u8]; 4] = [
@@ -459,7 +459,7 @@ mod tests {
                     _ => drop(body.remove(at)),
                 }
             }
-            // Its numbers are floats, so an exponent that overflows one is an error there and none here.
+            // Numbers of serde_json are floats: an exponent that overflows is an error there and accepted here.
             let theirs = serde_json::from_slice::<serde_json::Value>(&body);
             match (json(&body), theirs) {
                 (Ok(ours), Ok(theirs)) => {

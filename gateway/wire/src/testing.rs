@@ -1,10 +1,10 @@
-//! What tests of several packages need.
+//! Shared by the tests of several packages.
 
-/// A seeded stream of numbers (splitmix64) for tests of properties.
+/// A seeded stream of numbers (splitmix64) for property tests.
 pub struct Random(pub u64);
 
 impl Random {
-    #[expect(clippy::should_implement_trait, reason = "a stream without an end, of numbers and not of options")]
+    #[expect(clippy::should_implement_trait, reason = "an infinite stream of numbers, not of options")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -1,6 +1,6 @@
-//! Names and windows of the up-or-down markets (upstream.md §3.4), in both directions.
+//! Names and windows of the up-or-down markets (gateway/docs/live-venues.md §3.4), in both directions.
 //!
-//! A slug tells the family (asset and interval) and, for the short intervals, the start. Where a venue gives dates,
+//! A slug contains the family (asset and interval) and, for the short intervals, the start. If a venue gives dates,
 //! those decide the window.
 
 use engine::market::terms::{Asset, Interval};
@@ -8,16 +8,16 @@ use engine::time::{DAY, HOUR, SECOND, Timestamp};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-/// What a slug tells about an up-or-down market.
+/// The parts of the slug of an up-or-down market.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
     pub asset: Asset,
     pub interval: Interval,
-    /// Only slugs of 5M, 15M and 4H carry it.
+    /// Only in slugs of 5M, 15M and 4H.
     pub start: Option<Timestamp>,
 }
 
-/// The length of a window in µs; a daily one is an hour more or less when the clocks change.
+/// The length of a window in µs; a daily one is an hour longer or shorter when the clocks change.
 pub fn length(interval: Interval) -> u64 {
     match interval {
         Interval::FiveMinutes => 300 * SECOND,
@@ -28,7 +28,7 @@ pub fn length(interval: Interval) -> u64 {
     }
 }
 
-/// The family of a slug, `None` when it is no up-or-down market.
+/// The family of a slug; `None` if it is not an up-or-down market.
 pub fn family(slug: &str) -> Option<Family> {
     if let Some((asset, rest)) = slug.split_once("-updown-") {
         let (interval, start) = rest.split_once('-')?;
@@ -65,7 +65,7 @@ fn asset_of(name: &str) -> Option<Asset> {
     })
 }
 
-/// The window that `at` lies in: multiples of the length since 1970, and noon to noon in New York for daily ones.
+/// The window that contains `at`: multiples of the length since 1970, and noon to noon in New York for daily ones.
 pub fn window(interval: Interval, at: Timestamp) -> (Timestamp, Timestamp) {
     if interval != Interval::Daily {
         let length = length(interval);
@@ -76,7 +76,7 @@ pub fn window(interval: Interval, at: Timestamp) -> (Timestamp, Timestamp) {
     let noon = local.date().at(12, 0, 0, 0);
     let (from, to) = if local < noon { (noon.yesterday(), Ok(noon)) } else { (Ok(noon), noon.tomorrow()) };
     let utc_day = Timestamp(at.0 - at.0 % DAY);
-    // The far ends of the calendar, which no clock reaches: the day of UTC serves as well.
+    // At the limits of the calendar, which no clock reaches, the UTC day is used.
     match (from.ok().and_then(utc), to.ok().and_then(utc)) {
         (Some(from), Some(to)) => (from, to),
         _ => (utc_day, utc_day.plus(DAY)),
@@ -111,7 +111,7 @@ pub fn slug(asset: Asset, interval: Interval, start: Timestamp, end: Timestamp) 
     }
 }
 
-/// The slug as the venue writes it in families that name no year; `None` where there is none in it.
+/// The slug as the venue writes it in families without a year; `None` if it has no year.
 pub fn without_year(slug: &str) -> Option<String> {
     let is_year = |part: &str| part.len() == 4 && part.bytes().all(|byte| byte.is_ascii_digit());
     let mut parts: Vec<&str> = slug.split('-').collect();
@@ -161,7 +161,7 @@ pub fn date(at: Timestamp) -> String {
     format!("{} {}", month(at), at.day())
 }
 
-/// New York's rule since 2007, so that no time zone database is needed.
+/// New York's rule since 2007: no time zone database is needed.
 fn new_york() -> TimeZone {
     TimeZone::posix("EST5EDT,M3.2.0,M11.1.0").expect("the rule is well-formed: a test reads it")
 }
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slugs_tell_their_family() {
+    fn slugs_contain_their_family() {
         use {Asset::*, Interval::*};
         let start = Some(Timestamp::from_secs(1_773_307_200));
         for (slug, expected) in [
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_follow_each_other_and_name_themselves() {
+    fn windows_follow_each_other_and_have_slugs() {
         // Spring 2026: the clocks of New York change on 8 March.
         let mut at = Timestamp::from_secs(1_772_800_000);
         for interval in Interval::ALL {

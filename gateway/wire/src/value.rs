@@ -1,6 +1,7 @@
-//! A JSON value as it was sent, and the one text that stands for all ways to say the same (wire.md §10).
+//! A JSON value as it was sent, and its canonical text, which is equal for all ways to write the same value
+//! (gateway/docs/wire.md §10).
 //!
-//! It borrows from the body, and numbers keep their own text: a decimal never goes through a float.
+//! It borrows from the body, and numbers keep their text: a decimal never goes through a float.
 
 use super::write;
 use std::borrow::Cow;
@@ -10,9 +11,9 @@ use std::borrow::Cow;
 pub enum Value<'a> {
     Null,
     Bool(bool),
-    /// The number's own text.
+    /// The text of the number.
     Number(&'a str),
-    /// Borrowed: as it stands between its quotes, where nothing is escaped. So are names of fields.
+    /// Borrowed from between its quotes if nothing is escaped. So are names of fields.
     Text(Cow<'a, str>),
     Array(Vec<Value<'a>>),
     /// In the order sent; names are unique.
@@ -20,7 +21,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The value of that field; `None` when this is no object or has no such field.
+    /// The value of that field; `None` if this is not an object or has no such field.
     pub fn get(&self, name: &str) -> Option<&Value<'a>> {
         match self {
             Value::Object(fields) => fields.iter().find(|(field, _)| field == name).map(|(_, value)| value),
@@ -28,7 +29,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What kind of value this is, in words.
+    /// The kind of this value, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Null => "null",
@@ -40,8 +41,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// This value as compact JSON with the fields of every object in order of their names: equal for requests that
-    /// say the same. Numbers keep their text. The top-level field `left_out` is left out.
+    /// This value as compact JSON with the fields of every object sorted by name: equal for equal requests. Numbers
+    /// keep their text. The top-level field `left_out` is omitted.
     pub fn canonical(&self, left_out: Option<&str>, out: &mut Vec<u8>) {
         match self {
             Value::Object(fields) => write_object(fields, left_out, out),
@@ -50,7 +51,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Objects of so many fields are sorted without asking for memory.
+/// Objects of at most this many fields are sorted without an allocation.
 const FEW: usize = 24;
 
 fn write_object(fields: &[(Cow<'_, str>, Value<'_>)], left_out: Option<&str>, out: &mut Vec<u8>) {
@@ -64,7 +65,7 @@ fn write_object(fields: &[(Cow<'_, str>, Value<'_>)], left_out: Option<&str>, ou
     for (at, (place, (name, _))) in places.iter_mut().zip(fields).enumerate() {
         *place = (beginning(name), at);
     }
-    // Names of orders differ in their first eight bytes: numbers are compared, not texts.
+    // Names of the fields of orders differ in their first eight bytes: usually only numbers are compared.
     places.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| fields[a.1].0.cmp(&fields[b.1].0)));
     out.push(b'{');
     for (name, value) in places.iter().map(|(_, at)| &fields[*at]) {
@@ -79,7 +80,7 @@ fn write_object(fields: &[(Cow<'_, str>, Value<'_>)], left_out: Option<&str>, ou
     out.push(b'}');
 }
 
-/// The first eight bytes of a name as a number: smaller for names that come before, equal for some that do not.
+/// The first eight bytes of a name as a number: smaller for names that sort before it, equal for some that do not.
 #[inline]
 fn beginning(name: &str) -> u64 {
     match name.as_bytes().first_chunk::<8>() {
@@ -88,8 +89,8 @@ fn beginning(name: &str) -> u64 {
     }
 }
 
-/// What was borrowed has nothing to escape.
-#[expect(clippy::ptr_arg, reason = "that a text is borrowed says something about it")]
+/// A borrowed text has nothing to escape.
+#[expect(clippy::ptr_arg, reason = "only a `Cow` shows whether the text was borrowed")]
 fn write_text(text: &Cow<'_, str>, out: &mut Vec<u8>) {
     match text {
         Cow::Borrowed(plain) => {
@@ -125,7 +126,7 @@ mod tests {
     use crate::read;
 
     #[test]
-    fn requests_that_say_the_same_have_one_canonical_form() {
+    fn equal_requests_have_one_canonical_form() {
         let canonical = |body: &str| {
             let mut out = Vec::new();
             read::json(body.as_bytes()).unwrap().canonical(Some("client_order_id"), &mut out);
@@ -135,7 +136,7 @@ mod tests {
             (r#"{ "b" : 1.0, "a" : "x\u0041" }"#, r#"{"a":"xA","b":1.0}"#),
             (r#"{"client_order_id":"g-1","a":{"client_order_id":2,"A":[]}}"#, r#"{"a":{"A":[],"client_order_id":2}}"#),
             (r#"[{"b":null,"a":true}]"#, r#"[{"a":true,"b":null}]"#),
-            // Alike in their first eight bytes, or shorter.
+            // Equal in their first eight bytes, or shorter.
             (
                 r#"{"quantity_b":1,"quantity":2,"quantity_a":3,"quant":4,"é":5,"":6,"q\u0075ant_":7,"quant\u0000":8}"#,
                 r#"{"":6,"quant":4,"quant\u0000":8,"quant_":7,"quantity":2,"quantity_a":3,"quantity_b":1,"é":5}"#,

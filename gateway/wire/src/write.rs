@@ -1,19 +1,19 @@
-//! JSON answers by hand: fields pushed into a byte buffer in the order they are shown.
+//! Hand-written JSON responses: fields are pushed into a byte buffer in the order of the response.
 //!
-//! [`Object`] and [`array()`] only place commas and brackets; every value is written by the function of its format.
+//! [`Object`] and [`array()`] only write commas and brackets; every value is written by the function of its format.
 
 use super::{decimal, instant, plain_bytes};
 use engine::amount::{Cash, Price, Qty};
 use engine::time::Timestamp;
 
-/// A comma, unless the innermost object or array was only just opened (or nothing was written yet).
+/// A comma, unless the innermost object or array was just opened (or nothing has been written yet).
 pub fn separate(out: &mut Vec<u8>) {
     if !matches!(out.last(), None | Some(b'{' | b'[')) {
         out.push(b',');
     }
 }
 
-/// A piece of JSON of our own. Always inlined: a copy of a known length is a store or two.
+/// Writes a constant piece of JSON. Always inlined: a copy of a known length is a store or two.
 #[inline(always)]
 pub fn as_is(out: &mut Vec<u8>, piece: &str) {
     out.extend_from_slice(piece.as_bytes());
@@ -37,7 +37,7 @@ pub fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// A text in which there is something to escape.
+/// A text with characters to escape.
 #[cold]
 fn escaped(out: &mut Vec<u8>, bytes: &[u8]) {
     let mut plain = 0;
@@ -82,26 +82,26 @@ pub fn array<T>(out: &mut Vec<u8>, items: impl IntoIterator<Item = T>, mut write
     out.push(b']');
 }
 
-/// An object being written. Names are ours: they need no escapes.
+/// An object being written. Names are constants and need no escapes.
 pub struct Object<'a> {
     out: &'a mut Vec<u8>,
 }
 
 impl<'a> Object<'a> {
-    /// An object of which something is written already and whose end is not this one's matter.
+    /// Continues an object that is partly written; its end is written by the caller.
     pub fn going_on(out: &'a mut Vec<u8>) -> Object<'a> {
         Object { out }
     }
 }
 
 impl Object<'_> {
-    /// All that is written so far.
+    /// The buffer.
     pub fn out(&mut self) -> &mut Vec<u8> {
         self.out
     }
 
-    /// The name of the next field; the value is pushed by the caller. Always inlined: the names are constants, and a copy
-    /// of a known length is a store or two.
+    /// Writes the name of the next field; the caller pushes the value. Always inlined: the names are constants, and a
+    /// copy of a known length is a store or two.
     #[inline(always)]
     pub fn name(&mut self, name: &str) -> &mut Vec<u8> {
         self.out.reserve(name.len() + 4);
@@ -125,7 +125,7 @@ impl Object<'_> {
         self.name(name).extend_from_slice(b"null");
     }
 
-    /// The field by `write`, or null.
+    /// Writes the field with `write`, or null.
     #[inline(always)]
     pub fn or_null<T>(&mut self, name: &str, value: Option<T>, write: impl FnOnce(&mut Self, &str, T)) {
         match value {
@@ -144,7 +144,7 @@ impl Object<'_> {
         self.or_null(name, text, Self::text);
     }
 
-    /// A text that needs no escapes: words of ours.
+    /// A text that needs no escapes: a constant word.
     #[inline(always)]
     pub fn word(&mut self, name: &str, word: &'static str) {
         self.quoted(name, |out| out.extend_from_slice(word.as_bytes()));
@@ -194,12 +194,12 @@ impl Object<'_> {
         self.quoted(name, |out| decimal::qty(out, qty));
     }
 
-    /// A figure in 10⁻⁶ as upstream sent it.
+    /// A figure in 10⁻⁶ as the venue sent it.
     pub fn vol_or_null(&mut self, name: &str, micros: Option<u64>) {
         self.or_null(name, micros, |object, name, micros| object.quoted(name, |out| decimal::vol(out, micros)));
     }
 
-    /// A moment in the native form (wire.md §2).
+    /// A moment in the native form (gateway/docs/wire.md §2).
     #[inline(always)]
     pub fn ts(&mut self, name: &str, at: Timestamp) {
         self.quoted(name, |out| instant::ts(out, at));
@@ -210,7 +210,7 @@ impl Object<'_> {
         self.or_null(name, at, Self::ts);
     }
 
-    /// A field that is an object itself.
+    /// A field that is an object.
     pub fn object(&mut self, name: &str, fields: impl FnOnce(&mut Object<'_>)) {
         object(self.name(name), fields);
     }
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_are_escaped_as_another_writer_does() {
+    fn strings_are_escaped_as_by_serde_json() {
         for text in
             ["", "plain", "a\"b\\c", "tab\tline\nreturn\r", "\u{0}\u{8}\u{c}\u{1f}\u{7f}", "é😀\u{2028}", "</script>"]
         {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn commas_stand_between_and_nowhere_else() {
+    fn commas_are_only_between_values() {
         let mut out = Vec::new();
         object(&mut out, |o| {
             o.integer("a", 1);

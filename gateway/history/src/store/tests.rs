@@ -16,17 +16,17 @@ impl Chance {
     }
 }
 
-fn heard(market: u32, minute: u32, price: u16) -> Heard {
-    Heard { market, minute, candle: Candle::at(Mid(price)) }
+fn minute_at(market: u32, minute: u32, price: u16) -> MinuteCandle {
+    MinuteCandle { market, minute, candle: Candle::at(Mid(price)) }
 }
 
 fn all(store: &Store, market: u32, step: u64) -> Vec<Bucket> {
     let found = store.find(market, 0..=u64::MAX, step);
-    assert_eq!(found.broken, store.place.is_none());
+    assert_eq!(found.broken, store.directory.is_none());
     found.buckets
 }
 
-/// The obvious twin: every minute of every market.
+/// A naive model: every minute of every market.
 type Model = BTreeMap<(u32, u32), Candle>;
 
 fn model_of(model: &Model, market: u32) -> Vec<Bucket> {
@@ -46,7 +46,7 @@ fn the_store_agrees_with_a_naive_model_across_restarts_and_kills() {
         let mut minute = FIRST_HOUR * 60;
         for _ in 0..300 {
             minute += [0, 0, 1, 2, 30, 61][chance.below(6) as usize];
-            // Sometimes something comes late.
+            // Sometimes a price comes late.
             let minute = minute - if chance.below(20) == 0 { chance.below(200) as u32 } else { 0 };
             let (market, price) = (chance.below(4) as u32, chance.below(20_001) as u16);
             if chance.below(4) == 0 {
@@ -57,7 +57,7 @@ fn the_store_agrees_with_a_naive_model_across_restarts_and_kills() {
                     *waiting.entry(market).or_default() += 5;
                 }
             } else {
-                store.add(&[heard(market, minute, price)]);
+                store.add(&[minute_at(market, minute, price)]);
                 last.insert(market, Mid(price));
                 let volume = [Qty(0), Qty(waiting.remove(&market).unwrap_or_default())];
                 let fresh = Candle { volume, ..Candle::at(Mid(price)) };
@@ -65,9 +65,9 @@ fn the_store_agrees_with_a_naive_model_across_restarts_and_kills() {
             }
             store.write();
             if chance.below(40) == 0 {
-                // As a kill leaves it: nothing is told to the store before it is gone.
+                // As after a kill: the store is dropped without a write.
                 store = Store::open(Some(dir.path()));
-                // The last prices are those of the open hours now.
+                // The last prices are now those of the open hours.
                 last = store.last.clone();
                 waiting.clear();
                 cases += 1;
@@ -96,18 +96,18 @@ fn minutes_become_hours_and_the_oldest_go() {
         for hour in 0..24 {
             for minute in [0, 30] {
                 let at = (FIRST_HOUR + day * 24 + hour) * 60 + minute;
-                store.add(&[heard(1, at, (day * 100 + hour) as u16), heard(2, at, 7)]);
+                store.add(&[minute_at(1, at, (day * 100 + hour) as u16), minute_at(2, at, 7)]);
             }
         }
         store.write();
     }
     let newest = FIRST_HOUR + 9 * 24 - 1;
-    let place = store.place.as_ref().expect("a directory");
+    let directory = store.directory.as_ref().expect("a directory");
     let kept = newest - MINUTES_KEPT_HOURS..=newest - 2;
-    assert_eq!(place.minutes.iter().copied().collect::<Vec<_>>(), kept.collect::<Vec<_>>());
-    assert_eq!(place.hours.len(), 8, "{:?}", place.hours);
+    assert_eq!(directory.minutes.iter().copied().collect::<Vec<_>>(), kept.collect::<Vec<_>>());
+    assert_eq!(directory.hours.len(), 8, "{:?}", directory.hours);
     let files = std::fs::read_dir(dir.path()).unwrap().count();
-    assert_eq!(files, place.minutes.len() + place.hours.len() + 1);
+    assert_eq!(files, directory.minutes.len() + directory.hours.len() + 1);
     let rows = all(&store, 1, 60);
     assert_eq!((rows[0].start, rows[0].candle.open), (u64::from(FIRST_HOUR) * 3_600, Mid(0)));
     let folded = fold(rows, Grid::HOUR);
@@ -117,7 +117,7 @@ fn minutes_become_hours_and_the_oldest_go() {
     let again = Store::open(Some(dir.path()));
     assert_eq!(fold(all(&again, 1, 3_600), Grid::HOUR), folded);
     assert_eq!((again.newest(), Store::open(None).newest()), (Some(newest * 60 + 30), None));
-    // Without its last hours it is known to the end of the block before them.
+    // Without its last hours, data is known to the end of the block before them.
     std::fs::remove_file(dir.path().join("trail")).unwrap();
     assert_eq!(Store::open(Some(dir.path())).newest(), Some((newest - 2) * 60 + 59));
 }
@@ -127,7 +127,7 @@ fn nothing_in_the_directory_stops_a_start() {
     let whole = tempfile::tempdir().unwrap();
     let mut store = Store::open(Some(whole.path()));
     for hour in 0..30 {
-        store.add(&[heard(1, (FIRST_HOUR + hour) * 60, 100)]);
+        store.add(&[minute_at(1, (FIRST_HOUR + hour) * 60, 100)]);
     }
     store.write();
     drop(store);
@@ -156,9 +156,9 @@ fn nothing_in_the_directory_stops_a_start() {
             std::fs::write(dir.path().join("minutes-x"), b"?").unwrap();
             let mut store = Store::open(Some(dir.path()));
             let found = store.find(1, 0..=u64::MAX, 60).buckets.len();
-            let in_memory = store.place.is_none();
+            let in_memory = store.directory.is_none();
             assert!(found >= 28 || in_memory, "{name:?} {damage}: {found}");
-            store.add(&[heard(1, (FIRST_HOUR + 40) * 60, 200)]);
+            store.add(&[minute_at(1, (FIRST_HOUR + 40) * 60, 200)]);
             store.write();
             let last = store.find(1, 0..=u64::MAX, 60).buckets.pop();
             assert_eq!(last.map(|bucket| bucket.candle.close), Some(Mid(200)), "{name:?} {damage}");
@@ -174,34 +174,34 @@ fn without_a_directory_memory_is_bounded() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     std::fs::write(&file, b"").unwrap();
-    for place in [None, Some(file.as_path())] {
-        let mut store = Store::open(place);
-        assert!(store.place.is_none());
+    for directory in [None, Some(file.as_path())] {
+        let mut store = Store::open(directory);
+        assert!(store.directory.is_none());
         for hour in 0..100 {
-            store.add(&[heard(1, (FIRST_HOUR + hour) * 60, 100), heard(u32::MAX, 0, 1)]);
+            store.add(&[minute_at(1, (FIRST_HOUR + hour) * 60, 100), minute_at(u32::MAX, 0, 1)]);
             store.write();
         }
         assert_eq!((all(&store, 1, 60).len(), store.unwritten()), (OPEN_HOURS, 0));
     }
-    // The far ends of time.
+    // The limits of time.
     let mut store = Store::open(None);
-    store.add(&[heard(1, 0, 1), heard(1, u32::MAX, 2)]);
+    store.add(&[minute_at(1, 0, 1), minute_at(1, u32::MAX, 2)]);
     store.fill(1, Outcome::First, Qty(u64::MAX), u32::MAX);
     store.fill(1, Outcome::First, Qty(u64::MAX), u32::MAX);
     assert_eq!(fold(all(&store, 1, MINUTES_MAX), Grid::minutes(MINUTES_MAX)).len(), 2);
 }
 
 #[test]
-fn where_nothing_can_be_written_little_is_kept() {
+fn without_writes_little_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Store::open(Some(dir.path()));
-    store.add(&[heard(1, FIRST_HOUR * 60, 1)]);
-    // The blocks have no place to go to: a folder is there already.
+    store.add(&[minute_at(1, FIRST_HOUR * 60, 1)]);
+    // The blocks cannot be written: a folder has their name.
     for hour in 0..50 {
         std::fs::create_dir_all(dir.path().join(format!("minutes-{}/x", FIRST_HOUR + hour))).unwrap();
     }
     for hour in 1..50 {
-        store.add(&[heard(1, (FIRST_HOUR + hour) * 60, 1)]);
+        store.add(&[minute_at(1, (FIRST_HOUR + hour) * 60, 1)]);
         store.write();
     }
     assert_eq!(all(&store, 1, 60).len(), OPEN_HOURS_MAX);
@@ -216,11 +216,11 @@ fn shares_filled_before_any_price_wait_for_the_next_row() {
     fill(&mut store, Outcome::Second, u64::MAX, minute);
     fill(&mut store, Outcome::Second, 1, minute);
     store.fill(u32::MAX, Outcome::First, Qty(1), minute);
-    assert_eq!((all(&store, 1, 60), store.waiting.len()), (Vec::new(), 1), "nothing is made up");
-    // Another market's row is none of theirs.
+    assert_eq!((all(&store, 1, 60), store.waiting.len()), (Vec::new(), 1), "no row is created");
+    // Another market's row does not take them.
     let cases: [(u32, u32, [u64; 2]); 3] = [(2, 1, [0, 0]), (1, 1, [7, u64::MAX]), (1, 2, [0, 0])];
     for (market, later, volume) in cases {
-        store.add(&[heard(market, minute + later, 100)]);
+        store.add(&[minute_at(market, minute + later, 100)]);
         let row = all(&store, market, 60).pop().expect("a row");
         assert_eq!((row.candle.volume, row.candle.open), (volume.map(Qty), Mid(100)), "market {market}, {later}");
     }
@@ -232,34 +232,34 @@ fn shares_filled_before_any_price_wait_for_the_next_row() {
 }
 
 #[test]
-fn a_stretch_that_ends_before_it_begins_holds_nothing() {
+fn a_reversed_stretch_is_empty() {
     let dir = tempfile::tempdir().unwrap();
-    for place in [None, Some(dir.path())] {
-        let mut store = Store::open(place);
+    for directory in [None, Some(dir.path())] {
+        let mut store = Store::open(directory);
         for hour in 0..60 {
-            store.add(&[heard(1, (FIRST_HOUR + hour) * 60, 1)]);
+            store.add(&[minute_at(1, (FIRST_HOUR + hour) * 60, 1)]);
         }
         let now = u64::from(FIRST_HOUR + 60) * 3_600;
         for (start, end) in [(now, now - 1), (u64::MAX, now), (u64::MAX, 0), (1, 0), (99_999_999_999, now)] {
             let found = store.find(1, RangeInclusive::new(start, end), 60);
-            assert_eq!(found, Found { buckets: Vec::new(), broken: place.is_none() }, "{start} to {end}");
+            assert_eq!(found, StoredPrices { buckets: Vec::new(), broken: directory.is_none() }, "{start} to {end}");
         }
     }
     println!("reversed stretches: 10 cases");
 }
 
 #[test]
-fn a_damaged_block_is_said_once_and_the_rest_is_served() {
+fn a_damaged_block_is_logged_once_and_the_rest_is_served() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Store::open(Some(dir.path()));
     let fill = |store: &mut Store, hours: std::ops::Range<u32>| {
         for hour in hours {
             let minute = (FIRST_HOUR + hour) * 60;
-            store.add(&[heard(1, minute, 100), heard(2, minute, 200)]);
+            store.add(&[minute_at(1, minute, 100), minute_at(2, minute, 200)]);
         }
     };
     fill(&mut store, 0..20);
-    // The last row of a block is one of the last market; the first bytes are its head.
+    // The last row of a block belongs to the last market; its first bytes are the header.
     let mut cases = 0;
     for (hour, at_end, lost) in [(5, true, [0, 1]), (6, false, [1, 2])] {
         let path = minutes_path(dir.path(), FIRST_HOUR + hour);
@@ -275,10 +275,10 @@ fn a_damaged_block_is_said_once_and_the_rest_is_served() {
             cases += 1;
         }
     }
-    assert_eq!(store.place.as_ref().map(|place| place.damaged.0.borrow().len()), Some(2));
-    // The day is folded of what is sound.
+    assert_eq!(store.directory.as_ref().map(|directory| directory.damaged.0.borrow().len()), Some(2));
+    // The day is folded from the undamaged data.
     fill(&mut store, 20..30);
-    assert!(store.place.as_ref().is_some_and(|place| place.hours.contains(&DAY)));
+    assert!(store.directory.as_ref().is_some_and(|directory| directory.hours.contains(&DAY)));
     for (market, hours) in [(1, 29), (2, 28)] {
         let found = store.find(market, 0..=u64::MAX, 3_600);
         assert_eq!((found.buckets.len(), found.broken), (hours, false), "market {market}");
@@ -287,9 +287,9 @@ fn a_damaged_block_is_said_once_and_the_rest_is_served() {
     println!("damaged blocks of a history: {cases} cases");
 }
 
-/// What was noted by a clock that was ahead goes, in blocks and in the trail; what is noted behind it is kept as ever.
+/// Data recorded by a clock that was ahead is removed, in blocks and in the trail; later data is kept as usual.
 #[test]
-fn what_was_noted_for_later_goes_when_the_clock_is_set_back() {
+fn data_of_the_future_is_removed_when_the_clock_is_set_back() {
     let mut cases = 0;
     let right = FIRST_HOUR * 60 + 90;
     // How far the clock was ahead, in minutes: less than the hour, over some hours, days, a year.
@@ -298,7 +298,7 @@ fn what_was_noted_for_later_goes_when_the_clock_is_set_back() {
         let mut store = Store::open(Some(dir.path()));
         let noted = |store: &mut Store, minutes: std::ops::Range<u32>| {
             for minute in minutes {
-                store.add(&[heard(1, minute, 7), heard(2, minute, 9)]);
+                store.add(&[minute_at(1, minute, 7), minute_at(2, minute, 9)]);
             }
             store.write();
         };
@@ -307,16 +307,16 @@ fn what_was_noted_for_later_goes_when_the_clock_is_set_back() {
         drop(store);
         let secs = u64::from(right) * 60 + 30;
         set_back(dir.path(), secs).unwrap();
-        set_back(dir.path(), secs).expect("done again it goes on");
+        set_back(dir.path(), secs).expect("a repeated call continues");
         let mut store = Store::open(Some(dir.path()));
         let starts = |store: &Store| all(store, 1, 60).iter().map(|bucket| bucket.start / 60).collect::<Vec<_>>();
         let minutes = |from: u32, to: u32| (u64::from(from)..=u64::from(to)).collect::<Vec<_>>();
-        // A clock that far ahead has made the minutes of before hours, which is final.
+        // A clock that far ahead has folded earlier minutes into hours, which is final.
         let are_hours = ahead > MINUTES_KEPT_HOURS * 60;
         let left = if are_hours { minutes(FIRST_HOUR, FIRST_HOUR + 1) } else { minutes(FIRST_HOUR * 60, right) };
         let starts_then: Vec<u64> = starts(&store).iter().map(|at| if are_hours { at / 60 } else { *at }).collect();
         assert_eq!(starts_then, left, "{ahead} min");
-        // It goes on from there, over the hours that there were blocks of, and over a restart.
+        // It continues from there, over the hours that had blocks, and over a restart.
         noted(&mut store, right + 1..right + 400);
         drop(store);
         let again = starts(&Store::open(Some(dir.path())));
@@ -325,6 +325,6 @@ fn what_was_noted_for_later_goes_when_the_clock_is_set_back() {
         cases += 1;
     }
     let none = tempfile::tempdir().unwrap();
-    set_back(&none.path().join("none"), 5).expect("nothing is removed of nothing");
+    set_back(&none.path().join("none"), 5).expect("a missing folder is no error");
     println!("histories set back: {cases} cases");
 }

@@ -1,10 +1,10 @@
 //! A backup of a data directory: the newest snapshot, the segments of the log up to a record, the price history, and a
-//! manifest with the hash of each. Every record is read and verified on the way. Files are copied, never linked: a segment
-//! that is given up is overwritten in place.
+//! manifest with the hash of each file. Every record is read and verified. Files are copied, never linked: a released
+//! segment is overwritten in place.
 //!
-//! A stopped directory is locked meanwhile ([`Source::stopped`]); of a running one the segments are pinned
-//! ([`Source::live`]). A plain copy of a running directory is no backup: its files are not of one moment, and most such
-//! copies do not start.
+//! A stopped directory is locked meanwhile ([`Source::stopped`]); in a running one the segments are pinned
+//! ([`Source::live`]). A plain copy of a running directory is not a backup: its files are of different moments, and
+//! most such copies do not start.
 
 pub mod manifest;
 
@@ -30,10 +30,10 @@ use wal::segment::SEGMENT_HEADER_BYTES;
 use wal::{Dir, Files, Lsn, Marks, Options, Origin, Scan, Snapshots, Storage};
 use wire::instant::ts_text;
 
-/// How long the last records may take to the device before a backup of a running directory is given up.
+/// How long the sync of the last records may take before a backup of a running directory is given up.
 const SYNCED_WITHIN: Duration = Duration::from_secs(10);
-const SYNCED_LOOK_EVERY: Duration = Duration::from_millis(1);
-/// A newest snapshot that is gone when it is opened has newer ones behind it.
+const SYNCED_CHECK_EVERY: Duration = Duration::from_millis(1);
+/// If the newest snapshot is gone when it is opened, there are newer ones.
 const SNAPSHOT_TRIES: u32 = 8;
 
 /// Why there is no backup.
@@ -45,9 +45,9 @@ pub enum BackupError {
     Empty,
     /// The server stops, or its last records do not reach the device.
     Ending,
-    /// The backup of a running server was given up while it was planned: nobody waits for it, or orders need the room.
+    /// The backup of a running server was given up while it was planned: the peer has left, or orders need the room.
     GivenUp(io::Error),
-    /// What came as a backup is not what its manifest says.
+    /// What was received as a backup does not match its manifest.
     Damaged { file: String, why: String },
     /// A file could not be read or written.
     Io { file: String, error: io::Error },
@@ -57,11 +57,11 @@ impl fmt::Display for BackupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BackupError::Source(error @ RecoverError::Log(wal::Error::Locked { .. })) => {
-                write!(f, "{error}: stop it first (a copy of a running directory would be no backup)")
+                write!(f, "{error}: stop it first (a copy of a running directory is not a backup)")
             }
             BackupError::Source(error) => error.fmt(f),
             BackupError::Empty => f.write_str("there is no log in this directory"),
-            BackupError::Ending => f.write_str("the server stops, or its disk does not answer"),
+            BackupError::Ending => f.write_str("the server stops, or its disk does not respond"),
             BackupError::GivenUp(why) => why.fmt(f),
             BackupError::Damaged { file, why } => write!(f, "the backup is damaged: {file}: {why}"),
             BackupError::Io { file, error } => write!(f, "{file}: {error}"),
@@ -83,13 +83,13 @@ impl From<wal::Error> for BackupError {
     }
 }
 
-/// An error of the system with the file it is about.
+/// An error of the system with the file that it concerns.
 fn of_file(file: impl fmt::Display) -> impl FnOnce(io::Error) -> BackupError {
     let file = file.to_string();
     |error| BackupError::Io { file, error }
 }
 
-/// Where the files of a backup go, in their order.
+/// The destination of the files of a backup, in order.
 pub trait Sink {
     /// Takes one file of exactly `bytes` bytes.
     ///
@@ -97,30 +97,30 @@ pub trait Sink {
     /// The system's, of either side.
     fn file(&mut self, name: &str, bytes: u64, from: &mut dyn Read) -> io::Result<()>;
 
-    /// Makes durable what was taken.
+    /// Makes the files durable.
     ///
     /// # Errors
     /// The system's.
     fn end(self) -> io::Result<()>;
 }
 
-/// A directory of which a backup is taken.
+/// A directory that is backed up.
 pub struct Source {
     held: Held,
     files: Vec<Planned>,
     manifest: Manifest,
 }
 
-/// What keeps the files as they are meanwhile.
+/// What keeps the files unchanged meanwhile.
 enum Held {
-    /// Nobody else has the directory.
+    /// The directory is locked.
     Locked { _dir: Dir },
-    /// No segment is given up.
+    /// No segment is released.
     Pinned { _pin: Arc<Pin>, rests: Rests },
 }
 
 impl Held {
-    /// What a backup of a running server holds, as long as `stays` says that somebody waits for it.
+    /// The pin for a backup of a running server, as long as `stays` returns true: the requester still waits.
     fn pinned(running: &Running, stays: impl Fn() -> bool + Send + Sync + 'static) -> Held {
         let Running { marks, covered, stop, .. } = running;
         let (pin, stopping) = (Arc::new(covered.pin()), stop.clone());
@@ -140,7 +140,7 @@ impl Held {
         Held::Pinned { _pin: pin, rests: Rests::asking(marks.clone(), stop.clone(), Box::new(question)) }
     }
 
-    /// Between two reads: lets others have the core, and says whether what is held is still to be.
+    /// Called between two reads: yields the core to others, and fails if the files must not be held any more.
     fn go_on(&self) -> io::Result<()> {
         match self {
             Held::Locked { .. } => Ok(()),
@@ -158,22 +158,22 @@ struct Planned {
 /// Where a file is read from.
 enum Opening {
     Place(PathBuf),
-    /// A running server may remove it, or put another one in its place.
+    /// A running server may remove or replace it.
     Opened(File),
-    /// It may be gone by then: its time is over.
+    /// It may have been removed by then as too old.
     MayBeGone(PathBuf),
 }
 
 /// How much of a file is copied.
 #[derive(Clone, Copy)]
 enum Extent {
-    /// So many bytes of a file that is to have a length when it is restored.
+    /// The first `bytes` bytes of a file that has `length` bytes when it is restored.
     Part { bytes: u64, length: u64 },
-    /// All that there is when it is opened.
+    /// All bytes that it has when it is opened.
     Whole,
 }
 
-/// What a running server has for whoever takes a backup of it.
+/// The parts of a running server that a backup needs.
 #[derive(Clone)]
 pub struct Running {
     pub directory: PathBuf,
@@ -185,8 +185,8 @@ pub struct Running {
 }
 
 impl Source {
-    /// Locks a directory, reads its log from end to end, and decides what belongs to its backup. Nothing in it is changed but
-    /// the text of its lock file; a torn tail is left out of the backup and left where it is.
+    /// Locks a directory, reads its log from end to end, and decides which files belong to its backup. Only the text of
+    /// its lock file changes; a torn tail is left out of the backup and left in place.
     ///
     /// # Errors
     /// [`BackupError`].
@@ -210,9 +210,9 @@ impl Source {
         Ok(Source { held: Held::Locked { _dir: dir }, files, manifest })
     }
 
-    /// Pins the log of a running server, waits until all that was answered by now is on the device, reads the log from end
-    /// to end up to there, and decides what belongs to the backup. Takes its time: a fifth of a core. `stays` is asked
-    /// between two reads, here and while it is copied: whether somebody waits for it.
+    /// Pins the log of a running server, waits until everything acknowledged so far is on the device, reads the log
+    /// from end to end up to there, and decides which files belong to the backup. Uses a fifth of a core. `stays` is
+    /// called between two reads, here and during the copy: whether the requester still waits.
     ///
     /// # Errors
     /// [`BackupError`].
@@ -227,7 +227,7 @@ impl Source {
         match planned(running, &held, answered, with_secrets, now) {
             Ok((files, manifest)) => Ok(Source { held, files, manifest }),
             Err(BackupError::Ending) => Err(BackupError::Ending),
-            // What stopped a read is the cause, not the file that was read.
+            // The reason that stopped a read is the cause, not the file that was read.
             Err(error) => Err(held.go_on().err().map_or(error, BackupError::GivenUp)),
         }
     }
@@ -235,7 +235,7 @@ impl Source {
     /// Copies everything into the sink, the manifest last.
     ///
     /// # Errors
-    /// [`BackupError::Io`]; the sink then has no whole backup.
+    /// [`BackupError::Io`]; the sink then has no complete backup.
     pub fn copy(self, mut sink: impl Sink) -> Result<Manifest, BackupError> {
         let Source { held, files, mut manifest } = self;
         for Planned { name, from, extent } in files {
@@ -269,7 +269,7 @@ impl Source {
     }
 }
 
-/// What belongs to the backup of a running server, with all that was answered by then.
+/// The files of a backup of a running server, with everything acknowledged up to `answered`.
 fn planned(
     running: &Running,
     held: &Held,
@@ -283,7 +283,7 @@ fn planned(
     rests.begin(Lsn(u64::MAX));
     let storage = Paced { storage: Files::open_existing(directory)?, rests: rests.clone() };
     let Some(origin) = wal::origin(&storage)? else { return Err(BackupError::Empty) };
-    // Before the digest: a snapshot stands for records on the device, and the digest is of all that are there then.
+    // Before the digest: a snapshot covers records on the device, and the digest covers all that are there then.
     let snapshot = newest_snapshot(directory, &storage)?;
     let digested = digests.ask(|| held.go_on().is_ok());
     held.go_on().map_err(BackupError::GivenUp)?;
@@ -296,7 +296,7 @@ fn planned(
     Ok((files, manifest(origin, lsn, digest, with_secrets, now)))
 }
 
-/// Reads as long as what is held may be held.
+/// A reader that fails when the files must not be held any more.
 struct Reading<'a, R> {
     held: &'a Held,
     from: R,
@@ -309,38 +309,38 @@ impl<R: Read> Read for Reading<'_, R> {
     }
 }
 
-/// Puts the manifest behind the files of a backup.
+/// Writes the manifest after the files of a backup.
 fn end(manifest: &Manifest, mut sink: impl Sink) -> Result<(), BackupError> {
     let text = serde_json::to_vec_pretty(manifest).expect("a manifest is JSON");
     sink.file(MANIFEST, text.len() as u64, &mut &text[..]).map_err(of_file(MANIFEST))?;
     sink.end().map_err(of_file("the backup"))
 }
 
-/// Takes a backup that comes as a tar stream from somewhere else, and holds each file against the manifest at its end.
+/// Receives a backup as a tar stream, and checks each file against the manifest at its end.
 ///
 /// # Errors
-/// [`BackupError`]; the sink then has no whole backup.
+/// [`BackupError`]; the sink then has no complete backup.
 pub fn receive(mut from: impl Read, mut sink: impl Sink) -> Result<Manifest, BackupError> {
     let damaged = |file: &str, why: String| BackupError::Damaged { file: file.to_owned(), why };
     let broken = |error: io::Error| damaged("the stream", error.to_string());
     let mut archive = tar::Archive::new(&mut from);
-    let (mut found, mut told) = (Vec::new(), None);
+    let (mut found, mut manifest) = (Vec::new(), None);
     for entry in archive.entries().map_err(broken)? {
         let entry = entry.map_err(broken)?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        if told.is_some() || !entry.header().entry_type().is_file() {
-            return Err(damaged(&name, "is no file of a backup".to_owned()));
+        if manifest.is_some() || !entry.header().entry_type().is_file() {
+            return Err(damaged(&name, "is not a file of a backup".to_owned()));
         }
         let bytes = entry.size();
         if name == MANIFEST {
             let mut text = Vec::new();
             entry.take(MANIFEST_BYTES_MAX).read_to_end(&mut text).map_err(broken)?;
-            let manifest = serde_json::from_slice::<Manifest>(&text);
-            told = Some(manifest.map_err(|error| damaged(&name, error.to_string()))?);
+            let parsed = serde_json::from_slice::<Manifest>(&text);
+            manifest = Some(parsed.map_err(|error| damaged(&name, error.to_string()))?);
             continue;
         }
         if Part::of(&name).is_none() {
-            return Err(damaged(&name, "is no file of a backup".to_owned()));
+            return Err(damaged(&name, "is not a file of a backup".to_owned()));
         }
         let mut read = Hashing { from: entry, hash: Sha256::new(), bytes: 0 };
         sink.file(&name, bytes, &mut read).map_err(of_file(&name))?;
@@ -349,12 +349,12 @@ pub fn receive(mut from: impl Read, mut sink: impl Sink) -> Result<Manifest, Bac
         }
         found.push((name, bytes, hex(&read.hash.finalize())));
     }
-    // Its end says whether the sender came to his.
+    // A complete end of the stream means that the sender finished.
     io::copy(&mut from, &mut io::sink()).map_err(broken)?;
-    let manifest = told.ok_or_else(|| damaged(MANIFEST, "is missing: this is no whole backup".to_owned()))?;
+    let manifest = manifest.ok_or_else(|| damaged(MANIFEST, "is missing: this is not a complete backup".to_owned()))?;
     let listed = manifest.files.iter().map(|file| (&file.name, file.bytes, &file.sha256));
     if !listed.eq(found.iter().map(|(name, bytes, sha256)| (name, *bytes, sha256))) {
-        return Err(damaged(MANIFEST, "does not list the files that came".to_owned()));
+        return Err(damaged(MANIFEST, "does not list the files that were received".to_owned()));
     }
     end(&manifest, sink)?;
     Ok(manifest)
@@ -362,18 +362,18 @@ pub fn receive(mut from: impl Read, mut sink: impl Sink) -> Result<Manifest, Bac
 
 /// Waits until the records up to `lsn` are on the device.
 fn wait_for(marks: &Marks, lsn: Lsn, held: &Held) -> Result<(), BackupError> {
-    let begun = Instant::now();
+    let started = Instant::now();
     while marks.synced() < lsn {
         held.go_on().map_err(BackupError::GivenUp)?;
-        if marks.is_poisoned() || begun.elapsed() >= SYNCED_WITHIN {
+        if marks.is_poisoned() || started.elapsed() >= SYNCED_WITHIN {
             return Err(BackupError::Ending);
         }
-        std::thread::sleep(SYNCED_LOOK_EVERY);
+        std::thread::sleep(SYNCED_CHECK_EVERY);
     }
     Ok(())
 }
 
-/// The newest whole snapshot, opened: it stays whole when it is removed, for none is ever written to.
+/// The newest whole snapshot, opened: it stays readable when it is removed, since snapshots are never written to.
 fn newest_snapshot<S: Storage>(directory: &Path, storage: &S) -> Result<Option<Planned>, BackupError> {
     let mut tries_left = SNAPSHOT_TRIES;
     loop {
@@ -397,7 +397,7 @@ fn newest_snapshot<S: Storage>(directory: &Path, storage: &S) -> Result<Option<P
     }
 }
 
-/// A manifest without its files.
+/// A manifest without files.
 fn manifest(origin: Origin, lsn: Lsn, digest: [u8; 32], with_secrets: bool, now: Timestamp) -> Manifest {
     Manifest {
         format: FORMAT,
@@ -437,7 +437,7 @@ fn segments<S: Storage>(directory: &Path, storage: &S, lsn: Lsn) -> Result<Vec<P
     Ok(planned)
 }
 
-/// The price history. Its open end is opened first, so that what is moved from there meanwhile is found in one of the two.
+/// The price history. Its trail is opened first, so that rows that move to a block meanwhile are in one of the two.
 fn history(directory: &Path) -> Result<Vec<Planned>, BackupError> {
     let folder = directory.join("history");
     let trail = match File::open(folder.join(TRAIL)) {
@@ -462,14 +462,14 @@ fn history(directory: &Path) -> Result<Vec<Planned>, BackupError> {
     Ok(planned)
 }
 
-/// The files that a start judges by, where they are. A doubt of the clock goes when its wait is over.
+/// The files that a start checks, if they exist. A doubt of the clock is removed when its wait is over.
 fn kept(directory: &Path) -> impl Iterator<Item = Planned> {
     let place = |name: &str| (name.to_owned(), directory.join(name));
     let planned = |(name, path)| Planned { name, from: Opening::MayBeGone(path), extent: Extent::Whole };
     KEPT.into_iter().map(place).map(planned)
 }
 
-/// The server's own secrets, where they are asked for.
+/// The server's own secrets, if they are requested.
 fn secrets(directory: &Path, with_secrets: bool) -> impl Iterator<Item = Planned> {
     let there = SECRETS
         .iter()
@@ -478,7 +478,7 @@ fn secrets(directory: &Path, with_secrets: bool) -> impl Iterator<Item = Planned
     there.map(|(name, path)| Planned { name: name.to_owned(), from: Opening::Place(path), extent: Extent::Whole })
 }
 
-/// Names in a folder, in order.
+/// Names in a folder, sorted.
 fn names(folder: &Path) -> Result<Vec<String>, BackupError> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).map_err(of_file(folder.display()))? {
@@ -488,7 +488,7 @@ fn names(folder: &Path) -> Result<Vec<String>, BackupError> {
     Ok(names)
 }
 
-/// Counts and hashes what is read through it.
+/// Counts and hashes the bytes read through it.
 pub(crate) struct Hashing<R> {
     pub from: R,
     pub hash: Sha256,
@@ -504,26 +504,27 @@ impl<R: Read> Read for Hashing<R> {
     }
 }
 
-/// A backup as a folder of files. It is written beside its place and moved there when it is whole and on the device.
+/// A backup as a folder of files. It is written under a temporary name and renamed when it is complete and on the
+/// device.
 pub struct Folder {
-    making: PathBuf,
+    temporary: PathBuf,
     place: PathBuf,
 }
 
 impl Folder {
     /// # Errors
-    /// The system's; and when there is something at the place already.
+    /// The system's; also if the destination already exists.
     pub fn begin(place: &Path) -> io::Result<Folder> {
-        let making = beside(place)?;
-        DirBuilder::new().mode(0o700).create(&making)?;
-        Ok(Folder { making, place: place.to_owned() })
+        let temporary = temporary_name(place)?;
+        DirBuilder::new().mode(0o700).create(&temporary)?;
+        Ok(Folder { temporary, place: place.to_owned() })
     }
 }
 
 impl Sink for Folder {
     fn file(&mut self, name: &str, _: u64, from: &mut dyn Read) -> io::Result<()> {
-        let path = self.making.join(name);
-        let folder = path.parent().expect("it lies in the folder");
+        let path = self.temporary.join(name);
+        let folder = path.parent().expect("it is in the folder");
         DirBuilder::new().mode(0o700).recursive(true).create(folder)?;
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
         io::copy(from, &mut file)?;
@@ -531,20 +532,20 @@ impl Sink for Folder {
     }
 
     fn end(self) -> io::Result<()> {
-        let history = self.making.join("history");
+        let history = self.temporary.join("history");
         if history.is_dir() {
             File::open(history)?.sync_all()?;
         }
-        File::open(&self.making)?.sync_all()?;
-        fs::rename(&self.making, &self.place)?;
+        File::open(&self.temporary)?.sync_all()?;
+        fs::rename(&self.temporary, &self.place)?;
         sync_parent(&self.place)
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // It has another name by now, unless the copy failed.
-        let _ = fs::remove_dir_all(&self.making);
+        // It was renamed, unless the copy failed.
+        let _ = fs::remove_dir_all(&self.temporary);
     }
 }
 
@@ -556,7 +557,7 @@ impl<W: Write> Stream<W> {
         Stream(tar::Builder::new(out))
     }
 
-    /// Ends the stream and gives back where it went.
+    /// Ends the stream and returns its destination.
     fn out(self) -> io::Result<W> {
         let mut out = self.0.into_inner()?;
         out.flush()?;
@@ -578,10 +579,10 @@ impl<W: Write> Sink for Stream<W> {
     }
 }
 
-/// A backup as a tar file, written beside its place likewise.
+/// A backup as a tar file, also written under a temporary name.
 pub struct TarFile {
     stream: Option<Stream<File>>,
-    making: PathBuf,
+    temporary: PathBuf,
     place: PathBuf,
 }
 
@@ -589,9 +590,9 @@ impl TarFile {
     /// # Errors
     /// As [`Folder::begin`].
     pub fn begin(place: &Path) -> io::Result<TarFile> {
-        let making = beside(place)?;
-        let file = File::options().write(true).create_new(true).mode(0o600).open(&making)?;
-        Ok(TarFile { stream: Some(Stream::begin(file)), making, place: place.to_owned() })
+        let temporary = temporary_name(place)?;
+        let file = File::options().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        Ok(TarFile { stream: Some(Stream::begin(file)), temporary, place: place.to_owned() })
     }
 }
 
@@ -602,49 +603,49 @@ impl Sink for TarFile {
 
     fn end(mut self) -> io::Result<()> {
         self.stream.take().expect("it ends once").out()?.sync_all()?;
-        fs::rename(&self.making, &self.place)?;
+        fs::rename(&self.temporary, &self.place)?;
         sync_parent(&self.place)
     }
 }
 
 impl Drop for TarFile {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.making);
+        let _ = fs::remove_file(&self.temporary);
     }
 }
 
-/// The name under which something is made that is going to be `place`. What an interrupted attempt left there goes, and
-/// nothing else does.
-fn beside(place: &Path) -> io::Result<PathBuf> {
+/// The temporary name under which `place` is written. Removes what an interrupted backup left under it, and nothing
+/// else.
+fn temporary_name(place: &Path) -> io::Result<PathBuf> {
     if place.symlink_metadata().is_ok() {
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "is there already"));
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "already exists"));
     }
     let mut name = place.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
     name.push(".making");
-    let making = place.with_file_name(name);
-    match making.symlink_metadata() {
-        Ok(found) if !is_left_over(&making, &found)? => {
-            let why = format!("{} is in the way: it is no interrupted backup", making.display());
+    let temporary = place.with_file_name(name);
+    match temporary.symlink_metadata() {
+        Ok(found) if !is_left_over(&temporary, &found)? => {
+            let why = format!("{} exists and is not an interrupted backup: move it away", temporary.display());
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
         }
-        Ok(found) if found.is_dir() => fs::remove_dir_all(&making)?,
-        Ok(_) => fs::remove_file(&making)?,
+        Ok(found) if found.is_dir() => fs::remove_dir_all(&temporary)?,
+        Ok(_) => fs::remove_file(&temporary)?,
         Err(_) => {}
     }
-    Ok(making)
+    Ok(temporary)
 }
 
-/// Whether something consists of parts of a backup alone.
-fn is_left_over(making: &Path, found: &fs::Metadata) -> io::Result<bool> {
+/// Whether something consists only of parts of a backup.
+fn is_left_over(temporary: &Path, found: &fs::Metadata) -> io::Result<bool> {
     let is_part = |name: &str| name == MANIFEST || Part::of(name).is_some();
     if found.is_file() {
         // A stream begins with the name of its first file.
         let mut name = Vec::new();
-        File::open(making)?.take(100).read_to_end(&mut name)?;
+        File::open(temporary)?.take(100).read_to_end(&mut name)?;
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
         return Ok(found.len() == 0 || std::str::from_utf8(name).is_ok_and(is_part));
     }
-    let mut folders = vec![(making.to_owned(), "")];
+    let mut folders = vec![(temporary.to_owned(), "")];
     while let Some((folder, before)) = folders.pop().filter(|_| found.is_dir()) {
         for entry in fs::read_dir(&folder)? {
             let entry = entry?;

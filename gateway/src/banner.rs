@@ -1,5 +1,5 @@
-//! What a start prints: address, data directory, durability, venue, markets, what was recovered, what was set
-//! otherwise than by default, and for a newcomer the demo key (once) with one line to try.
+//! The lines that a start prints: address, data directory, durability, venue, markets, the result of recovery, settings
+//! that differ from their defaults, and for a first start the demo key (once) with a command to try.
 
 use crate::config::{Config, Durability};
 use edge::app::App;
@@ -9,7 +9,7 @@ use host::output;
 use journal::recover::Report;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Where it listens.
+/// The addresses of the listeners.
 #[derive(Clone, Copy, Debug)]
 pub struct Addresses {
     pub server: SocketAddr,
@@ -27,7 +27,7 @@ pub fn print(
     warnings: &[String],
     demo: Option<&RawKey>,
 ) {
-    // The server runs even if standard output is closed or is not read.
+    // The server runs even if standard output is closed or not read.
     output::say_within_a_second(std::io::stdout, text(config, app, at, venue, report, warnings, demo));
 }
 
@@ -55,7 +55,7 @@ fn text(
     ];
     lines.extend(warnings.iter().map(|warning| format!("  warning     {warning}")));
     lines.extend(at.admin.map(|admin| format!("  metrics     http://{admin}/metrics")));
-    // Never the token itself: a banner goes into logs.
+    // Never the token: banners end up in logs.
     lines.extend(at.admin.map(|admin| {
         let file = config.admin.token_file.clone().unwrap_or_else(|| config.kept_admin_token());
         format!("  admin       http://{admin}/v1/admin/   (token in {})", file.display())
@@ -79,23 +79,25 @@ fn text(
     lines.join("\n")
 }
 
-/// How to come by a key where this start printed none.
+/// How to get a key when this start printed none.
 fn way_to_a_key(config: &Config, address: SocketAddr, users: usize) -> String {
     let command = key_command(config, address);
     match (address.ip().is_loopback(), users) {
         (false, 0) => format!(
-            "  keys        none yet; `{command}` makes a user and a key, on this machine. The free user `demo` is made on a \
-             loopback address only"
+            "  keys        none yet; `{command}` creates a user and a key, on this machine. The user `demo` is \
+             created only on a \
+             loopback address"
         ),
         // A first start printed one, or `seed` wrote them to a file.
         _ => format!("  keys        a lost one is replaced by `{command}`; the user of a first start is `demo`"),
     }
 }
 
-/// The command that makes a key at this server, in the folder that it was started in: with what it does not find by itself.
+/// The command that makes a key for this server, run in the folder in which the server was started, with the options it
+/// needs there.
 fn key_command(config: &Config, address: SocketAddr) -> String {
     let defaults = Config::defaults();
-    // One that stands for all addresses is reached by the machine's own.
+    // A listener on all addresses is reached by the loopback address.
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -115,13 +117,13 @@ fn key_command(config: &Config, address: SocketAddr) -> String {
     command
 }
 
-/// As a shell takes it for one word.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(&byte);
     if word.bytes().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
-/// A token with an offer to buy from, so that the line works.
+/// A token with an ask, so that the command fills.
 fn first_tradable_token(app: &App) -> Option<String> {
     let offered = |market: &MarketId| {
         let cell = app.catalog.market(*market)?;

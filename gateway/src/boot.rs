@@ -1,4 +1,4 @@
-//! Recover → start core threads → start the feed → listen; and the way down in reverse.
+//! Recover → start core threads → start the feed → listen; and the stop in reverse order.
 
 use crate::admin::listener::Admin;
 use crate::backup::Running;
@@ -7,9 +7,9 @@ use crate::directory_venue::{self, OtherVenue};
 use crate::instruments::Instruments;
 use crate::layout;
 use crate::listeners::{CommitFigures, Listeners, ServerLinks};
-use crate::machinery::{Machinery, Parts};
 use crate::metrics::gather::Sources;
 use crate::metrics::journal::JournalMeters;
+use crate::runtime::{Parts, Runtime};
 use crate::{banner, check, demo};
 use edge::api::health::Census;
 use edge::app::{App, Edge};
@@ -47,31 +47,32 @@ use venue::feed::{FeedFigures, FeedParts};
 use venue::{Venue, VenueError};
 use wal::{Lsn, Options, Point, Points};
 
-/// Time for answers to leave after the log has failed.
+/// Time for responses to leave after the log has failed.
 const LAST_WORDS: Duration = Duration::from_millis(200);
-/// How long the owner of a log may take to die, and how often a start looks whether it has.
+/// How long the previous owner of the log may take to die, and how often a start checks that.
 const OWNER_DIES_WITHIN: Duration = Duration::from_secs(3);
-const OWNER_ASKED_EVERY: Duration = Duration::from_millis(20);
-/// Connections that may wait to be let in; the system may have a lower bound of its own.
-const WAITING_TO_BE_LET_IN_MAX: i32 = 4_096;
+const OWNER_CHECK_EVERY: Duration = Duration::from_millis(20);
+/// Connections in the listener's backlog; the system may have a lower bound.
+const BACKLOG_MAX: i32 = 4_096;
 
-/// Why the server does not run (any more).
+/// Why the server does not run, or stopped.
 #[derive(Debug)]
 pub enum BootError {
     Recover(RecoverError),
     Venue(VenueError),
-    /// A file, thread or socket could not be had; `what` names it.
+    /// A file, thread or socket could not be opened or created; `what` names it.
     Io {
         what: String,
         error: std::io::Error,
     },
-    /// The log failed while serving: what was promised stands, the rest is unknown. The next start recovers.
+    /// The log failed while serving: acknowledged writes are safe, the outcome of others is unknown. The next start
+    /// recovers.
     Journal(String),
     /// The data directory was used with another venue.
     OtherVenue(OtherVenue),
     /// The feed ended before the listener opened.
     Feed,
-    /// The route table or the brand's names contradict themselves.
+    /// The route table or the brand's names are inconsistent.
     Edge(String),
 }
 
@@ -82,9 +83,13 @@ impl fmt::Display for BootError {
             BootError::Venue(error) => error.fmt(f),
             BootError::OtherVenue(error) => error.fmt(f),
             BootError::Io { what, error } => write!(f, "{what}: {error}"),
-            BootError::Journal(why) => write!(f, "the journal failed and serving stopped: {why}"),
+            BootError::Journal(why) => {
+                write!(f, "the journal failed and the server stopped: {why}; the next start recovers")
+            }
             BootError::Edge(why) => f.write_str(why),
-            BootError::Feed => f.write_str("the feed stopped before it was ready"),
+            BootError::Feed => {
+                f.write_str("the feed stopped before it was ready; the log lines before this one say why")
+            }
         }
     }
 }
@@ -97,13 +102,13 @@ impl From<RecoverError> for BootError {
     }
 }
 
-/// An error of the system, with what could not be had.
+/// An error of the system, with the name of the file, thread or socket.
 pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> BootError {
     let what = what.into();
     |error| BootError::Io { what, error }
 }
 
-/// Runs the server until a signal, and then its orderly end.
+/// Runs the server until a signal, and then stops it cleanly.
 ///
 /// # Errors
 /// [`BootError`].
@@ -112,7 +117,7 @@ pub fn serve(config: Config) -> Result<(), BootError> {
     start(config, None)
 }
 
-/// The same on a venue of the caller's, whatever the configuration names.
+/// As [`serve`], with a venue of the caller instead of the configured one.
 ///
 /// # Errors
 /// [`BootError`].
@@ -132,29 +137,29 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     for change in &changes {
         tracing::warn!("{change}");
     }
-    // Made where it is wanted.
+    // Created only if there is an admin listener.
     let token = config.admin.listen.map(|_| config.admin_token()).transpose().map_err(io("the admin token"))?;
     let newest = Some(Timestamp(recovery.log.last_time)).filter(|newest| *newest > Timestamp(0));
     let leap = Leap::of_start(&config.data.dir, newest, clock.wall_now(), config.clock.leap_wait)
         .map_err(io(config.data.dir.join("clock_doubted").display().to_string()))?;
     clock.not_before(newest.unwrap_or_default());
-    let runtime = match config.server.busy_poll && host::runtime::may_spin() {
+    let tokio_runtime = match config.server.busy_poll && host::runtime::may_spin() {
         true => host::runtime::sleepless_runtime(),
         false => host::runtime::runtime(),
     };
-    let runtime = runtime.map_err(io("the runtime"))?;
+    let tokio_runtime = tokio_runtime.map_err(io("the runtime"))?;
     let local = tokio::task::LocalSet::new();
-    runtime.block_on(local.run_until(run(config, clock, leap, recovery, venue, changes, token)))
+    tokio_runtime.block_on(local.run_until(run(config, clock, leap, recovery, venue, changes, token)))
 }
 
-/// What the log holds. A process that was killed owns it until its memory is gone, which may take a second: whoever
-/// starts the next one at once is not to be told of one that is dying.
+/// Recovers the log. A killed process owns it until its memory is freed, which may take a second: a start right after a
+/// kill waits for that.
 fn recovered(config: &Config) -> Result<Recovery, BootError> {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         match recover::recover(&config.data.dir, options(config), config.engine.shards) {
-            Err(RecoverError::Log(wal::Error::Locked { .. })) if begun.elapsed() < OWNER_DIES_WITHIN => {
-                std::thread::sleep(OWNER_ASKED_EVERY);
+            Err(RecoverError::Log(wal::Error::Locked { .. })) if started.elapsed() < OWNER_DIES_WITHIN => {
+                std::thread::sleep(OWNER_CHECK_EVERY);
             }
             recovered => return Ok(recovered?),
         }
@@ -171,7 +176,7 @@ fn options(config: &Config) -> Options {
     }
 }
 
-/// Ends the process at the place that `journal.crash_at` names, if any.
+/// Ends the process at the crash point that `journal.crash_at` names, if any.
 fn crash_points(wanted: Option<(Point, u64)>) -> Points {
     let Some((at, count)) = wanted else { return Points::default() };
     let left = AtomicU64::new(count);
@@ -197,7 +202,7 @@ async fn run(
         Some(venue) => venue,
         None => {
             let venue = venue::open(&config.venue, &clock).map_err(BootError::Venue)?;
-            // Behind it: a venue that cannot be opened leaves no mark on the directory.
+            // After the venue: one that cannot be opened leaves no mark on the directory.
             let (dir, chosen) = (&config.data.dir, &config.venue);
             directory_venue::claim(dir, chosen.kind, chosen.mix, recovery.state.markets.iter())
                 .map_err(io(dir.join("venue_kinds").display().to_string()))?
@@ -225,15 +230,15 @@ async fn run(
         shared.commit.listener.fills.clone(),
     )
     .map_err(io("the history's thread"))?;
-    let (mut machinery, failed) = Machinery::start(parts)?;
+    let (mut runtime, failed) = Runtime::start(parts)?;
     let feed = FeedParts::<ServerLinks> {
         venue,
         markets: state.markets,
         catalog: shared.catalog.clone(),
-        writer: shared.books.writer().expect("nobody has asked for the one writer before"),
-        lane: machinery.feed_lane(),
+        writer: shared.books.writer().expect("the only writer has not been taken before"),
+        lane: runtime.feed_lane(),
         clock: clock.clone(),
-        stop: machinery.stop(),
+        stop: runtime.stop(),
         figures: shared.feed.clone(),
         match_interval_us: shared.rules.match_interval_us,
         recorder,
@@ -243,38 +248,38 @@ async fn run(
         spot: shared.spot.clone(),
         leap: leap.clone(),
     };
-    if let Err(error) = machinery.start_feed(feed).await {
-        machinery.end().await?;
+    if let Err(error) = runtime.start_feed(feed).await {
+        runtime.end().await?;
         return Err(error);
     }
-    let instance = uuid_text(&machinery.instance()).to_string();
+    let instance = uuid_text(&runtime.instance()).to_string();
     let instruments = Instruments { commit: shared.commit.clone(), feed: shared.feed.clone(), upstream };
     let app = shared.app(&config, clock, leap, reader, instruments.clone(), instance)?;
     let config = Arc::new(config);
-    let edge = Rc::new(Edge::new(Arc::new(app), machinery.client()));
-    // A newcomer's key: only where there is no user yet, and only where nobody else can reach it.
-    let newcomer = report.users == 0 && address.ip().is_loopback();
-    let demo = if newcomer { demo::create(&edge).await } else { None };
+    let edge = Rc::new(Edge::new(Arc::new(app), runtime.client()));
+    // The demo user's key: only without users, and only if no other machine can reach the listener.
+    let is_first_start = report.users == 0 && address.ip().is_loopback();
+    let demo = if is_first_start { demo::create(&edge).await } else { None };
     let admin_address = admin.as_ref().map(|(_, address)| *address);
     let admin = match (admin, &token) {
         (Some((listener, _)), Some(token)) => {
-            Some(start_admin(listener, token, &config, &edge.app, instruments, &machinery, report)?)
+            Some(start_admin(listener, token, &config, &edge.app, instruments, &runtime, report)?)
         }
         _ => None,
     };
     let addresses = banner::Addresses { server: address, admin: admin_address };
     banner::print(&config, &edge.app, addresses, &venue_line, &report, &warnings, demo.as_ref());
-    let served = listen_until_told(listener, config.server.io_threads, edge, &machinery, failed).await;
+    let served = listen_until_stopped(listener, config.server.io_threads, edge, &runtime, failed).await;
     if let Some(admin) = admin {
         admin.end();
     }
     served?;
-    let ended = machinery.end().await;
+    let ended = runtime.end().await;
     history.end();
     ended
 }
 
-/// Markets in which somebody has an open position or order.
+/// Markets with an open position or order of any user.
 fn stakes(users: &[Users]) -> Vec<MarketId> {
     let mut markets = BTreeSet::new();
     for user in users.iter().flat_map(Users::iter) {
@@ -284,42 +289,43 @@ fn stakes(users: &[Users]) -> Vec<MarketId> {
     markets.into_iter().collect()
 }
 
-/// A listener on an address that a setting names, and the address it got.
+/// A listener on the address of a setting, and its actual address.
 fn listening(setting: &str, listen: SocketAddr) -> Result<(TcpListener, SocketAddr), BootError> {
     let listener = TcpListener::bind(listen).map_err(io(format!("listening on {listen} ({setting})")))?;
-    // Beyond what the library asks for, a crowd that comes at once waits a second for its second try.
+    // With a shorter backlog, clients of a burst of connections would wait a second for their second attempt.
     rustix::net::listen(&listener, WAITING_TO_BE_LET_IN_MAX).map_err(|error| io("the listener")(error.into()))?;
     let address = listener.local_addr().map_err(io("the listener's address"))?;
     listener.set_nonblocking(true).map_err(io("the listener"))?;
     if setting == "admin.listen" && !address.ip().is_loopback() {
-        tracing::warn!(%address, "whoever reaches the admin listener reads the metrics: they want no token");
+        tracing::warn!(%address, "the metrics of the admin listener need no token: every client that reaches this \
+            address can read them");
     }
     Ok((listener, address))
 }
 
-/// The listener for monitors and operators, who may ask from now on.
+/// Starts the listener for monitors and operators.
 fn start_admin(
     listener: TcpListener,
     token: &Secret,
     config: &Arc<Config>,
     app: &Arc<App>,
     instruments: Instruments,
-    machinery: &Machinery,
+    runtime: &Runtime,
     report: recover::Report,
 ) -> Result<Admin, BootError> {
-    let (marks, lane, inboxes) = (machinery.marks().clone(), machinery.feed_lane(), machinery.inboxes().clone());
+    let (marks, lane, inboxes) = (runtime.marks().clone(), runtime.feed_lane(), runtime.inboxes().clone());
     let running = Running {
         directory: config.data.dir.clone(),
         marks: marks.clone(),
-        covered: machinery.covered().clone(),
-        digests: machinery.digests().clone(),
-        stop: machinery.stop(),
+        covered: runtime.covered().clone(),
+        digests: runtime.digests().clone(),
+        stop: runtime.stop(),
     };
     let sources = Sources { config: config.clone(), app: app.clone(), instruments, marks, lane, inboxes, report };
     Admin::start(listener, sources, token, running).map_err(io("the thread of the admin listener"))
 }
 
-/// What threads read of each other.
+/// State shared by the threads.
 struct Shared {
     catalog: Arc<Catalog>,
     books: Arc<Books>,
@@ -335,7 +341,7 @@ impl Shared {
     fn new(config: &Config) -> Shared {
         let news = News::new(config.server.io_threads, config.rules.fees.clone());
         let mut listeners = Listeners::default();
-        // What nobody can ask for is not counted, and no clock is looked at for it.
+        // Without an admin listener nothing is counted or timed, since no client could read it.
         if config.admin.listen.is_some() {
             listeners.meters = Some(JournalMeters::new(config.engine.shards));
             news.time_fan_out();
@@ -352,12 +358,12 @@ impl Shared {
         }
     }
 
-    /// The shards of recovered users, as of the newest moment of the journal, known to the directory.
+    /// The shards of the recovered users, as of the newest moment of the journal; adds the users to the directory.
     fn shards(&self, users: Vec<Users>, newest: Timestamp, now: Timestamp) -> Vec<Shard<Reply>> {
         let count = users.len();
         let shard = |(index, mut users): (usize, Users)| {
             users.iter().for_each(|user| self.directory.add_user(user));
-            // An armed heartbeat gets a fresh interval: its beats were not journaled.
+            // An armed heartbeat gets a new interval: its beats were not journaled.
             users.refresh_safeguards(now);
             let (rules, books) = (self.rules.clone(), self.books.clone());
             let (catalog, directory) = (self.catalog.clone(), self.directory.clone());
@@ -407,17 +413,17 @@ impl Shared {
     }
 }
 
-/// Serves until a signal comes, or the log fails.
-async fn listen_until_told(
+/// Serves until a signal comes or the log fails.
+async fn listen_until_stopped(
     listener: TcpListener,
     io_threads: usize,
     edge: Rc<Edge>,
-    machinery: &Machinery,
+    runtime: &Runtime,
     mut failed: mpsc::UnboundedReceiver<String>,
 ) -> Result<(), BootError> {
     let (end, ending) = watch::channel(false);
     let app = edge.app.clone();
-    let io_threads = layout::spawn_io(io_threads - 1, &listener, &app, machinery.inboxes(), &ending)
+    let io_threads = layout::spawn_io(io_threads - 1, &listener, &app, runtime.inboxes(), &ending)
         .map_err(io("a thread for sockets"))?;
     let listener = tokio::net::TcpListener::from_std(listener).map_err(io("the listener"))?;
     let serving = tokio::task::spawn_local(server::serve(listener, edge, app.connections.clone(), ending));
@@ -429,20 +435,20 @@ async fn listen_until_told(
         why = failed.recv() => why,
     };
     if let Some(why) = failure {
-        // Whoever waits hears that the outcome is unknown; then nothing more can be said.
+        // Waiting requests get the response that their outcome is unknown; after that there are no responses.
         tokio::time::sleep(LAST_WORDS).await;
         return Err(BootError::Journal(why));
     }
-    tracing::info!("stopping: requests in flight are answered, new ones are not taken");
-    // The receivers are gone only when serving has ended by itself.
+    tracing::info!("stopping: requests in flight are finished, new ones are refused");
+    // The receivers are gone only if serving has ended on its own.
     let _ = end.send(true);
     let mut cut_off = serving.await.unwrap_or(0);
     for thread in io_threads {
-        // A panic there has aborted the process.
+        // A panic of the thread has aborted the process.
         cut_off += thread.join().map_or(Ok(0), |served| served).unwrap_or(0);
     }
     if cut_off > 0 {
-        tracing::warn!(cut_off, "connections did not end in time");
+        tracing::warn!(cut_off, "connections were closed because they did not end in time");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a start checks of a data directory, for the start and for tools that only look.
+//! The checks of a data directory, for a start and for tools that only read.
 
 use crate::{config, directory_venue};
 use engine::shard::replay::State;
@@ -7,8 +7,8 @@ use journal::recover::{RecoverError, Report, look};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The start's own check, without owning or changing the directory: what this refuses a start refuses, and the reverse.
-/// (A start without configured secrets, whose disk works, and whose directory no other process owns.)
+/// The checks of a start, without owning or changing the directory: it refuses what a start would refuse, and only
+/// that. (For a start without configured secrets, with a working disk, in a directory that no other process owns.)
 ///
 /// # Errors
 /// [`RecoverError`].
@@ -18,9 +18,9 @@ pub fn check(directory: &Path) -> Result<(State, Report), RecoverError> {
     Ok(found)
 }
 
-/// The part of a start's check that is about the files beside the log: the venues of the directory, a doubt of the clock,
-/// and those of the kept secrets that the start would take ([`config::SECRETS`] where none is configured). Files that are not there
-/// are made by the start.
+/// The part of the checks that is about files beside the log: the venues of the directory, a doubt of the clock, and
+/// those of the kept secrets that the start would use ([`config::SECRETS`] if none is configured). Missing files are
+/// created by the start.
 ///
 /// # Errors
 /// [`RecoverError::Kept`], with the path.

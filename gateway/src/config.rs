@@ -1,9 +1,9 @@
 //! The configuration: TOML file < environment (`PAPERTAPE_SECTION_KEY`) < command line, read once.
 //!
 //! The table of settings (`table/`) has a row for each key. `source` reads the rows from the layers; `read` copies the
-//! values into [`Config`]. An unknown key and a value out of its range are errors that name the key and what is allowed. No
-//! other part of the program reads environment variables. [`Config::lines`] shows every value and where it came from,
-//! secrets left out.
+//! values into [`Config`]. An unknown key and a value out of its range are errors that name the key and the allowed
+//! values. No other part of the program reads environment variables. [`Config::lines`] shows every value with its
+//! origin, except secrets.
 
 mod compat;
 mod local;
@@ -40,14 +40,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wal::Point;
 
-/// Files of the data directory with the secrets that a server makes for itself.
+/// Files of the data directory with secrets that a server creates itself.
 const SERVER_SECRET: &str = "server_secret";
 const JWT_SECRET: &str = "jwt_secret";
 const ADMIN_TOKEN: &str = "admin_token";
-/// The data directory where none is set.
+/// The default data directory.
 const DATA_DIR: &str = "papertape-data";
 
-/// Everything that can be set.
+/// All settings.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub server: Server,
@@ -59,7 +59,7 @@ pub struct Config {
     pub journal: Journal,
     pub venue: VenueConfig,
     pub compat: Compat,
-    /// `None`: others than this machine reach the listener.
+    /// `None`: other machines can reach the listener.
     pub local: Option<Local>,
     pub brand: Brand,
     pub auth: Auth,
@@ -71,11 +71,11 @@ pub struct Config {
     pub book: Book,
     pub export: Export,
     pub streams: Streams,
-    /// Fees, rollout flags and bounds as the engine takes them (`[fees]`, `[flags]`, `[keys]`).
+    /// Fees, rollout flags and bounds for the engine (`[fees]`, `[flags]`, `[keys]`).
     pub rules: Rules,
-    /// The file that it was read from, if one was named.
+    /// The configuration file, if one was named.
     pub file: Option<PathBuf>,
-    /// The commit that the program is built from, where it knows; told by the program and never set.
+    /// The commit that the program was built from, if known; not a setting.
     pub built_from: Option<&'static str>,
     /// `key = value (origin)`, one line per key.
     pub lines: Vec<String>,
@@ -84,29 +84,29 @@ pub struct Config {
 #[derive(Clone, Debug)]
 pub struct Server {
     pub listen: SocketAddr,
-    /// Names with a dot that a listener on loopback answers to, in `Host`; addresses and other names always pass.
+    /// Names with a dot that a listener on loopback accepts in `Host`; addresses and other names are always accepted.
     pub hosts: Vec<String>,
     /// Threads that own sockets; more than one only in the threaded layout.
     pub io_threads: usize,
-    /// The thread that runs the core never sleeps: an answer comes sooner, and one processor is always busy.
+    /// The thread that runs the core never sleeps: responses are faster, and one processor is always busy.
     pub busy_poll: bool,
     /// How long requests in flight may take to end when the server stops.
     pub drain: Duration,
-    /// For tests, and only on loopback: server time is ahead of the wall clock by the seconds that this file says.
+    /// For tests, and only on loopback: the file holds the seconds by which server time is ahead of the wall clock.
     pub clock_ahead_file: Option<PathBuf>,
 }
 
-/// What a start does whose clock the journal does not fit to.
+/// What a start does if its clock does not fit the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockSettings {
-    /// How long time ends nothing behind it ([`host::leap`]); zero: it does not wait.
+    /// How long nothing ends by time after such a start ([`host::leap`]); zero: no wait.
     pub leap_wait: Duration,
 }
 
-/// What the server says of itself on standard error.
+/// Log lines on standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// `None`: none is chosen.
+    /// `None`: not set.
     pub level: Option<LogLevel>,
     pub format: LogFormat,
 }
@@ -139,7 +139,7 @@ impl LogLevel {
     }
 }
 
-/// How a log line is written.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// Text on a terminal, JSON elsewhere.
@@ -151,13 +151,14 @@ pub enum LogFormat {
 /// A listener for monitors and operators, apart from the server's own.
 #[derive(Clone, Debug)]
 pub struct Admin {
-    /// `None`: there is none. Whoever reaches it reads the metrics.
+    /// `None`: there is none. Every client that reaches it can read the metrics.
     pub listen: Option<SocketAddr>,
-    /// Others than this machine may reach it; only with a token file.
+    /// Other machines may reach it; only with a token file.
     pub remote: bool,
-    /// Whoever shows what is in this file may control the server. `None`: one that the server makes in the data directory.
+    /// A client that shows the content of this file may control the server. `None`: the server creates a token in the
+    /// data directory.
     pub token_file: Option<PathBuf>,
-    /// For so long a backup waits for a peer that takes less than 1 MiB a second.
+    /// How long a backup waits for a peer that takes less than 1 MiB a second.
     pub slow_peer: Duration,
 }
 
@@ -171,31 +172,31 @@ pub struct Journal {
     pub durability: Durability,
     /// Length of a segment; a multiple of 4 096.
     pub segment_bytes: u64,
-    /// Prepared segments kept ready.
+    /// Spare segments to keep ready.
     pub spares_count: u32,
-    /// Bytes of the disk that new segments leave alone.
+    /// Free bytes of the disk that new segments do not take.
     pub reserve_bytes: u64,
     /// Sealed segments between two checkpoints.
     pub checkpoint_segments: u32,
-    /// For crash tests: the process ends itself when it passes that place of the log for the n-th time.
+    /// For crash tests: the process ends when it passes that crash point for the n-th time.
     pub crash_at: Option<(Point, u64)>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Engine {
     pub shards: usize,
-    /// Memory that is made ahead of its use at most, of all mappings together ([`journal::prefault`]), bytes; 0: none.
+    /// Most memory that is made ahead of its use, all mappings together ([`journal::prefault`]), bytes; 0: none.
     pub prefault_bytes: usize,
 }
 
 #[derive(Clone, Debug)]
 pub struct Book {
-    /// A book not heard of for longer is shown as stale.
+    /// A book without news for longer is shown as stale.
     pub stale_after: Duration,
 }
 
 impl Config {
-    /// Reads the file (when one is named), this process's environment, and the flags (dotted keys).
+    /// Reads the file (if one is named), the environment of this process, and the flags (dotted keys).
     pub fn load(file: Option<&Path>, flags: impl IntoIterator<Item = (String, String)>) -> Result<Config, ConfigError> {
         let text = match file {
             Some(path) => Some(
@@ -259,7 +260,8 @@ impl Config {
             && !(config.admin.remote && config.admin.token_file.is_some())
         {
             source.wrong(
-                "admin.listen: allowed is an address that others reach only with admin.remote = true and an admin.token_file"
+                "admin.listen: allowed is an address that others reach only with admin.remote = true and an \
+                 admin.token_file"
                     .into(),
             );
         }
@@ -274,12 +276,12 @@ impl Config {
         Ok(Config { lines: source.finish()?, ..config })
     }
 
-    /// The commit as it is told.
+    /// The commit for output.
     pub fn git_sha(&self) -> &'static str {
         self.built_from.unwrap_or("unknown")
     }
 
-    /// What the edge goes by.
+    /// The settings of the edge.
     pub fn edge(&self) -> edge::settings::Settings {
         edge::settings::Settings {
             server: edge::settings::Server {
@@ -308,12 +310,12 @@ impl Config {
         LogSize::of(self.journal.segment_bytes, self.journal.spares_count, self.engine.shards)
     }
 
-    /// What differs from the defaults, as in [`Config::lines`].
+    /// The settings that differ from their defaults, as in [`Config::lines`].
     pub fn chosen(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().map(String::as_str).filter(|line| !line.ends_with(&format!("({DEFAULT})")))
     }
 
-    /// Whether a server may start with this: what only a replay takes is at its default elsewhere.
+    /// Checks whether a server may start with this: settings of a replay must be at their defaults for other venues.
     ///
     /// # Errors
     /// Each such setting, with its origin.
@@ -332,13 +334,13 @@ impl Config {
         if wrong.is_empty() { Ok(()) } else { Err(ConfigError(wrong)) }
     }
 
-    /// Everything at its default: the configuration of a first start.
+    /// All settings at their defaults: the configuration of a first start.
     pub fn defaults() -> Config {
-        Config::read(None, [], []).expect("the defaults lie in their ranges")
+        Config::read(None, [], []).expect("the defaults are in their ranges")
     }
 
-    /// Takes the secrets that are kept in the data directory, or makes them (mode 0600): the server's own, and without a
-    /// configured JWT secret that one too. The directory must exist and be locked by this process.
+    /// Reads the secrets that are kept in the data directory, or creates them (mode 0600): the server's own, and the
+    /// JWT secret if none is configured. The directory must exist and be locked by this process.
     pub fn complete_secrets(&mut self) -> std::io::Result<()> {
         self.auth.server_secret = secret::kept(&self.data.dir.join(SERVER_SECRET))?;
         if self.auth.jwt_secrets.is_empty() {
@@ -347,18 +349,18 @@ impl Config {
         Ok(())
     }
 
-    /// As [`Config::complete_secrets`], for a start: says in a line each which of them is not the one of the start before, and
-    /// what that means. `has_records`: the log is not new, so the server's own secret has to be there.
+    /// As [`Config::complete_secrets`], for a start: returns a line for each secret that differs from that of the last
+    /// start, with the consequences. `has_records`: the log is not new, so the server's own secret must exist.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Config::complete_secrets`].
     pub fn complete_secrets_of_a_start(&mut self, has_records: bool) -> std::io::Result<Vec<String>> {
         let mut changes = Vec::new();
         let mut take = |path: &Path, is_expected, meaning: &str| {
             let (secret, became) = secret::watched(path, is_expected)?;
             let what = match became {
                 Kept::Same => None,
-                Kept::Missing => Some("was missing, and a new one is made"),
+                Kept::Missing => Some("was missing, and a new one was created"),
                 Kept::Changed => Some("is not the one of the last start"),
             };
             changes.extend(what.map(|what| format!("{}: {what}: {meaning}", path.display())));
@@ -367,18 +369,18 @@ impl Config {
         self.auth.server_secret = take(
             &self.data.dir.join(SERVER_SECRET),
             has_records,
-            "order ids in hex that were given out before name nothing, and addresses that log in derive other keys",
+            "order ids in hex from before are unknown now, and addresses that log in get other keys",
         )?;
         if self.auth.jwt_secrets.is_empty() {
-            let meaning = "identity tokens that were signed before are refused";
+            let meaning = "identity tokens signed before are refused";
             let secret = take(&self.data.dir.join(JWT_SECRET), false, meaning)?;
             self.auth.jwt_secrets.push(secret);
         }
         Ok(changes)
     }
 
-    /// Names of the kept secrets that this configuration leaves to the directory, the admin token also where nobody listens for
-    /// it: what a start says of a directory does not depend on that.
+    /// Names of the kept secrets that this configuration takes from the directory; the admin token also without an
+    /// admin listener, so that the checks of a directory do not depend on it.
     pub fn kept_secrets(&self) -> Vec<&'static str> {
         let is_kept = |name: &&str| match *name {
             JWT_SECRET => self.auth.jwt_secrets.is_empty(),
@@ -388,11 +390,11 @@ impl Config {
         SECRETS.into_iter().filter(is_kept).collect()
     }
 
-    /// What opens the admin listener: the content of the configured file, which has to be there, or of one in the data
-    /// directory, which is made (mode 0600). The directory must exist and be locked by this process.
+    /// The token of the admin listener: the content of the configured file, which must exist, or of one in the data
+    /// directory, which is created (mode 0600). The directory must exist and be locked by this process.
     ///
     /// # Errors
-    /// The system's, and a file that holds no token of at least 32 printable characters; with its path.
+    /// The system's, and a file without a token of at least 32 printable characters; with its path.
     pub fn admin_token(&self) -> std::io::Result<Secret> {
         match &self.admin.token_file {
             Some(path) => secret::given(path),
@@ -400,24 +402,24 @@ impl Config {
         }
     }
 
-    /// Where the admin token is kept when no file of one is configured.
+    /// The file of the admin token if none is configured.
     pub fn kept_admin_token(&self) -> PathBuf {
         self.data.dir.join(ADMIN_TOKEN)
     }
 
-    /// Where the secret is kept that signs identity tokens when none is configured.
+    /// The file of the secret that signs identity tokens if none is configured.
     pub fn kept_jwt_secret(&self) -> PathBuf {
         self.data.dir.join(JWT_SECRET)
     }
 }
 
-/// Secrets that a data directory keeps for a start with none configured.
+/// Secrets that a data directory keeps for a start without configured ones.
 pub const SECRETS: [&str; 3] = [SERVER_SECRET, JWT_SECRET, ADMIN_TOKEN];
 
-/// Looks whether a start takes the secret that is kept in that file; without the file there is nothing to take.
+/// Checks whether a start could use the secret that is kept in that file; a missing file is no error.
 ///
 /// # Errors
-/// The system's, and a file that holds no secret; with its path.
+/// The system's, and a file without a secret; with its path.
 pub fn look_at_kept_secret(path: &Path) -> std::io::Result<()> {
     secret::look(path)
 }

@@ -1,4 +1,4 @@
-//! The user `demo` of a first start: a newcomer's key, made only in an empty data directory and only on loopback.
+//! The user `demo` of a first start, with a key: created only in an empty data directory and only on loopback.
 
 use edge::app::Edge;
 use edge::http::auth::RawKey;
@@ -9,7 +9,7 @@ use engine::user::Tier;
 /// JWT `sub` of the demo user.
 pub const SUB: &str = "demo";
 
-/// Makes the user, with the highest tier so that no quota of ours is in a newcomer's way, and its key.
+/// Creates the user, with the highest tier so that no quota limits it, and its key.
 pub async fn create(edge: &Edge) -> Option<RawKey> {
     let now = edge.app.clock.now();
     let Reservation::Reserved(user) = edge.app.directory.reserve(SUB) else { return None };
@@ -21,7 +21,8 @@ pub async fn create(edge: &Edge) -> Option<RawKey> {
     });
     let made = edge.engine.ask(user, create, now).await;
     if !matches!(made, Ok(Answer::Created(_))) {
-        tracing::warn!(answer = ?made, "the demo user could not be made");
+        tracing::warn!(answer = ?made, "the demo user could not be created; run `papertape key --sub NAME` to get a \
+            key");
         edge.app.directory.give_back(user);
         return None;
     }
@@ -38,7 +39,7 @@ pub async fn create(edge: &Edge) -> Option<RawKey> {
     match edge.engine.ask(user, issue, now).await {
         Ok(Answer::Key(_)) => Some(key),
         answer => {
-            tracing::warn!(?answer, "the demo key could not be made");
+            tracing::warn!(?answer, "the demo key could not be created; run `papertape key --sub NAME` to get a key");
             None
         }
     }

@@ -1,9 +1,9 @@
-//! Which venues a data directory was used with.
+//! The venues of a data directory.
 //!
-//! Users, orders and markets of one directory belong together. A start on another venue would list that venue's
-//! markets beside the old ones and leave the old positions without prices, so it is refused unless it is asked for.
-//! The names are kept in the file `venue_kinds`, one line, separated by commas. A directory without the file, of an
-//! earlier version, is judged by its markets.
+//! Users, orders and markets of one directory belong together. A start on another venue would list that venue's markets
+//! beside the old ones and leave the old positions without prices, so it is refused unless mixing is allowed. The names
+//! are kept in the file `venue_kinds`, one line, separated by commas. A directory without the file, of an earlier
+//! version, is judged by its markets.
 
 use engine::market::Market;
 use engine::market::terms::Venue;
@@ -16,15 +16,15 @@ use std::path::Path;
 use venue::VenueKind;
 
 pub const FILE: &str = "venue_kinds";
-/// Longest content that is read: four short names.
+/// Longest content that is accepted: four short names.
 const BYTES_MAX: u64 = 256;
 
 /// A start on a venue that the directory was not used with.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OtherVenue {
-    /// What the directory was used with.
+    /// The venues of the directory.
     known: String,
-    /// What the start asks for.
+    /// The venue of the start.
     wanted: String,
 }
 
@@ -33,16 +33,18 @@ impl fmt::Display for OtherVenue {
         let OtherVenue { known, wanted } = self;
         write!(
             f,
-            "this data directory was used with venue {known}, not with {wanted}: name another one with --data-dir, or \
+            "this data directory was used with venue {known}, not with {wanted}: name another directory with \
+             --data-dir, or \
              trade both in one directory with --mix-venues"
         )
     }
 }
 
-/// Checks that the directory was used with `kind` before or with nothing, and notes `kind`.
+/// Checks that the directory was used with `kind` or with nothing, and records `kind`.
 ///
 /// # Errors
-/// The inner error: another venue, and `mix` is false. The outer one: the file cannot be read or written.
+/// The inner error: the directory was used with another venue, and `mix` is false. The outer one: the file cannot be
+/// read or written.
 pub fn claim(
     dir: &Path,
     kind: VenueKind,
@@ -66,7 +68,7 @@ pub fn claim(
     Ok(Ok(()))
 }
 
-/// Whether venue time was never server time in this directory: it was used with recordings alone.
+/// Whether venue time was never server time in this directory: it was used only with recordings.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -78,10 +80,10 @@ fn names(kind: VenueKind) -> BTreeSet<String> {
     kind.to_string().split(',').map(str::to_owned).collect()
 }
 
-/// What an earlier start noted.
+/// The venues that an earlier start recorded.
 ///
 /// # Errors
-/// The file cannot be read, or is no list of venues.
+/// The file cannot be read, or is not a list of venues.
 pub fn noted(dir: &Path) -> io::Result<Option<BTreeSet<String>>> {
     let text = match small_file::text(&dir.join(FILE), BYTES_MAX + 1) {
         Ok(text) => text,
@@ -93,14 +95,14 @@ pub fn noted(dir: &Path) -> io::Result<Option<BTreeSet<String>>> {
     if text.len() as u64 > BYTES_MAX || !names.iter().all(sound) {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            "not a list of venues; remove the file to make it again",
+            "not a list of venues; remove the file, and the next start creates it again",
         ));
     }
     Ok(Some(names))
 }
 
-/// The venues of the markets. A recording's markets are those of the venue that was recorded, so a replay is at home
-/// with any but synthetic ones.
+/// The venues of the markets. A recording's markets are those of the recorded venue, so a replay accepts all but
+/// synthetic ones.
 fn of_markets(kind: VenueKind, markets: impl Iterator<Item = impl std::borrow::Borrow<Market>>) -> BTreeSet<String> {
     let mut known = BTreeSet::new();
     for market in markets {

@@ -1,4 +1,4 @@
-//! What the edge is told of the journal and the feed.
+//! The figures of the journal and the feed that the edge reads.
 
 use crate::listeners::CommitFigures;
 use edge::api::health::{self, Vitals};
@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use venue::Upstream;
 use venue::feed::FeedFigures;
 
-/// Where the figures are.
+/// Sources of the figures.
 #[derive(Clone)]
 pub struct Instruments {
     pub commit: Arc<CommitFigures>,
     pub feed: Arc<FeedFigures>,
-    /// How it goes with live venues.
+    /// State of the live venues.
     pub upstream: Upstream,
 }
 
@@ -21,7 +21,7 @@ impl health::Instruments for Instruments {
     fn vitals(&self) -> Vitals {
         let number = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         let number_of = |figure: &AtomicU32| u64::from(figure.load(Ordering::Relaxed));
-        // 0 stands for "never yet".
+        // 0 means "never yet".
         let moment = |figure: &AtomicU64| Some(Timestamp(number(figure))).filter(|at| at.0 > 0);
         Vitals {
             last_commit_at: moment(&self.commit.last_commit_at),

@@ -1,6 +1,7 @@
-//! Which thread runs what. Two layouts (house.md §1): inline, where shard and committer share the thread that reads the
-//! sockets, and threaded, with a thread for each shard and one for the committer. In both the sync thread alone waits
-//! for the disk, one prepares segments, the keeper folds them, and the feed writes ladders and markets.
+//! Which thread runs what. Two layouts (gateway/docs/decisions.md §14): inline, where shard and committer share the
+//! thread that reads the sockets, and threaded, with a thread for each shard and one for the committer. In both, only
+//! the sync thread waits for the disk, one thread prepares segments, the keeper makes snapshots, and the feed writes
+//! books and markets.
 
 use crate::listeners::Core;
 use crate::listeners::{CommitFigures, CommitLane, Committer, ServerLinks};
@@ -31,18 +32,19 @@ use wal::{Files, Progress, Syncer};
 /// Longest sleep of a thread that waits for work: a stop is noticed within it.
 const PARK_MAX: Duration = Duration::from_millis(250);
 
-/// Rest of the sync thread after a sync that no answer waits for (`process`). A sync makes pages read-only and interrupts
-/// every core: without a rest each order paid for both. A loss of power takes back what `process` never promised to keep: the
-/// rest, a sync on either side of it, and of a busy log the last page, for up to [`wal::LEFT_TURNS_MAX`] rests.
+/// Rest of the sync thread after a sync that no response waits for (`process`). A sync makes pages read-only and
+/// interrupts every core: without a rest each order would pay for both. A loss of power loses only what `process` never
+/// promised to keep: the rest, a sync on either side of it, and, of a busy log, the last page, for up to
+/// [`wal::LEFT_TURNS_MAX`] rests.
 const SYNC_REST: Duration = Duration::from_millis(5);
 
-/// What the sync thread calls when it got further; set once the layout is known.
+/// Called by the sync thread after a sync; set once the layout is known.
 #[derive(Default)]
 pub struct Wake(OnceLock<Box<dyn Fn() + Send + Sync>>);
 
 impl Wake {
     pub fn set(&self, wake: Box<dyn Fn() + Send + Sync>) {
-        assert!(self.0.set(wake).is_ok(), "the layout is chosen once");
+        assert!(self.0.set(wake).is_ok(), "the waker must be set once");
     }
 
     pub fn wake(&self) {
@@ -52,11 +54,11 @@ impl Wake {
     }
 }
 
-/// The one thread that waits for the disk. The first failure is final and is told to `fatal`; the thread's end says whether
-/// the last sync, of an orderly stop, failed.
+/// The only thread that waits for the disk. The first failure is final and sent to `fatal`; the thread's result is
+/// whether the last sync, that of a clean stop, failed.
 ///
 /// # Errors
-/// The system's, when no thread can be made. So for all of them here.
+/// The system's, if no thread can be created. Likewise for the functions below.
 pub fn spawn_syncer(
     syncer: Syncer<Files>,
     durability: Durability,
@@ -68,20 +70,24 @@ pub fn spawn_syncer(
         wal::take_short_slice();
         let mut syncing = Syncing { syncer, durability, figures, progress: Progress::Idle };
         loops::sync(&mut syncing, || stop.is_set()).inspect_err(|error| {
-            tracing::error!(%error, "the log could not be made durable; serving ends");
-            // Nobody listens any more only when the process is ending anyway.
+            tracing::error!(%error, "the log could not be made durable; the server stops, and the next start recovers");
+            // The receiver is gone only when the process is ending anyway.
             let _ = fatal.send(error.to_string());
         })?;
-        syncing.syncer.finish().map(drop).inspect_err(|error| tracing::error!(%error, "the last sync failed"))
+        syncing
+            .syncer
+            .finish()
+            .map(drop)
+            .inspect_err(|error| tracing::error!(%error, "the last sync failed; the next start recovers"))
     })
 }
 
-/// The sync thread's.
+/// The state of the sync thread.
 struct Syncing {
     syncer: Syncer<Files>,
     durability: Durability,
     figures: Arc<CommitFigures>,
-    /// What the last turn did.
+    /// The result of the last turn.
     progress: Progress,
 }
 
@@ -91,12 +97,12 @@ impl SyncTurns for Syncing {
     fn turn(&mut self) -> Result<(), wal::Error> {
         let timed = self.figures.listener.times_sync().map(|timer| (timer, Instant::now()));
         self.progress = match self.durability {
-            // Nobody awaits these syncs, so no append is to wait for one.
+            // No response waits for these syncs, so no append should wait for one.
             Durability::Process => self.syncer.turn_of_full_pages()?,
             Durability::Power => self.syncer.turn()?,
         };
-        if let (Some((timer, begun)), Progress::Synced(_)) = (timed, self.progress) {
-            timer.note(begun.elapsed());
+        if let (Some((timer, started)), Progress::Synced(_)) = (timed, self.progress) {
+            timer.note(started.elapsed());
         }
         Ok(())
     }
@@ -148,7 +154,7 @@ pub fn spawn_committer(
     })
 }
 
-/// The task that gives the inline core its turns for what other threads send, and for syncs that requests wait for.
+/// The task that runs turns of the inline core for work of other threads, and for syncs that requests wait for.
 pub fn drive(
     core: Rc<RefCell<Core>>,
     inbox: Arc<Ring<Envelope<Reply>>>,
@@ -160,7 +166,7 @@ pub fn drive(
     let wake = |notify: Arc<Notify>| Box::new(move || notify.notify_one()) as Box<dyn Fn() + Send + Sync>;
     inbox.set_waker(wake(notify.clone()));
     lane.ring().set_waker(wake(notify.clone()));
-    // A sync is news only to those that wait for one.
+    // A sync wakes the core only if a request waits for one.
     let waiting = core.borrow().waiting();
     synced.set({
         let notify = notify.clone();
@@ -174,7 +180,7 @@ pub fn drive(
     tokio::task::spawn_local(async move {
         loop {
             if core.borrow_mut().turn(clock.now()) {
-                // Sockets get their turn between two pieces of background work.
+                // Sockets are served between two pieces of background work.
                 tokio::task::yield_now().await;
                 continue;
             }
@@ -182,7 +188,7 @@ pub fn drive(
                 let holds_up = core.borrow().holds_up();
                 let news = notify.notified();
                 match holds_up {
-                    // Either way it is looked through.
+                    // In both cases the waiting commands are checked.
                     true => drop(tokio::time::timeout(WAITING_CHECK_EVERY, news).await),
                     false => news.await,
                 }
@@ -191,7 +197,7 @@ pub fn drive(
     });
 }
 
-/// Further threads that own sockets, beside the one that runs the boot. Each answers how many connections it cut off.
+/// Further threads that own sockets, besides the one that runs boot. Each returns how many connections it cut off.
 pub fn spawn_io(
     count: usize,
     listener: &TcpListener,
@@ -215,7 +221,8 @@ pub fn spawn_io(
     (1..=count).map(spawn).collect()
 }
 
-/// The feed: tells `ready` when its first frames are taken and the listener may open, `ended` when it is gone.
+/// The feed's thread. Sends `ready` when its first frames are applied and the listener may open, and `ended` when it
+/// has ended.
 pub fn spawn_feed(
     parts: FeedParts<ServerLinks>,
     ready: oneshot::Sender<()>,
@@ -224,7 +231,7 @@ pub fn spawn_feed(
     thread::spawn("feed", move || {
         let mut feed = Feed::new(parts);
         if feed.begin().is_ok() {
-            // The receiver is gone only when the start was given up.
+            // The receiver is gone only if the start was given up.
             let _ = ready.send(());
             feed.run();
         }

@@ -1,5 +1,5 @@
-//! Who is told of what the log takes (the price history, sockets that follow a user, the meters of the journal), and what
-//! feed and edge are connected to.
+//! The listeners of the log (the price history, sockets that follow a user, the meters of the journal), and the
+//! connections of feed and edge.
 
 use crate::metrics::journal::JournalMeters;
 use edge::ws::bells::Bells;
@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use venue::feed::Links;
 use wal::{Files, Lsn};
 
-/// The owner of the log, with these listeners; and so for all of them here.
+/// The owner of the log, with these listeners; likewise for the types below.
 pub type Committer = journal::commit::Committer<Files, Listeners>;
 pub type CommitLane = journal::commit::CommitLane<Listeners>;
 pub type CommitFigures = journal::commit::CommitFigures<Listeners>;
@@ -28,9 +28,9 @@ pub type Core = journal::core::Core<Listeners>;
 pub struct Listeners {
     /// Shares filled, for the price history.
     pub fills: Fills,
-    /// Whoever follows a user's orders.
+    /// Wakes the streams that follow a user's orders.
     pub bells: Bells,
-    /// Where a monitor may ask.
+    /// Meters, if there is a listener for monitors.
     pub meters: Option<JournalMeters>,
 }
 
@@ -52,8 +52,8 @@ impl CommitListener for Listeners {
     }
 
     #[inline]
-    fn times_append(&self, behind: Lsn) -> Option<&Nanos> {
-        self.meters.as_ref().and_then(|meters| meters.times_append(behind))
+    fn times_append(&self, after: Lsn) -> Option<&Nanos> {
+        self.meters.as_ref().and_then(|meters| meters.times_append(after))
     }
 
     fn times_sync(&self) -> Option<&Micros> {
@@ -61,7 +61,7 @@ impl CommitListener for Listeners {
     }
 }
 
-/// What the feed of a server is connected to.
+/// The types that the feed of a server is connected to.
 pub struct ServerLinks;
 
 impl Links for ServerLinks {
@@ -70,10 +70,10 @@ impl Links for ServerLinks {
     type Prices = Recorder;
 }
 
-/// The feed's way into log and shards.
+/// The feed's connection to log and shards.
 pub type FeedLane = venue::feed::FeedLane<CommitLane>;
 
-/// The core of the thread that runs it.
+/// The core, for the thread that runs it.
 pub struct CoreHere(pub Rc<RefCell<Core>>);
 
 impl edge::engine_client::Core for CoreHere {

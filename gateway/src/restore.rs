@@ -1,10 +1,10 @@
-//! A data directory made out of a backup: every file is checked against its hash, every record against its chain, and the
-//! state against the digest of the manifest, before the directory counts. It has an instance of its own and begins with the
-//! fact that it was restored.
+//! Makes a data directory from a backup: every file is checked against its hash, every record against its chain, and
+//! the state against the digest of the manifest, before the directory counts. It gets a new instance and begins with
+//! the fact that it was restored.
 //!
 //! ```text
-//! DIR/epoch       a line of text while the restore is under way: no start takes it for a log
-//! DIR/restoring/  where everything is made and checked; its files move up, `epoch` last
+//! DIR/epoch       a line of text while the restore is in progress: no start accepts it as a log
+//! DIR/restoring/  where all files are made and checked; they move up, `epoch` last
 //! ```
 
 use crate::backup::manifest::{FORMAT, MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, hex, sixteen};
@@ -29,8 +29,9 @@ use std::path::{Path, PathBuf};
 use wal::segment::{MAX_SEGMENT_BYTES, MIN_SEGMENT_BYTES, SEGMENT_HEADER_BYTES};
 use wal::{Files, Kind, Lsn, Options, Origin, Running};
 
-/// What the target's epoch file says meanwhile.
-const GUARD: &[u8] = b"A restore into this directory is under way, or was interrupted. This is no data directory.\n";
+/// The text of the target's epoch file meanwhile.
+const GUARD: &[u8] =
+    b"A restore into this directory is in progress or was interrupted. This is not a data directory.\n";
 const ZEROS: [u8; 4096] = [0; 4096];
 
 /// Why nothing was restored.
@@ -38,9 +39,9 @@ const ZEROS: [u8; 4096] = [0; 4096];
 pub enum RestoreError {
     /// The target is not empty.
     Target(PathBuf),
-    /// The backup is not what its manifest says, or no backup.
+    /// The backup does not match its manifest, or is not a backup.
     Damaged { file: String, why: String },
-    /// What was unpacked is no sound directory.
+    /// What was unpacked is not a sound directory.
     Log(RecoverError),
     /// A file could not be read or written.
     Io { file: String, error: io::Error },
@@ -80,7 +81,7 @@ fn damaged(file: impl Into<String>, why: impl fmt::Display) -> RestoreError {
     RestoreError::Damaged { file: file.into(), why: why.to_string() }
 }
 
-/// Where a backup is read from.
+/// The source of a backup.
 pub enum Input {
     Folder(PathBuf),
     Stream(Box<dyn Read>),
@@ -89,15 +90,15 @@ pub enum Input {
 /// What was restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// The state of the backup, as its manifest and the records say alike.
+    /// The digest of the state, in the manifest and of the records.
     pub digest: String,
     /// The last record of the backup.
     pub lsn: Lsn,
-    /// The instance that the new directory is: a UUID, as health tells it.
+    /// The instance of the new directory: a UUID, as in health.
     pub instance: String,
 }
 
-/// Makes a data directory of a backup. Where it fails nothing is left; where it is killed, what is left does not start.
+/// Makes a data directory from a backup. If it fails, nothing is left; if it is killed, what is left does not start.
 ///
 /// # Errors
 /// [`RestoreError`].
@@ -113,7 +114,7 @@ pub fn restore(from: Input, target: &Path, now: Timestamp) -> Result<Restored, R
     }
     let restored = restore_into(from, target, now);
     if restored.is_err() {
-        // What cannot be removed does not start: `epoch` goes last.
+        // Files that cannot be removed do not start: `epoch` goes last.
         let _ = clear(target);
         if made {
             let _ = fs::remove_dir(target);
@@ -122,7 +123,7 @@ pub fn restore(from: Input, target: &Path, now: Timestamp) -> Result<Restored, R
     restored
 }
 
-/// Removes all that a restore put into its target: nothing else was there.
+/// Removes everything that a restore put into its target, which was empty before.
 fn clear(target: &Path) -> io::Result<()> {
     for entry in fs::read_dir(target)? {
         let entry = entry?;
@@ -153,7 +154,7 @@ fn restore_into(from: Input, target: &Path, now: Timestamp) -> Result<Restored, 
     let manifest = unpacking.end()?;
     let restored = settle(&work, &manifest, now)?;
 
-    // `epoch` of the checked directory takes the guard's place last: with it the directory starts.
+    // `epoch` of the checked directory replaces the guard last: with it the directory can start.
     let mut names = Vec::new();
     for entry in fs::read_dir(&work).map_err(target_io())? {
         names.push(entry.map_err(target_io())?.file_name());
@@ -169,10 +170,10 @@ fn restore_into(from: Input, target: &Path, now: Timestamp) -> Result<Restored, 
     Ok(restored)
 }
 
-/// Files as they come out of a backup.
+/// Files as they are unpacked from a backup.
 struct Unpacking {
     work: PathBuf,
-    /// Bytes and hash of each.
+    /// Bytes and hash of each file.
     found: BTreeMap<String, (u64, String)>,
     manifest: Option<Manifest>,
 }
@@ -192,7 +193,7 @@ impl Unpacking {
                     let file = File::open(entry.path()).map_err(of_file(&name))?;
                     self.take(&name, file)?;
                 } else {
-                    return Err(damaged(name, "is no file of a backup"));
+                    return Err(damaged(name, "is not a file of a backup"));
                 }
             }
         }
@@ -206,7 +207,7 @@ impl Unpacking {
             let entry = entry.map_err(broken)?;
             let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
             if !entry.header().entry_type().is_file() {
-                return Err(damaged(name, "is no file of a backup"));
+                return Err(damaged(name, "is not a file of a backup"));
             }
             self.take(&name, entry)?;
         }
@@ -215,7 +216,7 @@ impl Unpacking {
 
     fn take(&mut self, name: &str, from: impl Read) -> Result<(), RestoreError> {
         if self.manifest.is_some() && name == MANIFEST || self.found.contains_key(name) {
-            return Err(damaged(name, "is there twice"));
+            return Err(damaged(name, "is in the backup twice"));
         }
         if name == MANIFEST {
             let mut text = Vec::new();
@@ -229,10 +230,10 @@ impl Unpacking {
             return Ok(());
         }
         if Part::of(name).is_none() {
-            return Err(damaged(name, "is no file of a backup"));
+            return Err(damaged(name, "is not a file of a backup"));
         }
         let path = self.work.join(name);
-        let folder = path.parent().expect("it lies in the folder");
+        let folder = path.parent().expect("it is in the folder");
         DirBuilder::new().mode(0o700).recursive(true).create(folder).map_err(of_file(folder.display()))?;
         let file = File::options().write(true).create_new(true).mode(0o600).open(&path);
         let mut file = file.map_err(of_file(path.display()))?;
@@ -243,15 +244,15 @@ impl Unpacking {
         Ok(())
     }
 
-    /// Holds what came against the manifest, and gives the last segment its length again.
+    /// Checks the files against the manifest, and restores the length of the last segment.
     fn end(self) -> Result<Manifest, RestoreError> {
         let Unpacking { work, mut found, manifest } = self;
-        let manifest = manifest.ok_or_else(|| damaged(MANIFEST, "is missing: this is no whole backup"))?;
+        let manifest = manifest.ok_or_else(|| damaged(MANIFEST, "is missing: this is not a complete backup"))?;
         for entry in &manifest.files {
             let name = &entry.name;
             let (bytes, sha256) = found.remove(name).ok_or_else(|| damaged(name, "is missing"))?;
             if bytes != entry.bytes {
-                return Err(damaged(name, format_args!("has {bytes} bytes, and had {}", entry.bytes)));
+                return Err(damaged(name, format_args!("has {bytes} bytes instead of {}", entry.bytes)));
             }
             if sha256 != entry.sha256 {
                 let place = first_damage(&work.join(name), name).unwrap_or_default();
@@ -271,7 +272,7 @@ impl Unpacking {
     }
 }
 
-/// Copies a file; an error of the one side is damage of the backup, an error of the other side is not.
+/// Copies a file; a read error is damage of the backup, a write error is not.
 fn copy(from: &mut impl Read, file: &mut File, name: &str, path: &Path) -> Result<(), RestoreError> {
     let mut block = vec![0; 256 << 10];
     loop {
@@ -285,7 +286,7 @@ fn copy(from: &mut impl Read, file: &mut File, name: &str, path: &Path) -> Resul
     }
 }
 
-/// Writes zeros up to the length: a hole could be without room on the device when the log writes into it.
+/// Writes zeros up to the length: a hole could find no room on the device when the log writes into it.
 fn fill(path: &Path, mut bytes: u64, length: u64) -> io::Result<()> {
     if bytes == length {
         return Ok(());
@@ -299,7 +300,7 @@ fn fill(path: &Path, mut bytes: u64, length: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Where the records of a segment end that should not, in words.
+/// Where the records of a segment end although they should not, for a message.
 fn first_damage(path: &Path, name: &str) -> Option<String> {
     let Some(Part::Segment(first)) = Part::of(name) else { return None };
     let bytes = fs::read(path).ok()?;
@@ -313,10 +314,10 @@ fn first_damage(path: &Path, name: &str) -> Option<String> {
     Some(format!(" (byte {at} at the latest, LSN {lsn})"))
 }
 
-/// Makes a log of what was unpacked, reads it as a start does, holds its state against the manifest, and writes down that it
-/// was restored.
+/// Makes a log of the unpacked files, reads it as a start does, checks its state against the manifest, and appends the
+/// record that it was restored.
 fn settle(work: &Path, manifest: &Manifest, now: Timestamp) -> Result<Restored, RestoreError> {
-    let id = |text: &str| sixteen(text).ok_or_else(|| damaged(MANIFEST, "an identity is no sixteen bytes"));
+    let id = |text: &str| sixteen(text).ok_or_else(|| damaged(MANIFEST, "an identity is not 16 bytes of hex"));
     let (directory, parent) = (id(&manifest.directory)?, id(&manifest.instance)?);
     let mut instance = [0; 16];
     getrandom::fill(&mut instance).map_err(|error| of_file("an instance")(io::Error::other(error)))?;
@@ -334,8 +335,8 @@ fn settle(work: &Path, manifest: &Manifest, now: Timestamp) -> Result<Restored, 
         return Err(damaged(MANIFEST, why));
     }
     let at = Timestamp(now.0.max(log.last_time));
-    // The records that follow bear the time of this machine, and the last ones that of a clock which may have been doubted
-    // when the backup was taken. The first start is to doubt them all the same.
+    // The records that follow have the time of this machine, and the last ones that of a clock which may have been
+    // doubted at the time of the backup. The first start must still doubt them.
     let last = Timestamp(log.last_time);
     let doubted = leap::doubted(work).map_err(of_file(leap::DOUBT_FILE))?;
     let known = doubted.map_or(last, |doubted| doubted.min(last));
@@ -355,7 +356,7 @@ fn settle(work: &Path, manifest: &Manifest, now: Timestamp) -> Result<Restored, 
         preparer.turn()?;
         append(&mut log).map_err(wal::Error::from)?;
     }
-    // Without room there is no mark of an orderly end, which is no fault.
+    // Without room there is no mark of a clean stop, which is no error.
     let _ = log.append_clean_stop(at.0);
     syncer.finish()?;
     Ok(Restored { digest, lsn, instance: uuid_text(&instance).to_string() })
@@ -365,7 +366,7 @@ fn settle(work: &Path, manifest: &Manifest, now: Timestamp) -> Result<Restored, 
 mod tests {
     use super::*;
 
-    /// A backup that has another plan: while it is read, something comes into the way of what is moved last.
+    /// A reader that, while it is read, creates an obstacle for the last move.
     struct Meddling {
         target: PathBuf,
         rest: io::Cursor<Vec<u8>>,

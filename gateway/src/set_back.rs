@@ -1,8 +1,10 @@
-//! An operator says that the clock was wrong: a stopped directory whose newest record is of the future goes on from now.
+//! Correction of a wrong clock by an operator: a stopped directory whose newest record is in the future continues from
+//! now.
 //!
-//! One fact says so, [`MarketMutation::ClockSetBack`], in the one record whose time may lie before that of the record before
-//! it. A process that is killed before has changed nothing that counts; behind it, it is done. What the state says happened
-//! later than now happened now from there on ([`State::set_back`]); the log keeps what it said.
+//! One fact records it, [`MarketMutation::ClockSetBack`], in the one record whose time may be before that of the record
+//! before it. Before this record nothing has changed that counts; after it, the correction is complete. From there on,
+//! everything that the state has at a later time counts as of now ([`State::set_back`]); records of the log are
+//! unchanged.
 //!
 //! [`State::set_back`]: engine::shard::replay::State::set_back
 
@@ -20,17 +22,17 @@ use std::path::Path;
 use wal::{Dir, Files, Lsn, Options, Running};
 use wire::instant::ts_text;
 
-/// The beginning of 2026: no clock is right that says less.
+/// The beginning of 2026: a correct clock cannot be earlier.
 const EARLIEST: Timestamp = Timestamp(1_767_225_600_000_000);
 
 /// Why nothing was set back.
 #[derive(Debug)]
 pub enum SetBackError {
-    /// The directory is in use, damaged, or none.
+    /// The directory is in use, damaged, or has no log.
     Log(RecoverError),
     /// There is no record.
     Empty,
-    /// The wall clock is not behind the newest record.
+    /// The wall clock is not before the newest record.
     NotBehind { newest: Timestamp, now: Timestamp },
     /// The wall clock cannot be right.
     Impossible { now: Timestamp },
@@ -48,8 +50,9 @@ impl fmt::Display for SetBackError {
             SetBackError::Empty => f.write_str("there is no log in this directory: nothing to set back"),
             SetBackError::NotBehind { newest, now } => write!(
                 f,
-                "the wall clock says {}, and the newest record is of {}: it is not of the future, so there is nothing to set \
-                 back. Is the clock of this machine right?",
+                "the wall clock says {}, and the newest record is of {}: it is not in the future, so there is nothing \
+                 to set \
+                 back. Check the clock of this machine.",
                 ts_text(*now),
                 ts_text(*newest)
             ),
@@ -75,22 +78,22 @@ impl From<wal::Error> for SetBackError {
     }
 }
 
-/// What was set back, or would be.
+/// What was set back, or would be with `dry_run` off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetBack {
     /// Time of the newest record.
     pub from: Timestamp,
-    /// Where journal time goes on.
+    /// Where journal time continues.
     pub to: Timestamp,
-    /// The record that says so; `None`: nothing was written.
+    /// The record of the correction; `None`: nothing was written.
     pub lsn: Option<Lsn>,
 }
 
-/// Sets the journal time of a stopped directory back to `now`, by the wall clock. With `dry_run` it only says what it would
-/// do, and changes nothing but the text of the lock file.
+/// Sets the journal time of a stopped directory back to `now`, by the wall clock. With `dry_run` it only reports what
+/// it would do, and changes nothing but the text of the lock file.
 ///
 /// # Errors
-/// [`SetBackError`]. Then nothing of users, orders and markets has changed.
+/// [`SetBackError`]. Users, orders and markets are then unchanged.
 pub fn set_back(directory: &Path, now: Timestamp, dry_run: bool) -> Result<SetBack, SetBackError> {
     let storage = Files::open_existing(directory)?;
     if wal::origin(&storage)?.is_none() {
@@ -106,7 +109,7 @@ pub fn set_back(directory: &Path, now: Timestamp, dry_run: bool) -> Result<SetBa
     }
     let Recovery { dir, log, .. } = recover::recover(directory, Options::default(), 1)?;
     let from = behind(log.last_time, now)?;
-    // First: what is left undone by a kill is done by the next try. Prices of a recording are of its own time.
+    // First, so that a repeated call does what a kill left undone. Prices of a recording are in its own time.
     let of_recordings = directory_venue::is_of_recordings(directory);
     if !of_recordings.map_err(|error| SetBackError::Io { what: "the names of the venues", error })? {
         history::set_back(&directory.join("history"), now.secs())
@@ -129,13 +132,13 @@ pub fn set_back(directory: &Path, now: Timestamp, dry_run: bool) -> Result<SetBa
             append(&mut log).map_err(wal::Error::from)?
         }
     };
-    // Without room there is no mark of an orderly end, which is no fault.
+    // Without room there is no mark of a clean stop, which is no error.
     let _ = log.append_clean_stop(now.0);
     syncer.finish()?;
     Ok(SetBack { from, to: now, lsn: Some(lsn) })
 }
 
-/// The time of the newest record, which lies ahead.
+/// The time of the newest record, which must be after `now`.
 fn behind(last_time: u64, now: Timestamp) -> Result<Timestamp, SetBackError> {
     let newest = Timestamp(last_time);
     if newest > now { Ok(newest) } else { Err(SetBackError::NotBehind { newest, now }) }
@@ -157,7 +160,7 @@ mod tests {
         Options { segment_bytes: 1 << 20, spares_count: 1, reserve_bytes: 0, ..Options::default() }
     }
 
-    /// A directory with a user of each of these moments.
+    /// A directory with a user created at each of these moments.
     fn directory(moments: &[Timestamp]) -> (tempfile::TempDir, PathBuf) {
         let place = tempfile::tempdir().expect("a temporary directory");
         let data = place.path().join("data");
@@ -187,10 +190,10 @@ mod tests {
         let year = NOW.plus(365 * DAY);
         let (_place, data) = directory(&[Timestamp(NOW.0 - DAY), year, year.plus(SECOND)]);
         let before = created(&data);
-        let dry = set_back(&data, NOW, true).expect("it is of the future");
+        let dry = set_back(&data, NOW, true).expect("it is in the future");
         assert_eq!(dry, SetBack { from: year.plus(SECOND), to: NOW, lsn: None });
         assert_eq!(created(&data), before, "nothing was written");
-        let done = set_back(&data, NOW, false).expect("it is of the future");
+        let done = set_back(&data, NOW, false).expect("it is in the future");
         assert_eq!((done.from, done.to), (year.plus(SECOND), NOW));
         assert_eq!(created(&data), [Timestamp(NOW.0 - DAY), NOW, NOW]);
         // The next start, a second later.
@@ -206,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_the_future_is_refused_and_left_alone() {
+    fn a_journal_that_is_not_in_the_future_is_refused_and_unchanged() {
         let (_place, data) = directory(&[NOW]);
         let look_at = || std::fs::read_dir(&data).expect("it is there").count();
         let files = look_at();

@@ -1,7 +1,7 @@
-//! `POST /v1/admin/backup`: a tar stream of the running server, as `papertape backup` makes it of a stopped one.
+//! `POST /v1/admin/backup`: a tar stream of the running server, as `papertape backup` makes of a stopped one.
 //!
-//! A thread of its own reads and writes, with a fifth of a core; what it holds in memory is bounded. The log keeps its
-//! segments meanwhile, so its disk grows by what is written until the stream ends, the peer leaves, or is too slow.
+//! A separate thread reads and writes, with a fifth of a core and bounded memory. The log keeps its segments meanwhile,
+//! so its disk use grows with every write until the stream ends, the peer leaves, or the peer is too slow.
 
 use super::listener::Admitted;
 use super::pipe::{Inlet, Pace, pipe};
@@ -19,18 +19,18 @@ use wire::fields::Body;
 use wire::read;
 use wire::value::Value;
 
-/// What the body of the request says. No body is an empty object.
+/// The body of the request. No body means an empty object.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct BackupRequest {
     pub with_secrets: bool,
 }
 
-impl Asked {
+impl BackupRequest {
     /// # Errors
     /// `400 INVALID_BODY`, `422 VALIDATION_FAILED`.
-    pub fn read(body: &[u8]) -> Result<Asked, Refusal> {
+    pub fn read(body: &[u8]) -> Result<BackupRequest, Refusal> {
         if body.is_empty() {
-            return Ok(Asked { with_secrets: false });
+            return Ok(BackupRequest { with_secrets: false });
         }
         let value = read::json(body).map_err(|_| Refusal::from(Code::InvalidBody))?;
         if !matches!(value, Value::Object(_)) {
@@ -38,15 +38,19 @@ impl Asked {
         }
         let mut body = Body::new(&value);
         let with_secrets = body.boolean("with_secrets").unwrap_or(false);
-        if body.problems.is_empty() { Ok(Asked { with_secrets }) } else { Err(Refusal::validation(&body.problems)) }
+        if body.problems.is_empty() {
+            Ok(BackupRequest { with_secrets })
+        } else {
+            Err(Refusal::validation(&body.problems))
+        }
     }
 }
 
-/// Whoever takes backups of this server.
+/// Takes backups of this server.
 pub struct Backups {
     running: Running,
     clock: Clock,
-    /// For so long a peer is waited for that is too slow.
+    /// How long a peer that is too slow is waited for.
     slow_peer: Duration,
 }
 
@@ -55,40 +59,40 @@ impl Backups {
         Backups { running, clock, slow_peer }
     }
 
-    /// The stream, once it is decided what belongs to it. `control` is given back when its thread has ended; `admitted` is
-    /// kept as long as the connection takes from it. It ends with the request, too, whatever is being done for it.
+    /// Returns the stream, once its files are decided. `control` is released when the thread has ended; `admitted` is
+    /// kept as long as the connection takes from the stream. Everything ends with the request, at any stage.
     pub async fn take(&self, with_secrets: bool, control: OwnedSemaphorePermit, admitted: Admitted) -> Outcome {
-        // Gone with the request, or behind its answer with the stream.
+        // Dropped with the request, or with the stream after its response.
         let here = Arc::new(());
         let waits = Arc::downgrade(&here);
         let stays = move || waits.strong_count() > 0;
         let (inlet, taken) = pipe(Pace::new(self.slow_peer), self.running.stop.clone());
-        let (planned, told) = oneshot::channel();
+        let (planned, is_planned) = oneshot::channel();
         let (running, now) = (self.running.clone(), self.clock.now());
         let making = move || {
             thread::lower_priority();
             match Source::live(&running, with_secrets, now, stays) {
                 Ok(source) => match planned.send(Ok(())) {
-                    Ok(()) => tell(copy(source, inlet)),
+                    Ok(()) => log_result(copy(source, inlet)),
                     Err(_) => tracing::warn!("a backup was given up: the peer has left"),
                 },
                 Err(error) => {
                     match &error {
                         BackupError::GivenUp(why) => tracing::warn!(%why, "a backup was given up while it was planned"),
-                        error => tracing::error!(%error, "no backup of this server can be taken"),
+                        error => tracing::error!(%error, "a backup of this server failed"),
                     }
-                    // He may have left.
+                    // The peer may have left.
                     let _ = planned.send(Err(error));
                 }
             }
             drop(control);
         };
-        let lost = || tracing::error!("the thread of a backup panicked; serving goes on");
+        let lost = || tracing::error!("the thread of a backup panicked; the server continues");
         let thread = thread::spawn_spare("backup", making, lost)
-            .map_err(|error| Refusal::saying(Code::ServerBusy, format!("No thread can be had: {error}.")))?;
+            .map_err(|error| Refusal::saying(Code::ServerBusy, format!("No thread can be created: {error}.")))?;
         let outlet = taken.of(thread.thread().clone());
         admitted.is_written_by(thread);
-        match told.await {
+        match is_planned.await {
             Ok(Ok(())) => Ok(Reply::streamed("application/x-tar", outlet.pages((admitted, here)))),
             Ok(Err(error @ (BackupError::Ending | BackupError::GivenUp(_)))) => {
                 Err(Refusal::saying(Code::ServerBusy, format!("No backup: {error}.")))
@@ -99,14 +103,14 @@ impl Backups {
     }
 }
 
-/// Everything into the pipe, and its sound end behind it.
+/// Copies everything into the pipe, and then the end mark.
 fn copy(source: Source, mut inlet: Inlet) -> Result<Manifest, BackupError> {
     let manifest = source.copy(Stream::begin(&mut inlet))?;
     inlet.end().map_err(|error: io::Error| BackupError::Io { file: "the stream".to_owned(), error })?;
     Ok(manifest)
 }
 
-fn tell(taken: Result<Manifest, BackupError>) {
+fn log_result(taken: Result<Manifest, BackupError>) {
     match taken {
         Ok(manifest) => {
             let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
@@ -122,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_asked_for_by_one_word() {
+    fn secrets_are_requested_by_one_field() {
         let asked = |body: &str| Asked::read(body.as_bytes()).map(|asked| asked.with_secrets).map_err(|no| no.code());
         let rows = [
             ("", Ok(false)),

@@ -1,9 +1,10 @@
-//! The admin listener's sockets and thread, which sleeps until somebody asks.
+//! The sockets and the thread of the admin listener, which sleeps until a request comes.
 //!
-//! `/metrics` is for whoever reaches the listener, and one connection is one such request. A connection has ten seconds in
-//! all until it has shown the admin token; from then on ten for each request, but while that is answered. So many
-//! connections at a time; behind them the longest one without a request under way ends. Whatever a peer does, that is what
-//! he can take: the server's own threads know nothing of it. Heads are read as those of the server's own listener.
+//! `/metrics` is open to every client that reaches the listener, and each such connection serves one request. A
+//! connection has ten seconds in all until it has shown the admin token; from then on ten seconds for each request, not
+//! counting its response. The number of connections is bounded; at the bound, the longest one without a request in
+//! flight ends. A peer cannot use more than that, and the server's own threads are not affected. Heads are read like
+//! those of the server's own listener.
 
 use super::backup::Backups;
 use super::node::Node;
@@ -37,24 +38,24 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Connections at a time. The next one takes the place of the longest idle one; while none is idle it waits, and those
-/// behind it in the kernel.
+/// Connections at a time. The next one replaces the longest idle one; if none is idle it waits, and later ones wait in
+/// the kernel.
 const CONNECTIONS_MAX: usize = 16;
-/// How often it looks for a place then.
-const PLACE_LOOK: Duration = Duration::from_millis(20);
+/// How often it then checks for a free place.
+const PLACE_CHECK_EVERY: Duration = Duration::from_millis(20);
 /// From a connection's first byte to its last; with the admin token, from the end of one answer to the next request.
 const CONNECTION_MAX: Duration = Duration::from_secs(10);
-/// How often a connection that takes a stream looks whether its writer has ended.
-const WRITER_LOOK: Duration = Duration::from_secs(1);
-/// After an accept that failed for want of descriptors or memory.
+/// How often a connection that takes a stream checks whether its writer has ended.
+const WRITER_CHECK_EVERY: Duration = Duration::from_secs(1);
+/// Pause after an accept that failed for lack of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
 const PATH: &str = "/metrics";
-/// What the text format is called; whoever reads the older one reads this, too.
+/// The type of the text format; readers of the older one read this, too.
 const CONTENT_TYPE: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
-/// The listener's thread; ends when told to.
+/// The listener's thread.
 pub struct Admin {
     thread: JoinHandle<()>,
     /// Dropped to end it.
@@ -65,7 +66,7 @@ impl Admin {
     /// Serves `listener` from now on.
     ///
     /// # Errors
-    /// The system's, when no thread can be made.
+    /// The system's, if no thread can be created.
     pub fn start(listener: TcpListener, sources: Sources, token: &Secret, running: Running) -> io::Result<Admin> {
         let config = sources.config.clone();
         let hosts = Hosts::of(listener.local_addr()?, &config.server.hosts);
@@ -78,17 +79,17 @@ impl Admin {
         let (alive, ended) = oneshot::channel();
         let body = move || {
             if let Err(error) = run(listener, sources, namespace, hosts, ended) {
-                tracing::error!(%error, "the admin listener has ended; serving goes on");
+                tracing::error!(%error, "the admin listener has ended; the server continues without it");
             }
         };
-        let lost = || tracing::error!("the thread of the admin listener panicked; serving goes on without it");
+        let lost = || tracing::error!("the thread of the admin listener panicked; the server continues without it");
         Ok(Admin { thread: thread::spawn_spare("admin", body, lost)?, alive })
     }
 
-    /// Ends it; what is being answered is cut off.
+    /// Ends it; responses in progress are cut off.
     pub fn end(self) {
         drop(self.alive);
-        // A panic there was told of.
+        // A panic of the thread has been logged.
         let _ = self.thread.join();
     }
 }
@@ -122,7 +123,7 @@ async fn accept(listener: tokio::net::TcpListener, answers: Rc<Answers>) -> Infa
                 let place = loop {
                     match connections.enter(peer.ip()) {
                         Some(place) => break place,
-                        None => sleep(PLACE_LOOK).await,
+                        None => sleep(PLACE_CHECK_EVERY).await,
                     }
                 };
                 drop(tokio::task::spawn_local(connection(stream, Rc::clone(&answers), place)));
@@ -136,31 +137,31 @@ async fn accept(listener: tokio::net::TcpListener, answers: Rc<Answers>) -> Infa
 }
 
 async fn connection(stream: TcpStream, answers: Rc<Answers>, place: Place) {
-    let patience = Rc::new(Patience::new());
-    let asked = Rc::clone(&patience);
+    let deadline = Rc::new(Deadline::new());
+    let shared = Rc::clone(&deadline);
     let (app, write_timeout) = (Arc::clone(&answers.app), answers.write_timeout);
     let answer = move |request, refusal, peer| {
-        let (answers, patience) = (Rc::clone(&answers), Rc::clone(&asked));
-        async move { answers.to(request, refusal, &patience, &peer).await }
+        let (answers, deadline) = (Rc::clone(&answers), Rc::clone(&shared));
+        async move { answers.to(request, refusal, &deadline, &peer).await }
     };
-    // What goes wrong on a connection is the peer's affair.
+    // Errors on a connection concern only its peer.
     tokio::select! {
         () = serve_connection(stream, place, app, write_timeout, answer) => {}
-        () = patience.over() => {}
+        () = deadline.over() => {}
     }
 }
 
 /// How long a connection may still take.
-pub(super) struct Patience {
+pub(super) struct Deadline {
     /// `None`: a request that showed the token is being answered.
     until: Cell<Option<Instant>>,
-    /// Who writes that answer, where it is a stream.
+    /// The thread that writes that response, if it is a stream.
     writer: RefCell<Option<JoinHandle<()>>>,
 }
 
-impl Patience {
-    fn new() -> Patience {
-        Patience { until: Cell::new(Some(Instant::now() + CONNECTION_MAX)), writer: RefCell::new(None) }
+impl Deadline {
+    fn new() -> Deadline {
+        Deadline { until: Cell::new(Some(Instant::now() + CONNECTION_MAX)), writer: RefCell::new(None) }
     }
 
     async fn over(&self) {
@@ -170,9 +171,9 @@ impl Patience {
                 Some(until) if until <= now => return,
                 Some(until) => sleep_until(until).await,
                 None => {
-                    sleep_until(now + WRITER_LOOK).await;
-                    // The rest of its stream is on the way. A body is not asked for while the peer takes nothing, so it cannot
-                    // say that it was cut.
+                    sleep_until(now + WRITER_CHECK_EVERY).await;
+                    // The rest of its stream is on the way. The body is not polled while the peer takes nothing, so it
+                    // cannot report that it was cut.
                     if self.until.get().is_none() && self.writer.borrow().as_ref().is_some_and(JoinHandle::is_finished)
                     {
                         self.until.set(Some(Instant::now() + CONNECTION_MAX));
@@ -183,16 +184,16 @@ impl Patience {
     }
 }
 
-/// A request that showed the token, until its answer has been made; from then on the next one is waited for.
-pub(super) struct Admitted(Rc<Patience>);
+/// A request that showed the token, until its response has been made; then the deadline for the next one runs.
+pub(super) struct Admitted(Rc<Deadline>);
 
 impl Admitted {
-    pub(super) fn by(patience: &Rc<Patience>) -> Admitted {
-        patience.until.set(None);
-        Admitted(Rc::clone(patience))
+    pub(super) fn by(deadline: &Rc<Deadline>) -> Admitted {
+        deadline.until.set(None);
+        Admitted(Rc::clone(deadline))
     }
 
-    /// The answer is a stream that this thread writes: once it has ended, the peer takes the rest or is cut off.
+    /// The response is a stream that this thread writes: once it has ended, the peer takes the rest or is cut off.
     pub(super) fn is_written_by(&self, writer: JoinHandle<()>) {
         *self.0.writer.borrow_mut() = Some(writer);
     }
@@ -205,13 +206,14 @@ impl Drop for Admitted {
     }
 }
 
-/// What answers are made of.
+/// The parts that responses are made of.
 struct Answers {
     gather: Gather,
     namespace: Namespace,
     app: Arc<App>,
     hosts: Hosts,
-    /// A peer who takes nothing of an answer for so long is left. One who takes too little of a backup is noticed before.
+    /// A peer that takes nothing of a response for this long is cut off. One that takes too little of a backup is
+    /// detected earlier.
     write_timeout: Duration,
 }
 
@@ -220,7 +222,7 @@ impl Answers {
         &self,
         request: Request<Incoming>,
         refusal: Option<Refusal>,
-        patience: &Rc<Patience>,
+        deadline: &Rc<Deadline>,
         peer: &Peer,
     ) -> Response<Body> {
         let refused = |refusal: Refusal| {
@@ -234,7 +236,7 @@ impl Answers {
         let named = request.headers().get(header::HOST).map(HeaderValue::as_bytes);
         let authority = request.uri().authority().map(|authority| authority.as_str().as_bytes());
         let is_known = named.into_iter().chain(authority).all(|host| self.hosts.admits(host));
-        // One name, or what stands in front of this listener may have judged another one (RFC 9112, 3.2).
+        // Exactly one name, or a proxy before this listener may have checked another one (RFC 9112, 3.2).
         let hosts_count = request.headers().get_all(header::HOST).iter().count();
         if request.uri().path().starts_with(PREFIX) {
             let has_one = hosts_count == 1 || (hosts_count == 0 && request.version() == Version::HTTP_10);
@@ -242,7 +244,7 @@ impl Answers {
                 if has_one { (!is_known).then_some(Code::MisdirectedRequest) } else { Some(Code::InvalidRequest) };
             return match wrong {
                 Some(code) => refused(code.into()),
-                None => self.namespace.answer(&self.app.front.names, request, patience, peer).await,
+                None => self.namespace.answer(&self.app.front.names, request, deadline, peer).await,
             };
         }
         if hosts_count > 1 {
@@ -252,7 +254,7 @@ impl Answers {
             return said(StatusCode::MISDIRECTED_REQUEST, "This listener is not known by that host name.\n");
         }
         if request.uri().path() != PATH {
-            return said(StatusCode::NOT_FOUND, "There is /metrics here, and /v1/admin/ for whoever has the token.\n");
+            return said(StatusCode::NOT_FOUND, "This listener has /metrics, and /v1/admin/ with the admin token.\n");
         }
         if request.method() != Method::GET {
             let mut response = said(StatusCode::METHOD_NOT_ALLOWED, "/metrics takes GET.\n");
@@ -261,7 +263,7 @@ impl Answers {
         }
         match self.gather.text().await {
             Ok(text) => last(Response::new(Body::from(text.into_bytes())), CONTENT_TYPE),
-            Err(_) => said(StatusCode::INTERNAL_SERVER_ERROR, "The figures cannot be written.\n"),
+            Err(_) => said(StatusCode::INTERNAL_SERVER_ERROR, "The metrics cannot be encoded.\n"),
         }
     }
 }
@@ -272,7 +274,7 @@ fn said(status: StatusCode, text: &'static str) -> Response<Body> {
     last(response, HeaderValue::from_static("text/plain; charset=utf-8"))
 }
 
-/// The connection ends behind it.
+/// Makes the response the last one of its connection.
 fn last(mut response: Response<Body>, content_type: HeaderValue) -> Response<Body> {
     response.headers_mut().insert(header::CONTENT_TYPE, content_type);
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

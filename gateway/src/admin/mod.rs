@@ -1,14 +1,14 @@
-//! The admin listener (`[admin] listen`): `/metrics` for monitors, and what an operator does to a running server under
-//! `/v1/admin/` (time.md §1), on a thread of its own.
+//! The admin listener (`[admin] listen`): `/metrics` for monitors, and controls of a running server for operators under
+//! `/v1/admin/` (gateway/docs/admin.md §1), on a separate thread.
 //!
 //! | File | Holds |
 //! |---|---|
-//! | `listener.rs` | the listener, its thread, and how long a peer may take |
-//! | `node.rs` | `GET /v1/admin/node`: what this server is |
+//! | `listener.rs` | the listener, its thread, and its deadlines |
+//! | `node.rs` | `GET /v1/admin/node`: description of this server |
 //! | `backup.rs` | `POST /v1/admin/backup`: a backup of the running server |
-//! | `pipe.rs` | bytes from a thread that may wait to a connection, and a peer that is too slow |
+//! | `pipe.rs` | bytes from a thread that may block to a connection, and the detection of slow peers |
 //!
-//! Every route of the namespace wants the admin token, on loopback, too. Controls come one after the other.
+//! Every route of the namespace needs the admin token, on loopback, too. Controls run one at a time.
 
 mod backup;
 pub mod listener;
@@ -28,7 +28,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderValue};
 use hyper::{HeaderMap, Method, Request, Response};
-use listener::{Admitted, Patience};
+use listener::{Admitted, Deadline};
 use node::Node;
 use sha2::{Digest as _, Sha256};
 use std::rc::Rc;
@@ -36,13 +36,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What all routes of the namespace begin with.
+/// The prefix of all routes of the namespace.
 const PREFIX: &str = "/v1/admin/";
 const NODE: &str = "/v1/admin/node";
 const BACKUP: &str = "/v1/admin/backup";
 /// How long a control waits for the one before it.
 const CONTROL_WAIT: Duration = Duration::from_secs(10);
-/// The body of a control, and how long it may take.
+/// Bound of the body of a control, and how long it may take to arrive.
 const BODY_BYTES_MAX: usize = 64 << 10;
 const BODY_WITHIN: Duration = Duration::from_secs(10);
 
@@ -51,11 +51,11 @@ struct Namespace {
     token: Token,
     node: Arc<Node>,
     backups: Backups,
-    /// One control at a time has it.
+    /// Held by the one control that runs.
     control: Arc<Semaphore>,
 }
 
-/// What every request of the namespace has to show. Only its hash is kept.
+/// The token that every request of the namespace must show. Only its hash is kept.
 struct Token([u8; 32]);
 
 impl Token {
@@ -63,7 +63,7 @@ impl Token {
         Token(Sha256::digest(secret.expose()).into())
     }
 
-    /// Whether these headers bear it. Takes as long for every token of one length.
+    /// Checks the token in these headers. Takes the same time for all tokens of one length.
     fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut shown = headers.get_all(header::AUTHORIZATION).iter();
         let (Some(first), None) = (shown.next(), shown.next()) else {
@@ -75,7 +75,7 @@ impl Token {
             return Err(if first.is_empty() { Refusal::saying(Code::MissingAuth, MISSING) } else { invalid() });
         }
         let hash = Sha256::digest(token);
-        // Of hashes: where two of them begin to differ tells nothing of what was hashed.
+        // Compares hashes: the first differing byte reveals nothing about the token.
         let differs = hash.iter().zip(&self.0).fold(0, |differs, (a, b)| differs | (a ^ b));
         if differs == 0 { Ok(()) } else { Err(invalid()) }
     }
@@ -89,12 +89,12 @@ fn invalid() -> Refusal {
 }
 
 impl Namespace {
-    /// The answer to a request of the namespace, for which there is more time as soon as it has shown the token.
+    /// The response to a request of the namespace. Its deadline is extended once it has shown the token.
     async fn answer(
         &self,
         names: &Names,
         request: Request<Incoming>,
-        patience: &Rc<Patience>,
+        deadline: &Rc<Deadline>,
         peer: &Peer,
     ) -> Response<Body> {
         let headers = request.headers();
@@ -102,17 +102,17 @@ impl Namespace {
         dress.verbose = wants_details(names, headers);
         dress.is_head = request.method() == Method::HEAD;
         (dress.cache, dress.private) = (Cache::ByCredential, true);
-        dress.finish(self.run(request, patience, peer).await)
+        dress.finish(self.run(request, deadline, peer).await)
     }
 
-    async fn run(&self, request: Request<Incoming>, patience: &Rc<Patience>, peer: &Peer) -> Outcome {
+    async fn run(&self, request: Request<Incoming>, deadline: &Rc<Deadline>, peer: &Peer) -> Outcome {
         let (parts, body) = request.into_parts();
-        // Whatever it is, a browser has no business here.
+        // The listener is not for browsers, whatever they request.
         if parts.headers.contains_key(header::ORIGIN) {
             return Err(Code::AdminForbidden.into());
         }
         self.token.check(&parts.headers)?;
-        let admitted = Admitted::by(patience);
+        let admitted = Admitted::by(deadline);
         let allowed: &[Method] = match parts.uri.path() {
             NODE => &[Method::GET, Method::HEAD],
             BACKUP => &[Method::POST],
@@ -127,33 +127,33 @@ impl Namespace {
         match parts.uri.path() {
             NODE => {
                 let node = Arc::clone(&self.node);
-                let told = tokio::task::spawn_blocking(move || node.tell()).await;
-                let told = told.map_err(|_| Refusal::from(Code::InternalError))?;
-                told.map(Reply::json).map_err(|error| Refusal::saying(Code::InternalError, format!("{error}.")))
+                let json = tokio::task::spawn_blocking(move || node.tell()).await;
+                let json = json.map_err(|_| Refusal::from(Code::InternalError))?;
+                json.map(Reply::json).map_err(|error| Refusal::saying(Code::InternalError, format!("{error}.")))
             }
             _ => {
-                let asked = Asked::read(&body)?;
-                // Nobody is waited with, or read for, who has left.
+                let request = BackupRequest::read(&body)?;
+                // A request whose peer has left must not wait or read.
                 peer.is_watched();
                 let control = self.control("backup").await?;
-                self.backups.take(asked.with_secrets, control, admitted).await
+                self.backups.take(request.with_secrets, control, admitted).await
             }
         }
     }
 
-    /// The place of the one control that runs.
+    /// The permit of the one control that runs.
     async fn control(&self, name: &'static str) -> Result<OwnedSemaphorePermit, Refusal> {
         let place = Arc::clone(&self.control).acquire_owned();
         let Ok(Ok(place)) = tokio::time::timeout(CONTROL_WAIT, place).await else {
-            tracing::info!(control = name, "refused: another control is under way");
+            tracing::info!(control = name, "an admin control is refused: another one is running");
             return Err(Code::AdminBusy.into());
         };
-        tracing::info!(control = name, "asked for on the admin listener");
+        tracing::info!(control = name, "an admin control was requested");
         Ok(place)
     }
 }
 
-/// A body is JSON by its type, whoever sends it: a page of a browser can send others without asking first.
+/// A body must have the JSON type: pages in a browser can send other types without a preflight request.
 fn is_json(headers: &HeaderMap, has_body: bool) -> Result<(), Refusal> {
     let mut types = headers.get_all(header::CONTENT_TYPE).iter();
     let named = types.next().map(HeaderValue::as_bytes);
@@ -167,7 +167,7 @@ fn is_json(headers: &HeaderMap, has_body: bool) -> Result<(), Refusal> {
 
 async fn whole(body: Incoming) -> Result<Vec<u8>, Refusal> {
     let read = tokio::time::timeout(BODY_WITHIN, Limited::new(body, BODY_BYTES_MAX).collect()).await;
-    let read = read.map_err(|_| Refusal::broken("The body did not come in time."))?;
+    let read = read.map_err(|_| Refusal::broken("The body did not arrive in time."))?;
     match read {
         Ok(body) => Ok(body.to_bytes().into()),
         Err(error) if error.is::<LengthLimitError>() => Err(Refusal::from(Code::Http413).closing()),

@@ -1,4 +1,4 @@
-//! `GET /v1/admin/node`: which server this is, where its log stands, and how far back it reaches.
+//! `GET /v1/admin/node`: which server this is, the state of its log, and how far back the log reaches.
 
 use crate::backup::Running;
 use edge::api::health::bytes_in;
@@ -9,22 +9,22 @@ use std::sync::Arc;
 use wal::{Files, Lsn, Scan, Snapshots};
 use wire::write;
 
-/// Files of the data directory that are looked at for its size.
+/// Files of the data directory that are counted for its size.
 const FILES_MAX: usize = 100_000;
 
-/// What is asked.
+/// The data of `GET /v1/admin/node`.
 pub struct Node {
     app: Arc<App>,
     running: Running,
-    /// The last horizon: to find its time takes the reading of a segment.
+    /// The last horizon: finding its time requires reading a segment.
     horizon: Mutex<Option<Horizon>>,
 }
 
-/// The oldest moment whose state can still be made of what the directory keeps.
+/// The oldest moment whose state can still be rebuilt from what the directory keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Horizon {
     lsn: Lsn,
-    /// Server time of that record, or of the first one behind it where it was given up with its segment.
+    /// Server time of that record, or of the first one after it if it was released with its segment.
     at: Option<Timestamp>,
 }
 
@@ -33,20 +33,20 @@ impl Node {
         Node { app, running, horizon: Mutex::new(None) }
     }
 
-    /// The answer's JSON. Reads files: for a thread that may wait.
+    /// The JSON of the response. Reads files: for a thread that may block.
     ///
     /// # Errors
-    /// What could not be read.
-    pub fn tell(&self) -> Result<Vec<u8>, wal::Error> {
+    /// The error of the file that could not be read.
+    pub fn json(&self) -> Result<Vec<u8>, wal::Error> {
         let Node { app, running, .. } = self;
-        let (snapshot, horizon) = self.look()?;
+        let (snapshot, horizon) = self.read_horizon()?;
         let mut files_left = FILES_MAX;
         let bytes = bytes_in(&running.directory, &mut files_left);
-        let mut told = Vec::with_capacity(512);
-        write::object(&mut told, |o| {
+        let mut json = Vec::with_capacity(512);
+        write::object(&mut json, |o| {
             o.text("version", env!("CARGO_PKG_VERSION"));
             o.text("instance", &app.instance);
-            // There are no forks and no disposable directories, and nothing has a name but what the log has.
+            // This build has no forks, no disposable directories, and no named checkpoints.
             o.null("forked_from");
             o.array("lineage", [(); 0], |_, ()| {});
             o.boolean("disposable", false);
@@ -63,18 +63,18 @@ impl Node {
             o.array("checkpoints", [(); 0], |_, ()| {});
             o.integer("data_bytes", bytes);
         });
-        Ok(told)
+        Ok(json)
     }
 
     /// The newest snapshot and the horizon.
-    fn look(&self) -> Result<(Option<Lsn>, Horizon), wal::Error> {
+    fn read_horizon(&self) -> Result<(Option<Lsn>, Horizon), wal::Error> {
         let Running { directory, marks, covered, .. } = &self.running;
-        // Nothing is given up between two looks.
+        // Nothing is released between the two reads.
         let _pin = covered.pin();
         let storage = Files::open_existing(directory)?;
         let snapshots = Snapshots::of(&storage)?.list()?;
         let first = wal::segments(&storage)?.first().map_or(Lsn(1), |segment| segment.first_lsn);
-        // Of the kept snapshots the older one is what the log reaches back to.
+        // The log reaches back to the older of the kept snapshots.
         let older = snapshots.iter().nth_back(1).or(snapshots.last()).copied();
         let lsn = if first <= Lsn(1) { Lsn(1) } else { older.unwrap_or(first) };
         let mut known = self.horizon.lock();

@@ -1,4 +1,4 @@
-//! Bytes on their way from a thread that makes them to a connection: so many pieces at a time, and no longer than their peer
+//! Bytes from a thread that makes them to a connection: a bounded number of pieces at a time, and only while the peer
 //! takes them.
 
 use edge::http::body::{Cut, Pages};
@@ -9,16 +9,17 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Bytes of a piece, and pieces that wait for the connection: what one stream holds in memory.
+/// Bytes of a piece, and pieces that wait for the connection: the memory of one stream.
 const PIECE_BYTES: usize = 64 << 10;
 const PIECES_MAX: usize = 8;
-/// Longest sleep of whoever waits for the connection; it wakes him when it has taken a piece.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Longest sleep of a writer that waits for the connection, which wakes it after taking a piece.
+const CHECK_EVERY: Duration = Duration::from_millis(250);
 
 /// A peer that takes less than this, in bytes a second, is too slow.
 pub const LEAST_BYTES_PER_SECOND: u64 = 1 << 20;
 
-/// How slow a peer is: bytes against the time for which he was waited for. The time that making them took is not his.
+/// Measures how slow a peer is: its bytes against the time spent waiting for it. The time to make the bytes does not
+/// count.
 #[derive(Debug)]
 pub struct Pace {
     within: Duration,
@@ -27,12 +28,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A peer is too slow who is waited for so long while he takes less than [`LEAST_BYTES_PER_SECOND`].
+    /// A peer is too slow if it is waited for this long while it takes less than [`LEAST_BYTES_PER_SECOND`].
     pub fn new(within: Duration) -> Pace {
         Pace { within, waited: Duration::ZERO, bytes: 0 }
     }
 
-    /// He was waited for so long, and took so many bytes then. False: he is too slow.
+    /// Records that the peer was waited for, and the bytes it took. Returns false if it is too slow.
     pub fn note(&mut self, waited: Duration, bytes: usize) -> bool {
         (self.waited, self.bytes) = (self.waited + waited, self.bytes + bytes as u64);
         if self.waited < self.within {
@@ -45,10 +46,10 @@ impl Pace {
     }
 }
 
-/// A piece, or the sound end.
+/// A piece, or the end mark.
 type Piece = Option<Vec<u8>>;
 
-/// Where the thread writes to. Without [`Inlet::end`] the peer sees that the body is cut.
+/// The writing end. Without [`Inlet::end`] the peer sees that the body is cut.
 pub struct Inlet {
     pieces: Sender<Piece>,
     piece: Vec<u8>,
@@ -56,27 +57,27 @@ pub struct Inlet {
     stop: Stop,
 }
 
-/// What the connection takes from.
+/// The connection's end.
 pub struct Outlet {
     pieces: Receiver<Piece>,
-    /// Who may be waiting for room.
+    /// The thread that may be waiting for room.
     writer: Thread,
 }
 
-/// What an outlet is made of, once there is a thread.
-pub struct Taken(Receiver<Piece>);
+/// The connection's end before its writer exists.
+pub struct PendingOutlet(Receiver<Piece>);
 
-/// Both ends. Writing fails when `stop` is set, when the peer has left, and when he is too slow.
-pub fn pipe(pace: Pace, stop: Stop) -> (Inlet, Taken) {
+/// Both ends. Writing fails when `stop` is set, when the peer has left, and when it is too slow.
+pub fn pipe(pace: Pace, stop: Stop) -> (Inlet, PendingOutlet) {
     let (pieces, taken) = channel(PIECES_MAX);
-    (Inlet { pieces, piece: Vec::with_capacity(PIECE_BYTES), pace, stop }, Taken(taken))
+    (Inlet { pieces, piece: Vec::with_capacity(PIECE_BYTES), pace, stop }, PendingOutlet(taken))
 }
 
 impl Inlet {
-    /// The sound end.
+    /// Sends the end mark.
     ///
     /// # Errors
-    /// As writing.
+    /// As for writing.
     pub fn end(mut self) -> io::Result<()> {
         self.flush()?;
         self.send(None)
@@ -88,7 +89,7 @@ impl Inlet {
         loop {
             piece = match self.pieces.try_send(piece) {
                 Ok(()) => {
-                    // What he took without being waited for is his, too.
+                    // Bytes that the peer took without a wait count, too.
                     return if self.pace.note(Duration::ZERO, took) { Ok(()) } else { Err(too_slow()) };
                 }
                 Err(TrySendError::Closed(_)) => {
@@ -99,9 +100,9 @@ impl Inlet {
             if self.stop.is_set() {
                 return Err(io::Error::other("the server stops"));
             }
-            let begun = Instant::now();
-            std::thread::park_timeout(LOOK_EVERY);
-            if !self.pace.note(begun.elapsed(), std::mem::take(&mut took)) {
+            let started = Instant::now();
+            std::thread::park_timeout(CHECK_EVERY);
+            if !self.pace.note(started.elapsed(), std::mem::take(&mut took)) {
                 return Err(too_slow());
             }
         }
@@ -131,7 +132,7 @@ impl Write for Inlet {
     }
 }
 
-impl Taken {
+impl PendingOutlet {
     pub fn of(self, writer: Thread) -> Outlet {
         Outlet { pieces: self.0, writer }
     }
@@ -171,20 +172,20 @@ mod tests {
     use http_body_util::BodyExt as _;
 
     #[test]
-    fn who_is_waited_for_and_takes_little_is_too_slow() {
+    fn a_peer_that_is_waited_for_and_takes_little_is_too_slow() {
         const MIB: usize = 1 << 20;
         let second = Duration::from_secs(1);
-        // What a peer of three seconds does: (waited, bytes); whether he is too slow at the end of it.
+        // What a peer of three seconds does: (waited, bytes); whether it is too slow at the end.
         type Row<'a> = (&'a str, &'a [(Duration, usize)], bool);
         let rows: [Row<'_>; 8] = [
             ("takes all at once", &[(Duration::ZERO, 90 * MIB); 9], false),
-            ("is not waited for, and little is made", &[(Duration::ZERO, 1); 9], false),
+            ("no wait, and few bytes are made", &[(Duration::ZERO, 1); 9], false),
             ("takes nothing", &[(second, 0); 3], true),
             ("has time left", &[(second, 0); 2], false),
             ("takes just enough", &[(second, MIB); 9], false),
             ("takes a byte less", &[(second, MIB), (second, MIB), (second, MIB - 1)], true),
             ("takes in bursts", &[(second, 0), (second, 0), (second, 3 * MIB), (second, 0), (second, 0)], false),
-            ("falls asleep behind a burst", &[(second, 99 * MIB), (second, 0), (second, 0), (second * 3, 0)], true),
+            ("stops after a burst", &[(second, 99 * MIB), (second, 0), (second, 0), (second * 3, 0)], true),
         ];
         for (what, takes, expected) in rows {
             let mut pace = Pace::new(3 * second);
@@ -194,7 +195,7 @@ mod tests {
         println!("paces: {} cases", rows.len());
     }
 
-    /// The body of what a thread writes, and how its writing ended.
+    /// The body that a thread writes, and how the writing ended.
     fn written(
         pace: Pace,
         stop: &Stop,
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_arrives_and_what_fails_is_cut() {
+    fn written_bytes_arrive_and_a_failed_body_is_cut() {
         let patient = || Pace::new(Duration::from_secs(3_600));
         let sent: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 251) as u8).collect();
         for whole in [true, false] {
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_or_sleeps_ends_the_writing() {
+    fn a_peer_that_leaves_or_stops_ends_the_writing() {
         let forever = |mut inlet: Inlet| loop {
             inlet.write_all(&[7; 10_000])?;
         };
@@ -244,7 +245,7 @@ mod tests {
             if stops {
                 stop.set();
             }
-            let ended = writing.join().expect("no panic").expect_err("nobody takes what is written");
+            let ended = writing.join().expect("no panic").expect_err("the peer takes nothing");
             assert_eq!(ended.kind(), expected);
             drop(body);
         }

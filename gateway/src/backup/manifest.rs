@@ -1,4 +1,4 @@
-//! What a backup holds: the last of its files, so that a backup without one is not whole.
+//! The manifest of a backup: its last file, so that a backup without one is incomplete.
 
 use crate::directory_venue;
 use host::leap;
@@ -9,7 +9,7 @@ use wal::Lsn;
 pub const MANIFEST: &str = "manifest.json";
 /// Format of a backup that this build writes and reads.
 pub const FORMAT: u32 = 1;
-/// A manifest is shorter than this; the price history of two years has fewer than a thousand files.
+/// Bound of a manifest; the price history of two years has fewer than a thousand files.
 pub const MANIFEST_BYTES_MAX: u64 = 16 << 20;
 
 /// The manifest of a backup.
@@ -20,7 +20,7 @@ pub struct Manifest {
     pub program: String,
     /// Server time at which it was taken, RFC 3339.
     pub taken_at: String,
-    /// Hex: which copy of the log it was taken of, and the directory whose log this was first.
+    /// Hex: the copy of the log that was backed up, and the directory in which that log began.
     pub instance: String,
     pub directory: String,
     /// The last epoch of that copy.
@@ -31,7 +31,7 @@ pub struct Manifest {
     pub digest: String,
     /// Whether the secrets of the server are among the files.
     pub with_secrets: bool,
-    /// In the order in which they were copied.
+    /// In copying order.
     pub files: Vec<FileEntry>,
 }
 
@@ -41,16 +41,16 @@ pub struct FileEntry {
     pub name: String,
     /// Bytes in the backup.
     pub bytes: u64,
-    /// Bytes once it is restored: zeros follow in the last segment, which is copied as far as it is written.
+    /// Bytes after the restore: the last segment, which is copied as far as it is written, is filled with zeros.
     pub length: u64,
     /// Hex, over the bytes in the backup.
     pub sha256: String,
 }
 
-/// The price history's file that is still written to.
+/// The file of the price history that is still written to.
 pub const TRAIL: &str = "trail";
 
-/// What a name in a backup stands for.
+/// The meaning of a name in a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// A segment, by its first record.
@@ -61,15 +61,15 @@ pub enum Part {
     Secret,
 }
 
-/// Files beside the log that a start judges by: the venues of the directory, and a doubt of the clock. One that is in no
-/// backup of an earlier program is made by the start, as for a directory of then.
+/// Files beside the log that a start checks: the venues of the directory, and a doubt of the clock. One that is missing
+/// in the backup of an earlier program is created by the start, as for a directory of that time.
 pub const KEPT: [&str; 2] = [directory_venue::FILE, leap::DOUBT_FILE];
 
-/// Files with secrets; copied only when they are asked for.
+/// Files with secrets; copied only on request.
 pub const SECRETS: [&str; 4] = ["server_secret", "server_secret.check", "jwt_secret", "jwt_secret.check"];
 
 impl Part {
-    /// The part that a name stands for. Other names are in no backup, so a path cannot lead out of a directory.
+    /// The part with that name. Other names are in no backup, so a path cannot lead out of a directory.
     pub fn of(name: &str) -> Option<Part> {
         let lsn = |stem: &str| stem.parse().ok().map(Lsn);
         if let Some(file) = name.strip_prefix("history/") {
@@ -99,7 +99,7 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The sixteen bytes that hex digits stand for.
+/// The sixteen bytes of 32 hex digits.
 pub fn sixteen(text: &str) -> Option<[u8; 16]> {
     if text.len() != 32 || !text.is_ascii() {
         return None;

@@ -1,4 +1,4 @@
-//! What ends a backup of a running server before its first byte.
+//! Events that end a backup of a running server before its first byte.
 
 use super::*;
 use engine::shard::replay::State;
@@ -13,7 +13,7 @@ const SEGMENT_BYTES: u64 = 1 << 20;
 const RECORD_BYTES: usize = 64 << 10;
 const RECORDS: u64 = 60;
 
-/// A server's log of some segments, with the keeper of its snapshots.
+/// A server's log of several segments, with the keeper of its snapshots.
 struct Place {
     running: Running,
     keeper: Option<JoinHandle<()>>,
@@ -58,12 +58,13 @@ impl Drop for Place {
     }
 }
 
-/// Wherever in the planning the peer leaves or the disk fills up, the planning ends there and nothing stays pinned.
+/// At any point of the planning at which the peer leaves or the disk fills up, the planning ends and no segment stays
+/// pinned.
 #[test]
-fn planning_ends_when_nobody_waits_or_the_room_is_wanted() {
+fn planning_ends_when_the_peer_leaves_or_the_room_is_wanted() {
     let place = Place::new();
     let asked = Arc::new(AtomicUsize::new(0));
-    // Plans a backup of which something is to happen when it is asked for the n-th time whether it goes on.
+    // Plans a backup during which an event happens at the n-th check whether it goes on.
     let plan = |at: usize, happens: fn(&Covered) -> bool| {
         asked.store(0, Ordering::Relaxed);
         let (asks, covered) = (Arc::clone(&asked), place.running.covered.clone());
@@ -72,7 +73,7 @@ fn planning_ends_when_nobody_waits_or_the_room_is_wanted() {
     };
     let source = plan(usize::MAX, |_| true).expect("a whole log");
     let all = asked.load(Ordering::Relaxed);
-    assert!(all > 10 && source.files.len() > 3, "asked {all} times, {} files", source.files.len());
+    assert!(all > 10 && source.files.len() > 3, "{all} checks, {} files", source.files.len());
     drop(source);
     let leaves: fn(&Covered) -> bool = |_| false;
     let fills: fn(&Covered) -> bool = |covered| {
@@ -83,10 +84,10 @@ fn planning_ends_when_nobody_waits_or_the_room_is_wanted() {
     for (happens, expected) in [(leaves, "the peer has left"), (fills, "the disk is full, and orders need the room")] {
         for at in 1..all {
             let given_up = plan(at, happens).err();
-            let Some(BackupError::GivenUp(why)) = &given_up else { panic!("asked the {at}th time: {given_up:?}") };
-            assert_eq!(why.to_string(), expected, "asked the {at}th time");
-            // Once he has left he is asked for again only to say why.
-            assert!(asked.load(Ordering::Relaxed) <= at + 2, "planning went on behind the {at}th time");
+            let Some(BackupError::GivenUp(why)) = &given_up else { panic!("check {at}: {given_up:?}") };
+            assert_eq!(why.to_string(), expected, "check {at}");
+            // After the peer has left there is one more check, only for the reason.
+            assert!(asked.load(Ordering::Relaxed) <= at + 2, "planning went on after check {at}");
             assert!(!place.running.covered.pin().is_wanted(), "nothing stays pinned");
             cases += 1;
         }
@@ -98,7 +99,7 @@ fn planning_ends_when_nobody_waits_or_the_room_is_wanted() {
 }
 
 #[test]
-fn only_what_an_interrupted_backup_left_makes_way() {
+fn only_leftovers_of_an_interrupted_backup_are_removed() {
     let place = tempfile::tempdir().expect("a temporary folder");
     let (out, making) = (place.path().join("out"), place.path().join("out.making"));
     let folders: [(&[&str], bool); 8] = [
@@ -139,5 +140,5 @@ fn only_what_an_interrupted_backup_left_makes_way() {
         drop(begun);
         let _ = fs::remove_file(&making);
     }
-    println!("what is in the way: {} cases", folders.len() + files.len());
+    println!("existing files: {} cases", folders.len() + files.len());
 }

@@ -1,4 +1,4 @@
-//! `[venue]`, the part for clients of the venue's own kind (gateway/docs/venue-clients.md).
+//! `[venue]`, the part for clients made for the venue (gateway/docs/venue-clients.md).
 
 use super::setting::Word;
 use super::source::Values;

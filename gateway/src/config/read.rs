@@ -1,4 +1,4 @@
-//! From values to the parts of [`Config`]: every row of the table goes to its field.
+//! Copies values into the parts of [`Config`]: every row of the table goes to its field.
 
 use super::source::Values;
 use super::table::texts;
@@ -116,7 +116,7 @@ pub(super) fn flags(values: &Values) -> Flags {
     }
 }
 
-/// Fees, rollout flags and bounds, as the engine takes them.
+/// Fees, rollout flags and bounds for the engine.
 pub(super) fn rules(values: &Values) -> Rules {
     Rules {
         fees: fees(values),

@@ -1,4 +1,4 @@
-//! The reference of settings for people, made of the table.
+//! The reference of settings, made from the table.
 
 use super::setting::Setting;
 use super::table::{SECTIONS, settings};
@@ -9,9 +9,12 @@ pub fn markdown() -> String {
         "<!-- Made by `papertape settings --markdown`; a test compares the two. -->\n\n# Settings\n\n\
          Settings come from a TOML file (`--config FILE`), environment variables and options of the command line; the\n\
          later one wins. `server.listen` is the key `listen` in section `[server]` of the file, and the variable\n\
-         `PAPERTAPE_SERVER_LISTEN`. A list in a variable is separated by commas. An unknown key and a value that is not\n\
-         allowed end the start with a line that names the key, where it stands and what is allowed; all of them are told at\n\
-         once. The banner of a start lists what is set, `papertape settings` every setting with its value and origin, and\n\
+         `PAPERTAPE_SERVER_LISTEN`. A list in a variable is separated by commas. An unknown key and a value that is \
+         not\n\
+         allowed end the start with a line that names the key, its origin and the allowed values; all errors are \
+         reported\n\
+         together. The banner of a start lists what is set, `papertape settings` every setting with its value and \
+         origin, and\n\
          `papertape help serve` the settings that are options.\n",
     );
     for (number, (section, about)) in SECTIONS.iter().enumerate() {
@@ -36,7 +39,7 @@ pub fn markdown() -> String {
     out
 }
 
-/// What happens without the setting: words, or the default as code.
+/// What applies without the setting: words, or the default as code.
 fn absent(setting: &Setting) -> String {
     match (setting.unset_words(), setting.default_text()) {
         (Some(words), _) => words.to_owned(),

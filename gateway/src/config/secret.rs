@@ -1,4 +1,4 @@
-//! Secrets: shown nowhere; one of them is kept in the data directory.
+//! Secrets: never shown; some are kept in the data directory.
 
 use host::secret::Secret;
 use host::small_file;
@@ -8,11 +8,11 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// The secret in that file; a new one of 64 hex digits when there is no such file.
+/// The secret in that file; a new one of 64 hex digits if there is no such file.
 ///
 /// # Errors
-/// The system's, each with the path; something that is no plain file, which may never be read to its end; and a file that
-/// holds less than 32 bytes: it is not ours to overwrite.
+/// The system's, each with the path; anything but a plain file, which may have no end; and a file with less than 32
+/// bytes, which must not be overwritten.
 pub(super) fn kept(path: &Path) -> io::Result<Secret> {
     read_or_make(path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
@@ -20,10 +20,10 @@ pub(super) fn kept(path: &Path) -> io::Result<Secret> {
 /// Longer ones are cut off.
 const SECRET_BYTES_MAX: u64 = 4_096;
 
-/// The secret in a file that somebody else has made, to be shown in a header.
+/// The secret in a file that an operator made, for use in a header.
 ///
 /// # Errors
-/// As [`kept`]; when there is no such file; and a character that no header may have.
+/// As [`kept`]; also a missing file, and a character that is not allowed in a header.
 pub(super) fn given(path: &Path) -> io::Result<Secret> {
     let printable = |secret: Secret| match secret.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
         true => Ok(secret),
@@ -47,7 +47,7 @@ fn read(path: &Path) -> io::Result<Secret> {
     Ok(Secret::new(text))
 }
 
-/// Makes it beside its place and moves it there whole: a death in between leaves no half secret behind.
+/// Writes it under a temporary name and renames it: a crash leaves no partial secret.
 fn make(path: &Path) -> io::Result<Secret> {
     let secret = Secret::random().map_err(io::Error::other)?;
     put(path, secret.expose().as_bytes())?;
@@ -66,19 +66,19 @@ fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::rename(&making, path)
 }
 
-/// What became of a kept secret since the last start that looked.
+/// What happened to a kept secret since the last start that checked it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kept {
-    /// It is the same, or no start has looked before.
+    /// It is the same, or no start has checked it before.
     Same,
-    /// It was gone, so another one was made.
+    /// It was missing, so a new one was created.
     Missing,
-    /// Another one stands in its place.
+    /// It was replaced by another one.
     Changed,
 }
 
-/// As [`kept`], and says what became of the secret. A fingerprint of it lies beside it for that (`NAME.check`): a hash, of
-/// no use to who reads it. `is_expected`: this directory must have the secret, even without a fingerprint.
+/// As [`kept`], and returns what happened to the secret. For that, a fingerprint is stored beside it (`NAME.check`): a
+/// hash, useless to its readers. `is_expected`: this directory must have the secret, even without a fingerprint.
 ///
 /// # Errors
 /// As [`kept`]. A fingerprint that cannot be read or written is no error.
@@ -96,12 +96,13 @@ pub(super) fn watched(path: &Path, is_expected: bool) -> io::Result<(Secret, Kep
     if last.as_deref() != Some(&now)
         && let Err(error) = put(&check, now.as_bytes())
     {
-        tracing::warn!(%error, file = %check.display(), "a later change of this secret cannot be noticed");
+        tracing::warn!(%error, file = %check.display(), "the fingerprint of a secret could not be written: a later \
+            change of the secret will not be reported");
     }
     Ok((secret, became))
 }
 
-/// Whether a start takes what lies there, if anything does.
+/// Checks whether a start could use the file, if it exists.
 pub(super) fn look(path: &Path) -> io::Result<()> {
     if path.try_exists()? { kept(path).map(drop) } else { Ok(()) }
 }

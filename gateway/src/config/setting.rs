@@ -1,5 +1,5 @@
-//! One setting: its key, type, default, bounds and meaning. How its text is read, what an error says, what a start prints
-//! and what the reference tells all come from this record.
+//! One setting: its key, type, default, bounds and meaning. Reading, error texts, the start-up print and the reference
+//! all come from this record.
 
 use super::source::{Raw, Values};
 use engine::time::Timestamp;
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::ops::RangeInclusive;
 use wire::instant;
 
-/// Begins the name of the environment variable of every setting.
+/// Prefix of the environment variables of all settings.
 pub(super) const ENV_PREFIX: &str = "PAPERTAPE_";
 
 /// A row of the table of settings.
@@ -15,11 +15,11 @@ pub struct Setting {
     key: Cow<'static, str>,
     kind: Kind,
     meaning: Cow<'static, str>,
-    /// Stands for the default where the value alone would not say what happens.
+    /// Shown instead of the default if the value alone does not explain what happens.
     unset: Option<&'static str>,
 }
 
-/// What a setting may be.
+/// The type of a setting.
 enum Kind {
     Integer {
         default: u64,
@@ -28,15 +28,15 @@ enum Kind {
     Boolean {
         default: bool,
     },
-    /// `auto` (the default), `true` or `false`; the function says what `auto` means, from the settings above.
+    /// `auto` (the default), `true` or `false`; the function computes what `auto` means, from the settings above.
     Switch {
         auto: fn(&Values) -> bool,
     },
-    /// One of the words; the empty text only where it is the default.
+    /// One of the words; the empty text only if it is the default.
     Word {
         default: &'static str,
         words: Vec<&'static str>,
-        /// Texts of earlier versions and the words that they mean.
+        /// Texts of earlier versions and the words for which they stand.
         synonyms: &'static [(&'static str, &'static str)],
     },
     Text {
@@ -64,13 +64,13 @@ enum Kind {
 pub(super) struct Rule {
     /// The name of the type in the reference.
     pub what: &'static str,
-    /// In words, as it follows *allowed is*.
+    /// In words, to follow *allowed is*.
     pub allowed: &'static str,
-    /// The text as it is kept and shown; `None` where it is not allowed.
+    /// The text as it is stored and shown; `None` if it is not allowed.
     pub read: fn(&str) -> Option<String>,
 }
 
-/// A value that was read and lies within its bounds.
+/// A value that was read and is within its bounds.
 #[derive(Clone)]
 pub(super) enum Value {
     Integer(u64),
@@ -83,7 +83,7 @@ pub(super) enum Value {
 
 /// A type whose values are words of the configuration.
 pub(super) trait Word: Copy + PartialEq {
-    /// Every word with its value; the words that are offered.
+    /// Every word with its value; these words are offered.
     fn words() -> Vec<(&'static str, Self)>;
 
     /// The word of a value.
@@ -118,7 +118,7 @@ pub(super) fn word<T: Word>(key: &'static str, default: T, meaning: &'static str
     words(key, default.word(), T::words().into_iter().map(|(word, _)| word), meaning)
 }
 
-/// No word is chosen where the setting is absent or empty.
+/// No word is chosen if the setting is absent or empty.
 pub(super) fn optional_word<T: Word>(key: &'static str, unset: &'static str, meaning: &'static str) -> Setting {
     words(key, "", T::words().into_iter().map(|(word, _)| word), meaning).unset(unset)
 }
@@ -138,7 +138,7 @@ pub(super) fn text(key: &'static str, default: impl Into<String>, rule: Rule, me
     Setting::new(key, Kind::Text { default: default.into(), rule, is_quoted: true }, meaning)
 }
 
-/// A text that stands for a value of another type, which shows how it was read.
+/// A text that stands for a value of another type, shown as it was read.
 pub(super) fn parsed(key: &'static str, default: impl Into<String>, rule: Rule, meaning: &'static str) -> Setting {
     Setting::new(key, Kind::Text { default: default.into(), rule, is_quoted: false }, meaning)
 }
@@ -175,12 +175,12 @@ impl Setting {
         Setting { key: key.into(), kind, meaning: meaning.into(), unset: None }
     }
 
-    /// Says what happens where the setting is absent.
+    /// Sets the words for what happens if the setting is absent.
     pub(super) fn unset(self, words: &'static str) -> Setting {
         Setting { unset: Some(words), ..self }
     }
 
-    /// Accepts texts of earlier versions, with the words that they mean.
+    /// Accepts texts of earlier versions, with the words for which they stand.
     pub(super) fn synonyms(mut self, accepted: &'static [(&'static str, &'static str)]) -> Setting {
         if let Kind::Word { synonyms, .. } = &mut self.kind {
             *synonyms = accepted;
@@ -188,7 +188,7 @@ impl Setting {
         self
     }
 
-    /// The dotted key; one that stands for all keys below it ends with `.*`.
+    /// The dotted key; one for all keys below it ends with `.*`.
     pub fn key(&self) -> Cow<'_, str> {
         match self.kind {
             Kind::Map { .. } => Cow::Owned(format!("{}.*", self.key)),
@@ -201,7 +201,7 @@ impl Setting {
         variable(&self.key())
     }
 
-    /// What it does, in full sentences, with its unit.
+    /// Its effect, in full sentences, with its unit.
     pub fn meaning(&self) -> &str {
         &self.meaning
     }
@@ -222,7 +222,7 @@ impl Setting {
         }
     }
 
-    /// What may be set, in words: error messages say *allowed is* before it.
+    /// The allowed values, in words: error messages write *allowed is* before it.
     pub fn allowed(&self) -> Cow<'static, str> {
         match &self.kind {
             Kind::Integer { range, .. } => format!("an integer from {} to {}", range.start(), range.end()).into(),
@@ -240,12 +240,12 @@ impl Setting {
         }
     }
 
-    /// What happens where it is absent, in words, if the default alone would not say it.
+    /// What happens if it is absent, in words, unless the default alone explains it.
     pub fn unset_words(&self) -> Option<&'static str> {
         self.unset
     }
 
-    /// The default as it may be written in a file, without quotation marks; empty where there is none.
+    /// The default as it may be written in a file, without quotation marks; empty if there is none.
     pub fn default_text(&self) -> String {
         match &self.kind {
             Kind::Integer { default, .. } => default.to_string(),
@@ -263,7 +263,7 @@ impl Setting {
         matches!(self.kind, Kind::Map { .. })
     }
 
-    /// The value where no layer names it; `above`: the settings that stand above it in the table.
+    /// The value if no layer sets it; `above`: the settings before it in the table.
     pub(super) fn default(&self, above: &Values) -> Value {
         match &self.kind {
             Kind::Integer { default, .. } => Value::Integer(*default),
@@ -278,7 +278,7 @@ impl Setting {
         }
     }
 
-    /// Reads what a layer says; `None` where it is not allowed.
+    /// Reads the value of a layer; `None` if it is not allowed.
     pub(super) fn read(&self, raw: &Raw, above: &Values) -> Option<Value> {
         match &self.kind {
             Kind::Integer { range, .. } => raw.integer().filter(|value| range.contains(value)).map(Value::Integer),

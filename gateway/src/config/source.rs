@@ -1,5 +1,5 @@
-//! Where configuration values come from: flags over environment over file over default. What no row of the table names is
-//! an error.
+//! The sources of configuration values: flags over environment over file over default. A key without a row in the table
+//! is an error.
 
 use super::Secret;
 use super::setting::{ENV_PREFIX, Setting, Value, Word, variable};
@@ -15,8 +15,8 @@ use wire::instant;
 
 /// The origin of a value that no layer sets.
 pub(super) const DEFAULT: &str = "default";
-/// Variables of that prefix that are no settings: what tests are told, and the commit that the program is built from, which
-/// `cargo run` hands on to it.
+/// Variables with that prefix that are not settings: those of tests, and the commit that the program was built from,
+/// which `cargo run` passes to it.
 const NOT_SETTINGS: &[&str] = &[
     "PAPERTAPE_VENUE_DATA",
     "PAPERTAPE_REQUIRE_VENUE_DATA",
@@ -39,14 +39,14 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// What one layer says of a key.
+/// The value of a key in one layer.
 pub(super) enum Raw {
     /// From environment and flags; lists are separated by commas.
     Text(String),
     Toml(toml::Value),
 }
 
-/// The layers, and what is wrong in them.
+/// The layers, and their errors.
 pub(super) struct Source {
     file_name: String,
     file: BTreeMap<String, toml::Value>,
@@ -62,7 +62,7 @@ pub(super) struct Source {
 #[derive(Default)]
 pub(super) struct Values {
     values: BTreeMap<String, Value>,
-    /// Of each section whose keys have any name: the names and their texts.
+    /// For each section whose keys may have any name: the names and their texts.
     entries: BTreeMap<String, Vec<(String, String)>>,
 }
 
@@ -70,7 +70,7 @@ impl Source {
     /// `file`: its name and its text. `flags`: dotted keys and their texts.
     ///
     /// # Errors
-    /// A file that is no TOML.
+    /// A file that is not TOML.
     pub(super) fn new(
         file: Option<(&str, &str)>,
         env: impl IntoIterator<Item = (String, String)>,
@@ -118,7 +118,7 @@ impl Source {
         values
     }
 
-    /// Every key of any layer that begins so.
+    /// Every key of any layer that begins with `dotted`.
     fn keys_below(&self, dotted: &str) -> Vec<String> {
         let from_env = variable(dotted);
         let named = self.file.keys().chain(self.flags.keys()).filter(|key| key.starts_with(dotted)).cloned();
@@ -130,10 +130,10 @@ impl Source {
         keys
     }
 
-    /// The value of one key, by the uppermost layer that names it.
+    /// The value of one key, from the highest layer that has it.
     fn value(&mut self, setting: &Setting, key: &str, above: &Values) -> Value {
         let mut read = None;
-        // A layer that is overruled is read too: its error would surprise once the upper layer goes.
+        // Overruled layers are read too: their errors would otherwise appear only when the higher layer is removed.
         for (raw, origin) in self.found(key) {
             match setting.read(&raw, above) {
                 Some(value) => {
@@ -147,7 +147,7 @@ impl Source {
         value
     }
 
-    /// What the layers say of a key, the uppermost first, each with its origin.
+    /// The values of a key in the layers, the highest first, each with its origin.
     fn found(&mut self, key: &str) -> Vec<(Raw, String)> {
         let variable = variable(key);
         let flag = self.flags.remove(key).map(|text| (Raw::Text(text), "command line".to_owned()));
@@ -156,15 +156,15 @@ impl Source {
         [flag, in_env, in_file].into_iter().flatten().collect()
     }
 
-    /// Notes what is wrong beyond a single setting.
+    /// Adds an error that concerns more than one setting.
     pub(super) fn wrong(&mut self, message: String) {
         self.errors.push(message);
     }
 
-    /// The lines of the start, unless something is wrong.
+    /// The lines of the start, unless there are errors.
     ///
     /// # Errors
-    /// Everything that is wrong, what no setting is called included.
+    /// Everything that is wrong, including unknown keys.
     pub(super) fn finish(mut self) -> Result<Vec<String>, ConfigError> {
         let unknown = self.file.keys().map(|key| (key.clone(), self.file_name.clone()));
         let unknown = unknown.chain(self.flags.keys().map(|key| (key.clone(), "command line".to_owned())));
@@ -190,8 +190,8 @@ impl Source {
         if self.errors.is_empty() { Ok(self.lines) } else { Err(ConfigError(self.errors)) }
     }
 
-    /// What could be meant: the keys and, as `name.*`, the sections right inside the innermost section that `encloses` an
-    /// unknown key; and that section, which ends with a dot unless it is the whole.
+    /// What could be meant by an unknown key: the keys and, as `name.*`, the sections directly inside the innermost
+    /// section that `encloses` it; and that section, which ends with a dot unless it is the top level.
     fn near(&self, encloses: impl Fn(&str) -> bool) -> (&str, Vec<String>) {
         let sections = self.known.iter().flat_map(|key| key.match_indices('.').map(|(dot, _)| &key[..=dot]));
         let innermost = sections.filter(|section| encloses(section)).max_by_key(|section| section.len());
@@ -215,12 +215,12 @@ impl Source {
 
 impl Values {
     fn get(&self, key: &str) -> &Value {
-        self.values.get(key).unwrap_or_else(|| panic!("{key} is no row of the table above its reader"))
+        self.values.get(key).unwrap_or_else(|| panic!("{key} is not a row of the table above its reader"))
     }
 
-    /// An integer, as the field's own type, which its bounds fit.
+    /// An integer, in the type of its field, which must fit the bounds.
     pub(super) fn number<T: TryFrom<u64>>(&self, key: &str) -> T {
-        let Value::Integer(value) = self.get(key) else { panic!("{key} is no integer") };
+        let Value::Integer(value) = self.get(key) else { panic!("{key} is not an integer") };
         T::try_from(*value).ok().unwrap_or_else(|| panic!("the bounds of {key} do not fit its field"))
     }
 
@@ -233,12 +233,12 @@ impl Values {
     }
 
     pub(super) fn boolean(&self, key: &str) -> bool {
-        let Value::Boolean(value) = self.get(key) else { panic!("{key} is no boolean") };
+        let Value::Boolean(value) = self.get(key) else { panic!("{key} is not a boolean") };
         *value
     }
 
     pub(super) fn text(&self, key: &str) -> &str {
-        let Value::Text(text) = self.get(key) else { panic!("{key} is no text") };
+        let Value::Text(text) = self.get(key) else { panic!("{key} is not a text") };
         text
     }
 
@@ -251,7 +251,7 @@ impl Values {
         self.optional(key).map(PathBuf::from)
     }
 
-    /// What the text means; the rule of its row has read it once.
+    /// The parsed text; the rule of its row has checked it.
     pub(super) fn parsed<T: FromStr>(&self, key: &str) -> T {
         self.text(key).parse().ok().unwrap_or_else(|| panic!("the rule of {key} allows what its type does not"))
     }
@@ -266,23 +266,23 @@ impl Values {
     }
 
     pub(super) fn list(&self, key: &str) -> &[String] {
-        let Value::List(items) = self.get(key) else { panic!("{key} is no list") };
+        let Value::List(items) = self.get(key) else { panic!("{key} is not a list") };
         items
     }
 
     pub(super) fn moment(&self, key: &str) -> Option<Timestamp> {
-        let Value::Moment(at) = self.get(key) else { panic!("{key} is no time") };
+        let Value::Moment(at) = self.get(key) else { panic!("{key} is not a time") };
         *at
     }
 
     pub(super) fn secrets(&self, key: &str) -> &[Secret] {
-        let Value::Secrets(secrets) = self.get(key) else { panic!("{key} is no secret") };
+        let Value::Secrets(secrets) = self.get(key) else { panic!("{key} is not a secret") };
         secrets
     }
 
-    /// Names and texts of a section whose keys have any name.
+    /// Names and texts of a section whose keys may have any name.
     pub(super) fn entries(&self, key: &str) -> &[(String, String)] {
-        self.entries.get(key).unwrap_or_else(|| panic!("{key} is no section of the table"))
+        self.entries.get(key).unwrap_or_else(|| panic!("{key} is not a section of the table"))
     }
 }
 
@@ -351,7 +351,7 @@ impl Raw {
         }
     }
 
-    /// One secret or a list of them, which only the file can hold: a secret may contain commas.
+    /// One secret or a list of them. Only the file can hold a list: a secret may contain commas.
     pub(super) fn secrets(&self) -> Option<Vec<Secret>> {
         match self {
             Raw::Toml(toml::Value::Array(_)) => {
@@ -367,15 +367,15 @@ fn long_enough(text: &str) -> Option<Secret> {
     (text.len() >= 32).then(|| Secret::new(text.to_owned()))
 }
 
-/// The values of a file. A number beyond 64 bits becomes one that no setting takes: TOML would refuse the file in words that
-/// name neither the key nor its bounds, while the error of the setting names both.
+/// The values of a file. A number beyond 64 bits becomes one that no setting accepts: TOML's own error names neither
+/// the key nor its bounds, while the error of the setting names both.
 fn values(file: &str) -> Result<toml::Table, toml::de::Error> {
     let mut table = DeTable::parse(file)?;
     table.get_mut().iter_mut().for_each(|(_, value)| make_refusable(value.get_mut()));
     toml::Table::deserialize(toml::Deserializer::from(table))
 }
 
-/// Integers that are too long and floats that are too large, at any depth.
+/// Replaces integers that are too long and floats that are too large, at any depth.
 fn make_refusable(value: &mut DeValue<'_>) {
     let beyond = match value {
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).is_err(),

@@ -16,7 +16,7 @@ fn refused(file: &str, env: &[(&str, &str)], flags: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn the_defaults_are_those_of_the_contract() {
+fn the_defaults_are_as_documented() {
     let config = Config::defaults();
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.data.dir, Path::new("papertape-data"));
@@ -38,9 +38,9 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!(wire::instant::ts_text(config.keys.free_trade_since), "2026-09-05T00:00:00Z");
 }
 
-/// Off unless asked for; never where the server itself listens.
+/// Off by default; never on the server's own port.
 #[test]
-fn the_admin_listener_is_asked_for() {
+fn the_admin_listener_is_optional() {
     assert_eq!(Config::defaults().admin.listen, None);
     for (file, expected) in [
         ("[admin]\nlisten = \"\"", None),
@@ -82,7 +82,7 @@ fn the_admin_listener_is_asked_for() {
     println!("admin listeners: 21 cases");
 }
 
-/// Only where nobody but this machine can ask, and whatever was chosen.
+/// Only if no other machine can connect, unless it is set explicitly.
 #[test]
 fn addresses_log_in_on_loopback() {
     for (file, expected) in [
@@ -91,7 +91,7 @@ fn addresses_log_in_on_loopback() {
         ("[server]\nlisten = \"0.0.0.0:1\"", false),
         ("[server]\nlisten = \"192.168.0.1:1\"", false),
         ("[http]\ntrusted_proxies = [\"127.0.0.1\"]", false),
-        // A name with a dot comes by a proxy.
+        // A name with a dot comes through a proxy.
         ("[server]\nhosts = [\"trade.example.com\"]", false),
         ("[server]\nhosts = []", true),
         ("[server]\nhosts = [\"trade.example.com\"]\n[venue]\naddress_login = true", true),
@@ -103,7 +103,7 @@ fn addresses_log_in_on_loopback() {
     }
 }
 
-/// The plan of `[local]` is for a server that nobody else reaches, whatever lets addresses in.
+/// The plan of `[local]` is for a server that no other machine reaches, whatever admits addresses.
 #[test]
 fn the_plan_of_addresses_is_local() {
     let (enterprise, pro) = (Some((Tier::Enterprise, 25_000_000_000)), Some((Tier::Pro, 500_000)));
@@ -139,9 +139,9 @@ fn later_layers_win() {
     assert!(line("limits.tiers.free.in_flight = 4 (environment, PAPERTAPE_LIMITS_TIERS_FREE_IN_FLIGHT)"));
 }
 
-/// A config file of before said `true` or `false`.
+/// Configuration files of earlier versions have `true` or `false`.
 #[test]
-fn order_events_are_a_word_or_the_switch_of_before() {
+fn order_events_are_a_word_or_the_former_switch() {
     assert_eq!(Config::defaults().streams.order_events, OrderEvents::Strict);
     let mut cases = 1;
     for (file, env, expected, shown) in [
@@ -217,9 +217,9 @@ fn every_kind_of_value_is_read() {
     assert!(!shown.contains("0123456789abcdef"), "{shown}");
 }
 
-/// What only a replay takes is refused elsewhere, wherever it is said, unless it is the default.
+/// Settings of a replay are refused elsewhere, in any layer, unless they are at their defaults.
 #[test]
-fn a_start_without_a_replay_takes_nothing_of_one() {
+fn a_start_without_a_replay_refuses_its_settings() {
     type Row<'a> = (&'a str, Option<(&'a str, &'a str)>, &'a [(&'a str, &'a str)], &'a [&'a str]);
     let rows: [Row<'_>; 13] = [
         ("", None, &[], &[]),
@@ -257,7 +257,7 @@ fn a_start_without_a_replay_takes_nothing_of_one() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_what_is_allowed() {
+fn errors_name_the_key_and_the_allowed_values() {
     for (file, env, expected) in [
         (
             "[data]\ndir = \"\"",
@@ -280,7 +280,7 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             vec![("PAPERTAPE_SERVER_LISSTEN", "x")],
             "PAPERTAPE_SERVER_LISSTEN (environment): unknown key; allowed are PAPERTAPE_SERVER_LISTEN",
         ),
-        // No more than what stands beside it.
+        // Only the keys of the same section.
         (
             "[limits.tiers.gold]\nin_flight = 1",
             vec![],
@@ -411,7 +411,8 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         (
             "[limits.tiers]\nenterprise = 5",
             vec![],
-            "limits.tiers.enterprise (papertape.toml): allowed is a section with limits.tiers.enterprise.requests_per_second, ",
+            "limits.tiers.enterprise (papertape.toml): allowed is a section with \
+             limits.tiers.enterprise.requests_per_second, ",
         ),
     ] {
         let error = refused(file, &env, &[]);
@@ -422,7 +423,7 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
     // Also in a layer that is overruled.
     let overruled = refused("[server]\nlisten = 5", &[], &[("server.listen", "127.0.0.1:1")]);
     assert!(overruled.contains("server.listen (papertape.toml): allowed is"), "{overruled}");
-    // All that is wrong is said at once.
+    // All errors are reported together.
     let gold = refused("[limits.tiers.gold]\nin_flight = 1", &[], &[]);
     assert!(!gold.contains("requests_per_second") && !gold.contains("public_ip"), "{gold}");
     assert_eq!(refused("[server]\na = 1\nb = 2\nlisten = 3", &[], &[]).lines().count(), 3);
@@ -450,7 +451,7 @@ fn networks_contain_addresses() {
 }
 
 #[test]
-fn a_missing_secret_is_made_once_and_kept() {
+fn a_missing_secret_is_created_once_and_kept() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let start = || {
@@ -469,11 +470,11 @@ fn a_missing_secret_is_made_once_and_kept() {
         let kept = std::fs::read(&path).unwrap();
         std::fs::write(&path, "short").unwrap();
         assert!(start().is_err(), "{name}");
-        // What would never be read to its end is not waited for, and the path is named; a link is followed.
+        // A file without an end is not waited for, and the path is named; a link is followed.
         std::fs::remove_file(&path).unwrap();
         let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
         let refused = start().expect_err("a pipe").to_string();
-        assert!(made.success() && refused.contains(name) && refused.contains("no plain file"), "{refused}");
+        assert!(made.success() && refused.contains(name) && refused.contains("not a plain file"), "{refused}");
         std::fs::remove_file(&path).unwrap();
         std::fs::write(dir.path().join("elsewhere"), kept).unwrap();
         std::os::unix::fs::symlink("elsewhere", &path).unwrap();
@@ -485,9 +486,9 @@ fn a_missing_secret_is_made_once_and_kept() {
     }
 }
 
-/// The start is told what became of the secrets, once; another verb that reads them takes nothing from that.
+/// A start reports changed secrets once; other commands that read them do not consume the report.
 #[test]
-fn a_secret_that_is_gone_or_another_is_told_once() {
+fn a_missing_or_changed_secret_is_reported_once() {
     let dir = tempfile::tempdir().unwrap();
     let config = || {
         let mut config = Config::defaults();
@@ -498,20 +499,20 @@ fn a_secret_that_is_gone_or_another_is_told_once() {
     let (server, jwt) = (dir.path().join("server_secret"), dir.path().join("jwt_secret"));
     let put = |path: &std::path::Path, text: &str| std::fs::write(path, text.repeat(32)).unwrap();
     let remove = |path: &std::path::Path| std::fs::remove_file(path).unwrap();
-    // What is done, whether the log has records by then, and what the next start says of which file.
+    // The change, whether the log has records by then, and what the next start reports about which file.
     type Row<'a> = (&'a str, Box<dyn Fn() + 'a>, bool, &'a [(&'a str, &'a str)]);
     let both: &[_] = &[("server_secret", "missing"), ("jwt_secret", "missing")];
     let rows: Vec<Row<'_>> = vec![
         ("a new directory", Box::new(|| {}), false, &[]),
         ("nothing", Box::new(|| {}), true, &[]),
-        ("the server's is gone", Box::new(|| remove(&server)), true, &[("server_secret", "missing")]),
+        ("the server's is missing", Box::new(|| remove(&server)), true, &[("server_secret", "missing")]),
         ("nothing again", Box::new(|| {}), true, &[]),
-        ("the server's is another", Box::new(|| put(&server, "a")), true, &[("server_secret", "last start")]),
-        ("a verb reads them", Box::new(|| config().complete_secrets().unwrap()), true, &[]),
-        ("the identity's is another", Box::new(|| put(&jwt, "b")), true, &[("jwt_secret", "last start")]),
-        ("both are gone", Box::new(|| [&server, &jwt].into_iter().for_each(|path| remove(path))), true, both),
+        ("the server's is changed", Box::new(|| put(&server, "a")), true, &[("server_secret", "last start")]),
+        ("a command reads them", Box::new(|| config().complete_secrets().unwrap()), true, &[]),
+        ("the identity's is changed", Box::new(|| put(&jwt, "b")), true, &[("jwt_secret", "last start")]),
+        ("both are missing", Box::new(|| [&server, &jwt].into_iter().for_each(|path| remove(path))), true, both),
         (
-            "a verb reads what was put there",
+            "a command reads the changed file",
             Box::new(|| {
                 put(&server, "c");
                 config().complete_secrets().unwrap();
@@ -520,13 +521,13 @@ fn a_secret_that_is_gone_or_another_is_told_once() {
             &[("server_secret", "last start")],
         ),
         (
-            "a directory of before fingerprints, without its secret",
+            "a directory without fingerprints and without its secret",
             Box::new(|| [&server, &server.with_extension("check")].into_iter().for_each(|path| remove(path))),
             true,
             &[("server_secret", "missing")],
         ),
         (
-            "a directory of before fingerprints",
+            "a directory without fingerprints",
             Box::new(|| [&server, &jwt].into_iter().for_each(|path| remove(&path.with_extension("check")))),
             true,
             &[],
@@ -545,15 +546,15 @@ fn a_secret_that_is_gone_or_another_is_told_once() {
 }
 
 #[test]
-fn what_tests_and_cargo_say_is_no_setting() {
+fn variables_of_tests_and_cargo_are_not_settings() {
     for name in ["PAPERTAPE_GIT_SHA", "PAPERTAPE_SEED", "PAPERTAPE_VENUE_DATA"] {
         assert!(read("", &[(name, "x")], &[]).is_ok(), "{name}");
     }
 }
 
-/// Only who opens the venue needs all of its settings: the other verbs work on the same file.
+/// Only opening the venue needs all of its settings: the other commands work with the same file.
 #[test]
-fn a_replay_without_a_tape_is_refused_when_it_is_to_be_opened() {
+fn a_replay_without_a_tape_is_refused_when_it_is_opened() {
     let without = read("[venue]\nkind = \"replay\"", &[], &[]).expect("enough for all but serving");
     let why = without.venue.check().expect_err("nothing to replay").to_string();
     assert_eq!(why, "venue.tape: venue.kind = replay needs the path of a tape");
@@ -561,14 +562,14 @@ fn a_replay_without_a_tape_is_refused_when_it_is_to_be_opened() {
     assert!(with.venue.check().is_ok() && Config::defaults().venue.check().is_ok());
 }
 
-/// Tests of the edge begin with its defaults without this table; they are those of a first start.
+/// The edge's tests use its defaults without this table; they are those of a first start.
 #[test]
 fn the_edges_defaults_of_tests_are_those_of_the_table() {
     let of_tests = edge::settings::Settings::defaults();
     assert_eq!(format!("{of_tests:#?}"), format!("{:#?}", Config::defaults().edge()));
 }
 
-/// The committed reference is what the table says.
+/// The committed reference matches the table.
 #[test]
 fn the_reference_is_the_table() {
     let committed = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/settings.md")).unwrap();
@@ -576,7 +577,7 @@ fn the_reference_is_the_table() {
     println!("settings in the reference: {}", settings().len());
 }
 
-/// A row that no reader takes would be a setting without effect; its key stands in the source of a reader.
+/// A row without a reader would be a setting without effect; its key is in the source of a reader.
 #[test]
 fn every_row_is_complete() {
     let readers = [
@@ -594,7 +595,7 @@ fn every_row_is_complete() {
         let (section, _) = key.split_once('.').expect("a section");
         assert!(table::SECTIONS.iter().any(|(name, _)| *name == section), "{key}: its section has no heading");
         let quoted = format!("\"{}\"", key.trim_end_matches(".*"));
-        // Read by a name that is put together, or by other rows.
+        // Read by a composed name, or by other rows.
         let is_read_otherwise =
             key.starts_with("limits.tiers.") || section == "fees" || key == "flags.order_semantics_v2_enabled";
         assert!(readers.contains(&quoted) || is_read_otherwise, "{key} is read nowhere");
@@ -605,7 +606,7 @@ fn every_row_is_complete() {
     println!("rows of settings: {}", keys.len());
 }
 
-/// What stands in the reference as a default may be written in a file, and changes nothing.
+/// The defaults in the reference may be written in a file, and change nothing.
 #[test]
 fn the_defaults_of_the_reference_are_allowed() {
     let plain = format!("{:?}", Config { lines: Vec::new(), ..Config::defaults() });

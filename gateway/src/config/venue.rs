@@ -1,4 +1,4 @@
-//! `[venue]`: where market data comes from, and how the live venues are reached.
+//! `[venue]`: the source of market data, and the connections of live venues.
 
 use super::source::Values;
 use super::table::texts;
@@ -21,7 +21,7 @@ pub(super) fn venue(values: &Values) -> VenueConfig {
             kalshi: kalshi(values),
             pace: pace(values),
             recording: values.path("venue.record"),
-            // In the data directory of a server (boot.rs).
+            // Set by boot.rs to a folder of the data directory.
             shelf: None,
         },
     }

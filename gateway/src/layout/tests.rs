@@ -59,12 +59,12 @@ fn resting(count: u32) -> Users {
     users
 }
 
-/// A core over a new log, with its sync thread and the task that gives it its turns.
+/// A core over a new log, with its sync thread and the task that runs its turns.
 struct Driven {
     client: EngineClient,
     marks: Marks,
     stop: Stop,
-    /// The sync thread, or what it would run where the test decides when the disk confirms.
+    /// The sync thread's work, if the test decides when the disk confirms.
     syncer: Option<JoinHandle<Result<(), wal::Error>>>,
     held: Option<Syncer<Files>>,
 }
@@ -88,7 +88,7 @@ fn driven(place: &Path, users: Users, clock: &Clock, durability: Durability) -> 
     driven
 }
 
-/// The same with a disk that confirms nothing by itself.
+/// As `driven`, with a disk that confirms nothing on its own.
 fn held(place: &Path, users: Users, clock: &Clock, durability: Durability) -> Driven {
     let (segment_bytes, spares_count) = (1 << 20, 2);
     let options = Options { segment_bytes, spares_count, reserve_bytes: 0, ..Options::default() };
@@ -117,7 +117,7 @@ fn held(place: &Path, users: Users, clock: &Clock, durability: Durability) -> Dr
     }
 }
 
-/// Nothing else comes to wake the core: no feed, no other request.
+/// Nothing else wakes the core: no feed, no other request.
 #[test]
 fn a_command_larger_than_a_turn_is_finished_without_another() {
     let most = SWEEP_ORDERS_PER_RECORD_MAX as u32;
@@ -143,9 +143,9 @@ fn a_command_larger_than_a_turn_is_finished_without_another() {
     println!("sweeps through the core: {cases} cases");
 }
 
-/// The inline layout's line: a disk that confirms nothing, and then does.
+/// The waiting commands of the inline layout: a disk that confirms nothing, and then does.
 #[test]
-fn a_write_behind_one_that_is_not_released_waits_here_too() {
+fn a_write_after_an_unreleased_one_waits_in_the_inline_layout() {
     let place = tempfile::tempdir().expect("a temporary folder");
     let clock = Clock::fake(START);
     let local = tokio::task::LocalSet::new();
@@ -167,7 +167,7 @@ fn a_write_behind_one_that_is_not_released_waits_here_too() {
         }
         assert!(!first.is_finished() && !second.is_finished());
         clock.set(clock.now().plus(WAIT_MAX_US + 1));
-        // Nothing else comes: the core looks by itself.
+        // No other event comes: the core checks on its own.
         let refused = second.await.expect("no panic");
         assert!(matches!(refused, Ok(Answer::Refused(Reject::WaitedTooLong))), "{refused:?}");
         assert!(!first.is_finished(), "nothing was confirmed");
@@ -189,9 +189,9 @@ fn a_write_behind_one_that_is_not_released_waits_here_too() {
     });
 }
 
-/// However many commands come together, each is answered, and nothing else comes to have them synced.
+/// Any number of simultaneous commands are all answered, and no other event makes the log sync.
 #[test]
-fn commands_that_come_together_are_all_answered() {
+fn simultaneous_commands_are_all_answered() {
     let mut cases = 0;
     for (count, durability) in
         [1, 2, 31, 32, 33, 64, 100].into_iter().flat_map(|count| BOTH.map(|durability| (count, durability)))
@@ -210,7 +210,7 @@ fn commands_that_come_together_are_all_answered() {
                 .collect();
             for asked in asking {
                 let answer = asked.await.expect("it does not panic");
-                assert!(matches!(answer, Ok(Answer::Order(_))), "{count} at once, {durability:?}: {answer:?}");
+                assert!(matches!(answer, Ok(Answer::Order(_))), "{count} together, {durability:?}: {answer:?}");
                 assert!(durability == Durability::Process || driven.marks.synced().0 > 0, "nothing was synced");
             }
             let (appended, synced) = (driven.marks.appended(), driven.marks.synced());
@@ -218,5 +218,5 @@ fn commands_that_come_together_are_all_answered() {
         });
         cases += 1;
     }
-    println!("commands that come together: {cases} cases");
+    println!("simultaneous commands: {cases} cases");
 }

@@ -1,4 +1,4 @@
-//! Whether the clock can be believed: what this start found, and how far server time is from the wall clock.
+//! Whether the clock can be trusted: the check at this start, and the difference of server time from the wall clock.
 
 use super::family::{Family, Writer};
 use edge::app::App;
@@ -8,15 +8,15 @@ use std::fmt::Error;
 
 const LEAP: Family = Family::new(
     "papertape_clock_leap_seconds",
-    "Wall clock less newest record at this start, where that was worth a warning: more than a day, or below zero; else 0",
+    "Wall clock less newest record at this start, if that gave a warning: more than a day, or below zero; else 0",
 );
 const WAITING: Family = Family::new(
     "papertape_clock_sweeps_waiting",
-    "1 while no order expires and no market ends by server time, behind a start whose clock is doubted",
+    "1 while no order expires and no market ends by server time, after a start whose clock is doubted",
 );
 const AHEAD: Family = Family::new(
     "papertape_clock_ahead_seconds",
-    "Server time less wall clock: far from 0, the journal is of the future",
+    "Server time less wall clock: far from 0, the journal is in the future",
 );
 
 pub(super) fn write(app: &App, out: &mut Writer<'_>) -> Result<(), Error> {

@@ -1,5 +1,5 @@
-//! Requests: how many of which route ended how, what they were refused with, and how long placements and cancels took.
-//! Operations of sockets count as their HTTP twins do.
+//! Requests: how many of which route ended how, refusals by code, and how long placements and cancels took. Operations
+//! of sockets count like the HTTP requests.
 
 use super::family::{Family, Writer};
 use edge::app::App;
@@ -7,13 +7,15 @@ use std::fmt::Error;
 
 const REQUESTS: Family = Family::new(
     "papertape_requests_total",
-    "Requests and socket operations answered, by operation name of the machine description and class of status; unrouted: no such route or method, or no sound request",
+    "Requests and socket operations answered, by operation name of the machine description and class of status; \
+     unrouted: no such route or method, or a malformed request",
 );
 const REFUSALS: Family =
     Family::new("papertape_refusals_total", "Requests and socket operations refused, by error code of the contract");
 const ACKS: Family = Family::new(
     "papertape_ack_seconds",
-    "From the head of an order request read to its answer handed to the connection; one batch is one request; accepted: a status below 400",
+    "From the head of an order request read to its answer handed to the connection; one batch is one request; \
+     accepted: a status below 400",
 );
 const PLACEMENTS: Family =
     Family::new("papertape_placements_in_flight", "Placement requests admitted and not answered yet");

@@ -1,4 +1,4 @@
-//! Families as the text format has them: a name with its unit, what it means, and rows with bounded labels.
+//! Families of the text format: a name with its unit, its help text, and rows with bounded labels.
 
 use host::histogram::Counted;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, MetricEncoder, NoLabelSet};
@@ -6,8 +6,8 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 use std::fmt::Error;
 
-/// One family. Its name is that of its rows, with `_seconds` or `_bytes` where it has such a unit and `_total` where it
-/// only rises.
+/// One family. Its name is that of its rows, with `_seconds` or `_bytes` if it has such a unit and `_total` if it only
+/// rises.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
     pub name: &'static str,
@@ -22,7 +22,7 @@ impl Family {
         Family { name, help }
     }
 
-    /// The name without unit, and the unit: the encoder puts them together again.
+    /// The name without unit, and the unit: the encoder joins them again.
     fn parts(&self) -> (&'static str, Option<Unit>) {
         let name = self.name.strip_suffix("_total").unwrap_or(self.name);
         if let Some(name) = name.strip_suffix("_seconds") {
@@ -41,7 +41,7 @@ impl<'a> Writer<'a> {
         Writer(encoder)
     }
 
-    /// What stands at a value now.
+    /// Writes a present value.
     pub fn gauge(&mut self, family: &Family, value: impl EncodeGaugeValue) -> Result<(), Error> {
         self.gauges(family, [(&[][..], value)])
     }
@@ -54,7 +54,7 @@ impl<'a> Writer<'a> {
         self.rows(family, MetricType::Gauge, rows, |row, value| row.encode_gauge(&value))
     }
 
-    /// What only rises, from 0 with each start of the process.
+    /// Writes a count that only rises, from 0 at each start of the process.
     pub fn counter(&mut self, family: &Family, value: impl EncodeCounterValue) -> Result<(), Error> {
         self.counters(family, [(&[][..], value)])
     }
@@ -69,7 +69,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Durations.
+    /// Writes durations.
     pub fn histograms<'l>(
         &mut self,
         family: &Family,
@@ -80,7 +80,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Texts that stay as they are.
+    /// Writes constant texts.
     pub fn words(&mut self, family: &Family, labels: &Labels<'_>) -> Result<(), Error> {
         let name = family.name.strip_suffix("_info").unwrap_or(family.name);
         self.0.encode_descriptor(name, family.help, None, MetricType::Info)?.encode_info(&labels)

@@ -1,4 +1,4 @@
-//! The feed: when the venue was last heard, what was applied, which books are too old to trade on.
+//! The feed: age of the venue's last message, applied frames, and stale books.
 
 use super::family::{Family, Writer};
 use edge::app::App;
@@ -8,12 +8,12 @@ use std::fmt::Error;
 use std::sync::atomic::Ordering::Relaxed;
 use venue::feed::FeedFigures;
 
-const AGE: Family = Family::new("papertape_feed_age_seconds", "Since the venue was last heard");
+const AGE: Family = Family::new("papertape_feed_age_seconds", "Since the last message of the venue");
 const FRAMES: Family = Family::new("papertape_feed_frames_total", "Frames of the venue applied to the books");
 const UNLISTED: Family =
-    Family::new("papertape_feed_unlisted_total", "Updates passed over, of tokens and conditions that are not listed");
+    Family::new("papertape_feed_unlisted_total", "Updates skipped, of tokens and conditions that are not listed");
 const CLAMPED: Family =
-    Family::new("papertape_feed_clamped_total", "Levels of the venue that a book could not hold as they came");
+    Family::new("papertape_feed_clamped_total", "Levels of the venue that did not fit a book's grid");
 const PRINTS_LOST: Family = Family::new(
     "papertape_feed_prints_lost_total",
     "Trades of the venue that could fill no resting order, since a shard's queue or the log was full",
@@ -34,8 +34,8 @@ const STALE: Family =
 pub(super) fn write(app: &App, figures: &FeedFigures, out: &mut Writer<'_>) -> Result<(), Error> {
     let now = app.clock.now();
     let seconds = |micros: u64| micros as f64 / SECOND as f64;
-    let heard = app.vitals().last_message_at;
-    out.gauges(&AGE, heard.map(|at| (&[][..], seconds(now.since(at)))))?;
+    let last_message = app.vitals().last_message_at;
+    out.gauges(&AGE, last_message.map(|at| (&[][..], seconds(now.since(at)))))?;
     out.counter(&FRAMES, figures.frames.load(Relaxed))?;
     out.counter(&UNLISTED, figures.unlisted.load(Relaxed))?;
     out.counter(&CLAMPED, figures.clamped.load(Relaxed))?;

@@ -9,7 +9,7 @@ use super::{clock, edge, feed, journal, streams, system, upstream};
 use crate::config::Config;
 use crate::instruments::Instruments;
 use crate::listeners::FeedLane;
-use crate::machinery::Inboxes;
+use crate::runtime::Inboxes;
 use ::edge::api::health::API_VERSION;
 use ::edge::app::App;
 use ::journal::commit::{CommitItem, Reply};
@@ -32,7 +32,8 @@ const USERS: Family = Family::new("papertape_users", "Users");
 const KEYS: Family = Family::new("papertape_keys_issued", "API keys issued so far, revoked ones among them");
 const QUEUED: Family = Family::new(
     "papertape_queue_entries",
-    "Entries that wait: shard, of all shards together; shard_longest, of the one with most; commit, on their way to the log",
+    "Entries that wait: shard, of all shards together; shard_longest, of the one with most; commit, on their way to \
+     the log",
 );
 const SLOTS: Family =
     Family::new("papertape_queue_slots", "Entries that such a queue holds at most; shards refuse when it is full");
@@ -86,9 +87,9 @@ impl Gather {
 }
 
 fn encoded(registry: &Registry) -> Result<String, fmt::Error> {
-    let mut said = String::with_capacity(32 << 10);
-    text::encode(&mut said, registry)?;
-    Ok(said)
+    let mut out = String::with_capacity(32 << 10);
+    text::encode(&mut out, registry)?;
+    Ok(out)
 }
 
 impl Sources {

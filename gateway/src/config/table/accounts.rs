@@ -22,12 +22,13 @@ fn names() -> Vec<Setting> {
             "brand.key_header_aliases",
             &["MKT_API_KEY", "Mkt-API-Key", "POLY_API_KEY"],
             texts::HEADER,
-            "Headers that may carry a key beside `X-API-Key`, which is looked at first.",
+            "Headers that may carry a key besides `X-API-Key`, which is read first.",
         ),
         secrets(
             "auth.jwt_secret",
             "made and kept in the data directory",
-            "Secret of identity tokens (HS256). Of a list, which only the file can hold, the first one signs and all verify.",
+            "Secret of identity tokens (HS256). Of a list, which only the file can hold, the first one signs and all \
+             verify.",
         ),
         secret(
             "auth.ws_secret",
@@ -51,7 +52,8 @@ fn core() -> Vec<Setting> {
             "engine.prefault_bytes",
             journal::prefault::AHEAD_BYTES as u64,
             0..=1 << 30,
-            "Memory that is made ready ahead of its use at most, in bytes. 0: none; then an order now and then waits for \
+            "Memory that is made ready ahead of its use at most, in bytes. 0: none; then an order now and then waits \
+             for \
              the kernel. Without effect before Linux 5.14 and where the system does not overcommit memory.",
         ),
     ]

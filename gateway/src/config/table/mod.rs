@@ -1,7 +1,7 @@
-//! The table of settings: each key once, with its type, default, bounds and meaning, in the order in which they are read.
+//! The table of settings: each key once, with its type, default, bounds and meaning, in reading order.
 //!
-//! A new setting is a row here, a field of [`super::Config`] and the line that copies the one into the other; the reference
-//! (`gateway/docs/settings.md`), error texts, help and the start-up print follow from the row.
+//! A new setting is a row here, a field of [`super::Config`] and the line that copies the value; the reference
+//! (`gateway/docs/settings.md`), error texts, help and the start-up print come from the row.
 
 mod accounts;
 mod rules;
@@ -13,7 +13,7 @@ use super::setting::Setting;
 use std::sync::LazyLock;
 pub(super) use venue::is_own_machine_only;
 
-/// The parts of the configuration, in the order of the rows: the section and what it is about.
+/// The sections of the configuration, in the order of the rows, each with its description.
 pub(super) const SECTIONS: [(&str, &str); 21] = [
     ("server", "The listener of the wire and the threads that serve it."),
     ("clock", "What a start does when the clock of the machine and the journal disagree."),

@@ -27,7 +27,7 @@ fn gates() -> Vec<Setting> {
     ]
 }
 
-/// What the seven switches of order semantics follow.
+/// The value of `auto` for the seven switches of order semantics.
 fn umbrella(values: &Values) -> bool {
     values.boolean("flags.order_semantics_v2_enabled")
 }
@@ -144,7 +144,8 @@ fn accounts() -> Vec<Setting> {
         boolean(
             "keys.readonly_contained",
             false,
-            "A read-only key makes no key that may do more than itself (none at all once it has an end), renames, replaces \
+            "A read-only key makes no key that may do more than itself (none at all once it has an end), renames, \
+             replaces \
              and revokes only itself, and resets no balance. Off: any active key manages all keys of its account.",
         ),
         list(

@@ -1,4 +1,4 @@
-//! Which texts settings allow.
+//! The texts that settings allow.
 
 use crate::config::Network;
 use crate::config::setting::Rule;
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use wal::Point;
 use wire::decimal::{self, Decimal};
 
-/// Most USD that a new wallet begins with.
+/// Largest balance of a new wallet.
 const BALANCE_MAX: Cash = Cash::from_dollars(1_000_000_000);
 
 pub(super) const LISTEN: Rule = Rule {
@@ -54,7 +54,7 @@ pub(super) const PRINTABLE: Rule = Rule {
     read: |text| same(text, !text.chars().any(char::is_control)),
 };
 
-/// The one path that there is always: an empty one would be that of no folder.
+/// Must not be empty: an empty path is not a folder.
 pub(super) const DATA_DIR: Rule = Rule {
     what: "path",
     allowed: "the path of a folder (without the setting it is papertape-data)",
@@ -76,7 +76,7 @@ pub(super) const CRASH_AT: Rule = Rule {
     read: |text| same(text, text.is_empty() || crash_at(text).is_some()),
 };
 
-/// A place of the log and which passage of it.
+/// A crash point of the log, and the number of the pass that ends the process.
 pub(in crate::config) fn crash_at(text: &str) -> Option<(Point, u64)> {
     let (name, count) = text.split_once(':')?;
     let point = Point::ALL.into_iter().find(|point| point.name() == name)?;
@@ -164,11 +164,12 @@ fn is_token(text: &str) -> bool {
 
 pub(super) const CATEGORY: Rule = Rule {
     what: "section of texts",
-    allowed: "the name of a fee category: sports, finance, politics, mentions, tech, economics, culture, weather, other, crypto or geopolitics",
+    allowed: "the name of a fee category: sports, finance, politics, mentions, tech, economics, culture, weather, \
+        other, crypto or geopolitics",
     read: |text| same(text, Category::named(text).is_some()),
 };
 
-/// Category names of venues beside those that are known.
+/// Category names of venues in addition to the built-in ones.
 pub(in crate::config) fn categories(entries: &[(String, String)]) -> Names {
     let meant = |(name, value): &(String, String)| Some((name.to_lowercase(), Category::named(value)?));
     entries.iter().filter_map(meant).collect()
@@ -183,7 +184,7 @@ pub(super) const ACCOUNT: Rule = Rule {
 pub(super) const KEY: Rule =
     Rule { what: "list", allowed: "a list of key ids", read: |text| text.parse().ok().map(|id: u64| id.to_string()) };
 
-/// The text, where it is allowed.
+/// The text, if it is allowed.
 fn same(text: &str, is_allowed: bool) -> Option<String> {
     is_allowed.then(|| text.to_owned())
 }

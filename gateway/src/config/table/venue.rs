@@ -1,4 +1,4 @@
-//! Rows of market data and of clients of the venue's own kind.
+//! Rows of market data and of clients made for the venue.
 
 use super::texts;
 use crate::config::Allowance;
@@ -9,7 +9,7 @@ use ::venue::replay::Speed;
 use ::venue::{VenueKind, kalshi, polymarket, synthetic};
 use std::time::Duration;
 
-/// Longest length of time that a setting of the adapters' patience may name, ms.
+/// Upper bound of the adapters' intervals and waits, ms.
 const PATIENCE_MS_MAX: u64 = 3_600_000;
 
 pub(super) fn rows() -> Vec<Setting> {
@@ -30,7 +30,8 @@ fn data() -> Vec<Setting> {
             "venue.speed",
             Speed::RECORDED.to_string(),
             texts::SPEED,
-            "How many times as fast as it was recorded a replay runs; `max`: as fast as it can be read. Only a replay takes \
+            "How many times as fast as it was recorded a replay runs; `max`: as fast as it can be read. Only a replay \
+             takes \
              it.",
         ),
         boolean("venue.follow", false, "A replay reads files that still grow. Only a replay takes it."),
@@ -60,7 +61,8 @@ fn live() -> Vec<Setting> {
             "venue.polymarket.tokens_max",
             polymarket.tokens_max as u64,
             2..=80_000,
-            "Tokens that are followed at most: first those of markets with positions or orders, then those of up-or-down \
+            "Tokens that are followed at most: first those of markets with positions or orders, then those of \
+             up-or-down \
              windows, then those of the most traded markets.",
         ),
         text("venue.kalshi.api", kalshi.api, texts::HTTP_ADDRESS, "REST service of Kalshi."),
@@ -90,12 +92,13 @@ fn pace() -> Vec<Setting> {
         length(
             "venue.silent_after_ms",
             pace.silent_after,
-            "A socket with subscriptions that brings no text for this long is closed and opened again, in milliseconds.",
+            "A socket with subscriptions that brings no text for this long is closed and opened again, in \
+             milliseconds.",
         ),
         length(
             "venue.quiet_after_ms",
             pace.quiet_after,
-            "A token without news for this long on a socket that brings others is asked about, in milliseconds.",
+            "A token without news for this long, on a socket with news of others, is fetched, in milliseconds.",
         ),
         length(
             "venue.reconnect_first_ms",
@@ -123,7 +126,8 @@ fn pace() -> Vec<Setting> {
         length(
             "venue.outage_after_ms",
             pace.outage_after,
-            "Without a live connection to any configured venue for this long, the venue counts as out, in milliseconds.",
+            "Without a live connection to any configured venue for this long, the venue counts as out, in \
+             milliseconds.",
         ),
         length(
             "venue.crossed_max_ms",
@@ -139,10 +143,10 @@ fn pace() -> Vec<Setting> {
     ]
 }
 
-/// Whether only this machine reaches the listener: no other address, and no proxy that forwards requests of others.
+/// Whether only this machine can reach the listener: no other address, and no proxy that forwards requests of others.
 pub(in crate::config) fn is_own_machine_only(values: &Values) -> bool {
     let listen: std::net::SocketAddr = values.parsed("server.listen");
-    // A proxy opens a loopback listener to others: one that is trusted, or one that passes its own host name on.
+    // A proxy makes a loopback listener reachable: one that is trusted, or one that passes on its own host name.
     listen.ip().is_loopback()
         && values.list("http.trusted_proxies").is_empty()
         && values.list("server.hosts").is_empty()
@@ -150,7 +154,7 @@ pub(in crate::config) fn is_own_machine_only(values: &Values) -> bool {
 
 fn clients() -> Vec<Setting> {
     vec![
-        // The last one names itself on every request, and shows no key where the venue wants none.
+        // The last one names itself on every request, and shows no key where the venue needs none.
         list(
             "venue.client_agents",
             &["py_clob_client", "py_clob_client_v2", "rs_clob_client", "@polymarket/clob-client", "NautilusTrader/"],
@@ -161,7 +165,8 @@ fn clients() -> Vec<Setting> {
             "venue.trade_ids",
             "none",
             ["none", "real"],
-            "Whether the response to a placement of a venue client names its trades. A client that sees them may wait until \
+            "Whether the response to a placement of a venue client names its trades. A client that sees them may wait \
+             until \
              each is confirmed.",
         ),
         boolean(
@@ -185,7 +190,8 @@ fn clients() -> Vec<Setting> {
         word(
             "venue.allowance",
             Allowance::Auto,
-            "What `balance-allowance` answers: the wallet's figures, the sentinel, or (`auto`) the figures in the strict \
+            "What `balance-allowance` answers: the wallet's figures, the sentinel, or (`auto`) the figures in the \
+             strict \
              dialect and the sentinel in the plain one.",
         ),
         boolean(

@@ -1,4 +1,4 @@
-//! What runs beside the threads that own sockets: started in order, ended in reverse.
+//! The threads besides those that own sockets: started in order, stopped in reverse order.
 
 use crate::boot::{BootError, io};
 use crate::config::Config;
@@ -29,31 +29,31 @@ use wal::{Dir, Files, Marks, Prepared, Recovered, Running};
 
 /// Slots of a shard's inbox; a full one is `SERVER_BUSY`.
 const INBOX_SLOTS: usize = 4_096;
-/// How long the way down waits for the feed.
+/// How long a stop waits for the feed.
 const END_MAX: Duration = Duration::from_secs(5);
-/// How long it waits for the last snapshot, which is given up before by who writes it: a device that does not answer may hold
-/// him up.
+/// How long a stop waits for the last snapshot. The keeper gives up earlier, unless a device that does not respond
+/// blocks it.
 const LAST_MAX: Duration = Duration::from_secs(7);
 const _: () = assert!(LAST_MAX.as_millis() > LAST_WITHIN.as_millis());
-/// How often it looks whether that has ended.
-const LAST_LOOK_EVERY: Duration = Duration::from_millis(2);
+/// How often a stop checks whether the last snapshot has ended.
+const LAST_CHECK_EVERY: Duration = Duration::from_millis(2);
 
 /// An inbox for each shard.
 pub type Inboxes = Arc<[Arc<Ring<Envelope<Reply>>>]>;
 
-/// What the machinery is made of.
+/// The parts that [`Runtime::start`] needs.
 pub struct Parts<'a> {
     pub config: &'a Config,
     pub clock: &'a Clock,
     pub dir: Dir<Files>,
-    /// The log, positioned behind its last record.
+    /// The log, positioned after its last record.
     pub log: Recovered<Files>,
     pub shards: Vec<Shard<Reply>>,
     pub figures: Arc<CommitFigures>,
 }
 
-/// What runs beside the IO threads.
-pub struct Machinery {
+/// The threads besides the IO threads.
+pub struct Runtime {
     stops: Stops,
     marks: Marks,
     instance: [u8; 16],
@@ -70,7 +70,7 @@ pub struct Machinery {
     feed: Option<FeedThread>,
 }
 
-/// What ends one after the other on the way down.
+/// The stop flags, set one after the other during a stop.
 #[derive(Default)]
 struct Stops {
     /// Feed and keeper.
@@ -78,11 +78,11 @@ struct Stops {
     shards: Stop,
     commit: Stop,
     sync: Stop,
-    /// Last of all: with it goes the lock of the directory, which the keeper may still write to.
+    /// Last: with it goes the lock of the directory, to which the keeper may still write.
     spares: Stop,
 }
 
-/// Where shards and committer run.
+/// The threads of shards and committer.
 enum CoreThreads {
     Inline(Rc<RefCell<Core>>),
     Threaded { shards: Vec<JoinHandle<()>>, committer: JoinHandle<()> },
@@ -90,19 +90,19 @@ enum CoreThreads {
 
 struct FeedThread {
     thread: JoinHandle<()>,
-    /// Hears that the feed has ended.
+    /// Notified when the feed has ended.
     ended: oneshot::Receiver<()>,
 }
 
-impl Machinery {
-    /// Starts log, shards and committer. The receiver hears of a failure of the log, which is final.
+impl Runtime {
+    /// Starts log, shards and committer. The receiver gets a failure of the log, which is final.
     ///
     /// # Errors
-    /// [`BootError`] when a file or a thread cannot be had.
-    pub fn start(parts: Parts<'_>) -> Result<(Machinery, mpsc::UnboundedReceiver<String>), BootError> {
+    /// [`BootError`] if a file cannot be opened or a thread cannot be created.
+    pub fn start(parts: Parts<'_>) -> Result<(Runtime, mpsc::UnboundedReceiver<String>), BootError> {
         let Parts { config, clock, dir, log, shards, figures } = parts;
         let stops = Stops::default();
-        // Which thread hears of a sync depends on the layout, which needs the log first.
+        // Which thread a sync wakes depends on the layout, which needs the log first.
         let synced = Arc::new(Wake::default());
         let waker = synced.clone();
         let running = dir.start(log, clock.now().0, Box::new(move |_| waker.wake())).map_err(RecoverError::from)?;
@@ -115,8 +115,8 @@ impl Machinery {
         let formats = config.rules.formats;
         let lane = CommitLane::new(size, figures.clone()).writing(formats.record());
         let mut committer = Committer::new(log, config.journal.durability, formats.record(), size, figures);
-        // The last segment may be nearly full and no spare left over: the first orders must not be refused for want of room.
-        // On a full disk the start goes on, for reads.
+        // The last segment may be almost full and no spare left: the first orders must not be refused for lack of room.
+        // On a full disk the start continues nevertheless, for reads.
         while committer.is_low() && preparer.turn().map_err(RecoverError::from)? == Prepared::One {}
         let storage = Files::open_existing(&config.data.dir).map_err(RecoverError::from)?;
         let segments = config.journal.checkpoint_segments as usize;
@@ -157,7 +157,7 @@ impl Machinery {
             }
         };
         let clock = clock.clone();
-        let machinery = Machinery {
+        let runtime = Runtime {
             stops,
             marks,
             instance,
@@ -173,10 +173,10 @@ impl Machinery {
             clock,
             feed: None,
         };
-        Ok((machinery, failed))
+        Ok((runtime, failed))
     }
 
-    /// The way into the core from the thread that called [`Machinery::start`].
+    /// The engine's client for the thread that called [`Runtime::start`].
     pub fn client(&self) -> EngineClient {
         match &self.core {
             CoreThreads::Inline(core) => EngineClient::inline(Rc::new(CoreHere(core.clone())), self.clock.clone()),
@@ -184,7 +184,7 @@ impl Machinery {
         }
     }
 
-    /// What the feed talks to.
+    /// The feed's connection to log and shards.
     pub fn feed_lane(&self) -> FeedLane {
         let ring = self.lane.ring().clone();
         FeedLane {
@@ -196,7 +196,7 @@ impl Machinery {
         }
     }
 
-    /// Where the log stands.
+    /// The marks of the log.
     pub fn marks(&self) -> &Marks {
         &self.marks
     }
@@ -206,12 +206,12 @@ impl Machinery {
         self.instance
     }
 
-    /// What the log may give up, to be kept from it.
+    /// What the log may release; for pins.
     pub fn covered(&self) -> &Covered {
         &self.covered
     }
 
-    /// The way to the digest of the state.
+    /// Requests digests of the state.
     pub fn digests(&self) -> &Digests {
         &self.digests
     }
@@ -226,10 +226,10 @@ impl Machinery {
         &self.inboxes
     }
 
-    /// Starts the feed and waits until its first frames are taken.
+    /// Starts the feed and waits until its first frames are applied.
     ///
     /// # Errors
-    /// [`BootError::Feed`] when it ended before, or had no thread.
+    /// [`BootError::Feed`] if it ended before that, or [`BootError::Io`] without a thread.
     pub async fn start_feed(&mut self, parts: FeedParts<ServerLinks>) -> Result<(), BootError> {
         let (ready, is_ready) = oneshot::channel();
         let (ending, ended) = oneshot::channel();
@@ -238,18 +238,18 @@ impl Machinery {
         is_ready.await.map_err(|_| BootError::Feed)
     }
 
-    /// The way down: feed, shards, committer with the clean-stop record, last sync, last snapshot.
+    /// Stops in order: feed, shards, committer with the clean-stop record, last sync, last snapshot.
     ///
     /// # Errors
-    /// [`BootError::Journal`] when the last sync failed: what it was to make durable may be gone.
+    /// [`BootError::Journal`] if the last sync failed: records that it should have made durable may be lost.
     pub async fn end(self) -> Result<(), BootError> {
-        let Machinery { stops, marks, syncer, spares, keeper, core, inboxes, lane, clock, feed, .. } = self;
+        let Runtime { stops, marks, syncer, spares, keeper, core, inboxes, lane, clock, feed, .. } = self;
         stops.serving.set();
         if let Some(FeedThread { thread, ended }) = feed {
             thread.thread().unpark();
-            // The feed's last record still goes through the core, which may run on this very thread.
+            // The feed's last record still passes through the core, which may run on this thread.
             if tokio::time::timeout(END_MAX, ended).await.is_err() {
-                tracing::warn!("the feed did not end in time");
+                tracing::warn!("the feed did not end in time; the stop continues without it");
             }
         }
         stops.shards.set();
@@ -266,13 +266,13 @@ impl Machinery {
         }
         stops.sync.set();
         marks.wake();
-        // A panic there has aborted the process.
+        // A panic of the thread has aborted the process.
         let synced = syncer.join().unwrap_or(Ok(())).map_err(|error| BootError::Journal(error.to_string()));
         keeper.thread().unpark();
         if let Ok(Some(keeper)) = keeper.join()
             && !write_last(keeper)
         {
-            // The lock stays with the spares' thread until the process is gone: nobody else may write beside that one.
+            // The thread of spares keeps the lock until the process ends: another process must not write meanwhile.
             return synced;
         }
         stops.spares.set();
@@ -282,23 +282,23 @@ impl Machinery {
     }
 }
 
-/// The last snapshot of an orderly end. It is waited for, so it is made on a thread that gives way to nobody. False: that did
-/// not end in time, and is still at it.
+/// The last snapshot of a clean stop. The stop waits for it, so its thread has normal priority. Returns false if that
+/// did not end in time and still runs.
 fn write_last(mut keeper: Keeper<Paced<Files>>) -> bool {
     let last = thread::spawn("last", move || match keeper.last() {
         Ok(true) => tracing::info!("a snapshot was written for the next start"),
         Ok(false) => {}
         Err(error) => tracing::warn!(%error, "no snapshot at the stop: the next start reads more of the log"),
     });
-    // Without a thread there is none, and the log has everything.
+    // Without a thread there is no snapshot, but the log has everything.
     let Ok(last) = last else { return true };
-    let begun = Instant::now();
+    let started = Instant::now();
     while !last.is_finished() {
-        if begun.elapsed() >= LAST_MAX {
-            tracing::warn!("the snapshot at the stop did not come to an end");
+        if started.elapsed() >= LAST_MAX {
+            tracing::warn!("the snapshot at the stop did not end in time; the next start reads more of the log");
             return false;
         }
-        std::thread::sleep(LAST_LOOK_EVERY);
+        std::thread::sleep(LAST_CHECK_EVERY);
     }
     true
 }

@@ -1,7 +1,7 @@
-//! Everything that is told, read out when it is asked for. Nothing here waits for the core, but the last step: the
-//! answer to whoever asks waits in the same line as all others, so that no figure shows what a crash could take back
-//! (reliability 1). Where the log is so full or slow that this wait does not end, the machinery is told of alone: that is
-//! when its queues and its log are worth watching most.
+//! All metrics, read when they are requested. Nothing here waits for the core, except the last step: the response waits
+//! in the same queue as all others, so that no figure shows what a crash could undo (wal/docs/durability.md §1). If the
+//! log is so full or slow that this wait does not end, only the figures of the runtime are returned: then its queues
+//! and its log are the ones to watch.
 
 use super::family::{Family, Writer};
 use super::journal::Journal;
@@ -32,21 +32,21 @@ const USERS: Family = Family::new("papertape_users", "Users");
 const KEYS: Family = Family::new("papertape_keys_issued", "API keys issued so far, revoked ones among them");
 const QUEUED: Family = Family::new(
     "papertape_queue_entries",
-    "Entries that wait: shard, of all shards together; shard_longest, of the one with most; commit, on their way to \
-     the log",
+    "Entries that wait: shard, of all shards together; shard_longest, of the one with most; commit, waiting for the \
+     log",
 );
 const SLOTS: Family =
     Family::new("papertape_queue_slots", "Entries that such a queue holds at most; shards refuse when it is full");
 
 const WHOLE: Family = Family::new(
     "papertape_scrape_whole",
-    "1: every family is here; 0: the log is behind, and only those of log, queues, venues and process are",
+    "1: every family is here; 0: the log does not keep up, and only those of log, queues, venues and process are here",
 );
 
-/// How long an answer may wait for what it tells to be as durable as promised.
+/// How long a response may wait until its figures are as durable as promised.
 const RELEASE_MAX: Duration = Duration::from_secs(2);
 
-/// Where figures are read.
+/// The sources of the figures.
 pub struct Sources {
     pub config: Arc<Config>,
     pub app: Arc<App>,
@@ -57,11 +57,11 @@ pub struct Sources {
     pub report: Report,
 }
 
-/// Figures in the text format.
+/// Metrics in the text format.
 pub struct Gather {
     all: Registry,
-    /// What no crash can take back.
-    machinery: Registry,
+    /// Figures that no crash can undo.
+    runtime: Registry,
     sources: Arc<Sources>,
 }
 
@@ -70,19 +70,19 @@ impl Gather {
         let sources = Arc::new(sources);
         let registry = |is_whole| {
             let mut registry = Registry::default();
-            registry.register_collector(Box::new(Told { sources: sources.clone(), is_whole }));
+            registry.register_collector(Box::new(Metrics { sources: sources.clone(), is_whole }));
             registry
         };
-        Gather { all: registry(true), machinery: registry(false), sources }
+        Gather { all: registry(true), runtime: registry(false), sources }
     }
 
-    /// The figures of now; those of the machinery alone when the log does not keep its promise for the others in time.
+    /// The present figures; only those of the runtime if the log does not release the others in time.
     ///
     /// # Errors
     /// The encoder's.
     pub async fn text(&self) -> Result<String, fmt::Error> {
         let all = encoded(&self.all)?;
-        if self.sources.released().await { Ok(all) } else { encoded(&self.machinery) }
+        if self.sources.released().await { Ok(all) } else { encoded(&self.runtime) }
     }
 }
 
@@ -93,17 +93,17 @@ fn encoded(registry: &Registry) -> Result<String, fmt::Error> {
 }
 
 impl Sources {
-    /// Waits until all that was recorded before this call is released; false: the log is full, or slow.
+    /// Waits until everything recorded before this call is released; false if the log is full or slow.
     async fn released(&self) -> bool {
         let (sender, receiver) = oneshot::channel();
-        let question = CommitItem::Answer { reply: Reply::Request(sender), answer: Answer::Done };
-        if self.lane.commits.ring().push(question).is_err() {
+        let marker = CommitItem::Answer { reply: Reply::Request(sender), answer: Answer::Done };
+        if self.lane.commits.ring().push(marker).is_err() {
             return false;
         }
         matches!(tokio::time::timeout(RELEASE_MAX, receiver).await, Ok(Ok(_)))
     }
 
-    /// What is about users, orders and books is part of the whole only.
+    /// Figures of users, orders and books are only in the whole.
     fn write(&self, is_whole: bool, out: &mut Writer<'_>) -> fmt::Result {
         let Sources { config, app, instruments, marks, lane, inboxes, report } = self;
         let (now, started) = (app.clock.now(), app.started_at);
@@ -144,19 +144,19 @@ impl Sources {
     }
 }
 
-/// The one collector of a registry.
-struct Told {
+/// The only collector of a registry.
+struct Metrics {
     sources: Arc<Sources>,
     is_whole: bool,
 }
 
-impl fmt::Debug for Told {
+impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Told")
+        f.write_str("Metrics")
     }
 }
 
-impl Collector for Told {
+impl Collector for Metrics {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.sources.write(self.is_whole, &mut Writer::new(encoder))
     }
@@ -173,9 +173,9 @@ mod tests {
     use engine::mutation::codec;
     use wal::{Options, Running};
 
-    /// The log's hands are moved by the test; tokio's paused time jumps to the end of a wait that nobody ends.
+    /// The test does the log's work; tokio's paused time jumps to the end of a wait that does not end otherwise.
     #[tokio::test(start_paused = true)]
-    async fn a_log_that_is_behind_leaves_the_machinery_to_be_seen() {
+    async fn a_log_that_does_not_keep_up_leaves_the_runtime_visible() {
         let town = Town::new();
         let place = tempfile::tempdir().expect("a temporary folder");
         let options = Options { segment_bytes: 1 << 20, spares_count: 2, reserve_bytes: 0, ..Options::default() };
@@ -209,10 +209,10 @@ mod tests {
             report,
         });
         let mut cases = 0;
-        // (whether the log is written, whether its queue takes anything)
+        // (whether the log is written, whether its queue has room)
         for (is_written, has_room) in [(true, true), (false, true), (false, false), (true, true)] {
             while !has_room && ring.push(CommitItem::Answer { reply: Reply::Nobody, answer: Answer::Done }).is_ok() {}
-            // What an earlier case left in the queue.
+            // Leftovers of an earlier case in the queue.
             while is_written && !ring.is_empty() {
                 committer.turn(&ring);
             }
@@ -242,6 +242,6 @@ mod tests {
             }
             assert!(said.ends_with("# EOF\n"));
         }
-        println!("families of a log that is behind: {cases} cases");
+        println!("families with a log that does not keep up: {cases} cases");
     }
 }

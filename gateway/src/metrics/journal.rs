@@ -1,5 +1,5 @@
-//! The journal and what it holds: how long it takes to write and to sync, how much is not durable, how much room there
-//! is, what the start found, and how many facts about orders came since.
+//! The journal: durations of appends and syncs, bytes that are not durable, room, the result of recovery, and facts
+//! about orders since the start.
 
 use super::family::{Family, Writer};
 use crate::listeners::CommitLane;
@@ -24,14 +24,16 @@ const APPENDED: Family = Family::new(
 );
 const SYNCED: Family = Family::new("papertape_journal_synced_lsn", "Number of the last record on the device");
 const UNSYNCED: Family =
-    Family::new("papertape_journal_unsynced_bytes", "Bytes of log that loss of power would take now");
-const POISONED: Family =
-    Family::new("papertape_journal_poisoned", "1 when a sync has failed or a promise was broken: the server is ending");
+    Family::new("papertape_journal_unsynced_bytes", "Bytes of log that loss of power would lose now");
+const POISONED: Family = Family::new(
+    "papertape_journal_poisoned",
+    "1 when a sync has failed or an invariant was broken: the server is ending",
+);
 const ROOM: Family =
-    Family::new("papertape_journal_room_bytes", "Bytes that the log can take for certain without a new segment");
+    Family::new("papertape_journal_room_bytes", "Bytes that the log can certainly take without a new segment");
 const ROOM_STATE: Family = Family::new(
     "papertape_journal_room_state",
-    "2: ample; 1: reserve only, orders are refused and cancels are taken; 0: none, every write is refused",
+    "2: ample; 1: reserve only, orders are refused and cancels are accepted; 0: none, every write is refused",
 );
 const SPARES: Family = Family::new("papertape_journal_spares", "Segments prepared and not in use yet");
 const SEGMENTS: Family = Family::new("papertape_journal_segments", "Segments in use, the open one among them");
@@ -40,11 +42,11 @@ const SNAPSHOT_LSN: Family =
     Family::new("papertape_snapshot_lsn", "Number of the last record in the newest snapshot; 0: there is none");
 const SNAPSHOT_AGE: Family = Family::new("papertape_snapshot_age_seconds", "Since the newest snapshot was written");
 const DISK_FREE: Family =
-    Family::new("papertape_disk_free_bytes", "Bytes that the file system of the directory would still give");
+    Family::new("papertape_disk_free_bytes", "Bytes that the file system of the directory has free for this user");
 
 const RECOVERY: Family = Family::new("papertape_recovery_seconds", "How long this start read snapshot and log");
 const RECOVERY_RECORDS: Family =
-    Family::new("papertape_recovery_records", "Records that this start replayed behind its snapshot");
+    Family::new("papertape_recovery_records", "Records that this start replayed after its snapshot");
 const RECOVERY_CUT: Family =
     Family::new("papertape_recovery_cut_bytes", "Bytes of a torn tail that this start cut off");
 const RECOVERY_LSN: Family = Family::new(
@@ -52,10 +54,10 @@ const RECOVERY_LSN: Family = Family::new(
     "Number of the last record in the snapshot this start began with; 0: none",
 );
 const RECOVERY_CLEAN: Family =
-    Family::new("papertape_recovery_clean_stop", "1 when the process before this one had stopped in order");
+    Family::new("papertape_recovery_clean_stop", "1 when the process before this one had stopped cleanly");
 
 const PLACED: Family =
-    Family::new("papertape_orders_placed_total", "Orders taken since the start, filled at once or resting");
+    Family::new("papertape_orders_placed_total", "Orders accepted since the start, filled immediately or resting");
 const FILLS: Family =
     Family::new("papertape_fills_total", "Fills since the start: taking at placement, or of resting orders");
 const CLOSED: Family = Family::new(
@@ -65,13 +67,13 @@ const CLOSED: Family = Family::new(
 
 const OPEN: Family = Family::new(
     "papertape_orders_open",
-    "Orders that rest now: open, wholly or in part; those of the start among them",
+    "Orders that rest now: open, wholly or in part; those from before the start included",
 );
 
-/// One append in so many is timed: two looks at the clock cost about what an append does.
+/// One append in this many is timed: two readings of the clock cost about as much as an append.
 const APPENDS_PER_TIMED: u64 = 64;
 
-/// What the journal counts while there is somebody to ask for it.
+/// Meters of the journal, counted while there is a listener to read them.
 #[derive(Debug, Default)]
 pub struct JournalMeters {
     append: Nanos,
@@ -80,33 +82,33 @@ pub struct JournalMeters {
     taken: AtomicU64,
     rested: AtomicU64,
     closed: AtomicU64,
-    /// Orders that rest, by shard.
+    /// Resting orders, by shard.
     open: Box<[AtomicU64]>,
 }
 
 impl JournalMeters {
-    /// Nothing counted yet, of so many shards.
+    /// Nothing counted yet, for that many shards.
     pub fn new(shards_count: usize) -> JournalMeters {
         JournalMeters { open: (0..shards_count).map(|_| AtomicU64::new(0)).collect(), ..JournalMeters::default() }
     }
 
-    /// Says how many orders rest in a shard, behind the records that made it so.
+    /// Records the number of resting orders of a shard, after the records that changed it.
     pub fn note_open(&self, shard: usize, count: usize) {
         // Pairs with the Acquire in `Facts::of`, as the facts do.
         self.open[shard].store(count as u64, Ordering::Release);
     }
 
-    /// Where to note the time of the append behind this record, if that is one that is timed.
-    pub fn times_append(&self, behind: Lsn) -> Option<&Nanos> {
-        behind.0.is_multiple_of(APPENDS_PER_TIMED).then_some(&self.append)
+    /// The histogram for the append after record `after`, if that append is timed.
+    pub fn times_append(&self, after: Lsn) -> Option<&Nanos> {
+        after.0.is_multiple_of(APPENDS_PER_TIMED).then_some(&self.append)
     }
 
-    /// Where to note how long a sync took.
+    /// The histogram of syncs.
     pub fn sync(&self) -> &Micros {
         &self.sync
     }
 
-    /// Counts a fact whose record is on its way.
+    /// Counts a fact whose record is in flight.
     pub fn fact(&self, fact: &OrderFact) {
         let counter = match fact {
             OrderFact::Placed => &self.placed,
@@ -114,7 +116,8 @@ impl JournalMeters {
             OrderFact::Filled { resting: true, .. } => &self.rested,
             OrderFact::Closed => &self.closed,
         };
-        // Pairs with the Acquire in `Facts::of`: who counts the fact sends its question behind the fact's record.
+        // Pairs with the Acquire in `Facts::of`: a reader that counts the fact sends its marker after the fact's
+        // record.
         counter.fetch_add(1, Ordering::Release);
     }
 }
@@ -138,7 +141,7 @@ impl Facts {
     }
 }
 
-/// Where the journal's figures are read.
+/// The sources of the journal's figures.
 pub(super) struct Journal<'a> {
     pub meters: Option<&'a JournalMeters>,
     pub marks: &'a Marks,
@@ -173,7 +176,7 @@ pub(super) fn write(journal: &Journal<'_>, out: &mut Writer<'_>) -> Result<(), E
     out.gauge(&RECOVERY_CLEAN, u32::from(report.clean_stop))
 }
 
-/// What the records are about, unlike all else here: told once it is as durable as promised.
+/// Facts of records, unlike the rest: written only once they are as durable as promised.
 pub(super) fn write_orders(meters: Option<&JournalMeters>, out: &mut Writer<'_>) -> Result<(), Error> {
     let Some(meters) = meters else { return Ok(()) };
     let Facts { placed, taken, rested, closed, open } = Facts::of(meters);
@@ -183,7 +186,7 @@ pub(super) fn write_orders(meters: Option<&JournalMeters>, out: &mut Writer<'_>)
     out.gauge(&OPEN, open)
 }
 
-/// What the directory shows. Its files come and go while it is read: what cannot be read has no row.
+/// Figures of the directory. Its files come and go while it is read: a file that cannot be read has no row.
 fn write_files(dir: &Path, out: &mut Writer<'_>) -> Result<(), Error> {
     let storage = Files::open_existing(dir).ok();
     let segments = storage.as_ref().and_then(|storage| wal::segments(storage).ok());

@@ -1,18 +1,18 @@
-//! What the server tells of itself to a monitor: `GET /metrics` on the admin listener (`[admin] listen`).
+//! Metrics of the server for a monitor: `GET /metrics` on the admin listener (`[admin] listen`).
 //!
-//! Counters and histograms are plain atomics where the events are; they exist, and clocks are looked at for them, only
-//! where the listener does. All else is read from what the parts know anyway, when somebody asks.
+//! Counters and histograms are plain atomics where the events are; they exist, and clocks are read for them, only with
+//! an admin listener. Everything else is read from the parts of the server when it is requested.
 //!
 //! | File | Holds |
 //! |---|---|
-//! | `gather.rs` | all families in order, and the wait for what they tell to be durable |
+//! | `gather.rs` | all families in order, and the wait until their figures are durable |
 //! | `edge.rs` | requests, refusals, how long placements and cancels took |
 //! | `journal.rs` | the log, recovery, order facts |
 //! | `feed.rs` | the venue and the books |
-//! | `upstream.rs` | live venues: connections, what was skipped, what is recorded |
-//! | `streams.rs` | sockets and the handing out of news |
-//! | `clock.rs` | whether the clock can be believed |
-//! | `system.rs` | what the kernel knows of this program |
+//! | `upstream.rs` | live venues: connections, skipped messages, recordings |
+//! | `streams.rs` | sockets and the fan-out of updates |
+//! | `clock.rs` | whether the clock can be trusted |
+//! | `system.rs` | the kernel's figures of this process |
 //! | `histogram.rs`, `family.rs` | durations in buckets; names, labels and rows |
 
 mod clock;

@@ -1,4 +1,4 @@
-//! Streams: who is connected, why sockets ended, and how far handing out lags behind the feed.
+//! Streams: connections, reasons for closing, and the lag of the fan-out behind the feed.
 
 use super::family::{Family, Writer};
 use edge::app::App;
@@ -23,14 +23,14 @@ const BYTES_QUEUED: Family = Family::new(
 );
 const LAG: Family = Family::new(
     "papertape_fan_out_lag_seconds",
-    "From the feed taking a frame of the venue to its news being handed out, for the oldest of those that waited together",
+    "From the feed taking a frame of the venue to its fan-out to the streams, for the oldest of those that waited together",
 );
 const LOST: Family = Family::new(
     "papertape_fan_out_lost_total",
-    "News that found the queue of a thread full; each listener of that thread is then shown everything afresh",
+    "Updates that found the queue of a thread full; each stream of that thread then receives its full state again",
 );
 const WAITING: Family =
-    Family::new("papertape_fan_out_queued", "News of the feed that wait to be handed out, all threads together");
+    Family::new("papertape_fan_out_queued", "Updates of the feed that wait for the fan-out, all threads together");
 
 pub(super) fn write(app: &App, out: &mut Writer<'_>) -> Result<(), Error> {
     let channels = app.seats.channels();

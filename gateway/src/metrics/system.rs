@@ -1,5 +1,5 @@
-//! What the kernel says of this program, under the names that all programs use: memory, processor time, descriptors.
-//! Read from `/proc/self`; elsewhere these families have no rows. And the log lines that standard error did not take.
+//! The kernel's figures of this process, under the usual names: memory, processor time, descriptors. Read from
+//! `/proc/self`; elsewhere these families have no rows. Also the log lines that could not be written to standard error.
 
 use super::family::{Family, Writer};
 use host::output;
@@ -8,14 +8,14 @@ use std::fs;
 
 const CPU: Family = Family::new("process_cpu_seconds_total", "Processor time of all threads, user and system");
 const RESIDENT: Family =
-    Family::new("process_resident_memory_bytes", "Memory resident, mapped segments of the log among it");
+    Family::new("process_resident_memory_bytes", "Memory resident, mapped segments of the log included");
 const DESCRIPTORS: Family = Family::new("process_open_fds", "File descriptors open");
 const DESCRIPTORS_MAX: Family = Family::new("process_max_fds", "File descriptors that may be open");
 const THREADS: Family = Family::new("process_threads", "Threads");
 const LINES_LOST: Family =
     Family::new("papertape_log_lines_lost_total", "Log lines that could not be written to standard error");
 
-/// Ticks of `/proc/self/stat` in a second: part of what Linux promises programs (`USER_HZ`), whatever its own timer does.
+/// Ticks of `/proc/self/stat` in a second: guaranteed by Linux (`USER_HZ`), independent of its own timer.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 pub(super) fn write(out: &mut Writer<'_>) -> Result<(), Error> {
@@ -25,14 +25,14 @@ pub(super) fn write(out: &mut Writer<'_>) -> Result<(), Error> {
     out.counters(&CPU, cpu_seconds(&of("stat")).map(|seconds| (&[][..], seconds)))?;
     let resident = field(&status, "VmRSS:").map(|kib| kib * 1_024);
     out.gauges(&RESIDENT, resident.map(|bytes| (&[][..], bytes)))?;
-    // The listing holds one descriptor itself.
+    // The listing itself holds one descriptor.
     let open = fs::read_dir("/proc/self/fd").ok().map(|listed| listed.count().saturating_sub(1));
     out.gauges(&DESCRIPTORS, open.map(|count| (&[][..], count)))?;
     out.gauges(&DESCRIPTORS_MAX, field(&limits, "Max open files").map(|count| (&[][..], count)))?;
     out.gauges(&THREADS, field(&status, "Threads:").map(|count| (&[][..], count)))
 }
 
-/// User and system time of `/proc/self/stat`: the 14th and 15th field, counted behind the name in its brackets.
+/// User and system time of `/proc/self/stat`: the 14th and 15th field, counted after the name in its brackets.
 fn cpu_seconds(stat: &str) -> Option<f64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let user: u64 = fields.next()?.parse().ok()?;
@@ -40,7 +40,7 @@ fn cpu_seconds(stat: &str) -> Option<f64> {
     Some((user + system) as f64 / TICKS_PER_SECOND)
 }
 
-/// The first number of the line that begins so.
+/// The first number of the line that begins with `name`.
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_texts_of_the_kernel_are_read() {
+    fn the_kernels_texts_are_read() {
         let stat = "7 (paper) tape (x) S 1 7 7 0 -1 4194560 900 0 3 0 250 75 0 0 20 0 6 0 100 1000 300";
         assert_eq!(cpu_seconds(stat), Some(3.25));
         let status = "Name:\tpapertape\nVmRSS:\t   12345 kB\nThreads:\t6\n";

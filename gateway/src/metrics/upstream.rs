@@ -11,21 +11,24 @@ const SUBSCRIBED: Family = Family::new(
     "papertape_venue_subscribed_tokens",
     "Tokens whose books come from a live venue, subscribed on its sockets or polled",
 );
-const AGE: Family = Family::new("papertape_venue_age_seconds", "Since any connection to a live venue showed life");
+const AGE: Family =
+    Family::new("papertape_venue_age_seconds", "Since the last message on any connection to a live venue");
 const RECONNECTS: Family = Family::new("papertape_venue_reconnects_total", "Sockets to a live venue that were lost");
 const FAILURES: Family =
     Family::new("papertape_venue_rest_failures", "Calls to a live venue that failed since the last one that did not");
-const SKIPPED: Family =
-    Family::new("papertape_venue_skipped_total", "What a venue or a recording said and was not used, by the reason");
+const SKIPPED: Family = Family::new(
+    "papertape_venue_skipped_total",
+    "Messages or parts of a venue or a recording that were not used, by reason",
+);
 const LINES: Family = Family::new("papertape_recording_lines_total", "Lines written to the recording");
-const BYTES: Family = Family::new("papertape_recording_bytes_total", "What they came to before they are packed");
+const BYTES: Family = Family::new("papertape_recording_bytes_total", "Bytes of these lines before compression");
 const DROPPED: Family = Family::new(
     "papertape_recording_dropped_total",
     "Messages of the venue that were not recorded: the disk was slow, full or failing",
 );
 const GAPS: Family = Family::new(
     "papertape_recording_gaps_total",
-    "Gap lines written: connections that were lost, and those of which something was not recorded",
+    "Gap lines written: lost connections, and connections with messages that were not recorded",
 );
 
 pub(super) fn write(upstream: &Upstream, now: Timestamp, out: &mut Writer<'_>) -> Result<(), Error> {

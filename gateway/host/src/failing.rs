@@ -68,7 +68,7 @@ mod tests {
             ("map spare-1: no memory", 4_000, true),
             ("map spare-1: no memory", 4_000, false),
         ];
-        for (at, (reason, pause_ms, told)) in rows.into_iter().enumerate() {
+        for (at, (reason, pause_ms, logged)) in rows.into_iter().enumerate() {
             assert_eq!(failing.note(reason), (Duration::from_millis(pause_ms), logged), "{at}: {reason}");
         }
         let pauses = (0..100_000).map(|_| failing.note("the same"));

@@ -341,13 +341,13 @@ mod tests {
         let (day, second) = (DAY as i64, SECOND as i64);
         // (wall clock − newest record, found, seconds)
         for (ahead, found, seconds) in [
-            (0, Found::Agrees, 0),
-            (day, Found::Agrees, 0),
-            (day + 1, Found::Ahead, 86_400),
-            (365 * day, Found::Ahead, 365 * 86_400),
-            (-second, Found::Agrees, 0),
-            (-second - 1, Found::Behind, -1),
-            (-365 * day, Found::Behind, -365 * 86_400),
+            (0, ClockCheck::Agrees, 0),
+            (day, ClockCheck::Agrees, 0),
+            (day + 1, ClockCheck::Ahead, 86_400),
+            (365 * day, ClockCheck::Ahead, 365 * 86_400),
+            (-second, ClockCheck::Agrees, 0),
+            (-second - 1, ClockCheck::Behind, -1),
+            (-365 * day, ClockCheck::Behind, -365 * 86_400),
         ] {
             let leap = Leap::of(Some(NOW), moved(ahead), Duration::from_secs(60));
             assert_eq!((leap.found, leap.seconds()), (found, seconds), "{ahead}");
@@ -358,9 +358,9 @@ mod tests {
             assert_eq!((leap.found, leap.waits(NOW)), (found, false), "{ahead}");
         }
         // A new directory, and the edges of time.
-        assert_eq!(Leap::of(None, NOW, Duration::from_secs(60)).found, Found::Agrees);
-        assert_eq!(Leap::of(Some(Timestamp(u64::MAX)), NOW, Duration::ZERO).found, Found::Behind);
-        assert_eq!(Leap::of(Some(Timestamp(1)), Timestamp(u64::MAX), Duration::ZERO).found, Found::Ahead);
+        assert_eq!(Leap::of(None, NOW, Duration::from_secs(60)).found, ClockCheck::Agrees);
+        assert_eq!(Leap::of(Some(Timestamp(u64::MAX)), NOW, Duration::ZERO).found, ClockCheck::Behind);
+        assert_eq!(Leap::of(Some(Timestamp(1)), Timestamp(u64::MAX), Duration::ZERO).found, ClockCheck::Ahead);
         println!("starts: 10 cases");
     }
 
@@ -373,23 +373,23 @@ mod tests {
         let (mut newest, mut cases) = (NOW, 0);
         // (the wall clock, the wait, found, by how many days, whether its wait is completed)
         for (wall, wait, found, days, is_sat_out) in [
-            (hour, minute, Found::Agrees, 0, false),
-            (100 * day, minute, Found::Ahead, 99, false),
-            (100 * day + hour, minute, Found::Ahead, 100, false),
+            (hour, minute, ClockCheck::Agrees, 0, false),
+            (100 * day, minute, ClockCheck::Ahead, 99, false),
+            (100 * day + hour, minute, ClockCheck::Ahead, 100, false),
             // Corrected without a correction of the journal, and wrong again.
-            (2 * hour, minute, Found::Behind, -99, false),
-            (100 * day + 2 * hour, minute, Found::Ahead, 100, true),
-            (100 * day + 3 * hour, minute, Found::Agrees, 0, false),
-            (200 * day, minute, Found::Ahead, 99, false),
-            (200 * day + hour, none, Found::Ahead, 99, false),
-            (200 * day + 2 * hour, minute, Found::Agrees, 0, false),
+            (2 * hour, minute, ClockCheck::Behind, -99, false),
+            (100 * day + 2 * hour, minute, ClockCheck::Ahead, 100, true),
+            (100 * day + 3 * hour, minute, ClockCheck::Agrees, 0, false),
+            (200 * day, minute, ClockCheck::Ahead, 99, false),
+            (200 * day + hour, none, ClockCheck::Ahead, 99, false),
+            (200 * day + 2 * hour, minute, ClockCheck::Agrees, 0, false),
         ] {
             let leap = Leap::of_start(dir.path(), Some(newest), moved(wall), wait).expect("a sound directory");
             assert_eq!((leap.found, leap.seconds() / 86_400), (found, days), "{wall}: {leap:?}");
             let venue = Arc::new(ToldTime::default());
             venue.tells(leap.wall);
             let leap = leap.with_venues(is_sat_out.then_some(venue));
-            assert_eq!(leap.waits(leap.wall), found != Found::Agrees && !is_sat_out && !wait.is_zero(), "{wall}");
+            assert_eq!(leap.waits(leap.wall), found != ClockCheck::Agrees && !is_sat_out && !wait.is_zero(), "{wall}");
             newest = newest.max(moved(wall));
             cases += 1;
         }

@@ -106,6 +106,6 @@ mod tests {
         let before = own();
         let lowered = spawn_low_priority("lowered", own).expect("a thread").join().expect("no panic");
         let normal = spawn("normal", own).expect("a thread").join().expect("no panic");
-        assert_eq!([own(), normal, lowered], [before, before, (before + BEHIND).min(NICE_MAX)]);
+        assert_eq!([own(), normal, lowered], [before, before, (before + NICE_STEPS).min(NICE_MAX)]);
     }
 }

@@ -72,7 +72,7 @@ fn all_writers_together_find_the_promised_room() {
                     lane.record(UserId(1), Timestamp(1), &payload);
                 }
                 let in_flight = figures.in_flight_bytes.load(Ordering::Relaxed);
-                assert!(in_flight <= published, "{crossing} bytes into {published}: {size:?}");
+                assert!(in_flight <= published, "{in_flight} bytes into {published}: {size:?}");
             }
             while lane.ring().pop().is_some() {}
             cases += 1;

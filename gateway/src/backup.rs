@@ -30,7 +30,7 @@ use wal::segment::SEGMENT_HEADER_BYTES;
 use wal::{Dir, Files, Lsn, Marks, Options, Origin, Scan, Snapshots, Storage};
 use wire::instant::ts_text;
 
-/// How long the sync of the last records may take before a backup of a running directory is given up.
+/// How long the sync of the last records may take before a backup of a running directory is cancelled.
 const SYNCED_WITHIN: Duration = Duration::from_secs(10);
 const SYNCED_CHECK_EVERY: Duration = Duration::from_millis(1);
 /// If the newest snapshot is gone when it is opened, there are newer ones.
@@ -45,7 +45,7 @@ pub enum BackupError {
     Empty,
     /// The server stops, or its last records do not reach the device.
     Ending,
-    /// The backup of a running server was given up while it was planned: the peer has left, or orders need the room.
+    /// The backup of a running server was cancelled while it was planned: the peer has left, or orders need the room.
     GivenUp(io::Error),
     /// What was received as a backup does not match its manifest.
     Damaged { file: String, why: String },

@@ -270,7 +270,8 @@ impl Config {
         }
         if !config.log_size().is_enough() {
             source.wrong(
-                "journal.segment_bytes: too small for so many engine.shards; raise it or journal.spares_count".into(),
+                "journal.segment_bytes: too small for this number of engine.shards; raise it or journal.spares_count"
+                    .into(),
             );
         }
         Ok(Config { lines: source.finish()?, ..config })

@@ -37,7 +37,7 @@ fn start(path: &Path, segment_bytes: u64) -> Running {
     dir.start(recovered, 0, Box::new(|_| {})).expect("start")
 }
 
-/// Appends without a sync into one warm segment, and reads them back; beside the same bytes by hand.
+/// Appends without a sync into one warm segment, and reads them back; compared with the same bytes by hand.
 fn append_and_scan(place: &Path, payload_bytes: usize) {
     let payload = vec![7u8; payload_bytes];
     let slot_bytes = record::slot_bytes(payload_bytes);
@@ -78,7 +78,8 @@ fn append_and_scan(place: &Path, payload_bytes: usize) {
         fs::remove_dir_all(&path).expect("remove");
     }
     println!(
-        "record of {slot_bytes} B ({payload_bytes} B payload), {count} records, {ROUNDS} rounds, M records/s, median [min-max]"
+        "record of {slot_bytes} B ({payload_bytes} B payload), {count} records, {ROUNDS} rounds, M records/s, median \
+         [min-max]"
     );
     report("append, bare memcpy+crc32c", &bare, &bare);
     report("append, log", &ours, &bare);
@@ -138,7 +139,7 @@ fn bare_read(file: &File, slot_bytes: usize, count: usize) -> u64 {
     sum
 }
 
-/// One record (and 64, and 1 024) per sync on one thread, beside writes of the same bytes into a prepared file.
+/// One record (and 64, and 1 024) per sync on one thread, compared with writes of the same bytes into a prepared file.
 fn durable(place: &Path) {
     wal::take_short_slice();
     for per_sync in [1, 64, 1024] {

@@ -21,7 +21,7 @@ use crate::sys;
 pub struct Files {
     /// The path under which the directory was opened: for messages.
     path: Arc<PathBuf>,
-    /// Kept open: names are looked up in the directory that was checked, whatever its path is now.
+    /// Kept open: names are looked up in the directory that was checked, even if its path changes.
     directory: Arc<File>,
 }
 

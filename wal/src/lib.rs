@@ -61,7 +61,7 @@
 //! let recovered = recovery.finish()?;
 //! let Running { mut log, mut syncer, mut preparer, mut snapshots, marks, .. } =
 //!     dir.start(recovered, 1_700_000_000_000_000, Box::new(|_synced| { /* wake waiting threads */ }))?;
-//! preparer.turn()?; // on a thread of its own
+//! preparer.turn()?; // on another thread
 //!
 //! let lsn = log.append(Kind::Mutations, 1, 42, 1_700_000_000_000_001, b"facts")?;
 //! assert!(marks.appended() == lsn && marks.synced() < lsn);

@@ -20,7 +20,7 @@ use crate::storage::{SegmentMap, Storage, StoredFile};
 use crate::sync::Opened;
 use crate::{Lsn, Point, Points};
 
-/// How far ahead of the next record the processor is told to prefetch, bytes: a page, so that the address translation
+/// How far ahead of the next record the processor prefetches, bytes: a page, so that the address translation
 /// of the next page is ready as well. Less gained less; more gained nothing.
 const AHEAD_BYTES: usize = 4096;
 
@@ -149,7 +149,7 @@ impl<S: Storage> Log<S> {
         appended
     }
 
-    /// Appends the last record of an orderly stop. Sync it with [`crate::Syncer::finish`].
+    /// Appends the last record of a clean stop. Sync it with [`crate::Syncer::finish`].
     ///
     /// # Errors
     /// [`Full`]; the stop then has no mark, and recovery treats it as a crash.

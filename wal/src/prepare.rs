@@ -29,7 +29,7 @@ pub(crate) struct Spare<S: Storage> {
     pub file: S::File,
     pub map: S::Map,
     pub name: String,
-    /// Set by the log when it uses the spare, or by the [`Preparer`] when the spare was removed, whichever is first.
+    /// Set by the log when it uses the spare, or by the [`Preparer`] when the spare was removed.
     pub is_taken: Arc<AtomicBool>,
 }
 

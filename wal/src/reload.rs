@@ -13,7 +13,7 @@
 //! zeros. The others are removed, and only their heads are read. No promised record is in them:
 //!
 //! - A death of the process loses no header. It is stored before the first record after it, into the same mapping; and a
-//!   file with a header is a segment, whatever its name ([`crate::contents::read_contents`]).
+//!   file with a header is a segment under any name ([`crate::contents::read_contents`]).
 //! - A file of this name holds nothing that must survive loss of power. Before a record counts as synced, its file is synced
 //!   from the first byte on and then renamed, durably ([`crate::sync`]).
 //!

@@ -246,7 +246,7 @@ impl<S: Storage> Snapshots<S> {
     }
 }
 
-/// Checks whether a file with the name of a snapshot begins as one of this log does, whatever follows.
+/// Checks whether a file with the name of a snapshot begins as one of this log does; the rest is not read.
 ///
 /// # Errors
 /// As [`Snapshots::open`].

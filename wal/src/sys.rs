@@ -2,7 +2,7 @@
 //! keeps an append cheap, advice about memory, and the file system's type and free space. Also the processor's CRC
 //! instruction.
 //!
-//! Linux only, like the log. Whatever the standard library wraps safely is used from there.
+//! Linux only, like the log. Calls that the standard library wraps safely are used from there.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -215,8 +215,8 @@ fn advise_memory(range: &Range<usize>, advice: Advice) -> io::Result<()> {
         Advice::LargePages => libc::MADV_HUGEPAGE,
         Advice::SmallPages => libc::MADV_NOHUGEPAGE,
     };
-    // SAFETY: each of the three changes when and how pages get their memory, and not what they hold, whatever they
-    // belong to; the kernel refuses addresses that are not mapped.
+    // SAFETY: each of the three changes when and how pages get their memory, and never their contents, for memory of any
+    // owner; the kernel refuses addresses that are not mapped.
     let done = unsafe { libc::madvise(std::ptr::without_provenance_mut(range.start), range.len(), advice) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

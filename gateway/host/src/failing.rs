@@ -40,7 +40,7 @@ impl Failing {
     }
 }
 
-/// Sleeps for the whole pause, whoever wakes the thread: a wake-up does not repair the cause. A stop ends it.
+/// Sleeps for the whole pause, even if the thread is woken: a wake-up does not repair the cause. A stop ends it.
 fn sleep_through(pause: Duration, stop: &Stop) {
     let until = Instant::now() + pause;
     while !stop.is_set()

@@ -424,7 +424,7 @@ mod tests {
     #[test]
     fn a_last_checkpoint_is_made_of_a_long_log() {
         let least = LAST_RECORDS_LEAST;
-        // (records of users, whether all of them were synced, a last checkpoint, one after so many more, another)
+        // (records of users, whether all of them were synced, a last checkpoint, further records, another checkpoint)
         let rows = [
             (least - 3, true, false, 3, true),
             (least, true, true, 10, false),

@@ -417,7 +417,7 @@ impl<S: Storage, L: CommitListener> Committer<S, L> {
         }
     }
 
-    /// Journal time never goes back, whichever shard a record comes from.
+    /// Journal time never goes back, over the records of all shards.
     fn monotone(&self, time: Timestamp) -> u64 {
         time.0.max(self.log.last_time())
     }

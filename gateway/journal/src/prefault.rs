@@ -10,8 +10,8 @@
 //! It identifies the allocator by its large mappings, which are filled from their low ends on. Marks show the
 //! allocator's progress: one page of each 16 MiB is left out, and is resident once it was touched. While a start reads
 //! its log the thread does not rest, since clearing memory would be up to half of that time; no single order waits
-//! then, and faults ahead of the thread bring large pages, too. From then on they bring small ones, whatever the
-//! system's default is, permanently, even after the thread has ended.
+//! then, and faults ahead of the thread bring large pages, too. From then on they bring small ones, under any
+//! default of the system, permanently, even after the thread has ended.
 //!
 //! Nothing depends on it. If the kernel does not support it (before Linux 5.14), does not report resident pages, or has
 //! pages other than 4 KiB, nothing is advised and there is no thread. It also does nothing with an allocator that
@@ -357,7 +357,7 @@ impl Region {
         let has_mark = start / STEP * STEP + LARGE > start;
         let is_large = pages != Pages::Small && !has_mark && start.is_multiple_of(LARGE);
         let bytes = if is_large { LARGE } else { SMALL };
-        // Up to the next multiple, wherever it starts: no piece crosses a mark.
+        // Up to the next multiple of its size: no piece crosses a mark.
         let piece = start..((start / bytes + 1) * bytes).min(self.all.end);
         let made = if is_large && pages == Pages::Large {
             // For this piece alone, and no longer than it takes: a fault ahead of this thread must not wait for a large

@@ -74,11 +74,13 @@ impl Backups {
             match Source::live(&running, with_secrets, now, stays) {
                 Ok(source) => match planned.send(Ok(())) {
                     Ok(()) => log_result(copy(source, inlet)),
-                    Err(_) => tracing::warn!("a backup was given up: the peer has left"),
+                    Err(_) => tracing::warn!("a backup was cancelled: the peer has left"),
                 },
                 Err(error) => {
                     match &error {
-                        BackupError::GivenUp(why) => tracing::warn!(%why, "a backup was given up while it was planned"),
+                        BackupError::GivenUp(why) => {
+                            tracing::warn!(%why, "a backup was cancelled while it was planned")
+                        }
                         error => tracing::error!(%error, "a backup of this server failed"),
                     }
                     // The peer may have left.

@@ -107,7 +107,7 @@ impl Namespace {
 
     async fn run(&self, request: Request<Incoming>, deadline: &Rc<Deadline>, peer: &Peer) -> Outcome {
         let (parts, body) = request.into_parts();
-        // The listener is not for browsers, whatever they request.
+        // The listener is not for browsers.
         if parts.headers.contains_key(header::ORIGIN) {
             return Err(Code::AdminForbidden.into());
         }

@@ -103,7 +103,7 @@ fn addresses_log_in_on_loopback() {
     }
 }
 
-/// The plan of `[local]` is for a server that no other machine reaches, whatever admits addresses.
+/// The plan of `[local]` is for a server that no other machine reaches, however addresses are admitted.
 #[test]
 fn the_plan_of_addresses_is_local() {
     let (enterprise, pro) = (Some((Tier::Enterprise, 25_000_000_000)), Some((Tier::Pro, 500_000)));
@@ -157,7 +157,7 @@ fn order_events_are_a_word_or_the_former_switch() {
         let config = read(&format!("[streams]\n{file}"), &env, &[]).unwrap();
         assert_eq!(config.streams.order_events, expected, "{file} {env:?}");
         let line = format!("streams.order_events = {shown} (");
-        assert!(config.lines.iter().any(|told| told.starts_with(&line)), "{line} in {:?}", config.lines);
+        assert!(config.lines.iter().any(|shown| shown.starts_with(&line)), "{line} in {:?}", config.lines);
         cases += 1;
     }
     println!("{cases} cases");
@@ -383,7 +383,7 @@ fn errors_name_the_key_and_the_allowed_values() {
         (
             "[engine]\nshards = 8\n[journal]\nsegment_bytes = 1048576",
             vec![],
-            "journal.segment_bytes: too small for so many engine.shards",
+            "journal.segment_bytes: too small for this number of engine.shards",
         ),
         (
             "[auth]\njwt_secret = \"short\"",
@@ -535,9 +535,9 @@ fn a_missing_or_changed_secret_is_reported_once() {
     ];
     for (name, change, has_records, expected) in &rows {
         change();
-        let told = start(*has_records);
-        assert_eq!(told.len(), expected.len(), "{name}: {told:?}");
-        for (line, (file, word)) in told.iter().zip(*expected) {
+        let changes = start(*has_records);
+        assert_eq!(changes.len(), expected.len(), "{name}: {changes:?}");
+        for (line, (file, word)) in changes.iter().zip(*expected) {
             assert!(line.contains(file) && line.contains(word), "{name}: {line}");
             assert!(!line.contains(&std::fs::read_to_string(dir.path().join(file)).unwrap()), "a secret is shown");
         }

@@ -14,7 +14,7 @@ const REFUSALS: Family =
     Family::new("papertape_refusals_total", "Requests and socket operations refused, by error code of the contract");
 const ACKS: Family = Family::new(
     "papertape_ack_seconds",
-    "From the head of an order request read to its answer handed to the connection; one batch is one request; \
+    "From the head of an order request read to its response written to the connection; one batch is one request; \
      accepted: a status below 400",
 );
 const PLACEMENTS: Family =
@@ -22,7 +22,7 @@ const PLACEMENTS: Family =
 const CONNECTIONS: Family =
     Family::new("papertape_connections_open", "TCP connections open, sockets and streams among them");
 const CONNECTIONS_REFUSED: Family =
-    Family::new("papertape_connections_refused_total", "TCP connections closed at once because a cap was reached");
+    Family::new("papertape_connections_refused_total", "TCP connections closed immediately because a cap was reached");
 
 pub(super) fn write(app: &App, out: &mut Writer<'_>) -> Result<(), Error> {
     if let Some(meters) = &app.meters {

@@ -36,7 +36,7 @@ const QUEUED: Family = Family::new(
      log",
 );
 const SLOTS: Family =
-    Family::new("papertape_queue_slots", "Entries that such a queue holds at most; shards refuse when it is full");
+    Family::new("papertape_queue_slots", "Bound of the entries of each queue; shards refuse when it is full");
 
 const WHOLE: Family = Family::new(
     "papertape_scrape_whole",

@@ -90,8 +90,8 @@ fn an_accepted_loss_keeps_the_remaining_records() {
         let numbers: Vec<u64> = segments(&world).expect("a log").iter().filter_map(number).collect();
         let (found, recovered) = recover(&dir, true).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert!(found.last().is_none_or(|fact| fact.0.0 == *last), "{what}: {:?}", found.last());
-        let told = (recovered.last_lsn.0, recovered.records, recovered.segments as usize, recovered.loss.is_some());
-        assert_eq!(told, (*last, *replayed, *kept, true), "{what}");
+        let outcome = (recovered.last_lsn.0, recovered.records, recovered.segments as usize, recovered.loss.is_some());
+        assert_eq!(outcome, (*last, *replayed, *kept, true), "{what}");
         assert!(numbers.iter().all(|number| *number < recovered.next_number), "{what}: {numbers:?}");
         // Exactly the files that are not kept are set aside.
         let lost = before[*kept..].iter().cloned().chain(put_aside.iter().map(|lsn| snapshot_name(Lsn(*lsn))));

@@ -44,7 +44,7 @@ fn rollout() -> Vec<Setting> {
         ),
         one(
             "flags.fok_depth_aware",
-            "FOK needs its whole size inside its limit. Off: it looks at the best price only and fills whole.",
+            "FOK needs its whole size inside its limit. Off: it checks only the best price and fills whole.",
         ),
         one("flags.gtd_auto_expiry", "GTD orders expire. Off: native GTD is refused, venue GTD rests as GTC."),
         one("flags.post_only_enforced", "`post_only` is checked. Off: it is ignored."),
@@ -106,7 +106,7 @@ fn orders() -> Vec<Setting> {
         word(
             "realism.fill_model",
             rules.fill_model,
-            "`touch`: resting orders fill when the book reaches their limit. `cross`: besides, at once, when the venue \
+            "`touch`: resting orders fill when the book reaches their limit. `cross`: also immediately when the venue \
              trades through it.",
         ),
     ]

@@ -112,16 +112,16 @@ fn pace() -> Vec<Setting> {
             "First wait after a call that met 425, 429 or 5xx, in milliseconds; it doubles.",
         ),
         length("venue.call_timeout_ms", pace.call_timeout, "How long one call may take, in milliseconds."),
-        length("venue.newest_every_ms", pace.newest_every, "How often new markets are looked for, in milliseconds."),
+        length("venue.newest_every_ms", pace.newest_every, "How often new markets are fetched, in milliseconds."),
         length(
             "venue.traded_every_ms",
             pace.traded_every,
-            "How often the most traded markets are looked for, in milliseconds.",
+            "How often the most traded markets are fetched, in milliseconds.",
         ),
         length(
             "venue.standing_every_ms",
             pace.standing_every,
-            "How often the state of markets is asked for that have ended or that users trade here, in milliseconds.",
+            "How often the state of markets that have ended or that users trade here is fetched, in milliseconds.",
         ),
         length(
             "venue.outage_after_ms",
@@ -172,15 +172,10 @@ fn clients() -> Vec<Setting> {
         boolean(
             "venue.confirmed_trades",
             false,
-            "Trade rows of the strict dialect say `CONFIRMED`, so that clients that wait for settlement go on.",
+            "Trade rows of the strict dialect say `CONFIRMED`, so that clients that wait for settlement continue.",
         ),
         boolean("venue.root_mount", true, "The venue's paths are answered without `/v1` too."),
-        integer(
-            "venue.order_version",
-            2,
-            1..=2,
-            "Version of signed orders that the venue's newer clients are told to build.",
-        ),
+        integer("venue.order_version", 2, 1..=2, "Version of signed orders that the venue's newer clients build."),
         integer(
             "venue.sentinel_allowance",
             1_000_000_000_000,

@@ -303,7 +303,7 @@ fn one_control_at_a_time() {
     assert_eq!((taken.status, taken.header("Content-Type")), (200, Some("application/x-tar")), "{}", taken.status);
     assert!(taken.body.len() > 1_024 && taken.body.ends_with(&[0; 1_024]), "a whole tar stream");
     let said = world.server.stop();
-    for word in ["the peer has left", "a backup was taken", "another control is under way"] {
+    for word in ["the peer has left", "a backup was taken", "another one is running"] {
         assert!(said.contains(word), "{word}: {said}");
         cases.one();
     }

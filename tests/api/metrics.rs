@@ -284,7 +284,7 @@ fn there_is_no_listener_unless_asked_for() {
         });
         assert_eq!(listening(world.server.pid()), expected, "{listen:?}");
         world.public().get("/metrics").refused(404, "NOT_FOUND");
-        let warned = world.server.said().contains("the admin listener reads the metrics");
+        let warned = world.server.said().contains("the metrics of the admin listener need no token");
         assert_eq!(warned, listen == Some("\"0.0.0.0:0\""), "{}", world.server.said());
         cases.one();
     }

@@ -176,7 +176,7 @@ fn a_clock_that_was_ahead_is_put_right() {
     assert!(told.value("papertape_clock_ahead_seconds", &[]) > 399.0 * DAY as f64);
     eventually("the warning", || (warnings(&world.server.said()) == 1).then_some(()));
     assert!(
-        world.server.said().contains("Server time goes on from the record, at half speed"),
+        world.server.said().contains("Server time continues from the record, at half speed"),
         "{}",
         world.server.said()
     );

@@ -39,7 +39,7 @@ fn a_venue_that_contradicts_the_clock_keeps_orders() {
         assert_eq!(clock_of(&scene)["sweeps"], "contradicted");
         assert_eq!(scene.client.get(&path).expect(200)["status"], "PENDING");
         eventually("the word in the log", || {
-            scene.server.said().contains("the venue's own time is another one").then_some(())
+            scene.server.said().contains("the venue's time differs from server time").then_some(())
         });
         cases.one();
     }

@@ -41,8 +41,8 @@ enum Item {
 impl LogLines {
     /// Starts a thread that writes lines to `stream`.
     ///
+    /// # Errors
     /// The system's, if no thread can be created.
-    /// The system's, when no thread can be made.
     fn start(stream: impl Write + Send + 'static) -> io::Result<LogLines> {
         let (queue, items) = bounded(LINES_MAX);
         let lost = Arc::new(AtomicU64::new(0));

@@ -75,8 +75,8 @@ pub fn lower_priority() {
 /// Runs `body` on a thread of that name that the server can do without: a panic in it ends only this thread, and calls
 /// `lost`.
 ///
+/// # Errors
 /// The system's, if no thread can be created.
-/// The system's, when no thread can be made.
 pub fn spawn_spare(
     name: &str,
     body: impl FnOnce() + Send + 'static,

@@ -293,7 +293,7 @@ fn stakes(users: &[Users]) -> Vec<MarketId> {
 fn listening(setting: &str, listen: SocketAddr) -> Result<(TcpListener, SocketAddr), BootError> {
     let listener = TcpListener::bind(listen).map_err(io(format!("listening on {listen} ({setting})")))?;
     // With a shorter backlog, clients of a burst of connections would wait a second for their second attempt.
-    rustix::net::listen(&listener, WAITING_TO_BE_LET_IN_MAX).map_err(|error| io("the listener")(error.into()))?;
+    rustix::net::listen(&listener, BACKLOG_MAX).map_err(|error| io("the listener")(error.into()))?;
     let address = listener.local_addr().map_err(io("the listener's address"))?;
     listener.set_nonblocking(true).map_err(io("the listener"))?;
     if setting == "admin.listen" && !address.ip().is_loopback() {

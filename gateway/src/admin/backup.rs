@@ -129,7 +129,9 @@ mod tests {
 
     #[test]
     fn secrets_are_requested_by_one_field() {
-        let asked = |body: &str| Asked::read(body.as_bytes()).map(|asked| asked.with_secrets).map_err(|no| no.code());
+        let parsed = |body: &str| {
+            BackupRequest::read(body.as_bytes()).map(|request| request.with_secrets).map_err(|no| no.code())
+        };
         let rows = [
             ("", Ok(false)),
             ("{}", Ok(false)),
@@ -145,9 +147,9 @@ mod tests {
             ("\u{1}", Err(Code::InvalidBody)),
         ];
         for (body, expected) in &rows {
-            assert_eq!(asked(body), *expected, "{body:?}");
+            assert_eq!(parsed(body), *expected, "{body:?}");
         }
-        assert_eq!(Asked::read(&[0xff; 40]).map_err(|no| no.code()), Err(Code::InvalidBody));
+        assert_eq!(BackupRequest::read(&[0xff; 40]).map_err(|no| no.code()), Err(Code::InvalidBody));
         println!("bodies of a backup: {} cases", rows.len() + 1);
     }
 }

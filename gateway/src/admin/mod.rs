@@ -16,7 +16,7 @@ mod node;
 mod pipe;
 
 use crate::config::Secret;
-use backup::{Asked, Backups};
+use backup::{BackupRequest, Backups};
 use edge::http::body::Body;
 use edge::http::code::Code;
 use edge::http::dress::{Cache, Dress};
@@ -127,7 +127,7 @@ impl Namespace {
         match parts.uri.path() {
             NODE => {
                 let node = Arc::clone(&self.node);
-                let json = tokio::task::spawn_blocking(move || node.tell()).await;
+                let json = tokio::task::spawn_blocking(move || node.json()).await;
                 let json = json.map_err(|_| Refusal::from(Code::InternalError))?;
                 json.map(Reply::json).map_err(|error| Refusal::saying(Code::InternalError, format!("{error}.")))
             }

@@ -115,8 +115,8 @@ impl Runtime {
         let formats = config.rules.formats;
         let lane = CommitLane::new(size, figures.clone()).writing(formats.record());
         let mut committer = Committer::new(log, config.journal.durability, formats.record(), size, figures);
-        // The last segment may be nearly full and no spare left over: the first orders must not be refused for want of room.
-        // On a full disk the start goes on, for reads.
+        // The last segment may be almost full and no spare left: the first orders must not be refused for lack of room.
+        // On a full disk the start continues nevertheless, for reads.
         while committer.is_low() && preparer.turn().map_err(RecoverError::from)? == Prepared::One {}
         let storage = Files::open_existing(&config.data.dir).map_err(RecoverError::from)?;
         let segments = config.journal.checkpoint_segments as usize;

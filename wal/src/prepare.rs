@@ -68,7 +68,7 @@ const AHEAD_TIMES: u64 = 2;
 struct FillProgress {
     /// The log's position when work on the spare began.
     begun_at: u64,
-    /// The log's room for records at that time, in its open segment and in spares, less the bytes that must stay.
+    /// The log's room for records at that time, in its open segment and in spares, less the bytes that must stay free.
     room: u64,
     /// Zeroed and touched so far, and the total of both.
     done: u64,
@@ -146,9 +146,9 @@ impl<S: Storage> Preparer<S> {
         }
     }
 
-    /// Calls `rest` after each 100 µs or so of work on a spare, while the spare grows twice as fast as the log fills its
-    /// room. Room is the prepared log beyond `kept_bytes`: without it nothing rests, so `kept_bytes` must not be less than
-    /// what the writers of the log need to go on.
+    /// Calls `rest` after each step of some 100 µs of work on a spare, while the spare grows twice as fast as the log
+    /// fills its room. Room is the prepared log beyond `kept_bytes`: without room there are no rests, so `kept_bytes` must
+    /// not be less than what the writers of the log need to continue.
     pub fn resting(self, kept_bytes: u64, rest: impl FnMut() + Send + 'static) -> Preparer<S> {
         Preparer { rest: Some(Box::new(rest)), kept_bytes, ..self }
     }
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn there_is_time_while_a_spare_grows_faster_than_the_log() {
-        // Of a segment of 100 bytes: left in the open one, kept, spares ready, done of 200, appended since.
+        // Of a segment of 100 bytes: left in the open one, kept, spares ready, done of 200, appended since, has time.
         let rows = [
             ("nothing done", 100, 25, 1, 0, 0, true),
             ("nothing done while the log appends", 100, 25, 1, 0, 1, false),
@@ -373,9 +373,9 @@ mod tests {
             ("no spare, and the segment is new", 100, 25, 0, 100, 18, true),
             ("the same, not twice as far", 100, 25, 0, 100, 19, false),
             ("no spare, and the segment is almost full", 25, 25, 0, 100, 0, false),
-            ("no spare, and the segment is less than what is kept", 99, 100, 0, 199, 0, false),
-            ("a spare, and both are just what is kept", 60, 160, 1, 199, 0, false),
-            ("a spare, and a byte more than what is kept", 61, 160, 1, 199, 0, true),
+            ("no spare, and the segment is less than the kept bytes", 99, 100, 0, 199, 0, false),
+            ("a spare, and both are exactly the kept bytes", 60, 160, 1, 199, 0, false),
+            ("a spare, and a byte more than the kept bytes", 61, 160, 1, 199, 0, true),
             ("the log has used all of its room", 25, 25, 1, 199, 125, false),
             ("more spares", 25, 25, 2, 100, 50, true),
         ];

@@ -1,4 +1,5 @@
-//! Words that comments, messages and documents do not use: each has a plainer one, or hides the subject of its sentence.
+//! Words that comments, messages and documents do not use: each has a plainer one, or hides the subject of its
+//! sentence.
 //!
 //! Reads the comments and string literals of all Rust sources, and all Markdown documents. Code in backticks or fences,
 //! identifiers, placeholders of format strings, and quoted text are skipped. A test of one word may miss a phrase that

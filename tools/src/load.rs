@@ -80,7 +80,8 @@ pub struct Load {
     /// Number of connections; the users are distributed over them.
     #[arg(long, value_name = "C", default_value_t = 16, value_parser = settings::integer(1..=10_000), allow_hyphen_values = true)]
     connections: u64,
-    /// Percentages of the kinds of operations: rest far from the touch, cross and take immediately, cancel a resting order.
+    /// Percentages of the kinds of operations: rest far from the touch, cross and take immediately, cancel a resting
+    /// order.
     #[arg(long, value_name = "MIX", default_value = "rest=60,cross=25,cancel=15", value_parser = Mix::parse)]
     mix: Mix,
     /// Transport of the orders: HTTP requests, or the trade channel.

@@ -1,22 +1,22 @@
 //! What every IO thread shares, and what one IO thread has for itself.
 
 use crate::api::beta::Cohort;
-use crate::api::books::kept::Texts;
+use crate::api::books::text_cache::TextCache;
 use crate::api::health::{Census, Instruments, Vitals};
 use crate::engine_client::EngineClient;
 use crate::http::front::Front;
 use crate::http::last_used::LastUsed;
 use crate::http::server::Connections;
-use crate::http::server::departures::Departures;
+use crate::http::server::write_batch::WriteBatch;
 use crate::meters::EdgeMeters;
 use crate::settings::Settings;
 use crate::ws::admit::Seats;
-use crate::ws::bells::Bells;
 use crate::ws::hub::Hub;
 use crate::ws::news::News;
 use crate::ws::sockets::Sockets;
 use crate::ws::sse::Streams;
 use crate::ws::user_frames::UserFrames;
+use crate::ws::user_wakeups::UserWakeups;
 use engine::book::Books;
 use engine::book::stretches::PriceHistory;
 use engine::directory::Directory;
@@ -57,7 +57,7 @@ pub struct App {
     /// Prices of what up-or-down markets are about.
     pub spot: Spot,
     /// Whoever follows a user's orders.
-    pub bells: Bells,
+    pub user_wakeups: UserWakeups,
     /// Places of open sockets.
     pub seats: Arc<Seats>,
     /// Frames that sockets of one user share.
@@ -75,25 +75,25 @@ pub struct Edge {
     /// Its listeners to markets.
     pub hub: Rc<Hub>,
     /// Its answers that are about to leave.
-    pub departures: Rc<Departures>,
+    pub write_batch: Rc<WriteBatch>,
     /// Its keys' uses that are about to be noted.
     pub last_used: Rc<LastUsed>,
     /// Books as it wrote them last.
-    pub book_texts: Texts,
+    pub book_texts: TextCache,
 }
 
 impl Edge {
     pub fn new(app: Arc<App>, engine: EngineClient) -> Edge {
-        let departures = Rc::<Departures>::default();
-        let hub = Rc::new(Hub::new(app.clone(), Rc::clone(&departures)));
+        let write_batch = Rc::<WriteBatch>::default();
+        let hub = Rc::new(Hub::new(app.clone(), Rc::clone(&write_batch)));
         Edge {
             app,
             engine,
             sockets: Rc::default(),
             hub,
-            departures,
+            write_batch,
             last_used: Rc::default(),
-            book_texts: Texts::default(),
+            book_texts: TextCache::default(),
         }
     }
 }

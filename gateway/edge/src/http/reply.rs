@@ -1,5 +1,5 @@
 //! What handlers give back: an answer or a refusal (wire.md §4, §5). The outside of either is put on by
-//! [`super::dress::Dress`].
+//! [`super::response_head::ResponseHead`].
 
 use super::body::{Pages, Upgrade};
 use super::buffer;

@@ -7,7 +7,7 @@ use super::admit::{Admitted, Nobody, Which, admit};
 use super::close::Close;
 use super::follow::{self, Following, Teller, follow};
 use super::frame::Frame;
-use super::session::{Channel, Said, Socket, upgrade};
+use super::session::{Channel, Socket, Verdict, upgrade};
 use crate::api::orders::view::{Texts, fill_price};
 use crate::api::orders::words;
 use crate::api::wallets;
@@ -105,8 +105,8 @@ impl Channel for Executions {
         Ok(())
     }
 
-    async fn message(&mut self, _: &str) -> Result<Said, Close> {
-        Ok(Said::Understood)
+    async fn message(&mut self, _: &str) -> Result<Verdict, Close> {
+        Ok(Verdict::Understood)
     }
 }
 

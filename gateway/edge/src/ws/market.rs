@@ -7,7 +7,7 @@ use super::admit::{Nobody, Which, admit};
 use super::close::Close;
 use super::frame::Frame;
 use super::market_follow::{BOOKS_PER_ARRAY_MAX, Follower};
-use super::session::{Channel, Said, Socket, upgrade};
+use super::session::{Channel, Socket, Verdict, upgrade};
 use crate::app::Edge;
 use crate::http::call::Call;
 use crate::http::reply::Outcome;
@@ -160,16 +160,16 @@ impl Channel for Market {
         Ok(())
     }
 
-    async fn message(&mut self, text: &str) -> Result<Said, Close> {
+    async fn message(&mut self, text: &str) -> Result<Verdict, Close> {
         let Ok(value) = read::json(text.as_bytes()) else {
             self.error(&NOT_JSON, "", &[]);
-            return Ok(Said::Nonsense);
+            return Ok(Verdict::Nonsense);
         };
         let asked = match Asked::read(&value) {
             Ok(asked) => asked,
             Err((action, fault)) => {
                 self.error(&fault, action, &[]);
-                return Ok(Said::Nonsense);
+                return Ok(Verdict::Nonsense);
             }
         };
         if asked.subscribes {
@@ -181,7 +181,7 @@ impl Channel for Market {
                 self.error(&UNKNOWN, "unsubscribe", &unknown);
             }
         }
-        Ok(Said::Understood)
+        Ok(Verdict::Understood)
     }
 }
 

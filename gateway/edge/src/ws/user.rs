@@ -13,8 +13,8 @@ use super::close::Close;
 use super::follow::{self, Following, Teller, follow};
 use super::frame::Frame;
 use super::market::ids;
-use super::session::{Channel, Said, Socket, upgrade};
-use super::user_frames::{Dress, Member};
+use super::session::{Channel, Socket, Verdict, upgrade};
+use super::user_frames::{FrameStyle, Member};
 use super::user_text::Texts;
 use crate::api::clob::ids as clob_ids;
 use crate::app::Edge;
@@ -207,7 +207,7 @@ impl User {
     }
 
     /// How its frames look from the first subscription on.
-    fn dress(&self, bearer: &Bearer) -> Dress {
+    fn style(&self, bearer: &Bearer) -> FrameStyle {
         let by_key = if bearer.alias.is_some() { Dialect::Strict } else { Dialect::Plain };
         let dialect = self.dialect.unwrap_or(by_key);
         // As strict REST rows have it: the UUID that was shown, else the account's.
@@ -221,7 +221,7 @@ impl User {
             OrderEvents::All => true,
             OrderEvents::Off => false,
         };
-        Dress { user: bearer.user, dialect, owner, numbered: self.from.is_some(), tells_orders }
+        FrameStyle { user: bearer.user, dialect, owner, numbered: self.from.is_some(), tells_orders }
     }
 
     fn switch(&self, asked: &Asked<'_>) {
@@ -263,35 +263,35 @@ impl Channel for User {
         Ok(())
     }
 
-    async fn message(&mut self, text: &str) -> Result<Said, Close> {
+    async fn message(&mut self, text: &str) -> Result<Verdict, Close> {
         let Ok(value) = read::json(text.as_bytes()) else {
             self.error(&NOT_JSON, "", &[]);
-            return Ok(Said::Nonsense);
+            return Ok(Verdict::Nonsense);
         };
         if !matches!(value, Value::Object(_)) {
             self.error(&NO_OBJECT, "", &[]);
-            return Ok(Said::Nonsense);
+            return Ok(Verdict::Nonsense);
         }
         let Some(bearer) = self.authenticated(&value)? else {
             self.error(&NO_AUTH, "", &[]);
-            return Ok(Said::Nonsense);
+            return Ok(Verdict::Nonsense);
         };
         let asked = match Asked::read(&value) {
             Ok(asked) => asked,
             Err((action, fault)) => {
                 self.error(&fault, action, &[]);
-                return Ok(Said::Nonsense);
+                return Ok(Verdict::Nonsense);
             }
         };
         self.switch(&asked);
         if self.following.is_none() {
-            let dress = self.dress(&bearer);
-            let texts = Texts::new(&self.edge.app, &dress);
-            let teller = Frames { texts, member: self.edge.app.user_frames.join(dress), wanted: self.wanted.clone() };
+            let style = self.style(&bearer);
+            let texts = Texts::new(&self.edge.app, &style);
+            let teller = Frames { texts, member: self.edge.app.user_frames.join(style), wanted: self.wanted.clone() };
             let (socket, edge) = (self.socket.clone(), self.edge.clone());
             self.following = Some(follow(socket, edge, bearer.user, self.from, teller).await?);
         }
-        Ok(Said::Understood)
+        Ok(Verdict::Understood)
     }
 }
 

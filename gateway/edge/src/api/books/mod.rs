@@ -1,8 +1,8 @@
 //! Books (market-data.md §8, venue.md §1.1): the venue's own book of a token, never the merged one, and never with
 //! orders or depletion of ours in it.
 
-pub mod kept;
 mod shape;
+pub mod text_cache;
 pub mod view;
 
 use super::clob::tokens::items as batch_items;

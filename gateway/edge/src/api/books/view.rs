@@ -1,6 +1,6 @@
 //! A book on the wire (market-data.md §8, venue.md §1.1): the token's own book as the venue shows it, best level last.
 
-use super::kept::MadeOf;
+use super::text_cache::CacheKey;
 use crate::app::{App, Edge};
 use engine::amount::{Price, Qty, TickSize};
 use engine::book::{Books, Depth, LastPrice, Level, SnapshotHash, Top, Unavailable};
@@ -66,8 +66,8 @@ pub fn kept_book(out: &mut Vec<u8>, asked: Asked<'_>, edge: &Edge, now: Timestam
     let (books, texts) = (&edge.app.books, &edge.book_texts);
     // Each is looked at once: a text is kept under just what it was made of.
     let (last, tick, stale) = (books.last_price(instrument), cell.tick(), books.stale(instrument, now));
-    let made_of = |version| MadeOf { instrument, levels_max, version, last, tick, stale, is_strict };
-    if cell.resolution().is_none() && texts.write(out, &made_of(books.version(instrument))) {
+    let key = |version| CacheKey { instrument, levels_max, version, last, tick, stale, is_strict };
+    if cell.resolution().is_none() && texts.write(out, &key(books.version(instrument))) {
         return Ok(());
     }
     let from = out.len();
@@ -75,7 +75,7 @@ pub fn kept_book(out: &mut Vec<u8>, asked: Asked<'_>, edge: &Edge, now: Timestam
         write(out, Shown { last, tick, ..shown }, stale, is_strict);
         shown.depth.version
     })?;
-    texts.keep(made_of(version), &out[from..]);
+    texts.insert(key(version), &out[from..]);
     Ok(())
 }
 

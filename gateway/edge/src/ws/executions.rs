@@ -50,7 +50,7 @@ async fn open(call: Call) -> Outcome {
         socket,
         edge,
         from,
-        asked: Asked { wallet, all_events },
+        asked: Subscription { wallet, all_events },
         following: None,
     })
 }
@@ -71,7 +71,7 @@ async fn only(call: &Call, user: UserId, wallets: Wallets) -> Result<Option<Wall
 
 /// What a handshake asks for.
 #[derive(Clone, Copy)]
-struct Asked {
+struct Subscription {
     wallet: Option<WalletId>,
     all_events: bool,
 }
@@ -80,7 +80,7 @@ struct Executions {
     socket: Rc<Socket>,
     edge: Rc<Edge>,
     from: Option<u64>,
-    asked: Asked,
+    asked: Subscription,
     following: Option<Following>,
 }
 
@@ -113,7 +113,7 @@ impl Channel for Executions {
 /// Makes the frames of one socket.
 struct Frames {
     app: Arc<App>,
-    asked: Asked,
+    asked: Subscription,
     seq: Cell<u64>,
 }
 

@@ -3,7 +3,7 @@
 //! Followers hear every change of a market (the market channel); watchers hear its price, at most once in
 //! [`PRICE_EVERY`], made once for all of them. Nothing runs here while nobody listens.
 
-use super::batch::{Batch, Batches, Told};
+use super::batch::{Batch, Batches, Delivery};
 use super::frame::Frame;
 use super::market_follow::{Followed, Follower};
 use super::market_text;
@@ -412,8 +412,8 @@ async fn hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
         // Who reads is not to fall behind because others are written to first: news wait until all have what was handed out.
         while all_flushed && !is_all && handed < HANDED_PER_TURN {
             match batches.take_next() {
-                Ok(Some(Told::Changes(batch))) => handed += hub.take_changes(batch).max(1),
-                Ok(Some(Told::Other(item))) => handed += hub.take(&item).max(1),
+                Ok(Some(Delivery::Changes(batch))) => handed += hub.take_changes(batch).max(1),
+                Ok(Some(Delivery::Other(item))) => handed += hub.take(&item).max(1),
                 Ok(None) => is_all = true,
                 Err(Lost) => hub.refresh().await,
             }

@@ -43,7 +43,7 @@ impl fmt::Debug for FrameStyle {
 }
 
 /// The frames of one fact: its `trade` and its `order`, as far as the style has them.
-pub type Told = [Option<Frame>; 2];
+pub type FactFrames = [Option<Frame>; 2];
 
 /// The groups of all users; shared by all IO threads.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ struct State {
     /// Each socket with the number of the fact that it came to last; 0 before the first.
     members: Vec<(u64, u64)>,
     /// By number of the fact.
-    kept: BTreeMap<u64, Told>,
+    kept: BTreeMap<u64, FactFrames>,
 }
 
 /// One socket's place in the group of its style; it leaves when dropped.
@@ -96,7 +96,7 @@ impl Member {
 
     /// The frames of fact number `seq`: those that another socket of the group has made, else what `make` makes. The
     /// numbers of one socket's calls, of [`Member::pass`] too, ascend.
-    pub fn frames(&self, seq: u64, make: impl FnOnce() -> Told) -> Told {
+    pub fn frames(&self, seq: u64, make: impl FnOnce() -> FactFrames) -> FactFrames {
         if self.is_alone() {
             return make();
         }

@@ -2,7 +2,7 @@
 //! the same code, in the channel's style.
 
 use super::frame::Frame;
-use super::user_frames::{FrameStyle, Told};
+use super::user_frames::{FactFrames, FrameStyle};
 use crate::api::clob::ids::{self, OrderIds};
 use crate::api::clob::{rows, words};
 use crate::api::orders::view;
@@ -36,7 +36,7 @@ impl Texts {
     }
 
     /// What a socket is told of a fact.
-    pub fn told(&self, fact: &FactView) -> Told {
+    pub fn told(&self, fact: &FactView) -> FactFrames {
         let trade = match &fact.what {
             Happened::Filled { fill, .. } => Some(self.trade(fact, fill)),
             Happened::Placed { .. } | Happened::Closed => None,

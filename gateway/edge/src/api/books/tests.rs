@@ -1,5 +1,5 @@
 use super::text_cache::CacheKey;
-use super::view::{self, Asked};
+use super::view::{self, BookRequest};
 use crate::api::testing::{Text as _, Town, shows};
 use engine::amount::{Price, Qty, TickSize};
 use engine::book::{BookSide, LastTrade};
@@ -305,7 +305,7 @@ fn a_kept_text_is_never_older_than_what_it_shows() {
         for ((target, levels_max), before) in targets.iter().zip(&mut before) {
             let cell = town.catalog.market(town.market).expect("listed");
             let mut fresh = Vec::new();
-            let asked = Asked { cell, instrument: first(&town), levels_max: *levels_max, is_strict: false };
+            let asked = BookRequest { cell, instrument: first(&town), levels_max: *levels_max, is_strict: false };
             view::book(&mut fresh, asked, &town.edge.app, town.edge.app.clock.now()).expect("a book");
             for _ in 0..2 {
                 assert_eq!(town.send("GET", target, "").body, fresh, "{what}: {target}");

@@ -323,8 +323,8 @@ impl<'a, F: Future<Output = Option<Response<Body>>>> FastPath<'a, F> {
 
     /// The request of a simple head.
     fn next_simple(&mut self, context: &mut Context<'_>, bytes: &[u8], simple: RequestHead<'_>) -> Next {
-        let app = Rc::clone(self.edge);
-        let config = &app.app.config;
+        let edge: &'a Rc<Edge> = self.edge;
+        let config = &edge.app.config;
         let whole = simple.bytes();
         let admits = self.admit_host(Some(simple.host));
         // A body that is still on its way has a deadline, and one that is too long has an answer of its own. A head that is
@@ -408,5 +408,21 @@ impl<F: Future<Output = Option<Response<Body>>>> Reader for FastPath<'_, F> {
             Parsed::BareLineFeed => self.reading.refuse_bare_line_feed(),
             Parsed::Unreadable => Next::Last,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn future_bytes<A, B, C, D, F>(_: fn(A, B, C, D) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn an_exchange_is_a_small_future() {
+        let bytes = future_bytes(start);
+        println!("the future of an exchange: {bytes} bytes");
+        assert!(bytes <= 2_048, "{bytes} bytes");
     }
 }

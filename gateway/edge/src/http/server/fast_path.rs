@@ -423,6 +423,6 @@ mod tests {
     fn an_exchange_is_a_small_future() {
         let bytes = future_bytes(start);
         println!("the future of an exchange: {bytes} bytes");
-        assert!(bytes <= 2_048, "{bytes} bytes");
+        assert!(bytes <= 3_072, "{bytes} bytes");
     }
 }

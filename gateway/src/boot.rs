@@ -398,7 +398,7 @@ impl Shared {
             directory,
             clock,
             leap,
-            bells: commit.listener.bells.clone(),
+            user_wakeups: commit.listener.user_wakeups.clone(),
             instruments: Box::new(instruments),
             census: Census::default(),
             history: Box::new(history),

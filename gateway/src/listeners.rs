@@ -2,8 +2,8 @@
 //! connections of feed and edge.
 
 use crate::metrics::journal::JournalMeters;
-use edge::ws::bells::Bells;
 use edge::ws::publish::BookNews;
+use edge::ws::user_wakeups::UserWakeups;
 use engine::command::{Answer, Command, Envelope};
 use engine::id::UserId;
 use engine::notice::Notice;
@@ -29,7 +29,7 @@ pub struct Listeners {
     /// Shares filled, for the price history.
     pub fills: Fills,
     /// Wakes the streams that follow a user's orders.
-    pub bells: Bells,
+    pub user_wakeups: UserWakeups,
     /// Meters, if there is a listener for monitors.
     pub meters: Option<JournalMeters>,
 }
@@ -38,7 +38,7 @@ impl CommitListener for Listeners {
     #[inline]
     fn notice(&self, notice: &Notice) {
         self.fills.observe(notice);
-        self.bells.ring(notice.user);
+        self.user_wakeups.wake(notice.user);
         if let Some(meters) = &self.meters {
             meters.fact(&notice.what);
         }

@@ -159,7 +159,7 @@ fn planted_imports_fail_with_the_name_of_the_layer() {
         ("edge", "use ::history::Reader;", "history"),
         ("edge", "pub fn at(lsn: wal::Lsn) {}", "wal"),
         ("journal", "use wire::decimal;", "wire"),
-        ("journal", "use edge::ws::bells::Bells;", "edge"),
+        ("journal", "use edge::ws::user_wakeups::UserWakeups;", "edge"),
         ("history", "use venue::feed::Feed;", "venue"),
         ("host", "use journal::recover::Report;", "journal"),
         ("wire", "use host::clock::Clock;", "host"),

@@ -1,22 +1,22 @@
-//! What every IO thread shares, and what one IO thread has for itself.
+//! The state that all IO threads share, and the state of one IO thread.
 
 use crate::api::beta::Cohort;
-use crate::api::books::kept::Texts;
+use crate::api::books::text_cache::TextCache;
 use crate::api::health::{Census, Instruments, Vitals};
 use crate::engine_client::EngineClient;
 use crate::http::front::Front;
 use crate::http::last_used::LastUsed;
 use crate::http::server::Connections;
-use crate::http::server::departures::Departures;
+use crate::http::server::write_batch::WriteBatch;
 use crate::meters::EdgeMeters;
 use crate::settings::Settings;
 use crate::ws::admit::Seats;
-use crate::ws::bells::Bells;
 use crate::ws::hub::Hub;
 use crate::ws::news::News;
 use crate::ws::sockets::Sockets;
 use crate::ws::sse::Streams;
 use crate::ws::user_frames::UserFrames;
+use crate::ws::user_wakeups::UserWakeups;
 use engine::book::Books;
 use engine::book::stretches::PriceHistory;
 use engine::directory::Directory;
@@ -29,7 +29,7 @@ use host::leap::Leap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Shared by all threads: configuration, the lock-free read sides, limits, figures.
+/// The state that all threads share: configuration, the lock-free read sides, limits, figures.
 pub struct App {
     pub config: Settings,
     pub rules: Arc<Rules>,
@@ -37,63 +37,63 @@ pub struct App {
     pub books: Arc<Books>,
     pub directory: Arc<Directory>,
     pub clock: Clock,
-    /// What this start found about its clock.
+    /// The clock check of this start.
     pub leap: Arc<Leap>,
     pub front: Front,
     pub connections: Arc<Connections>,
     pub started_at: Timestamp,
-    /// Which copy of its directory this is: a UUID.
+    /// A UUID of this copy of the data directory.
     pub instance: String,
-    /// What is told of parts that the edge does not know.
+    /// Figures of the parts outside the edge.
     pub instruments: Box<dyn Instruments>,
     pub census: Census,
-    /// Prices as they went.
+    /// The price history.
     pub history: Box<dyn PriceHistory>,
     pub cohort: Cohort,
-    /// What the feed tells the streams.
+    /// Changes from the feed for the streams.
     pub news: Arc<News>,
-    /// Places of open event streams.
+    /// Seats of open event streams.
     pub streams: Arc<Streams>,
-    /// Prices of what up-or-down markets are about.
+    /// Spot prices of the assets of up-or-down markets.
     pub spot: Spot,
-    /// Whoever follows a user's orders.
-    pub bells: Bells,
-    /// Places of open sockets.
+    /// Followers of a user's orders.
+    pub user_wakeups: UserWakeups,
+    /// Seats of open sockets.
     pub seats: Arc<Seats>,
     /// Frames that sockets of one user share.
     pub user_frames: Arc<UserFrames>,
-    /// What the edge counts where a monitor may ask.
+    /// Counters for a monitor, where metrics are on.
     pub meters: Option<EdgeMeters>,
 }
 
-/// One IO thread's own: the shared part and its way into the core. Lives in an `Rc`.
+/// The state of one IO thread: the shared state and its way into the core. Held in an `Rc`.
 pub struct Edge {
     pub app: Arc<App>,
     pub engine: EngineClient,
     /// The sockets that this thread serves.
     pub sockets: Rc<Sockets>,
-    /// Its listeners to markets.
+    /// Its followers of markets.
     pub hub: Rc<Hub>,
-    /// Its answers that are about to leave.
-    pub departures: Rc<Departures>,
-    /// Its keys' uses that are about to be noted.
+    /// Its connections whose responses are to be written.
+    pub write_batch: Rc<WriteBatch>,
+    /// Uses of keys that are to be noted.
     pub last_used: Rc<LastUsed>,
-    /// Books as it wrote them last.
-    pub book_texts: Texts,
+    /// Texts of books.
+    pub book_texts: TextCache,
 }
 
 impl Edge {
     pub fn new(app: Arc<App>, engine: EngineClient) -> Edge {
-        let departures = Rc::<Departures>::default();
-        let hub = Rc::new(Hub::new(app.clone(), Rc::clone(&departures)));
+        let write_batch = Rc::<WriteBatch>::default();
+        let hub = Rc::new(Hub::new(app.clone(), Rc::clone(&write_batch)));
         Edge {
             app,
             engine,
             sockets: Rc::default(),
             hub,
-            departures,
+            write_batch,
             last_used: Rc::default(),
-            book_texts: Texts::default(),
+            book_texts: TextCache::default(),
         }
     }
 }

@@ -74,7 +74,7 @@ pub fn of_the_streams() -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::http::limit::Source;
-    use crate::http::route::Work;
+    use crate::http::route::Execution;
     use crate::http::testing::{World, run};
     use hyper::header::HeaderMap;
     use std::path::Path;
@@ -122,9 +122,8 @@ mod tests {
             let mut pending = false;
             let reply = run(async {
                 let route = &ROUTES[route];
-                let Work::Runs(mut describing) = route.way.begin(call(route)) else {
-                    panic!("another thread makes it")
-                };
+                let Execution::Async(run) = route.execution else { panic!("another thread makes it") };
+                let mut describing = run(call(route));
                 std::future::poll_fn(|context| {
                     let described = describing.as_mut().poll(context);
                     pending |= described.is_pending();

@@ -1,4 +1,4 @@
-//! Ask a user's shard: choose it, hand the command over, wait for the released answer, and say what a late one means.
+//! Sends commands to a user's shard: chooses the shard, waits for the released answer, and maps a late one to its meaning.
 
 use engine::command::{Answer, Command, Envelope};
 use engine::id::UserId;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Time from reading a request to its answer (trading.md §9).
+/// Time from reading a request to its answer.
 pub const ANSWER_DEADLINE_US: u64 = 10 * SECOND;
 
 /// Why there is no answer in time.
@@ -27,21 +27,21 @@ pub enum Late {
     Overshot(Box<Answer>),
 }
 
-/// Who waits for an answer of a shard.
+/// The receiver of a shard's answer.
 pub type Reply = Slot<Answer>;
 
 /// Shard and committer on this thread.
 pub trait Core {
-    /// Runs one command; its answer goes where the envelope says once it is released.
+    /// Runs one command; its answer goes to the reply slot of the envelope once it is released.
     fn take(&self, envelope: Envelope<Reply>, now: Timestamp);
 
-    /// Runs one command that is answered before its run is over; its answer, else where it comes to once it is released.
+    /// Runs one command that is answered before its run is over; returns its answer if it is released.
     ///
     /// # Errors
-    /// Where to wait.
+    /// The receiver of the answer, for when it is released.
     fn ask(&self, owner: UserId, command: Command, now: Timestamp) -> Result<Answer, oneshot::Receiver<Answer>>;
 
-    /// Reads what a command of that user is about to read.
+    /// Prefetches the rows that a command of that user reads.
     fn warm(&self, owner: UserId);
 }
 
@@ -54,7 +54,7 @@ pub struct EngineClient {
 
 #[derive(Clone)]
 enum Lane {
-    /// Shard and committer live on this very thread: a command is one call.
+    /// Shard and committer are on this thread: a command is one call.
     Inline(Rc<dyn Core>),
     /// One inbox per shard thread.
     Threaded(Arc<[Arc<Ring<Envelope<Reply>>>]>),
@@ -63,7 +63,7 @@ enum Lane {
     Canned(Canned),
 }
 
-/// What a test answers in a shard's place.
+/// The answers of a test in place of a shard.
 #[cfg(any(test, feature = "testing"))]
 pub type Canned = Rc<dyn Fn(UserId, Command) -> Result<Answer, Late>>;
 
@@ -73,7 +73,7 @@ impl EngineClient {
         EngineClient { lane: Lane::Inline(core), clock }
     }
 
-    /// Shard threads behind their inboxes.
+    /// Shard threads, by their inboxes.
     pub fn threaded(inboxes: Arc<[Arc<Ring<Envelope<Reply>>>]>, clock: Clock) -> EngineClient {
         EngineClient { lane: Lane::Threaded(inboxes), clock }
     }
@@ -84,20 +84,20 @@ impl EngineClient {
         EngineClient { lane: Lane::Canned(answer), clock: Clock::wall() }
     }
 
-    /// Whether commands are run on this thread, and most answers are there when the call returns.
+    /// Whether commands run on this thread, and most answers are ready when the call returns.
     pub fn is_here(&self) -> bool {
         !matches!(self.lane, Lane::Threaded(_))
     }
 
-    /// Where the core is on this thread, has it read what a command of that user is about to read: the waits for memory are
-    /// one then, and not one behind the other.
+    /// Where the core is on this thread, prefetches the rows that a command of that user reads: the waits for memory overlap
+    /// then.
     pub fn warm(&self, owner: UserId) {
         if let Lane::Inline(core) = &self.lane {
             core.warm(owner);
         }
     }
 
-    /// Hands a command over whose answer nobody waits for. Where the shard's queue is full, nothing comes of it.
+    /// Sends a command without waiting for its answer. It is dropped where the shard's queue is full.
     pub fn tell(&self, owner: UserId, command: Command) {
         let now = self.clock.now();
         let envelope = |command| Envelope { owner, command, received_at: now, reply: Reply::Nobody };
@@ -109,13 +109,13 @@ impl EngineClient {
         }
     }
 
-    /// Asks the shard of `owner`; `received_at` is when the request was read. The deadline counts from there, the wait
-    /// for the shard from now: a slow body is nobody's turn.
+    /// Sends a command to the shard of `owner`; `received_at` is when the request was read. The deadline counts from there,
+    /// the wait for the shard from now: a slow body is not a wait for the shard.
     ///
     /// # Errors
     /// [`Late`] when no answer was released within [`ANSWER_DEADLINE_US`], or none ever will be.
     pub async fn ask(&self, owner: UserId, command: Command, received_at: Timestamp) -> Result<Answer, Late> {
-        // What waits is apart from what does not: the future of a request that is answered at once stays small.
+        // The wait is a future of its own, so that the future of a request that is answered immediately stays small.
         let waiting = match self.hand_over(owner, command, received_at) {
             Handed::Answered(answer) => return answer,
             Handed::Waits(waiting) => waiting,
@@ -123,7 +123,7 @@ impl EngineClient {
         Box::pin(self.wait(waiting, received_at)).await
     }
 
-    /// Hands the command over; the answer, where it is there behind that.
+    /// Hands the command over; returns the answer if it is ready.
     fn hand_over(&self, owner: UserId, command: Command, received_at: Timestamp) -> Handed {
         let changes = !matches!(command, Command::Query(_));
         let handed_at = self.clock.now();
@@ -148,16 +148,16 @@ impl EngineClient {
             Lane::Canned(answer) => return Handed::Answered(answer(owner, command)),
         };
         match asked {
-            // At the time that it was decided at. No timer needed.
+            // At the time of its decision. No timer is needed.
             Ok(answer) => Handed::Answered(in_time(answer, handed_at, received_at, changes)),
             Err(receiver) => Handed::Waits(Waiting { receiver, handed_at, changes }),
         }
     }
 
-    /// The answer that is waited for.
+    /// Waits for an answer.
     async fn wait(&self, waiting: Waiting, received_at: Timestamp) -> Result<Answer, Late> {
         let Waiting { mut receiver, handed_at, changes } = waiting;
-        // Answered within the call already.
+        // Answered within the call.
         if let Ok(answer) = receiver.try_recv() {
             return in_time(answer, handed_at, received_at, changes);
         }
@@ -170,8 +170,8 @@ impl EngineClient {
     }
 }
 
-/// What became of a command that was handed over.
-#[expect(clippy::large_enum_variant, reason = "an answer that is there is the most frequent of all")]
+/// A command that was handed over.
+#[expect(clippy::large_enum_variant, reason = "most answers are ready")]
 enum Handed {
     Answered(Result<Answer, Late>),
     Waits(Waiting),
@@ -181,23 +181,22 @@ enum Handed {
 struct Waiting {
     receiver: oneshot::Receiver<Answer>,
     handed_at: Timestamp,
-    /// It is no query.
+    /// It is not a query.
     changes: bool,
 }
 
-/// What an answer that came at `at` is to a request that was read at `received_at`.
+/// The result of an answer at `at` for a request that was read at `received_at`.
 fn in_time(answer: Answer, at: Timestamp, received_at: Timestamp, changes: bool) -> Result<Answer, Late> {
     let overshot = at.since(received_at) > ANSWER_DEADLINE_US;
     match answer {
         Answer::Refused(Reject::NoRoom | Reject::Busy) => Err(Late::Busy),
-        // A refusal had no effect, so there is nothing that a late answer could hide.
+        // A refusal has no effect, so a late one hides nothing.
         answer if overshot && changes && !matches!(answer, Answer::Refused(_)) => Err(Late::Overshot(Box::new(answer))),
         answer => Ok(answer),
     }
 }
 
-/// Whether a shard answers such a command before its run is over, however little of it there is to do. The others may
-/// take several turns.
+/// Whether a shard answers such a command before its run is over. Other commands may take several turns.
 fn is_answered_at_once(command: &Command) -> bool {
     matches!(command, Command::Place(_) | Command::PlaceBatch(_) | Command::Cancel { .. } | Command::Query(_))
 }
@@ -207,9 +206,9 @@ mod tests {
     use super::*;
     use host::runtime::runtime;
 
-    /// trading.md §9: the 2 s are those of the wait for the shard, the 10 s those since the request was read.
+    /// The 2 s are the wait for the shard, the 10 s count from when the request was read.
     #[test]
-    fn a_slow_body_is_no_wait_for_the_shard() {
+    fn a_slow_body_is_not_a_wait_for_the_shard() {
         let clock = Clock::fake(Timestamp(1_790_932_500 * SECOND));
         let inbox: Arc<Ring<Envelope<Reply>>> = Arc::new(Ring::new(4));
         let client = EngineClient::threaded(Arc::from([inbox.clone()]), clock.clone());
@@ -220,7 +219,7 @@ mod tests {
             let shard = async {
                 let Envelope { received_at, reply, .. } = inbox.pop().expect("it was handed over");
                 assert_eq!(received_at, clock.now(), "{body_us} µs of body are no wait");
-                // Whoever asked may have given up.
+                // The sender may have given up.
                 let Reply::Request(sender) = reply else { panic!("a request waits") };
                 let _ = sender.send(Answer::Done);
             };

@@ -1,7 +1,7 @@
 //! The edge: what clients see of papertape.
 //!
 //! ```text
-//!   socket ─► http (read, route, who, may they, how often) ─► api (text to numbers, the handler) ─► engine_client ─► core
+//!   socket ─► http (read, route, admit) ─► api (text to numbers, the handler) ─► engine_client ─► core
 //!   feed ─► ws::publish ─► news ─► hub of each thread ─► sockets
 //! ```
 //!
@@ -9,12 +9,12 @@
 //! |---|---|
 //! | [`http`] | server hygiene, route table, credentials, limits, error codes, envelope |
 //! | [`api`] | the endpoints, one file or folder per group |
-//! | [`ws`] | streams: sockets and what is said on them |
-//! | [`groups`], [`description`] | the list of all endpoints, and what they and the streams are for machines |
-//! | [`engine_client`] | a handler's way to its user's shard, and what a late answer means |
-//! | [`app`] | what all threads that own sockets share, and what one has for itself |
-//! | [`settings`] | what the edge goes by |
-//! | [`meters`] | what it counts for a monitor |
+//! | [`ws`] | streams: sockets and their frames |
+//! | [`groups`], [`description`] | the list of all endpoints, and the machine descriptions of endpoints and streams |
+//! | [`engine_client`] | the way from a handler to its user's shard, and what a late answer means |
+//! | [`app`] | the state of all threads that own sockets, and the state of one of them |
+//! | [`settings`] | the settings of the edge |
+//! | [`meters`] | the counters of the edge for a monitor |
 //!
 //! Of the folders `ws` may name `api` and `http`, and `api` may name `http`.
 //!

@@ -15,12 +15,12 @@ use crate::metrics::gather::{Gather, Sources};
 use edge::app::App;
 use edge::http::body::Body;
 use edge::http::code::Code;
-use edge::http::dress::Dress;
 use edge::http::hosts::Hosts;
 use edge::http::pipeline::request_id;
 use edge::http::reply::Refusal;
+use edge::http::response_head::ResponseHead;
 use edge::http::server::gate::{Peer, serve_connection};
-use edge::http::server::{Connections, Place};
+use edge::http::server::{Connections, Slot};
 use host::thread;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
@@ -136,7 +136,7 @@ async fn accept(listener: tokio::net::TcpListener, answers: Rc<Answers>) -> Infa
     }
 }
 
-async fn connection(stream: TcpStream, answers: Rc<Answers>, place: Place) {
+async fn connection(stream: TcpStream, answers: Rc<Answers>, place: Slot) {
     let deadline = Rc::new(Deadline::new());
     let shared = Rc::clone(&deadline);
     let (app, write_timeout) = (Arc::clone(&answers.app), answers.write_timeout);
@@ -228,7 +228,7 @@ impl Answers {
         let refused = |refusal: Refusal| {
             let names = &self.app.front.names;
             let id = request_id(request.headers().get(&names.request_id));
-            Dress::of_request(names, id).finish(Err(refusal))
+            ResponseHead::with_id(names, id).response(Err(refusal))
         };
         if let Some(refusal) = refusal {
             return refused(refusal);

@@ -19,10 +19,10 @@ use crate::config::Secret;
 use backup::{BackupRequest, Backups};
 use edge::http::body::Body;
 use edge::http::code::Code;
-use edge::http::dress::{Cache, Dress};
 use edge::http::names::Names;
 use edge::http::pipeline::{request_id, wants_details};
 use edge::http::reply::{Outcome, Refusal, Reply};
+use edge::http::response_head::{Cache, ResponseHead};
 use edge::http::server::gate::Peer;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
@@ -98,11 +98,11 @@ impl Namespace {
         peer: &Peer,
     ) -> Response<Body> {
         let headers = request.headers();
-        let mut dress = Dress::of_request(names, request_id(headers.get(&names.request_id)));
-        dress.verbose = wants_details(names, headers);
-        dress.is_head = request.method() == Method::HEAD;
-        (dress.cache, dress.private) = (Cache::ByCredential, true);
-        dress.finish(self.run(request, deadline, peer).await)
+        let mut head = ResponseHead::with_id(names, request_id(headers.get(&names.request_id)));
+        head.verbose = wants_details(names, headers);
+        head.is_head = request.method() == Method::HEAD;
+        (head.cache, head.private) = (Cache::ByCredential, true);
+        head.response(self.run(request, deadline, peer).await)
     }
 
     async fn run(&self, request: Request<Incoming>, deadline: &Rc<Deadline>, peer: &Peer) -> Outcome {

@@ -20,10 +20,18 @@ impl<'a> Query<'a> {
     /// which no identifier and no number of the server contains.
     pub fn read(text: &'a str) -> Query<'a> {
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
-        let mut fields = pairs.map(|pair| {
+        Query::collect(pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             (decoded(name, true), decoded(value, true))
-        });
+        }))
+    }
+
+    /// The query of these fields, decoded.
+    pub fn of(fields: impl IntoIterator<Item = (&'a str, Cow<'a, str>)>) -> Query<'a> {
+        Query::collect(fields.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)))
+    }
+
+    fn collect(mut fields: impl Iterator<Item = Field<'a>>) -> Query<'a> {
         let mut few = [const { None }; FEW];
         few.iter_mut().zip(fields.by_ref()).for_each(|(place, field)| *place = Some(field));
         Query { few, more: fields.collect() }
@@ -79,21 +87,19 @@ pub fn decoded(text: &str, plus_is_blank: bool) -> Cow<'_, str> {
     }
 }
 
-/// Writes `text` so that [`decoded`] restores it in a path and in a query: only bytes that are `plain` are not escaped.
-pub fn encode(out: &mut String, text: &str, plain: fn(u8) -> bool) {
-    for byte in text.bytes() {
-        if plain(byte) {
-            out.push(byte.into());
-        } else {
-            let hex = |nibble: u8| char::from(b"0123456789ABCDEF"[usize::from(nibble)]);
-            out.extend(['%', hex(byte >> 4), hex(byte & 15)]);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Percent-encodes all bytes that are not `plain`.
+    fn encode(out: &mut String, text: &str, plain: fn(u8) -> bool) {
+        for byte in text.bytes() {
+            match plain(byte) {
+                true => out.push(byte.into()),
+                false => out.push_str(&format!("%{byte:02X}")),
+            }
+        }
+    }
 
     #[test]
     fn fields_are_decoded_and_the_last_one_counts() {

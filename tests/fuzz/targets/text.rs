@@ -5,7 +5,7 @@ use edge::api::clob::ids::{self, OrderIds, SentId};
 use edge::api::orders::terms::{Draft, Sender};
 use edge::http::dialect::Dialect;
 use edge::http::jwt::Verifier;
-use edge::http::plain::{self, Head};
+use edge::http::request_head::{self, Parsed, RequestHead};
 use edge::ws::close::Close;
 use edge::ws::policy::{Inspector, MESSAGE_BYTES_MAX};
 use engine::amount::{Cash, Price, Qty};
@@ -33,11 +33,11 @@ fn utf8(bytes: &[u8], read: impl FnOnce(&str)) {
 
 /// The fast path's head parser agrees with the library, and never accepts a partial head.
 pub fn head(bytes: &[u8]) {
-    let plain::Plain { method, target, host, key, head_bytes, body_bytes, .. } = match plain::head(bytes) {
-        Head::Plain(plain) => plain,
-        Head::Framed(whole, _) => return assert!(whole >= 4, "a head has at least its end"),
-        Head::BareLineFeed => return assert!(bytes.contains(&b'\n'), "no line ends"),
-        Head::Part | Head::Endless(_) | Head::Unreadable => return,
+    let RequestHead { method, target, host, key, head_bytes, body_bytes, .. } = match request_head::parse(bytes) {
+        Parsed::Simple(head) => head,
+        Parsed::Framed(whole, _) => return assert!(whole >= 4, "a head has at least its end"),
+        Parsed::BareLineFeed => return assert!(bytes.contains(&b'\n'), "no line ends"),
+        Parsed::Partial | Parsed::Unframed(_) | Parsed::Unreadable => return,
     };
     let mut room = [httparse::EMPTY_HEADER; 256];
     let mut request = httparse::Request::new(&mut room);
@@ -52,14 +52,14 @@ pub fn head(bytes: &[u8]) {
             .map(|header| header.value)
             .collect()
     };
-    assert_eq!(values("host"), [host], "a plain head has one Host");
+    assert_eq!(values("host"), [host], "a simple head has one Host");
     assert_eq!(values("x-api-key"), key.into_iter().collect::<Vec<_>>());
     let length = values("content-length")
         .first()
         .map_or(0, |digits| std::str::from_utf8(digits).expect("digits").parse::<u64>().expect("a length"));
     assert_eq!(body_bytes, length);
     assert!(values("transfer-encoding").is_empty() && values("upgrade").is_empty() && values("expect").is_empty());
-    assert_eq!(plain::head(&bytes[..head_bytes - 1]), Head::Part, "the same head without its last byte");
+    assert_eq!(request_head::parse(&bytes[..head_bytes - 1]), Parsed::Partial, "the same head without its last byte");
 }
 
 /// The body parser accepts what serde_json accepts, except for its own bounds, and its canonical text is a fixed point.
@@ -217,8 +217,7 @@ pub fn order_id(bytes: &[u8]) {
 /// Encoded texts are decoded, and a query has the last value of each field.
 pub fn query(bytes: &[u8]) {
     utf8(bytes, |text| {
-        let mut encoded = String::new();
-        query::encode(&mut encoded, text, |byte| byte.is_ascii_alphanumeric());
+        let encoded: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
         assert_eq!(query::decoded(&encoded, true), text);
         assert_eq!(query::decoded(&encoded, false), text);
         let fields = Query::read(text);

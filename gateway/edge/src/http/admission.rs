@@ -1,13 +1,14 @@
-//! Who is let in: steps 4 to 10 of wire.md §7. A key or a session token becomes a caller, or a refusal with the code of the
-//! first step that he fails; on the way the request counts against his limits.
+//! Admission: steps 4 to 6 of [`super::pipeline`]. A key or a session token becomes a caller, or a refusal with the code of
+//! the first check that fails; on the way the request counts against the limits of its payer.
 
 use super::auth::{self, Credentials};
 use super::call::Caller;
 use super::code::Code;
 use super::dialect;
-use super::dress::Dress;
 use super::limit::{InFlight, Payer, Source};
+use super::pipeline::{Credential, Head};
 use super::reply::Refusal;
+use super::response_head::ResponseHead;
 use super::route::{Auth, Permission, RateClass, Route};
 use crate::app::{App, Edge};
 use crate::engine_client::Late;
@@ -18,12 +19,12 @@ use engine::id::UserId;
 use engine::time::Timestamp;
 use engine::user::Permissions;
 use engine::user::key::{effective, entitlement, grant_ended};
+use hyper::Uri;
 use hyper::header::{self, HeaderMap};
-use hyper::http::request::Parts;
 use std::rc::Rc;
 use wire::query::Query;
 
-/// The credential that a request needs: what its route takes, as the request itself decides where that depends on it.
+/// The credential that a request needs: that of its route, or what the request itself decides where the route says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needed {
     Nothing,
@@ -33,131 +34,144 @@ pub(super) enum Needed {
 }
 
 impl Needed {
-    pub(super) fn of(app: &App, route: &Route, parts: &Parts) -> Needed {
+    pub(super) fn of(app: &App, route: &Route, headers: &HeaderMap, uri: &Uri) -> Needed {
         match route.auth {
             Auth::Public => Needed::Nothing,
             Auth::Key => Needed::Key,
             Auth::Jwt => Needed::Token,
             Auth::KeyOrJwt => Needed::KeyOrToken,
             Auth::KeyUnless(shape) => {
-                let query = Query::read(parts.uri.query().unwrap_or_default());
-                if dialect::in_venue_shape(app, shape, &parts.headers, &query) { Needed::Nothing } else { Needed::Key }
+                let query = Query::read(uri.query().unwrap_or_default());
+                if dialect::in_venue_shape(app, shape, headers, &query) { Needed::Nothing } else { Needed::Key }
             }
             Auth::KeyOrAddress => {
-                let shown = auth::credentials(&parts.headers, &app.front.key_aliases, &app.config.brand.key_prefix);
-                // Behind a proxy that nobody told us of, every peer looks local: who signs there is anybody.
-                let known_way = !app.config.http.trusted_proxies.is_empty() || !forwarded(&parts.headers);
-                let login = app.config.compat.address_login && shown.key.is_none() && known_way;
+                let shown = auth::credentials(headers, &app.front.key_aliases, &app.config.brand.key_prefix);
+                // After a proxy that is not configured as trusted, every peer looks local, and any client can sign.
+                let is_direct = !app.config.http.trusted_proxies.is_empty() || !is_forwarded(headers);
+                let login = app.config.compat.address_login && shown.key.is_none() && is_direct;
                 if login { Needed::Nothing } else { Needed::Key }
             }
         }
     }
 }
 
-/// Whether somebody passed the request on.
-fn forwarded(headers: &HeaderMap) -> bool {
+/// Whether a proxy forwarded the request.
+fn is_forwarded(headers: &HeaderMap) -> bool {
     headers.contains_key("x-forwarded-for") || headers.contains_key(header::FORWARDED)
 }
 
-/// Steps 4 to 10: who asks, whether he may, and that it counts.
-pub(super) async fn admitted(
-    edge: &Rc<Edge>,
-    (route, needed): (&Route, Needed),
-    headers: &HeaderMap,
-    source: Source,
-    now: Timestamp,
-    dress: &mut Dress<'_>,
-) -> Result<(Option<Caller>, Option<InFlight>), Refusal> {
-    if route.rate == RateClass::Exempt {
-        return Ok((None, None));
-    }
-    let app = &*edge.app;
-    let shown = auth::credentials(headers, &app.front.key_aliases, &app.config.brand.key_prefix);
-    match (needed, shown) {
-        (Needed::Nothing, Credentials { key, .. }) => {
-            let key = key.and_then(|key| Key::find(app, key, now));
-            recognised(edge, key, source, now, dress)
-        }
-        (Needed::Key | Needed::KeyOrToken, Credentials { key: Some(key), .. }) => {
-            by_key(edge, Key::find(app, key, now), route, now, dress)
-        }
-        (Needed::Key, _) => Err(Code::MissingApiKey.into()),
-        (Needed::Token | Needed::KeyOrToken, Credentials { token: Some(token), .. }) => {
-            let (caller, in_flight) = by_token(edge, token, now, dress).await?;
-            if route.rate == RateClass::Bootstrap {
-                app.front.limits.bootstrap(source, now)?;
-            }
-            Ok((Some(caller), Some(in_flight)))
-        }
-        (Needed::Token, _) => Err(Refusal::saying(Code::MissingAuth, "This route needs a session token.")),
-        (Needed::KeyOrToken, _) => Err(Code::MissingAuth.into()),
-    }
+/// The sender of a request, as far as its credential names one.
+pub(super) enum Identity<'h> {
+    /// The route counts against no limit and takes no credential.
+    Exempt,
+    /// No known key is shown where none is needed.
+    Anonymous,
+    /// A known key is shown where none is needed.
+    Recognised(Key),
+    Key(Key),
+    /// A session token, not verified yet.
+    Token(&'h [u8]),
 }
 
-/// What a plain request is let in as, at once: steps 4 to 10 of a route that takes a key or nothing. `hash` is that of the
-/// key it shows; `Some(None)`: of a text that can be no key.
-pub(super) fn admitted_plainly(
-    edge: &Rc<Edge>,
+/// A request that was admitted.
+#[derive(Default)]
+pub(super) struct Admitted {
+    /// `None` on public routes without a usable key.
+    pub(super) caller: Option<Caller>,
+    /// Its place among the payer's requests in flight.
+    pub(super) in_flight: Option<InFlight>,
+}
+
+/// Step 4: whose credential the request shows.
+///
+/// # Errors
+/// The credential that the route needs is missing, or a key is unknown.
+pub(super) fn identify<'h>(
+    app: &App,
     route: &Route,
-    hash: Option<Option<[u8; 32]>>,
-    source: Source,
+    needed: Needed,
+    head: &'h Head,
     now: Timestamp,
-    dress: &mut Dress<'_>,
-) -> Result<(Option<Caller>, Option<InFlight>), Refusal> {
+) -> Result<Identity<'h>, Refusal> {
     if route.rate == RateClass::Exempt {
-        return Ok((None, None));
+        return Ok(Identity::Exempt);
     }
-    let found = hash.flatten().and_then(|hash| Key::hashed(&edge.app, &hash, now));
-    match (route.auth, hash) {
-        (Auth::Public, _) => recognised(edge, found, source, now, dress),
-        (_, Some(_)) => by_key(edge, found, route, now, dress),
-        (_, None) => Err(Code::MissingApiKey.into()),
-    }
-}
-
-/// Steps 5 to 10 of a public route: a usable key counts, else the address.
-fn recognised(
-    edge: &Rc<Edge>,
-    key: Option<Key>,
-    source: Source,
-    now: Timestamp,
-    dress: &mut Dress<'_>,
-) -> Result<(Option<Caller>, Option<InFlight>), Refusal> {
-    let app = &*edge.app;
-    let usable = key.filter(|key| key.refusal(app, now).is_none());
-    let Some(key) = usable.filter(|key| !app.front.gatekeeper.restricts(key.caller.user, &app.directory)) else {
-        app.front.limits.public(source, now)?;
-        return Ok((None, None));
+    let (key, token) = match &head.credential {
+        Credential::None => (None, None),
+        Credential::KeyHash(hash) => (Some(hash.as_ref().and_then(|hash| Key::hashed(app, hash, now))), None),
+        Credential::Slot(slot) => {
+            (Some(app.directory.principal_at(*slot).map(|principal| Key::of(app, principal, now))), None)
+        }
+        Credential::InHeaders => {
+            let Credentials { key, token } =
+                auth::credentials(&head.headers, &app.front.key_aliases, &app.config.brand.key_prefix);
+            let key = key.filter(|_| needed != Needed::Token);
+            (key.map(|text| Key::find(app, text, now)), token)
+        }
     };
-    dress.private = true;
-    key.admitted(edge, None, now, dress).map(|(caller, in_flight)| (Some(caller), Some(in_flight)))
+    match (needed, key, token) {
+        (Needed::Nothing, key, _) => Ok(key.flatten().map_or(Identity::Anonymous, Identity::Recognised)),
+        (Needed::Key | Needed::KeyOrToken, Some(Some(key)), _) => Ok(Identity::Key(key)),
+        (Needed::Key | Needed::KeyOrToken, Some(None), _) => Err(Code::InvalidKey.into()),
+        (Needed::Key, None, _) => Err(Code::MissingApiKey.into()),
+        (Needed::Token | Needed::KeyOrToken, _, Some(token)) => Ok(Identity::Token(token)),
+        (Needed::Token, _, None) => Err(Refusal::saying(Code::MissingAuth, "This route needs a session token.")),
+        (Needed::KeyOrToken, _, None) => Err(Code::MissingAuth.into()),
+    }
 }
 
-/// Steps 6 to 10 for the key that was shown; `None`: nobody has it.
-fn by_key(
+/// Step 5: for a request that trades, reads the counters of its key and, where the core is on this thread, the rows of its
+/// user that most commands read. With a million users these rows are not in a cache. Read where they are needed, each
+/// would be waited for after the other; read here, the waits overlap.
+pub(super) fn prefetch(edge: &Rc<Edge>, route: &Route, identity: &Identity<'_>) {
+    if let Identity::Key(key) = identity
+        && route.permission == Some(Permission::Trade)
+    {
+        let (front, slot, user) = (&edge.app.front, key.principal.slot, key.caller.user);
+        std::hint::black_box(front.limits.warm(slot, user) ^ front.usage.warm(slot));
+        edge.engine.warm(user);
+    }
+}
+
+/// Step 6: whether the sender may make this request now. It counts against the windows of its payer: the key, the user of
+/// a token, or the address.
+///
+/// # Errors
+/// The code of the first check that fails.
+pub(super) async fn admit(
     edge: &Rc<Edge>,
-    key: Option<Key>,
     route: &Route,
+    identity: Identity<'_>,
+    peer: Source,
     now: Timestamp,
-    dress: &mut Dress<'_>,
-) -> Result<(Option<Caller>, Option<InFlight>), Refusal> {
-    let key = key.ok_or(Code::InvalidKey)?;
-    key.admitted(edge, route.permission, now, dress).map(|(caller, in_flight)| (Some(caller), Some(in_flight)))
+    response: &mut ResponseHead<'_>,
+) -> Result<Admitted, Refusal> {
+    let app = &*edge.app;
+    match identity {
+        Identity::Exempt => Ok(Admitted::default()),
+        Identity::Key(key) => key.admitted(edge, route.permission, now, response),
+        Identity::Recognised(key)
+            if key.refusal(app, now).is_none() && !app.front.gatekeeper.restricts(key.caller.user, &app.directory) =>
+        {
+            response.private = true;
+            key.admitted(edge, None, now, response)
+        }
+        Identity::Recognised(_) | Identity::Anonymous => {
+            app.front.limits.public(peer, now)?;
+            Ok(Admitted::default())
+        }
+        // Boxed: few requests come with a token, and the memory of every exchange would have room for this.
+        Identity::Token(token) => {
+            let admitted = Box::pin(by_token(edge, token, now, response)).await?;
+            if route.rate == RateClass::Bootstrap {
+                app.front.limits.bootstrap(peer, now)?;
+            }
+            Ok(admitted)
+        }
+    }
 }
 
-/// Steps 6 to 10 for a request of somebody who showed the key in `slot` when he came.
-pub(super) fn admitted_again(
-    edge: &Rc<Edge>,
-    route: &Route,
-    slot: u32,
-    now: Timestamp,
-    dress: &mut Dress<'_>,
-) -> Result<(Caller, InFlight), Refusal> {
-    let principal = edge.app.directory.principal_at(slot).ok_or(Code::InvalidKey)?;
-    Key::of(&edge.app, principal, now).admitted(edge, route.permission, now, dress)
-}
-
-/// A key that is known, usable or not.
+/// A known key, usable or not.
 pub(crate) struct Key {
     principal: Principal,
     caller: Caller,
@@ -165,7 +179,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Step 6. A text that can be no key costs the same as an unknown one.
+    /// The key of this text. A text that cannot be a key costs the same as an unknown key.
     pub(crate) fn find(app: &App, text: &[u8], now: Timestamp) -> Option<Key> {
         Key::hashed(app, &auth::key_hash(text, &app.config.brand.key_prefix)?, now)
     }
@@ -174,7 +188,7 @@ impl Key {
         app.directory.principal(hash).map(|principal| Key::of(app, principal, now))
     }
 
-    /// The key as it is served at `now`.
+    /// The key with the tier and permissions that it has at `now`.
     pub(crate) fn of(app: &App, principal: Principal, now: Timestamp) -> Key {
         let served = effective(
             (principal.tier, principal.permissions),
@@ -199,12 +213,12 @@ impl Key {
         &self.caller
     }
 
-    /// Whether its UUID alias was shown.
+    /// Whether the request showed its UUID alias.
     pub(crate) fn is_alias(&self) -> bool {
         self.principal.by_alias
     }
 
-    /// Steps 6 and 7: why a known key is not usable.
+    /// Why a known key is not usable.
     pub(crate) fn refusal(&self, app: &App, now: Timestamp) -> Option<Code> {
         if self.principal.revoked {
             Some(Code::InvalidKey)
@@ -217,46 +231,34 @@ impl Key {
         }
     }
 
-    /// Reads the counters of this key and, where the core is on this thread, what most commands read of its user. Of a million
-    /// users nearly everybody's lies in memory alone: looked at where it is needed, each part would be waited for behind
-    /// the other, so it comes before all checks.
-    fn warm(&self, edge: &Rc<Edge>) {
-        let (front, slot, user) = (&edge.app.front, self.principal.slot, self.caller.user);
-        std::hint::black_box(front.limits.warm(slot, user) ^ front.usage.warm(slot));
-        edge.engine.warm(user);
-    }
-
-    /// Steps 7 to 10.
+    /// Checks in their order: usable, within the windows, owner known and not restricted, permission.
     fn admitted(
         self,
         edge: &Rc<Edge>,
         needs: Option<Permission>,
         now: Timestamp,
-        dress: &mut Dress<'_>,
-    ) -> Result<(Caller, InFlight), Refusal> {
+        response: &mut ResponseHead<'_>,
+    ) -> Result<Admitted, Refusal> {
         let app = &*edge.app;
         let payer = Payer::Key(self.principal.slot);
         let limits = &app.front.limits;
-        if needs == Some(Permission::Trade) {
-            self.warm(edge);
-        }
         if !self.principal.revoked {
-            dress.beta_cutoff = self.beta_cutoff;
+            response.beta_cutoff = self.beta_cutoff;
         }
         if let Some(code) = self.refusal(app, now) {
             if !self.principal.revoked {
-                dress.rate = Some(limits.peek(payer, self.caller.tier, now));
+                response.rate = Some(limits.peek(payer, self.caller.tier, now));
             }
             return Err(code.into());
         }
         let in_flight = match limits.request(payer, self.caller.tier, now) {
             Ok((rate, in_flight)) => {
-                dress.rate = Some(rate);
-                dress.used.key = Some(self.principal.slot);
+                response.rate = Some(rate);
+                response.used.key = Some(self.principal.slot);
                 in_flight
             }
             Err((rate, refusal)) => {
-                dress.rate = Some(rate);
+                response.rate = Some(rate);
                 return Err(refusal);
             }
         };
@@ -272,19 +274,19 @@ impl Key {
         if limits.note_used(self.principal.slot, now) {
             edge.last_used.add(self.caller.user, self.principal.key);
         }
-        Ok((self.caller, in_flight))
+        Ok(Admitted { caller: Some(self.caller), in_flight: Some(in_flight) })
     }
 }
 
-/// Steps 6 to 9 for a session token.
+/// Step 6 for a session token.
 async fn by_token(
     edge: &Rc<Edge>,
     token: &[u8],
     now: Timestamp,
-    dress: &mut Dress<'_>,
-) -> Result<(Caller, InFlight), Refusal> {
+    response: &mut ResponseHead<'_>,
+) -> Result<Admitted, Refusal> {
     let app = &*edge.app;
-    // Its times are those of whoever made it.
+    // The times in a token are those of its issuer.
     let claims = app.front.identity.verify(token, app.clock.wall_now())?;
     let user = match app.directory.by_sub(&claims.sub) {
         Some(user) => user,
@@ -295,24 +297,25 @@ async fn by_token(
     let limits = &app.front.limits;
     let in_flight = match limits.request(Payer::User(user), tier, now) {
         Ok((rate, in_flight)) => {
-            dress.rate = Some(rate);
+            response.rate = Some(rate);
             in_flight
         }
         Err((rate, refusal)) => {
-            dress.rate = Some(rate);
+            response.rate = Some(rate);
             return Err(refusal);
         }
     };
     if app.front.gatekeeper.restricts(user, &app.directory) {
         return Err(Code::AccessRestricted.into());
     }
-    // What a key made now without asking for anything would get.
+    // The permissions that a new key gets by default.
     let permissions = if grant_ended(grant, now) { Permissions::Read } else { Permissions::ReadTrade };
-    Ok((Caller { user, key: None, tier, permissions, grant, expires_at: None }, in_flight))
+    let caller = Caller { user, key: None, tier, permissions, grant, expires_at: None };
+    Ok(Admitted { caller: Some(caller), in_flight: Some(in_flight) })
 }
 
-/// Creates the user of a `sub` that was never seen (keys.md §6), with `plan` where one is given. Goes on when the request
-/// goes away, so that a reservation is always either used or given back.
+/// Creates the user of a new `sub`, with `plan` where one is given. Continues when the request is dropped, so that a
+/// reservation is always either used or given back.
 pub(crate) async fn first_sight(
     edge: &Rc<Edge>,
     sub: String,

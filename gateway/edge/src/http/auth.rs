@@ -1,6 +1,6 @@
-//! Credentials: which of a request's headers counts, what a key's text hashes to, how a key is made.
+//! Credentials: which header of a request counts, the hash of a key's text, how a key is made.
 //!
-//! A raw key lives in a [`RawKey`], which cannot be printed and is wiped when dropped; everything else knows hashes.
+//! A raw key is in a [`RawKey`], which cannot be printed and is wiped when dropped; everything else has hashes.
 
 use engine::command::Secret;
 use engine::user::Permissions;
@@ -9,21 +9,21 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-/// Hex digits of a key behind its prefix: 32 random bytes.
+/// Hex digits of a key after its prefix: 32 random bytes.
 const KEY_DIGITS: usize = 64;
-/// Characters of a key that may be shown for ever.
+/// Characters of a key that may be shown at any time.
 const SHOWN_CHARS: usize = 16;
 
-/// What a request shows to say who it is: at most one of each kind.
+/// The credentials of a request: at most one of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Credentials<'a> {
     /// The text of a key, right or wrong.
     pub key: Option<&'a [u8]>,
-    /// A bearer token that is no key.
+    /// A bearer token that is not a key.
     pub token: Option<&'a [u8]>,
 }
 
-/// The credentials among these headers (wire.md §3): `X-API-Key`, then the aliases in their order, then a bearer that
+/// The credentials among these headers: `X-API-Key`, then the aliases in their order, then a bearer that
 /// looks like a key; any other bearer is a token. An empty header counts as absent.
 pub fn credentials<'a>(headers: &'a HeaderMap, aliases: &[HeaderName], key_prefix: &str) -> Credentials<'a> {
     let value = |name: &HeaderName| headers.get(name).map(|value| value.as_bytes()).filter(|value| !value.is_empty());
@@ -91,14 +91,14 @@ impl RawKey {
     /// A new key of 32 random bytes of the system.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// When the system gives no randomness.
     pub fn mint(key_prefix: &str, key_env: &str) -> Result<RawKey, getrandom::Error> {
         let mut random = Zeroizing::new([0u8; KEY_DIGITS / 2]);
         getrandom::fill(&mut random[..])?;
         Ok(RawKey::of(key_prefix, key_env, &random))
     }
 
-    /// The key of these bytes: random ones, or such as nobody can guess.
+    /// The key of these bytes, which must not be guessable.
     pub fn of(key_prefix: &str, key_env: &str, random: &[u8; 32]) -> RawKey {
         let mut key = Zeroizing::new(String::with_capacity(key_prefix.len() + key_env.len() + 2 + KEY_DIGITS));
         for part in [key_prefix, "_", key_env, "_"] {
@@ -114,12 +114,12 @@ impl RawKey {
         &self.key
     }
 
-    /// Its second form, for clients that can only hold a UUID (venue.md §0.1).
+    /// Its second form, for clients that can only hold a UUID.
     pub fn expose_alias(&self) -> &str {
         &self.alias
     }
 
-    /// What may be kept of it.
+    /// What may be stored of it.
     pub fn secret(&self) -> Secret {
         Secret {
             hash: sha256(self.key.as_bytes()),
@@ -129,7 +129,7 @@ impl RawKey {
     }
 }
 
-/// UUIDv8 whose free bits are those of SHA-256(`venue-uuid:` + key), in their places.
+/// A UUIDv8 whose free bits are those of SHA-256(`venue-uuid:` + key) at the same positions.
 fn alias(key: &str) -> Zeroizing<String> {
     let hash = Zeroizing::new(sha256(Zeroizing::new(format!("venue-uuid:{key}")).as_bytes()));
     let mut bytes = Zeroizing::new([0u8; 16]);
@@ -166,12 +166,12 @@ fn digits_of(byte: u8) -> [u8; 2] {
     [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
 }
 
-/// What a request is called in its answer and in the log.
+/// The id of a request in its response and in the log.
 #[derive(Clone, Debug)]
 pub enum RequestId {
-    /// By its sender.
+    /// Chosen by its sender.
     Sent(HeaderValue),
-    /// By us, as most are: it needs no memory of its own.
+    /// Made by the server, as most are; it needs no allocation.
     Made([u8; 36]),
 }
 
@@ -216,7 +216,7 @@ fn random_uuid() -> [u8; 36] {
             *used = 0;
         }
         let mut bytes = [0u8; 16];
-        // Without randomness ids repeat, which harms nothing but the log.
+        // Without randomness ids repeat, which affects only the log.
         bytes.copy_from_slice(&ahead[(*used).min(ahead.len() - 16)..][..16]);
         *used = (*used + 16).min(ahead.len());
         bytes

@@ -1,11 +1,11 @@
-//! The body of a response: whole, or pages that are made as the peer takes them.
+//! The body of a response: whole, or pages that are made as the peer reads them.
 //!
-//! A streamed body is a future that sends pages into its [`Sink`]. It runs inside the poll of its connection, one page
-//! ahead of the socket at most, and goes away with the connection: no task, no queue, and nobody who reads slowly costs
-//! more than one page and what the socket gathers. After each page the thread is given to others. A peer that stops
-//! reading is given up by the socket's own deadline.
+//! A streamed body is a future that sends pages into its [`Sink`]. It runs inside the poll of its connection, at most one
+//! page ahead of the socket, and is dropped with the connection: there is no task and no queue, and a slow reader costs
+//! at most one page and the socket's buffer. After each page other tasks of the thread run. A peer that stops reading is
+//! disconnected by the socket's own deadline.
 //!
-//! Headers are gone when a page fails, so a failure cuts the connection off: a body that ends soundly is complete.
+//! The headers are sent when a page fails, so a failure closes the connection: a body that ends cleanly is complete.
 
 use super::limit::InFlight;
 use bytes::Bytes;
@@ -20,12 +20,12 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use tokio::net::TcpStream;
 
-/// What a connection sends behind a head.
+/// What a connection sends after a head.
 #[derive(Debug)]
 pub enum Body {
     Whole(Whole),
     Streamed(Box<Streamed>),
-    /// No body: behind its 101 the connection speaks another protocol.
+    /// No body: after its 101 the connection speaks another protocol.
     Upgraded(Upgrade),
 }
 
@@ -41,7 +41,7 @@ impl Whole {
 
 type Speaking = Pin<Box<dyn Future<Output = ()>>>;
 
-/// What a connection does behind a 101: takes the socket, and the bytes that came early.
+/// The protocol of a connection after a 101: it gets the socket, and the bytes that arrived early.
 pub struct Upgrade(Box<dyn FnOnce(TcpStream, Bytes) -> Speaking>);
 
 impl Upgrade {
@@ -52,7 +52,7 @@ impl Upgrade {
         Upgrade(Box::new(move |stream, early| Box::pin(speak(stream, early))))
     }
 
-    /// Speaks it until its end.
+    /// Runs it to its end.
     pub(super) async fn run(self, stream: TcpStream, early: Bytes) {
         (self.0)(stream, early).await;
     }
@@ -64,7 +64,7 @@ impl fmt::Debug for Upgrade {
     }
 }
 
-/// A page could not be made: the body ends before its end.
+/// A page could not be made: the body is incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut;
 
@@ -81,13 +81,13 @@ const PIECE_BYTES: usize = 32 << 10;
 
 type Making = Pin<Box<dyn Future<Output = Result<(), Cut>>>>;
 
-/// A body in the making.
+/// A body that is made while it is sent.
 pub struct Pages {
     making: Making,
     page: Rc<RefCell<Option<Vec<u8>>>>,
-    /// The request counts as in flight as long as its answer does.
+    /// The request counts as in flight until its response is made.
     in_flight: Option<InFlight>,
-    /// It has no end of its own.
+    /// It ends when its peer leaves.
     live: bool,
 }
 
@@ -101,7 +101,7 @@ impl fmt::Debug for Pages {
 pub struct Sink(Rc<RefCell<Option<Vec<u8>>>>);
 
 impl Sink {
-    /// Hands over the next page; goes on when the connection has room for the one after it and others had their turn.
+    /// Sends the next page; returns when the connection has room for the one after it and other tasks have run.
     pub async fn send(&mut self, page: Vec<u8>) {
         if page.is_empty() {
             return tokio::task::yield_now().await;
@@ -123,7 +123,7 @@ impl Pages {
         Pages { making: Box::pin(make(Sink(Rc::clone(&page)))), page, in_flight: None, live: false }
     }
 
-    /// A body that goes on for as long as its peer reads: sent as it is, with a cap of its own on how many there are.
+    /// A body that goes on while its peer reads: not compressed, and its handler bounds how many there are.
     pub fn live<F>(make: impl FnOnce(Sink) -> F) -> Pages
     where
         F: Future<Output = Result<(), Cut>> + 'static,
@@ -135,7 +135,7 @@ impl Pages {
         self.live
     }
 
-    /// A body that is whole already, a piece at a time: what compressing all of it at once would keep others from.
+    /// A body that is whole already, in pieces: compressing all of it in one step would delay other tasks.
     pub(super) fn cut(whole: Vec<u8>) -> Pages {
         Pages::new(|mut sink| async move {
             for piece in whole.chunks(PIECE_BYTES) {
@@ -145,7 +145,7 @@ impl Pages {
         })
     }
 
-    /// Keeps the request's place among those in flight until the last byte is made.
+    /// The request counts as in flight until the last byte is made.
     pub(super) fn hold(&mut self, in_flight: Option<InFlight>) {
         if !self.live {
             self.in_flight = in_flight;
@@ -164,10 +164,10 @@ impl Pages {
     }
 }
 
-/// Pages on their way out, compressed if the peer takes that.
+/// Pages while they are sent, compressed if the peer admits that.
 #[derive(Debug)]
 pub struct Streamed {
-    /// `None` behind the last page.
+    /// `None` after the last page.
     pages: Option<Pages>,
     gzip: Option<GzEncoder<Vec<u8>>>,
 }
@@ -177,7 +177,7 @@ impl Streamed {
         Streamed { pages: Some(pages), gzip: gzip.then(|| GzEncoder::new(Vec::new(), Compression::fast())) }
     }
 
-    /// It goes on for as long as its peer reads.
+    /// It goes on while its peer reads.
     pub(super) fn is_live(&self) -> bool {
         self.pages.as_ref().is_some_and(Pages::is_live)
     }
@@ -193,7 +193,7 @@ impl Streamed {
         };
         let bytes = match (page, &mut self.gzip) {
             (Some(page), None) => page,
-            // What was sent can be read at once: each page ends on a byte.
+            // What was sent can be read immediately: each page ends on a byte.
             (Some(page), Some(gzip)) => match gzip.write_all(&page).and_then(|()| gzip.flush()) {
                 Ok(()) => std::mem::take(gzip.get_mut()),
                 Err(_) => return Poll::Ready(Some(Err(Cut))),
@@ -286,7 +286,7 @@ mod tests {
             let made = Rc::new(Cell::new(0));
             let mut body = body(&made, gzip, PAGES);
             run(async {
-                assert_eq!(made.get(), 0, "nothing is made before anybody asks");
+                assert_eq!(made.get(), 0, "nothing is made before the first read");
                 let (mut taken, mut bytes) = (0, Vec::new());
                 while let Some(frame) = body.frame().await {
                     bytes.extend_from_slice(&frame.expect("sound").into_data().expect("data"));

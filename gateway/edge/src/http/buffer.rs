@@ -1,10 +1,10 @@
-//! Buffers that are used again: what an answer is written into, and what a connection gathers to send. They belong to the
-//! thread that serves the connection. They come back empty and are not wiped, as memory that is freed is not.
+//! Reusable buffers of a thread: for the body of a response, and for the bytes that a connection gathers. They come back
+//! empty and are not wiped, like freed memory.
 
 use std::cell::RefCell;
 
-/// Buffers that wait for somebody with something to write; there may be thousands of connections without. More than
-/// connections whose answers leave together. None is larger than this.
+/// Spare buffers: more than the connections of a write batch. Idle connections, of which there may be thousands, have none.
+/// None is larger than this.
 const SPARE_MAX: usize = 64;
 const SPARE_BYTES_MAX: usize = 128 << 10;
 
@@ -17,7 +17,7 @@ pub fn take() -> Vec<u8> {
     SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()
 }
 
-/// Lays a buffer aside for whoever needs one next.
+/// Gives a buffer back for the next use.
 pub fn give_back(mut buffer: Vec<u8>) {
     SPARE.with_borrow_mut(|spare| {
         if spare.len() < SPARE_MAX && (1..=SPARE_BYTES_MAX).contains(&buffer.capacity()) {

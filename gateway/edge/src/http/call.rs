@@ -1,4 +1,4 @@
-//! One request as its handler sees it: routed, authenticated, metered, its body read.
+//! One request as its handler has it: routed, authenticated, counted, its body read.
 
 use super::code::Code;
 use super::containment::{self, Deed};
@@ -21,16 +21,16 @@ use wire::query::{self, Query};
 use wire::read;
 use wire::value::Value;
 
-/// One request on its way through its handler.
+/// One request, as its handler has it.
 pub struct Call {
     pub edge: Rc<Edge>,
     pub route: &'static Route,
     /// When its head was read: the start of its deadlines.
     pub now: Timestamp,
     pub uri: hyper::Uri,
-    /// Of a plain request to a headless route only those that its handler looks at.
+    /// Of a request on the fast path only those that its handler reads.
     pub headers: HeaderMap,
-    /// The request says of what type its body is.
+    /// The request states the type of its body.
     pub typed: bool,
     /// Which types the venue-shaped rows of the answer have.
     pub dialect: Dialect,
@@ -43,11 +43,17 @@ pub struct Call {
     pub body: Bytes,
 }
 
-/// Who asks, and what he is served at this moment.
+/// The id that a text is: digits without leading zeros. `None` for any other text, which is answered like an unknown id.
+pub fn id(text: &str) -> Option<u64> {
+    let plain = !text.is_empty() && text.len() <= 19 && text.bytes().all(|b| b.is_ascii_digit());
+    (plain && (text.len() == 1 || !text.starts_with('0'))).then(|| text.parse().ok()).flatten()
+}
+
+/// The sender of a request, with the tier and permissions that hold now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
     pub user: UserId,
-    /// `None`: came with a session token.
+    /// `None`: a session token was shown.
     pub key: Option<KeyId>,
     pub tier: Tier,
     pub permissions: Permissions,
@@ -64,12 +70,12 @@ impl Call {
     /// The caller of a route that takes a credential.
     ///
     /// # Panics
-    /// On a public route: its handler has no business asking.
+    /// On a public route.
     pub fn caller(&self) -> &Caller {
-        self.caller.as_ref().expect("the pipeline lets nobody in without the route's credential")
+        self.caller.as_ref().expect("the pipeline admits no request without the credential of its route")
     }
 
-    /// Whether a key asks that may only read, where such keys are contained (`keys.readonly_contained`).
+    /// Whether the caller's key may only read, where such keys are contained (`keys.readonly_contained`).
     pub fn is_contained(&self) -> bool {
         self.app().config.keys.readonly_contained && containment::is_for(self.caller())
     }
@@ -91,7 +97,7 @@ impl Call {
     /// # Panics
     /// Where a session token is taken.
     pub fn key(&self) -> KeyId {
-        self.caller().key.expect("the pipeline lets in keys only")
+        self.caller().key.expect("the pipeline admits keys only")
     }
 
     /// The decoded text of the path's variable number `index`.
@@ -99,12 +105,9 @@ impl Call {
         query::decoded(self.variables.get(self.uri.path(), index).unwrap_or_default(), false)
     }
 
-    /// The path's first variable as an id: plain digits without leading zeros. `None` when it is no id, which is
-    /// answered as an unknown one (wire.md §10).
+    /// The path's first variable as an id ([`id`]).
     pub fn id(&self) -> Option<u64> {
-        let text = self.variable(0);
-        let plain = !text.is_empty() && text.len() <= 19 && text.bytes().all(|b| b.is_ascii_digit());
-        (plain && (text.len() == 1 || !text.starts_with('0'))).then(|| text.parse().ok()).flatten()
+        id(&self.variable(0))
     }
 
     pub fn query(&self) -> Query<'_> {

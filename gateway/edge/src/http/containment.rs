@@ -1,5 +1,5 @@
 //! What a read-only key may do to keys and balances where such keys are contained (`keys.readonly_contained`). One rule for
-//! every route; without the setting any active key may do all of it (keys.md §2).
+//! every route; without the setting any active key may do all of it.
 //!
 //! | Deed | Allowed to a contained key |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | rename, replace or revoke a key | itself |
 //! | reset a balance | never |
 //!
-//! To read of the account's keys is reading, and free.
+//! Reading the account's keys is allowed.
 
 use super::call::Caller;
 use engine::id::KeyId;
@@ -20,7 +20,7 @@ pub enum Deed {
     Make { tier: Option<Tier>, permissions: Option<Permissions> },
     /// Renames, replaces or revokes this key.
     Change(KeyId),
-    /// Gives a balance its baseline again.
+    /// Resets a balance to its baseline.
     Reset,
 }
 
@@ -32,11 +32,11 @@ pub fn is_for(caller: &Caller) -> bool {
 /// Whether a contained key may do that.
 ///
 /// # Errors
-/// Why not, in a sentence.
+/// The reason, in a sentence.
 pub fn check(caller: &Caller, deed: Deed) -> Result<(), &'static str> {
     match deed {
         _ if !is_for(caller) => Ok(()),
-        // What it makes would outlive it.
+        // The new key would outlive it.
         Deed::Make { .. } if caller.expires_at.is_some() => Err("A read-only key that has an end makes no key here."),
         Deed::Make { tier, permissions } => {
             let is_more = permissions == Some(Permissions::ReadTrade) || tier.is_some_and(|tier| tier > caller.tier);

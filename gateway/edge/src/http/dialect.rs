@@ -1,4 +1,4 @@
-//! Which types the venue-shaped rows of an answer have (venue.md §0.2).
+//! The types of the venue-shaped rows of an answer.
 
 use super::auth;
 use super::route::VenueShape;
@@ -9,10 +9,10 @@ use wire::query::Query;
 /// Headers that only the venue's own clients send.
 const CLIENT_HEADERS: [&str; 2] = ["poly_api_key", "poly_address"];
 
-/// What the names of all headers of the venue's clients begin with.
+/// The prefix of all header names of the venue's clients.
 const CLIENT_HEADER_PREFIX: &str = "poly_";
 
-/// What the venue's TypeScript client shows on its public reads: it names itself on signed requests only.
+/// The `User-Agent` prefix of the venue's TypeScript client on public reads: it names itself on signed requests only.
 const TRANSPORT: &[u8] = b"axios/";
 
 /// The two dialects of venue-shaped rows.
@@ -25,8 +25,8 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// The dialect of one request: what `?dialect=` says (`strict` or `plain`; other words say nothing), else strict
-    /// for a request with a header of the venue's clients, or whose `User-Agent` starts with one of `client_agents`.
+    /// The dialect of one request: that of `?dialect=` (`strict` or `plain`; other words are ignored), else strict for a
+    /// request with a header of the venue's clients, or whose `User-Agent` starts with one of `client_agents`.
     pub fn of(headers: &HeaderMap, asked: Option<&str>, client_agents: &[String]) -> Dialect {
         Dialect::asked(asked).unwrap_or_else(|| match CLIENT_HEADERS.iter().any(|name| headers.contains_key(*name)) {
             true => Dialect::Strict,
@@ -34,7 +34,7 @@ impl Dialect {
         })
     }
 
-    /// What `?dialect=` says, if it says anything.
+    /// The dialect of `?dialect=`, if it is one.
     pub fn asked(word: Option<&str>) -> Option<Dialect> {
         match word {
             Some("strict") => Some(Dialect::Strict),
@@ -43,14 +43,14 @@ impl Dialect {
         }
     }
 
-    /// That of a request of which nothing but the `User-Agent` says more.
+    /// That of a request with no other hint than its `User-Agent`.
     pub fn of_agent(agent: &[u8], client_agents: &[String]) -> Dialect {
         let is_client = client_agents.iter().any(|known| agent.starts_with(known.as_bytes()));
         if is_client { Dialect::Strict } else { Dialect::Plain }
     }
 
-    /// The dialect that a socket's handshake settles: what `?dialect=` says, else strict where a request with these
-    /// headers would be answered strictly or any header of the venue's clients came. `None`: the form of the key
+    /// The dialect that a socket's handshake decides: that of `?dialect=`, else strict where a request with these headers
+    /// would be answered strictly, or with any header of the venue's clients. `None`: the form of the key
     /// decides, strict for a UUID.
     pub fn of_handshake(headers: &HeaderMap, asked: Option<&str>, client_agents: &[String]) -> Option<Dialect> {
         if asked == Some("plain") {
@@ -65,14 +65,14 @@ impl Dialect {
     }
 }
 
-/// Whether a request of a route of two shapes is answered in the venue's (venue.md §2).
+/// Whether a request of a route of two shapes is answered in the venue's shape.
 pub fn in_venue_shape(app: &App, shape: VenueShape, headers: &HeaderMap, query: &Query<'_>) -> bool {
     let keyless = || is_keyless(app, headers);
     venue_shaped(shape, headers, query, &app.config.compat.client_agents, keyless)
 }
 
 /// Whether a request of the plain dialect can be one of the venue's TypeScript client, which does not name itself on public
-/// reads: it shows that client's HTTP library, no key, and says nothing of the dialect.
+/// reads: it has the `User-Agent` of that client's HTTP library, no key, and no `?dialect=`.
 pub fn is_nameless_client(app: &App, headers: &HeaderMap, query: &Query<'_>) -> bool {
     is_of_a_transport(agent(headers)) && query.get("dialect").is_none() && is_keyless(app, headers)
 }
@@ -89,7 +89,7 @@ fn venue_shaped(
     client_agents: &[String],
     keyless: impl FnOnce() -> bool,
 ) -> bool {
-    // A word that is no boolean is the native list's to refuse.
+    // The native list refuses a word that is not a boolean.
     let enveloped = |text: &str| !(text == "0" || text.eq_ignore_ascii_case("false"));
     let page = || query.get("next_cursor").is_some() && !query.get("envelope").is_some_and(enveloped);
     let asked = query.get("dialect");
@@ -206,7 +206,7 @@ mod tests {
                 "{query} {client}"
             );
         }
-        // A library that others use too: only where nothing else could be answered.
+        // Others use this library too: strict only where the plain answer would be a refusal.
         let transports = [
             ("axios/1.13.2", "", true, true),
             ("axios/1.13.2", "", false, false),

@@ -1,5 +1,5 @@
-//! What the edge itself is made of: the route table, header names, limits, token secrets, access lists. Shared by all
-//! IO threads and never changed after the start.
+//! The parts of the edge itself: the route table, header names, limits, token secrets, access lists. Shared by all IO
+//! threads and never changed after the start.
 
 use super::hosts::Hosts;
 use super::jwt::Verifier;
@@ -17,7 +17,7 @@ use hyper::header::{HeaderName, HeaderValue};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// The edge's own part of the process.
+/// The parts of the edge itself.
 pub struct Front {
     pub router: Router,
     pub names: Names,
@@ -65,7 +65,7 @@ impl Front {
     }
 }
 
-/// Who is kept out whatever his credential (keys.md §3).
+/// Users that are kept out with any credential.
 pub struct Gatekeeper {
     access: Access,
     allowlist_on: bool,
@@ -77,13 +77,13 @@ impl Gatekeeper {
         names(&self.access.flagged, user, directory) || (self.allowlist_on && !self.lists(user, directory))
     }
 
-    /// The same of somebody who has no account yet, so that he gets none by asking.
+    /// The same for a subject without an account, so that a request does not create one.
     pub fn restricts_newcomer(&self, sub: &str) -> bool {
         let is_named = |list: &[String]| list.iter().any(|entry| entry == sub);
         is_named(&self.access.flagged) || (self.allowlist_on && !is_named(&self.access.allowlist))
     }
 
-    /// Whether the allowlist names somebody who has no account yet.
+    /// Whether the allowlist names a subject without an account.
     pub fn lists_newcomer(&self, sub: &str) -> bool {
         self.access.allowlist.iter().any(|entry| entry == sub)
     }
@@ -104,7 +104,7 @@ fn names(list: &[String], user: UserId, directory: &Directory) -> bool {
     list.iter().any(|entry| entry.parse() == Ok(user.0) || directory.by_sub(entry) == Some(user))
 }
 
-/// Which browser origins may read answers (wire.md §10).
+/// Which browser origins may read responses.
 pub enum Cors {
     Everybody,
     Listed(Vec<HeaderValue>),

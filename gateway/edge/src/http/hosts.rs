@@ -1,8 +1,8 @@
 //! Which `Host` a request may name.
 //!
 //! A page of a foreign site can let its own name resolve to 127.0.0.1 and then read a local server with that site's
-//! origin (DNS rebinding). The browser sends the site's name as `Host`, so a listener on loopback refuses names that it is
-//! not known by. A listener on another address has no such rule: what may reach it is decided in front of it.
+//! origin (DNS rebinding). The browser sends the site's name as `Host`, so a listener on loopback refuses names that are
+//! not its own. A listener on another address has no such rule: a firewall or proxy decides what reaches it.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -19,7 +19,7 @@ impl Hosts {
     }
 
     /// Whether a request with this `Host` is answered: an address, `localhost`, a name without a dot or a listed one, each
-    /// with or without a port. An empty text is no name.
+    /// with or without a port. An empty text is not a name.
     pub fn admits(&self, host: &[u8]) -> bool {
         let Some(listed) = &self.listed else { return true };
         let Ok(host) = std::str::from_utf8(host) else { return false };

@@ -1,14 +1,13 @@
-//! Uses of keys on their way into the journal: noted behind the requests that came together, and by one task for all.
+//! Notes the last use of keys in the journal: after the requests that arrived together, and by one task for all keys.
 //!
-//! A use is a request that was let in, or a socket that was opened with the key or with a token minted by it; one that stays
-//! open is no further use. Requests alone are counted beside it (`usage.rs`): handshakes and frames are none (streams.md
-//! §1.4), but each operation sent over a socket is.
+//! A use is an admitted request, or a socket that was opened with the key or with a token minted by it; a socket that stays
+//! open is not a further use. `usage.rs` counts requests only: not handshakes and frames, but each operation over a socket.
 //!
-//! Each key in use is noted once a minute (keys.md §1). With many users most orders are the first of a key in its minute,
-//! so a note costs as little as can be: no task, no channel, nothing that waits for its answer. It goes behind the
-//! requests for two reasons: an answer that must be on the disk before it leaves (`power`) would wait for the note's
-//! record, too, and what a note reads of its user has just been read by his request. What waits when the thread ends is not
-//! noted: the key's last use is then told up to a minute too early.
+//! Each key in use is noted once a minute. With many users most orders are the first of a key in its minute, so a note has
+//! to be cheap: no task, no channel, no wait for its answer. It is made after the requests for two reasons: a response that
+//! must be on the disk before it is sent (`power`) would also wait for the note's record, and the rows that a note reads
+//! have just been read by the user's request. Uses that are waiting when the thread ends are not noted: the last use of
+//! such a key is then shown up to a minute too early.
 
 use crate::engine_client::EngineClient;
 use engine::command::Command;
@@ -18,19 +17,19 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-/// Uses that are noted before others get their turn on the thread.
+/// Uses that are noted before other tasks of the thread run.
 const NOTED_PER_TURN: usize = 64;
 
 /// The uses of one thread's requests that are to be noted.
 #[derive(Default)]
 pub struct LastUsed {
     waiting: RefCell<Vec<(UserId, KeyId)>>,
-    /// Of [`LastUsed::run`], while it has nothing to do.
+    /// Of [`LastUsed::run`], while no use waits.
     runner: Cell<Option<Waker>>,
 }
 
 impl LastUsed {
-    /// That key of that user is noted soon. Nobody waits for it, and nothing depends on it.
+    /// Adds a use of that key, which is noted soon. Nothing depends on it.
     pub fn add(&self, user: UserId, key: KeyId) {
         self.waiting.borrow_mut().push((user, key));
         if let Some(runner) = self.runner.take() {
@@ -38,7 +37,7 @@ impl LastUsed {
         }
     }
 
-    /// Notes what waits, each time behind what was ready with it. Never ends.
+    /// Notes the uses, each time after the tasks that were ready with them. Never ends.
     pub async fn run(self: Rc<Self>, engine: EngineClient) {
         loop {
             poll_fn(|context| {
@@ -49,14 +48,14 @@ impl LastUsed {
                 Poll::Pending
             })
             .await;
-            // Behind the answers of the requests that are ready, which leave before.
+            // After the responses of the requests that are ready.
             tokio::task::yield_now().await;
             let mut noting = self.waiting.take();
             let left = noting.split_off(noting.len().min(NOTED_PER_TURN));
             for (user, key) in noting.drain(..) {
                 engine.tell(user, Command::NoteKeyUsed { key });
             }
-            // Nobody was added meanwhile; the room is used again.
+            // No use was added meanwhile; the memory is used again.
             *self.waiting.borrow_mut() = if left.is_empty() { noting } else { left };
         }
     }
@@ -68,9 +67,9 @@ mod tests {
     use crate::http::testing::run;
     use engine::command::Answer;
 
-    /// Each use is noted once, and none before what was ready with it has had its turn.
+    /// Each use is noted once, and none before the tasks that were ready with it.
     #[test]
-    fn uses_are_noted_behind_what_was_ready() {
+    fn uses_are_noted_after_ready_tasks() {
         let mut cases = 0;
         for count in [1, 2, NOTED_PER_TURN, NOTED_PER_TURN + 1, 3 * NOTED_PER_TURN + 7] {
             let told: Rc<RefCell<Vec<(UserId, KeyId)>>> = Rc::default();

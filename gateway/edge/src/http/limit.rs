@@ -1,8 +1,8 @@
-//! Request limits (wire.md §8): fixed windows keyed on the clock, and caps on what runs at once.
+//! Request limits: fixed windows keyed on the clock, and caps on what runs concurrently.
 //!
-//! A pair of windows (second and minute) is taken together or not at all. Keys have a dense slot of atomics; addresses
-//! and JWT users have a place in a bounded table, and who finds no place shares one with all others who found none.
-//! Time is handed in. Counters live in this process only.
+//! A request counts in both windows (second and minute) or in none. Keys have a dense slot of atomics. Addresses and JWT
+//! users have an entry in a bounded table; those that find it full share one meter. Time is an argument. The counters
+//! start at zero with the process.
 
 use super::reply::Refusal;
 use crate::settings::{Limits as Settings, Network, TIERS, TierLimits};
@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 
 /// Entries of a table of addresses or JWT users.
 const TABLE_ENTRIES_MAX: usize = 65_536;
-/// Advice to a sender whose placement found no room (wire.md §8).
+/// Advice to a sender whose placement found no room.
 const PLACEMENT_RETRY_MS: u32 = 250;
 
 /// One window: its number since 1970 above, its count in the lower [`COUNT_BITS`].
@@ -66,7 +66,7 @@ impl Window {
     }
 }
 
-/// What a meter allows: two windows of fixed length in seconds.
+/// The limits of a meter: two windows of fixed length in seconds.
 #[derive(Clone, Copy, Debug)]
 struct Caps {
     short: (u64, u32),
@@ -91,7 +91,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Takes one from both windows, or none.
+    /// Counts one in both windows, or in none.
     fn take(&self, now_secs: u64, caps: &Caps) -> Result<(u32, u32), Full> {
         let (short, long) = (now_secs / caps.short.0, now_secs / caps.long.0);
         match (self.short.take(short, caps.short.1), self.long.take(long, caps.long.1)) {
@@ -117,12 +117,12 @@ impl Meter {
     }
 }
 
-/// Seconds to the end of the window of `length` that `now_secs` lies in, at least 1.
+/// Seconds to the end of the window of `length` that contains `now_secs`, at least 1.
 fn to_end(now_secs: u64, length: u64) -> u64 {
     (now_secs / length + 1) * length - now_secs
 }
 
-/// What the rate headers say (wire.md §8).
+/// The values of the rate headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateState {
     pub per_minute: u32,
@@ -159,12 +159,12 @@ impl RateState {
     }
 }
 
-/// Who a request is metered on.
+/// Whose windows a request counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payer {
     /// A key, by its dense slot.
     Key(u32),
-    /// A user who came with a JWT.
+    /// A user with a JWT.
     User(UserId),
 }
 
@@ -177,7 +177,7 @@ pub struct Limits {
     users: Table<UserId>,
     addresses: Table<Address>,
     bootstraps: Table<Address>,
-    /// By the user's number, of which there are far fewer than a `u32` counts: four bytes for each, kept for good.
+    /// By the user's number, which is far below `u32::MAX`: four bytes for each, never freed.
     placements: Slots<AtomicU32>,
     placements_now: AtomicU32,
 }
@@ -196,8 +196,7 @@ impl Limits {
         }
     }
 
-    /// Step 8 of the check order: counts one request of that payer, and lets it in while its tier has room in flight.
-    /// A refusal has counted nothing.
+    /// Counts one request of that payer, and admits it while its tier has room in flight. A refusal counts nothing.
     pub fn request(
         self: &Arc<Self>,
         payer: Payer,
@@ -229,21 +228,21 @@ impl Limits {
         })
     }
 
-    /// The state of a payer without counting anything, for refusals before step 8.
+    /// The state of a payer, for refusals before its request is counted.
     pub fn peek(&self, payer: Payer, tier: Tier, now: Timestamp) -> RateState {
         let secs = now.secs();
         let used = self.with_meter(payer, secs, |meter| (meter.short.used(secs), meter.long.used(secs / 60)));
         RateState::of(self.settings.tier(tier), tier, secs, used)
     }
 
-    /// Whether the use of that key should be noted now: once in each minute of the clock (keys.md §1).
+    /// Whether the use of that key should be noted now: once in each minute of the clock.
     pub fn note_used(&self, slot: u32, now: Timestamp) -> bool {
         let minute = (now.secs() / 60) as u32;
         let noted = &self.keys.get(slot).noted;
         noted.load(Relaxed) != minute && noted.swap(minute, Relaxed) != minute
     }
 
-    /// Reads what the next placement of that key and user will be counted in.
+    /// Reads the counters of the next placement of that key and user.
     pub fn warm(&self, slot: u32, user: UserId) -> u64 {
         u64::from(self.keys.get(slot).noted.load(Relaxed) ^ self.placements.get(user.0 as u32).load(Relaxed))
     }
@@ -260,14 +259,14 @@ impl Limits {
         }
     }
 
-    /// Step 5: counts one request on a public route by its source address.
+    /// Counts one request on a public route by its source address.
     pub fn public(&self, source: Source, now: Timestamp) -> Result<(), Refusal> {
         let caps =
             Caps { short: (1, self.settings.public_ip_per_second), long: (60, self.settings.public_ip_per_minute) };
         self.by_address(&self.addresses, source, &caps, now)
     }
 
-    /// Counts one bootstrap by its source address (wire.md §8).
+    /// Counts one bootstrap by its source address.
     pub fn bootstrap(&self, source: Source, now: Timestamp) -> Result<(), Refusal> {
         let caps =
             Caps { short: (60, self.settings.bootstrap_per_minute), long: (3_600, self.settings.bootstrap_per_hour) };
@@ -297,7 +296,7 @@ impl Limits {
         self.placements_now.load(Relaxed)
     }
 
-    /// Step 11: lets a placement in while its user and the server have room.
+    /// Admits a placement while its user and the server have room.
     pub fn placement(self: &Arc<Self>, user: UserId) -> Result<Placement, Refusal> {
         let cap = self.settings.placements_per_server;
         let entered = self.placements_now.fetch_update(Relaxed, Relaxed, |now| (now < cap).then_some(now + 1));
@@ -313,8 +312,8 @@ impl Limits {
         Ok(Placement { limits: Arc::clone(self), user })
     }
 
-    /// Where a request comes from: the peer, or behind a trusted proxy the right-most untrusted hop of
-    /// `X-Forwarded-For` (all its lines joined).
+    /// Where a request comes from: the peer, or through a trusted proxy the right-most untrusted hop of `X-Forwarded-For`
+    /// (all its lines joined).
     pub fn source<'a>(&self, peer: IpAddr, forwarded: impl DoubleEndedIterator<Item = &'a HeaderValue>) -> Source {
         let peer = peer.to_canonical();
         let trusted = |address| self.trusted_proxies.iter().any(|network| network.contains(address));
@@ -324,7 +323,7 @@ impl Limits {
         let mut nearest = peer;
         for line in forwarded.rev() {
             for hop in line.to_str().unwrap_or_default().rsplit(',') {
-                // What a trusted proxy did not write as an address cannot be believed, nor what stands before it.
+                // A hop that a trusted proxy did not write as an address cannot be trusted, nor can those before it.
                 let Ok(hop) = hop.trim().parse::<IpAddr>() else { return Source { address: nearest, local: false } };
                 nearest = hop.to_canonical();
                 if !trusted(nearest) {
@@ -352,11 +351,11 @@ fn refusal(full: Option<Full>, limits: &TierLimits, now: Timestamp) -> Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
     pub address: IpAddr,
-    /// A loopback peer that is no trusted proxy: exempt unless `meter_loopback`.
+    /// A loopback peer that is not a trusted proxy: exempt unless `meter_loopback`.
     pub local: bool,
 }
 
-/// A request in flight on its payer's meter; leaves when dropped.
+/// A request in flight on its payer's meter, until it is dropped.
 #[derive(Debug)]
 pub struct InFlight {
     limits: Arc<Limits>,
@@ -366,13 +365,13 @@ pub struct InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.limits.with_meter(self.payer, 0, |meter| {
-            // A table that ran full may have moved its owner to the shared meter in between.
+            // A full table may have moved its payer to the shared meter in between.
             let _ = meter.in_flight.fetch_update(Relaxed, Relaxed, |count| count.checked_sub(1));
         });
     }
 }
 
-/// A placement in flight; leaves when dropped.
+/// A placement in flight, until it is dropped.
 #[derive(Debug)]
 pub struct Placement {
     limits: Arc<Limits>,
@@ -386,7 +385,7 @@ impl Drop for Placement {
     }
 }
 
-/// One value each for a dense number: bucket `b` holds 1024 × 2^b of them, made when first needed and never moved.
+/// One value for each dense number: bucket `b` holds 1024 × 2^b values, allocated when first needed and never moved.
 #[derive(Debug, Default)]
 pub(super) struct Slots<T> {
     buckets: [OnceLock<Box<[T]>>; 22],
@@ -402,7 +401,7 @@ impl<T: Default> Slots<T> {
     }
 }
 
-/// An address as it is counted: IPv6 by its /64, which is what one customer has.
+/// An address as it is counted: IPv6 by its /64, the usual allocation of one customer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Address {
     V4(u32),
@@ -418,11 +417,11 @@ impl Address {
     }
 }
 
-/// Meters by who comes; entries whose long window has passed make room for others.
+/// Meters by payer or address; entries whose long window has passed are removed when the table is full.
 #[derive(Debug)]
 struct Table<K> {
     entries: Mutex<Entries<K>>,
-    /// For those who find no room: one meter for all of them.
+    /// One meter for all that find the table full.
     shared: Meter,
 }
 

@@ -1,4 +1,15 @@
-//! The edge: sockets in, answers out. Knows routes, credentials, limits and codes; knows nothing of trading.
+//! HTTP: requests in, responses out. It has routes, credentials, limits and codes, and nothing of trading.
+//!
+//! | File | Holds |
+//! |---|---|
+//! | `pipeline.rs` | the way of every request: one list of steps |
+//! | `server.rs`, `server/` | connections; the own reader (`fast_path.rs`) and hyper |
+//! | `request_head.rs`, `response_head.rs` | reading and writing of heads |
+//! | `router.rs`, `route.rs` | method and path → route; what a route is |
+//! | `admission.rs`, `auth.rs`, `limit.rs` | whose request it is, whether it may run, how often |
+//! | `call.rs`, `reply.rs`, `code.rs` | what handlers get and return; error codes |
+//! | `openapi.rs`, `schema.rs` | the routes for machines |
+
 pub mod admission;
 pub mod auth;
 pub mod body;
@@ -7,7 +18,6 @@ pub mod call;
 pub mod code;
 pub mod containment;
 pub mod dialect;
-pub mod dress;
 pub mod front;
 pub mod hosts;
 pub mod jwt;
@@ -16,9 +26,10 @@ pub mod limit;
 pub mod names;
 pub mod openapi;
 pub mod pipeline;
-pub mod plain;
 pub mod refusals;
 pub mod reply;
+pub mod request_head;
+pub mod response_head;
 pub mod route;
 pub mod router;
 pub mod schema;

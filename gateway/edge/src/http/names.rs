@@ -8,10 +8,10 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wire::decimal;
 
-/// Brands so far: one, but in tests.
+/// Brands so far: one, except in tests.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
-/// Header names that carry the brand (contract, neutral names), made once.
+/// Header names that carry the brand, made once.
 #[derive(Clone, Debug)]
 pub struct Names {
     pub request_id: HeaderName,
@@ -21,9 +21,9 @@ pub struct Names {
     pub beta_cutoff: HeaderName,
     /// The six rate headers, each plain and branded.
     pub rate: [(HeaderName, HeaderName); 6],
-    /// Both names of each of them as lines begin with them.
+    /// Both names of each of them as the beginnings of lines.
     rate_lines: [Pair; 6],
-    /// Tells one brand from another.
+    /// Different for every brand.
     number: u64,
     /// What a browser's script may send and read.
     pub allowed_request_headers: HeaderValue,
@@ -69,7 +69,7 @@ impl Names {
 }
 
 impl Names {
-    /// Writes the twelve lines of the rate headers, as [`RateState::values`] has their values.
+    /// Writes the twelve lines of the rate headers, with the values of [`RateState::values`].
     pub fn write_rate(&self, out: &mut Vec<u8>, rate: &RateState) {
         let [limit, remaining, reset, per_second, remaining_per_second, tier] = &self.rate_lines;
         remaining.write(out, rate.remaining.into());
@@ -90,14 +90,14 @@ impl Names {
     }
 }
 
-/// What the lines of a rate that stand still for a while depend on, and those lines.
-type Still = (Option<(u64, u32, u32, u64, Tier)>, Vec<u8>);
+/// The lines of a rate that rarely change, and what they depend on.
+type Cached = (Option<(u64, u32, u32, u64, Tier)>, Vec<u8>);
 
 thread_local! {
-    static LAST: RefCell<Still> = const { RefCell::new((None, Vec::new())) };
+    static LAST: RefCell<Cached> = const { RefCell::new((None, Vec::new())) };
 }
 
-/// A header under its plain and its branded name, as lines begin with them.
+/// The beginnings of a header's two lines, with its plain and its branded name.
 #[derive(Clone, Debug)]
 struct Pair {
     plain: Box<[u8]>,
@@ -133,7 +133,7 @@ fn line(name: &HeaderName) -> Box<[u8]> {
 mod tests {
     use super::*;
 
-    /// The lines of an answer that is written are those of one that is made.
+    /// The text and the values have the same lines.
     #[test]
     fn rates_are_written_as_they_are_made() {
         let brands = ["X-Svc", "X-Acme"].map(|prefix| Names::new(prefix, &[]).expect("a prefix"));

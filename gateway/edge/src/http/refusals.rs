@@ -1,9 +1,9 @@
-//! A log line for each refused request, at `debug`: why a client does not get on is then told by the server.
+//! A log line for each refused request, at `debug`, so that the server's log shows why a client's requests fail.
 //!
-//! An operation of `/v1/ws/trade` that is refused leaves one like its HTTP twin; its request id is made here, and a verbose
-//! answer shows it. A line has the request id, the operation, status and code, and of a key that was shown at most its prefix, which is no
-//! secret. Nothing else that a client sent is in it. At most [`LINES_PER_SECOND_MAX`] lines a second are written; the others
-//! are counted, and told once a second.
+//! A refused operation of `/v1/ws/trade` has one as well; its request id is made for the line, and a verbose answer shows
+//! it. A line has the request id, the operation, status and code, and of a shown key at most its prefix, which is not
+//! secret. It contains nothing else that a client sent. At most [`LINES_PER_SECOND_MAX`] lines a second are written; the
+//! others are counted, and the count is logged once a second.
 
 use super::code::Code;
 use crate::app::App;
@@ -14,25 +14,25 @@ use std::time::Duration;
 
 /// Lines of one second, of all threads together.
 pub const LINES_PER_SECOND_MAX: u32 = 1_000;
-/// Characters of a key that may be shown: those of `key_prefix` (keys.md §1).
+/// Characters of a key that may be logged: those of `key_prefix`.
 const PREFIX_CHARS: usize = 16;
-/// Shorter texts are not shown at all: what follows the prefix would be too little to be a secret.
+/// Of shorter texts nothing is logged: what follows the prefix would be too short to be secret.
 const KEY_CHARS_MIN: usize = 2 * PREFIX_CHARS;
 
-/// The beginning of a key that was shown.
+/// The beginning of a key, for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shown([u8; PREFIX_CHARS]);
+pub struct KeyPrefix([u8; PREFIX_CHARS]);
 
-impl Shown {
+impl KeyPrefix {
     /// The beginning of `text` where it looks like a key of this brand: its prefix, `_live_` or `_test_`, then lower-case
-    /// hex. Of anything else nothing is shown.
-    pub fn of(text: &[u8], key_prefix: &str) -> Option<Shown> {
+    /// hex. `None` for any other text.
+    pub fn of(text: &[u8], key_prefix: &str) -> Option<KeyPrefix> {
         let rest = text.strip_prefix(key_prefix.as_bytes())?;
         let random = rest.strip_prefix(b"_live_").or_else(|| rest.strip_prefix(b"_test_"))?;
         let is_hex = random.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        // Of a long brand the prefix alone may be all that is shown.
+        // With a long brand, the prefix alone may be longer than what is logged.
         let sound = is_hex && text.len() >= KEY_CHARS_MIN && random.len() >= PREFIX_CHARS;
-        sound.then(|| Shown(*text.first_chunk().expect("it is longer")))
+        sound.then(|| KeyPrefix(*text.first_chunk().expect("it is longer")))
     }
 
     fn text(&self) -> &str {
@@ -40,7 +40,7 @@ impl Shown {
     }
 }
 
-/// How many lines there were in this second.
+/// The lines of this second.
 #[derive(Debug, Default)]
 pub struct Refusals(Arc<Mutex<Lines>>);
 
@@ -52,7 +52,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Whether a line may be written at `now`; else it is counted, and true for the first one of a second.
+    /// Counts a line at `now`. `Err`: it is not to be written; true for the first such line of a second.
     fn take(&mut self, now: Timestamp) -> Result<(), bool> {
         let second = now.0 / SECOND;
         if second != self.second {
@@ -74,21 +74,21 @@ pub fn is_on() -> bool {
 }
 
 impl Refusals {
-    /// Logs a refused request. Where that is one too many, a task of this thread tells the number a second later.
+    /// Logs a refused request. Over the limit, a task of this thread logs the count of lines left out a second later.
     #[cold]
-    pub fn tell(
+    pub fn log(
         &self,
         app: &App,
         request_id: &str,
         operation: Option<&str>,
-        shown: Option<Shown>,
+        key_prefix: Option<KeyPrefix>,
         code: Code,
         status: u16,
     ) {
         let taken = self.0.lock().take(app.clock.now());
         match taken {
             Ok(()) => {
-                let key = shown.as_ref().map(Shown::text);
+                let key = key_prefix.as_ref().map(KeyPrefix::text);
                 tracing::debug!(request_id, operation, status, code = code.header(), key, "request refused");
             }
             Err(false) => {}
@@ -126,8 +126,8 @@ mod tests {
             (String::new(), None),
         ];
         for (text, expected) in &rows {
-            let shown = Shown::of(text.as_bytes(), "svc");
-            assert_eq!(shown.as_ref().map(Shown::text), *expected, "{text}");
+            let prefix = KeyPrefix::of(text.as_bytes(), "svc");
+            assert_eq!(prefix.as_ref().map(KeyPrefix::text), *expected, "{text}");
         }
         println!("keys in the log: {} cases", rows.len());
     }

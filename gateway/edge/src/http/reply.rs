@@ -1,5 +1,4 @@
-//! What handlers give back: an answer or a refusal (wire.md §4, §5). The outside of either is put on by
-//! [`super::dress::Dress`].
+//! What handlers return: an answer or a refusal. [`super::response_head::ResponseHead`] makes the response of either.
 
 use super::body::{Pages, Upgrade};
 use super::buffer;
@@ -14,16 +13,16 @@ use wire::write;
 /// What a handler answers.
 pub type Outcome = Result<Reply, Refusal>;
 
-/// A success, or a report whose status is not 2xx but which is no refusal (readiness).
+/// A success, or a report whose status is not 2xx but which is not a refusal (readiness).
 #[derive(Debug)]
 pub struct Reply {
     pub status: StatusCode,
-    /// Empty: there is no body to name the type of.
+    /// Empty where there is no body.
     pub content_type: &'static str,
     pub body: Vec<u8>,
-    /// In place of `body`: it is made while it is sent.
+    /// Instead of `body`: pages that are made while they are sent.
     pub pages: Option<Pages>,
-    /// Behind a 101: what is spoken in place of HTTP.
+    /// After a 101: the protocol that follows HTTP.
     pub upgrade: Option<Upgrade>,
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -46,7 +45,7 @@ impl Reply {
         Reply { content_type, pages: Some(pages), ..Reply::json(Vec::new()) }
     }
 
-    /// 101, and what is spoken behind it.
+    /// 101, and the protocol after it.
     pub fn upgraded(upgrade: Upgrade) -> Reply {
         let status = StatusCode::SWITCHING_PROTOCOLS;
         Reply { status, content_type: "", upgrade: Some(upgrade), ..Reply::json(Vec::new()) }
@@ -80,14 +79,14 @@ impl Reply {
 #[derive(Debug)]
 pub struct Refusal(pub(super) Box<Parts>);
 
-/// What a refusal says, in its body and in its headers.
+/// The body and the headers of a refusal.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) code: Code,
     pub(super) status: StatusCode,
     message: Cow<'static, str>,
     pub(super) retry_after_secs: Option<u32>,
-    /// Body fields beside the two: `"name":value`, each with a comma before it.
+    /// Body fields besides the two: `"name":value`, each with a comma before it.
     fields: Vec<u8>,
     /// JSON of the verbose `details`.
     details: Option<Vec<u8>>,
@@ -116,20 +115,20 @@ impl From<Code> for Refusal {
 }
 
 impl Refusal {
-    /// This code with other words than its usual ones.
+    /// This code with another message than its usual one.
     pub fn saying(code: Code, message: impl Into<Cow<'static, str>>) -> Refusal {
         let mut refusal = Refusal::from(code);
         refusal.0.message = message.into();
         refusal
     }
 
-    /// The same refusal in other words.
+    /// The same refusal with another message.
     pub fn worded(mut self, message: impl Into<Cow<'static, str>>) -> Refusal {
         self.0.message = message.into();
         self
     }
 
-    /// `422 VALIDATION_FAILED` with what is wrong.
+    /// `422 VALIDATION_FAILED` with its problems.
     pub fn validation(problems: &wire::fields::Problems) -> Refusal {
         Refusal::saying(Code::ValidationFailed, problems.message()).details(problems.details())
     }
@@ -159,21 +158,21 @@ impl Refusal {
             .field("upgrade_url", |out| write::string(out, upgrade_url))
     }
 
-    /// `405` with the methods that the path takes.
+    /// `405` with the methods of the path.
     pub fn method_not_allowed(allow: String) -> Refusal {
         let mut refusal = Refusal::from(Code::Http405);
         refusal.0.allow = Some(allow);
         refusal
     }
 
-    /// A request that breaks HTTP itself: 400, and the connection ends (reliability 37).
+    /// A request that breaks HTTP itself: 400, and the connection ends.
     pub fn broken(message: &'static str) -> Refusal {
         let mut refusal = Refusal::saying(Code::Http400, message);
         refusal.0.closes_connection = true;
         refusal
     }
 
-    /// The connection ends after this answer: what follows on it cannot be trusted or was not read.
+    /// The connection ends after this response: the bytes after the request cannot be trusted or were not read.
     pub fn closing(mut self) -> Refusal {
         self.0.closes_connection = true;
         self
@@ -192,7 +191,7 @@ impl Refusal {
         self.0.status
     }
 
-    /// Seconds to wait, where there is such advice.
+    /// Seconds to wait, where the code advises that.
     pub fn retry_after_secs(&self) -> Option<u32> {
         self.0.retry_after_secs
     }
@@ -235,8 +234,8 @@ impl Refusal {
         self
     }
 
-    /// The body: two fields, more of the code's own, and two where `verbose` was asked for (wire.md §5). In the strict
-    /// dialect `error` is the sentence too, where the venue's clients look for it, and `code` is the code.
+    /// The body: two fields, more fields of some codes, and two with `verbose`. In the strict dialect `error` is the message
+    /// too, which the venue's clients read there, and `code` is the code.
     pub(crate) fn envelope(&self, dialect: Dialect, verbose: bool, request_id: &str) -> Vec<u8> {
         let Parts { code, message, fields, details, .. } = &*self.0;
         let mut body = Vec::with_capacity(128);

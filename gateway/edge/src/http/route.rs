@@ -1,11 +1,11 @@
-//! The vocabulary of the route table: one endpoint is one value, and everything the edge must know of it is in it.
+//! The vocabulary of the route table: one endpoint is one value with everything that the edge needs of it.
 //!
 //! Tables are constants built by `const fn` steps; the function that runs is a plain function pointer.
 
 use super::call::Call;
 use super::code::Code;
-use super::dress::Cache;
 use super::reply::Outcome;
+use super::response_head::Cache;
 use super::schema::{Gives, Kind, Param, Schema, Takes};
 use crate::settings::Settings;
 use std::pin::Pin;
@@ -13,28 +13,12 @@ use std::pin::Pin;
 /// What a handler returns: a future that stays on the thread of its connection.
 pub type Running = Pin<Box<dyn Future<Output = Outcome>>>;
 
-/// How a route is answered.
+/// How the handler of a route runs.
 #[derive(Clone, Copy)]
-pub enum Way {
-    /// By a call: nothing is waited for. Reads of what is in memory need no future for it.
-    AtOnce(fn(&Call) -> Outcome),
-    /// By a future.
-    Runs(fn(Call) -> Running),
-}
-
-/// A handler at work.
-pub enum Work {
-    Done(Outcome),
-    Runs(Running),
-}
-
-impl Way {
-    pub fn begin(self, call: Call) -> Work {
-        match self {
-            Way::AtOnce(answer) => Work::Done(answer(&call)),
-            Way::Runs(run) => Work::Runs(run(call)),
-        }
-    }
+pub enum Execution {
+    /// It waits for nothing: a read of what is in memory needs no future.
+    Immediate(fn(&Call) -> Outcome),
+    Async(fn(Call) -> Running),
 }
 
 /// One endpoint.
@@ -55,20 +39,20 @@ pub struct Route {
     pub gate: Option<Gate>,
     pub body: BodyKind,
     pub cache: Cache,
-    /// The handler looks at no header but `Idempotency-Key`, so that a plain request need not keep the others.
+    /// The handler reads no header but `Idempotency-Key`, so that a request on the fast path does not keep the others.
     pub headless: bool,
     /// Parameters of the query string, and headers that this route reads.
     pub params: &'static [Param],
     pub takes: Option<Takes>,
-    /// Answers that are no refusals: at most three, the usual one first.
+    /// Responses that are not refusals: at most three, the usual one first.
     pub gives: [Option<Gives>; 3],
-    /// Codes that the handler can refuse with, beside those of its checks.
+    /// Codes that the handler can refuse with, besides those of the checks before it.
     pub fails: &'static [Code],
-    /// Those of a step that several routes share.
+    /// Those of code that several routes share.
     pub also_fails: &'static [Code],
-    /// Codes with a status that is not theirs elsewhere.
+    /// Codes with another status than elsewhere.
     pub fails_at: &'static [(u16, Code)],
-    pub way: Way,
+    pub execution: Execution,
 }
 
 /// Methods of the contract. HEAD is answered wherever GET is, OPTIONS everywhere.
@@ -222,7 +206,7 @@ pub struct Group {
     pub routes: &'static [Route],
 }
 
-/// Says what a route does; see [`Route::get`].
+/// Steps that build a route; see [`Route::get`].
 impl Route {
     /// A public GET without a body.
     pub const fn get(path: &'static str, name: &'static str) -> Route {
@@ -264,7 +248,7 @@ impl Route {
             fails: &[],
             also_fails: &[],
             fails_at: &[],
-            way: Way::AtOnce(|_| Err(Code::InternalError.into())),
+            execution: Execution::Immediate(|_| Err(Code::InternalError.into())),
         }
     }
 
@@ -314,7 +298,7 @@ impl Route {
         self
     }
 
-    /// Its handler looks at no header but `Idempotency-Key`.
+    /// Its handler reads no header but `Idempotency-Key`.
     pub const fn headless(mut self) -> Route {
         self.headless = true;
         self
@@ -378,13 +362,13 @@ impl Route {
     }
 
     pub const fn run(mut self, run: fn(Call) -> Running) -> Route {
-        self.way = Way::Runs(run);
+        self.execution = Execution::Async(run);
         self
     }
 
     /// Its handler waits for nothing.
     pub const fn answer(mut self, answer: fn(&Call) -> Outcome) -> Route {
-        self.way = Way::AtOnce(answer);
+        self.execution = Execution::Immediate(answer);
         self
     }
 }

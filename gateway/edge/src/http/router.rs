@@ -1,8 +1,8 @@
-//! Path and method → route. A literal segment beats a variable; two routes that one request could mean alike are
-//! refused at start.
+//! Path and method → route. A literal segment beats a variable. Two routes that match the same requests are refused at
+//! start.
 //!
-//! Venue paths have up to three forms (venue.md §0): `/v1/book`; `/book`, for whoever entered the bare host; and
-//! `/v1/v1/heartbeats`, which is what a client makes of a host that ends in `/v1` and a path that begins with it.
+//! Venue paths have up to three forms: `/v1/book`; `/book`, for clients that are configured with the bare host; and
+//! `/v1/v1/heartbeats`, which a client builds from a host that ends in `/v1` and a path that begins with it.
 
 use super::route::{Method, Root, Route};
 use ahash::AHashMap;
@@ -10,12 +10,12 @@ use std::ops::Range;
 
 /// Begins every path of the table.
 const PREFIX: &str = "/v1";
-/// Begins a path whose prefix came twice.
+/// Begins a path whose prefix is doubled.
 const DOUBLED: &str = "/v1/v1/";
 /// Variables of one path.
 pub const VARIABLES_MAX: usize = 4;
 
-/// The route table, ready to be asked.
+/// The route table in the form that requests are looked up in.
 #[derive(Debug)]
 pub struct Router {
     /// Paths without variables: most requests end here.
@@ -31,19 +31,19 @@ struct Node {
     routes: [Option<&'static Route>; 4],
 }
 
-/// Values of the path's variables, in their order, as places in the path.
+/// Values of the path's variables, in their order, as ranges of the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Variables {
     places: [(u32, u32); VARIABLES_MAX],
     count: usize,
 }
 
-/// What is known of a path.
+/// What a method and a path match.
 #[derive(Debug)]
-pub enum Found {
+pub enum Match {
     Route(&'static Route, Variables),
-    /// The path exists and takes other methods: the value of `Allow`.
-    Method(String),
+    /// The path exists with other methods: the value of `Allow`.
+    OtherMethods(String),
     Nothing,
 }
 
@@ -61,7 +61,7 @@ impl Variables {
 }
 
 impl Router {
-    /// A router of these tables; `root_mount`: the venue's paths answer without their prefix too.
+    /// A router of these tables; with `root_mount` the venue's paths match without their prefix too.
     ///
     /// # Errors
     /// Two routes of one method and path (whatever their variables are called), or a malformed path.
@@ -101,7 +101,7 @@ impl Router {
             return Err(format!("{route:?}: more than {VARIABLES_MAX} variables"));
         }
         if let Some(earlier) = node.routes[route.method as usize].replace(route) {
-            return Err(format!("{route:?} and {earlier:?} are the same to a request"));
+            return Err(format!("{route:?} and {earlier:?} match the same requests"));
         }
         if variables == 0 {
             self.literal.insert(whole, node.routes);
@@ -109,22 +109,22 @@ impl Router {
         Ok(())
     }
 
-    /// The route of a request; `exists` says which routes there are (open gates).
-    pub fn find(&self, method: &hyper::Method, path: &str, exists: impl Fn(&Route) -> bool) -> Found {
+    /// The route of a request; `exists` decides which routes exist (open gates).
+    pub fn find(&self, method: &hyper::Method, path: &str, exists: impl Fn(&Route) -> bool) -> Match {
         let mut variables = Variables::default();
         let doubled = if path.starts_with(DOUBLED) { PREFIX.len() } else { 0 };
         let once = &path[doubled..];
         let routes = self.literal.get(once).filter(|routes| any(routes, &exists));
         let routes = routes.or_else(|| {
             let rest = once.strip_prefix('/')?;
-            // Variables are places in the path as it was sent.
+            // Variables are ranges of the path as it was sent.
             self.root.find(rest, path.len() - rest.len(), &exists, &mut variables)
         });
-        let Some(routes) = routes else { return Found::Nothing };
+        let Some(routes) = routes else { return Match::Nothing };
         let found = Method::of(method).and_then(|method| routes[method as usize]).filter(|route| exists(route));
         match found {
-            Some(route) => Found::Route(route, variables),
-            None => Found::Method(allow(routes, exists)),
+            Some(route) => Match::Route(route, variables),
+            None => Match::OtherMethods(allow(routes, exists)),
         }
     }
 }
@@ -142,32 +142,32 @@ impl Node {
         exists: &impl Fn(&Route) -> bool,
         variables: &mut Variables,
     ) -> Option<&[Option<&'static Route>; 4]> {
-        let (segment, behind) = match rest.split_once('/') {
-            Some((segment, behind)) => (segment, Some(behind)),
+        let (segment, rest_of_path) = match rest.split_once('/') {
+            Some((segment, rest_of_path)) => (segment, Some(rest_of_path)),
             None => (rest, None),
         };
         if let Some(node) = self.literals.get(segment) {
             let before = *variables;
-            if let Some(routes) = node.at_or_below(behind, at + segment.len() + 1, exists, variables) {
+            if let Some(routes) = node.at_or_below(rest_of_path, at + segment.len() + 1, exists, variables) {
                 return Some(routes);
             }
             *variables = before;
         }
         let node = self.variable.as_deref().filter(|_| !segment.is_empty())?;
         variables.push(at..at + segment.len());
-        node.at_or_below(behind, at + segment.len() + 1, exists, variables)
+        node.at_or_below(rest_of_path, at + segment.len() + 1, exists, variables)
     }
 
-    /// The routes of this node, or of the one that `behind` leads to.
+    /// The routes of this node, or of the one that `rest_of_path` leads to.
     fn at_or_below(
         &self,
-        behind: Option<&str>,
+        rest_of_path: Option<&str>,
         at: usize,
         exists: &impl Fn(&Route) -> bool,
         variables: &mut Variables,
     ) -> Option<&[Option<&'static Route>; 4]> {
-        match behind {
-            Some(behind) => self.find(behind, at, exists, variables),
+        match rest_of_path {
+            Some(rest_of_path) => self.find(rest_of_path, at, exists, variables),
             None => Some(&self.routes).filter(|routes| any(routes, exists)),
         }
     }
@@ -218,12 +218,12 @@ mod tests {
     fn ask_of(router: &Router, method: &str, path: &str) -> String {
         let method = hyper::Method::from_bytes(method.as_bytes()).unwrap();
         match router.find(&method, path, |route| route.gate.is_none()) {
-            Found::Route(route, variables) => {
+            Match::Route(route, variables) => {
                 let values: Vec<_> = (0..VARIABLES_MAX).map_while(|index| variables.get(path, index)).collect();
                 format!("{} {}", route.name, values.join(","))
             }
-            Found::Method(allow) => format!("405 {allow}"),
-            Found::Nothing => "404".to_owned(),
+            Match::OtherMethods(allow) => format!("405 {allow}"),
+            Match::Nothing => "404".to_owned(),
         }
     }
 
@@ -302,8 +302,8 @@ mod tests {
         const TWICE: &[Route] = &[Route::get("/v1/a", "one").at_root(), Route::get("/a", "two")];
         for (table, expected) in [
             (ELSEWHERE, "not under /v1"),
-            (TWICE, "are the same to a request"),
-            (SAME, "GET /v1/a/{y} (two) and GET /v1/a/{x} (one) are the same to a request"),
+            (TWICE, "match the same requests"),
+            (SAME, "GET /v1/a/{y} (two) and GET /v1/a/{x} (one) match the same requests"),
             (BROKEN, "malformed segment"),
             (BARE, "no leading slash"),
             (MANY, "more than 4 variables"),

@@ -1,31 +1,31 @@
-//! Sockets: accept, serve HTTP/1.1, and bound whatever a peer can make us hold (reliability 35, 36).
+//! Sockets: accept, serve HTTP/1.1, and bound what a peer can make the server hold.
 //!
-//! Runs on a runtime of one thread inside a `LocalSet`; several IO threads each run one of these on clones of one
-//! listener and share [`Connections`]. Deadlines: a head (from its first byte), an idle connection, a body (in the
-//! pipeline), and a peer that does not read. There is no TLS here; a proxy in front has that.
+//! Runs on a runtime of one thread inside a `LocalSet`. With several IO threads, each runs one of these on a clone of the
+//! listener, and all share [`Connections`]. Deadlines: a head (from its first byte), an idle connection, a body (in the
+//! pipeline), and a peer that does not read. TLS is left to a proxy.
 
+mod connections;
 mod deadline;
-pub(crate) mod departures;
 mod drive;
-mod express;
+mod fast_path;
 pub mod gate;
-mod places;
 mod reading;
 mod socket;
+pub(crate) mod write_batch;
 
-pub use places::Connections;
-pub use places::Place;
+pub use connections::{Connections, Slot};
 
 use super::body::Body;
-use super::pipeline::{refuse, respond};
+use super::pipeline::respond;
 use crate::app::Edge;
 use drive::{drive, library};
-use express::Express;
+use fast_path::{Exchanges, FastPath};
 use http_body_util::BodyExt as _;
+use hyper::Response;
 use hyper::header::{self, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use reading::Made;
+use reading::Prepared;
 use socket::Socket;
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -40,16 +40,16 @@ use tokio::task::JoinSet;
 
 /// Largest head, and the read buffer of a connection.
 const BUFFER_BYTES: usize = 16 * 1_024;
-/// Header lines of one request; more is hyper's own 431.
+/// Header lines of one request; hyper answers more with its own 431.
 pub(super) const HEADERS_MAX: usize = 64;
-/// A peer that takes no byte of a stream is cut off after this (streams.md §5).
+/// A peer that reads no byte of a stream is disconnected after this.
 const STREAM_STUCK: Duration = Duration::from_secs(15);
-/// Pause after an accept that failed for want of descriptors or memory: doubled up to the second bound.
+/// Pause after an accept that failed for lack of descriptors or memory: doubled up to the second bound.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 const ACCEPT_PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// Serves `listener` until `stop` turns true, then lets requests in flight end for at most the configured time.
-/// Answers how many connections had to be cut off.
+/// Serves `listener` until `stop` turns true, then waits for requests in flight for at most the configured time. Returns the
+/// count of connections that were still open then.
 pub async fn serve(
     listener: TcpListener,
     edge: Rc<Edge>,
@@ -57,9 +57,10 @@ pub async fn serve(
     mut stop: watch::Receiver<bool>,
 ) -> usize {
     let mut serving = JoinSet::new();
-    let mut departing = JoinSet::new();
-    departing.spawn_local(Rc::clone(&edge.departures).run());
-    departing.spawn_local(Rc::clone(&edge.last_used).run(edge.engine.clone()));
+    let exchanges = Rc::new(Exchanges::new(fast_path::start));
+    let mut background = JoinSet::new();
+    background.spawn_local(Rc::clone(&edge.write_batch).run());
+    background.spawn_local(Rc::clone(&edge.last_used).run(edge.engine.clone()));
     let mut pause = ACCEPT_PAUSE;
     loop {
         tokio::select! {
@@ -69,10 +70,10 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
                     pause = ACCEPT_PAUSE;
-                    // Over a cap the connection is closed without a word: an answer would cost what the cap saves.
-                    if let Some(place) = connections.enter(peer.ip()) {
-                        let edge = Rc::clone(&edge);
-                        serving.spawn_local(connection(stream, peer.ip(), edge, place, stop.clone()));
+                    // Over a cap the connection is closed without a response, which would cost what the cap saves.
+                    if let Some(slot) = connections.enter(peer.ip()) {
+                        let (edge, exchanges) = (Rc::clone(&edge), Rc::clone(&exchanges));
+                        serving.spawn_local(connection(stream, peer.ip(), edge, exchanges, slot, stop.clone()));
                     }
                 }
                 Err(error) if of_the_peer(&error) => {}
@@ -95,44 +96,52 @@ pub async fn serve(
     left
 }
 
-/// Waits until it is time to stop; a sender that is gone means the same.
+/// Waits until it is time to stop; a dropped sender means the same.
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// An accept that failed because that one peer went away.
+/// An accept that failed because of this one peer.
 fn of_the_peer(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Place, mut stop: watch::Receiver<bool>) {
-    // Without it an answer may wait for the peer's acknowledgement of the one before.
+async fn connection<F>(
+    stream: TcpStream,
+    peer: IpAddr,
+    edge: Rc<Edge>,
+    exchanges: Rc<Exchanges<F>>,
+    slot: Slot,
+    mut stop: watch::Receiver<bool>,
+) where
+    F: Future<Output = Option<Response<Body>>>,
+{
+    // Without it a response may wait until the peer has acknowledged the one before.
     let _ = stream.set_nodelay(true);
-    let head = place.seat.head.clone();
+    let head = slot.seat.head.clone();
     let socket = Socket::new(stream, head.clone(), edge.app.config.http.write_timeout);
     socket.answers_unread(Arc::clone(&edge.app));
     let upgrade = Rc::new(Cell::new(None));
-    let mut express = Express::new(&edge, peer, socket.clone(), head);
-    let (answering, upgrading, word) = (socket.clone(), Rc::clone(&upgrade), express.word());
+    let mut fast_path = FastPath::new(&edge, peer, exchanges, socket.clone(), head);
+    let (answering, upgrading, handover) = (socket.clone(), Rc::clone(&upgrade), fast_path.handover());
     let service = service_fn(|request| {
         let (edge, socket, upgrade) = (Rc::clone(&edge), answering.clone(), Rc::clone(&upgrading));
-        let (made, is_last) = (word.made.take(), word.is_last.get());
-        socket.is_asked();
+        let (prepared, is_last) = (handover.prepared.take(), handover.is_last.get());
+        socket.head_is_read();
         async move {
-            // What was made on the short way is the answer to a request that was read whole.
-            let is_whole = matches!(made, Some(Made::Answer(_)));
-            let mut response = match made {
-                Some(Made::Answer(response)) => {
-                    // Its body was read on the short way; what hyper has of it is in memory. Left unread, it would end
-                    // the connection.
+            // The fast path has read the whole request.
+            let is_whole = matches!(prepared, Some(Prepared::Response(_)));
+            let mut response = match prepared {
+                Some(Prepared::Response(response)) => {
+                    // The rest of the body that hyper has is in memory. Unread, it would end the connection.
                     let mut body: hyper::body::Incoming = request.into_body();
                     while body.frame().await.is_some() {}
                     response
                 }
-                Some(Made::Refusal(refusal)) => refuse(&edge.app, request, refusal),
-                // In memory of its own: hyper keeps room for this future as long as the connection lives, and few ask this way.
-                None => Box::pin(respond(edge, peer, request)).await,
+                // Boxed: hyper has room for this future as long as the connection lives, and few requests come this way.
+                Some(Prepared::Fault(fault)) => Box::pin(respond(edge, peer, request, Some(fault))).await,
+                None => Box::pin(respond(edge, peer, request, None)).await,
             };
             if is_last && !matches!(response.body(), Body::Upgraded(_)) {
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -151,14 +160,14 @@ async fn connection(stream: TcpStream, peer: IpAddr, edge: Rc<Edge>, place: Plac
             Ok::<_, Infallible>(response)
         }
     });
-    let mut serving = library(&place.seat).serve_connection(socket.clone(), service);
-    // With the core elsewhere answers come one by one as it makes them, and nothing is ready with them.
-    let together = edge.engine.is_here().then_some(&*edge.departures);
-    drive(&mut serving, &mut express, &socket, &place.seat, stopped(&mut stop), together).await;
+    let mut serving = library(&slot.seat).serve_connection(socket.clone(), service);
+    // With the core on other threads, responses come one by one as it makes them: there is no batch to write.
+    let batch = edge.engine.is_here().then_some(&*edge.write_batch);
+    drive(&mut serving, &mut fast_path, &socket, &slot.seat, stopped(&mut stop), batch).await;
     if let Some(upgrade) = upgrade.take() {
-        // hyper leaves the socket open behind a 101, and holds what it read too far.
+        // hyper leaves the socket open after a 101, and holds the bytes that it has read beyond the request.
         let http1::Parts { read_buf, .. } = serving.into_parts();
-        drop((express, answering));
+        drop((fast_path, answering));
         if let Some((stream, rest)) = socket.into_stream() {
             let early = if rest.is_empty() { read_buf } else { [&read_buf[..], &rest].concat().into() };
             upgrade.run(stream, early).await;

@@ -162,7 +162,7 @@ impl World {
             started_at: NOW,
             instance: "7d4f6a0e-9c21-4b0e-8f57-2a1c3be0d964".to_owned(),
             instruments: Box::new(Nothing),
-            bells: Default::default(),
+            user_wakeups: Default::default(),
             census: Default::default(),
             history,
             cohort: Default::default(),
@@ -250,7 +250,7 @@ impl World {
         let peer = IpAddr::from([1, 2, 3, 4]);
         let edge = Rc::clone(&self.edge);
         run(async move {
-            let (parts, body) = respond(edge, peer, request).await.into_parts();
+            let (parts, body) = respond(edge, peer, request, None).await.into_parts();
             let body = body.collect().await.expect("a full body cannot fail").to_bytes();
             Answered { status: parts.status.as_u16(), headers: parts.headers, body }
         })

@@ -1,11 +1,10 @@
-//! What each key was used for (keys.md §7): requests by day and hour, how long they took, the last fifty.
+//! The usage of each key: requests by day and hour, their latency, the last fifty.
 //!
-//! Counters of this process: they begin anew with it. A request costs a handful of atomic additions and no lock. A key
-//! that was never used takes nothing, and one of few requests 128 bytes: they say all there is to count. From the next on
-//! it takes about 2 KiB, and 768 bytes for each weekday it was used on. So many keys that come once in a while are no
-//! memory to find, and to fill with zeros, for each. What two threads count at the very turn of an hour, or while a key's
-//! few requests become many, may be lost, and a row of the last fifty that is just being written is left out: these are
-//! figures for people.
+//! The counters start at zero with the process. A request costs a handful of atomic additions and no lock. A key that was
+//! never used takes no memory. A key with few requests takes 128 bytes, which hold those requests. From the next one on it
+//! takes about 2 KiB, and 768 bytes for each weekday it was used on. So the memory of many keys that are rarely used need
+//! not be allocated and zeroed. Counts of two threads at the turn of an hour, or while the few requests of a key become
+//! many, may be lost, and a row of the last fifty that is just being written is left out: these figures are for people.
 
 use super::limit::Slots;
 use super::route::Route;
@@ -14,7 +13,7 @@ use engine::time::{DAY, HOUR, MILLISECOND, Timestamp};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Days that can be asked about, and hours.
+/// Days and hours that a report may cover.
 pub const DAYS_MAX: u64 = 90;
 pub const HOURS_MAX: u64 = 168;
 /// Requests that are remembered one by one.
@@ -24,12 +23,12 @@ pub const BUCKETS_MS: [u64; 5] = [50, 100, 250, 500, 1_000];
 
 const DAY_HOURS: u32 = 24;
 const BUCKETS: usize = BUCKETS_MS.len() + 1;
-/// Days with a place of their own: more than can be asked about.
+/// Days that have counters: more than a report may cover.
 const DAY_PLACES: usize = 92;
-/// Days with counts by the hour: those that 168 hours touch.
+/// Days with counters by the hour: those that 168 hours touch.
 const HOUR_DAYS: usize = 8;
 const RECENT_PLACES: u64 = 64;
-/// Requests of a key that are kept one by one, before anything of it is counted.
+/// Requests of a key that are kept one by one before they are counted.
 const FEW: usize = 6;
 /// Bits of the parts of a remembered request.
 const TAG_BITS: u32 = 12;
@@ -40,19 +39,19 @@ const LATENCY_MS_MAX: u64 = (1 << 20) - 1;
 /// The figures of every key.
 #[derive(Debug)]
 pub struct Usage {
-    keys: Slots<OnceLock<Box<Used>>>,
+    keys: Slots<OnceLock<Box<KeyUsage>>>,
     routes: Vec<&'static Route>,
-    /// Place of a route in `routes`, by where it lies.
+    /// Index of a route in `routes`, by its address.
     places: AHashMap<usize, u64>,
 }
 
 /// The figures of one key.
 #[derive(Debug, Default)]
-struct Used {
+struct KeyUsage {
     /// Requests so far.
     count: AtomicU64,
-    /// The first of them; by these alone it is known until there are more.
-    few: [Place; FEW],
+    /// The first requests; the key has only these until there are more.
+    few: [RecentEntry; FEW],
     many: OnceLock<Box<Many>>,
 }
 
@@ -62,22 +61,22 @@ struct Many {
     /// Day number above, requests in the lower half.
     days: [AtomicU64; DAY_PLACES],
     hours: [OnceLock<Box<[Hour; DAY_HOURS as usize]>>; HOUR_DAYS],
-    recent: [Place; RECENT_PLACES as usize],
+    recent: [RecentEntry; RECENT_PLACES as usize],
 }
 
-/// Where a remembered request stands; both words end in the last bits of its number.
+/// A remembered request; both words end in the last bits of its number.
 #[derive(Debug, Default)]
-struct Place(AtomicU64, AtomicU64);
+struct RecentEntry(AtomicU64, AtomicU64);
 
-/// One request, in numbers that fit a [`Place`].
+/// One request, in numbers that fit a [`RecentEntry`].
 #[derive(Clone, Copy)]
 struct Row {
     begun: Timestamp,
     is_head: bool,
     status: u16,
-    /// Place of its route.
+    /// Index of its route.
     route: u64,
-    /// Rounded up, which is in the same bucket as what it was.
+    /// Rounded up, which is in the bucket of the exact value.
     latency_ms: u64,
 }
 
@@ -120,7 +119,7 @@ pub struct RecentRow {
     pub at: Timestamp,
 }
 
-/// All that is told of a key.
+/// The report of a key.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Beginning of the UTC day and its requests, oldest first.
@@ -135,24 +134,24 @@ pub struct Report {
 }
 
 impl Usage {
-    /// Nothing used yet, of these routes.
+    /// No usage yet, of these routes.
     pub fn new(tables: &[&'static [Route]]) -> Usage {
         let routes: Vec<&'static Route> = tables.iter().flat_map(|table| table.iter()).collect();
         let places = (0..).zip(&routes).map(|(place, route)| (address(route), place)).collect();
         Usage { keys: Slots::default(), routes, places }
     }
 
-    /// All routes, by their places.
+    /// All routes, by their indexes.
     pub fn routes(&self) -> &[&'static Route] {
         &self.routes
     }
 
-    /// The place of a route.
+    /// The index of a route.
     pub fn place(&self, route: &Route) -> u64 {
         self.places.get(&address(route)).copied().unwrap_or_default()
     }
 
-    /// Counts a request of the key in that slot; answers the place of its route.
+    /// Counts a request of the key in that slot; returns the index of its route.
     pub fn note(&self, slot: u32, done: Done) -> u64 {
         let used = self.keys.get(slot).get_or_init(Box::default);
         let place = self.place(done.route);
@@ -165,7 +164,7 @@ impl Usage {
         self.keys.get(slot).get().map_or(0, |used| used.count.load(Relaxed))
     }
 
-    /// What the key in that slot was used for in the last `days` days and `hours` hours, the present ones included.
+    /// The usage of the key in that slot in the last `days` days and `hours` hours, including the current ones.
     pub fn report(&self, slot: Option<u32>, days: u64, hours: u64, now: Timestamp) -> Report {
         let used = slot.and_then(|slot| self.keys.get(slot).get());
         let counted = used.map(|used| used.counted());
@@ -216,12 +215,12 @@ impl Default for Many {
         Many {
             days: std::array::from_fn(|_| AtomicU64::new(0)),
             hours: std::array::from_fn(|_| OnceLock::new()),
-            recent: std::array::from_fn(|_| Place::default()),
+            recent: std::array::from_fn(|_| RecentEntry::default()),
         }
     }
 }
 
-impl Used {
+impl KeyUsage {
     fn note(&self, row: Row) {
         let number = self.count.fetch_add(1, Relaxed);
         match self.few.get(number as usize) {
@@ -246,7 +245,7 @@ impl Used {
     }
 }
 
-/// What is counted of a key: as its requests came, or now, where they are few.
+/// The counts of a key: made with each request, or now where the requests are few.
 enum Counted<'a> {
     Before(&'a Many),
     Now(Box<Many>),
@@ -270,7 +269,7 @@ impl Row {
     }
 }
 
-impl Place {
+impl RecentEntry {
     fn set(&self, number: u64, row: Row) {
         let tag = number & ((1 << TAG_BITS) - 1);
         let mut word = row.latency_ms << 1 | u64::from(row.is_head);
@@ -372,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn days_and_hours_are_told_as_they_were() {
+    fn a_report_has_the_days_and_hours_of_the_requests() {
         let usage = Usage::new(&[TABLE]);
         // (hours before now, requests, status)
         let rows =
@@ -401,12 +400,12 @@ mod tests {
         println!("usage: 10 cases");
     }
 
-    /// However many there were, they are told as they came: as few one by one, then counted.
+    /// Few requests, kept one by one, and many, counted, give the same report.
     #[test]
-    fn few_requests_are_told_as_many_are() {
+    fn few_requests_are_reported_like_many() {
         for total in 0..=3 * FEW as u64 {
             let usage = Usage::new(&[TABLE]);
-            // An hour apart, every third one refused, the newest at once.
+            // An hour apart, every third one refused, the newest now.
             let at = |number: u64| Timestamp(NOW.0 - (total - 1 - number) * HOUR);
             for number in 0..total {
                 let status = if number.is_multiple_of(3) { 404 } else { 200 };
@@ -430,13 +429,13 @@ mod tests {
         println!("few and many requests: {} cases", 3 * FEW + 1);
     }
 
-    /// What a key of few requests takes: said above.
+    /// The bound of the module's documentation.
     #[test]
     fn a_key_of_few_requests_is_small() {
-        assert!(size_of::<Used>() <= 128, "{} bytes", size_of::<Used>());
+        assert!(size_of::<KeyUsage>() <= 128, "{} bytes", size_of::<KeyUsage>());
     }
 
-    /// A place is taken over by a later day or hour, and what stood there is forgotten.
+    /// A later day or hour takes over a counter, and the old count is dropped.
     #[test]
     fn old_counts_do_not_come_back() {
         let usage = Usage::new(&[TABLE]);

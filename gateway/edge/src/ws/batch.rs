@@ -27,7 +27,7 @@ pub fn best(top: Top) -> Best {
 
 /// What decides which frames of a batch somebody is sent who has heard of nothing in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct FrameSelection {
     pub follows: Follows,
     /// The best prices of the tokens as he was told last, where he is told of them.
     pub told: Option<[Best; 2]>,
@@ -40,7 +40,7 @@ pub struct Batch {
     bests: [Option<Best>; 2],
     /// The earliest time that a frame of it may carry which a fresh book makes stale.
     earliest: Timestamp,
-    made: Vec<(Way, Vec<Frames>)>,
+    made: Vec<(FrameSelection, Vec<Frames>)>,
 }
 
 impl Batch {
@@ -75,12 +75,12 @@ impl Batch {
     }
 
     /// What was put together for this way of listening.
-    pub fn made(&self, way: &Way) -> Option<&[Frames]> {
+    pub fn made(&self, way: &FrameSelection) -> Option<&[Frames]> {
         self.made.iter().find(|(other, _)| other == way).map(|(_, pieces)| &pieces[..])
     }
 
     /// Puts frames together for this way of listening.
-    pub fn make(&mut self, way: Way, frames: &[Frame]) {
+    pub fn make(&mut self, way: FrameSelection, frames: &[Frame]) {
         if self.made.len() == WAYS_MAX {
             self.made.pop();
         }
@@ -112,7 +112,7 @@ pub struct Batches<'a> {
 }
 
 /// What is handed out at once.
-pub enum Told {
+pub enum Delivery {
     Changes(Batch),
     Other(Item),
 }
@@ -126,12 +126,12 @@ impl<'a> Batches<'a> {
     ///
     /// # Errors
     /// As [`Outlet::take`] says.
-    pub fn take_next(&mut self) -> Result<Option<Told>, Lost> {
+    pub fn take_next(&mut self) -> Result<Option<Delivery>, Lost> {
         let first = match self.take() {
             None => return Ok(None),
             Some(Err(Lost)) => return Err(Lost),
             Some(Ok(Item::Change(first))) => first,
-            Some(Ok(other)) => return Ok(Some(Told::Other(other))),
+            Some(Ok(other)) => return Ok(Some(Delivery::Other(other))),
         };
         let (market, mut changes) = (first.market, vec![first]);
         while changes.len() < CHANGES_MAX {
@@ -143,7 +143,7 @@ impl<'a> Batches<'a> {
                 }
             }
         }
-        Ok(Some(Told::Changes(Batch::new(changes))))
+        Ok(Some(Delivery::Changes(Batch::new(changes))))
     }
 
     fn take(&mut self) -> Option<Result<Item, Lost>> {

@@ -3,7 +3,7 @@
 
 use super::frame::Frame;
 use super::market_text::{self as text, Moved, Stands};
-use crate::api::books::view::Shown;
+use crate::api::books::view::BookCopy;
 use engine::amount::{Bps, TickSize};
 use engine::book::{Depth, LastPrice, LastTrade, SnapshotHash, Top};
 use engine::id::{MarketId, Outcome};
@@ -45,7 +45,7 @@ pub struct TokenChange {
 /// A book behind a change.
 #[derive(Debug)]
 pub struct BookChange {
-    pub what: What,
+    pub what: BookContent,
     /// As `GET /v1/book` shows it.
     pub hash: SnapshotHash,
     pub top: Top,
@@ -55,7 +55,7 @@ pub struct BookChange {
 
 /// How a book changed.
 #[derive(Debug)]
-pub enum What {
+pub enum BookContent {
     /// These levels stand so now.
     Levels(Vec<Stands>),
     /// The venue showed the whole book, or its terms changed.
@@ -115,8 +115,8 @@ impl Change {
     pub fn book_frame(&self, cell: &MarketCell, outcome: Outcome) -> Option<&Frame> {
         let token = self.token(outcome);
         let book = token.book.as_ref()?;
-        let What::Whole { depth, last } = &book.what else { return None };
-        let shown = Shown { cell, instrument: cell.instrument(outcome), depth, last: *last, tick: self.tick };
+        let BookContent::Whole { depth, last } = &book.what else { return None };
+        let shown = BookCopy { cell, instrument: cell.instrument(outcome), depth, last: *last, tick: self.tick };
         Some(book.whole.get_or_init(|| Frame::json(|out| text::book(out, shown, &book.hash, token.at))))
     }
 
@@ -124,7 +124,7 @@ impl Change {
     pub fn levels_frame(&self, cell: &MarketCell, follows: Follows) -> Option<&Frame> {
         let moved = |outcome: Outcome| {
             let book = self.token(outcome).book.as_ref()?;
-            let What::Levels(levels) = &book.what else { return None };
+            let BookContent::Levels(levels) = &book.what else { return None };
             let moved = Moved { outcome, levels, hash: book.hash, top: book.top };
             (!levels.is_empty()).then_some(moved)
         };
@@ -141,7 +141,7 @@ impl Change {
     /// `best_bid_ask` of a token whose book changed.
     pub fn top_frame(&self, cell: &MarketCell, outcome: Outcome) -> Option<&Frame> {
         let book = self.token(outcome).book.as_ref()?;
-        let at = if matches!(book.what, What::Levels(_)) { self.at } else { self.token(outcome).at };
+        let at = if matches!(book.what, BookContent::Levels(_)) { self.at } else { self.token(outcome).at };
         Some(book.best.get_or_init(|| Frame::json(|out| text::best_bid_ask(out, cell, outcome, book.top, at))))
     }
 
@@ -163,7 +163,7 @@ impl Change {
 }
 
 impl BookChange {
-    pub fn new(what: What, hash: SnapshotHash, top: Top) -> BookChange {
+    pub fn new(what: BookContent, hash: SnapshotHash, top: Top) -> BookChange {
         BookChange { what, hash, top, whole: OnceLock::new(), best: OnceLock::new() }
     }
 }

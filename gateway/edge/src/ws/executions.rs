@@ -7,7 +7,7 @@ use super::admit::{Admitted, Nobody, Which, admit};
 use super::close::Close;
 use super::follow::{self, Following, Teller, follow};
 use super::frame::Frame;
-use super::session::{Channel, Said, Socket, upgrade};
+use super::session::{Channel, Socket, Verdict, upgrade};
 use crate::api::orders::view::{Texts, fill_price};
 use crate::api::orders::words;
 use crate::api::wallets;
@@ -50,7 +50,7 @@ async fn open(call: Call) -> Outcome {
         socket,
         edge,
         from,
-        asked: Asked { wallet, all_events },
+        asked: Subscription { wallet, all_events },
         following: None,
     })
 }
@@ -71,7 +71,7 @@ async fn only(call: &Call, user: UserId, wallets: Wallets) -> Result<Option<Wall
 
 /// What a handshake asks for.
 #[derive(Clone, Copy)]
-struct Asked {
+struct Subscription {
     wallet: Option<WalletId>,
     all_events: bool,
 }
@@ -80,7 +80,7 @@ struct Executions {
     socket: Rc<Socket>,
     edge: Rc<Edge>,
     from: Option<u64>,
-    asked: Asked,
+    asked: Subscription,
     following: Option<Following>,
 }
 
@@ -105,15 +105,15 @@ impl Channel for Executions {
         Ok(())
     }
 
-    async fn message(&mut self, _: &str) -> Result<Said, Close> {
-        Ok(Said::Understood)
+    async fn message(&mut self, _: &str) -> Result<Verdict, Close> {
+        Ok(Verdict::Understood)
     }
 }
 
 /// Makes the frames of one socket.
 struct Frames {
     app: Arc<App>,
-    asked: Asked,
+    asked: Subscription,
     seq: Cell<u64>,
 }
 

@@ -4,11 +4,11 @@
 //! pages, and told; a resume is that question with an older number. An answer is released behind what it tells of, so a
 //! frame never tells what the journal could lose, or what REST would not find.
 
-use super::bells::Bell;
 use super::close::Close;
 use super::frame::Frame;
 use super::outbox::Tag;
 use super::session::{Socket, caught};
+use super::user_wakeups::UserWakeup;
 use crate::app::Edge;
 use crate::engine_client::Late;
 use crate::http::reply::Refusal;
@@ -70,8 +70,8 @@ pub async fn follow(
     from: Option<u64>,
     teller: impl Teller,
 ) -> Result<Following, Close> {
-    // It listens first, so that nothing happens between the last answer and the first bell.
-    let bell = edge.app.bells.listen(user);
+    // Before the first query, so that no fact falls between its answer and the first wake-up.
+    let wakeup = edge.app.user_wakeups.follow(user);
     let follower = Follower { socket, edge, user, last: Cell::new(0), teller };
     let now = follower.ask(u64::MAX, 1).await?;
     follower.last.set(from.unwrap_or(now.newest).min(now.newest));
@@ -82,7 +82,7 @@ pub async fn follow(
         follower.socket.send(&gap(follower.last.get() + 1));
     }
     follower.catch_up().await?;
-    let task = tokio::task::spawn_local(follower.live(bell));
+    let task = tokio::task::spawn_local(follower.live(wakeup));
     Ok(Following(task.abort_handle()))
 }
 
@@ -106,9 +106,9 @@ struct Follower<T> {
 }
 
 impl<T: Teller> Follower<T> {
-    async fn live(self, bell: Bell) {
+    async fn live(self, wakeup: UserWakeup) {
         loop {
-            bell.rung().await;
+            wakeup.woken().await;
             if let Err(close) = caught(self.catch_up()).await.unwrap_or(Err(Close::INTERNAL)) {
                 return self.socket.close(close);
             }

@@ -3,7 +3,7 @@
 //! Followers hear every change of a market (the market channel); watchers hear its price, at most once in
 //! [`PRICE_EVERY`], made once for all of them. Nothing runs here while nobody listens.
 
-use super::batch::{Batch, Batches, Told};
+use super::batch::{Batch, Batches, Delivery};
 use super::frame::Frame;
 use super::market_follow::{Followed, Follower};
 use super::market_text;
@@ -11,7 +11,7 @@ use super::news::{Interest, Item, Lost, Outlet};
 use super::price_text::Price;
 use super::session::{Socket, caught};
 use crate::app::App;
-use crate::http::server::departures::Departures;
+use crate::http::server::write_batch::WriteBatch;
 use ahash::{AHashMap, AHashSet};
 use engine::id::MarketId;
 use engine::market::catalog::MarketCell;
@@ -53,7 +53,7 @@ pub struct Hub {
     /// before his turn leaves with the same write.
     to_flush: RefCell<VecDeque<Rc<Socket>>>,
     /// Answers of the thread that are about to leave.
-    departures: Rc<Departures>,
+    write_batch: Rc<WriteBatch>,
     /// Those who hear of new markets.
     curious: RefCell<Vec<Rc<Follower>>>,
     /// Markets below this are no news to them.
@@ -94,10 +94,10 @@ pub trait Watcher {
 }
 
 impl Hub {
-    pub fn new(app: Arc<App>, departures: Rc<Departures>) -> Hub {
+    pub fn new(app: Arc<App>, write_batch: Rc<WriteBatch>) -> Hub {
         Hub {
             app,
-            departures,
+            write_batch,
             to_flush: RefCell::default(),
             outlet: OnceCell::new(),
             followed: RefCell::default(),
@@ -216,7 +216,7 @@ impl Hub {
     /// Writes to some of those who wait for it; true when nobody does any more.
     fn flush(&self) -> bool {
         // Answers go first: of listeners there may be thousands.
-        self.departures.leave();
+        self.write_batch.flush();
         let mut bytes = 0;
         for _ in 0..FLUSHED_PER_TURN {
             let Some(socket) = self.to_flush.borrow_mut().pop_front() else { return true };
@@ -412,8 +412,8 @@ async fn hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
         // Who reads is not to fall behind because others are written to first: news wait until all have what was handed out.
         while all_flushed && !is_all && handed < HANDED_PER_TURN {
             match batches.take_next() {
-                Ok(Some(Told::Changes(batch))) => handed += hub.take_changes(batch).max(1),
-                Ok(Some(Told::Other(item))) => handed += hub.take(&item).max(1),
+                Ok(Some(Delivery::Changes(batch))) => handed += hub.take_changes(batch).max(1),
+                Ok(Some(Delivery::Other(item))) => handed += hub.take(&item).max(1),
                 Ok(None) => is_all = true,
                 Err(Lost) => hub.refresh().await,
             }

@@ -7,7 +7,7 @@ use super::admit::{Nobody, Which, admit};
 use super::close::Close;
 use super::frame::Frame;
 use super::market_follow::{BOOKS_PER_ARRAY_MAX, Follower};
-use super::session::{Channel, Said, Socket, upgrade};
+use super::session::{Channel, Socket, Verdict, upgrade};
 use crate::app::Edge;
 use crate::http::call::Call;
 use crate::http::reply::Outcome;
@@ -39,7 +39,7 @@ struct Market {
 }
 
 /// What a message asks for.
-struct Asked<'a> {
+struct Request<'a> {
     subscribes: bool,
     tokens: Vec<&'a str>,
     conditions: Vec<&'a str>,
@@ -93,7 +93,7 @@ impl Market {
     }
 
     /// The tokens asked for, each once, and the ids that are none.
-    fn known<'a>(&self, asked: &Asked<'a>) -> (Vec<InstrumentId>, Vec<&'a str>) {
+    fn known<'a>(&self, asked: &Request<'a>) -> (Vec<InstrumentId>, Vec<&'a str>) {
         let catalog = &self.edge.app.catalog;
         let (mut known, mut unknown) = (Vec::new(), Vec::new());
         let mut note = |instrument| {
@@ -119,7 +119,7 @@ impl Market {
         (known, unknown)
     }
 
-    async fn subscribe(&self, asked: &Asked<'_>) {
+    async fn subscribe(&self, asked: &Request<'_>) {
         if asked.custom {
             self.follower.want_custom();
         }
@@ -160,16 +160,16 @@ impl Channel for Market {
         Ok(())
     }
 
-    async fn message(&mut self, text: &str) -> Result<Said, Close> {
+    async fn message(&mut self, text: &str) -> Result<Verdict, Close> {
         let Ok(value) = read::json(text.as_bytes()) else {
             self.error(&NOT_JSON, "", &[]);
-            return Ok(Said::Nonsense);
+            return Ok(Verdict::Nonsense);
         };
-        let asked = match Asked::read(&value) {
+        let asked = match Request::read(&value) {
             Ok(asked) => asked,
             Err((action, fault)) => {
                 self.error(&fault, action, &[]);
-                return Ok(Said::Nonsense);
+                return Ok(Verdict::Nonsense);
             }
         };
         if asked.subscribes {
@@ -181,7 +181,7 @@ impl Channel for Market {
                 self.error(&UNKNOWN, "unsubscribe", &unknown);
             }
         }
-        Ok(Said::Understood)
+        Ok(Verdict::Understood)
     }
 }
 
@@ -191,9 +191,9 @@ impl Drop for Market {
     }
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Request<'a> {
     /// What a message says; else what is wrong with it, and what it wanted to do.
-    fn read(value: &'a Value<'_>) -> Result<Asked<'a>, (&'static str, Fault)> {
+    fn read(value: &'a Value<'_>) -> Result<Request<'a>, (&'static str, Fault)> {
         if !matches!(value, Value::Object(_)) {
             return Err(("", NO_OBJECT));
         }
@@ -218,7 +218,7 @@ impl<'a> Asked<'a> {
             Some(_) => Err((action, SWITCHES)),
         };
         let (initial_dump, custom) = (switch("initial_dump", true)?, switch("custom_feature_enabled", false)?);
-        Ok(Asked { subscribes, tokens, conditions, initial_dump, custom })
+        Ok(Request { subscribes, tokens, conditions, initial_dump, custom })
     }
 }
 

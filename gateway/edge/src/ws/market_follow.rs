@@ -4,15 +4,15 @@
 //! queue is full the market's frames that wait are dropped, and once the peer has taken the rest one fresh `book` of each
 //! token stands for all that was skipped.
 
-use super::batch::{Batch, Best, Way, best};
-use super::change::{BookChange, Change, Follows, What};
+use super::batch::{Batch, Best, FrameSelection, best};
+use super::change::{BookChange, BookContent, Change, Follows};
 use super::close::Close;
 use super::frame::{Frame, Frames};
 use super::hub::Hub;
 use super::market_text as text;
 use super::outbox::{Placed, Tag};
 use super::session::{Socket, caught};
-use crate::api::books::view::{self, Shown};
+use crate::api::books::view::{self, BookCopy};
 use ahash::AHashMap;
 use engine::id::{InstrumentId, MarketId, Outcome};
 use engine::market::catalog::MarketCell;
@@ -278,14 +278,14 @@ impl Followed {
     }
 
     /// What decides which frames of a batch the peer is sent, where he is to hear all of it; else he is a case of his own.
-    fn way(&self, follower: &Follower, batch: &Batch) -> Option<Way> {
+    fn way(&self, follower: &Follower, batch: &Batch) -> Option<FrameSelection> {
         let [first, second] = &self.tokens;
         let hears_all = |token: &Token| {
             !token.follows.get()
                 || token.begun.get()
                     && batch.is_news_behind(token.number.get(), token.version.get(), token.shown_at.get())
         };
-        let way = || Way {
+        let way = || FrameSelection {
             follows: Follows([first.follows.get(), second.follows.get()]),
             told: follower.custom.get().then(|| [first.best.get(), second.best.get()]),
         };
@@ -293,7 +293,7 @@ impl Followed {
     }
 
     /// Sends what everybody is sent who listens in this way. False when it found no room.
-    fn send_as_others(&self, follower: &Follower, way: Way, batch: &mut Batch, cell: &MarketCell) -> bool {
+    fn send_as_others(&self, follower: &Follower, way: FrameSelection, batch: &mut Batch, cell: &MarketCell) -> bool {
         if batch.made(&way).is_none() {
             let mut frames = Vec::with_capacity(batch.changes().len());
             for change in batch.changes() {
@@ -343,7 +343,7 @@ impl Followed {
         for outcome in moved.outcomes() {
             let (token, book) = (self.token(outcome), &change.token(outcome).book);
             match book {
-                Some(BookChange { what: What::Whole { .. }, .. }) => token.begun.set(true),
+                Some(BookChange { what: BookContent::Whole { .. }, .. }) => token.begun.set(true),
                 // The first that is heard of a book: the whole of it comes before any change.
                 Some(_) if !token.begun.get() => {
                     levels.0[outcome as usize] = false;
@@ -439,7 +439,7 @@ impl Followed {
         let instrument = cell.instrument(outcome);
         // Read before the copy: whatever the copy does not hold is told at this time or later.
         let told = app.news.told(instrument);
-        let write = |shown: Shown<'_>| {
+        let write = |shown: BookCopy<'_>| {
             let at = told.max(shown.depth.changed_at);
             app.news.tell_time(instrument, at);
             token.shown_at.set(at);

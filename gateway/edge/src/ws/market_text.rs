@@ -2,7 +2,7 @@
 //! routes have them, so that a stream and a read can never differ.
 
 use super::change::Trade;
-use crate::api::books::view::{Shown, quoted, size, spread};
+use crate::api::books::view::{BookCopy, quoted, size, spread};
 use engine::amount::{Bps, Price, Qty, TickSize};
 use engine::book::{BookSide, SnapshotHash, Top};
 use engine::id::Outcome;
@@ -30,7 +30,7 @@ pub struct Moved<'a> {
 }
 
 /// `book`. `at` is the time shown: never before what this token's earlier frames said.
-pub fn book(out: &mut Vec<u8>, shown: Shown<'_>, hash: &SnapshotHash, at: Timestamp) {
+pub fn book(out: &mut Vec<u8>, shown: BookCopy<'_>, hash: &SnapshotHash, at: Timestamp) {
     object(out, |o| {
         o.word("event_type", "book");
         o.text("asset_id", shown.token());

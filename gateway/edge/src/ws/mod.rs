@@ -15,7 +15,7 @@
 //! | `hub.rs` | who listens to what on a thread; hands the news out |
 //! | `market.rs`, `market_follow.rs`, `market_text.rs` | the market channel: messages; what a socket is sent; frames |
 //! | `prices.rs`, `price_text.rs` | the price channel and its frame |
-//! | `bells.rs`, `follow.rs` | who has new order facts; their facts, each once and in order, from any number on |
+//! | `user_wakeups.rs`, `follow.rs` | wake-ups of the followers of a user; the order facts of a user from any number on, each once |
 //! | `executions.rs`, `user.rs`, `user_text.rs` | the two channels of a user's own orders |
 //! | `user_frames.rs` | frames of the user channel, encoded once for all sockets of a user that show them alike |
 //! | `live/` | spot prices, as they are and as they change |
@@ -27,7 +27,6 @@
 pub mod admit;
 pub mod asyncapi;
 pub mod batch;
-pub mod bells;
 pub mod change;
 pub mod close;
 pub mod executions;
@@ -55,6 +54,7 @@ pub mod trade;
 pub mod user;
 pub mod user_frames;
 pub mod user_text;
+pub mod user_wakeups;
 
 use crate::http::route::Route;
 

@@ -68,7 +68,7 @@ pub struct Outlet {
     bell: Notify,
     /// The bell is to ring once what comes together was told.
     rings_later: AtomicBool,
-    wanted: Table<Wanted>,
+    wanted: Table<Demand>,
     /// Listeners to new markets.
     curious: AtomicU32,
     interests: Arc<AtomicU32>,
@@ -91,7 +91,7 @@ struct FanOut {
 
 /// How many listeners want what of one market.
 #[derive(Default)]
-struct Wanted {
+struct Demand {
     changes: AtomicU32,
     touches: AtomicU32,
 }
@@ -295,7 +295,7 @@ impl Outlet {
 
     /// One more listener to this market. What is read afterwards and what is told from now on leave no gap.
     pub fn count(&self, market: MarketId, what: Interest) {
-        self.wanted.get_or_set(market.0 as usize, Wanted::default).of(what).fetch_add(1, Relaxed);
+        self.wanted.get_or_set(market.0 as usize, Demand::default).of(what).fetch_add(1, Relaxed);
         self.interests.fetch_add(1, Relaxed);
         // Pairs with the fence in `News::anybody`.
         fence(Ordering::SeqCst);
@@ -303,7 +303,7 @@ impl Outlet {
 
     /// One listener less.
     pub fn uncount(&self, market: MarketId, what: Interest) {
-        self.wanted.get_or_set(market.0 as usize, Wanted::default).of(what).fetch_sub(1, Relaxed);
+        self.wanted.get_or_set(market.0 as usize, Demand::default).of(what).fetch_sub(1, Relaxed);
         self.interests.fetch_sub(1, Relaxed);
     }
 
@@ -355,7 +355,7 @@ impl Outlet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost;
 
-impl Wanted {
+impl Demand {
     fn of(&self, what: Interest) -> &AtomicU32 {
         match what {
             Interest::Changes => &self.changes,

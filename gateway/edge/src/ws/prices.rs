@@ -7,7 +7,7 @@ use super::hub::{PRICE_EVERY, Watcher};
 use super::market::ids;
 use super::outbox::Tag;
 use super::price_text::{self, Price};
-use super::session::{Channel, Said, Socket, upgrade};
+use super::session::{Channel, Socket, Verdict, upgrade};
 use crate::app::Edge;
 use crate::http::call::Call;
 use crate::http::reply::Outcome;
@@ -174,10 +174,10 @@ impl Channel for Prices {
         Ok(())
     }
 
-    async fn message(&mut self, text: &str) -> Result<Said, Close> {
+    async fn message(&mut self, text: &str) -> Result<Verdict, Close> {
         let Ok(value) = read::json(text.as_bytes()) else {
             self.error(&NOT_JSON, "", &[]);
-            return Ok(Said::Nonsense);
+            return Ok(Verdict::Nonsense);
         };
         let action = match value.get("action") {
             Some(Value::Text(action)) => action.as_ref(),
@@ -185,11 +185,11 @@ impl Channel for Prices {
         };
         if !matches!(action, "subscribe" | "unsubscribe") {
             self.error(&NO_ACTION, action, &[]);
-            return Ok(Said::Nonsense);
+            return Ok(Verdict::Nonsense);
         }
         let (Some(mut asked), Some(more)) = (ids(value.get("markets")), ids(value.get("conditions"))) else {
             self.error(&NO_LIST, action, &[]);
-            return Ok(Said::Nonsense);
+            return Ok(Verdict::Nonsense);
         };
         asked.extend(more);
         let mut seen = AHashSet::with_capacity(asked.len());
@@ -199,7 +199,7 @@ impl Channel for Prices {
         } else {
             self.unsubscribe(&asked)
         }
-        Ok(Said::Understood)
+        Ok(Verdict::Understood)
     }
 }
 

@@ -1,9 +1,9 @@
 //! What the feed tells of books, made into news of the streams: with hashes and last trades, and only where they are followed.
 
-use super::change::{BookChange, Change, Trade, What};
+use super::change::{BookChange, BookContent, Change, Trade};
 use super::market_text::Stands;
 use super::news::News;
-use crate::api::books::view::{self, Shown};
+use crate::api::books::view::{self, BookCopy};
 use crate::api::markets::quote::OUTCOMES;
 use engine::amount::{Price, TickSize};
 use engine::book::listener::{BookListener, Touched};
@@ -74,10 +74,10 @@ impl BookListener for BookNews {
         for (outcome, said) in OUTCOMES.into_iter().zip(&touched) {
             let (instrument, token) = (cell.instrument(outcome), &mut change.tokens[outcome as usize]);
             if said.whole || !said.levels.is_empty() {
-                let look = |shown: Shown<'_>| (self::book(said, shown), shown.depth.changed_at);
+                let look = |shown: BookCopy<'_>| (self::book(said, shown), shown.depth.changed_at);
                 if let Ok((book, changed_at)) = view::copied(books, cell, instrument, usize::MAX, look) {
                     token.at = self.news.tell_time(instrument, changed_at);
-                    if matches!(book.what, What::Levels(_)) {
+                    if matches!(book.what, BookContent::Levels(_)) {
                         change.at = change.at.max(token.at);
                         moved.push(instrument);
                     }
@@ -125,12 +125,12 @@ impl BookListener for BookNews {
 }
 
 /// The book behind what was said.
-fn book(touched: &Touched, shown: Shown<'_>) -> BookChange {
+fn book(touched: &Touched, shown: BookCopy<'_>) -> BookChange {
     let depth = shown.depth;
     let what = if touched.whole {
-        What::Whole { depth: Box::new(depth.clone()), last: shown.last }
+        BookContent::Whole { depth: Box::new(depth.clone()), last: shown.last }
     } else {
-        What::Levels(touched.levels.iter().map(|(side, price)| stands(depth, *side, *price)).collect())
+        BookContent::Levels(touched.levels.iter().map(|(side, price)| stands(depth, *side, *price)).collect())
     };
     BookChange::new(what, shown.hash(), depth.top)
 }

@@ -18,7 +18,7 @@ use crate::http::body::Upgrade;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
-use crate::http::server::departures::Departures;
+use crate::http::server::write_batch::WriteBatch;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -69,13 +69,13 @@ pub(super) struct Times {
     pub auth_until: Cell<Option<Timestamp>>,
 }
 
-/// What became of a message.
+/// How a channel takes a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum Verdict {
     Understood,
-    /// It was to be an operation and is answered with a refusal: it counts like any frame.
+    /// It was meant as an operation and is answered with a refusal: it counts like any frame.
     Refused,
-    /// It made no sense here: more than a few end the socket.
+    /// The channel does not understand it: more than a few close the socket.
     Nonsense,
 }
 
@@ -99,7 +99,7 @@ pub trait Channel: 'static {
     ///
     /// # Errors
     /// Why the socket is closed.
-    fn message(&mut self, text: &str) -> impl Future<Output = Result<Said, Close>>;
+    fn message(&mut self, text: &str) -> impl Future<Output = Result<Verdict, Close>>;
 }
 
 impl Socket {
@@ -151,14 +151,14 @@ impl Socket {
     }
 
     /// Writes what the queue holds until the socket ends, and lets the hub write between two writes.
-    pub fn write_to(self: Rc<Socket>, stream: OwnedWriteHalf, departures: Rc<Departures>) -> impl Future<Output = ()> {
+    pub fn write_to(self: Rc<Socket>, stream: OwnedWriteHalf, write_batch: Rc<WriteBatch>) -> impl Future<Output = ()> {
         *self.stream.borrow_mut() = Some(stream);
         async move {
             let mut stream = Between(&self.stream);
             let mut write = pin!(self.outbox.write(&mut stream, || self.clock.now()));
             // Answers that wait go first: of listeners there may be thousands.
             let in_turn = poll_fn(|context| {
-                departures.leave();
+                write_batch.flush();
                 write.as_mut().poll(context)
             });
             let written = caught(in_turn).await;
@@ -302,7 +302,7 @@ async fn run<C: Channel>(
     let (read, write) = stream.into_split();
     let socket = Rc::new(Socket::new(edge.app.seats.next_id(), bearer, seat, edge.app.clock.clone()));
     let entered = edge.sockets.enter(&socket, C::WHICH, &edge);
-    let writing = tokio::task::spawn_local(Rc::clone(&socket).write_to(write, Rc::clone(&edge.departures)));
+    let writing = tokio::task::spawn_local(Rc::clone(&socket).write_to(write, Rc::clone(&edge.write_batch)));
     let mut reader = Reader::new(early, read);
     match refused {
         Some(close) => socket.close(close),
@@ -374,20 +374,20 @@ async fn converse<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf
         if !may_be_operation && !inbound.takes(now) {
             return Close::TOO_MANY_FRAMES;
         }
-        let said = match beat {
+        let verdict = match beat {
             Heartbeat::Answered(frame) => {
                 socket.send(&frame);
-                Ok(Said::Understood)
+                Ok(Verdict::Understood)
             }
-            Heartbeat::Ignored => Ok(Said::Understood),
+            Heartbeat::Ignored => Ok(Verdict::Understood),
             Heartbeat::None => channel.message(text).await,
         };
-        match said {
-            Ok(Said::Understood) => {}
+        match verdict {
+            Ok(Verdict::Understood) => {}
             Ok(_) if may_be_operation && !inbound.takes(now) => return Close::TOO_MANY_FRAMES,
-            Ok(Said::Refused) => {}
-            Ok(Said::Nonsense) if inbound.bad < BAD_FRAMES_MAX => inbound.bad += 1,
-            Ok(Said::Nonsense) => return Close::TOO_MANY_BAD_FRAMES,
+            Ok(Verdict::Refused) => {}
+            Ok(Verdict::Nonsense) if inbound.bad < BAD_FRAMES_MAX => inbound.bad += 1,
+            Ok(Verdict::Nonsense) => return Close::TOO_MANY_BAD_FRAMES,
             Err(close) => return close,
         }
     }

@@ -6,7 +6,7 @@
 use super::hub::{Hub, Watcher};
 use super::live;
 use super::price_text::Price;
-use crate::api::books::view::{self, Shown};
+use crate::api::books::view::{self, BookCopy};
 use crate::api::markets::quote::OUTCOMES;
 use crate::app::App;
 use crate::http::body::{Cut, Pages, Sink};
@@ -111,7 +111,7 @@ impl Drop for Seat {
 }
 
 /// What a stream is about.
-struct Asked {
+struct Subscription {
     crypto: Vec<Asset>,
     family: Option<Family>,
     markets: Vec<MarketId>,
@@ -123,7 +123,7 @@ struct Asked {
 /// # Errors
 /// `INVALID_REQUEST` for a stream of nothing, 429 for one too many.
 pub async fn open(call: Call) -> Outcome {
-    let asked = Asked::read(&call)?;
+    let asked = Subscription::read(&call)?;
     let seat = seat(&call)?;
     let hub = Rc::clone(&call.edge.hub);
     let counted = Counted::new(call.app().streams.clone());
@@ -159,8 +159,8 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-impl Asked {
-    fn read(call: &Call) -> Result<Asked, Refusal> {
+impl Subscription {
+    fn read(call: &Call) -> Result<Subscription, Refusal> {
         let query = call.query();
         let list = |name| query.get(name).unwrap_or_default().split(',').map(str::trim).filter(|item| !item.is_empty());
         let mut crypto: Vec<Asset> = Vec::new();
@@ -185,7 +185,7 @@ impl Asked {
         }
         let family = live::family(query.get("crypto_source"))?;
         let background = matches!(query.get("background"), Some("true" | "1"));
-        Ok(Asked { crypto, family, markets, background })
+        Ok(Subscription { crypto, family, markets, background })
     }
 }
 
@@ -224,7 +224,7 @@ impl Mailbox {
 
 /// One stream.
 struct Stream {
-    asked: Asked,
+    asked: Subscription,
     hub: Rc<Hub>,
     id: u64,
     mailbox: Rc<Mailbox>,
@@ -239,7 +239,7 @@ impl Drop for Stream {
 }
 
 impl Stream {
-    fn new(asked: Asked, hub: Rc<Hub>) -> Stream {
+    fn new(asked: Subscription, hub: Rc<Hub>) -> Stream {
         let mailbox = Rc::new(Mailbox::default());
         let id = hub.stream_id();
         asked.markets.iter().for_each(|market| hub.watch(*market, id, mailbox.clone()));
@@ -370,7 +370,7 @@ impl Stream {
 
 /// The best levels of a token's own book; `None` where it has none.
 fn book(app: &App, cell: &MarketCell, outcome: engine::id::Outcome) -> Option<Vec<u8>> {
-    let write = |shown: Shown<'_>| {
+    let write = |shown: BookCopy<'_>| {
         let mut out = Vec::with_capacity(1_024);
         object(&mut out, |o| {
             o.text("condition_id", &cell.listing.condition);

@@ -3,7 +3,7 @@
 use super::admit::{Nobody, Which, admit};
 use super::close::Close;
 use super::frame::Frame;
-use super::session::{Channel, Said, Socket, upgrade};
+use super::session::{Channel, Socket, Verdict, upgrade};
 use crate::http::reply::Reply;
 use crate::http::route::{RateClass, Route};
 use crate::http::server;
@@ -44,18 +44,18 @@ impl Channel for Echo {
         Ok(())
     }
 
-    async fn message(&mut self, text: &str) -> Result<Said, Close> {
+    async fn message(&mut self, text: &str) -> Result<Verdict, Close> {
         match text {
             "panic" => panic!("asked for"),
-            "bad" => Ok(Said::Nonsense),
+            "bad" => Ok(Verdict::Nonsense),
             "fill" => {
                 // More than a queue holds: nobody reads meanwhile.
                 (0..2_000).for_each(|_| self.0.send(&Frame::text(&[b'x'; 10_000])));
-                Ok(Said::Understood)
+                Ok(Verdict::Understood)
             }
             _ => {
                 self.0.send(&Frame::text(text.as_bytes()));
-                Ok(Said::Understood)
+                Ok(Verdict::Understood)
             }
         }
     }
@@ -77,12 +77,12 @@ impl Channel for Work {
         Ok(())
     }
 
-    async fn message(&mut self, text: &str) -> Result<Said, Close> {
+    async fn message(&mut self, text: &str) -> Result<Verdict, Close> {
         if text == "bad" {
-            return Ok(Said::Nonsense);
+            return Ok(Verdict::Nonsense);
         }
         WORKED.set(WORKED.get() + 1);
-        Ok(Said::Understood)
+        Ok(Verdict::Understood)
     }
 }
 

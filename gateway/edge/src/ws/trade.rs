@@ -1,37 +1,46 @@
 //! Order entry: `{"id":…,"op":…,"params":…}` → `{"id":…,"status":200,"result":…}`, or the error envelope with the id.
 //!
-//! An operation is a request without HTTP around it: it is turned into its REST twin's method, target and body, and runs
-//! that very route through the same checks ([`crate::http::pipeline`]). What REST says in headers stands in the answer:
-//! `rate`, `retry_after`, `order_id`, `code`. Nothing here decides anything about an order.
+//! An operation is the twin of a REST request. Its parameters are read into the typed arguments of the order handlers
+//! ([`crate::api::orders`]), and it takes the steps of every request ([`crate::http::pipeline::exchange`]) under the route of
+//! its twin. What REST has in headers is in the answer: `rate`, `retry_after`, `order_id`, `code`. Nothing here decides
+//! anything about an order.
 
 use super::admit::{self, Admitted, Bearer, Nobody, Which};
 use super::close::Close;
 use super::frame::Frame;
 use super::outbox::QUEUE_FRAMES_MAX;
-use super::session::{Channel, Said, Socket, upgrade};
-use crate::app::{App, Edge};
+use super::session::{Channel, Socket, Verdict, upgrade};
+use crate::api::orders::list::Lookup;
+use crate::api::orders::terms::Draft;
+use crate::api::orders::{OrderName, batch, cancel, list, place};
+use crate::app::Edge;
 use crate::http::auth::{self, RequestId};
 use crate::http::buffer;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::dialect::Dialect;
-use crate::http::limit::RateState;
-use crate::http::pipeline::{Operated, Operating, Operation, Operator, wants_details};
-use crate::http::refusals::{self, Shown};
+use crate::http::limit::{RateState, Source};
+use crate::http::pipeline::{Credential, Head, Incoming, Target, exchange, sound_target, wants_details};
+use crate::http::refusals::{self, KeyPrefix};
 use crate::http::reply::{Outcome, Refusal};
+use crate::http::response_head::ResponseHead;
 use crate::http::route::{RateClass, Route};
-use crate::http::router::{Found, Variables};
+use crate::http::router::Variables;
 use crate::settings::TIERS;
 use bytes::Bytes;
+use engine::command::{Placement, Wallets};
 use engine::id::KeyId;
-use hyper::{Method, StatusCode, Uri};
+use engine::user::Tier;
+use http_body_util::Full;
+use hyper::header::HeaderValue;
+use hyper::{StatusCode, Uri};
 use std::borrow::Cow;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::Poll;
 use tokio::sync::Semaphore;
-use wire::query::encode;
+use wire::query::Query;
 use wire::read;
 use wire::value::Value;
 use wire::write::{self, Object, object};
@@ -40,11 +49,11 @@ use wire::write::{self, Object, object};
 const ID_CHARS_MAX: usize = 64;
 /// What an answer has around its result.
 const AROUND_BYTES: usize = 256;
-/// The field that holds the body of the REST twin.
+/// The field with the parameters, which are the body of the REST twin.
 const PARAMS: &str = "params";
 
-/// Operations of one socket that are under way; who sends more waits to be read. Half of what an outbox holds: all their
-/// answers may come at once.
+/// Operations of one socket that are under way; while there are more, the socket is not read. Half of what an outbox holds:
+/// all their answers may be ready together.
 const UNDER_WAY_MAX: usize = QUEUE_FRAMES_MAX / 2;
 
 pub const ROUTES: &[Route] = &[Route::get("/v1/ws/trade", "ws_trade")
@@ -56,39 +65,39 @@ pub const ROUTES: &[Route] = &[Route::get("/v1/ws/trade", "ws_trade")
 fn open(call: &Call) -> Outcome {
     let app = call.app();
     let mut admitted = admit::admit(call, Nobody::Refused)?;
-    let mut key_slot = None;
+    let mut key = None;
     if let Admitted::Open { bearer, .. } = &admitted {
         match operates(bearer.as_ref(), |key| app.directory.slot(key)) {
-            Ok(slot) => key_slot = Some(slot),
+            Ok(found) => key = Some(found),
             Err(close) => admitted = Admitted::Refused(close),
         }
     }
     let source = call.source;
     let verbose = wants_details(&app.front.names, &call.headers);
     let brand = &app.config.brand.key_prefix;
-    let key = auth::credentials(&call.headers, &app.front.key_aliases, brand).key;
-    let shown = key.filter(|_| refusals::is_on()).and_then(|key| Shown::of(key, brand));
+    let shown = auth::credentials(&call.headers, &app.front.key_aliases, brand).key;
+    let key_prefix = shown.filter(|_| refusals::is_on()).and_then(|key| KeyPrefix::of(key, brand));
     upgrade(call, admitted, move |socket, edge| {
-        let key_slot = key_slot.expect("a socket without a key's slot was refused");
+        let (key, key_slot) = key.expect("a socket without a key's slot was refused");
         Trade {
             socket,
-            desk: Desk { shown, ..Desk::new(edge, Operator { key_slot, source }, verbose) },
+            desk: Desk { key_prefix, ..Desk::new(edge, Operator { key, key_slot, source }, verbose) },
             room: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
         }
     })
 }
 
-/// The slot of the key that operations count against.
+/// The key that operations count against, and its slot.
 ///
 /// # Errors
 /// Why there is none.
-fn operates(bearer: Option<&Bearer>, slot: impl Fn(KeyId) -> Option<u32>) -> Result<u32, Close> {
+fn operates(bearer: Option<&Bearer>, slot: impl Fn(KeyId) -> Option<u32>) -> Result<(KeyId, u32), Close> {
     let key = bearer.and_then(|bearer| bearer.key).ok_or(Close::NO_PERMISSION)?;
-    slot(key).ok_or(Close::INVALID_KEY)
+    Ok((key, slot(key).ok_or(Close::INVALID_KEY)?))
 }
 
-/// The channel: each operation is a task of its own, so that their answers may overtake each other. What has begun is
-/// carried through, whether or not the socket lives to hear of it.
+/// The channel. Each operation that waits runs as a task, so that answers may overtake each other. An operation that has
+/// begun runs to its end, whether or not the socket is still open.
 struct Trade {
     socket: Rc<Socket>,
     desk: Desk,
@@ -103,70 +112,85 @@ impl Channel for Trade {
         Ok(())
     }
 
-    async fn message(&mut self, text: &str) -> Result<Said, Close> {
-        let asked = self.desk.read(text);
-        if asked.operation.is_err() {
-            // Answered, too, while there are few of them.
-            let said = if asked.id.is_some() { Said::Refused } else { Said::Nonsense };
-            let answer = self.desk.answer(asked).await;
-            self.socket.send(&answer);
-            return Ok(said);
-        }
-        // Room, and a place in it only when the operation takes one: nobody else comes in between.
-        let place = match self.room.available_permits() {
+    async fn message(&mut self, text: &str) -> Result<Verdict, Close> {
+        let OperationFrame { id, operation } = self.desk.read(text);
+        let operation = match operation {
+            Ok(operation) => operation,
+            Err(refusal) => {
+                // Answered, too, while there are few of them.
+                let verdict = if id.is_some() { Verdict::Refused } else { Verdict::Nonsense };
+                self.socket.send(&self.desk.refuse(id, refusal));
+                return Ok(verdict);
+            }
+        };
+        // Waits for room; takes a permit only where it waited or the operation does. No other operation comes in between.
+        let permit = match self.room.available_permits() {
             0 => Some(Arc::clone(&self.room).acquire_owned().await.map_err(|_| Close::INTERNAL)?),
             _ => None,
         };
-        let mut running = self.desk.begin(asked);
-        // Most are answered at once. One that is not goes on by itself.
-        if let Poll::Ready(answer) = poll_fn(|context| Poll::Ready(self.desk.poll(&mut running, context))).await {
+        let mut running = Box::pin(self.desk.run(id, operation));
+        // Most operations are answered with the first poll. The others go on as tasks.
+        if let Poll::Ready(answer) = poll_fn(|context| Poll::Ready(running.as_mut().poll(context))).await {
             self.socket.send(&answer);
-            return Ok(Said::Understood);
+            return Ok(Verdict::Understood);
         }
-        let place = match place {
-            Some(place) => place,
+        let permit = match permit {
+            Some(permit) => permit,
             None => Arc::clone(&self.room).try_acquire_owned().map_err(|_| Close::INTERNAL)?,
         };
-        let (socket, desk) = (Rc::clone(&self.socket), self.desk.clone());
+        let socket = Rc::clone(&self.socket);
         tokio::task::spawn_local(async move {
-            let answer = poll_fn(|context| desk.poll(&mut running, context)).await;
-            drop(place);
+            let answer = running.await;
+            drop(permit);
             socket.send(&answer);
         });
-        Ok(Said::Understood)
+        Ok(Verdict::Understood)
     }
 }
 
+/// The sender of the operations of one socket.
+#[derive(Clone, Copy, Debug)]
+pub struct Operator {
+    /// The key that the socket was opened with, and its slot.
+    pub key: KeyId,
+    pub key_slot: u32,
+    pub source: Source,
+}
+
 /// What the operations of one socket have in common.
-#[derive(Clone)]
 pub struct Desk {
     edge: Rc<Edge>,
     by: Operator,
     /// Refusals show `details` and `request_id`.
     verbose: bool,
-    /// The beginning of the key that the handshake showed, for the log.
-    shown: Option<Shown>,
-    /// Where most operations go.
-    placing: Option<Target>,
-    batching: Option<Target>,
+    /// Of the key that the handshake showed, for the log.
+    key_prefix: Option<KeyPrefix>,
+    /// By [`Twin`].
+    routes: [Option<&'static Route>; TWINS.len()],
 }
 
-/// Where an operation goes.
-#[derive(Clone)]
-struct Target {
-    route: &'static Route,
-    uri: Uri,
-    variables: Variables,
+/// The REST twins of operations.
+#[derive(Clone, Copy)]
+enum Twin {
+    Place,
+    Batch,
+    Cancel,
+    CancelByClientId,
+    Status,
+    StatusByClientId,
+    CancelAll,
 }
 
-impl Target {
-    fn find(app: &App, method: &Method, uri: Uri) -> Option<Target> {
-        match app.front.router.find(method, uri.path(), |route| route.gate.is_none()) {
-            Found::Route(route, variables) => Some(Target { route, uri, variables }),
-            Found::Method(_) | Found::Nothing => None,
-        }
-    }
-}
+/// Their routes, by [`Twin`].
+const TWINS: [&str; 7] = [
+    "place_order",
+    "place_orders",
+    "cancel_order",
+    "cancel_order_by_client_id",
+    "get_order",
+    "get_order_by_client_id",
+    "cancel_all",
+];
 
 /// The client's name of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,40 +200,75 @@ enum Id {
     Number(String),
 }
 
-/// An operation that was understood, or what is said instead.
-pub struct Asked {
+/// A frame that was read.
+pub struct OperationFrame {
     id: Option<Id>,
     operation: Result<Operation, Refusal>,
 }
 
+/// An operation that was understood.
+struct Operation {
+    route: &'static Route,
+    action: Action,
+    /// Length of the twin's body.
+    body_bytes: usize,
+    /// Length of the twin's target, which has the same bound.
+    target_bytes: usize,
+}
+
+/// What an operation does: a handler with its arguments. An argument that is wrong refuses the operation once its caller is
+/// admitted, as with REST.
+enum Action {
+    /// A placement, and its fault if the shard finds it unsound.
+    Place(Result<(Box<Placement>, Option<Refusal>), Refusal>),
+    Batch(Result<batch::Drafts<'static>, Refusal>),
+    Cancel(OrderName<'static>),
+    Status(OrderName<'static>, Result<Lookup, Refusal>),
+    CancelAll(Result<Wallets, Refusal>),
+}
+
+impl Action {
+    async fn run(self, call: &Call) -> Outcome {
+        match self {
+            Action::Place(read) => {
+                let (placement, fault) = read?;
+                place::enter(call, placement, fault).await
+            }
+            Action::Batch(drafts) => batch::enter(call, drafts?).await,
+            Action::Cancel(name) => cancel::named(call, name).await,
+            Action::Status(name, lookup) => list::named(call, name, lookup).await,
+            Action::CancelAll(wallets) => cancel::all(call, wallets?).await,
+        }
+    }
+}
+
 impl Desk {
     pub fn new(edge: Rc<Edge>, by: Operator, verbose: bool) -> Desk {
-        let find = |path| Target::find(&edge.app, &Method::POST, Uri::from_static(path));
-        let (placing, batching) = (find("/v1/orders"), find("/v1/orders/batch"));
-        Desk { edge, by, verbose, shown: None, placing, batching }
+        let all = edge.app.front.usage.routes();
+        let routes = TWINS.map(|name| all.iter().copied().find(|route| route.name == name));
+        Desk { edge, by, verbose, key_prefix: None, routes }
     }
 
     /// Reads a frame. Nothing is counted and nothing happens before [`Desk::answer`].
-    pub fn read(&self, frame: &str) -> Asked {
+    pub fn read(&self, frame: &str) -> OperationFrame {
         let (value, params) = match read::framed(frame, PARAMS) {
             Ok((value @ Value::Object(_), params)) => (value, params),
             Ok((other, _)) => {
                 let message = format!("The frame is {}, not an object.", other.kind());
-                return Asked { id: None, operation: Err(Refusal::saying(Code::InvalidBody, message)) };
+                return OperationFrame { id: None, operation: Err(Refusal::saying(Code::InvalidBody, message)) };
             }
             Err(error) => {
                 let message = error.to_string().replacen("body", "frame", 1);
-                return Asked { id: None, operation: Err(Refusal::saying(Code::InvalidBody, message)) };
+                return OperationFrame { id: None, operation: Err(Refusal::saying(Code::InvalidBody, message)) };
             }
         };
         match Id::read(value.get("id")) {
-            Ok(id) => Asked { id: Some(id), operation: self.twin(&value, params.unwrap_or_default()) },
-            Err(message) => Asked { id: None, operation: Err(invalid(message)) },
+            Ok(id) => OperationFrame { id: Some(id), operation: self.operation(&value, params.unwrap_or_default()) },
+            Err(message) => OperationFrame { id: None, operation: Err(invalid(message)) },
         }
     }
 
-    /// The REST twin of an operation.
-    fn twin(&self, frame: &Value<'_>, body: &str) -> Result<Operation, Refusal> {
+    fn operation(&self, frame: &Value<'_>, params: &str) -> Result<Operation, Refusal> {
         let op = match frame.get("op") {
             Some(Value::Text(op)) => op.as_ref(),
             Some(_) => return Err(invalid("op is not a string.")),
@@ -217,27 +276,37 @@ impl Desk {
         };
         let shown = frame.get(PARAMS).filter(|params| **params != Value::Null);
         let shown = shown.ok_or_else(|| invalid("params is missing."));
-        let read = |shown: &Value<'_>| {
-            named(shown)?;
-            read::json(body.as_bytes()).map_err(|error| Refusal::saying(Code::InvalidBody, error.to_string()))
-        };
-        // A target too long for a URI is too long for a request.
-        let found = |method, target: String| {
-            let uri = Uri::try_from(target);
-            let uri = uri.map_err(|_| Refusal::broken("The request target is longer than 8 KiB."))?;
-            Ok::<_, Refusal>(Target::find(&self.edge.app, &method, uri))
-        };
-        let (target, body) = match op {
-            "order.place" => (self.placing.clone(), named(shown?).map(|_| body)?),
-            "order.batch" => (self.batching.clone(), shown.map(|_| body)?),
-            "order.cancel" => (found(Method::DELETE, order(&read(shown?)?)?)?, ""),
+        let read =
+            || read::json(params.as_bytes()).map_err(|error| Refusal::saying(Code::InvalidBody, error.to_string()));
+        let (twin, action, body_bytes, target_bytes) = match op {
+            "order.place" => {
+                named(shown?)?;
+                (Twin::Place, Action::Place(self.placement(params)), params.len(), 0)
+            }
+            "order.batch" => {
+                shown?;
+                (Twin::Batch, Action::Batch(self.drafts(params)), params.len(), 0)
+            }
+            "order.cancel" => {
+                named(shown?)?;
+                let (name, target_bytes) = order(&read()?)?;
+                let twin = if matches!(name, OrderName::Id(_)) { Twin::Cancel } else { Twin::CancelByClientId };
+                (twin, Action::Cancel(name), 0, target_bytes)
+            }
             "order.status" => {
-                let params = read(shown?)?;
-                (found(Method::GET, order(&params)? + &query(&params, &["source", "wallet_id"])?)?, "")
+                named(shown?)?;
+                let params = read()?;
+                let (name, name_bytes) = order(&params)?;
+                let (query, query_bytes) = query(&params, &["source", "wallet_id"])?;
+                let twin = if matches!(name, OrderName::Id(_)) { Twin::Status } else { Twin::StatusByClientId };
+                (twin, Action::Status(name, Lookup::read(&query)), 0, name_bytes + query_bytes)
             }
             "cancel_all" => {
-                let params = read(shown?)?;
-                (found(Method::POST, "/v1/cancel-all".to_owned() + &query(&params, &["confirm"])?)?, body)
+                named(shown?)?;
+                let value = read()?;
+                let (query, target_bytes) = query(&value, &["confirm"])?;
+                let wallets = cancel::confirmed(&query, Some(&value), false);
+                (Twin::CancelAll, Action::CancelAll(wallets), params.len(), "/v1/cancel-all".len() + target_bytes)
             }
             _ => {
                 return Err(invalid(
@@ -245,59 +314,78 @@ impl Desk {
                 ));
             }
         };
-        let Target { route, uri, variables } = target.ok_or(Code::NotFound)?;
-        Ok(Operation { route, uri, variables, body: Bytes::copy_from_slice(body.as_bytes()) })
+        let route = self.routes[twin as usize].ok_or(Code::NotFound)?;
+        Ok(Operation { route, action, body_bytes, target_bytes })
+    }
+
+    fn placement(&self, params: &str) -> Result<(Box<Placement>, Option<Refusal>), Refusal> {
+        let order = body(params)?;
+        // The tier is set when the caller is admitted.
+        let sender = place::sender(&self.edge.app, self.by.key, Tier::Free);
+        let Draft { placement, fault, .. } = Draft::read(&order, &sender);
+        Ok((Box::new(placement), fault))
+    }
+
+    fn drafts(&self, params: &str) -> Result<batch::Drafts<'static>, Refusal> {
+        let body = body(params)?;
+        batch::Drafts::read(&body, &self.edge.app, self.by.key).map(batch::Drafts::into_owned)
     }
 
     /// Runs an operation; the frame that answers it.
-    pub async fn answer(&self, asked: Asked) -> Frame {
-        let mut running = self.begin(asked);
-        poll_fn(|context| self.poll(&mut running, context)).await
-    }
-
-    fn begin(&self, asked: Asked) -> Running {
-        let Asked { id, operation } = asked;
-        let operation = match operation {
-            Ok(operation) => Ok(Operating::begin(&self.edge, self.by, operation)),
-            Err(refusal) => Err(Some(refusal)),
-        };
-        Running { id, operation }
-    }
-
-    fn poll(&self, running: &mut Running, context: &mut Context<'_>) -> Poll<Frame> {
-        let operated = match &mut running.operation {
-            Ok(operating) => ready!(operating.poll(&self.edge.app, context)),
-            Err(refusal) => {
-                let refusal = refusal.take().expect("it was not answered yet");
-                Operated { status: refusal.status(), outcome: Err(refusal), rate: None }
-            }
-        };
-        let refused = operated.outcome.as_ref().err().map(Refusal::code);
-        let request_id = match refused {
-            Some(code) if self.verbose || refusals::is_on() => Some(self.refused(running, code, operated.status)),
-            _ => None,
-        };
-        let request_id = request_id.as_ref().map_or("", RequestId::text);
-        Poll::Ready(Frame::json(|out| write_answer(out, running.id.as_ref(), operated, self.verbose, request_id)))
-    }
-
-    /// Gives a refused operation an id of the server's, and logs the refusal where refusals are logged. What the client
-    /// calls it stays out of the log: a text may be anything.
-    #[cold]
-    fn refused(&self, running: &Running, code: Code, status: StatusCode) -> RequestId {
-        let (app, request_id) = (&self.edge.app, RequestId::made());
-        if refusals::is_on() {
-            let operation = running.operation.as_ref().ok().and_then(Operating::name);
-            app.front.refusals.tell(app, request_id.text(), operation, self.shown, code, status.as_u16());
+    pub async fn answer(&self, frame: OperationFrame) -> Frame {
+        match frame.operation {
+            Ok(operation) => self.run(frame.id, operation).await,
+            Err(refusal) => self.refuse(frame.id, refusal),
         }
-        request_id
+    }
+
+    /// Takes an operation through the steps of a request; the frame that answers it.
+    fn run(&self, id: Option<Id>, operation: Operation) -> impl Future<Output = Frame> + use<> {
+        let Operation { route, action, body_bytes, target_bytes } = operation;
+        let head = Head {
+            fault: sound_target(target_bytes).err(),
+            body_bytes: Some(body_bytes as u64),
+            verbose: self.verbose,
+            key_prefix: self.key_prefix,
+            ..Head::bare(no_request_id(), Credential::Slot(self.by.key_slot))
+        };
+        let incoming = Incoming {
+            method: route.method.hyper(),
+            target: Target { uri: Uri::default(), found: Some((route, Variables::default())) },
+            head,
+            body: Full::<Bytes>::default(),
+            peer: self.by.source,
+        };
+        let handle = async move |call: Call| action.run(&call).await;
+        exchange(Rc::clone(&self.edge), incoming, handle, move |head, outcome| {
+            if outcome.is_err() && (head.verbose || refusals::is_on()) {
+                head.request_id = RequestId::made();
+            }
+            let status = outcome.as_ref().map_or_else(Refusal::status, |reply| reply.status);
+            (status, Frame::json(|out| write_answer(out, id.as_ref(), outcome, status, head)))
+        })
+    }
+
+    /// The answer to a frame that is not an operation. What the client calls it stays out of the log: a text may be
+    /// anything.
+    #[cold]
+    fn refuse(&self, id: Option<Id>, refusal: Refusal) -> Frame {
+        let (app, code, status) = (&self.edge.app, refusal.code(), refusal.status());
+        let head = ResponseHead {
+            verbose: self.verbose,
+            key_prefix: self.key_prefix,
+            ..ResponseHead::with_id(&app.front.names, RequestId::made())
+        };
+        if refusals::is_on() {
+            app.front.refusals.log(app, head.request_id.text(), None, head.key_prefix, code, status.as_u16());
+        }
+        Frame::json(|out| write_answer(out, id.as_ref(), Err(refusal), status, &head))
     }
 }
 
-/// An operation that was begun, or what is said instead.
-struct Running {
-    id: Option<Id>,
-    operation: Result<Operating, Option<Refusal>>,
+/// An operation gets an id when its refusal shows or logs one.
+fn no_request_id() -> RequestId {
+    RequestId::Sent(HeaderValue::from_static(""))
 }
 
 impl Id {
@@ -317,6 +405,11 @@ fn invalid(message: impl Into<Cow<'static, str>>) -> Refusal {
     Refusal::saying(Code::InvalidRequest, message)
 }
 
+/// Parameters as the body of the twin. A body of no declared type that cannot be read is of the wrong type.
+fn body(params: &str) -> Result<Value<'_>, Refusal> {
+    read::json(params.as_bytes()).map_err(|_| Code::Http415.into())
+}
+
 /// Parameters that have names.
 fn named<'a, 'v>(params: &'a Value<'v>) -> Result<&'a Value<'v>, Refusal> {
     match params {
@@ -325,34 +418,40 @@ fn named<'a, 'v>(params: &'a Value<'v>) -> Result<&'a Value<'v>, Refusal> {
     }
 }
 
-/// The path of the order that the parameters name. What is no id is an unknown one, as in a path.
-fn order(params: &Value<'_>) -> Result<String, Refusal> {
+/// The order that the parameters name, and the length of the twin's path.
+fn order(params: &Value<'_>) -> Result<(OrderName<'static>, usize), Refusal> {
     let (id, client_id) = (scalar(params, "order_id")?, scalar(params, "client_order_id")?);
-    let (mut path, text, plain): (_, _, fn(u8) -> bool) = match (id, client_id) {
-        // A word must not be taken for the literal segment of another route.
-        (Some(id), None) => ("/v1/orders/".to_owned(), id, |byte| byte.is_ascii_digit()),
-        (None, Some(id)) => ("/v1/orders/by-client-id/".to_owned(), id, |byte| byte.is_ascii_alphanumeric()),
-        _ => return Err(invalid("params names an order by order_id or by client_order_id, by one of them.")),
-    };
-    encode(&mut path, &text, plain);
-    Ok(path)
+    match (id, client_id) {
+        (Some(id), None) => {
+            let bytes = "/v1/orders/".len() + encoded_bytes(&id, |byte| byte.is_ascii_digit());
+            Ok((OrderName::Id(id.into_owned().into()), bytes))
+        }
+        (None, Some(id)) => {
+            let bytes = "/v1/orders/by-client-id/".len() + encoded_bytes(&id, |byte| byte.is_ascii_alphanumeric());
+            Ok((OrderName::ClientId(id.into_owned().into()), bytes))
+        }
+        _ => Err(invalid("params names an order by order_id or by client_order_id, by one of them.")),
+    }
 }
 
-/// The query string of those of these parameters that are there.
-fn query(params: &Value<'_>, names: &[&str]) -> Result<String, Refusal> {
-    let mut query = String::new();
+/// Those of these parameters that are there, and the length of the twin's query string.
+fn query<'a>(params: &'a Value<'_>, names: &[&'static str]) -> Result<(Query<'a>, usize), Refusal> {
+    let (mut fields, mut bytes) = (Vec::with_capacity(names.len()), 0);
     for name in names {
         if let Some(text) = scalar(params, name)? {
-            query.push(if query.is_empty() { '?' } else { '&' });
-            query.push_str(name);
-            query.push('=');
-            encode(&mut query, &text, |byte| byte.is_ascii_alphanumeric());
+            bytes += "?=".len() + name.len() + encoded_bytes(&text, |byte| byte.is_ascii_alphanumeric());
+            fields.push((*name, text));
         }
     }
-    Ok(query)
+    Ok((Query::of(fields), bytes))
 }
 
-/// The text of a parameter as it stands in a target; one that is null or empty is not there.
+/// Length of a text in a target, where bytes that are not `plain` are escaped.
+fn encoded_bytes(text: &str, plain: fn(u8) -> bool) -> usize {
+    text.bytes().map(|byte| if plain(byte) { 1 } else { "%00".len() }).sum()
+}
+
+/// The text of a parameter; one that is null or empty is absent.
 fn scalar<'a>(params: &'a Value<'_>, name: &str) -> Result<Option<Cow<'a, str>>, Refusal> {
     let text = match params.get(name) {
         None | Some(Value::Null) => return Ok(None),
@@ -365,8 +464,7 @@ fn scalar<'a>(params: &'a Value<'_>, name: &str) -> Result<Option<Cow<'a, str>>,
 }
 
 /// The answer to an operation.
-fn write_answer(out: &mut Vec<u8>, id: Option<&Id>, operated: Operated, verbose: bool, request_id: &str) {
-    let Operated { outcome, status, rate } = operated;
+fn write_answer(out: &mut Vec<u8>, id: Option<&Id>, outcome: Outcome, status: StatusCode, head: &ResponseHead<'_>) {
     out.reserve(AROUND_BYTES + outcome.as_ref().map_or(0, |reply| reply.body.len()));
     object(out, |o| {
         match id {
@@ -381,7 +479,8 @@ fn write_answer(out: &mut Vec<u8>, id: Option<&Id>, operated: Operated, verbose:
                 buffer::give_back(reply.body);
             }
             Err(refusal) => {
-                o.name("error").extend_from_slice(&refusal.envelope(Dialect::Plain, verbose, request_id));
+                let envelope = refusal.envelope(Dialect::Plain, head.verbose, head.request_id.text());
+                o.name("error").extend_from_slice(&envelope);
                 o.word("code", refusal.code().header());
                 if let Some(secs) = refusal.retry_after_secs() {
                     o.integer("retry_after", secs.into());
@@ -391,8 +490,8 @@ fn write_answer(out: &mut Vec<u8>, id: Option<&Id>, operated: Operated, verbose:
                 }
             }
         }
-        if let Some(rate) = rate {
-            write_rate(o, &rate);
+        if let Some(rate) = &head.rate {
+            write_rate(o, rate);
         }
     });
 }

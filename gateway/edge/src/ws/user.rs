@@ -13,8 +13,8 @@ use super::close::Close;
 use super::follow::{self, Following, Teller, follow};
 use super::frame::Frame;
 use super::market::ids;
-use super::session::{Channel, Said, Socket, upgrade};
-use super::user_frames::{Dress, Member};
+use super::session::{Channel, Socket, Verdict, upgrade};
+use super::user_frames::{FrameStyle, Member};
 use super::user_text::Texts;
 use crate::api::clob::ids as clob_ids;
 use crate::app::Edge;
@@ -74,20 +74,20 @@ struct User {
     dialect: Option<Dialect>,
     /// It asks for `order` frames.
     wants_orders: bool,
-    wanted: Rc<RefCell<Wanted>>,
+    wanted: Rc<RefCell<MarketSet>>,
     /// Since the first subscription.
     following: Option<Following>,
 }
 
 /// The markets that are subscribed to.
 #[derive(Debug, Default)]
-struct Wanted {
+struct MarketSet {
     /// All of them but those named; else those named only.
     all: bool,
     named: BTreeSet<MarketId>,
 }
 
-impl Wanted {
+impl MarketSet {
     fn contains(&self, market: MarketId) -> bool {
         self.all != self.named.contains(&market)
     }
@@ -95,7 +95,7 @@ impl Wanted {
     /// Switches markets on or off; `None` is all of them. False when more would be named than may be: those are left out.
     fn set(&mut self, on: bool, markets: Option<&[MarketId]>, named_max: usize) -> bool {
         let Some(markets) = markets else {
-            *self = Wanted { all: on, named: BTreeSet::new() };
+            *self = MarketSet { all: on, named: BTreeSet::new() };
             return true;
         };
         let mut fit = true;
@@ -136,15 +136,15 @@ const fn fault(message: &'static str) -> Fault {
 }
 
 /// What a message asks for.
-struct Asked<'a> {
+struct Request<'a> {
     subscribes: bool,
     conditions: Vec<&'a str>,
     tokens: Vec<&'a str>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Request<'a> {
     /// What a message says; else what is wrong with it, and what it wanted to do.
-    fn read(value: &'a Value<'_>) -> Result<Asked<'a>, (&'static str, Fault)> {
+    fn read(value: &'a Value<'_>) -> Result<Request<'a>, (&'static str, Fault)> {
         let subscribes = match value.get("operation").or(value.get("action")) {
             None | Some(Value::Null) => true,
             Some(Value::Text(word)) if word.eq_ignore_ascii_case("subscribe") => true,
@@ -159,7 +159,7 @@ impl<'a> Asked<'a> {
         }
         let conditions = ids(value.get("markets")).ok_or((action, MARKETS))?;
         let tokens = ids(value.get("assets_ids").or(value.get("asset_ids"))).ok_or((action, TOKENS))?;
-        Ok(Asked { subscribes, conditions, tokens })
+        Ok(Request { subscribes, conditions, tokens })
     }
 }
 
@@ -207,7 +207,7 @@ impl User {
     }
 
     /// How its frames look from the first subscription on.
-    fn dress(&self, bearer: &Bearer) -> Dress {
+    fn style(&self, bearer: &Bearer) -> FrameStyle {
         let by_key = if bearer.alias.is_some() { Dialect::Strict } else { Dialect::Plain };
         let dialect = self.dialect.unwrap_or(by_key);
         // As strict REST rows have it: the UUID that was shown, else the account's.
@@ -221,10 +221,10 @@ impl User {
             OrderEvents::All => true,
             OrderEvents::Off => false,
         };
-        Dress { user: bearer.user, dialect, owner, numbered: self.from.is_some(), tells_orders }
+        FrameStyle { user: bearer.user, dialect, owner, numbered: self.from.is_some(), tells_orders }
     }
 
-    fn switch(&self, asked: &Asked<'_>) {
+    fn switch(&self, asked: &Request<'_>) {
         let catalog = &self.edge.app.catalog;
         let action = if asked.subscribes { "subscribe" } else { "unsubscribe" };
         let (mut known, mut unknown) = (Vec::new(), Vec::new());
@@ -263,35 +263,35 @@ impl Channel for User {
         Ok(())
     }
 
-    async fn message(&mut self, text: &str) -> Result<Said, Close> {
+    async fn message(&mut self, text: &str) -> Result<Verdict, Close> {
         let Ok(value) = read::json(text.as_bytes()) else {
             self.error(&NOT_JSON, "", &[]);
-            return Ok(Said::Nonsense);
+            return Ok(Verdict::Nonsense);
         };
         if !matches!(value, Value::Object(_)) {
             self.error(&NO_OBJECT, "", &[]);
-            return Ok(Said::Nonsense);
+            return Ok(Verdict::Nonsense);
         }
         let Some(bearer) = self.authenticated(&value)? else {
             self.error(&NO_AUTH, "", &[]);
-            return Ok(Said::Nonsense);
+            return Ok(Verdict::Nonsense);
         };
-        let asked = match Asked::read(&value) {
+        let asked = match Request::read(&value) {
             Ok(asked) => asked,
             Err((action, fault)) => {
                 self.error(&fault, action, &[]);
-                return Ok(Said::Nonsense);
+                return Ok(Verdict::Nonsense);
             }
         };
         self.switch(&asked);
         if self.following.is_none() {
-            let dress = self.dress(&bearer);
-            let texts = Texts::new(&self.edge.app, &dress);
-            let teller = Frames { texts, member: self.edge.app.user_frames.join(dress), wanted: self.wanted.clone() };
+            let style = self.style(&bearer);
+            let texts = Texts::new(&self.edge.app, &style);
+            let teller = Frames { texts, member: self.edge.app.user_frames.join(style), wanted: self.wanted.clone() };
             let (socket, edge) = (self.socket.clone(), self.edge.clone());
             self.following = Some(follow(socket, edge, bearer.user, self.from, teller).await?);
         }
-        Ok(Said::Understood)
+        Ok(Verdict::Understood)
     }
 }
 
@@ -299,7 +299,7 @@ impl Channel for User {
 struct Frames {
     texts: Texts,
     member: Member,
-    wanted: Rc<RefCell<Wanted>>,
+    wanted: Rc<RefCell<MarketSet>>,
 }
 
 impl Teller for Frames {
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn subscriptions_are_all_but_some_or_some_of_all() {
         let market = MarketId;
-        let mut wanted = Wanted::default();
+        let mut wanted = MarketSet::default();
         assert!(!wanted.contains(market(1)));
         assert!(wanted.set(true, Some(&[market(1), market(2), market(1)]), 3));
         assert!(wanted.contains(market(1)) && wanted.contains(market(2)) && !wanted.contains(market(3)));

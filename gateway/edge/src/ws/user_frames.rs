@@ -1,7 +1,7 @@
 //! Frames of the user channel that several sockets of one user share: each is encoded once for all sockets that show it
 //! alike, on whatever thread they are.
 //!
-//! Sockets of one [`Dress`] are a group. The first of a group to come to a fact encodes its frames; they are kept until
+//! Sockets of one [`FrameStyle`] are a group. The first of a group to come to a fact encodes its frames; they are kept until
 //! the last one has come past that fact, so that a group that keeps pace keeps next to nothing. A socket alone in its
 //! group takes no lock and keeps nothing.
 
@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// Facts whose frames a group keeps at most: what one page tells. Beyond it the oldest are encoded again.
 const FACTS_KEPT_MAX: usize = FACTS_PER_PAGE_MAX;
 
-/// What decides how a socket's frames look. Sockets of equal dress are sent equal bytes.
+/// What decides how a socket's frames look. Sockets of equal style are sent equal bytes.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Dress {
+pub struct FrameStyle {
     pub user: UserId,
     pub dialect: Dialect,
     /// What the frames call their owner.
@@ -32,22 +32,22 @@ pub struct Dress {
     pub tells_orders: bool,
 }
 
-impl fmt::Debug for Dress {
+impl fmt::Debug for FrameStyle {
     /// Without `owner`: it can be a key in the form in which the venue's clients hold it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Dress { user, dialect, owner: _, numbered, tells_orders } = self;
-        let mut shown = f.debug_struct("Dress");
+        let FrameStyle { user, dialect, owner: _, numbered, tells_orders } = self;
+        let mut shown = f.debug_struct("FrameStyle");
         shown.field("user", user).field("dialect", dialect).field("numbered", numbered);
         shown.field("tells_orders", tells_orders).finish_non_exhaustive()
     }
 }
 
-/// The frames of one fact: its `trade` and its `order`, as far as the dress has them.
-pub type Told = [Option<Frame>; 2];
+/// The frames of one fact: its `trade` and its `order`, as far as the style has them.
+pub type FactFrames = [Option<Frame>; 2];
 
 /// The groups of all users; shared by all IO threads.
 #[derive(Debug, Default)]
-pub struct UserFrames(Mutex<AHashMap<Dress, Arc<Group>>>);
+pub struct UserFrames(Mutex<AHashMap<FrameStyle, Arc<Group>>>);
 
 #[derive(Debug, Default)]
 struct Group {
@@ -62,41 +62,41 @@ struct State {
     /// Each socket with the number of the fact that it came to last; 0 before the first.
     members: Vec<(u64, u64)>,
     /// By number of the fact.
-    kept: BTreeMap<u64, Told>,
+    kept: BTreeMap<u64, FactFrames>,
 }
 
-/// One socket's place in the group of its dress; it leaves when dropped.
+/// One socket's place in the group of its style; it leaves when dropped.
 #[derive(Debug)]
 pub struct Member {
     all: Arc<UserFrames>,
-    dress: Dress,
+    style: FrameStyle,
     group: Arc<Group>,
     id: u64,
 }
 
 impl UserFrames {
-    /// A socket of that dress comes to its group.
-    pub fn join(self: &Arc<Self>, dress: Dress) -> Member {
+    /// A socket of that style comes to its group.
+    pub fn join(self: &Arc<Self>, style: FrameStyle) -> Member {
         let mut groups = self.0.lock();
-        let group = Arc::clone(groups.entry(dress.clone()).or_default());
+        let group = Arc::clone(groups.entry(style.clone()).or_default());
         let mut state = group.state.lock();
         state.last_id += 1;
         let id = state.last_id;
         state.members.push((id, 0));
         group.size.store(state.members.len(), Relaxed);
         drop(state);
-        Member { all: Arc::clone(self), dress, group, id }
+        Member { all: Arc::clone(self), style, group, id }
     }
 }
 
 impl Member {
-    pub fn dress(&self) -> &Dress {
-        &self.dress
+    pub fn style(&self) -> &FrameStyle {
+        &self.style
     }
 
     /// The frames of fact number `seq`: those that another socket of the group has made, else what `make` makes. The
     /// numbers of one socket's calls, of [`Member::pass`] too, ascend.
-    pub fn frames(&self, seq: u64, make: impl FnOnce() -> Told) -> Told {
+    pub fn frames(&self, seq: u64, make: impl FnOnce() -> FactFrames) -> FactFrames {
         if self.is_alone() {
             return make();
         }
@@ -145,7 +145,7 @@ impl Drop for Member {
         state.members.retain(|(id, _)| *id != self.id);
         self.group.size.store(state.members.len(), Relaxed);
         match state.members.len() {
-            0 => _ = groups.remove(&self.dress),
+            0 => _ = groups.remove(&self.style),
             // A socket alone looks at nothing that is kept.
             1 => state.kept.clear(),
             _ => state.drop_passed(),
@@ -158,15 +158,15 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    fn dress(owner: &str, dialect: Dialect) -> Dress {
-        Dress { user: UserId(7), dialect, owner: owner.into(), numbered: false, tells_orders: true }
+    fn style(owner: &str, dialect: Dialect) -> FrameStyle {
+        FrameStyle { user: UserId(7), dialect, owner: owner.into(), numbered: false, tells_orders: true }
     }
 
     /// A socket's frames of a fact, and how many have been encoded by then.
     fn told(member: &Member, seq: u64, encoded: &Cell<usize>) -> (Vec<u8>, usize) {
         let [trade, order] = member.frames(seq, || {
             encoded.set(encoded.get() + 1);
-            [None, Some(Frame::text(format!("{} {seq}", member.dress().owner).as_bytes()))]
+            [None, Some(Frame::text(format!("{} {seq}", member.style().owner).as_bytes()))]
         });
         assert_eq!(trade, None);
         (order.expect("an order frame").payload().to_vec(), encoded.get())
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn no_key_is_shown() {
-        let shown = format!("{:?}", dress("0f8fad5b-d9cb-469f-a165-70867728950e", Dialect::Strict));
+        let shown = format!("{:?}", style("0f8fad5b-d9cb-469f-a165-70867728950e", Dialect::Strict));
         assert!(shown.contains("UserId(7)") && !shown.contains("0f8fad5b"), "{shown}");
     }
 
@@ -186,19 +186,19 @@ mod tests {
     fn sockets_of_one_dress_share_what_the_first_of_them_encodes() {
         let all = Arc::<UserFrames>::default();
         let encoded = Cell::new(0);
-        let first = all.join(dress("a", Dialect::Strict));
+        let first = all.join(style("a", Dialect::Strict));
         // Alone it keeps nothing.
         assert_eq!(told(&first, 1, &encoded), (b"a 1".to_vec(), 1));
         assert_eq!(kept(&first), 0);
-        let (second, third) = (all.join(dress("a", Dialect::Strict)), all.join(dress("a", Dialect::Strict)));
-        let others = [all.join(dress("b", Dialect::Strict)), all.join(dress("a", Dialect::Plain))];
+        let (second, third) = (all.join(style("a", Dialect::Strict)), all.join(style("a", Dialect::Strict)));
+        let others = [all.join(style("b", Dialect::Strict)), all.join(style("a", Dialect::Plain))];
         for seq in 2..50 {
             for member in [&second, &first, &third] {
                 assert_eq!(told(member, seq, &encoded), (format!("a {seq}").into_bytes(), seq as usize));
             }
             assert_eq!(kept(&first), 0, "all have come past it");
         }
-        // Another dress has frames of its own.
+        // Another style has frames of its own.
         for (member, text) in others.iter().zip(["b 50", "a 50"]) {
             let before = encoded.get();
             assert_eq!(told(member, 50, &encoded), (text.as_bytes().to_vec(), before + 1));
@@ -224,7 +224,7 @@ mod tests {
     fn a_slow_socket_bounds_what_is_kept() {
         let all = Arc::<UserFrames>::default();
         let encoded = Cell::new(0);
-        let [fast, slow] = [(); 2].map(|()| all.join(dress("a", Dialect::Strict)));
+        let [fast, slow] = [(); 2].map(|()| all.join(style("a", Dialect::Strict)));
         let facts = FACTS_KEPT_MAX as u64 + 100;
         (1..=facts).for_each(|seq| _ = told(&fast, seq, &encoded));
         assert_eq!(kept(&fast), FACTS_KEPT_MAX);

@@ -1,8 +1,8 @@
 //! Frames of the user channel (streams.md §4.3): the fields that a fill or an order has in the venue-shaped lists, made by
-//! the same code, in the channel's dress.
+//! the same code, in the channel's style.
 
 use super::frame::Frame;
-use super::user_frames::{Dress, Told};
+use super::user_frames::{FactFrames, FrameStyle};
 use crate::api::clob::ids::{self, OrderIds};
 use crate::api::clob::{rows, words};
 use crate::api::orders::view;
@@ -22,21 +22,21 @@ pub struct Texts {
     app: Arc<App>,
     ids: OrderIds,
     address: String,
-    dress: Dress,
+    style: FrameStyle,
 }
 
 impl Texts {
-    pub fn new(app: &Arc<App>, dress: &Dress) -> Texts {
+    pub fn new(app: &Arc<App>, style: &FrameStyle) -> Texts {
         Texts {
             app: app.clone(),
-            ids: OrderIds::new(app.config.auth.server_secret.expose(), dress.user, dress.dialect),
-            address: ids::address(dress.user),
-            dress: dress.clone(),
+            ids: OrderIds::new(app.config.auth.server_secret.expose(), style.user, style.dialect),
+            address: ids::address(style.user),
+            style: style.clone(),
         }
     }
 
     /// What a socket is told of a fact.
-    pub fn told(&self, fact: &FactView) -> Told {
+    pub fn told(&self, fact: &FactView) -> FactFrames {
         let trade = match &fact.what {
             Happened::Filled { fill, .. } => Some(self.trade(fact, fill)),
             Happened::Placed { .. } | Happened::Closed => None,
@@ -52,7 +52,7 @@ impl Texts {
     /// The type of the `order` event that tells of a fact.
     fn order_event(&self, fact: &FactView) -> Option<&'static str> {
         match &fact.what {
-            _ if !self.dress.tells_orders => None,
+            _ if !self.style.tells_orders => None,
             Happened::Placed { rests: true } => Some("PLACEMENT"),
             Happened::Filled { .. } => Some("UPDATE"),
             Happened::Closed if fact.order.status() != Status::Filled => Some("CANCELLATION"),
@@ -63,23 +63,23 @@ impl Texts {
 
     /// A `trade` event.
     fn trade(&self, fact: &FactView, fill: &Fill) -> Frame {
-        let (order, dress) = (&fact.order, &self.dress);
-        let strict = dress.dialect.is_strict();
+        let (order, style) = (&fact.order, &self.style);
+        let strict = style.dialect.is_strict();
         let texts = view::Texts::of(&self.app.catalog, order.terms.instrument);
         self.frame(fact, |o| {
             o.word("event_type", "trade");
             o.word("type", "TRADE");
             o.word("status", "MATCHED");
-            rows::execution(o, &self.ids, fill, order, &texts, dress.dialect);
+            rows::execution(o, &self.ids, fill, order, &texts, style.dialect);
             for name in ["timestamp", "last_update", "match_time"] {
                 secs(o, name, fill.at);
             }
-            match strict || dress.tells_orders {
-                true => rows::maker_orders(o, &self.ids, fill, order, &texts, (&dress.owner, &self.address)),
+            match strict || style.tells_orders {
+                true => rows::maker_orders(o, &self.ids, fill, order, &texts, (&style.owner, &self.address)),
                 false => o.name("maker_orders").extend_from_slice(b"[]"),
             }
-            o.text("owner", &dress.owner);
-            o.text("trade_owner", &dress.owner);
+            o.text("owner", &style.owner);
+            o.text("trade_owner", &style.owner);
             rows::quoted(o, "fee_rate_bps", rows::rate(fill));
             o.word("trader_side", native::liquidity(fill.liquidity));
             o.integer("bucket_index", 0);
@@ -104,8 +104,8 @@ impl Texts {
             o.word("event_type", "order");
             o.word("type", kind);
             rows::placement(o, &self.ids, order, &texts);
-            o.text("owner", &self.dress.owner);
-            o.text("order_owner", &self.dress.owner);
+            o.text("owner", &self.style.owner);
+            o.text("order_owner", &self.style.owner);
             secs(o, "expiration", order.terms.expiration().unwrap_or_default());
             secs(o, "created_at", order.created_at);
             // Milliseconds here alone, as the venue has it.
@@ -130,7 +130,7 @@ impl Texts {
         Frame::json(|out| {
             object(out, |o| {
                 fields(o);
-                if self.dress.numbered {
+                if self.style.numbered {
                     o.integer("user_seq", fact.seq);
                 }
             });

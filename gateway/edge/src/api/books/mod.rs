@@ -1,8 +1,8 @@
 //! Books (market-data.md §8, venue.md §1.1): the venue's own book of a token, never the merged one, and never with
 //! orders or depletion of ours in it.
 
-pub mod kept;
 mod shape;
+pub mod text_cache;
 pub mod view;
 
 use super::clob::tokens::items as batch_items;
@@ -17,7 +17,7 @@ use crate::http::route::Route;
 use crate::http::schema::{Param, TOKEN_ID};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::catalog::MarketCell;
-use view::Asked;
+use view::BookRequest;
 use wire::fields::{Body, Params};
 use wire::query::Query;
 use wire::value::Value;
@@ -106,14 +106,19 @@ fn by_market(call: &Call) -> Outcome {
     one(call, asked(call, cell, cell.instrument(outcome), levels_max))
 }
 
-fn asked<'a>(call: &Call, cell: &'a MarketCell, instrument: InstrumentId, levels_max: Option<usize>) -> Asked<'a> {
+fn asked<'a>(
+    call: &Call,
+    cell: &'a MarketCell,
+    instrument: InstrumentId,
+    levels_max: Option<usize>,
+) -> BookRequest<'a> {
     let is_strict = call.dialect().is_strict() || dialect::is_nameless_client(call.app(), &call.headers, &call.query());
-    Asked { cell, instrument, levels_max, is_strict }
+    BookRequest { cell, instrument, levels_max, is_strict }
 }
 
-fn one(call: &Call, asked: Asked<'_>) -> Outcome {
+fn one(call: &Call, asked: BookRequest<'_>) -> Outcome {
     let mut out = buffer::take();
-    match view::kept_book(&mut out, asked, &call.edge, call.now) {
+    match view::cached_book(&mut out, asked, &call.edge, call.now) {
         Ok(()) => Ok(Reply::json(out)),
         Err(_) => {
             buffer::give_back(out);
@@ -145,7 +150,7 @@ async fn batch(call: Call) -> Outcome {
         if let Some((instrument, cell)) = tokens::find(&call.app().catalog, token) {
             let before = out.len();
             separate(&mut out);
-            if view::kept_book(&mut out, asked(&call, cell, instrument, levels_max), &call.edge, call.now).is_err() {
+            if view::cached_book(&mut out, asked(&call, cell, instrument, levels_max), &call.edge, call.now).is_err() {
                 // No book: left out, as the venue does.
                 out.truncate(before);
             }

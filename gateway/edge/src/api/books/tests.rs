@@ -1,5 +1,5 @@
-use super::kept::MadeOf;
-use super::view::{self, Asked};
+use super::text_cache::CacheKey;
+use super::view::{self, BookRequest};
 use crate::api::testing::{Text as _, Town, shows};
 use engine::amount::{Price, Qty, TickSize};
 use engine::book::{BookSide, LastTrade};
@@ -236,7 +236,7 @@ fn the_second_answer_is_the_kept_text() {
     for (target, levels_max, by_hand) in rows {
         let written = town.send("GET", target, "").body;
         let books = &town.edge.app.books;
-        let made_of = MadeOf {
+        let key = CacheKey {
             instrument,
             levels_max,
             version: books.version(instrument),
@@ -246,8 +246,8 @@ fn the_second_answer_is_the_kept_text() {
             is_strict: false,
         };
         let mut found = Vec::new();
-        assert!(town.edge.book_texts.write(&mut found, &made_of) && found == written, "{target}: it was kept");
-        town.edge.book_texts.keep(made_of, by_hand.as_bytes());
+        assert!(town.edge.book_texts.write(&mut found, &key) && found == written, "{target}: it is cached");
+        town.edge.book_texts.insert(key, by_hand.as_bytes());
     }
     // Behind both, so that neither threw the other out.
     for (target, _, by_hand) in rows {
@@ -305,7 +305,7 @@ fn a_kept_text_is_never_older_than_what_it_shows() {
         for ((target, levels_max), before) in targets.iter().zip(&mut before) {
             let cell = town.catalog.market(town.market).expect("listed");
             let mut fresh = Vec::new();
-            let asked = Asked { cell, instrument: first(&town), levels_max: *levels_max, is_strict: false };
+            let asked = BookRequest { cell, instrument: first(&town), levels_max: *levels_max, is_strict: false };
             view::book(&mut fresh, asked, &town.edge.app, town.edge.app.clock.now()).expect("a book");
             for _ in 0..2 {
                 assert_eq!(town.send("GET", target, "").body, fresh, "{what}: {target}");

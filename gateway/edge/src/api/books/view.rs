@@ -1,6 +1,6 @@
 //! A book on the wire (market-data.md §8, venue.md §1.1): the token's own book as the venue shows it, best level last.
 
-use super::kept::MadeOf;
+use super::text_cache::CacheKey;
 use crate::app::{App, Edge};
 use engine::amount::{Price, Qty, TickSize};
 use engine::book::{Books, Depth, LastPrice, Level, SnapshotHash, Top, Unavailable};
@@ -25,7 +25,7 @@ const NEVER_TRADED: &[u8] = b"\"\"";
 
 /// What of a book is asked for.
 #[derive(Clone, Copy)]
-pub struct Asked<'a> {
+pub struct BookRequest<'a> {
     pub cell: &'a MarketCell,
     pub instrument: InstrumentId,
     /// `None`: all levels.
@@ -37,7 +37,7 @@ pub struct Asked<'a> {
 
 /// A token's book as it was at one moment, whichever way it is shown.
 #[derive(Clone, Copy)]
-pub struct Shown<'a> {
+pub struct BookCopy<'a> {
     pub cell: &'a MarketCell,
     pub instrument: InstrumentId,
     pub depth: &'a Depth,
@@ -50,8 +50,8 @@ pub struct Shown<'a> {
 /// # Errors
 /// When no message about the book has arrived, when its market is resolved, or when the feed was writing at every try.
 /// Nothing is written then.
-pub fn book(out: &mut Vec<u8>, asked: Asked<'_>, app: &App, now: Timestamp) -> Result<(), Unavailable> {
-    let Asked { cell, instrument, levels_max, is_strict } = asked;
+pub fn book(out: &mut Vec<u8>, asked: BookRequest<'_>, app: &App, now: Timestamp) -> Result<(), Unavailable> {
+    let BookRequest { cell, instrument, levels_max, is_strict } = asked;
     copied(&app.books, cell, instrument, levels_max.unwrap_or(usize::MAX), |shown| {
         write(out, shown, app.books.stale(instrument, now), is_strict);
     })
@@ -61,21 +61,21 @@ pub fn book(out: &mut Vec<u8>, asked: Asked<'_>, app: &App, now: Timestamp) -> R
 ///
 /// # Errors
 /// As [`book`].
-pub fn kept_book(out: &mut Vec<u8>, asked: Asked<'_>, edge: &Edge, now: Timestamp) -> Result<(), Unavailable> {
-    let Asked { cell, instrument, levels_max, is_strict } = asked;
+pub fn cached_book(out: &mut Vec<u8>, asked: BookRequest<'_>, edge: &Edge, now: Timestamp) -> Result<(), Unavailable> {
+    let BookRequest { cell, instrument, levels_max, is_strict } = asked;
     let (books, texts) = (&edge.app.books, &edge.book_texts);
     // Each is looked at once: a text is kept under just what it was made of.
     let (last, tick, stale) = (books.last_price(instrument), cell.tick(), books.stale(instrument, now));
-    let made_of = |version| MadeOf { instrument, levels_max, version, last, tick, stale, is_strict };
-    if cell.resolution().is_none() && texts.write(out, &made_of(books.version(instrument))) {
+    let key = |version| CacheKey { instrument, levels_max, version, last, tick, stale, is_strict };
+    if cell.resolution().is_none() && texts.write(out, &key(books.version(instrument))) {
         return Ok(());
     }
     let from = out.len();
     let version = copied(books, cell, instrument, levels_max.unwrap_or(usize::MAX), |shown| {
-        write(out, Shown { last, tick, ..shown }, stale, is_strict);
+        write(out, BookCopy { last, tick, ..shown }, stale, is_strict);
         shown.depth.version
     })?;
-    texts.keep(made_of(version), &out[from..]);
+    texts.insert(key(version), &out[from..]);
     Ok(())
 }
 
@@ -88,7 +88,7 @@ pub fn copied<T>(
     cell: &MarketCell,
     instrument: InstrumentId,
     levels_max: usize,
-    look: impl FnOnce(Shown<'_>) -> T,
+    look: impl FnOnce(BookCopy<'_>) -> T,
 ) -> Result<T, Unavailable> {
     if cell.resolution().is_some() {
         return Err(Unavailable::Unknown);
@@ -96,12 +96,12 @@ pub fn copied<T>(
     DEPTH.with_borrow_mut(|depth| {
         books.copy(instrument, levels_max, depth)?;
         let (last, tick) = (books.last_price(instrument), cell.tick());
-        Ok(look(Shown { cell, instrument, depth, last, tick }))
+        Ok(look(BookCopy { cell, instrument, depth, last, tick }))
     })
 }
 
-fn write(out: &mut Vec<u8>, shown: Shown<'_>, stale: bool, is_strict: bool) {
-    let Shown { cell, depth, .. } = shown;
+fn write(out: &mut Vec<u8>, shown: BookCopy<'_>, stale: bool, is_strict: bool) {
+    let BookCopy { cell, depth, .. } = shown;
     object(out, |o| {
         if is_strict {
             o.text("market", &cell.listing.condition);
@@ -128,7 +128,7 @@ fn write(out: &mut Vec<u8>, shown: Shown<'_>, stale: bool, is_strict: bool) {
     });
 }
 
-impl Shown<'_> {
+impl BookCopy<'_> {
     pub fn token(&self) -> &str {
         self.cell.token(self.instrument.outcome())
     }

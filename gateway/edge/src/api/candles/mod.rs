@@ -56,7 +56,7 @@ const EXAMPLE: &str = r#"[{"t":1790931600,"o":"0.40","h":"0.43","l":"0.39","c":"
 
 async fn candles(call: Call) -> Outcome {
     let query = call.query();
-    let asked = Asked::read(&query)?;
+    let asked = CandleRange::read(&query)?;
     let catalog = &call.app().catalog;
     let market = catalog.by_condition(&call.variable(0)).ok_or(Code::MarketNotFound)?;
     let cell = catalog.market(market).ok_or(Code::MarketNotFound)?;
@@ -82,17 +82,17 @@ async fn candles(call: Call) -> Outcome {
 
 /// Candles as asked for. Of more than `limit` the newest are shown, whichever ends are given.
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
+struct CandleRange {
     grid: Grid,
     /// Unix seconds.
     secs: RangeInclusive<u64>,
     limit: usize,
 }
 
-impl Asked {
+impl CandleRange {
     /// # Errors
     /// `VALIDATION_FAILED`, then `INVALID_INTERVAL`, then `INVALID_WINDOW`.
-    fn read(query: &Query<'_>) -> Result<Asked, Refusal> {
+    fn read(query: &Query<'_>) -> Result<CandleRange, Refusal> {
         let mut params = Params::new(query);
         let limit = params.integer("limit", 1..=LIMIT_MAX).unwrap_or(LIMIT_DEFAULT);
         if !params.problems.is_empty() {
@@ -117,7 +117,7 @@ impl Asked {
         if start >= end {
             return Err(Refusal::saying(Code::InvalidWindow, "start_time is not before end_time."));
         }
-        Ok(Asked { grid, secs: start.secs()..=end.0 / SECOND, limit: limit as usize })
+        Ok(CandleRange { grid, secs: start.secs()..=end.0 / SECOND, limit: limit as usize })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The body of `POST /v1/clob/order` → [`Placement`] (venue.md §5.6): a flat order in plain decimals.
 
 use super::signed::instrument;
-use super::words::{self, Asked};
+use super::words::{self, OrderEcho};
 use crate::api::orders::terms::{Sender, digest, identity, unix_secs};
 use crate::api::orders::words::SIDES;
 use crate::http::code::Code;
@@ -26,7 +26,7 @@ pub struct FlatOrder {
     /// What is said if the shard finds it unsound.
     pub fault: Option<Refusal>,
     /// What a refusal's sentence names of it.
-    pub asked: Asked,
+    pub asked: OrderEcho,
 }
 
 impl FlatOrder {
@@ -35,7 +35,7 @@ impl FlatOrder {
         let (_, request) = identity(&mut fields, body, sender);
         let id_fault = (!fields.problems.is_empty()).then(|| Refusal::validation(&fields.problems));
         let mut fields = Body::new(body);
-        let mut asked = Asked::default();
+        let mut asked = OrderEcho::default();
         let terms = terms(&mut fields, sender, &mut asked);
         let fault = match &terms {
             Err(Code::InvalidOrderPayload) => Some(payload(&fields)),
@@ -53,12 +53,12 @@ impl FlatOrder {
 
 /// A body that is no order, with what is wrong of it for those who ask for more.
 fn payload(fields: &Body<'_, '_>) -> Refusal {
-    let refusal = words::said(Code::InvalidOrderPayload.into(), None, &Asked::default());
+    let refusal = words::said(Code::InvalidOrderPayload.into(), None, &OrderEcho::default());
     if fields.problems.is_empty() { refusal } else { refusal.details(fields.problems.details()) }
 }
 
 /// In the order of trading.md §5: types and bounds, price, size.
-fn terms(fields: &mut Body<'_, '_>, sender: &Sender<'_>, asked: &mut Asked) -> Result<PlacementTerms, Code> {
+fn terms(fields: &mut Body<'_, '_>, sender: &Sender<'_>, asked: &mut OrderEcho) -> Result<PlacementTerms, Code> {
     let token = fields.text("token_id", TOKEN_ID_CHARS_MAX).filter(|token| !token.is_empty());
     let side = fields.text("side", WORD_CHARS_MAX);
     let side = side.and_then(|side| SIDES.iter().find(|(word, _)| side.eq_ignore_ascii_case(word)));

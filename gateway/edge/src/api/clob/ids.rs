@@ -6,7 +6,7 @@
 use super::signature;
 use crate::api::refuse::unexpected;
 use crate::http::auth;
-use crate::http::call::Call;
+use crate::http::call::{self, Call};
 use crate::http::code::Code;
 use crate::http::dialect::Dialect;
 use crate::http::reply::Refusal;
@@ -112,16 +112,15 @@ impl OrderIds {
     }
 }
 
-/// The order that the first variable of the path names, in any form.
+/// The order that a text names, in any form.
 ///
 /// # Errors
 /// `ORDER_NOT_FOUND` for an id that no order of the caller has.
-pub async fn named(call: &Call) -> Result<OrderId, Refusal> {
-    if let Some(id) = call.id() {
+pub async fn named(call: &Call, text: &str) -> Result<OrderId, Refusal> {
+    if let Some(id) = call::id(text) {
         return Ok(OrderId(id));
     }
-    let text = call.variable(0);
-    let found = OrderIds::of(call).find(call, &[&text]).await?.pop().flatten();
+    let found = OrderIds::of(call).find(call, &[text]).await?.pop().flatten();
     found.ok_or_else(|| Code::OrderNotFound.into())
 }
 

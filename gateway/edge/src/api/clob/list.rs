@@ -50,7 +50,7 @@ const STATUSES: [(&str, Statuses); 15] = {
 
 /// `GET /v1/data/order/{order_id}`: in any status, in any wallet.
 pub async fn order(call: Call) -> Outcome {
-    let id = ids::named(&call).await?;
+    let id = ids::named(&call, &call.variable(0)).await?;
     match call.ask(Command::Query(Query::Order(id))).await? {
         Answer::Order(view) => {
             let mut out = Vec::with_capacity(ROW_BYTES);

@@ -79,7 +79,7 @@ pub fn one(call: &Call) -> Outcome {
 }
 
 /// Which markets a list shows.
-type Shown = fn(&MarketCell, &App, Timestamp) -> bool;
+type MarketPredicate = fn(&MarketCell, &App, Timestamp) -> bool;
 type Row = fn(&mut Vec<u8>, &MarketCell, &App, Timestamp);
 
 /// Archived markets are told one by one only.
@@ -95,7 +95,7 @@ fn sampled(cell: &MarketCell, app: &App, now: Timestamp) -> bool {
     phase.active && !phase.closed && two_sided()
 }
 
-async fn list(call: Call, shown: Shown, row: Row) -> Outcome {
+async fn list(call: Call, shown: MarketPredicate, row: Row) -> Outcome {
     let query = call.query();
     let cursor = OffsetCursor::read(query.first_of(&["next_cursor", "cursor"]).unwrap_or_default())
         .map_err(|_| Code::InvalidCursor)?;
@@ -128,7 +128,7 @@ async fn list(call: Call, shown: Shown, row: Row) -> Outcome {
 }
 
 /// The markets of the page that begins at a place of the catalogue, and the place of the next page.
-async fn gathered(call: &Call, shown: Shown, place: usize) -> (Vec<MarketId>, Option<usize>) {
+async fn gathered(call: &Call, shown: MarketPredicate, place: usize) -> (Vec<MarketId>, Option<usize>) {
     let app = call.app();
     let mut rows = Vec::new();
     for at in place..app.catalog.len() {

@@ -3,8 +3,8 @@
 use super::flat::FlatOrder;
 use super::ids::OrderIds;
 use super::rows;
-use super::signed::{Said, SignedOrder};
-use super::words::{self, Asked};
+use super::signed::{SignedOrder, SignedRequest};
+use super::words::{self, OrderEcho};
 use crate::api::orders::terms::Sender;
 use crate::api::orders::words as native;
 use crate::api::refuse::{rejected, unexpected};
@@ -57,7 +57,7 @@ pub async fn batch(call: &Call, orders: &[Value<'_>]) -> Outcome {
     }
     // A header names one request, not its entries.
     let sender = Sender { header_id: None, ..sender(call, BATCH, EntryRoute::Venue) };
-    let (placements, said): (Vec<Placement>, Vec<Said<'_, '_>>) = orders
+    let (placements, said): (Vec<Placement>, Vec<SignedRequest<'_, '_>>) = orders
         .iter()
         .map(|order| SignedOrder::read(order, &sender).in_dialect(call.dialect(), sender.catalog))
         .map(|SignedOrder { placement, said }| (placement, said))
@@ -116,7 +116,7 @@ fn sender<'a>(call: &'a Call, endpoint: &'static str, route: EntryRoute) -> Send
 }
 
 /// Why an order was not taken, in the venue's words.
-fn refused(answer: &Answer, asked: Asked, fault: Option<Refusal>, now: Timestamp) -> Refusal {
+fn refused(answer: &Answer, asked: OrderEcho, fault: Option<Refusal>, now: Timestamp) -> Refusal {
     match (answer, fault) {
         (Answer::Refused(Reject::Unsound), Some(fault)) => fault,
         (Answer::Refused(reject) | Answer::Killed { reject, .. }, _) => {

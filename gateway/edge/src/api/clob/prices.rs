@@ -2,7 +2,7 @@
 //! or have nothing to say, are left out.
 
 use super::read_shape as shape;
-use super::tokens::{self, Sides, Wanted};
+use super::tokens::{self, BatchItem, Sides};
 use crate::api::prices::{book_of, taker_word};
 use crate::api::tokens::find;
 use crate::http::call::Call;
@@ -105,7 +105,7 @@ fn by_token(call: &Call, write: impl Fn(&mut Object<'_>, &str, Top)) -> Outcome 
     let asked = asked_books(call, tokens::asked(call)?);
     let mut out = Vec::with_capacity(64 + 96 * asked.len());
     object(&mut out, |o| {
-        for Asked { cell, instrument, top, .. } in asked {
+        for BatchBook { cell, instrument, top, .. } in asked {
             write(o, cell.token(instrument.outcome()), top);
         }
     });
@@ -137,7 +137,7 @@ async fn every_price(call: &Call) -> Outcome {
         for outcome in [MarketOutcome::First, MarketOutcome::Second] {
             let instrument = cell.instrument(outcome);
             if let Some(top) = book_of(app, instrument, cell) {
-                write_sides(&mut out, &Asked { cell, instrument, top, sides: BOTH });
+                write_sides(&mut out, &BatchBook { cell, instrument, top, sides: BOTH });
             }
         }
         if (count + 1).is_multiple_of(MARKETS_PER_TURN) {
@@ -149,7 +149,7 @@ async fn every_price(call: &Call) -> Outcome {
 }
 
 /// Best prices by token: BUY names the best bid, SELL the best ask.
-fn sides(asked: Vec<Asked<'_>>) -> Reply {
+fn sides(asked: Vec<BatchBook<'_>>) -> Reply {
     let mut out = Vec::with_capacity(64 + 128 * asked.len());
     out.push(b'{');
     for asked in asked {
@@ -160,8 +160,8 @@ fn sides(asked: Vec<Asked<'_>>) -> Reply {
 }
 
 /// One entry of that map; nothing when no side that was asked for has a price.
-fn write_sides(out: &mut Vec<u8>, asked: &Asked<'_>) {
-    let Asked { cell, instrument, top, sides } = asked;
+fn write_sides(out: &mut Vec<u8>, asked: &BatchBook<'_>) {
+    let BatchBook { cell, instrument, top, sides } = asked;
     let shown = NAMES.iter().zip(sides).filter(|(_, wanted)| **wanted);
     let shown = shown.filter_map(|((side, name), _)| Some((name, top.price(*side)?)));
     if shown.clone().next().is_none() {
@@ -174,9 +174,9 @@ fn write_sides(out: &mut Vec<u8>, asked: &Asked<'_>) {
 }
 
 /// The older shape: a row for each token with a book.
-fn rows(asked: Vec<Asked<'_>>) -> Reply {
+fn rows(asked: Vec<BatchBook<'_>>) -> Reply {
     let mut out = Vec::with_capacity(64 + 160 * asked.len());
-    array(&mut out, asked, |out, Asked { cell, instrument, top, .. }| {
+    array(&mut out, asked, |out, BatchBook { cell, instrument, top, .. }| {
         object(out, |o| {
             o.text("token_id", cell.token(instrument.outcome()));
             o.or_null("price", top.midpoint(), Object::average);
@@ -209,7 +209,7 @@ const NAMES: [(BookSide, &str); 2] = [(BookSide::Bid, "BUY"), (BookSide::Ask, "S
 const BOTH: [bool; 2] = [true; 2];
 
 /// A token that was asked for, with its book.
-struct Asked<'a> {
+struct BatchBook<'a> {
     cell: &'a MarketCell,
     instrument: InstrumentId,
     top: Top,
@@ -218,15 +218,15 @@ struct Asked<'a> {
 }
 
 /// The books of a batch in its order, each once: a token that is named twice is asked for all that both name.
-fn asked_books(call: &Call, wanted: Vec<Wanted>) -> Vec<Asked<'_>> {
+fn asked_books(call: &Call, wanted: Vec<BatchItem>) -> Vec<BatchBook<'_>> {
     let app = call.app();
     let mut places = AHashMap::with_capacity(wanted.len());
-    let mut asked: Vec<Asked<'_>> = Vec::with_capacity(wanted.len());
-    for Wanted { token, side } in wanted {
+    let mut asked: Vec<BatchBook<'_>> = Vec::with_capacity(wanted.len());
+    for BatchItem { token, side } in wanted {
         let Some((instrument, cell)) = find(&app.catalog, &token) else { continue };
         let place = *places.entry(instrument).or_insert_with(|| {
             let top = book_of(app, instrument, cell)?;
-            asked.push(Asked { cell, instrument, top, sides: [false; 2] });
+            asked.push(BatchBook { cell, instrument, top, sides: [false; 2] });
             Some(asked.len() - 1)
         });
         let Some(place) = place else { continue };

@@ -6,7 +6,7 @@
 
 use super::amounts::{Amounts, amount};
 use super::order_hash::order_hash;
-use super::words::{self, Asked};
+use super::words::{self, OrderEcho};
 use crate::api::orders::terms::{Sender, digest, identity, unix_secs};
 use crate::http::code::Code;
 use crate::http::dialect::Dialect;
@@ -37,11 +37,11 @@ const ORDER_TYPES: [(&str, TimeInForce); 5] = [
 /// One signed order as it goes to the shard, and what is kept of it meanwhile.
 pub struct SignedOrder<'a, 'v> {
     pub placement: Placement,
-    pub said: Said<'a, 'v>,
+    pub said: SignedRequest<'a, 'v>,
 }
 
 /// What is needed to say what became of a signed order.
-pub struct Said<'a, 'v> {
+pub struct SignedRequest<'a, 'v> {
     /// What is said if the shard finds it unsound.
     pub fault: Option<Refusal>,
     body: &'a Value<'v>,
@@ -67,7 +67,7 @@ impl<'a, 'v> SignedOrder<'a, 'v> {
             terms(body, signed, &amounts, sender)
         });
         let fault = match &terms {
-            Err(Fault::Payload) => Some(words::said(Code::InvalidOrderPayload.into(), None, &Asked::default())),
+            Err(Fault::Payload) => Some(words::said(Code::InvalidOrderPayload.into(), None, &OrderEcho::default())),
             Err(Fault::OrderType) => Some(Code::UnsupportedOrderType.into()),
             Ok(_) => fields_fault,
         };
@@ -75,7 +75,7 @@ impl<'a, 'v> SignedOrder<'a, 'v> {
         let request = request.or_else(|| signed.and_then(|signed| implicit(body, signed, sender)));
         let (key, tier, route) = (sender.key, sender.tier, sender.route);
         let placement = Placement { request, ..Placement::new(key, tier, route, terms) };
-        SignedOrder { placement, said: Said { fault, body, amounts } }
+        SignedOrder { placement, said: SignedRequest { fault, body, amounts } }
     }
 
     /// In the strict dialect the order's id is the hash of what was signed, where that can be computed.
@@ -90,12 +90,12 @@ impl<'a, 'v> SignedOrder<'a, 'v> {
     }
 }
 
-impl Said<'_, '_> {
+impl SignedRequest<'_, '_> {
     /// What a refusal's sentence names of it.
-    pub fn asked(&self, endpoint: &str) -> Asked {
+    pub fn asked(&self, endpoint: &str) -> OrderEcho {
         let price = self.amounts.map(|amounts| amounts.shown_price()).unwrap_or_default();
         let size = self.amounts.map(|amounts| amounts.shares()).unwrap_or_default();
-        Asked { price, size, digest: digest(endpoint, self.body) }
+        OrderEcho { price, size, digest: digest(endpoint, self.body) }
     }
 }
 

@@ -14,7 +14,7 @@ pub const BATCH_MAX: usize = 500;
 
 /// One entry of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct BatchItem {
     pub token: String,
     /// `None`: both.
     pub side: Option<BookSide>,
@@ -33,7 +33,7 @@ pub enum Sides {
 ///
 /// # Errors
 /// `INVALID_BODY`, `INVALID_TOKEN_ID`, and `INVALID_REQUEST` for a missing or unknown side.
-pub fn in_body(body: &Value<'_>, sides: Sides) -> Result<Vec<Wanted>, Refusal> {
+pub fn in_body(body: &Value<'_>, sides: Sides) -> Result<Vec<BatchItem>, Refusal> {
     let wanted = |item: &Value<'_>| {
         let token = text(item.get("token_id"))?;
         let side = match sides {
@@ -43,7 +43,7 @@ pub fn in_body(body: &Value<'_>, sides: Sides) -> Result<Vec<Wanted>, Refusal> {
                 _ => None,
             }))?),
         };
-        Ok(Wanted { token, side })
+        Ok(BatchItem { token, side })
     };
     items(body)?.iter().map(wanted).collect()
 }
@@ -52,10 +52,10 @@ pub fn in_body(body: &Value<'_>, sides: Sides) -> Result<Vec<Wanted>, Refusal> {
 ///
 /// # Errors
 /// As [`in_body`].
-pub fn in_old_body(body: &Value<'_>) -> Result<Option<Vec<Wanted>>, Refusal> {
+pub fn in_old_body(body: &Value<'_>) -> Result<Option<Vec<BatchItem>>, Refusal> {
     let Some(ids) = body.get("token_ids") else { return Ok(None) };
     let Value::Array(ids) = ids else { return Err(no_list()) };
-    let wanted = |id: &Value<'_>| Ok(Wanted { token: text(Some(id))?, side: None });
+    let wanted = |id: &Value<'_>| Ok(BatchItem { token: text(Some(id))?, side: None });
     bounded(ids)?.iter().map(wanted).collect::<Result<_, Refusal>>().map(Some)
 }
 
@@ -63,7 +63,7 @@ pub fn in_old_body(body: &Value<'_>) -> Result<Option<Vec<Wanted>>, Refusal> {
 ///
 /// # Errors
 /// As [`in_body`].
-pub fn in_query(query: &Query<'_>, sides: Sides) -> Result<Option<Vec<Wanted>>, Refusal> {
+pub fn in_query(query: &Query<'_>, sides: Sides) -> Result<Option<Vec<BatchItem>>, Refusal> {
     let Some(ids) = query.get("token_ids") else { return Ok(None) };
     if ids.split(',').count() > BATCH_MAX {
         return Err(too_many());
@@ -76,7 +76,7 @@ pub fn in_query(query: &Query<'_>, sides: Sides) -> Result<Option<Vec<Wanted>>, 
     let wanted = |(at, id): (usize, &str)| {
         let token = Some(id).filter(|id| tokens::well_formed(id)).ok_or(Code::InvalidTokenId)?.to_owned();
         let side = sides.as_ref().map(|sides| prices::side(Some(sides[at]))).transpose()?;
-        Ok(Wanted { token, side })
+        Ok(BatchItem { token, side })
     };
     ids.split(',').enumerate().map(wanted).collect::<Result<_, Refusal>>().map(Some)
 }
@@ -85,7 +85,7 @@ pub fn in_query(query: &Query<'_>, sides: Sides) -> Result<Option<Vec<Wanted>>, 
 ///
 /// # Errors
 /// As [`in_body`]; `INVALID_TOKEN_ID` when there are none anywhere.
-pub fn asked(call: &Call) -> Result<Vec<Wanted>, Refusal> {
+pub fn asked(call: &Call) -> Result<Vec<BatchItem>, Refusal> {
     match call.json()? {
         Some(body) => in_body(&body, Sides::Ignored),
         None if call.route.body == BodyKind::Required => Err(Refusal::saying(Code::InvalidBody, "The body is empty.")),
@@ -138,11 +138,11 @@ mod tests {
 
     type Entries<'a> = Result<&'a [(&'a str, Option<BookSide>)], (Code, &'a str)>;
 
-    fn same(read: Result<Vec<Wanted>, Refusal>, expected: &Entries<'_>, case: &str) {
+    fn same(read: Result<Vec<BatchItem>, Refusal>, expected: &Entries<'_>, case: &str) {
         let read = read.map_err(|refusal| (refusal.code(), refusal.message().to_owned()));
         let expected = match expected {
             Ok(entries) => {
-                Ok(entries.iter().map(|(token, side)| Wanted { token: (*token).into(), side: *side }).collect())
+                Ok(entries.iter().map(|(token, side)| BatchItem { token: (*token).into(), side: *side }).collect())
             }
             Err((code, message)) => Err((*code, (*message).to_owned())),
         };

@@ -13,7 +13,7 @@ pub const NOT_CANCELED: &str = "order can't be found - already canceled or match
 
 /// What a sentence names of the request.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asked {
+pub struct OrderEcho {
     /// As the client implied it, 10⁻⁶ USD a share.
     pub price: Cash,
     pub size: Qty,
@@ -23,7 +23,7 @@ pub struct Asked {
 
 /// A refusal in the venue's sentence, so that clients which match texts understand it. `reject`: the engine's reason,
 /// where it is one.
-pub fn said(refusal: Refusal, reject: Option<&Reject>, asked: &Asked) -> Refusal {
+pub fn said(refusal: Refusal, reject: Option<&Reject>, asked: &OrderEcho) -> Refusal {
     // A size above the cap is what a body says above it: out of the shape of an order.
     let above_cap = matches!(reject, Some(Reject::AboveShareCap { .. }));
     let refusal = if above_cap { Code::InvalidOrderPayload.into() } else { refusal };
@@ -52,18 +52,18 @@ pub fn said(refusal: Refusal, reject: Option<&Reject>, asked: &Asked) -> Refusal
     }
 }
 
-fn off_tick(asked: &Asked, tick: TickSize) -> String {
+fn off_tick(asked: &OrderEcho, tick: TickSize) -> String {
     let (price, tick) =
         (decimal::text(|out| decimal::money(out, asked.price)), decimal::text(|out| decimal::tick(out, tick)));
     format!("order {} is invalid. Price ({price}) breaks minimum tick size rule: {tick}", order(asked))
 }
 
-fn below_minimum(asked: &Asked, minimum: Qty) -> String {
+fn below_minimum(asked: &OrderEcho, minimum: Qty) -> String {
     let text = |qty| decimal::text(|out| decimal::size(out, qty));
     format!("order {} is invalid. Size ({}) lower than the minimum: {}", order(asked), text(asked.size), text(minimum))
 }
 
-fn order(asked: &Asked) -> String {
+fn order(asked: &OrderEcho) -> String {
     decimal::text(|out| {
         out.extend_from_slice(b"0x");
         super::ids::hex(out, &asked.digest);

@@ -21,7 +21,7 @@ const VENUES: [(&str, Option<Venue>); 3] =
 
 /// A list as asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Asked<'a> {
+pub struct ListFilter<'a> {
     hot_only: bool,
     markets_per_event: usize,
     category: Option<Needle<'a>>,
@@ -32,12 +32,12 @@ pub struct Asked<'a> {
     pub offset: usize,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ListFilter<'a> {
     /// Reads the query.
     ///
     /// # Errors
     /// `VALIDATION_FAILED`, then `INVALID_SOURCE`.
-    pub fn read(query: &'a Query<'_>) -> Result<Asked<'a>, Refusal> {
+    pub fn read(query: &'a Query<'_>) -> Result<ListFilter<'a>, Refusal> {
         let mut params = Params::new(query);
         let limit = params.integer("limit", 1..=LIMIT_MAX).unwrap_or(LIMIT_DEFAULT);
         let offset = params.offset();
@@ -54,7 +54,7 @@ impl<'a> Asked<'a> {
                 known.ok_or_else(|| Refusal::saying(Code::InvalidSource, "Unknown venue."))?.1
             }
         };
-        Ok(Asked {
+        Ok(ListFilter {
             hot_only,
             markets_per_event: per_event.unwrap_or(MARKETS_PER_EVENT_DEFAULT) as usize,
             category: query.get("category").map(unquoted).and_then(Needle::new),
@@ -110,7 +110,7 @@ mod tests {
     fn queries_are_read_with_their_bounds() {
         let asked = |text: &str| {
             let query = Query::read(text);
-            let read = Asked::read(&query);
+            let read = ListFilter::read(&query);
             read.map(|asked| (asked.limit, asked.offset, asked.markets_per_event, asked.venue))
                 .map_err(|refusal| refusal.code())
         };

@@ -15,7 +15,7 @@ use crate::http::route::{Auth, Permission, Route};
 use crate::http::schema::Schema;
 use engine::id::MarketId;
 use engine::market::catalog::EventRow;
-use filter::Asked;
+use filter::ListFilter;
 use wire::decimal;
 use wire::write::{boolean, object};
 
@@ -38,14 +38,14 @@ pub const ROUTES: &[Route] = &[Route::get("/v1/events", "list_events")
     .run(|call| Box::pin(list(call)))];
 
 /// An event of the page: its row of the list, and those of its markets that are shown.
-struct Shown<'a> {
+struct PageEvent<'a> {
     row: &'a EventRow,
     markets: Vec<MarketId>,
 }
 
 async fn list(call: Call) -> Outcome {
     let query = call.query();
-    let asked = Asked::read(&query)?;
+    let asked = ListFilter::read(&query)?;
     let lists = call.app().catalog.lists();
     if lists.generation == 0 {
         return Err(warming(&asked));
@@ -64,7 +64,7 @@ async fn list(call: Call) -> Outcome {
             continue;
         }
         if total >= asked.offset && page.len() < asked.limit {
-            page.push(Shown { row, markets });
+            page.push(PageEvent { row, markets });
         }
         total += 1;
     }
@@ -86,7 +86,7 @@ async fn list(call: Call) -> Outcome {
     Ok(Reply::json(out))
 }
 
-fn envelope_tail(out: &mut Vec<u8>, asked: &Asked<'_>, cache_source: &'static str, has_sports: Option<bool>) {
+fn envelope_tail(out: &mut Vec<u8>, asked: &ListFilter<'_>, cache_source: &'static str, has_sports: Option<bool>) {
     let mut fields = Vec::new();
     object(&mut fields, |o| {
         o.integer("limit", asked.limit as u64);
@@ -99,7 +99,7 @@ fn envelope_tail(out: &mut Vec<u8>, asked: &Asked<'_>, cache_source: &'static st
 }
 
 /// Nothing was listed yet: the error envelope and an empty page in one body.
-fn warming(asked: &Asked<'_>) -> Refusal {
+fn warming(asked: &ListFilter<'_>) -> Refusal {
     Refusal::saying(Code::Http503, WARMING)
         .retry_after(WARM_AFTER_SECS)
         .field("events", |out| out.extend_from_slice(b"[]"))

@@ -1,6 +1,6 @@
 //! Events on the wire (market-data.md §4).
 
-use super::Shown;
+use super::PageEvent;
 use crate::api::markets::quote::Quote;
 use crate::api::markets::view::{is_hot_volume, number};
 use crate::app::App;
@@ -8,7 +8,7 @@ use engine::market::catalog::MarketCell;
 use wire::write::{Object, object, string};
 
 /// One event with the markets of it that are shown.
-pub fn event(out: &mut Vec<u8>, shown: &Shown<'_>, app: &App) {
+pub fn event(out: &mut Vec<u8>, shown: &PageEvent<'_>, app: &App) {
     let first = app.catalog.market(shown.row.first).expect("a list names markets of the catalogue");
     let terms = first.event().expect("an event row is made of markets with one");
     object(out, |o| {

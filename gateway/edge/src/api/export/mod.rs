@@ -49,7 +49,7 @@ pub const ROUTES: &[Route] = &[
         .auth(Auth::KeyOrJwt)
         .needs(Permission::Read)
         .fails(FAILS)
-        .run(|call| Box::pin(export(call, What::Trades))),
+        .run(|call| Box::pin(export(call, ExportKind::Trades))),
     Route::get("/v1/export/settlements.csv", "export_settlements")
         .about("Every payout of a resolution as CSV, the newest position first; a paid plan's.")
         .params(PARAMS)
@@ -57,12 +57,12 @@ pub const ROUTES: &[Route] = &[
         .auth(Auth::KeyOrJwt)
         .needs(Permission::Read)
         .fails(FAILS)
-        .run(|call| Box::pin(export(call, What::Settlements))),
+        .run(|call| Box::pin(export(call, ExportKind::Settlements))),
 ];
 
 /// What is exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum ExportKind {
     Trades,
     Settlements,
 }
@@ -71,7 +71,7 @@ enum What {
 struct Export {
     edge: Rc<Edge>,
     user: UserId,
-    what: What,
+    what: ExportKind,
     wallets: Wallets,
     market: Option<MarketFilter>,
     from: Timestamp,
@@ -80,7 +80,7 @@ struct Export {
     left: u64,
 }
 
-async fn export(call: Call, what: What) -> Outcome {
+async fn export(call: Call, what: ExportKind) -> Outcome {
     let query = call.query();
     let mut params = Params::new(&query);
     // Without a word about it every wallet there ever was: an export is a record.
@@ -105,8 +105,8 @@ async fn export(call: Call, what: What) -> Outcome {
     // The first page refuses a wallet that is not the caller's, while there is still a status to say it with.
     let first = export.page(None, call.now).await?;
     let attachment = HeaderValue::from_static(match what {
-        What::Trades => "attachment; filename=\"trades.csv\"",
-        What::Settlements => "attachment; filename=\"settlements.csv\"",
+        ExportKind::Trades => "attachment; filename=\"trades.csv\"",
+        ExportKind::Settlements => "attachment; filename=\"settlements.csv\"",
     });
     let pages = Pages::new(|sink| export.run(first, sink));
     Ok(Reply::streamed("text/csv; charset=utf-8", pages).with_header(header::CONTENT_DISPOSITION, attachment))
@@ -123,8 +123,8 @@ impl Export {
     /// Sends the header line, then page after page.
     async fn run(mut self, first: Page, mut sink: Sink) -> Result<(), Cut> {
         sink.send(match self.what {
-            What::Trades => Lines::header(&lines::TRADE_COLUMNS),
-            What::Settlements => Lines::header(&lines::SETTLEMENT_COLUMNS),
+            ExportKind::Trades => Lines::header(&lines::TRADE_COLUMNS),
+            ExportKind::Settlements => Lines::header(&lines::SETTLEMENT_COLUMNS),
         })
         .await;
         let max_rows = self.left;
@@ -153,8 +153,10 @@ impl Export {
         let limit = PAGE_ROWS.min(self.left + 1) as usize;
         let Export { wallets, market, from, to, .. } = *self;
         let query = match self.what {
-            What::Trades => Query::FillSpan(FillSpan { wallets, market, from, to, before: before.map(TradeId), limit }),
-            What::Settlements => {
+            ExportKind::Trades => {
+                Query::FillSpan(FillSpan { wallets, market, from, to, before: before.map(TradeId), limit })
+            }
+            ExportKind::Settlements => {
                 let which = Episodes::Settled { from, to };
                 Query::EpisodeSpan(EpisodeSpan { wallets, market, which, before: before.map(PositionId), limit })
             }

@@ -156,7 +156,7 @@ fn the_first_bytes_leave_before_the_last_page_is_asked_for() {
         let request = hyper::Request::builder().uri(target).header("host", "test").header("x-api-key", &key);
         let request = request.body(Full::new(bytes::Bytes::new())).expect("a sound request");
         let edge = Rc::clone(&town.edge);
-        async { respond(edge, IpAddr::from([1, 2, 3, 4]), request).await.into_body() }
+        async { respond(edge, IpAddr::from([1, 2, 3, 4]), request, None).await.into_body() }
     };
     run(async {
         let mut body: Body = body("/v1/export/trades.csv").await;
@@ -210,7 +210,7 @@ fn an_export_counts_as_in_flight_until_its_end() {
     let send = || {
         let request = hyper::Request::builder().uri("/v1/export/trades.csv").header("host", "test");
         let request = request.header("x-api-key", &key).body(Full::new(bytes::Bytes::new())).expect("sound");
-        respond(Rc::clone(&town.edge), IpAddr::from([1, 2, 3, 4]), request)
+        respond(Rc::clone(&town.edge), IpAddr::from([1, 2, 3, 4]), request, None)
     };
     run(async {
         let first = send().await;
@@ -258,7 +258,12 @@ fn what_cannot_be_exported_is_said_in_the_order_of_the_checks() {
     let request = hyper::Request::builder().uri("/v1/export/trades.csv").header("host", "test");
     let request = request.header("x-api-key", &paid).body(Full::new(bytes::Bytes::new())).expect("sound");
     let cut = run(async {
-        respond(Rc::clone(&town.edge), IpAddr::from([1, 2, 3, 4]), request).await.into_body().collect().await.err()
+        respond(Rc::clone(&town.edge), IpAddr::from([1, 2, 3, 4]), request, None)
+            .await
+            .into_body()
+            .collect()
+            .await
+            .err()
     });
     assert_eq!(cut, Some(Cut));
     println!("refused exports: {} cases", 2 * rows.len() + 1);

@@ -71,7 +71,7 @@ impl<T: PartialOrd + Copy> Bounds<T> {
 
 /// A list of markets or of events as asked for.
 #[derive(Debug)]
-pub struct Asked<'a> {
+pub struct ListFilter<'a> {
     pub ids: Vec<&'a str>,
     pub slugs: Vec<&'a str>,
     conditions: Vec<&'a str>,
@@ -92,14 +92,14 @@ pub struct Asked<'a> {
     pub offset: usize,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ListFilter<'a> {
     /// Reads the query of a list whose pages have at most `limit_max` rows.
     ///
     /// # Errors
     /// `VALIDATION_FAILED`.
-    pub fn read(query: &'a Query<'_>, limit_max: u64) -> Result<Asked<'a>, Refusal> {
+    pub fn read(query: &'a Query<'_>, limit_max: u64) -> Result<ListFilter<'a>, Refusal> {
         let mut params = Params::new(query);
-        let asked = Asked {
+        let asked = ListFilter {
             ids: values(query, &mut params, "id"),
             slugs: values(query, &mut params, "slug"),
             conditions: values(query, &mut params, "condition_ids"),
@@ -273,7 +273,7 @@ mod tests {
     fn queries_are_read_with_their_bounds() {
         let asked = |text: &str| {
             let query = Query::read(text);
-            Asked::read(&query, MARKETS_MAX)
+            ListFilter::read(&query, MARKETS_MAX)
                 .map(|asked| (asked.limit, asked.offset, asked.conditions.len(), asked.orders.len()))
                 .map_err(|refusal| refusal.message().to_owned())
         };

@@ -18,7 +18,7 @@ use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Gate, Route};
 use engine::id::MarketId;
 use engine::market::catalog::{Lists, MarketCell};
-use filter::{Asked, EVENTS_MAX, MARKETS_MAX, Order, market_key};
+use filter::{EVENTS_MAX, ListFilter, MARKETS_MAX, Order, market_key};
 use std::collections::BTreeSet;
 use view::Group;
 use wire::cursor::OffsetCursor;
@@ -102,7 +102,7 @@ const fn read(path: &'static str, name: &'static str) -> Route {
 
 async fn markets(call: Call) -> Outcome {
     let query = call.query();
-    let asked = Asked::read(&query, MARKETS_MAX)?;
+    let asked = ListFilter::read(&query, MARKETS_MAX)?;
     let found = gathered(&call, &asked).await;
     let rows: Vec<MarketId> = found.into_iter().skip(asked.offset).take(asked.limit).collect();
     Ok(Reply::json(market_rows(&call, &rows).await))
@@ -110,7 +110,7 @@ async fn markets(call: Call) -> Outcome {
 
 async fn markets_page(call: Call) -> Outcome {
     let query = call.query();
-    let asked = Asked::read(&query, MARKETS_MAX)?;
+    let asked = ListFilter::read(&query, MARKETS_MAX)?;
     let Some(place) = place(&query)? else { return Ok(page("markets", b"[]", None)) };
     let found = gathered(&call, &asked).await;
     // In the order of listing the cursor is a place of the catalogue: rows neither repeat nor vanish when one closes.
@@ -127,7 +127,7 @@ async fn markets_page(call: Call) -> Outcome {
 }
 
 /// The markets that the list shows, in its order.
-async fn gathered(call: &Call, asked: &Asked<'_>) -> Vec<MarketId> {
+async fn gathered(call: &Call, asked: &ListFilter<'_>) -> Vec<MarketId> {
     let catalog = &call.app().catalog;
     let tag = match tag_of(call, asked).await {
         Tag::Unknown => return Vec::new(),
@@ -193,7 +193,7 @@ fn one_market(call: &Call, found: Option<&MarketCell>) -> Outcome {
 
 async fn events(call: Call) -> Outcome {
     let query = call.query();
-    let asked = Asked::read(&query, EVENTS_MAX)?;
+    let asked = ListFilter::read(&query, EVENTS_MAX)?;
     let lists = call.app().catalog.lists();
     let found = grouped(&call, &asked, &lists).await;
     let rows: Vec<Group<'_>> = found.into_iter().skip(asked.offset).take(asked.limit).collect();
@@ -202,7 +202,7 @@ async fn events(call: Call) -> Outcome {
 
 async fn events_page(call: Call) -> Outcome {
     let query = call.query();
-    let asked = Asked::read(&query, EVENTS_MAX)?;
+    let asked = ListFilter::read(&query, EVENTS_MAX)?;
     let Some(place) = place(&query)? else { return Ok(page("events", b"[]", None)) };
     let lists = call.app().catalog.lists();
     let found = grouped(&call, &asked, &lists).await;
@@ -219,7 +219,7 @@ fn groups(lists: &Lists) -> impl Iterator<Item = Group<'_>> {
 }
 
 /// The events that the list shows, in its order.
-async fn grouped<'l>(call: &Call, asked: &Asked<'_>, lists: &'l Lists) -> Vec<Group<'l>> {
+async fn grouped<'l>(call: &Call, asked: &ListFilter<'_>, lists: &'l Lists) -> Vec<Group<'l>> {
     let app = call.app();
     let tag = match tag_of(call, asked).await {
         Tag::Unknown => return Vec::new(),
@@ -331,7 +331,7 @@ enum Tag {
     Unknown,
 }
 
-async fn tag_of(call: &Call, asked: &Asked<'_>) -> Tag {
+async fn tag_of(call: &Call, asked: &ListFilter<'_>) -> Tag {
     match (asked.tag_slug, asked.tag_id) {
         (Some(slug), _) => Tag::Only(slug.to_owned()),
         (None, None) => Tag::Any,

@@ -4,21 +4,21 @@
 //! something was heard, named by its start; `p` is the price at its end. No point lies before the asked range: a stretch
 //! that the range begins in is shown from there on, as finely as the history is kept (minutes, after seven days hours).
 
-mod asked;
+mod request;
 mod shape;
 
-pub use asked::unknown_interval;
+pub use request::unknown_interval;
 
 use crate::api::tokens;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Gate, Permission, Route};
-use asked::Asked;
 use engine::book::candles::{Bucket, Grid};
 use engine::book::stretches::{Stretches, Wanted};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::terms::{MarketState, Resolution};
+use request::HistoryRange;
 use wire::decimal;
 use wire::write::{Object, object, separate};
 
@@ -57,8 +57,8 @@ pub const ROUTES: &[Route] = &[
 
 async fn prices(call: Call) -> Outcome {
     let query = call.query();
-    let token = asked::token(&query)?;
-    let asked = Asked::prices(&query, call.app().books.venue_now(call.now))?;
+    let token = request::token(&query)?;
+    let asked = HistoryRange::prices(&query, call.app().books.venue_now(call.now))?;
     let mut points = Vec::new();
     if let Some((instrument, _)) = tokens::find(&call.app().catalog, token) {
         let found = find(&call, instrument, &asked).await;
@@ -78,8 +78,8 @@ async fn prices(call: Call) -> Outcome {
 
 async fn archive(call: Call) -> Outcome {
     let query = call.query();
-    let token = asked::token(&query)?;
-    let asked = Asked::archive(&query)?;
+    let token = request::token(&query)?;
+    let asked = HistoryRange::archive(&query)?;
     let (instrument, cell) = tokens::find(&call.app().catalog, token).ok_or(Code::ArchiveNotFound)?;
     if !matches!(cell.state(), MarketState::Closed | MarketState::Resolved) {
         return Err(Refusal::saying(Code::InvalidRequest, "The market is not closed."));
@@ -115,7 +115,7 @@ async fn archive(call: Call) -> Outcome {
 }
 
 /// Stretches of `fidelity` minutes; where those are too many, of the next coarser size that fits, else the newest.
-async fn find(call: &Call, instrument: InstrumentId, asked: &Asked) -> Option<Stretches> {
+async fn find(call: &Call, instrument: InstrumentId, asked: &HistoryRange) -> Option<Stretches> {
     let wanted = Wanted { grid: Grid::minutes(asked.fidelity), most: POINTS_MAX, coarser: COARSER };
     let (start, end) = (*asked.secs.start(), *asked.secs.end());
     // What is kept by the hour begins up to an hour before.

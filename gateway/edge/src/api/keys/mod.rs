@@ -17,7 +17,7 @@ use crate::http::ticket;
 use engine::command::{Answer, Command, IssueKey, Query};
 use engine::id::KeyId;
 use engine::user::{Permissions, Tier};
-use request::{Asked, NAME_CHARS_MAX, admitted};
+use request::{KeyRequest, NAME_CHARS_MAX, admitted};
 use view::{Moment, Replaced};
 use wire::fields::{Params, Problems};
 use wire::value::Value;
@@ -160,7 +160,7 @@ pub const ROUTES: &[Route] = &[
 
 async fn issue(call: Call, bootstrap: bool) -> Outcome {
     let body = optional_object(&call)?;
-    let asked = Asked::read(&body)?;
+    let asked = KeyRequest::read(&body)?;
     let tier = admitted(&asked, call.caller(), call.app(), call.now)?;
     let raw = mint(&call)?;
     let (tier, permissions) = contained(&call, tier, asked.permissions)?;

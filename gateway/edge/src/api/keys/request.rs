@@ -22,7 +22,7 @@ const SHOWN_CHARS_MAX: usize = 32;
 
 /// A key as asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct KeyRequest {
     pub name: Option<String>,
     /// `Err`: the name of no tier.
     pub tier: Option<Result<Tier, String>>,
@@ -31,12 +31,12 @@ pub struct Asked {
     pub admin: bool,
 }
 
-impl Asked {
+impl KeyRequest {
     /// Reads the body; none asks for the defaults. Other fields are ignored.
     ///
     /// # Errors
     /// `VALIDATION_FAILED` for wrong types, a long name, and permissions that there are not.
-    pub fn read(body: &Value<'_>) -> Result<Asked, Refusal> {
+    pub fn read(body: &Value<'_>) -> Result<KeyRequest, Refusal> {
         let mut body = Body::new(body);
         let name = body.text("name", NAME_CHARS_MAX).map(str::to_owned);
         // Any text that is no name is an unknown tier, however long.
@@ -48,7 +48,7 @@ impl Asked {
         if !body.problems.is_empty() {
             return Err(Refusal::validation(&body.problems));
         }
-        Ok(Asked { name, tier, permissions, admin })
+        Ok(KeyRequest { name, tier, permissions, admin })
     }
 }
 
@@ -79,7 +79,7 @@ fn permissions(body: &mut Body<'_, '_>) -> (Option<Permissions>, bool) {
 }
 
 /// Passes the gates of keys.md §3 in their order; the tier that is asked for, if one is.
-pub fn admitted(asked: &Asked, caller: &Caller, app: &App, now: Timestamp) -> Result<Option<Tier>, Refusal> {
+pub fn admitted(asked: &KeyRequest, caller: &Caller, app: &App, now: Timestamp) -> Result<Option<Tier>, Refusal> {
     let flags = &app.config.flags;
     let tier = match &asked.tier {
         Some(Err(word)) => {
@@ -128,9 +128,9 @@ mod tests {
     use super::*;
     use wire::read;
 
-    fn asked(name: Option<&str>, tier: Option<Result<Tier, &str>>, permissions: Option<Permissions>) -> Asked {
+    fn asked(name: Option<&str>, tier: Option<Result<Tier, &str>>, permissions: Option<Permissions>) -> KeyRequest {
         let tier = tier.map(|tier| tier.map_err(str::to_owned));
-        Asked { name: name.map(str::to_owned), tier, permissions, admin: false }
+        KeyRequest { name: name.map(str::to_owned), tier, permissions, admin: false }
     }
 
     #[test]
@@ -147,11 +147,11 @@ mod tests {
             (r#"{"permissions":["read"]}"#, asked(None, None, Some(Read))),
             (r#"{"permissions":["trade"]}"#, asked(None, None, Some(ReadTrade))),
             (r#"{"permissions":["trade","read","trade"]}"#, asked(None, None, Some(ReadTrade))),
-            (r#"{"permissions":["admin"]}"#, Asked { admin: true, ..asked(None, None, Some(Read)) }),
+            (r#"{"permissions":["admin"]}"#, KeyRequest { admin: true, ..asked(None, None, Some(Read)) }),
             (long.as_str(), asked(Some(&"é".repeat(100)), None, None)),
         ] {
             let value = read::json(body.as_bytes()).expect("JSON");
-            assert_eq!(Asked::read(&value).expect("sound"), expected, "{body}");
+            assert_eq!(KeyRequest::read(&value).expect("sound"), expected, "{body}");
         }
     }
 
@@ -171,7 +171,7 @@ mod tests {
             long.as_str(),
         ] {
             let value = read::json(body.as_bytes()).expect("JSON");
-            assert_eq!(Asked::read(&value).expect_err(body).code(), Code::ValidationFailed, "{body}");
+            assert_eq!(KeyRequest::read(&value).expect_err(body).code(), Code::ValidationFailed, "{body}");
         }
     }
 }

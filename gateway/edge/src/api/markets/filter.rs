@@ -15,7 +15,7 @@ const SEARCH_CHARS_MAX: usize = 120;
 
 /// A list as asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Asked<'a> {
+pub struct ListFilter<'a> {
     state: State,
     hot_only: bool,
     category: Option<Needle<'a>>,
@@ -38,12 +38,12 @@ enum State {
     All,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ListFilter<'a> {
     /// Reads the query.
     ///
     /// # Errors
     /// `VALIDATION_FAILED`, `INVALID_CURSOR`.
-    pub fn read(query: &'a Query<'_>) -> Result<Asked<'a>, Refusal> {
+    pub fn read(query: &'a Query<'_>) -> Result<ListFilter<'a>, Refusal> {
         let mut params = Params::new(query);
         let limit = params.integer("limit", 1..=LIMIT_MAX).unwrap_or(LIMIT_DEFAULT);
         let offset = params.offset();
@@ -76,7 +76,7 @@ impl<'a> Asked<'a> {
             },
         };
         let search = search.and_then(Needle::new);
-        Ok(Asked { state, hot_only, category, search, envelope, limit: limit as usize, offset })
+        Ok(ListFilter { state, hot_only, category, search, envelope, limit: limit as usize, offset })
     }
 
     /// Whether the list shows this market.
@@ -155,7 +155,7 @@ mod tests {
     fn states_and_pages_are_read() {
         let asked = |text: &str| {
             let query = Query::read(text);
-            let read = Asked::read(&query);
+            let read = ListFilter::read(&query);
             read.map(|asked| (asked.state, asked.limit, asked.offset)).map_err(|refusal| refusal.code())
         };
         for (query, expected) in [

@@ -13,7 +13,7 @@ use crate::http::route::{Auth, Permission, Route, VenueShape};
 use crate::http::schema::Schema;
 use engine::id::MarketId;
 use engine::market::catalog::MarketCell;
-use filter::Asked;
+use filter::ListFilter;
 use wire::cursor::{self, OffsetCursor};
 use wire::fields::Params;
 use wire::write::{array, object};
@@ -60,7 +60,7 @@ async fn list(call: Call) -> Outcome {
         return venue::page(call).await;
     }
     let query = call.query();
-    let asked = Asked::read(&query)?;
+    let asked = ListFilter::read(&query)?;
     let (page, next) = match asked.offset {
         Some(offset) => page(&call, &asked, offset).await,
         None => (Vec::new(), None),
@@ -85,7 +85,7 @@ async fn list(call: Call) -> Outcome {
 }
 
 /// The markets of one page, and where the next one begins. All pages of one sorting have one order.
-async fn page(call: &Call, asked: &Asked<'_>, offset: usize) -> (Vec<MarketId>, Option<usize>) {
+async fn page(call: &Call, asked: &ListFilter<'_>, offset: usize) -> (Vec<MarketId>, Option<usize>) {
     let catalog = &call.app().catalog;
     let (mut page, mut skipped) = (Vec::with_capacity(asked.limit), 0);
     for (looked_at, market) in catalog.ordered().iter().enumerate() {

@@ -65,8 +65,12 @@ pub fn detail(out: &mut Vec<u8>, cell: &MarketCell, app: &App, now: Timestamp, w
         venue_fields(o, cell, app, now);
         if with_book {
             let out = o.name("order_book");
-            let asked =
-                book::Asked { cell, instrument: cell.instrument(Outcome::First), levels_max: None, is_strict: false };
+            let asked = book::BookRequest {
+                cell,
+                instrument: cell.instrument(Outcome::First),
+                levels_max: None,
+                is_strict: false,
+            };
             if book::book(out, asked, app, now).is_err() {
                 out.extend_from_slice(b"null");
             }

@@ -1,17 +1,21 @@
-//! `POST /v1/orders/batch` (trading.md §7): entries in order, each with its own fate; 200 whatever they do.
+//! `POST /v1/orders/batch`: entries in their order. Each succeeds or fails for itself; the status is 200 either way.
 
+use super::place::sender;
 use super::terms::{Draft, Echo, Sender};
 use super::view;
 use crate::api::refuse::{rejected, unexpected};
+use crate::app::App;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use engine::command::{Answer, BatchEntry, Command, Placement};
+use engine::id::KeyId;
 use engine::market::catalog::Catalog;
 use engine::order::{EntryRoute, Status};
 use engine::reject::Reject;
 use engine::rules::BATCH_ENTRIES_MAX;
 use engine::time::Timestamp;
+use engine::user::Tier;
 use wire::fields::Problems;
 use wire::value::Value;
 use wire::write::{array, object};
@@ -23,29 +27,50 @@ pub async fn place(call: Call) -> Outcome {
     let Some(body) = call.json()? else {
         return Err(Refusal::saying(Code::InvalidBody, "The body is empty."));
     };
-    let orders = entries(&body)?;
+    let drafts = Drafts::read(&body, call.app(), call.key())?;
+    enter(&call, drafts).await
+}
+
+/// Places a batch that was read before its caller was admitted.
+pub async fn enter(call: &Call, drafts: Drafts<'_>) -> Outcome {
+    let Drafts { mut placements, requests } = drafts;
     let (tier, app) = (call.caller().tier, call.app());
     let tier_max = app.config.limits.tier(tier).max_batch_size as usize;
-    if orders.len() > tier_max {
-        let message = format!("{} orders were sent; the tier allows {tier_max} in one batch.", orders.len());
+    if placements.len() > tier_max {
+        let message = format!("{} orders were sent; the tier allows {tier_max} in one batch.", placements.len());
         return Err(Refusal::saying(Code::BatchLimitExceeded, message));
     }
-    let sender = Sender {
-        key: call.key(),
-        tier,
-        route: EntryRoute::Batch,
-        endpoint: ENDPOINT,
-        header_id: None,
-        catalog: &app.catalog,
-        max_shares: app.rules.max_shares_per_order,
-    };
-    let (placements, said): (Vec<Placement>, Vec<Said>) =
-        orders.iter().map(|order| Said::apart(Draft::read(order, &sender))).unzip();
+    placements.iter_mut().for_each(|placement| placement.tier = tier);
     match call.ask(Command::PlaceBatch(placements)).await? {
-        Answer::Batch(entries) if entries.len() == said.len() => {
-            Ok(Reply::json(answer(&entries, said, &app.catalog, call.now)))
+        Answer::Batch(entries) if entries.len() == requests.len() => {
+            Ok(Reply::json(answer(&entries, requests, &app.catalog, call.now)))
         }
         other => Err(unexpected(&other, call.now)),
+    }
+}
+
+/// The entries of a batch.
+pub struct Drafts<'a> {
+    placements: Vec<Placement>,
+    requests: Vec<Request<'a>>,
+}
+
+impl<'a> Drafts<'a> {
+    /// Reads the orders of a body. Their tier is set when the caller is admitted.
+    ///
+    /// # Errors
+    /// A body that is not a list of 1 to [`BATCH_ENTRIES_MAX`] orders.
+    pub fn read(body: &'a Value<'_>, app: &App, key: KeyId) -> Result<Drafts<'a>, Refusal> {
+        let sender = Sender { route: EntryRoute::Batch, endpoint: ENDPOINT, ..sender(app, key, Tier::Free) };
+        let split = |Draft { placement, fault, echo }| (placement, Request { fault, echo });
+        let (placements, requests) = entries(body)?.iter().map(|order| split(Draft::read(order, &sender))).unzip();
+        Ok(Drafts { placements, requests })
+    }
+
+    /// The same without a borrow of the body.
+    pub fn into_owned(self) -> Drafts<'static> {
+        let owned = |Request { fault, echo }: Request<'_>| Request { fault, echo: echo.into_owned() };
+        Drafts { placements: self.placements, requests: self.requests.into_iter().map(owned).collect() }
     }
 }
 
@@ -76,39 +101,33 @@ fn entries<'a, 'v>(body: &'a Value<'v>) -> Result<&'a [Value<'v>], Refusal> {
     Err(Refusal::validation(&problems))
 }
 
-/// What is kept of an entry while its placement is with the shard.
-struct Said<'a> {
+/// What the answer needs of an entry's request.
+struct Request<'a> {
     fault: Option<Refusal>,
     echo: Echo<'a>,
 }
 
-impl<'a> Said<'a> {
-    fn apart(draft: Draft<'a>) -> (Placement, Said<'a>) {
-        (draft.placement, Said { fault: draft.fault, echo: draft.echo })
-    }
-}
-
 /// `{"results":[…],"succeeded":n,"failed":n}` in the order of the request.
-fn answer(entries: &[BatchEntry], said: Vec<Said<'_>>, catalog: &Catalog, now: Timestamp) -> Vec<u8> {
-    let succeeded = entries.iter().filter(|entry| stands(entry)).count();
+fn answer(entries: &[BatchEntry], requests: Vec<Request<'_>>, catalog: &Catalog, now: Timestamp) -> Vec<u8> {
+    let succeeded = entries.iter().filter(|entry| is_placed(entry)).count();
     let mut out = Vec::with_capacity(64 + entries.len() * ENTRY_BYTES);
     object(&mut out, |o| {
         let results = o.name("results");
-        array(results, entries.iter().zip(said), |out, (entry, said)| write(out, entry, said, catalog, now));
+        array(results, entries.iter().zip(requests), |out, (entry, request)| write(out, entry, request, catalog, now));
         o.integer("succeeded", succeeded as u64);
         o.integer("failed", (entries.len() - succeeded) as u64);
     });
     out
 }
 
-fn stands(entry: &BatchEntry) -> bool {
+fn is_placed(entry: &BatchEntry) -> bool {
     match entry {
         BatchEntry::Placed(view) => matches!(view.order.status(), Status::Filled | Status::Pending),
         BatchEntry::Killed { .. } | BatchEntry::Refused(_) => false,
     }
 }
 
-fn write(out: &mut Vec<u8>, entry: &BatchEntry, said: Said<'_>, catalog: &Catalog, now: Timestamp) {
+fn write(out: &mut Vec<u8>, entry: &BatchEntry, request: Request<'_>, catalog: &Catalog, now: Timestamp) {
     match entry {
         BatchEntry::Placed(view) => view::order(out, view, catalog, None),
         BatchEntry::Killed { reject, order } => {
@@ -116,11 +135,11 @@ fn write(out: &mut Vec<u8>, entry: &BatchEntry, said: Said<'_>, catalog: &Catalo
             view::order(out, order, catalog, Some((refusal.code(), refusal.message())));
         }
         BatchEntry::Refused(reject) => {
-            let refusal = match (reject, said.fault) {
+            let refusal = match (reject, request.fault) {
                 (Reject::Unsound, Some(fault)) => fault,
                 _ => rejected(reject, now),
             };
-            view::refused_entry(out, &said.echo, refusal.code(), refusal.message(), catalog);
+            view::refused_entry(out, &request.echo, refusal.code(), refusal.message(), catalog);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Cancels: one order, all, those of a market (trading.md §4).
+//! Cancels: one order, all, those of a market.
 
-use super::view;
+use super::{OrderName, view};
 use crate::api::clob;
 use crate::api::refuse::unexpected;
 use crate::api::wallets;
@@ -8,35 +8,38 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use engine::command::{Answer, Command, Query, Wallets};
-use engine::id::OrderId;
 use engine::market::catalog::Catalog;
 use engine::time::Timestamp;
 use engine::view::CancelledOrders;
 use hyper::header::{HeaderName, HeaderValue};
 use wire::fields::{Body, Params};
 use wire::instant::http_date;
+use wire::query::Query as QueryText;
 use wire::value::Value;
 
 const CONFIRM: HeaderName = HeaderName::from_static("x-confirm-cancel-all");
-/// 2027-12-31T23:59:59Z: until then at least the unconfirmed sweep stays for native callers.
+/// 2027-12-31T23:59:59Z: native callers may use the unconfirmed sweep at least until then.
 const UNCONFIRMED_UNTIL: Timestamp = Timestamp(1_830_297_599_000_000);
-/// Longest market or token id that is looked at.
+/// Longest market or token id that is looked up.
 const NAME_CHARS_MAX: usize = 256;
 
 pub async fn by_id(call: Call) -> Outcome {
-    let id = clob::ids::named(&call).await?;
-    one(&call, id).await
+    named(&call, OrderName::Id(call.variable(0))).await
 }
 
 pub async fn by_client_id(call: Call) -> Outcome {
-    let id = call.variable(0).into_owned();
-    match call.ask(Command::Query(Query::OrderByClientId(id))).await? {
-        Answer::Order(view) => one(&call, view.order.id).await,
-        other => Err(unexpected(&other, call.now)),
-    }
+    named(&call, OrderName::ClientId(call.variable(0))).await
 }
 
-async fn one(call: &Call, order: OrderId) -> Outcome {
+/// Cancels one order.
+pub async fn named(call: &Call, name: OrderName<'_>) -> Outcome {
+    let order = match name {
+        OrderName::Id(text) => clob::ids::named(call, &text).await?,
+        OrderName::ClientId(id) => match call.ask(Command::Query(Query::OrderByClientId(id.into_owned()))).await? {
+            Answer::Order(view) => view.order.id,
+            other => return Err(unexpected(&other, call.now)),
+        },
+    };
     match call.ask(Command::Cancel { order }).await? {
         Answer::Order(view) => {
             let mut out = Vec::with_capacity(1_280);
@@ -50,20 +53,32 @@ async fn one(call: &Call, order: OrderId) -> Outcome {
 /// `POST /v1/cancel-all`: only with a confirmation.
 pub async fn all_confirmed(call: Call) -> Outcome {
     let body = sweep_body(&call)?;
-    let query = call.query();
-    let mut params = Params::new(&query);
-    let confirmed = params.boolean("confirm") == Some(true) || confirmed_by_header(&call);
-    if params.problems.is_empty() && !confirmed {
-        return Err(Code::ConfirmationRequired.into());
-    }
-    let wallets = wallets_of(&mut params, &query, body.as_ref())?;
-    let swept = sweep(&call, Command::CancelAll { wallets }).await?;
+    let wallets = confirmed(&call.query(), body.as_ref(), confirmed_by_header(&call))?;
+    all(&call, wallets).await
+}
+
+/// Cancels every open order of these wallets.
+pub async fn all(call: &Call, wallets: Wallets) -> Outcome {
+    let swept = sweep(call, Command::CancelAll { wallets }).await?;
     let mut out = Vec::with_capacity(64 + 24 * swept.cancelled.len());
     view::sweep(&mut out, &swept);
     Ok(Reply::json(out))
 }
 
-/// `DELETE /v1/cancel-all`: as the venue's clients send it; deprecated for everybody else.
+/// The wallets of a sweep over all orders, which has to be confirmed.
+///
+/// # Errors
+/// `CONFIRMATION_REQUIRED`; `VALIDATION_FAILED`.
+pub fn confirmed(query: &QueryText<'_>, body: Option<&Value<'_>>, by_header: bool) -> Result<Wallets, Refusal> {
+    let mut params = Params::new(query);
+    let confirmed = params.boolean("confirm") == Some(true) || by_header;
+    if params.problems.is_empty() && !confirmed {
+        return Err(Code::ConfirmationRequired.into());
+    }
+    wallets_of(&mut params, query, body)
+}
+
+/// `DELETE /v1/cancel-all`: as the venue's clients send it; deprecated for others.
 pub async fn all_unconfirmed(call: Call) -> Outcome {
     let body = sweep_body(&call)?;
     let query = call.query();
@@ -105,7 +120,7 @@ pub async fn market(call: Call) -> Outcome {
     clob::cancel::swept(&sweep(&call, command).await?, &call).await
 }
 
-/// The sweep of these names; one that nobody knows makes it a sweep of nothing.
+/// The sweep of these names; with an unknown one it is a sweep of nothing.
 fn market_sweep(market: Option<&str>, asset: Option<&str>, wallets: Wallets, catalog: &Catalog) -> Command {
     let market_id = market.and_then(|condition| catalog.by_condition(condition));
     let instrument = asset.and_then(|token| catalog.by_token(token));
@@ -138,11 +153,7 @@ fn confirmed_by_header(call: &Call) -> bool {
 }
 
 /// `wallet_id` of the query, else of the body, else the API wallet.
-fn wallets_of(
-    params: &mut Params<'_>,
-    query: &wire::query::Query<'_>,
-    body: Option<&Value<'_>>,
-) -> Result<Wallets, Refusal> {
+fn wallets_of(params: &mut Params<'_>, query: &QueryText<'_>, body: Option<&Value<'_>>) -> Result<Wallets, Refusal> {
     let in_query = wallets::in_query(query, &mut params.problems);
     let in_body = body.and_then(|body| wallets::in_body(body, &mut params.problems));
     if !params.problems.is_empty() {

@@ -46,7 +46,7 @@ struct Core {
     _place: tempfile::TempDir,
 }
 
-struct Told {
+struct Received {
     status: u16,
     code: String,
     headers: HeaderMap,
@@ -99,15 +99,15 @@ impl Core {
     }
 
     /// One request on its way.
-    fn ask(&self, method: &str, target: &str, body: &str) -> tokio::task::JoinHandle<Told> {
+    fn ask(&self, method: &str, target: &str, body: &str) -> tokio::task::JoinHandle<Received> {
         let request = Request::builder().method(method).uri(target).header("host", "test");
         let request = request.header("x-api-key", &self.town.key).body(Full::new(Bytes::from(body.to_owned())));
         let (edge, request) = (self.edge.clone(), request.expect("a sound request"));
         tokio::task::spawn_local(async move {
-            let (parts, body) = respond(edge, IpAddr::from([1, 2, 3, 4]), request).await.into_parts();
+            let (parts, body) = respond(edge, IpAddr::from([1, 2, 3, 4]), request, None).await.into_parts();
             let body = body.collect().await.expect("a body").to_bytes();
             let code = parts.headers.get("x-svc-code").map(|code| code.to_str().expect("ASCII").to_owned());
-            Told {
+            Received {
                 status: parts.status.as_u16(),
                 code: code.unwrap_or_default(),
                 headers: parts.headers,
@@ -116,7 +116,7 @@ impl Core {
         })
     }
 
-    fn place(&self, client_order_id: &str) -> tokio::task::JoinHandle<Told> {
+    fn place(&self, client_order_id: &str) -> tokio::task::JoinHandle<Received> {
         self.ask("POST", "/v1/orders", &order(client_order_id))
     }
 }

@@ -1,7 +1,7 @@
-//! Order list and lookups of one order (trading.md §3).
+//! The list of orders, and lookups of one order.
 
-use super::view;
 use super::words::SIDES;
+use super::{OrderName, view};
 use crate::api::clob::ids;
 use crate::api::refuse::unexpected;
 use crate::api::wallets;
@@ -24,25 +24,25 @@ const DETAIL_BYTES: usize = 1_792;
 
 /// Which orders a `status` names.
 #[derive(Clone, Copy)]
-enum Wanted {
+enum StatusFilter {
     All,
     Only(Status),
     /// A status that no stored order has: only batch answers show it.
     None,
 }
 
-const STATUSES: [(&str, Wanted); 11] = [
-    ("PENDING", Wanted::Only(Status::Pending)),
-    ("FILLED", Wanted::Only(Status::Filled)),
-    ("CANCELLED", Wanted::Only(Status::Cancelled)),
-    ("EXPIRED", Wanted::Only(Status::Expired)),
-    ("REJECTED", Wanted::None),
-    ("ERROR", Wanted::None),
-    ("OPEN", Wanted::Only(Status::Pending)),
-    ("LIVE", Wanted::Only(Status::Pending)),
-    ("MATCHED", Wanted::Only(Status::Filled)),
-    ("CANCELED", Wanted::Only(Status::Cancelled)),
-    ("ALL", Wanted::All),
+const STATUSES: [(&str, StatusFilter); 11] = [
+    ("PENDING", StatusFilter::Only(Status::Pending)),
+    ("FILLED", StatusFilter::Only(Status::Filled)),
+    ("CANCELLED", StatusFilter::Only(Status::Cancelled)),
+    ("EXPIRED", StatusFilter::Only(Status::Expired)),
+    ("REJECTED", StatusFilter::None),
+    ("ERROR", StatusFilter::None),
+    ("OPEN", StatusFilter::Only(Status::Pending)),
+    ("LIVE", StatusFilter::Only(Status::Pending)),
+    ("MATCHED", StatusFilter::Only(Status::Filled)),
+    ("CANCELED", StatusFilter::Only(Status::Cancelled)),
+    ("ALL", StatusFilter::All),
 ];
 
 pub async fn list(call: Call) -> Outcome {
@@ -56,10 +56,10 @@ pub async fn list(call: Call) -> Outcome {
     }
 }
 
-/// The page asked for; `None` is the empty one behind the last.
+/// The filter of a page; `None` for the empty page after the last one.
 pub(super) fn filter(query: &QueryText<'_>, catalog: &Catalog) -> Result<Option<OrderFilter>, Refusal> {
     let mut params = Params::new(query);
-    let wanted = params.choice("status", &STATUSES).unwrap_or(Wanted::All);
+    let status = params.choice("status", &STATUSES).unwrap_or(StatusFilter::All);
     let side = params.choice("side", &SIDES);
     let limit = params.integer("limit", 1..=LIMIT_MAX).unwrap_or(LIMIT_DEFAULT);
     let offset = params.offset();
@@ -79,10 +79,10 @@ pub(super) fn filter(query: &QueryText<'_>, catalog: &Catalog) -> Result<Option<
             None => MarketFilter::Unknown,
         }
     });
-    let (status, market) = match wanted {
-        Wanted::All => (None, market),
-        Wanted::Only(status) => (Some(status), market),
-        Wanted::None => (None, Some(MarketFilter::Unknown)),
+    let (status, market) = match status {
+        StatusFilter::All => (None, market),
+        StatusFilter::Only(status) => (Some(status), market),
+        StatusFilter::None => (None, Some(MarketFilter::Unknown)),
     };
     Ok(Some(OrderFilter {
         wallets,
@@ -90,7 +90,7 @@ pub(super) fn filter(query: &QueryText<'_>, catalog: &Catalog) -> Result<Option<
         market,
         side,
         after,
-        // A cursor says by itself where the page begins.
+        // A cursor alone decides where the page begins.
         offset: if after.is_some() { 0 } else { offset },
         limit: limit as usize,
     }))
@@ -112,30 +112,26 @@ fn page(found: &OrderPage, app: &crate::app::App) -> Vec<u8> {
 }
 
 pub async fn by_id(call: Call) -> Outcome {
-    let id = ids::named(&call).await?;
-    one(&call, Query::Order(id)).await
+    named(&call, OrderName::Id(call.variable(0)), Lookup::read(&call.query())).await
 }
 
 pub async fn by_client_id(call: Call) -> Outcome {
-    let id = call.variable(0).into_owned();
-    one(&call, Query::OrderByClientId(id)).await
+    named(&call, OrderName::ClientId(call.variable(0)), Lookup::read(&call.query())).await
 }
 
-/// One order with its fills, when it is in the wallet and of the kind that the query asks about.
-async fn one(call: &Call, what: Query) -> Outcome {
-    let query = call.query();
-    let mut params = Params::new(&query);
-    let asked = wallets::in_query(&query, &mut params.problems);
-    if !params.problems.is_empty() {
-        return Err(Refusal::validation(&params.problems));
-    }
-    let source = Source::asked(query.get("source"))?;
-    let view = match call.ask(Command::Query(what)).await? {
+/// One order with its fills, when it is in the wallets and of the source of the lookup.
+pub async fn named(call: &Call, name: OrderName<'_>, lookup: Result<Lookup, Refusal>) -> Outcome {
+    let query = match name {
+        OrderName::Id(text) => Query::Order(ids::named(call, &text).await?),
+        OrderName::ClientId(id) => Query::OrderByClientId(id.into_owned()),
+    };
+    let Lookup { wallets, source } = lookup?;
+    let view = match call.ask(Command::Query(query)).await? {
         Answer::Order(view) => view,
         other => return Err(unexpected(&other, call.now)),
     };
-    if let Some(asked) = asked {
-        in_wallet(call, &view, asked).await?;
+    if let Some(wallets) = wallets {
+        in_wallet(call, &view, wallets).await?;
     }
     if !source.shows(view.order.status()) {
         return Err(Code::OrderNotFound.into());
@@ -145,17 +141,38 @@ async fn one(call: &Call, what: Query) -> Outcome {
     Ok(Reply::json(out))
 }
 
-/// Refuses an order outside the wallets asked about, and a wallet that is not the caller's.
-async fn in_wallet(call: &Call, view: &OrderView, asked: Wallets) -> Result<(), Refusal> {
+/// Refuses an order outside the wallets, and a wallet that is not the caller's.
+async fn in_wallet(call: &Call, view: &OrderView, wallets: Wallets) -> Result<(), Refusal> {
     let user = match call.ask(Command::Query(Query::User)).await? {
         Answer::User(user) => user,
         other => return Err(unexpected(&other, call.now)),
     };
-    let mut covered = user.wallets.iter().filter(|wallet| wallets::covers(asked, wallet)).peekable();
+    let mut covered = user.wallets.iter().filter(|wallet| wallets::covers(wallets, wallet)).peekable();
     if covered.peek().is_none() {
         return Err(Code::WalletNotFound.into());
     }
     if covered.any(|wallet| wallet.id == view.order.terms.wallet) { Ok(()) } else { Err(Code::OrderNotFound.into()) }
+}
+
+/// The filters of a lookup.
+pub struct Lookup {
+    wallets: Option<Wallets>,
+    source: Source,
+}
+
+impl Lookup {
+    /// Reads the filters of a query.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`; `INVALID_SOURCE`.
+    pub fn read(query: &QueryText<'_>) -> Result<Lookup, Refusal> {
+        let mut params = Params::new(query);
+        let wallets = wallets::in_query(query, &mut params.problems);
+        if !params.problems.is_empty() {
+            return Err(Refusal::validation(&params.problems));
+        }
+        Ok(Lookup { wallets, source: Source::read(query.get("source"))? })
+    }
 }
 
 /// The `source` filter of a lookup.
@@ -167,7 +184,7 @@ enum Source {
 }
 
 impl Source {
-    fn asked(text: Option<&str>) -> Result<Source, Code> {
+    fn read(text: Option<&str>) -> Result<Source, Code> {
         match text {
             None => Ok(Source::Any),
             Some("pending") => Ok(Source::Pending),

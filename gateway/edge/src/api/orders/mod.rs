@@ -1,5 +1,5 @@
-//! Orders (trading.md): place, list, look up, cancel, batch, heartbeat. All are made of the same command and the same
-//! view as every other door to trading.
+//! Orders: place, list, look up, cancel, batch, heartbeat. They use the same commands and views as every other way to
+//! trade. The handlers with typed arguments are those of `/v1/ws/trade` too.
 //!
 //! | File | Holds |
 //! |---|---|
@@ -21,8 +21,18 @@ pub mod words;
 
 use crate::http::code::Code;
 use crate::http::route::{Auth, BodyKind, Permission, RateClass, Route};
+use std::borrow::Cow;
 
-/// Refusals of a placement, in whichever shape an order comes (trading.md §5; venue.md §5.3).
+/// How a request names an order.
+#[derive(Debug)]
+pub enum OrderName<'a> {
+    /// The server's id, in any form ([`crate::api::clob::ids::named`]).
+    Id(Cow<'a, str>),
+    /// The client's id.
+    ClientId(Cow<'a, str>),
+}
+
+/// Refusals of a placement, native or in the venue's shape.
 pub const PLACEMENT: &[Code] = &[
     Code::InvalidBody,
     Code::ValidationFailed,

@@ -1,26 +1,29 @@
-//! `POST /v1/orders`: one native order (trading.md §1, §5). A JSON array there is the venue's batch (venue.md §5.5).
+//! `POST /v1/orders`: one native order. A JSON array there is the venue's batch.
 
 use super::terms::{Draft, Sender};
 use super::view;
 use crate::api::clob;
 use crate::api::refuse::unexpected;
+use crate::app::App;
 use crate::http::buffer;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
-use engine::command::{Answer, Command};
+use engine::command::{Answer, Command, Placement};
+use engine::id::KeyId;
 use engine::order::EntryRoute;
 use engine::reject::Reject;
+use engine::user::Tier;
 use hyper::header::HeaderName;
 use wire::value::Value;
 
 const ENDPOINT: &str = "POST /v1/orders";
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// An answer has about 1 KiB.
+/// A response has about 1 KiB.
 const ANSWER_BYTES: usize = 1_280;
 
-/// One future, and no larger than what the allocator has at hand: above 1 KiB it looks for room each time, and each so
-/// many thousand looks it goes through all pages there are, which takes milliseconds where there are gigabytes.
+/// One future of at most 1 KiB, for which the allocator has a free list. For more it searches its pages each time, and every
+/// few thousand searches visit all of them, which takes milliseconds with gigabytes.
 #[expect(clippy::manual_async_fn, reason = "an async fn would hold the call twice")]
 pub fn place(call: Call) -> impl Future<Output = Outcome> {
     async move {
@@ -33,30 +36,45 @@ pub fn place(call: Call) -> impl Future<Output = Outcome> {
             }
             None => return Err(Refusal::saying(Code::InvalidBody, "The body is empty.")),
         };
-        let Draft { placement, fault, .. } = Draft::read(&body, &sender(&call));
-        match call.ask(Command::Place(Box::new(placement))).await? {
-            Answer::Order(view) => {
-                let mut out = buffer::take();
-                out.reserve(ANSWER_BYTES);
-                view::order(&mut out, &view, &call.app().catalog, None);
-                Ok(Reply::json(out))
-            }
-            Answer::Refused(Reject::Unsound) => Err(fault.unwrap_or_else(|| Code::ValidationFailed.into())),
-            other => Err(unexpected(&other, call.now)),
-        }
+        let header_id = call.headers.get(IDEMPOTENCY_KEY).map(|id| id.as_bytes());
+        let sender = Sender { header_id, ..sender(call.app(), call.key(), call.caller().tier) };
+        let Draft { placement, fault, .. } = Draft::read(&body, &sender);
+        let answer = call.ask(Command::Place(Box::new(placement))).await?;
+        answered(&call, answer, fault)
     }
 }
 
-fn sender(call: &Call) -> Sender<'_> {
-    let app = call.app();
+/// The sender of native orders without an `Idempotency-Key`.
+pub fn sender(app: &App, key: KeyId, tier: Tier) -> Sender<'_> {
     Sender {
-        key: call.key(),
-        tier: call.caller().tier,
+        key,
+        tier,
         route: EntryRoute::Native,
         endpoint: ENDPOINT,
-        header_id: call.headers.get(IDEMPOTENCY_KEY).map(|id| id.as_bytes()),
+        header_id: None,
         catalog: &app.catalog,
         max_shares: app.rules.max_shares_per_order,
+    }
+}
+
+/// Places an order that was read before its caller was admitted.
+pub async fn enter(call: &Call, mut placement: Box<Placement>, fault: Option<Refusal>) -> Outcome {
+    placement.tier = call.caller().tier;
+    let answer = call.ask(Command::Place(placement)).await?;
+    answered(call, answer, fault)
+}
+
+/// The response to a placement; `fault` where the shard finds it unsound.
+fn answered(call: &Call, answer: Answer, fault: Option<Refusal>) -> Outcome {
+    match answer {
+        Answer::Order(view) => {
+            let mut out = buffer::take();
+            out.reserve(ANSWER_BYTES);
+            view::order(&mut out, &view, &call.app().catalog, None);
+            Ok(Reply::json(out))
+        }
+        Answer::Refused(Reject::Unsound) => Err(fault.unwrap_or_else(|| Code::ValidationFailed.into())),
+        other => Err(unexpected(&other, call.now)),
     }
 }
 

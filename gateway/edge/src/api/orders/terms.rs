@@ -18,6 +18,7 @@ use engine::rules::CLIENT_ORDER_ID_CHARS_MAX;
 use engine::time::{SECOND, Timestamp};
 use engine::user::Tier;
 use sha2::{Digest as _, Sha256};
+use std::borrow::Cow;
 use wire::decimal::Decimal;
 use wire::fields::{Body, is_longer};
 use wire::value::Value;
@@ -29,7 +30,7 @@ const TOKEN_ID_CHARS_MAX: usize = 80;
 /// Digits of an integer in a body (wire.md §1).
 const INTEGER_DIGITS_MAX: usize = 18;
 
-/// Who places, by which door.
+/// Who places orders, and by which endpoint.
 #[derive(Clone, Copy)]
 pub struct Sender<'a> {
     pub key: KeyId,
@@ -45,25 +46,42 @@ pub struct Sender<'a> {
     pub max_shares: Qty,
 }
 
-/// One order request as it goes to the shard, and what is said if the shard finds it unsound.
+/// One order request as it goes to the shard, and its fault, for when the shard finds it unsound.
 pub struct Draft<'a> {
     pub placement: Placement,
     pub fault: Option<Refusal>,
     pub echo: Echo<'a>,
 }
 
-/// What a refused batch entry repeats of its request (trading.md §7).
-#[derive(Clone, Copy, Debug, Default)]
+/// What a refused batch entry repeats of its request.
+#[derive(Clone, Debug, Default)]
 pub struct Echo<'a> {
     pub side: Option<Side>,
     pub order_type: Option<OrderType>,
     pub time_in_force: Option<TimeInForce>,
-    pub outcome: Option<&'a str>,
-    pub market_id: Option<&'a str>,
+    pub outcome: Option<Cow<'a, str>>,
+    pub market_id: Option<Cow<'a, str>>,
     /// A plain decimal, as sent.
-    pub quantity: Option<&'a str>,
-    pub client_order_id: Option<&'a str>,
+    pub quantity: Option<Cow<'a, str>>,
+    pub client_order_id: Option<Cow<'a, str>>,
     pub instrument: Option<InstrumentId>,
+}
+
+impl Echo<'_> {
+    /// The same without a borrow of the request.
+    pub fn into_owned(self) -> Echo<'static> {
+        let owned = |text: Option<Cow<'_, str>>| text.map(|text| Cow::Owned(text.into_owned()));
+        Echo {
+            side: self.side,
+            order_type: self.order_type,
+            time_in_force: self.time_in_force,
+            outcome: owned(self.outcome),
+            market_id: owned(self.market_id),
+            quantity: owned(self.quantity),
+            client_order_id: owned(self.client_order_id),
+            instrument: self.instrument,
+        }
+    }
 }
 
 impl<'a> Draft<'a> {
@@ -80,10 +98,10 @@ impl<'a> Draft<'a> {
             side: fields.side,
             order_type: fields.order_type,
             time_in_force: fields.time_in_force,
-            outcome: fields.outcome,
-            market_id: fields.market_id,
-            quantity: fields.quantity.map(|(_, text)| text),
-            client_order_id,
+            outcome: fields.outcome.map(Cow::Borrowed),
+            market_id: fields.market_id.map(Cow::Borrowed),
+            quantity: fields.quantity.map(|(_, text)| Cow::Borrowed(text)),
+            client_order_id: client_order_id.map(Cow::Borrowed),
             instrument: named.ok().flatten(),
         };
         let terms = if body.problems.is_empty() {

@@ -71,25 +71,25 @@ pub fn refused_entry(out: &mut Vec<u8>, echo: &Echo<'_>, code: Code, message: &s
         o.word("status", if code.status().is_server_error() { "ERROR" } else { "REJECTED" });
         o.word_or_null("order_type", echo.order_type.map(words::order_type));
         o.word_or_null("side", echo.side.map(words::side));
-        o.text_or_null("outcome", known.map(Texts::outcome).or(echo.outcome));
+        o.text_or_null("outcome", known.map(Texts::outcome).or(echo.outcome.as_deref()));
         o.word("price", "0");
-        o.text("quantity", echo.quantity.unwrap_or("0"));
+        o.text("quantity", echo.quantity.as_deref().unwrap_or("0"));
         o.word("notional", "0");
         o.word("fee", "0");
         for name in NO_ROW {
             o.null(name);
         }
-        o.text_or_null("client_order_id", echo.client_order_id);
+        o.text_or_null("client_order_id", echo.client_order_id.as_deref());
         o.word("error", code.text());
         o.text("error_message", message);
         o.null("amount_interpreted_as");
         o.boolean("is_replay", false);
         o.name("warnings").extend_from_slice(b"[]");
-        o.text("requested_quantity", echo.quantity.unwrap_or("0"));
+        o.text("requested_quantity", echo.quantity.as_deref().unwrap_or("0"));
         o.word("filled_quantity", "0");
         o.word("remaining_quantity", "0");
         o.text_or_null("token_id", known.map(Texts::token));
-        o.text_or_null("market_id", known.map(Texts::market).or(echo.market_id));
+        o.text_or_null("market_id", known.map(Texts::market).or(echo.market_id.as_deref()));
         o.word_or_null("time_in_force", echo.time_in_force.map(|tif| words::time_in_force(tif.normalised())));
         o.word_or_null("requested_time_in_force", echo.time_in_force.map(words::time_in_force));
         for name in ["wallet_id", "created_at", "hold_reason", "fee_rate_bps", "liquidity"] {

@@ -20,19 +20,19 @@ const WINDOW_MAX: u64 = DAY + HOUR;
 
 /// A list as asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct ListFilter {
     asset: Option<Asset>,
     interval: Option<Interval>,
     /// `usize::MAX`: all of the window.
     pub limit: usize,
 }
 
-impl Asked {
+impl ListFilter {
     /// Reads the query.
     ///
     /// # Errors
     /// `VALIDATION_FAILED`; `MARKET_NOT_FOUND` for an asset or interval that there is not.
-    pub fn read(query: &Query<'_>) -> Result<Asked, Refusal> {
+    pub fn read(query: &Query<'_>) -> Result<ListFilter, Refusal> {
         let mut params = Params::new(query);
         let limit = params.integer("limit", 1..=LIMIT_MAX);
         if !params.problems.is_empty() {
@@ -46,7 +46,7 @@ impl Asked {
             }
         };
         let limit = limit.map_or(usize::MAX, |limit| limit as usize);
-        Ok(Asked { asset: asset(query)?, interval, limit })
+        Ok(ListFilter { asset: asset(query)?, interval, limit })
     }
 
     pub fn shows(&self, window: &UpDown) -> bool {

@@ -13,7 +13,7 @@ use crate::http::route::{Auth, Permission, Route};
 use crate::http::schema::Schema;
 use engine::market::catalog::MarketCell;
 use engine::market::terms::{Asset, Interval};
-use filter::{Asked, in_window};
+use filter::{ListFilter, in_window};
 use wire::write::{array, object, separate};
 
 /// Rows that are written before others get their turn on the thread.
@@ -48,7 +48,7 @@ struct Counts {
 
 async fn list(call: Call) -> Outcome {
     let query = call.query();
-    let asked = Asked::read(&query)?;
+    let asked = ListFilter::read(&query)?;
     let (lists, catalog) = (call.app().catalog.lists(), &call.app().catalog);
     let venue_now = call.app().books.venue_now(call.now);
     let high_frequency = call.app().config.flags.high_freq_updown_enabled;

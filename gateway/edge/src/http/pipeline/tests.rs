@@ -11,7 +11,9 @@ use engine::mutation::Mutation;
 use engine::user::{Permissions, Tier};
 use host::secret::Secret;
 use http_body_util::Full;
+use hyper::Version;
 use std::pin::Pin;
+use std::task::Poll;
 
 /// Shows what reached the handler.
 fn echo(call: Call) -> super::super::route::Running {

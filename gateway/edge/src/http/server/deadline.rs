@@ -5,8 +5,8 @@
 //!   |---- header timeout ----| |------------ idle timeout ------------| |---- header timeout ----|
 //! ```
 //!
-//! A peer that opens a connection has something to say at once; one that was answered may rest. Bytes of a next head
-//! that came together with the last request are not seen as its first byte: such a connection counts as resting.
+//! A peer that opens a connection has a request to send; one that was answered may stay idle. Bytes of the next head that
+//! arrived together with the last request do not count as its first byte: such a connection counts as idle.
 
 use hyper::rt::{Sleep, Timer};
 use parking_lot::Mutex;
@@ -24,17 +24,17 @@ pub(super) struct HeadDeadline(Arc<State>);
 struct State {
     header_timeout: Duration,
     idle_timeout: Duration,
-    /// No head was awaited yet.
+    /// No head was waited for yet.
     opened: AtomicBool,
-    /// Bytes have arrived since the present head was first awaited.
-    heard: AtomicBool,
-    /// Another head is awaited than the one whose waiting has begun.
+    /// Bytes have arrived since the current head was first waited for.
+    has_bytes: AtomicBool,
+    /// The head that is waited for is another than the one whose wait has begun.
     again: AtomicBool,
-    /// A request is answered; nothing is awaited.
+    /// A request is being answered; no head is waited for.
     answering: AtomicBool,
-    /// Since when the connection is idle, as [`micros`] counts; 0: it is not.
+    /// Since when the connection is idle, as [`micros`] counts; 0 while it is not.
     idle_since: AtomicU64,
-    /// A runtime timer kept from one head to the next: usually it is only looked at, seldom set anew.
+    /// A runtime timer kept from one head to the next: usually its deadline is only compared, rarely set again.
     spare: Mutex<Option<Pin<Box<tokio::time::Sleep>>>>,
 }
 
@@ -44,33 +44,33 @@ impl HeadDeadline {
             header_timeout,
             idle_timeout,
             opened: AtomicBool::new(true),
-            heard: AtomicBool::new(false),
+            has_bytes: AtomicBool::new(false),
             again: AtomicBool::new(false),
             answering: AtomicBool::new(false),
-            // Whoever has said nothing yet has no request under way.
+            // A peer that has sent nothing yet has no request under way.
             idle_since: AtomicU64::new(micros(Instant::now())),
             spare: Mutex::default(),
         }))
     }
 
-    /// For so long a head may be under way.
+    /// How long a head may take from its first byte.
     pub(super) fn header_timeout(&self) -> Duration {
         self.0.header_timeout
     }
 
     /// The socket had bytes.
-    pub(super) fn heard(&self) {
-        self.0.heard.store(true, Relaxed);
+    pub(super) fn received(&self) {
+        self.0.has_bytes.store(true, Relaxed);
         self.0.idle_since.store(0, Relaxed);
     }
 
-    /// A part of a head has come. It is due from now on; the connection stays as idle as it was, since one byte would
-    /// keep a place else.
-    pub(super) fn begun(&self) {
-        self.0.heard.store(true, Relaxed);
+    /// A part of a head has arrived. Its deadline runs from now on. The connection stays as idle as it was: else one byte would
+    /// keep its slot.
+    pub(super) fn started(&self) {
+        self.0.has_bytes.store(true, Relaxed);
     }
 
-    /// Since when the connection is idle, in µs from some fixed moment; `None` while a request is under way.
+    /// Since when the connection is idle, in µs from a fixed moment; `None` while a request is under way.
     pub(super) fn idle_since(&self) -> Option<u64> {
         Some(self.0.idle_since.load(Relaxed)).filter(|since| *since > 0)
     }
@@ -79,22 +79,22 @@ impl HeadDeadline {
 /// The moment that idle times count from.
 fn micros(now: Instant) -> u64 {
     static ANCHOR: OnceLock<Instant> = OnceLock::new();
-    // Never 0, which stands for a connection that is not idle.
+    // Never 0, which means a connection that is not idle.
     now.duration_since(*ANCHOR.get_or_init(|| now)).as_micros() as u64 + 1
 }
 
-/// Said by who answers requests that hyper does not see: to hyper it is one head that does not come.
+/// For the own reader, whose requests hyper does not see: to hyper it is one head that does not come.
 impl HeadDeadline {
-    /// A request came, and its answer takes its time.
+    /// A request is being answered, and its response is not ready.
     pub(super) fn answering(&self) {
         self.0.answering.store(true, Relaxed);
         self.0.idle_since.store(0, Relaxed);
     }
 
-    /// All that came was answered: the next head is awaited.
+    /// Every request was answered: the next head is waited for.
     pub(super) fn answered(&self) {
         self.0.answering.store(false, Relaxed);
-        self.0.heard.store(false, Relaxed);
+        self.0.has_bytes.store(false, Relaxed);
         self.0.again.store(true, Relaxed);
     }
 }
@@ -110,21 +110,21 @@ impl Timer for HeadDeadline {
 }
 
 impl HeadDeadline {
-    /// Begins to wait for a head. Hyper's own deadline is the header timeout, which is ours to apply.
+    /// Begins to wait for a head. hyper's own deadline is the header timeout, which is applied here.
     fn awaiting(&self) -> Pin<Box<dyn Sleep>> {
         let opened = self.0.opened.swap(false, Relaxed);
-        self.0.heard.store(opened, Relaxed);
+        self.0.has_bytes.store(opened, Relaxed);
         self.0.again.store(false, Relaxed);
-        Box::pin(Awaiting { state: Arc::clone(&self.0), due: None, begun: false, timer: None })
+        Box::pin(Awaiting { state: Arc::clone(&self.0), due: None, is_started: false, timer: None })
     }
 }
 
-/// One head being awaited. Made for every request, polled only when its head has not arrived whole.
+/// The wait for one head. Made for every request, polled only when the head has not arrived whole.
 struct Awaiting {
     state: Arc<State>,
     due: Option<Instant>,
-    /// `due` is that of a head which has begun.
-    begun: bool,
+    /// `due` is that of a head of which bytes have arrived.
+    is_started: bool,
     timer: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
@@ -133,17 +133,17 @@ impl Sleep for Awaiting {}
 impl Awaiting {
     fn due(&mut self) -> Instant {
         if self.state.again.swap(false, Relaxed) {
-            (self.begun, self.due) = (false, None);
+            (self.is_started, self.due) = (false, None);
         }
-        if !self.begun && self.state.heard.load(Relaxed) {
-            self.begun = true;
+        if !self.is_started && self.state.has_bytes.load(Relaxed) {
+            self.is_started = true;
             self.due = None;
         }
-        let (state, begun) = (&self.state, self.begun);
+        let (state, is_started) = (&self.state, self.is_started);
         *self.due.get_or_insert_with(|| {
             let now = Instant::now();
-            if begun {
-                // It came together with the end of the request before it.
+            if is_started {
+                // It arrived together with the end of the request before it.
                 let _ = state.idle_since.compare_exchange(0, micros(now), Relaxed, Relaxed);
                 return now + state.header_timeout;
             }
@@ -158,7 +158,7 @@ impl Future for Awaiting {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         if self.state.answering.load(Relaxed) {
-            // Looked at again when it was answered.
+            // Polled again when the response is ready.
             return Poll::Pending;
         }
         let due = self.due();
@@ -182,7 +182,7 @@ impl Future for Awaiting {
 
 impl Drop for Awaiting {
     fn drop(&mut self) {
-        // The head has come, or the connection has ended.
+        // The head has arrived, or the connection has ended.
         self.state.idle_since.store(0, Relaxed);
         if let Some(timer) = self.timer.take() {
             *self.state.spare.lock() = Some(timer);

@@ -1,9 +1,9 @@
-//! One connection's life between its socket, who reads before the library, and the library.
+//! Drives one connection: its socket, the own reader, and hyper.
 
-use super::departures::Departures;
-use super::places::Seat;
-use super::reading::{Before, Turn};
+use super::connections::Seat;
+use super::reading::{Reader, Turn};
 use super::socket::Socket;
+use super::write_batch::WriteBatch;
 use crate::http::body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -13,7 +13,7 @@ use std::convert::Infallible;
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
-/// How the library reads a connection of ours.
+/// The settings of hyper for a connection.
 pub(super) fn library(seat: &Seat) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
@@ -25,58 +25,58 @@ pub(super) fn library(seat: &Seat) -> http1::Builder {
     builder
 }
 
-/// Drives a connection until it has ended. It ends behind its next answer when `stopping` does, or when its seat is wanted
-/// for another one. Where `together` is given, its answers leave with those of others.
-pub(super) async fn drive<B, S>(
+/// Drives a connection until it has ended. It ends after its next response when `stopping` ends, or when its slot is needed
+/// for another connection. With `batch`, its responses are written with those of other connections.
+pub(super) async fn drive<R, S>(
     serving: &mut http1::Connection<Socket, S>,
-    before: &mut B,
+    reader: &mut R,
     socket: &Socket,
     seat: &Seat,
     stopping: impl Future<Output = ()>,
-    together: Option<&Departures>,
+    batch: Option<&WriteBatch>,
 ) where
-    B: Before,
+    R: Reader,
     S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>,
     http1::Connection<Socket, S>: Unpin,
 {
     let mut stopping = pin!(stopping);
-    let (mut stops, mut ending, mut ended, mut sits) = (false, false, false, false);
+    let (mut stops, mut ending, mut ended, mut is_registered) = (false, false, false, false);
     std::future::poll_fn(|context| {
-        // Who could not be told his answers is asked for nothing more before that.
-        if socket.stays_behind() && matches!(socket.flush(context), Poll::Ready(Err(_))) {
+        // Stop reading from a peer whose responses are still unsent.
+        if socket.is_unsent() && matches!(socket.flush(context), Poll::Ready(Err(_))) {
             return Poll::Ready(());
         }
         if !stops && stopping.as_mut().poll(context).is_ready() {
             (stops, ending) = (true, true);
         }
-        if !std::mem::replace(&mut sits, true) {
-            seat.sit(context);
+        if !std::mem::replace(&mut is_registered, true) {
+            seat.register(context);
         }
         if !stops && seat.leaves() {
             (stops, ending) = (true, true);
         }
         loop {
-            if ending && before.end() {
+            if ending && reader.end() {
                 ending = false;
                 Pin::new(&mut *serving).graceful_shutdown();
             }
-            let turn = if !ended && socket.rests() { before.turn(context) } else { Turn::Granted };
-            // What goes wrong on a connection is the peer's affair; hyper has answered what can be answered. While it
-            // waits for a head it is asked all the same: it knows when that is due.
+            let turn = if !ended && socket.rests() { reader.turn(context) } else { Turn::Granted };
+            // An error of a connection concerns its peer alone; hyper has answered what can be answered. It is polled also
+            // while it waits for a head, whose deadline it has.
             ended = ended || Pin::new(&mut *serving).poll(context).is_ready();
-            // Behind a request of hyper's there may be one that has come already.
+            // After a request of hyper's, another one may have arrived already.
             if ended || turn == Turn::Waits || !socket.rests() {
                 break;
             }
         }
         ended = ended || socket.is_gone(context);
-        // Whatever was answered leaves, at once or with others, before anything is waited for.
-        if let Some(departures) = together {
+        // Responses are written, now or with a batch, before the connection waits.
+        if let Some(batch) = batch {
             if ended {
-                // What is spoken on the socket behind an upgrade has it alone.
-                departures.forget(socket);
-            } else if socket.may_leave_together() {
-                departures.add(socket, context);
+                // After an upgrade the socket belongs to the other protocol.
+                batch.remove(socket);
+            } else if socket.may_be_batched() {
+                batch.add(socket, context);
                 return Poll::Pending;
             }
         }

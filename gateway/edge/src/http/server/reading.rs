@@ -1,7 +1,7 @@
-//! What comes is read here before the library has it: a request at a time, by its head.
+//! The own reader of a connection: it reads the bytes before hyper does, a request at a time, by its head.
 //!
-//! Whoever takes part says with [`Before::next`] what becomes of the first bytes; [`Before::read`] does it. To the library
-//! a connection is one whose peer sends a request now and then.
+//! A [`Reader`] decides with [`Reader::next`] what becomes of the first bytes; [`Reader::read`] does it. To hyper, a
+//! connection is one whose peer sends a request now and then.
 
 use super::deadline::HeadDeadline;
 use super::socket::Socket;
@@ -12,74 +12,77 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// Bytes that one read takes, and the longest request that is read whole before the library.
+/// Bytes of one read, and the longest request that is read whole here.
 const READ_BYTES: usize = 64 * 1_024;
-/// Requests of one connection that are answered before others get their turn on the thread.
+/// Requests of one connection that are answered before other tasks of the thread run.
 const REQUESTS_PER_TURN: u32 = 32;
-/// Heads that are longer are the library's to refuse.
+/// Longer heads are hyper's to refuse.
 pub(super) const HEAD_BYTES_MAX: usize = super::BUFFER_BYTES;
 
 thread_local! {
-    /// What a connection's bytes are read into. They are looked at there, and only what is not whole is kept.
+    /// The buffer that connections read into. Bytes are parsed there, and only an incomplete request is kept.
     static ROOM: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
 }
 
-/// What is said here of the request that the library reads next.
+/// What the own reader hands over to hyper's side of a connection.
 #[derive(Default)]
-pub(super) struct Word {
-    pub(super) made: RefCell<Option<Made>>,
-    /// It is the last one of the connection: what follows it has not been looked at here.
+pub(super) struct Handover {
+    /// For the request that hyper reads next.
+    pub(super) prepared: RefCell<Option<Prepared>>,
+    /// The request that hyper reads next is the last one of the connection: the bytes after it were not parsed here.
     pub(super) is_last: Cell<bool>,
+    /// The connection ends after the response that is being made.
+    pub(super) closes: Cell<bool>,
 }
 
-/// What is known of an answer before the library has read the request.
-pub(super) enum Made {
-    /// The whole answer to a request that came whole.
-    Answer(Response<Body>),
+/// What is known of a response before hyper has read the request.
+pub(super) enum Prepared {
+    /// The response to a request that was read whole.
+    Response(Response<Body>),
     /// Its head is refused.
-    Refusal(Refusal),
+    Fault(Refusal),
 }
 
 /// Why a turn is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// There is nothing to do before something comes.
+    /// There is nothing to do until bytes or a response come.
     Waits,
-    /// The library has bytes to take.
+    /// hyper has bytes to read.
     Granted,
 }
 
 /// What becomes of the first of some bytes.
 pub(super) enum Next {
-    /// So many were a request that is answered.
+    /// This many were a request that is answered.
     Answered(u64),
     /// They begin with a request that is being answered.
     Answering,
-    /// So many are for the library.
+    /// This many are for hyper.
     Granted(u64),
-    /// All that come are for the library, which ends the connection with its answer.
+    /// All bytes from here on are for hyper, which ends the connection with its response.
     Last,
-    /// They are no whole head yet.
-    Part,
+    /// They are not a complete head yet.
+    Partial,
 }
 
-/// What reading takes, whoever answers.
+/// The state of reading a connection.
 pub(super) struct Reading {
     pub(super) socket: Socket,
     pub(super) head: HeadDeadline,
-    pub(super) word: Rc<Word>,
-    /// The peer is waited for: it has not taken its answers yet.
+    pub(super) handover: Rc<Handover>,
+    /// The peer has not read its responses yet.
     is_full: bool,
 }
 
 impl Reading {
     pub(super) fn new(socket: Socket, head: HeadDeadline) -> Reading {
-        Reading { socket, head, word: Rc::default(), is_full: false }
+        Reading { socket, head, handover: Rc::default(), is_full: false }
     }
 
-    /// The library answers the request that it reads next with this.
-    pub(super) fn refuse(&self, refusal: Refusal) {
-        *self.word.made.borrow_mut() = Some(Made::Refusal(refusal));
+    /// hyper answers the request that it reads next with this.
+    pub(super) fn refuse(&self, fault: Refusal) {
+        *self.handover.prepared.borrow_mut() = Some(Prepared::Fault(fault));
     }
 
     /// A line of a head ends with a bare line feed.
@@ -89,20 +92,20 @@ impl Reading {
     }
 }
 
-/// Who reads a connection before the library.
-pub(super) trait Before {
+/// Reads a connection before hyper.
+pub(super) trait Reader {
     fn reading(&mut self) -> &mut Reading;
 
-    /// What becomes of the first of `bytes`, of which there is at least one.
+    /// What becomes of the first of `bytes`, which are not empty.
     fn next(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Next;
 
-    /// Does what there is to do. To be called while the library rests.
+    /// Makes progress. To be called while hyper waits for a head.
     fn turn(&mut self, context: &mut Context<'_>) -> Turn {
         self.read(context)
     }
 
-    /// The connection ends: nothing more is begun. False while a request is being answered; its answer will say that the
-    /// connection ends.
+    /// The connection ends: no further request begins. False while a request is being answered; its response will say that
+    /// the connection ends.
     fn end(&mut self) -> bool {
         self.reading().socket.grant_all();
         true
@@ -114,13 +117,13 @@ pub(super) trait Before {
     }
 }
 
-fn read<B: Before + ?Sized>(by: &mut B, context: &mut Context<'_>, room: &mut [u8]) -> Turn {
+fn read<R: Reader + ?Sized>(by: &mut R, context: &mut Context<'_>, room: &mut [u8]) -> Turn {
     let mut filled = by.reading().socket.take_incoming(room);
     let (mut at, mut requests) = (0, 0);
     loop {
         let reading = by.reading();
         if reading.socket.is_full() && reading.socket.flush(context).is_pending() {
-            // Whoever does not take his answers is not asked for more; how long that may last is the socket's.
+            // Stop reading from a peer whose responses are still unsent. The socket bounds how long that may last.
             reading.is_full = true;
             reading.head.answering();
             reading.socket.keep_incoming(&room[at..filled]);
@@ -135,7 +138,7 @@ fn read<B: Before + ?Sized>(by: &mut B, context: &mut Context<'_>, room: &mut [u
             reading.socket.keep_incoming(&room[at..filled]);
             return Turn::Waits;
         } else if at == filled {
-            Next::Part
+            Next::Partial
         } else {
             by.next(context, &room[at..filled])
         };
@@ -155,12 +158,12 @@ fn read<B: Before + ?Sized>(by: &mut B, context: &mut Context<'_>, room: &mut [u
                 reading.socket.grant(bytes);
                 return Turn::Granted;
             }
-            Next::Part if filled - at < HEAD_BYTES_MAX => {}
-            next @ (Next::Part | Next::Last) => {
-                if matches!(next, Next::Part) {
+            Next::Partial if filled - at < HEAD_BYTES_MAX => {}
+            next @ (Next::Partial | Next::Last) => {
+                if matches!(next, Next::Partial) {
                     reading.refuse(Refusal::broken("The head of the request is longer than 16 KiB."));
                 }
-                reading.word.is_last.set(true);
+                reading.handover.is_last.set(true);
                 reading.socket.keep_incoming(&room[at..filled]);
                 reading.socket.grant_all();
                 return Turn::Granted;
@@ -171,7 +174,7 @@ fn read<B: Before + ?Sized>(by: &mut B, context: &mut Context<'_>, room: &mut [u
         match reading.socket.poll_fill(context, &mut room[filled..]) {
             Poll::Ready(Ok(count @ 1..)) => filled += count,
             Poll::Ready(_) => {
-                // The end, or a fault: the library finds the same.
+                // The end of the stream, or an error: hyper finds the same.
                 reading.socket.keep_incoming(&room[..filled]);
                 reading.socket.grant_all();
                 return Turn::Granted;
@@ -182,7 +185,7 @@ fn read<B: Before + ?Sized>(by: &mut B, context: &mut Context<'_>, room: &mut [u
                 }
                 if filled > 0 {
                     reading.socket.keep_incoming(&room[..filled]);
-                    reading.head.begun();
+                    reading.head.started();
                 }
                 return Turn::Waits;
             }

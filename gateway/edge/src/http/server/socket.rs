@@ -1,19 +1,19 @@
 //! A connection's socket as hyper sees it.
 //!
-//! - Answers gather in a buffer and leave in one write when the connection has nothing more to do at the moment, with
-//!   those of other connections ([`super::departures`]). So pipelined requests share writes, and no answer waits for
-//!   input that has not come. (hyper's own `pipeline_flush` holds answers back while input is left, and loses them when
-//!   that input is malformed.)
-//! - A peer that does not read is given up after a time.
-//! - hyper gets the bytes that it is granted, a request at a time or all there will be; the others are read by whoever
-//!   answers plain requests ([`super::express`]).
-//! - What hyper says by itself of a head that it cannot read is replaced by an answer with the headers of every other one.
-//! - Closing a socket with unread bytes makes the kernel reset the connection, and the peer may never see the answer
-//!   that told it to stop. So a peer that is still sending is listened to for a moment after the last byte to it.
+//! - Responses gather in a buffer and are written when the connection has nothing more to do, in one write, together with
+//!   those of other connections ([`super::write_batch`]). So pipelined requests share writes, and no response waits for
+//!   input that has not arrived. (hyper's own `pipeline_flush` holds responses back while input is left, and loses them
+//!   when that input is malformed.)
+//! - A peer that does not read is disconnected after a time.
+//! - hyper reads only the bytes that it is granted, a request at a time or everything from some point on. The own reader
+//!   ([`super::fast_path`]) reads the others.
+//! - hyper's own response to a head that it cannot read is replaced by one with the headers of every other response.
+//! - Closing a socket with unread bytes makes the kernel reset the connection, and the peer may never see the response that
+//!   told it to stop. So a peer that is still sending is read for a moment after the last byte to it.
 
 use super::deadline::HeadDeadline;
 use crate::app::App;
-use crate::http::{buffer, dress};
+use crate::http::{buffer, response_head};
 use hyper::StatusCode;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
@@ -29,13 +29,13 @@ use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-/// Bytes that gather before they are written whatever else there is to do. Larger pieces are not copied.
+/// Gathered bytes that are written even while the connection has more to do. Larger pieces are not copied.
 const GATHER_BYTES_MAX: usize = 64 * 1_024;
-/// How long, and for how many bytes, a peer is listened to that was told to stop.
+/// How long, and for how many bytes, a peer that was told to stop is still read.
 const LINGER: Duration = Duration::from_millis(500);
 const LINGER_BYTES_MAX: usize = 8 << 20;
 
-/// One connection's socket; clones are the same one: hyper's, and its driver's.
+/// One connection's socket; hyper and the driver of the connection have clones of it.
 #[derive(Clone)]
 pub(super) struct Socket(Rc<Shared>);
 
@@ -43,40 +43,41 @@ struct Shared {
     wire: RefCell<Wire>,
     /// An answer ended the connection before the request was read whole.
     cut: Cell<bool>,
-    /// What has gathered could not leave with the answers of others.
-    stays_behind: Cell<bool>,
+    /// The gathered bytes could not be written with a batch.
+    is_unsent: Cell<bool>,
 }
 
-/// A grant without end.
+/// A grant without a bound.
 const ALL: u64 = u64::MAX;
 
 struct Wire {
     stream: TokioIo<TcpStream>,
     head: HeadDeadline,
     write_timeout: Duration,
-    /// Bytes read and not taken yet, from `taken` on.
+    /// Bytes read and not consumed yet, from `taken` on.
     incoming: Vec<u8>,
     taken: usize,
-    /// So many bytes hyper may still have.
+    /// Bytes that hyper may still read.
     granted: u64,
-    /// hyper asked for more than it was granted: it waits for a head.
+    /// hyper has read everything that it was granted: it waits for a head.
     rests: bool,
-    /// Who answers a head that hyper cannot read, while hyper has asked nobody since its last grant.
+    /// Whose headers the response to a head that hyper cannot read has.
     unread: Option<Arc<App>>,
-    has_asked: bool,
+    /// hyper has read a head since its last grant.
+    has_head: bool,
     /// Bytes not written yet, from `written` on.
     gathered: Vec<u8>,
     written: usize,
-    /// Runs while the peer takes nothing.
+    /// Runs while the peer reads nothing.
     stalled: Option<Pin<Box<Sleep>>>,
     closing: Option<Closing>,
-    /// The answer has no end.
+    /// The response has no end.
     streams: bool,
 }
 
 /// After the last byte to the peer.
 struct Closing {
-    heard_bytes: usize,
+    read_bytes: usize,
     until: Pin<Box<Sleep>>,
 }
 
@@ -91,61 +92,61 @@ impl Socket {
             granted: 0,
             rests: false,
             unread: None,
-            has_asked: false,
+            has_head: false,
             gathered: Vec::new(),
             written: 0,
             stalled: None,
             closing: None,
             streams: false,
         };
-        Socket(Rc::new(Shared { wire: RefCell::new(wire), cut: Cell::new(false), stays_behind: Cell::new(false) }))
+        Socket(Rc::new(Shared { wire: RefCell::new(wire), cut: Cell::new(false), is_unsent: Cell::new(false) }))
     }
 
-    /// A head that hyper cannot read is answered with the headers of `app`.
+    /// The response to a head that hyper cannot read gets the headers of `app`.
     pub(super) fn answers_unread(&self, app: Arc<App>) {
         self.0.wire.borrow_mut().unread = Some(app);
     }
 
-    /// hyper has read the head of what it was granted, and asks for its answer.
-    pub(super) fn is_asked(&self) {
-        self.0.wire.borrow_mut().has_asked = true;
+    /// hyper has read the head of what it was granted, and waits for the response.
+    pub(super) fn head_is_read(&self) {
+        self.0.wire.borrow_mut().has_head = true;
     }
 
-    /// An answer ends the connection, whatever of the request is still to come.
+    /// The response ends the connection, whether or not the request was read whole.
     pub(super) fn cut(&self) {
         self.0.cut.set(true);
     }
 
-    /// The stream, when this is the last clone, and what was read of it and not taken: for what is spoken behind an
-    /// upgrade. Everything was written before.
+    /// The stream and the bytes that were read and not consumed, for the protocol after an upgrade. `None` unless this is the
+    /// last clone. All responses were written before.
     pub(super) fn into_stream(self) -> Option<(TcpStream, Vec<u8>)> {
         let mut wire = Rc::into_inner(self.0)?.wire.into_inner();
         wire.incoming.drain(..wire.taken);
         Some((wire.stream.into_inner(), wire.incoming))
     }
 
-    /// hyper may have so many bytes more.
+    /// hyper may read this many bytes more.
     pub(super) fn grant(&self, bytes: u64) {
         let wire = &mut *self.0.wire.borrow_mut();
-        (wire.granted, wire.rests, wire.has_asked) = (wire.granted.saturating_add(bytes), false, false);
+        (wire.granted, wire.rests, wire.has_head) = (wire.granted.saturating_add(bytes), false, false);
     }
 
-    /// hyper may have all that comes from now on.
+    /// hyper may read everything from now on.
     pub(super) fn grant_all(&self) {
         self.grant(ALL);
     }
 
-    /// Whether hyper has had all that it was granted and waits for a head.
+    /// Whether hyper has read everything that it was granted and waits for a head.
     pub(super) fn rests(&self) -> bool {
         self.0.wire.borrow().rests
     }
 
-    /// Whether so much has gathered that it is to leave before more is made.
+    /// Whether the gathered bytes have to be written before the next response is made.
     pub(super) fn is_full(&self) -> bool {
         self.0.wire.borrow().gathered.len() >= GATHER_BYTES_MAX
     }
 
-    /// Lets an answer be written behind those that have gathered.
+    /// Appends a response to those that have gathered.
     pub(super) fn gather<T>(&self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let mut gathered = std::mem::take(&mut self.0.wire.borrow_mut().gathered);
         if gathered.capacity() == 0 {
@@ -156,7 +157,7 @@ impl Socket {
         written
     }
 
-    /// Moves the bytes that were kept into `room`; how many.
+    /// Moves the kept bytes into `room`; returns their count.
     pub(super) fn take_incoming(&self, room: &mut [u8]) -> usize {
         let wire = &mut *self.0.wire.borrow_mut();
         let kept = &wire.incoming[wire.taken..];
@@ -166,18 +167,18 @@ impl Socket {
         count
     }
 
-    /// Keeps bytes that were read.
+    /// Keeps bytes that were read and not consumed.
     pub(super) fn keep_incoming(&self, bytes: &[u8]) {
         let wire = &mut *self.0.wire.borrow_mut();
         (wire.incoming, wire.taken) = (bytes.to_vec(), 0);
     }
 
-    /// Drops the first of the bytes that were kept.
+    /// Drops the first `count` of the kept bytes.
     pub(super) fn skip_incoming(&self, count: u64) {
         self.0.wire.borrow_mut().taken += count as usize;
     }
 
-    /// Reads what has come; how much. 0 is the end of the stream.
+    /// Reads what has arrived; returns the count of bytes. 0 is the end of the stream.
     pub(super) fn poll_fill(&self, context: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
         let wire = &mut *self.0.wire.borrow_mut();
         let mut into = ReadBuf::new(room);
@@ -185,15 +186,15 @@ impl Socket {
         Poll::Ready(Ok(into.filled().len()))
     }
 
-    /// What is sent from now on has no end: a peer that takes nothing is given up after this long, if not sooner, and
-    /// one that ended its half has gone.
+    /// The response has no end: a peer that reads nothing is disconnected after `timeout`, if not sooner, and one that closed
+    /// its sending half has gone.
     pub(super) fn stream(&self, timeout: Duration) {
         let wire = &mut *self.0.wire.borrow_mut();
         wire.write_timeout = wire.write_timeout.min(timeout);
         wire.streams = true;
     }
 
-    /// Whether the peer of a stream has gone. hyper does not read while it answers, so it cannot know.
+    /// Whether the peer of a stream has gone. hyper does not read during a response, so it cannot see this.
     pub(super) fn is_gone(&self, context: &mut Context<'_>) -> bool {
         let wire = &mut *self.0.wire.borrow_mut();
         let mut byte = [0];
@@ -205,36 +206,36 @@ impl Socket {
             }
     }
 
-    /// Whether something has gathered that may wait for the answers of others.
-    pub(super) fn may_leave_together(&self) -> bool {
-        !self.0.stays_behind.get() && !self.0.wire.borrow().gathered.is_empty()
+    /// Whether there are gathered bytes that may be written with a batch.
+    pub(super) fn may_be_batched(&self) -> bool {
+        !self.0.is_unsent.get() && !self.0.wire.borrow().gathered.is_empty()
     }
 
-    /// Whether these are clones of one.
+    /// Whether these are clones of one socket.
     pub(super) fn is(&self, other: &Socket) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether what has gathered could not leave with the answers of others.
-    pub(super) fn stays_behind(&self) -> bool {
-        self.0.stays_behind.get()
+    /// Whether the gathered bytes could not be written with a batch.
+    pub(super) fn is_unsent(&self) -> bool {
+        self.0.is_unsent.get()
     }
 
-    /// What has gathered is the connection's own to write, and to find out why it could not leave.
-    pub(super) fn stay_behind(&self) {
-        self.0.stays_behind.set(true);
+    /// The connection has to write the gathered bytes itself, and finds out why they could not be written.
+    pub(super) fn set_unsent(&self) {
+        self.0.is_unsent.set(true);
     }
 
-    /// Writes what has gathered.
+    /// Writes the gathered bytes.
     pub(super) fn flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.0.wire.borrow_mut().flush(context))?;
-        self.0.stays_behind.set(false);
+        self.0.is_unsent.set(false);
         Poll::Ready(Ok(()))
     }
 }
 
 impl Wire {
-    /// Gives hyper of what was read, as much as it may have.
+    /// Gives hyper as many of the read bytes as it may have.
     fn hand_over(&mut self, into: &mut ReadBufCursor<'_>) -> io::Result<()> {
         let granted = usize::try_from(self.granted).unwrap_or(usize::MAX);
         let left = &self.incoming[self.taken..];
@@ -247,7 +248,7 @@ impl Wire {
         if self.taken == self.incoming.len() {
             (self.incoming, self.taken) = (Vec::new(), 0);
         }
-        self.head.heard();
+        self.head.received();
         Ok(())
     }
 
@@ -270,7 +271,7 @@ impl Wire {
         Poll::Ready(Ok(()))
     }
 
-    /// Takes `bytes`: into the buffer, or a large piece straight to the peer.
+    /// Takes bytes of hyper: into the buffer, or a large piece straight to the peer.
     fn take(&mut self, context: &mut Context<'_>, pieces: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         if self.gathered.len() >= GATHER_BYTES_MAX {
             ready!(self.flush(context))?;
@@ -285,10 +286,10 @@ impl Wire {
         if self.gathered.capacity() == 0 {
             self.gathered = buffer::take();
         }
-        if let Some(app) = self.unread.as_ref().filter(|_| !self.has_asked)
+        if let Some(app) = self.unread.as_ref().filter(|_| !self.has_head)
             && let Some((status, bytes)) = own_refusal(pieces)
         {
-            dress::write_unread(&app.front.names, app.clock.now(), status, &mut self.gathered);
+            response_head::write_unread(&app.front.names, app.clock.now(), status, &mut self.gathered);
             return Poll::Ready(Ok(bytes));
         }
         let mut taken = 0;
@@ -302,7 +303,7 @@ impl Wire {
         Poll::Ready(Ok(taken))
     }
 
-    /// The outcome of a write, or an error when the peer has taken nothing for too long.
+    /// The outcome of a write, or an error when the peer has read nothing for too long.
     fn bounded<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;
@@ -316,33 +317,33 @@ impl Wire {
         if self.closing.is_none() {
             ready!(self.flush(context))?;
             ready!(self.stream().poll_shutdown(context))?;
-            self.closing = Some(Closing { heard_bytes: 0, until: Box::pin(tokio::time::sleep(LINGER)) });
+            self.closing = Some(Closing { read_bytes: 0, until: Box::pin(tokio::time::sleep(LINGER)) });
         }
-        self.listen_out(context, cut).map(Ok)
+        self.read_away(context, cut).map(Ok)
     }
 
-    /// Reads away what a peer sends that was told to stop, until it stops, or it has been long enough.
-    fn listen_out(&mut self, context: &mut Context<'_>, cut: bool) -> Poll<()> {
+    /// Reads and drops what a peer still sends after it was told to stop, until it stops or [`LINGER`] is over.
+    fn read_away(&mut self, context: &mut Context<'_>, cut: bool) -> Poll<()> {
         let Some(closing) = &mut self.closing else { return Poll::Ready(()) };
         let mut scratch = [MaybeUninit::uninit(); 16 * 1_024];
         loop {
             let mut into = ReadBuf::uninit(&mut scratch);
             match Pin::new(self.stream.inner_mut()).poll_read(context, &mut into) {
-                Poll::Ready(Ok(())) if !into.filled().is_empty() && closing.heard_bytes < LINGER_BYTES_MAX => {
-                    closing.heard_bytes += into.filled().len();
+                Poll::Ready(Ok(())) if !into.filled().is_empty() && closing.read_bytes < LINGER_BYTES_MAX => {
+                    closing.read_bytes += into.filled().len();
                 }
                 Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending if cut || closing.heard_bytes > 0 => return closing.until.as_mut().poll(context),
+                Poll::Pending if cut || closing.read_bytes > 0 => return closing.until.as_mut().poll(context),
                 Poll::Pending => return Poll::Ready(()),
             }
         }
     }
 }
 
-/// The status and the length of what hyper says by itself of a head that it cannot read: a head without a body.
+/// The status and the length of hyper's own response to a head that it cannot read: a head without a body.
 fn own_refusal(pieces: &[IoSlice<'_>]) -> Option<(StatusCode, usize)> {
-    let mut said = pieces.iter().filter(|piece| !piece.is_empty());
-    let (Some(head), None) = (said.next(), said.next()) else { return None };
+    let mut full = pieces.iter().filter(|piece| !piece.is_empty());
+    let (Some(head), None) = (full.next(), full.next()) else { return None };
     let is_empty = head.ends_with(b"\r\n\r\n") && head.windows(19).any(|at| at == b"content-length: 0\r\n");
     let status = head.strip_prefix(b"HTTP/1.1 ").or_else(|| head.strip_prefix(b"HTTP/1.0 "))?.get(..3)?;
     let status = StatusCode::from_bytes(status).ok()?;
@@ -353,7 +354,7 @@ impl Read for Socket {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, mut into: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         let wire = &mut *self.0.wire.borrow_mut();
         if wire.granted == 0 {
-            // Whoever drives the connection reads, and is woken.
+            // The driver of the connection reads, and is woken.
             wire.rests = true;
             return Poll::Pending;
         }
@@ -363,7 +364,7 @@ impl Read for Socket {
         if wire.granted == ALL {
             let read = Pin::new(&mut wire.stream).poll_read(context, into);
             if read.is_ready() {
-                wire.head.heard();
+                wire.head.received();
             }
             return read;
         }
@@ -388,7 +389,7 @@ impl Write for Socket {
         self.0.wire.borrow_mut().take(context, &[IoSlice::new(bytes)])
     }
 
-    /// Done at once: the driver sees to what has gathered before the connection waits.
+    /// Does nothing: the driver writes the gathered bytes before the connection waits.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -162,7 +162,7 @@ fn readers_do_not_fall_behind_a_backlog() {
                 let (stream, _) = listener.accept().await.expect("just connected");
                 let socket = Rc::new(Socket::new(10 + number, None, None, edge.app.clock.clone()));
                 let write = stream.into_split().1;
-                tokio::task::spawn_local(Rc::clone(&socket).write_to(write, Rc::clone(&edge.departures)));
+                tokio::task::spawn_local(Rc::clone(&socket).write_to(write, Rc::clone(&edge.write_batch)));
                 let follower = Follower::new(socket, Rc::clone(&edge.hub));
                 follower.follow(first);
                 follower.dump(&[first]);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::api::testing::{Town, Trader};
-use crate::http::limit::{Payer, Source};
+use crate::http::limit::Payer;
 use crate::http::testing::{NOW, run};
 use engine::amount::{Price, Qty};
 use engine::command::{Answer, BatchEntry, Command};
@@ -25,7 +25,9 @@ fn principal(town: &Town, key: &str) -> engine::directory::Principal {
 
 fn desk(town: &Town, key: &str, verbose: bool) -> Desk {
     let source = Source { address: [1, 2, 3, 4].into(), local: false };
-    Desk::new(Rc::clone(&town.edge), Operator { key_slot: principal(town, key).slot, source }, verbose)
+    let principal = principal(town, key);
+    let by = Operator { key: principal.key, key_slot: principal.slot, source };
+    Desk::new(Rc::clone(&town.edge), by, verbose)
 }
 
 fn said(desk: &Desk, frame: &str) -> Json {
@@ -382,7 +384,7 @@ fn without_a_slot_nothing_is_operated() {
     let by = |key| Bearer { user: UserId(1), key, tier: Tier::Free, permissions: Permissions::ReadTrade, alias: None };
     let known = |key: KeyId| (key == KeyId(7)).then_some(3);
     for (bearer, expected) in [
-        (Some(by(Some(KeyId(7)))), Ok(3)),
+        (Some(by(Some(KeyId(7)))), Ok((KeyId(7), 3))),
         (Some(by(Some(KeyId(8)))), Err(Close::INVALID_KEY)),
         (Some(by(None)), Err(Close::NO_PERMISSION)),
         (None, Err(Close::NO_PERMISSION)),

@@ -76,7 +76,7 @@ struct Held {
 }
 
 /// What an answer is made of.
-struct Found {
+struct Inputs {
     user: Box<UserView>,
     now: Timestamp,
     /// Of the MAIN and of the API wallet.
@@ -116,7 +116,7 @@ async fn analysis(call: Call) -> Outcome {
     let marks = marks(&call);
     let chosen = balance_of(&account, marks);
     let held = held(account.positions, marks);
-    let found = Found {
+    let found = Inputs {
         now: call.now,
         ui,
         api,

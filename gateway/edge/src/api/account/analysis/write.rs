@@ -1,7 +1,7 @@
 //! The analysis on the wire.
 
 use super::figures::{self, Figure, TooLarge, average, drawdown, extremes, gain, percent, ratio, since};
-use super::{Found, Held};
+use super::{Held, Inputs};
 use crate::api::account::valuation::{Balance, Marks};
 use crate::api::orders::view::{Texts, fill_price};
 use crate::api::orders::words;
@@ -22,7 +22,7 @@ const PERCENT_PLACES: u32 = 2;
 const RATIO_PLACES: u32 = 6;
 
 /// The whole answer.
-pub(super) async fn answer(found: &Found, caller: &Caller, marks: Marks<'_>) -> Result<Vec<u8>, TooLarge> {
+pub(super) async fn answer(found: &Inputs, caller: &Caller, marks: Marks<'_>) -> Result<Vec<u8>, TooLarge> {
     let mut out = Vec::with_capacity(8_192 + 512 * found.held.len());
     let median = found.trades.median().await;
     let (mut failed, mut open) = (Ok(()), vec![b'[']);
@@ -62,8 +62,8 @@ pub(super) async fn answer(found: &Found, caller: &Caller, marks: Marks<'_>) -> 
     failed.map(|()| out)
 }
 
-fn summary(found: &Found) -> String {
-    let Found { trades, outcomes, held, chosen, .. } = found;
+fn summary(found: &Inputs) -> String {
+    let Inputs { trades, outcomes, held, chosen, .. } = found;
     let count = |number: u64, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
     let mut text = format!(
         "{} in {}; {} of {} won. ",
@@ -78,7 +78,7 @@ fn summary(found: &Found) -> String {
     text
 }
 
-fn profile(o: &mut Object<'_>, found: &Found, caller: &Caller) {
+fn profile(o: &mut Object<'_>, found: &Inputs, caller: &Caller) {
     let user = &found.user;
     o.integer("user_id", user.id.0);
     for unknown in ["username", "display_name", "bio", "avatar_url", "auth_provider"] {
@@ -90,8 +90,8 @@ fn profile(o: &mut Object<'_>, found: &Found, caller: &Caller) {
     o.word("profile_visibility", "public");
 }
 
-fn balance(o: &mut Object<'_>, found: &Found) -> Result<(), TooLarge> {
-    let Found { ui, api, chosen, .. } = found;
+fn balance(o: &mut Object<'_>, found: &Inputs) -> Result<(), TooLarge> {
+    let Inputs { ui, api, chosen, .. } = found;
     o.word("currency", "USD");
     o.money("ui_balance", ui.available);
     o.money("api_balance", api.available);
@@ -109,7 +109,7 @@ fn balance(o: &mut Object<'_>, found: &Found) -> Result<(), TooLarge> {
     Ok(())
 }
 
-fn position(out: &mut Vec<u8>, held: &Held, found: &Found, marks: Marks<'_>) -> Result<(), TooLarge> {
+fn position(out: &mut Vec<u8>, held: &Held, found: &Inputs, marks: Marks<'_>) -> Result<(), TooLarge> {
     let position = &held.view.position;
     let texts = Texts::of(marks.catalog, position.instrument);
     // Without a mark nothing was gained or lost that anybody knows of.
@@ -139,8 +139,8 @@ fn position(out: &mut Vec<u8>, held: &Held, found: &Found, marks: Marks<'_>) -> 
     written
 }
 
-fn trading(o: &mut Object<'_>, found: &Found, median: Option<Cash>) -> Result<(), TooLarge> {
-    let Found { trades, outcomes, .. } = found;
+fn trading(o: &mut Object<'_>, found: &Inputs, median: Option<Cash>) -> Result<(), TooLarge> {
+    let Inputs { trades, outcomes, .. } = found;
     o.integer("total_trades", trades.count());
     o.integer("total_buys", trades.buys);
     o.integer("total_sells", trades.sells);
@@ -174,8 +174,8 @@ fn trading(o: &mut Object<'_>, found: &Found, median: Option<Cash>) -> Result<()
     number(o, "avg_trades_per_day", ratio(trades.count().into(), trades.days.into()))
 }
 
-fn risk(o: &mut Object<'_>, found: &Found, marks: Marks<'_>) -> Result<(), TooLarge> {
-    let Found { spread, held, chosen, .. } = found;
+fn risk(o: &mut Object<'_>, found: &Inputs, marks: Marks<'_>) -> Result<(), TooLarge> {
+    let Inputs { spread, held, chosen, .. } = found;
     o.integer("open_position_count", held.len() as u64);
     pct(o, "largest_position_weight", spread.concentration(1))?;
     let largest = held.first().map(|held| Texts::of(marks.catalog, held.view.position.instrument).market());
@@ -191,7 +191,7 @@ fn risk(o: &mut Object<'_>, found: &Found, marks: Marks<'_>) -> Result<(), TooLa
     pct(o, "max_drawdown_30d", drawdown(since(&found.points, ago(found, 30))))
 }
 
-fn timeline(o: &mut Object<'_>, found: &Found) -> Result<(), TooLarge> {
+fn timeline(o: &mut Object<'_>, found: &Inputs) -> Result<(), TooLarge> {
     let window = since(&found.points, found.equity_from);
     pct(o, "return_7d", gain(since(&found.points, ago(found, 7))))?;
     pct(o, "return_30d", gain(since(&found.points, ago(found, 30))))?;
@@ -207,12 +207,12 @@ fn timeline(o: &mut Object<'_>, found: &Found) -> Result<(), TooLarge> {
     Ok(())
 }
 
-fn ago(found: &Found, days: u64) -> Timestamp {
+fn ago(found: &Inputs, days: u64) -> Timestamp {
     Timestamp(found.now.0.saturating_sub(days * DAY))
 }
 
 /// Positions and their value by category, by name.
-fn exposure(found: &Found, marks: Marks<'_>) -> BTreeMap<&'static str, (u64, Cash)> {
+fn exposure(found: &Inputs, marks: Marks<'_>) -> BTreeMap<&'static str, (u64, Cash)> {
     let mut exposure: BTreeMap<&'static str, (u64, Cash)> = BTreeMap::new();
     for held in &found.held {
         let (count, value) = exposure.entry(category(held, marks)).or_default();

@@ -219,8 +219,9 @@ fn what_was_killed_or_cancelled_says_why() {
 #[test]
 fn a_refused_entry_repeats_its_request() {
     let town = Town::new();
-    let echo = Echo { side: Some(Side::Sell), outcome: Some("yes"), quantity: Some("900"), ..Echo::default() };
-    let known = Echo { instrument: Some(town.market.instrument(Outcome::First)), ..echo };
+    let echo =
+        Echo { side: Some(Side::Sell), outcome: Some("yes".into()), quantity: Some("900".into()), ..Echo::default() };
+    let known = Echo { instrument: Some(town.market.instrument(Outcome::First)), ..echo.clone() };
     let mut out = Vec::new();
     let code = Code::InsufficientPosition;
     refused_entry(&mut out, &known, code, code.message(), &town.catalog);

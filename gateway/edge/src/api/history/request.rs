@@ -24,7 +24,7 @@ const ARCHIVE_FIDELITY_DEFAULT: u64 = 60;
 
 /// A stretch of history as asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct HistoryRange {
     /// Unix seconds.
     pub secs: RangeInclusive<u64>,
     /// Minutes of a point.
@@ -41,30 +41,30 @@ pub fn token<'a>(query: &'a Query<'_>) -> Result<&'a str, Code> {
     named.filter(|token| tokens::well_formed(token)).ok_or(Code::InvalidTokenId)
 }
 
-impl Asked {
+impl HistoryRange {
     /// A range by its ends; a start without an end goes on until now. Without a start: an interval that ends at `endTs`
     /// or now. With a start the interval is not looked at.
     ///
     /// # Errors
     /// `INVALID_WINDOW`, `INVALID_INTERVAL`, `INVALID_REQUEST`.
-    pub fn prices(query: &Query<'_>, now: Timestamp) -> Result<Asked, Refusal> {
+    pub fn prices(query: &Query<'_>, now: Timestamp) -> Result<HistoryRange, Refusal> {
         let (start, end) = ends(query)?;
         let end = end.unwrap_or(now.secs());
         let start = match start {
             Some(start) => start,
             None => end.saturating_sub(interval(query)?),
         };
-        Ok(Asked { secs: start..=end, fidelity: fidelity(query, u64::MAX)?.unwrap_or(1), ohlcv: ohlcv(query) })
+        Ok(HistoryRange { secs: start..=end, fidelity: fidelity(query, u64::MAX)?.unwrap_or(1), ohlcv: ohlcv(query) })
     }
 
     /// A range by its ends, each of which may be left open.
     ///
     /// # Errors
     /// `INVALID_WINDOW`, `INVALID_REQUEST`.
-    pub fn archive(query: &Query<'_>) -> Result<Asked, Refusal> {
+    pub fn archive(query: &Query<'_>) -> Result<HistoryRange, Refusal> {
         let (start, end) = ends(query)?;
         let fidelity = fidelity(query, ARCHIVE_FIDELITY_MAX)?.unwrap_or(ARCHIVE_FIDELITY_DEFAULT);
-        Ok(Asked { secs: start.unwrap_or(0)..=end.unwrap_or(u64::MAX), fidelity, ohlcv: ohlcv(query) })
+        Ok(HistoryRange { secs: start.unwrap_or(0)..=end.unwrap_or(u64::MAX), fidelity, ohlcv: ohlcv(query) })
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn ranges_and_intervals_are_read() {
         let (now, max) = (Timestamp::from_secs(NOW), u64::MAX);
-        let asked = |secs, fidelity, ohlcv| Ok(Asked { secs, fidelity, ohlcv });
+        let asked = |secs, fidelity, ohlcv| Ok(HistoryRange { secs, fidelity, ohlcv });
         let cases = [
             ("", asked(NOW - 3_600..=NOW, 1, false)),
             ("interval=6h", asked(NOW - 21_600..=NOW, 1, false)),
@@ -151,7 +151,7 @@ mod tests {
             ("fidelity=1e5", Err(Code::InvalidRequest)),
         ];
         for (text, expected) in &cases {
-            let read = Asked::prices(&Query::read(text), now).map_err(|refusal| refusal.code());
+            let read = HistoryRange::prices(&Query::read(text), now).map_err(|refusal| refusal.code());
             assert_eq!(&read, expected, "{text}");
         }
         let archived = [
@@ -163,7 +163,7 @@ mod tests {
             ("startTs=x", Err(Code::InvalidWindow)),
         ];
         for (text, expected) in &archived {
-            let read = Asked::archive(&Query::read(text)).map_err(|refusal| refusal.code());
+            let read = HistoryRange::archive(&Query::read(text)).map_err(|refusal| refusal.code());
             assert_eq!(&read, expected, "{text}");
         }
         println!("history queries: {} cases", cases.len() + archived.len());

@@ -1,4 +1,4 @@
-//! The body of a request, whole, before anything reads it: its size, its time, its declared form.
+//! The body of a request, read whole before its handler runs: its size, its deadline, its declared type.
 
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
@@ -11,13 +11,12 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-/// Step 3.
-pub(super) fn declared_size(headers: &HeaderMap, bounds: &Http) -> Result<(), Refusal> {
-    let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+/// Step 3: the declared length.
+pub(super) fn size(declared: Option<u64>, bounds: &Http) -> Result<(), Refusal> {
     if declared.is_some_and(|length| length > bounds.body_bytes_max as u64) { Err(too_large(bounds)) } else { Ok(()) }
 }
 
-pub(super) fn too_large(bounds: &Http) -> Refusal {
+fn too_large(bounds: &Http) -> Refusal {
     let message = format!("The body is larger than {} bytes.", bounds.body_bytes_max);
     Refusal::saying(Code::Http413, message).closing()
 }
@@ -28,7 +27,7 @@ where
     B: Body<Data = Bytes> + Unpin,
 {
     let mut reading = pin!(collected(body, bounds));
-    // Usually it came with the head, and needs no timer.
+    // Usually it has arrived with the head, and needs no timer.
     let at_once = std::future::poll_fn(|context| Poll::Ready(reading.as_mut().poll(context))).await;
     match at_once {
         Poll::Ready(body) => body,
@@ -73,7 +72,7 @@ where
     Ok(whole.freeze())
 }
 
-/// Step 12, first half: JSON in UTF-8, or nothing said about it.
+/// A body is JSON in UTF-8 where its type is declared.
 pub(super) fn content_type(headers: &HeaderMap, body: &Bytes) -> Result<(), Refusal> {
     let Some(declared) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
     let sound = declared.to_str().is_ok_and(|text| {

@@ -7,8 +7,8 @@ fn names() -> Names {
     Names::new("X-Svc", &["MKT_API_KEY".to_owned()]).expect("a valid prefix")
 }
 
-fn dress(names: &Names) -> Dress<'_> {
-    Dress {
+fn head(names: &Names) -> ResponseHead<'_> {
+    ResponseHead {
         names,
         request_id: RequestId::Sent(HeaderValue::from_static("r-1")),
         dialect: Dialect::Plain,
@@ -24,7 +24,7 @@ fn dress(names: &Names) -> Dress<'_> {
         beta_cutoff: None,
         closes: false,
         used: Used::default(),
-        shown: None,
+        key_prefix: None,
     }
 }
 
@@ -49,15 +49,15 @@ fn header<'a>(response: &'a Response<Body>, name: &str) -> Option<&'a str> {
 #[test]
 fn the_envelope_has_two_fields_unless_verbose() {
     let names = names();
-    let response = dress(&names).finish(Err(Code::MarketClosed.into()));
+    let response = head(&names).response(Err(Code::MarketClosed.into()));
     assert_eq!(response.status(), 400);
     assert_eq!(header(&response, "x-svc-code"), Some("MARKET_CLOSED"));
     assert_eq!(header(&response, "x-request-id"), Some("r-1"));
     assert_eq!(header(&response, "cache-control"), Some("private, no-store"));
     assert_eq!(body(response), r#"{"error":"MARKET_CLOSED","message":"This market no longer accepts orders."}"#);
-    let verbose = Dress { verbose: true, ..dress(&names) };
+    let verbose = ResponseHead { verbose: true, ..head(&names) };
     let refusal = Refusal::placements(250);
-    let response = verbose.finish(Err(refusal));
+    let response = verbose.response(Err(refusal));
     assert_eq!(header(&response, "retry-after"), Some("1"));
     assert_eq!(
         body(response),
@@ -67,8 +67,8 @@ fn the_envelope_has_two_fields_unless_verbose() {
         )
     );
     // To a client of the venue: the sentence where it looks for it, then the code.
-    let strict = Dress { dialect: Dialect::Strict, verbose: true, ..dress(&names) };
-    let response = strict.finish(Err(Refusal::placements(250)));
+    let strict = ResponseHead { dialect: Dialect::Strict, verbose: true, ..head(&names) };
+    let response = strict.response(Err(Refusal::placements(250)));
     assert_eq!(header(&response, "x-svc-code"), Some("RATE_LIMITED"));
     assert_eq!(
         body(response),
@@ -82,7 +82,7 @@ fn the_envelope_has_two_fields_unless_verbose() {
 #[test]
 fn body_and_header_differ_for_the_two_pairs_only() {
     let names = names();
-    let response = dress(&names).finish(Err(Refusal::from(Code::InvalidPostOnlyOrder).order_id(7)));
+    let response = head(&names).response(Err(Refusal::from(Code::InvalidPostOnlyOrder).order_id(7)));
     assert_eq!(header(&response, "x-svc-code"), Some("POST_ONLY_WOULD_CROSS"));
     assert_eq!(header(&response, "x-svc-order-id"), Some("7"));
     assert!(body(response).starts_with(br#"{"error":"INVALID_POST_ONLY_ORDER""#));
@@ -101,10 +101,10 @@ fn caching_follows_route_and_credential() {
         (Cache::Stream, true, ok(), "no-cache, no-transform"),
         (Cache::Stream, false, Err(Code::InvalidRequest.into()), "no-store"),
     ] {
-        let response = Dress { cache, private, ..dress(&names) }.finish(outcome);
+        let response = ResponseHead { cache, private, ..head(&names) }.response(outcome);
         assert_eq!(header(&response, "cache-control"), Some(expected));
     }
-    let posted = Dress { private: false, is_read: false, ..dress(&names) }.finish(ok());
+    let posted = ResponseHead { private: false, is_read: false, ..head(&names) }.response(ok());
     assert_eq!(header(&posted, "cache-control"), Some("no-store"));
 }
 
@@ -112,23 +112,23 @@ fn caching_follows_route_and_credential() {
 fn a_report_with_an_error_status_names_it_in_the_header() {
     let names = names();
     let reply = Reply::json(b"{}".to_vec()).with_status(StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(header(&dress(&names).finish(Ok(reply)), "x-svc-code"), Some("HTTP_503"));
+    assert_eq!(header(&head(&names).response(Ok(reply)), "x-svc-code"), Some("HTTP_503"));
 }
 
 #[test]
 fn large_bodies_are_compressed_when_asked() {
     let names = names();
     let large = || Ok(Reply::json(vec![b' '; 2_000]));
-    let plain = dress(&names).finish(large());
+    let plain = head(&names).response(large());
     assert_eq!(header(&plain, "content-encoding"), None);
     assert_eq!(header(&plain, "vary"), Some("Accept-Encoding"));
-    let packed = Dress { takes_gzip: true, ..dress(&names) }.finish(large());
+    let packed = ResponseHead { takes_gzip: true, ..head(&names) }.response(large());
     assert_eq!(header(&packed, "content-encoding"), Some("gzip"));
     let mut unpacked = Vec::new();
     let packed = body(packed);
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut unpacked).unwrap();
     assert_eq!(unpacked, vec![b' '; 2_000]);
-    let small = Dress { takes_gzip: true, ..dress(&names) }.finish(Ok(Reply::json(vec![b' '; 1_000])));
+    let small = ResponseHead { takes_gzip: true, ..head(&names) }.response(Ok(Reply::json(vec![b' '; 1_000])));
     assert_eq!(header(&small, "content-encoding"), None);
     for (accept, takes) in [
         ("gzip", true),
@@ -144,9 +144,9 @@ fn large_bodies_are_compressed_when_asked() {
 }
 
 /// Status, sorted lines and body of an answer as it is written; `None` when it is left to the library.
-fn written(dress: &Dress<'_>, outcome: Outcome) -> Option<(u16, Vec<String>, Vec<u8>)> {
+fn written(head: &ResponseHead<'_>, outcome: Outcome) -> Option<(u16, Vec<String>, Vec<u8>)> {
     let mut out = Vec::new();
-    let (status, made) = dress.write(outcome, &mut out);
+    let (status, made) = head.write(outcome, &mut out);
     if made.is_some() {
         assert_eq!(out, b"", "all or nothing is written");
         return None;
@@ -164,8 +164,8 @@ fn written(dress: &Dress<'_>, outcome: Outcome) -> Option<(u16, Vec<String>, Vec
 }
 
 /// The same of the answer that the library would send.
-fn sent(dress: &Dress<'_>, outcome: Outcome) -> (u16, Vec<String>, Vec<u8>) {
-    let response = dress.finish(outcome);
+fn sent(head: &ResponseHead<'_>, outcome: Outcome) -> (u16, Vec<String>, Vec<u8>) {
+    let response = head.response(outcome);
     let status = response.status().as_u16();
     let mut lines: Vec<_> =
         response.headers().iter().map(|(name, value)| format!("{name}: {}", value.to_str().expect("ASCII"))).collect();
@@ -203,29 +203,29 @@ fn what_is_written_is_what_would_be_sent() {
     for outcome in outcomes {
         for bits in 0..32 {
             let on = |bit: u32| bits >> bit & 1 == 1;
-            let dress = Dress {
+            let head = ResponseHead {
                 rate: on(0).then_some(rate),
                 takes_gzip: on(1),
                 private: on(2),
                 public_route: on(3),
                 beta_cutoff: on(4).then_some(Timestamp::from_secs(9)),
                 used: Used { begun: Timestamp::from_secs(7), ..Used::default() },
-                ..dress(&names)
+                ..head(&names)
             };
-            assert_eq!(written(&dress, outcome()), Some(sent(&dress, outcome())));
+            assert_eq!(written(&head, outcome()), Some(sent(&head, outcome())));
             cases += 1;
         }
     }
-    let ends = Dress { closes: true, ..dress(&names) };
+    let ends = ResponseHead { closes: true, ..head(&names) };
     assert_eq!(written(&ends, Ok(Reply::json(Vec::new()))), None);
-    assert_eq!(written(&dress(&names), Err(Refusal::broken("no"))), None);
+    assert_eq!(written(&head(&names), Err(Refusal::broken("no"))), None);
     println!("answers: {} cases", cases + 2);
 }
 
 #[test]
 fn head_tells_the_length_and_sends_nothing() {
     let names = names();
-    let response = Dress { is_head: true, ..dress(&names) }.finish(Ok(Reply::json(b"{\"a\":1}".to_vec())));
+    let response = ResponseHead { is_head: true, ..head(&names) }.response(Ok(Reply::json(b"{\"a\":1}".to_vec())));
     assert_eq!(header(&response, "content-length"), Some("7"));
     assert!(body(response).is_empty());
 }

@@ -1,41 +1,41 @@
-//! Reading the head of a request that is like most others, without making anything of it.
+//! The own reader of request heads. It borrows from the bytes and allocates nothing.
 //!
-//! A *plain* request says nothing but its method, its target, a key, what its body is, and a few headers that mean the
-//! same in every one. It is answered on the short way (`server/express.rs`). Whatever else a head says, its
-//! request goes through the HTTP library as ever; so nothing here refuses anything.
+//! A *simple* head has a method, a target, a key, the type and length of its body, and a few headers that mean the same in
+//! every request. A request with such a head is answered on the fast path (`server/fast_path.rs`). All others go to hyper, so
+//! nothing is refused here.
 
-use super::dress::takes_gzip;
+use super::response_head::takes_gzip;
 use super::route::Method;
 use httparse::{Header, Request, Status};
 use std::mem::MaybeUninit;
 
-/// Headers of a request that is read with the first try.
+/// Headers of a head that the first attempt reads.
 const HEADERS_MAX: usize = 24;
-/// Headers of any request; the library refuses more.
+/// Headers of any head; hyper refuses more.
 const HEADERS_EVER: usize = super::server::HEADERS_MAX;
-/// Longest target of a plain request.
+/// Longest target of a simple head.
 const TARGET_BYTES_MAX: usize = 1_024;
 
-/// What bytes begin with.
+/// What some bytes begin with.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Head<'b> {
-    /// A head that is not whole yet.
-    Part,
-    Plain(Plain<'b>),
-    /// A request that is not plain: its length in bytes, head and body, and the value of its only `Host` header.
+pub enum Parsed<'b> {
+    /// A head that is not complete yet.
+    Partial,
+    Simple(RequestHead<'b>),
+    /// Another head: the length of its request in bytes, head and body, and the value of its only `Host` header.
     Framed(u64, Option<&'b [u8]>),
-    /// A request whose end only the library can tell, and the value of its only `Host` header.
-    Endless(Option<&'b [u8]>),
+    /// A head whose request has a length that only hyper can find, and the value of its only `Host` header.
+    Unframed(Option<&'b [u8]>),
     /// A line of the head ends without a carriage return. Parsers disagree about such a head: RFC 9112 §2.2 lets a
-    /// recipient take it, and a proxy may see other requests in the same bytes.
+    /// recipient accept it, and a proxy may see other requests in the same bytes.
     BareLineFeed,
-    /// No head of a request; the library refuses it.
+    /// Not a head; hyper refuses it.
     Unreadable,
 }
 
-/// A head that says what most others say.
+/// A simple head.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plain<'b> {
+pub struct RequestHead<'b> {
     pub method: Method,
     pub target: &'b str,
     pub host: &'b [u8],
@@ -46,56 +46,56 @@ pub struct Plain<'b> {
     pub takes_gzip: bool,
     /// `User-Agent`, the first of them; empty where there is none.
     pub agent: &'b [u8],
-    /// It says that its body is JSON.
+    /// It states that its body is JSON.
     pub typed: bool,
     pub head_bytes: usize,
     pub body_bytes: u64,
 }
 
-impl Plain<'_> {
-    /// Head and body.
+impl RequestHead<'_> {
+    /// Length of head and body.
     pub fn bytes(&self) -> u64 {
         self.head_bytes as u64 + self.body_bytes
     }
 }
 
-/// Reads the head that `bytes` begin with.
-pub fn head(bytes: &[u8]) -> Head<'_> {
-    head_within::<HEADERS_MAX>(bytes).or_else(|| head_within::<HEADERS_EVER>(bytes)).unwrap_or(Head::Unreadable)
+/// Parses the head that `bytes` begin with.
+pub fn parse(bytes: &[u8]) -> Parsed<'_> {
+    parse_within::<HEADERS_MAX>(bytes).or_else(|| parse_within::<HEADERS_EVER>(bytes)).unwrap_or(Parsed::Unreadable)
 }
 
-/// As [`head`]; `None` when there are more than `MAX` headers.
-fn head_within<const MAX: usize>(bytes: &[u8]) -> Option<Head<'_>> {
+/// As [`parse`]; `None` when there are more than `MAX` headers.
+fn parse_within<const MAX: usize>(bytes: &[u8]) -> Option<Parsed<'_>> {
     let mut room = [const { MaybeUninit::<Header<'_>>::uninit() }; MAX];
     let mut request = Request::new(&mut []);
     let head_bytes = match request.parse_with_uninit_headers(bytes, &mut room) {
         Ok(Status::Complete(head_bytes)) => head_bytes,
-        Ok(Status::Partial) => return Some(Head::Part),
+        Ok(Status::Partial) => return Some(Parsed::Partial),
         Err(httparse::Error::TooManyHeaders) => return None,
-        Err(_) => return Some(Head::Unreadable),
+        Err(_) => return Some(Parsed::Unreadable),
     };
-    Some(taken(&request, &bytes[..head_bytes]))
+    Some(classify(&request, &bytes[..head_bytes]))
 }
 
-/// How a whole head is taken.
-fn taken<'b>(request: &Request<'_, 'b>, head: &'b [u8]) -> Head<'b> {
+/// What kind of head a complete one is.
+fn classify<'b>(request: &Request<'_, 'b>, head: &'b [u8]) -> Parsed<'b> {
     if has_bare_line_feed(head) {
-        return Head::BareLineFeed;
+        return Parsed::BareLineFeed;
     }
     let (Some(method), Some(target), Some(version)) = (request.method, request.path, request.version) else {
-        return Head::Unreadable;
+        return Parsed::Unreadable;
     };
     let mut lines = Lines::default();
-    let mut endless = method == "CONNECT";
+    let mut unframed = method == "CONNECT";
     for header in request.headers.iter() {
-        endless |= lines.take(header).is_none();
+        unframed |= lines.read(header).is_none();
     }
     let host = lines.host.filter(|_| lines.hosts == 1);
-    if endless {
-        return Head::Endless(host);
+    if unframed {
+        return Parsed::Unframed(host);
     }
     let body_bytes = lines.length.unwrap_or(0);
-    let framed = Head::Framed((head.len() as u64).saturating_add(body_bytes), host);
+    let framed = Parsed::Framed((head.len() as u64).saturating_add(body_bytes), host);
     let method = match method {
         "GET" => Method::Get,
         "POST" => Method::Post,
@@ -107,7 +107,7 @@ fn taken<'b>(request: &Request<'_, 'b>, head: &'b [u8]) -> Head<'b> {
     if lines.odd || version != 1 || target.len() > TARGET_BYTES_MAX {
         return framed;
     }
-    Head::Plain(Plain {
+    Parsed::Simple(RequestHead {
         method,
         target,
         host,
@@ -122,15 +122,15 @@ fn taken<'b>(request: &Request<'_, 'b>, head: &'b [u8]) -> Head<'b> {
     })
 }
 
-/// Whether a line feed stands without a carriage return before it. Written without an early end, so that it is compiled to
-/// vector instructions.
+/// Whether there is a line feed without a carriage return before it. Written without an early return, so that it compiles
+/// to vector instructions.
 fn has_bare_line_feed(head: &[u8]) -> bool {
     let pairs = head.iter().zip(head.iter().skip(1));
     let inside = pairs.fold(false, |found, (before, byte)| found | ((*byte == b'\n') & (*before != b'\r')));
     inside || head.first() == Some(&b'\n')
 }
 
-/// What the lines of a head say so far.
+/// What the lines of a head state so far.
 #[derive(Default)]
 struct Lines<'b> {
     hosts: u32,
@@ -142,13 +142,13 @@ struct Lines<'b> {
     agent: Option<&'b [u8]>,
     typed: bool,
     length: Option<u64>,
-    /// One of them is not plain.
+    /// A line was read that no simple head has.
     odd: bool,
 }
 
 impl<'b> Lines<'b> {
-    /// `None`: the end of the request cannot be told.
-    fn take(&mut self, header: &Header<'b>) -> Option<()> {
+    /// `None`: only hyper can find the end of the request.
+    fn read(&mut self, header: &Header<'b>) -> Option<()> {
         let Header { name, value } = *header;
         let is = |known: &str| name.eq_ignore_ascii_case(known);
         match name.len() {
@@ -187,39 +187,39 @@ impl<'b> Lines<'b> {
 mod tests {
     use super::*;
 
-    /// How a head is taken, in one word; of a plain one what it says. Behind a plus the bytes of the body.
-    fn taken(bytes: &str) -> String {
-        match head(bytes.as_bytes()) {
-            Head::Part => "part".to_owned(),
-            Head::Framed(whole, _) => {
+    /// The kind of a head in one word, or what a simple one states; after a plus the bytes of the body.
+    fn kind(bytes: &str) -> String {
+        match parse(bytes.as_bytes()) {
+            Parsed::Partial => "partial".to_owned(),
+            Parsed::Framed(whole, _) => {
                 let head = bytes.find("\r\n\r\n").expect("a whole head") as u64 + 4;
                 format!("framed +{}", whole - head)
             }
-            Head::Endless(_) => "endless".to_owned(),
-            Head::BareLineFeed => "bare".to_owned(),
-            Head::Unreadable => "unreadable".to_owned(),
-            Head::Plain(plain) => {
+            Parsed::Unframed(_) => "unframed".to_owned(),
+            Parsed::BareLineFeed => "bare".to_owned(),
+            Parsed::Unreadable => "unreadable".to_owned(),
+            Parsed::Simple(head) => {
                 fn text(value: Option<&[u8]>) -> &str {
                     value.map_or("-", |value| std::str::from_utf8(value).expect("ASCII"))
                 }
                 format!(
                     "{} {} {} {} {} {} {} +{}",
-                    plain.method.text(),
-                    plain.target,
-                    text(plain.key),
-                    text(plain.request_id),
-                    text(plain.idempotency_key),
-                    u8::from(plain.takes_gzip),
-                    u8::from(plain.typed),
-                    plain.body_bytes
+                    head.method.text(),
+                    head.target,
+                    text(head.key),
+                    text(head.request_id),
+                    text(head.idempotency_key),
+                    u8::from(head.takes_gzip),
+                    u8::from(head.typed),
+                    head.body_bytes
                 )
             }
         }
     }
 
     #[test]
-    fn only_what_says_nothing_special_is_plain() {
-        // (first line and headers; none, or how it is taken)
+    fn only_heads_without_special_headers_are_simple() {
+        // (first line and headers, kind)
         let rows = [
             ("GET /a HTTP/1.1|Host: x", "GET /a - - - 0 0 +0"),
             ("get /a HTTP/1.1|Host: x", "framed +0"),
@@ -249,26 +249,26 @@ mod tests {
             ("POST /a HTTP/1.1|Host: x|Content-Type: application/json; charset=utf-8|Content-Length: 9", "framed +9"),
             ("HEAD /a HTTP/1.1|Host: x", "framed +0"),
             ("OPTIONS /a HTTP/1.1|Host: x", "framed +0"),
-            ("POST /a HTTP/1.1|Host: x|Content-Length: 1|Content-Length: 1", "endless"),
-            ("POST /a HTTP/1.1|Host: x|Content-Length: +1", "endless"),
-            ("POST /a HTTP/1.1|Host: x|Content-Length:", "endless"),
-            ("POST /a HTTP/1.1|Host: x|Content-Length: 9999999999999999999", "endless"),
-            ("POST /a HTTP/1.1|Host: x|Transfer-Encoding: chunked", "endless"),
+            ("POST /a HTTP/1.1|Host: x|Content-Length: 1|Content-Length: 1", "unframed"),
+            ("POST /a HTTP/1.1|Host: x|Content-Length: +1", "unframed"),
+            ("POST /a HTTP/1.1|Host: x|Content-Length:", "unframed"),
+            ("POST /a HTTP/1.1|Host: x|Content-Length: 9999999999999999999", "unframed"),
+            ("POST /a HTTP/1.1|Host: x|Transfer-Encoding: chunked", "unframed"),
             ("GET /a HTTP/1.1|Host: x|Connection: close", "framed +0"),
             ("GET /a HTTP/1.1|Host: x|Connection: keep-alive, Upgrade|Upgrade: websocket", "framed +0"),
             ("POST /a HTTP/1.1|Host: x|Expect: 100-continue|Content-Length: 3", "framed +3"),
             ("GET /a HTTP/1.0|Host: x", "framed +0"),
             ("GET /a HTTP/1.0", "framed +0"),
-            ("CONNECT a:1 HTTP/1.1|Host: x", "endless"),
+            ("CONNECT a:1 HTTP/1.1|Host: x", "unframed"),
             ("GET /a HTTP/1.1|Host : x", "unreadable"),
             ("PRI * HTTP/2.0", "unreadable"),
         ];
         for (lines, expected) in rows {
             let whole = format!("{}\r\n\r\n", lines.replace('|', "\r\n"));
-            assert_eq!(taken(&whole), expected, "{lines}");
+            assert_eq!(kind(&whole), expected, "{lines}");
             if expected != "unreadable" {
-                assert_eq!(taken(&whole[..whole.len() - 1]), "part", "{lines}");
-                assert_eq!(taken(&format!("{whole}more")), expected, "{lines}");
+                assert_eq!(kind(&whole[..whole.len() - 1]), "partial", "{lines}");
+                assert_eq!(kind(&format!("{whole}more")), expected, "{lines}");
             }
         }
         for (count, expected) in [
@@ -277,7 +277,7 @@ mod tests {
             (HEADERS_EVER, "unreadable"),
         ] {
             let many = format!("GET /a HTTP/1.1\r\nHost: x\r\n{}\r\n", "Accept: */*\r\n".repeat(count));
-            assert_eq!(taken(&many), expected, "{count} headers beside the host");
+            assert_eq!(kind(&many), expected, "{count} headers beside the host");
         }
         for (lines, agent) in [
             ("Host: x", ""),
@@ -286,11 +286,11 @@ mod tests {
             ("Host: x\r\nuser-agent: a\r\nUser-Agent: b", "a"),
         ] {
             let bytes = format!("GET /a HTTP/1.1\r\n{lines}\r\n\r\n");
-            let Head::Plain(plain) = head(bytes.as_bytes()) else { panic!("{lines} is plain") };
-            assert_eq!(plain.agent, agent.as_bytes(), "{lines}");
+            let Parsed::Simple(head) = parse(bytes.as_bytes()) else { panic!("{lines} is simple") };
+            assert_eq!(head.agent, agent.as_bytes(), "{lines}");
         }
         let long = format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a".repeat(TARGET_BYTES_MAX));
-        assert_eq!(taken(&long), "framed +0");
+        assert_eq!(kind(&long), "framed +0");
         println!("heads: {} cases", rows.len() + 4);
     }
 
@@ -300,11 +300,11 @@ mod tests {
         let feeds: Vec<usize> = whole.match_indices("\r\n").map(|(at, _)| at).collect();
         for at in &feeds {
             let bare = format!("{}{}{{}}", &whole[..*at], &whole[at + 1..]);
-            assert_eq!(taken(&bare), "bare", "{bare:?}");
+            assert_eq!(kind(&bare), "bare", "{bare:?}");
         }
-        // Empty lines before a request are passed over when they are lines.
-        assert_eq!(taken(&format!("\r\n{whole}{{}}\n\n")), "POST /a k - - 0 0 +2");
-        assert_eq!(taken(&format!("\n{whole}")), "bare");
+        // Empty lines before a request are skipped when they are lines.
+        assert_eq!(kind(&format!("\r\n{whole}{{}}\n\n")), "POST /a k - - 0 0 +2");
+        assert_eq!(kind(&format!("\n{whole}")), "bare");
         println!("line ends: {} cases", feeds.len() + 2);
     }
 }

@@ -1,8 +1,9 @@
-//! How many connections there are and may be; shared by all IO threads.
+//! The connections that are open, and how many may be; shared by all IO threads.
 //!
-//! Where a cap is reached, the connection that has been idle for longest makes room, so that peers that hold connections
-//! open and say nothing lock nobody out. Idle is a connection without a request under way: no whole head, no answer, no
-//! stream. The first bytes of a head change nothing, however often more follow. A cap of busy connections refuses.
+//! Where a cap is reached, the connection that has been idle for longest is closed, so that peers with idle connections
+//! cannot keep others out. A connection is idle while no request is under way: no whole head, no response, no stream. The
+//! first bytes of a head do not change that, however many follow. While all connections of a cap are busy, a new one is
+//! refused.
 
 use super::deadline::HeadDeadline;
 use crate::settings::{Network, Settings};
@@ -14,12 +15,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-/// Idle connections that one look through all of them finds, for those to come.
-const FOUND_MAX: usize = 64;
-/// Connections that were told to leave and have not left yet, at most: so many may be open beyond the cap.
+/// Idle connections that one scan finds, for the next connections that need room.
+const CANDIDATES_MAX: usize = 64;
+/// Connections that are being closed for others, at most: this many may be open beyond the cap.
 const LEAVING_MAX: usize = 64;
-/// After a look that found none, before the next one.
-const FRUITLESS_PAUSE: Duration = Duration::from_millis(10);
+/// Pause after a scan that found none.
+const SCAN_PAUSE: Duration = Duration::from_millis(10);
 
 /// All connections.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ pub struct Connections {
     per_address_max: usize,
     header_timeout: Duration,
     idle_timeout: Duration,
-    /// Many people come through these, and tests and benches through loopback: only the total counts for them.
+    /// Many clients share these addresses; only the total counts for them. So for loopback, which tests and benches use.
     exempt: Vec<Network>,
     meter_loopback: bool,
     total: AtomicUsize,
@@ -41,24 +42,24 @@ pub struct Connections {
 struct Taken {
     next: u64,
     seats: AHashMap<u64, Arc<Seat>>,
-    /// Connections told to leave that have not left.
+    /// Connections that are being closed for others.
     leaving: usize,
-    found: Found,
+    candidates: Candidates,
     by_address: AHashMap<IpAddr, OfAddress>,
 }
 
 #[derive(Debug, Default)]
 struct OfAddress {
-    /// Without those that leave.
+    /// Without those that are being closed.
     count: usize,
-    found: Found,
+    candidates: Candidates,
 }
 
-/// Connections that were idle when somebody looked: since when, and which; the longest idle last.
+/// Connections that were idle at the last scan: since when, and which; the longest idle last.
 #[derive(Debug, Default)]
-struct Found {
+struct Candidates {
     idle: Vec<(u64, u64)>,
-    /// No look before this.
+    /// No scan before this.
     not_before: Option<Instant>,
 }
 
@@ -72,14 +73,14 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// Said by the connection when it is first polled: whom to wake when it is to leave.
-    pub(super) fn sit(&self, context: &Context<'_>) {
+    /// Called when the connection is first polled: which task to wake when it is to close.
+    pub(super) fn register(&self, context: &Context<'_>) {
         *self.waker.lock() = Some(context.waker().clone());
     }
 
-    /// Whether the connection is to end as soon as no request is under way.
+    /// Whether the connection is to close as soon as no request is under way.
     pub(super) fn leaves(&self) -> bool {
-        // The lock of the waker orders it: who was not woken asks behind `sit`.
+        // The lock of the waker orders it: a task that was not woken reads this after `register`.
         self.leaves.load(Ordering::Relaxed)
     }
 
@@ -107,7 +108,7 @@ impl Connections {
         }
     }
 
-    /// So many in all, whoever makes them, each idle for at most so long.
+    /// At most `total_max` connections of any peers, each idle for at most `idle_timeout`.
     pub fn at_most(total_max: usize, idle_timeout: Duration) -> Connections {
         Connections {
             total_max,
@@ -128,18 +129,18 @@ impl Connections {
         self.total.load(Ordering::Relaxed)
     }
 
-    /// Connections that were closed at once because a cap was reached.
+    /// Connections that were refused because a cap was reached.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Idle connections that ended because a cap was reached.
+    /// Idle connections that were closed because a cap was reached.
     pub fn made_room(&self) -> u64 {
         self.made_room.load(Ordering::Relaxed)
     }
 
-    /// A place for a connection of this peer. `None`: all are taken by others with a request under way.
-    pub fn enter(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+    /// A slot for a connection of this peer. `None`: all are taken by connections with a request under way.
+    pub fn enter(self: &Arc<Self>, peer: IpAddr) -> Option<Slot> {
         let address = self.counted(peer);
         let mut taken = self.taken.lock();
         let of_address = address.map_or(0, |address| taken.by_address.get(&address).map_or(0, |of| of.count));
@@ -158,20 +159,20 @@ impl Connections {
             taken.by_address.entry(address).or_default().count += 1;
         }
         self.total.store(taken.seats.len(), Ordering::Relaxed);
-        Some(Place { connections: Arc::clone(self), id, seat })
+        Some(Slot { connections: Arc::clone(self), id, seat })
     }
 
-    /// Has the connection leave that has been idle for longest, of those of an address or of all. False when there is none.
+    /// Closes the connection that has been idle for longest, of those of an address or of all. False when none is idle.
     fn make_room(&self, taken: &mut Taken, address: Option<IpAddr>) -> bool {
         if taken.leaving >= LEAVING_MAX {
             return false;
         }
-        let Taken { seats, leaving, found: of_all, by_address, .. } = taken;
-        let found = match address {
-            Some(address) => &mut by_address.entry(address).or_default().found,
+        let Taken { seats, leaving, candidates: of_all, by_address, .. } = taken;
+        let candidates = match address {
+            Some(address) => &mut by_address.entry(address).or_default().candidates,
             None => of_all,
         };
-        let Some(seat) = found.longest_idle(seats, address) else { return false };
+        let Some(seat) = candidates.longest_idle(seats, address) else { return false };
         let seat = Arc::clone(seat);
         *leaving += 1;
         if let Some(of) = seat.address.and_then(|address| by_address.get_mut(&address)) {
@@ -182,7 +183,7 @@ impl Connections {
         true
     }
 
-    /// The address that a peer counts for: IPv6 by its /64.
+    /// The address that a peer is counted by: IPv6 by its /64.
     fn counted(&self, peer: IpAddr) -> Option<IpAddr> {
         let peer = peer.to_canonical();
         let exempt = self.exempt.iter().any(|network| network.contains(peer));
@@ -201,46 +202,46 @@ impl Connections {
     }
 }
 
-impl Found {
+impl Candidates {
     fn longest_idle<'s>(
         &mut self,
         seats: &'s AHashMap<u64, Arc<Seat>>,
         address: Option<IpAddr>,
     ) -> Option<&'s Arc<Seat>> {
         let idle_since = |seat: &Seat| seat.head.idle_since().filter(|_| !seat.leaves());
-        for look_again in [true, false] {
+        for may_scan in [true, false] {
             while let Some((since, id)) = self.idle.pop() {
-                // One that has had a request meanwhile is not the longest idle any more.
+                // A connection that has had a request meanwhile is not the longest idle any more.
                 if let Some(seat) = seats.get(&id).filter(|seat| idle_since(seat) == Some(since)) {
                     return Some(seat);
                 }
             }
             let now = Instant::now();
-            if !look_again || self.not_before.is_some_and(|not_before| now < not_before) {
+            if !may_scan || self.not_before.is_some_and(|not_before| now < not_before) {
                 return None;
             }
             let mine = seats.iter().filter(|(_, seat)| address.is_none() || seat.address == address);
             self.idle.extend(mine.filter_map(|(id, seat)| Some((idle_since(seat)?, *id))));
-            if self.idle.len() > FOUND_MAX {
-                self.idle.select_nth_unstable(FOUND_MAX);
-                self.idle.truncate(FOUND_MAX);
+            if self.idle.len() > CANDIDATES_MAX {
+                self.idle.select_nth_unstable(CANDIDATES_MAX);
+                self.idle.truncate(CANDIDATES_MAX);
                 self.idle.shrink_to_fit();
             }
             self.idle.sort_unstable_by(|a, b| b.cmp(a));
-            self.not_before = self.idle.is_empty().then(|| now + FRUITLESS_PAUSE);
+            self.not_before = self.idle.is_empty().then(|| now + SCAN_PAUSE);
         }
         None
     }
 }
 
-/// A connection's place among the others; free again when dropped.
-pub struct Place {
+/// The slot of one connection; free again when dropped.
+pub struct Slot {
     connections: Arc<Connections>,
     id: u64,
     pub(super) seat: Arc<Seat>,
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         let mut taken = self.connections.taken.lock();
         taken.seats.remove(&self.id);

@@ -1,7 +1,8 @@
-//! The outside of a response: the headers that every response carries (wire.md §4, §10).
+//! The head of a response, and the form of its body.
 //!
-//! [`Dress::finish`] makes the response of an outcome: envelope, code, rate, cache, CORS and request-id headers,
-//! compression, and the empty body of a HEAD.
+//! [`ResponseHead`] decides which lines a head has: type, code, request id, cache, rate, CORS. The lines go to a map that hyper
+//! sends, or as text to the buffer of a connection ([`Lines`]). Here are also the error envelope of a refusal, compression,
+//! and the empty body of a HEAD.
 
 use super::auth::RequestId;
 use super::body::{Body, Pages, Streamed};
@@ -10,40 +11,41 @@ use super::code::{self, Code};
 use super::dialect::Dialect;
 use super::limit::RateState;
 use super::names::Names;
-use super::refusals::Shown;
+use super::pipeline::Head;
+use super::refusals::KeyPrefix;
 use super::reply::{Outcome, Parts, Reply};
 use super::route::Route;
 use engine::time::Timestamp;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use hyper::header::{self, HeaderValue};
-use hyper::{HeaderMap, Response, StatusCode};
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::{HeaderMap, Method, Response, StatusCode};
 use std::cell::RefCell;
 use std::io::Write as _;
 use wire::{decimal, instant};
 
-/// Bodies below this are never compressed (wire.md §10).
+/// Bodies below this are never compressed.
 const COMPRESS_BYTES_MIN: usize = 1_024;
-/// Larger ones are compressed a piece at a time: all at once would hold the core thread for milliseconds.
+/// Larger bodies are compressed a piece at a time: in one piece they would hold the core thread for milliseconds.
 const COMPRESS_AT_ONCE_BYTES_MAX: usize = 64 << 10;
 
-/// How an answer may be kept by others (wire.md §4).
+/// How caches may store a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
-    /// Books, market by slug, time, health, status.
+    /// Never: books, market by slug, time, health, status.
     NoStore,
     /// Server-sent events.
     Stream,
-    /// Everything else: `private, no-store` with a credential, five seconds without.
+    /// All others: `private, no-store` with a credential, five seconds without.
     ByCredential,
 }
 
-/// What of the request decides the outside of its response.
+/// What decides the head of a response.
 #[derive(Debug)]
-pub struct Dress<'a> {
+pub struct ResponseHead<'a> {
     pub names: &'a Names,
     pub request_id: RequestId,
-    /// How refusals are written.
+    /// Of the envelope of a refusal.
     pub dialect: Dialect,
     /// Refusals show `details` and `request_id`.
     pub verbose: bool,
@@ -51,42 +53,52 @@ pub struct Dress<'a> {
     /// GET or HEAD.
     pub is_read: bool,
     pub takes_gzip: bool,
-    /// `Access-Control-Allow-Origin`, when the request has an `Origin` that may read us.
+    /// `Access-Control-Allow-Origin`, for an `Origin` that may read the response.
     pub cors: Option<HeaderValue>,
     pub cache: Cache,
     /// The route takes a credential, or the request had a usable one.
     pub private: bool,
     pub rate: Option<RateState>,
-    /// Keyed or not, a 429 of a public route shows no rate headers (wire.md §8).
+    /// A 429 of a public route shows no rate headers, with or without a key.
     pub public_route: bool,
-    /// The cutoff that a beta key has passed.
+    /// The cutoff of a beta key, once it has passed.
     pub beta_cutoff: Option<Timestamp>,
-    /// The connection ends behind the answer.
+    /// The connection ends after the response.
     pub closes: bool,
-    /// What counts as a use of a key.
+    /// What is counted of the request.
     pub used: Used,
-    /// Of the key that was shown, for the log; looked at only where refusals are logged.
-    pub shown: Option<Shown>,
+    /// Of the key that the request shows, for the log; read only where refusals are logged.
+    pub key_prefix: Option<KeyPrefix>,
 }
 
-/// Which route was asked for when, and by which key.
+/// Which route a request used when, and by which key.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Used {
+    /// When its head was read.
     pub begun: Timestamp,
     pub route: Option<&'static Route>,
-    /// The key's slot, once the request counted against it.
+    /// The key's slot, once the request was counted against it.
     pub key: Option<u32>,
 }
 
-impl<'a> Dress<'a> {
-    /// That of an operation of a socket: it has no headers to put anything on, and is asked only for what they would say.
-    pub fn of_operation(names: &'a Names) -> Dress<'a> {
-        Dress { private: true, ..Dress::of_request(names, RequestId::Sent(HeaderValue::from_static(""))) }
+impl<'a> ResponseHead<'a> {
+    /// That of a request, before its route is known.
+    pub fn of(names: &'a Names, method: &Method, head: &mut Head) -> ResponseHead<'a> {
+        ResponseHead {
+            dialect: head.dialect,
+            verbose: head.verbose,
+            is_head: *method == Method::HEAD,
+            is_read: matches!(*method, Method::GET | Method::HEAD),
+            takes_gzip: head.takes_gzip,
+            cors: head.cors.take(),
+            key_prefix: head.key_prefix,
+            ..ResponseHead::with_id(names, head.request_id.clone())
+        }
     }
 
-    /// That of a request of which nothing but its id is known yet.
-    pub fn of_request(names: &'a Names, request_id: RequestId) -> Dress<'a> {
-        Dress {
+    /// That of a request of which only the id is known.
+    pub fn with_id(names: &'a Names, request_id: RequestId) -> ResponseHead<'a> {
+        ResponseHead {
             names,
             request_id,
             dialect: Dialect::Plain,
@@ -102,14 +114,85 @@ impl<'a> Dress<'a> {
             beta_cutoff: None,
             closes: false,
             used: Used::default(),
-            shown: None,
+            key_prefix: None,
         }
     }
 }
 
-impl Dress<'_> {
-    /// The response of an outcome.
-    pub fn finish(&self, outcome: Outcome) -> Response<Body> {
+/// Where the lines of a head are written. A line replaces an earlier one of its name, except with `append`.
+trait Lines {
+    fn line(&mut self, name: &HeaderName, value: &'static str);
+    fn append(&mut self, name: &HeaderName, value: &'static str);
+    fn value(&mut self, name: &HeaderName, value: &HeaderValue);
+    fn request_id(&mut self, name: &HeaderName, id: &RequestId);
+    fn rate(&mut self, names: &Names, rate: &RateState);
+}
+
+/// For hyper, and for heads with more lines than the usual ones.
+impl Lines for HeaderMap {
+    fn line(&mut self, name: &HeaderName, value: &'static str) {
+        self.insert(name.clone(), HeaderValue::from_static(value));
+    }
+
+    fn append(&mut self, name: &HeaderName, value: &'static str) {
+        HeaderMap::append(self, name.clone(), HeaderValue::from_static(value));
+    }
+
+    fn value(&mut self, name: &HeaderName, value: &HeaderValue) {
+        self.insert(name.clone(), value.clone());
+    }
+
+    fn request_id(&mut self, name: &HeaderName, id: &RequestId) {
+        self.insert(name.clone(), id.header());
+    }
+
+    fn rate(&mut self, names: &Names, rate: &RateState) {
+        for ((plain, branded), value) in names.rate.iter().zip(rate.values()) {
+            self.insert(plain.clone(), value.clone());
+            self.insert(branded.clone(), value);
+        }
+    }
+}
+
+/// As text. Each line is written once.
+impl Lines for Vec<u8> {
+    #[inline]
+    fn line(&mut self, name: &HeaderName, value: &'static str) {
+        text_line(self, name, value.as_bytes());
+    }
+
+    #[inline]
+    fn append(&mut self, name: &HeaderName, value: &'static str) {
+        text_line(self, name, value.as_bytes());
+    }
+
+    #[inline]
+    fn value(&mut self, name: &HeaderName, value: &HeaderValue) {
+        text_line(self, name, value.as_bytes());
+    }
+
+    #[inline]
+    fn request_id(&mut self, name: &HeaderName, id: &RequestId) {
+        text_line(self, name, id.as_bytes());
+    }
+
+    #[inline]
+    fn rate(&mut self, names: &Names, rate: &RateState) {
+        names.write_rate(self, rate);
+    }
+}
+
+#[inline]
+fn text_line(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
+    out.extend_from_slice(name.as_str().as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+impl ResponseHead<'_> {
+    /// The response of an outcome, for hyper to send.
+    pub fn response(&self, outcome: Outcome) -> Response<Body> {
         let mut headers = HeaderMap::with_capacity(24);
         let (status, mut body, pages, refused) = match outcome {
             Ok(Reply { upgrade: Some(upgrade), status, headers: own, .. }) => {
@@ -121,19 +204,20 @@ impl Dress<'_> {
             }
             Ok(reply) => {
                 if !reply.content_type.is_empty() {
-                    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
+                    headers.line(&header::CONTENT_TYPE, reply.content_type);
                 }
                 for (name, value) in reply.headers {
                     headers.insert(name, value);
                 }
                 if reply.status.as_u16() >= 400 {
-                    headers.insert(self.names.code.clone(), HeaderValue::from_static(code::of_status(reply.status)));
+                    headers.line(&self.names.code, code::of_status(reply.status));
                 }
                 (reply.status, reply.body, reply.pages, false)
             }
             Err(refusal) => {
                 let body = refusal.envelope(self.dialect, self.verbose, self.request_id.text());
-                let (status, body) = self.refused(&mut headers, *refusal.0, body);
+                let status = refusal.status();
+                self.refused(&mut headers, *refusal.0);
                 (status, body, None, true)
             }
         };
@@ -146,6 +230,7 @@ impl Dress<'_> {
         };
         let body = match pages {
             None => {
+                varies_by_encoding(&mut headers, body.len());
                 let body = self.compressed(&mut headers, body);
                 self.body(&mut headers, body)
             }
@@ -157,39 +242,30 @@ impl Dress<'_> {
         response
     }
 
-    /// Writes the response of an outcome to `out`, as the HTTP library would. Gives what was not written: a body whose end
-    /// is not known, what is spoken behind an upgrade, the last answer of a connection.
+    /// Writes the response of an outcome to `out`, with the bytes that hyper would send. What cannot be written here is
+    /// returned: a body of unknown length, an upgrade, the last response of a connection.
     pub fn write(&self, outcome: Outcome, out: &mut Vec<u8>) -> (StatusCode, Option<Response<Body>>) {
         match outcome {
             Ok(reply) if self.is_usual(&reply) => {
                 out.reserve(HEAD_BYTES + reply.body.len());
-                out.extend_from_slice(b"HTTP/1.1 200 OK\r\ncontent-type: ");
-                out.extend_from_slice(reply.content_type.as_bytes());
-                out.extend_from_slice(b"\r\nx-request-id: ");
-                out.extend_from_slice(self.request_id.as_bytes());
-                out.extend_from_slice(b"\r\ncache-control: ");
-                out.extend_from_slice(self.cache_control(reply.status, false).as_bytes());
-                out.extend_from_slice(b"\r\n");
-                if let Some(rate) = &self.rate {
-                    self.names.write_rate(out, rate);
-                }
-                if reply.body.len() >= COMPRESS_BYTES_MIN {
-                    out.extend_from_slice(b"vary: Accept-Encoding\r\n");
-                }
+                status_line(out, reply.status);
+                out.line(&header::CONTENT_TYPE, reply.content_type);
+                self.standard(out, reply.status, false);
+                varies_by_encoding(out, reply.body.len());
                 self.end_head(out, Some(reply.body.len()));
                 out.extend_from_slice(&reply.body);
                 buffer::give_back(reply.body);
                 (reply.status, None)
             }
             outcome => {
-                let response = self.finish(outcome);
+                let response = self.response(outcome);
                 let status = response.status();
                 (status, self.write_whole(response, out))
             }
         }
     }
 
-    /// An answer whose head is made of what every answer has. One that may be compressed is not.
+    /// Whether a head consists of the lines that most responses have, and the body is sent as it is.
     fn is_usual(&self, reply: &Reply) -> bool {
         reply.status == StatusCode::OK
             && !reply.content_type.is_empty()
@@ -203,7 +279,7 @@ impl Dress<'_> {
             && !self.closes
     }
 
-    /// Gives the response back where its body is not whole, or none may follow on the connection.
+    /// Returns the response where its body is not whole, or no other may follow on the connection.
     fn write_whole(&self, response: Response<Body>, out: &mut Vec<u8>) -> Option<Response<Body>> {
         let status = response.status();
         let last = response.headers().contains_key(header::CONNECTION) || status.is_informational() || self.is_head;
@@ -211,16 +287,9 @@ impl Dress<'_> {
             Body::Whole(whole) if !last => whole.bytes().clone(),
             _ => return Some(response),
         };
-        out.extend_from_slice(b"HTTP/1.1 ");
-        out.extend_from_slice(status.as_str().as_bytes());
-        out.push(b' ');
-        out.extend_from_slice(status.canonical_reason().unwrap_or("<none>").as_bytes());
-        out.extend_from_slice(b"\r\n");
+        status_line(out, status);
         for (name, value) in response.headers() {
-            out.extend_from_slice(name.as_str().as_bytes());
-            out.extend_from_slice(b": ");
-            out.extend_from_slice(value.as_bytes());
-            out.extend_from_slice(b"\r\n");
+            text_line(out, name, value.as_bytes());
         }
         self.end_head(out, (status != StatusCode::NO_CONTENT).then_some(body.len()));
         out.extend_from_slice(&body);
@@ -238,9 +307,10 @@ impl Dress<'_> {
         out.extend_from_slice(b"\r\n\r\n");
     }
 
-    fn refused(&self, headers: &mut HeaderMap, parts: Parts, body: Vec<u8>) -> (StatusCode, Vec<u8>) {
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(self.names.code.clone(), HeaderValue::from_static(parts.code.header()));
+    /// The lines of a refusal that no other response has.
+    fn refused(&self, headers: &mut HeaderMap, parts: Parts) {
+        headers.line(&header::CONTENT_TYPE, "application/json");
+        headers.line(&self.names.code, parts.code.header());
         if let Some(secs) = parts.retry_after_secs {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(secs));
         }
@@ -251,39 +321,37 @@ impl Dress<'_> {
             headers.insert(header::ALLOW, allow);
         }
         if parts.code == Code::Http426 {
-            headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-            headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+            headers.line(&header::UPGRADE, "websocket");
+            headers.line(&header::SEC_WEBSOCKET_VERSION, "13");
         }
         if parts.closes_connection {
-            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+            headers.line(&header::CONNECTION, "close");
         }
-        (parts.status, body)
     }
 
-    fn standard(&self, headers: &mut HeaderMap, status: StatusCode, refused: bool) {
+    /// The lines that every response has where they apply.
+    #[inline]
+    fn standard(&self, to: &mut impl Lines, status: StatusCode, refused: bool) {
         if self.closes {
-            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+            to.line(&header::CONNECTION, "close");
         }
-        headers.insert(self.names.request_id.clone(), self.request_id.header());
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(self.cache_control(status, refused)));
+        to.request_id(&self.names.request_id, &self.request_id);
+        to.line(&header::CACHE_CONTROL, self.cache_control(status, refused));
         let bare = self.public_route && status == StatusCode::TOO_MANY_REQUESTS;
         if let Some(rate) = self.rate.as_ref().filter(|_| !bare) {
-            for ((plain, branded), value) in self.names.rate.iter().zip(rate.values()) {
-                headers.insert(plain.clone(), value.clone());
-                headers.insert(branded.clone(), value);
-            }
+            to.rate(self.names, rate);
         }
         if let Some(cutoff) = self.beta_cutoff
             && let Ok(cutoff) = HeaderValue::try_from(instant::ts_text(cutoff))
         {
-            headers.insert(self.names.beta_cutoff.clone(), cutoff);
+            to.value(&self.names.beta_cutoff, &cutoff);
         }
         if let Some(origin) = &self.cors {
             if origin != "*" {
-                headers.append(header::VARY, HeaderValue::from_static("Origin"));
+                to.append(&header::VARY, "Origin");
             }
-            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, self.names.exposed_headers.clone());
+            to.value(&header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            to.value(&header::ACCESS_CONTROL_EXPOSE_HEADERS, &self.names.exposed_headers);
         }
     }
 
@@ -297,18 +365,14 @@ impl Dress<'_> {
     }
 
     fn compressed(&self, headers: &mut HeaderMap, body: Vec<u8>) -> Vec<u8> {
-        if body.len() < COMPRESS_BYTES_MIN {
+        if body.len() < COMPRESS_BYTES_MIN || !self.takes_gzip {
             return body;
         }
-        headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-        if !self.takes_gzip {
-            return body;
-        }
-        // Fast rather than small: it runs on the thread that serves everybody.
+        // Fast rather than small: it runs on the thread that serves all connections.
         let mut gzip = GzEncoder::new(Vec::with_capacity(body.len() / 3), Compression::fast());
         match gzip.write_all(&body).and_then(|()| gzip.finish()) {
             Ok(small) => {
-                headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+                headers.line(&header::CONTENT_ENCODING, "gzip");
                 small
             }
             Err(_) => body,
@@ -323,14 +387,14 @@ impl Dress<'_> {
         Body::from(Vec::new())
     }
 
-    /// How long it is nobody knows, so a HEAD says no length and any length is worth compressing.
+    /// The length is unknown, so a HEAD has none, and any length is worth compressing.
     fn streamed(&self, headers: &mut HeaderMap, pages: Pages) -> Body {
         let gzip = self.takes_gzip && !pages.is_live();
         if !pages.is_live() {
-            headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+            Lines::append(headers, &header::VARY, "Accept-Encoding");
         }
         if gzip {
-            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            headers.line(&header::CONTENT_ENCODING, "gzip");
         }
         if self.is_head {
             return Body::from(Vec::new());
@@ -339,30 +403,43 @@ impl Dress<'_> {
     }
 }
 
-/// Writes the answer to a head that cannot be read, which ends its connection: of that request nothing is known.
+/// A body that is large enough is compressed for clients that take gzip.
+#[inline]
+fn varies_by_encoding(to: &mut impl Lines, body_bytes: usize) {
+    if body_bytes >= COMPRESS_BYTES_MIN {
+        to.append(&header::VARY, "Accept-Encoding");
+    }
+}
+
+/// Writes the response to a head that hyper cannot read, which ends its connection: nothing of that request is known.
 pub fn write_unread(names: &Names, now: Timestamp, status: StatusCode, out: &mut Vec<u8>) {
     let why = match status {
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "The head of the request is too large.",
         StatusCode::URI_TOO_LONG => "The target of the request is too long.",
         _ => "The head of the request cannot be read.",
     };
-    let (code, id) = (format!("HTTP_{}", status.as_u16()), RequestId::made());
+    let code = format!("HTTP_{}", status.as_u16());
     let body = format!(r#"{{"error":"{code}","message":"{why}"}}"#);
-    let reason = status.canonical_reason().unwrap_or("<none>");
-    let head = [
-        format!("HTTP/1.1 {} {reason}", status.as_u16()),
-        "content-type: application/json".to_owned(),
-        format!("{}: {code}", names.code),
-        format!("{}: {}", names.request_id, id.text()),
-        "cache-control: no-store\r\nconnection: close".to_owned(),
-        format!("content-length: {}\r\ndate: {}", body.len(), instant::http_date(now)),
-    ];
-    out.extend_from_slice(head.join("\r\n").as_bytes());
-    out.extend_from_slice(b"\r\n\r\n");
+    let used = Used { begun: now, ..Used::default() };
+    let head = ResponseHead { used, ..ResponseHead::with_id(names, RequestId::made()) };
+    status_line(out, status);
+    out.line(&header::CONTENT_TYPE, "application/json");
+    text_line(out, &names.code, code.as_bytes());
+    head.standard(out, status, true);
+    out.line(&header::CONNECTION, "close");
+    head.end_head(out, Some(body.len()));
     out.extend_from_slice(body.as_bytes());
 }
 
-/// Room for the head of a usual answer.
+fn status_line(out: &mut Vec<u8>, status: StatusCode) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(status.as_str().as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(status.canonical_reason().unwrap_or("<none>").as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Room for the head of a usual response.
 const HEAD_BYTES: usize = 896;
 
 /// The text of `Date`, made once a second.
@@ -378,7 +455,7 @@ fn write_date(out: &mut Vec<u8>, at: Timestamp) {
     });
 }
 
-/// Whether an `Accept-Encoding` takes gzip.
+/// Whether an `Accept-Encoding` admits gzip.
 pub fn takes_gzip(accept_encoding: Option<&HeaderValue>) -> bool {
     let Some(text) = accept_encoding.and_then(|value| value.to_str().ok()) else { return false };
     text.split(',').any(|coding| {

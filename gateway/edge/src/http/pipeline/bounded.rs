@@ -1,0 +1,50 @@
+//! What bounds a request: a panic or a forgotten wait in it ends this request and nothing more, and placements in flight have
+//! a limit.
+
+use crate::app::App;
+use crate::http::call::Caller;
+use crate::http::limit::Placement;
+use crate::http::reply::{Outcome, Refusal};
+use crate::http::route::{RateClass, Route};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::Poll;
+
+/// How a request can fail that no check foresees.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The panic hook has logged where.
+    Panicked,
+    /// Every wait of a request has a bound of its own; this one is for a wait without one.
+    TookTooLong,
+}
+
+/// Step 7: room for a placement.
+pub(super) fn placement(app: &App, route: &Route, caller: Option<&Caller>) -> Result<Option<Placement>, Refusal> {
+    match (route.rate, caller) {
+        (RateClass::Placement, Some(caller)) => app.front.limits.placement(caller.user).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Runs a request to its outcome.
+///
+/// # Errors
+/// It panicked, or took longer than `http.request_timeout_ms`.
+pub(super) async fn bounded<F: Future<Output = Outcome>>(
+    app: &App,
+    mut request: Pin<&mut F>,
+) -> Result<Outcome, Failure> {
+    let mut timer = None;
+    std::future::poll_fn(|context| {
+        match catch_unwind(AssertUnwindSafe(|| request.as_mut().poll(context))) {
+            Ok(Poll::Ready(outcome)) => return Poll::Ready(Ok(outcome)),
+            Ok(Poll::Pending) => {}
+            Err(_) => return Poll::Ready(Err(Failure::Panicked)),
+        }
+        // Most requests are answered with the first poll and need no timer.
+        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(app.config.http.request_timeout)));
+        timer.as_mut().poll(context).map(|()| Err(Failure::TookTooLong))
+    })
+    .await
+}

@@ -19,8 +19,10 @@ use engine::id::UserId;
 use engine::time::Timestamp;
 use engine::user::Permissions;
 use engine::user::key::{effective, entitlement, grant_ended};
+use futures_util::future::Either;
 use hyper::Uri;
 use hyper::header::{self, HeaderMap};
+use std::future::{Ready, ready};
 use std::rc::Rc;
 use wire::query::Query;
 
@@ -138,16 +140,16 @@ pub(super) fn prefetch(edge: &Rc<Edge>, route: &Route, identity: &Identity<'_>) 
 ///
 /// # Errors
 /// The code of the first check that fails.
-pub(super) async fn admit(
-    edge: &Rc<Edge>,
-    route: &Route,
-    identity: Identity<'_>,
+pub(super) fn admit<'a>(
+    edge: &'a Rc<Edge>,
+    route: &'a Route,
+    identity: Identity<'a>,
     peer: Source,
     now: Timestamp,
-    response: &mut ResponseHead<'_>,
-) -> Result<Admitted, Refusal> {
+    response: &'a mut ResponseHead<'_>,
+) -> Either<Ready<Result<Admitted, Refusal>>, impl Future<Output = Result<Admitted, Refusal>> + 'a> {
     let app = &*edge.app;
-    match identity {
+    Either::Left(ready(match identity {
         Identity::Exempt => Ok(Admitted::default()),
         Identity::Key(key) => key.admitted(edge, route.permission, now, response),
         Identity::Recognised(key)
@@ -157,18 +159,19 @@ pub(super) async fn admit(
             key.admitted(edge, None, now, response)
         }
         Identity::Recognised(_) | Identity::Anonymous => {
-            app.front.limits.public(peer, now)?;
-            Ok(Admitted::default())
+            app.front.limits.public(peer, now).map(|()| Admitted::default())
         }
-        // Boxed: few requests come with a token, and the memory of every exchange would have room for this.
+        // Boxed: few requests show a token, and the memory of every exchange would have room for this.
         Identity::Token(token) => {
-            let admitted = Box::pin(by_token(edge, token, now, response)).await?;
-            if route.rate == RateClass::Bootstrap {
-                app.front.limits.bootstrap(peer, now)?;
-            }
-            Ok(admitted)
+            return Either::Right(Box::pin(async move {
+                let admitted = by_token(edge, token, now, response).await?;
+                if route.rate == RateClass::Bootstrap {
+                    app.front.limits.bootstrap(peer, now)?;
+                }
+                Ok::<_, Refusal>(admitted)
+            }));
         }
-    }
+    }))
 }
 
 /// A known key, usable or not.

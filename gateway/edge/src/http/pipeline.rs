@@ -11,16 +11,18 @@ use super::code::Code;
 use super::refusals;
 use super::reply::{Outcome, Refusal, Reply};
 use super::response_head::{Cache, ResponseHead, Used};
-use super::route::{Auth, BodyKind, Execution, Route};
+use super::route::{Auth, BodyKind, Execution, Route, Running};
 use super::router::{Match, Variables};
 use super::usage::Done;
 use crate::app::{App, Edge};
 use body::{content_type, size, whole_body};
-use bounded::{bounded, placement};
+use bounded::{Failure, bounded, placement};
 use bytes::Bytes;
+use futures_util::future::Either;
 use hyper::body::Body;
 use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
+use std::future::{Ready, ready};
 use std::net::IpAddr;
 use std::pin::pin;
 use std::rc::Rc;
@@ -37,72 +39,98 @@ pub use incoming::{Credential, Head, Incoming, Target, request_id, sound_target,
 /// `handle` runs the handler of the route. `respond` makes the response of the outcome, and returns its status and what the
 /// caller gets. A panic in steps 1 to 9, and a wait in them that is longer than `http.request_timeout_ms`, is an internal
 /// error of this request alone.
-pub async fn exchange<B, H, R, T>(edge: Rc<Edge>, incoming: Incoming<B>, handle: H, respond: R) -> T
+///
+/// The future is kept small: what the steps take out of `incoming` stays there until it is needed.
+#[expect(clippy::manual_async_fn, reason = "the future of an `async fn` has room for each argument twice")]
+pub fn exchange<B, H, F, R, T>(
+    edge: Rc<Edge>,
+    mut incoming: Incoming<B>,
+    handle: H,
+    respond: R,
+) -> impl Future<Output = T>
 where
     B: Body<Data = Bytes> + Unpin,
-    H: AsyncFnOnce(Call) -> Outcome,
+    H: FnOnce(Call) -> F,
+    F: Future<Output = Outcome>,
     R: FnOnce(&mut ResponseHead<'_>, Outcome) -> (StatusCode, T),
 {
-    let app = &*edge.app;
-    let Incoming { method, target, mut head, body, peer } = incoming;
-    let mut response = ResponseHead::of(&app.front.names, &method, &mut head);
-    let steps = async {
-        let now = app.clock.now();
-        // 1. Head: its reader has refused one that breaks HTTP.
-        if let Some(fault) = head.fault.take() {
-            return Err(fault);
-        }
-        // 2. Route: by method and path, unless the reader has found it.
-        let (route, variables) = match target.found {
-            Some(found) => found,
-            None => match find(app, &method, &target, &head)? {
-                Routed::Route(route, variables) => (route, variables),
-                Routed::Options(reply) => return Ok(reply),
-            },
+    async move {
+        let app = &*edge.app;
+        let Incoming { method, target, head, body, peer } = &mut incoming;
+        let mut response = ResponseHead::of(&app.front.names, method, head);
+        let ended = {
+            let steps = pin!(async {
+                let now = app.clock.now();
+                // 1. Head: its reader has refused one that breaks HTTP.
+                if let Some(fault) = head.fault.take() {
+                    return Err(fault);
+                }
+                // 2. Route: by method and path, unless the reader has found it.
+                let (route, variables) = match target.found {
+                    Some(found) => found,
+                    None => match find(app, method, target, head)? {
+                        Routed::Route(route, variables) => (route, variables),
+                        Routed::Options(reply) => return Ok(reply),
+                    },
+                };
+                let needed = Needed::of(app, route, &head.headers, &target.uri);
+                routed(&mut response, route, needed, Used { begun: now, route: Some(route), key: None });
+                // 3. Size: the declared length of the body.
+                size(head.body_bytes, &app.config.http)?;
+                // 4. Identify: whose credential it shows.
+                let identity = identify(app, route, needed, head, now)?;
+                // 5. Prefetch: the rows of a user that trades.
+                prefetch(&edge, route, &identity);
+                // 6. Admit: is the credential usable, does it allow the route, and are its limits not reached.
+                let Admitted { caller, in_flight } = admit(&edge, route, identity, *peer, now, &mut response).await?;
+                // 7. Placement: room for one more in flight. It is free again when the handler has ended.
+                let _placement = placement(app, route, caller.as_ref())?;
+                // 8. Body: whole, in time, of a type that the route takes.
+                let body = match route.body {
+                    BodyKind::Ignored => Bytes::new(),
+                    BodyKind::Optional | BodyKind::Required => {
+                        let body = whole_body(body, &app.config.http).await?;
+                        content_type(&head.headers, &body)?;
+                        body
+                    }
+                };
+                // 9. Handle.
+                let mut outcome = handle(Call {
+                    edge: Rc::clone(&edge),
+                    route,
+                    now,
+                    uri: std::mem::take(&mut target.uri),
+                    headers: std::mem::take(&mut head.headers),
+                    typed: head.typed,
+                    dialect: head.dialect,
+                    variables,
+                    source: *peer,
+                    caller,
+                    body,
+                })
+                .await;
+                if let Ok(Reply { pages: Some(pages), .. }) = &mut outcome {
+                    pages.hold(in_flight);
+                }
+                outcome
+            });
+            bounded(app, steps).await
         };
-        let needed = Needed::of(app, route, &head.headers, &target.uri);
-        routed(&mut response, route, needed, Used { begun: now, route: Some(route), key: None });
-        // 3. Size: the declared length of the body.
-        size(head.body_bytes, &app.config.http)?;
-        // 4. Identify: whose credential it shows.
-        let identity = identify(app, route, needed, &head, now)?;
-        // 5. Prefetch: the rows of a user that trades.
-        prefetch(&edge, route, &identity);
-        // 6. Admit: is the credential usable, does it allow the route, and are its limits not reached.
-        let Admitted { caller, in_flight } = admit(&edge, route, identity, peer, now, &mut response).await?;
-        // 7. Placement: room for one more in flight. It is free again when the handler has ended.
-        let _placement = placement(app, route, caller.as_ref())?;
-        // 8. Body: whole, in time, of a type that the route takes.
-        let body = match route.body {
-            BodyKind::Ignored => Bytes::new(),
-            BodyKind::Optional | BodyKind::Required => {
-                let body = whole_body(body, &app.config.http).await?;
-                content_type(&head.headers, &body)?;
-                body
-            }
-        };
-        // 9. Handle.
-        let (uri, Head { headers, typed, dialect, .. }) = (target.uri, head);
-        let edge = Rc::clone(&edge);
-        let call = Call { edge, route, now, uri, headers, typed, dialect, variables, source: peer, caller, body };
-        let mut outcome = handle(call).await;
-        if let Ok(Reply { pages: Some(pages), .. }) = &mut outcome {
-            pages.hold(in_flight);
-        }
-        outcome
-    };
-    let ended = bounded(app, pin!(steps)).await;
-    let outcome = ended.unwrap_or_else(|failure| {
-        let operation = response.used.route.map(|route| route.name);
-        tracing::error!(operation, request_id = response.request_id.text(), ?failure, "a request failed unexpectedly");
-        Err(Refusal::from(Code::InternalError).closing())
-    });
-    // 10. Respond.
-    let refused = outcome.as_ref().err().map(Refusal::code);
-    let (status, responded) = respond(&mut response, outcome);
-    // 11. Note: usage of the key, metrics, and a log line of a refusal.
-    note(app, &response, status, refused);
-    responded
+        let outcome = ended.unwrap_or_else(|failure| failed(&response, failure));
+        // 10. Respond.
+        let refused = outcome.as_ref().err().map(Refusal::code);
+        let (status, responded) = respond(&mut response, outcome);
+        // 11. Note: usage of the key, metrics, and a log line of a refusal.
+        note(app, &response, status, refused);
+        responded
+    }
+}
+
+/// The outcome of a request that failed in a way that no check foresees.
+fn failed(response: &ResponseHead<'_>, failure: Failure) -> Outcome {
+    let operation = response.used.route.map(|route| route.name);
+    tracing::error!(operation, request_id = response.request_id.text(), ?failure, "a request failed unexpectedly");
+    Err(Refusal::from(Code::InternalError).closing())
 }
 
 /// Answers a request that hyper has read from `peer`; with `fault` where its head was refused before hyper read it.
@@ -119,10 +147,10 @@ where
 }
 
 /// Runs the handler of a request that came over HTTP.
-pub(super) async fn run_route(call: Call) -> Outcome {
+pub(super) fn run_route(call: Call) -> Either<Ready<Outcome>, Running> {
     match call.route.execution {
-        Execution::Immediate(answer) => answer(&call),
-        Execution::Async(run) => run(call).await,
+        Execution::Immediate(answer) => Either::Left(ready(answer(&call))),
+        Execution::Async(run) => Either::Right(run(call)),
     }
 }
 

@@ -121,29 +121,60 @@ impl<'a> ResponseHead<'a> {
 
 /// Where the lines of a head are written. A line replaces an earlier one of its name, except with `append`.
 trait Lines {
-    fn line(&mut self, name: &HeaderName, value: &'static str);
-    fn append(&mut self, name: &HeaderName, value: &'static str);
+    fn line(&mut self, name: Name, value: &'static str);
+    fn append(&mut self, name: Name, value: &'static str);
     fn value(&mut self, name: &HeaderName, value: &HeaderValue);
-    fn request_id(&mut self, name: &HeaderName, id: &RequestId);
+    fn request_id(&mut self, names: &Names, id: &RequestId);
     fn rate(&mut self, names: &Names, rate: &RateState);
+}
+
+/// Names of lines with fixed values.
+#[derive(Clone, Copy)]
+enum Name {
+    CacheControl,
+    Connection,
+    ContentType,
+    Vary,
+}
+
+impl Name {
+    fn header(self) -> HeaderName {
+        match self {
+            Name::CacheControl => header::CACHE_CONTROL,
+            Name::Connection => header::CONNECTION,
+            Name::ContentType => header::CONTENT_TYPE,
+            Name::Vary => header::VARY,
+        }
+    }
+
+    /// As a line begins with it.
+    #[inline]
+    const fn text(self) -> &'static [u8] {
+        match self {
+            Name::CacheControl => b"cache-control: ",
+            Name::Connection => b"connection: ",
+            Name::ContentType => b"content-type: ",
+            Name::Vary => b"vary: ",
+        }
+    }
 }
 
 /// For hyper, and for heads with more lines than the usual ones.
 impl Lines for HeaderMap {
-    fn line(&mut self, name: &HeaderName, value: &'static str) {
-        self.insert(name.clone(), HeaderValue::from_static(value));
+    fn line(&mut self, name: Name, value: &'static str) {
+        self.insert(name.header(), HeaderValue::from_static(value));
     }
 
-    fn append(&mut self, name: &HeaderName, value: &'static str) {
-        HeaderMap::append(self, name.clone(), HeaderValue::from_static(value));
+    fn append(&mut self, name: Name, value: &'static str) {
+        HeaderMap::append(self, name.header(), HeaderValue::from_static(value));
     }
 
     fn value(&mut self, name: &HeaderName, value: &HeaderValue) {
         self.insert(name.clone(), value.clone());
     }
 
-    fn request_id(&mut self, name: &HeaderName, id: &RequestId) {
-        self.insert(name.clone(), id.header());
+    fn request_id(&mut self, names: &Names, id: &RequestId) {
+        self.insert(names.request_id.clone(), id.header());
     }
 
     fn rate(&mut self, names: &Names, rate: &RateState) {
@@ -157,13 +188,15 @@ impl Lines for HeaderMap {
 /// As text. Each line is written once.
 impl Lines for Vec<u8> {
     #[inline]
-    fn line(&mut self, name: &HeaderName, value: &'static str) {
-        text_line(self, name, value.as_bytes());
+    fn line(&mut self, name: Name, value: &'static str) {
+        self.extend_from_slice(name.text());
+        self.extend_from_slice(value.as_bytes());
+        self.extend_from_slice(b"\r\n");
     }
 
     #[inline]
-    fn append(&mut self, name: &HeaderName, value: &'static str) {
-        text_line(self, name, value.as_bytes());
+    fn append(&mut self, name: Name, value: &'static str) {
+        self.line(name, value);
     }
 
     #[inline]
@@ -172,8 +205,10 @@ impl Lines for Vec<u8> {
     }
 
     #[inline]
-    fn request_id(&mut self, name: &HeaderName, id: &RequestId) {
-        text_line(self, name, id.as_bytes());
+    fn request_id(&mut self, _: &Names, id: &RequestId) {
+        self.extend_from_slice(b"x-request-id: ");
+        self.extend_from_slice(id.as_bytes());
+        self.extend_from_slice(b"\r\n");
     }
 
     #[inline]
@@ -182,7 +217,6 @@ impl Lines for Vec<u8> {
     }
 }
 
-#[inline]
 fn text_line(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
     out.extend_from_slice(name.as_str().as_bytes());
     out.extend_from_slice(b": ");
@@ -204,13 +238,13 @@ impl ResponseHead<'_> {
             }
             Ok(reply) => {
                 if !reply.content_type.is_empty() {
-                    headers.line(&header::CONTENT_TYPE, reply.content_type);
+                    headers.line(Name::ContentType, reply.content_type);
                 }
                 for (name, value) in reply.headers {
                     headers.insert(name, value);
                 }
                 if reply.status.as_u16() >= 400 {
-                    headers.line(&self.names.code, code::of_status(reply.status));
+                    headers.insert(self.names.code.clone(), HeaderValue::from_static(code::of_status(reply.status)));
                 }
                 (reply.status, reply.body, reply.pages, false)
             }
@@ -248,8 +282,8 @@ impl ResponseHead<'_> {
         match outcome {
             Ok(reply) if self.is_usual(&reply) => {
                 out.reserve(HEAD_BYTES + reply.body.len());
-                status_line(out, reply.status);
-                out.line(&header::CONTENT_TYPE, reply.content_type);
+                out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+                out.line(Name::ContentType, reply.content_type);
                 self.standard(out, reply.status, false);
                 varies_by_encoding(out, reply.body.len());
                 self.end_head(out, Some(reply.body.len()));
@@ -309,8 +343,8 @@ impl ResponseHead<'_> {
 
     /// The lines of a refusal that no other response has.
     fn refused(&self, headers: &mut HeaderMap, parts: Parts) {
-        headers.line(&header::CONTENT_TYPE, "application/json");
-        headers.line(&self.names.code, parts.code.header());
+        headers.line(Name::ContentType, "application/json");
+        headers.insert(self.names.code.clone(), HeaderValue::from_static(parts.code.header()));
         if let Some(secs) = parts.retry_after_secs {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(secs));
         }
@@ -321,11 +355,11 @@ impl ResponseHead<'_> {
             headers.insert(header::ALLOW, allow);
         }
         if parts.code == Code::Http426 {
-            headers.line(&header::UPGRADE, "websocket");
-            headers.line(&header::SEC_WEBSOCKET_VERSION, "13");
+            headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+            headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         }
         if parts.closes_connection {
-            headers.line(&header::CONNECTION, "close");
+            headers.line(Name::Connection, "close");
         }
     }
 
@@ -333,10 +367,10 @@ impl ResponseHead<'_> {
     #[inline]
     fn standard(&self, to: &mut impl Lines, status: StatusCode, refused: bool) {
         if self.closes {
-            to.line(&header::CONNECTION, "close");
+            to.line(Name::Connection, "close");
         }
-        to.request_id(&self.names.request_id, &self.request_id);
-        to.line(&header::CACHE_CONTROL, self.cache_control(status, refused));
+        to.request_id(self.names, &self.request_id);
+        to.line(Name::CacheControl, self.cache_control(status, refused));
         let bare = self.public_route && status == StatusCode::TOO_MANY_REQUESTS;
         if let Some(rate) = self.rate.as_ref().filter(|_| !bare) {
             to.rate(self.names, rate);
@@ -348,7 +382,7 @@ impl ResponseHead<'_> {
         }
         if let Some(origin) = &self.cors {
             if origin != "*" {
-                to.append(&header::VARY, "Origin");
+                to.append(Name::Vary, "Origin");
             }
             to.value(&header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
             to.value(&header::ACCESS_CONTROL_EXPOSE_HEADERS, &self.names.exposed_headers);
@@ -372,7 +406,7 @@ impl ResponseHead<'_> {
         let mut gzip = GzEncoder::new(Vec::with_capacity(body.len() / 3), Compression::fast());
         match gzip.write_all(&body).and_then(|()| gzip.finish()) {
             Ok(small) => {
-                headers.line(&header::CONTENT_ENCODING, "gzip");
+                headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
                 small
             }
             Err(_) => body,
@@ -391,10 +425,10 @@ impl ResponseHead<'_> {
     fn streamed(&self, headers: &mut HeaderMap, pages: Pages) -> Body {
         let gzip = self.takes_gzip && !pages.is_live();
         if !pages.is_live() {
-            Lines::append(headers, &header::VARY, "Accept-Encoding");
+            Lines::append(headers, Name::Vary, "Accept-Encoding");
         }
         if gzip {
-            headers.line(&header::CONTENT_ENCODING, "gzip");
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         if self.is_head {
             return Body::from(Vec::new());
@@ -407,7 +441,7 @@ impl ResponseHead<'_> {
 #[inline]
 fn varies_by_encoding(to: &mut impl Lines, body_bytes: usize) {
     if body_bytes >= COMPRESS_BYTES_MIN {
-        to.append(&header::VARY, "Accept-Encoding");
+        to.append(Name::Vary, "Accept-Encoding");
     }
 }
 
@@ -423,10 +457,10 @@ pub fn write_unread(names: &Names, now: Timestamp, status: StatusCode, out: &mut
     let used = Used { begun: now, ..Used::default() };
     let head = ResponseHead { used, ..ResponseHead::with_id(names, RequestId::made()) };
     status_line(out, status);
-    out.line(&header::CONTENT_TYPE, "application/json");
+    out.line(Name::ContentType, "application/json");
     text_line(out, &names.code, code.as_bytes());
     head.standard(out, status, true);
-    out.line(&header::CONNECTION, "close");
+    out.line(Name::Connection, "close");
     head.end_head(out, Some(body.len()));
     out.extend_from_slice(body.as_bytes());
 }

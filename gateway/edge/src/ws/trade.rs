@@ -356,7 +356,7 @@ impl Desk {
             body: Full::<Bytes>::default(),
             peer: self.by.source,
         };
-        let handle = async move |call: Call| action.run(&call).await;
+        let handle = |call: Call| async move { action.run(&call).await };
         exchange(Rc::clone(&self.edge), incoming, handle, move |head, outcome| {
             if outcome.is_err() && (head.verbose || refusals::is_on()) {
                 head.request_id = RequestId::made();

@@ -31,7 +31,8 @@ where
     let at_once = std::future::poll_fn(|context| Poll::Ready(reading.as_mut().poll(context))).await;
     match at_once {
         Poll::Ready(body) => body,
-        Poll::Pending => within(bounds.body_timeout, reading).await,
+        // Boxed: the memory of every exchange would have room for its timer.
+        Poll::Pending => Box::pin(within(bounds.body_timeout, reading)).await,
     }
 }
 

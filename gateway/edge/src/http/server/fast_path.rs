@@ -25,7 +25,7 @@ use crate::http::route::{Auth, Method, Route};
 use crate::http::router::{Match, Variables};
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, Uri};
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -65,9 +65,12 @@ pub(super) fn start(
     })
 }
 
+/// What starts an exchange: [`start`], whose future has no name of its own.
+type Start<F> = fn(Rc<Edge>, Incoming<Full<Bytes>>, Socket, Rc<Handover>) -> F;
+
 /// The exchanges of one thread. One that has ended leaves its memory to the next, so that a request allocates none.
 pub(super) struct Exchanges<F> {
-    start: fn(Rc<Edge>, Incoming<Full<Bytes>>, Socket, Rc<Handover>) -> F,
+    start: Start<F>,
     spare: RefCell<Vec<Memory<F>>>,
 }
 
@@ -75,7 +78,7 @@ pub(super) struct Exchanges<F> {
 type Memory<F> = Pin<Box<Option<F>>>;
 
 impl<F: Future<Output = Option<Response<Body>>>> Exchanges<F> {
-    pub(super) fn new(start: fn(Rc<Edge>, Incoming<Full<Bytes>>, Socket, Rc<Handover>) -> F) -> Exchanges<F> {
+    pub(super) fn new(start: Start<F>) -> Exchanges<F> {
         Exchanges { start, spare: RefCell::default() }
     }
 
@@ -128,12 +131,18 @@ struct LastKey {
 struct KnownHead {
     /// With the key in it.
     bytes: Zeroizing<Vec<u8>>,
+    statements: Statements,
+}
+
+/// What a simple head states besides its target, its host and its ids.
+#[derive(Clone, Copy)]
+struct Statements {
     body_bytes: u64,
     /// As in [`Credential::KeyHash`]; `None` where it shows no key.
     key_hash: Option<Option<[u8; 32]>>,
     takes_gzip: bool,
     typed: bool,
-    /// With the query of `last`.
+    /// With the query of its target.
     dialect: Dialect,
 }
 
@@ -157,10 +166,6 @@ impl LastTarget {
 /// A body that a handler may keep.
 fn body(bytes: &[u8]) -> Bytes {
     if bytes.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(bytes) }
-}
-
-fn credential(key_hash: Option<Option<[u8; 32]>>) -> Credential {
-    key_hash.map_or(Credential::None, Credential::KeyHash)
 }
 
 impl<'a, F: Future<Output = Option<Response<Body>>>> FastPath<'a, F> {
@@ -239,16 +244,27 @@ impl<'a, F: Future<Output = Option<Response<Body>>>> FastPath<'a, F> {
         &mut self,
         context: &mut Context<'_>,
         (route, variables, uri): (&'static Route, Variables, Uri),
-        mut head: Head,
+        statements: Statements,
+        (id, headers): (Option<&HeaderValue>, HeaderMap),
         body: Bytes,
         bytes: u64,
     ) -> Next {
         let app = &self.edge.app;
-        if refusals::is_on()
-            && let (Credential::KeyHash(_), Some(key)) = (&head.credential, &self.key)
-        {
-            head.key_prefix = KeyPrefix::of(&key.text, &app.config.brand.key_prefix);
-        }
+        let Statements { body_bytes, key_hash, takes_gzip, typed, dialect } = statements;
+        let key = self.key.as_ref().filter(|_| key_hash.is_some() && refusals::is_on());
+        let head = Head {
+            fault: None,
+            credential: key_hash.map_or(Credential::None, Credential::KeyHash),
+            body_bytes: Some(body_bytes),
+            typed,
+            dialect,
+            request_id: request_id(id),
+            verbose: false,
+            takes_gzip,
+            cors: None,
+            key_prefix: key.and_then(|key| KeyPrefix::of(&key.text, &app.config.brand.key_prefix)),
+            headers,
+        };
         let incoming = Incoming {
             method: route.method.hyper(),
             target: Target { uri, found: Some((route, variables)) },
@@ -305,24 +321,18 @@ impl<'a, F: Future<Output = Option<Response<Body>>>> FastPath<'a, F> {
     fn next_known(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Option<Next> {
         let known = self.known.as_ref().filter(|known| bytes.starts_with(&known.bytes))?;
         let head_bytes = known.bytes.len();
-        let whole = head_bytes as u64 + known.body_bytes;
+        let statements = known.statements;
+        let whole = head_bytes as u64 + statements.body_bytes;
         if whole > bytes.len() as u64 {
             return None;
         }
         let route = self.last.as_ref().and_then(LastTarget::fast)?;
-        let head = Head {
-            body_bytes: Some(known.body_bytes),
-            takes_gzip: known.takes_gzip,
-            typed: known.typed,
-            dialect: known.dialect,
-            ..Head::bare(request_id(None), credential(known.key_hash))
-        };
         let body = body(&bytes[head_bytes..whole as usize]);
-        Some(self.answer(context, route, head, body, whole))
+        Some(self.answer(context, route, statements, (None, HeaderMap::new()), body, whole))
     }
 
     /// The request of a simple head.
-    fn next_simple(&mut self, context: &mut Context<'_>, bytes: &[u8], simple: RequestHead<'_>) -> Next {
+    fn next_simple(&mut self, context: &mut Context<'_>, bytes: &[u8], simple: &RequestHead<'_>) -> Next {
         let edge: &'a Rc<Edge> = self.edge;
         let config = &edge.app.config;
         let whole = simple.bytes();
@@ -336,7 +346,7 @@ impl<'a, F: Future<Output = Option<Response<Body>>>> FastPath<'a, F> {
         {
             return Next::Granted(whole);
         }
-        let Some(route) = self.route(&simple) else { return Next::Granted(whole) };
+        let Some(route) = self.route(simple) else { return Next::Granted(whole) };
         // The shape of its answer may depend on headers that are not parsed here.
         if simple.key.is_none() && dialect::is_of_a_transport(simple.agent) {
             return Next::Granted(whole);
@@ -346,25 +356,20 @@ impl<'a, F: Future<Output = Option<Response<Body>>>> FastPath<'a, F> {
             return Next::Granted(whole);
         };
         let key_hash = simple.key.map(|key| self.key_hash(key));
-        let RequestHead { takes_gzip, typed, agent, head_bytes, body_bytes, .. } = simple;
+        let RequestHead { takes_gzip, typed, agent, head_bytes, body_bytes, .. } = *simple;
         let dialect = self.last.as_ref().and_then(|last| last.dialect);
         let dialect = dialect.unwrap_or_else(|| Dialect::of_agent(agent, &config.compat.client_agents));
+        let statements = Statements { body_bytes, key_hash, takes_gzip, typed, dialect };
         if id.is_none() && idempotency_key.is_none() && head_bytes <= KNOWN_BYTES_MAX {
             let bytes = Zeroizing::new(bytes[..head_bytes].to_vec());
-            self.known = Some(KnownHead { bytes, body_bytes, key_hash, takes_gzip, typed, dialect });
+            self.known = Some(KnownHead { bytes, statements });
         }
-        let mut head = Head {
-            body_bytes: Some(body_bytes),
-            takes_gzip,
-            typed,
-            dialect,
-            ..Head::bare(request_id(id.as_ref()), credential(key_hash))
-        };
+        let mut headers = HeaderMap::new();
         if let Some(key) = idempotency_key {
-            head.headers.insert(IDEMPOTENCY_KEY, key);
+            headers.insert(IDEMPOTENCY_KEY, key);
         }
         let body = body(&bytes[head_bytes..whole as usize]);
-        self.answer(context, route, head, body, whole)
+        self.answer(context, route, statements, (id.as_ref(), headers), body, whole)
     }
 }
 
@@ -396,7 +401,7 @@ impl<F: Future<Output = Option<Response<Body>>>> Reader for FastPath<'_, F> {
         self.known = None;
         match request_head::parse(bytes) {
             Parsed::Partial => Next::Partial,
-            Parsed::Simple(head) => self.next_simple(context, bytes, head),
+            Parsed::Simple(head) => self.next_simple(context, bytes, &head),
             Parsed::Framed(bytes, host) => {
                 self.admit_host(host);
                 Next::Granted(bytes)

@@ -1,7 +1,7 @@
 //! The head of a response, and the form of its body.
 //!
 //! [`ResponseHead`] decides which lines a head has: type, code, request id, cache, rate, CORS. The lines go to a map that hyper
-//! sends, or as text to the buffer of a connection ([`Lines`]). Here are also the error envelope of a refusal, compression,
+//! sends, or as text to the buffer of a connection (`Lines`). Here are also the error envelope of a refusal, compression,
 //! and the empty body of a HEAD.
 
 use super::auth::RequestId;

@@ -145,7 +145,7 @@ impl Translate {
     }
 
     /// The connection was interrupted: its books are unknown until their next snapshots. In a recording, the reason
-    /// [`SEQUENCE_GAP`] stands for a message that the live translator found missing, and has the same effect.
+    /// `SEQUENCE_GAP` stands for a message that the live translator found missing, and has the same effect.
     pub fn gap(&mut self, connection: u8, reason: &str, updates: &mut Vec<FeedUpdate>) {
         if reason == SEQUENCE_GAP {
             return self.lose(connection, updates);

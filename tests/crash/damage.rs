@@ -20,7 +20,7 @@ use wal::segment::SEGMENT_HEADER_BYTES;
 
 use crate::kills::copy_dir;
 
-/// This many orders fill some segments of the smallest size, and not so many that the oldest is recycled.
+/// Orders that fill several segments of the smallest size, but too few for the oldest to be recycled.
 const SEVERAL_SEGMENTS: usize = 12_000;
 
 /// A data directory with a history, its server gone.

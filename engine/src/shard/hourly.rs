@@ -7,7 +7,7 @@
 //! A new process makes no points before its first matching cycle: until then its books are empty. Hours that ended
 //! without a turn get one point at the first turn, because nothing changed after them. It is unknown whether the points
 //! of the last hour before them are complete, because the process may have ended during that pass: users without such a
-//! point get it again, unless a wallet of theirs has moved since.
+//! point get it again, unless one of their wallets has changed since.
 //!
 //! Pages wait for ample room. When only the reserve is left, a user gets the points before a command that moves money;
 //! this costs at most one small record per user and hour.

@@ -189,6 +189,7 @@ fn golden_snapshots_of_every_format_stay_readable_and_writable() {
     }
 }
 
+/// `cargo test -p engine --lib golden_snapshots_are_printed -- --ignored --nocapture`
 #[test]
 #[ignore = "prints the golden snapshots of a new format"]
 fn golden_snapshots_are_printed() {

@@ -142,7 +142,7 @@ pub fn request_id(sent: Option<&HeaderValue>) -> RequestId {
     sent.filter(sound).cloned().map_or_else(RequestId::made, RequestId::Sent)
 }
 
-/// A target of so many bytes may be routed.
+/// Checks the length of a request target, in bytes.
 ///
 /// # Errors
 /// 400 for a longer one.

@@ -2,8 +2,8 @@
 //! that differ from their defaults, and for a first start the demo key (once) with a command to try.
 
 use crate::config::{Config, Durability};
-use edge::app::App;
 use edge::http::auth::RawKey;
+use edge::reads::Reads;
 use engine::id::{MarketId, Outcome};
 use host::output;
 use journal::recover::Report;
@@ -20,7 +20,7 @@ pub struct Addresses {
 /// Prints the banner to standard output.
 pub fn print(
     config: &Config,
-    app: &App,
+    reads: &Reads,
     at: Addresses,
     venue: &str,
     report: &Report,
@@ -28,12 +28,12 @@ pub fn print(
     demo: Option<&RawKey>,
 ) {
     // The server runs even if standard output is closed or not read.
-    output::say_within_a_second(std::io::stdout, text(config, app, at, venue, report, warnings, demo));
+    output::say_within_a_second(std::io::stdout, text(config, reads, at, venue, report, warnings, demo));
 }
 
 fn text(
     config: &Config,
-    app: &App,
+    reads: &Reads,
     at: Addresses,
     venue: &str,
     report: &Report,
@@ -50,7 +50,7 @@ fn text(
         format!("  data        {}", config.data.dir.display()),
         format!("  durability  {durability}"),
         format!("  venue       {venue}"),
-        format!("  markets     {}", app.catalog.len()),
+        format!("  markets     {}", reads.catalog.len()),
         format!("  recovered   {report}"),
     ];
     lines.extend(warnings.iter().map(|warning| format!("  warning     {warning}")));
@@ -63,7 +63,7 @@ fn text(
     lines.extend(config.chosen().map(|setting| format!("  setting     {setting}")));
     if let Some(key) = demo {
         lines.push(format!("  demo key    {}   (shown once)", key.expose()));
-        if let Some(token) = first_tradable_token(app) {
+        if let Some(token) = first_tradable_token(reads) {
             lines.push("  try".into());
             lines.push(format!(
                 "    curl -s http://{address}/v1/orders -H 'X-API-Key: {}' -H 'Content-Type: application/json' \
@@ -124,12 +124,12 @@ fn quoted(word: &str) -> String {
 }
 
 /// A token with an ask, so that the command fills.
-fn first_tradable_token(app: &App) -> Option<String> {
+fn first_tradable_token(reads: &Reads) -> Option<String> {
     let offered = |market: &MarketId| {
-        let cell = app.catalog.market(*market)?;
+        let cell = reads.catalog.market(*market)?;
         let instrument = cell.instrument(Outcome::First);
-        let top = app.books.best(instrument).ok()?;
+        let top = reads.books.best(instrument).ok()?;
         (cell.tradable() && top.ask.is_some()).then(|| cell.token(Outcome::First).to_owned())
     };
-    app.catalog.ordered().iter().find_map(offered)
+    reads.catalog.ordered().iter().find_map(offered)
 }

@@ -12,11 +12,13 @@ use crate::metrics::journal::JournalMeters;
 use crate::runtime::{Parts, Runtime};
 use crate::{banner, check, demo};
 use edge::api::health::Census;
-use edge::app::{App, Edge};
+use edge::app::{App, Edge, Instance};
 use edge::http::auth::uuid_text;
 use edge::http::front::Front;
-use edge::http::server::{self, Connections};
+use edge::http::server;
 use edge::meters::EdgeMeters;
+use edge::reads::Reads;
+use edge::streams::Streams;
 use edge::ws::news::News;
 use edge::ws::publish::BookNews;
 use engine::book::Books;
@@ -268,7 +270,7 @@ async fn run(
         _ => None,
     };
     let addresses = banner::Addresses { server: address, admin: admin_address };
-    banner::print(&config, &edge.app, addresses, &venue_line, &report, &warnings, demo.as_ref());
+    banner::print(&config, &edge.app.reads, addresses, &venue_line, &report, &warnings, demo.as_ref());
     let served = listen_until_stopped(listener, config.server.io_threads, edge, &runtime, failed).await;
     if let Some(admin) = admin {
         admin.end();
@@ -384,31 +386,26 @@ impl Shared {
         instance: String,
     ) -> Result<App, BootError> {
         let Shared { catalog, books, directory, rules, commit, news, spot, .. } = self;
-        let config_of_edge = config.edge();
-        let front = Front::new(&config_of_edge, &edge::groups::tables()).map_err(BootError::Edge)?;
+        let mut front = Front::new(config.edge(), &edge::groups::tables()).map_err(BootError::Edge)?;
+        front.meters = config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes()));
         Ok(App {
-            meters: config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes())),
             front,
-            connections: Arc::new(Connections::new(&config_of_edge)),
-            started_at: clock.now(),
-            instance,
-            rules,
-            catalog,
-            books,
-            directory,
-            clock,
-            leap,
-            user_wakeups: commit.listener.user_wakeups.clone(),
-            instruments: Box::new(instruments),
-            census: Census::default(),
-            history: Box::new(history),
-            cohort: Default::default(),
-            news,
-            seats: Arc::default(),
-            user_frames: Arc::default(),
-            streams: Arc::default(),
-            spot,
-            config: config_of_edge,
+            instance: Instance {
+                id: instance,
+                started_at: clock.now(),
+                leap,
+                instruments: Box::new(instruments),
+                census: Census::default(),
+                cohort: Default::default(),
+            },
+            streams: Streams {
+                news,
+                seats: Arc::default(),
+                events: Arc::default(),
+                user_wakeups: commit.listener.user_wakeups.clone(),
+                user_frames: Arc::default(),
+            },
+            reads: Reads { catalog, books, directory, rules, clock, history: Box::new(history), spot },
         })
     }
 }
@@ -426,7 +423,7 @@ async fn listen_until_stopped(
     let io_threads = layout::spawn_io(io_threads - 1, &listener, &app, runtime.inboxes(), &ending)
         .map_err(io("a thread for sockets"))?;
     let listener = tokio::net::TcpListener::from_std(listener).map_err(io("the listener"))?;
-    let serving = tokio::task::spawn_local(server::serve(listener, edge, app.connections.clone(), ending));
+    let serving = tokio::task::spawn_local(server::serve(listener, edge, app.front.connections.clone(), ending));
     let mut terminate = signal(SignalKind::terminate()).map_err(io("the handler of SIGTERM"))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(io("the handler of SIGINT"))?;
     let failure = tokio::select! {

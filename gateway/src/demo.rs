@@ -11,8 +11,8 @@ pub const SUB: &str = "demo";
 
 /// Creates the user, with the highest tier so that no quota limits it, and its key.
 pub async fn create(edge: &Edge) -> Option<RawKey> {
-    let now = edge.app.clock.now();
-    let Reservation::Reserved(user) = edge.app.directory.reserve(SUB) else { return None };
+    let now = edge.app.reads.clock.now();
+    let Reservation::Reserved(user) = edge.app.reads.directory.reserve(SUB) else { return None };
     let create = Command::CreateUser(CreateUser {
         sub: Some(SUB.into()),
         email: None,
@@ -23,10 +23,10 @@ pub async fn create(edge: &Edge) -> Option<RawKey> {
     if !matches!(made, Ok(Answer::Created(_))) {
         tracing::warn!(answer = ?made, "the demo user could not be created; run `papertape key --sub NAME` to get a \
             key");
-        edge.app.directory.give_back(user);
+        edge.app.reads.directory.give_back(user);
         return None;
     }
-    let brand = &edge.app.config.brand;
+    let brand = &edge.app.front.settings.brand;
     let key = RawKey::mint(&brand.key_prefix, &brand.key_env).ok()?;
     let issue = Command::IssueKey(IssueKey {
         secret: key.secret(),

@@ -209,8 +209,8 @@ pub fn spawn_io(
         let (listener, app) = (listener.try_clone()?, app.clone());
         let (inboxes, ending) = (inboxes.clone(), ending.clone());
         thread::spawn(&format!("io-{index}"), move || {
-            let engine = EngineClient::threaded(inboxes, app.clock.clone());
-            let connections = app.connections.clone();
+            let engine = EngineClient::threaded(inboxes, app.reads.clock.clone());
+            let connections = app.front.connections.clone();
             let serving = async {
                 let listener = tokio::net::TcpListener::from_std(listener)?;
                 Ok(server::serve(listener, Rc::new(Edge::new(app, engine)), connections, ending).await)

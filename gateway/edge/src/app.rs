@@ -6,64 +6,39 @@ use crate::api::health::{Census, Instruments, Vitals};
 use crate::engine_client::EngineClient;
 use crate::http::front::Front;
 use crate::http::last_used::LastUsed;
-use crate::http::server::Connections;
 use crate::http::server::write_batch::WriteBatch;
-use crate::meters::EdgeMeters;
-use crate::settings::Settings;
-use crate::ws::admit::Seats;
+use crate::reads::Reads;
+use crate::streams::Streams;
 use crate::ws::hub::Hub;
-use crate::ws::news::News;
 use crate::ws::sockets::Sockets;
-use crate::ws::sse::Streams;
-use crate::ws::user_frames::UserFrames;
-use crate::ws::user_wakeups::UserWakeups;
-use engine::book::Books;
-use engine::book::stretches::PriceHistory;
-use engine::directory::Directory;
-use engine::market::catalog::Catalog;
-use engine::market::spot::Spot;
-use engine::rules::Rules;
 use engine::time::Timestamp;
-use host::clock::Clock;
 use host::leap::Leap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The state that all threads share: configuration, the lock-free read sides, limits, figures.
+/// The state that all IO threads share, by what a handler needs of it.
 pub struct App {
-    pub config: Settings,
-    pub rules: Arc<Rules>,
-    pub catalog: Arc<Catalog>,
-    pub books: Arc<Books>,
-    pub directory: Arc<Directory>,
-    pub clock: Clock,
+    /// What it reads.
+    pub reads: Reads,
+    /// What it may do and how it answers: settings, limits, keys, secrets.
+    pub front: Front,
+    /// Sockets and event streams.
+    pub streams: Streams,
+    /// The running server.
+    pub instance: Instance,
+}
+
+/// The running server, for health, status and metrics.
+pub struct Instance {
+    /// A UUID of this copy of the data directory.
+    pub id: String,
+    pub started_at: Timestamp,
     /// The clock check of this start.
     pub leap: Arc<Leap>,
-    pub front: Front,
-    pub connections: Arc<Connections>,
-    pub started_at: Timestamp,
-    /// A UUID of this copy of the data directory.
-    pub instance: String,
     /// Figures of the parts outside the edge.
     pub instruments: Box<dyn Instruments>,
     pub census: Census,
-    /// The price history.
-    pub history: Box<dyn PriceHistory>,
     pub cohort: Cohort,
-    /// Changes from the feed for the streams.
-    pub news: Arc<News>,
-    /// Seats of open event streams.
-    pub streams: Arc<Streams>,
-    /// Spot prices of the assets of up-or-down markets.
-    pub spot: Spot,
-    /// Followers of a user's orders.
-    pub user_wakeups: UserWakeups,
-    /// Seats of open sockets.
-    pub seats: Arc<Seats>,
-    /// Frames that sockets of one user share.
-    pub user_frames: Arc<UserFrames>,
-    /// Counters for a monitor, where metrics are on.
-    pub meters: Option<EdgeMeters>,
 }
 
 /// The state of one IO thread: the shared state and its way into the core. Held in an `Rc`.
@@ -101,6 +76,6 @@ impl Edge {
 impl App {
     /// Figures of the core and the feed, for health and status.
     pub fn vitals(&self) -> Vitals {
-        Vitals { connections: self.seats.open() as u64, ..self.instruments.vitals() }
+        Vitals { connections: self.streams.seats.open() as u64, ..self.instance.instruments.vitals() }
     }
 }

@@ -3,10 +3,10 @@
 //! `gateway/asyncapi.json` that very document: no setting shows in it.
 
 use crate::api::health::API_VERSION;
-use crate::app::App;
 use crate::groups::GROUPS;
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::front::Front;
 use crate::http::names::Names;
 use crate::http::openapi::{self, Served};
 use crate::http::reply::{Outcome, Reply};
@@ -21,18 +21,20 @@ pub const ROUTES: &[Route] = &[
     Route::get("/v1/openapi.json", "get_openapi")
         .about("This document.")
         .gives(200, &Schema::Any, r#"{"openapi":"3.1.0"}"#)
-        .run(|call| Box::pin(async move { describe(&call, &call.app().front.description, of).await })),
+        .run(|call| Box::pin(async move { describe(&call, &call.front().description, of).await })),
     Route::get("/v1/asyncapi.json", "get_asyncapi")
         .about("The streams: an AsyncAPI document.")
         .gives(200, &Schema::Any, r#"{"asyncapi":"3.0.0"}"#)
-        .run(|call| Box::pin(async move { describe(&call, &call.app().front.streams, |_| of_the_streams()).await })),
+        .run(|call| {
+            Box::pin(async move { describe(&call, &call.front().streams_description, |_| of_the_streams()).await })
+        }),
 ];
 
 /// The first time a document is made on another thread: it takes too long for one that serves everybody.
-async fn describe(call: &Call, kept: &OnceCell<Vec<u8>>, make: fn(&App) -> Vec<u8>) -> Outcome {
+async fn describe(call: &Call, kept: &OnceCell<Vec<u8>>, make: fn(&Front) -> Vec<u8>) -> Outcome {
     let made = || async {
         let app = call.edge.app.clone();
-        tokio::task::spawn_blocking(move || thread::guard(|| make(&app))).await
+        tokio::task::spawn_blocking(move || thread::guard(|| make(&app.front))).await
     };
     // Nobody takes the work off that thread before it has begun, unless the process is ending.
     let written = kept.get_or_try_init(made).await.map_err(|_| Code::InternalError)?;
@@ -40,13 +42,13 @@ async fn describe(call: &Call, kept: &OnceCell<Vec<u8>>, make: fn(&App) -> Vec<u
 }
 
 /// The document of this server.
-fn of(app: &App) -> Vec<u8> {
-    let exists = |route: &Route| route.gate.is_none_or(|gate| gate.open(&app.config));
+fn of(front: &Front) -> Vec<u8> {
+    let exists = |route: &Route| route.gate.is_none_or(|gate| gate.open(&front.settings));
     let served = Served {
         version: API_VERSION,
-        names: &app.front.names,
+        names: &front.names,
         exists: &exists,
-        root_mount: app.config.compat.root_mount,
+        root_mount: front.settings.compat.root_mount,
     };
     openapi::text(&openapi::document(GROUPS, &served))
 }

@@ -13,6 +13,7 @@
 //! | [`groups`], [`description`] | the list of all endpoints, and the machine descriptions of endpoints and streams |
 //! | [`engine_client`] | the way from a handler to its user's shard, and what a late answer means |
 //! | [`app`] | the state of all threads that own sockets, and the state of one of them |
+//! | [`reads`], [`streams`] | what a handler reads, and what open streams share |
 //! | [`settings`] | the settings of the edge |
 //! | [`meters`] | the counters of the edge for a monitor |
 //!
@@ -27,5 +28,7 @@ pub mod engine_client;
 pub mod groups;
 pub mod http;
 pub mod meters;
+pub mod reads;
 pub mod settings;
+pub mod streams;
 pub mod ws;

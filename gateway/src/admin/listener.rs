@@ -73,7 +73,7 @@ impl Admin {
         let namespace = Namespace {
             token: Token::of(token),
             node: Arc::new(Node::new(sources.app.clone(), running.clone())),
-            backups: Backups::new(running, sources.app.clock.clone(), config.admin.slow_peer),
+            backups: Backups::new(running, sources.app.reads.clock.clone(), config.admin.slow_peer),
             control: Arc::new(Semaphore::new(1)),
         };
         let (alive, ended) = oneshot::channel();

@@ -45,7 +45,7 @@ impl Node {
         let mut json = Vec::with_capacity(512);
         write::object(&mut json, |o| {
             o.text("version", env!("CARGO_PKG_VERSION"));
-            o.text("instance", &app.instance);
+            o.text("instance", &app.instance.id);
             // This build has no forks, no disposable directories, and no named checkpoints.
             o.null("forked_from");
             o.array("lineage", [(); 0], |_, ()| {});

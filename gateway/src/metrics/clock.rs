@@ -20,8 +20,8 @@ const AHEAD: Family = Family::new(
 );
 
 pub(super) fn write(app: &App, out: &mut Writer<'_>) -> Result<(), Error> {
-    let (now, wall) = (app.clock.now(), app.clock.wall_now());
-    out.gauge(&LEAP, app.leap.seconds())?;
-    out.gauge(&WAITING, u32::from(app.leap.sweeping(now) != Sweeping::Running))?;
+    let (now, wall) = (app.reads.clock.now(), app.reads.clock.wall_now());
+    out.gauge(&LEAP, app.instance.leap.seconds())?;
+    out.gauge(&WAITING, u32::from(app.instance.leap.sweeping(now) != Sweeping::Running))?;
     out.gauge(&AHEAD, (now.0 as f64 - wall.0 as f64) / SECOND as f64)
 }

@@ -2,7 +2,7 @@
 //! of sockets count like the HTTP requests.
 
 use super::family::{Family, Writer};
-use edge::app::App;
+use edge::http::front::Front;
 use std::fmt::Error;
 
 const REQUESTS: Family = Family::new(
@@ -24,13 +24,13 @@ const CONNECTIONS: Family =
 const CONNECTIONS_REFUSED: Family =
     Family::new("papertape_connections_refused_total", "TCP connections closed immediately because a cap was reached");
 
-pub(super) fn write(app: &App, out: &mut Writer<'_>) -> Result<(), Error> {
-    if let Some(meters) = &app.meters {
+pub(super) fn write(front: &Front, out: &mut Writer<'_>) -> Result<(), Error> {
+    if let Some(meters) = &front.meters {
         out.counters(&REQUESTS, meters.requests().iter().map(|(labels, count)| (&labels[..], *count)))?;
         out.counters(&REFUSALS, meters.refusals().iter().map(|(labels, count)| (&labels[..], *count)))?;
         out.histograms(&ACKS, meters.acks().iter().map(|(labels, counted)| (&labels[..], counted.clone())))?;
     }
-    out.gauge(&PLACEMENTS, app.front.limits.placements_in_flight())?;
-    out.gauge(&CONNECTIONS, app.connections.open())?;
-    out.counter(&CONNECTIONS_REFUSED, app.connections.refused())
+    out.gauge(&PLACEMENTS, front.limits.placements_in_flight())?;
+    out.gauge(&CONNECTIONS, front.connections.open())?;
+    out.counter(&CONNECTIONS_REFUSED, front.connections.refused())
 }

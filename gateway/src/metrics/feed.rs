@@ -32,7 +32,7 @@ const STALE: Family =
     Family::new("papertape_books_stale", "Books of markets that take orders, each token's own, shown as stale");
 
 pub(super) fn write(app: &App, figures: &FeedFigures, out: &mut Writer<'_>) -> Result<(), Error> {
-    let now = app.clock.now();
+    let now = app.reads.clock.now();
     let seconds = |micros: u64| micros as f64 / SECOND as f64;
     let last_message = app.vitals().last_message_at;
     out.gauges(&AGE, last_message.map(|at| (&[][..], seconds(now.since(at)))))?;
@@ -41,14 +41,14 @@ pub(super) fn write(app: &App, figures: &FeedFigures, out: &mut Writer<'_>) -> R
     out.counter(&CLAMPED, figures.clamped.load(Relaxed))?;
     out.counter(&PRINTS_LOST, figures.prints_lost.load(Relaxed))?;
     out.counter(&SIDELESS_PRINTS, figures.sideless_prints.load(Relaxed))?;
-    out.gauge(&OUTAGE, u32::from(app.books.outage()))?;
+    out.gauge(&OUTAGE, u32::from(app.reads.books.outage()))?;
     out.gauge(&CYCLE, seconds(figures.last_cycle_us.load(Relaxed)))?;
     out.gauge(&RESTING, figures.pending_orders.load(Relaxed))?;
-    out.gauge(&MARKETS, app.catalog.len())?;
+    out.gauge(&MARKETS, app.reads.catalog.len())?;
     let (mut tradable, mut stale) = (0_u64, 0_u64);
-    for cell in app.catalog.iter().filter(|cell| cell.tradable()) {
+    for cell in app.reads.catalog.iter().filter(|cell| cell.tradable()) {
         tradable += 1;
-        let is_stale = |outcome| app.books.stale(cell.instrument(outcome), now);
+        let is_stale = |outcome| app.reads.books.stale(cell.instrument(outcome), now);
         stale += [Outcome::First, Outcome::Second].map(is_stale).map(u64::from).iter().sum::<u64>();
     }
     out.gauge(&TRADABLE, tradable)?;

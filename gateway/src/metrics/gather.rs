@@ -106,7 +106,7 @@ impl Sources {
     /// Figures of users, orders and books are only in the whole.
     fn write(&self, is_whole: bool, out: &mut Writer<'_>) -> fmt::Result {
         let Sources { config, app, instruments, marks, lane, inboxes, report } = self;
-        let (now, started) = (app.clock.now(), app.started_at);
+        let (now, started) = (app.reads.clock.now(), app.instance.started_at);
         let build =
             [("version", env!("CARGO_PKG_VERSION")), ("api_version", API_VERSION), ("git_sha", config.git_sha())];
         out.words(&BUILD, &build)?;
@@ -129,18 +129,18 @@ impl Sources {
             report,
         };
         journal::write(&journal, out)?;
-        upstream::write(&instruments.upstream, app.clock.now(), out)?;
+        upstream::write(&instruments.upstream, app.reads.clock.now(), out)?;
         clock::write(app, out)?;
         system::write(out)?;
         if !is_whole {
             return Ok(());
         }
         journal::write_orders(instruments.commit.listener.meters.as_ref(), out)?;
-        edge::write(app, out)?;
-        out.gauge(&USERS, app.directory.users_count())?;
-        out.gauge(&KEYS, app.directory.keys_count())?;
+        edge::write(&app.front, out)?;
+        out.gauge(&USERS, app.reads.directory.users_count())?;
+        out.gauge(&KEYS, app.reads.directory.keys_count())?;
         feed::write(app, &instruments.feed, out)?;
-        streams::write(app, out)
+        streams::write(&app.streams, out)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Streams: connections, reasons for closing, and the lag of the fan-out behind the feed.
 
 use super::family::{Family, Writer};
-use edge::app::App;
+use edge::streams::Streams;
 use std::fmt::Error;
 
 const OPEN: Family = Family::new(
@@ -32,21 +32,22 @@ const LOST: Family = Family::new(
 const WAITING: Family =
     Family::new("papertape_fan_out_queued", "Updates of the feed that wait for the fan-out, all threads together");
 
-pub(super) fn write(app: &App, out: &mut Writer<'_>) -> Result<(), Error> {
-    let channels = app.seats.channels();
+pub(super) fn write(streams: &Streams, out: &mut Writer<'_>) -> Result<(), Error> {
+    let channels = streams.seats.channels();
     let open: Vec<_> = channels.iter().map(|(channel, count)| ([("channel", channel.word())], count.open)).collect();
-    let events = ([("channel", "prices_stream")], app.streams.open());
+    let events = ([("channel", "prices_stream")], streams.events.open());
     out.gauges(&OPEN, open.iter().chain([&events]).map(|(labels, count)| (&labels[..], *count)))?;
     let opened: Vec<_> =
         channels.iter().map(|(channel, count)| ([("channel", channel.word())], count.opened)).collect();
     out.counters(&OPENED, opened.iter().map(|(labels, count)| (&labels[..], *count)))?;
-    let closed: Vec<_> = app.seats.closes().into_iter().map(|(reason, count)| ([("reason", reason)], count)).collect();
+    let closed: Vec<_> =
+        streams.seats.closes().into_iter().map(|(reason, count)| ([("reason", reason)], count)).collect();
     out.counters(&CLOSED, closed.iter().map(|(labels, count)| (&labels[..], *count)))?;
-    let queued = app.seats.queued();
+    let queued = streams.seats.queued();
     out.gauge(&FRAMES_QUEUED, queued.frames)?;
     out.gauge(&BYTES_QUEUED, queued.bytes)?;
-    let lag = app.news.lag().map(|lag| (&[][..], lag.counted()));
+    let lag = streams.news.lag().map(|lag| (&[][..], lag.counted()));
     out.histograms(&LAG, lag)?;
-    out.counter(&LOST, app.news.lost())?;
-    out.gauge(&WAITING, app.news.waiting())
+    out.counter(&LOST, streams.news.lost())?;
+    out.gauge(&WAITING, streams.news.waiting())
 }

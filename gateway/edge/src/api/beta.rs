@@ -1,10 +1,10 @@
 //! How full the beta is (market-data.md §12).
 
-use crate::app::App;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::http::route::Route;
 use crate::http::schema::{INTEGER, Schema, Shape, TS_OR_NULL, field};
+use crate::reads::Reads;
 use engine::time::{SECOND, Timestamp};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -41,15 +41,15 @@ pub struct Cohort {
 
 async fn status(call: Call) -> Outcome {
     let app = call.app();
-    let cap = app.config.flags.cohort_cap;
+    let cap = app.front.settings.flags.cohort_cap;
     // Without a cap there is no cohort that anybody belongs to.
-    let active = if cap == 0 { 0 } else { app.cohort.active(app, call.now).await };
+    let active = if cap == 0 { 0 } else { app.instance.cohort.active(&app.reads, call.now).await };
     Ok(Reply::object(|o| {
         o.word("cohort_label", if cap == 0 { "open" } else { "beta" });
         o.boolean("available", cap == 0 || active < cap);
         o.integer("active", active);
         o.integer("cap", cap);
-        o.ts_or_null("cutoff", app.config.keys.beta_until);
+        o.ts_or_null("cutoff", app.front.settings.keys.beta_until);
         // A full cohort opens when somebody leaves it, which nobody knows.
         o.null("reopens_at");
     }))
@@ -57,7 +57,7 @@ async fn status(call: Call) -> Outcome {
 
 impl Cohort {
     /// Users who hold a working key, as counted at most ten seconds ago.
-    async fn active(&self, app: &App, now: Timestamp) -> u64 {
+    async fn active(&self, reads: &Reads, now: Timestamp) -> u64 {
         let counted_at = self.counted_at.load(Relaxed);
         if counted_at > 0 && now.0 < counted_at + SHOWN_FOR_US {
             return self.active.load(Relaxed);
@@ -65,8 +65,8 @@ impl Cohort {
         let (mut active, mut from) = (0, 1);
         loop {
             let to = from + USERS_PER_PIECE;
-            active += app.directory.holders_between(from..to, now) as u64;
-            if to > app.directory.users_count() as u64 {
+            active += reads.directory.holders_between(from..to, now) as u64;
+            if to > reads.directory.users_count() as u64 {
                 break;
             }
             from = to;

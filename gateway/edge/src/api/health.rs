@@ -7,6 +7,7 @@ use crate::app::App;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::http::route::{RateClass, Route};
+use crate::reads::Reads;
 use engine::command::{Command, Query};
 use engine::id::UserId;
 use engine::time::{SECOND, Timestamp};
@@ -105,13 +106,13 @@ fn said(status: &'static str, call: &Call) -> Reply {
         o.word("status", status);
         o.ts("timestamp", call.now);
         o.word("version", API_VERSION);
-        o.text("instance", &call.app().instance);
+        o.text("instance", &call.app().instance.id);
     })
 }
 
 async fn version(call: Call) -> Outcome {
     Ok(Reply::object(|o| {
-        o.word("git_sha", call.app().config.git_sha());
+        o.word("git_sha", call.front().settings.git_sha());
         o.word("version", API_VERSION);
     }))
 }
@@ -132,11 +133,11 @@ struct Checked {
 pub struct Census(Mutex<Option<(Timestamp, Markets)>>);
 
 impl Census {
-    fn of(&self, app: &App, now: Timestamp) -> Markets {
+    fn of(&self, reads: &Reads, now: Timestamp) -> Markets {
         let mut counted = self.0.lock();
         match *counted {
             Some((at, markets)) if now.since(at) < SECOND => markets,
-            _ => counted.insert((now, Markets::of(app, now))).1,
+            _ => counted.insert((now, Markets::of(reads, now))).1,
         }
     }
 }
@@ -153,9 +154,9 @@ struct Markets {
 }
 
 impl Markets {
-    fn of(app: &App, now: Timestamp) -> Markets {
-        let mut markets = Markets { known: app.catalog.len() as u64, ..Markets::default() };
-        for cell in app.catalog.iter() {
+    fn of(reads: &Reads, now: Timestamp) -> Markets {
+        let mut markets = Markets { known: reads.catalog.len() as u64, ..Markets::default() };
+        for cell in reads.catalog.iter() {
             let phase = super::markets::view::Phase::of(cell, now);
             markets.active += u64::from(phase.active);
             markets.hot += u64::from(super::markets::view::is_hot(cell));
@@ -168,15 +169,15 @@ impl Markets {
 
 async fn checked(call: &Call) -> Checked {
     let app = call.app();
-    let asked_at = app.clock.now();
+    let asked_at = app.reads.clock.now();
     // Any user will do, known or not: what counts is that there is an answer.
     let answer = call.edge.engine.ask(UserId(1), Command::Query(Query::User), asked_at).await;
     Checked {
-        store_us: answer.ok().map(|_| app.clock.now().since(asked_at)),
+        store_us: answer.ok().map(|_| app.reads.clock.now().since(asked_at)),
         vitals: app.vitals(),
-        markets: app.census.of(app, call.now),
-        outage: app.books.outage(),
-        charts_lost: app.history.is_lost(),
+        markets: app.instance.census.of(&app.reads, call.now),
+        outage: app.reads.books.outage(),
+        charts_lost: app.reads.history.is_lost(),
     }
 }
 
@@ -231,7 +232,7 @@ async fn status(call: Call) -> Outcome {
     let checked = checked(&call).await;
     let app = call.app();
     let mut files_left = FILES_MAX;
-    let size = bytes_in(&app.config.data_dir, &mut files_left);
+    let size = bytes_in(&app.front.settings.data_dir, &mut files_left);
     let word = match &checked {
         Checked { store_us: None, .. } => "down",
         checked if checked.outage || checked.charts_lost || checked.markets.known == 0 => "degraded",
@@ -242,7 +243,7 @@ async fn status(call: Call) -> Outcome {
         o.word("status", word);
         o.ts("timestamp", call.now);
         o.word("version", API_VERSION);
-        o.integer("uptime_seconds", call.now.since(app.started_at) / SECOND);
+        o.integer("uptime_seconds", call.now.since(app.instance.started_at) / SECOND);
         o.object("database", |o| {
             store(o, &checked);
             o.integer("size_bytes", size);
@@ -270,7 +271,7 @@ async fn status(call: Call) -> Outcome {
             o.ts_or_null("last_sync_at", markets.synced_at);
         });
         o.object("clock", |o| clock(o, app));
-        match app.instruments.recording() {
+        match app.instance.instruments.recording() {
             Some(playback) => o.object("recording", |o| recording(o, &playback)),
             None => o.null("recording"),
         }
@@ -279,13 +280,13 @@ async fn status(call: Call) -> Outcome {
 
 /// What this start found about its clock, and whether time ends anything.
 fn clock(o: &mut Object<'_>, app: &App) {
-    let leap = &app.leap;
+    let leap = &app.instance.leap;
     o.word("start", leap.found.name());
     o.ts_or_null("newest_record_at", leap.newest);
     o.ts_or_null("wall_at_start", leap.newest.map(|_| leap.wall));
-    o.ts("wall_at", app.clock.wall_now());
+    o.ts("wall_at", app.reads.clock.wall_now());
     o.ts_or_null("venue_at", leap.venue_now());
-    o.word("sweeps", leap.sweeping(app.clock.now()).name());
+    o.word("sweeps", leap.sweeping(app.reads.clock.now()).name());
 }
 
 /// Where the replayed recording stands.

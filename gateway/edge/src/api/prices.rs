@@ -4,12 +4,12 @@ mod shape;
 
 use super::orders::words;
 use super::tokens;
-use crate::app::App;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::Route;
 use crate::http::schema::INTEGER;
+use crate::reads::Reads;
 use engine::amount::Price;
 use engine::book::{BookSide, LastPrice, Top};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
@@ -114,7 +114,7 @@ pub const ROUTES: &[Route] = &[
 ];
 
 fn midpoint(call: &Call) -> Outcome {
-    let (_, top) = top(call.app(), &call.query())?;
+    let (_, top) = top(call.reads(), &call.query())?;
     let mid = top.midpoint().ok_or(Code::BookUnavailable)?;
     Ok(Reply::object(|o| {
         o.average("mid", mid);
@@ -127,9 +127,9 @@ fn price(call: &Call) -> Outcome {
     let query = call.query();
     tokens::asked(&query)?;
     let side = side(query.get("side"))?;
-    let (instrument, top) = top(call.app(), &query)?;
+    let (instrument, top) = top(call.reads(), &query)?;
     let price = top.price(side).ok_or(Code::BookUnavailable)?;
-    let books = &call.app().books;
+    let books = &call.reads().books;
     let age = books.quote_age(instrument, call.now);
     let quote_at = age.map(|age| Timestamp(books.venue_now(call.now).0.saturating_sub(age)));
     Ok(Reply::object(|o| {
@@ -157,7 +157,7 @@ pub fn invalid_side() -> Refusal {
 }
 
 fn spread(call: &Call) -> Outcome {
-    let (_, top) = top(call.app(), &call.query())?;
+    let (_, top) = top(call.reads(), &call.query())?;
     let (Some(bid), Some(ask)) = (top.price(BookSide::Bid), top.price(BookSide::Ask)) else {
         return Err(Code::BookUnavailable.into());
     };
@@ -170,14 +170,14 @@ fn spread(call: &Call) -> Outcome {
 }
 
 /// Best levels of the token that the query names.
-fn top(app: &App, query: &Query<'_>) -> Result<(InstrumentId, Top), Refusal> {
-    let (instrument, cell) = tokens::find(&app.catalog, tokens::asked(query)?).ok_or(Code::BookUnavailable)?;
-    Ok((instrument, book_of(app, instrument, cell).ok_or(Code::BookUnavailable)?))
+fn top(reads: &Reads, query: &Query<'_>) -> Result<(InstrumentId, Top), Refusal> {
+    let (instrument, cell) = tokens::find(&reads.catalog, tokens::asked(query)?).ok_or(Code::BookUnavailable)?;
+    Ok((instrument, book_of(reads, instrument, cell).ok_or(Code::BookUnavailable)?))
 }
 
 /// Best levels of an instrument; `None` without a book. A resolved market has no book any more.
-pub fn book_of(app: &App, instrument: InstrumentId, cell: &MarketCell) -> Option<Top> {
-    if cell.resolution().is_some() { None } else { app.books.best(instrument).ok() }
+pub fn book_of(reads: &Reads, instrument: InstrumentId, cell: &MarketCell) -> Option<Top> {
+    if cell.resolution().is_some() { None } else { reads.books.best(instrument).ok() }
 }
 
 /// Side of the taker in the last trade, as the wire says it; empty where the venue stated only the price.
@@ -187,7 +187,7 @@ pub fn taker_word(last: &LastPrice) -> &'static str {
 
 fn last_trade_price(call: &Call) -> Outcome {
     let (instrument, _) = named(call, "market not found")?;
-    let last = call.app().books.last_price(instrument);
+    let last = call.reads().books.last_price(instrument);
     Ok(Reply::object(|o| match last {
         Some(last) => {
             o.price("price", last.price);
@@ -212,7 +212,7 @@ async fn neg_risk(call: Call) -> Outcome {
 
 async fn fee_rate(call: Call) -> Outcome {
     let (_, cell) = named(&call, "fee rate not found for market")?;
-    let bps = call.app().rules.fees.rate(cell.listing.category).0;
+    let bps = call.reads().rules.fees.rate(cell.listing.category).0;
     Ok(Reply::object(|o| {
         o.integer("base_fee", base_fee(bps));
         o.integer("fee_rate_bps", bps.into());
@@ -227,7 +227,7 @@ pub fn base_fee(bps: u32) -> u64 {
 /// The token of the path, else of the query, with its market; `unknown` is the venue's sentence for one it does not
 /// know. In a path a malformed id is an unknown one (wire.md §10).
 fn named<'a>(call: &'a Call, unknown: &'static str) -> Result<(InstrumentId, &'a MarketCell), Refusal> {
-    let catalog = &call.app().catalog;
+    let catalog = &call.reads().catalog;
     let found = if call.route.path.ends_with('}') {
         tokens::find(catalog, &call.variable(0))
     } else {
@@ -237,7 +237,7 @@ fn named<'a>(call: &'a Call, unknown: &'static str) -> Result<(InstrumentId, &'a
 }
 
 async fn market_by_token(call: Call) -> Outcome {
-    let found = tokens::find(&call.app().catalog, &call.variable(0));
+    let found = tokens::find(&call.reads().catalog, &call.variable(0));
     let (instrument, cell) = found.ok_or(Code::TokenNotFound)?;
     Ok(Reply::object(|o: &mut Object<'_>| {
         o.text("condition_id", &cell.listing.condition);

@@ -50,15 +50,15 @@ async fn batch(call: Call) -> Outcome {
     let body = call.json_object()?;
     let conditions = conditions(&body)?;
     let app = call.app();
-    let tier_max = app.config.limits.tier(call.caller().tier).max_batch_size as usize;
+    let tier_max = app.front.settings.limits.tier(call.caller().tier).max_batch_size as usize;
     if conditions.len() > tier_max {
         let message = format!("{} markets were asked for; the tier allows {tier_max} in one batch.", conditions.len());
         return Err(Refusal::saying(Code::BatchLimitExceeded, message));
     }
     let mut out = Vec::with_capacity(QUOTE_BYTES * conditions.len());
     array(&mut out, conditions, |out, condition| {
-        let cell = app.catalog.by_condition(condition).and_then(|market| app.catalog.market(market));
-        let quoted = cell.and_then(|cell| Some((cell, Quote::of(cell, app)?)));
+        let cell = app.reads.catalog.by_condition(condition).and_then(|market| app.reads.catalog.market(market));
+        let quoted = cell.and_then(|cell| Some((cell, Quote::of(cell, &app.reads)?)));
         object(out, |o| {
             o.text("condition_id", condition);
             match quoted {

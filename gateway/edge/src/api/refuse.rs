@@ -107,7 +107,7 @@ pub fn wallet_refused(call: &Call, answer: &Answer) -> Refusal {
         Answer::Refused(Reject::ResetNeedsPlan) => "api.reset_balance",
         other => return unexpected(other, call.now),
     };
-    Refusal::upgrade(feature, &call.app().config.http.upgrade_url)
+    Refusal::upgrade(feature, &call.front().settings.http.upgrade_url)
 }
 
 fn details(fields: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {

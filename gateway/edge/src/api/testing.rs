@@ -89,7 +89,7 @@ impl Town {
 
     /// The town in this world.
     pub fn of(world: World) -> Town {
-        let (catalog, books) = (world.edge.app.catalog.clone(), world.edge.app.books.clone());
+        let (catalog, books) = (world.edge.app.reads.catalog.clone(), world.edge.app.reads.books.clone());
         let lisbon = Listing {
             slug: "rain-in-lisbon-oct-3".to_owned(),
             question: "Rain in Lisbon on 3 October?".to_owned(),

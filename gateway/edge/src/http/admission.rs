@@ -12,6 +12,8 @@ use super::response_head::ResponseHead;
 use super::route::{Auth, Permission, RateClass, Route};
 use crate::app::{App, Edge};
 use crate::engine_client::Late;
+use crate::http::front::Front;
+use crate::reads::Reads;
 use crate::settings::Local;
 use engine::command::{Answer, Command, CreateUser};
 use engine::directory::{Principal, Reservation};
@@ -36,7 +38,7 @@ pub(super) enum Needed {
 }
 
 impl Needed {
-    pub(super) fn of(app: &App, route: &Route, headers: &HeaderMap, uri: &Uri) -> Needed {
+    pub(super) fn of(front: &Front, route: &Route, headers: &HeaderMap, uri: &Uri) -> Needed {
         match route.auth {
             Auth::Public => Needed::Nothing,
             Auth::Key => Needed::Key,
@@ -44,13 +46,13 @@ impl Needed {
             Auth::KeyOrJwt => Needed::KeyOrToken,
             Auth::KeyUnless(shape) => {
                 let query = Query::read(uri.query().unwrap_or_default());
-                if dialect::in_venue_shape(app, shape, headers, &query) { Needed::Nothing } else { Needed::Key }
+                if dialect::in_venue_shape(front, shape, headers, &query) { Needed::Nothing } else { Needed::Key }
             }
             Auth::KeyOrAddress => {
-                let shown = auth::credentials(headers, &app.front.key_aliases, &app.config.brand.key_prefix);
+                let shown = auth::credentials(headers, &front.key_aliases, &front.settings.brand.key_prefix);
                 // After a proxy that is not configured as trusted, every peer looks local, and any client can sign.
-                let is_direct = !app.config.http.trusted_proxies.is_empty() || !is_forwarded(headers);
-                let login = app.config.compat.address_login && shown.key.is_none() && is_direct;
+                let is_direct = !front.settings.http.trusted_proxies.is_empty() || !is_forwarded(headers);
+                let login = front.settings.compat.address_login && shown.key.is_none() && is_direct;
                 if login { Needed::Nothing } else { Needed::Key }
             }
         }
@@ -102,11 +104,11 @@ pub(super) fn identify<'h>(
         Credential::None => (None, None),
         Credential::KeyHash(hash) => (Some(hash.as_ref().and_then(|hash| Key::hashed(app, hash, now))), None),
         Credential::Slot(slot) => {
-            (Some(app.directory.principal_at(*slot).map(|principal| Key::of(app, principal, now))), None)
+            (Some(app.reads.directory.principal_at(*slot).map(|principal| Key::of(&app.reads, principal, now))), None)
         }
         Credential::InHeaders => {
             let Credentials { key, token } =
-                auth::credentials(&head.headers, &app.front.key_aliases, &app.config.brand.key_prefix);
+                auth::credentials(&head.headers, &app.front.key_aliases, &app.front.settings.brand.key_prefix);
             let key = key.filter(|_| needed != Needed::Token);
             (key.map(|text| Key::find(app, text, now)), token)
         }
@@ -153,7 +155,8 @@ pub(super) fn admit<'a>(
         Identity::Exempt => Ok(Admitted::default()),
         Identity::Key(key) => key.admitted(edge, route.permission, now, response),
         Identity::Recognised(key)
-            if key.refusal(app, now).is_none() && !app.front.gatekeeper.restricts(key.caller.user, &app.directory) =>
+            if key.refusal(&app.front, now).is_none()
+                && !app.front.gatekeeper.restricts(key.caller.user, &app.reads.directory) =>
         {
             response.private = true;
             key.admitted(edge, None, now, response)
@@ -184,21 +187,21 @@ pub(crate) struct Key {
 impl Key {
     /// The key of this text. A text that cannot be a key costs the same as an unknown key.
     pub(crate) fn find(app: &App, text: &[u8], now: Timestamp) -> Option<Key> {
-        Key::hashed(app, &auth::key_hash(text, &app.config.brand.key_prefix)?, now)
+        Key::hashed(app, &auth::key_hash(text, &app.front.settings.brand.key_prefix)?, now)
     }
 
     fn hashed(app: &App, hash: &[u8; 32], now: Timestamp) -> Option<Key> {
-        app.directory.principal(hash).map(|principal| Key::of(app, principal, now))
+        app.reads.directory.principal(hash).map(|principal| Key::of(&app.reads, principal, now))
     }
 
     /// The key with the tier and permissions that it has at `now`.
-    pub(crate) fn of(app: &App, principal: Principal, now: Timestamp) -> Key {
+    pub(crate) fn of(reads: &Reads, principal: Principal, now: Timestamp) -> Key {
         let served = effective(
             (principal.tier, principal.permissions),
             principal.created_at,
             principal.beta_until,
             principal.grant,
-            app.rules.free_trade_since,
+            reads.rules.free_trade_since,
             now,
         );
         let caller = Caller {
@@ -222,10 +225,10 @@ impl Key {
     }
 
     /// Why a known key is not usable.
-    pub(crate) fn refusal(&self, app: &App, now: Timestamp) -> Option<Code> {
+    pub(crate) fn refusal(&self, front: &Front, now: Timestamp) -> Option<Code> {
         if self.principal.revoked {
             Some(Code::InvalidKey)
-        } else if app.front.gatekeeper.disables(self.principal.key) {
+        } else if front.gatekeeper.disables(self.principal.key) {
             Some(Code::KeyDeactivated)
         } else if self.principal.expires_at.is_some_and(|end| end <= now) {
             Some(Code::KeyExpired)
@@ -248,7 +251,7 @@ impl Key {
         if !self.principal.revoked {
             response.beta_cutoff = self.beta_cutoff;
         }
-        if let Some(code) = self.refusal(app, now) {
+        if let Some(code) = self.refusal(&app.front, now) {
             if !self.principal.revoked {
                 response.rate = Some(limits.peek(payer, self.caller.tier, now));
             }
@@ -265,10 +268,10 @@ impl Key {
                 return Err(refusal);
             }
         };
-        if !app.directory.exists(self.caller.user) {
+        if !app.reads.directory.exists(self.caller.user) {
             return Err(Code::KeyOwnerNotFound.into());
         }
-        if app.front.gatekeeper.restricts(self.caller.user, &app.directory) {
+        if app.front.gatekeeper.restricts(self.caller.user, &app.reads.directory) {
             return Err(Code::AccessRestricted.into());
         }
         if needs == Some(Permission::Trade) && self.caller.permissions != Permissions::ReadTrade {
@@ -290,12 +293,12 @@ async fn by_token(
 ) -> Result<Admitted, Refusal> {
     let app = &*edge.app;
     // The times in a token are those of its issuer.
-    let claims = app.front.identity.verify(token, app.clock.wall_now())?;
-    let user = match app.directory.by_sub(&claims.sub) {
+    let claims = app.front.identity.verify(token, app.reads.clock.wall_now())?;
+    let user = match app.reads.directory.by_sub(&claims.sub) {
         Some(user) => user,
         None => first_sight(edge, claims.sub, claims.email, None, now).await?,
     };
-    let grant = app.directory.grant(user);
+    let grant = app.reads.directory.grant(user);
     let tier = entitlement(grant, now);
     let limits = &app.front.limits;
     let in_flight = match limits.request(Payer::User(user), tier, now) {
@@ -308,7 +311,7 @@ async fn by_token(
             return Err(refusal);
         }
     };
-    if app.front.gatekeeper.restricts(user, &app.directory) {
+    if app.front.gatekeeper.restricts(user, &app.reads.directory) {
         return Err(Code::AccessRestricted.into());
     }
     // The permissions that a new key gets by default.
@@ -326,7 +329,7 @@ pub(crate) async fn first_sight(
     plan: Option<Local>,
     now: Timestamp,
 ) -> Result<UserId, Refusal> {
-    let user = match edge.app.directory.reserve(&sub) {
+    let user = match edge.app.reads.directory.reserve(&sub) {
         Reservation::Known(user) => return Ok(user),
         Reservation::Pending => return Err(Code::AuthStateIncomplete.into()),
         Reservation::Reserved(user) => user,
@@ -339,7 +342,7 @@ pub(crate) async fn first_sight(
         match answer {
             Ok(Answer::Created(_)) | Err(Late::Overshot(_)) => Ok(()),
             Ok(_) | Err(Late::Busy) => {
-                creating.app.directory.give_back(user);
+                creating.app.reads.directory.give_back(user);
                 Err(Code::ServerBusy)
             }
             Err(Late::Unknown) => Err(Code::AuthStateIncomplete),

@@ -3,12 +3,15 @@
 use super::code::Code;
 use super::containment::{self, Deed};
 use super::dialect::{self, Dialect};
+use super::front::Front;
 use super::limit::Source;
 use super::reply::Refusal;
 use super::route::{Auth, Route};
 use super::router::Variables;
 use crate::app::{App, Edge};
 use crate::engine_client::Late;
+use crate::reads::Reads;
+use crate::streams::Streams;
 use bytes::Bytes;
 use engine::command::{Answer, Command};
 use engine::id::{KeyId, UserId};
@@ -63,8 +66,21 @@ pub struct Caller {
 }
 
 impl Call {
+    /// All the shared state; handlers name the part that they need.
     pub fn app(&self) -> &App {
         &self.edge.app
+    }
+
+    pub fn reads(&self) -> &Reads {
+        &self.edge.app.reads
+    }
+
+    pub fn front(&self) -> &Front {
+        &self.edge.app.front
+    }
+
+    pub fn streams(&self) -> &Streams {
+        &self.edge.app.streams
     }
 
     /// The caller of a route that takes a credential.
@@ -77,7 +93,7 @@ impl Call {
 
     /// Whether the caller's key may only read, where such keys are contained (`keys.readonly_contained`).
     pub fn is_contained(&self) -> bool {
-        self.app().config.keys.readonly_contained && containment::is_for(self.caller())
+        self.app().front.settings.keys.readonly_contained && containment::is_for(self.caller())
     }
 
     /// Whether the caller may do that to a key or a balance ([`containment`]).
@@ -122,7 +138,7 @@ impl Call {
     /// Whether a route of two shapes answers this request in the venue's (venue.md §2), as the pipeline saw it too.
     pub fn in_venue_shape(&self) -> bool {
         let Auth::KeyUnless(shape) = self.route.auth else { return false };
-        dialect::in_venue_shape(self.app(), shape, &self.headers, &self.query())
+        dialect::in_venue_shape(&self.app().front, shape, &self.headers, &self.query())
     }
 
     /// A header's text: ASCII without control characters, not empty.

@@ -2,7 +2,7 @@
 
 use super::auth;
 use super::route::VenueShape;
-use crate::app::App;
+use crate::http::front::Front;
 use hyper::header::{self, HeaderMap};
 use wire::query::Query;
 
@@ -66,19 +66,19 @@ impl Dialect {
 }
 
 /// Whether a request of a route of two shapes is answered in the venue's shape.
-pub fn in_venue_shape(app: &App, shape: VenueShape, headers: &HeaderMap, query: &Query<'_>) -> bool {
-    let keyless = || is_keyless(app, headers);
-    venue_shaped(shape, headers, query, &app.config.compat.client_agents, keyless)
+pub fn in_venue_shape(front: &Front, shape: VenueShape, headers: &HeaderMap, query: &Query<'_>) -> bool {
+    let keyless = || is_keyless(front, headers);
+    venue_shaped(shape, headers, query, &front.settings.compat.client_agents, keyless)
 }
 
 /// Whether a request of the plain dialect can be one of the venue's TypeScript client, which does not name itself on public
 /// reads: it has the `User-Agent` of that client's HTTP library, no key, and no `?dialect=`.
-pub fn is_nameless_client(app: &App, headers: &HeaderMap, query: &Query<'_>) -> bool {
-    is_of_a_transport(agent(headers)) && query.get("dialect").is_none() && is_keyless(app, headers)
+pub fn is_nameless_client(front: &Front, headers: &HeaderMap, query: &Query<'_>) -> bool {
+    is_of_a_transport(agent(headers)) && query.get("dialect").is_none() && is_keyless(front, headers)
 }
 
-fn is_keyless(app: &App, headers: &HeaderMap) -> bool {
-    auth::credentials(headers, &app.front.key_aliases, &app.config.brand.key_prefix).key.is_none()
+fn is_keyless(front: &Front, headers: &HeaderMap) -> bool {
+    auth::credentials(headers, &front.key_aliases, &front.settings.brand.key_prefix).key.is_none()
 }
 
 /// `keyless`: the request shows no key, so that the native shape would only be refused.

@@ -1,5 +1,5 @@
-//! The parts of the edge itself: the route table, header names, limits, token secrets, access lists. Shared by all IO
-//! threads and never changed after the start.
+//! The parts of the edge itself: settings, the route table, header names, limits, token secrets, access lists. Shared by
+//! all IO threads and never changed after the start.
 
 use super::hosts::Hosts;
 use super::jwt::Verifier;
@@ -8,8 +8,10 @@ use super::names::Names;
 use super::refusals::Refusals;
 use super::route::Route;
 use super::router::Router;
+use super::server::Connections;
 use super::ticket::Tickets;
 use super::usage::Usage;
+use crate::meters::EdgeMeters;
 use crate::settings::{Access, Settings};
 use engine::directory::Directory;
 use engine::id::UserId;
@@ -19,6 +21,10 @@ use tokio::sync::OnceCell;
 
 /// The parts of the edge itself.
 pub struct Front {
+    pub settings: Settings,
+    pub connections: Arc<Connections>,
+    /// Counters for a monitor, where metrics are on.
+    pub meters: Option<EdgeMeters>,
     pub router: Router,
     pub names: Names,
     /// Headers that carry a key besides `X-API-Key`, in their order.
@@ -35,15 +41,16 @@ pub struct Front {
     pub hosts: Hosts,
     /// The machine descriptions of the routes and of the streams, made when they are first asked for.
     pub description: OnceCell<Vec<u8>>,
-    pub streams: OnceCell<Vec<u8>>,
+    pub streams_description: OnceCell<Vec<u8>>,
 }
 
 impl Front {
-    /// Builds the edge of these route tables. The secrets of `config` must be complete.
+    /// Builds the edge of these route tables. The secrets of `settings` must be complete.
     ///
     /// # Errors
     /// A route table that contradicts itself, a brand that makes no header names, a system without randomness.
-    pub fn new(config: &Settings, tables: &[&'static [Route]]) -> Result<Front, String> {
+    pub fn new(settings: Settings, tables: &[&'static [Route]]) -> Result<Front, String> {
+        let config = &settings;
         let brand = &config.brand;
         let alias = |name: &String| HeaderName::try_from(name).map_err(|error| format!("{name}: {error}"));
         Ok(Front {
@@ -60,7 +67,10 @@ impl Front {
             refusals: Refusals::default(),
             hosts: Hosts::of(config.server.listen, &config.server.hosts),
             description: OnceCell::new(),
-            streams: OnceCell::new(),
+            streams_description: OnceCell::new(),
+            connections: Arc::new(Connections::new(config)),
+            meters: None,
+            settings,
         })
     }
 }

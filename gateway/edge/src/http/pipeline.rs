@@ -15,6 +15,7 @@ use super::route::{Auth, BodyKind, Execution, Route, Running};
 use super::router::{Match, Variables};
 use super::usage::Done;
 use crate::app::{App, Edge};
+use crate::http::front::Front;
 use body::{content_type, size, whole_body};
 use bounded::{Failure, bounded, placement};
 use bytes::Bytes;
@@ -60,7 +61,7 @@ where
         let mut response = ResponseHead::of(&app.front.names, method, head);
         let ended = {
             let steps = pin!(async {
-                let now = app.clock.now();
+                let now = app.reads.clock.now();
                 // 1. Head: its reader has refused one that breaks HTTP.
                 if let Some(fault) = head.fault.take() {
                     return Err(fault);
@@ -68,15 +69,15 @@ where
                 // 2. Route: by method and path, unless the reader has found it.
                 let (route, variables) = match target.found {
                     Some(found) => found,
-                    None => match find(app, method, target, head)? {
+                    None => match find(&app.front, method, target, head)? {
                         Routed::Route(route, variables) => (route, variables),
                         Routed::Options(reply) => return Ok(reply),
                     },
                 };
-                let needed = Needed::of(app, route, &head.headers, &target.uri);
+                let needed = Needed::of(&app.front, route, &head.headers, &target.uri);
                 routed(&mut response, route, needed, Used { begun: now, route: Some(route), key: None });
                 // 3. Size: the declared length of the body.
-                size(head.body_bytes, &app.config.http)?;
+                size(head.body_bytes, &app.front.settings.http)?;
                 // 4. Identify: whose credential it shows.
                 let identity = identify(app, route, needed, head, now)?;
                 // 5. Prefetch: the rows of a user that trades.
@@ -84,12 +85,12 @@ where
                 // 6. Admit: is the credential usable, does it allow the route, and are its limits not reached.
                 let Admitted { caller, in_flight } = admit(&edge, route, identity, *peer, now, &mut response).await?;
                 // 7. Placement: room for one more in flight. It is free again when the handler has ended.
-                let _placement = placement(app, route, caller.as_ref())?;
+                let _placement = placement(&app.front, route, caller.as_ref())?;
                 // 8. Body: whole, in time, of a type that the route takes.
                 let body = match route.body {
                     BodyKind::Ignored => Bytes::new(),
                     BodyKind::Optional | BodyKind::Required => {
-                        let body = whole_body(body, &app.config.http).await?;
+                        let body = whole_body(body, &app.front.settings.http).await?;
                         content_type(&head.headers, &body)?;
                         body
                     }
@@ -114,7 +115,7 @@ where
                 }
                 outcome
             });
-            bounded(app, steps).await
+            bounded(&app.front, steps).await
         };
         let outcome = ended.unwrap_or_else(|failure| failed(&response, failure));
         // 10. Respond.
@@ -138,7 +139,7 @@ pub async fn respond<B>(edge: Rc<Edge>, peer: IpAddr, request: Request<B>, fault
 where
     B: Body<Data = Bytes> + Unpin,
 {
-    let incoming = Incoming::of_request(&edge.app, peer, request, fault);
+    let incoming = Incoming::of_request(&edge.app.front, peer, request, fault);
     exchange(edge, incoming, run_route, |head, outcome| {
         let response = head.response(outcome);
         (response.status(), response)
@@ -170,19 +171,19 @@ fn note(app: &App, response: &ResponseHead<'_>, status: StatusCode, refused: Opt
     let (used, mut ended, mut place) = (response.used, None, None);
     if let Used { begun, route: Some(route), key: Some(key) } = used {
         let (is_head, status) = (response.is_head, status.as_u16());
-        let ended = *ended.insert(app.clock.now());
+        let ended = *ended.insert(app.reads.clock.now());
         place = Some(app.front.usage.note(key, Done { route, is_head, status, begun, ended }));
     }
-    if let Some(meters) = &app.meters {
+    if let Some(meters) = &app.front.meters {
         let place = place.or_else(|| used.route.map(|route| app.front.usage.place(route)));
         // Orders without a key are rare: only they read the clock here.
         meters.note(place.map(|place| place as usize), status.as_u16(), refused, || {
-            ended.unwrap_or_else(|| app.clock.now()).since(used.begun)
+            ended.unwrap_or_else(|| app.reads.clock.now()).since(used.begun)
         });
     }
     if let Some(code) = refused.filter(|_| refusals::is_on()) {
         let (id, operation) = (response.request_id.text(), used.route.map(|route| route.name));
-        app.front.refusals.log(app, id, operation, response.key_prefix, code, status.as_u16());
+        app.front.refusals.log(&app.reads, id, operation, response.key_prefix, code, status.as_u16());
     }
 }
 
@@ -193,14 +194,14 @@ enum Routed {
 }
 
 /// Step 2: preflight; route and method.
-fn find(app: &App, method: &Method, target: &Target, head: &Head) -> Result<Routed, Refusal> {
-    let is_open = |route: &Route| route.gate.is_none_or(|gate| gate.open(&app.config));
-    let found = app.front.router.find(method, target.uri.path(), is_open);
+fn find(front: &Front, method: &Method, target: &Target, head: &Head) -> Result<Routed, Refusal> {
+    let is_open = |route: &Route| route.gate.is_none_or(|gate| gate.open(&front.settings));
+    let found = front.router.find(method, target.uri.path(), is_open);
     if *method == Method::OPTIONS {
         let preflight = head.headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
         return match found {
-            Match::OtherMethods(allow) => Ok(Routed::Options(options(app, Some(allow)))),
-            _ if preflight => Ok(Routed::Options(options(app, None))),
+            Match::OtherMethods(allow) => Ok(Routed::Options(options(front, Some(allow)))),
+            _ if preflight => Ok(Routed::Options(options(front, None))),
             _ => Err(Code::NotFound.into()),
         };
     }
@@ -212,14 +213,14 @@ fn find(app: &App, method: &Method, target: &Target, head: &Head) -> Result<Rout
 }
 
 /// 204: what a browser may send. Which origins may read the answer is in the response's head.
-fn options(app: &App, allow: Option<String>) -> Reply {
+fn options(front: &Front, allow: Option<String>) -> Reply {
     let reply = Reply { content_type: "", ..Reply::json(Vec::new()) }.with_status(StatusCode::NO_CONTENT);
     let reply = reply
         .with_header(
             header::ACCESS_CONTROL_ALLOW_METHODS,
             HeaderValue::from_static("GET, POST, PATCH, DELETE, OPTIONS"),
         )
-        .with_header(header::ACCESS_CONTROL_ALLOW_HEADERS, app.front.names.allowed_request_headers.clone())
+        .with_header(header::ACCESS_CONTROL_ALLOW_HEADERS, front.names.allowed_request_headers.clone())
         .with_header(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     match allow.and_then(|allow| HeaderValue::try_from(allow).ok()) {
         Some(allow) => reply.with_header(header::ALLOW, allow),

@@ -6,7 +6,7 @@
 //! others are counted, and the count is logged once a second.
 
 use super::code::Code;
-use crate::app::App;
+use crate::reads::Reads;
 use engine::time::{SECOND, Timestamp};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -78,14 +78,14 @@ impl Refusals {
     #[cold]
     pub fn log(
         &self,
-        app: &App,
+        reads: &Reads,
         request_id: &str,
         operation: Option<&str>,
         key_prefix: Option<KeyPrefix>,
         code: Code,
         status: u16,
     ) {
-        let taken = self.0.lock().take(app.clock.now());
+        let taken = self.0.lock().take(reads.clock.now());
         match taken {
             Ok(()) => {
                 let key = key_prefix.as_ref().map(KeyPrefix::text);

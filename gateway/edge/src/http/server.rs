@@ -88,7 +88,7 @@ pub async fn serve(
     drop(listener);
     edge.sockets.end();
     edge.hub.end();
-    let drain = edge.app.config.server.drain;
+    let drain = edge.app.front.settings.server.drain;
     let all = async { while serving.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(drain, all).await;
     let left = serving.len();
@@ -120,7 +120,7 @@ async fn connection<F>(
     // Without it a response may wait until the peer has acknowledged the one before.
     let _ = stream.set_nodelay(true);
     let head = slot.seat.head.clone();
-    let socket = Socket::new(stream, head.clone(), edge.app.config.http.write_timeout);
+    let socket = Socket::new(stream, head.clone(), edge.app.front.settings.http.write_timeout);
     socket.answers_unread(Arc::clone(&edge.app));
     let upgrade = Rc::new(Cell::new(None));
     let mut fast_path = FastPath::new(&edge, peer, exchanges, socket.clone(), head);

@@ -4,11 +4,12 @@ use super::auth;
 use super::front::Front;
 use super::pipeline::respond;
 use super::route::Route;
-use super::server::Connections;
 use crate::api::health::{Instruments, Playback, Vitals};
-use crate::app::{App, Edge};
+use crate::app::{App, Edge, Instance};
 use crate::engine_client::{EngineClient, Late};
+use crate::reads::Reads;
 use crate::settings::Settings;
+use crate::streams::Streams;
 use crate::ws::news::News;
 use bytes::Bytes;
 use engine::book::registry::Books;
@@ -151,28 +152,31 @@ impl World {
         #[cfg(not(test))]
         let history = Box::new(Nothing);
         let app = App {
-            rules: rules.clone(),
-            catalog: Arc::new(Catalog::new()),
-            books,
-            directory: Arc::new(Directory::new()),
-            clock: clock.clone(),
-            leap: Arc::new(Leap::none()),
-            front: Front::new(&config, tables).expect("a sound table"),
-            connections: Arc::new(Connections::new(&config)),
-            started_at: NOW,
-            instance: "7d4f6a0e-9c21-4b0e-8f57-2a1c3be0d964".to_owned(),
-            instruments: Box::new(Nothing),
-            user_wakeups: Default::default(),
-            census: Default::default(),
-            history,
-            cohort: Default::default(),
-            news: Arc::new(News::new(1, rules.fees.clone())),
-            seats: Arc::default(),
-            user_frames: Arc::default(),
-            meters: None,
-            streams: Arc::default(),
-            spot,
-            config,
+            streams: Streams {
+                news: Arc::new(News::new(1, rules.fees.clone())),
+                seats: Arc::default(),
+                events: Arc::default(),
+                user_wakeups: Default::default(),
+                user_frames: Arc::default(),
+            },
+            reads: Reads {
+                catalog: Arc::new(Catalog::new()),
+                books,
+                directory: Arc::new(Directory::new()),
+                rules,
+                clock: clock.clone(),
+                history,
+                spot,
+            },
+            front: Front::new(config, tables).expect("a sound table"),
+            instance: Instance {
+                id: "7d4f6a0e-9c21-4b0e-8f57-2a1c3be0d964".to_owned(),
+                started_at: NOW,
+                leap: Arc::new(Leap::none()),
+                instruments: Box::new(Nothing),
+                census: Default::default(),
+                cohort: Default::default(),
+            },
         };
         let shard: Rc<Shard> = Rc::new(RefCell::new(Box::new(|_, command| panic!("not expected: {command:?}"))));
         let asked = Rc::clone(&shard);
@@ -196,7 +200,7 @@ impl World {
     }
 
     pub fn directory(&self) -> &Directory {
-        &self.edge.app.directory
+        &self.edge.app.reads.directory
     }
 
     /// A user with one key; the key's text.

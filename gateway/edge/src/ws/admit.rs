@@ -11,6 +11,7 @@ use crate::http::admission::Key;
 use crate::http::auth::{self, Credentials};
 use crate::http::call::{Call, Caller};
 use crate::http::code::Code;
+use crate::http::front::Front;
 use crate::http::reply::Refusal;
 use ahash::AHashMap;
 use engine::id::{KeyId, UserId};
@@ -68,7 +69,7 @@ pub fn admit(call: &Call, nobody: Nobody) -> Result<Admitted, Refusal> {
     // A token is spent by a handshake that succeeds.
     session::check_handshake(call)?;
     let app = call.app();
-    let shown = auth::credentials(&call.headers, &app.front.key_aliases, &app.config.brand.key_prefix);
+    let shown = auth::credentials(&call.headers, &app.front.key_aliases, &app.front.settings.brand.key_prefix);
     let query = call.query();
     let token = query.get("token").filter(|token| !token.is_empty());
     Ok(match (shown, token) {
@@ -86,7 +87,7 @@ pub fn admit(call: &Call, nobody: Nobody) -> Result<Admitted, Refusal> {
         (_, None) => match nobody {
             Nobody::Refused => Admitted::Refused(Close::refused(Code::MissingAuth)),
             Nobody::ByAddress | Nobody::UntilAuth if exempt(call) => Admitted::Open { bearer: None, seat: None },
-            _ => match app.seats.of_address(call.source.address, nobody == Nobody::UntilAuth) {
+            _ => match app.streams.seats.of_address(call.source.address, nobody == Nobody::UntilAuth) {
                 Some(seat) => Admitted::Open { bearer: None, seat: Some(seat) },
                 None => Admitted::Refused(Close::CONNECTION_LIMIT),
             },
@@ -96,7 +97,7 @@ pub fn admit(call: &Call, nobody: Nobody) -> Result<Admitted, Refusal> {
 
 /// Peers of this machine are not counted by address, as with requests (wire.md §8).
 fn exempt(call: &Call) -> bool {
-    call.source.local && !call.app().config.limits.meter_loopback
+    call.source.local && !call.front().settings.limits.meter_loopback
 }
 
 /// The bearer of a key's text, or of its UUID alias.
@@ -105,15 +106,15 @@ fn exempt(call: &Call) -> bool {
 /// Why it is not usable.
 pub fn by_key(app: &App, text: &[u8], now: Timestamp) -> Result<Bearer, Code> {
     let key = Key::find(app, text, now).ok_or(Code::InvalidKey)?;
-    if let Some(code) = key.refusal(app, now) {
+    if let Some(code) = key.refusal(&app.front, now) {
         return Err(code);
     }
     let by_alias = key.is_alias().then(|| String::from_utf8_lossy(text).as_ref().into());
     let Caller { user, key, tier, permissions, .. } = *key.caller();
-    if !app.directory.exists(user) {
+    if !app.reads.directory.exists(user) {
         return Err(Code::KeyOwnerNotFound);
     }
-    if app.front.gatekeeper.restricts(user, &app.directory) {
+    if app.front.gatekeeper.restricts(user, &app.reads.directory) {
         return Err(Code::AccessRestricted);
     }
     Ok(Bearer { user, key, tier, permissions, alias: by_alias })
@@ -123,7 +124,7 @@ pub fn by_key(app: &App, text: &[u8], now: Timestamp) -> Result<Bearer, Code> {
 fn by_token(edge: &Edge, token: &[u8], now: Timestamp) -> Admitted {
     let app = &*edge.app;
     let mut full = false;
-    let redeemed = app.front.tickets.redeem(token, now, app.clock.wall_now(), |ticket| {
+    let redeemed = app.front.tickets.redeem(token, now, app.reads.clock.wall_now(), |ticket| {
         let bearer = Bearer {
             user: ticket.user,
             key: ticket.key,
@@ -132,7 +133,7 @@ fn by_token(edge: &Edge, token: &[u8], now: Timestamp) -> Admitted {
             alias: None,
         };
         match ended(app, &bearer, now) {
-            Some(_) if app.front.gatekeeper.restricts(bearer.user, &app.directory) => Err(Code::AccessRestricted),
+            Some(_) if app.front.gatekeeper.restricts(bearer.user, &app.reads.directory) => Err(Code::AccessRestricted),
             Some(_) => Err(Code::InvalidKey),
             None => match seated(edge, &bearer, now) {
                 Some(seat) => Ok((bearer, seat)),
@@ -153,9 +154,9 @@ fn by_token(edge: &Edge, token: &[u8], now: Timestamp) -> Admitted {
 /// A place for one more socket of the bearer's user; `None` when his tier allows no more. Whoever gets one has used his key.
 pub fn seated(edge: &Edge, bearer: &Bearer, now: Timestamp) -> Option<Seat> {
     let app = &*edge.app;
-    let seat = app.seats.of_user(app, bearer)?;
+    let seat = app.streams.seats.of_user(&app.front, bearer)?;
     if let Some(key) = bearer.key
-        && let Some(slot) = app.directory.slot(key)
+        && let Some(slot) = app.reads.directory.slot(key)
         && app.front.limits.note_used(slot, now)
     {
         edge.last_used.add(bearer.user, key);
@@ -165,11 +166,11 @@ pub fn seated(edge: &Edge, bearer: &Bearer, now: Timestamp) -> Option<Seat> {
 
 /// Why an open socket's credential no longer holds (keys.md §8: within 5 s).
 pub fn ended(app: &App, bearer: &Bearer, now: Timestamp) -> Option<Close> {
-    if app.front.gatekeeper.restricts(bearer.user, &app.directory) {
+    if app.front.gatekeeper.restricts(bearer.user, &app.reads.directory) {
         return Some(Close::RESTRICTED);
     }
-    match app.directory.principal_of(bearer.key?).map(|principal| Key::of(app, principal, now)) {
-        Some(key) => key.refusal(app, now).map(Close::refused),
+    match app.reads.directory.principal_of(bearer.key?).map(|principal| Key::of(&app.reads, principal, now)) {
+        Some(key) => key.refusal(&app.front, now).map(Close::refused),
         None => Some(Close::INVALID_KEY),
     }
 }
@@ -259,8 +260,8 @@ impl Queued {
 
 impl Seats {
     /// One more socket of a user; `None` when his tier allows no more.
-    fn of_user(self: &Arc<Self>, app: &App, bearer: &Bearer) -> Option<Seat> {
-        let max = app.config.limits.tier(bearer.tier).max_ws_connections;
+    fn of_user(self: &Arc<Self>, front: &Front, bearer: &Bearer) -> Option<Seat> {
+        let max = front.settings.limits.tier(bearer.tier).max_ws_connections;
         taken(&self.users, bearer.user, max).then(|| Seat { seats: Arc::clone(self), of: Of::User(bearer.user) })
     }
 

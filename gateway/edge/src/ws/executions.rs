@@ -89,7 +89,7 @@ impl Channel for Executions {
 
     async fn opened(&mut self) -> Result<(), Close> {
         let Some(bearer) = self.socket.bearer() else { return Err(Close::INVALID_KEY) };
-        let subscriptions_max = self.edge.app.config.streams.subscriptions_max(Some(bearer.tier));
+        let subscriptions_max = self.edge.app.front.settings.streams.subscriptions_max(Some(bearer.tier));
         self.socket.send(&Frame::json(|out| {
             object(out, |o| {
                 o.word("type", "connected");
@@ -125,11 +125,9 @@ impl Teller for Frames {
         let order = &fact.order;
         match &fact.what {
             Happened::Filled { fill, resting: true } => {
-                frames.push(
-                    self.numbered(fact, |o| {
-                        filled(o, order, fill, &Texts::of(&self.app.catalog, order.terms.instrument))
-                    }),
-                );
+                frames.push(self.numbered(fact, |o| {
+                    filled(o, order, fill, &Texts::of(&self.app.reads.catalog, order.terms.instrument))
+                }));
             }
             Happened::Placed { rests: true } if self.asked.all_events => {
                 frames.push(self.numbered(fact, |o| state(o, order)));

@@ -71,7 +71,7 @@ pub async fn follow(
     teller: impl Teller,
 ) -> Result<Following, Close> {
     // Before the first query, so that no fact falls between its answer and the first wake-up.
-    let wakeup = edge.app.user_wakeups.follow(user);
+    let wakeup = edge.app.streams.user_wakeups.follow(user);
     let follower = Follower { socket, edge, user, last: Cell::new(0), teller };
     let now = follower.ask(u64::MAX, 1).await?;
     follower.last.set(from.unwrap_or(now.newest).min(now.newest));
@@ -153,7 +153,7 @@ impl<T: Teller> Follower<T> {
     async fn ask(&self, after: u64, limit: usize) -> Result<FactPage, Close> {
         loop {
             let query = Command::Query(Query::Facts { after, limit });
-            match self.edge.engine.ask(self.user, query, self.edge.app.clock.now()).await {
+            match self.edge.engine.ask(self.user, query, self.edge.app.reads.clock.now()).await {
                 Ok(Answer::Facts(page)) => return Ok(page),
                 // Nothing was asked: the shard has its hands full.
                 Err(Late::Busy) => tokio::time::sleep(BUSY_REST).await,

@@ -146,7 +146,7 @@ impl Hub {
     /// The way of the news to this thread; handing out begins with the first who asks.
     fn outlet(self: &Rc<Self>) -> &Arc<Outlet> {
         self.outlet.get_or_init(|| {
-            let outlet = self.app.news.claim();
+            let outlet = self.app.streams.news.claim();
             tokio::task::spawn_local(always_hand_out(Rc::clone(self), outlet.clone()));
             outlet
         })
@@ -172,9 +172,9 @@ impl Hub {
     pub fn be_curious(self: &Rc<Self>, follower: &Rc<Follower>) {
         self.outlet().count_curious(true);
         if self.curious.borrow().is_empty() {
-            self.listed.set(self.listed.get().max(self.app.catalog.len() as u32));
+            self.listed.set(self.listed.get().max(self.app.reads.catalog.len() as u32));
             let markets = (0..self.listed.get()).map(MarketId);
-            let upcoming = |market: &MarketId| self.app.catalog.market(*market).is_some_and(opens_later);
+            let upcoming = |market: &MarketId| self.app.reads.catalog.market(*market).is_some_and(opens_later);
             *self.upcoming.borrow_mut() = markets.filter(upcoming).collect();
         }
         self.curious.borrow_mut().push(Rc::clone(follower));
@@ -233,7 +233,7 @@ impl Hub {
         let market = batch.changes()[0].market;
         let mut handed = 0;
         let followed = self.followed.borrow();
-        if let (Some(listeners), Some(cell)) = (followed.get(&market), self.app.catalog.market(market)) {
+        if let (Some(listeners), Some(cell)) = (followed.get(&market), self.app.reads.catalog.market(market)) {
             listeners.iter().for_each(|followed| followed.changes(&mut batch, cell));
             // Their frames are made for the first of them.
             handed = OWN_FRAME * batch.changes().len() + listeners.len();
@@ -254,7 +254,9 @@ impl Hub {
 
     /// A market came; one that cannot be traded yet is new when it opens.
     fn list(&self, market: MarketId, at: Timestamp) -> usize {
-        let Some(cell) = self.app.catalog.market(market).filter(|_| market.0 >= self.listed.get()) else { return 0 };
+        let Some(cell) = self.app.reads.catalog.market(market).filter(|_| market.0 >= self.listed.get()) else {
+            return 0;
+        };
         self.listed.set(market.0 + 1);
         if opens_later(cell) {
             self.upcoming.borrow_mut().insert(market);
@@ -265,7 +267,7 @@ impl Hub {
 
     /// A market may have opened.
     fn open(&self, market: MarketId, at: Timestamp) -> usize {
-        let Some(cell) = self.app.catalog.market(market).filter(|cell| !opens_later(cell)) else { return 0 };
+        let Some(cell) = self.app.reads.catalog.market(market).filter(|cell| !opens_later(cell)) else { return 0 };
         if self.upcoming.borrow_mut().remove(&market) { self.show_new(cell, at) } else { 0 }
     }
 
@@ -278,7 +280,7 @@ impl Hub {
     }
 
     fn resolve(&self, market: MarketId, resolution: Resolution, at: Timestamp) -> usize {
-        let Some(cell) = self.app.catalog.market(market) else { return 0 };
+        let Some(cell) = self.app.reads.catalog.market(market) else { return 0 };
         let followed = self.followed.borrow();
         let followers = followed.get(&market).map_or(&[][..], Vec::as_slice);
         if !followers.is_empty() {
@@ -292,7 +294,7 @@ impl Hub {
     fn show_end(&self, cell: &MarketCell, resolution: Resolution) -> usize {
         let watched = self.watched.borrow();
         let Some(watchers) = watched.get(&cell.id).map(|watched| &watched.watchers) else { return 0 };
-        let price = Rc::new(Price::of(cell, &self.app));
+        let price = Rc::new(Price::of(cell, &self.app.reads));
         watchers.iter().for_each(|(_, watcher)| watcher.resolved(cell, resolution, &price));
         HANDED_PER_TURN / PRICES_PER_TURN + watchers.len() * OWN_FRAME
     }
@@ -333,8 +335,10 @@ impl Hub {
         let until = now + PRICE_EVERY;
         (watched.is_due, watched.rests_until) = (false, Some(until));
         let changed = std::mem::take(&mut watched.changed);
-        let Some(cell) = self.app.catalog.market(market).filter(|cell| cell.resolution().is_none()) else { return 0 };
-        let price = Rc::new(Price::of(cell, &self.app));
+        let Some(cell) = self.app.reads.catalog.market(market).filter(|cell| cell.resolution().is_none()) else {
+            return 0;
+        };
+        let price = Rc::new(Price::of(cell, &self.app.reads));
         let told = |(_, watcher): &(u64, Rc<dyn Watcher>)| watcher.price(cell, &price, changed);
         // Everybody is told, whoever is not.
         if watched.watchers.iter().filter(|watcher| !told(watcher)).count() > 0 {
@@ -355,19 +359,20 @@ impl Hub {
         // None of them hears a change before his own copy is made.
         all.iter().for_each(|followed| followed.fall_behind());
         if self.curious.borrow().is_empty() {
-            self.listed.set(self.app.catalog.len() as u32);
+            self.listed.set(self.app.reads.catalog.len() as u32);
         }
-        for market in self.listed.get()..self.app.catalog.len() as u32 {
+        for market in self.listed.get()..self.app.reads.catalog.len() as u32 {
             if market.is_multiple_of(PRICES_PER_TURN as u32) {
                 tokio::task::yield_now().await;
             }
             let market = MarketId(market);
-            let at = self.app.catalog.market(market).map_or(Timestamp(0), |cell| cell.listed_at);
+            let at = self.app.reads.catalog.market(market).map_or(Timestamp(0), |cell| cell.listed_at);
             self.list(market, at);
         }
         let upcoming: Vec<MarketId> = self.upcoming.borrow().iter().copied().collect();
         for some in upcoming.chunks(PRICES_PER_TURN) {
-            some.iter().for_each(|market| _ = self.open(*market, self.app.books.venue_now(self.app.clock.now())));
+            some.iter()
+                .for_each(|market| _ = self.open(*market, self.app.reads.books.venue_now(self.app.reads.clock.now())));
             tokio::task::yield_now().await;
         }
         for some in all.chunks(PRICES_PER_TURN) {
@@ -378,7 +383,7 @@ impl Hub {
         for some in watched.chunks(PRICES_PER_TURN) {
             for market in some {
                 self.touch(*market);
-                let resolved = self.app.catalog.market(*market).and_then(|cell| Some((cell, cell.resolution()?)));
+                let resolved = self.app.reads.catalog.market(*market).and_then(|cell| Some((cell, cell.resolution()?)));
                 if let Some((cell, resolution)) = resolved {
                     self.show_end(cell, resolution);
                 }
@@ -407,7 +412,7 @@ async fn hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
     let mut batches = Batches::of(&outlet);
     let mut all_flushed = true;
     loop {
-        outlet.note_lag(|| hub.app.clock.now());
+        outlet.note_lag(|| hub.app.reads.clock.now());
         let (mut handed, mut is_all) = (0, false);
         // Who reads is not to fall behind because others are written to first: news wait until all have what was handed out.
         while all_flushed && !is_all && handed < HANDED_PER_TURN {

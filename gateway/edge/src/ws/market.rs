@@ -71,7 +71,7 @@ impl Market {
     fn new(socket: Rc<Socket>, edge: Rc<Edge>, tells_errors: bool) -> Market {
         let follower = Follower::new(Rc::clone(&socket), Rc::clone(&edge.hub));
         let tier = socket.bearer().map(|bearer| bearer.tier);
-        let subscriptions_max = edge.app.config.streams.subscriptions_max(tier);
+        let subscriptions_max = edge.app.front.settings.streams.subscriptions_max(tier);
         Market { socket, edge, follower, tells_errors, subscriptions_max }
     }
 
@@ -94,7 +94,7 @@ impl Market {
 
     /// The tokens asked for, each once, and the ids that are none.
     fn known<'a>(&self, asked: &Request<'a>) -> (Vec<InstrumentId>, Vec<&'a str>) {
-        let catalog = &self.edge.app.catalog;
+        let catalog = &self.edge.app.reads.catalog;
         let (mut known, mut unknown) = (Vec::new(), Vec::new());
         let mut note = |instrument| {
             if !known.contains(&instrument) {

@@ -143,8 +143,8 @@ impl Follower {
         self.count.set(self.count.get() + 1);
         let app = self.hub.app();
         // In this order: what is told after the number was read comes here.
-        token.number.set(app.news.number());
-        token.version.set(app.books.version(instrument));
+        token.number.set(app.streams.news.number());
+        token.version.set(app.reads.books.version(instrument));
         token.best.set(Default::default());
         token.shown_at.set(Timestamp(0));
         // Without its book the peer is shown changes all the same: it has not asked for one.
@@ -231,7 +231,7 @@ impl Follower {
 
     /// One page of the new markets that found no room. True when there is more, and room.
     fn list_page(&self) -> bool {
-        let catalog = &self.hub.app().catalog;
+        let catalog = &self.hub.app().reads.catalog;
         for _ in 0..MARKETS_PER_PAGE {
             let Some(market) = self.unlisted.borrow().front().copied() else { return false };
             let cell = catalog.market(market).expect("a market that was listed stays");
@@ -416,7 +416,7 @@ impl Followed {
         }
         let app = follower.hub.app();
         let follows = self.tokens.iter().any(|token| token.follows.get());
-        if let Some(cell) = app.catalog.market(self.market).filter(|_| follows)
+        if let Some(cell) = app.reads.catalog.market(self.market).filter(|_| follows)
             && let Some(resolution) = cell.resolution()
         {
             self.resolved(&resolved_frame(&follower, cell, resolution));
@@ -435,19 +435,19 @@ impl Followed {
     fn copy(&self, outcome: Outcome, out: &mut Vec<u8>) -> bool {
         let (Some(follower), token) = (self.follower.upgrade(), self.token(outcome)) else { return false };
         let app = follower.hub.app();
-        let Some(cell) = app.catalog.market(self.market) else { return false };
+        let Some(cell) = app.reads.catalog.market(self.market) else { return false };
         let instrument = cell.instrument(outcome);
         // Read before the copy: whatever the copy does not hold is told at this time or later.
-        let told = app.news.told(instrument);
+        let told = app.streams.news.told(instrument);
         let write = |shown: BookCopy<'_>| {
             let at = told.max(shown.depth.changed_at);
-            app.news.tell_time(instrument, at);
+            app.streams.news.tell_time(instrument, at);
             token.shown_at.set(at);
             text::book(out, shown, &shown.hash(), at);
             token.version.set(shown.depth.version);
             token.best.set(best(shown.depth.top));
         };
-        let written = view::copied(&app.books, cell, instrument, usize::MAX, write).is_ok();
+        let written = view::copied(&app.reads.books, cell, instrument, usize::MAX, write).is_ok();
         token.begun.set(written);
         written
     }
@@ -456,8 +456,8 @@ impl Followed {
 /// `market_resolved` for one who missed it.
 fn resolved_frame(follower: &Follower, cell: &MarketCell, resolution: Resolution) -> Frame {
     let app = follower.hub.app();
-    let told = [Outcome::First, Outcome::Second].map(|outcome| app.news.told(cell.instrument(outcome)));
-    let now = app.books.venue_now(app.clock.now());
+    let told = [Outcome::First, Outcome::Second].map(|outcome| app.streams.news.told(cell.instrument(outcome)));
+    let now = app.reads.books.venue_now(app.reads.clock.now());
     let at = told.into_iter().fold(now, Ord::max);
     Frame::json(|out| text::market_resolved(out, cell, resolution, at))
 }

@@ -3,7 +3,7 @@
 use crate::api::account::valuation::Marks;
 use crate::api::markets::quote::OUTCOMES;
 use crate::api::markets::view::Phase;
-use crate::app::App;
+use crate::reads::Reads;
 use engine::amount::Cash;
 use engine::book::{Depth, LastPrice, Top};
 use engine::id::Outcome;
@@ -34,9 +34,9 @@ struct Quoted {
 
 impl Price {
     /// The price of a market as it stands.
-    pub fn of(cell: &MarketCell, app: &App) -> Price {
+    pub fn of(cell: &MarketCell, reads: &Reads) -> Price {
         let mut out = Vec::with_capacity(1_024);
-        object(&mut out, |o| fields(o, cell, app));
+        object(&mut out, |o| fields(o, cell, reads));
         out.pop();
         out.remove(0);
         Price(out)
@@ -74,18 +74,19 @@ pub fn resolved(out: &mut Vec<u8>, cell: &MarketCell, resolution: Resolution, no
     });
 }
 
-fn fields(o: &mut Object<'_>, cell: &MarketCell, app: &App) {
-    let now = app.clock.now();
+fn fields(o: &mut Object<'_>, cell: &MarketCell, reads: &Reads) {
+    let now = reads.clock.now();
     let first = cell.instrument(Outcome::First);
-    let quoted = OUTCOMES.map(|outcome| Quoted::of(cell, outcome, app));
-    let marks = Marks { catalog: &app.catalog, books: &app.books };
+    let quoted = OUTCOMES.map(|outcome| Quoted::of(cell, outcome, reads));
+    let marks = Marks { catalog: &reads.catalog, books: &reads.books };
     let prices = OUTCOMES.map(|outcome| {
         let own = quoted[outcome as usize].price().filter(|_| cell.resolution().is_none());
         own.or_else(|| marks.mark(cell.instrument(outcome)))
     });
     let changed_at = quoted.iter().filter_map(|quoted| quoted.top.map(|(_, at)| at)).max();
     let updated_at = changed_at.or(cell.figures_at()).unwrap_or(cell.listed_at);
-    let heard_at = app.books.quote_age(first, now).map(|age| Timestamp(app.books.venue_now(now).since(Timestamp(age))));
+    let heard_at =
+        reads.books.quote_age(first, now).map(|age| Timestamp(reads.books.venue_now(now).since(Timestamp(age))));
 
     o.text("market_id", &cell.listing.condition);
     o.text("condition_id", &cell.listing.condition);
@@ -136,19 +137,19 @@ fn fields(o: &mut Object<'_>, cell: &MarketCell, app: &App) {
     let phase = Phase::of(cell, now);
     o.boolean("active", phase.active);
     o.boolean("closed", phase.closed);
-    o.boolean("stale", app.books.stale(first, now));
+    o.boolean("stale", reads.books.stale(first, now));
 }
 
 impl Quoted {
-    fn of(cell: &MarketCell, outcome: Outcome, app: &App) -> Quoted {
+    fn of(cell: &MarketCell, outcome: Outcome, reads: &Reads) -> Quoted {
         let instrument = cell.instrument(outcome);
         let copied = TOP.with_borrow_mut(|depth| {
-            app.books.copy(instrument, 0, depth).ok().map(|()| (depth.top, depth.changed_at, depth.top.midpoint()))
+            reads.books.copy(instrument, 0, depth).ok().map(|()| (depth.top, depth.changed_at, depth.top.midpoint()))
         });
         Quoted {
             top: copied.map(|(top, at, _)| (top, at)),
             midpoint: copied.and_then(|(.., midpoint)| midpoint),
-            last: app.books.last_price(instrument),
+            last: reads.books.last_price(instrument),
         }
     }
 

@@ -68,7 +68,7 @@ const TOO_MANY: Fault = Fault { code: "SUBSCRIPTION_LIMIT", message: "too many s
 impl Prices {
     fn new(socket: Rc<Socket>, edge: Rc<Edge>) -> Prices {
         let tier = socket.bearer().map(|bearer| bearer.tier);
-        let subscriptions_max = edge.app.config.streams.subscriptions_max(tier);
+        let subscriptions_max = edge.app.front.settings.streams.subscriptions_max(tier);
         let teller =
             Rc::new(Teller { socket, seq: Cell::new(0), resolved: RefCell::default(), begun: RefCell::default() });
         Prices { edge, teller, markets: RefCell::default(), subscriptions_max }
@@ -102,7 +102,7 @@ impl Prices {
         let app = &self.edge.app;
         let (mut accepted, mut unknown, mut new, mut over) = (Vec::new(), Vec::new(), Vec::new(), false);
         for id in asked {
-            let Some(market) = app.catalog.by_condition(id) else {
+            let Some(market) = app.reads.catalog.by_condition(id) else {
                 unknown.push(*id);
                 continue;
             };
@@ -128,10 +128,10 @@ impl Prices {
         }
         self.acknowledge("subscribed", &accepted);
         for (count, market) in new.into_iter().enumerate() {
-            let Some(cell) = app.catalog.market(market) else { continue };
+            let Some(cell) = app.reads.catalog.market(market) else { continue };
             // It may have ended while others had their turn: then no price follows.
             if !self.teller.resolved.borrow().contains(&market) {
-                self.teller.begin(cell, &Price::of(cell, app));
+                self.teller.begin(cell, &Price::of(cell, &app.reads));
             }
             if let Some(resolution) = cell.resolution() {
                 self.teller.end(cell, resolution);
@@ -145,7 +145,7 @@ impl Prices {
     fn unsubscribe(&self, asked: &[&str]) {
         let mut accepted = Vec::new();
         for id in asked {
-            let Some(market) = self.edge.app.catalog.by_condition(id) else { continue };
+            let Some(market) = self.edge.app.reads.catalog.by_condition(id) else { continue };
             let mut markets = self.markets.borrow_mut();
             if let Some(place) = markets.iter().position(|known| *known == market) {
                 markets.remove(place);

@@ -256,7 +256,7 @@ pub fn upgrade<C: Channel>(
 pub(super) fn check_handshake(call: &Call) -> Result<HeaderValue, Refusal> {
     let accept = accept(&call.headers)?;
     let origin = call.headers.get(header::ORIGIN);
-    if origin.is_some() && call.app().front.cors.allows(origin).is_none() {
+    if origin.is_some() && call.front().cors.allows(origin).is_none() {
         return Err(Refusal::saying(Code::AccessRestricted, "This origin may not connect."));
     }
     Ok(accept)
@@ -300,7 +300,7 @@ async fn run<C: Channel>(
         Admitted::Refused(close) => (None, None, Some(close)),
     };
     let (read, write) = stream.into_split();
-    let socket = Rc::new(Socket::new(edge.app.seats.next_id(), bearer, seat, edge.app.clock.clone()));
+    let socket = Rc::new(Socket::new(edge.app.streams.seats.next_id(), bearer, seat, edge.app.reads.clock.clone()));
     let entered = edge.sockets.enter(&socket, C::WHICH, &edge);
     let writing = tokio::task::spawn_local(Rc::clone(&socket).write_to(write, Rc::clone(&edge.write_batch)));
     let mut reader = Reader::new(early, read);

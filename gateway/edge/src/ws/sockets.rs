@@ -41,13 +41,13 @@ pub(super) struct Entered {
 impl Entered {
     /// It ends for that reason.
     pub(super) fn ends(self, close: Close) {
-        self.app.seats.closes_for(close);
+        self.app.streams.seats.closes_for(close);
     }
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        self.app.seats.left(self.which);
+        self.app.streams.seats.left(self.which);
         if let Some(sockets) = self.sockets.upgrade() {
             sockets.open.borrow_mut().remove(&self.id);
         }
@@ -57,7 +57,7 @@ impl Drop for Entered {
 impl Sockets {
     pub(super) fn enter(&self, socket: &Rc<Socket>, which: Which, edge: &Rc<Edge>) -> Entered {
         self.open.borrow_mut().insert(socket.id(), Rc::clone(socket));
-        edge.app.seats.entered(which);
+        edge.app.streams.seats.entered(which);
         if self.ending.get() {
             socket.close(Close::GOING_AWAY);
         }
@@ -94,17 +94,17 @@ impl Sockets {
                 socket.outbox().ping(&ping);
             }
         }
-        app.seats.queues(self.queued.replace(queued), queued);
+        app.streams.seats.queues(self.queued.replace(queued), queued);
     }
 }
 
 async fn sweep(sockets: Rc<Sockets>, app: std::sync::Arc<App>) {
     while !sockets.open.borrow().is_empty() {
         tokio::time::sleep(Duration::from_micros(SWEEP_US)).await;
-        sockets.look(&app, app.clock.now());
+        sockets.look(&app, app.reads.clock.now());
     }
     // The last ones took with them what waited.
-    app.seats.queues(sockets.queued.take(), Queued::default());
+    app.streams.seats.queues(sockets.queued.take(), Queued::default());
     sockets.sweeping.set(false);
 }
 

@@ -8,11 +8,11 @@ use super::live;
 use super::price_text::Price;
 use crate::api::books::view::{self, BookCopy};
 use crate::api::markets::quote::OUTCOMES;
-use crate::app::App;
 use crate::http::body::{Cut, Pages, Sink};
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
+use crate::reads::Reads;
 use ahash::AHashMap;
 use engine::id::{KeyId, MarketId};
 use engine::market::catalog::MarketCell;
@@ -48,7 +48,7 @@ const MARKETS_PER_PAGE: usize = 8;
 
 /// Open streams, by key and by address; shared by all IO threads.
 #[derive(Debug, Default)]
-pub struct Streams {
+pub struct EventSeats {
     seats: Mutex<AHashMap<Of, u32>>,
     /// Those too that take no place.
     open: AtomicU64,
@@ -61,10 +61,10 @@ enum Of {
 }
 
 /// Counts a stream for as long as it lives.
-struct Counted(Arc<Streams>);
+struct Counted(Arc<EventSeats>);
 
 impl Counted {
-    fn new(streams: Arc<Streams>) -> Counted {
+    fn new(streams: Arc<EventSeats>) -> Counted {
         streams.open.fetch_add(1, Relaxed);
         Counted(streams)
     }
@@ -78,11 +78,11 @@ impl Drop for Counted {
 
 /// A stream's place among the others; free again when dropped.
 struct Seat {
-    streams: Arc<Streams>,
+    streams: Arc<EventSeats>,
     of: Of,
 }
 
-impl Streams {
+impl EventSeats {
     /// Streams open now.
     pub fn open(&self) -> u64 {
         self.open.load(Relaxed)
@@ -126,7 +126,7 @@ pub async fn open(call: Call) -> Outcome {
     let asked = Subscription::read(&call)?;
     let seat = seat(&call)?;
     let hub = Rc::clone(&call.edge.hub);
-    let counted = Counted::new(call.app().streams.clone());
+    let counted = Counted::new(call.streams().events.clone());
     let pages = Pages::live(move |sink| async move {
         let (_seat, _counted) = (seat, counted);
         Stream::new(asked, hub).run(sink).await;
@@ -140,12 +140,12 @@ fn seat(call: &Call) -> Result<Option<Seat>, Refusal> {
     let app = call.app();
     let keyed = call.caller.as_ref().and_then(|caller| Some((caller.key?, caller.tier)));
     let (of, max) = match keyed {
-        Some((key, tier)) => (Of::Key(key), app.config.limits.tier(tier).max_ws_connections),
+        Some((key, tier)) => (Of::Key(key), app.front.settings.limits.tier(tier).max_ws_connections),
         // Peers of this machine are not counted by address, as with requests (wire.md §8).
-        None if call.source.local && !app.config.limits.meter_loopback => return Ok(None),
+        None if call.source.local && !app.front.settings.limits.meter_loopback => return Ok(None),
         None => (Of::Address(network(call.source.address)), PER_ADDRESS_MAX),
     };
-    match app.streams.take(of, max) {
+    match app.streams.events.take(of, max) {
         Some(seat) => Ok(Some(seat)),
         None => Err(Refusal::rate_limit("concurrency", max, call.now.plus(engine::time::SECOND), 1)),
     }
@@ -173,7 +173,7 @@ impl Subscription {
         }
         for id in list("condition_ids") {
             count += 1;
-            if let Some(market) = call.app().catalog.by_condition(id).filter(|market| !markets.contains(market)) {
+            if let Some(market) = call.reads().catalog.by_condition(id).filter(|market| !markets.contains(market)) {
                 markets.push(market);
             }
         }
@@ -281,7 +281,7 @@ impl Stream {
         out.resize(PADDING_BYTES, b' ');
         out.extend_from_slice(b"\n\nretry: 2000\n\n");
         let app = self.hub.app().clone();
-        let mut spots = self.new_spots(&app);
+        let mut spots = self.new_spots(&app.reads);
         // One of each symbol: the family that windows are decided by comes first.
         spots.dedup_by_key(|(asset, _)| *asset);
         event(&mut out, "snapshot", |o| {
@@ -291,11 +291,11 @@ impl Stream {
                 }
             });
             o.object("markets", |o| {
-                for cell in self.asked.markets.iter().filter_map(|market| app.catalog.market(*market)) {
+                for cell in self.asked.markets.iter().filter_map(|market| app.reads.catalog.market(*market)) {
                     let out = o.name(&cell.listing.condition);
                     out.extend_from_slice(b"{\"type\":\"price\",");
                     let mut fields = Vec::new();
-                    Price::of(cell, &app).plain(&mut fields);
+                    Price::of(cell, &app.reads).plain(&mut fields);
                     out.extend_from_slice(&fields[1..]);
                 }
             });
@@ -307,18 +307,18 @@ impl Stream {
         self.keepalives += 1;
         let mut out = b": padding\n\n".to_vec();
         event(&mut out, "keepalive", |o| {
-            o.integer("ts", self.hub.app().clock.now().millis());
+            o.integer("ts", self.hub.app().reads.clock.now().millis());
             o.integer("n", self.keepalives);
         });
         out
     }
 
     /// Spot prices that were not told yet.
-    fn new_spots(&mut self, app: &App) -> Vec<(Asset, SpotPrice)> {
-        let now = app.clock.now();
+    fn new_spots(&mut self, reads: &Reads) -> Vec<(Asset, SpotPrice)> {
+        let now = reads.clock.now();
         let newest = |asset: &Asset| {
             let asset = *asset;
-            app.spot.prices(asset, self.asked.family, now).map(move |price| (asset, price))
+            reads.spot.prices(asset, self.asked.family, now).map(move |price| (asset, price))
         };
         let mut spots: Vec<_> = self.asked.crypto.iter().flat_map(newest).collect();
         spots.retain(|(asset, price)| self.told.insert((*asset, price.source), price.at) != Some(price.at));
@@ -327,7 +327,7 @@ impl Stream {
 
     fn spots(&mut self) -> Vec<u8> {
         let app = self.hub.app().clone();
-        let (spots, mut out) = (self.new_spots(&app), Vec::new());
+        let (spots, mut out) = (self.new_spots(&app.reads), Vec::new());
         if self.asked.background {
             let write = |out: &mut Vec<u8>, (asset, price): &(Asset, SpotPrice)| {
                 object(out, |o| live::spot(o, *asset, *price));
@@ -345,20 +345,20 @@ impl Stream {
     async fn send_markets(&self, sink: &mut Sink) {
         let prices = std::mem::take(&mut *self.mailbox.prices.borrow_mut());
         let app = self.hub.app();
-        let cell = |market: MarketId| app.catalog.market(market).expect("it was found by its condition");
+        let cell = |market: MarketId| app.reads.catalog.market(market).expect("it was found by its condition");
         for some in prices.chunks(MARKETS_PER_PAGE) {
             let mut out = Vec::with_capacity(4_096 * some.len());
             if self.asked.background {
                 batch(&mut out, "market_price_batch", some, |out, (_, price)| price.plain(out));
                 let mut books = Vec::new();
                 for (market, _) in some {
-                    OUTCOMES.into_iter().for_each(|outcome| books.extend(book(app, cell(*market), outcome)));
+                    OUTCOMES.into_iter().for_each(|outcome| books.extend(book(&app.reads, cell(*market), outcome)));
                 }
                 batch(&mut out, "orderbook_batch", &books, |out, book| out.extend_from_slice(book));
             } else {
                 for (market, price) in some {
                     line(&mut out, "market_price", |out| price.plain(out));
-                    for book in OUTCOMES.into_iter().filter_map(|outcome| book(app, cell(*market), outcome)) {
+                    for book in OUTCOMES.into_iter().filter_map(|outcome| book(&app.reads, cell(*market), outcome)) {
                         line(&mut out, "orderbook", |out| out.extend_from_slice(&book));
                     }
                 }
@@ -369,7 +369,7 @@ impl Stream {
 }
 
 /// The best levels of a token's own book; `None` where it has none.
-fn book(app: &App, cell: &MarketCell, outcome: engine::id::Outcome) -> Option<Vec<u8>> {
+fn book(reads: &Reads, cell: &MarketCell, outcome: engine::id::Outcome) -> Option<Vec<u8>> {
     let write = |shown: BookCopy<'_>| {
         let mut out = Vec::with_capacity(1_024);
         object(&mut out, |o| {
@@ -381,7 +381,7 @@ fn book(app: &App, cell: &MarketCell, outcome: engine::id::Outcome) -> Option<Ve
         });
         out
     };
-    view::copied(&app.books, cell, cell.instrument(outcome), usize::MAX, write).ok()
+    view::copied(&reads.books, cell, cell.instrument(outcome), usize::MAX, write).ok()
 }
 
 fn line(out: &mut Vec<u8>, name: &str, write: impl FnOnce(&mut Vec<u8>)) {

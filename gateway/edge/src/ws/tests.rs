@@ -135,7 +135,7 @@ fn a_socket_lives_from_its_handshake_to_its_close() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (end, ending) = watch::channel(false);
-        let connections = edge.app.connections.clone();
+        let connections = edge.app.front.connections.clone();
         let serving = tokio::task::spawn_local(server::serve(listener, Rc::clone(&edge), connections, ending));
         let hello = b"\x81\x05hello".to_vec();
         let goodbye = masked(0x88, &1000u16.to_be_bytes());
@@ -173,7 +173,7 @@ fn a_socket_lives_from_its_handshake_to_its_close() {
                 String::from_utf8_lossy(&[hello.clone(), expected].concat()),
                 "{what}"
             );
-            while edge.app.seats.open() > 0 {
+            while edge.app.streams.seats.open() > 0 {
                 tokio::task::yield_now().await;
             }
         }
@@ -184,12 +184,12 @@ fn a_socket_lives_from_its_handshake_to_its_close() {
         );
         let filled = said_to(address, &masked(0x81, b"fill")).await;
         assert!(filled.ends_with(&close(4009, "SLOW_CONSUMER")), "{}", filled.len());
-        while edge.app.seats.open() > 0 {
+        while edge.app.streams.seats.open() > 0 {
             tokio::task::yield_now().await;
         }
         // The end of the server.
         let open = tokio::task::spawn_local(async move { said_to(address, &[]).await });
-        while edge.app.seats.open() == 0 {
+        while edge.app.streams.seats.open() == 0 {
             tokio::task::yield_now().await;
         }
         end.send(true).unwrap();
@@ -209,7 +209,7 @@ fn a_handshake_comes_behind_any_number_of_requests() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (_end, ending) = watch::channel(false);
-        let connections = edge.app.connections.clone();
+        let connections = edge.app.front.connections.clone();
         tokio::task::spawn_local(server::serve(listener, Rc::clone(&edge), connections, ending));
         for count in [0, 1, 31, 32, 33, 63, 64, 65, 200] {
             let mut stream = TcpStream::connect(address).await.unwrap();
@@ -237,7 +237,7 @@ fn operations_are_free_and_all_else_is_counted() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (_end, ending) = watch::channel(false);
-        let connections = edge.app.connections.clone();
+        let connections = edge.app.front.connections.clone();
         tokio::task::spawn_local(server::serve(listener, Rc::clone(&edge), connections, ending));
         // Somebody else on this thread, and the most operations between two turns of his: those of two turns of the
         // socket, since the order of those who let others go on may turn round.

@@ -67,14 +67,14 @@ fn open(call: &Call) -> Outcome {
     let mut admitted = admit::admit(call, Nobody::Refused)?;
     let mut key = None;
     if let Admitted::Open { bearer, .. } = &admitted {
-        match operates(bearer.as_ref(), |key| app.directory.slot(key)) {
+        match operates(bearer.as_ref(), |key| app.reads.directory.slot(key)) {
             Ok(found) => key = Some(found),
             Err(close) => admitted = Admitted::Refused(close),
         }
     }
     let source = call.source;
     let verbose = wants_details(&app.front.names, &call.headers);
-    let brand = &app.config.brand.key_prefix;
+    let brand = &app.front.settings.brand.key_prefix;
     let shown = auth::credentials(&call.headers, &app.front.key_aliases, brand).key;
     let key_prefix = shown.filter(|_| refusals::is_on()).and_then(|key| KeyPrefix::of(key, brand));
     upgrade(call, admitted, move |socket, edge| {
@@ -321,14 +321,14 @@ impl Desk {
     fn placement(&self, params: &str) -> Result<(Box<Placement>, Option<Refusal>), Refusal> {
         let order = body(params)?;
         // The tier is set when the caller is admitted.
-        let sender = place::sender(&self.edge.app, self.by.key, Tier::Free);
+        let sender = place::sender(&self.edge.app.reads, self.by.key, Tier::Free);
         let Draft { placement, fault, .. } = Draft::read(&order, &sender);
         Ok((Box::new(placement), fault))
     }
 
     fn drafts(&self, params: &str) -> Result<batch::Drafts<'static>, Refusal> {
         let body = body(params)?;
-        batch::Drafts::read(&body, &self.edge.app, self.by.key).map(batch::Drafts::into_owned)
+        batch::Drafts::read(&body, &self.edge.app.reads, self.by.key).map(batch::Drafts::into_owned)
     }
 
     /// Runs an operation; the frame that answers it.
@@ -377,7 +377,7 @@ impl Desk {
             ..ResponseHead::with_id(&app.front.names, RequestId::made())
         };
         if refusals::is_on() {
-            app.front.refusals.log(app, head.request_id.text(), None, head.key_prefix, code, status.as_u16());
+            app.front.refusals.log(&app.reads, head.request_id.text(), None, head.key_prefix, code, status.as_u16());
         }
         Frame::json(|out| write_answer(out, id.as_ref(), Err(refusal), status, &head))
     }

@@ -49,7 +49,8 @@ async fn open(call: Call) -> Outcome {
     let query = call.query();
     let from = follow::from_seq(&query)?;
     let tells_errors = matches!(query.get("errors"), Some("1" | "true"));
-    let dialect = Dialect::of_handshake(&call.headers, query.get("dialect"), &call.app().config.compat.client_agents);
+    let dialect =
+        Dialect::of_handshake(&call.headers, query.get("dialect"), &call.front().settings.compat.client_agents);
     let agent = call.header(&header::USER_AGENT).unwrap_or_default().to_ascii_lowercase();
     let wants_orders = agent.contains(EVENTFUL_AGENT);
     let admitted = admit(&call, Nobody::UntilAuth)?;
@@ -216,7 +217,7 @@ impl User {
             (Some(alias), Dialect::Strict) => (**alias).into(),
             (None, Dialect::Strict) => clob_ids::account(bearer.user).into(),
         };
-        let tells_orders = match self.edge.app.config.streams.order_events {
+        let tells_orders = match self.edge.app.front.settings.streams.order_events {
             OrderEvents::Strict => dialect.is_strict() || self.wants_orders,
             OrderEvents::All => true,
             OrderEvents::Off => false,
@@ -225,7 +226,7 @@ impl User {
     }
 
     fn switch(&self, asked: &Request<'_>) {
-        let catalog = &self.edge.app.catalog;
+        let catalog = &self.edge.app.reads.catalog;
         let action = if asked.subscribes { "subscribe" } else { "unsubscribe" };
         let (mut known, mut unknown) = (Vec::new(), Vec::new());
         let conditions = asked.conditions.iter().map(|id| (*id, catalog.by_condition(id)));
@@ -242,7 +243,7 @@ impl User {
         let fit = self.wanted.borrow_mut().set(
             asked.subscribes,
             markets,
-            self.edge.app.config.streams.subscriptions_max(tier),
+            self.edge.app.front.settings.streams.subscriptions_max(tier),
         );
         if !unknown.is_empty() {
             self.error(&UNKNOWN, action, &unknown);
@@ -287,7 +288,8 @@ impl Channel for User {
         if self.following.is_none() {
             let style = self.style(&bearer);
             let texts = Texts::new(&self.edge.app, &style);
-            let teller = Frames { texts, member: self.edge.app.user_frames.join(style), wanted: self.wanted.clone() };
+            let teller =
+                Frames { texts, member: self.edge.app.streams.user_frames.join(style), wanted: self.wanted.clone() };
             let (socket, edge) = (self.socket.clone(), self.edge.clone());
             self.following = Some(follow(socket, edge, bearer.user, self.from, teller).await?);
         }

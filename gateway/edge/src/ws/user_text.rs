@@ -29,7 +29,7 @@ impl Texts {
     pub fn new(app: &Arc<App>, style: &FrameStyle) -> Texts {
         Texts {
             app: app.clone(),
-            ids: OrderIds::new(app.config.auth.server_secret.expose(), style.user, style.dialect),
+            ids: OrderIds::new(app.front.settings.auth.server_secret.expose(), style.user, style.dialect),
             address: ids::address(style.user),
             style: style.clone(),
         }
@@ -65,7 +65,7 @@ impl Texts {
     fn trade(&self, fact: &FactView, fill: &Fill) -> Frame {
         let (order, style) = (&fact.order, &self.style);
         let strict = style.dialect.is_strict();
-        let texts = view::Texts::of(&self.app.catalog, order.terms.instrument);
+        let texts = view::Texts::of(&self.app.reads.catalog, order.terms.instrument);
         self.frame(fact, |o| {
             o.word("event_type", "trade");
             o.word("type", "TRADE");
@@ -94,7 +94,7 @@ impl Texts {
     /// An `order` event of that type.
     fn order(&self, fact: &FactView, kind: &'static str) -> Frame {
         let order = &fact.order;
-        let texts = view::Texts::of(&self.app.catalog, order.terms.instrument);
+        let texts = view::Texts::of(&self.app.reads.catalog, order.terms.instrument);
         let (at, trade) = match &fact.what {
             Happened::Placed { .. } => (order.created_at, None),
             Happened::Filled { fill, .. } => (fill.at, Some(fill.id)),

@@ -91,7 +91,7 @@ async fn equity(call: Call) -> Outcome {
         Answer::Equity(view) => view,
         other => return Err(unexpected(&other, call.now)),
     };
-    let now = live(&balance_of(&view.account, marks(&call)), call.app().clock.now());
+    let now = live(&balance_of(&view.account, marks(&call)), call.reads().clock.now());
     let rows_count = view.rows.len() + 1;
     let passed_over = limit.map_or(0, |limit| rows_count.saturating_sub(limit as usize));
     let rows = view.rows.iter().chain([&now]).skip(passed_over);

@@ -130,7 +130,7 @@ fn balance_of(account: &AccountView, marks: Marks<'_>) -> Balance {
 }
 
 fn marks(call: &Call) -> Marks<'_> {
-    Marks { catalog: &call.app().catalog, books: &call.app().books }
+    Marks { catalog: &call.reads().catalog, books: &call.reads().books }
 }
 
 async fn positions(call: Call) -> Outcome {
@@ -217,7 +217,7 @@ fn side(text: &str) -> Result<Side, Refusal> {
 
 pub(super) fn market(call: &Call, query: &QueryText<'_>) -> Option<MarketFilter> {
     let condition = query.get("market_id").filter(|condition| !condition.is_empty());
-    condition.map(|condition| match call.app().catalog.by_condition(condition) {
+    condition.map(|condition| match call.reads().catalog.by_condition(condition) {
         Some(market) => MarketFilter::Only(market),
         None => MarketFilter::Unknown,
     })

@@ -55,7 +55,7 @@ async fn reset(call: Call) -> Outcome {
     }
     call.may(Deed::Reset)?;
     let by = call.caller().key;
-    let cooldown_days = call.app().rules.api_reset_cooldown_us / DAY;
+    let cooldown_days = call.reads().rules.api_reset_cooldown_us / DAY;
     match call.ask(Command::ResetApiWallet { by }).await? {
         Answer::Emptied(emptied) => Ok(Reply::object(|o| write(o, &emptied, cooldown_days))),
         other => Err(wallet_refused(&call, &other)),

@@ -140,7 +140,7 @@ async fn list(call: Call) -> Outcome {
     }
     let has_more = rows.len() > limit;
     rows.truncate(limit);
-    let catalog = &call.app().catalog;
+    let catalog = &call.reads().catalog;
     let mut out = Vec::with_capacity(64 + ROW_BYTES * rows.len());
     object(&mut out, |o| {
         o.array("data", rows.iter().filter_map(|view| Row::of(&view.position, catalog)), row);

@@ -84,14 +84,14 @@ fn by_path(call: &Call) -> Outcome {
 
 fn by_token(call: &Call, query: &Query<'_>, token: &str) -> Outcome {
     let levels_max = depth(query)?;
-    let (instrument, cell) = tokens::find(&call.app().catalog, token).ok_or(Code::BookUnavailable)?;
+    let (instrument, cell) = tokens::find(&call.reads().catalog, token).ok_or(Code::BookUnavailable)?;
     one(call, asked(call, cell, instrument, levels_max))
 }
 
 fn by_market(call: &Call) -> Outcome {
     let query = call.query();
     let levels_max = depth(&query)?;
-    let catalog = &call.app().catalog;
+    let catalog = &call.reads().catalog;
     let market = catalog.by_condition(&call.variable(0)).and_then(|market| catalog.market(market));
     let cell = market.ok_or(Code::MarketNotFound)?;
     // The outcome by its label or by its token id.
@@ -112,7 +112,8 @@ fn asked<'a>(
     instrument: InstrumentId,
     levels_max: Option<usize>,
 ) -> BookRequest<'a> {
-    let is_strict = call.dialect().is_strict() || dialect::is_nameless_client(call.app(), &call.headers, &call.query());
+    let is_strict =
+        call.dialect().is_strict() || dialect::is_nameless_client(call.front(), &call.headers, &call.query());
     BookRequest { cell, instrument, levels_max, is_strict }
 }
 
@@ -147,7 +148,7 @@ async fn batch(call: Call) -> Outcome {
     out.push(b'[');
     for (count, item) in batch_items(&body)?.iter().enumerate() {
         let (token, levels_max) = wanted(item, default)?;
-        if let Some((instrument, cell)) = tokens::find(&call.app().catalog, token) {
+        if let Some((instrument, cell)) = tokens::find(&call.reads().catalog, token) {
             let before = out.len();
             separate(&mut out);
             if view::cached_book(&mut out, asked(&call, cell, instrument, levels_max), &call.edge, call.now).is_err() {

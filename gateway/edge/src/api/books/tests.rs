@@ -235,14 +235,14 @@ fn the_second_answer_is_the_kept_text() {
     ];
     for (target, levels_max, by_hand) in rows {
         let written = town.send("GET", target, "").body;
-        let books = &town.edge.app.books;
+        let books = &town.edge.app.reads.books;
         let key = CacheKey {
             instrument,
             levels_max,
             version: books.version(instrument),
             last: books.last_price(instrument),
             tick: town.catalog.market(town.market).expect("listed").tick(),
-            stale: books.stale(instrument, town.edge.app.clock.now()),
+            stale: books.stale(instrument, town.edge.app.reads.clock.now()),
             is_strict: false,
         };
         let mut found = Vec::new();
@@ -306,7 +306,7 @@ fn a_kept_text_is_never_older_than_what_it_shows() {
             let cell = town.catalog.market(town.market).expect("listed");
             let mut fresh = Vec::new();
             let asked = BookRequest { cell, instrument: first(&town), levels_max: *levels_max, is_strict: false };
-            view::book(&mut fresh, asked, &town.edge.app, town.edge.app.clock.now()).expect("a book");
+            view::book(&mut fresh, asked, &town.edge.app.reads, town.edge.app.reads.clock.now()).expect("a book");
             for _ in 0..2 {
                 assert_eq!(town.send("GET", target, "").body, fresh, "{what}: {target}");
             }

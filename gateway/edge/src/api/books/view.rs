@@ -1,7 +1,8 @@
 //! A book on the wire (market-data.md §8, venue.md §1.1): the token's own book as the venue shows it, best level last.
 
 use super::text_cache::CacheKey;
-use crate::app::{App, Edge};
+use crate::app::Edge;
+use crate::reads::Reads;
 use engine::amount::{Price, Qty, TickSize};
 use engine::book::{Books, Depth, LastPrice, Level, SnapshotHash, Top, Unavailable};
 use engine::id::InstrumentId;
@@ -50,10 +51,10 @@ pub struct BookCopy<'a> {
 /// # Errors
 /// When no message about the book has arrived, when its market is resolved, or when the feed was writing at every try.
 /// Nothing is written then.
-pub fn book(out: &mut Vec<u8>, asked: BookRequest<'_>, app: &App, now: Timestamp) -> Result<(), Unavailable> {
+pub fn book(out: &mut Vec<u8>, asked: BookRequest<'_>, reads: &Reads, now: Timestamp) -> Result<(), Unavailable> {
     let BookRequest { cell, instrument, levels_max, is_strict } = asked;
-    copied(&app.books, cell, instrument, levels_max.unwrap_or(usize::MAX), |shown| {
-        write(out, shown, app.books.stale(instrument, now), is_strict);
+    copied(&reads.books, cell, instrument, levels_max.unwrap_or(usize::MAX), |shown| {
+        write(out, shown, reads.books.stale(instrument, now), is_strict);
     })
 }
 
@@ -63,7 +64,7 @@ pub fn book(out: &mut Vec<u8>, asked: BookRequest<'_>, app: &App, now: Timestamp
 /// As [`book`].
 pub fn cached_book(out: &mut Vec<u8>, asked: BookRequest<'_>, edge: &Edge, now: Timestamp) -> Result<(), Unavailable> {
     let BookRequest { cell, instrument, levels_max, is_strict } = asked;
-    let (books, texts) = (&edge.app.books, &edge.book_texts);
+    let (books, texts) = (&edge.app.reads.books, &edge.book_texts);
     // Each is looked at once: a text is kept under just what it was made of.
     let (last, tick, stale) = (books.last_price(instrument), cell.tick(), books.stale(instrument, now));
     let key = |version| CacheKey { instrument, levels_max, version, last, tick, stale, is_strict };

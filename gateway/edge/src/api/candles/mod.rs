@@ -57,7 +57,7 @@ const EXAMPLE: &str = r#"[{"t":1790931600,"o":"0.40","h":"0.43","l":"0.39","c":"
 async fn candles(call: Call) -> Outcome {
     let query = call.query();
     let asked = CandleRange::read(&query)?;
-    let catalog = &call.app().catalog;
+    let catalog = &call.reads().catalog;
     let market = catalog.by_condition(&call.variable(0)).ok_or(Code::MarketNotFound)?;
     let cell = catalog.market(market).ok_or(Code::MarketNotFound)?;
     let outcome = match query.get("outcome") {
@@ -67,7 +67,7 @@ async fn candles(call: Call) -> Outcome {
     let instrument = cell.instrument(outcome);
     let secs = asked.grid.start(*asked.secs.start())..=*asked.secs.end();
     let wanted = Wanted { grid: asked.grid, most: asked.limit, coarser: &[] };
-    let found = call.app().history.find(market, secs, wanted).await;
+    let found = call.reads().history.find(market, secs, wanted).await;
     // What cannot be read is a hole in a chart, no failure.
     let newest = found.map(|found| of_outcome(found.points, instrument)).unwrap_or_default();
     let mut out = Vec::with_capacity(16 + CANDLE_BYTES * newest.len());

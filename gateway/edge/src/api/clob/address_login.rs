@@ -46,7 +46,7 @@ impl Credentials {
 
     /// Those of an address and a nonce, on a server of this brand and with this secret.
     fn of(call: &Call, address: Address, nonce: &[u8; 32]) -> Credentials {
-        let config = &call.app().config;
+        let config = &call.front().settings;
         let derived = |what: &str| {
             let secret = config.auth.server_secret.expose().as_bytes();
             let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes keys of any length");
@@ -74,20 +74,20 @@ pub async fn credentials(call: &Call) -> Result<Credentials, Refusal> {
     let claim = verified(call)?;
     let app = call.app();
     let sub = format!("address:{}", claim.address);
-    let user = match app.directory.by_sub(&sub) {
+    let user = match app.reads.directory.by_sub(&sub) {
         Some(user) => user,
         None => {
             newcomer(call, &sub)?;
             // Where no paid keys are issued a plan would only keep its account from a key.
-            let plan = app.config.local.filter(|_| app.config.flags.paid_keys_enabled);
+            let plan = app.front.settings.local.filter(|_| app.front.settings.flags.paid_keys_enabled);
             first_sight(&call.edge, sub, None, plan, call.now).await?
         }
     };
-    if app.front.gatekeeper.restricts(user, &app.directory) {
+    if app.front.gatekeeper.restricts(user, &app.reads.directory) {
         return Err(Code::AccessRestricted.into());
     }
     let credentials = Credentials::of(call, claim.address, &claim.nonce);
-    match app.directory.principal(&credentials.key.secret().hash) {
+    match app.reads.directory.principal(&credentials.key.secret().hash) {
         Some(known) if known.revoked => Err(Code::InvalidKey.into()),
         Some(known) if app.front.gatekeeper.disables(known.key) => Err(Code::KeyDeactivated.into()),
         Some(known) if known.expires_at.is_some_and(|end| end <= call.now) => Err(Code::KeyExpired.into()),
@@ -103,11 +103,11 @@ fn newcomer(call: &Call, sub: &str) -> Result<(), Refusal> {
     if app.front.gatekeeper.restricts_newcomer(sub) {
         return Err(Code::AccessRestricted.into());
     }
-    if app.config.flags.closed_beta_mode && !app.front.gatekeeper.lists_newcomer(sub) {
+    if app.front.settings.flags.closed_beta_mode && !app.front.gatekeeper.lists_newcomer(sub) {
         return Err(Code::ClosedBeta.into());
     }
-    let cap = app.config.flags.cohort_cap;
-    if cap > 0 && app.directory.holders_count(call.now) as u64 >= cap {
+    let cap = app.front.settings.flags.cohort_cap;
+    if cap > 0 && app.reads.directory.holders_count(call.now) as u64 >= cap {
         return Err(Code::CohortFull.into());
     }
     app.front.limits.bootstrap(call.source, call.now)
@@ -120,7 +120,7 @@ fn verified(call: &Call) -> Result<Claim<'_>, Refusal> {
         NoClaim::Malformed(name) => Refusal::saying(Code::InvalidToken, format!("{name} is missing or malformed.")),
     })?;
     let is_fresh = |now: Timestamp| claim.signed_at_secs().abs_diff(now.secs()) <= SIGNED_WITHIN_SECS;
-    if !is_fresh(call.app().clock.wall_now()) && !is_fresh(call.now) {
+    if !is_fresh(call.reads().clock.wall_now()) && !is_fresh(call.now) {
         let message = "POLY_TIMESTAMP is more than 60 seconds away from the time of this server.";
         return Err(Refusal::saying(Code::TokenExpired, message));
     }
@@ -132,7 +132,7 @@ fn verified(call: &Call) -> Result<Claim<'_>, Refusal> {
 
 /// Issues the key, past the gates that every key passes.
 async fn issued(call: &Call, user: UserId, credentials: Credentials) -> Result<Credentials, Refusal> {
-    let grant = call.app().directory.grant(user);
+    let grant = call.reads().directory.grant(user);
     let permissions = if grant_ended(grant, call.now) { Permissions::Read } else { Permissions::ReadTrade };
     let caller = Caller { user, key: None, tier: entitlement(grant, call.now), permissions, grant, expires_at: None };
     let asked = KeyRequest { name: Some(KEY_NAME.to_owned()), tier: None, permissions: None, admin: false };

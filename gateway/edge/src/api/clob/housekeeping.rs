@@ -232,7 +232,7 @@ pub async fn done() -> Outcome {
 }
 
 async fn version(call: Call) -> Outcome {
-    Ok(Reply::object(|o| o.integer("version", call.app().config.compat.order_version)))
+    Ok(Reply::object(|o| o.integer("version", call.front().settings.compat.order_version)))
 }
 
 async fn not_blocked() -> Outcome {
@@ -245,7 +245,7 @@ async fn not_blocked() -> Outcome {
 }
 
 async fn balance_allowance(call: Call) -> Outcome {
-    let compat = &call.app().config.compat;
+    let compat = &call.front().settings.compat;
     let is_real = match compat.allowance {
         Allowance::Auto => call.dialect().is_strict(),
         Allowance::Sentinel => false,
@@ -275,7 +275,7 @@ async fn available(call: &Call, token: Option<&str>) -> Result<(u64, u64), Refus
         other => return Err(unexpected(&other, call.now)),
     };
     let cash = account.wallets.iter().map(|wallet| wallet.available().0).sum::<i64>();
-    let instrument = token.and_then(|token| signed::instrument(&call.app().catalog, token));
+    let instrument = token.and_then(|token| signed::instrument(&call.reads().catalog, token));
     let held = account.positions.iter().map(|row| &row.position);
     let shares = held.filter(|position| Some(position.instrument) == instrument).map(|held| held.available().0).sum();
     Ok((u64::try_from(cash).unwrap_or_default(), shares))

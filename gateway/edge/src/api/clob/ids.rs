@@ -49,7 +49,7 @@ impl OrderIds {
 
     /// Those of the caller.
     pub fn of(call: &Call) -> OrderIds {
-        OrderIds::new(call.app().config.auth.server_secret.expose(), call.caller().user, call.dialect())
+        OrderIds::new(call.front().settings.auth.server_secret.expose(), call.caller().user, call.dialect())
     }
 
     /// Pushes the venue-shaped form of an order with that hash, if it has one.
@@ -132,8 +132,8 @@ pub fn decimal(text: &str) -> Option<u64> {
 
 /// What strict rows call their owner: the UUID that the request authenticated with, else the account's.
 pub fn owner(call: &Call) -> String {
-    let app = call.app();
-    let shown = auth::credentials(&call.headers, &app.front.key_aliases, &app.config.brand.key_prefix);
+    let front = call.front();
+    let shown = auth::credentials(&call.headers, &front.key_aliases, &front.settings.brand.key_prefix);
     let alias = shown.key.and_then(|key| std::str::from_utf8(key).ok()).filter(|key| uuid(key).is_some());
     alias.map_or_else(|| account(call.caller().user), str::to_owned)
 }

@@ -135,7 +135,7 @@ fn filter(
         OrderCursor::After(at, id) => Some(Some((at, id.0))),
         OrderCursor::End => None,
     };
-    let catalog = &call.app().catalog;
+    let catalog = &call.reads().catalog;
     let named = |name: &str| query.get(name).filter(|text| !text.is_empty());
     // Each names something known, or nothing at all is found.
     let market = known(named("market"), |condition| catalog.by_condition(condition));

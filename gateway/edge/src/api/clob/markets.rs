@@ -9,11 +9,11 @@ use crate::api::account::valuation::Marks;
 use crate::api::books::view as book;
 use crate::api::markets::view::{Phase, venue_fields};
 use crate::api::prices::{base_fee, book_of};
-use crate::app::App;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::Route;
+use crate::reads::Reads;
 use engine::amount::Cash;
 use engine::id::{MarketId, Outcome as MarketOutcome};
 use engine::market::catalog::MarketCell;
@@ -74,24 +74,24 @@ pub async fn page(call: Call) -> Outcome {
 pub fn one(call: &Call) -> Outcome {
     let cell = named(call)?;
     let mut out = Vec::with_capacity(ROW_BYTES);
-    whole(&mut out, cell, call.app(), call.now);
+    whole(&mut out, cell, call.reads(), call.now);
     Ok(Reply::json(out))
 }
 
 /// Which markets a list shows.
-type MarketPredicate = fn(&MarketCell, &App, Timestamp) -> bool;
-type Row = fn(&mut Vec<u8>, &MarketCell, &App, Timestamp);
+type MarketPredicate = fn(&MarketCell, &Reads, Timestamp) -> bool;
+type Row = fn(&mut Vec<u8>, &MarketCell, &Reads, Timestamp);
 
 /// Archived markets are told one by one only.
-fn every(cell: &MarketCell, _: &App, now: Timestamp) -> bool {
+fn every(cell: &MarketCell, _: &Reads, now: Timestamp) -> bool {
     Phase::of(cell, now).archived_at.is_none()
 }
 
 /// What the venue samples for its rewards, which do not exist here: active markets with bids and asks.
-fn sampled(cell: &MarketCell, app: &App, now: Timestamp) -> bool {
+fn sampled(cell: &MarketCell, reads: &Reads, now: Timestamp) -> bool {
     let phase = Phase::of(cell, now);
     let two_sided =
-        || book_of(app, cell.instrument(MarketOutcome::First), cell).is_some_and(|top| top.midpoint().is_some());
+        || book_of(reads, cell.instrument(MarketOutcome::First), cell).is_some_and(|top| top.midpoint().is_some());
     phase.active && !phase.closed && two_sided()
 }
 
@@ -103,13 +103,13 @@ async fn list(call: Call, shown: MarketPredicate, row: Row) -> Outcome {
         OffsetCursor::At(place) => gathered(&call, shown, place).await,
         OffsetCursor::End => (Vec::new(), None),
     };
-    let app = call.app();
+    let reads = call.reads();
     let mut data = Vec::with_capacity(2 + ROW_BYTES * rows.len());
     data.push(b'[');
     for rows in rows.chunks(ROWS_PER_TURN) {
-        for cell in rows.iter().filter_map(|market| app.catalog.market(*market)) {
+        for cell in rows.iter().filter_map(|market| reads.catalog.market(*market)) {
             separate(&mut data);
-            row(&mut data, cell, app, call.now);
+            row(&mut data, cell, reads, call.now);
         }
         tokio::task::yield_now().await;
     }
@@ -129,14 +129,14 @@ async fn list(call: Call, shown: MarketPredicate, row: Row) -> Outcome {
 
 /// The markets of the page that begins at a place of the catalogue, and the place of the next page.
 async fn gathered(call: &Call, shown: MarketPredicate, place: usize) -> (Vec<MarketId>, Option<usize>) {
-    let app = call.app();
+    let reads = call.reads();
     let mut rows = Vec::new();
-    for at in place..app.catalog.len() {
+    for at in place..reads.catalog.len() {
         if (at - place) % LOOKED_AT_PER_TURN == LOOKED_AT_PER_TURN - 1 {
             tokio::task::yield_now().await;
         }
         let market = MarketId(at as u32);
-        if !app.catalog.market(market).is_some_and(|cell| shown(cell, app, call.now)) {
+        if !reads.catalog.market(market).is_some_and(|cell| shown(cell, reads, call.now)) {
             continue;
         }
         if rows.len() == PAGE_ROWS {
@@ -149,13 +149,13 @@ async fn gathered(call: &Call, shown: MarketPredicate, place: usize) -> (Vec<Mar
 
 /// The market of the path.
 fn named(call: &Call) -> Result<&MarketCell, Refusal> {
-    let catalog = &call.app().catalog;
+    let catalog = &call.reads().catalog;
     let market = catalog.by_condition(&call.variable(0)).and_then(|market| catalog.market(market));
     market.ok_or_else(|| Refusal::saying(Code::MarketNotFound, "market not found"))
 }
 
 /// The venue's own market object: every field, always.
-fn whole(out: &mut Vec<u8>, cell: &MarketCell, app: &App, now: Timestamp) {
+fn whole(out: &mut Vec<u8>, cell: &MarketCell, reads: &Reads, now: Timestamp) {
     let listing = &cell.listing;
     object(out, |o| {
         o.text("condition_id", &listing.condition);
@@ -164,16 +164,16 @@ fn whole(out: &mut Vec<u8>, cell: &MarketCell, app: &App, now: Timestamp) {
         o.text("description", listing.description.as_deref().unwrap_or_default());
         o.text("market_slug", &listing.slug);
         standing(o, cell, now);
-        tokens(o, cell, app);
+        tokens(o, cell, reads);
         o.boolean("neg_risk", listing.neg_risk);
-        venue_fields(o, cell, app, now);
+        venue_fields(o, cell, reads, now);
     });
 }
 
-fn simplified(out: &mut Vec<u8>, cell: &MarketCell, app: &App, now: Timestamp) {
+fn simplified(out: &mut Vec<u8>, cell: &MarketCell, reads: &Reads, now: Timestamp) {
     object(out, |o| {
         o.text("condition_id", &cell.listing.condition);
-        tokens(o, cell, app);
+        tokens(o, cell, reads);
         o.name("rewards").extend_from_slice(br#"{"rates":null,"min_size":0,"max_spread":0}"#);
         standing(o, cell, now);
         o.boolean("accepting_orders", Phase::of(cell, now).accepting_orders);
@@ -188,8 +188,8 @@ fn standing(o: &mut Object<'_>, cell: &MarketCell, now: Timestamp) {
 }
 
 /// `"tokens"`: prices are numbers, and there is a winner only after the resolution.
-fn tokens(o: &mut Object<'_>, cell: &MarketCell, app: &App) {
-    let marks = Marks { catalog: &app.catalog, books: &app.books };
+fn tokens(o: &mut Object<'_>, cell: &MarketCell, reads: &Reads) {
+    let marks = Marks { catalog: &reads.catalog, books: &reads.books };
     o.array("tokens", OUTCOMES, |out, outcome| {
         object(out, |o| {
             o.text("token_id", cell.token(outcome));
@@ -204,7 +204,7 @@ fn tokens(o: &mut Object<'_>, cell: &MarketCell, app: &App) {
 /// What newer clients read before they build an order.
 async fn clob_market(call: Call) -> Outcome {
     let cell = named(&call)?;
-    let bps = call.app().rules.fees.rate(cell.listing.category).0;
+    let bps = call.reads().rules.fees.rate(cell.listing.category).0;
     Ok(Reply::object(|o| {
         o.text("c", &cell.listing.condition);
         o.array("t", OUTCOMES, |out, outcome| {

@@ -33,11 +33,11 @@ const ANSWER_BYTES: usize = 320;
 pub async fn signed(call: Call) -> Outcome {
     let body = body(&call)?;
     let read = SignedOrder::read(&body, &sender(&call, SIGNED, EntryRoute::Venue));
-    let SignedOrder { placement, said } = read.in_dialect(call.dialect(), &call.app().catalog);
+    let SignedOrder { placement, said } = read.in_dialect(call.dialect(), &call.reads().catalog);
     match call.ask(Command::Place(Box::new(placement))).await? {
         Answer::Order(view) => {
             let mut out = Vec::with_capacity(ANSWER_BYTES);
-            accepted(&mut out, &view, &OrderIds::of(&call), call.app().config.compat.trade_ids);
+            accepted(&mut out, &view, &OrderIds::of(&call), call.front().settings.compat.trade_ids);
             Ok(Reply::json(out))
         }
         other => Err(refused(&other, said.asked(SIGNED), said.fault, call.now)),
@@ -46,8 +46,8 @@ pub async fn signed(call: Call) -> Outcome {
 
 /// `POST /v1/orders` with a JSON array: entries in order, each with its own fate; 200 whatever they do.
 pub async fn batch(call: &Call, orders: &[Value<'_>]) -> Outcome {
-    let app = call.app();
-    let most = app.config.limits.tier(call.caller().tier).max_batch_size as usize;
+    let front = call.front();
+    let most = front.settings.limits.tier(call.caller().tier).max_batch_size as usize;
     if orders.is_empty() {
         return Err(Refusal::saying(Code::InvalidBody, "The list has no orders."));
     }
@@ -67,7 +67,7 @@ pub async fn batch(call: &Call, orders: &[Value<'_>]) -> Outcome {
             let ids = OrderIds::of(call);
             let mut out = Vec::with_capacity(2 + entries.len() * ANSWER_BYTES);
             array(&mut out, entries.iter().zip(said), |out, (entry, said)| match entry {
-                BatchEntry::Placed(view) => accepted(out, view, &ids, app.config.compat.trade_ids),
+                BatchEntry::Placed(view) => accepted(out, view, &ids, front.settings.compat.trade_ids),
                 BatchEntry::Killed { reject, .. } | BatchEntry::Refused(reject) => {
                     let asked = said.asked(BATCH);
                     let refusal = match (reject, said.fault) {
@@ -103,15 +103,15 @@ fn body(call: &Call) -> Result<Value<'_>, Refusal> {
 }
 
 fn sender<'a>(call: &'a Call, endpoint: &'static str, route: EntryRoute) -> Sender<'a> {
-    let app = call.app();
+    let reads = call.reads();
     Sender {
         key: call.key(),
         tier: call.caller().tier,
         route,
         endpoint,
         header_id: call.headers.get(IDEMPOTENCY_KEY).map(|id| id.as_bytes()),
-        catalog: &app.catalog,
-        max_shares: app.rules.max_shares_per_order,
+        catalog: &reads.catalog,
+        max_shares: reads.rules.max_shares_per_order,
     }
 }
 

@@ -131,12 +131,12 @@ async fn prices_of_body(call: Call) -> Outcome {
 
 /// The best prices of every token that has any.
 async fn every_price(call: &Call) -> Outcome {
-    let app = call.app();
+    let reads = call.reads();
     let mut out = vec![b'{'];
-    for (count, cell) in app.catalog.iter().enumerate() {
+    for (count, cell) in reads.catalog.iter().enumerate() {
         for outcome in [MarketOutcome::First, MarketOutcome::Second] {
             let instrument = cell.instrument(outcome);
-            if let Some(top) = book_of(app, instrument, cell) {
+            if let Some(top) = book_of(reads, instrument, cell) {
                 write_sides(&mut out, &BatchBook { cell, instrument, top, sides: BOTH });
             }
         }
@@ -189,10 +189,10 @@ fn rows(asked: Vec<BatchBook<'_>>) -> Reply {
 
 async fn last_trades(call: Call) -> Outcome {
     let wanted = tokens::asked(&call)?;
-    let app = call.app();
+    let reads = call.reads();
     let found = wanted.iter().filter_map(|wanted| {
-        let (instrument, cell) = find(&app.catalog, &wanted.token)?;
-        Some((instrument, cell, app.books.last_price(instrument)?))
+        let (instrument, cell) = find(&reads.catalog, &wanted.token)?;
+        Some((instrument, cell, reads.books.last_price(instrument)?))
     });
     let mut out = Vec::with_capacity(64 + 128 * wanted.len());
     array(&mut out, found, |out, (instrument, cell, last)| {
@@ -219,13 +219,13 @@ struct BatchBook<'a> {
 
 /// The books of a batch in its order, each once: a token that is named twice is asked for all that both name.
 fn asked_books(call: &Call, wanted: Vec<BatchItem>) -> Vec<BatchBook<'_>> {
-    let app = call.app();
+    let reads = call.reads();
     let mut places = AHashMap::with_capacity(wanted.len());
     let mut asked: Vec<BatchBook<'_>> = Vec::with_capacity(wanted.len());
     for BatchItem { token, side } in wanted {
-        let Some((instrument, cell)) = find(&app.catalog, &token) else { continue };
+        let Some((instrument, cell)) = find(&reads.catalog, &token) else { continue };
         let place = *places.entry(instrument).or_insert_with(|| {
-            let top = book_of(app, instrument, cell)?;
+            let top = book_of(reads, instrument, cell)?;
             asked.push(BatchBook { cell, instrument, top, sides: [false; 2] });
             Some(asked.len() - 1)
         });

@@ -30,12 +30,12 @@ impl<'a> Rows<'a> {
     pub fn of(call: &'a Call) -> Rows<'a> {
         let (app, dialect) = (call.app(), call.dialect());
         Rows {
-            catalog: &app.catalog,
+            catalog: &app.reads.catalog,
             dialect,
             ids: OrderIds::of(call),
             owner: dialect.is_strict().then(|| ids::owner(call)),
             address: dialect.is_strict().then(|| ids::address(call.caller().user)),
-            confirmed: dialect.is_strict() && app.config.compat.confirmed_trades,
+            confirmed: dialect.is_strict() && app.front.settings.compat.confirmed_trades,
         }
     }
 

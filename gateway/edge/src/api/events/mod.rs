@@ -46,7 +46,7 @@ struct PageEvent<'a> {
 async fn list(call: Call) -> Outcome {
     let query = call.query();
     let asked = ListFilter::read(&query)?;
-    let lists = call.app().catalog.lists();
+    let lists = call.reads().catalog.lists();
     if lists.generation == 0 {
         return Err(warming(&asked));
     }
@@ -57,7 +57,7 @@ async fn list(call: Call) -> Outcome {
             looked_at = 0;
             tokio::task::yield_now().await;
         }
-        let catalog = &call.app().catalog;
+        let catalog = &call.reads().catalog;
         let Some(markets) = asked.shows(row, catalog, call.now) else { continue };
         if row.sports && !asked.include_sports {
             sports_left_out = true;
@@ -78,7 +78,7 @@ async fn list(call: Call) -> Outcome {
             tokio::task::yield_now().await;
         }
         wire::write::separate(&mut out);
-        view::event(&mut out, event, call.app());
+        view::event(&mut out, event, call.reads());
     }
     out.extend_from_slice(b"],\"total\":");
     decimal::integer(&mut out, total as u64);

@@ -147,7 +147,7 @@ fn before_the_first_listing_it_warms_up() {
     assert_eq!(world.send("GET", "/v1/events?limit=x", &[("x-api-key", &key)], "").code().0, 422);
     // No event, but a first listing.
     let (market, listing) = (MarketId(0), Box::new(listing(1, ["1", "2"])));
-    let catalog = &world.edge.app.catalog;
+    let catalog = &world.edge.app.reads.catalog;
     catalog.publish(&MarketMutation::MarketListed(fact::MarketListed {
         market,
         listing,

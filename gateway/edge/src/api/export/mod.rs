@@ -90,7 +90,7 @@ async fn export(call: Call, what: ExportKind) -> Outcome {
         return Err(Refusal::validation(&params.problems));
     }
     if entitlement(call.caller().grant, call.now) == Tier::Free {
-        return Err(Refusal::upgrade("export.csv", &call.app().config.http.upgrade_url));
+        return Err(Refusal::upgrade("export.csv", &call.front().settings.http.upgrade_url));
     }
     let export = Export {
         edge: Rc::clone(&call.edge),
@@ -100,7 +100,7 @@ async fn export(call: Call, what: ExportKind) -> Outcome {
         market: market(&call, &query),
         from,
         to,
-        left: call.app().config.export.max_rows,
+        left: call.front().settings.export.max_rows,
     };
     // The first page refuses a wallet that is not the caller's, while there is still a status to say it with.
     let first = export.page(None, call.now).await?;
@@ -140,7 +140,7 @@ impl Export {
                 return Ok(());
             }
             let Some(next) = page.next else { return Ok(()) };
-            let now = self.edge.app.clock.now();
+            let now = self.edge.app.reads.clock.now();
             page = self.page(Some(next), now).await.map_err(|refusal| {
                 tracing::warn!(user = %self.user, code = refusal.code().text(), "an export was cut off");
                 Cut
@@ -166,7 +166,7 @@ impl Export {
             Late::Busy => Code::ServerBusy,
             Late::Unknown | Late::Overshot(_) => Code::PersistenceUnknown,
         })?;
-        let catalog = &self.edge.app.catalog;
+        let catalog = &self.edge.app.reads.catalog;
         let mut lines = Lines::default();
         let shown = usize::try_from(self.left).unwrap_or(usize::MAX);
         let (rows, next) = match answer {

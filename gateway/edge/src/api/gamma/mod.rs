@@ -11,11 +11,11 @@ mod view;
 
 use crate::api::markets::filter::Needle;
 use crate::api::markets::view::number as market_number;
-use crate::app::App;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Gate, Route};
+use crate::reads::Reads;
 use engine::id::MarketId;
 use engine::market::catalog::{Lists, MarketCell};
 use filter::{EVENTS_MAX, ListFilter, MARKETS_MAX, Order, market_key};
@@ -128,7 +128,7 @@ async fn markets_page(call: Call) -> Outcome {
 
 /// The markets that the list shows, in its order.
 async fn gathered(call: &Call, asked: &ListFilter<'_>) -> Vec<MarketId> {
-    let catalog = &call.app().catalog;
+    let catalog = &call.reads().catalog;
     let tag = match tag_of(call, asked).await {
         Tag::Unknown => return Vec::new(),
         Tag::Any => None,
@@ -148,13 +148,13 @@ async fn gathered(call: &Call, asked: &ListFilter<'_>) -> Vec<MarketId> {
 }
 
 async fn market_rows(call: &Call, rows: &[MarketId]) -> Vec<u8> {
-    let app = call.app();
+    let reads = call.reads();
     let mut out = Vec::with_capacity(2 + ROW_BYTES * rows.len());
     out.push(b'[');
     for rows in rows.chunks(WRITTEN_PER_TURN) {
-        for cell in rows.iter().filter_map(|market| app.catalog.market(*market)) {
+        for cell in rows.iter().filter_map(|market| reads.catalog.market(*market)) {
             separate(&mut out);
-            view::market(&mut out, cell, app, call.now);
+            view::market(&mut out, cell, reads, call.now);
         }
         tokio::task::yield_now().await;
     }
@@ -164,7 +164,7 @@ async fn market_rows(call: &Call, rows: &[MarketId]) -> Vec<u8> {
 
 async fn market_by_id(call: Call) -> Outcome {
     let asked = call.variable(0);
-    let catalog = &call.app().catalog;
+    let catalog = &call.reads().catalog;
     let mut found = None;
     for at in 0..catalog.len() {
         if at % LOOKED_AT_PER_TURN == LOOKED_AT_PER_TURN - 1 {
@@ -180,21 +180,21 @@ async fn market_by_id(call: Call) -> Outcome {
 }
 
 async fn market_by_slug(call: Call) -> Outcome {
-    let catalog = &call.app().catalog;
+    let catalog = &call.reads().catalog;
     one_market(&call, catalog.by_slug(&call.variable(0)).and_then(|market| catalog.market(market)))
 }
 
 fn one_market(call: &Call, found: Option<&MarketCell>) -> Outcome {
     let cell = found.ok_or(Code::MarketNotFound)?;
     let mut out = Vec::with_capacity(ROW_BYTES);
-    view::market(&mut out, cell, call.app(), call.now);
+    view::market(&mut out, cell, call.reads(), call.now);
     Ok(Reply::json(out))
 }
 
 async fn events(call: Call) -> Outcome {
     let query = call.query();
     let asked = ListFilter::read(&query, EVENTS_MAX)?;
-    let lists = call.app().catalog.lists();
+    let lists = call.reads().catalog.lists();
     let found = grouped(&call, &asked, &lists).await;
     let rows: Vec<Group<'_>> = found.into_iter().skip(asked.offset).take(asked.limit).collect();
     Ok(Reply::json(event_rows(&call, &rows).await))
@@ -204,7 +204,7 @@ async fn events_page(call: Call) -> Outcome {
     let query = call.query();
     let asked = ListFilter::read(&query, EVENTS_MAX)?;
     let Some(place) = place(&query)? else { return Ok(page("events", b"[]", None)) };
-    let lists = call.app().catalog.lists();
+    let lists = call.reads().catalog.lists();
     let found = grouped(&call, &asked, &lists).await;
     let first = place.min(found.len());
     let rows = &found[first..found.len().min(first.saturating_add(asked.limit))];
@@ -220,7 +220,7 @@ fn groups(lists: &Lists) -> impl Iterator<Item = Group<'_>> {
 
 /// The events that the list shows, in its order.
 async fn grouped<'l>(call: &Call, asked: &ListFilter<'_>, lists: &'l Lists) -> Vec<Group<'l>> {
-    let app = call.app();
+    let reads = call.reads();
     let tag = match tag_of(call, asked).await {
         Tag::Unknown => return Vec::new(),
         Tag::Any => None,
@@ -233,7 +233,7 @@ async fn grouped<'l>(call: &Call, asked: &ListFilter<'_>, lists: &'l Lists) -> V
             looked_at = 0;
             tokio::task::yield_now().await;
         }
-        let Some((first, event)) = named(&group, app) else { continue };
+        let Some((first, event)) = named(&group, reads) else { continue };
         let is = |names: &[&str], text: &str| names.is_empty() || names.contains(&text);
         if !(is(&asked.ids, &event.id) && is(&asked.slugs, &event.slug)) {
             continue;
@@ -241,7 +241,7 @@ async fn grouped<'l>(call: &Call, asked: &ListFilter<'_>, lists: &'l Lists) -> V
         if tag.as_ref().is_some_and(|slug| first.listing.tags.iter().all(|tag| tag != slug)) {
             continue;
         }
-        let sums = group.sums(app, call.now);
+        let sums = group.sums(reads, call.now);
         let by_name = !(asked.ids.is_empty() && asked.slugs.is_empty());
         if asked.state(by_name, sums.active, sums.closed, sums.archived) && asked.lasts(sums.start, sums.end) {
             found.push((group, sums));
@@ -260,8 +260,8 @@ async fn grouped<'l>(call: &Call, asked: &ListFilter<'_>, lists: &'l Lists) -> V
 }
 
 /// The event's own terms, with the market that has them.
-fn named<'a>(group: &Group<'_>, app: &'a App) -> Option<(&'a MarketCell, &'a engine::market::terms::EventTerms)> {
-    group.cells(app).find_map(|cell| Some((cell, cell.event()?)))
+fn named<'a>(group: &Group<'_>, reads: &'a Reads) -> Option<(&'a MarketCell, &'a engine::market::terms::EventTerms)> {
+    group.cells(reads).find_map(|cell| Some((cell, cell.event()?)))
 }
 
 async fn event_rows(call: &Call, rows: &[Group<'_>]) -> Vec<u8> {
@@ -274,7 +274,7 @@ async fn event_rows(call: &Call, rows: &[Group<'_>]) -> Vec<u8> {
             tokio::task::yield_now().await;
         }
         separate(&mut out);
-        view::event(&mut out, group, call.app(), call.now);
+        view::event(&mut out, group, call.reads(), call.now);
     }
     out.push(b']');
     out
@@ -282,15 +282,15 @@ async fn event_rows(call: &Call, rows: &[Group<'_>]) -> Vec<u8> {
 
 /// The event of the path, by one of its texts.
 async fn one_event(call: Call, is: fn(&engine::market::terms::EventTerms, &str) -> bool) -> Outcome {
-    let (asked, app) = (call.variable(0), call.app());
-    let lists = app.catalog.lists();
+    let (asked, reads) = (call.variable(0), call.reads());
+    let lists = reads.catalog.lists();
     for (at, group) in groups(&lists).enumerate() {
         if at % LOOKED_AT_PER_TURN == LOOKED_AT_PER_TURN - 1 {
             tokio::task::yield_now().await;
         }
-        if named(&group, app).is_some_and(|(_, event)| is(event, &asked)) {
+        if named(&group, reads).is_some_and(|(_, event)| is(event, &asked)) {
             let mut out = Vec::with_capacity(ROW_BYTES * (1 + group.markets.len()));
-            view::event(&mut out, &group, app, call.now);
+            view::event(&mut out, &group, reads, call.now);
             return Ok(Reply::json(out));
         }
     }
@@ -314,7 +314,7 @@ async fn tags(call: Call) -> Outcome {
 /// Slugs of all tags, each once.
 async fn known_tags(call: &Call) -> BTreeSet<&str> {
     let mut known = BTreeSet::new();
-    for (at, cell) in call.app().catalog.iter().enumerate() {
+    for (at, cell) in call.reads().catalog.iter().enumerate() {
         if at % LOOKED_AT_PER_TURN == LOOKED_AT_PER_TURN - 1 {
             tokio::task::yield_now().await;
         }
@@ -363,8 +363,8 @@ async fn search(call: Call) -> Outcome {
         return Err(Refusal::validation(&params.problems));
     }
     let closed = if keep_closed && query.get("events_status").is_none() { None } else { closed };
-    let (app, needle) = (call.app(), text.and_then(Needle::new));
-    let lists = app.catalog.lists();
+    let (reads, needle) = (call.reads(), text.and_then(Needle::new));
+    let lists = reads.catalog.lists();
     let (mut found, mut looked_at) = (Vec::new(), 0);
     for group in groups(&lists) {
         looked_at += group.markets.len();
@@ -372,10 +372,10 @@ async fn search(call: Call) -> Outcome {
             looked_at = 0;
             tokio::task::yield_now().await;
         }
-        let Some((_, event)) = named(&group, app) else { continue };
+        let Some((_, event)) = named(&group, reads) else { continue };
         let holds = |text: &str| needle.as_ref().is_none_or(|needle| needle.is_in(text));
-        let asks = || group.cells(app).any(|cell| holds(&cell.listing.question) || holds(&cell.listing.slug));
-        let state = || closed.is_none_or(|closed| closed == group.sums(app, call.now).closed);
+        let asks = || group.cells(reads).any(|cell| holds(&cell.listing.question) || holds(&cell.listing.slug));
+        let state = || closed.is_none_or(|closed| closed == group.sums(reads, call.now).closed);
         if (holds(&event.title) || asks()) && state() {
             found.push(group);
         }

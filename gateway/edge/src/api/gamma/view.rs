@@ -7,7 +7,7 @@ use crate::api::books::view::min_order_size;
 use crate::api::markets::quote::{Quote, number as dollars};
 use crate::api::markets::view::{Phase, number as market_number};
 use crate::api::prices::{base_fee, book_of};
-use crate::app::App;
+use crate::reads::Reads;
 use engine::amount::{Cash, Price};
 use engine::book::BookSide;
 use engine::id::{MarketId, Outcome};
@@ -26,9 +26,9 @@ const MICROS_PER_BPS: u64 = 100;
 const DATE_CHARS: usize = 10;
 
 /// A market by itself: with its events and tags.
-pub fn market(out: &mut Vec<u8>, cell: &MarketCell, app: &App, now: Timestamp) {
+pub fn market(out: &mut Vec<u8>, cell: &MarketCell, reads: &Reads, now: Timestamp) {
     object(out, |o| {
-        fields(o, cell, app, now);
+        fields(o, cell, reads, now);
         o.array("events", cell.event(), |out, event| {
             object(out, |o| {
                 event_names(o, event);
@@ -42,10 +42,10 @@ pub fn market(out: &mut Vec<u8>, cell: &MarketCell, app: &App, now: Timestamp) {
 }
 
 /// An event with its markets, which name no event and no tags.
-pub fn event(out: &mut Vec<u8>, group: &Group<'_>, app: &App, now: Timestamp) {
-    let cells = || group.cells(app);
+pub fn event(out: &mut Vec<u8>, group: &Group<'_>, reads: &Reads, now: Timestamp) {
+    let cells = || group.cells(reads);
     let Some((first, terms)) = cells().find_map(|cell| Some((cell, cell.event()?))) else { return };
-    let sums = group.sums(app, now);
+    let sums = group.sums(reads, now);
     object(out, |o| {
         event_names(o, terms);
         o.text("description", first.listing.description.as_deref().unwrap_or_default());
@@ -69,7 +69,7 @@ pub fn event(out: &mut Vec<u8>, group: &Group<'_>, app: &App, now: Timestamp) {
         o.boolean("negRiskAugmented", false);
         category(o, first);
         tags(o, &first.listing.tags);
-        o.array("markets", cells(), |out, cell| object(out, |o| fields(o, cell, app, now)));
+        o.array("markets", cells(), |out, cell| object(out, |o| fields(o, cell, reads, now)));
     });
 }
 
@@ -104,13 +104,13 @@ pub struct Sums {
 }
 
 impl<'a> Group<'a> {
-    pub fn cells<'b>(&self, app: &'b App) -> impl Iterator<Item = &'b MarketCell> + use<'a, 'b> {
-        self.markets.iter().filter_map(|market| app.catalog.market(*market))
+    pub fn cells<'b>(&self, reads: &'b Reads) -> impl Iterator<Item = &'b MarketCell> + use<'a, 'b> {
+        self.markets.iter().filter_map(|market| reads.catalog.market(*market))
     }
 
-    pub fn sums(&self, app: &App, now: Timestamp) -> Sums {
+    pub fn sums(&self, reads: &Reads, now: Timestamp) -> Sums {
         let mut sums = Sums { closed: true, archived: true, ..Sums::default() };
-        for cell in self.cells(app) {
+        for cell in self.cells(reads) {
             let (figures, phase) = (cell.figures(), Phase::of(cell, now));
             sums.volume = sums.volume.saturating_add(figures.volume_total.unwrap_or_default());
             sums.volume_24h = sums.volume_24h.saturating_add(figures.volume_24h.unwrap_or_default());
@@ -142,7 +142,7 @@ fn category(o: &mut Object<'_>, cell: &MarketCell) {
     }
 }
 
-fn fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timestamp) {
+fn fields(o: &mut Object<'_>, cell: &MarketCell, reads: &Reads, now: Timestamp) {
     let (listing, phase) = (&cell.listing, Phase::of(cell, now));
     o.text("id", &market_number(listing).to_string());
     o.text("question", &listing.question);
@@ -160,7 +160,7 @@ fn fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timestamp) {
     texts(o, "outcomes", listing.outcomes.iter().cloned());
     texts(o, "clobTokenIds", listing.tokens.iter().cloned());
     figures(o, cell);
-    prices(o, cell, app);
+    prices(o, cell, reads);
     dates(o, cell);
     o.boolean("active", was_active(cell));
     o.boolean("closed", phase.closed);
@@ -176,7 +176,7 @@ fn fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timestamp) {
     decimal::tick(o.name("orderPriceMinTickSize"), cell.tick());
     decimal::size(o.name("orderMinSize"), min_order_size(cell));
     o.integer("secondsDelay", 0);
-    fees(o, cell, app);
+    fees(o, cell, reads);
     o.integer("rewardsMinSize", 0);
     o.integer("rewardsMaxSpread", 0);
     o.boolean("automaticallyResolved", phase.resolved);
@@ -203,14 +203,14 @@ fn figures(o: &mut Object<'_>, cell: &MarketCell) {
     }
 }
 
-fn prices(o: &mut Object<'_>, cell: &MarketCell, app: &App) {
+fn prices(o: &mut Object<'_>, cell: &MarketCell, reads: &Reads) {
     let first = cell.instrument(Outcome::First);
-    let outcomes = Quote::of(cell, app).map(|quote| quote.outcomes);
+    let outcomes = Quote::of(cell, reads).map(|quote| quote.outcomes);
     if let Some([Some(first), Some(second)]) = outcomes {
         let text = |price: Cash| decimal::text(|out| decimal::vol(out, price.0.unsigned_abs()));
         texts(o, "outcomePrices", [text(first), text(second)].into_iter());
     }
-    let top = book_of(app, first, cell);
+    let top = book_of(reads, first, cell);
     let best = |side| top.and_then(|top| top.price(side)).map(per_share);
     let (bid, ask) = (best(BookSide::Bid), best(BookSide::Ask));
     for (name, price) in [("bestBid", bid), ("bestAsk", ask)] {
@@ -221,7 +221,7 @@ fn prices(o: &mut Object<'_>, cell: &MarketCell, app: &App) {
     if let (Some(bid), Some(ask)) = (bid, ask) {
         dollars(o, "spread", Cash((ask.0 - bid.0).max(0)));
     }
-    if let Some(trade) = app.books.last_price(first) {
+    if let Some(trade) = reads.books.last_price(first) {
         dollars(o, "lastTradePrice", per_share(trade.price));
     }
 }
@@ -252,8 +252,8 @@ fn date(o: &mut Object<'_>, name: &str, iso: &str, at: Option<Timestamp>) {
     }
 }
 
-fn fees(o: &mut Object<'_>, cell: &MarketCell, app: &App) {
-    let bps = app.rules.fees.rate(cell.listing.category).0;
+fn fees(o: &mut Object<'_>, cell: &MarketCell, reads: &Reads) {
+    let bps = reads.rules.fees.rate(cell.listing.category).0;
     o.integer("makerBaseFee", base_fee(bps));
     o.integer("takerBaseFee", base_fee(bps));
     o.boolean("feesEnabled", bps > 0);

@@ -58,9 +58,9 @@ pub const ROUTES: &[Route] = &[
 async fn prices(call: Call) -> Outcome {
     let query = call.query();
     let token = request::token(&query)?;
-    let asked = HistoryRange::prices(&query, call.app().books.venue_now(call.now))?;
+    let asked = HistoryRange::prices(&query, call.reads().books.venue_now(call.now))?;
     let mut points = Vec::new();
-    if let Some((instrument, _)) = tokens::find(&call.app().catalog, token) {
+    if let Some((instrument, _)) = tokens::find(&call.reads().catalog, token) {
         let found = find(&call, instrument, &asked).await;
         // What cannot be read is a hole in a chart, no failure.
         points = found.map(|found| of_outcome(found.points, instrument)).unwrap_or_default();
@@ -80,7 +80,7 @@ async fn archive(call: Call) -> Outcome {
     let query = call.query();
     let token = request::token(&query)?;
     let asked = HistoryRange::archive(&query)?;
-    let (instrument, cell) = tokens::find(&call.app().catalog, token).ok_or(Code::ArchiveNotFound)?;
+    let (instrument, cell) = tokens::find(&call.reads().catalog, token).ok_or(Code::ArchiveNotFound)?;
     if !matches!(cell.state(), MarketState::Closed | MarketState::Resolved) {
         return Err(Refusal::saying(Code::InvalidRequest, "The market is not closed."));
     }
@@ -89,7 +89,7 @@ async fn archive(call: Call) -> Outcome {
     if found.points.is_empty() {
         // Nothing at that time, or nothing at all?
         let any = Wanted { grid: Grid::DAY, most: 1, coarser: &[] };
-        let known = call.app().history.find(instrument.market(), 0..=u64::MAX, any).await;
+        let known = call.reads().history.find(instrument.market(), 0..=u64::MAX, any).await;
         let known = known.filter(|known| !(known.broken && known.points.is_empty())).ok_or(Code::ArchiveUnavailable)?;
         if known.points.is_empty() {
             return Err(Code::ArchiveNotFound.into());
@@ -120,7 +120,7 @@ async fn find(call: &Call, instrument: InstrumentId, asked: &HistoryRange) -> Op
     let (start, end) = (*asked.secs.start(), *asked.secs.end());
     // What is kept by the hour begins up to an hour before.
     let from = wanted.grid.start(start).max(Grid::HOUR.start(start));
-    let mut found = call.app().history.find(instrument.market(), from..=end, wanted).await?;
+    let mut found = call.reads().history.find(instrument.market(), from..=end, wanted).await?;
     begin_at(&mut found, start);
     Some(found)
 }

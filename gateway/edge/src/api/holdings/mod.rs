@@ -111,7 +111,7 @@ fn own<'a>(call: &Call, query: &'a QueryText<'_>, params: &mut Params<'_>) -> Op
     }
     let user = call.caller.as_ref()?.user;
     let lower = asked.to_ascii_lowercase();
-    let signs = || call.app().directory.by_sub(&format!("address:{lower}")) == Some(user);
+    let signs = || call.reads().directory.by_sub(&format!("address:{lower}")) == Some(user);
     (lower == ids::address(user) || signs()).then_some(asked)
 }
 
@@ -127,7 +127,7 @@ async fn held(call: &Call, conditions: &[&str]) -> Result<Vec<PositionView>, Ref
         other => return Err(unexpected(&other, call.now)),
     };
     if !conditions.is_empty() {
-        let catalog = &call.app().catalog;
+        let catalog = &call.reads().catalog;
         let condition = |row: &PositionView| Some(&catalog.of_instrument(row.position.instrument)?.listing.condition);
         rows.retain(|row| condition(row).is_some_and(|condition| conditions.contains(&condition.as_str())));
     }
@@ -135,7 +135,7 @@ async fn held(call: &Call, conditions: &[&str]) -> Result<Vec<PositionView>, Ref
 }
 
 fn marks(call: &Call) -> Marks<'_> {
-    Marks { catalog: &call.app().catalog, books: &call.app().books }
+    Marks { catalog: &call.reads().catalog, books: &call.reads().books }
 }
 
 async fn positions(call: Call) -> Outcome {
@@ -227,7 +227,7 @@ async fn fills(
     if user.is_none() || limit == 0 {
         return Ok(None);
     }
-    let market = conditions.first().map(|condition| match call.app().catalog.by_condition(condition) {
+    let market = conditions.first().map(|condition| match call.reads().catalog.by_condition(condition) {
         Some(market) => MarketFilter::Only(market),
         None => MarketFilter::Unknown,
     });

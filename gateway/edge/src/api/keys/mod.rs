@@ -265,7 +265,7 @@ async fn revoke(call: Call) -> Outcome {
 
 async fn tiers(call: Call) -> Outcome {
     let mut out = Vec::with_capacity(640);
-    view::tiers(&mut out, &call.app().config.limits);
+    view::tiers(&mut out, &call.front().settings.limits);
     Ok(Reply::json(out))
 }
 
@@ -275,7 +275,7 @@ async fn ws_token(call: Call) -> Outcome {
         .app()
         .front
         .tickets
-        .mint(call.caller(), call.now, call.app().clock.wall_now())
+        .mint(call.caller(), call.now, call.reads().clock.wall_now())
         .map_err(|_| Code::InternalError)?;
     Ok(Reply::object(|o| {
         o.text("token", &token);
@@ -303,7 +303,7 @@ async fn ask(call: &Call, command: Command) -> Result<Answer, Refusal> {
 }
 
 fn mint(call: &Call) -> Result<RawKey, Refusal> {
-    let brand = &call.app().config.brand;
+    let brand = &call.front().settings.brand;
     RawKey::mint(&brand.key_prefix, &brand.key_env).map_err(|_| Code::InternalError.into())
 }
 
@@ -312,11 +312,11 @@ fn key(call: &Call) -> Result<KeyId, Refusal> {
 }
 
 fn moment(call: &Call) -> Moment {
-    Moment { now: call.now, grant: call.caller().grant, free_trade_since: call.app().rules.free_trade_since }
+    Moment { now: call.now, grant: call.caller().grant, free_trade_since: call.reads().rules.free_trade_since }
 }
 
 fn disabled(call: &Call, key: KeyId) -> bool {
-    call.app().front.gatekeeper.disables(key)
+    call.front().gatekeeper.disables(key)
 }
 
 #[cfg(test)]

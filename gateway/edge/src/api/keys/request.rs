@@ -80,7 +80,7 @@ fn permissions(body: &mut Body<'_, '_>) -> (Option<Permissions>, bool) {
 
 /// Passes the gates of keys.md §3 in their order; the tier that is asked for, if one is.
 pub fn admitted(asked: &KeyRequest, caller: &Caller, app: &App, now: Timestamp) -> Result<Option<Tier>, Refusal> {
-    let flags = &app.config.flags;
+    let flags = &app.front.settings.flags;
     let tier = match &asked.tier {
         Some(Err(word)) => {
             let message = format!("tier: {word:?} is none of free, pro, pro_plus, enterprise");
@@ -89,7 +89,7 @@ pub fn admitted(asked: &KeyRequest, caller: &Caller, app: &App, now: Timestamp) 
         Some(Ok(tier)) => Some(*tier),
         None => None,
     };
-    if flags.closed_beta_mode && !app.front.gatekeeper.lists(caller.user, &app.directory) {
+    if flags.closed_beta_mode && !app.front.gatekeeper.lists(caller.user, &app.reads.directory) {
         return Err(Code::ClosedBeta.into());
     }
     let entitled = entitlement(caller.grant, now);
@@ -106,11 +106,11 @@ pub fn admitted(asked: &KeyRequest, caller: &Caller, app: &App, now: Timestamp) 
 
 /// A cohort with a cap: users who hold a working key fill it, and may have further ones.
 fn cohort(caller: &Caller, app: &App, now: Timestamp) -> Result<(), Refusal> {
-    let cap = app.config.flags.cohort_cap;
-    if cap == 0 || app.directory.holds_key(caller.user, now) {
+    let cap = app.front.settings.flags.cohort_cap;
+    if cap == 0 || app.reads.directory.holds_key(caller.user, now) {
         return Ok(());
     }
-    let active = app.directory.holders_count(now) as u64;
+    let active = app.reads.directory.holders_count(now) as u64;
     if active < cap {
         return Ok(());
     }

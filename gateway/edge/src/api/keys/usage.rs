@@ -117,7 +117,7 @@ async fn usage(call: Call) -> Outcome {
     };
     let shown = keys.iter().find(|shown| shown.id == key).ok_or(Code::KeyNotFound)?;
     let app = call.app();
-    let report = app.front.usage.report(app.directory.slot(key), days, hours, call.now);
+    let report = app.front.usage.report(app.reads.directory.slot(key), days, hours, call.now);
     let tier = view::served_tier(shown, super::moment(&call));
     let mut out = Vec::with_capacity(4_096);
     object(&mut out, |o| fields(o, shown, tier, &report));

@@ -65,8 +65,8 @@ async fn list(call: Call) -> Outcome {
         Some(offset) => page(&call, &asked, offset).await,
         None => (Vec::new(), None),
     };
-    let app = call.app();
-    let cells = || page.iter().filter_map(|market| app.catalog.market(*market));
+    let reads = call.reads();
+    let cells = || page.iter().filter_map(|market| reads.catalog.market(*market));
     let mut out = Vec::with_capacity(64 + SUMMARY_BYTES * page.len());
     if asked.envelope {
         object(&mut out, |o| {
@@ -76,17 +76,17 @@ async fn list(call: Call) -> Outcome {
                 Some(offset) => o.text("next_cursor", &OffsetCursor::write(offset)),
                 None => o.word("next_cursor", cursor::END),
             }
-            o.array("data", cells(), |out, cell| view::summary(out, cell, app, call.now));
+            o.array("data", cells(), |out, cell| view::summary(out, cell, reads, call.now));
         });
     } else {
-        array(&mut out, cells(), |out, cell| view::summary(out, cell, app, call.now));
+        array(&mut out, cells(), |out, cell| view::summary(out, cell, reads, call.now));
     }
     Ok(Reply::json(out))
 }
 
 /// The markets of one page, and where the next one begins. All pages of one sorting have one order.
 async fn page(call: &Call, asked: &ListFilter<'_>, offset: usize) -> (Vec<MarketId>, Option<usize>) {
-    let catalog = &call.app().catalog;
+    let catalog = &call.reads().catalog;
     let (mut page, mut skipped) = (Vec::with_capacity(asked.limit), 0);
     for (looked_at, market) in catalog.ordered().iter().enumerate() {
         if looked_at % LOOKED_AT_PER_TURN == LOOKED_AT_PER_TURN - 1 {
@@ -111,13 +111,13 @@ async fn by_condition(call: Call) -> Outcome {
     if call.in_venue_shape() {
         return venue::one(&call);
     }
-    let market = call.app().catalog.by_condition(&call.variable(0));
+    let market = call.reads().catalog.by_condition(&call.variable(0));
     one(&call, market)
 }
 
 async fn by_slug(call: Call) -> Outcome {
     let slug = call.variable(0);
-    let market = Some(slug).filter(|slug| !slug.is_empty()).and_then(|slug| call.app().catalog.by_slug(&slug));
+    let market = Some(slug).filter(|slug| !slug.is_empty()).and_then(|slug| call.reads().catalog.by_slug(&slug));
     one(&call, market)
 }
 
@@ -128,10 +128,10 @@ fn one(call: &Call, market: Option<MarketId>) -> Outcome {
     if !params.problems.is_empty() {
         return Err(Refusal::validation(&params.problems));
     }
-    let app = call.app();
-    let cell: &MarketCell = market.and_then(|market| app.catalog.market(market)).ok_or(Code::MarketNotFound)?;
+    let reads = call.reads();
+    let cell: &MarketCell = market.and_then(|market| reads.catalog.market(market)).ok_or(Code::MarketNotFound)?;
     let mut out = Vec::with_capacity(DETAIL_BYTES);
-    view::detail(&mut out, cell, app, call.now, with_book);
+    view::detail(&mut out, cell, reads, call.now, with_book);
     Ok(Reply::json(out))
 }
 

@@ -1,7 +1,7 @@
 //! What a market is quoted at: the figures behind every `live_price` (market-data.md §2).
 
 use crate::api::account::valuation::Marks;
-use crate::app::App;
+use crate::reads::Reads;
 use engine::amount::{Cash, Price};
 use engine::book::{BookSide, Depth};
 use engine::id::Outcome;
@@ -33,11 +33,11 @@ pub struct Quote {
 
 impl Quote {
     /// `None` while nothing was ever quoted.
-    pub fn of(cell: &MarketCell, app: &App) -> Option<Quote> {
-        let marks = Marks { catalog: &app.catalog, books: &app.books };
+    pub fn of(cell: &MarketCell, reads: &Reads) -> Option<Quote> {
+        let marks = Marks { catalog: &reads.catalog, books: &reads.books };
         let outcomes = OUTCOMES.map(|outcome| marks.mark(cell.instrument(outcome)));
         let first = cell.instrument(Outcome::First);
-        let (top, changed_at) = TOP.with_borrow_mut(|depth| match app.books.copy(first, 0, depth) {
+        let (top, changed_at) = TOP.with_borrow_mut(|depth| match reads.books.copy(first, 0, depth) {
             Ok(()) => (depth.top, Some(depth.changed_at)),
             Err(_) => Default::default(),
         });

@@ -5,7 +5,7 @@ use super::quote::{OUTCOMES, Quote};
 use crate::api::account::valuation::Marks;
 use crate::api::books::view as book;
 use crate::api::prices::base_fee;
-use crate::app::App;
+use crate::reads::Reads;
 use engine::id::Outcome;
 use engine::market::catalog::MarketCell;
 use engine::market::terms::{Listing, MarketState, Resolution, Venue};
@@ -53,16 +53,16 @@ pub fn is_hot_volume(volume: u64) -> bool {
 }
 
 /// One row of a list.
-pub fn summary(out: &mut Vec<u8>, cell: &MarketCell, app: &App, now: Timestamp) {
-    object(out, |o| summary_fields(o, cell, app, now));
+pub fn summary(out: &mut Vec<u8>, cell: &MarketCell, reads: &Reads, now: Timestamp) {
+    object(out, |o| summary_fields(o, cell, reads, now));
 }
 
 /// One market by itself; with the book of its first outcome where that is asked for.
-pub fn detail(out: &mut Vec<u8>, cell: &MarketCell, app: &App, now: Timestamp, with_book: bool) {
+pub fn detail(out: &mut Vec<u8>, cell: &MarketCell, reads: &Reads, now: Timestamp, with_book: bool) {
     object(out, |o| {
-        summary_fields(o, cell, app, now);
-        detail_fields(o, cell, app, now);
-        venue_fields(o, cell, app, now);
+        summary_fields(o, cell, reads, now);
+        detail_fields(o, cell, reads, now);
+        venue_fields(o, cell, reads, now);
         if with_book {
             let out = o.name("order_book");
             let asked = book::BookRequest {
@@ -71,7 +71,7 @@ pub fn detail(out: &mut Vec<u8>, cell: &MarketCell, app: &App, now: Timestamp, w
                 levels_max: None,
                 is_strict: false,
             };
-            if book::book(out, asked, app, now).is_err() {
+            if book::book(out, asked, reads, now).is_err() {
                 out.extend_from_slice(b"null");
             }
         }
@@ -82,7 +82,7 @@ fn known(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-fn summary_fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timestamp) {
+fn summary_fields(o: &mut Object<'_>, cell: &MarketCell, reads: &Reads, now: Timestamp) {
     let (listing, figures, phase) = (&cell.listing, cell.figures(), Phase::of(cell, now));
     o.text("condition_id", &listing.condition);
     o.text_or_null("slug", known(&listing.slug));
@@ -97,9 +97,9 @@ fn summary_fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timesta
     o.array("clob_token_ids", &listing.tokens, |out, token| string(out, token));
     o.vol_or_null("volume_24h", figures.volume_24h);
     o.vol_or_null("volume_total", figures.volume_total);
-    let last = app.books.last_price(cell.instrument(Outcome::First));
+    let last = reads.books.last_price(cell.instrument(Outcome::First));
     o.or_null("last_price", last.map(|last| last.price), Object::price);
-    live_price(o, cell, app);
+    live_price(o, cell, reads);
     o.integer("id", number(&cell.listing));
 }
 
@@ -118,8 +118,8 @@ pub fn number(listing: &Listing) -> u64 {
 }
 
 /// `"live_price"`: null while nothing was ever quoted.
-fn live_price(o: &mut Object<'_>, cell: &MarketCell, app: &App) {
-    let Some(quote) = Quote::of(cell, app) else { return o.null("live_price") };
+fn live_price(o: &mut Object<'_>, cell: &MarketCell, reads: &Reads) {
+    let Some(quote) = Quote::of(cell, reads) else { return o.null("live_price") };
     let figures = cell.figures();
     o.object("live_price", |o| {
         quote.write_sides(o);
@@ -131,7 +131,7 @@ fn live_price(o: &mut Object<'_>, cell: &MarketCell, app: &App) {
     });
 }
 
-fn detail_fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timestamp) {
+fn detail_fields(o: &mut Object<'_>, cell: &MarketCell, reads: &Reads, now: Timestamp) {
     let (listing, phase) = (&cell.listing, Phase::of(cell, now));
     let event = cell.event();
     o.text_or_null("event_group_id", event.map(|event| event.id.as_str()));
@@ -144,7 +144,7 @@ fn detail_fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timestam
     o.text_or_null("resolved_outcome", winner.map(|outcome| cell.outcome(outcome)));
     o.boolean("archived", phase.archived_at.is_some());
     o.ts_or_null("archived_at", phase.archived_at);
-    let marks = Marks { catalog: &app.catalog, books: &app.books };
+    let marks = Marks { catalog: &reads.catalog, books: &reads.books };
     o.array("tokens", OUTCOMES, |out, outcome| {
         object(out, |o| {
             o.text("token_id", cell.token(outcome));
@@ -161,7 +161,7 @@ fn detail_fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timestam
     o.boolean("neg_risk", listing.neg_risk);
     book::tick(o, "tick_size", cell);
     book::size(o, "min_order_size", book::min_order_size(cell));
-    o.integer("fee_rate_bps", app.rules.fees.rate(listing.category).0.into());
+    o.integer("fee_rate_bps", reads.rules.fees.rate(listing.category).0.into());
     o.text_or_null("description", listing.description.as_deref());
     o.word("venue", venue(listing.venue));
 }
@@ -175,9 +175,9 @@ fn venue(venue: Venue) -> &'static str {
 }
 
 /// Fields of the venue's own market object whose names are not taken (venue.md §2).
-pub fn venue_fields(o: &mut Object<'_>, cell: &MarketCell, app: &App, now: Timestamp) {
+pub fn venue_fields(o: &mut Object<'_>, cell: &MarketCell, reads: &Reads, now: Timestamp) {
     let (listing, phase) = (&cell.listing, Phase::of(cell, now));
-    let bps = app.rules.fees.rate(listing.category).0;
+    let bps = reads.rules.fees.rate(listing.category).0;
     o.boolean("enable_order_book", true);
     o.boolean("accepting_orders", phase.accepting_orders);
     o.ts_or_null("accepting_order_timestamp", listing.start);

@@ -56,7 +56,7 @@ const FEATURES: Schema = Schema::Object(&Shape::new(
 const EXAMPLE: &str = r#"{"plan":"pro","source":"grant","expires_at":"2026-11-01T00:00:00Z","features":{"api.tier":"pro","api.daily_order_cap":null,"api.reset_balance":true,"wallets.sandbox_max":3,"wallets.sandbox_baseline":"10000.00","wallets.main_resets_per_30d":4,"export.csv":true,"analytics.backtesting":true,"dataset.historical_full":false,"backtests_per_month":100,"backtest_max_days":30,"backtest_max_markets":25,"market_hours_monthly":720,"alerts.chat":true}}"#;
 
 async fn entitlements(call: Call) -> Outcome {
-    let (grant, rules) = (call.caller().grant, &call.app().rules);
+    let (grant, rules) = (call.caller().grant, &call.reads().rules);
     Ok(Reply::object(|o| write(o, grant, rules, call.now)))
 }
 

@@ -4,10 +4,10 @@ use super::place::sender;
 use super::terms::{Draft, Echo, Sender};
 use super::view;
 use crate::api::refuse::{rejected, unexpected};
-use crate::app::App;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
+use crate::reads::Reads;
 use engine::command::{Answer, BatchEntry, Command, Placement};
 use engine::id::KeyId;
 use engine::market::catalog::Catalog;
@@ -27,7 +27,7 @@ pub async fn place(call: Call) -> Outcome {
     let Some(body) = call.json()? else {
         return Err(Refusal::saying(Code::InvalidBody, "The body is empty."));
     };
-    let drafts = Drafts::read(&body, call.app(), call.key())?;
+    let drafts = Drafts::read(&body, call.reads(), call.key())?;
     enter(&call, drafts).await
 }
 
@@ -35,7 +35,7 @@ pub async fn place(call: Call) -> Outcome {
 pub async fn enter(call: &Call, drafts: Drafts<'_>) -> Outcome {
     let Drafts { mut placements, requests } = drafts;
     let (tier, app) = (call.caller().tier, call.app());
-    let tier_max = app.config.limits.tier(tier).max_batch_size as usize;
+    let tier_max = app.front.settings.limits.tier(tier).max_batch_size as usize;
     if placements.len() > tier_max {
         let message = format!("{} orders were sent; the tier allows {tier_max} in one batch.", placements.len());
         return Err(Refusal::saying(Code::BatchLimitExceeded, message));
@@ -43,7 +43,7 @@ pub async fn enter(call: &Call, drafts: Drafts<'_>) -> Outcome {
     placements.iter_mut().for_each(|placement| placement.tier = tier);
     match call.ask(Command::PlaceBatch(placements)).await? {
         Answer::Batch(entries) if entries.len() == requests.len() => {
-            Ok(Reply::json(answer(&entries, requests, &app.catalog, call.now)))
+            Ok(Reply::json(answer(&entries, requests, &app.reads.catalog, call.now)))
         }
         other => Err(unexpected(&other, call.now)),
     }
@@ -60,8 +60,8 @@ impl<'a> Drafts<'a> {
     ///
     /// # Errors
     /// A body that is not a list of 1 to [`BATCH_ENTRIES_MAX`] orders.
-    pub fn read(body: &'a Value<'_>, app: &App, key: KeyId) -> Result<Drafts<'a>, Refusal> {
-        let sender = Sender { route: EntryRoute::Batch, endpoint: ENDPOINT, ..sender(app, key, Tier::Free) };
+    pub fn read(body: &'a Value<'_>, reads: &Reads, key: KeyId) -> Result<Drafts<'a>, Refusal> {
+        let sender = Sender { route: EntryRoute::Batch, endpoint: ENDPOINT, ..sender(reads, key, Tier::Free) };
         let split = |Draft { placement, fault, echo }| (placement, Request { fault, echo });
         let (placements, requests) = entries(body)?.iter().map(|order| split(Draft::read(order, &sender))).unzip();
         Ok(Drafts { placements, requests })

@@ -43,7 +43,7 @@ pub async fn named(call: &Call, name: OrderName<'_>) -> Outcome {
     match call.ask(Command::Cancel { order }).await? {
         Answer::Order(view) => {
             let mut out = Vec::with_capacity(1_280);
-            view::order(&mut out, &view, &call.app().catalog, None);
+            view::order(&mut out, &view, &call.reads().catalog, None);
             Ok(Reply::json(out))
         }
         other => Err(unexpected(&other, call.now)),
@@ -116,7 +116,7 @@ pub async fn market(call: Call) -> Outcome {
     if market.is_none() && asset.is_none() {
         return Err(Refusal::saying(Code::InvalidRequest, "Name a market, an asset_id, or both."));
     }
-    let command = market_sweep(market, asset, wallets, &call.app().catalog);
+    let command = market_sweep(market, asset, wallets, &call.reads().catalog);
     clob::cancel::swept(&sweep(&call, command).await?, &call).await
 }
 

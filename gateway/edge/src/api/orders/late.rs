@@ -71,9 +71,9 @@ impl Core {
         let lane = CommitLane::new(size, figures.clone()).of_shard(0);
         let committer = Committer::new(log, Durability::Power, codec::VERSION, size, figures);
         let app = town.world.edge.app.clone();
-        let (rules, books) = (app.rules.clone(), app.books.clone());
+        let (rules, books) = (app.reads.rules.clone(), app.reads.books.clone());
         let users = users(principal.user, principal.key, hash, now);
-        let shard = Shard::new(0, 1, users, rules, books, app.catalog.clone(), app.directory.clone());
+        let shard = Shard::new(0, 1, users, rules, books, app.reads.catalog.clone(), app.reads.directory.clone());
         let inbox = Arc::new(Ring::new(INBOX_SLOTS));
         let engine = EngineClient::threaded(Arc::from([inbox.clone()]), town.world.clock.clone());
         let edge = Rc::new(Edge::new(app, engine));

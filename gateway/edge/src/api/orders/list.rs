@@ -8,6 +8,7 @@ use crate::api::wallets;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
+use crate::reads::Reads;
 use engine::command::{Answer, Command, MarketFilter, OrderFilter, Query, Wallets};
 use engine::market::catalog::Catalog;
 use engine::order::Status;
@@ -47,11 +48,14 @@ const STATUSES: [(&str, StatusFilter); 11] = [
 
 pub async fn list(call: Call) -> Outcome {
     let query = call.query();
-    let Some(filter) = filter(&query, &call.app().catalog)? else {
-        return Ok(Reply::json(page(&OrderPage { orders: Vec::new(), has_more: false, total_hint: None }, call.app())));
+    let Some(filter) = filter(&query, &call.reads().catalog)? else {
+        return Ok(Reply::json(page(
+            &OrderPage { orders: Vec::new(), has_more: false, total_hint: None },
+            call.reads(),
+        )));
     };
     match call.ask(Command::Query(Query::Orders(filter))).await? {
-        Answer::Orders(found) => Ok(Reply::json(page(&found, call.app()))),
+        Answer::Orders(found) => Ok(Reply::json(page(&found, call.reads()))),
         other => Err(unexpected(&other, call.now)),
     }
 }
@@ -97,10 +101,10 @@ pub(super) fn filter(query: &QueryText<'_>, catalog: &Catalog) -> Result<Option<
 }
 
 /// `{"orders":[…],"next_cursor":…,"has_more":…,"total_hint":…}`.
-fn page(found: &OrderPage, app: &crate::app::App) -> Vec<u8> {
+fn page(found: &OrderPage, reads: &Reads) -> Vec<u8> {
     let mut out = Vec::with_capacity(128 + found.orders.len() * ROW_BYTES);
     object(&mut out, |o| {
-        view::rows(o.name("orders"), &found.orders, &app.catalog);
+        view::rows(o.name("orders"), &found.orders, &reads.catalog);
         match found.orders.last().filter(|_| found.has_more) {
             Some(last) => o.text("next_cursor", &OrderCursor::write(last.order.created_at, last.order.id)),
             None => o.word("next_cursor", cursor::END),
@@ -137,7 +141,7 @@ pub async fn named(call: &Call, name: OrderName<'_>, lookup: Result<Lookup, Refu
         return Err(Code::OrderNotFound.into());
     }
     let mut out = Vec::with_capacity(DETAIL_BYTES);
-    view::detail(&mut out, &view, &call.app().catalog);
+    view::detail(&mut out, &view, &call.reads().catalog);
     Ok(Reply::json(out))
 }
 

@@ -4,11 +4,11 @@ use super::terms::{Draft, Sender};
 use super::view;
 use crate::api::clob;
 use crate::api::refuse::unexpected;
-use crate::app::App;
 use crate::http::buffer;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
+use crate::reads::Reads;
 use engine::command::{Answer, Command, Placement};
 use engine::id::KeyId;
 use engine::order::EntryRoute;
@@ -37,7 +37,7 @@ pub fn place(call: Call) -> impl Future<Output = Outcome> {
             None => return Err(Refusal::saying(Code::InvalidBody, "The body is empty.")),
         };
         let header_id = call.headers.get(IDEMPOTENCY_KEY).map(|id| id.as_bytes());
-        let sender = Sender { header_id, ..sender(call.app(), call.key(), call.caller().tier) };
+        let sender = Sender { header_id, ..sender(call.reads(), call.key(), call.caller().tier) };
         let Draft { placement, fault, .. } = Draft::read(&body, &sender);
         let answer = call.ask(Command::Place(Box::new(placement))).await?;
         answered(&call, answer, fault)
@@ -45,15 +45,15 @@ pub fn place(call: Call) -> impl Future<Output = Outcome> {
 }
 
 /// The sender of native orders without an `Idempotency-Key`.
-pub fn sender(app: &App, key: KeyId, tier: Tier) -> Sender<'_> {
+pub fn sender(reads: &Reads, key: KeyId, tier: Tier) -> Sender<'_> {
     Sender {
         key,
         tier,
         route: EntryRoute::Native,
         endpoint: ENDPOINT,
         header_id: None,
-        catalog: &app.catalog,
-        max_shares: app.rules.max_shares_per_order,
+        catalog: &reads.catalog,
+        max_shares: reads.rules.max_shares_per_order,
     }
 }
 
@@ -70,7 +70,7 @@ fn answered(call: &Call, answer: Answer, fault: Option<Refusal>) -> Outcome {
         Answer::Order(view) => {
             let mut out = buffer::take();
             out.reserve(ANSWER_BYTES);
-            view::order(&mut out, &view, &call.app().catalog, None);
+            view::order(&mut out, &view, &call.reads().catalog, None);
             Ok(Reply::json(out))
         }
         Answer::Refused(Reject::Unsound) => Err(fault.unwrap_or_else(|| Code::ValidationFailed.into())),

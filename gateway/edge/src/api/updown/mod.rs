@@ -49,9 +49,9 @@ struct Counts {
 async fn list(call: Call) -> Outcome {
     let query = call.query();
     let asked = ListFilter::read(&query)?;
-    let (lists, catalog) = (call.app().catalog.lists(), &call.app().catalog);
-    let venue_now = call.app().books.venue_now(call.now);
-    let high_frequency = call.app().config.flags.high_freq_updown_enabled;
+    let (lists, catalog) = (call.reads().catalog.lists(), &call.reads().catalog);
+    let venue_now = call.reads().books.venue_now(call.now);
+    let high_frequency = call.front().settings.flags.high_freq_updown_enabled;
     let (mut counts, mut total, mut rows) = (Counts::default(), 0u64, Vec::<&MarketCell>::new());
     for (cell, window) in in_window(&lists.updown, catalog, venue_now, high_frequency) {
         counts.assets[window.asset as usize] += 1;
@@ -70,7 +70,7 @@ async fn list(call: Call) -> Outcome {
             tokio::task::yield_now().await;
         }
         separate(&mut out);
-        view::row(&mut out, cell, call.app(), call.now, venue_now);
+        view::row(&mut out, cell, call.reads(), call.now, venue_now);
     }
     out.extend_from_slice(b"],");
     let mut tail = Vec::with_capacity(512);
@@ -83,7 +83,7 @@ async fn list(call: Call) -> Outcome {
         o.array("available_intervals", intervals().filter(|(_, count)| *count > 0), |out, (name, _)| quoted(out, name));
         o.array("available_assets", assets().filter(|(_, count)| *count > 0), |out, (name, _)| quoted(out, name));
         // Empty where the venue has no source of spot prices.
-        let spot = &call.app().spot;
+        let spot = &call.reads().spot;
         o.object("crypto_prices", |o| {
             for asset in spot.assets() {
                 if let Some(price) = spot.price(asset, None, call.now) {
@@ -101,10 +101,11 @@ async fn list(call: Call) -> Outcome {
 async fn intervals(call: Call) -> Outcome {
     let query = call.query();
     let asset = filter::asset(&query)?;
-    let (lists, app) = (call.app().catalog.lists(), call.app());
+    let (lists, app) = (call.reads().catalog.lists(), call.app());
     let mut counts = Counts::default();
-    let high_frequency = app.config.flags.high_freq_updown_enabled;
-    for (_, window) in in_window(&lists.updown, &app.catalog, app.books.venue_now(call.now), high_frequency) {
+    let high_frequency = app.front.settings.flags.high_freq_updown_enabled;
+    for (_, window) in in_window(&lists.updown, &app.reads.catalog, app.reads.books.venue_now(call.now), high_frequency)
+    {
         if asset.is_none_or(|asset| asset == window.asset) {
             counts.intervals[window.interval as usize] += 1;
         }

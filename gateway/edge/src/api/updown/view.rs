@@ -2,7 +2,7 @@
 
 use crate::api::markets::quote::{OUTCOMES, Quote, number};
 use crate::api::markets::view::Phase;
-use crate::app::App;
+use crate::reads::Reads;
 use engine::market::catalog::MarketCell;
 use engine::market::spot::SpotPrice;
 use engine::market::terms::Asset;
@@ -12,10 +12,10 @@ use wire::updown;
 use wire::write::{Object, array, object, string};
 
 /// One row. An empty object for a market without a window.
-pub fn row(out: &mut Vec<u8>, cell: &MarketCell, app: &App, now: Timestamp, venue_now: Timestamp) {
+pub fn row(out: &mut Vec<u8>, cell: &MarketCell, reads: &Reads, now: Timestamp, venue_now: Timestamp) {
     let listing = &cell.listing;
     let Some(window) = listing.updown else { return object(out, |_| {}) };
-    let (phase, quote) = (Phase::of(cell, now), Quote::of(cell, app));
+    let (phase, quote) = (Phase::of(cell, now), Quote::of(cell, reads));
     object(out, |o| {
         o.text_or_null("event_id", cell.event().map(|event| event.id.as_str()));
         o.text("condition_id", &listing.condition);

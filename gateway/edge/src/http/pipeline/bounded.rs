@@ -1,8 +1,8 @@
 //! What bounds a request: a panic or a forgotten wait in it ends this request and nothing more, and placements in flight have
 //! a limit.
 
-use crate::app::App;
 use crate::http::call::Caller;
+use crate::http::front::Front;
 use crate::http::limit::Placement;
 use crate::http::reply::{Outcome, Refusal};
 use crate::http::route::{RateClass, Route};
@@ -20,9 +20,9 @@ pub(super) enum Failure {
 }
 
 /// Step 7: room for a placement.
-pub(super) fn placement(app: &App, route: &Route, caller: Option<&Caller>) -> Result<Option<Placement>, Refusal> {
+pub(super) fn placement(front: &Front, route: &Route, caller: Option<&Caller>) -> Result<Option<Placement>, Refusal> {
     match (route.rate, caller) {
-        (RateClass::Placement, Some(caller)) => app.front.limits.placement(caller.user).map(Some),
+        (RateClass::Placement, Some(caller)) => front.limits.placement(caller.user).map(Some),
         _ => Ok(None),
     }
 }
@@ -32,7 +32,7 @@ pub(super) fn placement(app: &App, route: &Route, caller: Option<&Caller>) -> Re
 /// # Errors
 /// It panicked, or took longer than `http.request_timeout_ms`.
 pub(super) async fn bounded<F: Future<Output = Outcome>>(
-    app: &App,
+    front: &Front,
     mut request: Pin<&mut F>,
 ) -> Result<Outcome, Failure> {
     let mut timer = None;
@@ -43,7 +43,7 @@ pub(super) async fn bounded<F: Future<Output = Outcome>>(
             Err(_) => return Poll::Ready(Err(Failure::Panicked)),
         }
         // Most requests are answered with the first poll and need no timer.
-        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(app.config.http.request_timeout)));
+        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(front.settings.http.request_timeout)));
         timer.as_mut().poll(context).map(|()| Err(Failure::TookTooLong))
     })
     .await

@@ -1,9 +1,9 @@
 //! One request as its reader hands it over.
 
-use crate::app::App;
 use crate::http::auth::{self, RequestId};
 use crate::http::code::Code;
 use crate::http::dialect::Dialect;
+use crate::http::front::Front;
 use crate::http::limit::Source;
 use crate::http::names::Names;
 use crate::http::refusals::{self, KeyPrefix};
@@ -95,33 +95,33 @@ impl Head {
 
 impl<B> Incoming<B> {
     /// A request that hyper has read; with `fault` where its head was refused before.
-    pub fn of_request(app: &App, peer: IpAddr, request: Request<B>, fault: Option<Refusal>) -> Incoming<B> {
+    pub fn of_request(front: &Front, peer: IpAddr, request: Request<B>, fault: Option<Refusal>) -> Incoming<B> {
         let (mut parts, body) = request.into_parts();
-        let fault = fault.or_else(|| sound(app, &parts).err());
+        let fault = fault.or_else(|| sound(front, &parts).err());
         if parts.method != Method::GET || parts.version != Version::HTTP_11 {
             // No other request may ask for another protocol (RFC 6455 §4.1).
             parts.headers.remove(header::UPGRADE);
         }
         let Parts { method, uri, headers, .. } = parts;
-        let names = &app.front.names;
+        let names = &front.names;
         let query = Query::read(uri.query().unwrap_or_default());
-        let brand = &app.config.brand.key_prefix;
-        let key_prefix = || KeyPrefix::of(auth::credentials(&headers, &app.front.key_aliases, brand).key?, brand);
+        let brand = &front.settings.brand.key_prefix;
+        let key_prefix = || KeyPrefix::of(auth::credentials(&headers, &front.key_aliases, brand).key?, brand);
         let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         let head = Head {
             fault,
             credential: Credential::InHeaders,
             body_bytes: declared,
             typed: headers.contains_key(header::CONTENT_TYPE),
-            dialect: Dialect::of(&headers, query.get("dialect"), &app.config.compat.client_agents),
+            dialect: Dialect::of(&headers, query.get("dialect"), &front.settings.compat.client_agents),
             request_id: request_id(headers.get(&names.request_id)),
             verbose: wants_details(names, &headers),
             takes_gzip: takes_gzip(headers.get(header::ACCEPT_ENCODING)),
-            cors: app.front.cors.allows(headers.get(header::ORIGIN)),
+            cors: front.cors.allows(headers.get(header::ORIGIN)),
             key_prefix: if refusals::is_on() { key_prefix() } else { None },
             headers,
         };
-        let peer = app.front.limits.source(peer, head.headers.get_all("x-forwarded-for").iter());
+        let peer = front.limits.source(peer, head.headers.get_all("x-forwarded-for").iter());
         Incoming { method, target: Target { uri, found: None }, head, body, peer }
     }
 }
@@ -151,12 +151,12 @@ pub fn sound_target(bytes: usize) -> Result<(), Refusal> {
 }
 
 /// What makes a head unfit for any answer but one that ends the connection.
-fn sound(app: &App, parts: &Parts) -> Result<(), Refusal> {
+fn sound(front: &Front, parts: &Parts) -> Result<(), Refusal> {
     let headers = &parts.headers;
     let count = |name: HeaderName| headers.get_all(name).iter().count();
     sound_target(parts.uri.path_and_query().map_or(0, |target| target.as_str().len()))?;
     if let Some(authority) = parts.uri.authority()
-        && !app.front.hosts.admits(authority.as_str().as_bytes())
+        && !front.hosts.admits(authority.as_str().as_bytes())
     {
         return Err(Code::MisdirectedRequest.into());
     }

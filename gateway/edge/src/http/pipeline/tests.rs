@@ -66,7 +66,7 @@ fn creates_users(world: &World) {
     let edge = Rc::clone(&world.edge);
     world.shard(move |user, command| {
         let Command::CreateUser(CreateUser { sub, email, .. }) = command else { panic!("{command:?}") };
-        edge.app.directory.observe(user, &Mutation::UserCreated(fact::UserCreated { sub, email, at: NOW }));
+        edge.app.reads.directory.observe(user, &Mutation::UserCreated(fact::UserCreated { sub, email, at: NOW }));
         Ok(Answer::Created(user))
     });
 }

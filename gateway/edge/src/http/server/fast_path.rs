@@ -262,7 +262,7 @@ impl<'a, F: Future<Output = Option<Response<Body>>>> FastPath<'a, F> {
             verbose: false,
             takes_gzip,
             cors: None,
-            key_prefix: key.and_then(|key| KeyPrefix::of(&key.text, &app.config.brand.key_prefix)),
+            key_prefix: key.and_then(|key| KeyPrefix::of(&key.text, &app.front.settings.brand.key_prefix)),
             headers,
         };
         let incoming = Incoming {
@@ -292,7 +292,7 @@ impl<'a, F: Future<Output = Option<Response<Body>>>> FastPath<'a, F> {
             let app = &*self.edge.app;
             // A target that is not a path is hyper's to judge.
             let uri = Uri::try_from(head.target).ok().filter(|_| head.target.starts_with('/'))?;
-            let is_open = |route: &Route| route.gate.is_none_or(|gate| gate.open(&app.config));
+            let is_open = |route: &Route| route.gate.is_none_or(|gate| gate.open(&app.front.settings));
             let route = match app.front.router.find(&head.method.hyper(), uri.path(), is_open) {
                 Match::Route(route, variables) if is_fast(route) => Some((route, variables)),
                 _ => None,
@@ -308,7 +308,7 @@ impl<'a, F: Future<Output = Option<Response<Body>>>> FastPath<'a, F> {
         match &self.key {
             Some(LastKey { text, hash }) if **text == *shown => *hash,
             _ => {
-                let hash = auth::key_hash(shown, &self.edge.app.config.brand.key_prefix);
+                let hash = auth::key_hash(shown, &self.edge.app.front.settings.brand.key_prefix);
                 let text = || Zeroizing::new(shown.to_vec());
                 self.key = (shown.len() <= KEY_BYTES_MAX).then(|| LastKey { text: text(), hash });
                 hash
@@ -334,7 +334,7 @@ impl<'a, F: Future<Output = Option<Response<Body>>>> FastPath<'a, F> {
     /// The request of a simple head.
     fn next_simple(&mut self, context: &mut Context<'_>, bytes: &[u8], simple: &RequestHead<'_>) -> Next {
         let edge: &'a Rc<Edge> = self.edge;
-        let config = &edge.app.config;
+        let config = &edge.app.front.settings;
         let whole = simple.bytes();
         let admits = self.admit_host(Some(simple.host));
         // A body that is still on its way has a deadline, and one that is too long has an answer of its own. A head that is

@@ -289,7 +289,7 @@ impl Wire {
         if let Some(app) = self.unread.as_ref().filter(|_| !self.has_head)
             && let Some((status, bytes)) = own_refusal(pieces)
         {
-            response_head::write_unread(&app.front.names, app.clock.now(), status, &mut self.gathered);
+            response_head::write_unread(&app.front.names, app.reads.clock.now(), status, &mut self.gathered);
             return Poll::Ready(Ok(bytes));
         }
         let mut taken = 0;

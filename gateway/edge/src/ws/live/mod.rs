@@ -61,7 +61,7 @@ pub fn family(name: Option<&str>) -> Result<Option<Family>, Refusal> {
 }
 
 async fn all(call: Call) -> Outcome {
-    let (source, now, venue_now) = (&call.app().spot, call.now, call.app().books.venue_now(call.now));
+    let (source, now, venue_now) = (&call.reads().spot, call.now, call.reads().books.venue_now(call.now));
     let assets = source.assets();
     Ok(Reply::object(|o| {
         o.object("prices", |o| {
@@ -81,18 +81,18 @@ async fn all(call: Call) -> Outcome {
 async fn one(call: Call) -> Outcome {
     let family = family(call.query().get("source"))?;
     let asset = spot::asset(&call.variable(0));
-    let price = asset.and_then(|asset| Some((asset, call.app().spot.price(asset, family, call.now)?)));
+    let price = asset.and_then(|asset| Some((asset, call.reads().spot.price(asset, family, call.now)?)));
     let (asset, price) =
         price.ok_or_else(|| Refusal::saying(Code::NotFound, "No source has a price of this symbol."))?;
-    let venue_now = call.app().books.venue_now(call.now);
+    let venue_now = call.reads().books.venue_now(call.now);
     Ok(Reply::object(|o| view::live(o, asset, price, venue_now)))
 }
 
 async fn to_beat(call: Call) -> Outcome {
-    let catalog = &call.app().catalog;
+    let catalog = &call.reads().catalog;
     let id = call.variable(0);
     let market = catalog.by_condition(&id).or_else(|| catalog.by_token(&id).map(InstrumentId::market));
-    let venue_now = call.app().books.venue_now(call.now);
+    let venue_now = call.reads().books.venue_now(call.now);
     let known = |cell: &MarketCell| {
         // Nobody knows what is to be beaten before the window opens.
         let window = cell.listing.updown.filter(|window| window.start <= venue_now)?;

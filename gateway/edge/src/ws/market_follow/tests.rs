@@ -24,8 +24,9 @@ impl Subscribed {
     fn new() -> Subscribed {
         let town = Town::new();
         let app = &town.edge.app;
-        let publisher = Publisher::new(BookNews::new(app.news.clone(), town.catalog.clone()), town.catalog.clone());
-        let socket = Rc::new(Socket::new(1, None, None, app.clock.clone()));
+        let publisher =
+            Publisher::new(BookNews::new(app.streams.news.clone(), town.catalog.clone()), town.catalog.clone());
+        let socket = Rc::new(Socket::new(1, None, None, app.reads.clock.clone()));
         let follower = Follower::new(socket, Rc::clone(&town.edge.hub));
         let first = town.market.instrument(Outcome::First);
         follower.follow(first);
@@ -160,7 +161,7 @@ fn readers_do_not_fall_behind_a_backlog() {
                 let peer =
                     tokio::net::TcpStream::connect(listener.local_addr().expect("bound")).await.expect("it listens");
                 let (stream, _) = listener.accept().await.expect("just connected");
-                let socket = Rc::new(Socket::new(10 + number, None, None, edge.app.clock.clone()));
+                let socket = Rc::new(Socket::new(10 + number, None, None, edge.app.reads.clock.clone()));
                 let write = stream.into_split().1;
                 tokio::task::spawn_local(Rc::clone(&socket).write_to(write, Rc::clone(&edge.write_batch)));
                 let follower = Follower::new(socket, Rc::clone(&edge.hub));
@@ -213,7 +214,7 @@ const SECOND_TOKEN: &str = "55200077";
 impl Crowd {
     fn join(&mut self, outcomes: &[Outcome], is_custom: bool, is_shown_books: bool) {
         let town = &self.subscribed.town;
-        let socket = Rc::new(Socket::new(2, None, None, town.edge.app.clock.clone()));
+        let socket = Rc::new(Socket::new(2, None, None, town.edge.app.reads.clock.clone()));
         let follower = Follower::new(socket, Rc::clone(&town.edge.hub));
         if is_custom {
             follower.want_custom();

@@ -30,7 +30,7 @@ struct Followed {
 impl Followed {
     fn new() -> Followed {
         let town = Town::new();
-        let news = town.edge.app.news.clone();
+        let news = town.edge.app.streams.news.clone();
         let outlet = news.claim();
         outlet.count(town.market, Interest::Changes);
         let publisher = Publisher::new(BookNews::new(news, town.catalog.clone()), town.catalog.clone());

@@ -145,12 +145,12 @@ fn what_waits_for_peers_is_told() {
             let expected = Queued { frames: outbox.waiting() as u64, bytes: outbox.waiting_bytes() as u64 };
             // What was read since the look made room that the next one sees.
             peer.world.edge.sockets.look(&peer.world.edge.app, peer.at);
-            assert_eq!(peer.world.edge.app.seats.queued(), expected, "{bytes}");
+            assert_eq!(peer.world.edge.app.streams.seats.queued(), expected, "{bytes}");
             assert_eq!(expected == Queued::default(), is_empty, "{bytes}: {expected:?}");
             cases += 1;
         }
         // A second thread that owns sockets adds its own to that, and takes them off again.
-        let seats = &peer.world.edge.app.seats;
+        let seats = &peer.world.edge.app.streams.seats;
         for (before, now, expected) in
             [((0, 0), (5, 500), (5, 500)), ((5, 500), (2, 20), (2, 20)), ((2, 20), (0, 0), (0, 0))]
         {

@@ -8,7 +8,7 @@ use engine::market::mutation::MarketMutation;
 
 fn shown(town: &Town, market: engine::id::MarketId, now: Timestamp) -> Vec<u8> {
     let mut out = Vec::new();
-    detail(&mut out, town.catalog.market(market).expect("listed"), &town.edge.app, now, false);
+    detail(&mut out, town.catalog.market(market).expect("listed"), &town.edge.app.reads, now, false);
     out
 }
 
@@ -16,7 +16,7 @@ fn shown(town: &Town, market: engine::id::MarketId, now: Timestamp) -> Vec<u8> {
 fn a_summary_has_the_shape_of_the_contract() {
     let town = Town::new();
     let mut out = Vec::new();
-    summary(&mut out, town.catalog.market(town.market).expect("listed"), &town.edge.app, NOW);
+    summary(&mut out, town.catalog.market(town.market).expect("listed"), &town.edge.app.reads, NOW);
     let expected = concat!(
         r#"{"condition_id":"CONDITION","slug":"rain-in-lisbon-oct-3","question":"Rain in Lisbon on 3 October?","#,
         r#""outcomes":["Yes","No"],"active":true,"closed":false,"is_hot":true,"image_url":null,"category":"weather","#,
@@ -92,7 +92,7 @@ fn a_detail_carries_its_book_when_asked() {
         (town.catalog.market(town.unquoted).expect("listed"), r#"{"order_book":null}"#),
     ] {
         let mut out = Vec::new();
-        detail(&mut out, market, &town.edge.app, NOW, true);
+        detail(&mut out, market, &town.edge.app.reads, NOW, true);
         shows(&out, expected);
     }
     // `enable_order_book` is another field.

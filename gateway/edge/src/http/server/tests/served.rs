@@ -81,7 +81,7 @@ pub fn serve_table(toml: &str, table: &'static [Route], test: impl AsyncFn(Serve
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopping) = watch::channel(false);
-        let connections = Arc::new(Connections::new(&world.edge.app.config));
+        let connections = Arc::new(Connections::new(&world.edge.app.front.settings));
         let serving = serve(listener, Rc::clone(&world.edge), Arc::clone(&connections), stopping);
         let server = tokio::task::spawn_local(serving);
         test(Served { address, stop, connections, server }).await;

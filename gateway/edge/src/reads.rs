@@ -1,0 +1,27 @@
+//! What handlers read: the lock-free read sides of the core, and the clock.
+
+use engine::book::Books;
+use engine::book::stretches::PriceHistory;
+use engine::directory::Directory;
+use engine::market::catalog::Catalog;
+use engine::market::spot::Spot;
+use engine::rules::Rules;
+use host::clock::Clock;
+use std::sync::Arc;
+
+/// The read sides of the core. A read takes no lock that a writer holds for longer than a few stores.
+pub struct Reads {
+    /// Markets and events.
+    pub catalog: Arc<Catalog>,
+    /// The venue's order books.
+    pub books: Arc<Books>,
+    /// Users, keys and address logins.
+    pub directory: Arc<Directory>,
+    /// Fees and limits of orders.
+    pub rules: Arc<Rules>,
+    pub clock: Clock,
+    /// The price history.
+    pub history: Box<dyn PriceHistory>,
+    /// Spot prices of the assets of up-or-down markets.
+    pub spot: Spot,
+}

@@ -20,11 +20,11 @@ use tokio::sync::OnceCell;
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/openapi.json", "get_openapi")
         .about("This document.")
-        .gives(200, &Schema::Any, r#"{"openapi":"3.1.0"}"#)
+        .gives_shape(200, &Schema::Any, r#"{"openapi":"3.1.0"}"#)
         .run(|call| Box::pin(async move { describe(&call, &call.front().description, of).await })),
     Route::get("/v1/asyncapi.json", "get_asyncapi")
         .about("The streams: an AsyncAPI document.")
-        .gives(200, &Schema::Any, r#"{"asyncapi":"3.0.0"}"#)
+        .gives_shape(200, &Schema::Any, r#"{"asyncapi":"3.0.0"}"#)
         .run(|call| {
             Box::pin(async move { describe(&call, &call.front().streams_description, |_| of_the_streams()).await })
         }),

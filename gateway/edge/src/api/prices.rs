@@ -1,29 +1,28 @@
-//! Small public reads of one token (market-data.md §9, venue.md §1.3, §1.4): prices, grid, fees, market, time.
+//! Small public reads of one token (gateway/docs/market-data.md §9, gateway/docs/venue-clients.md §1): prices, grid,
+//! fees, market, time.
 
-mod shape;
-
-use super::orders::words;
+use super::orders::words::SIDES;
 use super::tokens;
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::record::{Record, record};
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::Route;
-use crate::http::schema::INTEGER;
+use crate::http::scalar::{self, ConditionId, Number, Price, TokenId, words};
+use crate::http::schema::{Param, Schema, TOKEN_ID};
 use crate::reads::Reads;
-use engine::amount::Price;
+use engine::amount;
 use engine::book::{BookSide, LastPrice, Top};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::catalog::MarketCell;
 use engine::order::Side;
 use engine::time::{MILLISECOND, Timestamp};
-use wire::decimal;
+use schemars::JsonSchema;
+use serde::Serialize;
 use wire::query::Query;
-use wire::write::Object;
 
 /// The venue's base fee of every market that takes fees at all.
 const BASE_FEE: u64 = 1_000;
-/// Said where no trade was ever reported.
-const NEVER_TRADED: &str = "0.5";
 const BOOK: &[Code] = &[Code::InvalidTokenId, Code::BookUnavailable];
 const MARKET: &[Code] = &[Code::InvalidTokenId, Code::MarketNotFound];
 
@@ -32,94 +31,180 @@ pub const ROUTES: &[Route] = &[
         .headless()
         .about("Half way between the best prices of a token.")
         .at_root()
-        .params(shape::TOKEN)
-        .gives_shape(200, &shape::MIDPOINT, shape::MIDPOINT_EXAMPLE)
+        .params(TOKEN)
+        .gives::<Midpoint>(200)
         .fails(BOOK)
         .answer(midpoint),
     Route::get("/v1/price", "get_price")
         .headless()
         .about("The best price of one side of a token.")
         .at_root()
-        .params(shape::TOKEN_AND_SIDE)
-        .gives_shape(200, &shape::BEST, shape::BEST_EXAMPLE)
+        .params(TOKEN_AND_SIDE)
+        .gives::<BestPrice>(200)
         .fails(&[Code::InvalidTokenId, Code::InvalidRequest, Code::BookUnavailable])
         .answer(price),
     Route::get("/v1/spread", "get_spread")
         .headless()
-        .about("The best prices of a token and what lies between them.")
+        .about("The best prices of a token and the difference between them.")
         .at_root()
-        .params(shape::TOKEN)
-        .gives_shape(200, &shape::SPREAD, shape::SPREAD_EXAMPLE)
+        .params(TOKEN)
+        .gives::<Spread>(200)
         .fails(BOOK)
         .answer(spread),
     Route::get("/v1/last-trade-price", "get_last_trade_price")
         .headless()
         .about("The last trade of a token.")
         .at_root()
-        .params(shape::TOKEN)
-        .gives_shape(200, &shape::LAST_TRADE, shape::LAST_TRADE_EXAMPLE)
+        .params(TOKEN)
+        .gives::<LastTrade>(200)
         .fails(MARKET)
         .answer(last_trade_price),
     Route::get("/v1/tick-size", "get_tick_size")
         .about("The grid of prices of a token.")
         .at_root()
-        .params(shape::TOKEN)
-        .gives_shape(200, &shape::TICK_SIZE, shape::TICK_SIZE_EXAMPLE)
+        .params(TOKEN)
+        .gives::<TickSize>(200)
         .fails(MARKET)
         .run(|call| Box::pin(tick_size(call))),
     Route::get("/v1/tick-size/{token_id}", "get_tick_size_of")
         .about("The grid of prices of a token.")
         .at_root()
-        .gives_shape(200, &shape::TICK_SIZE, shape::TICK_SIZE_EXAMPLE)
+        .gives::<TickSize>(200)
         .fails(&[Code::MarketNotFound])
         .run(|call| Box::pin(tick_size(call))),
     Route::get("/v1/neg-risk", "get_neg_risk")
         .about("Whether a token's market belongs to a group with one winner.")
         .at_root()
-        .params(shape::TOKEN)
-        .gives_shape(200, &shape::NEG_RISK, shape::NEG_RISK_EXAMPLE)
+        .params(TOKEN)
+        .gives::<NegRisk>(200)
         .fails(MARKET)
         .run(|call| Box::pin(neg_risk(call))),
     Route::get("/v1/neg-risk/{token_id}", "get_neg_risk_of")
         .about("Whether a token's market belongs to a group with one winner.")
         .at_root()
-        .gives_shape(200, &shape::NEG_RISK, shape::NEG_RISK_EXAMPLE)
+        .gives::<NegRisk>(200)
         .fails(&[Code::MarketNotFound])
         .run(|call| Box::pin(neg_risk(call))),
     Route::get("/v1/fee-rate", "get_fee_rate")
         .about("What takers pay in a token's market.")
         .at_root()
-        .params(shape::TOKEN)
-        .gives_shape(200, &shape::FEE_RATE, shape::FEE_RATE_EXAMPLE)
+        .params(TOKEN)
+        .gives::<FeeRate>(200)
         .fails(MARKET)
         .run(|call| Box::pin(fee_rate(call))),
     Route::get("/v1/fee-rate/{token_id}", "get_fee_rate_of")
         .about("What takers pay in a token's market.")
         .at_root()
-        .gives_shape(200, &shape::FEE_RATE, shape::FEE_RATE_EXAMPLE)
+        .gives::<FeeRate>(200)
         .fails(&[Code::MarketNotFound])
         .run(|call| Box::pin(fee_rate(call))),
     Route::get("/v1/markets-by-token/{token_id}", "get_market_by_token")
         .about("The market of a token.")
         .at_root()
-        .gives_shape(200, &shape::MARKET_OF_TOKEN, shape::MARKET_OF_TOKEN_EXAMPLE)
+        .gives::<MarketOfToken>(200)
         .fails(&[Code::TokenNotFound])
         .run(|call| Box::pin(market_by_token(call))),
     Route::get("/v1/time", "get_time")
         .about("The time of this server, unix seconds.")
         .at_root()
         .no_store()
-        .gives_shape(200, &INTEGER, "1793871202")
+        .gives::<UnixSeconds>(200)
         .run(|call| Box::pin(time(call))),
 ];
+
+const TOKEN: &[Param] = &[Param::query("token_id", TOKEN_ID, "The outcome token (alias: token).").required()];
+const TOKEN_AND_SIDE: &[Param] = &[
+    Param::query("token_id", TOKEN_ID, "The outcome token (alias: token).").required(),
+    Param::query("side", Schema::Word(&["BUY", "SELL"]), "BUY: the best bid; SELL: the best ask. In any case.")
+        .required(),
+];
+
+words! {
+    // The price before the first trade.
+    NoTradePrice = "0.5";
+    TakerSide = "BUY", "SELL", "";
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+enum LastTradePrice {
+    Known(Price),
+    NoTrade(NoTradePrice),
+}
+
+record! {
+    /// Half way between the best prices.
+    struct Midpoint {
+        mid: Price = Price::of("0.395"), "Per share.";
+        mid_price: Price = Price::of("0.395"), "The same.";
+    }
+
+    /// The best price of one side.
+    struct BestPrice {
+        price: Price = Price::of("0.38"), "Per share.";
+        quote_at: Option<scalar::Timestamp> = Some(scalar::Timestamp::of("2026-11-21T09:20:01.120000Z")),
+            "When it was last confirmed; null when that is unknown.";
+        age_ms: Option<u64> = Some(310), "How long ago that was.";
+    }
+
+    /// The best prices and the difference between them.
+    struct Spread {
+        spread: Price = Price::of("0.03"), "Best ask less best bid.";
+        bid: Price = Price::of("0.38"), "Best bid.";
+        ask: Price = Price::of("0.41"), "Best ask.";
+        best_bid: Price = Price::of("0.38"), "The same as bid.";
+        best_ask: Price = Price::of("0.41"), "The same as ask.";
+    }
+
+    /// The last trade; 0.5 and no side before the first one.
+    struct LastTrade {
+        price: LastTradePrice = LastTradePrice::Known(Price::of("0.39")), "Per share.";
+        side: TakerSide = "SELL".into(), "What the taker did; empty where the venue states only the price.";
+    }
+
+    /// The grid of prices.
+    struct TickSize {
+        minimum_tick_size: Number = Number::of("0.01"), "A number in its shortest form.";
+    }
+
+    /// Whether the market belongs to a group with one winner.
+    struct NegRisk {
+        neg_risk: bool = false, "It does.";
+    }
+
+    /// What takers pay.
+    struct FeeRate {
+        #[schemars(range(min = 0, max = BASE_FEE))]
+        base_fee: u64 = 1_000, "What clients put into their orders; 0 without fees.";
+        #[schemars(range(min = 0, max = 10_000))]
+        fee_rate_bps: u32 = 400, "The rate of the market's category.";
+    }
+
+    /// The market of a token.
+    struct MarketOfToken<'a> {
+        condition_id: ConditionId<'a> =
+            "0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4".into(), "The market.";
+        primary_token_id: TokenId<'a> = "81140002".into(), "Token of the first outcome.";
+        secondary_token_id: TokenId<'a> = "55200077".into(), "Token of the second outcome.";
+        outcome: &'a str = "Yes", "The outcome of the token in the path.";
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct UnixSeconds(u64);
+
+impl Record for UnixSeconds {
+    fn example() -> UnixSeconds {
+        UnixSeconds(1_793_871_202)
+    }
+}
 
 fn midpoint(call: &Call) -> Outcome {
     let (_, top) = top(call.reads(), &call.query())?;
     let mid = top.midpoint().ok_or(Code::BookUnavailable)?;
-    Ok(Reply::object(|o| {
-        o.average("mid", mid);
-        o.average("mid_price", mid);
-    }))
+    Ok(Reply::json(&Midpoint { mid: Price(mid), mid_price: Price(mid) }))
 }
 
 /// BUY names the best bid, SELL the best ask.
@@ -132,19 +217,19 @@ fn price(call: &Call) -> Outcome {
     let books = &call.reads().books;
     let age = books.quote_age(instrument, call.now);
     let quote_at = age.map(|age| Timestamp(books.venue_now(call.now).0.saturating_sub(age)));
-    Ok(Reply::object(|o| {
-        o.price("price", price);
-        o.ts_or_null("quote_at", quote_at);
-        o.integer_or_null("age_ms", age.map(|age| age / MILLISECOND));
+    Ok(Reply::json(&BestPrice {
+        price: price.into(),
+        quote_at: quote_at.map(scalar::Timestamp),
+        age_ms: age.map(|age| age / MILLISECOND),
     }))
 }
 
-/// The side of a book that a word in any case names: BUY the bids, SELL the asks.
+/// The side of a book that a word names, in any case: BUY the bids, SELL the asks.
 ///
 /// # Errors
 /// `INVALID_REQUEST`, in the venue's words, for anything else.
 pub fn side(word: Option<&str>) -> Result<BookSide, Refusal> {
-    let named = word.and_then(|text| words::SIDES.iter().find(|(word, _)| text.eq_ignore_ascii_case(word)));
+    let named = word.and_then(|text| SIDES.iter().find(|(word, _)| text.eq_ignore_ascii_case(word)));
     match named {
         Some((_, Side::Buy)) => Ok(BookSide::Bid),
         Some((_, Side::Sell)) => Ok(BookSide::Ask),
@@ -161,12 +246,9 @@ fn spread(call: &Call) -> Outcome {
     let (Some(bid), Some(ask)) = (top.price(BookSide::Bid), top.price(BookSide::Ask)) else {
         return Err(Code::BookUnavailable.into());
     };
-    Ok(Reply::object(|o| {
-        o.price("spread", Price(ask.0.saturating_sub(bid.0)));
-        for (name, price) in [("bid", bid), ("ask", ask), ("best_bid", bid), ("best_ask", ask)] {
-            o.price(name, price);
-        }
-    }))
+    let spread = amount::Price(ask.0.saturating_sub(bid.0)).into();
+    let (bid, ask) = (bid.into(), ask.into());
+    Ok(Reply::json(&Spread { spread, bid, ask, best_bid: bid, best_ask: ask }))
 }
 
 /// Best levels of the token that the query names.
@@ -175,12 +257,12 @@ fn top(reads: &Reads, query: &Query<'_>) -> Result<(InstrumentId, Top), Refusal>
     Ok((instrument, book_of(reads, instrument, cell).ok_or(Code::BookUnavailable)?))
 }
 
-/// Best levels of an instrument; `None` without a book. A resolved market has no book any more.
+/// Best levels of an instrument; `None` without a book, and once the market is resolved.
 pub fn book_of(reads: &Reads, instrument: InstrumentId, cell: &MarketCell) -> Option<Top> {
     if cell.resolution().is_some() { None } else { reads.books.best(instrument).ok() }
 }
 
-/// Side of the taker in the last trade, as the wire says it; empty where the venue stated only the price.
+/// Side of the taker in the last trade; empty where the venue stated only the price.
 pub fn taker_word(last: &LastPrice) -> &'static str {
     last.trade.map_or("", |trade| if trade.taker_buys { "BUY" } else { "SELL" })
 }
@@ -188,35 +270,26 @@ pub fn taker_word(last: &LastPrice) -> &'static str {
 fn last_trade_price(call: &Call) -> Outcome {
     let (instrument, _) = named(call, "market not found")?;
     let last = call.reads().books.last_price(instrument);
-    Ok(Reply::object(|o| match last {
-        Some(last) => {
-            o.price("price", last.price);
-            o.word("side", taker_word(&last));
-        }
-        None => {
-            o.word("price", NEVER_TRADED);
-            o.word("side", "");
-        }
+    Ok(Reply::json(&match last {
+        Some(last) => LastTrade { price: LastTradePrice::Known(last.price.into()), side: taker_word(&last).into() },
+        None => LastTrade { price: LastTradePrice::NoTrade("0.5".into()), side: "".into() },
     }))
 }
 
 async fn tick_size(call: Call) -> Outcome {
     let (_, cell) = named(&call, "market not found")?;
-    Ok(Reply::object(|o| decimal::tick(o.name("minimum_tick_size"), cell.tick())))
+    Ok(Reply::json(&TickSize { minimum_tick_size: cell.tick().into() }))
 }
 
 async fn neg_risk(call: Call) -> Outcome {
     let (_, cell) = named(&call, "market not found")?;
-    Ok(Reply::object(|o| o.boolean("neg_risk", cell.listing.neg_risk)))
+    Ok(Reply::json(&NegRisk { neg_risk: cell.listing.neg_risk }))
 }
 
 async fn fee_rate(call: Call) -> Outcome {
     let (_, cell) = named(&call, "fee rate not found for market")?;
     let bps = call.reads().rules.fees.rate(cell.listing.category).0;
-    Ok(Reply::object(|o| {
-        o.integer("base_fee", base_fee(bps));
-        o.integer("fee_rate_bps", bps.into());
-    }))
+    Ok(Reply::json(&FeeRate { base_fee: base_fee(bps), fee_rate_bps: bps }))
 }
 
 /// What clients put into their orders as a fee, at this rate.
@@ -224,8 +297,8 @@ pub fn base_fee(bps: u32) -> u64 {
     if bps == 0 { 0 } else { BASE_FEE }
 }
 
-/// The token of the path, else of the query, with its market; `unknown` is the venue's sentence for one it does not
-/// know. In a path a malformed id is an unknown one (wire.md §10).
+/// The token of the path, else of the query, with its market; `unknown` is the venue's message for an unknown token. In
+/// a path a malformed id is an unknown one.
 fn named<'a>(call: &'a Call, unknown: &'static str) -> Result<(InstrumentId, &'a MarketCell), Refusal> {
     let catalog = &call.reads().catalog;
     let found = if call.route.path.ends_with('}') {
@@ -239,19 +312,17 @@ fn named<'a>(call: &'a Call, unknown: &'static str) -> Result<(InstrumentId, &'a
 async fn market_by_token(call: Call) -> Outcome {
     let found = tokens::find(&call.reads().catalog, &call.variable(0));
     let (instrument, cell) = found.ok_or(Code::TokenNotFound)?;
-    Ok(Reply::object(|o: &mut Object<'_>| {
-        o.text("condition_id", &cell.listing.condition);
-        o.text("primary_token_id", cell.token(MarketOutcome::First));
-        o.text("secondary_token_id", cell.token(MarketOutcome::Second));
-        o.text("outcome", cell.outcome(instrument.outcome()));
+    Ok(Reply::json(&MarketOfToken {
+        condition_id: cell.listing.condition.as_str().into(),
+        primary_token_id: cell.token(MarketOutcome::First).into(),
+        secondary_token_id: cell.token(MarketOutcome::Second).into(),
+        outcome: cell.outcome(instrument.outcome()),
     }))
 }
 
 /// Bare unix seconds.
 async fn time(call: Call) -> Outcome {
-    let mut out = Vec::new();
-    decimal::integer(&mut out, call.now.secs());
-    Ok(Reply::json(out))
+    Ok(Reply::json(&UnixSeconds(call.now.secs())))
 }
 
 #[cfg(test)]

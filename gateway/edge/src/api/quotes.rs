@@ -1,110 +1,103 @@
-//! `POST /v1/prices/batch`: quotes of several markets in one request (market-data.md §6).
+//! `POST /v1/prices/batch`: quotes of several markets in one request (gateway/docs/market-data.md §6).
 
-use super::markets::quote::Quote;
-use super::markets::shape::{QUOTED_OUTCOME, SOURCE};
+use super::markets::quote::{Quote, QuoteSource, QuotedOutcome};
+use super::markets::view::CONDITION;
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::record::record;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
-use crate::http::schema::{PRICE_OR_NULL, Schema, Shape, TEXT, field};
+use crate::http::scalar::Price;
+use crate::reads::Reads;
 use wire::fields::Problems;
 use wire::value::Value;
-use wire::write::{array, object};
 
 const MARKETS_MAX: usize = 50;
-const QUOTE_BYTES: usize = 384;
 
 pub const ROUTES: &[Route] = &[Route::post("/v1/prices/batch", "get_prices_batch")
-    .about("What several markets are quoted at, in the order asked for.")
-    .takes_shape(&Schema::Object(&ASKED), ASKED_EXAMPLE)
-    .gives_shape(200, &Schema::Array(&Schema::Object(&QUOTE)), EXAMPLE)
+    .about("Quotes of several markets, in the order of the request.")
+    .takes::<PricesRequest>()
+    .gives::<Vec<MarketQuote>>(200)
     .auth(Auth::Key)
     .needs(Permission::Read)
     .fails(&[Code::InvalidBody, Code::ValidationFailed, Code::BatchLimitExceeded])
     .run(|call| Box::pin(batch(call)))];
 
-const ASKED: Shape = Shape::new(
-    "PricesRequest",
-    "Markets by condition id.",
-    &[field(
-        "market_ids",
-        Schema::List { of: &TEXT, min: 1, max: MARKETS_MAX as u32 },
-        "At most as many as the tier's batch has.",
-    )],
-);
-const ASKED_EXAMPLE: &str = r#"{"market_ids":["0x51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de519e"]}"#;
-const QUOTE: Shape = Shape::new(
-    "MarketQuote",
-    "A market's prices; of an unknown or never quoted one only the id is filled.",
-    &[
-        field("condition_id", TEXT, "As asked for."),
-        field("buy", PRICE_OR_NULL, "Best bid of the first outcome, else its displayed price."),
-        field("sell", PRICE_OR_NULL, "Best ask of the first outcome, else its displayed price."),
-        field("outcomes", Schema::Array(&Schema::Object(&QUOTED_OUTCOME)), ""),
-        field("source", Schema::Nullable(&SOURCE), ""),
-    ],
-);
-const EXAMPLE: &str = r#"[{"condition_id":"0xdead","buy":null,"sell":null,"outcomes":[],"source":null}]"#;
+record! {
+    /// Markets by condition id.
+    struct PricesRequest<'a> {
+        #[schemars(length(min = 1, max = MARKETS_MAX))]
+        market_ids: Vec<&'a str> = vec![CONDITION], "At most as many as the tier's batch has.";
+    }
+
+    /// A market's prices; of an unknown or never quoted one only the id is filled.
+    struct MarketQuote<'a> {
+        condition_id: &'a str = "0xdead", "As in the request.";
+        buy: Option<Price> = None, "Best bid of the first outcome, else its displayed price.";
+        sell: Option<Price> = None, "Best ask of the first outcome, else its displayed price.";
+        outcomes: Vec<QuotedOutcome<'a>> = Vec::new();
+        source: Option<QuoteSource> = None;
+    }
+}
 
 async fn batch(call: Call) -> Outcome {
     let body = call.json_object()?;
-    let conditions = conditions(&body)?;
+    let PricesRequest { market_ids } = PricesRequest::read(&body)?;
     let app = call.app();
     let tier_max = app.front.settings.limits.tier(call.caller().tier).max_batch_size as usize;
-    if conditions.len() > tier_max {
-        let message = format!("{} markets were asked for; the tier allows {tier_max} in one batch.", conditions.len());
+    if market_ids.len() > tier_max {
+        let message = format!("The request has {} markets; the tier allows {tier_max} in one batch.", market_ids.len());
         return Err(Refusal::saying(Code::BatchLimitExceeded, message));
     }
-    let mut out = Vec::with_capacity(QUOTE_BYTES * conditions.len());
-    array(&mut out, conditions, |out, condition| {
-        let cell = app.reads.catalog.by_condition(condition).and_then(|market| app.reads.catalog.market(market));
-        let quoted = cell.and_then(|cell| Some((cell, Quote::of(cell, &app.reads)?)));
-        object(out, |o| {
-            o.text("condition_id", condition);
-            match quoted {
-                Some((cell, quote)) => {
-                    quote.write_sides(o);
-                    quote.write_outcomes(o, cell);
-                    o.word("source", quote.source());
-                }
-                None => {
-                    o.null("buy");
-                    o.null("sell");
-                    o.array("outcomes", [(); 0], |_, ()| {});
-                    o.null("source");
-                }
-            }
-        });
-    });
-    Ok(Reply::json(out))
+    let quotes: Vec<_> = market_ids.into_iter().map(|id| MarketQuote::new(id, &app.reads)).collect();
+    Ok(Reply::json(&quotes))
 }
 
-/// The ids asked for, 1 to 50 texts.
-fn conditions<'a>(body: &'a Value<'_>) -> Result<Vec<&'a str>, Refusal> {
-    let mut problems = Problems::default();
-    let mut wrong = |kind, message: &str| problems.add("body", "market_ids", kind, message);
-    match body.get("market_ids") {
-        None | Some(Value::Null) => wrong("missing", "is required"),
-        Some(Value::Array(ids)) if ids.is_empty() => wrong("too_short", "is empty"),
-        Some(Value::Array(ids)) if ids.len() > MARKETS_MAX => {
-            wrong("too_long", &format!("has more than {MARKETS_MAX} entries"));
+impl<'a> MarketQuote<'a> {
+    /// The quote of the market with this condition id.
+    fn new(condition_id: &'a str, reads: &'a Reads) -> MarketQuote<'a> {
+        let cell = reads.catalog.by_condition(condition_id).and_then(|market| reads.catalog.market(market));
+        match cell.and_then(|cell| Some((cell, Quote::of(cell, reads)?))) {
+            Some((cell, quote)) => MarketQuote {
+                condition_id,
+                buy: quote.buy.map(Price),
+                sell: quote.sell.map(Price),
+                outcomes: quote.outcomes(cell).into(),
+                source: Some(quote.source()),
+            },
+            None => MarketQuote { condition_id, buy: None, sell: None, outcomes: Vec::new(), source: None },
         }
-        Some(Value::Array(ids)) => {
-            let texts: Option<Vec<&str>> = ids
-                .iter()
-                .map(|id| match id {
+    }
+}
+
+impl<'a> PricesRequest<'a> {
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED` unless `market_ids` is a list of 1 to 50 texts.
+    fn read(body: &'a Value<'_>) -> Result<PricesRequest<'a>, Refusal> {
+        let mut problems = Problems::default();
+        let mut wrong = |kind, message: &str| problems.add("body", "market_ids", kind, message);
+        match body.get("market_ids") {
+            None | Some(Value::Null) => wrong("missing", "is required"),
+            Some(Value::Array(ids)) if ids.is_empty() => wrong("too_short", "is empty"),
+            Some(Value::Array(ids)) if ids.len() > MARKETS_MAX => {
+                wrong("too_long", &format!("has more than {MARKETS_MAX} entries"));
+            }
+            Some(Value::Array(ids)) => {
+                let texts = ids.iter().map(|id| match id {
                     Value::Text(text) => Some(text.as_ref()),
                     _ => None,
-                })
-                .collect();
-            if let Some(texts) = texts {
-                return Ok(texts);
+                });
+                if let Some(market_ids) = texts.collect() {
+                    return Ok(PricesRequest { market_ids });
+                }
+                wrong("string_type", "holds something that is not a string");
             }
-            wrong("string_type", "holds something that is not a string");
+            Some(_) => wrong("list_type", "is not a list"),
         }
-        Some(_) => wrong("list_type", "is not a list"),
+        Err(Refusal::validation(&problems))
     }
-    Err(Refusal::validation(&problems))
 }
 
 #[cfg(test)]
@@ -117,7 +110,7 @@ mod tests {
     );
 
     #[test]
-    fn quotes_come_in_the_order_asked_for() {
+    fn quotes_come_in_the_order_of_the_request() {
         let town = Town::with(TIERS);
         let rain = town.condition().to_owned();
         let unquoted = town.catalog.market(town.unquoted).expect("listed").listing.condition.clone();

@@ -9,6 +9,7 @@
 //! | `admission.rs`, `auth.rs`, `limit.rs` | whose request it is, whether it may run, how often |
 //! | `call.rs`, `reply.rs`, `code.rs` | what handlers get and return; error codes |
 //! | `record.rs`, `scalar.rs` | JSON records: text, schema and example from one type |
+//! | `written.rs` | rows of long lists, serialised in turns with other work |
 //! | `openapi.rs`, `components.rs`, `schema.rs` | the routes for machines |
 
 pub mod admission;
@@ -40,6 +41,7 @@ pub mod schema;
 pub mod server;
 pub mod ticket;
 pub mod usage;
+pub mod written;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

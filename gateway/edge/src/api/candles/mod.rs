@@ -1,33 +1,37 @@
-//! Candles of a market (market-data.md §7), from the server's own history; `v` is what was filled on this server.
+//! Candles of a market (gateway/docs/market-data.md §7), from the server's own history; `v` is the volume filled on this
+//! server.
 
-use super::history::{candle_fields, of_outcome, unknown_interval};
+use super::history::view::PriceCandle;
+use super::history::{of_outcome, unknown_interval};
 use super::orders::terms::outcome_labelled;
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::record::{Record, record};
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
-use crate::http::schema::{INTEGER, PRICE, Param, QTY, Schema, Shape, TEXT, field};
-use engine::book::candles::Grid;
+use crate::http::scalar::Quantity;
+use crate::http::schema::{Param, Schema, TEXT};
+use engine::book::candles::{Bucket, Grid};
 use engine::book::stretches::Wanted;
 use engine::id::Outcome as MarketOutcome;
 use engine::time::{SECOND, Timestamp};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::ops::RangeInclusive;
 use wire::fields::Params;
 use wire::instant;
 use wire::query::Query;
-use wire::write::{array, object};
 
 const LIMIT_MAX: u64 = 1_000;
 const LIMIT_DEFAULT: u64 = 500;
-const CANDLE_BYTES: usize = 96;
-/// `max` are days over all there is.
+/// `max` is days over the whole history.
 const INTERVALS: [(&str, Grid); 5] =
     [("1h", Grid::HOUR), ("6h", Grid::minutes(360)), ("1d", Grid::DAY), ("1w", Grid::WEEK), ("max", Grid::DAY)];
 
 pub const ROUTES: &[Route] = &[Route::get("/v1/markets/{condition_id}/candles", "get_candles")
     .about("Candles of an outcome, oldest first.")
     .params(PARAMS)
-    .gives_shape(200, &Schema::List { of: &Schema::Object(&CANDLE), min: 0, max: LIMIT_MAX as u32 }, EXAMPLE)
+    .gives::<Candles>(200)
     .auth(Auth::Key)
     .needs(Permission::Read)
     .fails(&[Code::ValidationFailed, Code::InvalidInterval, Code::InvalidWindow, Code::MarketNotFound])
@@ -38,25 +42,35 @@ const PARAMS: &[Param] = &[
     Param::query("outcome", TEXT, "The outcome's label; the first one without it."),
     Param::query("start_time", TEXT, "A time, a day, or unix seconds."),
     Param::query("end_time", TEXT, "A time, the end of a day, or unix seconds."),
-    Param::query("limit", Schema::Integer { min: 1, max: LIMIT_MAX as i64 }, "The newest so many; 500 without it."),
+    Param::query(
+        "limit",
+        Schema::Integer { min: 1, max: LIMIT_MAX as i64 },
+        "At most this many of the newest; 500 without it.",
+    ),
 ];
-const CANDLE: Shape = Shape::new(
-    "Candle",
-    "How a price went within a stretch, and what was filled here.",
-    &[
-        field("t", INTEGER, "Start of the stretch, unix seconds."),
-        field("o", PRICE, ""),
-        field("h", PRICE, ""),
-        field("l", PRICE, ""),
-        field("c", PRICE, ""),
-        field("v", QTY, "Shares filled on this server."),
-    ],
-);
-const EXAMPLE: &str = r#"[{"t":1790931600,"o":"0.40","h":"0.43","l":"0.39","c":"0.415","v":"50"}]"#;
+
+record! {
+    /// How a price went within a stretch, and what was filled here.
+    struct Candle {
+        #[serde(flatten)]
+        prices: PriceCandle = PriceCandle::example();
+        v: Quantity = Quantity::of("50"), "Shares filled on this server.";
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct Candles(#[schemars(length(min = 0, max = LIMIT_MAX))] Vec<Candle>);
+
+impl Record for Candles {
+    fn example() -> Candles {
+        Candles(Vec::example())
+    }
+}
 
 async fn candles(call: Call) -> Outcome {
     let query = call.query();
-    let asked = CandleRange::read(&query)?;
+    let range = CandleRange::read(&query)?;
     let catalog = &call.reads().catalog;
     let market = catalog.by_condition(&call.variable(0)).ok_or(Code::MarketNotFound)?;
     let cell = catalog.market(market).ok_or(Code::MarketNotFound)?;
@@ -65,22 +79,16 @@ async fn candles(call: Call) -> Outcome {
         Some(label) => outcome_labelled(cell, label).ok_or(Code::MarketNotFound)?,
     };
     let instrument = cell.instrument(outcome);
-    let secs = asked.grid.start(*asked.secs.start())..=*asked.secs.end();
-    let wanted = Wanted { grid: asked.grid, most: asked.limit, coarser: &[] };
+    let secs = range.grid.start(*range.secs.start())..=*range.secs.end();
+    let wanted = Wanted { grid: range.grid, most: range.limit, coarser: &[] };
     let found = call.reads().history.find(market, secs, wanted).await;
-    // What cannot be read is a hole in a chart, no failure.
+    // An unreadable part of the history is a gap in the chart, not an error.
     let newest = found.map(|found| of_outcome(found.points, instrument)).unwrap_or_default();
-    let mut out = Vec::with_capacity(16 + CANDLE_BYTES * newest.len());
-    array(&mut out, &newest, |out, bucket| {
-        object(out, |o| {
-            candle_fields(o, bucket);
-            o.qty("v", bucket.candle.volume[0]);
-        });
-    });
-    Ok(Reply::json(out))
+    let candle = |bucket: &Bucket| Candle { prices: PriceCandle::new(bucket), v: bucket.candle.volume[0].into() };
+    Ok(Reply::json(&Candles(newest.iter().map(candle).collect())))
 }
 
-/// Candles as asked for. Of more than `limit` the newest are shown, whichever ends are given.
+/// The candles to show. Of more than `limit` the newest are shown, even when only a start is given.
 #[derive(Debug, PartialEq, Eq)]
 struct CandleRange {
     grid: Grid,
@@ -108,7 +116,7 @@ impl CandleRange {
         let time = |name: &str, read: fn(&str) -> Option<Timestamp>| match query.get(name) {
             None => Ok(None),
             Some(text) => {
-                let wrong = || Refusal::saying(Code::InvalidWindow, format!("{name} is no time."));
+                let wrong = || Refusal::saying(Code::InvalidWindow, format!("{name} is not a time."));
                 read(text).map(Some).ok_or_else(wrong)
             }
         };

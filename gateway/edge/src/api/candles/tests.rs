@@ -48,13 +48,13 @@ fn candles_fold_the_history_into_their_grid() {
     println!("candles: {} cases", cases.len());
 }
 
-/// A fill counts whether it is told before the market's first price, with it, or after it.
+/// A fill counts whether it comes before the market's first price, with it, or after it.
 #[test]
 fn shares_filled_here_are_the_volume() {
-    for told in ["before any price", "with the price", "after the price"] {
+    for order in ["before any price", "with the price", "after the price"] {
         let town = Town::new();
         let path = format!("/v1/markets/{}/candles?start_time=1790931600", town.condition());
-        match told {
+        match order {
             "before any price" => {
                 filled(&town);
                 assert_eq!(town.send("GET", &path, "").text(), "[]");
@@ -71,8 +71,8 @@ fn shares_filled_here_are_the_volume() {
             }
         }
         let other = format!("{path}&outcome=No");
-        assert!(town.send("GET", &path, "").text().contains(r#""v":"7.5""#), "{told}");
-        assert!(town.send("GET", &other, "").text().contains(r#""v":"50""#), "{told}");
+        assert!(town.send("GET", &path, "").text().contains(r#""v":"7.5""#), "{order}");
+        assert!(town.send("GET", &other, "").text().contains(r#""v":"50""#), "{order}");
     }
     println!("volume of candles: 3 cases");
 }

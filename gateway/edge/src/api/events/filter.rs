@@ -1,4 +1,4 @@
-//! Which events the list shows (market-data.md §4).
+//! Which events the list shows (gateway/docs/market-data.md §4).
 
 use crate::api::markets::filter::Needle;
 use crate::api::markets::view::{Phase, is_hot_volume};
@@ -15,11 +15,11 @@ const LIMIT_MAX: u64 = 200;
 const LIMIT_DEFAULT: u64 = 50;
 const MARKETS_PER_EVENT_MAX: u64 = 100;
 const MARKETS_PER_EVENT_DEFAULT: u64 = 20;
-/// Words of the venue filter (upstream.md §6). A venue that is not open has no events.
+/// Words of the venue filter. A venue that is not open has no events.
 const VENUES: [(&str, Option<Venue>); 3] =
     [("all", None), ("polymarket", Some(Venue::Polymarket)), ("kalshi", Some(Venue::Kalshi))];
 
-/// A list as asked for.
+/// The parameters of the list.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ListFilter<'a> {
     hot_only: bool,
@@ -66,8 +66,8 @@ impl<'a> ListFilter<'a> {
         })
     }
 
-    /// The markets of this event that the list shows, `None` when it does not show the event. Whether sports are wanted
-    /// is not looked at.
+    /// The markets of this event that the list shows, `None` when it does not show the event. Does not consider
+    /// `include_sports`.
     pub fn shows(&self, row: &EventRow, catalog: &Catalog, now: Timestamp) -> Option<Vec<MarketId>> {
         let first = catalog.market(row.first)?;
         let hot = !self.hot_only || is_hot_volume(row.volume);
@@ -89,7 +89,7 @@ impl<'a> ListFilter<'a> {
         (!markets.is_empty()).then_some(markets)
     }
 
-    /// The title of the event or the question of one of its markets holds the text.
+    /// Whether the title of the event or the question of one of its markets contains the text.
     fn finds(&self, row: &EventRow, first: &MarketCell, catalog: &Catalog) -> bool {
         let Some(needle) = &self.search else { return true };
         let asks = |market: &MarketId| catalog.market(*market).is_some_and(|cell| needle.is_in(&cell.listing.question));
@@ -108,10 +108,11 @@ mod tests {
 
     #[test]
     fn queries_are_read_with_their_bounds() {
-        let asked = |text: &str| {
+        let read = |text: &str| {
             let query = Query::read(text);
-            let read = ListFilter::read(&query);
-            read.map(|asked| (asked.limit, asked.offset, asked.markets_per_event, asked.venue))
+            let filter = ListFilter::read(&query);
+            filter
+                .map(|filter| (filter.limit, filter.offset, filter.markets_per_event, filter.venue))
                 .map_err(|refusal| refusal.code())
         };
         let cases = [
@@ -133,7 +134,7 @@ mod tests {
             ("include_sports=", Err(Code::ValidationFailed)),
         ];
         for (query, expected) in cases {
-            assert_eq!(asked(query), expected, "{query}");
+            assert_eq!(read(query), expected, "{query}");
         }
         for (text, expected) in [("\"crypto\"", "crypto"), ("'crypto'", "crypto"), ("cry\"pto", "cry\"pto"), ("\"", "")]
         {

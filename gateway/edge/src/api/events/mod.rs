@@ -1,41 +1,52 @@
-//! Events: groups of markets, most traded first (market-data.md §4).
+//! Events: groups of markets, most traded first (gateway/docs/market-data.md §4).
 //!
-//! An event shows the markets of it that are not closed; one without any is not listed. Up-or-down markets have a list
-//! of their own and are in no event here. Everything is cut from the sorted lists of the catalogue; until there is a
-//! first one the answer is 503.
+//! An event shows those of its markets that are not closed; an event without any is not listed. Up-or-down markets have
+//! a list of their own and are in no event here. A page is a part of the sorted lists of the catalogue; before the first
+//! of those exists the answer is 503.
 
 mod filter;
-mod shape;
 mod view;
 
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
-use crate::http::schema::Schema;
+use crate::http::schema::{BOOLEAN, OFFSET, Param, Schema, TEXT};
+use crate::http::written::Written;
 use engine::id::MarketId;
 use engine::market::catalog::EventRow;
 use filter::ListFilter;
+use view::{Event, EventPage, EventsWarming};
 use wire::decimal;
-use wire::write::{boolean, object};
 
-/// Markets that are looked at before others get their turn on the thread.
+/// Markets examined between two yields to other tasks of the thread.
 const LOOKED_AT_PER_TURN: usize = 1_000;
-/// Markets that are written before others get their turn on the thread.
+/// Markets written between two yields to other tasks of the thread.
 const WRITTEN_PER_TURN: usize = 200;
-/// The lists are there within this time of the first listing.
+/// The lists exist within this time of the first listing.
 const WARM_AFTER_SECS: u32 = 5;
 const WARMING: &str = "The market list is still being loaded.";
 
 pub const ROUTES: &[Route] = &[Route::get("/v1/events", "list_events")
     .about("Groups of markets, most traded first.")
-    .params(shape::PARAMS)
-    .gives_shape(200, &Schema::Object(&shape::PAGE), shape::EXAMPLE)
-    .gives_shape(503, &Schema::Object(&shape::WARMING), shape::WARMING_EXAMPLE)
+    .params(PARAMS)
+    .gives::<EventPage>(200)
+    .gives::<EventsWarming>(503)
     .auth(Auth::Key)
     .needs(Permission::Read)
     .fails(&[Code::ValidationFailed, Code::InvalidSource, Code::Http503])
     .run(|call| Box::pin(list(call)))];
+
+const PARAMS: &[Param] = &[
+    Param::query("limit", Schema::Integer { min: 1, max: 200 }, "Events of a page; 50 without it."),
+    Param::query("offset", OFFSET, "Events before the page."),
+    Param::query("hot_only", BOOLEAN, "Only events with more than 5000 USD traded."),
+    Param::query("markets_per_event", Schema::Integer { min: 1, max: 100 }, "Markets shown of each; 20 without it."),
+    Param::query("category", TEXT, "Part of a category's name, in any case; quotes around it are ignored."),
+    Param::query("search", TEXT, "Part of an event's title or of a market's question, in any case."),
+    Param::query("include_sports", BOOLEAN, "Sports too, as without it."),
+    Param::query("venue", Schema::Word(&["all", "polymarket", "kalshi"]), "Where the markets come from."),
+];
 
 /// An event of the page: its row of the list, and those of its markets that are shown.
 struct PageEvent<'a> {
@@ -45,10 +56,10 @@ struct PageEvent<'a> {
 
 async fn list(call: Call) -> Outcome {
     let query = call.query();
-    let asked = ListFilter::read(&query)?;
+    let filter = ListFilter::read(&query)?;
     let lists = call.reads().catalog.lists();
     if lists.generation == 0 {
-        return Err(warming(&asked));
+        return Err(warming(&filter));
     }
     let (mut page, mut total, mut sports_left_out, mut looked_at) = (Vec::new(), 0, false, 0);
     for row in &lists.events {
@@ -58,54 +69,43 @@ async fn list(call: Call) -> Outcome {
             tokio::task::yield_now().await;
         }
         let catalog = &call.reads().catalog;
-        let Some(markets) = asked.shows(row, catalog, call.now) else { continue };
-        if row.sports && !asked.include_sports {
+        let Some(markets) = filter.shows(row, catalog, call.now) else { continue };
+        if row.sports && !filter.include_sports {
             sports_left_out = true;
             continue;
         }
-        if total >= asked.offset && page.len() < asked.limit {
+        if total >= filter.offset && page.len() < filter.limit {
             page.push(PageEvent { row, markets });
         }
         total += 1;
     }
-    let mut out = Vec::with_capacity(1 << 16);
-    out.extend_from_slice(b"{\"events\":[");
-    let mut written = 0;
+    let (mut events, mut written) = (Vec::with_capacity(page.len()), 0);
     for event in &page {
         written += event.markets.len();
         if written > WRITTEN_PER_TURN {
             written = 0;
             tokio::task::yield_now().await;
         }
-        wire::write::separate(&mut out);
-        view::event(&mut out, event, call.reads());
+        events.push(Written::new(&Event::new(event, call.reads())));
     }
-    out.extend_from_slice(b"],\"total\":");
-    decimal::integer(&mut out, total as u64);
-    envelope_tail(&mut out, &asked, "memory", (!asked.include_sports).then_some(sports_left_out));
-    Ok(Reply::json(out))
+    Ok(Reply::json(&EventPage {
+        events,
+        total,
+        limit: filter.limit,
+        offset: filter.offset,
+        cache_source: "memory",
+        has_sports: (!filter.include_sports).then_some(sports_left_out),
+    }))
 }
 
-fn envelope_tail(out: &mut Vec<u8>, asked: &ListFilter<'_>, cache_source: &'static str, has_sports: Option<bool>) {
-    let mut fields = Vec::new();
-    object(&mut fields, |o| {
-        o.integer("limit", asked.limit as u64);
-        o.integer("offset", asked.offset as u64);
-        o.word("cache_source", cache_source);
-        o.or_null("has_sports", has_sports, |o, name, yes| boolean(o.name(name), yes));
-    });
-    out.push(b',');
-    out.extend_from_slice(&fields[1..]);
-}
-
-/// Nothing was listed yet: the error envelope and an empty page in one body.
-fn warming(asked: &ListFilter<'_>) -> Refusal {
+/// The answer before the first listing: [`EventsWarming`], which is the error envelope and an empty page in one body.
+fn warming(filter: &ListFilter<'_>) -> Refusal {
     Refusal::saying(Code::Http503, WARMING)
         .retry_after(WARM_AFTER_SECS)
         .field("events", |out| out.extend_from_slice(b"[]"))
         .field("total", |out| out.push(b'0'))
-        .field("limit", |out| decimal::integer(out, asked.limit as u64))
-        .field("offset", |out| decimal::integer(out, asked.offset as u64))
+        .field("limit", |out| decimal::integer(out, filter.limit as u64))
+        .field("offset", |out| decimal::integer(out, filter.offset as u64))
         .field("cache_source", |out| out.extend_from_slice(b"\"warming\""))
         .field("has_sports", |out| out.extend_from_slice(b"null"))
 }

@@ -1,4 +1,6 @@
+use super::view::EventsWarming;
 use crate::api::testing::{Text as _, Town, listing, shows};
+use crate::http::record::Record as _;
 use crate::http::testing::{NOW, World};
 use engine::fact;
 use engine::id::{MarketId, Outcome};
@@ -141,9 +143,11 @@ fn before_the_first_listing_it_warms_up() {
         r#""offset":2,"cache_source":"warming","has_sports":null}"#
     );
     assert_eq!(answer.text(), expected);
+    let record = EventsWarming { limit: 7, offset: 2, ..EventsWarming::example() };
+    assert_eq!(answer.body, serde_json::to_vec(&record).expect("JSON"), "the refusal is its record");
     let verbose = world.send("GET", "/v1/events", &[("x-api-key", &key), ("x-svc-verbose", "true")], "");
     shows(&verbose.body, r#"{"error":"HTTP_503","events":[],"details":null}"#);
-    // A wrong question is wrong before as after.
+    // An invalid parameter is refused before the first listing too.
     assert_eq!(world.send("GET", "/v1/events?limit=x", &[("x-api-key", &key)], "").code().0, 422);
     // No event, but a first listing.
     let (market, listing) = (MarketId(0), Box::new(listing(1, ["1", "2"])));

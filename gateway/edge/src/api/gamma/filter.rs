@@ -21,7 +21,7 @@ pub const VALUES_MAX: usize = 100;
 /// Names by which one list is sorted.
 const ORDERS_MAX: usize = 4;
 
-/// What rows are sorted by, under all of its names.
+/// A field that rows are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Volume24h,
@@ -60,7 +60,7 @@ struct Bounds<T> {
 }
 
 impl<T: PartialOrd + Copy> Bounds<T> {
-    /// Whether a figure is within; one that is not known is in no bounds.
+    /// Whether a figure is within the bounds. An unknown figure is outside of all bounds.
     fn hold(self, value: Option<T>) -> bool {
         match value {
             Some(value) => self.min.is_none_or(|min| min <= value) && self.max.is_none_or(|max| value <= max),
@@ -69,7 +69,7 @@ impl<T: PartialOrd + Copy> Bounds<T> {
     }
 }
 
-/// A list of markets or of events as asked for.
+/// The parameters of a list of markets or of events.
 #[derive(Debug)]
 pub struct ListFilter<'a> {
     pub ids: Vec<&'a str>,
@@ -83,7 +83,7 @@ pub struct ListFilter<'a> {
     liquidity: Bounds<u64>,
     start: Bounds<Timestamp>,
     end: Bounds<Timestamp>,
-    /// `tag_id`, of a tag that is known or not.
+    /// `tag_id`, which may be unknown.
     pub tag_id: Option<&'a str>,
     pub tag_slug: Option<&'a str>,
     orders: Vec<Order>,
@@ -99,7 +99,7 @@ impl<'a> ListFilter<'a> {
     /// `VALIDATION_FAILED`.
     pub fn read(query: &'a Query<'_>, limit_max: u64) -> Result<ListFilter<'a>, Refusal> {
         let mut params = Params::new(query);
-        let asked = ListFilter {
+        let filter = ListFilter {
             ids: values(query, &mut params, "id"),
             slugs: values(query, &mut params, "slug"),
             conditions: values(query, &mut params, "condition_ids"),
@@ -119,12 +119,12 @@ impl<'a> ListFilter<'a> {
             offset: params.offset(),
         };
         match params.problems.is_empty() {
-            true => Ok(asked),
+            true => Ok(filter),
             false => Err(Refusal::validation(&params.problems)),
         }
     }
 
-    /// The markets that are looked at: those that are named, else all, in the order of listing.
+    /// The markets to examine: those that the request names, else all, in the order of listing.
     pub fn candidates(&self, catalog: &Catalog) -> Vec<MarketId> {
         let mut named: Vec<MarketId> = if !self.conditions.is_empty() {
             self.conditions.iter().filter_map(|condition| catalog.by_condition(condition)).collect()
@@ -140,8 +140,8 @@ impl<'a> ListFilter<'a> {
         named
     }
 
-    /// Whether the list shows this market. A market that is named is shown in any state, others while they are open,
-    /// unless `closed` says otherwise. The tag is not looked at.
+    /// Whether the list shows this market: in any state if the request names it, else while it is open, unless `closed`
+    /// is given. Does not consider the tag.
     pub fn shows(&self, cell: &MarketCell, now: Timestamp) -> bool {
         let (listing, phase) = (&cell.listing, Phase::of(cell, now));
         let named = [&self.ids, &self.slugs, &self.conditions, &self.tokens].iter().any(|names| !names.is_empty());
@@ -159,25 +159,25 @@ impl<'a> ListFilter<'a> {
             && is_id()
     }
 
-    /// Whether something in this state is shown; `named`: it is asked for by name.
+    /// Whether the list shows a market or event in this state; `named`: the request names it.
     pub fn state(&self, named: bool, active: bool, closed: bool, archived: bool) -> bool {
         let closed_too = named || self.archived == Some(true);
-        self.active.is_none_or(|asked| asked == active)
-            && self.archived.is_none_or(|asked| asked == archived)
-            && self.closed.map_or(closed_too || !closed, |asked| asked == closed)
+        self.active.is_none_or(|wanted| wanted == active)
+            && self.archived.is_none_or(|wanted| wanted == archived)
+            && self.closed.map_or(closed_too || !closed, |wanted| wanted == closed)
     }
 
-    /// Whether an event between these times is shown.
+    /// Whether the list shows an event between these times.
     pub fn lasts(&self, start: Option<Timestamp>, end: Option<Timestamp>) -> bool {
         self.start.hold(start) && self.end.hold(end)
     }
 
-    /// Whether an order was asked for.
+    /// Whether the request has an order.
     pub fn is_ordered(&self) -> bool {
         !self.orders.is_empty()
     }
 
-    /// Sorts rows by what was asked for; equal ones keep their order.
+    /// Sorts rows by the order of the request; the sort is stable.
     pub fn sort<T>(&self, rows: Vec<T>, key: impl Fn(&T, Order) -> u64) -> Vec<T> {
         if self.orders.is_empty() {
             return rows;
@@ -192,7 +192,7 @@ impl<'a> ListFilter<'a> {
     }
 }
 
-/// What a market is sorted by; what is not known counts as 0.
+/// The sort key of a market; an unknown figure counts as 0.
 pub fn market_key(cell: &MarketCell, order: Order) -> u64 {
     match order {
         Order::Volume24h => cell.figures().volume_24h.unwrap_or_default(),
@@ -205,12 +205,12 @@ pub fn market_key(cell: &MarketCell, order: Order) -> u64 {
     }
 }
 
-/// The venue's `active`: it opened, and stays so when it is closed.
+/// The venue's `active`: true from the opening on, also after the close.
 pub fn was_active(cell: &MarketCell) -> bool {
     cell.state() != MarketState::Upcoming
 }
 
-/// Values of a repeated parameter, or with commas between them.
+/// The values of a parameter that may be repeated or hold commas.
 pub fn values<'a>(query: &'a Query<'_>, params: &mut Params<'_>, name: &'static str) -> Vec<&'a str> {
     let mut values: Vec<&str> =
         query.all(name).flat_map(|text| text.split(',')).map(str::trim).filter(|text| !text.is_empty()).collect();
@@ -271,10 +271,10 @@ mod tests {
 
     #[test]
     fn queries_are_read_with_their_bounds() {
-        let asked = |text: &str| {
+        let read = |text: &str| {
             let query = Query::read(text);
             ListFilter::read(&query, MARKETS_MAX)
-                .map(|asked| (asked.limit, asked.offset, asked.conditions.len(), asked.orders.len()))
+                .map(|filter| (filter.limit, filter.offset, filter.conditions.len(), filter.orders.len()))
                 .map_err(|refusal| refusal.message().to_owned())
         };
         let many = vec!["0x1"; VALUES_MAX + 1].join(",");
@@ -297,7 +297,7 @@ mod tests {
             (&format!("condition_ids={many}"), Err("condition_ids: has more than 100 values")),
         ];
         for (query, expected) in &cases {
-            assert_eq!(asked(query), expected.map_err(str::to_owned), "{query}");
+            assert_eq!(read(query), expected.map_err(str::to_owned), "{query}");
         }
         println!("market queries: {} cases", cases.len());
     }

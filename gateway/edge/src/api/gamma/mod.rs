@@ -1,98 +1,101 @@
-//! The venue's catalogue service ("Gamma"), as far as its clients ask it before they trade: markets, events, tags and the
-//! search, read-only and from the catalogue alone. They exist while `[venue] facade` is on.
+//! The part of the venue's catalogue service ("Gamma") that clients read before they trade: markets, events, tags and
+//! the search, read-only and from the catalogue alone. The routes exist while `[venue] facade` is on.
 //!
-//! Lists without an order come in the order of listing (events: most traded first). A market that is asked for by id,
-//! slug, condition or token is shown in any state; others while they are open, unless `closed` says otherwise.
+//! Without `order`, markets are sorted by listing and events by volume. A list shows a market that the request names by
+//! id, slug, condition or token in any state, and other markets while they are open, unless `closed` is given.
 
 pub mod filter;
 pub mod number;
-mod shape;
+mod params;
 mod view;
 
 use crate::api::markets::filter::Needle;
 use crate::api::markets::view::number as market_number;
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::record::Example;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Gate, Route};
-use crate::reads::Reads;
+use crate::http::written::{Written, written};
 use engine::id::MarketId;
 use engine::market::catalog::{Lists, MarketCell};
+use engine::market::terms::EventTerms;
 use filter::{EVENTS_MAX, ListFilter, MARKETS_MAX, Order, market_key};
 use std::collections::BTreeSet;
-use view::Group;
+use view::{GammaEvent, GammaEventPage, GammaFound, GammaMarket, GammaMarketPage, GammaPagination, GammaTag, Group};
 use wire::cursor::OffsetCursor;
 use wire::fields::Params;
 use wire::query::Query;
-use wire::write::{Object, array, object, separate};
 
-/// Markets that are looked at before others get their turn on the thread.
+/// Markets examined between two yields to other tasks of the thread.
 const LOOKED_AT_PER_TURN: usize = 2_000;
-/// Markets that are written before others get their turn on the thread.
+/// Markets written between two yields to other tasks of the thread.
 const WRITTEN_PER_TURN: usize = 100;
-const ROW_BYTES: usize = 2_048;
 const SEARCH_CHARS_MAX: usize = 120;
 const SEARCH_MAX: u64 = 50;
 const SEARCH_DEFAULT: u64 = 5;
 const TAGS_MAX: u64 = 300;
 const TAGS_DEFAULT: u64 = 100;
-/// Hours within which a search asks for closed events, too.
+/// Hours within which a search includes closed events.
 const HOURS_MAX: u64 = 1_000_000;
 /// Highest page of a search.
 const PAGE_MAX: u64 = 1_000_000;
 
+/// The example of a list: rows have examples of their own.
+const EMPTY_LIST: Example = Example::Text("[]");
+
 pub const ROUTES: &[Route] = &[
     read("/v1/gamma/markets", "list_gamma_markets")
         .about("Markets as the venue's catalogue service shows them.")
-        .params(shape::MARKETS_ASKED)
-        .gives_shape(200, &shape::MARKETS, shape::MARKETS_EXAMPLE)
+        .params(params::MARKETS)
+        .gives_with::<Vec<GammaMarket>>(200, EMPTY_LIST)
         .run(|call| Box::pin(markets(call))),
     read("/v1/gamma/markets/keyset", "list_gamma_markets_by_cursor")
         .about("Pages of markets with a cursor.")
-        .params(shape::MARKETS_KEYSET_ASKED)
-        .gives_shape(200, &shape::MARKETS_PAGE, shape::MARKETS_PAGE_EXAMPLE)
+        .params(params::MARKETS_KEYSET)
+        .gives::<GammaMarketPage>(200)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor])
         .run(|call| Box::pin(markets_page(call))),
     read("/v1/gamma/markets/{id}", "get_gamma_market")
         .about("One market by its number.")
-        .gives_shape(200, &shape::MARKET, shape::MARKET_EXAMPLE)
+        .gives::<GammaMarket>(200)
         .fails(&[Code::MarketNotFound])
         .run(|call| Box::pin(market_by_id(call))),
     read("/v1/gamma/markets/slug/{slug}", "get_gamma_market_by_slug")
         .about("One market by its slug.")
-        .gives_shape(200, &shape::MARKET, shape::MARKET_EXAMPLE)
+        .gives::<GammaMarket>(200)
         .fails(&[Code::MarketNotFound])
         .run(|call| Box::pin(market_by_slug(call))),
     read("/v1/gamma/events", "list_gamma_events")
         .about("Events with all of their markets.")
-        .params(shape::EVENTS_ASKED)
-        .gives_shape(200, &shape::EVENTS, shape::EVENTS_EXAMPLE)
+        .params(params::EVENTS)
+        .gives_with::<Vec<GammaEvent>>(200, EMPTY_LIST)
         .run(|call| Box::pin(events(call))),
     read("/v1/gamma/events/keyset", "list_gamma_events_by_cursor")
         .about("Pages of events with a cursor.")
-        .params(shape::EVENTS_KEYSET_ASKED)
-        .gives_shape(200, &shape::EVENTS_PAGE, shape::EVENTS_PAGE_EXAMPLE)
+        .params(params::EVENTS_KEYSET)
+        .gives::<GammaEventPage>(200)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor])
         .run(|call| Box::pin(events_page(call))),
     read("/v1/gamma/events/{id}", "get_gamma_event")
         .about("One event by its id.")
-        .gives_shape(200, &shape::EVENT, shape::EVENT_EXAMPLE)
+        .gives::<GammaEvent>(200)
         .fails(&[Code::NotFound])
-        .run(|call| Box::pin(one_event(call, |event, asked| event.id == asked))),
+        .run(|call| Box::pin(one_event(call, |event, id| event.id == id))),
     read("/v1/gamma/events/slug/{slug}", "get_gamma_event_by_slug")
         .about("One event by its slug.")
-        .gives_shape(200, &shape::EVENT, shape::EVENT_EXAMPLE)
+        .gives::<GammaEvent>(200)
         .fails(&[Code::NotFound])
-        .run(|call| Box::pin(one_event(call, |event, asked| event.slug == asked))),
+        .run(|call| Box::pin(one_event(call, |event, slug| event.slug == slug))),
     read("/v1/gamma/tags", "list_gamma_tags")
         .about("Tags of all markets.")
-        .params(shape::TAGS_ASKED)
-        .gives_shape(200, &shape::TAGS, shape::TAGS_EXAMPLE)
+        .params(params::TAGS)
+        .gives::<Vec<GammaTag>>(200)
         .run(|call| Box::pin(tags(call))),
     read("/v1/gamma/public-search", "search_gamma")
         .about("Events whose title, or a question of whose markets, holds a text.")
-        .params(shape::SEARCH_ASKED)
-        .gives_shape(200, &shape::FOUND, shape::FOUND_EXAMPLE)
+        .params(params::SEARCH)
+        .gives::<GammaFound>(200)
         .run(|call| Box::pin(search(call))),
 ];
 
@@ -102,68 +105,63 @@ const fn read(path: &'static str, name: &'static str) -> Route {
 
 async fn markets(call: Call) -> Outcome {
     let query = call.query();
-    let asked = ListFilter::read(&query, MARKETS_MAX)?;
-    let found = gathered(&call, &asked).await;
-    let rows: Vec<MarketId> = found.into_iter().skip(asked.offset).take(asked.limit).collect();
-    Ok(Reply::json(market_rows(&call, &rows).await))
+    let filter = ListFilter::read(&query, MARKETS_MAX)?;
+    let found = gathered(&call, &filter).await;
+    let page = found.into_iter().skip(filter.offset).take(filter.limit);
+    Ok(Reply::json(&market_rows(&call, page).await))
 }
 
 async fn markets_page(call: Call) -> Outcome {
     let query = call.query();
-    let asked = ListFilter::read(&query, MARKETS_MAX)?;
-    let Some(place) = place(&query)? else { return Ok(page("markets", b"[]", None)) };
-    let found = gathered(&call, &asked).await;
-    // In the order of listing the cursor is a place of the catalogue: rows neither repeat nor vanish when one closes.
-    let first = match asked.is_ordered() {
-        true => place.min(found.len()),
-        false => found.partition_point(|market| (market.0 as usize) < place),
+    let filter = ListFilter::read(&query, MARKETS_MAX)?;
+    let Some(start) = page_start(&query)? else {
+        return Ok(Reply::json(&GammaMarketPage { markets: Vec::new(), next_cursor: None }));
     };
-    let rows: Vec<MarketId> = found[first..].iter().take(asked.limit).copied().collect();
-    let next = found.get(first + rows.len()).map(|market| match asked.is_ordered() {
-        true => first + rows.len(),
+    let found = gathered(&call, &filter).await;
+    // In the order of listing the cursor is an index of the catalogue, so that rows neither repeat nor vanish when a
+    // market closes.
+    let first = match filter.is_ordered() {
+        true => start.min(found.len()),
+        false => found.partition_point(|market| (market.0 as usize) < start),
+    };
+    let page = &found[first..found.len().min(first.saturating_add(filter.limit))];
+    let next = found.get(first + page.len()).map(|market| match filter.is_ordered() {
+        true => first + page.len(),
         false => market.0 as usize,
     });
-    Ok(page("markets", &market_rows(&call, &rows).await, next))
+    let markets = market_rows(&call, page.iter().copied()).await;
+    Ok(Reply::json(&GammaMarketPage { markets, next_cursor: next.map(OffsetCursor::write) }))
 }
 
 /// The markets that the list shows, in its order.
-async fn gathered(call: &Call, asked: &ListFilter<'_>) -> Vec<MarketId> {
+async fn gathered(call: &Call, filter: &ListFilter<'_>) -> Vec<MarketId> {
     let catalog = &call.reads().catalog;
-    let tag = match tag_of(call, asked).await {
+    let tag = match tag_of(call, filter).await {
         Tag::Unknown => return Vec::new(),
         Tag::Any => None,
         Tag::Only(slug) => Some(slug),
     };
     let mut found = Vec::new();
-    for candidates in asked.candidates(catalog).chunks(LOOKED_AT_PER_TURN) {
+    for candidates in filter.candidates(catalog).chunks(LOOKED_AT_PER_TURN) {
         let shown = |market: &&MarketId| {
             let tagged =
                 |cell: &MarketCell| tag.as_ref().is_none_or(|slug| cell.listing.tags.iter().any(|tag| tag == slug));
-            catalog.market(**market).is_some_and(|cell| asked.shows(cell, call.now) && tagged(cell))
+            catalog.market(**market).is_some_and(|cell| filter.shows(cell, call.now) && tagged(cell))
         };
         found.extend(candidates.iter().filter(shown));
         tokio::task::yield_now().await;
     }
-    asked.sort(found, |market, order| catalog.market(*market).map_or(0, |cell| market_key(cell, order)))
+    filter.sort(found, |market, order| catalog.market(*market).map_or(0, |cell| market_key(cell, order)))
 }
 
-async fn market_rows(call: &Call, rows: &[MarketId]) -> Vec<u8> {
+async fn market_rows(call: &Call, page: impl Iterator<Item = MarketId>) -> Vec<Written<GammaMarket<'_>>> {
     let reads = call.reads();
-    let mut out = Vec::with_capacity(2 + ROW_BYTES * rows.len());
-    out.push(b'[');
-    for rows in rows.chunks(WRITTEN_PER_TURN) {
-        for cell in rows.iter().filter_map(|market| reads.catalog.market(*market)) {
-            separate(&mut out);
-            view::market(&mut out, cell, reads, call.now);
-        }
-        tokio::task::yield_now().await;
-    }
-    out.push(b']');
-    out
+    let cells = page.filter_map(|market| reads.catalog.market(market));
+    written(cells.map(|cell| GammaMarket::new(cell, reads, call.now)), WRITTEN_PER_TURN).await
 }
 
 async fn market_by_id(call: Call) -> Outcome {
-    let asked = call.variable(0);
+    let id = call.variable(0);
     let catalog = &call.reads().catalog;
     let mut found = None;
     for at in 0..catalog.len() {
@@ -171,7 +169,7 @@ async fn market_by_id(call: Call) -> Outcome {
             tokio::task::yield_now().await;
         }
         let cell = catalog.market(MarketId(at as u32));
-        found = cell.filter(|cell| market_number(&cell.listing).to_string() == asked);
+        found = cell.filter(|cell| market_number(&cell.listing).to_string() == id);
         if found.is_some() {
             break;
         }
@@ -186,30 +184,31 @@ async fn market_by_slug(call: Call) -> Outcome {
 
 fn one_market(call: &Call, found: Option<&MarketCell>) -> Outcome {
     let cell = found.ok_or(Code::MarketNotFound)?;
-    let mut out = Vec::with_capacity(ROW_BYTES);
-    view::market(&mut out, cell, call.reads(), call.now);
-    Ok(Reply::json(out))
+    Ok(Reply::json(&GammaMarket::new(cell, call.reads(), call.now)))
 }
 
 async fn events(call: Call) -> Outcome {
     let query = call.query();
-    let asked = ListFilter::read(&query, EVENTS_MAX)?;
+    let filter = ListFilter::read(&query, EVENTS_MAX)?;
     let lists = call.reads().catalog.lists();
-    let found = grouped(&call, &asked, &lists).await;
-    let rows: Vec<Group<'_>> = found.into_iter().skip(asked.offset).take(asked.limit).collect();
-    Ok(Reply::json(event_rows(&call, &rows).await))
+    let found = grouped(&call, &filter, &lists).await;
+    let rows: Vec<Group<'_>> = found.into_iter().skip(filter.offset).take(filter.limit).collect();
+    Ok(Reply::json(&event_rows(&call, &rows).await))
 }
 
 async fn events_page(call: Call) -> Outcome {
     let query = call.query();
-    let asked = ListFilter::read(&query, EVENTS_MAX)?;
-    let Some(place) = place(&query)? else { return Ok(page("events", b"[]", None)) };
+    let filter = ListFilter::read(&query, EVENTS_MAX)?;
+    let Some(start) = page_start(&query)? else {
+        return Ok(Reply::json(&GammaEventPage { events: Vec::new(), next_cursor: None }));
+    };
     let lists = call.reads().catalog.lists();
-    let found = grouped(&call, &asked, &lists).await;
-    let first = place.min(found.len());
-    let rows = &found[first..found.len().min(first.saturating_add(asked.limit))];
+    let found = grouped(&call, &filter, &lists).await;
+    let first = start.min(found.len());
+    let rows = &found[first..found.len().min(first.saturating_add(filter.limit))];
     let next = Some(first + rows.len()).filter(|next| *next < found.len());
-    Ok(page("events", &event_rows(&call, rows).await, next))
+    let events = event_rows(&call, rows).await;
+    Ok(Reply::json(&GammaEventPage { events, next_cursor: next.map(OffsetCursor::write) }))
 }
 
 /// All events: groups of markets, then windows of up-or-down markets, which are events of one market each.
@@ -219,9 +218,9 @@ fn groups(lists: &Lists) -> impl Iterator<Item = Group<'_>> {
 }
 
 /// The events that the list shows, in its order.
-async fn grouped<'l>(call: &Call, asked: &ListFilter<'_>, lists: &'l Lists) -> Vec<Group<'l>> {
+async fn grouped<'l>(call: &Call, filter: &ListFilter<'_>, lists: &'l Lists) -> Vec<Group<'l>> {
     let reads = call.reads();
-    let tag = match tag_of(call, asked).await {
+    let tag = match tag_of(call, filter).await {
         Tag::Unknown => return Vec::new(),
         Tag::Any => None,
         Tag::Only(slug) => Some(slug),
@@ -233,21 +232,21 @@ async fn grouped<'l>(call: &Call, asked: &ListFilter<'_>, lists: &'l Lists) -> V
             looked_at = 0;
             tokio::task::yield_now().await;
         }
-        let Some((first, event)) = named(&group, reads) else { continue };
+        let Some((first, event)) = group.event(reads) else { continue };
         let is = |names: &[&str], text: &str| names.is_empty() || names.contains(&text);
-        if !(is(&asked.ids, &event.id) && is(&asked.slugs, &event.slug)) {
+        if !(is(&filter.ids, &event.id) && is(&filter.slugs, &event.slug)) {
             continue;
         }
         if tag.as_ref().is_some_and(|slug| first.listing.tags.iter().all(|tag| tag != slug)) {
             continue;
         }
         let sums = group.sums(reads, call.now);
-        let by_name = !(asked.ids.is_empty() && asked.slugs.is_empty());
-        if asked.state(by_name, sums.active, sums.closed, sums.archived) && asked.lasts(sums.start, sums.end) {
+        let by_name = !(filter.ids.is_empty() && filter.slugs.is_empty());
+        if filter.state(by_name, sums.active, sums.closed, sums.archived) && filter.lasts(sums.start, sums.end) {
             found.push((group, sums));
         }
     }
-    let sorted = asked.sort(found, |(group, sums), order| match order {
+    let sorted = filter.sort(found, |(group, sums), order| match order {
         Order::Volume24h => sums.volume_24h,
         Order::Volume => sums.volume,
         Order::Liquidity => sums.liquidity,
@@ -259,39 +258,30 @@ async fn grouped<'l>(call: &Call, asked: &ListFilter<'_>, lists: &'l Lists) -> V
     sorted.into_iter().map(|(group, _)| group).collect()
 }
 
-/// The event's own terms, with the market that has them.
-fn named<'a>(group: &Group<'_>, reads: &'a Reads) -> Option<(&'a MarketCell, &'a engine::market::terms::EventTerms)> {
-    group.cells(reads).find_map(|cell| Some((cell, cell.event()?)))
-}
-
-async fn event_rows(call: &Call, rows: &[Group<'_>]) -> Vec<u8> {
-    let (mut out, mut written) = (Vec::with_capacity(1 << 16), 0);
-    out.push(b'[');
+async fn event_rows<'a>(call: &'a Call, rows: &[Group<'_>]) -> Vec<Written<GammaEvent<'a>>> {
+    let (mut list, mut written) = (Vec::with_capacity(rows.len()), 0);
     for group in rows {
         written += group.markets.len();
         if written > WRITTEN_PER_TURN {
             written = 0;
             tokio::task::yield_now().await;
         }
-        separate(&mut out);
-        view::event(&mut out, group, call.reads(), call.now);
+        list.extend(GammaEvent::new(group, call.reads(), call.now).map(|event| Written::new(&event)));
     }
-    out.push(b']');
-    out
+    list
 }
 
-/// The event of the path, by one of its texts.
-async fn one_event(call: Call, is: fn(&engine::market::terms::EventTerms, &str) -> bool) -> Outcome {
-    let (asked, reads) = (call.variable(0), call.reads());
+/// The event that the path names.
+async fn one_event(call: Call, is: fn(&EventTerms, &str) -> bool) -> Outcome {
+    let (text, reads) = (call.variable(0), call.reads());
     let lists = reads.catalog.lists();
     for (at, group) in groups(&lists).enumerate() {
         if at % LOOKED_AT_PER_TURN == LOOKED_AT_PER_TURN - 1 {
             tokio::task::yield_now().await;
         }
-        if named(&group, reads).is_some_and(|(_, event)| is(event, &asked)) {
-            let mut out = Vec::with_capacity(ROW_BYTES * (1 + group.markets.len()));
-            view::event(&mut out, &group, reads, call.now);
-            return Ok(Reply::json(out));
+        if group.event(reads).is_some_and(|(_, event)| is(event, &text)) {
+            let event = GammaEvent::new(&group, reads, call.now).ok_or(Code::NotFound)?;
+            return Ok(Reply::json(&event));
         }
     }
     Err(Refusal::saying(Code::NotFound, "event not found"))
@@ -306,9 +296,8 @@ async fn tags(call: Call) -> Outcome {
         return Err(Refusal::validation(&params.problems));
     }
     let known = known_tags(&call).await;
-    let mut out = Vec::with_capacity(1 << 12);
-    array(&mut out, known.iter().skip(offset).take(limit), |out, slug| view::tag(out, slug));
-    Ok(Reply::json(out))
+    let tags: Vec<_> = known.into_iter().skip(offset).take(limit).map(GammaTag::new).collect();
+    Ok(Reply::json(&tags))
 }
 
 /// Slugs of all tags, each once.
@@ -323,7 +312,7 @@ async fn known_tags(call: &Call) -> BTreeSet<&str> {
     known
 }
 
-/// The tag that a list asks for.
+/// The tag that a list is limited to.
 enum Tag {
     Any,
     Only(String),
@@ -331,8 +320,8 @@ enum Tag {
     Unknown,
 }
 
-async fn tag_of(call: &Call, asked: &ListFilter<'_>) -> Tag {
-    match (asked.tag_slug, asked.tag_id) {
+async fn tag_of(call: &Call, filter: &ListFilter<'_>) -> Tag {
+    match (filter.tag_slug, filter.tag_id) {
         (Some(slug), _) => Tag::Only(slug.to_owned()),
         (None, None) => Tag::Any,
         (None, Some(id)) => {
@@ -372,46 +361,26 @@ async fn search(call: Call) -> Outcome {
             looked_at = 0;
             tokio::task::yield_now().await;
         }
-        let Some((_, event)) = named(&group, reads) else { continue };
+        let Some((_, event)) = group.event(reads) else { continue };
         let holds = |text: &str| needle.as_ref().is_none_or(|needle| needle.is_in(text));
-        let asks = || group.cells(reads).any(|cell| holds(&cell.listing.question) || holds(&cell.listing.slug));
+        let in_market = || group.cells(reads).any(|cell| holds(&cell.listing.question) || holds(&cell.listing.slug));
         let state = || closed.is_none_or(|closed| closed == group.sums(reads, call.now).closed);
-        if (holds(&event.title) || asks()) && state() {
+        if (holds(&event.title) || in_market()) && state() {
             found.push(group);
         }
     }
     let first = (page - 1).saturating_mul(limit).min(found.len());
     let rows = &found[first..found.len().min(first + limit)];
+    let pagination = GammaPagination { has_more: first + rows.len() < found.len(), total_results: found.len() };
     let events = event_rows(&call, rows).await;
-    Ok(Reply::object(|o| {
-        o.name("events").extend_from_slice(&events);
-        for name in ["tags", "profiles"] {
-            o.name(name).extend_from_slice(b"[]");
-        }
-        o.object("pagination", |o| {
-            o.boolean("hasMore", first + rows.len() < found.len());
-            o.integer("totalResults", found.len() as u64);
-        });
-    }))
+    Ok(Reply::json(&GammaFound { events, tags: [], profiles: [], pagination }))
 }
 
 /// Where the page begins; `None`: after the last one.
-fn place(query: &Query<'_>) -> Result<Option<usize>, Refusal> {
+fn page_start(query: &Query<'_>) -> Result<Option<usize>, Refusal> {
     let text = query.first_of(&["after_cursor", "next_cursor"]).unwrap_or_default();
     match OffsetCursor::read(text).map_err(|_| Code::InvalidCursor)? {
-        OffsetCursor::At(place) => Ok(Some(place)),
+        OffsetCursor::At(start) => Ok(Some(start)),
         OffsetCursor::End => Ok(None),
     }
-}
-
-/// A page with a cursor, which the last one has not.
-fn page(name: &'static str, rows: &[u8], next: Option<usize>) -> Reply {
-    let mut out = Vec::with_capacity(64 + rows.len());
-    object(&mut out, |o: &mut Object<'_>| {
-        o.name(name).extend_from_slice(rows);
-        if let Some(next) = next {
-            o.text("next_cursor", &OffsetCursor::write(next));
-        }
-    });
-    Reply::json(out)
 }

@@ -1,85 +1,392 @@
-//! Markets, events and tags as the venue's catalogue service shows them. Figures are JSON numbers, and some lists are
-//! texts that hold JSON; what is not known has no field.
+//! Records of the venue's catalogue service: markets, events and tags. Figures are JSON numbers, some lists are texts
+//! that hold JSON, and an unknown figure has no field.
 
 use super::filter::was_active;
 use super::number;
 use crate::api::books::view::min_order_size;
-use crate::api::markets::quote::{Quote, number as dollars};
-use crate::api::markets::view::{Phase, number as market_number};
+use crate::api::markets::quote::Quote;
+use crate::api::markets::view::{CONDITION, Phase, number as market_number};
 use crate::api::prices::{base_fee, book_of};
+use crate::http::record::record;
+use crate::http::scalar::{self, ConditionId, Number, Price, Volume, words};
+use crate::http::written::Written;
 use crate::reads::Reads;
-use engine::amount::{Cash, Price};
+use engine::amount::Cash;
 use engine::book::BookSide;
 use engine::id::{MarketId, Outcome};
 use engine::market::catalog::MarketCell;
 use engine::market::terms::EventTerms;
 use engine::time::Timestamp;
-use wire::decimal;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 use wire::instant;
-use wire::write::{Object, array, object, string};
 
-/// 10⁻⁴ in 10⁻⁶.
-const MICROS_PER_TICK: i64 = 100;
 /// Basis points in 10⁻⁶.
-const MICROS_PER_BPS: u64 = 100;
+const MICROS_PER_BPS: i64 = 100;
 /// Characters of a date.
 const DATE_CHARS: usize = 10;
 
-/// A market by itself: with its events and tags.
-pub fn market(out: &mut Vec<u8>, cell: &MarketCell, reads: &Reads, now: Timestamp) {
-    object(out, |o| {
-        fields(o, cell, reads, now);
-        o.array("events", cell.event(), |out, event| {
-            object(out, |o| {
-                event_names(o, event);
-                o.boolean("active", was_active(cell));
-                o.boolean("closed", Phase::of(cell, now).closed);
-                o.boolean("negRisk", cell.listing.neg_risk);
-            });
+/// A list of texts, as a text that holds JSON.
+#[derive(Serialize, JsonSchema)]
+pub struct JsonList(#[schemars(regex(pattern = r"^\[.*\]$"))] String);
+
+impl JsonList {
+    fn new(list: &impl Serialize) -> JsonList {
+        JsonList(serde_json::to_string(list).expect("texts can be serialised"))
+    }
+}
+
+/// A whole number as a text.
+#[derive(Serialize, JsonSchema)]
+pub struct NumberText(#[schemars(regex(pattern = "^(0|[1-9][0-9]*)$"))] String);
+
+impl From<u64> for NumberText {
+    fn from(number: u64) -> NumberText {
+        NumberText(number.to_string())
+    }
+}
+
+/// A day in UTC.
+#[derive(Serialize, JsonSchema)]
+pub struct Date(#[schemars(regex(pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))] String);
+
+impl Date {
+    /// The day of a time.
+    fn of(at: Timestamp) -> Date {
+        let mut text = instant::ts_text(at);
+        text.truncate(DATE_CHARS);
+        Date(text)
+    }
+}
+
+words! {
+    // A field that the venue always has, and that is not known here.
+    EmptyText = "";
+    ResolvedStatus = "resolved";
+}
+
+record! {
+    /// What a taker pays: rate × shares × price × (1 − price).
+    struct GammaFeeSchedule {
+        exponent: u32 = 1;
+        rate: Number = Number::of("0.05");
+        #[serde(rename = "takerOnly")]
+        taker_only: bool = true;
+        #[serde(rename = "rebateRate")]
+        rebate_rate: Number = Number(0);
+    }
+
+    /// A tag.
+    pub struct GammaTag<'a> {
+        id: NumberText = 1_557_558.into();
+        label: &'a str = "weather";
+        slug: &'a str = "weather";
+    }
+
+    /// The event of a market.
+    #[serde(rename_all = "camelCase")]
+    struct GammaEventReference<'a> {
+        id: &'a str = "260654";
+        ticker: &'a str = "lisbon-weather";
+        slug: &'a str = "lisbon-weather";
+        title: &'a str = "Lisbon weather";
+        active: bool = true;
+        closed: bool = false;
+        neg_risk: bool = false;
+    }
+
+    /// A market. Figures that are not known have no field.
+    #[serde(rename_all = "camelCase")]
+    pub struct GammaMarket<'a> {
+        id: NumberText = 1_557_558.into(),
+            "The venue's own number, else 53 bits of the SHA-256 of the condition id.";
+        question: &'a str = "Rain in Lisbon on 3 October?";
+        condition_id: ConditionId<'a> = CONDITION.into();
+        #[serde(rename = "questionID")]
+        question_id: ConditionId<'a> = CONDITION.into(), "The condition id.";
+        slug: &'a str = "rain-in-lisbon-oct-3";
+        resolution_source: EmptyText = "".into();
+        description: &'a str = "";
+        image: &'a str = "";
+        icon: &'a str = "", "The same as `image`.";
+        category: Option<&'a str> = Some("weather"), skip_serializing_if;
+        group_item_title: Option<&'a str> = None, "Label inside the event.", skip_serializing_if;
+        outcomes: JsonList = JsonList::new(&["Yes", "No"]);
+        clob_token_ids: JsonList = JsonList::new(&["81140002", "55200077"]), "Tokens, in the order of the outcomes.";
+        volume: Option<Volume> = Some(Volume::of("9310")), skip_serializing_if;
+        volume_num: Option<Number> = Some(Number::of("9310")), "The same.", skip_serializing_if;
+        volume24hr: Option<Number> = None, skip_serializing_if;
+        volume24hr_clob: Option<Number> = None, "The same.", skip_serializing_if;
+        liquidity: Option<Volume> = None, skip_serializing_if;
+        liquidity_num: Option<Number> = None, "The same.", skip_serializing_if;
+        outcome_prices: Option<JsonList> = Some(JsonList::new(&["0.415", "0.585"])),
+            "Displayed prices, in the order of the outcomes.", skip_serializing_if;
+        best_bid: Option<Number> = Some(Number::of("0.41")), "Of the first outcome.", skip_serializing_if;
+        best_ask: Option<Number> = Some(Number::of("0.42")), "Of the first outcome.", skip_serializing_if;
+        spread: Option<Number> = Some(Number::of("0.01")), "Best ask less best bid.", skip_serializing_if;
+        last_trade_price: Option<Number> = None, "Of the first outcome.", skip_serializing_if;
+        start_date: Option<scalar::Timestamp> = None, skip_serializing_if;
+        start_date_iso: Option<Date> = None, skip_serializing_if;
+        end_date: Option<scalar::Timestamp> = Some(scalar::Timestamp::of("2026-10-04T00:00:00Z")), skip_serializing_if;
+        end_date_iso: Option<Date> = Some(Date("2026-10-04".to_owned())), skip_serializing_if;
+        event_start_time: Option<scalar::Timestamp> = None,
+            "Up-or-down markets: when the window begins.", skip_serializing_if;
+        accepting_orders_timestamp: Option<scalar::Timestamp> = None, "The same as `startDate`.", skip_serializing_if;
+        created_at: scalar::Timestamp = scalar::Timestamp::of("2026-09-01T00:00:00Z"), "When it was listed here.";
+        updated_at: scalar::Timestamp = scalar::Timestamp::of("2026-10-02T09:14:05Z"), "When its figures last came.";
+        active: bool = true, "It opened; stays true when it is closed.";
+        closed: bool = false;
+        archived: bool = false;
+        accepting_orders: bool = true;
+        enable_order_book: bool = true, "true";
+        ready: bool = false, "false";
+        funded: bool = false, "false";
+        new: bool = false, "false";
+        featured: bool = false, "false";
+        restricted: bool = false, "false";
+        neg_risk_other: bool = false, "false";
+        approved: bool = true, "true";
+        neg_risk: bool = false;
+        market_maker_address: EmptyText = "".into();
+        order_price_min_tick_size: Number = Number::of("0.01");
+        order_min_size: Number = Number::of("5");
+        seconds_delay: u32 = 0, "0";
+        maker_base_fee: u64 = 1_000, "What an order carries, not what is paid.";
+        taker_base_fee: u64 = 1_000, "What an order carries, not what is paid.";
+        fees_enabled: bool = true;
+        fee_schedule: GammaFeeSchedule = GammaFeeSchedule::example();
+        rewards_min_size: u32 = 0, "0";
+        rewards_max_spread: u32 = 0, "0";
+        automatically_resolved: bool = false, "It is resolved.";
+        uma_resolution_statuses: JsonList = JsonList::new(&[(); 0]), "Empty.";
+        uma_resolution_status: Option<ResolvedStatus> = None, skip_serializing_if;
+        closed_time: Option<scalar::Timestamp> = None, "When it was resolved.", skip_serializing_if;
+        events: Option<Vec<GammaEventReference<'a>>> = Some(Vec::new()),
+            "Its event; not inside one.", skip_serializing_if;
+        tags: Option<Vec<GammaTag<'a>>> = Some(Vec::new()), "Not inside an event.", skip_serializing_if;
+    }
+
+    /// An event with all of its markets. Its figures are the sums of theirs.
+    #[serde(rename_all = "camelCase")]
+    pub struct GammaEvent<'a> {
+        id: &'a str = "260654";
+        ticker: &'a str = "lisbon-weather";
+        slug: &'a str = "lisbon-weather";
+        title: &'a str = "Lisbon weather";
+        description: &'a str = "", "Of its first market.";
+        resolution_source: EmptyText = "".into();
+        start_date: Option<scalar::Timestamp> = None, "The earliest of its markets.", skip_serializing_if;
+        start_date_iso: Option<Date> = None, skip_serializing_if;
+        end_date: Option<scalar::Timestamp> = Some(scalar::Timestamp::of("2026-10-04T00:00:00Z")),
+            "The latest of its markets.", skip_serializing_if;
+        end_date_iso: Option<Date> = Some(Date("2026-10-04".to_owned())), skip_serializing_if;
+        image: &'a str = "";
+        icon: &'a str = "", "The same as `image`.";
+        active: bool = true, "One of its markets opened.";
+        closed: bool = false, "All of its markets are.";
+        archived: bool = false, "All of its markets are.";
+        new: bool = false, "false";
+        featured: bool = false, "false";
+        restricted: bool = false, "false";
+        liquidity: Number = Number(0);
+        volume: Number = Number::of("9310");
+        volume24hr: Number = Number::of("1822.5");
+        enable_order_book: bool = true, "true";
+        neg_risk: bool = false;
+        enable_neg_risk: bool = false, "The same as `negRisk`.";
+        neg_risk_augmented: bool = false, "false";
+        category: Option<&'a str> = Some("weather"), skip_serializing_if;
+        tags: Vec<GammaTag<'a>> = Vec::new();
+        markets: Vec<GammaMarket<'a>> = Vec::new();
+    }
+
+    /// One page of markets.
+    pub struct GammaMarketPage<'a> {
+        pub markets: Vec<Written<GammaMarket<'a>>> = Vec::new();
+        pub next_cursor: Option<String> = Some("MjA=".to_owned()), "The last page has none.", skip_serializing_if;
+    }
+
+    /// One page of events.
+    pub struct GammaEventPage<'a> {
+        pub events: Vec<Written<GammaEvent<'a>>> = Vec::new();
+        pub next_cursor: Option<String> = None, "The last page has none.", skip_serializing_if;
+    }
+
+    /// The position in a search.
+    #[serde(rename_all = "camelCase")]
+    pub struct GammaPagination {
+        pub has_more: bool = false;
+        pub total_results: usize = 0;
+    }
+
+    /// One page of a search.
+    pub struct GammaFound<'a> {
+        pub events: Vec<Written<GammaEvent<'a>>> = Vec::new(), "Most traded first.";
+        #[schemars(with = "Vec<Value>", length(min = 0, max = 0))]
+        pub tags: [(); 0] = [], "Always empty.";
+        #[schemars(with = "Vec<Value>", length(min = 0, max = 0))]
+        pub profiles: [(); 0] = [], "Always empty.";
+        pub pagination: GammaPagination = GammaPagination::example();
+    }
+}
+
+impl<'a> GammaTag<'a> {
+    /// The venue's word for a tag is its slug.
+    pub fn new(slug: &'a str) -> GammaTag<'a> {
+        GammaTag { id: number::of_text(slug).into(), label: slug, slug }
+    }
+
+    fn all(cell: &'a MarketCell) -> Vec<GammaTag<'a>> {
+        cell.listing.tags.iter().map(|slug| GammaTag::new(slug)).collect()
+    }
+}
+
+impl<'a> GammaMarket<'a> {
+    /// A market by itself: with its event and its tags.
+    pub fn new(cell: &'a MarketCell, reads: &Reads, now: Timestamp) -> GammaMarket<'a> {
+        let market = GammaMarket::in_event(cell, reads, now);
+        let event = cell.event().map(|event| GammaEventReference {
+            id: &event.id,
+            ticker: &event.slug,
+            slug: &event.slug,
+            title: &event.title,
+            active: market.active,
+            closed: market.closed,
+            neg_risk: market.neg_risk,
         });
-        tags(o, &cell.listing.tags);
-    });
+        GammaMarket { events: Some(event.into_iter().collect()), tags: Some(GammaTag::all(cell)), ..market }
+    }
+
+    /// A market of an event, which has the tags.
+    fn in_event(cell: &'a MarketCell, reads: &Reads, now: Timestamp) -> GammaMarket<'a> {
+        let (listing, figures, phase) = (&cell.listing, cell.figures(), Phase::of(cell, now));
+        let first = cell.instrument(Outcome::First);
+        let quoted = Quote::of(cell, reads).map(|quote| quote.outcomes);
+        let top = book_of(reads, first, cell);
+        let best = |side| top.and_then(|top| top.price(side)).map(|price| Price::from(price).0);
+        let (bid, ask) = (best(BookSide::Bid), best(BookSide::Ask));
+        let resolved_at = cell.resolved_at().filter(|_| phase.resolved);
+        let bps = reads.rules.fees.rate(listing.category).0;
+        let image = listing.image.as_deref().unwrap_or_default();
+        GammaMarket {
+            id: market_number(listing).into(),
+            question: &listing.question,
+            condition_id: listing.condition.as_str().into(),
+            question_id: listing.condition.as_str().into(),
+            slug: &listing.slug,
+            resolution_source: "".into(),
+            description: listing.description.as_deref().unwrap_or_default(),
+            image,
+            icon: image,
+            category: listing.category.name(),
+            group_item_title: listing.label.as_deref(),
+            outcomes: JsonList::new(&listing.outcomes),
+            clob_token_ids: JsonList::new(&listing.tokens),
+            volume: figures.volume_total.map(Volume),
+            volume_num: figures.volume_total.map(json_number),
+            volume24hr: figures.volume_24h.map(json_number),
+            volume24hr_clob: figures.volume_24h.map(json_number),
+            liquidity: figures.liquidity.map(Volume),
+            liquidity_num: figures.liquidity.map(json_number),
+            outcome_prices: match quoted {
+                Some([Some(first), Some(second)]) => {
+                    Some(JsonList::new(&[first, second].map(|price| Volume(price.0.unsigned_abs()))))
+                }
+                _ => None,
+            },
+            best_bid: bid.map(Number::from),
+            best_ask: ask.map(Number::from),
+            spread: bid.zip(ask).map(|(bid, ask)| Cash((ask.0 - bid.0).max(0)).into()),
+            last_trade_price: reads.books.last_price(first).map(|last| Price::from(last.price).0.into()),
+            start_date: listing.start.map(scalar::Timestamp),
+            start_date_iso: listing.start.map(Date::of),
+            end_date: cell.end().map(scalar::Timestamp),
+            end_date_iso: cell.end().map(Date::of),
+            event_start_time: listing.updown.map(|window| scalar::Timestamp(window.start)),
+            accepting_orders_timestamp: listing.start.map(scalar::Timestamp),
+            created_at: scalar::Timestamp(cell.listed_at),
+            updated_at: scalar::Timestamp(cell.figures_at().unwrap_or(cell.listed_at)),
+            active: was_active(cell),
+            closed: phase.closed,
+            archived: phase.archived_at.is_some(),
+            accepting_orders: phase.accepting_orders,
+            enable_order_book: true,
+            ready: false,
+            funded: false,
+            new: false,
+            featured: false,
+            restricted: false,
+            neg_risk_other: false,
+            approved: true,
+            neg_risk: listing.neg_risk,
+            market_maker_address: "".into(),
+            order_price_min_tick_size: cell.tick().into(),
+            order_min_size: json_number(min_order_size(cell).0),
+            seconds_delay: 0,
+            maker_base_fee: base_fee(bps),
+            taker_base_fee: base_fee(bps),
+            fees_enabled: bps > 0,
+            fee_schedule: GammaFeeSchedule {
+                exponent: 1,
+                rate: Number(i64::from(bps) * MICROS_PER_BPS),
+                taker_only: true,
+                rebate_rate: Number(0),
+            },
+            rewards_min_size: 0,
+            rewards_max_spread: 0,
+            automatically_resolved: phase.resolved,
+            uma_resolution_statuses: JsonList::new(&[(); 0]),
+            uma_resolution_status: resolved_at.map(|_| "resolved".into()),
+            closed_time: resolved_at.map(scalar::Timestamp),
+            events: None,
+            tags: None,
+        }
+    }
 }
 
-/// An event with its markets, which name no event and no tags.
-pub fn event(out: &mut Vec<u8>, group: &Group<'_>, reads: &Reads, now: Timestamp) {
-    let cells = || group.cells(reads);
-    let Some((first, terms)) = cells().find_map(|cell| Some((cell, cell.event()?))) else { return };
-    let sums = group.sums(reads, now);
-    object(out, |o| {
-        event_names(o, terms);
-        o.text("description", first.listing.description.as_deref().unwrap_or_default());
-        o.word("resolutionSource", "");
-        date(o, "startDate", "startDateIso", sums.start);
-        date(o, "endDate", "endDateIso", sums.end);
-        o.text("image", terms.image.as_deref().unwrap_or_default());
-        o.text("icon", terms.image.as_deref().unwrap_or_default());
-        o.boolean("active", sums.active);
-        o.boolean("closed", sums.closed);
-        o.boolean("archived", sums.archived);
-        for name in ["new", "featured", "restricted"] {
-            o.boolean(name, false);
-        }
-        for (name, sum) in [("liquidity", sums.liquidity), ("volume", sums.volume), ("volume24hr", sums.volume_24h)] {
-            decimal::vol(o.name(name), sum);
-        }
-        o.boolean("enableOrderBook", true);
-        o.boolean("negRisk", first.listing.neg_risk);
-        o.boolean("enableNegRisk", first.listing.neg_risk);
-        o.boolean("negRiskAugmented", false);
-        category(o, first);
-        tags(o, &first.listing.tags);
-        o.array("markets", cells(), |out, cell| object(out, |o| fields(o, cell, reads, now)));
-    });
+impl<'a> GammaEvent<'a> {
+    /// An event with its markets; `None` when no market of the group names one.
+    pub fn new(group: &Group<'_>, reads: &'a Reads, now: Timestamp) -> Option<GammaEvent<'a>> {
+        let (first, terms) = group.event(reads)?;
+        let (listing, sums) = (&first.listing, group.sums(reads, now));
+        let image = terms.image.as_deref().unwrap_or_default();
+        Some(GammaEvent {
+            id: &terms.id,
+            ticker: &terms.slug,
+            slug: &terms.slug,
+            title: &terms.title,
+            description: listing.description.as_deref().unwrap_or_default(),
+            resolution_source: "".into(),
+            start_date: sums.start.map(scalar::Timestamp),
+            start_date_iso: sums.start.map(Date::of),
+            end_date: sums.end.map(scalar::Timestamp),
+            end_date_iso: sums.end.map(Date::of),
+            image,
+            icon: image,
+            active: sums.active,
+            closed: sums.closed,
+            archived: sums.archived,
+            new: false,
+            featured: false,
+            restricted: false,
+            liquidity: json_number(sums.liquidity),
+            volume: json_number(sums.volume),
+            volume24hr: json_number(sums.volume_24h),
+            enable_order_book: true,
+            neg_risk: listing.neg_risk,
+            enable_neg_risk: listing.neg_risk,
+            neg_risk_augmented: false,
+            category: listing.category.name(),
+            tags: GammaTag::all(first),
+            markets: group.cells(reads).map(|cell| GammaMarket::in_event(cell, reads, now)).collect(),
+        })
+    }
 }
 
-/// A tag: the venue's word for it is its slug.
-pub fn tag(out: &mut Vec<u8>, slug: &str) {
-    object(out, |o| {
-        o.text("id", &number::of_text(slug).to_string());
-        o.text("label", slug);
-        o.text("slug", slug);
-    });
+/// A figure in 10⁻⁶ as a JSON number.
+fn json_number(micros: u64) -> Number {
+    Number(i64::try_from(micros).unwrap_or(i64::MAX))
 }
 
 /// The markets of an event.
@@ -88,7 +395,7 @@ pub struct Group<'a> {
     pub markets: &'a [MarketId],
 }
 
-/// What the markets of an event come to.
+/// The sums of the markets of an event.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sums {
     pub volume: u64,
@@ -98,12 +405,18 @@ pub struct Sums {
     pub end: Option<Timestamp>,
     /// One of them opened.
     pub active: bool,
-    /// All of them are.
+    /// All of them are closed.
     pub closed: bool,
+    /// All of them are archived.
     pub archived: bool,
 }
 
 impl<'a> Group<'a> {
+    /// The event's own terms, with the market that has them.
+    pub fn event<'b>(&self, reads: &'b Reads) -> Option<(&'b MarketCell, &'b EventTerms)> {
+        self.cells(reads).find_map(|cell| Some((cell, cell.event()?)))
+    }
+
     pub fn cells<'b>(&self, reads: &'b Reads) -> impl Iterator<Item = &'b MarketCell> + use<'a, 'b> {
         self.markets.iter().filter_map(|market| reads.catalog.market(*market))
     }
@@ -123,151 +436,4 @@ impl<'a> Group<'a> {
         }
         sums
     }
-}
-
-fn event_names(o: &mut Object<'_>, event: &EventTerms) {
-    o.text("id", &event.id);
-    o.text("ticker", &event.slug);
-    o.text("slug", &event.slug);
-    o.text("title", &event.title);
-}
-
-fn tags(o: &mut Object<'_>, tags: &[String]) {
-    o.array("tags", tags, |out, slug| tag(out, slug));
-}
-
-fn category(o: &mut Object<'_>, cell: &MarketCell) {
-    if let Some(name) = cell.listing.category.name() {
-        o.word("category", name);
-    }
-}
-
-fn fields(o: &mut Object<'_>, cell: &MarketCell, reads: &Reads, now: Timestamp) {
-    let (listing, phase) = (&cell.listing, Phase::of(cell, now));
-    o.text("id", &market_number(listing).to_string());
-    o.text("question", &listing.question);
-    o.text("conditionId", &listing.condition);
-    o.text("questionID", &listing.condition);
-    o.text("slug", &listing.slug);
-    o.word("resolutionSource", "");
-    o.text("description", listing.description.as_deref().unwrap_or_default());
-    o.text("image", listing.image.as_deref().unwrap_or_default());
-    o.text("icon", listing.image.as_deref().unwrap_or_default());
-    category(o, cell);
-    if let Some(label) = &listing.label {
-        o.text("groupItemTitle", label);
-    }
-    texts(o, "outcomes", listing.outcomes.iter().cloned());
-    texts(o, "clobTokenIds", listing.tokens.iter().cloned());
-    figures(o, cell);
-    prices(o, cell, reads);
-    dates(o, cell);
-    o.boolean("active", was_active(cell));
-    o.boolean("closed", phase.closed);
-    o.boolean("archived", phase.archived_at.is_some());
-    o.boolean("acceptingOrders", phase.accepting_orders);
-    o.boolean("enableOrderBook", true);
-    for name in ["ready", "funded", "new", "featured", "restricted", "negRiskOther"] {
-        o.boolean(name, false);
-    }
-    o.boolean("approved", true);
-    o.boolean("negRisk", listing.neg_risk);
-    o.word("marketMakerAddress", "");
-    decimal::tick(o.name("orderPriceMinTickSize"), cell.tick());
-    decimal::size(o.name("orderMinSize"), min_order_size(cell));
-    o.integer("secondsDelay", 0);
-    fees(o, cell, reads);
-    o.integer("rewardsMinSize", 0);
-    o.integer("rewardsMaxSpread", 0);
-    o.boolean("automaticallyResolved", phase.resolved);
-    o.word("umaResolutionStatuses", "[]");
-    if let Some(at) = cell.resolved_at().filter(|_| phase.resolved) {
-        o.word("umaResolutionStatus", "resolved");
-        o.ts("closedTime", at);
-    }
-}
-
-fn figures(o: &mut Object<'_>, cell: &MarketCell) {
-    let figures = cell.figures();
-    if let Some(volume) = figures.volume_total {
-        o.vol_or_null("volume", Some(volume));
-        decimal::vol(o.name("volumeNum"), volume);
-    }
-    if let Some(volume) = figures.volume_24h {
-        decimal::vol(o.name("volume24hr"), volume);
-        decimal::vol(o.name("volume24hrClob"), volume);
-    }
-    if let Some(liquidity) = figures.liquidity {
-        o.vol_or_null("liquidity", Some(liquidity));
-        decimal::vol(o.name("liquidityNum"), liquidity);
-    }
-}
-
-fn prices(o: &mut Object<'_>, cell: &MarketCell, reads: &Reads) {
-    let first = cell.instrument(Outcome::First);
-    let outcomes = Quote::of(cell, reads).map(|quote| quote.outcomes);
-    if let Some([Some(first), Some(second)]) = outcomes {
-        let text = |price: Cash| decimal::text(|out| decimal::vol(out, price.0.unsigned_abs()));
-        texts(o, "outcomePrices", [text(first), text(second)].into_iter());
-    }
-    let top = book_of(reads, first, cell);
-    let best = |side| top.and_then(|top| top.price(side)).map(per_share);
-    let (bid, ask) = (best(BookSide::Bid), best(BookSide::Ask));
-    for (name, price) in [("bestBid", bid), ("bestAsk", ask)] {
-        if let Some(price) = price {
-            dollars(o, name, price);
-        }
-    }
-    if let (Some(bid), Some(ask)) = (bid, ask) {
-        dollars(o, "spread", Cash((ask.0 - bid.0).max(0)));
-    }
-    if let Some(trade) = reads.books.last_price(first) {
-        dollars(o, "lastTradePrice", per_share(trade.price));
-    }
-}
-
-fn per_share(price: Price) -> Cash {
-    Cash(i64::from(price.0) * MICROS_PER_TICK)
-}
-
-fn dates(o: &mut Object<'_>, cell: &MarketCell) {
-    let listing = &cell.listing;
-    date(o, "startDate", "startDateIso", listing.start);
-    date(o, "endDate", "endDateIso", cell.end());
-    if let Some(updown) = &listing.updown {
-        o.ts("eventStartTime", updown.start);
-    }
-    if let Some(start) = listing.start {
-        o.ts("acceptingOrdersTimestamp", start);
-    }
-    o.ts("createdAt", cell.listed_at);
-    o.ts("updatedAt", cell.figures_at().unwrap_or(cell.listed_at));
-}
-
-/// A time, and its day.
-fn date(o: &mut Object<'_>, name: &str, iso: &str, at: Option<Timestamp>) {
-    if let Some(at) = at {
-        o.ts(name, at);
-        o.text(iso, &instant::ts_text(at)[..DATE_CHARS]);
-    }
-}
-
-fn fees(o: &mut Object<'_>, cell: &MarketCell, reads: &Reads) {
-    let bps = reads.rules.fees.rate(cell.listing.category).0;
-    o.integer("makerBaseFee", base_fee(bps));
-    o.integer("takerBaseFee", base_fee(bps));
-    o.boolean("feesEnabled", bps > 0);
-    o.object("feeSchedule", |o| {
-        o.integer("exponent", 1);
-        decimal::vol(o.name("rate"), u64::from(bps) * MICROS_PER_BPS);
-        o.boolean("takerOnly", true);
-        o.integer("rebateRate", 0);
-    });
-}
-
-/// A list as a text that holds JSON.
-fn texts(o: &mut Object<'_>, name: &str, items: impl Iterator<Item = String>) {
-    let mut list = Vec::new();
-    array(&mut list, items, |out, item| string(out, &item));
-    o.text(name, &String::from_utf8_lossy(&list));
 }

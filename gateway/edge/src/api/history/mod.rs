@@ -1,11 +1,12 @@
-//! How prices went: the venue's form of price history, and the archive of closed markets (market-data.md §10).
+//! Price history in the venue's form, and the archive of closed markets (gateway/docs/market-data.md §10).
 //!
-//! Both are read from the server's own history ([`engine::book::stretches::PriceHistory`]). A point is a stretch of `fidelity` minutes in which
-//! something was heard, named by its start; `p` is the price at its end. No point lies before the asked range: a stretch
-//! that the range begins in is shown from there on, as finely as the history is kept (minutes, after seven days hours).
+//! Both are read from the server's own history ([`engine::book::stretches::PriceHistory`]). A point is a stretch of
+//! `fidelity` minutes with at least one price, named by its start; `p` is the price at its end. No point is before the
+//! requested range: a stretch in which the range begins is cut there, to the resolution of the history (minutes, after
+//! seven days hours).
 
 mod request;
-mod shape;
+pub mod view;
 
 pub use request::unknown_interval;
 
@@ -14,34 +15,34 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Gate, Permission, Route};
+use crate::http::schema::{Param, Schema, TEXT, TOKEN_ID};
+use crate::http::written::{Written, written};
 use engine::book::candles::{Bucket, Grid};
 use engine::book::stretches::{Stretches, Wanted};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::terms::{MarketState, Resolution};
 use request::HistoryRange;
-use wire::decimal;
-use wire::write::{Object, object, separate};
+use view::{AnyHistory, PriceCandle, PricePoint, PricesArchive, PricesHistory};
 
 /// Most points of an answer.
 const POINTS_MAX: usize = 5_000;
-/// Minutes of a point that are tried, in this order, where there would be more.
+/// Minutes of a point to try, in this order, when the answer would have more points.
 const COARSER: &[u64] = &[1, 5, 10, 30, 60, 180, 360, 720, 1_440];
-const POINT_BYTES: usize = 80;
-/// Points that are written before others have a turn.
+/// Points written between two yields to other tasks of the thread.
 const POINTS_PER_TURN: usize = 1_000;
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/prices-history", "get_prices_history")
         .at_root()
-        .about("How the price of an outcome went.")
-        .params(shape::PARAMS)
-        .gives_shape(200, &shape::ANY_HISTORY, shape::EXAMPLE)
+        .about("The price history of an outcome.")
+        .params(PRICES_PARAMS)
+        .gives::<AnyHistory<PricesHistory>>(200)
         .fails(&[Code::InvalidTokenId, Code::InvalidWindow, Code::InvalidInterval, Code::InvalidRequest])
         .run(|call| Box::pin(prices(call))),
     Route::get("/v1/prices-history/archive", "get_archived_prices_history")
-        .about("How the price of a closed market's outcome went.")
-        .params(shape::ARCHIVE_PARAMS)
-        .gives_shape(200, &shape::ANY_ARCHIVE, shape::ARCHIVE_EXAMPLE)
+        .about("The price history of a closed market's outcome.")
+        .params(ARCHIVE_PARAMS)
+        .gives::<AnyHistory<PricesArchive>>(200)
         .auth(Auth::Key)
         .needs(Permission::Read)
         .gate(Gate::ChartArchive)
@@ -55,39 +56,70 @@ pub const ROUTES: &[Route] = &[
         .run(|call| Box::pin(archive(call))),
 ];
 
+const SECS: Schema = Schema::Integer { min: 0, max: i64::MAX };
+const MARKET: Param = Param::query("market", TOKEN_ID, "The outcome token; or `token_id`.");
+const TOKEN: Param = Param::query("token_id", TOKEN_ID, "The outcome token, where `market` is not given.");
+const START: Param = Param::query("startTs", SECS, "Unix seconds.");
+const END: Param = Param::query("endTs", SECS, "Unix seconds; now without it.");
+const FORMAT: Param = Param::query("format", TEXT, "`ohlcv` for candles; anything else is the usual form.");
+
+const PRICES_PARAMS: &[Param] = &[
+    MARKET,
+    TOKEN,
+    START,
+    END,
+    Param::query(
+        "interval",
+        Schema::Word(&["1h", "6h", "1d", "1w", "1m", "max", "all"]),
+        "Without startTs: the length of the range before its end; one hour without it. `1m` is a month.",
+    ),
+    Param::query(
+        "fidelity",
+        Schema::Integer { min: 1, max: i64::MAX },
+        "Minutes of a point; 1 without it, more where there would be more than 5000 points.",
+    ),
+    FORMAT,
+];
+const ARCHIVE_PARAMS: &[Param] = &[
+    MARKET,
+    TOKEN,
+    START,
+    END,
+    Param::query("fidelity", Schema::Integer { min: 1, max: 1_440 }, "Minutes of a point; 60 without it."),
+    FORMAT,
+];
+
 async fn prices(call: Call) -> Outcome {
     let query = call.query();
     let token = request::token(&query)?;
-    let asked = HistoryRange::prices(&query, call.reads().books.venue_now(call.now))?;
+    let range = HistoryRange::prices(&query, call.reads().books.venue_now(call.now))?;
     let mut points = Vec::new();
     if let Some((instrument, _)) = tokens::find(&call.reads().catalog, token) {
-        let found = find(&call, instrument, &asked).await;
-        // What cannot be read is a hole in a chart, no failure.
+        let found = find(&call, instrument, &range).await;
+        // An unreadable part of the history is a gap in the chart, not an error.
         points = found.map(|found| of_outcome(found.points, instrument)).unwrap_or_default();
     }
-    if asked.ohlcv {
-        return Ok(Reply::json(candles(&points).await));
-    }
-    let rows = rows(&points, |o, point| {
-        o.integer("t", point.start);
-        decimal::vol(o.name("p"), point.candle.close.cash().0.unsigned_abs());
-    });
-    let rows = rows.await;
-    Ok(Reply::object(|o| o.name("history").extend_from_slice(&rows)))
+    Ok(Reply::json(&match range.ohlcv {
+        true => AnyHistory::Candles(candles(&points).await),
+        false => {
+            let history = written(points.iter().map(PricePoint::new), POINTS_PER_TURN).await;
+            AnyHistory::Usual(PricesHistory { history })
+        }
+    }))
 }
 
 async fn archive(call: Call) -> Outcome {
     let query = call.query();
     let token = request::token(&query)?;
-    let asked = HistoryRange::archive(&query)?;
+    let range = HistoryRange::archive(&query)?;
     let (instrument, cell) = tokens::find(&call.reads().catalog, token).ok_or(Code::ArchiveNotFound)?;
     if !matches!(cell.state(), MarketState::Closed | MarketState::Resolved) {
         return Err(Refusal::saying(Code::InvalidRequest, "The market is not closed."));
     }
-    let found = find(&call, instrument, &asked).await;
+    let found = find(&call, instrument, &range).await;
     let found = found.filter(|found| !found.broken).ok_or(Code::ArchiveUnavailable)?;
     if found.points.is_empty() {
-        // Nothing at that time, or nothing at all?
+        // Whether the history is empty in this range only, or altogether.
         let any = Wanted { grid: Grid::DAY, most: 1, coarser: &[] };
         let known = call.reads().history.find(instrument.market(), 0..=u64::MAX, any).await;
         let known = known.filter(|known| !(known.broken && known.points.is_empty())).ok_or(Code::ArchiveUnavailable)?;
@@ -95,37 +127,37 @@ async fn archive(call: Call) -> Outcome {
             return Err(Code::ArchiveNotFound.into());
         }
     }
-    let rows = candles(&of_outcome(found.points, instrument)).await;
-    if asked.ohlcv {
-        return Ok(Reply::json(rows));
+    let history = candles(&of_outcome(found.points, instrument)).await;
+    if range.ohlcv {
+        return Ok(Reply::json(&AnyHistory::<PricesArchive<'_>>::Candles(history)));
     }
-    let winner = match cell.resolution() {
+    let resolved_outcome = match cell.resolution() {
         Some(Resolution::Winner(outcome)) => Some(cell.outcome(outcome)),
         Some(Resolution::Split) | None => None,
     };
-    Ok(Reply::object(|o| {
-        o.text("market", token);
-        o.text("condition_id", &cell.listing.condition);
-        o.text("outcome", cell.outcome(instrument.outcome()));
-        o.text_or_null("resolved_outcome", winner);
-        o.integer("fidelity", found.grid.secs() / 60);
-        o.word("source", "archive");
-        o.name("history").extend_from_slice(&rows);
+    Ok(Reply::json(&PricesArchive {
+        market: token.into(),
+        condition_id: cell.listing.condition.as_str().into(),
+        outcome: cell.outcome(instrument.outcome()),
+        resolved_outcome,
+        fidelity: found.grid.secs() / 60,
+        source: "archive".into(),
+        history,
     }))
 }
 
-/// Stretches of `fidelity` minutes; where those are too many, of the next coarser size that fits, else the newest.
-async fn find(call: &Call, instrument: InstrumentId, asked: &HistoryRange) -> Option<Stretches> {
-    let wanted = Wanted { grid: Grid::minutes(asked.fidelity), most: POINTS_MAX, coarser: COARSER };
-    let (start, end) = (*asked.secs.start(), *asked.secs.end());
-    // What is kept by the hour begins up to an hour before.
+/// Stretches of `fidelity` minutes; where those are too many, of the next coarser size that fits, else the newest ones.
+async fn find(call: &Call, instrument: InstrumentId, range: &HistoryRange) -> Option<Stretches> {
+    let wanted = Wanted { grid: Grid::minutes(range.fidelity), most: POINTS_MAX, coarser: COARSER };
+    let (start, end) = (*range.secs.start(), *range.secs.end());
+    // A stretch that is stored by the hour begins up to an hour earlier.
     let from = wanted.grid.start(start).max(Grid::HOUR.start(start));
     let mut found = call.reads().history.find(instrument.market(), from..=end, wanted).await?;
     begin_at(&mut found, start);
     Some(found)
 }
 
-/// Leaves out the stretches that end before `start` (unix seconds); the one that it lies in begins there.
+/// Removes the stretches that end before `start` (unix seconds), and cuts the one that contains it.
 fn begin_at(found: &mut Stretches, start: u64) {
     let secs = found.grid.secs();
     found.points.retain(|point| start < point.start.saturating_add(secs));
@@ -134,7 +166,7 @@ fn begin_at(found: &mut Stretches, start: u64) {
     }
 }
 
-/// Buckets as an outcome saw them.
+/// The buckets of an outcome: as stored for the first one, their complements for the second one.
 pub fn of_outcome(mut buckets: Vec<Bucket>, instrument: InstrumentId) -> Vec<Bucket> {
     if instrument.outcome() == MarketOutcome::Second {
         buckets.iter_mut().for_each(|bucket| bucket.candle = bucket.candle.complement());
@@ -142,34 +174,8 @@ pub fn of_outcome(mut buckets: Vec<Bucket>, instrument: InstrumentId) -> Vec<Buc
     buckets
 }
 
-async fn candles(points: &[Bucket]) -> Vec<u8> {
-    rows(points, candle_fields).await
-}
-
-/// An array with an object for each point, written in pages.
-async fn rows(points: &[Bucket], fields: impl Fn(&mut Object<'_>, &Bucket)) -> Vec<u8> {
-    let mut out = Vec::with_capacity(2 + POINT_BYTES * points.len());
-    out.push(b'[');
-    for (page, points) in points.chunks(POINTS_PER_TURN).enumerate() {
-        if page > 0 {
-            tokio::task::yield_now().await;
-        }
-        for point in points {
-            separate(&mut out);
-            object(&mut out, |o| fields(o, point));
-        }
-    }
-    out.push(b']');
-    out
-}
-
-/// `t` and the four prices.
-pub fn candle_fields(o: &mut Object<'_>, point: &Bucket) {
-    let candle = &point.candle;
-    o.integer("t", point.start);
-    for (name, mid) in [("o", candle.open), ("h", candle.high), ("l", candle.low), ("c", candle.close)] {
-        o.average(name, mid.cash());
-    }
+async fn candles(points: &[Bucket]) -> Vec<Written<PriceCandle>> {
+    written(points.iter().map(PriceCandle::new), POINTS_PER_TURN).await
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a request asks of the history (market-data.md §10, venue.md §3).
+//! Parameters of requests for price history (gateway/docs/market-data.md §10, gateway/docs/venue-clients.md §3).
 
 use crate::api::tokens;
 use crate::http::code::Code;
@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use wire::query::Query;
 use wire::write;
 
-/// Intervals in seconds; `u64::MAX` is all there is, and a month has 30 days.
+/// Intervals in seconds; `u64::MAX` is the whole history, and a month has 30 days.
 const INTERVALS: [(&str, u64); 7] = [
     ("1h", 3_600),
     ("6h", 21_600),
@@ -22,7 +22,7 @@ const INTERVAL_SECS_DEFAULT: u64 = 3_600;
 const ARCHIVE_FIDELITY_MAX: u64 = 1_440;
 const ARCHIVE_FIDELITY_DEFAULT: u64 = 60;
 
-/// A stretch of history as asked for.
+/// The range of history to show.
 #[derive(Debug, PartialEq, Eq)]
 pub struct HistoryRange {
     /// Unix seconds.
@@ -43,7 +43,7 @@ pub fn token<'a>(query: &'a Query<'_>) -> Result<&'a str, Code> {
 
 impl HistoryRange {
     /// A range by its ends; a start without an end goes on until now. Without a start: an interval that ends at `endTs`
-    /// or now. With a start the interval is not looked at.
+    /// or now. With a start the interval is ignored.
     ///
     /// # Errors
     /// `INVALID_WINDOW`, `INVALID_INTERVAL`, `INVALID_REQUEST`.
@@ -74,13 +74,11 @@ fn ends(query: &Query<'_>) -> Result<(Option<u64>, Option<u64>), Refusal> {
         None => Ok(None),
         Some(text) => match digits(text) {
             Some(secs) => Ok(Some(secs)),
-            None => Err(Refusal::saying(Code::InvalidWindow, format!("{name} is no number of unix seconds."))),
+            None => Err(Refusal::saying(Code::InvalidWindow, format!("{name} is not a number of unix seconds."))),
         },
     };
     match (end("startTs")?, end("endTs")?) {
-        (Some(start), Some(end)) if start > end => {
-            Err(Refusal::saying(Code::InvalidWindow, "startTs lies behind endTs."))
-        }
+        (Some(start), Some(end)) if start > end => Err(Refusal::saying(Code::InvalidWindow, "startTs is after endTs.")),
         ends => Ok(ends),
     }
 }
@@ -91,7 +89,7 @@ fn interval(query: &Query<'_>) -> Result<u64, Refusal> {
     known.map(|(_, secs)| *secs).ok_or_else(|| unknown_interval(INTERVALS.iter().map(|(word, _)| *word)))
 }
 
-/// `INVALID_INTERVAL` with the intervals that there are.
+/// `INVALID_INTERVAL` with the known intervals.
 pub fn unknown_interval(known: impl Iterator<Item = &'static str>) -> Refusal {
     Refusal::from(Code::InvalidInterval).field("supported_intervals", |out| write::array(out, known, write::string))
 }
@@ -99,11 +97,11 @@ pub fn unknown_interval(known: impl Iterator<Item = &'static str>) -> Refusal {
 fn fidelity(query: &Query<'_>, max: u64) -> Result<Option<u64>, Refusal> {
     let Some(text) = query.get("fidelity") else { return Ok(None) };
     let minutes = digits(text).filter(|minutes| (1..=max).contains(minutes));
-    let wrong = || Refusal::saying(Code::InvalidRequest, "fidelity is no number of minutes that is offered.");
+    let wrong = || Refusal::saying(Code::InvalidRequest, "fidelity is not one of the supported numbers of minutes.");
     minutes.map(Some).ok_or_else(wrong)
 }
 
-/// `ohlcv` is a form of its own; any other format is the usual one.
+/// Whether the format is `ohlcv`; any other word means the usual form.
 fn ohlcv(query: &Query<'_>) -> bool {
     query.get("format") == Some("ohlcv")
 }
@@ -122,20 +120,20 @@ mod tests {
     #[test]
     fn ranges_and_intervals_are_read() {
         let (now, max) = (Timestamp::from_secs(NOW), u64::MAX);
-        let asked = |secs, fidelity, ohlcv| Ok(HistoryRange { secs, fidelity, ohlcv });
+        let range = |secs, fidelity, ohlcv| Ok(HistoryRange { secs, fidelity, ohlcv });
         let cases = [
-            ("", asked(NOW - 3_600..=NOW, 1, false)),
-            ("interval=6h", asked(NOW - 21_600..=NOW, 1, false)),
-            ("interval=1d&fidelity=60", asked(NOW - 86_400..=NOW, 60, false)),
-            ("interval=1W&format=ohlcv", asked(NOW - 604_800..=NOW, 1, true)),
-            ("interval=1m&format=pm", asked(NOW - 2_592_000..=NOW, 1, false)),
-            ("interval=max", asked(0..=NOW, 1, false)),
-            ("interval=all", asked(0..=NOW, 1, false)),
-            ("startTs=5", asked(5..=NOW, 1, false)),
-            ("startTs=5&endTs=5&interval=nonsense", asked(5..=5, 1, false)),
-            ("endTs=7200", asked(3_600..=7_200, 1, false)),
-            ("endTs=7200&interval=1d", asked(0..=7_200, 1, false)),
-            ("startTs=0&endTs=18446744073709551615&fidelity=18446744073709551615", asked(0..=max, max, false)),
+            ("", range(NOW - 3_600..=NOW, 1, false)),
+            ("interval=6h", range(NOW - 21_600..=NOW, 1, false)),
+            ("interval=1d&fidelity=60", range(NOW - 86_400..=NOW, 60, false)),
+            ("interval=1W&format=ohlcv", range(NOW - 604_800..=NOW, 1, true)),
+            ("interval=1m&format=pm", range(NOW - 2_592_000..=NOW, 1, false)),
+            ("interval=max", range(0..=NOW, 1, false)),
+            ("interval=all", range(0..=NOW, 1, false)),
+            ("startTs=5", range(5..=NOW, 1, false)),
+            ("startTs=5&endTs=5&interval=nonsense", range(5..=5, 1, false)),
+            ("endTs=7200", range(3_600..=7_200, 1, false)),
+            ("endTs=7200&interval=1d", range(0..=7_200, 1, false)),
+            ("startTs=0&endTs=18446744073709551615&fidelity=18446744073709551615", range(0..=max, max, false)),
             ("startTs=6&endTs=5", Err(Code::InvalidWindow)),
             ("startTs=", Err(Code::InvalidWindow)),
             ("startTs=-1", Err(Code::InvalidWindow)),
@@ -155,9 +153,9 @@ mod tests {
             assert_eq!(&read, expected, "{text}");
         }
         let archived = [
-            ("", asked(0..=max, 60, false)),
-            ("startTs=1&endTs=2&fidelity=1440", asked(1..=2, 1_440, false)),
-            ("fidelity=1&interval=x", asked(0..=max, 1, false)),
+            ("", range(0..=max, 60, false)),
+            ("startTs=1&endTs=2&fidelity=1440", range(1..=2, 1_440, false)),
+            ("fidelity=1&interval=x", range(0..=max, 1, false)),
             ("fidelity=1441", Err(Code::InvalidRequest)),
             ("fidelity=0", Err(Code::InvalidRequest)),
             ("startTs=x", Err(Code::InvalidWindow)),

@@ -32,7 +32,7 @@ const YES: &str = "81140002";
 const NO: &str = "55200077";
 
 #[test]
-fn both_shapes_show_what_was_heard() {
+fn both_shapes_show_the_received_prices() {
     let town = Town::new();
     town.past(&[(0, 8_000), (1, 8_600), (59, 7_800), (60, 8_300), (600, 8_301)]);
     let cases = [
@@ -49,7 +49,7 @@ fn both_shapes_show_what_was_heard() {
             format!("market={NO}&format=ohlcv&startTs=1790931600&endTs=1790931659"),
             r#"[{"t":1790931600,"o":"0.60","h":"0.61","l":"0.57","c":"0.61"}]"#,
         ),
-        // No point lies before the start, whatever its size.
+        // No point is before the start, for any size of points.
         (format!("market={YES}&startTs=1790931601&endTs=1790931602"), r#"{"history":[{"t":1790931601,"p":0.39}]}"#),
         (
             format!("market={YES}&startTs=1790931660&fidelity=5"),
@@ -61,7 +61,7 @@ fn both_shapes_show_what_was_heard() {
         ),
         (format!("market={YES}&endTs=1790931599"), r#"{"history":[]}"#),
         (format!("market={YES}&startTs=1790932260"), r#"{"history":[]}"#),
-        // Days and more behind the present, which is where it would end.
+        // A start that is days after the present, where the range would end.
         (format!("market={YES}&startTs=1791932260"), r#"{"history":[]}"#),
         (format!("market={YES}&startTs=9223372036854775808"), r#"{"history":[]}"#),
         (format!("market={YES}&startTs=18446744073709551615&format=ohlcv"), "[]"),
@@ -93,7 +93,7 @@ fn wrong_questions_have_their_codes() {
         ("market=81140002&startTs=2&endTs=1", "INVALID_WINDOW"),
         ("market=81140002&interval=5m", "INVALID_INTERVAL"),
         ("market=81140002&fidelity=0", "INVALID_REQUEST"),
-        // The same of a token that nobody knows.
+        // The same for an unknown token.
         ("market=99&interval=5m", "INVALID_INTERVAL"),
     ];
     for (query, code) in cases {
@@ -113,7 +113,7 @@ fn long_answers_are_written_in_pages() {
         let points: Vec<Bucket> = (0..count).map(bucket).collect();
         let turns = std::cell::Cell::new(0);
         let written = crate::http::testing::run(async {
-            let mut writing = std::pin::pin!(rows(&points, |o, point| o.integer("t", point.start)));
+            let mut writing = std::pin::pin!(candles(&points));
             std::future::poll_fn(|context| {
                 let written = writing.as_mut().poll(context);
                 turns.set(turns.get() + u64::from(written.is_pending()));
@@ -121,7 +121,7 @@ fn long_answers_are_written_in_pages() {
             })
             .await
         });
-        let shown: serde_json::Value = serde_json::from_slice(&written).expect("JSON");
+        let shown: serde_json::Value = serde_json::to_value(&written).expect("JSON");
         let starts = shown.as_array().expect("an array").iter().map(|row| row["t"].as_u64().expect("a number"));
         assert!(starts.eq(points.iter().map(|point| point.start)), "{count} points");
         assert_eq!(turns.get(), others, "{count} points");
@@ -130,7 +130,7 @@ fn long_answers_are_written_in_pages() {
 }
 
 #[test]
-fn where_too_many_wait_charts_have_a_hole_and_the_archive_says_so() {
+fn where_too_many_reads_wait_charts_have_a_gap_and_the_archive_is_unavailable() {
     let limits = "[limits.tiers.free]\nrequests_per_second = 1000\nrequests_per_minute = 100000\n";
     let town = Town::with(&format!("{limits}[flags]\nchart_archive_read_enabled = true\n"));
     let resolution = Resolution::Winner(MarketOutcome::First);
@@ -147,7 +147,7 @@ fn where_too_many_wait_charts_have_a_hole_and_the_archive_says_so() {
         (format!("/v1/prices-history?market={YES}&format=ohlcv"), 200, "[]"),
         (format!("/v1/markets/{}/candles", town.condition()), 200, "[]"),
         (archive.clone(), 503, "ARCHIVE_UNAVAILABLE"),
-        // Nothing in the window: it is the second question that nobody takes.
+        // Nothing in the window: the second read finds no reader.
         (format!("{archive}&endTs=5"), 503, "ARCHIVE_UNAVAILABLE"),
     ];
     let full = town.past.reader.full();
@@ -166,7 +166,7 @@ fn where_too_many_wait_charts_have_a_hole_and_the_archive_says_so() {
 }
 
 #[test]
-fn the_archive_is_behind_its_flag_and_tells_of_closed_markets() {
+fn the_archive_needs_its_flag_and_shows_closed_markets() {
     const OPEN: &str = "[flags]\nchart_archive_read_enabled = true\n";
     let target = format!("/v1/prices-history/archive?market={YES}");
     assert_eq!(Town::new().send("GET", &target, "").code(), (404, "NOT_FOUND"));

@@ -1,4 +1,4 @@
-//! Which markets a list shows (market-data.md §1).
+//! Which markets a list shows (gateway/docs/market-data.md §1).
 
 use super::view::{Phase, is_hot};
 use crate::http::code::Code;
@@ -13,7 +13,7 @@ const LIMIT_MAX: u64 = 200;
 const LIMIT_DEFAULT: u64 = 50;
 const SEARCH_CHARS_MAX: usize = 120;
 
-/// A list as asked for.
+/// The parameters of a list.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ListFilter<'a> {
     state: State,
@@ -22,7 +22,7 @@ pub struct ListFilter<'a> {
     search: Option<Needle<'a>>,
     pub envelope: bool,
     pub limit: usize,
-    /// `None`: behind the last page.
+    /// `None`: after the last page.
     pub offset: Option<usize>,
 }
 
@@ -55,7 +55,7 @@ impl<'a> ListFilter<'a> {
             &[("active", State::Active), ("closed", State::Closed), ("resolved", State::Resolved), ("all", State::All)],
         );
         let envelope = params.boolean("envelope").unwrap_or(false);
-        // Never wrong: a longer one is in no category's name.
+        // Has no bound: a text longer than every name of a category matches none.
         let category = query.get("category").and_then(Needle::new);
         let search = params.text("q", SEARCH_CHARS_MAX).or(params.text("search", SEARCH_CHARS_MAX));
         if !params.problems.is_empty() {
@@ -97,12 +97,12 @@ impl<'a> ListFilter<'a> {
             None => true,
             Some(needle) => needle.is_in(&cell.listing.question) || needle.is_in(&cell.listing.slug),
         };
-        // Archived markets are told one by one only.
+        // Lists leave out archived markets; a request for one market still shows it.
         state && phase.archived_at.is_none() && (!self.hot_only || is_hot(cell)) && category() && search()
     }
 }
 
-/// A text that is looked for in others, whatever its case.
+/// A text to find in others, in any case.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Needle<'a> {
     Ascii(&'a [u8]),
@@ -153,10 +153,10 @@ mod tests {
 
     #[test]
     fn states_and_pages_are_read() {
-        let asked = |text: &str| {
+        let read = |text: &str| {
             let query = Query::read(text);
-            let read = ListFilter::read(&query);
-            read.map(|asked| (asked.state, asked.limit, asked.offset)).map_err(|refusal| refusal.code())
+            let filter = ListFilter::read(&query);
+            filter.map(|filter| (filter.state, filter.limit, filter.offset)).map_err(|refusal| refusal.code())
         };
         for (query, expected) in [
             ("", Ok((State::Active, 50, Some(0)))),
@@ -179,12 +179,12 @@ mod tests {
             ("hot_only=maybe", Err(Code::ValidationFailed)),
             ("status=open", Err(Code::ValidationFailed)),
         ] {
-            assert_eq!(asked(query), expected, "{query}");
+            assert_eq!(read(query), expected, "{query}");
         }
         let long = |chars: usize| format!("q={}", "x".repeat(chars));
-        assert!(asked(&long(120)).is_ok());
-        assert!(asked(&long(121).replace("q=", "category=")).is_ok());
-        assert_eq!(asked(&long(121)), Err(Code::ValidationFailed));
-        assert_eq!(asked(&long(121).replace("q=", "search=")), Err(Code::ValidationFailed));
+        assert!(read(&long(120)).is_ok());
+        assert!(read(&long(121).replace("q=", "category=")).is_ok());
+        assert_eq!(read(&long(121)), Err(Code::ValidationFailed));
+        assert_eq!(read(&long(121).replace("q=", "search=")), Err(Code::ValidationFailed));
     }
 }

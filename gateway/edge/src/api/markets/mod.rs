@@ -1,8 +1,8 @@
-//! Markets: the list, one by condition id, one by slug (market-data.md §1, §2). Up-or-down markets are not in the list.
+//! Markets: the list, one by condition id, one by slug (gateway/docs/market-data.md §1, §2). The list has no up-or-down
+//! markets.
 
 pub mod filter;
 pub mod quote;
-pub mod shape;
 pub mod view;
 
 use super::clob::{markets as venue, read_shape as venue_shape};
@@ -10,24 +10,22 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route, VenueShape};
-use crate::http::schema::Schema;
+use crate::http::schema::{BOOLEAN, OFFSET, Param, Schema, TEXT};
 use engine::id::MarketId;
 use engine::market::catalog::MarketCell;
 use filter::ListFilter;
+use view::{MarketDetail, MarketList, MarketPage, MarketSummary};
 use wire::cursor::{self, OffsetCursor};
 use wire::fields::Params;
-use wire::write::{array, object};
 
-/// Markets that are looked at before others get their turn on the thread.
+/// Markets examined between two yields to other tasks of the thread.
 const LOOKED_AT_PER_TURN: usize = 2_000;
-const SUMMARY_BYTES: usize = 1_024;
-const DETAIL_BYTES: usize = 3_072;
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/markets", "list_markets")
         .about("Markets, most traded first; without up-or-down markets.")
-        .params(shape::LIST_PARAMS)
-        .gives_shape(200, &shape::LIST, shape::SUMMARY_EXAMPLE)
+        .params(LIST_PARAMS)
+        .gives::<MarketList>(200)
         .at_root()
         .auth(Auth::KeyUnless(VenueShape::StrictOrPage))
         .needs(Permission::Read)
@@ -36,8 +34,8 @@ pub const ROUTES: &[Route] = &[
         .run(|call| Box::pin(list(call))),
     Route::get("/v1/markets/{condition_id}", "get_market")
         .about("One market.")
-        .params(shape::DETAIL_PARAMS)
-        .gives_shape(200, &Schema::Object(&shape::DETAIL), shape::DETAIL_EXAMPLE)
+        .params(DETAIL_PARAMS)
+        .gives::<MarketDetail>(200)
         .at_root()
         .auth(Auth::KeyUnless(VenueShape::Strict))
         .needs(Permission::Read)
@@ -46,8 +44,8 @@ pub const ROUTES: &[Route] = &[
         .run(|call| Box::pin(by_condition(call))),
     Route::get("/v1/markets/by-slug/{slug}", "get_market_by_slug")
         .about("One market by its slug.")
-        .params(shape::DETAIL_PARAMS)
-        .gives_shape(200, &Schema::Object(&shape::DETAIL), shape::DETAIL_EXAMPLE)
+        .params(DETAIL_PARAMS)
+        .gives::<MarketDetail>(200)
         .auth(Auth::Key)
         .needs(Permission::Read)
         .no_store()
@@ -55,49 +53,64 @@ pub const ROUTES: &[Route] = &[
         .run(|call| Box::pin(by_slug(call))),
 ];
 
+const SORTS: &str = "Accepted; the order is always by volume.";
+const LIST_PARAMS: &[Param] = &[
+    Param::query("limit", Schema::Integer { min: 1, max: 200 }, "Markets of a page; 50 without it."),
+    Param::query("offset", OFFSET, "Markets that are passed over."),
+    Param::query("hot_only", BOOLEAN, "Only markets with more than 5000 USD traded."),
+    Param::query("active_only", BOOLEAN, "Only active ones that are not closed, as without it."),
+    Param::query("closed", BOOLEAN, "Only closed ones, or only open ones; wins over `active_only`."),
+    Param::query("category", TEXT, "Part of a category's name, in any case."),
+    Param::query("q", Schema::Text(120), "Part of the question or the slug, in any case."),
+    Param::query("search", Schema::Text(120), "The same under another name."),
+    Param::query("status", Schema::Word(&["active", "closed", "resolved", "all"]), "Wins over the two above."),
+    Param::query("sort", TEXT, SORTS),
+    Param::query("ascending", TEXT, SORTS),
+    Param::query("envelope", BOOLEAN, "A page with its cursor instead of the bare list."),
+    Param::query("next_cursor", TEXT, "Of the page before, with `envelope`."),
+    Param::query("cursor", TEXT, "The same under another name."),
+];
+const DETAIL_PARAMS: &[Param] =
+    &[Param::query("include_book", BOOLEAN, "Adds `order_book`, the book of the first outcome.")];
+
 async fn list(call: Call) -> Outcome {
     if call.in_venue_shape() {
         return venue::page(call).await;
     }
     let query = call.query();
-    let asked = ListFilter::read(&query)?;
-    let (page, next) = match asked.offset {
-        Some(offset) => page(&call, &asked, offset).await,
+    let filter = ListFilter::read(&query)?;
+    let (page, next) = match filter.offset {
+        Some(offset) => page(&call, &filter, offset).await,
         None => (Vec::new(), None),
     };
     let reads = call.reads();
-    let cells = || page.iter().filter_map(|market| reads.catalog.market(*market));
-    let mut out = Vec::with_capacity(64 + SUMMARY_BYTES * page.len());
-    if asked.envelope {
-        object(&mut out, |o| {
-            o.integer("limit", asked.limit as u64);
-            o.integer("count", page.len() as u64);
-            match next {
-                Some(offset) => o.text("next_cursor", &OffsetCursor::write(offset)),
-                None => o.word("next_cursor", cursor::END),
-            }
-            o.array("data", cells(), |out, cell| view::summary(out, cell, reads, call.now));
-        });
-    } else {
-        array(&mut out, cells(), |out, cell| view::summary(out, cell, reads, call.now));
-    }
-    Ok(Reply::json(out))
+    let rows = page.iter().filter_map(|market| reads.catalog.market(*market));
+    let data: Vec<_> = rows.map(|cell| MarketSummary::new(cell, reads, call.now)).collect();
+    Ok(Reply::json(&match filter.envelope {
+        false => MarketList::Rows(data),
+        true => MarketList::Page(MarketPage {
+            limit: filter.limit,
+            count: data.len(),
+            next_cursor: next.map_or(cursor::END.into(), |offset| OffsetCursor::write(offset).into()),
+            data,
+        }),
+    }))
 }
 
 /// The markets of one page, and where the next one begins. All pages of one sorting have one order.
-async fn page(call: &Call, asked: &ListFilter<'_>, offset: usize) -> (Vec<MarketId>, Option<usize>) {
+async fn page(call: &Call, filter: &ListFilter<'_>, offset: usize) -> (Vec<MarketId>, Option<usize>) {
     let catalog = &call.reads().catalog;
-    let (mut page, mut skipped) = (Vec::with_capacity(asked.limit), 0);
+    let (mut page, mut skipped) = (Vec::with_capacity(filter.limit), 0);
     for (looked_at, market) in catalog.ordered().iter().enumerate() {
         if looked_at % LOOKED_AT_PER_TURN == LOOKED_AT_PER_TURN - 1 {
             tokio::task::yield_now().await;
         }
-        if !catalog.market(*market).is_some_and(|cell| asked.shows(cell, call.now)) {
+        if !catalog.market(*market).is_some_and(|cell| filter.shows(cell, call.now)) {
             continue;
         }
         if skipped < offset {
             skipped += 1;
-        } else if page.len() < asked.limit {
+        } else if page.len() < filter.limit {
             page.push(*market);
         } else {
             let next = offset + page.len();
@@ -130,9 +143,7 @@ fn one(call: &Call, market: Option<MarketId>) -> Outcome {
     }
     let reads = call.reads();
     let cell: &MarketCell = market.and_then(|market| reads.catalog.market(market)).ok_or(Code::MarketNotFound)?;
-    let mut out = Vec::with_capacity(DETAIL_BYTES);
-    view::detail(&mut out, cell, reads, call.now, with_book);
-    Ok(Reply::json(out))
+    Ok(Reply::json(&MarketDetail::new(cell, reads, call.now, with_book)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
-//! What a market is quoted at: the figures behind every `live_price` (market-data.md §2).
+//! The prices that a market is quoted at, from which every `live_price` is made (gateway/docs/market-data.md §2).
 
 use crate::api::account::valuation::Marks;
+use crate::http::record::record;
+use crate::http::scalar::{self, TokenId, words};
 use crate::reads::Reads;
 use engine::amount::{Cash, Price};
 use engine::book::{BookSide, Depth};
@@ -8,31 +10,42 @@ use engine::id::Outcome;
 use engine::market::catalog::MarketCell;
 use engine::time::Timestamp;
 use std::cell::RefCell;
-use wire::decimal;
-use wire::write::{Object, object};
 
 pub const OUTCOMES: [Outcome; 2] = [Outcome::First, Outcome::Second];
 
 thread_local! {
-    /// A copy without levels: best prices and time of the last change, of one moment.
+    /// A copy without levels: a consistent view of the best prices and the time of the last change.
     static TOP: RefCell<Depth> = RefCell::default();
 }
 
-/// Prices of one moment, 10⁻⁶ USD a share.
+words! {
+    pub QuoteSource = "clob", "upstream_meta";
+}
+
+record! {
+    /// An outcome with its displayed price.
+    pub struct QuotedOutcome<'a> {
+        pub label: &'a str = "Yes";
+        pub price: Option<scalar::Price> = Some(scalar::Price::of("0.415"));
+        pub token_id: TokenId<'a> = "81140002".into();
+    }
+}
+
+/// A consistent view of a market's prices, 10⁻⁶ USD a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quote {
-    /// Best bid of the first outcome; its displayed price where nobody bids.
+    /// Best bid of the first outcome; its displayed price where there are no bids.
     pub buy: Option<Cash>,
-    /// Best ask of the first outcome; its displayed price where nobody offers.
+    /// Best ask of the first outcome; its displayed price where there are no asks.
     pub sell: Option<Cash>,
     /// The displayed prices.
     pub outcomes: [Option<Cash>; 2],
-    /// When the book last changed; `None`: there is no book, only prices from market data.
+    /// When the book last changed; `None` without a book, where the prices are from market data.
     pub changed_at: Option<Timestamp>,
 }
 
 impl Quote {
-    /// `None` while nothing was ever quoted.
+    /// `None` before the first quote.
     pub fn of(cell: &MarketCell, reads: &Reads) -> Option<Quote> {
         let marks = Marks { catalog: &reads.catalog, books: &reads.books };
         let outcomes = OUTCOMES.map(|outcome| marks.mark(cell.instrument(outcome)));
@@ -48,34 +61,21 @@ impl Quote {
         Some(Quote { buy: best(BookSide::Bid), sell: best(BookSide::Ask), outcomes, changed_at })
     }
 
-    /// Where it comes from.
-    pub fn source(&self) -> &'static str {
-        if self.changed_at.is_some() { "clob" } else { "upstream_meta" }
+    /// The origin of the prices.
+    pub fn source(&self) -> QuoteSource {
+        if self.changed_at.is_some() { "clob" } else { "upstream_meta" }.into()
     }
 
-    /// `"buy"` and `"sell"`.
-    pub fn write_sides(&self, o: &mut Object<'_>) {
-        o.or_null("buy", self.buy, Object::average);
-        o.or_null("sell", self.sell, Object::average);
+    /// The displayed prices with their outcomes.
+    pub fn outcomes<'a>(&self, cell: &'a MarketCell) -> [QuotedOutcome<'a>; 2] {
+        OUTCOMES.map(|outcome| QuotedOutcome {
+            label: cell.outcome(outcome),
+            price: self.outcomes[outcome as usize].map(scalar::Price),
+            token_id: cell.token(outcome).into(),
+        })
     }
-
-    /// `"outcomes"`: label, displayed price and token of both.
-    pub fn write_outcomes(&self, o: &mut Object<'_>, cell: &MarketCell) {
-        o.array("outcomes", OUTCOMES, |out, outcome| {
-            object(out, |o| {
-                o.text("label", cell.outcome(outcome));
-                o.or_null("price", self.outcomes[outcome as usize], Object::average);
-                o.text("token_id", cell.token(outcome));
-            });
-        });
-    }
-}
-
-/// A price as a JSON number, shortest text.
-pub fn number(o: &mut Object<'_>, name: &str, price: Cash) {
-    decimal::vol(o.name(name), price.0.unsigned_abs());
 }
 
 fn per_share(price: Price) -> Cash {
-    Cash(i64::from(price.0) * 100)
+    scalar::Price::from(price).0
 }

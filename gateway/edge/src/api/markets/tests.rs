@@ -77,7 +77,7 @@ fn lists_are_sorted_by_volume_and_filtered() {
     ] {
         assert_eq!(list(&town, query), expected, "{query}");
     }
-    // A month after its resolution a market is told by its id only.
+    // A month after its resolution only a request by id shows a market.
     town.clock.set(NOW.plus(31 * DAY));
     assert_eq!(list(&town, "status=all"), ["44", "20", "90"]);
     let target = format!("/v1/markets/{}", town.condition());

@@ -1,4 +1,4 @@
-//! Which up-or-down markets the list shows (market-data.md §5).
+//! Which up-or-down markets the list shows (gateway/docs/market-data.md §5).
 
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
@@ -10,15 +10,15 @@ use wire::fields::Params;
 use wire::query::Query;
 
 const LIMIT_MAX: u64 = 500;
-/// Windows that ended less than this ago are shown.
+/// The list shows windows that ended less than this ago.
 const ENDED_WITHIN: u64 = HOUR;
-/// Windows that start within this are shown; of those of an hour and longer, more.
+/// The list shows windows that start within this; those of an hour and longer within the second one.
 const STARTS_WITHIN: u64 = 2 * HOUR;
 const LONG_STARTS_WITHIN: u64 = 26 * HOUR;
-/// No window is longer: a daily one when the clocks go back has 25 hours.
+/// The longest window: a daily one has 25 hours when the clocks go back.
 const WINDOW_MAX: u64 = DAY + HOUR;
 
-/// A list as asked for.
+/// The parameters of the list.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ListFilter {
     asset: Option<Asset>,
@@ -31,7 +31,7 @@ impl ListFilter {
     /// Reads the query.
     ///
     /// # Errors
-    /// `VALIDATION_FAILED`; `MARKET_NOT_FOUND` for an asset or interval that there is not.
+    /// `VALIDATION_FAILED`; `MARKET_NOT_FOUND` for an unknown asset or interval.
     pub fn read(query: &Query<'_>) -> Result<ListFilter, Refusal> {
         let mut params = Params::new(query);
         let limit = params.integer("limit", 1..=LIMIT_MAX);
@@ -58,16 +58,16 @@ impl ListFilter {
 /// The asset that a query names.
 ///
 /// # Errors
-/// `MARKET_NOT_FOUND` for one that there is not.
+/// `MARKET_NOT_FOUND` for an unknown one.
 pub fn asset(query: &Query<'_>) -> Result<Option<Asset>, Refusal> {
     let Some(name) = query.get("asset") else { return Ok(None) };
     let known = Asset::ALL.into_iter().find(|asset| asset.name().eq_ignore_ascii_case(name));
     known.map(Some).ok_or_else(|| Refusal::saying(Code::MarketNotFound, "No such asset."))
 }
 
-/// The markets of the near-term window, soonest-resolving first: in flight, ended a short while ago, or starting soon.
-/// `sorted` is by end of the window, so only the part of it that can matter is looked at. The short intervals are
-/// there when `high_frequency` is on.
+/// The markets of the near-term window, soonest-resolving first: open, ended a short while ago, or starting soon.
+/// `sorted` is by end of the window, so that only a part of it is examined. Short intervals are left out unless
+/// `high_frequency` is on.
 pub fn in_window<'a>(
     sorted: &[MarketId],
     catalog: &'a Catalog,

@@ -18,7 +18,7 @@ fn at(minutes: i64) -> Timestamp {
     Timestamp((NOW.0 as i64 + minutes * MINUTE as i64) as u64)
 }
 
-/// A window that starts and ends so many minutes from now.
+/// A window that starts and ends this many minutes from now.
 fn add(town: &Town, (asset, interval): (Asset, Interval), start: i64, end: i64) -> MarketId {
     let id = town.catalog.len() as u32;
     let (market, number) = (MarketId(id), id as u8);
@@ -84,7 +84,7 @@ fn the_window_has_exact_edges() {
     for (query, expected, total) in &cases {
         let page = town.send("GET", &format!("/v1/markets/updown?{query}"), "").json();
         assert_eq!((&slugs(&page), &page["total"]), (expected, &json!(total)), "{query}");
-        // Of the window, whatever was asked for.
+        // Of the window, whether the list shows them or not.
         let counts = json!({"5M": 1, "15M": 1, "1H": 1, "4H": 1, "daily": 2});
         assert_eq!(page["interval_counts"], counts, "{query}");
         assert_eq!(page["asset_counts"], json!({"BTC": 2, "ETH": 1, "SOL": 1, "SPX": 2}), "{query}");

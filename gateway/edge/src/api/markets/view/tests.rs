@@ -1,22 +1,28 @@
 use super::*;
 use crate::api::testing::{Town, shows};
+use crate::http::record::write_record;
 use crate::http::testing::NOW;
 use engine::amount::Cash;
 use engine::book::Stated;
 use engine::fact;
 use engine::market::mutation::MarketMutation;
 
-fn shown(town: &Town, market: engine::id::MarketId, now: Timestamp) -> Vec<u8> {
+fn text(record: &impl Serialize) -> Vec<u8> {
     let mut out = Vec::new();
-    detail(&mut out, town.catalog.market(market).expect("listed"), &town.edge.app.reads, now, false);
+    write_record(&mut out, record);
     out
 }
 
+fn shown(town: &Town, market: engine::id::MarketId, now: Timestamp) -> Vec<u8> {
+    let cell = town.catalog.market(market).expect("listed");
+    text(&MarketDetail::new(cell, &town.edge.app.reads, now, false))
+}
+
 #[test]
-fn a_summary_has_the_shape_of_the_contract() {
+fn a_summary_has_every_field_in_order() {
     let town = Town::new();
-    let mut out = Vec::new();
-    summary(&mut out, town.catalog.market(town.market).expect("listed"), &town.edge.app.reads, NOW);
+    let cell = town.catalog.market(town.market).expect("listed");
+    let out = text(&MarketSummary::new(cell, &town.edge.app.reads, NOW));
     let expected = concat!(
         r#"{"condition_id":"CONDITION","slug":"rain-in-lisbon-oct-3","question":"Rain in Lisbon on 3 October?","#,
         r#""outcomes":["Yes","No"],"active":true,"closed":false,"is_hot":true,"image_url":null,"category":"weather","#,
@@ -51,7 +57,7 @@ fn what_was_never_quoted_has_no_live_price() {
 }
 
 #[test]
-fn a_detail_says_how_far_its_market_has_come() {
+fn a_detail_shows_the_state_of_its_market() {
     let town = Town::new();
     let fresh = concat!(
         r#"{"event_group_id":"e-771","event_title":"Lisbon weather","end_date":"2026-10-04T00:00:00Z","#,
@@ -91,9 +97,7 @@ fn a_detail_carries_its_book_when_asked() {
         ),
         (town.catalog.market(town.unquoted).expect("listed"), r#"{"order_book":null}"#),
     ] {
-        let mut out = Vec::new();
-        detail(&mut out, market, &town.edge.app.reads, NOW, true);
-        shows(&out, expected);
+        shows(&text(&MarketDetail::new(market, &town.edge.app.reads, NOW, true)), expected);
     }
     // `enable_order_book` is another field.
     assert!(!String::from_utf8(shown(&town, town.market, NOW)).unwrap().contains("\"order_book\""));

@@ -153,7 +153,7 @@ fn planted_imports_fail_with_the_name_of_the_layer() {
     let cases = Cases::of("planted imports");
     for (package, line, on) in [
         ("venue", "use edge::ws::news::News;", "edge"),
-        ("venue", "    let reply = journal::commit::Reply::Nobody;", "journal"),
+        ("venue", "    let reply = journal::commit::Reply::Discard;", "journal"),
         ("venue", "use gateway::config::Config;", "gateway"),
         ("edge", "use venue::Upstream;", "venue"),
         ("edge", "use ::history::Reader;", "history"),

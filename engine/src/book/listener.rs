@@ -66,7 +66,7 @@ pub trait BookListener {
 /// Notified of the price of each market's first outcome.
 pub trait PriceListener {
     /// The following prices were sent in an earlier run: those already recorded are ignored.
-    fn hears_again(&mut self);
+    fn begin_replay(&mut self);
 
     /// The first outcome's price became `mid` at `venue_now`.
     fn note(&mut self, market: MarketId, venue_now: Timestamp, mid: Mid);
@@ -109,7 +109,7 @@ impl BookListener for () {
 
 /// No listener.
 impl PriceListener for () {
-    fn hears_again(&mut self) {}
+    fn begin_replay(&mut self) {}
 
     fn note(&mut self, _: MarketId, _: Timestamp, _: Mid) {}
 

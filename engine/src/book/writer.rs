@@ -204,9 +204,9 @@ impl BookWriter {
         self.books.outage.store(outage, Relaxed);
     }
 
-    /// Whether no venue has shown life since the start.
-    pub fn unheard(&mut self, unheard: bool) {
-        self.books.unheard.store(unheard, Relaxed);
+    /// Sets whether no venue has sent a message since the start.
+    pub fn no_contact(&mut self, no_contact: bool) {
+        self.books.no_contact.store(no_contact, Relaxed);
     }
 
     fn tick_of(&self, market: MarketId) -> TickSize {

@@ -100,7 +100,7 @@ impl EngineClient {
     /// Sends a command without waiting for its answer. It is dropped where the shard's queue is full.
     pub fn tell(&self, owner: UserId, command: Command) {
         let now = self.clock.now();
-        let envelope = |command| Envelope { owner, command, received_at: now, reply: Reply::Nobody };
+        let envelope = |command| Envelope { owner, command, received_at: now, reply: Reply::Discard };
         match &self.lane {
             Lane::Inline(core) => core.take(envelope(command), now),
             Lane::Threaded(inboxes) => drop(inboxes[shard_of(owner, inboxes.len())].push(envelope(command))),

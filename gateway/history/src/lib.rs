@@ -24,7 +24,7 @@ mod recorder;
 mod store;
 mod trail;
 
-pub use engine::book::stretches::{PriceHistory, Stretches, Wanted};
+pub use engine::book::stretches::{HistoryQuery, PriceHistory, Stretches};
 pub use recorder::Recorder;
 pub use store::set_back;
 
@@ -72,7 +72,7 @@ pub struct Query {
     market: u32,
     /// Unix.
     secs: RangeInclusive<u64>,
-    wanted: Wanted,
+    wanted: HistoryQuery,
     answer: oneshot::Sender<Stretches>,
     /// Its permit among [`QUERIES_MAX`], returned when the query is dropped.
     _permit: OwnedSemaphorePermit,
@@ -141,7 +141,7 @@ impl PriceHistory for Reader {
         &self,
         market: MarketId,
         secs: RangeInclusive<u64>,
-        wanted: Wanted,
+        wanted: HistoryQuery,
     ) -> Pin<Box<dyn Future<Output = Option<Stretches>> + '_>> {
         Box::pin(async move {
             let permit = self.permits.clone().try_acquire_owned().ok()?;

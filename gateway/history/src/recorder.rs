@@ -68,7 +68,7 @@ impl Recorder {
 
 impl PriceListener for Recorder {
     /// Prices that follow were reported in an earlier run: those that the history has are skipped.
-    fn hears_again(&mut self) {
+    fn begin_replay(&mut self) {
         self.not_before = self.known_to;
     }
 
@@ -166,7 +166,7 @@ mod tests {
         let mut recorder = Recorder::new(messages, at(0));
         for (again, secs, count) in [(false, -60, 1), (true, -1, 1), (true, 0, 2), (true, 60, 3)] {
             if again {
-                recorder.hears_again();
+                recorder.begin_replay();
             }
             recorder.note(MarketId(1), Timestamp((at(0).0 as i64 + secs * 1_000_000) as u64), Mid(1));
             assert_eq!(recorder.batch.len(), count, "{secs}");

@@ -3,7 +3,7 @@ use engine::book::candles::{Candle, Grid, Mid};
 use engine::book::listener::PriceListener as _;
 
 const MINUTE: u32 = 29_848_860;
-const MINUTES: Wanted = Wanted { grid: Grid::minutes(1), most: 10, coarser: &[] };
+const MINUTES: HistoryQuery = HistoryQuery { grid: Grid::minutes(1), most: 10, coarser: &[] };
 
 fn run<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();

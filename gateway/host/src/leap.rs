@@ -38,11 +38,11 @@ pub const AGREES_WITHIN: u64 = 600 * SECOND;
 
 /// The time reported by a live venue: written by its adapter, read where the machine's clock is doubted.
 #[derive(Debug, Default)]
-pub struct ToldTime(Mutex<Option<(Timestamp, Instant)>>);
+pub struct ReportedTime(Mutex<Option<(Timestamp, Instant)>>);
 
-impl ToldTime {
+impl ReportedTime {
     /// Records the venue's time.
-    pub fn tells(&self, time: Timestamp) {
+    pub fn report(&self, time: Timestamp) {
         *self.0.lock() = Some((time, Instant::now()));
     }
 
@@ -104,9 +104,9 @@ pub struct Leap {
     wait: Duration,
     started: Instant,
     /// The live venues, which report their own time.
-    venues: Vec<Arc<ToldTime>>,
+    venues: Vec<Arc<ReportedTime>>,
     is_over: AtomicBool,
-    has_told: AtomicBool,
+    has_warned: AtomicBool,
     /// Where the doubt is stored, if it is.
     kept_in: Option<PathBuf>,
 }
@@ -195,7 +195,7 @@ impl Leap {
             started: Instant::now(),
             venues: Vec::new(),
             is_over: AtomicBool::new(found == ClockCheck::Agrees || wait.is_zero()),
-            has_told: AtomicBool::new(false),
+            has_warned: AtomicBool::new(false),
             kept_in: None,
         }
     }
@@ -206,7 +206,7 @@ impl Leap {
     }
 
     /// Adds live venues, whose own time decides. The wait counts from here.
-    pub fn with_venues(self, venues: impl IntoIterator<Item = Arc<ToldTime>>) -> Leap {
+    pub fn with_venues(self, venues: impl IntoIterator<Item = Arc<ReportedTime>>) -> Leap {
         let venues: Vec<_> = venues.into_iter().collect();
         let is_over = self.found == ClockCheck::Agrees || (self.wait.is_zero() && venues.is_empty());
         let leap = Leap { venues, started: Instant::now(), is_over: AtomicBool::new(is_over), ..self };
@@ -259,7 +259,7 @@ impl Leap {
                 self.is_over.store(true, Relaxed);
                 self.forget();
             }
-            Sweeping::Contradicted if !self.has_told.swap(true, Relaxed) => {
+            Sweeping::Contradicted if !self.has_warned.swap(true, Relaxed) => {
                 let (server, venue) = (ts_text(now), self.venue_now().map(ts_text).unwrap_or_default());
                 tracing::warn!(
                     server,
@@ -386,8 +386,8 @@ mod tests {
         ] {
             let leap = Leap::of_start(dir.path(), Some(newest), moved(wall), wait).expect("a sound directory");
             assert_eq!((leap.found, leap.seconds() / 86_400), (found, days), "{wall}: {leap:?}");
-            let venue = Arc::new(ToldTime::default());
-            venue.tells(leap.wall);
+            let venue = Arc::new(ReportedTime::default());
+            venue.report(leap.wall);
             let leap = leap.with_venues(is_sat_out.then_some(venue));
             assert_eq!(leap.waits(leap.wall), found != ClockCheck::Agrees && !is_sat_out && !wait.is_zero(), "{wall}");
             newest = newest.max(moved(wall));
@@ -430,26 +430,26 @@ mod tests {
 
     #[test]
     fn a_venues_time_ends_the_wait_permanently() {
-        let venue = Arc::new(ToldTime::default());
+        let venue = Arc::new(ReportedTime::default());
         let leap = Leap::of(Some(NOW), moved(2 * DAY as i64), Duration::from_secs(3_600)).with_venues([venue.clone()]);
         assert!(leap.waits(leap.wall) && leap.sweeping(leap.wall) == Sweeping::Waiting);
-        venue.tells(NOW);
+        venue.report(NOW);
         assert!(leap.waits(leap.wall) && leap.sweeping(leap.wall) == Sweeping::Contradicted);
-        venue.tells(leap.wall);
+        venue.report(leap.wall);
         assert_eq!(leap.sweeping(leap.wall), Sweeping::Running);
         assert!(!leap.waits(leap.wall));
-        venue.tells(NOW);
+        venue.report(NOW);
         assert!(!leap.waits(leap.wall) && leap.sweeping(leap.wall) == Sweeping::Running);
     }
 
     #[test]
     fn a_venue_is_waited_for_even_without_a_configured_wait() {
-        let venue = Arc::new(ToldTime::default());
+        let venue = Arc::new(ReportedTime::default());
         let leap = Leap::of(Some(NOW), moved(2 * DAY as i64), Duration::ZERO).with_venues([venue.clone()]);
         assert!(
             leap.waits(leap.wall) && leap.warning(Path::new("d")).is_some_and(|text| text.contains("own time agrees"))
         );
-        venue.tells(leap.wall);
+        venue.report(leap.wall);
         assert!(!leap.waits(leap.wall));
     }
 
@@ -478,7 +478,7 @@ mod tests {
                 assert!(text.contains(part), "{part:?} is not in {text:?}");
             }
         }
-        let live = Leap::of(Some(NOW), moved(9 * DAY as i64), wait).with_venues([Arc::new(ToldTime::default())]);
+        let live = Leap::of(Some(NOW), moved(9 * DAY as i64), wait).with_venues([Arc::new(ReportedTime::default())]);
         assert!(live.warning(Path::new("d")).is_some_and(|text| text.contains("until a venue's own time agrees")));
         for (seconds, text) in
             [(1, "1 second"), (119, "119 seconds"), (120, "2 minutes"), (7_200, "2 hours"), (172_800, "2 days")]

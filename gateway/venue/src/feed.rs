@@ -263,7 +263,7 @@ impl<L: Links> Feed<L> {
             && let Some(reached) = self.desk.markets.tape_reached(&tape)
         {
             self.venue.resume(tape, reached);
-            self.desk.recorder.hears_again();
+            self.desk.recorder.begin_replay();
         }
         self.desk.wait_for_room()?;
         let now = self.desk.clock.now();

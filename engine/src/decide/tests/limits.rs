@@ -9,7 +9,7 @@ book Y bids 0.41x100 asks 0.42x100
 buy Y 5 limit 0.30                           -> PENDING 0/5 reserved 1.5
 buy ? 0 limit 0.333 gtd post exp=-1s from=nobody unsound     -> DailyLimit 1/1 resets 53100
 tier pro
-buy ? 0 limit 0.333 gtd post exp=-1s from=nobody unsound     -> Unsound
+buy ? 0 limit 0.333 gtd post exp=-1s from=nobody unsound     -> InvalidTerms
 buy ? 0 limit 0.333 fok post exp=-1s from=nobody -> InvalidQuantity
 buy ? 1 limit 0.333 fok post exp=-1s from=nobody -> PostOnlyType
 buy ? 1 limit 0.333 gtd post exp=-1s from=nobody -> InvalidExpiration
@@ -186,7 +186,7 @@ orders                                       ->  of 0
 
 # a batch: in order, one record each, a failure does not stop the next
 book Y bids 0.41x100 asks 0.42x100
-batch buy Y 50 market 0.42 | sell Y 900 limit 0.50 | sell Y 20 limit 0.60 | buy Y 200 market 0.42 | buy Y 5 limit 0.30 unsound -> FILLED 50/50 @0.42 fee 0.609 | InsufficientPosition 50 < 900 | PENDING 0/20 reserved 20 shares | FokNotFilled 50 < 200 at 0.42 | Unsound
+batch buy Y 50 market 0.42 | sell Y 900 limit 0.50 | sell Y 20 limit 0.60 | buy Y 200 market 0.42 | buy Y 5 limit 0.30 unsound -> FILLED 50/50 @0.42 fee 0.609 | InsufficientPosition 50 < 900 | PENDING 0/20 reserved 20 shares | FokNotFilled 50 < 200 at 0.42 | InvalidTerms
 facts                                        -> OrderPlaced OrderFilled OrderPlaced OrderRested OrderPlaced OrderClosed
 records                                      -> 4
 quota                                        -> 2

@@ -214,7 +214,7 @@ impl Code {
             Reject::UserNotFound => Code::KeyOwnerNotFound,
             Reject::KeyRevoked => Code::InvalidKey,
             Reject::KeyExpired => Code::KeyExpired,
-            Reject::Unsound | Reject::GtdUnsupported | Reject::AboveShareCap { .. } => Code::ValidationFailed,
+            Reject::InvalidTerms | Reject::GtdUnsupported | Reject::AboveShareCap { .. } => Code::ValidationFailed,
             Reject::IdempotencyKeyReuse => Code::IdempotencyKeyReuse,
             Reject::DuplicateClientOrderId => Code::DuplicateClientOrderId,
             Reject::DailyLimit { .. } => Code::FreeTierDailyLimit,

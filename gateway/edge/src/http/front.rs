@@ -116,14 +116,14 @@ fn names(list: &[String], user: UserId, directory: &Directory) -> bool {
 
 /// Which browser origins may read responses.
 pub enum Cors {
-    Everybody,
+    Any,
     Listed(Vec<HeaderValue>),
 }
 
 impl Cors {
     fn new(origins: &[String]) -> Cors {
         if origins.iter().any(|origin| origin == "*") {
-            return Cors::Everybody;
+            return Cors::Any;
         }
         Cors::Listed(origins.iter().filter_map(|origin| HeaderValue::try_from(origin).ok()).collect())
     }
@@ -132,7 +132,7 @@ impl Cors {
     pub fn allows(&self, origin: Option<&HeaderValue>) -> Option<HeaderValue> {
         let origin = origin?;
         match self {
-            Cors::Everybody => Some(HeaderValue::from_static("*")),
+            Cors::Any => Some(HeaderValue::from_static("*")),
             Cors::Listed(origins) => origins.contains(origin).then(|| origin.clone()),
         }
     }

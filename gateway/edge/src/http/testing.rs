@@ -13,7 +13,7 @@ use crate::streams::Streams;
 use crate::ws::news::News;
 use bytes::Bytes;
 use engine::book::registry::Books;
-use engine::book::stretches::{PriceHistory, Stretches, Wanted};
+use engine::book::stretches::{HistoryQuery, PriceHistory, Stretches};
 use engine::command::{Answer, Command};
 use engine::directory::Directory;
 use engine::fact;
@@ -86,7 +86,7 @@ impl PriceHistory for Nothing {
         &self,
         _: MarketId,
         _: RangeInclusive<u64>,
-        _: Wanted,
+        _: HistoryQuery,
     ) -> Pin<Box<dyn Future<Output = Option<Stretches>> + '_>> {
         Box::pin(std::future::ready(None))
     }

@@ -234,11 +234,11 @@ pub struct Seats {
 #[derive(Debug)]
 pub struct Seat {
     seats: Arc<Seats>,
-    of: Of,
+    owner: SeatOwner,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Of {
+enum SeatOwner {
     User(UserId),
     /// And whether he may still say who he is.
     Address(IpAddr, bool),
@@ -262,7 +262,8 @@ impl Seats {
     /// One more socket of a user; `None` when his tier allows no more.
     fn of_user(self: &Arc<Self>, front: &Front, bearer: &Bearer) -> Option<Seat> {
         let max = front.settings.limits.tier(bearer.tier).max_ws_connections;
-        taken(&self.users, bearer.user, max).then(|| Seat { seats: Arc::clone(self), of: Of::User(bearer.user) })
+        taken(&self.users, bearer.user, max)
+            .then(|| Seat { seats: Arc::clone(self), owner: SeatOwner::User(bearer.user) })
     }
 
     /// One more socket of an address that shows no credential, or none yet; an IPv6 address counts by its /64.
@@ -272,7 +273,7 @@ impl Seats {
             IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
         };
         let free = taken(&self.addresses, (address, until_auth), ANONYMOUS_PER_ADDRESS_MAX);
-        free.then(|| Seat { seats: Arc::clone(self), of: Of::Address(address, until_auth) })
+        free.then(|| Seat { seats: Arc::clone(self), owner: SeatOwner::Address(address, until_auth) })
     }
 
     /// Sockets open now, for health answers.
@@ -345,9 +346,9 @@ fn given_back<K: Eq + Hash>(table: &Mutex<AHashMap<K, u32>>, whose: K) {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        match self.of {
-            Of::User(user) => given_back(&self.seats.users, user),
-            Of::Address(address, until_auth) => given_back(&self.seats.addresses, (address, until_auth)),
+        match self.owner {
+            SeatOwner::User(user) => given_back(&self.seats.users, user),
+            SeatOwner::Address(address, until_auth) => given_back(&self.seats.addresses, (address, until_auth)),
         }
     }
 }

@@ -438,10 +438,10 @@ impl Followed {
         let Some(cell) = app.reads.catalog.market(self.market) else { return false };
         let instrument = cell.instrument(outcome);
         // Read before the copy: whatever the copy does not hold is told at this time or later.
-        let told = app.streams.news.told(instrument);
+        let told = app.streams.news.last_time(instrument);
         let write = |shown: BookCopy<'_>| {
             let at = told.max(shown.depth.changed_at);
-            app.streams.news.tell_time(instrument, at);
+            app.streams.news.advance_time(instrument, at);
             token.shown_at.set(at);
             text::book(out, shown, &shown.hash(), at);
             token.version.set(shown.depth.version);
@@ -456,7 +456,7 @@ impl Followed {
 /// `market_resolved` for one who missed it.
 fn resolved_frame(follower: &Follower, cell: &MarketCell, resolution: Resolution) -> Frame {
     let app = follower.hub.app();
-    let told = [Outcome::First, Outcome::Second].map(|outcome| app.streams.news.told(cell.instrument(outcome)));
+    let told = [Outcome::First, Outcome::Second].map(|outcome| app.streams.news.last_time(cell.instrument(outcome)));
     let now = app.reads.books.venue_now(app.reads.clock.now());
     let at = told.into_iter().fold(now, Ord::max);
     Frame::json(|out| text::market_resolved(out, cell, resolution, at))

@@ -56,7 +56,7 @@ pub struct News {
     /// Changes told so far.
     number: AtomicU64,
     /// By market: the latest time that frames about each of its tokens carried, µs.
-    told: Table<[AtomicU64; 2]>,
+    times: Table<[AtomicU64; 2]>,
     meters: Arc<FanOut>,
     pub fees: FeeTable,
 }
@@ -124,7 +124,7 @@ impl News {
             claimed: AtomicUsize::new(0),
             interests,
             number: AtomicU64::new(0),
-            told: Table::new(),
+            times: Table::new(),
             meters,
             fees,
         }
@@ -164,16 +164,16 @@ impl News {
     }
 
     /// The latest time that frames about a token carried.
-    pub fn told(&self, instrument: InstrumentId) -> Timestamp {
-        let told = self.told.get(instrument.market().0 as usize);
-        Timestamp(told.map_or(0, |told| told[instrument.outcome() as usize].load(Relaxed)))
+    pub fn last_time(&self, instrument: InstrumentId) -> Timestamp {
+        let times = self.times.get(instrument.market().0 as usize);
+        Timestamp(times.map_or(0, |times| times[instrument.outcome() as usize].load(Relaxed)))
     }
 
     /// A frame about the token will carry `at`: what it shall say, which is never before what was said.
-    pub fn tell_time(&self, instrument: InstrumentId, at: Timestamp) -> Timestamp {
-        let told = self.told.get_or_set(instrument.market().0 as usize, Default::default);
-        let told = &told[instrument.outcome() as usize];
-        Timestamp(told.fetch_max(at.0, Relaxed).max(at.0))
+    pub fn advance_time(&self, instrument: InstrumentId, at: Timestamp) -> Timestamp {
+        let times = self.times.get_or_set(instrument.market().0 as usize, Default::default);
+        let latest = &times[instrument.outcome() as usize];
+        Timestamp(latest.fetch_max(at.0, Relaxed).max(at.0))
     }
 }
 

@@ -76,7 +76,7 @@ impl BookListener for BookNews {
             if said.whole || !said.levels.is_empty() {
                 let look = |shown: BookCopy<'_>| (self::book(said, shown), shown.depth.changed_at);
                 if let Ok((book, changed_at)) = view::copied(books, cell, instrument, usize::MAX, look) {
-                    token.at = self.news.tell_time(instrument, changed_at);
+                    token.at = self.news.advance_time(instrument, changed_at);
                     if matches!(book.what, BookContent::Levels(_)) {
                         change.at = change.at.max(token.at);
                         moved.push(instrument);
@@ -85,11 +85,11 @@ impl BookListener for BookNews {
                 }
             }
             if ticks.is_some() && token.book.is_none() {
-                token.at = self.news.tell_time(instrument, now);
+                token.at = self.news.advance_time(instrument, now);
             }
         }
         for instrument in moved {
-            self.news.tell_time(instrument, change.at);
+            self.news.advance_time(instrument, change.at);
         }
         for (outcome, said) in OUTCOMES.into_iter().zip(&touched) {
             if said.trades.is_empty() {
@@ -100,7 +100,7 @@ impl BookListener for BookNews {
                 Some(book) => Some(book.hash),
                 None => view::copied(books, cell, instrument, usize::MAX, |shown| shown.hash()).ok(),
             };
-            let told = |trade: &LastTrade| Trade::new(*trade, self.news.tell_time(instrument, trade.at), hash);
+            let told = |trade: &LastTrade| Trade::new(*trade, self.news.advance_time(instrument, trade.at), hash);
             token.trades = said.trades.iter().map(told).collect();
         }
         self.news.change(change);
@@ -119,7 +119,7 @@ impl BookListener for BookNews {
     }
 
     fn resolved(&self, market: MarketId, resolution: Resolution, at: Timestamp) {
-        let told = OUTCOMES.map(|outcome| self.news.told(market.instrument(outcome)));
+        let told = OUTCOMES.map(|outcome| self.news.last_time(market.instrument(outcome)));
         self.news.resolved(market, resolution, told.into_iter().fold(at, Timestamp::max));
     }
 }

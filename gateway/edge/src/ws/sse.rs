@@ -49,13 +49,13 @@ const MARKETS_PER_PAGE: usize = 8;
 /// Open streams, by key and by address; shared by all IO threads.
 #[derive(Debug, Default)]
 pub struct EventSeats {
-    seats: Mutex<AHashMap<Of, u32>>,
+    seats: Mutex<AHashMap<SeatOwner, u32>>,
     /// Those too that take no place.
     open: AtomicU64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Of {
+enum SeatOwner {
     Key(KeyId),
     Address(IpAddr),
 }
@@ -79,7 +79,7 @@ impl Drop for Counted {
 /// A stream's place among the others; free again when dropped.
 struct Seat {
     streams: Arc<EventSeats>,
-    of: Of,
+    owner: SeatOwner,
 }
 
 impl EventSeats {
@@ -88,12 +88,12 @@ impl EventSeats {
         self.open.load(Relaxed)
     }
 
-    fn take(self: &Arc<Self>, of: Of, max: u32) -> Option<Seat> {
+    fn take(self: &Arc<Self>, owner: SeatOwner, max: u32) -> Option<Seat> {
         let mut streams = self.seats.lock();
-        let count = streams.entry(of).or_default();
+        let count = streams.entry(owner).or_default();
         (*count < max).then(|| {
             *count += 1;
-            Seat { streams: Arc::clone(self), of }
+            Seat { streams: Arc::clone(self), owner }
         })
     }
 }
@@ -101,10 +101,10 @@ impl EventSeats {
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut streams = self.streams.seats.lock();
-        if let Some(count) = streams.get_mut(&self.of) {
+        if let Some(count) = streams.get_mut(&self.owner) {
             *count -= 1;
             if *count == 0 {
-                streams.remove(&self.of);
+                streams.remove(&self.owner);
             }
         }
     }
@@ -139,13 +139,13 @@ pub async fn open(call: Call) -> Outcome {
 fn seat(call: &Call) -> Result<Option<Seat>, Refusal> {
     let app = call.app();
     let keyed = call.caller.as_ref().and_then(|caller| Some((caller.key?, caller.tier)));
-    let (of, max) = match keyed {
-        Some((key, tier)) => (Of::Key(key), app.front.settings.limits.tier(tier).max_ws_connections),
+    let (owner, max) = match keyed {
+        Some((key, tier)) => (SeatOwner::Key(key), app.front.settings.limits.tier(tier).max_ws_connections),
         // Peers of this machine are not counted by address, as with requests (wire.md §8).
         None if call.source.local && !app.front.settings.limits.meter_loopback => return Ok(None),
-        None => (Of::Address(network(call.source.address)), PER_ADDRESS_MAX),
+        None => (SeatOwner::Address(network(call.source.address)), PER_ADDRESS_MAX),
     };
-    match app.streams.events.take(of, max) {
+    match app.streams.events.take(owner, max) {
         Some(seat) => Ok(Some(seat)),
         None => Err(Refusal::rate_limit("concurrency", max, call.now.plus(engine::time::SECOND), 1)),
     }

@@ -307,8 +307,8 @@ struct Frames {
 impl Teller for Frames {
     fn tell(&self, fact: &FactView, frames: &mut Vec<Frame>) {
         let market = fact.order.terms.instrument.market();
-        if self.texts.tells(fact) && self.wanted.borrow().contains(market) {
-            frames.extend(self.member.frames(fact.seq, || self.texts.told(fact)).into_iter().flatten());
+        if self.texts.has_frames(fact) && self.wanted.borrow().contains(market) {
+            frames.extend(self.member.frames(fact.seq, || self.texts.frames(fact)).into_iter().flatten());
         } else {
             self.member.pass(fact.seq);
         }

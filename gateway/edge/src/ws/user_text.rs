@@ -36,7 +36,7 @@ impl Texts {
     }
 
     /// What a socket is told of a fact.
-    pub fn told(&self, fact: &FactView) -> FactFrames {
+    pub fn frames(&self, fact: &FactView) -> FactFrames {
         let trade = match &fact.what {
             Happened::Filled { fill, .. } => Some(self.trade(fact, fill)),
             Happened::Placed { .. } | Happened::Closed => None,
@@ -45,7 +45,7 @@ impl Texts {
     }
 
     /// Whether a socket is told anything of a fact.
-    pub fn tells(&self, fact: &FactView) -> bool {
+    pub fn has_frames(&self, fact: &FactView) -> bool {
         matches!(fact.what, Happened::Filled { .. }) || self.order_event(fact).is_some()
     }
 

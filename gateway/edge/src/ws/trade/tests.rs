@@ -360,7 +360,7 @@ fn a_body_is_bounded_as_by_rest() {
 fn details_come_when_the_handshake_asked() {
     let town = Town::new();
     let desk = desk(&town, &town.key, true);
-    shard(&town, Some(Reject::Unsound));
+    shard(&town, Some(Reject::InvalidTerms));
     let answer = said(&desk, r#"{"id":1,"op":"order.place","params":{}}"#);
     assert!(answer["error"]["details"].is_object() || answer["error"]["details"].is_array(), "{answer}");
     assert!(answer["error"]["request_id"].as_str().is_some_and(|id| id.len() == 36), "{answer}");

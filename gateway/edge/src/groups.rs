@@ -1,4 +1,4 @@
-//! The list of all endpoint groups: what there is at all.
+//! All endpoints, by group.
 
 use crate::api::{
     account, beta, books, candles, clob, events, export, gamma, health, history, holdings, keys, markets, me, orders,
@@ -8,7 +8,7 @@ use crate::http::route::{Group, Route};
 use crate::ws::live;
 use crate::{description, ws};
 
-/// Every route there is, by group.
+/// All routes, by group.
 pub const GROUPS: &[Group] = &[
     Group { name: "orders", about: "Place, look up and cancel orders.", routes: orders::ROUTES },
     Group { name: "clob", about: "Trading in the shapes of the venue's own clients.", routes: clob::ROUTES },

@@ -1,26 +1,26 @@
-//! Every error code of the wire, once (wire.md §6): its text, status, retry advice, effect, and usual message.
+//! The table of error codes: text, status, retry advice, effect, and default message (gateway/docs/errors.md).
 //!
-//! Where the contract gives only a class of statuses, the number in the table is ours.
+//! Where the contract gives only a class of statuses, this table chooses the status.
 
 use engine::reject::Reject;
 use hyper::StatusCode;
 
-/// Whether and when the same request may be sent again.
+/// Whether and when a client may repeat the same request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// Never without changing the request.
+    /// Not without a change.
     No,
-    /// Later; no time is promised.
+    /// Later, without a given time.
     Yes,
     /// After this many seconds (`Retry-After`).
     After(u32),
-    /// When a window ends: the refusal carries the seconds.
+    /// When the window ends; the refusal has the seconds.
     WindowEnd,
-    /// First look the order up by its `client_order_id`.
+    /// After looking the order up by its `client_order_id`.
     AfterLookup,
 }
 
-/// What has become of money, shares and keys.
+/// Effect of the request on money, shares and keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     Nothing,
@@ -39,7 +39,7 @@ struct Row {
 
 macro_rules! codes {
     ($($code:ident = $text:literal, $status:literal, $retry:expr, $effect:ident, $message:literal $(, header $header:literal)?;)*) => {
-        /// A stable machine code; clients branch on it.
+        /// A stable error code, on which clients branch.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Code { $($code),* }
 
@@ -181,7 +181,7 @@ impl Code {
         self.row().text
     }
 
-    /// The text in the code header: equal to the body's but for two codes (wire.md §5).
+    /// The text in the code header. It differs from the body's text for two codes (gateway/docs/wire.md §5).
     pub const fn header(self) -> &'static str {
         self.row().header
     }
@@ -198,7 +198,7 @@ impl Code {
         self.row().effect
     }
 
-    /// What is said when the refusal has no better words.
+    /// The default message.
     pub const fn message(self) -> &'static str {
         self.row().message
     }
@@ -250,7 +250,7 @@ impl Code {
     }
 }
 
-/// The code header of an answer with that status and no code of its own: `HTTP_<status>`.
+/// The code header of a response without its own code: `HTTP_<status>`.
 pub fn of_status(status: StatusCode) -> &'static str {
     let code = Code::ALL.iter().find(|code| code.text().starts_with("HTTP_") && code.status() == status);
     code.map_or(Code::Http500.text(), |code| code.text())
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_two_pairs_differ_between_body_and_header() {
+    fn two_codes_differ_between_body_and_header() {
         let differing: Vec<_> = Code::ALL.iter().filter(|code| code.text() != code.header()).collect();
         assert_eq!(differing, [&Code::InvalidPostOnlyOrder, &Code::InvalidOrderMinSize]);
         assert_eq!(Code::InvalidPostOnlyOrder.header(), "POST_ONLY_WOULD_CROSS");
@@ -285,13 +285,13 @@ mod tests {
     }
 
     #[test]
-    fn a_status_without_a_code_is_named_by_its_number() {
+    fn a_status_without_a_code_gets_its_number() {
         assert_eq!(of_status(StatusCode::SERVICE_UNAVAILABLE), "HTTP_503");
         assert_eq!(of_status(StatusCode::PAYLOAD_TOO_LARGE), "HTTP_413");
     }
-    /// A key that ended while its request was on its way is refused in the words of the door (wire.md §6).
+    /// A key that ends while its request is in flight gets the code that admission would give it.
     #[test]
-    fn the_shard_says_of_a_key_what_the_door_says() {
+    fn shard_and_admission_give_a_key_the_same_code() {
         assert_eq!(Code::of(&Reject::KeyRevoked), Code::InvalidKey);
         assert_eq!(Code::of(&Reject::KeyExpired), Code::KeyExpired);
     }

@@ -177,7 +177,7 @@ fn note(app: &App, response: &ResponseHead<'_>, status: StatusCode, refused: Opt
     }
     if let Some(meters) = &app.front.meters {
         let place = place.or_else(|| used.route.map(|route| app.front.usage.place(route)));
-        // Few of the requests here are orders; only they read the clock.
+        // Only orders without a key, which are rare, read the clock here.
         meters.note(place.map(|place| place as usize), status.as_u16(), refused, || {
             ended.unwrap_or_else(|| app.reads.clock.now()).since(used.begun)
         });

@@ -1,7 +1,7 @@
-//! The channel of a user's executions, `/v1/ws/executions` (streams.md §3): every fill of a resting order, in all wallets
-//! or in one, and with `events=all` what else became of orders.
+//! The channel of a user's executions, `/v1/ws/executions` (gateway/docs/streams.md §3): every fill of a resting order,
+//! in all wallets or in one, and with `events=all` also orders that are placed and closed.
 //!
-//! Nothing is subscribed to; what a peer sends beside heartbeats is ignored.
+//! There are no subscriptions. Messages other than heartbeats are ignored.
 
 use super::admit::{Admitted, Nobody, Which, admit};
 use super::close::Close;
@@ -41,7 +41,7 @@ async fn open(call: Call) -> Outcome {
     }
     let from = follow::from_seq(&query)?;
     let admitted = admit(&call, Nobody::Refused)?;
-    // Of a token, too: the handshake that names another user's wallet has spent it.
+    // This also uses up a token whose handshake names a wallet of another user.
     let wallet = match &admitted {
         Admitted::Open { bearer: Some(bearer), .. } => only(&call, bearer.user, wallets).await?,
         _ => None,
@@ -55,7 +55,7 @@ async fn open(call: Call) -> Outcome {
     })
 }
 
-/// The one wallet that is followed, `None` for all of them.
+/// The wallet to follow; `None` for all.
 async fn only(call: &Call, user: UserId, wallets: Wallets) -> Result<Option<WalletId>, Refusal> {
     if matches!(wallets, Wallets::Any | Wallets::All) {
         return Ok(None);
@@ -69,7 +69,7 @@ async fn only(call: &Call, user: UserId, wallets: Wallets) -> Result<Option<Wall
     }
 }
 
-/// What a handshake asks for.
+/// The selection in the handshake's query.
 #[derive(Clone, Copy)]
 struct Subscription {
     wallet: Option<WalletId>,
@@ -132,7 +132,7 @@ impl Teller for Frames {
             Happened::Placed { rests: true } if self.asked.all_events => {
                 frames.push(self.numbered(fact, |o| state(o, order)));
             }
-            // The rest of a FAK order ends as one that was filled: nothing that rested.
+            // A FAK order that was partly filled closes as filled. It never rested.
             Happened::Closed if self.asked.all_events && order.status() != Status::Filled => {
                 frames.push(self.numbered(fact, |o| state(o, order)));
             }

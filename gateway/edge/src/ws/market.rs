@@ -1,7 +1,7 @@
-//! The venue's market channel, `/v1/ws/market` and `/ws/market` (streams.md §4.1, §4.2): books and their changes.
+//! The venue's market channel, `/v1/ws/market` and `/ws/market` (gateway/docs/streams.md §4.1, §4.2): books and their
+//! changes.
 //!
-//! As at the venue nothing is acknowledged, and what makes no sense is passed over in silence; `?errors=1` asks for
-//! error frames.
+//! Like the venue, it sends no acknowledgements, and ignores invalid messages. With `?errors=1` it sends error frames.
 
 use super::admit::{Nobody, Which, admit};
 use super::close::Close;
@@ -38,7 +38,7 @@ struct Market {
     subscriptions_max: usize,
 }
 
-/// What a message asks for.
+/// A message of the client.
 struct Request<'a> {
     subscribes: bool,
     tokens: Vec<&'a str>,
@@ -47,14 +47,14 @@ struct Request<'a> {
     custom: bool,
 }
 
-/// Why a message, or a part of it, is passed over.
+/// Why a message, or a part of it, is ignored.
 struct Fault {
     code: &'static str,
     message: &'static str,
 }
 
-const NOT_JSON: Fault = Fault { code: "INVALID_BODY", message: "the message is no JSON" };
-const NO_OBJECT: Fault = fault("the message is no object");
+const NOT_JSON: Fault = Fault { code: "INVALID_BODY", message: "the message is not JSON" };
+const NO_OBJECT: Fault = fault("the message is not a JSON object");
 const OTHER_TYPE: Fault = fault("type must be market or subscribe");
 const OPERATION: Fault = fault("operation must be subscribe or unsubscribe");
 const TOKENS: Fault = fault("assets_ids must be an array of token ids");
@@ -92,7 +92,7 @@ impl Market {
         }));
     }
 
-    /// The tokens asked for, each once, and the ids that are none.
+    /// The tokens of a request, without duplicates, and its unknown ids.
     fn known<'a>(&self, asked: &Request<'a>) -> (Vec<InstrumentId>, Vec<&'a str>) {
         let catalog = &self.edge.app.reads.catalog;
         let (mut known, mut unknown) = (Vec::new(), Vec::new());
@@ -138,7 +138,7 @@ impl Market {
         if known.len() < wanted {
             self.error(&TOO_MANY, "subscribe", &[]);
         }
-        // Without a token the answer is an empty array.
+        // Without a token the response is an empty array.
         let none: &[InstrumentId] = &[];
         let pages = known.chunks(BOOKS_PER_ARRAY_MAX).chain(known.is_empty().then_some(none));
         for page in pages {
@@ -192,7 +192,7 @@ impl Drop for Market {
 }
 
 impl<'a> Request<'a> {
-    /// What a message says; else what is wrong with it, and what it wanted to do.
+    /// Parses a message. The error has the action of the message, if it is known.
     fn read(value: &'a Value<'_>) -> Result<Request<'a>, (&'static str, Fault)> {
         if !matches!(value, Value::Object(_)) {
             return Err(("", NO_OBJECT));
@@ -222,7 +222,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A list of texts, empty when it is absent; `None` for anything else.
+/// A list of texts, empty if absent. `None` for any other value.
 pub(super) fn ids<'a>(value: Option<&'a Value<'_>>) -> Option<Vec<&'a str>> {
     match value {
         None | Some(Value::Null) => Some(Vec::new()),

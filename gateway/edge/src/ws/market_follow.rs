@@ -1,8 +1,9 @@
-//! What one socket of the market channel follows, and what it is sent of each change (streams.md §1.6, §4.2).
+//! The subscriptions of one socket of the market channel, and the frames that it gets (gateway/docs/streams.md §1.6,
+//! §4.2).
 //!
-//! A token's `book` is copied after its market's changes were ordered; what the copy holds already is not sent. When a
-//! queue is full the market's frames that wait are dropped, and once the peer has taken the rest one fresh `book` of each
-//! token stands for all that was skipped.
+//! A token's `book` is copied after the changes of its market are followed, and changes that the copy contains are not
+//! sent. When the queue is full, the queued frames of the market are dropped. Once the peer has read the rest, a full
+//! `book` of each token replaces all skipped changes.
 
 use super::batch::{Batch, Best, FrameSelection, best};
 use super::change::{BookChange, BookContent, Change, Follows};
@@ -23,11 +24,11 @@ use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use wire::write::separate;
 
-/// Books of one array (streams.md §4.2).
+/// Most books of one array (gateway/docs/streams.md §4.2).
 pub const BOOKS_PER_ARRAY_MAX: usize = 50;
-/// Markets that are caught up with before others get their turn on the thread: two books each.
+/// Markets that are sent again before other tasks of the thread run: two books each.
 const MARKETS_PER_PAGE: usize = BOOKS_PER_ARRAY_MAX / 2;
-/// Tag of what is never withdrawn: first books, beginnings and ends of markets. No market has this number.
+/// Tag of frames that are never dropped: initial books, new markets and resolutions. No market has this number.
 const KEPT: Tag = Tag(u64::MAX);
 
 /// One socket of the market channel.
@@ -35,17 +36,17 @@ pub struct Follower {
     socket: Rc<Socket>,
     hub: Rc<Hub>,
     markets: RefCell<AHashMap<MarketId, Rc<Followed>>>,
-    /// Tokens followed.
+    /// Number of followed tokens.
     count: Cell<usize>,
-    /// The custom events are wanted.
+    /// Whether the custom events are on.
     custom: Cell<bool>,
-    /// Markets that wait for the queue to empty, each once, first come, first served.
+    /// Markets that wait for the queue to empty, without duplicates, in order of arrival.
     behind: RefCell<VecDeque<Rc<Followed>>>,
-    /// The queue was empty since catching up last looked.
+    /// Whether the queue was empty since catching up last looked.
     drained: Cell<bool>,
-    /// Somebody catches up.
+    /// Whether a task is catching up.
     catching_up: Cell<bool>,
-    /// New markets that the queue had no room for, and those that came behind them.
+    /// New markets for which the queue had no room, and those after them.
     unlisted: RefCell<VecDeque<MarketId>>,
 }
 
@@ -54,27 +55,27 @@ pub struct Followed {
     pub market: MarketId,
     follower: Weak<Follower>,
     tokens: [Token; 2],
-    /// Changes are skipped until fresh books are sent.
+    /// Whether changes are skipped until full books are sent.
     behind: Cell<bool>,
-    /// It is among those that wait for the follower's queue to empty.
+    /// Whether the market is in the follower's list of lagging markets.
     waits: Cell<bool>,
-    /// How it ended is told.
+    /// Whether its resolution was sent.
     resolved: Cell<bool>,
 }
 
-/// One token that a socket follows, or does not.
+/// One token of a followed market.
 #[derive(Default)]
 struct Token {
     follows: Cell<bool>,
-    /// The peer knows its book, or has not asked for it.
+    /// Whether the peer has its book, or did not request it.
     begun: Cell<bool>,
-    /// Of the pair of books: the copy that was sent holds all changes up to it.
+    /// Version of the pair of books: the copy that was sent contains all changes up to it.
     version: Cell<u64>,
-    /// Changes told up to then are older than the subscription.
+    /// Changes up to this number are older than the subscription.
     number: Cell<u64>,
-    /// What its latest book said: news from before it are in it.
+    /// Timestamp of its last `book`, which contains everything before it.
     shown_at: Cell<Timestamp>,
-    /// The best prices as sent last.
+    /// The best prices that were sent last.
     best: Cell<Best>,
 }
 
@@ -102,7 +103,7 @@ impl Follower {
         follower
     }
 
-    /// Tokens followed.
+    /// Number of followed tokens.
     pub fn count(&self) -> usize {
         self.count.get()
     }
@@ -112,14 +113,14 @@ impl Follower {
         markets.get(&instrument.market()).is_some_and(|market| market.token(instrument.outcome()).follows.get())
     }
 
-    /// Turns the custom events on, for good.
+    /// Turns the custom events on. They stay on for the life of the socket.
     pub fn want_custom(self: &Rc<Self>) {
         if !self.custom.replace(true) {
             self.hub.be_curious(self);
         }
     }
 
-    /// Follows a token from here on. Its book is not sent by this.
+    /// Follows a token from now on. Does not send its book.
     pub fn follow(self: &Rc<Self>, instrument: InstrumentId) {
         let market = instrument.market();
         let known = self.markets.borrow().get(&market).cloned();
@@ -142,12 +143,12 @@ impl Follower {
         }
         self.count.set(self.count.get() + 1);
         let app = self.hub.app();
-        // In this order: what is told after the number was read comes here.
+        // In this order: changes published after the number is read reach this socket.
         token.number.set(app.streams.news.number());
         token.version.set(app.reads.books.version(instrument));
         token.best.set(Default::default());
         token.shown_at.set(Timestamp(0));
-        // Without its book the peer is shown changes all the same: it has not asked for one.
+        // A client that did not request the book gets changes without it.
         token.begun.set(true);
     }
 
@@ -165,8 +166,9 @@ impl Follower {
         }
     }
 
-    /// Sends the books of these tokens, at most [`BOOKS_PER_ARRAY_MAX`], as one array. Those without one are left out;
-    /// they come when there is one. Without room in the queue nothing is made: fresh books come once it is empty.
+    /// Sends the books of these tokens, at most [`BOOKS_PER_ARRAY_MAX`], as one array. A token without a book is left
+    /// out, and sent when it has one. If the queue has no room, nothing is made, and full books are sent when it is
+    /// empty.
     pub fn dump(&self, instruments: &[InstrumentId]) {
         let followed = |instrument: &InstrumentId| self.markets.borrow().get(&instrument.market()).cloned();
         let lag = || instruments.iter().filter_map(followed).for_each(|followed| followed.lag());
@@ -189,7 +191,7 @@ impl Follower {
         }
     }
 
-    /// A market is new.
+    /// A new market.
     pub fn listed(&self, market: MarketId, frame: &Frame) {
         let mut unlisted = self.unlisted.borrow_mut();
         if !unlisted.is_empty() || !self.socket.offer(KEPT, frame) {
@@ -197,7 +199,8 @@ impl Follower {
         }
     }
 
-    /// The queue is empty again: sends what stands for all that was skipped, a page at a time, as far as there is room.
+    /// Runs when the queue has become empty: sends full books for all skipped changes, page by page, while there is
+    /// room.
     async fn catch_up(self: Rc<Self>) {
         let pages = async {
             while self.drained.replace(false) {
@@ -213,7 +216,7 @@ impl Follower {
         self.catching_up.set(false);
     }
 
-    /// One page of it. True when there is more, and room.
+    /// Sends one page. Returns whether there are more, and room for them.
     fn catch_up_page(&self) -> bool {
         for _ in 0..MARKETS_PER_PAGE {
             let Some(followed) = self.behind.borrow_mut().pop_front() else { return self.list_page() };
@@ -221,7 +224,7 @@ impl Follower {
             if followed.behind.get() {
                 followed.catch_up();
             }
-            // No room: no further book is made that could not be sent.
+            // No room: making further books would be in vain.
             if followed.behind.get() {
                 return false;
             }
@@ -229,7 +232,7 @@ impl Follower {
         true
     }
 
-    /// One page of the new markets that found no room. True when there is more, and room.
+    /// Sends one page of the new markets that had no room. Returns whether there are more, and room for them.
     fn list_page(&self) -> bool {
         let catalog = &self.hub.app().reads.catalog;
         for _ in 0..MARKETS_PER_PAGE {
@@ -243,7 +246,7 @@ impl Follower {
         true
     }
 
-    /// Ends all subscriptions: the socket is gone.
+    /// Ends all subscriptions when the socket is gone.
     pub fn end(&self) {
         let markets = std::mem::take(&mut *self.markets.borrow_mut());
         markets.values().for_each(|followed| self.hub.unfollow(followed));
@@ -262,7 +265,7 @@ impl Followed {
         Tag(u64::from(self.market.0))
     }
 
-    /// Sends what changes that came together say of the tokens followed and is not in their books already.
+    /// Sends the changes of a batch that concern followed tokens and are not in their books already.
     pub fn changes(&self, batch: &mut Batch, cell: &MarketCell) {
         let Some(follower) = self.follower.upgrade().filter(|_| !self.behind.get()) else { return };
         let sent = match self.way(&follower, batch) {
@@ -277,7 +280,7 @@ impl Followed {
         }
     }
 
-    /// What decides which frames of a batch the peer is sent, where he is to hear all of it; else he is a case of his own.
+    /// The selection of frames if the whole batch is new to this socket. `None`: its frames must be made for it alone.
     fn way(&self, follower: &Follower, batch: &Batch) -> Option<FrameSelection> {
         let [first, second] = &self.tokens;
         let hears_all = |token: &Token| {
@@ -292,7 +295,7 @@ impl Followed {
         (hears_all(first) && hears_all(second)).then(way)
     }
 
-    /// Sends what everybody is sent who listens in this way. False when it found no room.
+    /// Sends the frames that all sockets with this selection get. Returns false without room.
     fn send_as_others(&self, follower: &Follower, way: FrameSelection, batch: &mut Batch, cell: &MarketCell) -> bool {
         if batch.made(&way).is_none() {
             let mut frames = Vec::with_capacity(batch.changes().len());
@@ -312,7 +315,7 @@ impl Followed {
         batch.made(&way).is_none_or(|pieces| pieces.iter().all(|frames| self.place(follower, frames)))
     }
 
-    /// Queues frames, which the hub writes. False when they found no room.
+    /// Queues frames that the hub writes. Returns false without room.
     fn place(&self, follower: &Follower, frames: &Frames) -> bool {
         let placed = follower.socket.place(self.tag(), frames);
         if placed == Placed::ToFlush {
@@ -321,7 +324,7 @@ impl Followed {
         placed != Placed::Refused
     }
 
-    /// Gives what a change says to `give`. False when a frame found no room.
+    /// Passes the frames of a change to `give`. Returns false if a frame had no room.
     fn send(
         &self,
         follower: &Follower,
@@ -344,7 +347,7 @@ impl Followed {
             let (token, book) = (self.token(outcome), &change.token(outcome).book);
             match book {
                 Some(BookChange { what: BookContent::Whole { .. }, .. }) => token.begun.set(true),
-                // The first that is heard of a book: the whole of it comes before any change.
+                // The first change of a book that the peer does not have: the full book comes first.
                 Some(_) if !token.begun.get() => {
                     levels.0[outcome as usize] = false;
                     if !self.book(follower, outcome) {
@@ -376,7 +379,7 @@ impl Followed {
         })
     }
 
-    /// How the market ended.
+    /// Sends the resolution of the market.
     pub fn resolved(&self, frame: &Frame) {
         let Some(follower) = self.follower.upgrade().filter(|_| !self.behind.get()) else { return };
         if self.resolved.replace(true) || !follower.custom.get() {
@@ -388,12 +391,12 @@ impl Followed {
         }
     }
 
-    /// Skips changes until fresh books are sent by [`Followed::catch_up`].
+    /// Skips changes until [`Followed::catch_up`] sends full books.
     pub fn fall_behind(&self) {
         self.behind.set(true);
     }
 
-    /// The queue is full: what waits of this market is dropped, and fresh books come when it is empty.
+    /// The queue is full: drops the queued frames of this market. Full books are sent when the queue is empty.
     fn lag(&self) {
         self.fall_behind();
         let Some(follower) = self.follower.upgrade() else { return };
@@ -404,7 +407,7 @@ impl Followed {
         }
     }
 
-    /// Sends fresh books, and how the market ended where that was skipped.
+    /// Sends full books, and the resolution if it was skipped.
     pub fn catch_up(&self) {
         let Some(follower) = self.follower.upgrade() else { return };
         self.behind.set(false);
@@ -423,21 +426,21 @@ impl Followed {
         }
     }
 
-    /// Sends one fresh book; true also where there is none. False: no room.
+    /// Sends one full book, if there is one. Returns false without room.
     fn book(&self, follower: &Follower, outcome: Outcome) -> bool {
         let mut is_there = false;
         let frame = Frame::json(|out| is_there = self.copy(outcome, out));
         !is_there || follower.socket.offer(self.tag(), &frame)
     }
 
-    /// Writes the book of a token as it stands; what it holds already is not sent any more. False: there is none, or
-    /// nobody follows it; nothing is written.
+    /// Writes the current book of a token. Changes that it contains are not sent afterwards. Returns false, and writes
+    /// nothing, without a book or a follower.
     fn copy(&self, outcome: Outcome, out: &mut Vec<u8>) -> bool {
         let (Some(follower), token) = (self.follower.upgrade(), self.token(outcome)) else { return false };
         let app = follower.hub.app();
         let Some(cell) = app.reads.catalog.market(self.market) else { return false };
         let instrument = cell.instrument(outcome);
-        // Read before the copy: whatever the copy does not hold is told at this time or later.
+        // Read before the copy: changes that are not in the copy have this time or a later one.
         let told = app.streams.news.last_time(instrument);
         let write = |shown: BookCopy<'_>| {
             let at = told.max(shown.depth.changed_at);
@@ -453,7 +456,7 @@ impl Followed {
     }
 }
 
-/// `market_resolved` for one who missed it.
+/// `market_resolved` for a socket that missed it.
 fn resolved_frame(follower: &Follower, cell: &MarketCell, resolution: Resolution) -> Frame {
     let app = follower.hub.app();
     let told = [Outcome::First, Outcome::Second].map(|outcome| app.streams.news.last_time(cell.instrument(outcome)));

@@ -1,4 +1,4 @@
-//! The price channel, `/v1/ws/prices` (streams.md §2): the newest price of each market subscribed to.
+//! The price channel, `/v1/ws/prices` (gateway/docs/streams.md §2): the newest price of each market subscribed to.
 
 use super::admit::{Nobody, Which, admit};
 use super::close::Close;
@@ -23,7 +23,7 @@ use wire::read;
 use wire::value::Value;
 use wire::write::{Object, object, string};
 
-/// Prices that are made before others get their turn on the thread.
+/// Prices that are made before other tasks of the thread run.
 const PRICES_PER_TURN: usize = 16;
 
 pub const ROUTES: &[Route] = &[Route::get("/v1/ws/prices", "ws_prices")
@@ -39,27 +39,28 @@ async fn open(call: Call) -> Outcome {
 struct Prices {
     edge: Rc<Edge>,
     teller: Rc<Teller>,
-    /// In the order of subscribing.
+    /// In the order of subscriptions.
     markets: RefCell<Vec<MarketId>>,
     subscriptions_max: usize,
 }
 
-/// Puts prices on the socket.
+/// Sends prices to the socket.
 struct Teller {
     socket: Rc<Socket>,
     seq: Cell<u64>,
     resolved: RefCell<Vec<MarketId>>,
-    /// Markets that were subscribed to lately: until when their first price stands, and whether another one came since.
+    /// Recent subscriptions: the market, until when its first price is not replaced, and whether a change was skipped
+    /// since.
     begun: RefCell<Vec<(MarketId, Instant, bool)>>,
 }
 
-/// What is wrong with a message, or a part of it.
+/// An error in a message, or in a part of it.
 struct Fault {
     code: &'static str,
     message: &'static str,
 }
 
-const NOT_JSON: Fault = Fault { code: "INVALID_BODY", message: "the message is no JSON" };
+const NOT_JSON: Fault = Fault { code: "INVALID_BODY", message: "the message is not JSON" };
 const NO_ACTION: Fault = Fault { code: "INVALID_REQUEST", message: "action must be subscribe, unsubscribe or ping" };
 const NO_LIST: Fault = Fault { code: "INVALID_REQUEST", message: "markets must be an array of condition ids" };
 const UNKNOWN: Fault = Fault { code: "MARKET_NOT_FOUND", message: "no market has these condition ids" };
@@ -115,7 +116,7 @@ impl Prices {
             if !known {
                 self.markets.borrow_mut().push(market);
                 new.push(market);
-                // No price is told by others before the first one.
+                // Holds back the prices of the hub until the first one is sent.
                 self.teller.rest(market);
                 self.edge.hub.watch(market, self.teller.socket.id(), self.teller.clone());
             }
@@ -129,7 +130,7 @@ impl Prices {
         self.acknowledge("subscribed", &accepted);
         for (count, market) in new.into_iter().enumerate() {
             let Some(cell) = app.reads.catalog.market(market) else { continue };
-            // It may have ended while others had their turn: then no price follows.
+            // If the market was resolved while other tasks ran, no price follows.
             if !self.teller.resolved.borrow().contains(&market) {
                 self.teller.begin(cell, &Price::of(cell, &app.reads));
             }
@@ -217,13 +218,13 @@ impl Teller {
         self.socket.replace(Tag(u64::from(cell.id.0)), &Frame::json(|out| price.frame(out, self.seq.get())));
     }
 
-    /// The price at the beginning of a subscription.
+    /// Sends the first price of a subscription.
     fn begin(&self, cell: &MarketCell, price: &Price) {
         self.tell(cell, price);
         self.rest(cell.id);
     }
 
-    /// From now on no other price of the market is told for a while.
+    /// Sends no other price of this market for the minimum interval.
     fn rest(&self, market: MarketId) {
         let mut begun = self.begun.borrow_mut();
         let missed = begun.iter().any(|(known, _, missed)| *known == market && *missed);
@@ -231,7 +232,7 @@ impl Teller {
         begun.push((market, Instant::now() + PRICE_EVERY, missed));
     }
 
-    /// Tells once how a market ended.
+    /// Sends the resolution of a market, once.
     fn end(&self, cell: &MarketCell, resolution: Resolution) {
         let mut resolved = self.resolved.borrow_mut();
         if !resolved.contains(&cell.id) {

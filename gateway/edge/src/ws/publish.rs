@@ -1,4 +1,4 @@
-//! What the feed tells of books, made into news of the streams: with hashes and last trades, and only where they are followed.
+//! Makes news for the streams of changed books: with hashes and trades, and only for markets that are followed.
 
 use super::change::{BookChange, BookContent, Change, Trade};
 use super::market_text::Stands;
@@ -14,7 +14,7 @@ use engine::market::terms::Resolution;
 use engine::time::Timestamp;
 use std::sync::Arc;
 
-/// The streams, as the feed knows them.
+/// The news, as a listener to books.
 pub struct BookNews {
     news: Arc<News>,
     catalog: Arc<Catalog>,
@@ -53,8 +53,8 @@ impl BookListener for BookNews {
         self.news.end_frame();
     }
 
-    /// Makes a change of what was said and tells it. `now` is the time of what has none of its own. A resolved market
-    /// has no book any more.
+    /// Publishes a change. `now` is the time of updates that have none. A resolved market has no book, so nothing is
+    /// published.
     fn changed(
         &self,
         market: MarketId,
@@ -124,7 +124,7 @@ impl BookListener for BookNews {
     }
 }
 
-/// The book behind what was said.
+/// The book after an update.
 fn book(touched: &Touched, shown: BookCopy<'_>) -> BookChange {
     let depth = shown.depth;
     let what = if touched.whole {
@@ -135,7 +135,7 @@ fn book(touched: &Touched, shown: BookCopy<'_>) -> BookChange {
     BookChange::new(what, shown.hash(), depth.top)
 }
 
-/// A level as it stands now.
+/// The current size of a level.
 fn stands(depth: &Depth, side: BookSide, price: Price) -> Stands {
     Stands { side, price, size: depth.side(side).size_at(price) }
 }

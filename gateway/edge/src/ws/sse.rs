@@ -1,7 +1,8 @@
-//! The price stream as server-sent events (streams.md §5).
+//! The price stream as server-sent events (gateway/docs/streams.md §5).
 //!
-//! The body is made while it is sent, by a future inside its connection: it waits for news, and what came meanwhile is
-//! conflated by market. A peer that takes no byte is cut off by its socket; a reconnect begins with a snapshot.
+//! The body is made while it is sent, by a future of its connection. It waits for news, and keeps only the newest price
+//! of each market until it can send. The socket disconnects a peer that takes no byte; a reconnect begins with a
+//! snapshot.
 
 use super::hub::{Hub, Watcher};
 use super::live;
@@ -32,25 +33,25 @@ use tokio::time::MissedTickBehavior;
 use wire::decimal;
 use wire::write::{Object, object};
 
-/// Markets of one stream.
+/// Most markets of one stream.
 const MARKETS_MAX: usize = 50;
-/// Streams of one address without a key.
+/// Most streams of one address without a key.
 const PER_ADDRESS_MAX: u32 = 5;
 /// Levels of each side in `orderbook`.
 const LEVELS_MAX: usize = 10;
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
-/// Spot prices, and batches.
+/// Interval of spot prices and of batches.
 const BEAT: Duration = Duration::from_secs(1);
-/// Length of the comment that makes proxies and browsers pass the stream on at once.
+/// Length of the first comment, which makes proxies and browsers pass the stream on immediately.
 const PADDING_BYTES: usize = 2_048;
-/// Markets that are written before others get their turn on the thread.
+/// Markets that are written before other tasks of the thread run.
 const MARKETS_PER_PAGE: usize = 8;
 
 /// Open streams, by key and by address; shared by all IO threads.
 #[derive(Debug, Default)]
 pub struct EventSeats {
     seats: Mutex<AHashMap<SeatOwner, u32>>,
-    /// Those too that take no place.
+    /// Includes those without a seat.
     open: AtomicU64,
 }
 
@@ -60,7 +61,7 @@ enum SeatOwner {
     Address(IpAddr),
 }
 
-/// Counts a stream for as long as it lives.
+/// Counts a stream as open until it is dropped.
 struct Counted(Arc<EventSeats>);
 
 impl Counted {
@@ -76,7 +77,7 @@ impl Drop for Counted {
     }
 }
 
-/// A stream's place among the others; free again when dropped.
+/// The seat of a stream, returned on drop.
 struct Seat {
     streams: Arc<EventSeats>,
     owner: SeatOwner,
@@ -110,7 +111,7 @@ impl Drop for Seat {
     }
 }
 
-/// What a stream is about.
+/// The parameters of a stream.
 struct Subscription {
     crypto: Vec<Asset>,
     family: Option<Family>,
@@ -121,7 +122,7 @@ struct Subscription {
 /// Answers with a stream.
 ///
 /// # Errors
-/// `INVALID_REQUEST` for a stream of nothing, 429 for one too many.
+/// `INVALID_REQUEST` for an empty subscription, 429 at the cap of streams.
 pub async fn open(call: Call) -> Outcome {
     let asked = Subscription::read(&call)?;
     let seat = seat(&call)?;
@@ -141,7 +142,7 @@ fn seat(call: &Call) -> Result<Option<Seat>, Refusal> {
     let keyed = call.caller.as_ref().and_then(|caller| Some((caller.key?, caller.tier)));
     let (owner, max) = match keyed {
         Some((key, tier)) => (SeatOwner::Key(key), app.front.settings.limits.tier(tier).max_ws_connections),
-        // Peers of this machine are not counted by address, as with requests (wire.md §8).
+        // Limits by address do not apply to peers on loopback (gateway/docs/wire.md §8).
         None if call.source.local && !app.front.settings.limits.meter_loopback => return Ok(None),
         None => (SeatOwner::Address(network(call.source.address)), PER_ADDRESS_MAX),
     };
@@ -189,10 +190,10 @@ impl Subscription {
     }
 }
 
-/// Where a stream's news gather until it has room.
+/// Prices that a stream has not sent yet.
 #[derive(Default)]
 struct Mailbox {
-    /// In the order in which their first change came; the newest price of each.
+    /// The newest price of each market, in the order of first changes.
     prices: RefCell<Vec<(MarketId, Rc<Price>)>>,
     bell: Notify,
 }
@@ -205,7 +206,7 @@ impl Watcher for Mailbox {
         true
     }
 
-    /// The last price shows what each outcome pays.
+    /// The final price has what each outcome pays.
     fn resolved(&self, cell: &MarketCell, _: Resolution, price: &Rc<Price>) {
         self.put(cell, price);
     }
@@ -274,7 +275,7 @@ impl Stream {
         }
     }
 
-    /// Padding, advice for reconnects, and how everything stands.
+    /// Padding, the delay for reconnects, and a snapshot.
     fn beginning(&mut self) -> Vec<u8> {
         let mut out = Vec::with_capacity(PADDING_BYTES + 4_096);
         out.extend_from_slice(b": padding");
@@ -282,7 +283,7 @@ impl Stream {
         out.extend_from_slice(b"\n\nretry: 2000\n\n");
         let app = self.hub.app().clone();
         let mut spots = self.new_spots(&app.reads);
-        // One of each symbol: the family that windows are decided by comes first.
+        // One price for each symbol; the family that decides windows comes first.
         spots.dedup_by_key(|(asset, _)| *asset);
         event(&mut out, "snapshot", |o| {
             o.object("crypto", |o| {
@@ -313,7 +314,7 @@ impl Stream {
         out
     }
 
-    /// Spot prices that were not told yet.
+    /// Spot prices that were not sent yet.
     fn new_spots(&mut self, reads: &Reads) -> Vec<(Asset, SpotPrice)> {
         let now = reads.clock.now();
         let newest = |asset: &Asset| {
@@ -341,7 +342,7 @@ impl Stream {
         out
     }
 
-    /// What the mailbox holds, with the books.
+    /// Sends the prices in the mailbox, with their books.
     async fn send_markets(&self, sink: &mut Sink) {
         let prices = std::mem::take(&mut *self.mailbox.prices.borrow_mut());
         let app = self.hub.app();
@@ -368,7 +369,7 @@ impl Stream {
     }
 }
 
-/// The best levels of a token's own book; `None` where it has none.
+/// The best levels of a token's own book; `None` if it has none.
 fn book(reads: &Reads, cell: &MarketCell, outcome: engine::id::Outcome) -> Option<Vec<u8>> {
     let write = |shown: BookCopy<'_>| {
         let mut out = Vec::with_capacity(1_024);
@@ -388,7 +389,7 @@ fn line(out: &mut Vec<u8>, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(b"event: ");
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b"\ndata: ");
-    // JSON has no line ends of its own: they are escaped.
+    // JSON text has no raw line ends.
     write(out);
     out.extend_from_slice(b"\n\n");
 }
@@ -397,7 +398,7 @@ fn event(out: &mut Vec<u8>, name: &str, fields: impl FnOnce(&mut Object<'_>)) {
     line(out, name, |out| object(out, fields));
 }
 
-/// Nothing for an empty batch.
+/// Writes nothing for an empty batch.
 fn batch<T>(out: &mut Vec<u8>, name: &str, updates: &[T], write: impl FnMut(&mut Vec<u8>, &T)) {
     if updates.is_empty() {
         return;

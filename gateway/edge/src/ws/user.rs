@@ -1,12 +1,12 @@
-//! The venue's user channel, `/v1/ws/user` and `/ws/user` (streams.md §4.1, §4.3): the trades of the own orders in the
-//! markets subscribed to.
+//! The venue's user channel, `/v1/ws/user` and `/ws/user` (gateway/docs/streams.md §4.1, §4.3): trades of the user's
+//! orders in the markets subscribed to.
 //!
-//! Who asks is said in a header, a token or the first frame. As at the venue nothing is acknowledged, and what makes no
-//! sense is passed over in silence; `?errors=1` asks for error frames.
+//! A header, a token or the first frame has the credential. Like the venue, it sends no acknowledgements, and ignores
+//! invalid messages. With `?errors=1` it sends error frames.
 //!
-//! A socket speaks one of two dialects, as REST does. The plain one is the specification's: trades only, which name no
-//! owner and no maker. The strict one is the venue's own: trades have all of its fields, and `order` frames tell what
-//! becomes of orders. `streams.order_events` widens or ends the latter.
+//! A socket has one of two dialects, as REST has. The plain one has trades only, without owner and maker. The strict
+//! one is that of the venue: trades have all its fields, and `order` frames report changes of orders.
+//! `streams.order_events` extends or disables `order` frames.
 
 use super::admit::{self, Bearer, Nobody, Which, admit};
 use super::close::Close;
@@ -34,9 +34,9 @@ use wire::read;
 use wire::value::Value;
 use wire::write::{object, string};
 
-/// Time to say who one is.
+/// Time to send the `auth` frame.
 const AUTH_WITHIN_US: u64 = 10 * SECOND;
-/// Who asks for order events by his name alone, in small letters.
+/// A `User-Agent` that contains this, in lower case, gets order events.
 const EVENTFUL_AGENT: &str = "nautilus";
 
 pub const ROUTES: &[Route] = &[Route::get("/v1/ws/user", "ws_user")
@@ -71,19 +71,19 @@ struct User {
     edge: Rc<Edge>,
     from: Option<u64>,
     tells_errors: bool,
-    /// As the handshake settles it; else the form of the key does.
+    /// The dialect, if the handshake decides it. Otherwise the form of the key does.
     dialect: Option<Dialect>,
-    /// It asks for `order` frames.
+    /// Whether the client requests `order` frames.
     wants_orders: bool,
     wanted: Rc<RefCell<MarketSet>>,
-    /// Since the first subscription.
+    /// Set by the first subscription.
     following: Option<Following>,
 }
 
 /// The markets that are subscribed to.
 #[derive(Debug, Default)]
 struct MarketSet {
-    /// All of them but those named; else those named only.
+    /// Whether `named` are the exceptions from all markets, instead of the only ones.
     all: bool,
     named: BTreeSet<MarketId>,
 }
@@ -93,7 +93,8 @@ impl MarketSet {
         self.all != self.named.contains(&market)
     }
 
-    /// Switches markets on or off; `None` is all of them. False when more would be named than may be: those are left out.
+    /// Adds or removes markets; `None` is all of them. Returns false if some did not fit into `named_max`, which are
+    /// left out.
     fn set(&mut self, on: bool, markets: Option<&[MarketId]>, named_max: usize) -> bool {
         let Some(markets) = markets else {
             *self = MarketSet { all: on, named: BTreeSet::new() };
@@ -116,14 +117,14 @@ impl MarketSet {
     }
 }
 
-/// Why a message, or a part of it, is passed over.
+/// Why a message, or a part of it, is ignored.
 struct Fault {
     code: &'static str,
     message: &'static str,
 }
 
-const NOT_JSON: Fault = Fault { code: "INVALID_BODY", message: "the message is no JSON" };
-const NO_OBJECT: Fault = fault("the message is no object");
+const NOT_JSON: Fault = Fault { code: "INVALID_BODY", message: "the message is not JSON" };
+const NO_OBJECT: Fault = fault("the message is not a JSON object");
 const NO_AUTH: Fault = Fault { code: "INVALID_KEY", message: "the first message must have auth.apiKey" };
 const OTHER_TYPE: Fault = fault("type must be user or subscribe");
 const OPERATION: Fault = fault("operation must be subscribe or unsubscribe");
@@ -136,7 +137,7 @@ const fn fault(message: &'static str) -> Fault {
     Fault { code: "INVALID_REQUEST", message }
 }
 
-/// What a message asks for.
+/// A message of the client.
 struct Request<'a> {
     subscribes: bool,
     conditions: Vec<&'a str>,
@@ -144,7 +145,7 @@ struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// What a message says; else what is wrong with it, and what it wanted to do.
+    /// Parses a message. The error has the action of the message, if it is known.
     fn read(value: &'a Value<'_>) -> Result<Request<'a>, (&'static str, Fault)> {
         let subscribes = match value.get("operation").or(value.get("action")) {
             None | Some(Value::Null) => true,
@@ -182,7 +183,7 @@ impl User {
         }));
     }
 
-    /// Whether somebody is known behind this message, its `auth` heeded.
+    /// The bearer after this message, whose `auth` is used if it has one. `None`: the socket is still anonymous.
     fn authenticated(&mut self, value: &Value<'_>) -> Result<Option<Bearer>, Close> {
         let auth = value.get("auth");
         if self.following.is_some() {
@@ -194,7 +195,7 @@ impl User {
         let now = self.socket.now();
         let shown = admit::by_key(app, key.as_bytes(), now).map_err(Close::refused)?;
         match self.socket.bearer() {
-            // The handshake's own user, who may show his other key form here.
+            // The user of the handshake, who may show the other form of a key here.
             Some(known) if known.user == shown.user => {
                 Ok(Some(Bearer { alias: shown.alias.or(known.alias.clone()), ..known }))
             }
@@ -207,11 +208,11 @@ impl User {
         }
     }
 
-    /// How its frames look from the first subscription on.
+    /// The style of the socket's frames from the first subscription on.
     fn style(&self, bearer: &Bearer) -> FrameStyle {
         let by_key = if bearer.alias.is_some() { Dialect::Strict } else { Dialect::Plain };
         let dialect = self.dialect.unwrap_or(by_key);
-        // As strict REST rows have it: the UUID that was shown, else the account's.
+        // As in strict REST rows: the UUID that was shown, else the account's.
         let owner = match (&bearer.alias, dialect) {
             (_, Dialect::Plain) => "".into(),
             (Some(alias), Dialect::Strict) => (**alias).into(),
@@ -237,7 +238,7 @@ impl User {
                 None => unknown.push(id),
             }
         }
-        // A list of unknown ids is none of all markets.
+        // A list with unknown ids only is not an empty list, which means all markets.
         let markets = (!known.is_empty() || !unknown.is_empty()).then_some(&known[..]);
         let tier = self.socket.bearer().map(|bearer| bearer.tier);
         let fit = self.wanted.borrow_mut().set(
@@ -297,7 +298,7 @@ impl Channel for User {
     }
 }
 
-/// The frames of one socket.
+/// Makes the frames of one socket.
 struct Frames {
     texts: Texts,
     member: Member,
@@ -320,17 +321,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subscriptions_are_all_but_some_or_some_of_all() {
+    fn a_set_has_all_markets_with_exceptions_or_named_ones() {
         let market = MarketId;
         let mut wanted = MarketSet::default();
         assert!(!wanted.contains(market(1)));
         assert!(wanted.set(true, Some(&[market(1), market(2), market(1)]), 3));
         assert!(wanted.contains(market(1)) && wanted.contains(market(2)) && !wanted.contains(market(3)));
-        assert!(wanted.set(false, Some(&[market(2), market(9)]), 3), "what is not subscribed to is no matter");
+        assert!(wanted.set(false, Some(&[market(2), market(9)]), 3), "other markets are ignored");
         assert!(!wanted.contains(market(2)) && wanted.contains(market(1)));
         assert!(!wanted.set(true, Some(&[market(4), market(5), market(6)]), 3), "one too many");
         assert!(wanted.contains(market(4)) && wanted.contains(market(5)) && !wanted.contains(market(6)));
-        // What is subscribed to already takes no place.
+        // A market that is subscribed to already takes no room.
         assert!(wanted.set(true, Some(&[market(1), market(4)]), 3));
         assert!(wanted.set(true, None, 3));
         assert!(wanted.contains(market(6)) && wanted.contains(market(77)));

@@ -11,8 +11,8 @@ fn at(secs: u64) -> Timestamp {
     Timestamp(secs * 1_000_000 + 999_999)
 }
 
-/// Sends one request of a free key (2/s, 120/min). Returns the remaining counts, or window, wait and limit of the
-/// refusal.
+/// Sends one request of a free key (2/s, 120/min). Returns the remaining counts of second and minute, in a
+/// refusal after its wait.
 fn send(limits: &Arc<Limits>, payer: Payer, secs: u64) -> Result<(u32, u32), (String, u32, u32)> {
     match limits.request(payer, Tier::Free, at(secs)) {
         Ok((state, _)) => Ok((state.remaining_per_second, state.remaining)),

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-/// Idle connections that one scan finds, for the next connections that need room.
+/// Idle connections that one scan collects, for the next connections that need room.
 const CANDIDATES_MAX: usize = 64;
 /// Connections that are being closed to make room, at most. This many may be open beyond the cap.
 const LEAVING_MAX: usize = 64;

@@ -120,7 +120,7 @@ impl HeadDeadline {
     }
 }
 
-/// The wait for one head. Made for every request, polled only when the head has not arrived whole.
+/// The wait for one head. Made for every request, polled only if the head is incomplete.
 struct Awaiting {
     state: Arc<State>,
     due: Option<Instant>,

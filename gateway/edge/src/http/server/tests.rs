@@ -99,7 +99,7 @@ fn a_line_of_a_head_that_ends_with_a_bare_line_feed_is_refused() {
                 // The request after the refused one is never answered.
                 let text = served.exchange(format!("{before}{head}{plain}").as_bytes()).await;
                 let expected: Vec<u16> = std::iter::repeat_n(200, answered).chain([400]).collect();
-                assert_eq!(statuses(&text), expected, "{head:?} behind {answered}: {text}");
+                assert_eq!(statuses(&text), expected, "{head:?} after {answered}: {text}");
                 assert!(text.contains("connection: close"), "{text}");
                 assert!(head.starts_with("HEAD") || text.contains("bare line feed"), "{text}");
             }
@@ -131,7 +131,7 @@ fn a_listener_on_loopback_answers_to_its_own_names() {
                 for other in bad {
                     let requests = format!("{}{}{}{end}", get(host, more), get(other, more), get(host, more));
                     let text = served.exchange(requests.as_bytes()).await;
-                    assert_eq!(statuses(&text), [200, 421, 200, 200], "{other} behind {host}: {text}");
+                    assert_eq!(statuses(&text), [200, 421, 200, 200], "{other} after {host}: {text}");
                     assert!(text.contains("{\"error\":\"MISDIRECTED_REQUEST\",\"message\":"), "{text}");
                     assert!(text.contains("x-svc-code: MISDIRECTED_REQUEST\r\n"), "{text}");
                 }
@@ -349,7 +349,7 @@ fn a_connection_may_be_idle_after_any_number_of_requests() {
                 let (mut text, mut piece) = (String::new(), [0; 4_096]);
                 while statuses(&text).len() < count {
                     let read = stream.read(&mut piece).await.unwrap();
-                    assert!(read > 0, "cut behind {} of {count}", statuses(&text).len());
+                    assert!(read > 0, "cut after {} of {count}", statuses(&text).len());
                     text.push_str(std::str::from_utf8(&piece[..read]).unwrap());
                 }
                 tokio::time::sleep(Duration::from_millis(700)).await;
@@ -505,7 +505,10 @@ fn the_longest_idle_connection_makes_room() {
                 assert!(asks(&mut third, lines).await);
                 assert_eq!(text_until_closed(&mut first).await, "");
                 assert_eq!((served.connections.open(), served.connections.refused()), (4, 0));
-                assert!(busy.read(&mut [0; 1_024]).await.unwrap() > 0, "an answer under way is no rest");
+                assert!(
+                    busy.read(&mut [0; 1_024]).await.unwrap() > 0,
+                    "a connection with a request in progress is not idle"
+                );
                 drop((asked, second, third, busy));
                 while served.connections.open() > 0 {
                     tokio::time::sleep(Duration::from_millis(2)).await;

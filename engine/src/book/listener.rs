@@ -28,10 +28,10 @@ pub trait BookListener {
     fn ring(&self, gathers: bool);
 
     /// Whether any reader is subscribed.
-    fn anybody(&self) -> bool;
+    fn has_readers(&self) -> bool;
 
     /// Whether a reader is subscribed to this market.
-    fn wanted(&self, market: MarketId) -> bool;
+    fn has_reader(&self, market: MarketId) -> bool;
 
     /// The following calls belong to a frame that the feed took at `taken_at`, server time.
     fn begin_frame(&self, taken_at: Timestamp);
@@ -84,11 +84,11 @@ impl BookListener for () {
 
     fn ring(&self, _: bool) {}
 
-    fn anybody(&self) -> bool {
+    fn has_readers(&self) -> bool {
         false
     }
 
-    fn wanted(&self, _: MarketId) -> bool {
+    fn has_reader(&self, _: MarketId) -> bool {
         false
     }
 

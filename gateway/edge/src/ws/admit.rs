@@ -53,7 +53,7 @@ pub enum Admitted {
 
 /// How a channel treats a handshake without a credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nobody {
+pub enum Anonymous {
     /// Closed like one without a token.
     Refused,
     /// Admitted, and counted by address.
@@ -67,7 +67,7 @@ pub enum Nobody {
 ///
 /// # Errors
 /// A header with an unusable key, or a session token: 401 (gateway/docs/streams.md §1.1).
-pub fn admit(call: &Call, nobody: Nobody) -> Result<Admitted, Refusal> {
+pub fn admit(call: &Call, anonymous: Anonymous) -> Result<Admitted, Refusal> {
     // Only a handshake that succeeds uses its token up.
     session::check_handshake(call)?;
     let app = call.app();
@@ -77,7 +77,7 @@ pub fn admit(call: &Call, nobody: Nobody) -> Result<Admitted, Refusal> {
     Ok(match (shown, token) {
         (Credentials { key: Some(key), .. }, _) => {
             let bearer = by_key(app, key, call.now)?;
-            match seated(&call.edge, &bearer, call.now) {
+            match take_seat(&call.edge, &bearer, call.now) {
                 Some(seat) => Admitted::Open { bearer: Some(bearer), seat: Some(seat) },
                 None => Admitted::Refused(Close::CONNECTION_LIMIT),
             }
@@ -89,10 +89,10 @@ pub fn admit(call: &Call, nobody: Nobody) -> Result<Admitted, Refusal> {
             ));
         }
         (_, Some(token)) => by_token(&call.edge, token.as_bytes(), call.now),
-        (_, None) => match nobody {
-            Nobody::Refused => Admitted::Refused(Close::refused(Code::MissingAuth)),
-            Nobody::ByAddress | Nobody::UntilAuth if exempt(call) => Admitted::Open { bearer: None, seat: None },
-            _ => match app.streams.seats.of_address(call.source.address, nobody == Nobody::UntilAuth) {
+        (_, None) => match anonymous {
+            Anonymous::Refused => Admitted::Refused(Close::refused(Code::MissingAuth)),
+            Anonymous::ByAddress | Anonymous::UntilAuth if exempt(call) => Admitted::Open { bearer: None, seat: None },
+            _ => match app.streams.seats.of_address(call.source.address, anonymous == Anonymous::UntilAuth) {
                 Some(seat) => Admitted::Open { bearer: None, seat: Some(seat) },
                 None => Admitted::Refused(Close::CONNECTION_LIMIT),
             },
@@ -140,7 +140,7 @@ fn by_token(edge: &Edge, token: &[u8], now: Timestamp) -> Admitted {
         match ended(app, &bearer, now) {
             Some(_) if app.front.gatekeeper.restricts(bearer.user, &app.reads.directory) => Err(Code::AccessRestricted),
             Some(_) => Err(Code::InvalidKey),
-            None => match seated(edge, &bearer, now) {
+            None => match take_seat(edge, &bearer, now) {
                 Some(seat) => Ok((bearer, seat)),
                 None => {
                     full = true;
@@ -157,7 +157,7 @@ fn by_token(edge: &Edge, token: &[u8], now: Timestamp) -> Admitted {
 }
 
 /// A seat for a socket of the bearer's user, which counts as a use of the key. `None` at the cap of the tier.
-pub fn seated(edge: &Edge, bearer: &Bearer, now: Timestamp) -> Option<Seat> {
+pub fn take_seat(edge: &Edge, bearer: &Bearer, now: Timestamp) -> Option<Seat> {
     let app = &*edge.app;
     let seat = app.streams.seats.of_user(&app.front, bearer)?;
     if let Some(key) = bearer.key
@@ -267,7 +267,7 @@ impl Seats {
     /// A seat for a socket of a user; `None` at the cap of the tier.
     fn of_user(self: &Arc<Self>, front: &Front, bearer: &Bearer) -> Option<Seat> {
         let max = front.settings.limits.tier(bearer.tier).max_ws_connections;
-        taken(&self.users, bearer.user, max)
+        take_slot(&self.users, bearer.user, max)
             .then(|| Seat { seats: Arc::clone(self), owner: SeatOwner::User(bearer.user) })
     }
 
@@ -278,7 +278,7 @@ impl Seats {
             IpAddr::V4(_) => address,
             IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
         };
-        let free = taken(&self.addresses, (address, until_auth), ANONYMOUS_PER_ADDRESS_MAX);
+        let free = take_slot(&self.addresses, (address, until_auth), ANONYMOUS_PER_ADDRESS_MAX);
         free.then(|| Seat { seats: Arc::clone(self), owner: SeatOwner::Address(address, until_auth) })
     }
 
@@ -332,17 +332,17 @@ impl Seats {
     }
 }
 
-fn taken<K: Eq + Hash>(table: &Mutex<AHashMap<K, u32>>, whose: K, max: u32) -> bool {
+fn take_slot<K: Eq + Hash>(table: &Mutex<AHashMap<K, u32>>, key: K, max: u32) -> bool {
     let mut table = table.lock();
-    let count = table.entry(whose).or_default();
+    let count = table.entry(key).or_default();
     let free = *count < max;
     *count += u32::from(free);
     free
 }
 
-fn given_back<K: Eq + Hash>(table: &Mutex<AHashMap<K, u32>>, whose: K) {
+fn return_slot<K: Eq + Hash>(table: &Mutex<AHashMap<K, u32>>, key: K) {
     let mut table = table.lock();
-    if let std::collections::hash_map::Entry::Occupied(mut entry) = table.entry(whose) {
+    if let std::collections::hash_map::Entry::Occupied(mut entry) = table.entry(key) {
         *entry.get_mut() -= 1;
         if *entry.get() == 0 {
             entry.remove();
@@ -353,8 +353,8 @@ fn given_back<K: Eq + Hash>(table: &Mutex<AHashMap<K, u32>>, whose: K) {
 impl Drop for Seat {
     fn drop(&mut self) {
         match self.owner {
-            SeatOwner::User(user) => given_back(&self.seats.users, user),
-            SeatOwner::Address(address, until_auth) => given_back(&self.seats.addresses, (address, until_auth)),
+            SeatOwner::User(user) => return_slot(&self.seats.users, user),
+            SeatOwner::Address(address, until_auth) => return_slot(&self.seats.addresses, (address, until_auth)),
         }
     }
 }

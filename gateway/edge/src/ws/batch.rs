@@ -16,7 +16,7 @@ const CHANGES_MAX: usize = 64;
 const PIECE_BYTES_MAX: usize = 64 << 10;
 const PIECE_FRAMES_MAX: usize = 64;
 /// Frame selections that one batch caches.
-const WAYS_MAX: usize = 8;
+const SELECTIONS_MAX: usize = 8;
 
 /// The best bid and ask of a token.
 pub type Best = [Option<Price>; 2];
@@ -30,7 +30,7 @@ pub fn best(top: Top) -> Best {
 pub struct FrameSelection {
     pub follows: Follows,
     /// The best prices of the tokens that the socket was sent last, if it gets `best_bid_ask`.
-    pub told: Option<[Best; 2]>,
+    pub bests: Option<[Best; 2]>,
 }
 
 /// One or more changes of one market, in order.
@@ -64,7 +64,7 @@ impl Batch {
 
     /// Whether the whole batch is new to a socket whose subscription began at change `number`, whose copy of a book has
     /// `version`, and whose last `book` had the time `shown_at`.
-    pub fn is_news_behind(&self, number: u64, version: u64, shown_at: Timestamp) -> bool {
+    pub fn is_new_after(&self, number: u64, version: u64, shown_at: Timestamp) -> bool {
         let first = &self.changes[0];
         first.number > number && first.version > version && self.earliest >= shown_at
     }
@@ -75,16 +75,16 @@ impl Batch {
     }
 
     /// The pieces for this selection, if they are made.
-    pub fn made(&self, way: &FrameSelection) -> Option<&[Frames]> {
-        self.made.iter().find(|(other, _)| other == way).map(|(_, pieces)| &pieces[..])
+    pub fn made(&self, selection: &FrameSelection) -> Option<&[Frames]> {
+        self.made.iter().find(|(other, _)| other == selection).map(|(_, pieces)| &pieces[..])
     }
 
     /// Makes the pieces for this selection of these frames.
-    pub fn make(&mut self, way: FrameSelection, frames: &[Frame]) {
-        if self.made.len() == WAYS_MAX {
+    pub fn make(&mut self, selection: FrameSelection, frames: &[Frame]) {
+        if self.made.len() == SELECTIONS_MAX {
             self.made.pop();
         }
-        self.made.push((way, pieces(frames)));
+        self.made.push((selection, pieces(frames)));
     }
 }
 
@@ -108,7 +108,7 @@ fn pieces(frames: &[Frame]) -> Vec<Frames> {
 pub struct Batches<'a> {
     outlet: &'a Outlet,
     /// Taken from the outlet after a batch that it does not belong to.
-    ahead: Option<Result<Item, Lost>>,
+    peeked: Option<Result<Item, Lost>>,
 }
 
 /// News that are delivered together.
@@ -119,7 +119,7 @@ pub enum Delivery {
 
 impl<'a> Batches<'a> {
     pub fn of(outlet: &'a Outlet) -> Batches<'a> {
-        Batches { outlet, ahead: None }
+        Batches { outlet, peeked: None }
     }
 
     /// The next news, if there are any.
@@ -138,7 +138,7 @@ impl<'a> Batches<'a> {
             match self.take() {
                 Some(Ok(Item::Change(change))) if change.market == market => changes.push(change),
                 other => {
-                    self.ahead = other;
+                    self.peeked = other;
                     break;
                 }
             }
@@ -147,6 +147,6 @@ impl<'a> Batches<'a> {
     }
 
     fn take(&mut self) -> Option<Result<Item, Lost>> {
-        self.ahead.take().or_else(|| self.outlet.take().transpose())
+        self.peeked.take().or_else(|| self.outlet.take().transpose())
     }
 }

@@ -2,7 +2,7 @@
 //! sockets of all threads.
 
 use super::frame::Frame;
-use super::market_text::{self as text, Moved, Stands};
+use super::market_text::{self as text, LevelSize, TokenLevels};
 use crate::api::books::view::BookCopy;
 use engine::amount::{Bps, TickSize};
 use engine::book::{Depth, LastPrice, LastTrade, SnapshotHash, Top};
@@ -45,7 +45,7 @@ pub struct TokenChange {
 /// A book after a change.
 #[derive(Debug)]
 pub struct BookChange {
-    pub what: BookContent,
+    pub content: BookContent,
     /// As in `GET /v1/book`.
     pub hash: SnapshotHash,
     pub top: Top,
@@ -57,7 +57,7 @@ pub struct BookChange {
 #[derive(Debug)]
 pub enum BookContent {
     /// New sizes of these levels.
-    Levels(Vec<Stands>),
+    Levels(Vec<LevelSize>),
     /// The whole book, because the venue sent all of it or its terms changed.
     Whole { depth: Box<Depth>, last: Option<LastPrice> },
 }
@@ -115,7 +115,7 @@ impl Change {
     pub fn book_frame(&self, cell: &MarketCell, outcome: Outcome) -> Option<&Frame> {
         let token = self.token(outcome);
         let book = token.book.as_ref()?;
-        let BookContent::Whole { depth, last } = &book.what else { return None };
+        let BookContent::Whole { depth, last } = &book.content else { return None };
         let shown = BookCopy { cell, instrument: cell.instrument(outcome), depth, last: *last, tick: self.tick };
         Some(book.whole.get_or_init(|| Frame::json(|out| text::book(out, shown, &book.hash, token.at))))
     }
@@ -124,8 +124,8 @@ impl Change {
     pub fn levels_frame(&self, cell: &MarketCell, follows: Follows) -> Option<&Frame> {
         let moved = |outcome: Outcome| {
             let book = self.token(outcome).book.as_ref()?;
-            let BookContent::Levels(levels) = &book.what else { return None };
-            let moved = Moved { outcome, levels, hash: book.hash, top: book.top };
+            let BookContent::Levels(levels) = &book.content else { return None };
+            let moved = TokenLevels { outcome, levels, hash: book.hash, top: book.top };
             (!levels.is_empty()).then_some(moved)
         };
         let mut frame = None;
@@ -141,7 +141,7 @@ impl Change {
     /// `best_bid_ask` of a token whose book changed.
     pub fn top_frame(&self, cell: &MarketCell, outcome: Outcome) -> Option<&Frame> {
         let book = self.token(outcome).book.as_ref()?;
-        let at = if matches!(book.what, BookContent::Levels(_)) { self.at } else { self.token(outcome).at };
+        let at = if matches!(book.content, BookContent::Levels(_)) { self.at } else { self.token(outcome).at };
         Some(book.best.get_or_init(|| Frame::json(|out| text::best_bid_ask(out, cell, outcome, book.top, at))))
     }
 
@@ -151,9 +151,9 @@ impl Change {
         cell: &'a MarketCell,
         outcome: Outcome,
     ) -> impl Iterator<Item = (Timestamp, &'a Frame)> {
-        self.token(outcome).trades.iter().map(move |told| {
-            let write = |out: &mut Vec<u8>| text::last_trade_price(out, cell, outcome, told, self.fee_rate);
-            (told.at, told.frame.get_or_init(|| Frame::json(write)))
+        self.token(outcome).trades.iter().map(move |trade| {
+            let write = |out: &mut Vec<u8>| text::last_trade_price(out, cell, outcome, trade, self.fee_rate);
+            (trade.at, trade.frame.get_or_init(|| Frame::json(write)))
         })
     }
 
@@ -163,8 +163,8 @@ impl Change {
 }
 
 impl BookChange {
-    pub fn new(what: BookContent, hash: SnapshotHash, top: Top) -> BookChange {
-        BookChange { what, hash, top, whole: OnceLock::new(), best: OnceLock::new() }
+    pub fn new(content: BookContent, hash: SnapshotHash, top: Top) -> BookChange {
+        BookChange { content, hash, top, whole: OnceLock::new(), best: OnceLock::new() }
     }
 }
 

@@ -27,17 +27,17 @@ use wire::query::Query as QueryText;
 use wire::write::object;
 
 /// Pause before a full shard is queried again.
-const BUSY_REST: Duration = Duration::from_millis(10);
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 /// Tag of all frames about facts.
-const TOLD: Tag = Tag(0);
+const FACTS: Tag = Tag(0);
 
 /// Larger integers are not exact in every JSON reader.
 const FROM_SEQ_MAX: u64 = (1 << 53) - 1;
 
 /// Makes a channel's frames of a fact.
-pub trait Teller: 'static {
+pub trait FrameEncoder: 'static {
     /// Appends the frames for this fact, if any.
-    fn tell(&self, fact: &FactView, frames: &mut Vec<Frame>);
+    fn encode(&self, fact: &FactView, frames: &mut Vec<Frame>);
 }
 
 /// Follows until dropped.
@@ -70,12 +70,12 @@ pub async fn follow(
     edge: Rc<Edge>,
     user: UserId,
     from: Option<u64>,
-    teller: impl Teller,
+    encoder: impl FrameEncoder,
 ) -> Result<Following, Close> {
     // Before the first query, so that every later fact causes a wake-up.
     let wakeup = edge.app.streams.user_wakeups.follow(user);
-    let follower = Follower { socket, edge, user, last: Cell::new(0), teller };
-    let now = follower.ask(u64::MAX, 1).await?;
+    let follower = Follower { socket, edge, user, last: Cell::new(0), encoder };
+    let now = follower.query(u64::MAX, 1).await?;
     follower.last.set(from.unwrap_or(now.newest).min(now.newest));
     if follower.last.get() + 1 < now.oldest {
         follower.last.set(now.oldest - 1);
@@ -105,10 +105,10 @@ struct Follower<T> {
     user: UserId,
     /// Number of the last fact that was queued.
     last: Cell<u64>,
-    teller: T,
+    encoder: T,
 }
 
-impl<T: Teller> Follower<T> {
+impl<T: FrameEncoder> Follower<T> {
     async fn live(self, wakeup: UserWakeup) {
         loop {
             wakeup.woken().await;
@@ -124,13 +124,13 @@ impl<T: Teller> Follower<T> {
     async fn catch_up(&self) -> Result<(), Close> {
         let mut frames = Vec::new();
         while self.socket.is_open() {
-            let page = self.ask(self.last.get(), FACTS_PER_PAGE_MAX).await?;
+            let page = self.query(self.last.get(), FACTS_PER_PAGE_MAX).await?;
             // Facts were dropped in the meantime. A gap in an open socket is not allowed.
             if page.oldest > self.last.get() + 1 {
                 return Err(Close::SLOW_CONSUMER);
             }
             for fact in &page.facts {
-                self.teller.tell(fact, &mut frames);
+                self.encoder.encode(fact, &mut frames);
                 for frame in frames.drain(..) {
                     self.queue(&frame).await;
                 }
@@ -145,7 +145,7 @@ impl<T: Teller> Follower<T> {
     }
 
     async fn queue(&self, frame: &Frame) {
-        while !self.socket.offer(TOLD, frame) {
+        while !self.socket.offer(FACTS, frame) {
             let drained = Rc::new(Notify::new());
             let notify = drained.clone();
             self.socket.when_drained(move || notify.notify_one());
@@ -153,13 +153,13 @@ impl<T: Teller> Follower<T> {
         }
     }
 
-    async fn ask(&self, after: u64, limit: usize) -> Result<FactPage, Close> {
+    async fn query(&self, after: u64, limit: usize) -> Result<FactPage, Close> {
         loop {
             let query = Command::Query(Query::Facts { after, limit });
             match self.edge.engine.ask(self.user, query, self.edge.app.reads.clock.now()).await {
                 Ok(Answer::Facts(page)) => return Ok(page),
                 // The shard did not take the query.
-                Err(Late::Busy) => tokio::time::sleep(BUSY_REST).await,
+                Err(Late::Busy) => tokio::time::sleep(BUSY_PAUSE).await,
                 Ok(_) | Err(Late::Unknown | Late::Overshot(_)) => return Err(Close::INTERNAL),
             }
         }

@@ -31,16 +31,16 @@ use tokio::time::Instant;
 pub const PRICE_EVERY: Duration = Duration::from_millis(250);
 /// Frames delivered, in units of a shared frame, before other tasks of the thread run: less than a millisecond. It is
 /// small enough that one turn never fills a socket's queue.
-const HANDED_PER_TURN: usize = 4_096;
+const FRAMES_PER_TURN: usize = 4_096;
 /// Sockets that are written, and bytes written, before other tasks run: about 200 µs.
-const FLUSHED_PER_TURN: usize = 64;
+const SOCKETS_FLUSHED_PER_TURN: usize = 64;
 const BYTES_FLUSHED_PER_TURN: usize = 1 << 20;
 const PRICES_PER_TURN: usize = 32;
 /// Cost of a frame for one socket, in units of a shared frame.
-const OWN_FRAME: usize = 8;
+const OWN_FRAME_COST: usize = 8;
 
 /// Pause before deliveries continue after a panic.
-const REST_AFTER_PANIC: Duration = Duration::from_secs(1);
+const PAUSE_AFTER_PANIC: Duration = Duration::from_secs(1);
 
 /// The followers and watchers of one IO thread.
 pub struct Hub {
@@ -54,7 +54,7 @@ pub struct Hub {
     /// Responses of this thread that are not written yet.
     write_batch: Rc<WriteBatch>,
     /// Followers of new markets.
-    curious: RefCell<Vec<Rc<Follower>>>,
+    listing_followers: RefCell<Vec<Rc<Follower>>>,
     /// Markets below this number are known to them.
     listed: Cell<u32>,
     /// Known markets that could not be traded when they were listed. Each is reported when it opens.
@@ -75,7 +75,7 @@ pub struct Hub {
 struct Watched {
     watchers: Vec<(u64, Rc<dyn Watcher>)>,
     /// The next price is not sent before this time.
-    rests_until: Option<Instant>,
+    held_until: Option<Instant>,
     /// Whether the market is in `due`.
     is_due: bool,
     /// Whether the price changed since it was last sent. If not, it is due only for watchers that got their previous
@@ -101,7 +101,7 @@ impl Hub {
             outlet: OnceCell::new(),
             followed: RefCell::default(),
             watched: RefCell::default(),
-            curious: RefCell::default(),
+            listing_followers: RefCell::default(),
             listed: Cell::new(0),
             upcoming: RefCell::default(),
             due: RefCell::default(),
@@ -146,14 +146,14 @@ impl Hub {
     fn outlet(self: &Rc<Self>) -> &Arc<Outlet> {
         self.outlet.get_or_init(|| {
             let outlet = self.app.streams.news.claim();
-            tokio::task::spawn_local(always_hand_out(Rc::clone(self), outlet.clone()));
+            tokio::task::spawn_local(deliver_forever(Rc::clone(self), outlet.clone()));
             outlet
         })
     }
 
     /// From now on `followed` receives every change of the market. Copy its books only after this call.
     pub fn follow(self: &Rc<Self>, followed: &Rc<Followed>) {
-        self.outlet().count(followed.market, Interest::Changes);
+        self.outlet().add_interest(followed.market, Interest::Changes);
         self.followed.borrow_mut().entry(followed.market).or_default().push(Rc::clone(followed));
     }
 
@@ -164,33 +164,33 @@ impl Hub {
         if list.is_empty() {
             markets.remove(&followed.market);
         }
-        self.outlet().uncount(followed.market, Interest::Changes);
+        self.outlet().remove_interest(followed.market, Interest::Changes);
     }
 
     /// From now on `follower` receives new markets.
-    pub fn be_curious(self: &Rc<Self>, follower: &Rc<Follower>) {
-        self.outlet().count_curious(true);
-        if self.curious.borrow().is_empty() {
+    pub fn follow_listings(self: &Rc<Self>, follower: &Rc<Follower>) {
+        self.outlet().count_listings(true);
+        if self.listing_followers.borrow().is_empty() {
             self.listed.set(self.listed.get().max(self.app.reads.catalog.len() as u32));
             let markets = (0..self.listed.get()).map(MarketId);
             let upcoming = |market: &MarketId| self.app.reads.catalog.market(*market).is_some_and(opens_later);
             *self.upcoming.borrow_mut() = markets.filter(upcoming).collect();
         }
-        self.curious.borrow_mut().push(Rc::clone(follower));
+        self.listing_followers.borrow_mut().push(Rc::clone(follower));
     }
 
-    pub fn cease_to_be_curious(self: &Rc<Self>, follower: &Follower) {
-        let mut curious = self.curious.borrow_mut();
-        let before = curious.len();
-        curious.retain(|other| !std::ptr::eq(&**other, follower));
-        for _ in curious.len()..before {
-            self.outlet().count_curious(false);
+    pub fn unfollow_listings(self: &Rc<Self>, follower: &Follower) {
+        let mut listing_followers = self.listing_followers.borrow_mut();
+        let before = listing_followers.len();
+        listing_followers.retain(|other| !std::ptr::eq(&**other, follower));
+        for _ in listing_followers.len()..before {
+            self.outlet().count_listings(false);
         }
     }
 
     /// From now on `watcher` receives the market's price. `id` identifies it.
     pub fn watch(self: &Rc<Self>, market: MarketId, id: u64, watcher: Rc<dyn Watcher>) {
-        self.outlet().count(market, Interest::Touches);
+        self.outlet().add_interest(market, Interest::Touches);
         self.watched.borrow_mut().entry(market).or_default().watchers.push((id, watcher));
     }
 
@@ -200,7 +200,7 @@ impl Hub {
         let before = watched.watchers.len();
         watched.watchers.retain(|(other, _)| *other != id);
         for _ in watched.watchers.len()..before {
-            self.outlet().uncount(market, Interest::Touches);
+            self.outlet().remove_interest(market, Interest::Touches);
         }
         if watched.watchers.is_empty() {
             markets.remove(&market);
@@ -217,7 +217,7 @@ impl Hub {
         // Responses first: there may be thousands of sockets.
         self.write_batch.flush();
         let mut bytes = 0;
-        for _ in 0..FLUSHED_PER_TURN {
+        for _ in 0..SOCKETS_FLUSHED_PER_TURN {
             let Some(socket) = self.to_flush.borrow_mut().pop_front() else { return true };
             bytes += socket.flush();
             if bytes > BYTES_FLUSHED_PER_TURN {
@@ -228,22 +228,22 @@ impl Hub {
     }
 
     /// Delivers changes. Returns the cost in shared frames.
-    fn take_changes(self: &Rc<Self>, mut batch: Batch) -> usize {
+    fn deliver_changes(self: &Rc<Self>, mut batch: Batch) -> usize {
         let market = batch.changes()[0].market;
-        let mut handed = 0;
+        let mut cost = 0;
         let followed = self.followed.borrow();
         if let (Some(listeners), Some(cell)) = (followed.get(&market), self.app.reads.catalog.market(market)) {
             listeners.iter().for_each(|followed| followed.changes(&mut batch, cell));
             // The frames are made for the first of them.
-            handed = OWN_FRAME * batch.changes().len() + listeners.len();
+            cost = OWN_FRAME_COST * batch.changes().len() + listeners.len();
         }
-        handed + self.touch(market)
+        cost + self.touch(market)
     }
 
     /// Delivers one piece of news. Returns the cost in shared frames.
-    fn take(self: &Rc<Self>, item: &Item) -> usize {
+    fn deliver(self: &Rc<Self>, item: &Item) -> usize {
         match item {
-            Item::Change(change) => self.take_changes(Batch::new(vec![change.clone()])),
+            Item::Change(change) => self.deliver_changes(Batch::new(vec![change.clone()])),
             Item::Touched(market) => self.touch(*market),
             Item::Listed(market, at) => self.list(*market, *at),
             Item::Opened(market, at) => self.open(*market, *at),
@@ -261,21 +261,21 @@ impl Hub {
             self.upcoming.borrow_mut().insert(market);
             return 0;
         }
-        self.show_new(cell, at)
+        self.send_new_market(cell, at)
     }
 
     /// Reports a market that has opened, unless it was reported before.
     fn open(&self, market: MarketId, at: Timestamp) -> usize {
         let Some(cell) = self.app.reads.catalog.market(market).filter(|cell| !opens_later(cell)) else { return 0 };
-        if self.upcoming.borrow_mut().remove(&market) { self.show_new(cell, at) } else { 0 }
+        if self.upcoming.borrow_mut().remove(&market) { self.send_new_market(cell, at) } else { 0 }
     }
 
     /// Sends a new market to all followers of new markets.
-    fn show_new(&self, cell: &MarketCell, at: Timestamp) -> usize {
+    fn send_new_market(&self, cell: &MarketCell, at: Timestamp) -> usize {
         let frame = Frame::json(|out| market_text::new_market(out, cell, at));
-        let curious = self.curious.borrow();
-        curious.iter().for_each(|follower| follower.listed(cell.id, &frame));
-        curious.len()
+        let listing_followers = self.listing_followers.borrow();
+        listing_followers.iter().for_each(|follower| follower.listed(cell.id, &frame));
+        listing_followers.len()
     }
 
     fn resolve(&self, market: MarketId, resolution: Resolution, at: Timestamp) -> usize {
@@ -286,16 +286,16 @@ impl Hub {
             let frame = Frame::json(|out| market_text::market_resolved(out, cell, resolution, at));
             followers.iter().for_each(|followed| followed.resolved(&frame));
         }
-        followers.len() + self.show_end(cell, resolution)
+        followers.len() + self.send_resolution(cell, resolution)
     }
 
     /// Sends the resolution of a market to all watchers of its price. Returns the cost in shared frames.
-    fn show_end(&self, cell: &MarketCell, resolution: Resolution) -> usize {
+    fn send_resolution(&self, cell: &MarketCell, resolution: Resolution) -> usize {
         let watched = self.watched.borrow();
         let Some(watchers) = watched.get(&cell.id).map(|watched| &watched.watchers) else { return 0 };
         let price = Rc::new(Price::of(cell, &self.app.reads));
         watchers.iter().for_each(|(_, watcher)| watcher.resolved(cell, resolution, &price));
-        HANDED_PER_TURN / PRICES_PER_TURN + watchers.len() * OWN_FRAME
+        FRAMES_PER_TURN / PRICES_PER_TURN + watchers.len() * OWN_FRAME_COST
     }
 
     /// Sends the price of a market that may have changed, now or after the minimum interval. Returns the cost in shared
@@ -308,17 +308,17 @@ impl Hub {
         if watched.is_due {
             return 0;
         }
-        match watched.rests_until.filter(|until| *until > now) {
-            None => self.show(watched, market, now),
+        match watched.held_until.filter(|until| *until > now) {
+            None => self.send_price(watched, market, now),
             Some(until) => {
                 watched.is_due = true;
-                self.show_later(market, until);
+                self.schedule(market, until);
                 0
             }
         }
     }
 
-    fn show_later(self: &Rc<Self>, market: MarketId, until: Instant) {
+    fn schedule(self: &Rc<Self>, market: MarketId, until: Instant) {
         let mut due = self.due.borrow_mut();
         if due.peek().is_some_and(|Reverse((first, _))| until < *first) {
             self.sooner.notify_one();
@@ -330,21 +330,21 @@ impl Hub {
     }
 
     /// Sends the price to all watchers. A resolved market has no further prices. Returns the cost in shared frames.
-    fn show(self: &Rc<Self>, watched: &mut Watched, market: MarketId, now: Instant) -> usize {
+    fn send_price(self: &Rc<Self>, watched: &mut Watched, market: MarketId, now: Instant) -> usize {
         let until = now + PRICE_EVERY;
-        (watched.is_due, watched.rests_until) = (false, Some(until));
+        (watched.is_due, watched.held_until) = (false, Some(until));
         let changed = std::mem::take(&mut watched.changed);
         let Some(cell) = self.app.reads.catalog.market(market).filter(|cell| cell.resolution().is_none()) else {
             return 0;
         };
         let price = Rc::new(Price::of(cell, &self.app.reads));
-        let told = |(_, watcher): &(u64, Rc<dyn Watcher>)| watcher.price(cell, &price, changed);
+        let sent = |(_, watcher): &(u64, Rc<dyn Watcher>)| watcher.price(cell, &price, changed);
         // All watchers are called, whatever the others return.
-        if watched.watchers.iter().filter(|watcher| !told(watcher)).count() > 0 {
+        if watched.watchers.iter().filter(|watcher| !sent(watcher)).count() > 0 {
             watched.is_due = true;
-            self.show_later(market, until);
+            self.schedule(market, until);
         }
-        HANDED_PER_TURN / PRICES_PER_TURN + watched.watchers.len() * OWN_FRAME
+        FRAMES_PER_TURN / PRICES_PER_TURN + watched.watchers.len() * OWN_FRAME_COST
     }
 
     /// Sends full books and prices to all followers and watchers, because news were lost.
@@ -358,8 +358,8 @@ impl Hub {
         }
         let all: Vec<Rc<Followed>> = self.followed.borrow().values().flatten().cloned().collect();
         // No socket receives a change before its new copy of the book.
-        all.iter().for_each(|followed| followed.fall_behind());
-        if self.curious.borrow().is_empty() {
+        all.iter().for_each(|followed| followed.set_lagging());
+        if self.listing_followers.borrow().is_empty() {
             self.listed.set(self.app.reads.catalog.len() as u32);
         }
         for market in self.listed.get()..self.app.reads.catalog.len() as u32 {
@@ -386,7 +386,7 @@ impl Hub {
                 self.touch(*market);
                 let resolved = self.app.reads.catalog.market(*market).and_then(|cell| Some((cell, cell.resolution()?)));
                 if let Some((cell, resolution)) = resolved {
-                    self.show_end(cell, resolution);
+                    self.send_resolution(cell, resolution);
                 }
             }
             tokio::task::yield_now().await;
@@ -401,26 +401,26 @@ fn opens_later(cell: &MarketCell) -> bool {
 
 /// Delivers as long as the thread lives. After a panic, everything is sent again and deliveries continue: one panic
 /// must not silence every stream of the thread.
-async fn always_hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
-    while caught(hand_out(Rc::clone(&hub), outlet.clone())).await.is_err() {
-        tokio::time::sleep(REST_AFTER_PANIC).await;
+async fn deliver_forever(hub: Rc<Hub>, outlet: Arc<Outlet>) {
+    while caught(deliver_news(Rc::clone(&hub), outlet.clone())).await.is_err() {
+        tokio::time::sleep(PAUSE_AFTER_PANIC).await;
         outlet.lose();
     }
 }
 
 /// Delivers the news of the feed. Never returns.
-async fn hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
+async fn deliver_news(hub: Rc<Hub>, outlet: Arc<Outlet>) {
     let mut batches = Batches::of(&outlet);
     let mut all_flushed = true;
     loop {
         outlet.note_lag(|| hub.app.reads.clock.now());
-        let (mut handed, mut is_all) = (0, false);
+        let (mut cost, mut is_all) = (0, false);
         // News wait until all sockets have what was delivered, so that a peer that reads does not fall behind because
         // other sockets are written first.
-        while all_flushed && !is_all && handed < HANDED_PER_TURN {
+        while all_flushed && !is_all && cost < FRAMES_PER_TURN {
             match batches.take_next() {
-                Ok(Some(Delivery::Changes(batch))) => handed += hub.take_changes(batch).max(1),
-                Ok(Some(Delivery::Other(item))) => handed += hub.take(&item).max(1),
+                Ok(Some(Delivery::Changes(batch))) => cost += hub.deliver_changes(batch).max(1),
+                Ok(Some(Delivery::Other(item))) => cost += hub.deliver(&item).max(1),
                 Ok(None) => is_all = true,
                 Err(Lost) => hub.refresh().await,
             }
@@ -446,17 +446,17 @@ async fn pace(hub: Rc<Hub>) {
             () = hub.sooner.notified() => continue,
         }
         let now = Instant::now();
-        let mut handed = 0;
-        while handed < HANDED_PER_TURN {
+        let mut cost = 0;
+        while cost < FRAMES_PER_TURN {
             let mut due = hub.due.borrow_mut();
             let Some(first) = due.peek_mut().filter(|first| first.0.0 <= now) else { break };
             let Reverse((until, market)) = PeekMut::pop(first);
             drop(due);
             let mut markets = hub.watched.borrow_mut();
             // The watchers of that time may have left. New ones received the price when they subscribed.
-            let as_it_was = |watched: &&mut Watched| watched.is_due && watched.rests_until == Some(until);
-            if let Some(watched) = markets.get_mut(&market).filter(as_it_was) {
-                handed += hub.show(watched, market, now);
+            let is_unchanged = |watched: &&mut Watched| watched.is_due && watched.held_until == Some(until);
+            if let Some(watched) = markets.get_mut(&market).filter(is_unchanged) {
+                cost += hub.send_price(watched, market, now);
             }
         }
         tokio::task::yield_now().await;

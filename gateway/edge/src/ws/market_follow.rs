@@ -29,7 +29,7 @@ pub const BOOKS_PER_ARRAY_MAX: usize = 50;
 /// Markets that are sent again before other tasks of the thread run: two books each.
 const MARKETS_PER_PAGE: usize = BOOKS_PER_ARRAY_MAX / 2;
 /// Tag of frames that are never dropped: initial books, new markets and resolutions. No market has this number.
-const KEPT: Tag = Tag(u64::MAX);
+const PERMANENT: Tag = Tag(u64::MAX);
 
 /// One socket of the market channel.
 pub struct Follower {
@@ -41,7 +41,7 @@ pub struct Follower {
     /// Whether the custom events are on.
     custom: Cell<bool>,
     /// Markets that wait for the queue to empty, without duplicates, in order of arrival.
-    behind: RefCell<VecDeque<Rc<Followed>>>,
+    lagging: RefCell<VecDeque<Rc<Followed>>>,
     /// Whether the queue was empty since catching up last looked.
     drained: Cell<bool>,
     /// Whether a task is catching up.
@@ -56,7 +56,7 @@ pub struct Followed {
     follower: Weak<Follower>,
     tokens: [Token; 2],
     /// Whether changes are skipped until full books are sent.
-    behind: Cell<bool>,
+    is_lagging: Cell<bool>,
     /// Whether the market is in the follower's list of lagging markets.
     waits: Cell<bool>,
     /// Whether its resolution was sent.
@@ -68,7 +68,7 @@ pub struct Followed {
 struct Token {
     follows: Cell<bool>,
     /// Whether the peer has its book, or did not request it.
-    begun: Cell<bool>,
+    has_book: Cell<bool>,
     /// Version of the pair of books: the copy that was sent contains all changes up to it.
     version: Cell<u64>,
     /// Changes up to this number are older than the subscription.
@@ -87,7 +87,7 @@ impl Follower {
             markets: RefCell::default(),
             count: Cell::new(0),
             custom: Cell::new(false),
-            behind: RefCell::default(),
+            lagging: RefCell::default(),
             drained: Cell::new(false),
             catching_up: Cell::new(false),
             unlisted: RefCell::default(),
@@ -114,9 +114,9 @@ impl Follower {
     }
 
     /// Turns the custom events on. They stay on for the life of the socket.
-    pub fn want_custom(self: &Rc<Self>) {
+    pub fn enable_custom_events(self: &Rc<Self>) {
         if !self.custom.replace(true) {
-            self.hub.be_curious(self);
+            self.hub.follow_listings(self);
         }
     }
 
@@ -129,7 +129,7 @@ impl Follower {
                 market,
                 follower: Rc::downgrade(self),
                 tokens: Default::default(),
-                behind: Cell::new(false),
+                is_lagging: Cell::new(false),
                 waits: Cell::new(false),
                 resolved: Cell::new(false),
             });
@@ -149,7 +149,7 @@ impl Follower {
         token.best.set(Default::default());
         token.shown_at.set(Timestamp(0));
         // A client that did not request the book gets changes without it.
-        token.begun.set(true);
+        token.has_book.set(true);
     }
 
     pub fn unfollow(&self, instrument: InstrumentId) {
@@ -161,7 +161,7 @@ impl Follower {
         self.count.set(self.count.get() - 1);
         if followed.tokens.iter().all(|token| !token.follows.get()) {
             self.markets.borrow_mut().remove(&followed.market);
-            self.behind.borrow_mut().retain(|other| !Rc::ptr_eq(other, &followed));
+            self.lagging.borrow_mut().retain(|other| !Rc::ptr_eq(other, &followed));
             self.hub.unfollow(&followed);
         }
     }
@@ -186,7 +186,7 @@ impl Follower {
             }
             out.push(b']');
         });
-        if !self.socket.offer(KEPT, &frame) {
+        if !self.socket.offer(PERMANENT, &frame) {
             lag();
         }
     }
@@ -194,7 +194,7 @@ impl Follower {
     /// A new market.
     pub fn listed(&self, market: MarketId, frame: &Frame) {
         let mut unlisted = self.unlisted.borrow_mut();
-        if !unlisted.is_empty() || !self.socket.offer(KEPT, frame) {
+        if !unlisted.is_empty() || !self.socket.offer(PERMANENT, frame) {
             unlisted.push_back(market);
         }
     }
@@ -204,9 +204,9 @@ impl Follower {
     async fn catch_up(self: Rc<Self>) {
         let pages = async {
             while self.drained.replace(false) {
-                let mut goes_on = true;
-                while goes_on {
-                    self.hub.one_page(|| goes_on = self.catch_up_page()).await;
+                let mut has_more = true;
+                while has_more {
+                    self.hub.one_page(|| has_more = self.catch_up_page()).await;
                 }
             }
         };
@@ -219,13 +219,13 @@ impl Follower {
     /// Sends one page. Returns whether there are more, and room for them.
     fn catch_up_page(&self) -> bool {
         for _ in 0..MARKETS_PER_PAGE {
-            let Some(followed) = self.behind.borrow_mut().pop_front() else { return self.list_page() };
+            let Some(followed) = self.lagging.borrow_mut().pop_front() else { return self.list_page() };
             followed.waits.set(false);
-            if followed.behind.get() {
+            if followed.is_lagging.get() {
                 followed.catch_up();
             }
             // No room: making further books would be in vain.
-            if followed.behind.get() {
+            if followed.is_lagging.get() {
                 return false;
             }
         }
@@ -238,7 +238,7 @@ impl Follower {
         for _ in 0..MARKETS_PER_PAGE {
             let Some(market) = self.unlisted.borrow().front().copied() else { return false };
             let cell = catalog.market(market).expect("a market that was listed stays");
-            if !self.socket.offer(KEPT, &Frame::json(|out| text::new_market(out, cell, cell.listed_at))) {
+            if !self.socket.offer(PERMANENT, &Frame::json(|out| text::new_market(out, cell, cell.listed_at))) {
                 return false;
             }
             self.unlisted.borrow_mut().pop_front();
@@ -251,7 +251,7 @@ impl Follower {
         let markets = std::mem::take(&mut *self.markets.borrow_mut());
         markets.values().for_each(|followed| self.hub.unfollow(followed));
         if self.custom.get() {
-            self.hub.cease_to_be_curious(self);
+            self.hub.unfollow_listings(self);
         }
     }
 }
@@ -267,9 +267,9 @@ impl Followed {
 
     /// Sends the changes of a batch that concern followed tokens and are not in their books already.
     pub fn changes(&self, batch: &mut Batch, cell: &MarketCell) {
-        let Some(follower) = self.follower.upgrade().filter(|_| !self.behind.get()) else { return };
-        let sent = match self.way(&follower, batch) {
-            Some(way) => self.send_as_others(&follower, way, batch, cell),
+        let Some(follower) = self.follower.upgrade().filter(|_| !self.is_lagging.get()) else { return };
+        let sent = match self.selection(&follower, batch) {
+            Some(selection) => self.send_shared(&follower, selection, batch, cell),
             None => {
                 let give = |frame: &Frame| self.place(&follower, &frame.into());
                 batch.changes().iter().all(|change| self.send(&follower, change, cell, give))
@@ -281,23 +281,29 @@ impl Followed {
     }
 
     /// The selection of frames if the whole batch is new to this socket. `None`: its frames must be made for it alone.
-    fn way(&self, follower: &Follower, batch: &Batch) -> Option<FrameSelection> {
+    fn selection(&self, follower: &Follower, batch: &Batch) -> Option<FrameSelection> {
         let [first, second] = &self.tokens;
-        let hears_all = |token: &Token| {
+        let gets_all = |token: &Token| {
             !token.follows.get()
-                || token.begun.get()
-                    && batch.is_news_behind(token.number.get(), token.version.get(), token.shown_at.get())
+                || token.has_book.get()
+                    && batch.is_new_after(token.number.get(), token.version.get(), token.shown_at.get())
         };
-        let way = || FrameSelection {
+        let selection = || FrameSelection {
             follows: Follows([first.follows.get(), second.follows.get()]),
-            told: follower.custom.get().then(|| [first.best.get(), second.best.get()]),
+            bests: follower.custom.get().then(|| [first.best.get(), second.best.get()]),
         };
-        (hears_all(first) && hears_all(second)).then(way)
+        (gets_all(first) && gets_all(second)).then(selection)
     }
 
     /// Sends the frames that all sockets with this selection get. Returns false without room.
-    fn send_as_others(&self, follower: &Follower, way: FrameSelection, batch: &mut Batch, cell: &MarketCell) -> bool {
-        if batch.made(&way).is_none() {
+    fn send_shared(
+        &self,
+        follower: &Follower,
+        selection: FrameSelection,
+        batch: &mut Batch,
+        cell: &MarketCell,
+    ) -> bool {
+        if batch.made(&selection).is_none() {
             let mut frames = Vec::with_capacity(batch.changes().len());
             for change in batch.changes() {
                 self.send(follower, change, cell, |frame| {
@@ -305,14 +311,14 @@ impl Followed {
                     true
                 });
             }
-            batch.make(way, &frames);
+            batch.make(selection, &frames);
         }
-        for outcome in way.follows.outcomes() {
+        for outcome in selection.follows.outcomes() {
             if let Some(best) = batch.best(outcome) {
                 self.token(outcome).best.set(best);
             }
         }
-        batch.made(&way).is_none_or(|pieces| pieces.iter().all(|frames| self.place(follower, frames)))
+        batch.made(&selection).is_none_or(|pieces| pieces.iter().all(|frames| self.place(follower, frames)))
     }
 
     /// Queues frames that the hub writes. Returns false without room.
@@ -333,10 +339,10 @@ impl Followed {
         mut give: impl FnMut(&Frame) -> bool,
     ) -> bool {
         let [first, second] = &self.tokens;
-        let told = |token: &Token| token.follows.get() && change.number > token.number.get();
+        let is_new = |token: &Token| token.follows.get() && change.number > token.number.get();
         let moved = |token: &Token| token.follows.get() && change.version > token.version.get();
-        let (told, moved) = (Follows([told(first), told(second)]), Follows([moved(first), moved(second)]));
-        for outcome in told.outcomes() {
+        let (events, moved) = (Follows([is_new(first), is_new(second)]), Follows([moved(first), moved(second)]));
+        for outcome in events.outcomes() {
             let is_news = change.token(outcome).at >= self.token(outcome).shown_at.get();
             if is_news && !change.tick_frame(cell, outcome).is_none_or(&mut give) {
                 return false;
@@ -346,9 +352,9 @@ impl Followed {
         for outcome in moved.outcomes() {
             let (token, book) = (self.token(outcome), &change.token(outcome).book);
             match book {
-                Some(BookChange { what: BookContent::Whole { .. }, .. }) => token.begun.set(true),
+                Some(BookChange { content: BookContent::Whole { .. }, .. }) => token.has_book.set(true),
                 // The first change of a book that the peer does not have: the full book comes first.
-                Some(_) if !token.begun.get() => {
+                Some(_) if !token.has_book.get() => {
                     levels.0[outcome as usize] = false;
                     if !self.book(follower, outcome) {
                         return false;
@@ -372,7 +378,7 @@ impl Followed {
                 return false;
             }
         }
-        told.outcomes().all(|outcome| {
+        events.outcomes().all(|outcome| {
             let shown_at = self.token(outcome).shown_at.get();
             let mut news = change.trade_frames(cell, outcome).filter(|(at, _)| *at >= shown_at);
             news.all(|(_, frame)| give(frame))
@@ -381,36 +387,36 @@ impl Followed {
 
     /// Sends the resolution of the market.
     pub fn resolved(&self, frame: &Frame) {
-        let Some(follower) = self.follower.upgrade().filter(|_| !self.behind.get()) else { return };
+        let Some(follower) = self.follower.upgrade().filter(|_| !self.is_lagging.get()) else { return };
         if self.resolved.replace(true) || !follower.custom.get() {
             return;
         }
-        if !follower.socket.offer(KEPT, frame) {
+        if !follower.socket.offer(PERMANENT, frame) {
             self.resolved.set(false);
             self.lag();
         }
     }
 
     /// Skips changes until [`Followed::catch_up`] sends full books.
-    pub fn fall_behind(&self) {
-        self.behind.set(true);
+    pub fn set_lagging(&self) {
+        self.is_lagging.set(true);
     }
 
     /// The queue is full: drops the queued frames of this market. Full books are sent when the queue is empty.
     fn lag(&self) {
-        self.fall_behind();
+        self.set_lagging();
         let Some(follower) = self.follower.upgrade() else { return };
         follower.socket.withdraw(self.tag());
         if !self.waits.replace(true) {
             let me = follower.markets.borrow().get(&self.market).cloned();
-            follower.behind.borrow_mut().extend(me);
+            follower.lagging.borrow_mut().extend(me);
         }
     }
 
     /// Sends full books, and the resolution if it was skipped.
     pub fn catch_up(&self) {
         let Some(follower) = self.follower.upgrade() else { return };
-        self.behind.set(false);
+        self.is_lagging.set(false);
         let outcomes = [Outcome::First, Outcome::Second];
         let sent =
             outcomes.into_iter().all(|outcome| !self.token(outcome).follows.get() || self.book(&follower, outcome));
@@ -441,9 +447,9 @@ impl Followed {
         let Some(cell) = app.reads.catalog.market(self.market) else { return false };
         let instrument = cell.instrument(outcome);
         // Read before the copy: changes that are not in the copy have this time or a later one.
-        let told = app.streams.news.last_time(instrument);
+        let latest = app.streams.news.last_time(instrument);
         let write = |shown: BookCopy<'_>| {
-            let at = told.max(shown.depth.changed_at);
+            let at = latest.max(shown.depth.changed_at);
             app.streams.news.advance_time(instrument, at);
             token.shown_at.set(at);
             text::book(out, shown, &shown.hash(), at);
@@ -451,7 +457,7 @@ impl Followed {
             token.best.set(best(shown.depth.top));
         };
         let written = view::copied(&app.reads.books, cell, instrument, usize::MAX, write).is_ok();
-        token.begun.set(written);
+        token.has_book.set(written);
         written
     }
 }
@@ -459,9 +465,9 @@ impl Followed {
 /// `market_resolved` for a socket that missed it.
 fn resolved_frame(follower: &Follower, cell: &MarketCell, resolution: Resolution) -> Frame {
     let app = follower.hub.app();
-    let told = [Outcome::First, Outcome::Second].map(|outcome| app.streams.news.last_time(cell.instrument(outcome)));
+    let latest = [Outcome::First, Outcome::Second].map(|outcome| app.streams.news.last_time(cell.instrument(outcome)));
     let now = app.reads.books.venue_now(app.reads.clock.now());
-    let at = told.into_iter().fold(now, Ord::max);
+    let at = latest.into_iter().fold(now, Ord::max);
     Frame::json(|out| text::market_resolved(out, cell, resolution, at))
 }
 

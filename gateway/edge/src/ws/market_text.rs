@@ -14,7 +14,7 @@ use wire::write::{Object, array, object, string};
 
 /// The size of a level after a change; 0 means gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stands {
+pub struct LevelSize {
     pub side: BookSide,
     pub price: Price,
     pub size: Qty,
@@ -22,9 +22,9 @@ pub struct Stands {
 
 /// The part of `price_change` about one token.
 #[derive(Clone, Copy, Debug)]
-pub struct Moved<'a> {
+pub struct TokenLevels<'a> {
     pub outcome: Outcome,
-    pub levels: &'a [Stands],
+    pub levels: &'a [LevelSize],
     pub hash: SnapshotHash,
     pub top: Top,
 }
@@ -46,14 +46,14 @@ pub fn book(out: &mut Vec<u8>, shown: BookCopy<'_>, hash: &SnapshotHash, at: Tim
 pub fn price_change<'a>(
     out: &mut Vec<u8>,
     cell: &MarketCell,
-    moved: impl IntoIterator<Item = Moved<'a>>,
+    moved: impl IntoIterator<Item = TokenLevels<'a>>,
     at: Timestamp,
 ) {
     object(out, |o| {
         o.word("event_type", "price_change");
         o.text("market", &cell.listing.condition);
         timestamp(o, at);
-        let each = |moved: Moved<'a>| moved.levels.iter().map(move |level| (moved, level));
+        let each = |moved: TokenLevels<'a>| moved.levels.iter().map(move |level| (moved, level));
         o.array("price_changes", moved.into_iter().flat_map(each), |out, (moved, level)| {
             object(out, |o| {
                 o.text("asset_id", cell.token(moved.outcome));
@@ -95,8 +95,8 @@ pub fn best_bid_ask(out: &mut Vec<u8>, cell: &MarketCell, outcome: Outcome, top:
 }
 
 /// `last_trade_price`: a trade at the venue. The feed has no transaction hash, so the frame has no such field.
-pub fn last_trade_price(out: &mut Vec<u8>, cell: &MarketCell, outcome: Outcome, told: &Trade, fee_rate: Bps) {
-    let Trade { trade, at, hash, .. } = told;
+pub fn last_trade_price(out: &mut Vec<u8>, cell: &MarketCell, outcome: Outcome, changed: &Trade, fee_rate: Bps) {
+    let Trade { trade, at, hash, .. } = changed;
     object(out, |o| {
         o.word("event_type", "last_trade_price");
         o.text("market", &cell.listing.condition);

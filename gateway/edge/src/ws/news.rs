@@ -65,12 +65,12 @@ pub struct News {
 pub struct Outlet {
     queue: ArrayQueue<Item>,
     lost: AtomicBool,
-    bell: Notify,
+    wakeup: Notify,
     /// Whether the consumer must be woken by [`News::ring`].
-    rings_later: AtomicBool,
-    wanted: Table<Demand>,
+    wakes_later: AtomicBool,
+    demand: Table<Demand>,
     /// Number of followers of new markets.
-    curious: AtomicU32,
+    listing_followers: AtomicU32,
     interests: Arc<AtomicU32>,
     /// When the feed took the frame of the oldest news in the queue, in µs; 0 if the queue is empty or nothing is
     /// measured.
@@ -110,10 +110,10 @@ impl News {
             Arc::new(Outlet {
                 queue: ArrayQueue::new(slots),
                 lost: AtomicBool::new(false),
-                bell: Notify::new(),
-                rings_later: AtomicBool::new(false),
-                wanted: Table::new(),
-                curious: AtomicU32::new(0),
+                wakeup: Notify::new(),
+                wakes_later: AtomicBool::new(false),
+                demand: Table::new(),
+                listing_followers: AtomicU32::new(0),
                 interests: interests.clone(),
                 since: AtomicU64::new(0),
                 meters: meters.clone(),
@@ -181,8 +181,8 @@ impl News {
 /// Methods of the feed's thread.
 impl News {
     /// Whether there is any interest. The feed checks after every write of a ladder.
-    pub fn anybody(&self) -> bool {
-        // Pairs with the fence in `Outlet::count`.
+    pub fn has_interest(&self) -> bool {
+        // Pairs with the fence in `Outlet::add_interest`.
         fence(Ordering::SeqCst);
         self.interests.load(Relaxed) != 0
     }
@@ -208,14 +208,14 @@ impl News {
     /// one.
     pub fn ring(&self, gathers: bool) {
         self.meters.gathers.store(gathers, Relaxed);
-        for outlet in self.outlets.iter().filter(|outlet| outlet.rings_later.load(Relaxed)) {
-            outlet.rings_later.store(false, Relaxed);
-            outlet.bell.notify_one();
+        for outlet in self.outlets.iter().filter(|outlet| outlet.wakes_later.load(Relaxed)) {
+            outlet.wakes_later.store(false, Relaxed);
+            outlet.wakeup.notify_one();
         }
     }
 
     /// Whether there is any interest in this market.
-    pub fn wanted(&self, market: MarketId) -> bool {
+    pub fn has_interest_in(&self, market: MarketId) -> bool {
         self.outlets
             .iter()
             .any(|outlet| outlet.wants(market, Interest::Changes) || outlet.wants(market, Interest::Touches))
@@ -238,9 +238,9 @@ impl News {
         self.number.store(change.number, Ordering::Release);
         for outlet in &self.outlets {
             if outlet.wants(market, Interest::Changes) {
-                outlet.tell(Item::Change(change.clone()));
+                outlet.push(Item::Change(change.clone()));
             } else if outlet.wants(market, Interest::Touches) {
-                outlet.tell(Item::Touched(market));
+                outlet.push(Item::Touched(market));
             }
         }
     }
@@ -248,36 +248,36 @@ impl News {
     /// Publishes that a figure in this market's price changed.
     pub fn touched(&self, market: MarketId) {
         for outlet in self.outlets.iter().filter(|outlet| outlet.wants(market, Interest::Touches)) {
-            outlet.tell(Item::Touched(market));
+            outlet.push(Item::Touched(market));
         }
     }
 
     pub fn listed(&self, market: MarketId, at: Timestamp) {
-        self.curious().for_each(|outlet| outlet.tell(Item::Listed(market, at)));
+        self.listing_followers().for_each(|outlet| outlet.push(Item::Listed(market, at)));
     }
 
     pub fn opened(&self, market: MarketId, at: Timestamp) {
-        self.curious().for_each(|outlet| outlet.tell(Item::Opened(market, at)));
+        self.listing_followers().for_each(|outlet| outlet.push(Item::Opened(market, at)));
     }
 
     /// Outlets with followers of new markets.
-    fn curious(&self) -> impl Iterator<Item = &Arc<Outlet>> {
-        self.outlets.iter().filter(|outlet| outlet.curious.load(Relaxed) != 0)
+    fn listing_followers(&self) -> impl Iterator<Item = &Arc<Outlet>> {
+        self.outlets.iter().filter(|outlet| outlet.listing_followers.load(Relaxed) != 0)
     }
 
     pub fn resolved(&self, market: MarketId, resolution: Resolution, at: Timestamp) {
         let wants =
             |outlet: &&Arc<Outlet>| outlet.wants(market, Interest::Changes) || outlet.wants(market, Interest::Touches);
-        self.outlets.iter().filter(wants).for_each(|outlet| outlet.tell(Item::Resolved(market, resolution, at)));
+        self.outlets.iter().filter(wants).for_each(|outlet| outlet.push(Item::Resolved(market, resolution, at)));
     }
 }
 
 impl Outlet {
     fn wants(&self, market: MarketId, what: Interest) -> bool {
-        self.wanted.get(market.0 as usize).is_some_and(|wanted| wanted.of(what).load(Relaxed) != 0)
+        self.demand.get(market.0 as usize).is_some_and(|demand| demand.of(what).load(Relaxed) != 0)
     }
 
-    fn tell(&self, item: Item) {
+    fn push(&self, item: Item) {
         let frame_at = self.meters.frame_at.load(Relaxed);
         // Set before the push: a consumer that takes the item first would otherwise leave a time for an empty queue.
         if frame_at != 0 && self.since.load(Relaxed) == 0 {
@@ -289,29 +289,29 @@ impl Outlet {
             self.lost.store(true, Ordering::Release);
         }
         if self.meters.gathers.load(Relaxed) {
-            self.rings_later.store(true, Relaxed);
+            self.wakes_later.store(true, Relaxed);
         } else {
-            self.bell.notify_one();
+            self.wakeup.notify_one();
         }
     }
 
     /// Adds an interest in this market. What is read after the call and what is published after it leave no gap.
-    pub fn count(&self, market: MarketId, what: Interest) {
-        self.wanted.get_or_set(market.0 as usize, Demand::default).of(what).fetch_add(1, Relaxed);
+    pub fn add_interest(&self, market: MarketId, what: Interest) {
+        self.demand.get_or_set(market.0 as usize, Demand::default).of(what).fetch_add(1, Relaxed);
         self.interests.fetch_add(1, Relaxed);
-        // Pairs with the fence in `News::anybody`.
+        // Pairs with the fence in `News::has_interest`.
         fence(Ordering::SeqCst);
     }
 
     /// Removes an interest.
-    pub fn uncount(&self, market: MarketId, what: Interest) {
-        self.wanted.get_or_set(market.0 as usize, Demand::default).of(what).fetch_sub(1, Relaxed);
+    pub fn remove_interest(&self, market: MarketId, what: Interest) {
+        self.demand.get_or_set(market.0 as usize, Demand::default).of(what).fetch_sub(1, Relaxed);
         self.interests.fetch_sub(1, Relaxed);
     }
 
     /// Adds or removes a follower of new markets.
-    pub fn count_curious(&self, more: bool) {
-        for counter in [&self.curious, &*self.interests] {
+    pub fn count_listings(&self, more: bool) {
+        for counter in [&self.listing_followers, &*self.interests] {
             if more {
                 counter.fetch_add(1, Relaxed)
             } else {
@@ -326,7 +326,7 @@ impl Outlet {
     pub fn take(&self) -> Result<Option<Item>, Lost> {
         if self.lost.load(Relaxed) {
             while self.queue.pop().is_some() {}
-            // Pairs with the store in `Outlet::tell`: what the feed wrote before it is visible from here on.
+            // Pairs with the store in `Outlet::push`: what the feed wrote before it is visible from here on.
             self.lost.swap(false, Ordering::AcqRel);
             return Err(Lost);
         }
@@ -344,12 +344,12 @@ impl Outlet {
     /// Marks news as lost, which the next [`Outlet::take`] reports.
     pub fn lose(&self) {
         self.lost.store(true, Ordering::Release);
-        self.bell.notify_one();
+        self.wakeup.notify_one();
     }
 
     /// Waits until there may be news.
     pub async fn wait(&self) {
-        self.bell.notified().await;
+        self.wakeup.notified().await;
     }
 }
 

@@ -55,7 +55,7 @@ pub struct Outbox {
     /// Server time since when the peer takes nothing; 0 if it takes bytes.
     stuck_since: Cell<u64>,
     /// Server time at which the peer last took bytes after taking nothing; 0 if it never stopped.
-    took_again: Cell<u64>,
+    unstuck_at: Cell<u64>,
 }
 
 impl Outbox {
@@ -244,8 +244,8 @@ impl Outbox {
 
     /// When the peer last took bytes after taking nothing; zero if it never stopped. Only this is a sign of life: the
     /// system accepts other writes even if the peer is gone.
-    pub fn took_again(&self) -> Timestamp {
-        Timestamp(self.took_again.get())
+    pub fn unstuck_at(&self) -> Timestamp {
+        Timestamp(self.unstuck_at.get())
     }
 
     /// Writes until the close frame is sent, then shuts down the writing half. `now` returns server time.
@@ -288,7 +288,7 @@ impl Outbox {
                         count => state.advance(count),
                     }
                     if self.stuck_since.replace(0) > 0 {
-                        self.took_again.set(now().0);
+                        self.unstuck_at.set(now().0);
                     }
                     continue;
                 }

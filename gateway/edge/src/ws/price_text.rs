@@ -86,7 +86,7 @@ fn fields(o: &mut Object<'_>, cell: &MarketCell, reads: &Reads) {
     });
     let changed_at = quoted.iter().filter_map(|quoted| quoted.top.map(|(_, at)| at)).max();
     let updated_at = changed_at.or(cell.figures_at()).unwrap_or(cell.listed_at);
-    let heard_at =
+    let received_at =
         reads.books.quote_age(first, now).map(|age| Timestamp(reads.books.venue_now(now).since(Timestamp(age))));
 
     o.text("market_id", &cell.listing.condition);
@@ -94,7 +94,7 @@ fn fields(o: &mut Object<'_>, cell: &MarketCell, reads: &Reads) {
     o.integer("emit_ts_ms", now.millis());
     o.word("source", if changed_at.is_some() { "websocket" } else { "cache" });
     moment(o, "updated_at", updated_at);
-    moment(o, "ws_updated_at", heard_at.unwrap_or(updated_at));
+    moment(o, "ws_updated_at", received_at.unwrap_or(updated_at));
     o.array("outcomes", OUTCOMES, |out, outcome| {
         let (quoted, price) = (&quoted[outcome as usize], prices[outcome as usize]);
         object(out, |o| {

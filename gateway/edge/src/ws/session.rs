@@ -35,12 +35,12 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
-use stream::{Between, read_away};
+use stream::{SharedStream, read_and_drop};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 /// How long sending the close frame may take. The peer first has to read what the system has buffered.
-const GOODBYE_WITHIN: Duration = Duration::from_secs(5);
+const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 /// How long the socket reads after the close frame was sent.
 const LINGER: Duration = Duration::from_secs(2);
 /// Suffix of a handshake's key before it is hashed (RFC 6455 §1.3).
@@ -63,7 +63,7 @@ pub struct Socket {
 #[derive(Default)]
 pub(super) struct Times {
     pub opened: Cell<Timestamp>,
-    pub heard: Cell<Timestamp>,
+    pub received: Cell<Timestamp>,
     pub pinged: Cell<Timestamp>,
     /// Deadline of the `auth` frame, while the socket is anonymous.
     pub auth_until: Cell<Option<Timestamp>>,
@@ -72,11 +72,11 @@ pub(super) struct Times {
 /// A channel's verdict on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    Understood,
+    Accepted,
     /// An operation that was refused. It counts like any frame.
     Refused,
     /// A message that the channel does not understand. More than a few close the socket.
-    Nonsense,
+    Invalid,
 }
 
 /// The protocol of one channel on one socket. Dropped when the socket is gone, so subscriptions end in `Drop`.
@@ -106,7 +106,7 @@ impl Socket {
     pub(super) fn new(id: u64, bearer: Option<Bearer>, seat: Option<Seat>, clock: Clock) -> Socket {
         let now = clock.now();
         let times = Times::default();
-        for time in [&times.opened, &times.heard, &times.pinged] {
+        for time in [&times.opened, &times.received, &times.pinged] {
             time.set(now);
         }
         Socket {
@@ -154,7 +154,7 @@ impl Socket {
     pub fn write_to(self: Rc<Socket>, stream: OwnedWriteHalf, write_batch: Rc<WriteBatch>) -> impl Future<Output = ()> {
         *self.stream.borrow_mut() = Some(stream);
         async move {
-            let mut stream = Between(&self.stream);
+            let mut stream = SharedStream(&self.stream);
             let mut write = pin!(self.outbox.write(&mut stream, || self.clock.now()));
             // Responses first: there may be thousands of sockets.
             let in_turn = poll_fn(|context| {
@@ -310,11 +310,11 @@ async fn run<C: Channel>(
         None => {
             let mut channel = make(Rc::clone(&socket), edge);
             let close = {
-                let talk = caught(converse(&socket, &mut reader, &mut channel));
+                let reading = caught(read_messages(&socket, &mut reader, &mut channel));
                 tokio::select! {
                     biased;
                     close = socket.closed() => close,
-                    close = talk => close.unwrap_or(Close::INTERNAL),
+                    close = reading => close.unwrap_or(Close::INTERNAL),
                 }
             };
             drop(channel);
@@ -324,10 +324,10 @@ async fn run<C: Channel>(
         }
     }
     // The socket is removed from all tables; only the close handshake is left.
-    let _ = tokio::time::timeout(GOODBYE_WITHIN, writing).await;
+    let _ = tokio::time::timeout(CLOSE_WITHIN, writing).await;
     socket.outbox.abort(Close::NORMAL);
     if let Some(rest) = reader.into_rest() {
-        let _ = tokio::time::timeout(LINGER, read_away(rest)).await;
+        let _ = tokio::time::timeout(LINGER, read_and_drop(rest)).await;
     }
     entered.ends(socket.outbox.closing().unwrap_or(Close::NORMAL));
 }
@@ -347,7 +347,7 @@ pub(super) async fn caught<F: Future>(future: F) -> Result<F::Output, Panicked> 
 pub(super) struct Panicked;
 
 /// Reads until the socket ends. Returns the close code.
-async fn converse<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf>, channel: &mut C) -> Close {
+async fn read_messages<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf>, channel: &mut C) -> Close {
     if let Err(close) = channel.opened().await {
         return close;
     }
@@ -359,7 +359,7 @@ async fn converse<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf
             Err(End::Refused(close)) => return close,
         };
         let now = socket.now();
-        socket.times.heard.set(now);
+        socket.times.received.set(now);
         turn.read(message.bytes()).await;
         let text = match &message {
             Message::Text(bytes) => std::str::from_utf8(bytes).expect("the reader has checked it"),
@@ -378,17 +378,17 @@ async fn converse<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf
         let verdict = match beat {
             Heartbeat::Answered(frame) => {
                 socket.send(&frame);
-                Ok(Verdict::Understood)
+                Ok(Verdict::Accepted)
             }
-            Heartbeat::Ignored => Ok(Verdict::Understood),
+            Heartbeat::Ignored => Ok(Verdict::Accepted),
             Heartbeat::None => channel.message(text).await,
         };
         match verdict {
-            Ok(Verdict::Understood) => {}
+            Ok(Verdict::Accepted) => {}
             Ok(_) if may_be_operation && !inbound.takes(now) => return Close::TOO_MANY_FRAMES,
             Ok(Verdict::Refused) => {}
-            Ok(Verdict::Nonsense) if inbound.bad < BAD_FRAMES_MAX => inbound.bad += 1,
-            Ok(Verdict::Nonsense) => return Close::TOO_MANY_BAD_FRAMES,
+            Ok(Verdict::Invalid) if inbound.bad < BAD_FRAMES_MAX => inbound.bad += 1,
+            Ok(Verdict::Invalid) => return Close::TOO_MANY_BAD_FRAMES,
             Err(close) => return close,
         }
     }

@@ -73,7 +73,7 @@ impl Sockets {
         self.open.borrow().values().for_each(|socket| socket.close(Close::GOING_AWAY));
     }
 
-    fn look(&self, app: &App, now: Timestamp) {
+    fn check(&self, app: &App, now: Timestamp) {
         let ping = self.ping.borrow_mut().get_or_insert_with(Frame::ping).clone();
         let mut queued = Queued::default();
         for socket in self.open.borrow().values() {
@@ -83,7 +83,7 @@ impl Sockets {
                 socket.outbox().abort(Close::SLOW_CONSUMER);
             } else if !socket.is_open() {
                 continue;
-            } else if now.since(times.heard.get().max(socket.outbox().took_again())) >= IDLE_US {
+            } else if now.since(times.received.get().max(socket.outbox().unstuck_at())) >= IDLE_US {
                 socket.close(Close::IDLE);
             } else if times.auth_until.get().is_some_and(|until| now >= until) {
                 socket.close(Close::AUTH_TIMEOUT);
@@ -101,7 +101,7 @@ impl Sockets {
 async fn sweep(sockets: Rc<Sockets>, app: std::sync::Arc<App>) {
     while !sockets.open.borrow().is_empty() {
         tokio::time::sleep(Duration::from_micros(SWEEP_US)).await;
-        sockets.look(&app, app.reads.clock.now());
+        sockets.check(&app, app.reads.clock.now());
     }
     // The queues of the last sockets are gone.
     app.streams.seats.queues(sockets.queued.take(), Queued::default());

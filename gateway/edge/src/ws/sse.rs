@@ -41,7 +41,7 @@ const PER_ADDRESS_MAX: u32 = 5;
 const LEVELS_MAX: usize = 10;
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
 /// Interval of spot prices and of batches.
-const BEAT: Duration = Duration::from_secs(1);
+const SPOTS_EVERY: Duration = Duration::from_secs(1);
 /// Length of the first comment, which makes proxies and browsers pass the stream on immediately.
 const PADDING_BYTES: usize = 2_048;
 /// Markets that are written before other tasks of the thread run.
@@ -124,13 +124,13 @@ struct Subscription {
 /// # Errors
 /// `INVALID_REQUEST` for an empty subscription, 429 at the cap of streams.
 pub async fn open(call: Call) -> Outcome {
-    let asked = Subscription::read(&call)?;
+    let subscription = Subscription::read(&call)?;
     let seat = seat(&call)?;
     let hub = Rc::clone(&call.edge.hub);
     let counted = Counted::new(call.streams().events.clone());
     let pages = Pages::live(move |sink| async move {
         let (_seat, _counted) = (seat, counted);
-        Stream::new(asked, hub).run(sink).await;
+        Stream::new(subscription, hub).run(sink).await;
         Ok::<(), Cut>(())
     });
     let buffering = HeaderName::from_static("x-accel-buffering");
@@ -225,45 +225,46 @@ impl Mailbox {
 
 /// One stream.
 struct Stream {
-    asked: Subscription,
+    subscription: Subscription,
     hub: Rc<Hub>,
     id: u64,
     mailbox: Rc<Mailbox>,
-    told: AHashMap<(Asset, &'static str), Timestamp>,
+    sent: AHashMap<(Asset, &'static str), Timestamp>,
     keepalives: u64,
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.asked.markets.iter().for_each(|market| self.hub.unwatch(*market, self.id));
+        self.subscription.markets.iter().for_each(|market| self.hub.unwatch(*market, self.id));
     }
 }
 
 impl Stream {
-    fn new(asked: Subscription, hub: Rc<Hub>) -> Stream {
+    fn new(subscription: Subscription, hub: Rc<Hub>) -> Stream {
         let mailbox = Rc::new(Mailbox::default());
         let id = hub.stream_id();
-        asked.markets.iter().for_each(|market| hub.watch(*market, id, mailbox.clone()));
-        Stream { asked, hub, id, mailbox, told: AHashMap::new(), keepalives: 0 }
+        subscription.markets.iter().for_each(|market| hub.watch(*market, id, mailbox.clone()));
+        Stream { subscription, hub, id, mailbox, sent: AHashMap::new(), keepalives: 0 }
     }
 
     async fn run(mut self, mut sink: Sink) {
         let mut ending = self.hub.ending();
-        sink.send(self.beginning()).await;
+        sink.send(self.preamble()).await;
         let every = |period| {
             let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             ticks
         };
-        let (mut beats, mut keepalives) = (every(BEAT), every(KEEPALIVE_EVERY));
-        let (has_beat, background) = (!self.asked.crypto.is_empty() || self.asked.background, self.asked.background);
+        let (mut spot_ticks, mut keepalives) = (every(SPOTS_EVERY), every(KEEPALIVE_EVERY));
+        let (has_spots, background) =
+            (!self.subscription.crypto.is_empty() || self.subscription.background, self.subscription.background);
         let mailbox = Rc::clone(&self.mailbox);
         loop {
             tokio::select! {
                 biased;
                 _ = ending.wait_for(|ending| *ending) => return,
                 _ = keepalives.tick() => sink.send(self.keepalive()).await,
-                _ = beats.tick(), if has_beat => {
+                _ = spot_ticks.tick(), if has_spots => {
                     let page = self.spots();
                     sink.send(page).await;
                     if background {
@@ -276,7 +277,7 @@ impl Stream {
     }
 
     /// Padding, the delay for reconnects, and a snapshot.
-    fn beginning(&mut self) -> Vec<u8> {
+    fn preamble(&mut self) -> Vec<u8> {
         let mut out = Vec::with_capacity(PADDING_BYTES + 4_096);
         out.extend_from_slice(b": padding");
         out.resize(PADDING_BYTES, b' ');
@@ -292,7 +293,7 @@ impl Stream {
                 }
             });
             o.object("markets", |o| {
-                for cell in self.asked.markets.iter().filter_map(|market| app.reads.catalog.market(*market)) {
+                for cell in self.subscription.markets.iter().filter_map(|market| app.reads.catalog.market(*market)) {
                     let out = o.name(&cell.listing.condition);
                     out.extend_from_slice(b"{\"type\":\"price\",");
                     let mut fields = Vec::new();
@@ -319,17 +320,17 @@ impl Stream {
         let now = reads.clock.now();
         let newest = |asset: &Asset| {
             let asset = *asset;
-            reads.spot.prices(asset, self.asked.family, now).map(move |price| (asset, price))
+            reads.spot.prices(asset, self.subscription.family, now).map(move |price| (asset, price))
         };
-        let mut spots: Vec<_> = self.asked.crypto.iter().flat_map(newest).collect();
-        spots.retain(|(asset, price)| self.told.insert((*asset, price.source), price.at) != Some(price.at));
+        let mut spots: Vec<_> = self.subscription.crypto.iter().flat_map(newest).collect();
+        spots.retain(|(asset, price)| self.sent.insert((*asset, price.source), price.at) != Some(price.at));
         spots
     }
 
     fn spots(&mut self) -> Vec<u8> {
         let app = self.hub.app().clone();
         let (spots, mut out) = (self.new_spots(&app.reads), Vec::new());
-        if self.asked.background {
+        if self.subscription.background {
             let write = |out: &mut Vec<u8>, (asset, price): &(Asset, SpotPrice)| {
                 object(out, |o| live::spot(o, *asset, *price));
             };
@@ -349,7 +350,7 @@ impl Stream {
         let cell = |market: MarketId| app.reads.catalog.market(market).expect("it was found by its condition");
         for some in prices.chunks(MARKETS_PER_PAGE) {
             let mut out = Vec::with_capacity(4_096 * some.len());
-            if self.asked.background {
+            if self.subscription.background {
                 batch(&mut out, "market_price_batch", some, |out, (_, price)| price.plain(out));
                 let mut books = Vec::new();
                 for (market, _) in some {

@@ -5,7 +5,7 @@
 //! route of its twin. What REST has in headers is in the answer: `rate`, `retry_after`, `order_id`, `code`. This module
 //! decides nothing about an order.
 
-use super::admit::{self, Admitted, Bearer, Nobody, Which};
+use super::admit::{self, Admitted, Anonymous, Bearer, Which};
 use super::close::Close;
 use super::frame::Frame;
 use super::outbox::QUEUE_FRAMES_MAX;
@@ -64,7 +64,7 @@ pub const ROUTES: &[Route] = &[Route::get("/v1/ws/trade", "ws_trade")
 /// A token that was minted by a session token is refused: there is no key whose windows could count its operations.
 fn open(call: &Call) -> Outcome {
     let app = call.app();
-    let mut admitted = admit::admit(call, Nobody::Refused)?;
+    let mut admitted = admit::admit(call, Anonymous::Refused)?;
     let mut key = None;
     if let Admitted::Open { bearer, .. } = &admitted {
         match operates(bearer.as_ref(), |key| app.reads.directory.slot(key)) {
@@ -118,7 +118,7 @@ impl Channel for Trade {
             Ok(operation) => operation,
             Err(refusal) => {
                 // Answered too, up to the rate of frames.
-                let verdict = if id.is_some() { Verdict::Refused } else { Verdict::Nonsense };
+                let verdict = if id.is_some() { Verdict::Refused } else { Verdict::Invalid };
                 self.socket.send(&self.desk.refuse(id, refusal));
                 return Ok(verdict);
             }
@@ -133,7 +133,7 @@ impl Channel for Trade {
         // Most operations are answered with the first poll. The others continue as tasks.
         if let Poll::Ready(answer) = poll_fn(|context| Poll::Ready(running.as_mut().poll(context))).await {
             self.socket.send(&answer);
-            return Ok(Verdict::Understood);
+            return Ok(Verdict::Accepted);
         }
         let permit = match permit {
             Some(permit) => permit,
@@ -145,7 +145,7 @@ impl Channel for Trade {
             drop(permit);
             socket.send(&answer);
         });
-        Ok(Verdict::Understood)
+        Ok(Verdict::Accepted)
     }
 }
 

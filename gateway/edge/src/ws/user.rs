@@ -8,9 +8,9 @@
 //! one is that of the venue: trades have all its fields, and `order` frames report changes of orders.
 //! `streams.order_events` extends or disables `order` frames.
 
-use super::admit::{self, Bearer, Nobody, Which, admit};
+use super::admit::{self, Anonymous, Bearer, Which, admit};
 use super::close::Close;
-use super::follow::{self, Following, Teller, follow};
+use super::follow::{self, Following, FrameEncoder, follow};
 use super::frame::Frame;
 use super::market::ids;
 use super::session::{Channel, Socket, Verdict, upgrade};
@@ -37,7 +37,7 @@ use wire::write::{object, string};
 /// Time to send the `auth` frame.
 const AUTH_WITHIN_US: u64 = 10 * SECOND;
 /// A `User-Agent` that contains this, in lower case, gets order events.
-const EVENTFUL_AGENT: &str = "nautilus";
+const ORDER_EVENTS_AGENT: &str = "nautilus";
 
 pub const ROUTES: &[Route] = &[Route::get("/v1/ws/user", "ws_user")
     .about("The own trades, in the venue's frames.")
@@ -48,20 +48,20 @@ pub const ROUTES: &[Route] = &[Route::get("/v1/ws/user", "ws_user")
 async fn open(call: Call) -> Outcome {
     let query = call.query();
     let from = follow::from_seq(&query)?;
-    let tells_errors = matches!(query.get("errors"), Some("1" | "true"));
+    let sends_errors = matches!(query.get("errors"), Some("1" | "true"));
     let dialect =
         Dialect::of_handshake(&call.headers, query.get("dialect"), &call.front().settings.compat.client_agents);
     let agent = call.header(&header::USER_AGENT).unwrap_or_default().to_ascii_lowercase();
-    let wants_orders = agent.contains(EVENTFUL_AGENT);
-    let admitted = admit(&call, Nobody::UntilAuth)?;
+    let wants_orders = agent.contains(ORDER_EVENTS_AGENT);
+    let admitted = admit(&call, Anonymous::UntilAuth)?;
     upgrade(&call, admitted, move |socket, edge| User {
         socket,
         edge,
         from,
-        tells_errors,
+        sends_errors,
         dialect,
         wants_orders,
-        wanted: Rc::default(),
+        markets_followed: Rc::default(),
         following: None,
     })
 }
@@ -70,12 +70,12 @@ struct User {
     socket: Rc<Socket>,
     edge: Rc<Edge>,
     from: Option<u64>,
-    tells_errors: bool,
+    sends_errors: bool,
     /// The dialect, if the handshake decides it. Otherwise the form of the key does.
     dialect: Option<Dialect>,
     /// Whether the client requests `order` frames.
     wants_orders: bool,
-    wanted: Rc<RefCell<MarketSet>>,
+    markets_followed: Rc<RefCell<MarketSet>>,
     /// Set by the first subscription.
     following: Option<Following>,
 }
@@ -167,7 +167,7 @@ impl<'a> Request<'a> {
 
 impl User {
     fn error(&self, fault: &Fault, action: &'static str, markets: &[&str]) {
-        if !self.tells_errors {
+        if !self.sends_errors {
             return;
         }
         self.socket.send(&Frame::json(|out| {
@@ -201,7 +201,7 @@ impl User {
             }
             Some(_) => Err(Close::INVALID_KEY),
             None => {
-                let seat = admit::seated(&self.edge, &shown, now).ok_or(Close::CONNECTION_LIMIT)?;
+                let seat = admit::take_seat(&self.edge, &shown, now).ok_or(Close::CONNECTION_LIMIT)?;
                 self.socket.admit(shown.clone(), seat);
                 Ok(Some(shown))
             }
@@ -218,20 +218,20 @@ impl User {
             (Some(alias), Dialect::Strict) => (**alias).into(),
             (None, Dialect::Strict) => clob_ids::account(bearer.user).into(),
         };
-        let tells_orders = match self.edge.app.front.settings.streams.order_events {
+        let sends_orders = match self.edge.app.front.settings.streams.order_events {
             OrderEvents::Strict => dialect.is_strict() || self.wants_orders,
             OrderEvents::All => true,
             OrderEvents::Off => false,
         };
-        FrameStyle { user: bearer.user, dialect, owner, numbered: self.from.is_some(), tells_orders }
+        FrameStyle { user: bearer.user, dialect, owner, numbered: self.from.is_some(), sends_orders }
     }
 
-    fn switch(&self, asked: &Request<'_>) {
+    fn switch(&self, request: &Request<'_>) {
         let catalog = &self.edge.app.reads.catalog;
-        let action = if asked.subscribes { "subscribe" } else { "unsubscribe" };
+        let action = if request.subscribes { "subscribe" } else { "unsubscribe" };
         let (mut known, mut unknown) = (Vec::new(), Vec::new());
-        let conditions = asked.conditions.iter().map(|id| (*id, catalog.by_condition(id)));
-        let tokens = asked.tokens.iter().map(|id| (*id, catalog.by_token(id).map(|token| token.market())));
+        let conditions = request.conditions.iter().map(|id| (*id, catalog.by_condition(id)));
+        let tokens = request.tokens.iter().map(|id| (*id, catalog.by_token(id).map(|token| token.market())));
         for (id, market) in conditions.chain(tokens) {
             match market {
                 Some(market) => known.push(market),
@@ -241,8 +241,8 @@ impl User {
         // A list with unknown ids only is not an empty list, which means all markets.
         let markets = (!known.is_empty() || !unknown.is_empty()).then_some(&known[..]);
         let tier = self.socket.bearer().map(|bearer| bearer.tier);
-        let fit = self.wanted.borrow_mut().set(
-            asked.subscribes,
+        let fit = self.markets_followed.borrow_mut().set(
+            request.subscribes,
             markets,
             self.edge.app.front.settings.streams.subscriptions_max(tier),
         );
@@ -268,33 +268,36 @@ impl Channel for User {
     async fn message(&mut self, text: &str) -> Result<Verdict, Close> {
         let Ok(value) = read::json(text.as_bytes()) else {
             self.error(&NOT_JSON, "", &[]);
-            return Ok(Verdict::Nonsense);
+            return Ok(Verdict::Invalid);
         };
         if !matches!(value, Value::Object(_)) {
             self.error(&NO_OBJECT, "", &[]);
-            return Ok(Verdict::Nonsense);
+            return Ok(Verdict::Invalid);
         }
         let Some(bearer) = self.authenticated(&value)? else {
             self.error(&NO_AUTH, "", &[]);
-            return Ok(Verdict::Nonsense);
+            return Ok(Verdict::Invalid);
         };
-        let asked = match Request::read(&value) {
-            Ok(asked) => asked,
+        let request = match Request::read(&value) {
+            Ok(request) => request,
             Err((action, fault)) => {
                 self.error(&fault, action, &[]);
-                return Ok(Verdict::Nonsense);
+                return Ok(Verdict::Invalid);
             }
         };
-        self.switch(&asked);
+        self.switch(&request);
         if self.following.is_none() {
             let style = self.style(&bearer);
             let texts = Texts::new(&self.edge.app, &style);
-            let teller =
-                Frames { texts, member: self.edge.app.streams.user_frames.join(style), wanted: self.wanted.clone() };
+            let encoder = Frames {
+                texts,
+                member: self.edge.app.streams.user_frames.join(style),
+                markets_followed: self.markets_followed.clone(),
+            };
             let (socket, edge) = (self.socket.clone(), self.edge.clone());
-            self.following = Some(follow(socket, edge, bearer.user, self.from, teller).await?);
+            self.following = Some(follow(socket, edge, bearer.user, self.from, encoder).await?);
         }
-        Ok(Verdict::Understood)
+        Ok(Verdict::Accepted)
     }
 }
 
@@ -302,13 +305,13 @@ impl Channel for User {
 struct Frames {
     texts: Texts,
     member: Member,
-    wanted: Rc<RefCell<MarketSet>>,
+    markets_followed: Rc<RefCell<MarketSet>>,
 }
 
-impl Teller for Frames {
-    fn tell(&self, fact: &FactView, frames: &mut Vec<Frame>) {
+impl FrameEncoder for Frames {
+    fn encode(&self, fact: &FactView, frames: &mut Vec<Frame>) {
         let market = fact.order.terms.instrument.market();
-        if self.texts.has_frames(fact) && self.wanted.borrow().contains(market) {
+        if self.texts.has_frames(fact) && self.markets_followed.borrow().contains(market) {
             frames.extend(self.member.frames(fact.seq, || self.texts.frames(fact)).into_iter().flatten());
         } else {
             self.member.pass(fact.seq);
@@ -323,24 +326,32 @@ mod tests {
     #[test]
     fn a_set_has_all_markets_with_exceptions_or_named_ones() {
         let market = MarketId;
-        let mut wanted = MarketSet::default();
-        assert!(!wanted.contains(market(1)));
-        assert!(wanted.set(true, Some(&[market(1), market(2), market(1)]), 3));
-        assert!(wanted.contains(market(1)) && wanted.contains(market(2)) && !wanted.contains(market(3)));
-        assert!(wanted.set(false, Some(&[market(2), market(9)]), 3), "other markets are ignored");
-        assert!(!wanted.contains(market(2)) && wanted.contains(market(1)));
-        assert!(!wanted.set(true, Some(&[market(4), market(5), market(6)]), 3), "one too many");
-        assert!(wanted.contains(market(4)) && wanted.contains(market(5)) && !wanted.contains(market(6)));
+        let mut markets_followed = MarketSet::default();
+        assert!(!markets_followed.contains(market(1)));
+        assert!(markets_followed.set(true, Some(&[market(1), market(2), market(1)]), 3));
+        assert!(
+            markets_followed.contains(market(1))
+                && markets_followed.contains(market(2))
+                && !markets_followed.contains(market(3))
+        );
+        assert!(markets_followed.set(false, Some(&[market(2), market(9)]), 3), "other markets are ignored");
+        assert!(!markets_followed.contains(market(2)) && markets_followed.contains(market(1)));
+        assert!(!markets_followed.set(true, Some(&[market(4), market(5), market(6)]), 3), "one too many");
+        assert!(
+            markets_followed.contains(market(4))
+                && markets_followed.contains(market(5))
+                && !markets_followed.contains(market(6))
+        );
         // A market that is subscribed to already takes no room.
-        assert!(wanted.set(true, Some(&[market(1), market(4)]), 3));
-        assert!(wanted.set(true, None, 3));
-        assert!(wanted.contains(market(6)) && wanted.contains(market(77)));
-        assert!(wanted.set(false, Some(&[market(6)]), 3));
-        assert!(!wanted.contains(market(6)) && wanted.contains(market(7)));
-        assert!(wanted.set(true, Some(&[market(6)]), 3));
-        assert!(wanted.contains(market(6)));
-        assert!(wanted.set(true, Some(&[]), 3), "unknown ids only");
-        assert!(wanted.set(false, None, 3));
-        assert!(!wanted.contains(market(1)) && !wanted.contains(market(77)));
+        assert!(markets_followed.set(true, Some(&[market(1), market(4)]), 3));
+        assert!(markets_followed.set(true, None, 3));
+        assert!(markets_followed.contains(market(6)) && markets_followed.contains(market(77)));
+        assert!(markets_followed.set(false, Some(&[market(6)]), 3));
+        assert!(!markets_followed.contains(market(6)) && markets_followed.contains(market(7)));
+        assert!(markets_followed.set(true, Some(&[market(6)]), 3));
+        assert!(markets_followed.contains(market(6)));
+        assert!(markets_followed.set(true, Some(&[]), 3), "unknown ids only");
+        assert!(markets_followed.set(false, None, 3));
+        assert!(!markets_followed.contains(market(1)) && !markets_followed.contains(market(77)));
     }
 }

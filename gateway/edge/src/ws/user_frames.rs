@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Most facts whose frames a group caches: those of one page. Older ones are encoded again.
-const FACTS_KEPT_MAX: usize = FACTS_PER_PAGE_MAX;
+const FACTS_CACHED_MAX: usize = FACTS_PER_PAGE_MAX;
 
 /// What decides the form of a socket's frames. Sockets with equal styles are sent equal bytes.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -29,16 +29,16 @@ pub struct FrameStyle {
     /// Whether frames have `user_seq`.
     pub numbered: bool,
     /// Whether `order` frames are sent in addition to `trade` frames.
-    pub tells_orders: bool,
+    pub sends_orders: bool,
 }
 
 impl fmt::Debug for FrameStyle {
     /// Without `owner`, which can be a key in the form of the venue's clients.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FrameStyle { user, dialect, owner: _, numbered, tells_orders } = self;
+        let FrameStyle { user, dialect, owner: _, numbered, sends_orders } = self;
         let mut shown = f.debug_struct("FrameStyle");
         shown.field("user", user).field("dialect", dialect).field("numbered", numbered);
-        shown.field("tells_orders", tells_orders).finish_non_exhaustive()
+        shown.field("sends_orders", sends_orders).finish_non_exhaustive()
     }
 }
 
@@ -62,7 +62,7 @@ struct State {
     /// Each socket, with the number of the last fact that it reached; 0 before the first.
     members: Vec<(u64, u64)>,
     /// By number of the fact.
-    kept: BTreeMap<u64, FactFrames>,
+    cached: BTreeMap<u64, FactFrames>,
 }
 
 /// A socket's membership in the group of its style, which ends on drop.
@@ -101,12 +101,12 @@ impl Member {
             return make();
         }
         let mut state = self.group.state.lock();
-        let told = state.kept.entry(seq).or_insert_with(make).clone();
-        if state.kept.len() > FACTS_KEPT_MAX {
-            state.kept.pop_first();
+        let frames = state.cached.entry(seq).or_insert_with(make).clone();
+        if state.cached.len() > FACTS_CACHED_MAX {
+            state.cached.pop_first();
         }
         state.advance(self.id, seq);
-        told
+        frames
     }
 
     /// Records that the socket gets no frames of fact number `seq`.
@@ -132,8 +132,8 @@ impl State {
 
     fn drop_passed(&mut self) {
         let passed = self.members.iter().map(|(_, last)| *last).min().unwrap_or(u64::MAX);
-        while self.kept.first_key_value().is_some_and(|(seq, _)| *seq <= passed) {
-            self.kept.pop_first();
+        while self.cached.first_key_value().is_some_and(|(seq, _)| *seq <= passed) {
+            self.cached.pop_first();
         }
     }
 }
@@ -147,7 +147,7 @@ impl Drop for Member {
         match state.members.len() {
             0 => _ = groups.remove(&self.style),
             // A socket alone uses no cached frames.
-            1 => state.kept.clear(),
+            1 => state.cached.clear(),
             _ => state.drop_passed(),
         }
     }
@@ -159,11 +159,11 @@ mod tests {
     use std::cell::Cell;
 
     fn style(owner: &str, dialect: Dialect) -> FrameStyle {
-        FrameStyle { user: UserId(7), dialect, owner: owner.into(), numbered: false, tells_orders: true }
+        FrameStyle { user: UserId(7), dialect, owner: owner.into(), numbered: false, sends_orders: true }
     }
 
     /// A socket's frames of a fact, and how many facts have been encoded so far.
-    fn told(member: &Member, seq: u64, encoded: &Cell<usize>) -> (Vec<u8>, usize) {
+    fn frames_of(member: &Member, seq: u64, encoded: &Cell<usize>) -> (Vec<u8>, usize) {
         let [trade, order] = member.frames(seq, || {
             encoded.set(encoded.get() + 1);
             [None, Some(Frame::text(format!("{} {seq}", member.style().owner).as_bytes()))]
@@ -172,8 +172,8 @@ mod tests {
         (order.expect("an order frame").payload().to_vec(), encoded.get())
     }
 
-    fn kept(member: &Member) -> usize {
-        member.group.state.lock().kept.len()
+    fn cached(member: &Member) -> usize {
+        member.group.state.lock().cached.len()
     }
 
     #[test]
@@ -188,34 +188,34 @@ mod tests {
         let encoded = Cell::new(0);
         let first = all.join(style("a", Dialect::Strict));
         // A socket alone caches nothing.
-        assert_eq!(told(&first, 1, &encoded), (b"a 1".to_vec(), 1));
-        assert_eq!(kept(&first), 0);
+        assert_eq!(frames_of(&first, 1, &encoded), (b"a 1".to_vec(), 1));
+        assert_eq!(cached(&first), 0);
         let (second, third) = (all.join(style("a", Dialect::Strict)), all.join(style("a", Dialect::Strict)));
         let others = [all.join(style("b", Dialect::Strict)), all.join(style("a", Dialect::Plain))];
         for seq in 2..50 {
             for member in [&second, &first, &third] {
-                assert_eq!(told(member, seq, &encoded), (format!("a {seq}").into_bytes(), seq as usize));
+                assert_eq!(frames_of(member, seq, &encoded), (format!("a {seq}").into_bytes(), seq as usize));
             }
-            assert_eq!(kept(&first), 0, "all have passed it");
+            assert_eq!(cached(&first), 0, "all have passed it");
         }
         // Another style has its own frames.
         for (member, text) in others.iter().zip(["b 50", "a 50"]) {
             let before = encoded.get();
-            assert_eq!(told(member, 50, &encoded), (text.as_bytes().to_vec(), before + 1));
+            assert_eq!(frames_of(member, 50, &encoded), (text.as_bytes().to_vec(), before + 1));
         }
         // A socket that gets no frames of a fact does not block their removal.
         let before = encoded.get();
-        told(&first, 50, &encoded);
-        told(&second, 50, &encoded);
-        assert_eq!((encoded.get(), kept(&first)), (before + 1, 1));
+        frames_of(&first, 50, &encoded);
+        frames_of(&second, 50, &encoded);
+        assert_eq!((encoded.get(), cached(&first)), (before + 1, 1));
         third.pass(50);
-        assert_eq!(kept(&first), 0);
+        assert_eq!(cached(&first), 0);
         // Neither does one that leaves.
-        told(&first, 51, &encoded);
-        told(&third, 51, &encoded);
-        assert_eq!(kept(&first), 1);
+        frames_of(&first, 51, &encoded);
+        frames_of(&third, 51, &encoded);
+        assert_eq!(cached(&first), 1);
         drop(second);
-        assert_eq!(kept(&first), 0);
+        assert_eq!(cached(&first), 0);
         drop((first, third, others));
         assert!(all.0.lock().is_empty(), "a group without sockets is removed");
     }
@@ -225,13 +225,13 @@ mod tests {
         let all = Arc::<UserFrames>::default();
         let encoded = Cell::new(0);
         let [fast, slow] = [(); 2].map(|()| all.join(style("a", Dialect::Strict)));
-        let facts = FACTS_KEPT_MAX as u64 + 100;
-        (1..=facts).for_each(|seq| _ = told(&fast, seq, &encoded));
-        assert_eq!(kept(&fast), FACTS_KEPT_MAX);
+        let facts = FACTS_CACHED_MAX as u64 + 100;
+        (1..=facts).for_each(|seq| _ = frames_of(&fast, seq, &encoded));
+        assert_eq!(cached(&fast), FACTS_CACHED_MAX);
         for seq in 1..=facts {
-            assert_eq!(told(&slow, seq, &encoded).0, format!("a {seq}").into_bytes());
+            assert_eq!(frames_of(&slow, seq, &encoded).0, format!("a {seq}").into_bytes());
         }
-        assert_eq!(encoded.get(), FACTS_KEPT_MAX + 200, "the first hundred twice");
-        assert_eq!(kept(&fast), 0);
+        assert_eq!(encoded.get(), FACTS_CACHED_MAX + 200, "the first hundred twice");
+        assert_eq!(cached(&fast), 0);
     }
 }

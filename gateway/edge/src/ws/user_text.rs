@@ -52,7 +52,7 @@ impl Texts {
     /// The type of the `order` event for a fact.
     fn order_event(&self, fact: &FactView) -> Option<&'static str> {
         match &fact.what {
-            _ if !self.style.tells_orders => None,
+            _ if !self.style.sends_orders => None,
             Happened::Placed { rests: true } => Some("PLACEMENT"),
             Happened::Filled { .. } => Some("UPDATE"),
             Happened::Closed if fact.order.status() != Status::Filled => Some("CANCELLATION"),
@@ -74,7 +74,7 @@ impl Texts {
             for name in ["timestamp", "last_update", "match_time"] {
                 secs(o, name, fill.at);
             }
-            match strict || style.tells_orders {
+            match strict || style.sends_orders {
                 true => rows::maker_orders(o, &self.ids, fill, order, &texts, (&style.owner, &self.address)),
                 false => o.name("maker_orders").extend_from_slice(b"[]"),
             }

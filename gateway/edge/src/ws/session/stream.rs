@@ -12,9 +12,9 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 const LINGER_BYTES_MAX: usize = 8 << 20;
 
 /// The writing half for the socket's task. The hub may write between two of its writes.
-pub(super) struct Between<'a>(pub(super) &'a RefCell<Option<OwnedWriteHalf>>);
+pub(super) struct SharedStream<'a>(pub(super) &'a RefCell<Option<OwnedWriteHalf>>);
 
-impl Between<'_> {
+impl SharedStream<'_> {
     fn with<T>(&self, step: impl FnOnce(Pin<&mut OwnedWriteHalf>) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         match &mut *self.0.borrow_mut() {
             Some(stream) => step(Pin::new(stream)),
@@ -23,7 +23,7 @@ impl Between<'_> {
     }
 }
 
-impl AsyncWrite for Between<'_> {
+impl AsyncWrite for SharedStream<'_> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.with(|stream| stream.poll_write(context, bytes))
     }
@@ -47,7 +47,7 @@ impl AsyncWrite for Between<'_> {
 
 /// Reads and drops what the peer still sends. Closing a stream with unread bytes makes the kernel reset the connection,
 /// and the peer may never see the last frames.
-pub(super) async fn read_away(mut stream: OwnedReadHalf) {
+pub(super) async fn read_and_drop(mut stream: OwnedReadHalf) {
     let mut scratch = [0u8; 4_096];
     let mut left = LINGER_BYTES_MAX;
     while let Ok(count @ 1..) = stream.read(&mut scratch).await {

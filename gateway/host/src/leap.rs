@@ -1,7 +1,7 @@
 //! A start at which the machine's clock and the journal disagree: it is logged, and everything that ends by time waits.
 //!
 //! A clock that is more than [`AHEAD_MAX`] ahead of the newest record may be wrong, or the server was off for that
-//! long: a start cannot distinguish the two. A clock that is behind it was wrong then, or is wrong now. Either way the
+//! long: a start cannot distinguish the two. A clock that is earlier was wrong then, or is wrong now. Either way the
 //! server accepts the clock, is ready and serves. But orders do not expire, heartbeats do not lapse and markets do not
 //! end by time until an operator had time to stop the server and to correct the clock or the journal (`papertape clock
 //! set-back`):
@@ -31,7 +31,7 @@ use wire::instant::ts_text;
 
 /// The wall clock may be ahead of the newest record by this much without a warning, in microseconds.
 pub const AHEAD_MAX: u64 = DAY;
-/// It may be behind it by this much: a correction of the clock while no server runs.
+/// It may be earlier by this much: a correction of the clock while no server runs.
 pub const BEHIND_MAX: u64 = SECOND;
 /// Server time agrees with a venue's time within this difference: less than the error of a wrong time zone.
 pub const AGREES_WITHIN: u64 = 600 * SECOND;
@@ -149,7 +149,7 @@ pub fn keep_doubt(dir: &Path, known: Timestamp) -> io::Result<()> {
 /// Removes the stored doubt.
 ///
 /// # Errors
-/// The system's; it is no error if there was no doubt.
+/// The system's; it is not an error if there was no doubt.
 pub fn forget_doubt(dir: &Path) -> io::Result<()> {
     match fs::remove_file(dir.join(DOUBT_FILE)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -224,7 +224,7 @@ impl Leap {
         }
     }
 
-    /// By how many seconds the wall clock was ahead of the newest record at the start; negative if it was behind, and 0
+    /// By how many seconds the wall clock was ahead of the newest record at the start; negative if it was earlier, and 0
     /// if the difference is small.
     pub fn seconds(&self) -> i64 {
         let newest = self.newest.unwrap_or(self.wall);
@@ -399,7 +399,7 @@ mod tests {
             assert!(refused.to_string().contains("remove the file"), "{text:?}: {refused}");
             cases += 1;
         }
-        forget_doubt(dir.path()).and_then(|()| forget_doubt(dir.path())).expect("no doubt is no error");
+        forget_doubt(dir.path()).and_then(|()| forget_doubt(dir.path())).expect("no doubt is not an error");
         println!("doubts: {cases} cases");
     }
 

@@ -290,7 +290,7 @@ mod tests {
             if is_covered {
                 covered.note(last);
             }
-            while spares.turn().expect("a full disk is no error") {}
+            while spares.turn().expect("a full disk is not an error") {}
             assert_eq!(pin.is_wanted(), expected, "full: {is_full}, covered: {is_covered}");
             drop(pin);
             assert!(!covered.pin().is_wanted(), "the next pin is not requested");

@@ -178,7 +178,7 @@ mod tests {
         // What a peer of three seconds does: (waited, bytes); whether it is too slow at the end.
         type Row<'a> = (&'a str, &'a [(Duration, usize)], bool);
         let rows: [Row<'_>; 8] = [
-            ("takes all at once", &[(Duration::ZERO, 90 * MIB); 9], false),
+            ("takes all immediately", &[(Duration::ZERO, 90 * MIB); 9], false),
             ("no wait, and few bytes are made", &[(Duration::ZERO, 1); 9], false),
             ("takes nothing", &[(second, 0); 3], true),
             ("has time left", &[(second, 0); 2], false),

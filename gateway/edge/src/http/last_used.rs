@@ -74,11 +74,11 @@ mod tests {
     fn uses_are_written_after_ready_tasks() {
         let mut cases = 0;
         for count in [1, 2, NOTED_PER_TURN, NOTED_PER_TURN + 1, 3 * NOTED_PER_TURN + 7] {
-            let told: Rc<RefCell<Vec<(UserId, KeyId)>>> = Rc::default();
-            let telling = Rc::clone(&told);
+            let written: Rc<RefCell<Vec<(UserId, KeyId)>>> = Rc::default();
+            let writing = Rc::clone(&written);
             let engine = EngineClient::canned(Rc::new(move |user, command| {
                 let Command::NoteKeyUsed { key } = command else { panic!("a use: {command:?}") };
-                telling.borrow_mut().push((user, key));
+                writing.borrow_mut().push((user, key));
                 Ok(Answer::Done)
             }));
             let uses = Rc::<LastUsed>::default();
@@ -91,23 +91,23 @@ mod tests {
                     .iter()
                     .copied()
                     .map(|(user, key)| {
-                        let (uses, told) = (Rc::clone(&uses), Rc::clone(&told));
+                        let (uses, written) = (Rc::clone(&uses), Rc::clone(&written));
                         tokio::task::spawn_local(async move {
                             uses.add(user, key);
-                            assert!(told.borrow().is_empty(), "{count} uses: all of them come first");
+                            assert!(written.borrow().is_empty(), "{count} uses: all of them come first");
                         })
                     })
                     .collect();
                 for request in requests {
                     request.await.expect("no use is noted before");
                 }
-                while told.borrow().len() < count {
+                while written.borrow().len() < count {
                     tokio::task::yield_now().await;
                 }
                 tokio::task::yield_now().await;
                 assert!(!running.is_finished(), "it goes on");
             });
-            assert_eq!(*told.borrow(), all, "{count} uses");
+            assert_eq!(*written.borrow(), all, "{count} uses");
             cases += 1;
         }
         println!("uses noted together: {cases} cases");

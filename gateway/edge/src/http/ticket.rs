@@ -285,7 +285,7 @@ mod tests {
         assert!(redeem(&tickets, &spent, NOW).is_ok());
         assert!(redeem(&tickets, &other, before).is_ok());
         assert_eq!(redeem(&tickets, &spent, NOW), Err(Code::InvalidToken));
-        // A token that seems to come from the future is no older than one of now.
+        // A token that seems to come from the future is not older than one of now.
         assert!(redeem(&tickets, &mint(NOW), before).is_ok());
     }
 

@@ -66,7 +66,7 @@ struct Many {
     recent: [RecentEntry; RECENT_PLACES as usize],
 }
 
-/// A stored request. Both words end with the low bits of its number, which tells a reader that they belong together.
+/// A stored request. Both words end with the low bits of its number, so that a reader can check that they belong together.
 #[derive(Debug, Default)]
 struct RecentEntry(AtomicU64, AtomicU64);
 
@@ -422,11 +422,11 @@ mod tests {
                 report.latency[0],
             );
             assert_eq!(counted, (total, total, total.div_ceil(3), total, total.min(1)), "{total} requests");
-            let told = report.recent.iter().map(|row| (row.at, row.latency_ms, row.method));
+            let recent = report.recent.iter().map(|row| (row.at, row.latency_ms, row.method));
             let expected = (0..total)
                 .rev()
                 .map(|number| (at(number), number * 60, if number.is_multiple_of(2) { "HEAD" } else { "POST" }));
-            assert!(told.eq(expected), "{total} requests: {:?}", report.recent);
+            assert!(recent.eq(expected), "{total} requests: {:?}", report.recent);
         }
         println!("few and many requests: {} cases", 3 * FEW + 1);
     }

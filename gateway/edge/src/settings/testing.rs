@@ -149,7 +149,7 @@ fn set_tiers(all: &mut Limits, values: &Value) {
                 "max_ws_connections" => &mut tier.max_ws_connections,
                 "max_batch_size" => &mut tier.max_batch_size,
                 "in_flight" => &mut tier.in_flight,
-                _ => panic!("limits.tiers.{name}.{key} is no limit"),
+                _ => panic!("limits.tiers.{name}.{key} is not a limit"),
             };
             *field = number(value) as u32;
         }

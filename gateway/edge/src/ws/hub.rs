@@ -339,7 +339,7 @@ impl Hub {
         };
         let price = Rc::new(Price::of(cell, &self.app.reads));
         let sent = |(_, watcher): &(u64, Rc<dyn Watcher>)| watcher.price(cell, &price, changed);
-        // All watchers are called, whatever the others return.
+        // Calls all watchers, even after one returned false.
         if watched.watchers.iter().filter(|watcher| !sent(watcher)).count() > 0 {
             watched.is_due = true;
             self.schedule(market, until);
@@ -415,7 +415,7 @@ async fn deliver_news(hub: Rc<Hub>, outlet: Arc<Outlet>) {
     loop {
         outlet.note_lag(|| hub.app.reads.clock.now());
         let (mut cost, mut is_all) = (0, false);
-        // News wait until all sockets have what was delivered, so that a peer that reads does not fall behind because
+        // News wait until all sockets have what was delivered, so that a peer that reads does not lag because
         // other sockets are written first.
         while all_flushed && !is_all && cost < FRAMES_PER_TURN {
             match batches.take_next() {

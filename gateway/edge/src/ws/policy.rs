@@ -218,7 +218,7 @@ mod tests {
         out
     }
 
-    /// The verdict on a stream, whatever the size of its pieces.
+    /// The verdict on a stream, which must not depend on the size of its pieces.
     fn verdict_of(bytes: &[u8]) -> Result<(), (usize, Close)> {
         let whole = Inspector::default().inspect(bytes);
         for cut in 1..8 {

@@ -226,10 +226,10 @@ fn a_handshake_may_follow_any_number_of_requests() {
             cases += 1;
         }
     });
-    println!("handshakes behind requests: {cases} cases");
+    println!("handshakes after requests: {cases} cases");
 }
 
-/// A peer of the channel with operations cannot keep the thread for itself, whatever it sends.
+/// A peer of the channel with operations cannot keep the thread for itself.
 #[test]
 fn operations_do_not_count_and_all_other_frames_do() {
     let world = World::new("", &[ROUTES]);

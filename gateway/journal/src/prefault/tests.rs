@@ -162,7 +162,7 @@ fn filled(pages: Pages) -> usize {
     // Unmapped regions are forgotten.
     drop(memory);
     ahead.looks = 0;
-    ahead.turn().expect("an unmapped region is no error");
+    ahead.turn().expect("an unmapped region is not an error");
     assert!(ahead.regions.iter().all(|region| !region.all.contains(&first)), "it is gone");
     rows
 }

@@ -148,7 +148,7 @@ fn changes_in_the_copy_are_not_sent_again() {
 #[test]
 fn readers_do_not_fall_behind_a_backlog() {
     const CHANGES: u64 = 3_000;
-    let mut told = 0;
+    let mut cases = 0;
     for crowd in [1, 10, 150] {
         run(async {
             let subscribed = Subscribed::new();
@@ -174,11 +174,11 @@ fn readers_do_not_fall_behind_a_backlog() {
             for peer in peers {
                 let sizes = peer.await.expect("it reads to the end");
                 assert!(sizes.into_iter().eq(1..=CHANGES), "each change, in order, to {crowd} sockets");
-                told += 1;
+                cases += 1;
             }
         });
     }
-    println!("readers of a backlog: {told} cases");
+    println!("readers of a backlog: {cases} cases");
 }
 
 /// The sizes of the level at 0.40 that a peer receives, until there are `count` of them or another `book` arrives.
@@ -306,15 +306,15 @@ fn sent_to_sockets(one_at_a_time: bool) -> Vec<Vec<u8>> {
             crowd.set_level(if shares % 3 == 0 { Second } else { First }, BookSide::Bid, 3_900, shares).await;
         }
         crowd.subscribed.settle().await;
-        let mut told = Vec::new();
+        let mut sent = Vec::new();
         for follower in &crowd.others {
             let outbox = follower.socket.outbox();
             outbox.close(Close::NORMAL);
             let mut bytes = std::io::Cursor::new(Vec::new());
             outbox.write(&mut bytes, || AT).await.expect("a list takes all");
-            told.push(bytes.into_inner());
+            sent.push(bytes.into_inner());
         }
-        told
+        sent
     })
 }
 

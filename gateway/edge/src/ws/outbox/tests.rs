@@ -113,7 +113,7 @@ fn a_close_follows_few_queued_bytes() {
         expected.extend_from_slice(Frame::close(close).bytes());
         assert!(half_read(frames, in_piece, then) == expected, "{what}, by {in_piece}");
     }
-    println!("closes behind queues: {} cases", 3 * rows.len());
+    println!("closes after queues: {} cases", 3 * rows.len());
 }
 
 #[test]

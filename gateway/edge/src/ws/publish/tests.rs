@@ -156,7 +156,7 @@ impl Folded {
                 assert_eq!(text(&frame["old_tick_size"]), self.tick);
                 self.tick = text(&frame["new_tick_size"]);
             }
-            other => panic!("{other} is no frame about a token"),
+            other => panic!("{other} is not a frame about a token"),
         }
         assert!(timestamp >= self.timestamp, "time went back: {frame}");
         self.timestamp = timestamp;
@@ -341,10 +341,10 @@ fn a_tick_change_sends_the_book_again_and_a_resolved_market_nothing() {
     assert!(followed.frames(Follows([true, true])).is_empty(), "a new state does not change a book");
     let resolution = Resolution::Winner(Outcome::Second);
     followed.fact(&MarketMutation::MarketResolved(fact::MarketResolved { market, resolution, at: Timestamp(START) }));
-    let Ok(Some(Item::Resolved(told, Resolution::Winner(Outcome::Second), _))) = followed.outlet.take() else {
+    let Ok(Some(Item::Resolved(resolved, Resolution::Winner(Outcome::Second), _))) = followed.outlet.take() else {
         panic!("a resolution is published")
     };
-    assert_eq!(told, market);
+    assert_eq!(resolved, market);
     let bids = vec![(Price(4_000), Qty(1_000_000))];
     let snapshot = FeedUpdate::BookSnapshot {
         token: TOKENS[0].into(),

@@ -159,6 +159,6 @@ fn queued_frames_and_bytes_are_counted() {
             assert_eq!(seats.queued(), queued(expected));
             cases += 1;
         }
-        println!("queues told: {cases} cases");
+        println!("queues counted: {cases} cases");
     });
 }

@@ -61,7 +61,7 @@ impl Door {
             path.push_str(&format!("{}{}={value}", if at == 0 { '?' } else { '&' }, param.name));
         }
         let real = |text: &str| text.replace(CONDITION, &rain.condition).replace(TOKEN, rain.yes());
-        Door { route, path, example: route.takes.map(|takes| real(takes.example)) }
+        Door { route, path, example: route.takes.map(|takes| real(&takes.example.text())) }
     }
 
     /// Without a body.

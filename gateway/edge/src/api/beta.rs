@@ -1,9 +1,10 @@
 //! How full the beta is (market-data.md §12).
 
 use crate::http::call::Call;
+use crate::http::record::record;
 use crate::http::reply::{Outcome, Reply};
 use crate::http::route::Route;
-use crate::http::schema::{INTEGER, Schema, Shape, TS_OR_NULL, field};
+use crate::http::scalar::{self, words};
 use crate::reads::Reads;
 use engine::time::{SECOND, Timestamp};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,23 +14,25 @@ const SHOWN_FOR_US: u64 = 10 * SECOND;
 /// Users that are looked at before others get their turn: some tens of nanoseconds each.
 const USERS_PER_PIECE: u64 = 10_000;
 
-const STATUS: Shape = Shape::new(
-    "CohortStatus",
-    "How full the beta is.",
-    &[
-        field("cohort_label", Schema::Word(&["open", "beta"]), "`open` while there is no cap."),
-        field("available", Schema::Boolean, "A newcomer would get a key."),
-        field("active", INTEGER, "Users with a working key, counted at most ten seconds ago; 0 without a cap."),
-        field("cap", INTEGER, "0: none."),
-        field("cutoff", TS_OR_NULL, "When keys issued now become free and read-only."),
-        field("reopens_at", TS_OR_NULL, "Unknown, hence null."),
-    ],
-);
-const EXAMPLE: &str = r#"{"cohort_label":"open","available":true,"active":0,"cap":0,"cutoff":null,"reopens_at":null}"#;
+words! {
+    CohortLabel = "open", "beta";
+}
+
+record! {
+    /// How full the beta is.
+    struct CohortStatus {
+        cohort_label: CohortLabel = "open".into(), "`open` while there is no cap.";
+        available: bool = true, "A newcomer would get a key.";
+        active: u64 = 0, "Users with a working key, counted at most ten seconds ago; 0 without a cap.";
+        cap: u64 = 0, "0: none.";
+        cutoff: Option<scalar::Timestamp> = None, "When keys issued now become free and read-only.";
+        reopens_at: Option<scalar::Timestamp> = None, "Unknown, hence null.";
+    }
+}
 
 pub const ROUTES: &[Route] = &[Route::get("/api/beta/cohort-status", "get_cohort_status")
     .about("Whether the beta takes newcomers.")
-    .gives(200, &Schema::Object(&STATUS), EXAMPLE)
+    .gives::<CohortStatus>(200)
     .run(|call| Box::pin(status(call)))];
 
 /// The last count of the cohort. A cold one says 0, so that nobody is counted before anybody asks.
@@ -44,14 +47,14 @@ async fn status(call: Call) -> Outcome {
     let cap = app.front.settings.flags.cohort_cap;
     // Without a cap there is no cohort that anybody belongs to.
     let active = if cap == 0 { 0 } else { app.instance.cohort.active(&app.reads, call.now).await };
-    Ok(Reply::object(|o| {
-        o.word("cohort_label", if cap == 0 { "open" } else { "beta" });
-        o.boolean("available", cap == 0 || active < cap);
-        o.integer("active", active);
-        o.integer("cap", cap);
-        o.ts_or_null("cutoff", app.front.settings.keys.beta_until);
-        // A full cohort opens when somebody leaves it, which nobody knows.
-        o.null("reopens_at");
+    Ok(Reply::json(&CohortStatus {
+        cohort_label: if cap == 0 { "open" } else { "beta" }.into(),
+        available: cap == 0 || active < cap,
+        active,
+        cap,
+        cutoff: app.front.settings.keys.beta_until.map(scalar::Timestamp),
+        // A full cohort opens when a user leaves it, which cannot be foreseen.
+        reopens_at: None,
     }))
 }
 

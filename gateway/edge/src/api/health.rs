@@ -27,30 +27,30 @@ pub const ROUTES: &[Route] = &[
         .about("That the process runs.")
         .rate(RateClass::Exempt)
         .no_store()
-        .gives(200, &shape::HEALTH, shape::HEALTH_EXAMPLE)
+        .gives_shape(200, &shape::HEALTH, shape::HEALTH_EXAMPLE)
         .run(|call| Box::pin(health(call))),
     Route::get("/v1/health/live", "get_liveness")
         .about("The same under the name that orchestrators use.")
         .rate(RateClass::Exempt)
         .no_store()
-        .gives(200, &shape::HEALTH, shape::HEALTH_EXAMPLE)
+        .gives_shape(200, &shape::HEALTH, shape::HEALTH_EXAMPLE)
         .run(|call| Box::pin(live(call))),
     Route::get("/v1/health/ready", "get_readiness")
         .about("Whether orders can be taken: 503 while the store is unusable or no market is known.")
         .rate(RateClass::Exempt)
         .no_store()
-        .gives(200, &shape::READINESS, shape::READINESS_EXAMPLE)
-        .gives(503, &shape::READINESS, shape::READINESS_EXAMPLE)
+        .gives_shape(200, &shape::READINESS, shape::READINESS_EXAMPLE)
+        .gives_shape(503, &shape::READINESS, shape::READINESS_EXAMPLE)
         .run(|call| Box::pin(ready(call))),
     Route::get("/v1/health/version", "get_version")
         .about("What was built.")
         .no_store()
-        .gives(200, &shape::VERSION, r#"{"git_sha":"unknown","version":"1.0.0-beta"}"#)
+        .gives_shape(200, &shape::VERSION, r#"{"git_sha":"unknown","version":"1.0.0-beta"}"#)
         .run(|call| Box::pin(version(call))),
     Route::get("/v1/status", "get_status")
         .about("How each part of the server is.")
         .no_store()
-        .gives(200, &shape::STATUS, shape::STATUS_EXAMPLE)
+        .gives_shape(200, &shape::STATUS, shape::STATUS_EXAMPLE)
         .run(|call| Box::pin(status(call))),
 ];
 

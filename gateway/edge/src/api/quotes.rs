@@ -16,8 +16,8 @@ const QUOTE_BYTES: usize = 384;
 
 pub const ROUTES: &[Route] = &[Route::post("/v1/prices/batch", "get_prices_batch")
     .about("What several markets are quoted at, in the order asked for.")
-    .takes(&Schema::Object(&ASKED), ASKED_EXAMPLE)
-    .gives(200, &Schema::Array(&Schema::Object(&QUOTE)), EXAMPLE)
+    .takes_shape(&Schema::Object(&ASKED), ASKED_EXAMPLE)
+    .gives_shape(200, &Schema::Array(&Schema::Object(&QUOTE)), EXAMPLE)
     .auth(Auth::Key)
     .needs(Permission::Read)
     .fails(&[Code::InvalidBody, Code::ValidationFailed, Code::BatchLimitExceeded])

@@ -8,7 +8,8 @@
 //! | `router.rs`, `route.rs` | method and path → route; the declaration of a route |
 //! | `admission.rs`, `auth.rs`, `limit.rs` | credentials, permissions, limits |
 //! | `call.rs`, `reply.rs`, `code.rs` | what handlers get and return; error codes |
-//! | `openapi.rs`, `schema.rs` | the description of the routes for machines |
+//! | `record.rs`, `scalar.rs` | JSON records: text, schema and example from one type |
+//! | `openapi.rs`, `components.rs`, `schema.rs` | the description of the routes for machines |
 
 pub mod admission;
 pub mod auth;
@@ -16,6 +17,7 @@ pub mod body;
 pub mod buffer;
 pub mod call;
 pub mod code;
+pub(crate) mod components;
 pub mod containment;
 pub mod dialect;
 pub mod front;
@@ -26,12 +28,14 @@ pub mod limit;
 pub mod names;
 pub mod openapi;
 pub mod pipeline;
+pub mod record;
 pub mod refusals;
 pub mod reply;
 pub mod request_head;
 pub mod response_head;
 pub mod route;
 pub mod router;
+pub mod scalar;
 pub mod schema;
 pub mod server;
 pub mod ticket;

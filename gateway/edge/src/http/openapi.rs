@@ -4,9 +4,11 @@
 //! from the constants beside the handlers. Shapes stand once under `components`, named as in the code.
 
 use super::code::{Code, Effect, Retry};
+use super::components::Components;
 use super::names::Names;
+use super::record::Example;
 use super::route::{Auth, BodyKind, Group, Method, Permission, RateClass, Root, Route};
-use super::schema::{Field, Gives, Kind, Param, Place, Schema, Shape};
+use super::schema::{Gives, Kind, Param, Place};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 
@@ -44,7 +46,7 @@ const VARIABLES: &[(&str, &str, &str)] = &[
 /// When two operations have one name, or two shapes of one name differ: a mistake in the table, found by the test that
 /// compares the checked-in file.
 pub fn document(groups: &[Group], served: &Served<'_>) -> Value {
-    let mut shapes = Shapes::default();
+    let mut components = Components::default();
     let mut paths = Map::new();
     let mut operations = HashSet::new();
     let tags: Vec<_> = groups.iter().map(|group| json!({"name": group.name, "description": group.about})).collect();
@@ -53,10 +55,10 @@ pub fn document(groups: &[Group], served: &Served<'_>) -> Value {
             assert!(operations.insert(route.name), "two operations are called {}", route.name);
             let (path, _) = paths_of(route, served);
             let item = paths.entry(path).or_insert_with(|| json!({}));
-            item[route.method.text().to_ascii_lowercase()] = operation(group, route, served, &mut shapes);
+            item[route.method.text().to_ascii_lowercase()] = operation(group, route, served, &mut components);
         }
     }
-    let mut schemas = shapes.written;
+    let mut schemas = components.schemas();
     schemas.insert("Error".to_owned(), error());
     schemas.insert("StrictError".to_owned(), strict_error());
     json!({
@@ -72,7 +74,7 @@ pub fn document(groups: &[Group], served: &Served<'_>) -> Value {
         "paths": paths,
         "components": {
             "schemas": Map::from_iter(schemas),
-            "responses": Map::from_iter(shapes.refused),
+            "responses": Map::from_iter(components.refused),
             "headers": headers(),
             "securitySchemes": {
                 "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
@@ -144,22 +146,22 @@ fn paths_of(route: &Route, served: &Served<'_>) -> (&'static str, Option<&'stati
     }
 }
 
-fn operation(group: &Group, route: &Route, served: &Served<'_>, shapes: &mut Shapes) -> Value {
+fn operation(group: &Group, route: &Route, served: &Served<'_>, components: &mut Components) -> Value {
     let mut operation = Map::new();
     operation.insert("operationId".into(), route.name.into());
     operation.insert("tags".into(), json!([group.name]));
     operation.insert("summary".into(), route.about.into());
-    let described = parameters(route, shapes);
+    let described = parameters(route, components);
     if !described.is_empty() {
         operation.insert("parameters".into(), described.into());
     }
     if let Some(takes) = route.takes {
-        let example: Value = serde_json::from_str(takes.example).unwrap_or_else(|error| panic!("{route:?}: {error}"));
-        let content = json!({"application/json": {"schema": shapes.of(takes.schema), "example": example}});
+        let schema = components.of(&takes.schema);
+        let content = json!({"application/json": {"schema": schema, "example": takes.example.value()}});
         let required = route.body == BodyKind::Required;
         operation.insert("requestBody".into(), json!({"required": required, "content": content}));
     }
-    operation.insert("responses".into(), responses(route, served, shapes));
+    operation.insert("responses".into(), responses(route, served, components));
     operation.insert("security".into(), security(route.auth));
     if let Some(permission) = route.permission {
         let word = match permission {
@@ -198,7 +200,7 @@ fn rate_class(rate: RateClass) -> &'static str {
     }
 }
 
-fn parameters(route: &Route, shapes: &mut Shapes) -> Vec<Value> {
+fn parameters(route: &Route, components: &mut Components) -> Vec<Value> {
     let variables = route.path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
     let in_path = variables.map(|name| {
         let (_, about, example) = VARIABLES
@@ -211,22 +213,22 @@ fn parameters(route: &Route, shapes: &mut Shapes) -> Vec<Value> {
         })
     });
     let mut all: Vec<Value> = in_path.collect();
-    all.extend(route.params.iter().map(|param| parameter(param, shapes)));
+    all.extend(route.params.iter().map(|param| parameter(param, components)));
     all
 }
 
-fn parameter(param: &Param, shapes: &mut Shapes) -> Value {
+fn parameter(param: &Param, components: &mut Components) -> Value {
     let place = match param.place {
         Place::Query => "query",
         Place::Header => "header",
     };
     json!({
         "name": param.name, "in": place, "required": param.required, "description": param.about,
-        "schema": shapes.of(&param.schema),
+        "schema": components.of(&param.schema),
     })
 }
 
-fn responses(route: &Route, served: &Served<'_>, shapes: &mut Shapes) -> Value {
+fn responses(route: &Route, served: &Served<'_>, components: &mut Components) -> Value {
     let mut by_status: BTreeMap<u16, Answers<'_>> = BTreeMap::new();
     for gives in route.gives.iter().flatten() {
         by_status.entry(gives.status).or_default().given.push(gives);
@@ -237,7 +239,8 @@ fn responses(route: &Route, served: &Served<'_>, shapes: &mut Shapes) -> Value {
     for (status, code) in route.fails_at {
         by_status.entry(*status).or_default().codes.push(*code);
     }
-    let written = by_status.into_iter().map(|(status, answers)| (status.to_string(), answers.written(served, shapes)));
+    let written =
+        by_status.into_iter().map(|(status, answers)| (status.to_string(), answers.written(served, components)));
     Value::Object(written.collect())
 }
 
@@ -249,19 +252,18 @@ struct Answers<'r> {
 }
 
 impl Answers<'_> {
-    fn written(&self, served: &Served<'_>, shapes: &mut Shapes) -> Value {
+    fn written(&self, served: &Served<'_>, components: &mut Components) -> Value {
         let mut json_schemas = Vec::new();
         let mut content = Map::new();
         let mut example = None;
         for gives in &self.given {
-            match gives.kind {
+            match &gives.kind {
                 Kind::Json(schema) => {
-                    json_schemas.push(shapes.of(schema));
-                    let text = gives.example;
-                    example = example.or_else(|| Some(serde_json::from_str(text).expect("an example is JSON")));
+                    json_schemas.push(components.of(schema));
+                    example = example.or_else(|| Some(gives.example.value()));
                 }
-                Kind::Csv => _ = content.insert("text/csv".into(), text_content(gives.example)),
-                Kind::Events => _ = content.insert("text/event-stream".into(), text_content(gives.example)),
+                Kind::Csv => _ = content.insert("text/csv".into(), text_content(&gives.example)),
+                Kind::Events => _ = content.insert("text/event-stream".into(), text_content(&gives.example)),
             }
         }
         let texts: Vec<_> = self.codes.iter().map(|code| code.text()).collect();
@@ -288,15 +290,19 @@ impl Answers<'_> {
         let description = if texts.is_empty() { "Done.".to_owned() } else { texts.join(", ") };
         let written = json!({"description": description, "headers": headers, "content": content});
         let name = texts.join("-");
-        if self.given.is_empty() && name.len() <= REFUSALS_NAME_CHARS { shapes.refused(name, written) } else { written }
+        if self.given.is_empty() && name.len() <= REFUSALS_NAME_CHARS {
+            components.refused(name, written)
+        } else {
+            written
+        }
     }
 }
 
 /// Answers with the same few refusals stand once, under their codes.
 const REFUSALS_NAME_CHARS: usize = 120;
 
-fn text_content(example: &str) -> Value {
-    json!({"schema": {"type": "string"}, "example": example})
+fn text_content(example: &Example) -> Value {
+    json!({"schema": {"type": "string"}, "example": example.text()})
 }
 
 /// Every code a route can refuse with: those of the checks it stands behind (wire.md §7), then its own.
@@ -443,91 +449,4 @@ fn codes() -> Value {
         (code.text().to_owned(), row)
     });
     Value::Object(rows.collect())
-}
-
-/// Names of constants for words that differ in case alone, where generators would make one name of two words: `BUY` and
-/// `BUY_LOWER`. `None` where no two of them do.
-fn constants(words: &[&str]) -> Option<Vec<String>> {
-    let twice =
-        |word: &str| word.bytes().any(|byte| byte.is_ascii_lowercase()) && words.contains(&&*word.to_uppercase());
-    let name = |word: &&str| format!("{}{}", word.to_uppercase(), if twice(word) { "_LOWER" } else { "" });
-    words.iter().any(|word| twice(word)).then(|| words.iter().map(name).collect())
-}
-
-/// Named shapes and refusals as they are met.
-#[derive(Default)]
-pub(crate) struct Shapes {
-    pub(crate) written: BTreeMap<String, Value>,
-    refused: BTreeMap<String, Value>,
-}
-
-impl Shapes {
-    fn refused(&mut self, name: String, written: Value) -> Value {
-        let at = format!("#/components/responses/{name}");
-        self.refused.insert(name, written);
-        json!({"$ref": at})
-    }
-
-    /// The schema as JSON; what has a name is written down once and referred to.
-    pub(crate) fn of(&mut self, schema: &Schema) -> Value {
-        match schema {
-            Schema::Boolean => json!({"type": "boolean"}),
-            Schema::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
-            Schema::Number => json!({"type": "number"}),
-            Schema::Text(u32::MAX) => json!({"type": "string"}),
-            Schema::Text(max) => json!({"type": "string", "maxLength": max}),
-            Schema::Word(words) => {
-                let mut written = json!({"type": "string", "enum": words});
-                if let Some(names) = constants(words) {
-                    written["x-enum-varnames"] = names.into();
-                }
-                written
-            }
-            Schema::Format(format) => {
-                let written = json!({"type": "string", "description": format.about, "pattern": format.pattern});
-                self.named(format.name, written)
-            }
-            Schema::Array(of) => json!({"type": "array", "items": self.of(of)}),
-            Schema::List { of, min, max } => {
-                json!({"type": "array", "items": self.of(of), "minItems": min, "maxItems": max})
-            }
-            Schema::Tuple(items) => {
-                let items: Vec<_> = items.iter().map(|item| self.of(item)).collect();
-                json!({"type": "array", "minItems": items.len(), "maxItems": items.len(), "prefixItems": items})
-            }
-            Schema::Map(of) => json!({"type": "object", "additionalProperties": self.of(of)}),
-            Schema::Object(shape) => self.shape(shape),
-            Schema::Nullable(of) => json!({"anyOf": [self.of(of), {"type": "null"}]}),
-            Schema::OneOf(of) => {
-                let of: Vec<_> = of.iter().map(|one| self.of(one)).collect();
-                json!({"anyOf": of})
-            }
-            Schema::Null => json!({"type": "null"}),
-            Schema::Any => json!({}),
-        }
-    }
-
-    fn shape(&mut self, shape: &Shape) -> Value {
-        let mut properties = Map::new();
-        for Field { name, schema, about, .. } in shape.fields {
-            let mut written = self.of(schema);
-            if !about.is_empty() {
-                written["description"] = (*about).into();
-            }
-            properties.insert((*name).to_owned(), written);
-        }
-        let required: Vec<_> = shape.fields.iter().filter(|field| field.required).map(|field| field.name).collect();
-        let mut written = json!({"type": "object", "description": shape.about});
-        if !required.is_empty() {
-            written["required"] = required.into();
-        }
-        written["properties"] = properties.into();
-        self.named(shape.name, written)
-    }
-
-    fn named(&mut self, name: &str, written: Value) -> Value {
-        let earlier = self.written.entry(name.to_owned()).or_insert_with(|| written.clone());
-        assert_eq!(*earlier, written, "two different shapes are called {name}");
-        json!({"$ref": format!("#/components/schemas/{name}")})
-    }
 }

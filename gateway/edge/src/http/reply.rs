@@ -4,6 +4,7 @@ use super::body::{Pages, Upgrade};
 use super::buffer;
 use super::code::{Code, Retry};
 use super::dialect::Dialect;
+use super::record::{Record, write_record};
 use engine::time::Timestamp;
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
@@ -27,13 +28,33 @@ pub struct Reply {
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
+/// What a JSON body is made of: a record, or JSON that is already written.
+pub trait JsonBody {
+    /// The text.
+    fn into_json(self) -> Vec<u8>;
+}
+
+impl<R: Record> JsonBody for &R {
+    fn into_json(self) -> Vec<u8> {
+        let mut body = buffer::take();
+        write_record(&mut body, self);
+        body
+    }
+}
+
+impl JsonBody for Vec<u8> {
+    fn into_json(self) -> Vec<u8> {
+        self
+    }
+}
+
 impl Reply {
     /// 200 with a JSON body.
-    pub fn json(body: Vec<u8>) -> Reply {
+    pub fn json(body: impl JsonBody) -> Reply {
         Reply {
             status: StatusCode::OK,
             content_type: "application/json",
-            body,
+            body: body.into_json(),
             pages: None,
             upgrade: None,
             headers: Vec::new(),
@@ -52,7 +73,7 @@ impl Reply {
     }
 
     /// 201 with a JSON body.
-    pub fn created(body: Vec<u8>) -> Reply {
+    pub fn created(body: impl JsonBody) -> Reply {
         Reply { status: StatusCode::CREATED, ..Reply::json(body) }
     }
 

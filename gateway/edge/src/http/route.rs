@@ -4,6 +4,7 @@
 
 use super::call::Call;
 use super::code::Code;
+use super::record::{Example, Record};
 use super::reply::Outcome;
 use super::response_head::Cache;
 use super::schema::{Gives, Kind, Param, Schema, Takes};
@@ -321,27 +322,46 @@ impl Route {
         self
     }
 
-    /// The shape of the JSON body, and one that works.
-    pub const fn takes(mut self, schema: &'static Schema, example: &'static str) -> Route {
-        self.takes = Some(Takes { schema, example });
+    /// The JSON body: a record of this type. Its example works as it is.
+    pub const fn takes<T: Record>(mut self) -> Route {
+        self.takes = Some(Takes { schema: Schema::of::<T>(), example: Example::of::<T>() });
         self
     }
 
-    /// A JSON answer with this status, and one as it is sent.
-    pub const fn gives(self, status: u16, schema: &'static Schema, example: &'static str) -> Route {
-        self.gives_kind(status, Kind::Json(schema), example)
+    /// A JSON answer with this status: a record of this type.
+    pub const fn gives<T: Record>(self, status: u16) -> Route {
+        self.gives_with::<T>(status, Example::of::<T>())
+    }
+
+    /// As [`Route::gives`], with another example than that of the type.
+    pub const fn gives_with<T: Record>(self, status: u16, example: Example) -> Route {
+        self.gives_one(Gives { status, kind: Kind::Json(Schema::of::<T>()), example })
+    }
+
+    /// [`Route::takes`] of a body that is not a type yet.
+    pub const fn takes_shape(mut self, schema: &'static Schema, example: &'static str) -> Route {
+        self.takes = Some(Takes { schema: *schema, example: Example::Text(example) });
+        self
+    }
+
+    /// [`Route::gives`] of an answer that is not a type yet.
+    pub const fn gives_shape(self, status: u16, schema: &'static Schema, example: &'static str) -> Route {
+        self.gives_kind(status, Kind::Json(*schema), example)
     }
 
     /// An answer of another kind than JSON.
-    ///
+    pub const fn gives_kind(self, status: u16, kind: Kind, example: &'static str) -> Route {
+        self.gives_one(Gives { status, kind, example: Example::Text(example) })
+    }
+
     /// # Panics
     /// While compiling, when a fourth answer is declared.
-    pub const fn gives_kind(mut self, status: u16, kind: Kind, example: &'static str) -> Route {
+    const fn gives_one(mut self, gives: Gives) -> Route {
         let mut place = 0;
         while self.gives[place].is_some() {
             place += 1;
         }
-        self.gives[place] = Some(Gives { status, kind, example });
+        self.gives[place] = Some(gives);
         self
     }
 

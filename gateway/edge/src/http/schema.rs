@@ -1,8 +1,12 @@
 //! The shapes of JSON on the wire, as constants: what a route says of its parameters, bodies and answers.
 //!
-//! An endpoint's file declares its shapes beside its routes; [`super::openapi`] makes the machine description of them,
-//! and the tests hold every answer they see against it. Nothing here runs while a request is answered.
+//! Bodies and answers that are records have their shapes from their types ([`super::record`]); parameters, and folders
+//! that have not moved to records, declare them beside their routes. [`super::openapi`] makes the machine description of
+//! both, and the tests hold every answer they see against it. Nothing here runs while a request is answered.
 
+use super::record::Example;
+use super::scalar;
+use schemars::{JsonSchema, SchemaGenerator};
 use wire::fields::OFFSET_MAX;
 
 /// The shape of one JSON value.
@@ -41,6 +45,15 @@ pub enum Schema {
     Null,
     /// Any JSON value: what is accepted and ignored.
     Any,
+    /// That of a type; see [`Schema::of`].
+    Type(fn(&mut SchemaGenerator) -> schemars::Schema),
+}
+
+impl Schema {
+    /// The schema of a type.
+    pub const fn of<T: JsonSchema>() -> Schema {
+        Schema::Type(SchemaGenerator::subschema_for::<T>)
+    }
 }
 
 /// A text with a syntax of its own (wire.md §1, §2).
@@ -91,9 +104,8 @@ pub enum Place {
 /// What a route takes as its body.
 #[derive(Clone, Copy, Debug)]
 pub struct Takes {
-    pub schema: &'static Schema,
-    /// JSON.
-    pub example: &'static str,
+    pub schema: Schema,
+    pub example: Example,
 }
 
 /// One answer of a route that is no refusal.
@@ -101,14 +113,13 @@ pub struct Takes {
 pub struct Gives {
     pub status: u16,
     pub kind: Kind,
-    /// As it is sent: JSON, or lines of CSV.
-    pub example: &'static str,
+    pub example: Example,
 }
 
 /// The kind of an answer's body.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    Json(&'static Schema),
+    Json(Schema),
     Csv,
     /// Server-sent events.
     Events,
@@ -148,7 +159,7 @@ impl Param {
 }
 
 /// Largest integer that every client reads exactly (2⁵³ − 1).
-const INTEGER_MAX: i64 = (1 << 53) - 1;
+pub(super) const INTEGER_MAX: i64 = (1 << 53) - 1;
 
 /// An id or a count.
 pub const INTEGER: Schema = Schema::Integer { min: 0, max: INTEGER_MAX };
@@ -159,47 +170,30 @@ pub const TEXT_OR_NULL: Schema = Schema::Nullable(&TEXT);
 /// A query parameter's `true`, `false`, `1`, `0` in any case is described as a boolean.
 pub const BOOLEAN: Schema = Schema::Boolean;
 
-/// Declares formats: the constant is the schema of such a text, and `…_OR_NULL` the same or null.
-macro_rules! formats {
-    ($($(#[$about:meta])* $constant:ident / $or_null:ident = $name:literal, $pattern:literal, $text:literal;)*) => {$(
-        $(#[$about])*
-        pub const $constant: Schema =
-            Schema::Format(&Format { name: $name, about: $text, pattern: $pattern });
+/// Declares schemas of scalars: the constant is the schema of such a text, and `…_OR_NULL` the same or null.
+macro_rules! of_scalars {
+    ($($constant:ident / $or_null:ident = $scalar:ty;)*) => {$(
+        pub const $constant: Schema = Schema::of::<$scalar>();
         pub const $or_null: Schema = Schema::Nullable(&$constant);
     )*};
 }
 
-formats! {
-    MONEY / MONEY_OR_NULL = "Money", r"^-?(0|[1-9][0-9]*)\.[0-9]{2,6}$",
-        "US dollars as a decimal string with two to six decimals.";
-    PRICE / PRICE_OR_NULL = "Price", r"^(0|[1-9][0-9]*)\.[0-9]{2,6}$",
-        "A price per share in US dollars, at least two decimals.";
-    QTY / QTY_OR_NULL = "Quantity", r"^(0|[1-9][0-9]*)(\.[0-9]{1,6})?$",
-        "Shares as a decimal string without trailing zeros.";
-    VOL / VOL_OR_NULL = "Volume", r"^(0|[1-9][0-9]*)(\.[0-9]+)?$",
-        "A traded volume as a decimal string.";
-    /// `win_rate`.
-    RATE / RATE_OR_NULL = "Rate", r"^(0|[1-9][0-9]*)\.[0-9]%$",
-        "A percentage with one decimal and its sign.";
-    PCT / PCT_OR_NULL = "Percentage", r"^-?(0|[1-9][0-9]*)\.[0-9]{2}$",
-        "A percentage with two decimals, without its sign.";
-    /// A decimal without a unit of its own (ratios, scores).
-    DECIMAL / DECIMAL_OR_NULL = "Decimal", r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$",
-        "A decimal number as a string.";
-    TS / TS_OR_NULL = "Timestamp", r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{6})?Z$",
-        "A moment in UTC, with microseconds where they are not zero.";
-    MILLIS / MILLIS_OR_NULL = "Milliseconds", r"^[0-9]{1,16}$",
-        "Unix milliseconds as a string.";
-    TOKEN_ID / TOKEN_ID_OR_NULL = "TokenId", r"^[0-9]{1,80}$",
-        "An outcome token.";
-    CONDITION_ID / CONDITION_ID_OR_NULL = "ConditionId", r"^0x[0-9a-f]{64}$",
-        "A market.";
-    /// The venue-shaped id of an order (venue.md §7.1).
-    ORDER_HEX / ORDER_HEX_OR_NULL = "OrderHexId", r"^0x[0-9a-f]{64}$",
-        "An order in its venue-shaped form: 0x and 64 hexadecimal digits.";
-    UUID / UUID_OR_NULL = "Uuid", r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
-        "A UUID in lower case.";
+of_scalars! {
+    MONEY / MONEY_OR_NULL = scalar::Money;
+    PRICE / PRICE_OR_NULL = scalar::Price;
+    QTY / QTY_OR_NULL = scalar::Quantity;
+    VOL / VOL_OR_NULL = scalar::Volume;
+    RATE / RATE_OR_NULL = scalar::Rate<'static>;
+    PCT / PCT_OR_NULL = scalar::Percentage<'static>;
+    DECIMAL / DECIMAL_OR_NULL = scalar::Decimal<'static>;
+    TS / TS_OR_NULL = scalar::Timestamp;
+    MILLIS / MILLIS_OR_NULL = scalar::Milliseconds;
+    TOKEN_ID / TOKEN_ID_OR_NULL = scalar::TokenId<'static>;
+    CONDITION_ID / CONDITION_ID_OR_NULL = scalar::ConditionId<'static>;
+    ORDER_HEX / ORDER_HEX_OR_NULL = scalar::OrderHexId<'static>;
+    UUID / UUID_OR_NULL = scalar::Uuid<'static>;
 }
+
 /// What the `venue_time` of a fill is.
 pub const VENUE_TIME: &str =
     "Time of the recording that the fill was made against; null where the venue's time is server time.";

@@ -3,7 +3,8 @@
 //! Everything in it is derived from the channel declarations in [`super::shape`]. Shapes stand once under `components`,
 //! named as in the code; the vocabulary is that of the route table ([`crate::http::schema`]).
 
-use crate::http::openapi::Shapes;
+use crate::http::components::Components;
+use crate::http::record::{Example, Record};
 use crate::http::schema::{Param, Place, Schema};
 use serde_json::{Map, Value, json};
 
@@ -43,9 +44,8 @@ pub struct Message {
     /// Unique in its channel and direction.
     pub name: &'static str,
     pub about: &'static str,
-    pub schema: &'static Schema,
-    /// As it is sent.
-    pub example: &'static str,
+    pub schema: Schema,
+    pub example: Example,
     pub kind: Kind,
 }
 
@@ -60,13 +60,19 @@ pub enum Kind {
 }
 
 impl Message {
+    /// A frame that is a record of this type.
+    pub const fn of<T: Record>(name: &'static str, about: &'static str) -> Message {
+        Message { name, about, schema: Schema::of::<T>(), example: Example::of::<T>(), kind: Kind::Json }
+    }
+
+    /// A frame that is not a type yet.
     pub const fn json(
         name: &'static str,
         about: &'static str,
         schema: &'static Schema,
         example: &'static str,
     ) -> Message {
-        Message { name, about, schema, example, kind: Kind::Json }
+        Message { name, about, schema: *schema, example: Example::Text(example), kind: Kind::Json }
     }
 
     /// A frame with an `id` of the client's.
@@ -82,7 +88,7 @@ impl Message {
         schema: &'static Schema,
         example: &'static str,
     ) -> Message {
-        Message { name, about, schema, example, kind: Kind::Text }
+        Message { name, about, schema: *schema, example: Example::Text(example), kind: Kind::Text }
     }
 }
 
@@ -92,10 +98,10 @@ impl Message {
 /// When two shapes of one name differ, or an example is no JSON: mistakes in a declaration, found by the test that
 /// compares the checked-in file.
 pub fn document(channels: &[Channel], version: &str) -> Value {
-    let mut shapes = Shapes::default();
+    let mut components = Components::default();
     let (mut described, mut operations) = (Map::new(), Map::new());
     for channel in channels {
-        described.insert(channel.name.to_owned(), self::channel(channel, &mut shapes));
+        described.insert(channel.name.to_owned(), self::channel(channel, &mut components));
         for (way, action, messages) in [("takes", "receive", channel.takes), ("sends", "send", channel.sends)] {
             let operation = operation(channel, way, action, messages);
             operations.insert(format!("{}.{way}", channel.name), operation);
@@ -122,7 +128,7 @@ pub fn document(channels: &[Channel], version: &str) -> Value {
         "channels": described,
         "operations": operations,
         "components": {
-            "schemas": Map::from_iter(shapes.written),
+            "schemas": Map::from_iter(components.schemas()),
             "securitySchemes": {
                 "key": {
                     "type": "httpApiKey", "in": "header", "name": "X-API-Key",
@@ -139,17 +145,17 @@ pub fn document(channels: &[Channel], version: &str) -> Value {
     })
 }
 
-fn channel(channel: &Channel, shapes: &mut Shapes) -> Value {
+fn channel(channel: &Channel, components: &mut Components) -> Value {
     let mut messages = Map::new();
     for (way, message) in both_ways(channel) {
-        messages.insert(key(way, message), self::message(message, shapes));
+        messages.insert(key(way, message), self::message(message, components));
     }
     let mut described = json!({
         "address": channel.path,
         "title": channel.name,
         "description": channel.about,
         "messages": messages,
-        "bindings": {"ws": binding(channel, shapes)},
+        "bindings": {"ws": binding(channel, components)},
         "x-credentials": channel.credentials.iter().map(|credential| credential.word()).collect::<Vec<_>>(),
     });
     if let Some(bare) = channel.path.strip_prefix("/v1").filter(|_| channel.at_root) {
@@ -168,12 +174,12 @@ fn key(way: &str, message: &Message) -> String {
     format!("{way}-{}", message.name)
 }
 
-fn binding(channel: &Channel, shapes: &mut Shapes) -> Value {
+fn binding(channel: &Channel, components: &mut Components) -> Value {
     let mut binding = json!({"method": "GET", "bindingVersion": "0.1.0"});
     for (place, name) in [(Place::Query, "query"), (Place::Header, "headers")] {
         let mut properties = Map::new();
         for param in channel.params.iter().filter(|param| param.place == place) {
-            let mut written = shapes.of(&param.schema);
+            let mut written = components.of(&param.schema);
             written["description"] = param.about.into();
             properties.insert(param.name.to_owned(), written);
         }
@@ -184,17 +190,16 @@ fn binding(channel: &Channel, shapes: &mut Shapes) -> Value {
     binding
 }
 
-fn message(message: &Message, shapes: &mut Shapes) -> Value {
+fn message(message: &Message, components: &mut Components) -> Value {
     let example = match message.kind {
-        Kind::Text => Value::from(message.example),
-        Kind::Json | Kind::Correlated => serde_json::from_str(message.example)
-            .unwrap_or_else(|error| panic!("the example of {} is no JSON: {error}", message.name)),
+        Kind::Text => message.example.text().into(),
+        Kind::Json | Kind::Correlated => message.example.value(),
     };
     let mut described = json!({
         "name": message.name,
         "title": message.name,
         "summary": message.about,
-        "payload": shapes.of(message.schema),
+        "payload": components.of(&message.schema),
         "examples": [{"payload": example}],
     });
     match message.kind {

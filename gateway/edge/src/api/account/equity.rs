@@ -49,7 +49,7 @@ pub const GET: Route = Route::get("/v1/account/equity", "get_equity")
         ),
         WALLET_ID,
     ])
-    .gives(
+    .gives_shape(
         200,
         &Schema::Array(&POINT),
         r#"[{"timestamp":"2026-10-02T09:00:00Z","cash_balance":"100.00","position_value":"0.00","total_value":"100.00","pnl":"0.00"}]"#,

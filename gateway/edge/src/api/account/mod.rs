@@ -53,7 +53,7 @@ pub const ROUTES: &[Route] = &[
         .needs(Permission::Read)
         .about("What the wallets have and are worth.")
         .params(&[WALLET_ID])
-        .gives(200, &shapes::BALANCE, shapes::BALANCE_EXAMPLE)
+        .gives_shape(200, &shapes::BALANCE, shapes::BALANCE_EXAMPLE)
         .fails(READ)
         .run(|call| Box::pin(balance(call))),
     Route::get("/v1/account/positions", "list_positions")
@@ -61,7 +61,7 @@ pub const ROUTES: &[Route] = &[
         .needs(Permission::Read)
         .about("Positions: open ones first, then the newest.")
         .params(&[STATUS, WALLET_ID, MARKET_ID, ENVELOPE])
-        .gives(200, &shapes::POSITIONS, shapes::POSITIONS_EXAMPLE)
+        .gives_shape(200, &shapes::POSITIONS, shapes::POSITIONS_EXAMPLE)
         .fails(READ)
         .run(|call| Box::pin(positions(call))),
     Route::get("/v1/account/portfolio", "get_portfolio")
@@ -69,7 +69,7 @@ pub const ROUTES: &[Route] = &[
         .needs(Permission::Read)
         .about("Balance, open positions, and how the closed ones went.")
         .params(&[WALLET_ID])
-        .gives(200, &shapes::PORTFOLIO, shapes::PORTFOLIO_EXAMPLE)
+        .gives_shape(200, &shapes::PORTFOLIO, shapes::PORTFOLIO_EXAMPLE)
         .fails(READ)
         .run(|call| Box::pin(portfolio(call))),
     Route::get("/v1/account/history", "list_fills")
@@ -77,7 +77,7 @@ pub const ROUTES: &[Route] = &[
         .needs(Permission::Read)
         .about("Fills, newest first.")
         .params(&[MARKET_ID, SIDE, LIMIT, OFFSET, WALLET_ID, ENVELOPE])
-        .gives(200, &shapes::HISTORY, shapes::HISTORY_EXAMPLE)
+        .gives_shape(200, &shapes::HISTORY, shapes::HISTORY_EXAMPLE)
         .fails(&[Code::ValidationFailed, Code::InvalidRequest, Code::WalletNotFound])
         .run(|call| Box::pin(history(call))),
     equity::GET,

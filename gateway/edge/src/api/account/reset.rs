@@ -18,8 +18,8 @@ pub const POST: Route = Route::post("/v1/account/reset-api-balance", "reset_api_
     .about("Ends the orders of the API wallet, closes its positions without cash, and gives it its baseline again. Any active key may, read-only ones too, unless keys.readonly_contained is on.")
     .auth(Auth::Key)
     .body(BodyKind::Optional)
-    .takes(&Schema::Object(&Shape::new("NoFields", "Nothing is asked for.", &[])), "{}")
-    .gives(200, &RESET, EXAMPLE)
+    .takes_shape(&Schema::Object(&Shape::new("NoFields", "Nothing is asked for.", &[])), "{}")
+    .gives_shape(200, &RESET, EXAMPLE)
     .fails(&[
         Code::InvalidBody,
         Code::InsufficientPermission,

@@ -39,7 +39,7 @@ pub const ROUTES: &[Route] = &[Route::get("/v1/account/settlements", "list_settl
         FROM,
         TO,
     ])
-    .gives(200, &Schema::Object(&PAGE), EXAMPLE)
+    .gives_shape(200, &Schema::Object(&PAGE), EXAMPLE)
     .auth(Auth::Key)
     .needs(Permission::Read)
     .fails(&[Code::ValidationFailed, Code::InvalidCursor, Code::WalletNotFound])

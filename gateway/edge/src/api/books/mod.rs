@@ -34,7 +34,7 @@ pub const ROUTES: &[Route] = &[
         .at_root()
         .no_store()
         .params(&[Param::query("token_id", TOKEN_ID, "The outcome token (alias: token).").required(), shape::DEPTH])
-        .gives(200, &shape::BOOK, shape::BOOK_EXAMPLE)
+        .gives_shape(200, &shape::BOOK, shape::BOOK_EXAMPLE)
         .fails(&[Code::InvalidTokenId, Code::BookUnavailable, Code::ValidationFailed])
         .answer(by_query),
     Route::get("/v1/clob/book/{token_id}", "get_clob_book")
@@ -43,7 +43,7 @@ pub const ROUTES: &[Route] = &[
         .at_root()
         .no_store()
         .params(&[shape::DEPTH])
-        .gives(200, &shape::BOOK, shape::BOOK_EXAMPLE)
+        .gives_shape(200, &shape::BOOK, shape::BOOK_EXAMPLE)
         .fails(&[Code::BookUnavailable, Code::ValidationFailed])
         .answer(by_path),
     Route::get("/v1/markets/{condition_id}/book", "get_market_book")
@@ -56,7 +56,7 @@ pub const ROUTES: &[Route] = &[
             Param::query("token_id", TOKEN_ID, "Instead of the label: the outcome's token."),
             shape::DEPTH,
         ])
-        .gives(200, &shape::BOOK, shape::BOOK_EXAMPLE)
+        .gives_shape(200, &shape::BOOK, shape::BOOK_EXAMPLE)
         .fails(&[Code::MarketNotFound, Code::BookUnavailable, Code::ValidationFailed])
         .answer(by_market),
     Route::post("/v1/books", "get_books")
@@ -64,8 +64,8 @@ pub const ROUTES: &[Route] = &[
         .at_root()
         .no_store()
         .params(&[shape::DEPTH])
-        .takes(&shape::BATCH, r#"[{"token_id": "81140002"}]"#)
-        .gives(200, &shape::BOOKS, "[]")
+        .takes_shape(&shape::BATCH, r#"[{"token_id": "81140002"}]"#)
+        .gives_shape(200, &shape::BOOKS, "[]")
         .fails(&[Code::InvalidBody, Code::InvalidTokenId, Code::ValidationFailed])
         .run(|call| Box::pin(batch(call))),
 ];

@@ -27,7 +27,7 @@ const INTERVALS: [(&str, Grid); 5] =
 pub const ROUTES: &[Route] = &[Route::get("/v1/markets/{condition_id}/candles", "get_candles")
     .about("Candles of an outcome, oldest first.")
     .params(PARAMS)
-    .gives(200, &Schema::List { of: &Schema::Object(&CANDLE), min: 0, max: LIMIT_MAX as u32 }, EXAMPLE)
+    .gives_shape(200, &Schema::List { of: &Schema::Object(&CANDLE), min: 0, max: LIMIT_MAX as u32 }, EXAMPLE)
     .auth(Auth::Key)
     .needs(Permission::Read)
     .fails(&[Code::ValidationFailed, Code::InvalidInterval, Code::InvalidWindow, Code::MarketNotFound])

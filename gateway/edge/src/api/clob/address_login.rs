@@ -6,7 +6,7 @@
 //! same answer at any time, and only the hash of the key is kept.
 
 use super::signature::{Address, Claim, NoClaim};
-use crate::api::keys::request::{self, KeyRequest};
+use crate::api::keys::request::{self, NewKey};
 use crate::api::refuse::unexpected;
 use crate::engine_client::Late;
 use crate::http::admission::first_sight;
@@ -135,11 +135,10 @@ async fn issued(call: &Call, user: UserId, credentials: Credentials) -> Result<C
     let grant = call.reads().directory.grant(user);
     let permissions = if grant_ended(grant, call.now) { Permissions::Read } else { Permissions::ReadTrade };
     let caller = Caller { user, key: None, tier: entitlement(grant, call.now), permissions, grant, expires_at: None };
-    let asked = KeyRequest { name: Some(KEY_NAME.to_owned()), tier: None, permissions: None, admin: false };
-    let tier = request::admitted(&asked, &caller, call.app(), call.now)?;
+    let tier = request::admitted(&NewKey::default(), &caller, call.app(), call.now)?;
     let issue = IssueKey {
         secret: credentials.key.secret(),
-        name: asked.name,
+        name: Some(KEY_NAME.to_owned()),
         tier,
         permissions: None,
         bootstrap: false,

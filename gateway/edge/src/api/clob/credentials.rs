@@ -83,7 +83,7 @@ pub const ROUTES: &[Route] = &[
         .body(BodyKind::Ignored)
         .no_store()
         .params(SIGNED)
-        .gives(200, &CREDENTIALS, CREDENTIALS_EXAMPLE)
+        .gives_shape(200, &CREDENTIALS, CREDENTIALS_EXAMPLE)
         .fails(LOGIN)
         .run(|call| Box::pin(credentials(call))),
     Route::get("/v1/auth/derive-api-key", "derive_venue_key")
@@ -92,32 +92,32 @@ pub const ROUTES: &[Route] = &[
         .auth(Auth::KeyOrAddress)
         .no_store()
         .params(SIGNED)
-        .gives(200, &CREDENTIALS, CREDENTIALS_EXAMPLE)
+        .gives_shape(200, &CREDENTIALS, CREDENTIALS_EXAMPLE)
         .fails(LOGIN)
         .run(|call| Box::pin(credentials(call))),
     Route::get("/v1/auth/api-keys", "list_venue_keys")
         .about("Keys of the account, as far as their texts are known.")
         .at_root()
         .auth(Auth::Key)
-        .gives(200, &KEYS, r#"{"apiKeys": ["svc_live_4f0c9d2"]}"#)
+        .gives_shape(200, &KEYS, r#"{"apiKeys": ["svc_live_4f0c9d2"]}"#)
         .run(|call| Box::pin(list(call))),
     Route::delete("/v1/auth/api-key", "delete_venue_key")
         .about("Nothing: a key is revoked by DELETE /v1/keys/{id}.")
         .at_root()
         .auth(Auth::Key)
-        .gives(200, &DONE, r#""OK""#)
+        .gives_shape(200, &DONE, r#""OK""#)
         .run(|_| Box::pin(done())),
     Route::get("/v1/auth/ban-status/closed-only", "get_closed_only")
         .about("Whether the key may only look.")
         .at_root()
         .auth(Auth::Key)
-        .gives(200, &CLOSED_ONLY, r#"{"closed_only": false}"#)
+        .gives_shape(200, &CLOSED_ONLY, r#"{"closed_only": false}"#)
         .run(|call| Box::pin(closed_only(call))),
     Route::get("/v1/auth/readonly-api-keys", "list_readonly_keys")
         .about("Keys of a kind that there is not: none.")
         .at_root()
         .auth(Auth::Key)
-        .gives(200, &READONLY_KEYS, r#"{"readonlyApiKeys": []}"#)
+        .gives_shape(200, &READONLY_KEYS, r#"{"readonlyApiKeys": []}"#)
         .run(|_| Box::pin(std::future::ready(Ok(Reply::json(br#"{"readonlyApiKeys":[]}"#.to_vec()))))),
     none("/v1/auth/readonly-api-key", "get_readonly_keys"),
     unsupported("/v1/auth/readonly-api-key", "create_readonly_key"),
@@ -135,7 +135,7 @@ const fn none(path: &'static str, name: &'static str) -> Route {
         .about("Keys of a kind that there is not: none.")
         .at_root()
         .auth(Auth::Key)
-        .gives(200, &NOTHING, "[]")
+        .gives_shape(200, &NOTHING, "[]")
         .run(|_| Box::pin(std::future::ready(Ok(Reply::json(b"[]".to_vec())))))
 }
 
@@ -155,7 +155,7 @@ const fn gone(path: &'static str, name: &'static str) -> Route {
     Route::delete(path, name)
         .about("Nothing: there are no keys of this kind.")
         .at_root()
-        .gives(200, &DONE, r#""OK""#)
+        .gives_shape(200, &DONE, r#""OK""#)
         .run(|_| Box::pin(done()))
 }
 
@@ -163,7 +163,7 @@ const fn invalid(path: &'static str, name: &'static str) -> Route {
     Route::get(path, name)
         .about("Whether a read-only key of the venue's kind is valid: never.")
         .at_root()
-        .gives(200, &VALID, r#"{"valid": false}"#)
+        .gives_shape(200, &VALID, r#"{"valid": false}"#)
         .run(|_| Box::pin(std::future::ready(Ok(Reply::object(|o| o.boolean("valid", false))))))
 }
 

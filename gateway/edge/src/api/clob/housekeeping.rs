@@ -91,7 +91,7 @@ pub const ROUTES: &[Route] = &[
     Route::get("/v1/version", "get_order_version")
         .about("Which orders clients are to build.")
         .at_root()
-        .gives(200, &VERSION, r#"{"version": 2}"#)
+        .gives_shape(200, &VERSION, r#"{"version": 2}"#)
         .run(|call| Box::pin(version(call))),
     geoblock("/v1/geoblock", "get_geoblock").at_root(),
     geoblock("/api/geoblock", "get_geoblock_outside"),
@@ -104,29 +104,29 @@ pub const ROUTES: &[Route] = &[
         .about("Nothing: there are no notifications.")
         .at_root()
         .auth(Auth::Key)
-        .gives(200, &DONE, r#""OK""#)
+        .gives_shape(200, &DONE, r#""OK""#)
         .run(|_| Box::pin(done())),
     Route::get("/v1/order-scoring", "get_order_scoring")
         .about("Whether an order earns rewards: none does.")
         .at_root()
         .auth(Auth::Key)
         .params(&[Param::query("order_id", TEXT, "The order; not looked at.")])
-        .gives(200, &SCORING, r#"{"scoring": false}"#)
+        .gives_shape(200, &SCORING, r#"{"scoring": false}"#)
         .run(|_| Box::pin(std::future::ready(Ok(Reply::object(|o| o.boolean("scoring", false)))))),
     Route::get("/v1/orders-scoring", "get_orders_scoring")
         .about("Whether orders earn rewards: none does.")
         .at_root()
         .auth(Auth::Key)
         .params(&[Param::query("order_ids", TEXT, "Ids with commas between them, at most 500.")])
-        .gives(200, &SCORINGS, r#"{"0x51": false}"#)
+        .gives_shape(200, &SCORINGS, r#"{"0x51": false}"#)
         .fails(&[Code::InvalidRequest])
         .run(|call| Box::pin(scorings_of_query(call))),
     Route::post("/v1/orders-scoring", "post_orders_scoring")
         .about("Whether orders earn rewards: none does.")
         .at_root()
         .auth(Auth::Key)
-        .takes(&ORDER_IDS, r#"["0x51"]"#)
-        .gives(200, &SCORINGS, r#"{"0x51": false}"#)
+        .takes_shape(&ORDER_IDS, r#"["0x51"]"#)
+        .gives_shape(200, &SCORINGS, r#"{"0x51": false}"#)
         .run(|call| Box::pin(scorings_of_body(call))),
     page("/v1/rewards/user", "list_rewards").auth(Auth::Key),
     list("/v1/rewards/user/total", "get_rewards_total").auth(Auth::Key),
@@ -134,7 +134,7 @@ pub const ROUTES: &[Route] = &[
         .about("Shares of rewards by market: there are no rewards.")
         .at_root()
         .auth(Auth::Key)
-        .gives(200, &EMPTY_OBJECT, "{}")
+        .gives_shape(200, &EMPTY_OBJECT, "{}")
         .run(|_| Box::pin(std::future::ready(Ok(Reply::json(b"{}".to_vec()))))),
     page("/v1/rewards/user/markets", "list_rewards_by_market").auth(Auth::Key),
     page("/v1/rewards/markets/current", "list_rewarded_markets"),
@@ -143,7 +143,7 @@ pub const ROUTES: &[Route] = &[
     Route::get("/v1/fees/builder-fees/{code}", "get_builder_fees")
         .about("What a builder takes: nothing.")
         .at_root()
-        .gives(200, &BUILDER_FEES, r#"{"builder_maker_fee_rate_bps": 0, "builder_taker_fee_rate_bps": 0}"#)
+        .gives_shape(200, &BUILDER_FEES, r#"{"builder_maker_fee_rate_bps": 0, "builder_taker_fee_rate_bps": 0}"#)
         .run(|_| Box::pin(builder_fees())),
     page("/v1/rfq/data/requests", "list_rfq_requests").auth(Auth::Key),
     page("/v1/rfq/data/quotes", "list_rfq_quotes").auth(Auth::Key),
@@ -164,14 +164,14 @@ const fn ok(path: &'static str, name: &'static str) -> Route {
         .about("That there is a server.")
         .at_root()
         .no_store()
-        .gives(200, &DONE, r#""OK""#)
+        .gives_shape(200, &DONE, r#""OK""#)
         .run(|_| Box::pin(done()))
 }
 
 const fn geoblock(path: &'static str, name: &'static str) -> Route {
     Route::get(path, name)
         .about("Whether the caller's country is refused: none is.")
-        .gives(200, &GEOBLOCK, r#"{"blocked": false, "ip": "", "country": "", "region": ""}"#)
+        .gives_shape(200, &GEOBLOCK, r#"{"blocked": false, "ip": "", "country": "", "region": ""}"#)
         .run(|_| Box::pin(not_blocked()))
 }
 
@@ -180,7 +180,7 @@ const fn list(path: &'static str, name: &'static str) -> Route {
     Route::get(path, name)
         .about("A list of what does not exist here: always empty.")
         .at_root()
-        .gives(200, &NOTHING, "[]")
+        .gives_shape(200, &NOTHING, "[]")
         .run(|_| Box::pin(std::future::ready(Ok(Reply::json(b"[]".to_vec())))))
 }
 
@@ -189,7 +189,7 @@ const fn page(path: &'static str, name: &'static str) -> Route {
     Route::get(path, name)
         .about("Pages of what does not exist here: always one without rows.")
         .at_root()
-        .gives(200, &EMPTY_PAGE, EMPTY_PAGE_EXAMPLE)
+        .gives_shape(200, &EMPTY_PAGE, EMPTY_PAGE_EXAMPLE)
         .run(|_| Box::pin(empty_page()))
 }
 
@@ -200,7 +200,7 @@ const fn allowance(path: &'static str, name: &'static str) -> Route {
         .auth(Auth::Key)
         .needs(Permission::Read)
         .params(ASSET)
-        .gives(200, &ALLOWANCE, ALLOWANCE_EXAMPLE)
+        .gives_shape(200, &ALLOWANCE, ALLOWANCE_EXAMPLE)
         .run(|call| Box::pin(balance_allowance(call)))
 }
 

@@ -40,27 +40,27 @@ pub const ROUTES: &[Route] = &[
         .about("Every market, simplified.")
         .at_root()
         .params(shape::NEXT_CURSOR)
-        .gives(200, &shape::SIMPLIFIED_PAGE, shape::PAGE_EXAMPLE)
+        .gives_shape(200, &shape::SIMPLIFIED_PAGE, shape::PAGE_EXAMPLE)
         .fails(&[Code::InvalidCursor])
         .run(|call| Box::pin(list(call, every, simplified))),
     Route::get("/v1/sampling-markets", "list_sampling_markets")
         .about("Active markets with bids and asks.")
         .at_root()
         .params(shape::NEXT_CURSOR)
-        .gives(200, &shape::PAGE, shape::PAGE_EXAMPLE)
+        .gives_shape(200, &shape::PAGE, shape::PAGE_EXAMPLE)
         .fails(&[Code::InvalidCursor])
         .run(|call| Box::pin(list(call, sampled, whole))),
     Route::get("/v1/sampling-simplified-markets", "list_sampling_simplified_markets")
         .about("Active markets with bids and asks, simplified.")
         .at_root()
         .params(shape::NEXT_CURSOR)
-        .gives(200, &shape::SIMPLIFIED_PAGE, shape::PAGE_EXAMPLE)
+        .gives_shape(200, &shape::SIMPLIFIED_PAGE, shape::PAGE_EXAMPLE)
         .fails(&[Code::InvalidCursor])
         .run(|call| Box::pin(list(call, sampled, simplified))),
     Route::get("/v1/clob-markets/{condition_id}", "get_clob_market")
         .about("What newer venue clients build their orders from.")
         .at_root()
-        .gives(200, &shape::CLOB_MARKET, shape::CLOB_MARKET_EXAMPLE)
+        .gives_shape(200, &shape::CLOB_MARKET, shape::CLOB_MARKET_EXAMPLE)
         .fails(&[Code::MarketNotFound])
         .run(|call| Box::pin(clob_market(call))),
 ];

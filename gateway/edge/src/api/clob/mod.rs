@@ -53,8 +53,8 @@ pub const ROUTES: &[Route] = &[
         .fails(SHAPE)
         .also_fails(PLACEMENT)
         .params(&shape::IDEMPOTENCY_KEY)
-        .takes(&shape::PLACE, shape::PLACE_EXAMPLE)
-        .gives(200, &shape::PLACED, shape::PLACED_EXAMPLE)
+        .takes_shape(&shape::PLACE, shape::PLACE_EXAMPLE)
+        .gives_shape(200, &shape::PLACED, shape::PLACED_EXAMPLE)
         .run(|call| Box::pin(place::signed(call))),
     Route::post("/v1/clob/order", "place_flat_order")
         .about("Place one order in plain decimals.")
@@ -65,8 +65,8 @@ pub const ROUTES: &[Route] = &[
         .fails(SHAPE)
         .also_fails(PLACEMENT)
         .params(&shape::IDEMPOTENCY_KEY)
-        .takes(&shape::FLAT, shape::FLAT_EXAMPLE)
-        .gives(200, &shape::FLAT_PLACED, shape::FLAT_PLACED_EXAMPLE)
+        .takes_shape(&shape::FLAT, shape::FLAT_EXAMPLE)
+        .gives_shape(200, &shape::FLAT_PLACED, shape::FLAT_PLACED_EXAMPLE)
         .run(|call| Box::pin(place::flat(call))),
     Route::delete("/v1/order", "cancel_named_order")
         .about("Cancel one order; an id that cannot be cancelled is answered, not refused.")
@@ -81,8 +81,8 @@ pub const ROUTES: &[Route] = &[
             Code::ServerBusy,
             Code::PersistenceUnknown,
         ])
-        .takes(&shape::CANCEL, shape::CANCEL_EXAMPLE)
-        .gives(200, &shape::CANCELED, shape::CANCELED_EXAMPLE)
+        .takes_shape(&shape::CANCEL, shape::CANCEL_EXAMPLE)
+        .gives_shape(200, &shape::CANCELED, shape::CANCELED_EXAMPLE)
         .run(|call| Box::pin(cancel::one(call))),
     Route::delete("/v1/orders", "cancel_named_orders")
         .about("Cancel up to 3 000 orders in one call.")
@@ -91,8 +91,8 @@ pub const ROUTES: &[Route] = &[
         .needs(Permission::Trade)
         .body(BodyKind::Required)
         .fails(CANCEL)
-        .takes(&shape::CANCEL_MANY, shape::CANCEL_MANY_EXAMPLE)
-        .gives(200, &shape::CANCELED, shape::CANCELED_EXAMPLE)
+        .takes_shape(&shape::CANCEL_MANY, shape::CANCEL_MANY_EXAMPLE)
+        .gives_shape(200, &shape::CANCELED, shape::CANCELED_EXAMPLE)
         .run(|call| Box::pin(cancel::several(call))),
     Route::get("/v1/data/order/{order_id}", "get_venue_order")
         .about("One order row, in any status.")
@@ -101,7 +101,7 @@ pub const ROUTES: &[Route] = &[
         .needs(Permission::Read)
         .fails(&[Code::OrderNotFound])
         .params(&shape::LOOKUP)
-        .gives(200, &shape::ORDER, shape::ORDER_EXAMPLE)
+        .gives_shape(200, &shape::ORDER, shape::ORDER_EXAMPLE)
         .run(|call| Box::pin(list::order(call))),
     Route::get("/v1/order/{order_id}", "get_venue_order_by_alias")
         .about("The same under an older path.")
@@ -110,7 +110,7 @@ pub const ROUTES: &[Route] = &[
         .needs(Permission::Read)
         .fails(&[Code::OrderNotFound])
         .params(&shape::LOOKUP)
-        .gives(200, &shape::ORDER, shape::ORDER_EXAMPLE)
+        .gives_shape(200, &shape::ORDER, shape::ORDER_EXAMPLE)
         .run(|call| Box::pin(list::order(call))),
     Route::get("/v1/data/orders", "list_venue_orders")
         .about("Order rows by cursor, open ones by default.")
@@ -119,7 +119,7 @@ pub const ROUTES: &[Route] = &[
         .needs(Permission::Read)
         .fails(LIST)
         .params(&shape::ORDER_FILTER)
-        .gives(200, &shape::ORDERS, shape::PAGE_EXAMPLE)
+        .gives_shape(200, &shape::ORDERS, shape::PAGE_EXAMPLE)
         .run(|call| Box::pin(list::orders(call))),
     Route::get("/v1/data/trades", "list_venue_trades")
         .about("Trade rows by cursor.")
@@ -128,20 +128,20 @@ pub const ROUTES: &[Route] = &[
         .needs(Permission::Read)
         .fails(LIST)
         .params(&shape::TRADE_FILTER)
-        .gives(200, &shape::TRADES, shape::PAGE_EXAMPLE)
+        .gives_shape(200, &shape::TRADES, shape::PAGE_EXAMPLE)
         .run(|call| Box::pin(list::trades(call))),
     // Clients send it with the builder's headers alone.
     Route::get("/v1/builder/trades", "list_builder_trades")
         .about("Trades of a builder: there are none here.")
         .at_root()
-        .gives(200, &shape::NOTHING, shape::PAGE_EXAMPLE)
+        .gives_shape(200, &shape::NOTHING, shape::PAGE_EXAMPLE)
         .run(|call| Box::pin(list::nothing(call))),
     Route::get("/v1/data/pre-migration-orders", "list_pre_migration_orders")
         .about("Orders of before a migration: there are none here.")
         .at_root()
         .auth(Auth::Key)
         .needs(Permission::Read)
-        .gives(200, &shape::NOTHING, shape::PAGE_EXAMPLE)
+        .gives_shape(200, &shape::NOTHING, shape::PAGE_EXAMPLE)
         .run(|call| Box::pin(list::nothing(call))),
 ];
 

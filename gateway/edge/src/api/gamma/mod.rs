@@ -45,54 +45,54 @@ pub const ROUTES: &[Route] = &[
     read("/v1/gamma/markets", "list_gamma_markets")
         .about("Markets as the venue's catalogue service shows them.")
         .params(shape::MARKETS_ASKED)
-        .gives(200, &shape::MARKETS, shape::MARKETS_EXAMPLE)
+        .gives_shape(200, &shape::MARKETS, shape::MARKETS_EXAMPLE)
         .run(|call| Box::pin(markets(call))),
     read("/v1/gamma/markets/keyset", "list_gamma_markets_by_cursor")
         .about("Pages of markets with a cursor.")
         .params(shape::MARKETS_KEYSET_ASKED)
-        .gives(200, &shape::MARKETS_PAGE, shape::MARKETS_PAGE_EXAMPLE)
+        .gives_shape(200, &shape::MARKETS_PAGE, shape::MARKETS_PAGE_EXAMPLE)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor])
         .run(|call| Box::pin(markets_page(call))),
     read("/v1/gamma/markets/{id}", "get_gamma_market")
         .about("One market by its number.")
-        .gives(200, &shape::MARKET, shape::MARKET_EXAMPLE)
+        .gives_shape(200, &shape::MARKET, shape::MARKET_EXAMPLE)
         .fails(&[Code::MarketNotFound])
         .run(|call| Box::pin(market_by_id(call))),
     read("/v1/gamma/markets/slug/{slug}", "get_gamma_market_by_slug")
         .about("One market by its slug.")
-        .gives(200, &shape::MARKET, shape::MARKET_EXAMPLE)
+        .gives_shape(200, &shape::MARKET, shape::MARKET_EXAMPLE)
         .fails(&[Code::MarketNotFound])
         .run(|call| Box::pin(market_by_slug(call))),
     read("/v1/gamma/events", "list_gamma_events")
         .about("Events with all of their markets.")
         .params(shape::EVENTS_ASKED)
-        .gives(200, &shape::EVENTS, shape::EVENTS_EXAMPLE)
+        .gives_shape(200, &shape::EVENTS, shape::EVENTS_EXAMPLE)
         .run(|call| Box::pin(events(call))),
     read("/v1/gamma/events/keyset", "list_gamma_events_by_cursor")
         .about("Pages of events with a cursor.")
         .params(shape::EVENTS_KEYSET_ASKED)
-        .gives(200, &shape::EVENTS_PAGE, shape::EVENTS_PAGE_EXAMPLE)
+        .gives_shape(200, &shape::EVENTS_PAGE, shape::EVENTS_PAGE_EXAMPLE)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor])
         .run(|call| Box::pin(events_page(call))),
     read("/v1/gamma/events/{id}", "get_gamma_event")
         .about("One event by its id.")
-        .gives(200, &shape::EVENT, shape::EVENT_EXAMPLE)
+        .gives_shape(200, &shape::EVENT, shape::EVENT_EXAMPLE)
         .fails(&[Code::NotFound])
         .run(|call| Box::pin(one_event(call, |event, asked| event.id == asked))),
     read("/v1/gamma/events/slug/{slug}", "get_gamma_event_by_slug")
         .about("One event by its slug.")
-        .gives(200, &shape::EVENT, shape::EVENT_EXAMPLE)
+        .gives_shape(200, &shape::EVENT, shape::EVENT_EXAMPLE)
         .fails(&[Code::NotFound])
         .run(|call| Box::pin(one_event(call, |event, asked| event.slug == asked))),
     read("/v1/gamma/tags", "list_gamma_tags")
         .about("Tags of all markets.")
         .params(shape::TAGS_ASKED)
-        .gives(200, &shape::TAGS, shape::TAGS_EXAMPLE)
+        .gives_shape(200, &shape::TAGS, shape::TAGS_EXAMPLE)
         .run(|call| Box::pin(tags(call))),
     read("/v1/gamma/public-search", "search_gamma")
         .about("Events whose title, or a question of whose markets, holds a text.")
         .params(shape::SEARCH_ASKED)
-        .gives(200, &shape::FOUND, shape::FOUND_EXAMPLE)
+        .gives_shape(200, &shape::FOUND, shape::FOUND_EXAMPLE)
         .run(|call| Box::pin(search(call))),
 ];
 

@@ -40,34 +40,34 @@ pub const ROUTES: &[Route] = &[
     read("/v1/data-api/positions", "list_data_positions")
         .about("Open positions of the caller, largest first.")
         .params(shape::POSITIONS_ASKED)
-        .gives(200, &shape::POSITIONS, shape::POSITIONS_EXAMPLE)
+        .gives_shape(200, &shape::POSITIONS, shape::POSITIONS_EXAMPLE)
         .run(|call| Box::pin(positions(call))),
     read("/v1/data-api/trades", "list_data_trades")
         .about("Trades of the caller, newest first.")
         .params(shape::TRADES_ASKED)
-        .gives(200, &shape::TRADES, shape::TRADES_EXAMPLE)
+        .gives_shape(200, &shape::TRADES, shape::TRADES_EXAMPLE)
         .run(|call| Box::pin(trades(call))),
     read("/v1/data-api/value", "get_data_value")
         .about("What the caller's open positions are worth.")
         .params(shape::VALUE_ASKED)
-        .gives(200, &shape::VALUE, shape::VALUE_EXAMPLE)
+        .gives_shape(200, &shape::VALUE, shape::VALUE_EXAMPLE)
         .run(|call| Box::pin(value(call))),
     read("/v1/data-api/v2/positions", "list_data_positions_by_cursor")
         .about("Open positions of the caller, largest first, in pages.")
         .params(shape::PAGE_ASKED)
-        .gives(200, &shape::POSITIONS_PAGE, shape::PAGE_EXAMPLE)
+        .gives_shape(200, &shape::POSITIONS_PAGE, shape::PAGE_EXAMPLE)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor])
         .run(|call| Box::pin(positions_page(call))),
     read("/v1/data-api/v2/trades", "list_data_trades_by_cursor")
         .about("Trades of the caller, newest first, in pages.")
         .params(shape::TRADES_PAGE_ASKED)
-        .gives(200, &shape::TRADES_PAGE, shape::PAGE_EXAMPLE)
+        .gives_shape(200, &shape::TRADES_PAGE, shape::PAGE_EXAMPLE)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor])
         .run(|call| Box::pin(trades_page(call))),
     read("/v1/data-api/v2/value", "get_data_value_in_an_envelope")
         .about("What the caller's open positions are worth.")
         .params(shape::VALUE_PAGE_ASKED)
-        .gives(200, &shape::VALUE_PAGE, shape::VALUE_PAGE_EXAMPLE)
+        .gives_shape(200, &shape::VALUE_PAGE, shape::VALUE_PAGE_EXAMPLE)
         .run(|call| Box::pin(value_page(call))),
 ];
 

@@ -1,7 +1,6 @@
 //! API keys: issue, list, rename, revoke, rotate, usage; the tiers; socket tokens (keys.md §2).
 
 pub mod request;
-mod shapes;
 mod usage;
 pub mod view;
 
@@ -11,17 +10,20 @@ use crate::http::auth::RawKey;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::containment::Deed;
+use crate::http::record::{Example, value};
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, BodyKind, RateClass, Route};
+use crate::http::scalar;
+use crate::http::schema::{self, Param, Schema};
 use crate::http::ticket;
 use engine::command::{Answer, Command, IssueKey, Query};
 use engine::id::KeyId;
 use engine::user::{Permissions, Tier};
-use request::{KeyRequest, NAME_CHARS_MAX, admitted};
-use view::{Moment, Replaced};
-use wire::fields::{Params, Problems};
+use engine::view::KeyView;
+use request::{KeyName, NewKey, admitted};
+use view::{ApiKey, IssuedKey, KeyRevoked, KeyTier, Moment, Nothing, RotatedKey, SocketToken};
+use wire::fields::Params;
 use wire::value::Value;
-use wire::write::array;
 
 const LIMIT_MAX: u64 = 200;
 const LIMIT_DEFAULT: u64 = 50;
@@ -62,8 +64,8 @@ pub const ROUTES: &[Route] = &[
         .auth(Auth::Jwt)
         .rate(RateClass::Bootstrap)
         .body(BodyKind::Optional)
-        .takes(&shapes::ASKED, shapes::ASKED_EXAMPLE)
-        .gives(201, &shapes::ISSUED, shapes::ISSUED_EXAMPLE)
+        .takes::<NewKey>()
+        .gives::<IssuedKey>(201)
         .no_store()
         .fails(BOOTSTRAP)
         .fails_at(UNKNOWN_TIER)
@@ -75,8 +77,8 @@ pub const ROUTES: &[Route] = &[
         ))
         .auth(Auth::KeyOrJwt)
         .body(BodyKind::Optional)
-        .takes(&shapes::ASKED, shapes::ASKED_EXAMPLE)
-        .gives(201, &shapes::ISSUED, shapes::ISSUED_EXAMPLE)
+        .takes::<NewKey>()
+        .gives::<IssuedKey>(201)
         .no_store()
         .fails(ISSUE)
         .fails_at(UNKNOWN_TIER)
@@ -84,21 +86,24 @@ pub const ROUTES: &[Route] = &[
     Route::get("/v1/keys", "list_keys")
         .about("Keys that are not revoked, newest first.")
         .auth(Auth::KeyOrJwt)
-        .params(&[shapes::LIMIT, shapes::OFFSET])
-        .gives(200, &shapes::LIST, shapes::LIST_EXAMPLE)
+        .params(&[
+            Param::query("limit", Schema::Integer { min: 1, max: LIMIT_MAX as i64 }, "Rows; 50 without it."),
+            Param::query("offset", schema::OFFSET, "Rows passed over; 0 without it."),
+        ])
+        .gives_with::<Vec<ApiKey>>(200, Example::Of(|| value(&[ApiKey::listed_example()])))
         .fails(&[Code::ValidationFailed])
         .run(|call| Box::pin(list(call))),
     Route::get("/v1/keys/tiers", "list_tiers")
         .about("What each tier may do.")
         .auth(Auth::KeyOrJwt)
-        .gives(200, &shapes::TIERS, shapes::TIERS_EXAMPLE)
+        .gives::<Vec<KeyTier>>(200)
         .run(|call| Box::pin(tiers(call))),
     Route::post("/v1/keys/ws-token", "mint_ws_token")
         .about("A token for one WebSocket handshake within a minute.")
         .auth(Auth::KeyOrJwt)
         .body(BodyKind::Optional)
-        .takes(&shapes::NOTHING, "{}")
-        .gives(200, &shapes::SOCKET_TOKEN, r#"{"token":"eyJhbGciOiJIUzI1NiJ9.e30.x","expires_in":60}"#)
+        .takes::<Nothing>()
+        .gives::<SocketToken>(200)
         .no_store()
         .fails(&[Code::InvalidBody])
         .run(|call| Box::pin(ws_token(call))),
@@ -108,8 +113,8 @@ pub const ROUTES: &[Route] = &[
             "keys.readonly_contained is on."
         ))
         .auth(Auth::KeyOrJwt)
-        .takes(&shapes::RENAMING, r#"{"name":"grid bot"}"#)
-        .gives(200, &shapes::LISTED, shapes::LISTED_EXAMPLE)
+        .takes::<KeyName>()
+        .gives::<ApiKey>(200)
         .fails(&[
             Code::InsufficientPermission,
             Code::KeyNotFound,
@@ -127,7 +132,7 @@ pub const ROUTES: &[Route] = &[
             "keys.readonly_contained is on."
         ))
         .auth(Auth::KeyOrJwt)
-        .gives(200, &shapes::MESSAGE, r#"{"message":"Key 318 is revoked."}"#)
+        .gives::<KeyRevoked>(200)
         .fails(&[
             Code::InsufficientPermission,
             Code::KeyNotFound,
@@ -144,7 +149,7 @@ pub const ROUTES: &[Route] = &[
         ))
         .auth(Auth::KeyOrJwt)
         .body(BodyKind::Ignored)
-        .gives(201, &shapes::ROTATED, shapes::ROTATED_EXAMPLE)
+        .gives::<RotatedKey>(201)
         .no_store()
         .fails(&[
             Code::InsufficientPermission,
@@ -160,18 +165,14 @@ pub const ROUTES: &[Route] = &[
 
 async fn issue(call: Call, bootstrap: bool) -> Outcome {
     let body = optional_object(&call)?;
-    let asked = KeyRequest::read(&body)?;
+    let asked = NewKey::read(&body)?;
     let tier = admitted(&asked, call.caller(), call.app(), call.now)?;
     let raw = mint(&call)?;
-    let (tier, permissions) = contained(&call, tier, asked.permissions)?;
-    let name = asked.name;
+    let (tier, permissions) = contained(&call, tier, asked.permissions())?;
+    let name = asked.name.map(str::to_owned);
     let issue = IssueKey { secret: raw.secret(), name, tier, permissions, bootstrap, by: call.caller().key };
     match ask(&call, Command::IssueKey(issue)).await? {
-        Answer::Key(key) => {
-            let mut out = Vec::with_capacity(448);
-            view::created(&mut out, &key, &raw, moment(&call), None);
-            Ok(Reply::created(out))
-        }
+        Answer::Key(key) => Ok(Reply::created(&IssuedKey::new(&key, &raw, moment(&call)))),
         other => Err(unexpected(&other, call.now)),
     }
 }
@@ -196,10 +197,8 @@ async fn rotate(call: Call) -> Outcome {
     let raw = mint(&call)?;
     match ask(&call, Command::RotateKey { key, replacement: raw.secret(), by: call.caller().key }).await? {
         Answer::Rotated { replacement, old_expires_at } => {
-            let mut out = Vec::with_capacity(512);
-            let replaced = Replaced { key, expires_at: old_expires_at };
-            view::created(&mut out, &replacement, &raw, moment(&call), Some(replaced));
-            Ok(Reply::created(out))
+            let issued = IssuedKey::new(&replacement, &raw, moment(&call));
+            Ok(Reply::created(&RotatedKey::new(issued, key, scalar::Timestamp(old_expires_at))))
         }
         other => Err(unexpected(&other, call.now)),
     }
@@ -218,55 +217,32 @@ async fn list(call: Call) -> Outcome {
         other => return Err(unexpected(&other, call.now)),
     };
     let page = keys.iter().skip(offset).take(limit as usize);
-    let (mut out, moment) = (Vec::with_capacity(2_048), moment(&call));
-    array(&mut out, page, |out, key| view::listed(out, key, moment, disabled(&call, key.id)));
-    Ok(Reply::json(out))
+    let page: Vec<_> = page.map(|key| listed(&call, key)).collect();
+    Ok(Reply::json(&page))
 }
 
 async fn rename(call: Call) -> Outcome {
     let key = key(&call)?;
     call.may(Deed::Change(key))?;
     let body = call.json_object()?;
-    let name = new_name(&body)?;
+    let name = KeyName::read(&body)?.name.map(str::to_owned);
     match call.ask(Command::RenameKey { key, name }).await? {
-        Answer::Key(key) => {
-            let mut out = Vec::with_capacity(384);
-            view::listed(&mut out, &key, moment(&call), disabled(&call, key.id));
-            Ok(Reply::json(out))
-        }
+        Answer::Key(key) => Ok(Reply::json(&listed(&call, &key))),
         other => Err(unexpected(&other, call.now)),
     }
-}
-
-/// The name to give; null takes the old one away.
-fn new_name(body: &Value<'_>) -> Result<Option<String>, Refusal> {
-    let mut problems = Problems::default();
-    match body.get("name") {
-        Some(Value::Null) => return Ok(None),
-        Some(Value::Text(name)) if name.chars().nth(NAME_CHARS_MAX).is_none() => return Ok(Some(name.to_string())),
-        Some(Value::Text(_)) => {
-            let message = format!("has more than {NAME_CHARS_MAX} characters");
-            problems.add("body", "name", "string_too_long", message);
-        }
-        Some(other) => problems.add("body", "name", "string_type", format!("is {}, not a string", other.kind())),
-        None => problems.add("body", "name", "missing", "is required"),
-    }
-    Err(Refusal::validation(&problems))
 }
 
 async fn revoke(call: Call) -> Outcome {
     let key = key(&call)?;
     call.may(Deed::Change(key))?;
     match call.ask(Command::RevokeKey { key }).await? {
-        Answer::Done => Ok(Reply::object(|o| o.text("message", &format!("Key {key} is revoked.")))),
+        Answer::Done => Ok(Reply::json(&KeyRevoked { message: format!("Key {key} is revoked.") })),
         other => Err(unexpected(&other, call.now)),
     }
 }
 
 async fn tiers(call: Call) -> Outcome {
-    let mut out = Vec::with_capacity(640);
-    view::tiers(&mut out, &call.front().settings.limits);
-    Ok(Reply::json(out))
+    Ok(Reply::json(&KeyTier::all(&call.front().settings.limits)))
 }
 
 async fn ws_token(call: Call) -> Outcome {
@@ -277,10 +253,7 @@ async fn ws_token(call: Call) -> Outcome {
         .tickets
         .mint(call.caller(), call.now, call.reads().clock.wall_now())
         .map_err(|_| Code::InternalError)?;
-    Ok(Reply::object(|o| {
-        o.text("token", &token);
-        o.integer("expires_in", ticket::TTL_SECS);
-    }))
+    Ok(Reply::json(&SocketToken { token: &token, expires_in: ticket::TTL_SECS }))
 }
 
 /// The body, none being an empty one.
@@ -315,8 +288,8 @@ fn moment(call: &Call) -> Moment {
     Moment { now: call.now, grant: call.caller().grant, free_trade_since: call.reads().rules.free_trade_since }
 }
 
-fn disabled(call: &Call, key: KeyId) -> bool {
-    call.front().gatekeeper.disables(key)
+fn listed<'a>(call: &Call, key: &'a KeyView) -> ApiKey<'a> {
+    ApiKey::new(key, moment(call), call.front().gatekeeper.disables(key.id))
 }
 
 #[cfg(test)]

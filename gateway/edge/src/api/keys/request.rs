@@ -3,92 +3,121 @@
 //! Row 1 (flagged, allowlist) is passed by every request that reaches a handler. Rows 2, 3, 4 and 6 need lists and
 //! flags of the server and are judged here; 5 and 7 are the shard's, but 5 comes before 6, so it is looked at here too.
 
+use super::view::TierName;
 use crate::app::App;
 use crate::http::call::Caller;
 use crate::http::code::Code;
+use crate::http::record::record;
 use crate::http::reply::Refusal;
+use crate::http::scalar::words;
 use crate::settings::TIERS;
 use engine::time::Timestamp;
 use engine::user::key::{entitlement, grant_ended};
 use engine::user::{Permissions, Tier};
 use hyper::StatusCode;
-use wire::fields::Body;
+use wire::fields::{Body, Problems, is_longer};
 use wire::value::Value;
 use wire::write::object;
 
 pub const NAME_CHARS_MAX: usize = 100;
-/// Of a word that names no tier, so much is said again.
+/// Characters of an unknown tier that its refusal repeats.
 const SHOWN_CHARS_MAX: usize = 32;
 
-/// A key as asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyRequest {
-    pub name: Option<String>,
-    /// `Err`: the name of no tier.
-    pub tier: Option<Result<Tier, String>>,
-    pub permissions: Option<Permissions>,
-    /// `admin` is among the permissions: it can be named, and is never given.
-    pub admin: bool,
+words! {
+    /// What can be named: `admin` is never given.
+    pub AskedPermission = "read", "trade", "admin";
 }
 
-impl KeyRequest {
-    /// Reads the body; none asks for the defaults. Other fields are ignored.
+record! {
+    /// A key to be issued. Other fields are ignored.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct NewKey<'a> {
+        #[schemars(length(max = NAME_CHARS_MAX), extend("x-or-null" = true))]
+        pub name: Option<&'a str> = Some("grid bot"), "A label.", skip_serializing_if;
+        // As it was sent: any text that is not a name is an unknown tier, which is refused after other mistakes.
+        #[schemars(with = "Option<TierName>", extend("x-or-null" = true))]
+        pub tier: Option<&'a str> = None, "At most the plan's; without it the plan's.", skip_serializing_if;
+        #[schemars(extend("x-or-null" = true))]
+        pub permissions: Option<Vec<AskedPermission>> = Some(vec!["read".into(), "trade".into()]),
+            "Without it both; `trade` implies `read`; `admin` can be named and is never given.", skip_serializing_if;
+    }
+
+    /// A new label. Other fields are ignored.
+    pub struct KeyName<'a> {
+        #[schemars(length(max = NAME_CHARS_MAX))]
+        pub name: Option<&'a str> = Some("grid bot"), "Null takes the old one away.";
+    }
+}
+
+impl<'a> NewKey<'a> {
+    /// Reads the body; an empty one asks for the defaults. Other fields are ignored.
     ///
     /// # Errors
-    /// `VALIDATION_FAILED` for wrong types, a long name, and permissions that there are not.
-    pub fn read(body: &Value<'_>) -> Result<KeyRequest, Refusal> {
+    /// `VALIDATION_FAILED` for wrong types, a long name, and permissions that do not exist.
+    pub fn read(body: &'a Value<'_>) -> Result<NewKey<'a>, Refusal> {
         let mut body = Body::new(body);
-        let name = body.text("name", NAME_CHARS_MAX).map(str::to_owned);
-        // Any text that is no name is an unknown tier, however long.
-        let tier = body.text("tier", usize::MAX).map(|word| {
-            let found = TIERS.iter().find(|(_, name)| *name == word);
-            found.map(|(tier, _)| *tier).ok_or_else(|| word.chars().take(SHOWN_CHARS_MAX).collect())
-        });
-        let (permissions, admin) = permissions(&mut body);
+        let name = body.text("name", NAME_CHARS_MAX);
+        let tier = body.text("tier", usize::MAX);
+        let permissions = permissions(&mut body);
         if !body.problems.is_empty() {
             return Err(Refusal::validation(&body.problems));
         }
-        Ok(KeyRequest { name, tier, permissions, admin })
+        Ok(NewKey { name, tier, permissions })
+    }
+
+    /// The permissions that are asked for, if any are; an empty list asks for `read`.
+    pub fn permissions(&self) -> Option<Permissions> {
+        let words = self.permissions.as_ref()?;
+        Some(if words.contains(&"trade".into()) { Permissions::ReadTrade } else { Permissions::Read })
+    }
+
+    fn asks_for_admin(&self) -> bool {
+        self.permissions.as_ref().is_some_and(|words| words.contains(&"admin".into()))
     }
 }
 
-/// `read`, `trade`, `admin`; none of them in an array is `read`.
-fn permissions(body: &mut Body<'_, '_>) -> (Option<Permissions>, bool) {
-    let words = match body.get("permissions") {
-        None => return (None, false),
-        Some(Value::Array(words)) => words,
-        Some(other) => {
-            let message = format!("is {}, not a list", other.kind());
-            body.problems.add("body", "permissions", "list_type", message);
-            return (None, false);
-        }
+fn permissions(body: &mut Body<'_, '_>) -> Option<Vec<AskedPermission>> {
+    let (kind, message) = match body.get("permissions")? {
+        Value::Array(words) => match words.iter().map(permission).collect() {
+            Some(words) => return Some(words),
+            None => ("literal_error", "holds something else than read and trade".to_owned()),
+        },
+        other => ("list_type", format!("is {}, not a list", other.kind())),
     };
-    let (mut permissions, mut admin) = (Permissions::Read, false);
-    for word in words {
-        match word {
-            Value::Text(word) if word == "read" => {}
-            Value::Text(word) if word == "trade" => permissions = Permissions::ReadTrade,
-            Value::Text(word) if word == "admin" => admin = true,
-            _ => {
-                body.problems.add("body", "permissions", "literal_error", "holds something else than read and trade");
-                return (None, false);
+    body.problems.add("body", "permissions", kind, message);
+    None
+}
+
+fn permission(word: &Value<'_>) -> Option<AskedPermission> {
+    let Value::Text(word) = word else { return None };
+    AskedPermission::ALL.iter().find(|known| *known == word).map(|known| (*known).into())
+}
+
+impl<'a> KeyName<'a> {
+    /// Reads the body of a renaming.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED` for an absent, a long, and a wrong name.
+    pub fn read(body: &'a Value<'_>) -> Result<KeyName<'a>, Refusal> {
+        let mut problems = Problems::default();
+        match body.get("name") {
+            Some(Value::Null) => return Ok(KeyName { name: None }),
+            Some(Value::Text(name)) if !is_longer(name, NAME_CHARS_MAX) => return Ok(KeyName { name: Some(name) }),
+            Some(Value::Text(_)) => {
+                let message = format!("has more than {NAME_CHARS_MAX} characters");
+                problems.add("body", "name", "string_too_long", message);
             }
+            Some(other) => problems.add("body", "name", "string_type", format!("is {}, not a string", other.kind())),
+            None => problems.add("body", "name", "missing", "is required"),
         }
+        Err(Refusal::validation(&problems))
     }
-    (Some(permissions), admin)
 }
 
 /// Passes the gates of keys.md §3 in their order; the tier that is asked for, if one is.
-pub fn admitted(asked: &KeyRequest, caller: &Caller, app: &App, now: Timestamp) -> Result<Option<Tier>, Refusal> {
+pub fn admitted(asked: &NewKey<'_>, caller: &Caller, app: &App, now: Timestamp) -> Result<Option<Tier>, Refusal> {
     let flags = &app.front.settings.flags;
-    let tier = match &asked.tier {
-        Some(Err(word)) => {
-            let message = format!("tier: {word:?} is none of free, pro, pro_plus, enterprise");
-            return Err(Refusal::saying(Code::ValidationFailed, message).with_status(StatusCode::BAD_REQUEST));
-        }
-        Some(Ok(tier)) => Some(*tier),
-        None => None,
-    };
+    let tier = asked.tier.map(tier).transpose()?;
     if flags.closed_beta_mode && !app.front.gatekeeper.lists(caller.user, &app.reads.directory) {
         return Err(Code::ClosedBeta.into());
     }
@@ -96,12 +125,22 @@ pub fn admitted(asked: &KeyRequest, caller: &Caller, app: &App, now: Timestamp) 
     if tier.unwrap_or(entitled) > Tier::Free && !flags.paid_keys_enabled {
         return Err(Code::ApiProComingSoon.into());
     }
-    let trade_after_end = asked.permissions == Some(Permissions::ReadTrade) && grant_ended(caller.grant, now);
-    if asked.admin || tier.is_some_and(|tier| tier > entitled) || trade_after_end {
+    let trade_after_end = asked.permissions() == Some(Permissions::ReadTrade) && grant_ended(caller.grant, now);
+    if asked.asks_for_admin() || tier.is_some_and(|tier| tier > entitled) || trade_after_end {
         return Err(Code::TierRequiresUpgrade.into());
     }
     cohort(caller, app, now)?;
     Ok(tier)
+}
+
+/// The tier of a name.
+fn tier(word: &str) -> Result<Tier, Refusal> {
+    let found = TIERS.iter().find(|(_, name)| *name == word);
+    found.map(|(tier, _)| *tier).ok_or_else(|| {
+        let word: String = word.chars().take(SHOWN_CHARS_MAX).collect();
+        let message = format!("tier: {word:?} is none of free, pro, pro_plus, enterprise");
+        Refusal::saying(Code::ValidationFailed, message).with_status(StatusCode::BAD_REQUEST)
+    })
 }
 
 /// A cohort with a cap: users who hold a working key fill it, and may have further ones.
@@ -128,30 +167,45 @@ mod tests {
     use super::*;
     use wire::read;
 
-    fn asked(name: Option<&str>, tier: Option<Result<Tier, &str>>, permissions: Option<Permissions>) -> KeyRequest {
-        let tier = tier.map(|tier| tier.map_err(str::to_owned));
-        KeyRequest { name: name.map(str::to_owned), tier, permissions, admin: false }
+    /// A request of this name and tier.
+    fn asked<'a>(name: impl Into<Option<&'a str>>, tier: impl Into<Option<&'a str>>) -> NewKey<'a> {
+        NewKey { name: name.into(), tier: tier.into(), permissions: None }
     }
 
     #[test]
     fn a_key_is_asked_for_by_name_tier_and_permissions() {
-        use Permissions::{Read, ReadTrade};
         let long = format!(r#"{{"name":"{}"}}"#, "é".repeat(100));
         for (body, expected) in [
-            ("{}", asked(None, None, None)),
-            (r#"{"name":null,"tier":null,"permissions":null}"#, asked(None, None, None)),
-            (r#"{"name":"grid bot","tier":"free"}"#, asked(Some("grid bot"), Some(Ok(Tier::Free)), None)),
-            (r#"{"tier":"pro_plus","expires_at":5,"x":[]}"#, asked(None, Some(Ok(Tier::ProPlus)), None)),
-            (r#"{"tier":"PRO"}"#, asked(None, Some(Err("PRO")), None)),
-            (r#"{"permissions":[]}"#, asked(None, None, Some(Read))),
-            (r#"{"permissions":["read"]}"#, asked(None, None, Some(Read))),
-            (r#"{"permissions":["trade"]}"#, asked(None, None, Some(ReadTrade))),
-            (r#"{"permissions":["trade","read","trade"]}"#, asked(None, None, Some(ReadTrade))),
-            (r#"{"permissions":["admin"]}"#, KeyRequest { admin: true, ..asked(None, None, Some(Read)) }),
-            (long.as_str(), asked(Some(&"é".repeat(100)), None, None)),
+            ("{}", asked(None, None)),
+            (r#"{"name":null,"tier":null,"permissions":null}"#, asked(None, None)),
+            (r#"{"name":"grid bot","tier":"free"}"#, asked("grid bot", "free")),
+            (r#"{"tier":"pro_plus","expires_at":5,"x":[]}"#, asked(None, "pro_plus")),
+            (r#"{"tier":"PRO"}"#, asked(None, "PRO")),
+            (long.as_str(), asked(&*"é".repeat(100), None)),
         ] {
             let value = read::json(body.as_bytes()).expect("JSON");
-            assert_eq!(KeyRequest::read(&value).expect("sound"), expected, "{body}");
+            assert_eq!(NewKey::read(&value).expect("sound"), expected, "{body}");
+        }
+        for (word, expected) in [("pro_plus", Some(Tier::ProPlus)), ("PRO", None), ("", None)] {
+            assert_eq!(tier(word).ok(), expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn permissions_are_asked_for_by_name() {
+        use Permissions::{Read, ReadTrade};
+        for (words, expected) in [
+            ("null", (None, false)),
+            ("[]", (Some(Read), false)),
+            (r#"["read"]"#, (Some(Read), false)),
+            (r#"["trade"]"#, (Some(ReadTrade), false)),
+            (r#"["trade","read","trade"]"#, (Some(ReadTrade), false)),
+            (r#"["admin"]"#, (Some(Read), true)),
+        ] {
+            let body = format!(r#"{{"permissions":{words}}}"#);
+            let value = read::json(body.as_bytes()).expect("JSON");
+            let asked = NewKey::read(&value).expect("sound");
+            assert_eq!((asked.permissions(), asked.asks_for_admin()), expected, "{words}");
         }
     }
 
@@ -171,7 +225,7 @@ mod tests {
             long.as_str(),
         ] {
             let value = read::json(body.as_bytes()).expect("JSON");
-            assert_eq!(KeyRequest::read(&value).expect_err(body).code(), Code::ValidationFailed, "{body}");
+            assert_eq!(NewKey::read(&value).expect_err(body).code(), Code::ValidationFailed, "{body}");
         }
     }
 }

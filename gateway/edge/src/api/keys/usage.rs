@@ -5,16 +5,18 @@ use super::{key, view};
 use crate::api::refuse::unexpected;
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::record::record;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Route};
-use crate::http::schema::{INTEGER, Param, Schema, Shape, TEXT, TS, field};
-use crate::http::usage::{BUCKETS_MS, DAYS_MAX, HOURS_MAX, RecentRow, Report, percentile_ms};
+use crate::http::scalar::{self, words};
+use crate::http::schema::{Param, Schema};
+use crate::http::usage::{BUCKETS_MS, DAYS_MAX, HOURS_MAX, HourRow, RECENT, RecentRow, Report, percentile_ms};
 use engine::command::{Answer, Command, Query};
+use engine::time::Timestamp;
 use engine::user::Tier;
 use engine::view::KeyView;
 use wire::fields::Params;
 use wire::instant;
-use wire::write::{Object, object};
 
 const DAYS_DEFAULT: u64 = 30;
 const HOURS_DEFAULT: u64 = 24;
@@ -29,78 +31,72 @@ pub(super) const GET: Route = Route::get("/v1/keys/{id}/usage", "get_key_usage")
         Param::query("hours", Schema::Integer { min: 1, max: HOURS_MAX as i64 }, "Hours to show; 24 without it."),
         Param::query("days", Schema::Integer { min: 1, max: DAYS_MAX as i64 }, "Days to show; 30 without it."),
     ])
-    .gives(200, &Schema::Object(&USAGE), EXAMPLE)
+    .gives::<KeyUsage>(200)
     .fails(&[Code::KeyNotFound, Code::ValidationFailed])
     .run(|call| Box::pin(usage(call)));
 
-const DAY: Shape = Shape::new(
-    "UsageDay",
-    "One UTC day of a key.",
-    &[field("date", TEXT, "`YYYY-MM-DD`."), field("requests", INTEGER, "")],
-);
-const HOUR: Shape = Shape::new(
-    "UsageHour",
-    "One hour of a key.",
-    &[
-        field("hour", TS, "Its beginning."),
-        field("requests", INTEGER, ""),
-        field("errors", INTEGER, "Those of them with a status of 400 and more."),
-    ],
-);
-const BUCKETS: Shape = Shape::new(
-    "UsageBuckets",
-    "Requests by the milliseconds they took at most.",
-    &[
-        field("50", INTEGER, ""),
-        field("100", INTEGER, ""),
-        field("250", INTEGER, ""),
-        field("500", INTEGER, ""),
-        field("1000", INTEGER, ""),
-        field("inf", INTEGER, "Longer ones."),
-    ],
-);
-const LATENCY: Shape = Shape::new(
-    "UsageLatency",
-    "How long the requests of the hours shown took, until the head of their answer.",
-    &[
-        field("samples", INTEGER, ""),
-        field("p50_ms", Schema::Nullable(&INTEGER), "Upper bound of its bucket; null where that has none."),
-        field("p99_ms", Schema::Nullable(&INTEGER), "The same."),
-        field("buckets", Schema::Object(&BUCKETS), ""),
-    ],
-);
-const RECENT: Shape = Shape::new(
-    "UsageRequest",
-    "One request.",
-    &[
-        field("status", INTEGER, ""),
-        field("method", Schema::Word(&["GET", "HEAD", "POST", "PATCH", "DELETE"]), ""),
-        field("route", TEXT, "The route's template: no id that was sent."),
-        field("latency_ms", INTEGER, "Rounded up."),
-        field("at", TS, "When its head was read."),
-    ],
-);
-const USAGE: Shape = Shape::new(
-    "KeyUsage",
-    "What a key was used for since the server started.",
-    &[
-        field("key_prefix", TEXT, ""),
-        field("days", Schema::Array(&Schema::Object(&DAY)), "Oldest first, today last."),
-        field("month_to_date", INTEGER, "Requests of this UTC month."),
-        field("monthly_request_cap", INTEGER, "By tier; informative, not enforced."),
-        field("hours", Schema::Array(&Schema::Object(&HOUR)), "Oldest first, the present hour last."),
-        field("latency", Schema::Object(&LATENCY), ""),
-        field(
-            "recent",
-            Schema::List { of: &Schema::Object(&RECENT), min: 0, max: 50 },
-            "The last fifty requests, newest first.",
-        ),
-    ],
-);
-const EXAMPLE: &str = r#"{"key_prefix":"svc_live_4f0c9d2","days":[{"date":"2026-10-02","requests":2}],"month_to_date":2,
-"monthly_request_cap":100000,"hours":[{"hour":"2026-10-02T09:00:00Z","requests":2,"errors":1}],
-"latency":{"samples":2,"p50_ms":50,"p99_ms":50,"buckets":{"50":2,"100":0,"250":0,"500":0,"1000":0,"inf":0}},
-"recent":[{"status":404,"method":"GET","route":"/v1/orders/{order_id}","latency_ms":1,"at":"2026-10-02T09:14:05Z"}]}"#;
+words! {
+    Method = "GET", "HEAD", "POST", "PATCH", "DELETE";
+}
+
+record! {
+    /// One UTC day of a key.
+    struct UsageDay {
+        date: String = "2026-10-02".to_owned(), "`YYYY-MM-DD`.";
+        requests: u64 = 2;
+    }
+
+    /// One hour of a key.
+    struct UsageHour {
+        hour: scalar::Timestamp = scalar::Timestamp::of("2026-10-02T09:00:00Z"), "Its beginning.";
+        requests: u64 = 2;
+        errors: u64 = 1, "Those of them with a status of 400 and more.";
+    }
+
+    /// Requests by the milliseconds they took at most.
+    struct UsageBuckets {
+        #[serde(rename = "50")]
+        to_50: u64 = 2;
+        #[serde(rename = "100")]
+        to_100: u64 = 0;
+        #[serde(rename = "250")]
+        to_250: u64 = 0;
+        #[serde(rename = "500")]
+        to_500: u64 = 0;
+        #[serde(rename = "1000")]
+        to_1000: u64 = 0;
+        inf: u64 = 0, "Longer ones.";
+    }
+
+    /// How long the requests of the hours shown took, until the head of their answer.
+    struct UsageLatency {
+        samples: u64 = 2;
+        p50_ms: Option<u64> = Some(50), "Upper bound of its bucket; null where that has none.";
+        p99_ms: Option<u64> = Some(50), "The same.";
+        buckets: UsageBuckets = UsageBuckets::example();
+    }
+
+    /// One request.
+    struct UsageRequest<'a> {
+        status: u16 = 404;
+        method: Method = "GET".into();
+        route: &'a str = "/v1/orders/{order_id}", "The route's template: no id that was sent.";
+        latency_ms: u64 = 1, "Rounded up.";
+        at: scalar::Timestamp = scalar::Timestamp::of("2026-10-02T09:14:05Z"), "When its head was read.";
+    }
+
+    /// What a key was used for since the server started.
+    struct KeyUsage<'a> {
+        key_prefix: &'a str = "svc_live_4f0c9d2";
+        days: Vec<UsageDay> = Vec::example(), "Oldest first, today last.";
+        month_to_date: u64 = 2, "Requests of this UTC month.";
+        monthly_request_cap: u64 = monthly_cap(Tier::Free), "By tier; informative, not enforced.";
+        hours: Vec<UsageHour> = Vec::example(), "Oldest first, the present hour last.";
+        latency: UsageLatency = UsageLatency::example();
+        #[schemars(length(min = 0, max = RECENT))]
+        recent: Vec<UsageRequest<'a>> = Vec::example(), "The last fifty requests, newest first.";
+    }
+}
 
 async fn usage(call: Call) -> Outcome {
     let key = key(&call)?;
@@ -118,10 +114,8 @@ async fn usage(call: Call) -> Outcome {
     let shown = keys.iter().find(|shown| shown.id == key).ok_or(Code::KeyNotFound)?;
     let app = call.app();
     let report = app.front.usage.report(app.reads.directory.slot(key), days, hours, call.now);
-    let tier = view::served_tier(shown, super::moment(&call));
-    let mut out = Vec::with_capacity(4_096);
-    object(&mut out, |o| fields(o, shown, tier, &report));
-    Ok(Reply::json(out))
+    let tier = view::served(shown, super::moment(&call)).tier;
+    Ok(Reply::json(&KeyUsage::new(shown, tier, &report)))
 }
 
 /// Requests a month that a tier is meant for.
@@ -134,41 +128,39 @@ fn monthly_cap(tier: Tier) -> u64 {
     }
 }
 
-fn fields(o: &mut Object<'_>, key: &KeyView, tier: Tier, report: &Report) {
-    o.text("key_prefix", &key.prefix);
-    o.array("days", &report.days, |out, (day, requests)| {
-        object(out, |o| {
-            o.text("date", &instant::ts_text(*day)[..10]);
-            o.integer("requests", *requests);
-        });
-    });
-    o.integer("month_to_date", report.month_to_date);
-    o.integer("monthly_request_cap", monthly_cap(tier));
-    o.array("hours", &report.hours, |out, hour| {
-        object(out, |o| {
-            o.ts("hour", hour.at);
-            o.integer("requests", hour.requests);
-            o.integer("errors", hour.errors);
-        });
-    });
-    o.object("latency", |o| {
-        o.integer("samples", report.latency.iter().sum());
-        o.integer_or_null("p50_ms", percentile_ms(&report.latency, 50));
-        o.integer_or_null("p99_ms", percentile_ms(&report.latency, 99));
-        o.object("buckets", |o| {
-            for (bound, count) in BUCKETS_MS.iter().zip(report.latency) {
-                o.integer(&bound.to_string(), count);
-            }
-            o.integer("inf", report.latency[BUCKETS_MS.len()]);
-        });
-    });
-    o.array("recent", &report.recent, |out, row| object(out, |o| request(o, row)));
+impl<'a> KeyUsage<'a> {
+    /// `tier` is that of this moment.
+    fn new(key: &'a KeyView, tier: Tier, report: &Report) -> KeyUsage<'a> {
+        let day = |(day, requests): &(Timestamp, u64)| UsageDay {
+            date: instant::ts_text(*day)[..10].to_owned(),
+            requests: *requests,
+        };
+        let hour =
+            |row: &HourRow| UsageHour { hour: scalar::Timestamp(row.at), requests: row.requests, errors: row.errors };
+        KeyUsage {
+            key_prefix: &key.prefix,
+            days: report.days.iter().map(day).collect(),
+            month_to_date: report.month_to_date,
+            monthly_request_cap: monthly_cap(tier),
+            hours: report.hours.iter().map(hour).collect(),
+            latency: latency(report.latency),
+            recent: report.recent.iter().map(request).collect(),
+        }
+    }
 }
 
-fn request(o: &mut Object<'_>, row: &RecentRow) {
-    o.integer("status", row.status.into());
-    o.word("method", row.method);
-    o.text("route", row.route);
-    o.integer("latency_ms", row.latency_ms);
-    o.ts("at", row.at);
+/// The latency of these requests by bucket.
+fn latency(counts: [u64; BUCKETS_MS.len() + 1]) -> UsageLatency {
+    let [to_50, to_100, to_250, to_500, to_1000, inf] = counts;
+    UsageLatency {
+        samples: counts.iter().sum(),
+        p50_ms: percentile_ms(&counts, 50),
+        p99_ms: percentile_ms(&counts, 99),
+        buckets: UsageBuckets { to_50, to_100, to_250, to_500, to_1000, inf },
+    }
+}
+
+fn request(row: &RecentRow) -> UsageRequest<'static> {
+    let RecentRow { status, method, route, latency_ms, at } = *row;
+    UsageRequest { status, method: method.into(), route, latency_ms, at: scalar::Timestamp(at) }
 }

@@ -14,7 +14,7 @@ use wire::write::Object;
 pub const GET: Route = Route::get("/v1/account/me/entitlements", "get_entitlements")
     .about("What the caller's plan includes. For session tokens only.")
     .auth(Auth::Jwt)
-    .gives(200, &ENTITLEMENTS, EXAMPLE)
+    .gives_shape(200, &ENTITLEMENTS, EXAMPLE)
     .run(|call| Box::pin(entitlements(call)));
 
 const PLAN: Schema = Schema::Word(&["free", "pro", "pro_plus", "enterprise"]);

@@ -23,7 +23,7 @@ pub const ROUTES: &[Route] = &[
         .about("Who the caller is. `wallet_id` says whose balance is shown.")
         .auth(Auth::KeyOrJwt)
         .params(&[WALLET_ID])
-        .gives(200, &ME, EXAMPLE)
+        .gives_shape(200, &ME, EXAMPLE)
         .fails(&[Code::ValidationFailed, Code::WalletNotFound])
         .run(|call| Box::pin(me(call))),
     entitlements::GET,

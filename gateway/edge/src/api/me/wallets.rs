@@ -40,7 +40,7 @@ pub const LIST: Route = Route::get("/v1/me/wallets", "list_wallets")
         Param::query("offset", OFFSET, "Rows to pass over."),
         Param::query("include_archived", BOOLEAN, "Those that were put away too."),
     ])
-    .gives(200, &WALLETS, EXAMPLE_LIST)
+    .gives_shape(200, &WALLETS, EXAMPLE_LIST)
     .fails(&[Code::ValidationFailed])
     .run(|call| Box::pin(list(call)));
 
@@ -48,8 +48,8 @@ pub const OPEN: Route = Route::post("/v1/me/wallets", "open_wallet")
     .about("Opens a SANDBOX wallet.")
     .auth(Auth::KeyOrJwt)
     .needs(Permission::Trade)
-    .takes(&NEW_WALLET, r#"{"kind":"SANDBOX","label":"grid test"}"#)
-    .gives(201, &WALLET, EXAMPLE)
+    .takes_shape(&NEW_WALLET, r#"{"kind":"SANDBOX","label":"grid test"}"#)
+    .gives_shape(201, &WALLET, EXAMPLE)
     .fails(write_codes![InvalidBody, ValidationFailed, InvalidRequest, UpgradeRequired])
     .run(|call| Box::pin(open(call)));
 
@@ -57,7 +57,7 @@ pub const GET: Route = Route::get("/v1/me/wallets/{id}", "get_wallet")
     .about("One wallet of the caller, archived or not.")
     .auth(Auth::KeyOrJwt)
     .needs(Permission::Read)
-    .gives(200, &WALLET, EXAMPLE)
+    .gives_shape(200, &WALLET, EXAMPLE)
     .fails(&[Code::WalletNotFound])
     .run(|call| Box::pin(get(call)));
 
@@ -65,8 +65,8 @@ pub const RELABEL: Route = Route::patch("/v1/me/wallets/{id}", "relabel_wallet")
     .about("Gives a wallet another label, or none.")
     .auth(Auth::KeyOrJwt)
     .needs(Permission::Trade)
-    .takes(&LABEL, r#"{"label":"grid test"}"#)
-    .gives(200, &WALLET, EXAMPLE)
+    .takes_shape(&LABEL, r#"{"label":"grid test"}"#)
+    .gives_shape(200, &WALLET, EXAMPLE)
     .fails(write_codes![WalletNotFound, InvalidBody, ValidationFailed])
     .run(|call| Box::pin(relabel(call)));
 
@@ -76,7 +76,7 @@ pub const ARCHIVE: Route = Route::delete("/v1/me/wallets/{id}", "archive_wallet"
     )
     .auth(Auth::KeyOrJwt)
     .needs(Permission::Trade)
-    .gives(200, &WALLET, EXAMPLE_ARCHIVED)
+    .gives_shape(200, &WALLET, EXAMPLE_ARCHIVED)
     .fails(write_codes![WalletNotFound, InvalidRequest])
     .run(|call| Box::pin(archive(call)));
 
@@ -85,7 +85,7 @@ pub const RESET: Route = Route::post("/v1/me/wallets/{id}/reset", "reset_wallet"
     .auth(Auth::KeyOrJwt)
     .needs(Permission::Trade)
     .body(BodyKind::Ignored)
-    .gives(200, &WALLET, EXAMPLE)
+    .gives_shape(200, &WALLET, EXAMPLE)
     .fails(write_codes![WalletNotFound, InvalidRequest, UpgradeRequired])
     .run(|call| Box::pin(reset(call)));
 

@@ -32,21 +32,21 @@ pub const ROUTES: &[Route] = &[
         .about("The newest spot price of every symbol that has one.")
         .always_at_root()
         .no_store()
-        .gives(200, &Schema::Object(&shape::ALL), shape::ALL_EXAMPLE)
+        .gives_shape(200, &Schema::Object(&shape::ALL), shape::ALL_EXAMPLE)
         .run(|call| Box::pin(all(call))),
     Route::get("/v1/prices/live/{symbol}", "get_live_price")
         .about("The newest spot price of one symbol.")
         .always_at_root()
         .no_store()
         .params(&[shape::SOURCE])
-        .gives(200, &Schema::Object(&shape::ONE), shape::ONE_EXAMPLE)
+        .gives_shape(200, &Schema::Object(&shape::ONE), shape::ONE_EXAMPLE)
         .fails(&[Code::NotFound, Code::InvalidRequest])
         .run(|call| Box::pin(one(call))),
     Route::get("/v1/prices/ptb/{market_or_token}", "get_price_to_beat")
         .about("What the price must beat in an up-or-down market, named by condition or token.")
         .always_at_root()
         .no_store()
-        .gives(200, &Schema::Object(&shape::TO_BEAT), shape::TO_BEAT_EXAMPLE)
+        .gives_shape(200, &Schema::Object(&shape::TO_BEAT), shape::TO_BEAT_EXAMPLE)
         .fails(&[Code::NotFound])
         .run(|call| Box::pin(to_beat(call))),
 ];

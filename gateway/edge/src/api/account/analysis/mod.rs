@@ -50,7 +50,7 @@ pub const GET: Route = Route::get("/v1/account/profile-analysis", "get_profile_a
         ),
         Param::query("wallet_id", TEXT, "`api`, `all`, or the number of a wallet; without it the API wallet."),
     ])
-    .gives(200, &shapes::ANALYSIS, shapes::EXAMPLE)
+    .gives_shape(200, &shapes::ANALYSIS, shapes::EXAMPLE)
     .fails(&[
         Code::ValidationFailed,
         Code::WalletNotFound,

@@ -1,0 +1,178 @@
+//! JSON records: one type from which come a record's text, its schema and its example.
+//!
+//! # Moving a folder of `api` or `ws` to records
+//!
+//! 1. One `struct` in `record!` for each `Shape`, named as the shape. A line for each field, in the order of the old writer
+//!    (that of the shape may differ): name, type, its value in the old example, and its `about`, word for word, if it has
+//!    one: `id: u64 = 318, "What it is revoked by.";`. Options of serde and schemars stand before it, as in any struct.
+//!    The `about` of the shape is the doc comment; comments that are not for clients begin with `//`. Rows borrow:
+//!    `Row<'a>`, `&'a str`.
+//! 2. Types of fields: `INTEGER` is any unsigned integer, `TEXT` is `&str`, [`Money`](super::scalar::Money) and the others
+//!    are in [`scalar`](super::scalar), [`words!`](super::scalar) makes a type of `Schema::Word`, an array is a `Vec` or
+//!    a slice, a tuple a tuple. Bounds: `#[schemars(range(min = 1, max = 200))]`, `#[schemars(length(max = 100))]`.
+//! 3. Null: `Option<T>`. Absent (`optional`): an `Option` whose line ends in `skip_serializing_if`; if it may also be null,
+//!    `#[schemars(extend("x-or-null" = true))]` before it (in an answer on an `Option<Option<T>>`). `Schema::OneOf`: an enum
+//!    with `#[derive(Serialize, JsonSchema)]`, `#[serde(untagged)]`, `#[schemars(inline)]`, and for a route `impl Record`.
+//!    `Schema::Map`: [`ByName`].
+//! 4. Values of examples: `Price::of("0.42")`, `"free".into()` of words, `Row::example()` of records, `Vec::example()` of a
+//!    list of one.
+//! 5. Routes: `.takes::<T>()`, `.gives::<Row>(200)`, `.gives::<Vec<Row>>(200)`; where the example of the route differs from
+//!    that of the type, `.gives_with::<T>(200, Example::Of(|| value(&…)))`. Frames: `Message::of::<T>(name, about)`.
+//! 6. Handlers make the record (`Row::new(…)`) and answer with `Reply::json(&record)`. Delete the old writer, the constants
+//!    and the example text.
+//! 7. A request body is a record that its reader fills; the reader keeps its messages. It holds what was sent
+//!    (`Option<&'a str>`), with methods for what that means. See `api/keys/request.rs`.
+//! 8. A type of this crate that others still use as a constant: `const ROW: Schema = Schema::of::<Row>()`.
+//! 9. `cargo run -p tools -- openapi > gateway/openapi.json` (and `asyncapi`): only the order of keys, or a reference in
+//!    place of its content, may change. Compare with sorted keys and resolved references, then check the file in.
+//!
+//! Texts of the three hottest answers (order, book, frames of the market channel) are written by hand; their types exist
+//! for the description, and a test compares both.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// A JSON value that a client sends or gets.
+pub trait Record: Serialize + JsonSchema {
+    /// One as it is sent, for the description.
+    fn example() -> Self;
+}
+
+/// Declares records: each field with its type, its value in the example, and what it is.
+///
+/// ```ignore
+/// record! {
+///     /// A trade.
+///     pub struct Trade<'a> {
+///         price: Price = Price::of("0.42");
+///         market: ConditionId<'a> = "0x0f41…".into(), "Where it was.";
+///         note: Option<&'a str> = None, "Absent without one.", skip_serializing_if;
+///     }
+/// }
+/// ```
+macro_rules! record {
+    ($(
+        $(#[$about_type:meta])*
+        $vis:vis struct $name:ident $(<$life:lifetime>)? {
+            $(
+                $(#[$of_field:meta])*
+                $field_vis:vis $field:ident: $type:ty = $example:expr $(, $about:literal)? $(, $absent:ident)?;
+            )*
+        }
+    )*) => {$(
+        $(#[$about_type])*
+        #[derive(::serde::Serialize, ::schemars::JsonSchema)]
+        $vis struct $name $(<$life>)? {
+            $(
+                $(#[doc = $about])?
+                $(#[serde($absent = "Option::is_none")])?
+                $(#[$of_field])*
+                $field_vis $field: $type,
+            )*
+        }
+
+        impl $(<$life>)? $crate::http::record::Record for $name $(<$life>)? {
+            fn example() -> Self {
+                $name { $($field: $example,)* }
+            }
+        }
+    )*};
+}
+pub(crate) use record;
+
+impl<R: Record> Record for Vec<R> {
+    fn example() -> Vec<R> {
+        vec![R::example()]
+    }
+}
+
+/// Appends the text of a record.
+pub fn write_record(out: &mut Vec<u8>, record: &impl Serialize) {
+    out.reserve(512);
+    serde_json::to_writer(out, record).expect("a record has texts as names, and its fields do not fail");
+}
+
+/// A record as it stands in a description.
+pub fn value(record: &impl Serialize) -> Value {
+    serde_json::to_value(record).expect("a record has texts as names, and its fields do not fail")
+}
+
+/// An example in a description.
+#[derive(Clone, Copy, Debug)]
+pub enum Example {
+    /// As it is sent: JSON, or lines of CSV.
+    Text(&'static str),
+    /// A record; see [`value`].
+    Of(fn() -> Value),
+}
+
+impl Example {
+    /// That of the type.
+    pub const fn of<R: Record>() -> Example {
+        Example::Of(|| value(&R::example()))
+    }
+
+    /// The JSON of it.
+    ///
+    /// # Panics
+    /// When a text is not JSON.
+    pub fn value(&self) -> Value {
+        match self {
+            Example::Text(text) => serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}")),
+            Example::Of(make) => make(),
+        }
+    }
+
+    /// The text of it.
+    pub fn text(&self) -> Cow<'static, str> {
+        match self {
+            Example::Text(text) => (*text).into(),
+            Example::Of(make) => make().to_string().into(),
+        }
+    }
+}
+
+/// An object whose names are not fixed, such as prices by token, in the order of these entries.
+#[derive(Clone, Debug)]
+pub struct ByName<K, V>(pub Vec<(K, V)>);
+
+impl<K: Serialize, V: Serialize> Serialize for ByName<K, V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl<K, V: JsonSchema> JsonSchema for ByName<K, V> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("ByName_{}", V::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object", "additionalProperties": generator.subschema_for::<V>()})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::components::Components;
+    use crate::http::scalar::{Price, TokenId};
+    use crate::http::schema;
+    use serde_json::json;
+
+    #[test]
+    fn objects_by_name_keep_the_order_of_their_entries() {
+        let prices = ByName(vec![(TokenId::from("9"), Price::of("0.42")), (TokenId::from("1"), Price::of("0.5"))]);
+        let mut out = Vec::new();
+        write_record(&mut out, &prices);
+        assert_eq!(String::from_utf8(out).unwrap(), r#"{"9":"0.42","1":"0.50"}"#);
+        let schema = Components::default().of(&schema::Schema::of::<ByName<TokenId<'_>, Price>>());
+        assert_eq!(schema, json!({"type": "object", "additionalProperties": {"$ref": "#/components/schemas/Price"}}));
+    }
+}

@@ -58,7 +58,7 @@ const WORDS: [(&str, &str); 41] = [
 const RIGHT: [(&str, &[&str], &[&str]); 6] = [
     ("behind", &[], &["a", "an", "one"]),
     ("is no", &["there"], &["earlier", "higher", "larger", "later", "less", "longer", "lower", "more", "smaller"]),
-    ("is none", &["there"], &[]),
+    ("is none", &["there"], &["of"]),
     ("so many", &[], &["that"]),
     ("stands", &[], &["for"]),
     ("told", &[], &["to"]),

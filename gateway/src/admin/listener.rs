@@ -251,7 +251,7 @@ impl Answers {
             return said(StatusCode::BAD_REQUEST, "A request has one Host header.\n");
         }
         if !is_known {
-            return said(StatusCode::MISDIRECTED_REQUEST, "This listener is not known by that host name.\n");
+            return said(StatusCode::MISDIRECTED_REQUEST, "This listener does not accept that host name.\n");
         }
         if request.uri().path() != PATH {
             return said(StatusCode::NOT_FOUND, "This listener has /metrics, and /v1/admin/ with the admin token.\n");

@@ -32,7 +32,7 @@ impl World {
             expiration: None,
             post_only: false,
         };
-        let (mut tier, mut route, mut unsound) = (self.tier, EntryRoute::Native, false);
+        let (mut tier, mut route, mut invalid) = (self.tier, EntryRoute::Native, false);
         let (mut id, mut signed, mut source, mut body, mut key) = (None, None, IdSource::Body, 1, KeyId(5));
         for word in &words[4..] {
             match word.split_once('=') {
@@ -67,12 +67,12 @@ impl World {
                     "implicit" => source = IdSource::Implicit,
                     "venue" => route = EntryRoute::Venue,
                     "pro" => tier = Tier::Pro,
-                    "unsound" => unsound = true,
+                    "invalid" => unsound = true,
                     other => panic!("no such word: {other}"),
                 },
             }
         }
-        let terms = if unsound { Err(InvalidTerms) } else { Ok(terms) };
+        let terms = if invalid { Err(InvalidTerms) } else { Ok(terms) };
         Placement {
             request: id.map(|client_order_id| RequestIdentity { client_order_id, digest: [body; 32], source }),
             order_hash: signed,

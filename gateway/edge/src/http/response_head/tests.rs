@@ -62,7 +62,7 @@ fn the_envelope_has_two_fields_unless_verbose() {
     assert_eq!(
         body(response),
         concat!(
-            r#"{"error":"RATE_LIMITED","message":"Too many orders at once.","retry_after_ms":250,"#,
+            r#"{"error":"RATE_LIMITED","message":"Too many orders in flight.","retry_after_ms":250,"#,
             r#""details":null,"request_id":"r-1"}"#
         )
     );
@@ -73,7 +73,7 @@ fn the_envelope_has_two_fields_unless_verbose() {
     assert_eq!(
         body(response),
         concat!(
-            r#"{"error":"Too many orders at once.","message":"Too many orders at once.","code":"RATE_LIMITED","#,
+            r#"{"error":"Too many orders in flight.","message":"Too many orders in flight.","code":"RATE_LIMITED","#,
             r#""retry_after_ms":250,"details":null,"request_id":"r-1"}"#
         )
     );

@@ -499,7 +499,7 @@ fn the_longest_idle_connection_makes_room() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 let mut second = served.connect().await;
                 assert!(asks(&mut second, lines).await);
-                assert_eq!(text_until_closed(&mut begun).await, "", "a head that has begun is no request");
+                assert_eq!(text_until_closed(&mut begun).await, "", "an incomplete head is not a request");
                 // `first` has been idle for longer than `asked` now.
                 let mut third = served.connect().await;
                 assert!(asks(&mut third, lines).await);

@@ -67,7 +67,7 @@ impl World {
                     "implicit" => source = IdSource::Implicit,
                     "venue" => route = EntryRoute::Venue,
                     "pro" => tier = Tier::Pro,
-                    "invalid" => unsound = true,
+                    "invalid" => invalid = true,
                     other => panic!("no such word: {other}"),
                 },
             }

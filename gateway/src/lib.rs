@@ -23,7 +23,8 @@
 //! | Module | Holds |
 //! |---|---|
 //! | [`boot`] | start and stop of a server: recover, start threads, serve, stop cleanly |
-//! | [`runtime`], [`layout`] | the threads besides those of the sockets, and which thread runs what |
+//! | [`runtime`], [`layout`] | the threads of log and shards, and which thread runs what |
+//! | [`jobs`] | what is done now and then beside the orders: one table |
 //! | [`listeners`], [`instruments`] | listeners of the journal and the feed, and the figures that the edge reads of them |
 //! | [`config`], [`check`] | settings; the checks of a data directory at a start |
 //! | [`backup`], [`restore`] | backup of a directory with hashes, and restore |
@@ -46,6 +47,7 @@ pub mod config;
 pub mod demo;
 mod directory_venue;
 pub mod instruments;
+pub mod jobs;
 pub mod layout;
 pub mod listeners;
 pub mod metrics;

@@ -23,11 +23,11 @@ use engine::shard::{Outbox, Room, Shard, shard_of};
 use engine::time::Timestamp;
 use held::HeldBack;
 use host::histogram::{Micros, Nanos};
+use host::job::JobWaker;
 use host::slot::Slot;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread::Thread;
 use std::time::Instant;
 use tokio::sync::oneshot;
 use wal::record::{ALIGN_BYTES, slot_bytes};
@@ -240,7 +240,7 @@ pub struct Committer<S: Storage = Files, L = ()> {
     here: Option<Answer>,
     waiting: Waiting,
     room_marks: RoomMarks,
-    preparer: Option<Thread>,
+    preparer: JobWaker,
     figures: Arc<CommitFigures<L>>,
 }
 
@@ -264,16 +264,16 @@ impl<S: Storage, L: CommitListener> Committer<S, L> {
             here: None,
             waiting: Waiting::default(),
             room_marks: RoomMarks::checked(size),
-            preparer: None,
+            preparer: JobWaker::default(),
             figures,
         };
         committer.publish_room();
         committer
     }
 
-    /// The thread that prepares segments; it is woken after one was used.
-    pub fn wake_when_low(&mut self, preparer: Thread) {
-        self.preparer = Some(preparer);
+    /// The job that prepares segments is woken after one was used.
+    pub fn wake_when_low(&mut self, preparer: JobWaker) {
+        self.preparer = preparer;
     }
 
     /// Whether placements are refused, or soon would be, for want of prepared log.
@@ -425,10 +425,8 @@ impl<S: Storage, L: CommitListener> Committer<S, L> {
     fn publish_room(&self) {
         let room_bytes = self.log.room(self.room_marks.record_bytes_max);
         self.figures.room_bytes.store(room_bytes, Ordering::Relaxed);
-        if let Some(preparer) = &self.preparer
-            && room_bytes < self.room_marks.full_bytes
-        {
-            preparer.unpark();
+        if room_bytes < self.room_marks.full_bytes {
+            self.preparer.wake();
         }
     }
 }

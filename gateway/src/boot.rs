@@ -1,6 +1,6 @@
 //! Recover → start core threads → start the jobs → listen; and the stop in reverse order.
 
-use crate::admin::listener::Admin;
+use crate::admin_listener::Admin;
 use crate::backup::Running;
 use crate::config::{Config, Secret};
 use crate::directory_venue::{self, OtherVenue};

@@ -17,6 +17,7 @@
 //! | `journal` | the owner of the log: append, hold, release; recovery and checkpoints | `engine`, `wal`, `host` |
 //! | `venue` | market data: live, recorded, synthetic; the feed that writes the books | `engine`, `wire`, `host` |
 //! | `edge` | HTTP, the endpoints, the streams, their descriptions | `engine`, `wire`, `host` |
+//! | `admin` | the admin namespace: controls of a running server | `engine`, `wire`, `host` |
 //!
 //! # Map
 //!
@@ -30,7 +31,7 @@
 //! | [`backup`], [`restore`] | backup of a directory with hashes, and restore |
 //! | [`set_back`] | correction of a journal that is ahead of the clock |
 //! | [`metrics`] | metrics for a monitor |
-//! | [`admin`] | the listener for monitors and operators: metrics, description of the node, backups |
+//! | [`admin_listener`] | the listener for monitors and operators: metrics, and the admin namespace of this server |
 //! | `directory_venue` | the venues of a data directory |
 //! | [`demo`], [`banner`] | the demo user and the lines that a start prints |
 //!
@@ -38,7 +39,7 @@
 //! `edge::api::orders` (text to numbers) → `edge::engine_client` → `engine::shard` (decide, apply) → `journal::commit`
 //! (append, release) → `edge::api::orders` (numbers to text).
 
-pub mod admin;
+pub mod admin_listener;
 pub mod backup;
 pub mod banner;
 pub mod boot;

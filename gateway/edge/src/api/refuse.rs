@@ -12,7 +12,7 @@ use wire::decimal;
 use wire::fields::Problems;
 use wire::write::{Object, object};
 
-/// What is said of a reject at `now`. [`Reject::Unsound`] gets its general code: whoever sent the request knows better.
+/// What is said of a reject at `now`. [`Reject::InvalidTerms`] gets its general code: whoever sent the request knows better.
 pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
     let refusal = Refusal::from(Code::of(reject));
     match reject {

@@ -23,7 +23,7 @@ pub const WALLET_ID: Param = Param::query(
 /// Digits of an integer (wire.md §1).
 const DIGITS_MAX: usize = 18;
 /// A wallet that nobody has: what an integer below zero names.
-const NOBODYS: WalletId = WalletId(u64::MAX);
+const NO_WALLET: WalletId = WalletId(u64::MAX);
 
 /// The wallet of that number; `None` when the text is no integer. Whether it is the asker's is the shard's to say.
 pub fn numbered(text: &str) -> Option<WalletId> {
@@ -31,7 +31,7 @@ pub fn numbered(text: &str) -> Option<WalletId> {
     if digits.is_empty() || digits.len() > DIGITS_MAX || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    Some(if text.starts_with('-') { NOBODYS } else { WalletId(digits.parse().ok()?) })
+    Some(if text.starts_with('-') { NO_WALLET } else { WalletId(digits.parse().ok()?) })
 }
 
 /// `api`, `all`, or an integer.
@@ -93,8 +93,8 @@ mod tests {
             ("All", Some(Wallets::All)),
             ("3", Some(Wallets::One(WalletId(3)))),
             ("0", Some(Wallets::One(WalletId(0)))),
-            ("-0", Some(Wallets::One(NOBODYS))),
-            ("-5", Some(Wallets::One(NOBODYS))),
+            ("-0", Some(Wallets::One(NO_WALLET))),
+            ("-5", Some(Wallets::One(NO_WALLET))),
             ("999999999999999999", Some(Wallets::One(WalletId(999_999_999_999_999_999)))),
             ("9999999999999999999", None),
             ("", None),

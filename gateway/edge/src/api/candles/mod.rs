@@ -12,7 +12,7 @@ use crate::http::route::{Auth, Permission, Route};
 use crate::http::scalar::Quantity;
 use crate::http::schema::{Param, Schema, TEXT};
 use engine::book::candles::{Bucket, Grid};
-use engine::book::stretches::Wanted;
+use engine::book::stretches::HistoryQuery;
 use engine::id::Outcome as MarketOutcome;
 use engine::time::{SECOND, Timestamp};
 use schemars::JsonSchema;
@@ -80,7 +80,7 @@ async fn candles(call: Call) -> Outcome {
     };
     let instrument = cell.instrument(outcome);
     let secs = range.grid.start(*range.secs.start())..=*range.secs.end();
-    let wanted = Wanted { grid: range.grid, most: range.limit, coarser: &[] };
+    let wanted = HistoryQuery { grid: range.grid, most: range.limit, coarser: &[] };
     let found = call.reads().history.find(market, secs, wanted).await;
     // An unreadable part of the history is a gap in the chart, not an error.
     let newest = found.map(|found| of_outcome(found.points, instrument)).unwrap_or_default();

@@ -18,7 +18,7 @@ use crate::http::route::{Auth, Gate, Permission, Route};
 use crate::http::schema::{Param, Schema, TEXT, TOKEN_ID};
 use crate::http::written::{Written, written};
 use engine::book::candles::{Bucket, Grid};
-use engine::book::stretches::{Stretches, Wanted};
+use engine::book::stretches::{HistoryQuery, Stretches};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::terms::{MarketState, Resolution};
 use request::HistoryRange;
@@ -120,7 +120,7 @@ async fn archive(call: Call) -> Outcome {
     let found = found.filter(|found| !found.broken).ok_or(Code::ArchiveUnavailable)?;
     if found.points.is_empty() {
         // Whether the history is empty in this range only, or altogether.
-        let any = Wanted { grid: Grid::DAY, most: 1, coarser: &[] };
+        let any = HistoryQuery { grid: Grid::DAY, most: 1, coarser: &[] };
         let known = call.reads().history.find(instrument.market(), 0..=u64::MAX, any).await;
         let known = known.filter(|known| !(known.broken && known.points.is_empty())).ok_or(Code::ArchiveUnavailable)?;
         if known.points.is_empty() {
@@ -148,7 +148,7 @@ async fn archive(call: Call) -> Outcome {
 
 /// Stretches of `fidelity` minutes; where those are too many, of the next coarser size that fits, else the newest ones.
 async fn find(call: &Call, instrument: InstrumentId, range: &HistoryRange) -> Option<Stretches> {
-    let wanted = Wanted { grid: Grid::minutes(range.fidelity), most: POINTS_MAX, coarser: COARSER };
+    let wanted = HistoryQuery { grid: Grid::minutes(range.fidelity), most: POINTS_MAX, coarser: COARSER };
     let (start, end) = (*range.secs.start(), *range.secs.end());
     // A stretch that is stored by the hour begins up to an hour earlier.
     let from = wanted.grid.start(start).max(Grid::HOUR.start(start));

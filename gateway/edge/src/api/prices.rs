@@ -268,7 +268,7 @@ pub fn taker_word(last: &LastPrice) -> &'static str {
 }
 
 fn last_trade_price(call: &Call) -> Outcome {
-    let (instrument, _) = named(call, "market not found")?;
+    let (instrument, _) = token_of(call, "market not found")?;
     let last = call.reads().books.last_price(instrument);
     Ok(Reply::json(&match last {
         Some(last) => LastTrade { price: LastTradePrice::Known(last.price.into()), side: taker_word(&last).into() },
@@ -277,17 +277,17 @@ fn last_trade_price(call: &Call) -> Outcome {
 }
 
 async fn tick_size(call: Call) -> Outcome {
-    let (_, cell) = named(&call, "market not found")?;
+    let (_, cell) = token_of(&call, "market not found")?;
     Ok(Reply::json(&TickSize { minimum_tick_size: cell.tick().into() }))
 }
 
 async fn neg_risk(call: Call) -> Outcome {
-    let (_, cell) = named(&call, "market not found")?;
+    let (_, cell) = token_of(&call, "market not found")?;
     Ok(Reply::json(&NegRisk { neg_risk: cell.listing.neg_risk }))
 }
 
 async fn fee_rate(call: Call) -> Outcome {
-    let (_, cell) = named(&call, "fee rate not found for market")?;
+    let (_, cell) = token_of(&call, "fee rate not found for market")?;
     let bps = call.reads().rules.fees.rate(cell.listing.category).0;
     Ok(Reply::json(&FeeRate { base_fee: base_fee(bps), fee_rate_bps: bps }))
 }
@@ -299,7 +299,7 @@ pub fn base_fee(bps: u32) -> u64 {
 
 /// The token of the path, else of the query, with its market; `unknown` is the venue's message for an unknown token. In
 /// a path a malformed id is an unknown one.
-fn named<'a>(call: &'a Call, unknown: &'static str) -> Result<(InstrumentId, &'a MarketCell), Refusal> {
+fn token_of<'a>(call: &'a Call, unknown: &'static str) -> Result<(InstrumentId, &'a MarketCell), Refusal> {
     let catalog = &call.reads().catalog;
     let found = if call.route.path.ends_with('}') {
         tokens::find(catalog, &call.variable(0))

@@ -76,7 +76,7 @@ impl<'a> ListFilter<'a> {
             None => true,
             Some(needle) => first.listing.category.name().is_some_and(|name| needle.is_in(name)),
         };
-        if !(hot && venue && category() && self.finds(row, first, catalog)) {
+        if !(hot && venue && category() && self.matches_search(row, first, catalog)) {
             return None;
         }
         let open = |market: &&MarketId| {
@@ -90,7 +90,7 @@ impl<'a> ListFilter<'a> {
     }
 
     /// Whether the title of the event or the question of one of its markets contains the text.
-    fn finds(&self, row: &EventRow, first: &MarketCell, catalog: &Catalog) -> bool {
+    fn matches_search(&self, row: &EventRow, first: &MarketCell, catalog: &Catalog) -> bool {
         let Some(needle) = &self.search else { return true };
         let asks = |market: &MarketId| catalog.market(*market).is_some_and(|cell| needle.is_in(&cell.listing.question));
         first.event().is_some_and(|event| needle.is_in(&event.title)) || row.markets.iter().any(asks)

@@ -61,7 +61,7 @@ struct Bounds<T> {
 
 impl<T: PartialOrd + Copy> Bounds<T> {
     /// Whether a figure is within the bounds. An unknown figure is outside of all bounds.
-    fn hold(self, value: Option<T>) -> bool {
+    fn contain(self, value: Option<T>) -> bool {
         match value {
             Some(value) => self.min.is_none_or(|min| min <= value) && self.max.is_none_or(|max| value <= max),
             None => self.min.is_none() && self.max.is_none(),
@@ -148,19 +148,19 @@ impl<'a> ListFilter<'a> {
         let is = |names: &[&str], text: &str| names.is_empty() || names.contains(&text);
         let is_id = || self.ids.is_empty() || self.ids.contains(&market_number(listing).to_string().as_str());
         let figures = cell.figures();
-        self.state(named, was_active(cell), phase.closed, phase.archived_at.is_some())
+        self.shows_state(named, was_active(cell), phase.closed, phase.archived_at.is_some())
             && is(&self.slugs, &listing.slug)
             && is(&self.conditions, &listing.condition)
             && (self.tokens.is_empty() || listing.tokens.iter().any(|token| self.tokens.contains(&token.as_str())))
-            && self.volume.hold(figures.volume_total)
-            && self.liquidity.hold(figures.liquidity)
-            && self.start.hold(listing.start)
-            && self.end.hold(cell.end())
+            && self.volume.contain(figures.volume_total)
+            && self.liquidity.contain(figures.liquidity)
+            && self.start.contain(listing.start)
+            && self.end.contain(cell.end())
             && is_id()
     }
 
     /// Whether the list shows a market or event in this state; `named`: the request names it.
-    pub fn state(&self, named: bool, active: bool, closed: bool, archived: bool) -> bool {
+    pub fn shows_state(&self, named: bool, active: bool, closed: bool, archived: bool) -> bool {
         let closed_too = named || self.archived == Some(true);
         self.active.is_none_or(|wanted| wanted == active)
             && self.archived.is_none_or(|wanted| wanted == archived)
@@ -168,8 +168,8 @@ impl<'a> ListFilter<'a> {
     }
 
     /// Whether the list shows an event between these times.
-    pub fn lasts(&self, start: Option<Timestamp>, end: Option<Timestamp>) -> bool {
-        self.start.hold(start) && self.end.hold(end)
+    pub fn contains_dates(&self, start: Option<Timestamp>, end: Option<Timestamp>) -> bool {
+        self.start.contain(start) && self.end.contain(end)
     }
 
     /// Whether the request has an order.

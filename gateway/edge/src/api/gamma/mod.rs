@@ -106,7 +106,7 @@ const fn read(path: &'static str, name: &'static str) -> Route {
 async fn markets(call: Call) -> Outcome {
     let query = call.query();
     let filter = ListFilter::read(&query, MARKETS_MAX)?;
-    let found = gathered(&call, &filter).await;
+    let found = matching_markets(&call, &filter).await;
     let page = found.into_iter().skip(filter.offset).take(filter.limit);
     Ok(Reply::json(&market_rows(&call, page).await))
 }
@@ -117,7 +117,7 @@ async fn markets_page(call: Call) -> Outcome {
     let Some(start) = page_start(&query)? else {
         return Ok(Reply::json(&GammaMarketPage { markets: Vec::new(), next_cursor: None }));
     };
-    let found = gathered(&call, &filter).await;
+    let found = matching_markets(&call, &filter).await;
     // In the order of listing the cursor is an index of the catalogue, so that rows neither repeat nor vanish when a
     // market closes.
     let first = match filter.is_ordered() {
@@ -134,7 +134,7 @@ async fn markets_page(call: Call) -> Outcome {
 }
 
 /// The markets that the list shows, in its order.
-async fn gathered(call: &Call, filter: &ListFilter<'_>) -> Vec<MarketId> {
+async fn matching_markets(call: &Call, filter: &ListFilter<'_>) -> Vec<MarketId> {
     let catalog = &call.reads().catalog;
     let tag = match tag_of(call, filter).await {
         Tag::Unknown => return Vec::new(),
@@ -191,7 +191,7 @@ async fn events(call: Call) -> Outcome {
     let query = call.query();
     let filter = ListFilter::read(&query, EVENTS_MAX)?;
     let lists = call.reads().catalog.lists();
-    let found = grouped(&call, &filter, &lists).await;
+    let found = matching_events(&call, &filter, &lists).await;
     let rows: Vec<Group<'_>> = found.into_iter().skip(filter.offset).take(filter.limit).collect();
     Ok(Reply::json(&event_rows(&call, &rows).await))
 }
@@ -203,7 +203,7 @@ async fn events_page(call: Call) -> Outcome {
         return Ok(Reply::json(&GammaEventPage { events: Vec::new(), next_cursor: None }));
     };
     let lists = call.reads().catalog.lists();
-    let found = grouped(&call, &filter, &lists).await;
+    let found = matching_events(&call, &filter, &lists).await;
     let first = start.min(found.len());
     let rows = &found[first..found.len().min(first.saturating_add(filter.limit))];
     let next = Some(first + rows.len()).filter(|next| *next < found.len());
@@ -242,7 +242,9 @@ async fn grouped<'l>(call: &Call, filter: &ListFilter<'_>, lists: &'l Lists) -> 
         }
         let sums = group.sums(reads, call.now);
         let by_name = !(filter.ids.is_empty() && filter.slugs.is_empty());
-        if filter.state(by_name, sums.active, sums.closed, sums.archived) && filter.lasts(sums.start, sums.end) {
+        if filter.shows_state(by_name, sums.active, sums.closed, sums.archived)
+            && filter.contains_dates(sums.start, sums.end)
+        {
             found.push((group, sums));
         }
     }

@@ -222,8 +222,8 @@ impl<'a> MarketSummary<'a> {
         let last = reads.books.last_price(cell.instrument(Outcome::First));
         MarketSummary {
             condition_id: listing.condition.as_str().into(),
-            slug: known(&listing.slug),
-            question: known(&listing.question),
+            slug: non_empty(&listing.slug),
+            question: non_empty(&listing.question),
             outcomes: listing.outcomes.each_ref().map(String::as_str),
             active: phase.active,
             closed: phase.closed,
@@ -268,7 +268,7 @@ impl<'a> MarketDetail<'a> {
                 winner: winner == Some(outcome),
             }),
             question_id: listing.condition.as_str().into(),
-            market_slug: known(&listing.slug),
+            market_slug: non_empty(&listing.slug),
             neg_risk: listing.neg_risk,
             tick_size: Quantity::uncut(Qty(u64::from(cell.tick().0) * MICROS_PER_TICK)),
             min_order_size: Quantity::uncut(min_order_size),
@@ -316,7 +316,7 @@ pub fn token_ids(listing: &Listing) -> [TokenId<'_>; 2] {
     listing.tokens.each_ref().map(|token| token.as_str().into())
 }
 
-fn known(text: &str) -> Option<&str> {
+fn non_empty(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }
 

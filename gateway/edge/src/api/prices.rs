@@ -5,7 +5,7 @@ use super::orders::words::SIDES;
 use super::tokens;
 use crate::http::call::Call;
 use crate::http::code::Code;
-use crate::http::record::{Record, record};
+use crate::http::record::{Record, forms, record};
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::Route;
 use crate::http::scalar::{self, ConditionId, Number, Price, TokenId, words};
@@ -125,12 +125,8 @@ words! {
     TakerSide = "BUY", "SELL", "";
 }
 
-#[derive(Serialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(inline)]
-enum LastTradePrice {
-    Known(Price),
-    NoTrade(NoTradePrice),
+forms! {
+    LastTradePrice = Known(Price), NoTrade(NoTradePrice); LastTradePrice::Known(Price::of("0.39"));
 }
 
 record! {
@@ -159,7 +155,7 @@ record! {
 
     /// The last trade; 0.5 and no side before the first one.
     struct LastTrade {
-        price: LastTradePrice = LastTradePrice::Known(Price::of("0.39")), "Per share.";
+        price: LastTradePrice = LastTradePrice::example(), "Per share.";
         side: TakerSide = "SELL".into(), "What the taker did; empty where the venue states only the price.";
     }
 

@@ -6,7 +6,7 @@ use super::history::{of_outcome, unknown_interval};
 use super::orders::terms::outcome_labelled;
 use crate::http::call::Call;
 use crate::http::code::Code;
-use crate::http::record::{Record, record};
+use crate::http::record::{List, record};
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
 use crate::http::scalar::Quantity;
@@ -15,14 +15,12 @@ use engine::book::candles::{Bucket, Grid};
 use engine::book::stretches::HistoryQuery;
 use engine::id::Outcome as MarketOutcome;
 use engine::time::{SECOND, Timestamp};
-use schemars::JsonSchema;
-use serde::Serialize;
 use std::ops::RangeInclusive;
 use wire::fields::Params;
 use wire::instant;
 use wire::query::Query;
 
-const LIMIT_MAX: u64 = 1_000;
+const LIMIT_MAX: usize = 1_000;
 const LIMIT_DEFAULT: u64 = 500;
 /// `max` is days over the whole history.
 const INTERVALS: [(&str, Grid); 5] =
@@ -31,7 +29,7 @@ const INTERVALS: [(&str, Grid); 5] =
 pub const ROUTES: &[Route] = &[Route::get("/v1/markets/{condition_id}/candles", "get_candles")
     .about("Candles of an outcome, oldest first.")
     .params(PARAMS)
-    .gives::<Candles>(200)
+    .gives::<List<Candle, 0, LIMIT_MAX>>(200)
     .auth(Auth::Key)
     .needs(Permission::Read)
     .fails(&[Code::ValidationFailed, Code::InvalidInterval, Code::InvalidWindow, Code::MarketNotFound])
@@ -58,16 +56,6 @@ record! {
     }
 }
 
-#[derive(Serialize, JsonSchema)]
-#[schemars(inline)]
-struct Candles(#[schemars(length(min = 0, max = LIMIT_MAX))] Vec<Candle>);
-
-impl Record for Candles {
-    fn example() -> Candles {
-        Candles(Vec::example())
-    }
-}
-
 async fn candles(call: Call) -> Outcome {
     let query = call.query();
     let range = CandleRange::read(&query)?;
@@ -85,7 +73,7 @@ async fn candles(call: Call) -> Outcome {
     // An unreadable part of the history is a gap in the chart, not an error.
     let newest = found.map(|found| of_outcome(found.points, instrument)).unwrap_or_default();
     let candle = |bucket: &Bucket| Candle { prices: PriceCandle::new(bucket), v: bucket.candle.volume[0].into() };
-    Ok(Reply::json(&Candles(newest.iter().map(candle).collect())))
+    Ok(Reply::json(&List::<_, 0, LIMIT_MAX>(newest.iter().map(candle).collect())))
 }
 
 /// The candles to show. Of more than `limit` the newest are shown, even when only a start is given.
@@ -102,7 +90,7 @@ impl CandleRange {
     /// `VALIDATION_FAILED`, then `INVALID_INTERVAL`, then `INVALID_WINDOW`.
     fn read(query: &Query<'_>) -> Result<CandleRange, Refusal> {
         let mut params = Params::new(query);
-        let limit = params.integer("limit", 1..=LIMIT_MAX).unwrap_or(LIMIT_DEFAULT);
+        let limit = params.integer("limit", 1..=LIMIT_MAX as u64).unwrap_or(LIMIT_DEFAULT);
         if !params.problems.is_empty() {
             return Err(Refusal::validation(&params.problems));
         }

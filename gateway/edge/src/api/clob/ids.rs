@@ -1,7 +1,7 @@
-//! Ids of venue-shaped rows, made of ours: order ids of 66 characters (venue.md §7.1), the account's UUID and address
-//! (venue.md §0.2), transaction hashes of paper trades. None needs a table: each follows from the user or the trade, and
-//! an order's own id can be read back. A signed order has its EIP-712 hash as id in the strict dialect; the shard finds the
-//! order by it.
+//! Ids of venue-shaped rows, made of ours (gateway/docs/venue-clients.md §7.1, §0.2): order ids of 66 characters, the
+//! account's UUID and address, transaction hashes of paper trades. None needs a table: each follows from the user or the
+//! trade, and an order's own id can be read back. A signed order has its EIP-712 hash as id in the strict dialect; the
+//! shard finds the order by it.
 
 use super::signature;
 use crate::api::refuse::unexpected;
@@ -10,16 +10,21 @@ use crate::http::call::{self, Call};
 use crate::http::code::Code;
 use crate::http::dialect::Dialect;
 use crate::http::reply::Refusal;
+use crate::http::scalar::OrderHexId;
 use engine::command::{Answer, Command, Query};
 use engine::id::{OrderId, UserId};
+use engine::order::Order;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
-/// Digits of a decimal id (wire.md §1).
+/// Digits of a decimal id.
 const DECIMAL_DIGITS_MAX: usize = 19;
 /// RFC 9562's name space of object identifiers, in which the number of a user is a name.
 const NAMESPACE: [u8; 16] =
     [0x6b, 0xa7, 0xb8, 0x12, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8];
+
+/// The order id of examples.
+pub const ORDER_EXAMPLE: &str = "0x51c07f6c1bb4a0b2e5f3d8c9a6071425364758695a4b3c2d0000000010000004";
 
 /// Order ids of one user in one dialect.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +67,11 @@ impl OrderIds {
                 hex(out, &id.0.to_be_bytes());
             }
         }
+    }
+
+    /// The id of an order.
+    pub fn shown(&self, order: &Order) -> OrderHexId<'static> {
+        self.text(order.id, order.terms.order_hash()).into()
     }
 
     /// The same as a text.

@@ -3,12 +3,11 @@
 use super::PageEvent;
 use crate::api::markets::quote::Quote;
 use crate::api::markets::view::{CONDITION, CategoryName, is_hot_volume, number, token_ids};
-use crate::http::record::record;
+use crate::http::record::{EmptyList, record};
 use crate::http::scalar::{ConditionId, Price, Timestamp, TokenId, Volume, words};
 use crate::http::written::Written;
 use crate::reads::Reads;
 use engine::market::catalog::MarketCell;
-use serde_json::Value;
 use wire::fields::OFFSET_MAX;
 
 words! {
@@ -64,8 +63,7 @@ record! {
     pub struct EventsWarming<'a> {
         pub error: WarmingCode = "HTTP_503".into();
         pub message: &'a str = super::WARMING;
-        #[schemars(with = "Vec<Value>", length(min = 0, max = 0))]
-        pub events: [(); 0] = [];
+        pub events: EmptyList = EmptyList;
         #[schemars(range(min = 0, max = 0))]
         pub total: u64 = 0;
         pub limit: usize = 50;

@@ -13,7 +13,7 @@ use crate::api::markets::filter::Needle;
 use crate::api::markets::view::number as market_number;
 use crate::http::call::Call;
 use crate::http::code::Code;
-use crate::http::record::Example;
+use crate::http::record::{EmptyList, Example};
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Gate, Route};
 use crate::http::written::{Written, written};
@@ -218,7 +218,7 @@ fn groups(lists: &Lists) -> impl Iterator<Item = Group<'_>> {
 }
 
 /// The events that the list shows, in its order.
-async fn grouped<'l>(call: &Call, filter: &ListFilter<'_>, lists: &'l Lists) -> Vec<Group<'l>> {
+async fn matching_events<'l>(call: &Call, filter: &ListFilter<'_>, lists: &'l Lists) -> Vec<Group<'l>> {
     let reads = call.reads();
     let tag = match tag_of(call, filter).await {
         Tag::Unknown => return Vec::new(),
@@ -375,7 +375,7 @@ async fn search(call: Call) -> Outcome {
     let rows = &found[first..found.len().min(first + limit)];
     let pagination = GammaPagination { has_more: first + rows.len() < found.len(), total_results: found.len() };
     let events = event_rows(&call, rows).await;
-    Ok(Reply::json(&GammaFound { events, tags: [], profiles: [], pagination }))
+    Ok(Reply::json(&GammaFound { events, tags: EmptyList, profiles: EmptyList, pagination }))
 }
 
 /// Where the page begins; `None`: after the last one.

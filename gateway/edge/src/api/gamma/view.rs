@@ -7,7 +7,7 @@ use crate::api::books::view::min_order_size;
 use crate::api::markets::quote::Quote;
 use crate::api::markets::view::{CONDITION, Phase, number as market_number};
 use crate::api::prices::{base_fee, book_of};
-use crate::http::record::record;
+use crate::http::record::{EmptyList, record};
 use crate::http::scalar::{self, ConditionId, Number, Price, Volume, words};
 use crate::http::written::Written;
 use crate::reads::Reads;
@@ -19,7 +19,6 @@ use engine::market::terms::EventTerms;
 use engine::time::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 use wire::instant;
 
 /// Basis points in 10⁻⁶.
@@ -159,7 +158,7 @@ record! {
         rewards_min_size: u32 = 0, "0";
         rewards_max_spread: u32 = 0, "0";
         automatically_resolved: bool = false, "It is resolved.";
-        uma_resolution_statuses: JsonList = JsonList::new(&[(); 0]), "Empty.";
+        uma_resolution_statuses: JsonList = JsonList::new(&EmptyList), "Empty.";
         uma_resolution_status: Option<ResolvedStatus> = None, skip_serializing_if;
         closed_time: Option<scalar::Timestamp> = None, "When it was resolved.", skip_serializing_if;
         events: Option<Vec<GammaEventReference<'a>>> = Some(Vec::new()),
@@ -223,10 +222,8 @@ record! {
     /// One page of a search.
     pub struct GammaFound<'a> {
         pub events: Vec<Written<GammaEvent<'a>>> = Vec::new(), "Most traded first.";
-        #[schemars(with = "Vec<Value>", length(min = 0, max = 0))]
-        pub tags: [(); 0] = [], "Always empty.";
-        #[schemars(with = "Vec<Value>", length(min = 0, max = 0))]
-        pub profiles: [(); 0] = [], "Always empty.";
+        pub tags: EmptyList = EmptyList, "Always empty.";
+        pub profiles: EmptyList = EmptyList, "Always empty.";
         pub pagination: GammaPagination = GammaPagination::example();
     }
 }
@@ -322,7 +319,7 @@ impl<'a> GammaMarket<'a> {
             neg_risk: listing.neg_risk,
             market_maker_address: "".into(),
             order_price_min_tick_size: cell.tick().into(),
-            order_min_size: json_number(min_order_size(cell).0),
+            order_min_size: min_order_size(cell).into(),
             seconds_delay: 0,
             maker_base_fee: base_fee(bps),
             taker_base_fee: base_fee(bps),
@@ -336,7 +333,7 @@ impl<'a> GammaMarket<'a> {
             rewards_min_size: 0,
             rewards_max_spread: 0,
             automatically_resolved: phase.resolved,
-            uma_resolution_statuses: JsonList::new(&[(); 0]),
+            uma_resolution_statuses: JsonList::new(&EmptyList),
             uma_resolution_status: resolved_at.map(|_| "resolved".into()),
             closed_time: resolved_at.map(scalar::Timestamp),
             events: None,

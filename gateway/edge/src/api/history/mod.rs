@@ -13,16 +13,17 @@ pub use request::unknown_interval;
 use crate::api::tokens;
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::record::List;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Gate, Permission, Route};
 use crate::http::schema::{Param, Schema, TEXT, TOKEN_ID};
-use crate::http::written::{Written, written};
+use crate::http::written::written;
 use engine::book::candles::{Bucket, Grid};
 use engine::book::stretches::{HistoryQuery, Stretches};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::terms::{MarketState, Resolution};
 use request::HistoryRange;
-use view::{AnyHistory, PriceCandle, PricePoint, PricesArchive, PricesHistory};
+use view::{AnyArchive, AnyHistory, Points, PriceCandle, PricePoint, PricesArchive, PricesHistory};
 
 /// Most points of an answer.
 const POINTS_MAX: usize = 5_000;
@@ -36,13 +37,13 @@ pub const ROUTES: &[Route] = &[
         .at_root()
         .about("The price history of an outcome.")
         .params(PRICES_PARAMS)
-        .gives::<AnyHistory<PricesHistory>>(200)
+        .gives::<AnyHistory>(200)
         .fails(&[Code::InvalidTokenId, Code::InvalidWindow, Code::InvalidInterval, Code::InvalidRequest])
         .run(|call| Box::pin(prices(call))),
     Route::get("/v1/prices-history/archive", "get_archived_prices_history")
         .about("The price history of a closed market's outcome.")
         .params(ARCHIVE_PARAMS)
-        .gives::<AnyHistory<PricesArchive>>(200)
+        .gives::<AnyArchive>(200)
         .auth(Auth::Key)
         .needs(Permission::Read)
         .gate(Gate::ChartArchive)
@@ -103,7 +104,7 @@ async fn prices(call: Call) -> Outcome {
         true => AnyHistory::Candles(candles(&points).await),
         false => {
             let history = written(points.iter().map(PricePoint::new), POINTS_PER_TURN).await;
-            AnyHistory::Usual(PricesHistory { history })
+            AnyHistory::Usual(PricesHistory { history: List(history) })
         }
     }))
 }
@@ -129,7 +130,7 @@ async fn archive(call: Call) -> Outcome {
     }
     let history = candles(&of_outcome(found.points, instrument)).await;
     if range.ohlcv {
-        return Ok(Reply::json(&AnyHistory::<PricesArchive<'_>>::Candles(history)));
+        return Ok(Reply::json(&AnyArchive::Candles(history)));
     }
     let resolved_outcome = match cell.resolution() {
         Some(Resolution::Winner(outcome)) => Some(cell.outcome(outcome)),
@@ -174,8 +175,8 @@ pub fn of_outcome(mut buckets: Vec<Bucket>, instrument: InstrumentId) -> Vec<Buc
     buckets
 }
 
-async fn candles(points: &[Bucket]) -> Vec<Written<PriceCandle>> {
-    written(points.iter().map(PriceCandle::new), POINTS_PER_TURN).await
+async fn candles(points: &[Bucket]) -> Points<PriceCandle> {
+    List(written(points.iter().map(PriceCandle::new), POINTS_PER_TURN).await)
 }
 
 #[cfg(test)]

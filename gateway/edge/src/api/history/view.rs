@@ -1,12 +1,11 @@
 //! Records of price histories.
 
+use super::POINTS_MAX;
 use crate::api::markets::view::CONDITION;
-use crate::http::record::{Record, record};
+use crate::http::record::{List, forms, record};
 use crate::http::scalar::{ConditionId, Number, Price, TokenId, words};
 use crate::http::written::Written;
 use engine::book::candles::Bucket;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 words! {
     pub ArchiveSource = "archive";
@@ -21,11 +20,10 @@ record! {
 
     /// Prices, oldest first.
     pub struct PricesHistory {
-        #[schemars(length(min = 0, max = super::POINTS_MAX))]
-        pub history: Vec<Written<PricePoint>> = vec![
+        pub history: Points<PricePoint> = List(vec![
             Written::new(&PricePoint::example()),
             Written::new(&PricePoint { t: 1_790_931_720, p: Number::of("0.415") }),
-        ];
+        ]);
     }
 
     /// How a price went within a stretch.
@@ -45,25 +43,19 @@ record! {
         pub resolved_outcome: Option<&'a str> = Some("Yes");
         pub fidelity: u64 = 60, "Minutes of a point.";
         pub source: ArchiveSource = "archive".into();
-        #[schemars(length(min = 0, max = super::POINTS_MAX))]
-        pub history: Vec<Written<PriceCandle>> = Vec::example();
+        pub history: Points<PriceCandle> = List::example();
     }
 }
 
-// A history in its usual form, or as candles with `format=ohlcv`.
-#[derive(Serialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(inline)]
-pub enum AnyHistory<R> {
-    Usual(R),
-    Candles(#[schemars(length(min = 0, max = super::POINTS_MAX))] Vec<Written<PriceCandle>>),
+forms! {
+    // A history in its usual form, or as candles with `format=ohlcv`.
+    pub AnyHistory = Usual(PricesHistory), Candles(Points<PriceCandle>); AnyHistory::Usual(PricesHistory::example());
+    pub AnyArchive<'a> = Usual(PricesArchive<'a>), Candles(Points<PriceCandle>);
+        AnyArchive::Usual(PricesArchive::example());
 }
 
-impl<R: Record> Record for AnyHistory<R> {
-    fn example() -> AnyHistory<R> {
-        AnyHistory::Usual(R::example())
-    }
-}
+/// The points of a history.
+pub type Points<R> = List<Written<R>, 0, POINTS_MAX>;
 
 impl PricePoint {
     pub fn new(point: &Bucket) -> PricePoint {

@@ -5,7 +5,7 @@ use super::quote::{OUTCOMES, Quote, QuoteSource, QuotedOutcome};
 use crate::api::account::valuation::Marks;
 use crate::api::books::view as book;
 use crate::api::prices::base_fee;
-use crate::http::record::{Record, record};
+use crate::http::record::{forms, record};
 use crate::http::scalar::{self, ConditionId, Number, Price, Quantity, TokenId, Volume, words};
 use crate::reads::Reads;
 use engine::amount::Qty;
@@ -13,14 +13,11 @@ use engine::id::Outcome;
 use engine::market::catalog::MarketCell;
 use engine::market::terms::{Listing, MarketState, Resolution, Venue};
 use engine::time::{DAY, Timestamp};
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use std::borrow::Cow;
-use wire::write::{Object, string};
-use wire::{cursor, decimal};
+use wire::cursor;
 
 /// A market with more traded than this is hot (10⁻⁶ of the venue's unit).
 const HOT_VOLUME_ABOVE: u64 = 5_000_000_000;
@@ -185,19 +182,9 @@ record! {
 /// A market of the examples.
 pub const CONDITION: &str = "0x51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de51c0de519e";
 
-// The answer of a list.
-#[derive(Serialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(inline)]
-pub enum MarketList<'a> {
-    Rows(Vec<MarketSummary<'a>>),
-    Page(MarketPage<'a>),
-}
-
-impl Record for MarketList<'_> {
-    fn example() -> Self {
-        MarketList::Rows(Vec::example())
-    }
+forms! {
+    // The answer of a list.
+    pub MarketList<'a> = Rows(Vec<MarketSummary<'a>>), Page(MarketPage<'a>); MarketList::Rows(Vec::example());
 }
 
 impl<'a> LivePrice<'a> {
@@ -278,7 +265,7 @@ impl<'a> MarketDetail<'a> {
             enable_order_book: true,
             accepting_orders: phase.accepting_orders,
             accepting_order_timestamp: listing.start.map(scalar::Timestamp),
-            minimum_order_size: Number(min_order_size.0.cast_signed()),
+            minimum_order_size: min_order_size.into(),
             minimum_tick_size: cell.tick().into(),
             end_date_iso: cell.end().map(scalar::Timestamp),
             game_start_time: (),
@@ -340,32 +327,6 @@ pub fn number(listing: &Listing) -> u64 {
         let (first, _) = digest.split_first_chunk().expect("a digest is longer than eight bytes");
         u64::from_be_bytes(*first) >> 11
     })
-}
-
-/// Fields of the venue's own market object that follow its terms (gateway/docs/venue-clients.md §2).
-pub fn venue_fields(o: &mut Object<'_>, cell: &MarketCell, reads: &Reads, now: Timestamp) {
-    let (listing, phase) = (&cell.listing, Phase::of(cell, now));
-    let bps = reads.rules.fees.rate(listing.category).0;
-    o.boolean("enable_order_book", true);
-    o.boolean("accepting_orders", phase.accepting_orders);
-    o.ts_or_null("accepting_order_timestamp", listing.start);
-    decimal::size(o.name("minimum_order_size"), book::min_order_size(cell));
-    decimal::tick(o.name("minimum_tick_size"), cell.tick());
-    o.ts_or_null("end_date_iso", cell.end());
-    o.null("game_start_time");
-    o.integer("seconds_delay", 0);
-    o.integer("maker_base_fee", 0);
-    o.integer("taker_base_fee", base_fee(bps));
-    o.boolean("notifications_enabled", false);
-    o.boolean("is_50_50_outcome", cell.resolution() == Some(Resolution::Split));
-    for name in ["neg_risk_market_id", "neg_risk_request_id", "fpmm"] {
-        o.word(name, "");
-    }
-    let image = listing.image.as_deref().unwrap_or_default();
-    o.text("icon", image);
-    o.text("image", image);
-    o.name("rewards").extend_from_slice(br#"{"rates":null,"min_size":0,"max_spread":0}"#);
-    o.array("tags", &listing.tags, |out, tag| string(out, tag));
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The shapes of native trading for the machine description (trading.md §1–§4, §7, §8).
 
-use crate::api::clob::shape as clob;
+use crate::api::clob::place::PlacedOrFailed;
+use crate::api::clob::requests::PlaceSignedOrder;
+use crate::http::record::List;
 use crate::http::schema::{
     BOOLEAN, CONDITION_ID, INTEGER, MONEY, OFFSET, PRICE, PRICE_OR_NULL, Param, QTY, Schema, Shape, TEXT, TEXT_OR_NULL,
     TOKEN_ID, TS, TS_OR_NULL, UUID, VENUE_TIME, field, optional,
@@ -132,8 +134,8 @@ pub const PLACE: Schema = Schema::Object(&Shape::new(
 pub const PLACE_EXAMPLE: &str = r#"{"token_id":"71321045679252212594626385532706912750332728571942532289631379312455583992563","side":"BUY","order_type":"limit","price":"0.37","quantity":"20","client_order_id":"g-0017"}"#;
 
 /// One path, two contracts (venue.md §5.5): an object is a native order, an array a batch of signed ones.
-pub const PLACE_ANY: Schema = Schema::OneOf(&[PLACE, Schema::List { of: &clob::PLACE, min: 1, max: 100 }]);
-pub const ORDER_OR_BATCH: Schema = Schema::OneOf(&[ORDER, clob::PLACED_BATCH]);
+pub const PLACE_ANY: Schema = Schema::OneOf(&[PLACE, Schema::of::<List<PlaceSignedOrder<'_>, 1, 100>>()]);
+pub const ORDER_OR_BATCH: Schema = Schema::OneOf(&[ORDER, Schema::of::<Vec<PlacedOrFailed<'_>>>()]);
 
 const POSITION: Schema = Schema::Object(&Shape::new(
     "OrderPosition",

@@ -73,8 +73,8 @@ fn drafted(town: &Town, body: &str, header_id: Option<&[u8]>) -> (Placement, Opt
         max_shares: Qty::from_shares(1_000_000),
     };
     let value = read::json(body.as_bytes()).expect("JSON");
-    let SignedOrder { placement, said } = SignedOrder::read(&value, &sender);
-    (placement, said.fault.map(|fault| fault.code()))
+    let SignedOrder { placement, request } = SignedOrder::read(&value, &sender);
+    (placement, request.fault.map(|fault| fault.code()))
 }
 
 fn terms_of(town: &Town, body: &Json) -> PlacementTerms {
@@ -123,7 +123,7 @@ fn what_is_used_of_a_body_is_used() {
         (market(&sell, "fak"), Side::Sell, shares(10_000_000), at(4_200), TimeInForce::Fak),
         (market(&first(), "FOK"), Side::Buy, Size::Amount(Cash(4_100_000)), at(4_100), TimeInForce::Fok),
         (market(&first(), "IOC"), Side::Buy, Size::Amount(Cash(4_100_000)), at(4_100), TimeInForce::Fak),
-        // Five decimals of a share: cut down, and said so.
+        // Five decimals of a share: cut down, with the sent text.
         (
             with(&with(&first(), "/order/takerAmount", json!("10000010")), "/order/makerAmount", json!("4100004")),
             Side::Buy,

@@ -6,6 +6,7 @@ use engine::amount::Cash;
 use engine::book::Stated;
 use engine::fact;
 use engine::market::mutation::MarketMutation;
+use serde::Serialize;
 
 fn text(record: &impl Serialize) -> Vec<u8> {
     let mut out = Vec::new();

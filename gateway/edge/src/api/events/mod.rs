@@ -20,7 +20,7 @@ use view::{Event, EventPage, EventsWarming};
 use wire::decimal;
 
 /// Markets examined between two yields to other tasks of the thread.
-const LOOKED_AT_PER_TURN: usize = 1_000;
+const EXAMINED_PER_TURN: usize = 1_000;
 /// Markets written between two yields to other tasks of the thread.
 const WRITTEN_PER_TURN: usize = 200;
 /// The lists exist within this time of the first listing.
@@ -61,11 +61,11 @@ async fn list(call: Call) -> Outcome {
     if lists.generation == 0 {
         return Err(warming(&filter));
     }
-    let (mut page, mut total, mut sports_left_out, mut looked_at) = (Vec::new(), 0, false, 0);
+    let (mut page, mut total, mut sports_left_out, mut examined) = (Vec::new(), 0, false, 0);
     for row in &lists.events {
-        looked_at += row.markets.len();
-        if looked_at > LOOKED_AT_PER_TURN {
-            looked_at = 0;
+        examined += row.markets.len();
+        if examined > EXAMINED_PER_TURN {
+            examined = 0;
             tokio::task::yield_now().await;
         }
         let catalog = &call.reads().catalog;

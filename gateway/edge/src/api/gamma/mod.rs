@@ -28,7 +28,7 @@ use wire::fields::Params;
 use wire::query::Query;
 
 /// Markets examined between two yields to other tasks of the thread.
-const LOOKED_AT_PER_TURN: usize = 2_000;
+const EXAMINED_PER_TURN: usize = 2_000;
 /// Markets written between two yields to other tasks of the thread.
 const WRITTEN_PER_TURN: usize = 100;
 const SEARCH_CHARS_MAX: usize = 120;
@@ -142,7 +142,7 @@ async fn matching_markets(call: &Call, filter: &ListFilter<'_>) -> Vec<MarketId>
         Tag::Only(slug) => Some(slug),
     };
     let mut found = Vec::new();
-    for candidates in filter.candidates(catalog).chunks(LOOKED_AT_PER_TURN) {
+    for candidates in filter.candidates(catalog).chunks(EXAMINED_PER_TURN) {
         let shown = |market: &&MarketId| {
             let tagged =
                 |cell: &MarketCell| tag.as_ref().is_none_or(|slug| cell.listing.tags.iter().any(|tag| tag == slug));
@@ -165,7 +165,7 @@ async fn market_by_id(call: Call) -> Outcome {
     let catalog = &call.reads().catalog;
     let mut found = None;
     for at in 0..catalog.len() {
-        if at % LOOKED_AT_PER_TURN == LOOKED_AT_PER_TURN - 1 {
+        if at % EXAMINED_PER_TURN == EXAMINED_PER_TURN - 1 {
             tokio::task::yield_now().await;
         }
         let cell = catalog.market(MarketId(at as u32));
@@ -225,11 +225,11 @@ async fn matching_events<'l>(call: &Call, filter: &ListFilter<'_>, lists: &'l Li
         Tag::Any => None,
         Tag::Only(slug) => Some(slug),
     };
-    let (mut found, mut looked_at) = (Vec::new(), 0);
+    let (mut found, mut examined) = (Vec::new(), 0);
     for group in groups(lists) {
-        looked_at += group.markets.len();
-        if looked_at > LOOKED_AT_PER_TURN {
-            looked_at = 0;
+        examined += group.markets.len();
+        if examined > EXAMINED_PER_TURN {
+            examined = 0;
             tokio::task::yield_now().await;
         }
         let Some((first, event)) = group.event(reads) else { continue };
@@ -278,7 +278,7 @@ async fn one_event(call: Call, is: fn(&EventTerms, &str) -> bool) -> Outcome {
     let (text, reads) = (call.variable(0), call.reads());
     let lists = reads.catalog.lists();
     for (at, group) in groups(&lists).enumerate() {
-        if at % LOOKED_AT_PER_TURN == LOOKED_AT_PER_TURN - 1 {
+        if at % EXAMINED_PER_TURN == EXAMINED_PER_TURN - 1 {
             tokio::task::yield_now().await;
         }
         if group.event(reads).is_some_and(|(_, event)| is(event, &text)) {
@@ -306,7 +306,7 @@ async fn tags(call: Call) -> Outcome {
 async fn known_tags(call: &Call) -> BTreeSet<&str> {
     let mut known = BTreeSet::new();
     for (at, cell) in call.reads().catalog.iter().enumerate() {
-        if at % LOOKED_AT_PER_TURN == LOOKED_AT_PER_TURN - 1 {
+        if at % EXAMINED_PER_TURN == EXAMINED_PER_TURN - 1 {
             tokio::task::yield_now().await;
         }
         known.extend(cell.listing.tags.iter().map(String::as_str));
@@ -356,11 +356,11 @@ async fn search(call: Call) -> Outcome {
     let closed = if keep_closed && query.get("events_status").is_none() { None } else { closed };
     let (reads, needle) = (call.reads(), text.and_then(Needle::new));
     let lists = reads.catalog.lists();
-    let (mut found, mut looked_at) = (Vec::new(), 0);
+    let (mut found, mut examined) = (Vec::new(), 0);
     for group in groups(&lists) {
-        looked_at += group.markets.len();
-        if looked_at > LOOKED_AT_PER_TURN {
-            looked_at = 0;
+        examined += group.markets.len();
+        if examined > EXAMINED_PER_TURN {
+            examined = 0;
             tokio::task::yield_now().await;
         }
         let Some((_, event)) = group.event(reads) else { continue };
@@ -386,3 +386,6 @@ fn page_start(query: &Query<'_>) -> Result<Option<usize>, Refusal> {
         OffsetCursor::End => Ok(None),
     }
 }
+
+#[cfg(test)]
+mod tests;

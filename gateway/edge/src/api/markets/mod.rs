@@ -19,7 +19,7 @@ use wire::cursor::{self, OffsetCursor};
 use wire::fields::Params;
 
 /// Markets examined between two yields to other tasks of the thread.
-const LOOKED_AT_PER_TURN: usize = 2_000;
+const EXAMINED_PER_TURN: usize = 2_000;
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/markets", "list_markets")
@@ -56,7 +56,7 @@ pub const ROUTES: &[Route] = &[
 const SORTS: &str = "Accepted; the order is always by volume.";
 const LIST_PARAMS: &[Param] = &[
     Param::query("limit", Schema::Integer { min: 1, max: 200 }, "Markets of a page; 50 without it."),
-    Param::query("offset", OFFSET, "Markets that are passed over."),
+    Param::query("offset", OFFSET, "Markets before the page."),
     Param::query("hot_only", BOOLEAN, "Only markets with more than 5000 USD traded."),
     Param::query("active_only", BOOLEAN, "Only active ones that are not closed, as without it."),
     Param::query("closed", BOOLEAN, "Only closed ones, or only open ones; wins over `active_only`."),
@@ -101,8 +101,8 @@ async fn list(call: Call) -> Outcome {
 async fn page(call: &Call, filter: &ListFilter<'_>, offset: usize) -> (Vec<MarketId>, Option<usize>) {
     let catalog = &call.reads().catalog;
     let (mut page, mut skipped) = (Vec::with_capacity(filter.limit), 0);
-    for (looked_at, market) in catalog.ordered().iter().enumerate() {
-        if looked_at % LOOKED_AT_PER_TURN == LOOKED_AT_PER_TURN - 1 {
+    for (examined, market) in catalog.ordered().iter().enumerate() {
+        if examined % EXAMINED_PER_TURN == EXAMINED_PER_TURN - 1 {
             tokio::task::yield_now().await;
         }
         if !catalog.market(*market).is_some_and(|cell| filter.shows(cell, call.now)) {

@@ -74,7 +74,7 @@ const LEFT: [(&str, usize); 11] = [
     ("gateway/history", 1),
     ("gateway/host", 6),
     ("gateway/journal", 2),
-    ("gateway/src", 7),
+    ("gateway/src", 6),
     ("gateway/venue", 4),
     ("gateway/wire", 2),
     ("wal", 4),

@@ -27,8 +27,12 @@ use engine::user::{Permissions, Tier};
 #[cfg(test)]
 use history::{Fills, History, Reader, Recorder};
 use host::clock::Clock;
+#[cfg(test)]
+use host::job::{Job, RunningJob};
 use host::leap::Leap;
 use host::secret::Secret;
+#[cfg(test)]
+use host::thread::Stop;
 use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
 use std::cell::RefCell;
@@ -37,6 +41,8 @@ use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+#[cfg(test)]
+use std::time::Duration;
 
 /// 2026-10-02T09:14:05Z.
 pub const NOW: Timestamp = Timestamp(1_790_932_445_000_000);
@@ -60,6 +66,7 @@ pub struct Past {
     pub recorder: RefCell<Recorder>,
     pub fills: Fills,
     pub reader: Reader,
+    history: RunningJob,
     _folder: tempfile::TempDir,
 }
 
@@ -67,10 +74,17 @@ pub struct Past {
 impl Past {
     fn of(books: Arc<Books>) -> Past {
         let (fills, folder) = (Fills::default(), tempfile::tempdir().expect("a temporary directory"));
-        // The history's thread ends with its last handle.
-        let started = History::start(Some(folder.path().join("history")), books, fills.clone());
-        let (_, recorder, reader) = started.expect("a thread can be made");
-        Past { recorder: RefCell::new(recorder), fills, reader, _folder: folder }
+        let (history, recorder, reader) = History::open(Some(folder.path().join("history")), books, fills.clone());
+        let history = Job::new("history", Duration::from_secs(1), move || history).start(&Stop::new());
+        let history = history.expect("a thread can be made");
+        Past { recorder: RefCell::new(recorder), fills, reader, history, _folder: folder }
+    }
+}
+
+#[cfg(test)]
+impl Drop for Past {
+    fn drop(&mut self) {
+        self.history.stop();
     }
 }
 

@@ -66,12 +66,8 @@ const RIGHT: [(&str, &[&str], &[&str]); 6] = [
 
 /// Folders that still have some of them: the most that each may have. The numbers only fall; `WRITE_WORDS=1` prints the
 /// present ones.
-const LEFT: [(&str, usize); 4] = [
-    ("gateway/edge/src/api", 171),
-    ("gateway/edge/src/http", 14),
-    ("gateway/edge/src/ws", 10),
-    ("gateway/venue", 1),
-];
+const LEFT: [(&str, usize); 4] =
+    [("gateway/edge/src/api", 171), ("gateway/edge/src/http", 14), ("gateway/edge/src/ws", 10), ("gateway/venue", 1)];
 
 /// A line of prose; `follows`: it continues the sentence of the one before it.
 struct Line {

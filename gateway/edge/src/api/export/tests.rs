@@ -15,7 +15,7 @@ use http_body_util::{BodyExt as _, Full};
 use std::cell::Cell;
 use std::net::IpAddr;
 
-/// Nobody meets a rate limit; more settings of the paid tier may follow.
+/// Limits that no test reaches; more settings of the paid tier may follow.
 const PAID: &str = concat!(
     "[limits.tiers.free]\nrequests_per_second = 1000000\nrequests_per_minute = 1000000\n",
     "[limits.tiers.pro]\nrequests_per_second = 1000000\nrequests_per_minute = 1000000\n"
@@ -72,7 +72,7 @@ fn history(town: &Town, count: u64) -> Rc<Cell<usize>> {
 }
 
 #[test]
-fn trades_and_settlements_have_the_columns_of_the_contract() {
+fn trades_and_settlements_have_their_columns() {
     let town = Town::with(PAID);
     let key = town.key(Tier::Pro, Permissions::Read);
     town.resolve(MarketOutcome::First);
@@ -115,7 +115,7 @@ fn trades_and_settlements_have_the_columns_of_the_contract() {
 }
 
 #[test]
-fn texts_that_look_like_formulas_are_told_apart() {
+fn texts_that_look_like_formulas_get_an_apostrophe() {
     let town = Town::with(PAID);
     let key = town.key(Tier::Pro, Permissions::Read);
     let rows = [
@@ -160,7 +160,7 @@ fn the_first_bytes_leave_before_the_last_page_is_asked_for() {
     };
     run(async {
         let mut body: Body = body("/v1/export/trades.csv").await;
-        assert_eq!(asked.get(), 1, "only what may refuse is asked before the head");
+        assert_eq!(asked.get(), 1, "only the first page is read before the head");
         let (mut sent, mut rows, mut largest) = (0, 0, 0);
         while let Some(frame) = body.frame().await {
             let bytes = frame.expect("sound").into_data().expect("data");
@@ -173,7 +173,7 @@ fn the_first_bytes_leave_before_the_last_page_is_asked_for() {
         assert_eq!(rows, count + 1);
         assert!(asked.get() as u64 >= pages && largest < 64 << 10, "{} pages, {largest} bytes", asked.get());
     });
-    // Whoever goes away costs nothing more.
+    // A client that disconnects causes no further query.
     let asked = history(&town, count);
     run(async { drop(body("/v1/export/trades.csv").await.frame().await) });
     assert_eq!(asked.get(), 1);
@@ -181,7 +181,7 @@ fn the_first_bytes_leave_before_the_last_page_is_asked_for() {
 }
 
 #[test]
-fn what_is_too_long_says_so() {
+fn a_long_export_ends_with_a_note() {
     let mut cases = 0;
     for max_rows in [1, 127, 128, 129, 300] {
         let town = Town::with(&format!("{PAID}[export]\nmax_rows = {max_rows}\n"));
@@ -223,7 +223,7 @@ fn an_export_counts_as_in_flight_until_its_end() {
 }
 
 #[test]
-fn what_cannot_be_exported_is_said_in_the_order_of_the_checks() {
+fn refusals_follow_the_order_of_the_checks() {
     let town = Town::with(PAID);
     let (free, paid) = (town.key(Tier::Free, Permissions::Read), town.key(Tier::Pro, Permissions::Read));
     town.shard(|_, _| Ok(Answer::Refused(Reject::WalletNotFound)));
@@ -245,7 +245,7 @@ fn what_cannot_be_exported_is_said_in_the_order_of_the_checks() {
             }
         }
     }
-    // A failure behind the first page ends the body before its end.
+    // A failure after the first page cuts the body off.
     let row = fill(&town);
     let mut pages = 0;
     town.shard(move |_, _| {

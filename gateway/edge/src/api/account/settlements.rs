@@ -114,7 +114,7 @@ async fn list(call: Call) -> Outcome {
         IdCursor::End => Some(0),
     };
     let mut rows: Vec<PositionView> = Vec::new();
-    // One row more than asked for says whether there is another page.
+    // One row more than the limit shows whether there is another page.
     while rows.len() <= limit {
         let span = EpisodeSpan {
             wallets,

@@ -53,8 +53,8 @@ fn settled(town: &Town) -> PositionView {
 
 /// A history of `count` fills, served in pages as a shard does; counts the pages.
 fn history(town: &Town, count: u64) -> Rc<Cell<usize>> {
-    let (row, asked) = (fill(town), Rc::new(Cell::new(0)));
-    let counted = Rc::clone(&asked);
+    let (row, queries) = (fill(town), Rc::new(Cell::new(0)));
+    let counted = Rc::clone(&queries);
     town.shard(move |_, command| {
         let Command::Query(Query::FillSpan(span)) = command else { panic!("{command:?}") };
         counted.set(counted.get() + 1);
@@ -68,7 +68,7 @@ fn history(town: &Town, count: u64) -> Rc<Cell<usize>> {
         });
         Ok(Answer::FillSpan(HistoryPage { rows: rows.collect(), next }))
     });
-    asked
+    queries
 }
 
 #[test]
@@ -146,12 +146,12 @@ fn texts_that_look_like_formulas_get_an_apostrophe() {
 }
 
 #[test]
-fn the_first_bytes_leave_before_the_last_page_is_asked_for() {
+fn the_first_bytes_leave_before_the_last_page_is_read() {
     let town = Town::with(&format!("{PAID}[export]\nmax_rows = 300000\n"));
     let key = town.key(Tier::Pro, Permissions::Read);
     let count = 300_000;
     let pages = count / PAGE_ROWS;
-    let asked = history(&town, count);
+    let queries = history(&town, count);
     let body = |target: &str| {
         let request = hyper::Request::builder().uri(target).header("host", "test").header("x-api-key", &key);
         let request = request.body(Full::new(bytes::Bytes::new())).expect("a sound request");
@@ -160,23 +160,23 @@ fn the_first_bytes_leave_before_the_last_page_is_asked_for() {
     };
     run(async {
         let mut body: Body = body("/v1/export/trades.csv").await;
-        assert_eq!(asked.get(), 1, "only the first page is read before the head");
+        assert_eq!(queries.get(), 1, "only the first page is read before the head");
         let (mut sent, mut rows, mut largest) = (0, 0, 0);
         while let Some(frame) = body.frame().await {
             let bytes = frame.expect("sound").into_data().expect("data");
             sent += 1;
             // The header line, then one page ahead of what was taken.
-            assert!(asked.get() <= sent, "{} pages asked for when {sent} were sent", asked.get());
+            assert!(queries.get() <= sent, "{} pages read when {sent} were sent", queries.get());
             rows += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
             largest = largest.max(bytes.len());
         }
         assert_eq!(rows, count + 1);
-        assert!(asked.get() as u64 >= pages && largest < 64 << 10, "{} pages, {largest} bytes", asked.get());
+        assert!(queries.get() as u64 >= pages && largest < 64 << 10, "{} pages, {largest} bytes", queries.get());
     });
     // A client that disconnects causes no further query.
-    let asked = history(&town, count);
+    let queries = history(&town, count);
     run(async { drop(body("/v1/export/trades.csv").await.frame().await) });
-    assert_eq!(asked.get(), 1);
+    assert_eq!(queries.get(), 1);
     println!("first bytes: 2 cases");
 }
 

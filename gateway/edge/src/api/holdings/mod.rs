@@ -23,8 +23,8 @@ use engine::mark::Marks;
 use engine::order::Side;
 use engine::view::PositionView;
 use view::{
-    Address, AtMostOne, DataPagination, DataPosition, DataPositionOfPage, DataPositionPage, DataTrade, DataTradeOfPage,
-    DataTradePage, DataValue, DataValueEnvelope, Held, SideName,
+    Address, AtMostOne, Held, Pagination, PositionOfPage, PositionPage, PositionRow, SideName, TradeOfPage, TradePage,
+    TradeRow, ValueEnvelope, ValueRow,
 };
 use wire::cursor::OffsetCursor;
 use wire::decimal::Decimal;
@@ -73,17 +73,17 @@ pub const ROUTES: &[Route] = &[
             Param::query("sortBy", Schema::of::<SortBy>(), "Default TOKENS."),
             Param::query("sortDirection", Schema::of::<SortDirection>(), "Default DESC."),
         ])
-        .gives_with::<Vec<DataPosition<'_>>>(200, Example::Text("[]"))
+        .gives_with::<Vec<PositionRow<'_>>>(200, Example::Text("[]"))
         .run(|call| Box::pin(positions(call))),
     read("/v1/data-api/trades", "list_data_trades")
         .about("Trades of the caller, newest first.")
         .params(&[USER, MARKET, SIDE, LIMIT, SKIPPED])
-        .gives_with::<Vec<DataTrade<'_>>>(200, Example::Text("[]"))
+        .gives_with::<Vec<TradeRow<'_>>>(200, Example::Text("[]"))
         .run(|call| Box::pin(trades(call))),
     read("/v1/data-api/value", "get_data_value")
         .about("What the caller's open positions are worth.")
         .params(&[USER, MARKETS])
-        .gives::<AtMostOne<DataValue<'_>>>(200)
+        .gives::<AtMostOne<ValueRow<'_>>>(200)
         .run(|call| Box::pin(value(call))),
     read("/v1/data-api/v2/positions", "list_data_positions_by_cursor")
         .about("Open positions of the caller, largest first, in pages.")
@@ -94,19 +94,19 @@ pub const ROUTES: &[Route] = &[
             PAGE_LIMIT,
             CURSOR,
         ])
-        .gives::<DataPositionPage<'_>>(200)
+        .gives::<PositionPage<'_>>(200)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor])
         .run(|call| Box::pin(positions_page(call))),
     read("/v1/data-api/v2/trades", "list_data_trades_by_cursor")
         .about("Trades of the caller, newest first, in pages.")
         .params(&[USER, CONDITION, SIDE, PAGE_LIMIT, CURSOR])
-        .gives::<DataTradePage<'_>>(200)
+        .gives::<TradePage<'_>>(200)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor])
         .run(|call| Box::pin(trades_page(call))),
     read("/v1/data-api/v2/value", "get_data_value_in_an_envelope")
         .about("What the caller's open positions are worth.")
         .params(&[USER, CONDITIONS])
-        .gives::<DataValueEnvelope<'_>>(200)
+        .gives::<ValueEnvelope<'_>>(200)
         .run(|call| Box::pin(value_page(call))),
 ];
 
@@ -190,7 +190,7 @@ async fn positions(call: Call) -> Outcome {
     let none = [params.boolean("redeemable"), params.boolean("mergeable")].contains(&Some(true));
     let threshold = threshold(&query, &mut params);
     checked(&params)?;
-    let Some(user) = user.filter(|_| !none) else { return Ok(Reply::json(&Vec::<DataPosition<'_>>::new())) };
+    let Some(user) = user.filter(|_| !none) else { return Ok(Reply::json(&Vec::<PositionRow<'_>>::new())) };
     let rows = held(&call, &conditions).await?;
     let marks = marks(&call);
     let rows = rows.iter().filter_map(|row| Held::of(row, marks));
@@ -209,7 +209,7 @@ async fn positions(call: Call) -> Outcome {
         };
         if ascending { order } else { order.reverse() }
     });
-    let rows: Vec<_> = rows.iter().skip(offset).take(limit).map(|row| DataPosition::new(row, user)).collect();
+    let rows: Vec<_> = rows.iter().skip(offset).take(limit).map(|row| PositionRow::new(row, user)).collect();
     Ok(Reply::json(&rows))
 }
 
@@ -236,15 +236,15 @@ async fn positions_page(call: Call) -> Outcome {
     checked(&params)?;
     let first = cursor(&query)?;
     let Some((user, first)) = user.filter(|_| open.unwrap_or(true)).zip(first) else {
-        return Ok(Reply::json(&DataPositionPage { data: Vec::new(), pagination: DataPagination::new(None) }));
+        return Ok(Reply::json(&PositionPage { data: Vec::new(), pagination: Pagination::new(None) }));
     };
     let rows = held(&call, &conditions).await?;
     let marks = marks(&call);
     let mut rows: Vec<Held<'_>> = rows.iter().filter_map(|row| Held::of(row, marks)).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.size().0));
     let next = Some(first.saturating_add(limit)).filter(|next| *next < rows.len());
-    let data = rows.iter().skip(first).take(limit).map(|row| DataPositionOfPage::new(row, user)).collect();
-    Ok(Reply::json(&DataPositionPage { data, pagination: DataPagination::new(next) }))
+    let data = rows.iter().skip(first).take(limit).map(|row| PositionOfPage::new(row, user)).collect();
+    Ok(Reply::json(&PositionPage { data, pagination: Pagination::new(next) }))
 }
 
 /// The fills that either list of trades asks for; `market` is the name of the parameter with the market. `None` for
@@ -286,7 +286,7 @@ async fn trades(call: Call) -> Outcome {
     let user = query.get("user").unwrap_or_default();
     let page = fills(&call, &query, &mut params, "market", limit, offset).await?;
     let fills = page.iter().flat_map(|page| &page.fills);
-    let rows: Vec<_> = fills.filter_map(|fill| DataTrade::new(fill, user, &call.reads().catalog)).collect();
+    let rows: Vec<_> = fills.filter_map(|fill| TradeRow::new(fill, user, &call.reads().catalog)).collect();
     Ok(Reply::json(&rows))
 }
 
@@ -298,11 +298,11 @@ async fn trades_page(call: Call) -> Outcome {
     let first = cursor(&query)?;
     let page = fills(&call, &query, &mut params, "condition_id", limit, first.unwrap_or_default()).await?;
     let Some((page, first)) = page.zip(first) else {
-        return Ok(Reply::json(&DataTradePage { data: Vec::new(), pagination: DataPagination::new(None) }));
+        return Ok(Reply::json(&TradePage { data: Vec::new(), pagination: Pagination::new(None) }));
     };
     let next = page.has_more.then_some(first.saturating_add(page.fills.len()));
-    let rows = page.fills.iter().filter_map(|fill| DataTradeOfPage::new(fill, user, &call.reads().catalog));
-    Ok(Reply::json(&DataTradePage { data: rows.collect(), pagination: DataPagination::new(next) }))
+    let rows = page.fills.iter().filter_map(|fill| TradeOfPage::new(fill, user, &call.reads().catalog));
+    Ok(Reply::json(&TradePage { data: rows.collect(), pagination: Pagination::new(next) }))
 }
 
 /// What the caller's positions in these markets are worth; `None` for another address than the caller's.
@@ -329,7 +329,7 @@ async fn value(call: Call) -> Outcome {
 async fn value_page(call: Call) -> Outcome {
     let value = worth(&call, "condition_id").await?.unwrap_or_default();
     let query = call.query();
-    Ok(Reply::json(&DataValueEnvelope::new(query.get("user").unwrap_or_default(), value)))
+    Ok(Reply::json(&ValueEnvelope::new(query.get("user").unwrap_or_default(), value)))
 }
 
 /// The offset of the page; `None` after the last one.

@@ -51,7 +51,8 @@ const QUESTION: &str = "Rain in Lisbon on 3 October?";
 record! {
     /// An open position. Money in USD, without fees.
     #[serde(rename_all = "camelCase")]
-    pub struct DataPosition<'a> {
+    #[schemars(rename = "DataPosition")]
+    pub struct PositionRow<'a> {
         proxy_wallet: Address<'a> = Address(ADDRESS), "As asked for.";
         asset: TokenId<'a> = "81140002".into();
         condition_id: ConditionId<'a> = CONDITION.into();
@@ -81,7 +82,8 @@ record! {
     }
 
     /// An open position. Money in USD, without fees.
-    pub struct DataPositionOfPage<'a> {
+    #[schemars(rename = "DataPositionOfPage")]
+    pub struct PositionOfPage<'a> {
         proxy_wallet: Address<'a> = Address(ADDRESS), "As asked for.";
         token_id: TokenId<'a> = "81140002".into();
         condition_id: ConditionId<'a> = CONDITION.into();
@@ -118,7 +120,8 @@ record! {
 
     /// A trade.
     #[serde(rename_all = "camelCase")]
-    pub struct DataTrade<'a> {
+    #[schemars(rename = "DataTrade")]
+    pub struct TradeRow<'a> {
         proxy_wallet: Address<'a> = Address(ADDRESS), "As asked for.";
         asset: TokenId<'a> = "81140002".into();
         condition_id: ConditionId<'a> = CONDITION.into();
@@ -141,7 +144,8 @@ record! {
     }
 
     /// A trade.
-    pub struct DataTradeOfPage<'a> {
+    #[schemars(rename = "DataTradeOfPage")]
+    pub struct TradeOfPage<'a> {
         proxy_wallet: Address<'a> = Address(ADDRESS), "As asked for.";
         token_id: TokenId<'a> = "81140002".into();
         condition_id: ConditionId<'a> = CONDITION.into();
@@ -159,38 +163,44 @@ record! {
     }
 
     /// What open positions are worth.
-    pub struct DataValue<'a> {
+    #[schemars(rename = "DataValue")]
+    pub struct ValueRow<'a> {
         user: Address<'a> = Address(ADDRESS), "As asked for.";
         value: Number = Number::of("90.3"), "USD, at the marks; at cost where there is none.";
     }
 
     /// What open positions are worth.
-    pub struct DataValueOfPage<'a> {
+    #[schemars(rename = "DataValueOfPage")]
+    pub struct ValueOfPage<'a> {
         proxy_wallet: &'a str = ADDRESS, "As asked for.";
         value: Number = Number::of("90.3"), "USD; 0 for an address that is not the caller's.";
     }
 
     /// What open positions are worth, in an envelope.
-    pub struct DataValueEnvelope<'a> {
-        data: DataValueOfPage<'a> = DataValueOfPage::example();
+    #[schemars(rename = "DataValueEnvelope")]
+    pub struct ValueEnvelope<'a> {
+        data: ValueOfPage<'a> = ValueOfPage::example();
     }
 
     /// Whether another page follows.
-    pub struct DataPagination {
+    #[schemars(rename = "DataPagination")]
+    pub struct Pagination {
         has_more: bool = false;
         next_cursor: Option<String> = None, "Null on the last page.";
     }
 
     /// One page of positions.
-    pub struct DataPositionPage<'a> {
-        pub data: Vec<DataPositionOfPage<'a>> = Vec::new();
-        pub pagination: DataPagination = DataPagination::example();
+    #[schemars(rename = "DataPositionPage")]
+    pub struct PositionPage<'a> {
+        pub data: Vec<PositionOfPage<'a>> = Vec::new();
+        pub pagination: Pagination = Pagination::example();
     }
 
     /// One page of trades.
-    pub struct DataTradePage<'a> {
-        pub data: Vec<DataTradeOfPage<'a>> = Vec::new();
-        pub pagination: DataPagination = DataPagination::example();
+    #[schemars(rename = "DataTradePage")]
+    pub struct TradePage<'a> {
+        pub data: Vec<TradeOfPage<'a>> = Vec::new();
+        pub pagination: Pagination = Pagination::example();
     }
 }
 
@@ -253,10 +263,10 @@ impl<'a> Held<'a> {
     }
 }
 
-impl<'a> DataPosition<'a> {
-    pub fn new(held: &Held<'a>, user: &'a str) -> DataPosition<'a> {
+impl<'a> PositionRow<'a> {
+    pub fn new(held: &Held<'a>, user: &'a str) -> PositionRow<'a> {
         let (cell, outcome, realized) = (held.cell, held.outcome(), held.view.position.realized);
-        DataPosition {
+        PositionRow {
             proxy_wallet: Address(user),
             asset: cell.token(outcome).into(),
             condition_id: cell.listing.condition.as_str().into(),
@@ -287,10 +297,10 @@ impl<'a> DataPosition<'a> {
     }
 }
 
-impl<'a> DataPositionOfPage<'a> {
-    pub fn new(held: &Held<'a>, user: &'a str) -> DataPositionOfPage<'a> {
+impl<'a> PositionOfPage<'a> {
+    pub fn new(held: &Held<'a>, user: &'a str) -> PositionOfPage<'a> {
         let (cell, outcome, realized) = (held.cell, held.outcome(), held.view.position.realized);
-        DataPositionOfPage {
+        PositionOfPage {
             proxy_wallet: Address(user),
             token_id: cell.token(outcome).into(),
             condition_id: cell.listing.condition.as_str().into(),
@@ -327,11 +337,11 @@ impl<'a> DataPositionOfPage<'a> {
     }
 }
 
-impl<'a> DataTrade<'a> {
+impl<'a> TradeRow<'a> {
     /// `None` for an instrument without a market.
-    pub fn new(view: &'a FillView, user: &'a str, catalog: &'a Catalog) -> Option<DataTrade<'a>> {
-        let trade = DataTradeOfPage::new(view, user, catalog)?;
-        Some(DataTrade {
+    pub fn new(view: &'a FillView, user: &'a str, catalog: &'a Catalog) -> Option<TradeRow<'a>> {
+        let trade = TradeOfPage::new(view, user, catalog)?;
+        Some(TradeRow {
             proxy_wallet: trade.proxy_wallet,
             asset: trade.token_id,
             condition_id: trade.condition_id,
@@ -355,13 +365,13 @@ impl<'a> DataTrade<'a> {
     }
 }
 
-impl<'a> DataTradeOfPage<'a> {
+impl<'a> TradeOfPage<'a> {
     /// `None` for an instrument without a market.
-    pub fn new(view: &'a FillView, user: &'a str, catalog: &'a Catalog) -> Option<DataTradeOfPage<'a>> {
+    pub fn new(view: &'a FillView, user: &'a str, catalog: &'a Catalog) -> Option<TradeOfPage<'a>> {
         let terms = &view.order.terms;
         let cell = catalog.of_instrument(terms.instrument)?;
         let outcome = terms.instrument.outcome();
-        Some(DataTradeOfPage {
+        Some(TradeOfPage {
             proxy_wallet: Address(user),
             token_id: cell.token(outcome).into(),
             condition_id: cell.listing.condition.as_str().into(),
@@ -380,24 +390,24 @@ impl<'a> DataTradeOfPage<'a> {
     }
 }
 
-impl<'a> AtMostOne<DataValue<'a>> {
+impl<'a> AtMostOne<ValueRow<'a>> {
     /// No row without a value.
-    pub fn new(user: &'a str, value: Option<Cash>) -> AtMostOne<DataValue<'a>> {
-        let row = |value: Cash| DataValue { user: Address(user), value: value.into() };
+    pub fn new(user: &'a str, value: Option<Cash>) -> AtMostOne<ValueRow<'a>> {
+        let row = |value: Cash| ValueRow { user: Address(user), value: value.into() };
         AtMostOne(value.map(row).into_iter().collect())
     }
 }
 
-impl<'a> DataValueEnvelope<'a> {
-    pub fn new(user: &'a str, value: Cash) -> DataValueEnvelope<'a> {
-        DataValueEnvelope { data: DataValueOfPage { proxy_wallet: user, value: value.into() } }
+impl<'a> ValueEnvelope<'a> {
+    pub fn new(user: &'a str, value: Cash) -> ValueEnvelope<'a> {
+        ValueEnvelope { data: ValueOfPage { proxy_wallet: user, value: value.into() } }
     }
 }
 
-impl DataPagination {
+impl Pagination {
     /// `next`: the offset of the next page, if there is one.
-    pub fn new(next: Option<usize>) -> DataPagination {
-        DataPagination { has_more: next.is_some(), next_cursor: next.map(OffsetCursor::write) }
+    pub fn new(next: Option<usize>) -> Pagination {
+        Pagination { has_more: next.is_some(), next_cursor: next.map(OffsetCursor::write) }
     }
 }
 

@@ -150,7 +150,7 @@ impl Outcomes {
         if !position.has_known_exit() {
             return;
         }
-        // Over a whole episode this is sells + exit × what was left − buys: the cost of all that was bought left it.
+        // Over a whole episode this is sells + exit × the rest − buys: the cost of all bought shares was taken out.
         let realized = position.realized;
         self.closed += 1;
         match realized.0 {

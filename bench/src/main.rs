@@ -61,7 +61,9 @@ mod walk;
 mod wire;
 mod world;
 
-use ::journal::prefault::{AHEAD_BYTES, Prefaulting};
+use ::host::job::Job;
+use ::host::thread::Stop;
+use ::journal::prefault::{AHEAD_BYTES, Loading, MEMORY_AGAIN, Prefault};
 use clap::Parser as _;
 use report::{Report, Size};
 use role::Role;
@@ -212,8 +214,13 @@ fn main() -> ExitCode {
     }
     let size = if small { Size::Small } else { Size::Full };
     // As in a server; peers in this process have it, too.
-    let prefaulting = Prefaulting::start(AHEAD_BYTES);
-    prefaulting.loaded();
+    let loading = Loading::default();
+    if let Some(prefault) = Prefault::new(AHEAD_BYTES, &loading) {
+        // Without it, only slower; it ends with the process.
+        let job = Job::new("prefault", MEMORY_AGAIN, move || prefault).low_priority();
+        let _ = job.spare("memory is not prefaulted any more", || {}).start(&Stop::new());
+    }
+    loading.end();
     let mut runs = Runs::new(size, with_peers, json);
     let mut written = Ok(());
     for scenario in chosen {

@@ -5,8 +5,8 @@ use crate::chance::Chance;
 use engine::amount::{Cash, Price, Qty, TickSize};
 use engine::book::{BookSide, BookWriter, Books, publish};
 use engine::command::{
-    Answer, AskedPrice, Command, CreateUser, Envelope, IdSource, IssueKey, Placement, PlacementTerms, RequestIdentity,
-    Secret, Size, Sweeps,
+    Answer, Command, CreateUser, Envelope, IdSource, IssueKey, Placement, PlacementTerms, RequestIdentity,
+    RequestedPrice, Secret, Size, Sweeps,
 };
 use engine::directory::Directory;
 use engine::id::{InstrumentId, KeyId, MARKETS, MarketId, OrderId, Outcome, UserId};
@@ -291,7 +291,7 @@ impl World {
             order_type: OrderType::Limit,
             time_in_force: TimeInForce::Gtc,
             size: Size::Shares { qty: Qty::from_shares(terms.shares), rounded_from: None },
-            price: AskedPrice::At(terms.price),
+            price: RequestedPrice::At(terms.price),
             expiration: None,
             post_only: false,
         };

@@ -405,19 +405,19 @@ pub struct Placement {
     /// EIP-712 hash of a signed order, where it becomes the order's id. One that the user already has is ignored.
     pub order_hash: Option<[u8; 32]>,
     /// `Err`: the request is invalid in itself. Replay and daily cap are checked before it is refused for that.
-    pub terms: Result<PlacementTerms, Unsound>,
+    pub terms: Result<PlacementTerms, InvalidTerms>,
 }
 
 impl Placement {
     /// A request without an id, for an order without a hash.
-    pub fn new(key: KeyId, tier: Tier, route: EntryRoute, terms: Result<PlacementTerms, Unsound>) -> Placement {
+    pub fn new(key: KeyId, tier: Tier, route: EntryRoute, terms: Result<PlacementTerms, InvalidTerms>) -> Placement {
         Placement { key, tier, route, request: None, order_hash: None, terms }
     }
 }
 
 /// The caller found the request invalid and keeps the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unsound;
+pub struct InvalidTerms;
 
 /// Idempotency of a request (gateway/docs/wire.md §11).
 #[derive(Clone, Debug)]
@@ -450,7 +450,7 @@ pub struct PlacementTerms {
     pub order_type: OrderType,
     pub time_in_force: TimeInForce,
     pub size: Size,
-    pub price: AskedPrice,
+    pub price: RequestedPrice,
     /// Unix seconds as sent; `None` = absent or not a number (both are `INVALID_ORDER_EXPIRATION` for GTD).
     pub expiration: Option<Timestamp>,
     pub post_only: bool,
@@ -467,7 +467,7 @@ pub enum Size {
 
 /// A requested price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AskedPrice {
+pub enum RequestedPrice {
     /// On the 10⁻⁴ grid, 1..=10 000.
     At(Price),
     /// A limit finer than 10⁻⁴: on no tick grid.

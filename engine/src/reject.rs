@@ -23,7 +23,7 @@ pub enum Reject {
     KeyExpired,
     /// The request is invalid; the caller keeps the reason. Checked after idempotency and daily cap
     /// (gateway/docs/wire.md §7, row 15).
-    Unsound,
+    InvalidTerms,
 
     // Idempotency (gateway/docs/wire.md §11).
     IdempotencyKeyReuse,

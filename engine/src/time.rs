@@ -7,7 +7,7 @@ use wincode::{SchemaRead, SchemaWrite};
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub struct Timestamp(pub u64);
 
-/// An optional moment in eight bytes: the start of 1970, at which nothing happens, is none.
+/// An optional moment in eight bytes: the start of 1970, at which nothing happens, stands for no value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Date(u64);
 

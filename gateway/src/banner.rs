@@ -28,7 +28,7 @@ pub fn print(
     demo: Option<&RawKey>,
 ) {
     // The server runs even if standard output is closed or not read.
-    output::say_within_a_second(std::io::stdout, text(config, reads, at, venue, report, warnings, demo));
+    output::write_with_timeout(std::io::stdout, text(config, reads, at, venue, report, warnings, demo));
 }
 
 fn text(

@@ -1,10 +1,11 @@
-//! Recover → start core threads → start the feed → listen; and the stop in reverse order.
+//! Recover → start core threads → start the jobs → listen; and the stop in reverse order.
 
-use crate::admin::listener::Admin;
+use crate::admin_listener::Admin;
 use crate::backup::Running;
 use crate::config::{Config, Secret};
 use crate::directory_venue::{self, OtherVenue};
 use crate::instruments::Instruments;
+use crate::jobs::{self, End, Jobs, OwnParts, Stops};
 use crate::layout;
 use crate::listeners::{CommitFigures, Listeners, ServerLinks};
 use crate::metrics::gather::Sources;
@@ -34,7 +35,7 @@ use history::{History, Reader};
 use host::clock::Clock;
 use host::leap::Leap;
 use journal::commit::Reply;
-use journal::prefault::Prefaulting;
+use journal::prefault::Loading;
 use journal::recover::{self, RecoverError, Recovery};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -44,7 +45,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use venue::feed::{FeedFigures, FeedParts};
 use venue::{Venue, VenueError};
 use wal::{Lsn, Options, Point, Points};
@@ -129,9 +130,13 @@ pub fn serve_on(config: Config, venue: Box<dyn Venue>) -> Result<(), BootError> 
 
 fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootError> {
     let clock = Clock::ahead_of_wall(config.server.clock_ahead_file.as_deref());
-    let prefaulting = Prefaulting::start(config.engine.prefault_bytes);
+    let (mut jobs, loading) = (Jobs::default(), Loading::default());
+    // A server runs without these, only slower.
+    if let Err(error) = jobs.start(jobs::before_recovery(&config, &loading)) {
+        tracing::debug!(%error, "memory is not prefaulted");
+    }
     let recovery = recovered(&config)?;
-    prefaulting.loaded();
+    loading.end();
     config.venue.live.shelf = Some(config.data.dir.join("venue"));
     check::check_kept(&config.data.dir, &config.kept_secrets())?;
     let has_records = recovery.report.lsn != Lsn::ZERO;
@@ -151,7 +156,8 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     };
     let tokio_runtime = tokio_runtime.map_err(io("the runtime"))?;
     let local = tokio::task::LocalSet::new();
-    tokio_runtime.block_on(local.run_until(run(config, clock, leap, recovery, venue, changes, token)))
+    let begun = Begun { clock, leap, recovery, jobs, warnings: changes, token };
+    tokio_runtime.block_on(local.run_until(run(config, begun, venue)))
 }
 
 /// Recovers the log. A killed process owns it until its memory is freed, which may take a second: a start right after a
@@ -189,15 +195,19 @@ fn crash_points(wanted: Option<(Point, u64)>) -> Points {
     })
 }
 
-async fn run(
-    config: Config,
+/// The parts of a server that a start makes first.
+struct Begun {
     clock: Clock,
     leap: Leap,
     recovery: Recovery,
-    venue: Option<Box<dyn Venue>>,
-    mut warnings: Vec<String>,
+    jobs: Jobs,
+    warnings: Vec<String>,
+    /// The admin token, if there is an admin listener.
     token: Option<Secret>,
-) -> Result<(), BootError> {
+}
+
+async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Result<(), BootError> {
+    let Begun { clock, leap, recovery, mut jobs, mut warnings, token } = begun;
     let (listener, address) = listening("server.listen", config.server.listen)?;
     let admin = config.admin.listen.map(|listen| listening("admin.listen", listen)).transpose()?;
     let venue = match venue {
@@ -226,13 +236,12 @@ async fn run(
     let shards = shared.shards(state.users, Timestamp(log.last_time), clock.now());
     let figures = shared.commit.clone();
     let parts = Parts { config: &config, clock: &clock, dir, log, shards, figures };
-    let (history, recorder, reader) = History::start(
+    let (history, recorder, reader) = History::open(
         Some(config.data.dir.join("history")),
         shared.books.clone(),
         shared.commit.listener.fills.clone(),
-    )
-    .map_err(io("the history's thread"))?;
-    let (mut runtime, failed) = Runtime::start(parts)?;
+    );
+    let (runtime, log, failed) = Runtime::start(parts)?;
     let feed = FeedParts::<ServerLinks> {
         venue,
         markets: state.markets,
@@ -240,7 +249,7 @@ async fn run(
         writer: shared.books.writer().expect("the only writer has not been taken before"),
         lane: runtime.feed_lane(),
         clock: clock.clone(),
-        stop: runtime.stop(),
+        stop: jobs.stops().of(End::BeforeShards).clone(),
         figures: shared.feed.clone(),
         match_interval_us: shared.rules.match_interval_us,
         recorder,
@@ -250,8 +259,16 @@ async fn run(
         spot: shared.spot.clone(),
         leap: leap.clone(),
     };
-    if let Err(error) = runtime.start_feed(feed).await {
-        runtime.end().await?;
+    let (is_fed, fed) = oneshot::channel();
+    let own = OwnParts { log, history, reader: reader.clone(), feed, is_fed };
+    let (marks, covered, stops) = (runtime.marks(), runtime.covered(), jobs.stops());
+    let rows = jobs::table(&jobs::Server { config: &config, marks, covered, stops }, own);
+    let started = match jobs.start(rows) {
+        Ok(()) => fed.await.map_err(|_| BootError::Feed),
+        failed => failed,
+    };
+    if let Err(error) = started {
+        runtime.end(jobs).await?;
         return Err(error);
     }
     let instance = uuid_text(&runtime.instance()).to_string();
@@ -265,7 +282,16 @@ async fn run(
     let admin_address = admin.as_ref().map(|(_, address)| *address);
     let admin = match (admin, &token) {
         (Some((listener, _)), Some(token)) => {
-            Some(start_admin(listener, token, &config, &edge.app, instruments, &runtime, report)?)
+            let sources = Sources {
+                config: config.clone(),
+                app: edge.app.clone(),
+                instruments,
+                marks: runtime.marks().clone(),
+                lane: runtime.feed_lane(),
+                inboxes: runtime.inboxes().clone(),
+                report,
+            };
+            Some(start_admin(listener, token, sources, &runtime, jobs.stops())?)
         }
         _ => None,
     };
@@ -276,9 +302,7 @@ async fn run(
         admin.end();
     }
     served?;
-    let ended = runtime.end().await;
-    history.end();
-    ended
+    runtime.end(jobs).await
 }
 
 /// Markets with an open position or order of any user.
@@ -309,21 +333,17 @@ fn listening(setting: &str, listen: SocketAddr) -> Result<(TcpListener, SocketAd
 fn start_admin(
     listener: TcpListener,
     token: &Secret,
-    config: &Arc<Config>,
-    app: &Arc<App>,
-    instruments: Instruments,
+    sources: Sources,
     runtime: &Runtime,
-    report: recover::Report,
+    stops: &Stops,
 ) -> Result<Admin, BootError> {
-    let (marks, lane, inboxes) = (runtime.marks().clone(), runtime.feed_lane(), runtime.inboxes().clone());
     let running = Running {
-        directory: config.data.dir.clone(),
-        marks: marks.clone(),
+        directory: sources.config.data.dir.clone(),
+        marks: runtime.marks().clone(),
         covered: runtime.covered().clone(),
         digests: runtime.digests().clone(),
-        stop: runtime.stop(),
+        stop: stops.of(End::BeforeShards).clone(),
     };
-    let sources = Sources { config: config.clone(), app: app.clone(), instruments, marks, lane, inboxes, report };
     Admin::start(listener, sources, token, running).map_err(io("the thread of the admin listener"))
 }
 

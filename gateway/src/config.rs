@@ -417,7 +417,7 @@ impl Config {
 /// Secrets that a data directory keeps for a start without configured ones.
 pub const SECRETS: [&str; 3] = [SERVER_SECRET, JWT_SECRET, ADMIN_TOKEN];
 
-/// Checks whether a start could use the secret that is kept in that file; a missing file is no error.
+/// Checks whether a start could use the secret that is kept in that file; a missing file is not an error.
 ///
 /// # Errors
 /// The system's, and a file without a secret; with its path.

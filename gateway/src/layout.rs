@@ -1,10 +1,9 @@
 //! Which thread runs what. Two layouts (gateway/docs/decisions.md §14): inline, where shard and committer share the
 //! thread that reads the sockets, and threaded, with a thread for each shard and one for the committer. In both, only
-//! the sync thread waits for the disk, one thread prepares segments, the keeper makes snapshots, and the feed writes
-//! books and markets.
+//! the sync thread waits for the disk. Segments, snapshots, books and markets are the work of jobs (`jobs.rs`).
 
 use crate::listeners::Core;
-use crate::listeners::{CommitFigures, CommitLane, Committer, ServerLinks};
+use crate::listeners::{CommitFigures, CommitLane, Committer};
 use edge::app::{App, Edge};
 use edge::engine_client::EngineClient;
 use edge::http::server;
@@ -25,8 +24,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::sync::{Notify, mpsc, oneshot, watch};
-use venue::feed::{Feed, FeedParts};
+use tokio::sync::{Notify, mpsc, watch};
 use wal::{Files, Progress, Syncer};
 
 /// Longest sleep of a thread that waits for work: a stop is noticed within it.
@@ -219,24 +217,6 @@ pub fn spawn_io(
         })
     };
     (1..=count).map(spawn).collect()
-}
-
-/// The feed's thread. Sends `ready` when its first frames are applied and the listener may open, and `ended` when it
-/// has ended.
-pub fn spawn_feed(
-    parts: FeedParts<ServerLinks>,
-    ready: oneshot::Sender<()>,
-    ended: oneshot::Sender<()>,
-) -> io::Result<JoinHandle<()>> {
-    thread::spawn("feed", move || {
-        let mut feed = Feed::new(parts);
-        if feed.begin().is_ok() {
-            // The receiver is gone only if the start was given up.
-            let _ = ready.send(());
-            feed.run();
-        }
-        let _ = ended.send(());
-    })
 }
 
 #[cfg(test)]

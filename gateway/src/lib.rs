@@ -17,19 +17,21 @@
 //! | `journal` | the owner of the log: append, hold, release; recovery and checkpoints | `engine`, `wal`, `host` |
 //! | `venue` | market data: live, recorded, synthetic; the feed that writes the books | `engine`, `wire`, `host` |
 //! | `edge` | HTTP, the endpoints, the streams, their descriptions | `engine`, `wire`, `host` |
+//! | `admin` | the admin namespace: controls of a running server | `engine`, `wire`, `host` |
 //!
 //! # Map
 //!
 //! | Module | Holds |
 //! |---|---|
 //! | [`boot`] | start and stop of a server: recover, start threads, serve, stop cleanly |
-//! | [`runtime`], [`layout`] | the threads besides those of the sockets, and which thread runs what |
+//! | [`runtime`], [`layout`] | the threads of log and shards, and which thread runs what |
+//! | [`jobs`] | what is done now and then beside the orders: one table |
 //! | [`listeners`], [`instruments`] | listeners of the journal and the feed, and the figures that the edge reads of them |
 //! | [`config`], [`check`] | settings; the checks of a data directory at a start |
 //! | [`backup`], [`restore`] | backup of a directory with hashes, and restore |
 //! | [`set_back`] | correction of a journal that is ahead of the clock |
 //! | [`metrics`] | metrics for a monitor |
-//! | [`admin`] | the listener for monitors and operators: metrics, description of the node, backups |
+//! | [`admin_listener`] | the listener for monitors and operators: metrics, and the admin namespace of this server |
 //! | `directory_venue` | the venues of a data directory |
 //! | [`demo`], [`banner`] | the demo user and the lines that a start prints |
 //!
@@ -37,7 +39,7 @@
 //! `edge::api::orders` (text to numbers) → `edge::engine_client` → `engine::shard` (decide, apply) → `journal::commit`
 //! (append, release) → `edge::api::orders` (numbers to text).
 
-pub mod admin;
+pub mod admin_listener;
 pub mod backup;
 pub mod banner;
 pub mod boot;
@@ -46,6 +48,7 @@ pub mod config;
 pub mod demo;
 mod directory_venue;
 pub mod instruments;
+pub mod jobs;
 pub mod layout;
 pub mod listeners;
 pub mod metrics;

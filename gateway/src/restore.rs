@@ -356,7 +356,7 @@ fn settle(work: &Path, manifest: &Manifest, now: Timestamp) -> Result<Restored, 
         preparer.turn()?;
         append(&mut log).map_err(wal::Error::from)?;
     }
-    // Without room there is no mark of a clean stop, which is no error.
+    // Without room there is no mark of a clean stop, which is not an error.
     let _ = log.append_clean_stop(at.0);
     syncer.finish()?;
     Ok(Restored { digest, lsn, instance: uuid_text(&instance).to_string() })

@@ -1,10 +1,11 @@
-//! The threads besides those that own sockets: started in order, stopped in reverse order.
+//! The threads of log and shards: started in order, stopped in reverse order, with the jobs in between.
 
 use crate::boot::{BootError, io};
 use crate::config::Config;
+use crate::jobs::{self, End, Jobs, LogParts};
 use crate::layout::{self, Wake};
 use crate::listeners::Core;
-use crate::listeners::{CommitFigures, CommitLane, Committer, CoreHere, FeedLane, ServerLinks};
+use crate::listeners::{CommitFigures, CommitLane, Committer, CoreHere, FeedLane};
 use edge::engine_client::EngineClient;
 use engine::command::Envelope;
 use engine::print::PrintLane;
@@ -12,31 +13,30 @@ use engine::ring::Ring;
 use engine::rules::FillModel;
 use engine::shard::Shard;
 use host::clock::Clock;
-use host::thread::{self, Stop};
+use host::job::JobWaker;
+use host::thread::Stop;
 use journal::checkpoint::{Digests, Keeper, LAST_WITHIN};
 use journal::commit::Reply;
-use journal::paced::{Paced, Rests};
+use journal::paced::Paced;
 use journal::recover::RecoverError;
-use journal::spares::{Covered, Spares};
+use journal::spares::Covered;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, oneshot};
-use venue::feed::FeedParts;
+use std::time::Duration;
+use tokio::sync::mpsc;
 use wal::{Dir, Files, Marks, Prepared, Recovered, Running};
 
 /// Slots of a shard's inbox; a full one is `SERVER_BUSY`.
 const INBOX_SLOTS: usize = 4_096;
-/// How long a stop waits for the feed.
+/// How long a stop waits for each job that sends to the shards.
 const END_MAX: Duration = Duration::from_secs(5);
 /// How long a stop waits for the last snapshot. The keeper gives up earlier, unless a device that does not respond
 /// blocks it.
 const LAST_MAX: Duration = Duration::from_secs(7);
 const _: () = assert!(LAST_MAX.as_millis() > LAST_WITHIN.as_millis());
-/// How often a stop checks whether the last snapshot has ended.
-const LAST_CHECK_EVERY: Duration = Duration::from_millis(2);
 
 /// An inbox for each shard.
 pub type Inboxes = Arc<[Arc<Ring<Envelope<Reply>>>]>;
@@ -52,7 +52,7 @@ pub struct Parts<'a> {
     pub figures: Arc<CommitFigures>,
 }
 
-/// The threads besides the IO threads.
+/// The threads of log and shards.
 pub struct Runtime {
     stops: Stops,
     marks: Marks,
@@ -60,26 +60,21 @@ pub struct Runtime {
     covered: Covered,
     digests: Digests,
     syncer: JoinHandle<Result<(), wal::Error>>,
-    spares: JoinHandle<()>,
-    keeper: JoinHandle<Option<Keeper<Paced<Files>>>>,
+    /// Gets the keeper when it has ended, unless the state is unsound.
+    kept: Receiver<Keeper<Paced<Files>>>,
     core: CoreThreads,
     inboxes: Inboxes,
     prints: Vec<Arc<PrintLane>>,
     lane: CommitLane,
     clock: Clock,
-    feed: Option<FeedThread>,
 }
 
-/// The stop flags, set one after the other during a stop.
+/// The stop flags of the threads, set one after the other during a stop.
 #[derive(Default)]
 struct Stops {
-    /// Feed and keeper.
-    serving: Stop,
     shards: Stop,
     commit: Stop,
     sync: Stop,
-    /// Last: with it goes the lock of the directory, to which the keeper may still write.
-    spares: Stop,
 }
 
 /// The threads of shards and committer.
@@ -88,18 +83,13 @@ enum CoreThreads {
     Threaded { shards: Vec<JoinHandle<()>>, committer: JoinHandle<()> },
 }
 
-struct FeedThread {
-    thread: JoinHandle<()>,
-    /// Notified when the feed has ended.
-    ended: oneshot::Receiver<()>,
-}
-
 impl Runtime {
-    /// Starts log, shards and committer. The receiver gets a failure of the log, which is final.
+    /// Starts log, shards and committer. The log needs the jobs of the returned parts: without them it gets no spares.
+    /// The receiver gets a failure of the log, which is final.
     ///
     /// # Errors
     /// [`BootError`] if a file cannot be opened or a thread cannot be created.
-    pub fn start(parts: Parts<'_>) -> Result<(Runtime, mpsc::UnboundedReceiver<String>), BootError> {
+    pub fn start(parts: Parts<'_>) -> Result<(Runtime, LogParts, mpsc::UnboundedReceiver<String>), BootError> {
         let Parts { config, clock, dir, log, shards, figures } = parts;
         let stops = Stops::default();
         // Which thread a sync wakes depends on the layout, which needs the log first.
@@ -119,22 +109,10 @@ impl Runtime {
         // On a full disk the start continues nevertheless, for reads.
         while committer.is_low() && preparer.turn().map_err(RecoverError::from)? == Prepared::One {}
         let storage = Files::open_existing(&config.data.dir).map_err(RecoverError::from)?;
-        let segments = config.journal.checkpoint_segments as usize;
-        let covered = Covered::default();
-        let stop = stops.spares.clone();
-        let rests = Rests::long(marks.clone(), stop.clone());
-        let spares = Spares::new(preparer.resting(size.urgent_bytes(), move || rests.breathe()), covered.clone());
-        let spares = thread::spawn("spares", move || spares.run(&stop)).map_err(io("the thread of spares"))?;
-        committer.wake_when_low(spares.thread().clone());
-        let stop = stops.serving.clone();
-        let rests = Rests::new(marks.clone(), stop.clone());
-        let storage = Paced { storage, rests: rests.clone() };
-        let snapshots = snapshots.through(storage.clone());
-        let keeper =
-            Keeper::new(storage, snapshots, marks.clone(), segments, covered.clone()).resting(rests).writing(formats);
-        let (keeper, digests) = keeper.answering();
-        let keeper =
-            thread::spawn_low_priority("keeper", move || keeper.run(&stop)).map_err(io("the keeper's thread"))?;
+        let low = JobWaker::default();
+        committer.wake_when_low(low.clone());
+        let ((digests, requests), (heir, kept)) = (Digests::channel(), sync_channel(1));
+        let log = LogParts { storage, preparer, low, snapshots, requests, heir };
         let inboxes: Inboxes = shards.iter().map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect();
         let crosses = config.rules.fill_model == FillModel::Cross;
         let prints = shards.iter().filter(|_| crosses).map(Shard::print_lane).collect();
@@ -157,23 +135,10 @@ impl Runtime {
             }
         };
         let clock = clock.clone();
-        let runtime = Runtime {
-            stops,
-            marks,
-            instance,
-            covered,
-            digests,
-            syncer,
-            spares,
-            keeper,
-            core,
-            inboxes,
-            prints,
-            lane,
-            clock,
-            feed: None,
-        };
-        Ok((runtime, failed))
+        let covered = Covered::default();
+        let runtime =
+            Runtime { stops, marks, instance, covered, digests, syncer, kept, core, inboxes, prints, lane, clock };
+        Ok((runtime, log, failed))
     }
 
     /// The engine's client for the thread that called [`Runtime::start`].
@@ -216,42 +181,21 @@ impl Runtime {
         &self.digests
     }
 
-    /// Ends the feed and the keeper when set.
-    pub fn stop(&self) -> Stop {
-        self.stops.serving.clone()
-    }
-
     /// The inboxes of the threaded layout.
     pub fn inboxes(&self) -> &Inboxes {
         &self.inboxes
     }
 
-    /// Starts the feed and waits until its first frames are applied.
-    ///
-    /// # Errors
-    /// [`BootError::Feed`] if it ended before that, or [`BootError::Io`] without a thread.
-    pub async fn start_feed(&mut self, parts: FeedParts<ServerLinks>) -> Result<(), BootError> {
-        let (ready, is_ready) = oneshot::channel();
-        let (ending, ended) = oneshot::channel();
-        let thread = layout::spawn_feed(parts, ready, ending).map_err(io("the feed's thread"))?;
-        self.feed = Some(FeedThread { thread, ended });
-        is_ready.await.map_err(|_| BootError::Feed)
-    }
-
-    /// Stops in order: feed, shards, committer with the clean-stop record, last sync, last snapshot.
+    /// Stops in order: jobs that send to the shards, shards, committer with the clean-stop record, last sync, the
+    /// keeper, last snapshot, other jobs.
     ///
     /// # Errors
     /// [`BootError::Journal`] if the last sync failed: records that it should have made durable may be lost.
-    pub async fn end(self) -> Result<(), BootError> {
-        let Runtime { stops, marks, syncer, spares, keeper, core, inboxes, lane, clock, feed, .. } = self;
-        stops.serving.set();
-        if let Some(FeedThread { thread, ended }) = feed {
-            thread.thread().unpark();
-            // The feed's last record still passes through the core, which may run on this thread.
-            if tokio::time::timeout(END_MAX, ended).await.is_err() {
-                tracing::warn!("the feed did not end in time; the stop continues without it");
-            }
-        }
+    pub async fn end(self, mut jobs: Jobs) -> Result<(), BootError> {
+        let Runtime { stops, marks, syncer, kept, core, inboxes, lane, clock, .. } = self;
+        jobs.stop(End::AfterLog);
+        // The feed's last record still passes through the core, which may run on this thread.
+        jobs.end_within(End::BeforeShards, END_MAX).await;
         stops.shards.set();
         inboxes.iter().for_each(|inbox| inbox.wake());
         match core {
@@ -268,37 +212,24 @@ impl Runtime {
         marks.wake();
         // A panic of the thread has aborted the process.
         let synced = syncer.join().unwrap_or(Ok(())).map_err(|error| BootError::Journal(error.to_string()));
-        keeper.thread().unpark();
-        if let Ok(Some(keeper)) = keeper.join()
-            && !write_last(keeper)
-        {
-            // The thread of spares keeps the lock until the process ends: another process must not write meanwhile.
-            return synced;
+        jobs.end(End::AfterLog);
+        // If the snapshot is still being written, the lock is kept until the process ends: another process must not
+        // write meanwhile.
+        if kept.try_recv().ok().is_none_or(write_last) {
+            jobs.end(End::AfterSnapshot);
         }
-        stops.spares.set();
-        spares.thread().unpark();
-        drop(spares.join());
+        jobs.end(End::Last);
         synced
     }
 }
 
-/// The last snapshot of a clean stop. The stop waits for it, so its thread has normal priority. Returns false if that
-/// did not end in time and still runs.
-fn write_last(mut keeper: Keeper<Paced<Files>>) -> bool {
-    let last = thread::spawn("last", move || match keeper.last() {
-        Ok(true) => tracing::info!("a snapshot was written for the next start"),
-        Ok(false) => {}
-        Err(error) => tracing::warn!(%error, "no snapshot at the stop: the next start reads more of the log"),
-    });
+/// Writes the last snapshot of a clean stop. Returns false if that did not end in time and still runs.
+fn write_last(keeper: Keeper<Paced<Files>>) -> bool {
     // Without a thread there is no snapshot, but the log has everything.
-    let Ok(last) = last else { return true };
-    let started = Instant::now();
-    while !last.is_finished() {
-        if started.elapsed() >= LAST_MAX {
-            tracing::warn!("the snapshot at the stop did not end in time; the next start reads more of the log");
-            return false;
-        }
-        std::thread::sleep(LAST_CHECK_EVERY);
+    let Ok(last) = jobs::last(keeper).start(&Stop::new()) else { return true };
+    let is_over = last.join_within(LAST_MAX);
+    if !is_over {
+        tracing::warn!("the snapshot at the stop did not end in time; the next start reads more of the log");
     }
-    true
+    is_over
 }

@@ -132,7 +132,7 @@ pub fn set_back(directory: &Path, now: Timestamp, dry_run: bool) -> Result<SetBa
             append(&mut log).map_err(wal::Error::from)?
         }
     };
-    // Without room there is no mark of a clean stop, which is no error.
+    // Without room there is no mark of a clean stop, which is not an error.
     let _ = log.append_clean_stop(now.0);
     syncer.finish()?;
     Ok(SetBack { from, to: now, lsn: Some(lsn) })

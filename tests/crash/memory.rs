@@ -46,7 +46,7 @@ pub enum Fate {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Known {
     Not,
-    Asked,
+    Requested,
     Done,
 }
 

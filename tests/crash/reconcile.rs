@@ -212,7 +212,7 @@ fn settle_cancels(trader: &mut Trader) {
         .memory
         .by_id
         .iter()
-        .filter(|(_, name)| trader.memory.orders[*name].cancel == Known::Asked)
+        .filter(|(_, name)| trader.memory.orders[*name].cancel == Known::Requested)
         .map(|(id, _)| *id)
         .collect();
     for id in asked {
@@ -327,8 +327,8 @@ fn reconcile_keys(trader: &mut Trader) {
         let row = listed.remove(&id);
         match key.revoked {
             Known::Done => assert!(row.is_none(), "key {id} was revoked, and is listed\n{diary}"),
-            Known::Asked if row.is_none() => key.revoked = Known::Done,
-            Known::Asked | Known::Not => {
+            Known::Requested if row.is_none() => key.revoked = Known::Done,
+            Known::Requested | Known::Not => {
                 let row = row.unwrap_or_else(|| panic!("key {id} was acknowledged and is lost\n{diary}"));
                 key.revoked = Known::Not;
                 let name = text(&row, "/name");
@@ -339,13 +339,13 @@ fn reconcile_keys(trader: &mut Trader) {
                 match (key.rotated, at(&row, "/expires_at").is_string()) {
                     (Known::Done, false) => panic!("key {id} was rotated, and has no end\n{diary}"),
                     (Known::Not, true) => panic!("key {id} ends without a rotation\n{diary}"),
-                    (Known::Asked, true) => {
+                    (Known::Requested, true) => {
                         key.rotated = Known::Done;
                         // Its replacement is listed, with the same name, and its secret is lost.
                         let twin = listed.iter().find(|(_, row)| at(row, "/name") == name).map(|(id, _)| *id);
                         adopted.push(twin.unwrap_or_else(|| panic!("key {id} ends without a replacement\n{diary}")));
                     }
-                    (Known::Asked, false) => key.rotated = Known::Not,
+                    (Known::Requested, false) => key.rotated = Known::Not,
                     _ => {}
                 }
             }

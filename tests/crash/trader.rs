@@ -163,7 +163,7 @@ impl Trader {
         let id = *self.chance.pick(&open[..open.len().min(20)]);
         let name = self.memory.by_id[&id].clone();
         self.memory.note(format!("cancel {id}"));
-        self.memory.order(&name).cancel = Known::Asked;
+        self.memory.order(&name).cancel = Known::Requested;
         let response = self.send(&Request::new("DELETE", &format!("/v1/orders/{id}")))?;
         self.memory.note(format!("cancel {id}: {} {}", response.status, response.code()));
         self.memory.order(&name).cancel = match response.status {
@@ -334,7 +334,7 @@ impl Trader {
             return Ok(());
         }
         self.memory.note(format!("rotate key {id}"));
-        self.memory.keys[at].rotated = Known::Asked;
+        self.memory.keys[at].rotated = Known::Requested;
         let response = self.send(&Request::post(&format!("/v1/keys/{id}/rotate")))?;
         if response.status != 201 {
             self.memory.keys[at].rotated = Known::Not;
@@ -358,7 +358,7 @@ impl Trader {
     fn revoke_key(&mut self) -> io::Result<()> {
         let Some((at, id)) = self.some_key() else { return self.place() };
         self.memory.note(format!("revoke key {id}"));
-        self.memory.keys[at].revoked = Known::Asked;
+        self.memory.keys[at].revoked = Known::Requested;
         let response = self.send(&Request::new("DELETE", &format!("/v1/keys/{id}")))?;
         assert!([200, 409, 503].contains(&response.status), "revoke key {id}: {}", response.lossy());
         self.memory.keys[at].revoked = if response.status == 200 { Known::Done } else { Known::Not };

@@ -18,13 +18,13 @@ pub struct Wallets {
     /// By id, as last shown.
     known: BTreeMap<i64, Value>,
     /// A request without an answer.
-    asked: Option<Asked>,
+    asked: Option<WalletRequest>,
     /// Full hours as they were shown.
     points: BTreeMap<String, Value>,
     next: u64,
 }
 
-enum Asked {
+enum WalletRequest {
     Open(String),
     Name(i64, String),
     Archive(i64),
@@ -46,7 +46,7 @@ impl Wallets {
         let label = format!("w-{}", self.next);
         let (asked, request) = if active.len() < SANDBOXES {
             let body = json!({"kind": "SANDBOX", "label": label});
-            (Asked::Open(label), Request::post("/v1/me/wallets").json(&body))
+            (WalletRequest::Open(label), Request::post("/v1/me/wallets").json(&body))
         } else {
             let id = *chance.pick(&active);
             let path = format!("/v1/me/wallets/{id}");
@@ -60,10 +60,10 @@ impl Wallets {
                 }
                 6 => {
                     let body = json!({"label": label});
-                    (Asked::Name(id, label), Request::new("PATCH", &path).json(&body))
+                    (WalletRequest::Name(id, label), Request::new("PATCH", &path).json(&body))
                 }
-                7 => (Asked::Archive(id), Request::new("DELETE", &path)),
-                _ => (Asked::Reset(id), Request::post(&format!("{path}/reset"))),
+                7 => (WalletRequest::Archive(id), Request::new("DELETE", &path)),
+                _ => (WalletRequest::Reset(id), Request::post(&format!("{path}/reset"))),
             }
         };
         memory.note(format!("{} {}", request.method, request.path));
@@ -74,7 +74,7 @@ impl Wallets {
         match answer.status {
             200 | 201 => {
                 let shown = answer.json();
-                if let Some(Asked::Reset(id)) = asked {
+                if let Some(WalletRequest::Reset(id)) = asked {
                     assert_eq!(int(&shown, "/parent_wallet_id"), id);
                     let parent = self.known.get_mut(&id).expect("a wallet of ours");
                     parent["status"] = json!("ARCHIVED");
@@ -93,9 +93,9 @@ impl Wallets {
         let asked = self.asked.take();
         for (id, known) in &self.known {
             let shown = found.get(id).unwrap_or_else(|| panic!("wallet {id} was acknowledged and is lost\n{diary}"));
-            let may_end = matches!(asked, Some(Asked::Archive(of) | Asked::Reset(of)) if of == *id);
+            let may_end = matches!(asked, Some(WalletRequest::Archive(of) | WalletRequest::Reset(of)) if of == *id);
             let may_be_called = match &asked {
-                Some(Asked::Name(of, label)) if of == id => Some(label.as_str()),
+                Some(WalletRequest::Name(of, label)) if of == id => Some(label.as_str()),
                 _ => None,
             };
             for field in ["/kind", "/generation", "/parent_wallet_id", "/created_at", "/baseline"] {
@@ -111,15 +111,15 @@ impl Wallets {
             found.iter().filter(|(id, _)| !self.known.contains_key(id)).map(|(_, new)| new).collect();
         let sandboxes: Vec<&&Value> = fresh.iter().filter(|new| text(new, "/kind") == "SANDBOX").collect();
         let is_asked = |new: &Value| match &asked {
-            Some(Asked::Open(label)) => text(new, "/label") == label,
-            Some(Asked::Reset(id)) => at(new, "/parent_wallet_id") == &json!(id),
+            Some(WalletRequest::Open(label)) => text(new, "/label") == label,
+            Some(WalletRequest::Reset(id)) => at(new, "/parent_wallet_id") == &json!(id),
             _ => false,
         };
         assert!(
             sandboxes.len() <= 1 && sandboxes.iter().all(|new| is_asked(new)),
             "unknown wallets: {fresh:?}\n{diary}"
         );
-        if let Some(Asked::Reset(id)) = &asked {
+        if let Some(WalletRequest::Reset(id)) = &asked {
             let archived = text(&found[id], "/status") == "ARCHIVED";
             assert_eq!(archived, !sandboxes.is_empty(), "half a reset of wallet {id}\n{diary}");
         }

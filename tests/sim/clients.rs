@@ -5,8 +5,8 @@ use crate::workload::{Deed, Look, Oddity, Wish};
 use crate::world::World;
 use engine::amount::{Cash, Price, Qty};
 use engine::command::{
-    AskedPrice, Command, CreateUser, FillFilter, IdSource, IssueKey, MarketFilter, OrderFilter, Placement,
-    PlacementTerms, Query, RequestIdentity, Secret, Size, Unsound, Wallets,
+    Command, CreateUser, FillFilter, IdSource, InvalidTerms, IssueKey, MarketFilter, OrderFilter, Placement,
+    PlacementTerms, Query, RequestIdentity, RequestedPrice, Secret, Size, Wallets,
 };
 use engine::id::{InstrumentId, KeyId, MarketId, OrderId, WalletId};
 use engine::order::{EntryRoute, OrderType, Side};
@@ -177,7 +177,7 @@ impl World {
             RequestIdentity { client_order_id, digest, source }
         });
         let terms = match wish.oddity {
-            Some(Oddity::Unsound) => Err(Unsound),
+            Some(Oddity::InvalidTerms) => Err(InvalidTerms),
             _ => Ok(self.terms(user, wish)),
         };
         Placement { request, ..Placement::new(self.key(user, wish.body as usize), tier, route, terms) }
@@ -200,9 +200,9 @@ impl World {
         let grid = i32::from(tick);
         let on_grid = ((from + ticks) / grid * grid).clamp(grid, 10_000 - grid);
         let price = match wish.oddity {
-            Some(Oddity::OffGrid) => AskedPrice::OffGrid,
-            Some(Oddity::BetweenTicks) => AskedPrice::At(Price(on_grid as u16 - 1)),
-            _ => AskedPrice::At(Price(on_grid as u16)),
+            Some(Oddity::OffGrid) => RequestedPrice::OffGrid,
+            Some(Oddity::BetweenTicks) => RequestedPrice::At(Price(on_grid as u16 - 1)),
+            _ => RequestedPrice::At(Price(on_grid as u16)),
         };
         let known = self.model.user(user);
         let wallet_of = |kind| known.and_then(|user| user.wallet_of(kind)).map(|wallet| wallet.id);

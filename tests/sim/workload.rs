@@ -167,7 +167,7 @@ pub struct Wish {
 /// The fault of an order.
 #[derive(Clone, Copy, Debug)]
 pub enum Oddity {
-    Unsound,
+    InvalidTerms,
     NoQuantity,
     TooMany,
     OffGrid,
@@ -399,7 +399,7 @@ fn wish(chance: &mut Chance, hot: u32) -> Wish {
     let time_in_force =
         if chance.percent(85) { *chance.pick(&usual) } else { *chance.pick(&[Gtc, Gtd, Fok, Fak, Ioc]) };
     let oddities = [
-        Oddity::Unsound,
+        Oddity::InvalidTerms,
         Oddity::NoQuantity,
         Oddity::TooMany,
         Oddity::OffGrid,

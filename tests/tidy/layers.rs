@@ -26,11 +26,12 @@ const fn layer(
     Layer { name, folder, may, tests_may }
 }
 
-const ALL_OF_THE_GATEWAY: &[&str] = &["engine", "wal", "wire", "host", "history", "journal", "venue", "edge"];
-const ALL: &[&str] = &["engine", "wal", "wire", "host", "history", "journal", "venue", "edge", "gateway", "tools"];
+const ALL_OF_THE_GATEWAY: &[&str] = &["engine", "wal", "wire", "host", "history", "journal", "venue", "edge", "admin"];
+const ALL: &[&str] =
+    &["engine", "wal", "wire", "host", "history", "journal", "venue", "edge", "admin", "gateway", "tools"];
 
 /// From the bottom up.
-pub const LAYERS: [Layer; 12] = [
+pub const LAYERS: [Layer; 13] = [
     layer("engine", "engine", &[], &[]),
     layer("wal", "wal", &[], &[]),
     layer("wire", "gateway/wire", &["engine"], &[]),
@@ -39,6 +40,8 @@ pub const LAYERS: [Layer; 12] = [
     layer("journal", "gateway/journal", &["engine", "wal", "host"], &[]),
     layer("venue", "gateway/venue", &["engine", "wire", "host"], &["journal", "wal"]),
     layer("edge", "gateway/edge", &["engine", "wire", "host"], &["history", "journal", "venue", "wal"]),
+    // The thread of a backup, with its priority and its stop flag, and the token are values of `host`.
+    layer("admin", "gateway/admin", &["engine", "wire", "host"], &[]),
     layer("gateway", "gateway", ALL_OF_THE_GATEWAY, &[]),
     layer("tools", "tools", ALL, &[]),
     layer("bench", "bench", ALL, &[]),
@@ -153,7 +156,7 @@ fn planted_imports_fail_with_the_name_of_the_layer() {
     let cases = Cases::of("planted imports");
     for (package, line, on) in [
         ("venue", "use edge::ws::news::News;", "edge"),
-        ("venue", "    let reply = journal::commit::Reply::Nobody;", "journal"),
+        ("venue", "    let reply = journal::commit::Reply::Discard;", "journal"),
         ("venue", "use gateway::config::Config;", "gateway"),
         ("edge", "use venue::Upstream;", "venue"),
         ("edge", "use ::history::Reader;", "history"),
@@ -161,6 +164,9 @@ fn planted_imports_fail_with_the_name_of_the_layer() {
         ("journal", "use wire::decimal;", "wire"),
         ("journal", "use edge::ws::user_wakeups::UserWakeups;", "edge"),
         ("history", "use venue::feed::Feed;", "venue"),
+        ("admin", "use edge::http::reply::Refusal;", "edge"),
+        ("admin", "use wal::Scan;", "wal"),
+        ("admin", "    let digests = journal::checkpoint::Digests::channel();", "journal"),
         ("host", "use journal::recover::Report;", "journal"),
         ("wire", "use host::clock::Clock;", "host"),
         ("engine", "use wal::Lsn;", "wal"),

@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::settings::{Settings, print_line};
 use clap::Args;
 use venue::VenueKind;
-use venue::doctor::{Check, Found, examine};
+use venue::doctor::{Check, Outcome, examine};
 
 #[derive(Args)]
 pub struct Doctor {
@@ -30,14 +30,14 @@ impl Doctor {
     }
 }
 
-fn show(Check { what, found }: &Check) {
-    match found {
-        Found::Ok(word) if word.is_empty() => print_line(format_args!("ok       {what}")),
-        Found::Ok(word) => print_line(format_args!("ok       {what}: {word}")),
-        Found::Differs(what_differs) => {
+fn show(Check { what, outcome }: &Check) {
+    match outcome {
+        Outcome::Ok(word) if word.is_empty() => print_line(format_args!("ok       {what}")),
+        Outcome::Ok(word) => print_line(format_args!("ok       {what}: {word}")),
+        Outcome::Differs(what_differs) => {
             print_line(format_args!("differs  {what}"));
             what_differs.iter().for_each(|line| print_line(format_args!("           {line}")));
         }
-        Found::Failed(why) => print_line(format_args!("failed   {what}: {why}")),
+        Outcome::Failed(why) => print_line(format_args!("failed   {what}: {why}")),
     }
 }

@@ -102,7 +102,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            output::say_within_a_second(std::io::stderr, format!("papertape: {failure}\n"));
+            output::write_with_timeout(std::io::stderr, format!("papertape: {failure}\n"));
             if failure.is::<backup::Usage>() {
                 return USAGE.into();
             }

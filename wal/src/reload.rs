@@ -33,7 +33,7 @@ use crate::trailing::{is_zero, is_zero_from};
 use std::collections::BTreeSet;
 use std::io;
 
-/// Bytes at the front of a file that are dropped from the cache at once, so that the header is read from the device:
+/// Bytes at the front of a file that are dropped from the cache together, so that the header is read from the device:
 /// with pages of 4 KiB the system keeps no larger piece.
 const FORGOTTEN_BYTES: u64 = 2 << 20;
 

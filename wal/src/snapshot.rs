@@ -142,7 +142,7 @@ impl<S: Storage> Snapshots<S> {
     /// be synced. One at a time: a second one replaces the first.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::is_full`] distinguishes a full disk, which is no reason to stop.
+    /// [`Error::Io`]; [`Error::is_full`] distinguishes a full disk, which is not a reason to stop.
     pub fn create(&self, lsn: Lsn, record_crc: u32) -> Result<SnapshotWriter<S>, Error> {
         let file = create_anew(&self.storage, MAKING)?;
         let mut header = [0; HEADER_BYTES];

@@ -24,7 +24,7 @@ pub struct Depth {
     pub bids: DepthSide,
     /// Best first: ascending prices.
     pub asks: DepthSide,
-    /// Best of both sides, whatever the count of copied levels.
+    /// Best of both sides, for any count of copied levels.
     pub top: Top,
     /// The venue's time of the last change.
     pub changed_at: Timestamp,

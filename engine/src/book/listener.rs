@@ -28,10 +28,10 @@ pub trait BookListener {
     fn ring(&self, gathers: bool);
 
     /// Whether any reader is subscribed.
-    fn anybody(&self) -> bool;
+    fn has_readers(&self) -> bool;
 
     /// Whether a reader is subscribed to this market.
-    fn wanted(&self, market: MarketId) -> bool;
+    fn has_reader(&self, market: MarketId) -> bool;
 
     /// The following calls belong to a frame that the feed took at `taken_at`, server time.
     fn begin_frame(&self, taken_at: Timestamp);
@@ -66,7 +66,7 @@ pub trait BookListener {
 /// Notified of the price of each market's first outcome.
 pub trait PriceListener {
     /// The following prices were sent in an earlier run: those already recorded are ignored.
-    fn hears_again(&mut self);
+    fn begin_replay(&mut self);
 
     /// The first outcome's price became `mid` at `venue_now`.
     fn note(&mut self, market: MarketId, venue_now: Timestamp, mid: Mid);
@@ -84,11 +84,11 @@ impl BookListener for () {
 
     fn ring(&self, _: bool) {}
 
-    fn anybody(&self) -> bool {
+    fn has_readers(&self) -> bool {
         false
     }
 
-    fn wanted(&self, _: MarketId) -> bool {
+    fn has_reader(&self, _: MarketId) -> bool {
         false
     }
 
@@ -109,7 +109,7 @@ impl BookListener for () {
 
 /// No listener.
 impl PriceListener for () {
-    fn hears_again(&mut self) {}
+    fn begin_replay(&mut self) {}
 
     fn note(&mut self, _: MarketId, _: Timestamp, _: Mid) {}
 

@@ -39,7 +39,7 @@ pub struct Books {
     /// Venue time where a recording drives the age of quotes; 0 = quotes age by server time.
     pub(super) clock: AtomicU64,
     pub(super) outage: AtomicBool,
-    pub(super) unheard: AtomicBool,
+    pub(super) no_contact: AtomicBool,
     /// Frames applied.
     pub(super) frames: AtomicU64,
     stale_after_us: u64,
@@ -139,7 +139,7 @@ impl Books {
             recording: AtomicU64::new(0),
             clock: AtomicU64::new(0),
             outage: AtomicBool::new(false),
-            unheard: AtomicBool::new(false),
+            no_contact: AtomicBool::new(false),
             frames: AtomicU64::new(0),
             stale_after_us,
             writer_given: AtomicBool::new(false),
@@ -308,10 +308,10 @@ impl Books {
         self.outage.load(Relaxed)
     }
 
-    /// Whether no venue has shown life since the start: books are then missing rather than empty, and an outage from
+    /// Whether no venue has sent a message since the start. Books are then missing rather than empty, and an outage from
     /// before the start may still go on.
-    pub fn unheard(&self) -> bool {
-        self.unheard.load(Relaxed)
+    pub fn no_contact(&self) -> bool {
+        self.no_contact.load(Relaxed)
     }
 
     /// `quote_age_ms` in µs: venue time since the later of the last message about the token and the last sign of life

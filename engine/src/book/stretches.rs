@@ -7,7 +7,7 @@ use std::pin::Pin;
 
 /// A reader's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct HistoryQuery {
     pub grid: Grid,
     /// Maximum count of points in the answer.
     pub most: usize,
@@ -32,17 +32,17 @@ pub trait PriceHistory: Send + Sync {
     /// Whether the store has failed: until the next start nothing is stored and nothing is found.
     fn is_lost(&self) -> bool;
 
-    /// The intervals of a market's first outcome with a start within `secs` (Unix), as `wanted`. `None` if there is no
+    /// The intervals of a market's first outcome with a start within `secs` (Unix), as `query`. `None` if there is no
     /// answer in time.
     fn find(
         &self,
         market: MarketId,
         secs: RangeInclusive<u64>,
-        wanted: Wanted,
+        query: HistoryQuery,
     ) -> Pin<Box<dyn Future<Output = Option<Stretches>> + '_>>;
 }
 
-impl Wanted {
+impl HistoryQuery {
     /// Folds buckets, which are in the order of their starts and at least a minute apart. If the coarsest length still
     /// gives too many points, the newest are returned.
     pub fn of(&self, buckets: &[Bucket]) -> (Vec<Bucket>, Grid) {
@@ -86,8 +86,8 @@ mod tests {
 
     const COARSER: &[u64] = &[1, 5, 10, 30, 60, 180, 360, 720, 1_440];
 
-    fn wanted(minutes: u64) -> Wanted {
-        Wanted { grid: Grid::minutes(minutes), most: 5_000, coarser: COARSER }
+    fn query(minutes: u64) -> HistoryQuery {
+        HistoryQuery { grid: Grid::minutes(minutes), most: 5_000, coarser: COARSER }
     }
 
     fn bucket(minute: u64) -> Bucket {
@@ -113,7 +113,7 @@ mod tests {
             (Vec::new(), 1, (0, 1)),
         ];
         for (buckets, minutes, expected) in &cases {
-            let (points, size) = wanted(*minutes).of(buckets);
+            let (points, size) = query(*minutes).of(buckets);
             assert_eq!((points.len(), size), (expected.0, Grid::minutes(expected.1)));
             // The newest points are always included.
             let last = |buckets: &[Bucket]| buckets.last().map(|bucket| size.start(bucket.start));
@@ -128,39 +128,39 @@ mod tests {
         let hours = 723 * 24;
         let full: Vec<Bucket> =
             (0..hours).map(|hour| bucket(hour * 60)).chain((hours * 60..(hours + 168) * 60).map(bucket)).collect();
-        let newest = Wanted { coarser: &[], most: 1, ..wanted(1_440) };
-        let cases: [(&[Bucket], Wanted, &[u64]); 7] = [
-            (&full, wanted(1), &[10, 60, 360]),
-            (&full, wanted(7), &[7, 30, 180, 360]),
-            (&full, wanted(1_440), &[1_440]),
+        let newest = HistoryQuery { coarser: &[], most: 1, ..query(1_440) };
+        let cases: [(&[Bucket], HistoryQuery, &[u64]); 7] = [
+            (&full, query(1), &[10, 60, 360]),
+            (&full, query(7), &[7, 30, 180, 360]),
+            (&full, query(1_440), &[1_440]),
             (&full, newest, &[1_440]),
-            (&every(1, 10_080), wanted(1), &[5]),
-            (&every(1, 60), wanted(1), &[1]),
-            (&[], wanted(1), &[1]),
+            (&every(1, 10_080), query(1), &[5]),
+            (&every(1, 60), query(1), &[1]),
+            (&[], query(1), &[1]),
         ];
-        for (buckets, wanted, expected) in cases {
+        for (buckets, query, expected) in cases {
             let mut tried = Vec::new();
-            let chosen = wanted.choose(buckets.len(), |grid| {
+            let chosen = query.choose(buckets.len(), |grid| {
                 tried.push(grid.secs() / 60);
                 fold(buckets.iter().copied(), grid)
             });
-            assert_eq!(tried, expected, "{wanted:?}");
-            assert!(chosen == naive(buckets, &wanted), "{wanted:?}");
+            assert_eq!(tried, expected, "{query:?}");
+            assert!(chosen == naive(buckets, &query), "{query:?}");
         }
         println!("sizes tried: {} cases", cases.len());
     }
 
     /// Tries every length.
-    fn naive(buckets: &[Bucket], wanted: &Wanted) -> (Vec<Bucket>, Grid) {
-        let coarser = wanted.coarser.iter().map(|minutes| Grid::minutes(*minutes));
-        let mut found = (Vec::new(), wanted.grid);
-        for size in std::iter::once(wanted.grid).chain(coarser.filter(|size| size.secs() > wanted.grid.secs())) {
+    fn naive(buckets: &[Bucket], query: &HistoryQuery) -> (Vec<Bucket>, Grid) {
+        let coarser = query.coarser.iter().map(|minutes| Grid::minutes(*minutes));
+        let mut found = (Vec::new(), query.grid);
+        for size in std::iter::once(query.grid).chain(coarser.filter(|size| size.secs() > query.grid.secs())) {
             found = (fold(buckets.iter().copied(), size), size);
-            if found.0.len() <= wanted.most {
+            if found.0.len() <= query.most {
                 return found;
             }
         }
-        found.0.drain(..found.0.len() - wanted.most);
+        found.0.drain(..found.0.len() - query.most);
         found
     }
 
@@ -181,8 +181,8 @@ mod tests {
                 })
                 .collect();
             let grid = Grid::minutes([1, 2, 7, 61, 1_440, 2_000][below(6) as usize]);
-            let wanted = Wanted { grid, most: 1 + below(60) as usize, coarser: COARSER };
-            assert_eq!(wanted.of(&buckets), naive(&buckets, &wanted), "case {cases}: {wanted:?}");
+            let query = HistoryQuery { grid, most: 1 + below(60) as usize, coarser: COARSER };
+            assert_eq!(query.of(&buckets), naive(&buckets, &query), "case {cases}: {query:?}");
             cases += 1;
         }
         println!("choosing a size: {cases} cases");

@@ -29,8 +29,8 @@ pub struct BookWriter {
     crossed: Vec<InstrumentId>,
 }
 
-/// Connection number of updates from single requests without a lasting connection: a message about one token is no sign
-/// of life for the others, so each of them is as old as its own last response.
+/// Connection number of updates from single requests without a lasting connection: a message about one token is not a
+/// sign of life for the others, so each of them is as old as its own last response.
 pub const SINGLE_ANSWERS: u8 = u8::MAX - 1;
 
 /// The collected updates of one frame.
@@ -103,7 +103,7 @@ impl BookWriter {
     }
 
     /// Applies the response to a request on behalf of `connection`. It shows that the venue responds, not that the
-    /// connection is alive, so it is no sign of life for tokens that it does not name.
+    /// connection is alive, so it is not a sign of life for tokens that it does not name.
     pub fn answer(&mut self, connection: u8, received: Timestamp, fill: impl FnOnce(&mut Frame<'_>)) -> FrameReport {
         self.updates.clear();
         self.levels.clear();
@@ -204,9 +204,9 @@ impl BookWriter {
         self.books.outage.store(outage, Relaxed);
     }
 
-    /// Whether no venue has shown life since the start.
-    pub fn unheard(&mut self, unheard: bool) {
-        self.books.unheard.store(unheard, Relaxed);
+    /// Sets whether no venue has sent a message since the start.
+    pub fn no_contact(&mut self, no_contact: bool) {
+        self.books.no_contact.store(no_contact, Relaxed);
     }
 
     fn tick_of(&self, market: MarketId) -> TickSize {

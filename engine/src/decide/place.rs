@@ -5,7 +5,7 @@
 //! is placed and closed in one record.
 
 use crate::amount::{Cash, Price, Qty, floored_shares_for};
-use crate::command::{AskedPrice, IdSource, Placement, PlacementTerms, RequestIdentity, Size, Unsound};
+use crate::command::{IdSource, InvalidTerms, Placement, PlacementTerms, RequestIdentity, RequestedPrice, Size};
 use crate::decide::enter::Entry;
 use crate::decide::numbers::Numbers;
 use crate::decide::take::{Desk, Ground};
@@ -48,7 +48,7 @@ pub fn place(
         return Ok(Placed::Replay { client_order_id: request.client_order_id.clone() });
     }
     daily_cap(user, placement.tier, rules, now)?;
-    let terms = placement.terms.as_mut().map_err(|Unsound| Reject::Unsound)?;
+    let terms = placement.terms.as_mut().map_err(|InvalidTerms| Reject::InvalidTerms)?;
     check_terms(terms, placement.route, rules, now)?;
 
     // 7–10: wallet, market, open, grid.
@@ -109,7 +109,7 @@ pub fn place(
 
     // 14, 15: market conditions, for orders that would fill immediately.
     if terms.time_in_force.immediate() {
-        if ground.outage || ground.books.unheard() {
+        if ground.outage || ground.books.no_contact() {
             return Err(Reject::VenueUnavailable);
         }
         return match opening {
@@ -168,7 +168,7 @@ fn check_terms(terms: &mut PlacementTerms, route: EntryRoute, rules: &Rules, now
     let immediate = terms.time_in_force.immediate();
     let budget = matches!(terms.size, Size::Amount(_));
     if (terms.order_type == OrderType::Market && gtd) || (budget && (terms.side == Side::Sell || !immediate)) {
-        return Err(Reject::Unsound);
+        return Err(Reject::InvalidTerms);
     }
     if gtd && native && !rules.flags.gtd_auto_expiry {
         return Err(Reject::GtdUnsupported);
@@ -239,14 +239,14 @@ fn opening(market: &MarketCell, terms: &PlacementTerms, rules: &Rules) -> Result
 fn on_grid(market: &MarketCell, terms: &PlacementTerms) -> Result<Price, Reject> {
     let tick = market.tick();
     match terms.price {
-        AskedPrice::At(price) if terms.order_type == OrderType::Market => {
+        RequestedPrice::At(price) if terms.order_type == OrderType::Market => {
             if price.0 >= 1 && price <= Price::ONE {
                 Ok(price)
             } else {
-                Err(Reject::Unsound)
+                Err(Reject::InvalidTerms)
             }
         }
-        AskedPrice::At(price) if tick.contains(price) => Ok(price),
+        RequestedPrice::At(price) if tick.contains(price) => Ok(price),
         _ => Err(Reject::OffTick { tick }),
     }
 }

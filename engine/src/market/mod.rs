@@ -330,7 +330,7 @@ pub(crate) fn take_version(bytes: &[u8]) -> Result<(u16, &[u8]), CodecError> {
     }
 }
 
-/// Snapshot bytes: equal states have equal bytes, whatever their history.
+/// Snapshot bytes: equal states have equal bytes, with any history.
 impl Markets {
     /// Appends all markets and tapes to `out`: these bytes are in the digest.
     pub fn encode(&self, out: &mut Vec<u8>) {

@@ -44,7 +44,7 @@ struct Running<R> {
     full: bool,
     /// As they were when the cycle started.
     outage: bool,
-    unheard: bool,
+    no_contact: bool,
     stage: Stage,
     looked_at: u64,
     fills: u64,
@@ -93,7 +93,7 @@ impl<R> Cycles<R> {
         self.running.is_some() || !self.waiting.is_empty()
     }
 
-    fn next(&mut self, outage: bool, unheard: bool) -> Option<Running<R>> {
+    fn next(&mut self, outage: bool, no_contact: bool) -> Option<Running<R>> {
         if self.running.is_some() {
             return self.running.take();
         }
@@ -103,7 +103,7 @@ impl<R> Cycles<R> {
         self.batch.clear();
         self.done = 0;
         let stage = if sweeps.by_server_time() { Stage::Lapse } else { Stage::Hold(FIRST) };
-        Some(Running { venue_now, sweeps, full, outage, unheard, stage, looked_at: 0, fills: 0, closed: 0, reply })
+        Some(Running { venue_now, sweeps, full, outage, no_contact, stage, looked_at: 0, fills: 0, closed: 0, reply })
     }
 
     /// Makes `orders` the current batch, grouped by owner; the order within an owner stays.
@@ -122,7 +122,7 @@ impl<R> Cycles<R> {
 impl<R> Shard<R> {
     /// One piece of the running cycle, or of the next one.
     pub(super) fn cycle(&mut self, outbox: &mut impl Outbox<R>) {
-        let Some(mut cycle) = self.cycles.next(self.books.outage(), self.books.unheard()) else { return };
+        let Some(mut cycle) = self.cycles.next(self.books.outage(), self.books.no_contact()) else { return };
         self.last_sweeps = cycle.sweeps;
         let mut budget = CYCLE_ORDERS_PER_TURN_MAX;
         while budget > 0 && cycle.stage != Stage::Finished && outbox.room() != Room::None {
@@ -188,7 +188,7 @@ impl<R> Shard<R> {
         budget: usize,
         outbox: &mut impl Outbox<R>,
     ) -> usize {
-        if cycle.unheard && !cycle.outage {
+        if cycle.no_contact && !cycle.outage {
             cycle.stage = Stage::Close(FIRST);
             return 0;
         }

@@ -56,7 +56,7 @@ impl Point {
         Point { minute: hour * 60, cash, value, baseline }
     }
 
-    /// Whether the values are equal, whatever the minute.
+    /// Whether the values are equal, without the minute.
     fn same_as(&self, other: &Point) -> bool {
         (self.cash, self.value, self.baseline) == (other.cash, other.value, other.baseline)
     }

@@ -280,7 +280,7 @@ impl<R> Shard<R> {
         self.is_busy() || self.hourly.is_due(self.now) || self.is_minute_due()
     }
 
-    /// Time never goes back, whatever the caller's clock does.
+    /// Time never goes back, even if the caller's clock does.
     fn reach(&mut self, now: Timestamp) {
         if self.now == Timestamp(0) {
             // Beats are not journaled: every heartbeat gets a fresh interval at the first moment.
@@ -293,8 +293,8 @@ impl<R> Shard<R> {
     /// Refuses a command before it runs: after a wait of more than 2 s, or if the log has no room.
     fn admit(&self, command: &Command, received_at: Timestamp, outbox: &impl Outbox<R>) -> Result<(), Reject> {
         let need = match command {
-            // Background work waits for room in its own way, and not for the user's turn. A use that is not recorded is
-            // no loss.
+            // Background work waits for room in its own way, and not for the user's turn. A use that is not recorded
+            // is not a loss.
             Command::Query(_)
             | Command::MeetPrints
             | Command::Cycle { .. }

@@ -9,7 +9,7 @@ use crate::reject::Reject;
 use crate::view::OrderView;
 
 impl<R> Shard<R> {
-    /// One placement: one record, whatever its result.
+    /// One placement: one record for any result.
     pub(super) fn place_one(
         &mut self,
         owner: UserId,

@@ -9,7 +9,7 @@
 //!
 //! The digest of a state is SHA-256 over the bytes of format 4: the version is 4, and the market state names no
 //! version. A later field takes no byte in a row without it. So a state without later fields has the digest that all
-//! earlier builds computed, whatever the format of its file; a state with later fields has a digest that no earlier
+//! earlier builds computed, in every file format; a state with later fields has a digest that no earlier
 //! build can compute.
 //!
 //! A user's bytes contain journaled fields and no derived ones, so they do not depend on the user's shard or on the

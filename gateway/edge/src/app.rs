@@ -16,21 +16,21 @@ use host::leap::Leap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The state that all IO threads share, by what a handler needs of it.
+/// State shared by all IO threads, grouped by what a handler needs of it.
 pub struct App {
-    /// What it reads.
+    /// Read access: catalogue, books, directory, rules.
     pub reads: Reads,
-    /// What it may do and how it answers: settings, limits, keys, secrets.
+    /// Settings, limits, keys and secrets.
     pub front: Front,
-    /// Sockets and event streams.
+    /// WebSockets and event streams.
     pub streams: Streams,
     /// The running server.
     pub instance: Instance,
 }
 
-/// The running server, for health, status and metrics.
+/// The running server, as health, status and metrics report it.
 pub struct Instance {
-    /// A UUID of this copy of the data directory.
+    /// UUID of this copy of the data directory.
     pub id: String,
     pub started_at: Timestamp,
     /// The clock check of this start.
@@ -41,19 +41,19 @@ pub struct Instance {
     pub cohort: Cohort,
 }
 
-/// The state of one IO thread: the shared state and its way into the core. Held in an `Rc`.
+/// State of one IO thread: the shared state and access to the core. Held in an `Rc`.
 pub struct Edge {
     pub app: Arc<App>,
     pub engine: EngineClient,
     /// The sockets that this thread serves.
     pub sockets: Rc<Sockets>,
-    /// Its followers of markets.
+    /// The markets that its sockets follow.
     pub hub: Rc<Hub>,
-    /// Its connections whose responses are to be written.
+    /// Connections with gathered responses that are not written yet.
     pub write_batch: Rc<WriteBatch>,
-    /// Uses of keys that are to be noted.
+    /// Uses of keys that are not in the journal yet.
     pub last_used: Rc<LastUsed>,
-    /// Texts of books.
+    /// Cached texts of books.
     pub book_texts: TextCache,
 }
 

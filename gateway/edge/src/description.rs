@@ -1,6 +1,7 @@
-//! `GET /v1/openapi.json`: this server for machines (wire.md §10). The checked-in `gateway/openapi.json` is the same
-//! document of a server with the default configuration. `GET /v1/asyncapi.json` is the same of its streams, and
-//! `gateway/asyncapi.json` that very document: no setting shows in it.
+//! `GET /v1/openapi.json` describes the routes of this server, `GET /v1/asyncapi.json` its streams.
+//!
+//! The checked-in `gateway/openapi.json` is the description of a server with default settings. `gateway/asyncapi.json`
+//! depends on no setting.
 
 use crate::api::health::API_VERSION;
 use crate::groups::GROUPS;
@@ -30,18 +31,19 @@ pub const ROUTES: &[Route] = &[
         }),
 ];
 
-/// The first time a document is made on another thread: it takes too long for one that serves everybody.
+/// Returns a document, which the first request for it makes on another thread: that takes too long for a thread that
+/// serves connections.
 async fn describe(call: &Call, kept: &OnceCell<Vec<u8>>, make: fn(&Front) -> Vec<u8>) -> Outcome {
     let made = || async {
         let app = call.edge.app.clone();
         tokio::task::spawn_blocking(move || thread::guard(|| make(&app.front))).await
     };
-    // Nobody takes the work off that thread before it has begun, unless the process is ending.
+    // The runtime drops a blocking task before it starts only when the process ends.
     let written = kept.get_or_try_init(made).await.map_err(|_| Code::InternalError)?;
     Ok(Reply::json(written.clone()))
 }
 
-/// The document of this server.
+/// The OpenAPI document of this server.
 fn of(front: &Front) -> Vec<u8> {
     let exists = |route: &Route| route.gate.is_none_or(|gate| gate.open(&front.settings));
     let served = Served {
@@ -53,21 +55,22 @@ fn of(front: &Front) -> Vec<u8> {
     openapi::text(&openapi::document(GROUPS, &served))
 }
 
-/// The document of a server with the default brand and every route: `gateway/openapi.json`.
+/// The OpenAPI document of a server with the default brand and every route: `gateway/openapi.json`.
 ///
 /// # Panics
-/// When the table contradicts itself.
+/// If the route tables contradict each other.
 pub fn of_the_default() -> Vec<u8> {
     let brand = Brand::default();
-    let names = Names::new(&brand.header_prefix, &brand.key_header_aliases).expect("the default brand names headers");
+    let names =
+        Names::new(&brand.header_prefix, &brand.key_header_aliases).expect("the default brand makes header names");
     let served = Served { version: API_VERSION, names: &names, exists: &|_| true, root_mount: true };
     openapi::text(&openapi::document(GROUPS, &served))
 }
 
-/// The document of the streams: `gateway/asyncapi.json`.
+/// The AsyncAPI document: `gateway/asyncapi.json`.
 ///
 /// # Panics
-/// When a declaration contradicts itself.
+/// If a declaration contradicts another one.
 pub fn of_the_streams() -> Vec<u8> {
     openapi::text(&asyncapi::document(shape::CHANNELS, API_VERSION))
 }
@@ -82,10 +85,10 @@ mod tests {
     use std::path::Path;
     use std::rc::Rc;
 
-    /// The checked-in descriptions are those of the code: `cargo run -- openapi > gateway/openapi.json` and the same
-    /// with `asyncapi` make it so.
+    /// The checked-in documents equal those of the code. `cargo run -- openapi > gateway/openapi.json`, and the same
+    /// with `asyncapi`, updates them.
     #[test]
-    fn the_checked_in_documents_are_those_of_the_tables() {
+    fn the_checked_in_documents_equal_those_of_the_tables() {
         for (name, made) in [("openapi.json", of_the_default()), ("asyncapi.json", of_the_streams())] {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
             let kept = std::fs::read(&path).unwrap_or_default();
@@ -124,7 +127,7 @@ mod tests {
         let cases = [(0, "openapi", "3.1.0"), (1, "asyncapi", "3.0.0")];
         for (route, name, version) in cases {
             let route = &ROUTES[route];
-            let Execution::Async(handler) = route.execution else { panic!("another thread makes it") };
+            let Execution::Async(handler) = route.execution else { panic!("the route is asynchronous") };
             let reply = run(handler(call(route)));
             let document: serde_json::Value = serde_json::from_slice(&reply.expect("a document").body).expect("JSON");
             assert_eq!(document[name], version);

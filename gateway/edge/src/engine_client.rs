@@ -1,4 +1,4 @@
-//! Sends commands to a user's shard: chooses the shard, waits for the released answer, and maps a late one to its meaning.
+//! Sends commands to the shard of a user, waits for the released answer, and turns a late answer into its meaning.
 
 use engine::command::{Answer, Command, Envelope};
 use engine::id::UserId;
@@ -13,39 +13,40 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Time from reading a request to its answer.
+/// Deadline of an answer, from when its request was read. In microseconds.
 pub const ANSWER_DEADLINE_US: u64 = 10 * SECOND;
 
-/// Why there is no answer in time.
+/// Why a request has no answer in time.
 #[derive(Debug)]
 pub enum Late {
-    /// The shard's queue is full: nothing happened (`SERVER_BUSY`).
+    /// The shard's queue is full. The command has no effect (`SERVER_BUSY`).
     Busy,
-    /// Begun, and its commit is not confirmed: the sender must look the order up (`PERSISTENCE_UNKNOWN`).
+    /// The command was started and its commit is not confirmed. The client must look the order up
+    /// (`PERSISTENCE_UNKNOWN`).
     Unknown,
-    /// Committed, but after the deadline (`DEADLINE_OVERSHOT_BUT_PERSISTED`).
+    /// The command was committed after the deadline (`DEADLINE_OVERSHOT_BUT_PERSISTED`).
     Overshot(Box<Answer>),
 }
 
 /// The receiver of a shard's answer.
 pub type Reply = Slot<Answer>;
 
-/// Shard and committer on this thread.
+/// A shard and its committer on this thread.
 pub trait Core {
-    /// Runs one command; its answer goes to the reply slot of the envelope once it is released.
+    /// Runs one command. Its answer goes to the reply slot of the envelope when it is released.
     fn take(&self, envelope: Envelope<Reply>, now: Timestamp);
 
-    /// Runs one command that is answered before its run is over; returns its answer if it is released.
+    /// Runs one command that is answered within one turn. Returns the answer if it is already released.
     ///
     /// # Errors
-    /// The receiver of the answer, for when it is released.
+    /// The receiver of an answer that is released later.
     fn ask(&self, owner: UserId, command: Command, now: Timestamp) -> Result<Answer, oneshot::Receiver<Answer>>;
 
     /// Prefetches the rows that a command of that user reads.
     fn warm(&self, owner: UserId);
 }
 
-/// The way into the core from one IO thread. Cheap to clone.
+/// Access to the core from one IO thread. Cheap to clone.
 #[derive(Clone)]
 pub struct EngineClient {
     lane: Lane,
@@ -84,23 +85,23 @@ impl EngineClient {
         EngineClient { lane: Lane::Canned(answer), clock: Clock::wall() }
     }
 
-    /// Whether commands run on this thread, and most answers are ready when the call returns.
+    /// Whether commands run on this thread. Most answers are then ready when the call returns.
     pub fn is_here(&self) -> bool {
         !matches!(self.lane, Lane::Threaded(_))
     }
 
-    /// Where the core is on this thread, prefetches the rows that a command of that user reads: the waits for memory overlap
-    /// then.
+    /// Prefetches the rows that a command of that user reads, if the core is on this thread. The memory accesses then
+    /// overlap.
     pub fn warm(&self, owner: UserId) {
         if let Lane::Inline(core) = &self.lane {
             core.warm(owner);
         }
     }
 
-    /// Sends a command without waiting for its answer. It is dropped where the shard's queue is full.
+    /// Sends a command without waiting for its answer. The command is dropped if the shard's queue is full.
     pub fn tell(&self, owner: UserId, command: Command) {
         let now = self.clock.now();
-        let envelope = |command| Envelope { owner, command, received_at: now, reply: Reply::Nobody };
+        let envelope = |command| Envelope { owner, command, received_at: now, reply: Reply::Discard };
         match &self.lane {
             Lane::Inline(core) => core.take(envelope(command), now),
             Lane::Threaded(inboxes) => drop(inboxes[shard_of(owner, inboxes.len())].push(envelope(command))),
@@ -109,13 +110,14 @@ impl EngineClient {
         }
     }
 
-    /// Sends a command to the shard of `owner`; `received_at` is when the request was read. The deadline counts from there,
-    /// the wait for the shard from now: a slow body is not a wait for the shard.
+    /// Sends a command to the shard of `owner`. `received_at` is when the request was read: the deadline of the answer
+    /// counts from it. The shard counts its own waiting time from the call, so a body that arrives slowly does not use
+    /// it up.
     ///
     /// # Errors
-    /// [`Late`] when no answer was released within [`ANSWER_DEADLINE_US`], or none ever will be.
+    /// [`Late`] if no answer is released within [`ANSWER_DEADLINE_US`], or none can be.
     pub async fn ask(&self, owner: UserId, command: Command, received_at: Timestamp) -> Result<Answer, Late> {
-        // The wait is a future of its own, so that the future of a request that is answered immediately stays small.
+        // The wait is a separate future. So the future of a request that is answered immediately stays small.
         let waiting = match self.hand_over(owner, command, received_at) {
             Handed::Answered(answer) => return answer,
             Handed::Waits(waiting) => waiting,
@@ -130,7 +132,7 @@ impl EngineClient {
         let envelope =
             |command, sender| Envelope { owner, command, received_at: handed_at, reply: Reply::Request(sender) };
         let asked = match &self.lane {
-            Lane::Inline(core) if is_answered_at_once(&command) => core.ask(owner, command, handed_at),
+            Lane::Inline(core) if is_answered_in_turn(&command) => core.ask(owner, command, handed_at),
             Lane::Inline(core) => {
                 let (sender, receiver) = oneshot::channel();
                 core.take(envelope(command, sender), handed_at);
@@ -148,7 +150,7 @@ impl EngineClient {
             Lane::Canned(answer) => return Handed::Answered(answer(owner, command)),
         };
         match asked {
-            // At the time of its decision. No timer is needed.
+            // The answer has the time of its decision and needs no timer.
             Ok(answer) => Handed::Answered(in_time(answer, handed_at, received_at, changes)),
             Err(receiver) => Handed::Waits(Waiting { receiver, handed_at, changes }),
         }
@@ -157,7 +159,7 @@ impl EngineClient {
     /// Waits for an answer.
     async fn wait(&self, waiting: Waiting, received_at: Timestamp) -> Result<Answer, Late> {
         let Waiting { mut receiver, handed_at, changes } = waiting;
-        // Answered within the call.
+        // The call may have answered it already.
         if let Ok(answer) = receiver.try_recv() {
             return in_time(answer, handed_at, received_at, changes);
         }
@@ -170,34 +172,34 @@ impl EngineClient {
     }
 }
 
-/// A command that was handed over.
+/// A command that was passed to the core.
 #[expect(clippy::large_enum_variant, reason = "most answers are ready")]
 enum Handed {
     Answered(Result<Answer, Late>),
     Waits(Waiting),
 }
 
-/// A command whose answer comes later.
+/// A command whose answer is pending.
 struct Waiting {
     receiver: oneshot::Receiver<Answer>,
     handed_at: Timestamp,
-    /// It is not a query.
+    /// Whether the command is not a query.
     changes: bool,
 }
 
-/// The result of an answer at `at` for a request that was read at `received_at`.
+/// The result of an answer at `at` to a request that was read at `received_at`.
 fn in_time(answer: Answer, at: Timestamp, received_at: Timestamp, changes: bool) -> Result<Answer, Late> {
     let overshot = at.since(received_at) > ANSWER_DEADLINE_US;
     match answer {
         Answer::Refused(Reject::NoRoom | Reject::Busy) => Err(Late::Busy),
-        // A refusal has no effect, so a late one hides nothing.
+        // A refusal has no effect, so a late one is an ordinary refusal.
         answer if overshot && changes && !matches!(answer, Answer::Refused(_)) => Err(Late::Overshot(Box::new(answer))),
         answer => Ok(answer),
     }
 }
 
-/// Whether a shard answers such a command before its run is over. Other commands may take several turns.
-fn is_answered_at_once(command: &Command) -> bool {
+/// Whether a shard answers such a command within one turn. Other commands may take several.
+fn is_answered_in_turn(command: &Command) -> bool {
     matches!(command, Command::Place(_) | Command::PlaceBatch(_) | Command::Cancel { .. } | Command::Query(_))
 }
 
@@ -206,27 +208,28 @@ mod tests {
     use super::*;
     use host::runtime::runtime;
 
-    /// The 2 s are the wait for the shard, the 10 s count from when the request was read.
+    /// The shard's limit of 2 s counts from the call, the deadline of 10 s from when the request was read.
     #[test]
-    fn a_slow_body_is_not_a_wait_for_the_shard() {
+    fn a_slow_body_does_not_count_as_waiting_for_the_shard() {
         let clock = Clock::fake(Timestamp(1_790_932_500 * SECOND));
         let inbox: Arc<Ring<Envelope<Reply>>> = Arc::new(Ring::new(4));
         let client = EngineClient::threaded(Arc::from([inbox.clone()]), clock.clone());
         let mut cases = 0;
-        for (body_us, is_told) in [(0, true), (2 * SECOND + 1, true), (9 * SECOND, true), (10 * SECOND + 1, false)] {
+        for (body_us, is_answered) in [(0, true), (2 * SECOND + 1, true), (9 * SECOND, true), (10 * SECOND + 1, false)]
+        {
             let read_at = clock.now();
             clock.set(read_at.plus(body_us));
             let shard = async {
                 let Envelope { received_at, reply, .. } = inbox.pop().expect("it was handed over");
                 assert_eq!(received_at, clock.now(), "{body_us} µs of body are no wait");
-                // The sender may have given up.
+                // The request may have timed out.
                 let Reply::Request(sender) = reply else { panic!("a request waits") };
                 let _ = sender.send(Answer::Done);
             };
             let asking = async { tokio::join!(client.ask(UserId(1), Command::EndBeats, read_at), shard).0 };
-            let told = runtime().expect("a runtime").block_on(asking);
-            assert_eq!(matches!(told, Ok(Answer::Done)), is_told, "{body_us} µs of body: {told:?}");
-            assert!(is_told || matches!(told, Err(Late::Unknown | Late::Overshot(_))), "{told:?}");
+            let answer = runtime().expect("a runtime").block_on(asking);
+            assert_eq!(matches!(answer, Ok(Answer::Done)), is_answered, "{body_us} µs of body: {answer:?}");
+            assert!(is_answered || matches!(answer, Err(Late::Unknown | Late::Overshot(_))), "{answer:?}");
             cases += 1;
         }
         println!("slow bodies: {cases} cases");

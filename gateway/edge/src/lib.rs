@@ -11,15 +11,15 @@
 //! | [`api`] | the endpoints, one file or folder per group |
 //! | [`ws`] | streams: sockets and their frames |
 //! | [`groups`], [`description`] | the list of all endpoints, and the machine descriptions of endpoints and streams |
-//! | [`engine_client`] | the way from a handler to its user's shard, and what a late answer means |
-//! | [`app`] | the state of all threads that own sockets, and the state of one of them |
-//! | [`reads`], [`streams`] | what a handler reads, and what open streams share |
+//! | [`engine_client`] | sends a handler's command to the shard of its user, and says what a late answer means |
+//! | [`app`] | state shared by all IO threads, and the state of one of them |
+//! | [`reads`], [`streams`] | what handlers read, and what open streams share |
 //! | [`settings`] | the settings of the edge |
 //! | [`meters`] | the counters of the edge for a monitor |
 //!
-//! Of the folders `ws` may name `api` and `http`, and `api` may name `http`.
+//! `ws` may use `api` and `http`; `api` may use `http`.
 //!
-//! May depend on `engine`, `wire` and `host`. Absent on purpose: venues, the log, files, and which thread runs what.
+//! May depend on `engine`, `wire` and `host`. It knows nothing of venues, the log, files, or which thread runs what.
 
 pub mod api;
 pub mod app;

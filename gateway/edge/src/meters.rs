@@ -1,12 +1,12 @@
-//! What the edge counts for a monitor: how many requests of which route ended how, what they were refused with, and how long
-//! placements and cancels took. Operations of sockets count as their HTTP twins do.
+//! Counters of the edge for a monitor: requests by route and status, refusals by code, and the latency of placements
+//! and cancels. An operation of a WebSocket counts as the same request over HTTP.
 
 use crate::http::code::Code;
 use crate::http::route::{RateClass, Route};
 use host::histogram::{Counted, Micros};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Routes whose answers are cancels; placements are those of [`RateClass::Placement`].
+/// Routes that cancel orders. Routes that place orders are those of [`RateClass::Placement`].
 const CANCELS: [&str; 8] = [
     "cancel_order",
     "cancel_order_by_client_id",
@@ -26,12 +26,12 @@ enum Ack {
     Cancel,
 }
 
-/// What the edge counts while there is somebody to ask for it.
+/// Counters of the edge. They exist only while metrics are on.
 #[derive(Debug)]
 pub struct EdgeMeters {
-    /// By place of the route; behind them, what found no route.
+    /// By index of the route; the last one counts requests without a route.
     routes: Box<[RouteMeter]>,
-    /// By place in [`Code::ALL`].
+    /// By index in [`Code::ALL`].
     refusals: Box<[AtomicU64]>,
     /// By [`Ack`], then accepted and refused.
     acks: [[Micros; 2]; 2],
@@ -51,7 +51,7 @@ impl RouteMeter {
 }
 
 impl EdgeMeters {
-    /// Nothing counted yet, of these routes by their places.
+    /// Counters at zero for these routes, by index.
     pub fn new(routes: &[&'static Route]) -> EdgeMeters {
         let known = routes.iter().map(|route| RouteMeter::new(route.name, ack(route)));
         EdgeMeters {
@@ -61,7 +61,7 @@ impl EdgeMeters {
         }
     }
 
-    /// Counts an answer. `took_us` is asked of orders only.
+    /// Counts a response. `took_us` is called only for orders.
     pub fn note(&self, place: Option<usize>, status: u16, refused: Option<Code>, took_us: impl FnOnce() -> u64) {
         let meter = &self.routes[place.unwrap_or(self.routes.len() - 1)];
         let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
@@ -74,7 +74,7 @@ impl EdgeMeters {
         }
     }
 
-    /// Answers by operation and class of status. Only routes that were met have rows.
+    /// Responses by operation and class of status, without rows of zero.
     pub fn requests(&self) -> Vec<([(&'static str, &'static str); 2], u64)> {
         let mut rows = Vec::new();
         for RouteMeter { name, by_class, .. } in &self.routes {
@@ -85,14 +85,14 @@ impl EdgeMeters {
         rows
     }
 
-    /// Refusals by code. Only codes that were met have rows.
+    /// Refusals by code, without rows of zero.
     pub fn refusals(&self) -> Vec<([(&'static str, &'static str); 1], u64)> {
         let counts = Code::ALL.iter().zip(&self.refusals).map(|(code, count)| (code, count.load(Relaxed)));
         let met = counts.filter(|(_, count)| *count > 0);
         met.map(|(code, count)| ([("code", code.text())], count)).collect()
     }
 
-    /// How long placements and cancels took.
+    /// Latency of placements and cancels.
     pub fn acks(&self) -> Vec<([(&'static str, &'static str); 2], Counted)> {
         let mut rows = Vec::new();
         for (ack, of_ack) in ["place", "cancel"].into_iter().zip(&self.acks) {
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use crate::http::route::Permission;
 
-    /// A new route that cancels orders must be timed as the others are.
+    /// A route that cancels orders must be in [`CANCELS`], or its latency is not measured.
     #[test]
     fn every_route_that_cancels_is_timed() {
         let routes: Vec<&Route> = crate::groups::tables().iter().flat_map(|table| table.iter()).collect();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_stand_at_their_places() {
+    fn codes_have_their_index() {
         for (place, code) in Code::ALL.iter().enumerate() {
             assert_eq!(*code as usize, place, "{code:?}");
         }

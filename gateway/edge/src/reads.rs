@@ -9,7 +9,7 @@ use engine::rules::Rules;
 use host::clock::Clock;
 use std::sync::Arc;
 
-/// The read sides of the core. A read takes no lock that a writer holds for longer than a few stores.
+/// Read access to the core. A reader takes no lock that a writer holds for longer than a few stores.
 pub struct Reads {
     /// Markets and events.
     pub catalog: Arc<Catalog>,

@@ -1,4 +1,4 @@
-//! What the edge goes by: the settings of its parts, read once by the process above it.
+//! Settings of the edge, which the process reads once. `gateway/docs/settings.md` describes each.
 
 mod network;
 #[cfg(any(test, feature = "testing"))]
@@ -13,15 +13,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Everything that the edge goes by.
+/// All settings of the edge.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub server: Server,
     pub http: Http,
-    /// The data directory, whose size status tells.
+    /// The data directory, whose size the status route reports.
     pub data_dir: PathBuf,
     pub compat: Compat,
-    /// `None`: others than this machine reach the listener.
+    /// Accounts of address logins. `None` if other machines reach the listener.
     pub local: Option<Local>,
     pub brand: Brand,
     pub auth: Auth,
@@ -31,44 +31,45 @@ pub struct Settings {
     pub access: Access,
     pub export: Export,
     pub streams: Streams,
-    /// The commit that the program is built from, where it knows.
+    /// The commit of the build, if known.
     pub built_from: Option<&'static str>,
 }
 
 impl Settings {
-    /// The commit as it is told.
+    /// The commit of the build, or `unknown`.
     pub fn git_sha(&self) -> &'static str {
         self.built_from.unwrap_or("unknown")
     }
 }
 
-/// Where it listens.
+/// The listener.
 #[derive(Clone, Debug)]
 pub struct Server {
     pub listen: SocketAddr,
-    /// Names with a dot that a listener on loopback answers to, in `Host`; addresses and other names always pass.
+    /// Names with a dot that a loopback listener accepts in `Host`. Addresses and names without a dot are always
+    /// accepted.
     pub hosts: Vec<String>,
-    /// How long requests in flight may take to end when the server stops.
+    /// How long requests in flight may take when the server stops.
     pub drain: Duration,
 }
 
-/// Bounds of the edge (reliability 35, 36).
+/// Bounds of requests and connections.
 #[derive(Clone, Debug)]
 pub struct Http {
     pub body_bytes_max: usize,
     pub connections_max: usize,
     pub connections_per_address_max: usize,
-    /// From the first byte of a head to its last.
+    /// From the first byte of a head to the last.
     pub header_timeout: Duration,
     pub body_timeout: Duration,
-    /// A connection without a request.
+    /// How long a connection may stay open without a request.
     pub idle_timeout: Duration,
-    /// A whole request, from its head to the start of its answer.
+    /// From the head of a request to the start of its response.
     pub request_timeout: Duration,
-    /// A peer that does not read what it is sent.
+    /// How long a peer may leave a response unread.
     pub write_timeout: Duration,
     pub trusted_proxies: Vec<Network>,
-    /// `*` alone: everybody.
+    /// `*` alone allows every origin.
     pub cors_origins: Vec<String>,
     pub upgrade_url: String,
 }
@@ -95,12 +96,13 @@ impl Default for Brand {
 
 #[derive(Clone, Debug)]
 pub struct Auth {
-    /// The first one signs; all verify. Empty until the process completes them.
+    /// The first one signs, all verify. Empty until the process fills it.
     pub jwt_secrets: Vec<Secret>,
-    /// Signs socket tokens; without one the process makes its own, for they do not outlive it (keys.md §8).
+    /// Signs socket tokens. Without it the process makes one at its start: tokens do not outlive the process
+    /// (gateway/docs/keys.md §8).
     pub ws_secret: Option<Secret>,
-    /// What ids and keys are derived from that must be the same after a restart. Never configured: it is made with the
-    /// data directory and kept in it. Empty until the process completes them.
+    /// Secret from which ids and keys are derived that must survive a restart. It is not configured: it is made
+    /// together with the data directory and stored there. Empty until the process fills it.
     pub server_secret: Secret,
 }
 
@@ -117,7 +119,7 @@ pub struct Limits {
     pub tiers: [TierLimits; 4],
 }
 
-/// What a tier may do (wire.md §8).
+/// Limits of a tier (gateway/docs/wire.md §8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TierLimits {
     pub requests_per_second: u32,
@@ -127,7 +129,7 @@ pub struct TierLimits {
     pub in_flight: u32,
 }
 
-/// Server flags that are no rules of the engine: route gates, listing, issuance.
+/// Flags of the server that the engine does not read: gates of routes, listing of markets, issuing of keys.
 #[derive(Clone, Debug)]
 pub struct Flags {
     pub high_freq_updown_enabled: bool,
@@ -136,7 +138,7 @@ pub struct Flags {
     pub closed_beta_mode: bool,
     pub paid_keys_enabled: bool,
     pub allowlist_enabled: bool,
-    /// Active beta users; 0 = no cap.
+    /// Active beta users at most; 0: no bound.
     pub cohort_cap: u64,
 }
 
@@ -144,12 +146,12 @@ pub struct Flags {
 pub struct Keys {
     pub free_trade_since: Timestamp,
     pub beta_until: Option<Timestamp>,
-    /// A read-only key gains nothing through others: it mints none with more than it has, rotates and revokes only itself,
-    /// and resets no balance. Off as specified: any active key manages all keys of its account.
+    /// Whether a read-only key is contained: it creates no key that may do more than itself, renames, replaces and
+    /// revokes only itself, and resets no balance. Otherwise any active key manages all keys of its account.
     pub readonly_contained: bool,
 }
 
-/// Accounts by JWT `sub` or user id; keys by id.
+/// Accounts by JWT subject or user id; keys by id.
 #[derive(Clone, Debug)]
 pub struct Access {
     pub allowlist: Vec<String>,
@@ -159,36 +161,36 @@ pub struct Access {
 
 #[derive(Clone, Debug)]
 pub struct Export {
-    /// Rows of one CSV export; behind them a line says that there are more.
+    /// Rows of one CSV export at most. A line after the last row reports that there are more.
     pub max_rows: u64,
 }
 
 #[derive(Clone, Debug)]
 pub struct Streams {
-    /// Ids that one socket of an enterprise user may subscribe to; all others have [`SUBSCRIPTIONS_MAX`].
+    /// Ids that one socket of an enterprise user may subscribe to. Other sockets have [`SUBSCRIPTIONS_MAX`].
     pub max_subscriptions: usize,
-    /// Which sockets of `/ws/user` are sent `order` frames.
+    /// Which sockets of `/ws/user` receive `order` frames.
     pub order_events: OrderEvents,
 }
 
-/// All tiers, ascending, with the names of the wire.
+/// All tiers in ascending order, with their names on the wire.
 pub const TIERS: [(Tier, &str); 4] =
     [(Tier::Free, "free"), (Tier::Pro, "pro"), (Tier::ProPlus, "pro_plus"), (Tier::Enterprise, "enterprise")];
 
-/// Which sockets of `/ws/user` are sent `order` frames beside `trade` frames.
+/// Which sockets of `/ws/user` receive `order` frames in addition to `trade` frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderEvents {
-    /// Those of the strict dialect, and those that ask by `auth.order_events`.
+    /// Sockets of the strict dialect, and those that set `auth.order_events`.
     Strict,
     All,
     Off,
 }
 
-/// Ids that one socket may subscribe to (streams.md §1.4).
+/// Ids that one socket may subscribe to (gateway/docs/streams.md §1.4).
 pub const SUBSCRIPTIONS_MAX: usize = 50;
 
 impl Streams {
-    /// Ids that one socket of somebody of this tier, or of nobody, may subscribe to.
+    /// Ids that one socket of a user of this tier may subscribe to; `None` for an anonymous socket.
     pub fn subscriptions_max(&self, tier: Option<Tier>) -> usize {
         if tier == Some(Tier::Enterprise) { self.max_subscriptions } else { SUBSCRIPTIONS_MAX }
     }
@@ -203,27 +205,28 @@ impl Limits {
 /// How requests of venue clients are answered.
 #[derive(Clone, Debug)]
 pub struct Compat {
-    /// Beginnings of the `User-Agent` of clients that need the strict dialect (venue.md §0.2).
+    /// Prefixes of `User-Agent` whose requests get the strict dialect (gateway/docs/venue-clients.md §0.2).
     pub client_agents: Vec<String>,
-    /// Whether a placement names its trades (`real`); clients that see names wait for each to be confirmed.
+    /// Whether the response to a placement names its trades. A client that sees them may wait until each is confirmed.
     pub trade_ids: bool,
-    /// Whether strict trade rows say `CONFIRMED`, so that clients that wait for settlement end.
+    /// Whether trade rows of the strict dialect have the status `CONFIRMED`, for clients that wait for settlement.
     pub confirmed_trades: bool,
-    /// Whether the venue's paths answer without `/v1` too (venue.md §0).
+    /// Whether the venue's paths are also served without `/v1` (gateway/docs/venue-clients.md §0).
     pub root_mount: bool,
-    /// Which orders the venue's second clients are told to build: 1 or 2.
+    /// Version of signed orders that the venue's newer clients build: 1 or 2.
     pub order_version: u64,
-    /// What a balance and its allowance say that nothing may size from, in 10⁻⁶ USD (venue.md §4).
+    /// The figure of balances and allowances that clients must not size orders from, in 10⁻⁶ USD
+    /// (gateway/docs/venue-clients.md §4).
     pub sentinel_allowance: u64,
-    /// What balances and allowances are answered with.
+    /// Which figures `balance-allowance` returns.
     pub allowance: Allowance,
-    /// Whether the venue's catalogue service and its service of positions and trades are answered for, too.
+    /// Whether the venue's catalogue service and its service of positions and trades are served too.
     pub facade: bool,
-    /// Whether an address that signs for itself is an account (venue.md §8).
+    /// Whether an address that signs for itself is an account (gateway/docs/venue-clients.md §8).
     pub address_login: bool,
 }
 
-/// What `balance-allowance` answers.
+/// Which figures `balance-allowance` returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {
     /// The account's figures in the strict dialect, the sentinel in the plain one.
@@ -234,16 +237,16 @@ pub enum Allowance {
     Real,
 }
 
-/// The plan of a new account.
+/// The plan of an account that an address login creates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Local {
-    /// Granted without end.
+    /// Granted without an end.
     pub tier: Tier,
-    /// Cash that the API wallet begins with.
+    /// Initial cash of the API wallet.
     pub balance: Cash,
 }
 
-/// What a tier may do where nothing else is set.
+/// Default limits of the tiers, in the order of [`TIERS`].
 pub const DEFAULT_TIERS: [TierLimits; 4] = {
     const fn tier(second: u32, minute: u32, ws: u32, batch: u32, in_flight: u32) -> TierLimits {
         TierLimits {

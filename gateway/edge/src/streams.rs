@@ -1,4 +1,4 @@
-//! What the open streams of all threads share.
+//! State that the open streams of all threads share.
 
 use crate::ws::admit::Seats;
 use crate::ws::news::News;
@@ -15,8 +15,8 @@ pub struct Streams {
     pub seats: Arc<Seats>,
     /// Seats of open event streams.
     pub events: Arc<EventSeats>,
-    /// Followers of a user's orders.
+    /// Wakes the followers of a user's orders.
     pub user_wakeups: UserWakeups,
-    /// Frames that sockets of one user share.
+    /// Frames that the sockets of one user share.
     pub user_frames: Arc<UserFrames>,
 }

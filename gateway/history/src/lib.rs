@@ -9,7 +9,7 @@
 //!
 //! May depend on `engine`, `wire` and `host`. It does not shape responses or interpret requests for charts.
 //!
-//! One thread owns the store, so neither the core nor the feed waits for a disk: the feed sends batches, a request
+//! One job owns the store, so neither the core nor the feed waits for a disk: the feed sends batches, a request
 //! sends a query and awaits the answer. Batches go before queries; queries whose requester has gone are skipped; beyond
 //! `QUERIES_MAX` waiting queries or after `ANSWER_WITHIN` there is no answer. Times are venue time; in a replay, those
 //! of the recording. Nothing is promised for the last seconds before a kill, and no failure here stops the server: a
@@ -24,7 +24,7 @@ mod recorder;
 mod store;
 mod trail;
 
-pub use engine::book::stretches::{PriceHistory, Stretches, Wanted};
+pub use engine::book::stretches::{HistoryQuery, PriceHistory, Stretches};
 pub use recorder::Recorder;
 pub use store::set_back;
 
@@ -34,21 +34,20 @@ use engine::book::Books;
 use engine::id::{InstrumentId, MarketId};
 use engine::notice::{Notice, OrderFact};
 use engine::time::Timestamp;
-use host::thread;
+use host::job::{JobWaker, Next, Work};
+use host::thread::Stop;
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use store::{MinuteCandle, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// How long the thread sleeps without messages: fills are counted within it.
-const REST: Duration = Duration::from_secs(1);
 /// Few changed rows are written immediately, many rows this often.
 const FEW_ROWS: usize = 1_024;
 const WRITE_EVERY: Duration = Duration::from_secs(10);
@@ -59,12 +58,33 @@ const QUERIES_MAX: usize = 1_024;
 /// How long a request waits for its answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// A message to the thread.
+/// A message to the job.
 pub enum Message {
     /// A batch of the feed, and the number of batches in flight.
     Prices(Vec<MinuteCandle>, Arc<AtomicUsize>),
     Find(Query),
-    Stop,
+}
+
+/// Sends messages to the job, and wakes it.
+#[derive(Clone)]
+struct Messages {
+    queue: Sender<Message>,
+    waker: JobWaker,
+}
+
+impl Messages {
+    /// Messages and their receiver.
+    fn channel() -> (Messages, Receiver<Message>) {
+        let (queue, receiver) = channel();
+        (Messages { queue, waker: JobWaker::default() }, receiver)
+    }
+
+    /// Returns `None` if the job has ended.
+    fn send(&self, message: Message) -> Option<()> {
+        self.queue.send(message).ok()?;
+        self.waker.wake();
+        Some(())
+    }
 }
 
 /// A request for the prices of a market.
@@ -72,7 +92,7 @@ pub struct Query {
     market: u32,
     /// Unix.
     secs: RangeInclusive<u64>,
-    wanted: Wanted,
+    wanted: HistoryQuery,
     answer: oneshot::Sender<Stretches>,
     /// Its permit among [`QUERIES_MAX`], returned when the query is dropped.
     _permit: OwnedSemaphorePermit,
@@ -85,15 +105,9 @@ pub struct Fills(Arc<ArrayQueue<(InstrumentId, Qty, Timestamp)>>);
 /// Sends queries to the history.
 #[derive(Clone)]
 pub struct Reader {
-    messages: Sender<Message>,
+    messages: Messages,
     permits: Arc<Semaphore>,
     lost: Arc<AtomicBool>,
-}
-
-/// The running history.
-pub struct History {
-    messages: Sender<Message>,
-    thread: JoinHandle<()>,
 }
 
 impl Default for Fills {
@@ -113,12 +127,11 @@ impl Fills {
 }
 
 impl Reader {
-    fn new(messages: Sender<Message>) -> Reader {
+    fn new(messages: Messages) -> Reader {
         Reader { messages, permits: Arc::new(Semaphore::new(QUERIES_MAX)), lost: Arc::default() }
     }
 
-    /// Acts as a failed history.
-    #[cfg(any(test, feature = "testing"))]
+    /// The history has failed: its job panicked.
     pub fn lose(&self) {
         self.lost.store(true, Ordering::Relaxed);
     }
@@ -141,102 +154,53 @@ impl PriceHistory for Reader {
         &self,
         market: MarketId,
         secs: RangeInclusive<u64>,
-        wanted: Wanted,
+        wanted: HistoryQuery,
     ) -> Pin<Box<dyn Future<Output = Option<Stretches>> + '_>> {
         Box::pin(async move {
             let permit = self.permits.clone().try_acquire_owned().ok()?;
             let (answer, found) = oneshot::channel();
-            self.messages
-                .send(Message::Find(Query { market: market.0, secs, wanted, answer, _permit: permit }))
-                .ok()?;
+            self.messages.send(Message::Find(Query { market: market.0, secs, wanted, answer, _permit: permit }))?;
             tokio::time::timeout(ANSWER_WITHIN, found).await.ok()?.ok()
         })
     }
 }
 
-impl History {
-    /// Starts the history of a directory; without a directory it is kept only in memory.
-    ///
-    /// # Errors
-    /// The system's, if no thread can be created.
-    pub fn start(
-        dir: Option<PathBuf>,
-        books: Arc<Books>,
-        fills: Fills,
-    ) -> std::io::Result<(History, Recorder, Reader)> {
-        let store = Store::open(dir.as_deref());
-        let known_to = store.newest().map_or(Timestamp(0), |minute| Timestamp::from_secs(u64::from(minute) * 60));
-        let worker = Worker::new(store, books, fills);
-        let (history, reader) = History::run(move |messages| worker.run(messages))?;
-        let recorder = Recorder::new(history.messages.clone(), known_to);
-        Ok((history, recorder, reader))
-    }
-
-    /// A panic in `run` ends only the history: messages are then dropped, and queries get no answer.
-    fn run(run: impl FnOnce(&Receiver<Message>) + Send + 'static) -> std::io::Result<(History, Reader)> {
-        let (messages, receiver) = channel();
-        let reader = Reader::new(messages.clone());
-        let lost = reader.lost.clone();
-        let lost = move || {
-            lost.store(true, Ordering::Relaxed);
-            tracing::error!("the price history has failed; there are no charts until the server is restarted");
-        };
-        let thread = thread::spawn_spare("history", move || run(&receiver), lost)?;
-        Ok((History { messages, thread }, reader))
-    }
-
-    /// Writes the remaining rows and ends.
-    pub fn end(self) {
-        let _ = self.messages.send(Message::Stop);
-        // A panic of the thread has been logged.
-        drop(self.thread.join());
-    }
-}
-
-/// The state of the thread.
-struct Worker {
+/// The job that keeps the history. It counts fills after each message, and whenever it has slept.
+pub struct History {
     store: Store,
     books: Arc<Books>,
     fills: Fills,
+    messages: Receiver<Message>,
+    waker: JobWaker,
     written: Instant,
     /// Queries, the oldest first.
     waiting: VecDeque<Query>,
 }
 
-impl Worker {
-    fn new(store: Store, books: Arc<Books>, fills: Fills) -> Worker {
-        Worker { store, books, fills, written: Instant::now(), waiting: VecDeque::new() }
+impl History {
+    /// The history of a directory; without a directory it is kept only in memory.
+    pub fn open(dir: Option<PathBuf>, books: Arc<Books>, fills: Fills) -> (History, Recorder, Reader) {
+        let store = Store::open(dir.as_deref());
+        let known_to = store.newest().map_or(Timestamp(0), |minute| Timestamp::from_secs(u64::from(minute) * 60));
+        let (messages, receiver) = Messages::channel();
+        let history = History::new(store, books, fills, receiver, messages.waker.clone());
+        (history, Recorder::new(messages.clone(), known_to), Reader::new(messages))
     }
 
-    fn run(mut self, messages: &Receiver<Message>) {
-        loop {
-            // Queries wait until there is nothing else to do.
-            let message = match self.waiting.is_empty() {
-                true => messages.recv_timeout(REST),
-                false => messages.try_recv().map_err(|error| match error {
-                    TryRecvError::Empty => RecvTimeoutError::Timeout,
-                    TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
-                }),
-            };
-            match message {
-                Ok(Message::Prices(candles, in_flight)) => {
-                    self.store.add(&candles);
-                    in_flight.fetch_sub(1, Ordering::Relaxed);
-                    // After the prices, so that a fill finds the row of its minute.
-                    self.count_fills();
-                    self.write(false);
-                }
-                Ok(Message::Find(query)) => self.waiting.push_back(query),
-                Err(RecvTimeoutError::Timeout) => {
-                    self.count_fills();
-                    self.answer();
-                    self.write(false);
-                }
-                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => {
-                    self.count_fills();
-                    return self.write(true);
-                }
+    fn new(store: Store, books: Arc<Books>, fills: Fills, messages: Receiver<Message>, waker: JobWaker) -> History {
+        History { store, books, fills, messages, waker, written: Instant::now(), waiting: VecDeque::new() }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Prices(candles, in_flight) => {
+                self.store.add(&candles);
+                in_flight.fetch_sub(1, Ordering::Relaxed);
+                // After the prices, so that a fill finds the row of its minute.
+                self.count_fills();
+                self.write(false);
             }
+            Message::Find(query) => self.waiting.push_back(query),
         }
     }
 
@@ -266,6 +230,35 @@ impl Worker {
             self.store.write();
             self.written = Instant::now();
         }
+    }
+}
+
+impl Work for History {
+    type Error = Infallible;
+
+    fn take_turn(&mut self, _: &Stop) -> Result<Next, Infallible> {
+        if let Ok(message) = self.messages.try_recv() {
+            self.take(message);
+            return Ok(Next::Again);
+        }
+        // Queries wait until there is nothing else to do.
+        self.count_fills();
+        self.answer();
+        self.write(false);
+        Ok(if self.waiting.is_empty() { Next::Sleep } else { Next::Again })
+    }
+
+    /// Writes the remaining rows.
+    fn end(mut self) {
+        while let Ok(message) = self.messages.try_recv() {
+            self.take(message);
+        }
+        self.count_fills();
+        self.write(true);
+    }
+
+    fn waker(&self) -> Option<&JobWaker> {
+        Some(&self.waker)
     }
 }
 

@@ -4,15 +4,14 @@
 //! taken the last batches, further prices join the current batch, which grows with markets and minutes, not with
 //! messages.
 
-use super::Message;
 use super::store::MinuteCandle;
+use super::{Message, Messages};
 use engine::book::candles::{Candle, Mid};
 use engine::book::listener::PriceListener;
 use engine::id::MarketId;
 use engine::time::{SECOND, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::Sender;
 
 /// A batch is sent this long after its first note (server time), or when it has this many rows.
 const HAND_OVER_AFTER_US: u64 = SECOND / 2;
@@ -24,7 +23,7 @@ const ROWS_MAX: usize = 1 << 18;
 
 /// Collects prices for the history.
 pub struct Recorder {
-    messages: Sender<Message>,
+    messages: Messages,
     in_flight: Arc<AtomicUsize>,
     batch: Vec<MinuteCandle>,
     /// By market: the index of its latest row in the batch, + 1; 0 = none.
@@ -38,7 +37,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn new(messages: Sender<Message>, known_to: Timestamp) -> Recorder {
+    pub(super) fn new(messages: Messages, known_to: Timestamp) -> Recorder {
         Recorder {
             messages,
             in_flight: Arc::default(),
@@ -53,7 +52,7 @@ impl Recorder {
     /// A recorder whose batches go nowhere.
     #[cfg(any(test, feature = "testing"))]
     pub fn nowhere() -> Recorder {
-        Recorder::new(std::sync::mpsc::channel().0, Timestamp(0))
+        Recorder::new(Messages::channel().0, Timestamp(0))
     }
 
     /// Sends everything, however slow the history is.
@@ -68,7 +67,7 @@ impl Recorder {
 
 impl PriceListener for Recorder {
     /// Prices that follow were reported in an earlier run: those that the history has are skipped.
-    fn hears_again(&mut self) {
+    fn begin_replay(&mut self) {
         self.not_before = self.known_to;
     }
 
@@ -120,7 +119,6 @@ impl PriceListener for Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc::channel;
 
     fn at(secs: u64) -> Timestamp {
         Timestamp::from_secs(1_790_932_440 + secs)
@@ -128,7 +126,7 @@ mod tests {
 
     #[test]
     fn notes_of_a_minute_are_one_row_and_the_feed_never_waits() {
-        let (messages, receiver) = channel();
+        let (messages, receiver) = Messages::channel();
         let mut recorder = Recorder::new(messages, at(0));
         let taken = || match receiver.try_recv() {
             Ok(Message::Prices(candles, _)) => candles.len(),
@@ -162,11 +160,11 @@ mod tests {
 
     #[test]
     fn known_prices_are_skipped_when_they_are_repeated() {
-        let (messages, _receiver) = channel();
+        let (messages, _receiver) = Messages::channel();
         let mut recorder = Recorder::new(messages, at(0));
         for (again, secs, count) in [(false, -60, 1), (true, -1, 1), (true, 0, 2), (true, 60, 3)] {
             if again {
-                recorder.hears_again();
+                recorder.begin_replay();
             }
             recorder.note(MarketId(1), Timestamp((at(0).0 as i64 + secs * 1_000_000) as u64), Mid(1));
             assert_eq!(recorder.batch.len(), count, "{secs}");
@@ -175,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_batch_that_cannot_be_sent_is_bounded() {
-        let (messages, _receiver) = channel();
+        let (messages, _receiver) = Messages::channel();
         let mut recorder = Recorder::new(messages, at(0));
         recorder.in_flight.store(IN_FLIGHT_MAX, Ordering::Relaxed);
         for minute in 0..ROWS_MAX as u64 + 10 {

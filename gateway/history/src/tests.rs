@@ -1,17 +1,19 @@
 use super::*;
 use engine::book::candles::{Candle, Grid, Mid};
 use engine::book::listener::PriceListener as _;
+use host::job::Job;
 
 const MINUTE: u32 = 29_848_860;
-const MINUTES: Wanted = Wanted { grid: Grid::minutes(1), most: 10, coarser: &[] };
+const MINUTES: HistoryQuery = HistoryQuery { grid: Grid::minutes(1), most: 10, coarser: &[] };
 
 fn run<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     tokio::task::LocalSet::new().block_on(&runtime.expect("a runtime of one thread"), future)
 }
 
-fn worker() -> Worker {
-    Worker::new(Store::open(None), Arc::new(Books::new()), Fills::default())
+/// A history in memory only.
+fn history() -> (History, Recorder, Reader) {
+    History::open(None, Arc::new(Books::new()), Fills::default())
 }
 
 fn query(reader: &Reader) -> (Query, oneshot::Receiver<Stretches>) {
@@ -27,7 +29,7 @@ fn prices(price: u16) -> Message {
 #[test]
 fn a_query_is_bounded_in_time_and_in_number() {
     // The messages are not read.
-    let (messages, receiver) = channel();
+    let (messages, receiver) = Messages::channel();
     let reader = Reader::new(messages);
     run(async {
         let asked = |reader: Reader| async move { reader.find(MarketId(1), 0..=9, MINUTES).await };
@@ -55,23 +57,22 @@ fn a_query_is_bounded_in_time_and_in_number() {
 
 #[test]
 fn abandoned_queries_are_skipped() {
-    let (messages, _receiver) = channel();
-    let (reader, mut worker) = (Reader::new(messages), worker());
+    let (mut history, _, reader) = history();
     for gone in [0, 1, 5] {
         for _ in 0..gone {
-            worker.waiting.push_back(query(&reader).0);
+            history.waiting.push_back(query(&reader).0);
         }
         let (asked, mut first) = query(&reader);
-        worker.waiting.push_back(asked);
+        history.waiting.push_back(asked);
         let (asked, mut second) = query(&reader);
-        worker.waiting.push_back(asked);
+        history.waiting.push_back(asked);
         // One turn answers one query, after any number of abandoned ones.
-        worker.answer();
+        history.answer();
         assert!(first.try_recv().is_ok() && second.try_recv().is_err(), "{gone} abandoned");
         assert_eq!(reader.permits.available_permits(), QUERIES_MAX - 1);
-        worker.answer();
+        history.answer();
         assert!(second.try_recv().is_ok());
-        worker.answer();
+        history.answer();
         assert_eq!(reader.permits.available_permits(), QUERIES_MAX);
     }
     println!("abandoned queries: 3 cases");
@@ -79,37 +80,53 @@ fn abandoned_queries_are_skipped() {
 
 #[test]
 fn prices_go_before_queries_and_fills_after_prices() {
-    let (messages, receiver) = channel();
-    let (reader, worker) = (Reader::new(messages.clone()), worker());
+    let (history, recorder, reader) = history();
     let market = MarketId(1).instrument(engine::id::Outcome::First);
-    worker.fills.0.push((market, Qty(5), Timestamp::from_secs(u64::from(MINUTE) * 60))).expect("room");
+    history.fills.0.push((market, Qty(5), Timestamp::from_secs(u64::from(MINUTE) * 60))).expect("room");
     let (asked, found) = query(&reader);
     let (late, too_late) = query(&reader);
     for message in [Message::Find(asked), prices(7), prices(9)] {
-        messages.send(message).expect("the worker runs");
+        reader.messages.send(message).expect("the history is there");
     }
-    let running = std::thread::spawn(move || worker.run(&receiver));
+    let running = Job::new("history", Duration::from_secs(100_000), move || history).start(&Stop::new());
+    let running = running.expect("a thread");
     let found = found.blocking_recv().expect("an answer");
     let volume = [Qty(5), Qty(0)];
     let candle = Candle { open: Mid(7), high: Mid(9), low: Mid(7), close: Mid(9), volume };
     assert_eq!(found.points.iter().map(|point| point.candle).collect::<Vec<_>>(), [candle]);
     assert!(found.broken, "it is only in memory");
-    messages.send(Message::Stop).expect("the worker runs");
-    // The thread may take this message or have ended.
-    let _ = messages.send(Message::Find(late));
-    running.join().expect("it ends");
-    drop(messages);
+    // Hangs if a query does not wake the job.
+    let (asked, found) = query(&reader);
+    reader.messages.send(Message::Find(asked)).expect("the history runs");
+    found.blocking_recv().expect("an answer");
+    running.stop();
+    // The job may take this message or have ended.
+    let _ = reader.messages.send(Message::Find(late));
+    running.join();
+    drop((reader, recorder));
     assert!(too_late.blocking_recv().is_err(), "a query at the end gets no answer, and does not wait for ever");
+}
+
+/// Takes a message, and panics.
+struct Failing(Receiver<Message>);
+
+impl Work for Failing {
+    type Error = Infallible;
+
+    fn take_turn(&mut self, _: &Stop) -> Result<Next, Infallible> {
+        let _ = self.0.recv();
+        panic!("as planned");
+    }
 }
 
 #[test]
 fn a_failed_history_ends_alone() {
-    let (history, reader) = History::run(|receiver| {
-        let _ = receiver.recv();
-        panic!("as planned");
-    })
-    .expect("a thread");
-    let mut recorder = Recorder::new(history.messages.clone(), Timestamp(0));
+    let (messages, receiver) = Messages::channel();
+    let reader = Reader::new(messages.clone());
+    let lost = reader.clone();
+    let job = Job::new("history", Duration::from_secs(1), move || Failing(receiver));
+    let running = job.spare("it has failed", move || lost.lose()).start(&Stop::new()).expect("a thread");
+    let mut recorder = Recorder::new(messages, Timestamp(0));
     assert!(!reader.is_lost());
     for minute in 0..10 {
         recorder.note(MarketId(1), Timestamp::from_secs(60 * minute), Mid(1));
@@ -117,7 +134,7 @@ fn a_failed_history_ends_alone() {
         recorder.hand_over();
         assert_eq!(run(reader.find(MarketId(1), 0..=9, MINUTES)), None);
     }
-    history.end();
+    running.join();
     assert!(reader.is_lost());
     println!("a failed history: 10 queries");
 }

@@ -73,7 +73,7 @@ impl Clock {
         Clock(Arc::new(Source::Wall(Box::new(Wall { started, discipline, ahead }))))
     }
 
-    /// A clock that stands still until [`Clock::set`] moves it.
+    /// A clock that does not move until [`Clock::set`] moves it.
     pub fn fake(now: Timestamp) -> Clock {
         Clock(Arc::new(Source::Fake(AtomicU64::new(now.0))))
     }

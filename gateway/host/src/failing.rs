@@ -16,14 +16,15 @@ pub struct Failing {
 }
 
 impl Failing {
-    /// Records one more failed turn: logs the error, unless the turn before failed for the same reason, and rests.
-    pub fn again(&mut self, error: &impl Display, what: &str, stop: &Stop) {
+    /// Records one more failed turn of a job: logs the error, unless the turn before failed for the same reason, and
+    /// rests.
+    pub fn again(&mut self, job: &str, error: &impl Display, what: &str, stop: &Stop) {
         let (pause, is_new) = self.note(&error.to_string());
         let again_in_ms = pause.as_millis() as u64;
         if is_new {
-            tracing::error!(%error, again_in_ms, "{what}");
+            tracing::error!(job, %error, again_in_ms, "{what}");
         } else {
-            tracing::debug!(%error, again_in_ms, "{what}");
+            tracing::debug!(job, %error, again_in_ms, "{what}");
         }
         sleep_through(pause, stop);
     }

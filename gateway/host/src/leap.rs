@@ -1,7 +1,7 @@
 //! A start at which the machine's clock and the journal disagree: it is logged, and everything that ends by time waits.
 //!
 //! A clock that is more than [`AHEAD_MAX`] ahead of the newest record may be wrong, or the server was off for that
-//! long: a start cannot distinguish the two. A clock that is behind it was wrong then, or is wrong now. Either way the
+//! long: a start cannot distinguish the two. A clock that is earlier was wrong then, or is wrong now. Either way the
 //! server accepts the clock, is ready and serves. But orders do not expire, heartbeats do not lapse and markets do not
 //! end by time until an operator had time to stop the server and to correct the clock or the journal (`papertape clock
 //! set-back`):
@@ -31,18 +31,18 @@ use wire::instant::ts_text;
 
 /// The wall clock may be ahead of the newest record by this much without a warning, in microseconds.
 pub const AHEAD_MAX: u64 = DAY;
-/// It may be behind it by this much: a correction of the clock while no server runs.
+/// It may be earlier by this much: a correction of the clock while no server runs.
 pub const BEHIND_MAX: u64 = SECOND;
 /// Server time agrees with a venue's time within this difference: less than the error of a wrong time zone.
 pub const AGREES_WITHIN: u64 = 600 * SECOND;
 
 /// The time reported by a live venue: written by its adapter, read where the machine's clock is doubted.
 #[derive(Debug, Default)]
-pub struct ToldTime(Mutex<Option<(Timestamp, Instant)>>);
+pub struct ReportedTime(Mutex<Option<(Timestamp, Instant)>>);
 
-impl ToldTime {
+impl ReportedTime {
     /// Records the venue's time.
-    pub fn tells(&self, time: Timestamp) {
+    pub fn report(&self, time: Timestamp) {
         *self.0.lock() = Some((time, Instant::now()));
     }
 
@@ -104,9 +104,9 @@ pub struct Leap {
     wait: Duration,
     started: Instant,
     /// The live venues, which report their own time.
-    venues: Vec<Arc<ToldTime>>,
+    venues: Vec<Arc<ReportedTime>>,
     is_over: AtomicBool,
-    has_told: AtomicBool,
+    has_warned: AtomicBool,
     /// Where the doubt is stored, if it is.
     kept_in: Option<PathBuf>,
 }
@@ -149,7 +149,7 @@ pub fn keep_doubt(dir: &Path, known: Timestamp) -> io::Result<()> {
 /// Removes the stored doubt.
 ///
 /// # Errors
-/// The system's; it is no error if there was no doubt.
+/// The system's; it is not an error if there was no doubt.
 pub fn forget_doubt(dir: &Path) -> io::Result<()> {
     match fs::remove_file(dir.join(DOUBT_FILE)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -195,7 +195,7 @@ impl Leap {
             started: Instant::now(),
             venues: Vec::new(),
             is_over: AtomicBool::new(found == ClockCheck::Agrees || wait.is_zero()),
-            has_told: AtomicBool::new(false),
+            has_warned: AtomicBool::new(false),
             kept_in: None,
         }
     }
@@ -206,7 +206,7 @@ impl Leap {
     }
 
     /// Adds live venues, whose own time decides. The wait counts from here.
-    pub fn with_venues(self, venues: impl IntoIterator<Item = Arc<ToldTime>>) -> Leap {
+    pub fn with_venues(self, venues: impl IntoIterator<Item = Arc<ReportedTime>>) -> Leap {
         let venues: Vec<_> = venues.into_iter().collect();
         let is_over = self.found == ClockCheck::Agrees || (self.wait.is_zero() && venues.is_empty());
         let leap = Leap { venues, started: Instant::now(), is_over: AtomicBool::new(is_over), ..self };
@@ -224,7 +224,7 @@ impl Leap {
         }
     }
 
-    /// By how many seconds the wall clock was ahead of the newest record at the start; negative if it was behind, and 0
+    /// By how many seconds the wall clock was ahead of the newest record at the start; negative if it was earlier, and 0
     /// if the difference is small.
     pub fn seconds(&self) -> i64 {
         let newest = self.newest.unwrap_or(self.wall);
@@ -259,7 +259,7 @@ impl Leap {
                 self.is_over.store(true, Relaxed);
                 self.forget();
             }
-            Sweeping::Contradicted if !self.has_told.swap(true, Relaxed) => {
+            Sweeping::Contradicted if !self.has_warned.swap(true, Relaxed) => {
                 let (server, venue) = (ts_text(now), self.venue_now().map(ts_text).unwrap_or_default());
                 tracing::warn!(
                     server,
@@ -386,8 +386,8 @@ mod tests {
         ] {
             let leap = Leap::of_start(dir.path(), Some(newest), moved(wall), wait).expect("a sound directory");
             assert_eq!((leap.found, leap.seconds() / 86_400), (found, days), "{wall}: {leap:?}");
-            let venue = Arc::new(ToldTime::default());
-            venue.tells(leap.wall);
+            let venue = Arc::new(ReportedTime::default());
+            venue.report(leap.wall);
             let leap = leap.with_venues(is_sat_out.then_some(venue));
             assert_eq!(leap.waits(leap.wall), found != ClockCheck::Agrees && !is_sat_out && !wait.is_zero(), "{wall}");
             newest = newest.max(moved(wall));
@@ -399,7 +399,7 @@ mod tests {
             assert!(refused.to_string().contains("remove the file"), "{text:?}: {refused}");
             cases += 1;
         }
-        forget_doubt(dir.path()).and_then(|()| forget_doubt(dir.path())).expect("no doubt is no error");
+        forget_doubt(dir.path()).and_then(|()| forget_doubt(dir.path())).expect("no doubt is not an error");
         println!("doubts: {cases} cases");
     }
 
@@ -430,26 +430,26 @@ mod tests {
 
     #[test]
     fn a_venues_time_ends_the_wait_permanently() {
-        let venue = Arc::new(ToldTime::default());
+        let venue = Arc::new(ReportedTime::default());
         let leap = Leap::of(Some(NOW), moved(2 * DAY as i64), Duration::from_secs(3_600)).with_venues([venue.clone()]);
         assert!(leap.waits(leap.wall) && leap.sweeping(leap.wall) == Sweeping::Waiting);
-        venue.tells(NOW);
+        venue.report(NOW);
         assert!(leap.waits(leap.wall) && leap.sweeping(leap.wall) == Sweeping::Contradicted);
-        venue.tells(leap.wall);
+        venue.report(leap.wall);
         assert_eq!(leap.sweeping(leap.wall), Sweeping::Running);
         assert!(!leap.waits(leap.wall));
-        venue.tells(NOW);
+        venue.report(NOW);
         assert!(!leap.waits(leap.wall) && leap.sweeping(leap.wall) == Sweeping::Running);
     }
 
     #[test]
     fn a_venue_is_waited_for_even_without_a_configured_wait() {
-        let venue = Arc::new(ToldTime::default());
+        let venue = Arc::new(ReportedTime::default());
         let leap = Leap::of(Some(NOW), moved(2 * DAY as i64), Duration::ZERO).with_venues([venue.clone()]);
         assert!(
             leap.waits(leap.wall) && leap.warning(Path::new("d")).is_some_and(|text| text.contains("own time agrees"))
         );
-        venue.tells(leap.wall);
+        venue.report(leap.wall);
         assert!(!leap.waits(leap.wall));
     }
 
@@ -478,7 +478,7 @@ mod tests {
                 assert!(text.contains(part), "{part:?} is not in {text:?}");
             }
         }
-        let live = Leap::of(Some(NOW), moved(9 * DAY as i64), wait).with_venues([Arc::new(ToldTime::default())]);
+        let live = Leap::of(Some(NOW), moved(9 * DAY as i64), wait).with_venues([Arc::new(ReportedTime::default())]);
         assert!(live.warning(Path::new("d")).is_some_and(|text| text.contains("until a venue's own time agrees")));
         for (seconds, text) in
             [(1, "1 second"), (119, "119 seconds"), (120, "2 minutes"), (7_200, "2 hours"), (172_800, "2 days")]

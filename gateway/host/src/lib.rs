@@ -3,7 +3,8 @@
 //! | Module | Holds |
 //! |---|---|
 //! | [`clock`], [`leap`] | server time; the check of the clock at a start |
-//! | [`thread`], [`runtime`], [`failing`] | threads and runtimes, and the pause after a failed turn |
+//! | [`thread`], [`runtime`] | threads and runtimes |
+//! | [`job`], `failing` | work that is done now and then; the pause after a failed turn |
 //! | [`slot`] | the receiver of an answer |
 //! | [`secret`] | values that are never printed |
 //! | [`small_file`] | files beside the log, read to a bound |
@@ -14,8 +15,9 @@
 //! network addresses.
 
 pub mod clock;
-pub mod failing;
+mod failing;
 pub mod histogram;
+pub mod job;
 pub mod leap;
 pub mod output;
 pub mod runtime;

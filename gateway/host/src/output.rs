@@ -106,7 +106,7 @@ pub fn flush_log() {
 
 /// Writes a text to standard output or standard error, and gives up after a second: a pipe without a reader does not
 /// block the caller.
-pub fn say_within_a_second<W: Write>(stream: impl FnOnce() -> W + Send + 'static, text: String) {
+pub fn write_with_timeout<W: Write>(stream: impl FnOnce() -> W + Send + 'static, text: String) {
     let (done, written) = bounded(1);
     let write = move || {
         let mut stream = stream();
@@ -135,7 +135,7 @@ pub fn log_panics() {
                 let _ = log.clone().write(text.as_bytes());
                 log.flush_within(LAST_WORDS);
             }
-            None => say_within_a_second(io::stderr, text),
+            None => write_with_timeout(io::stderr, text),
         }
     }));
 }

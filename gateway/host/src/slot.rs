@@ -12,8 +12,8 @@ pub enum Slot<T> {
     Request(oneshot::Sender<T>),
     /// A thread (the feed) waits.
     Thread(std::sync::mpsc::SyncSender<T>),
-    /// No receiver.
-    Nobody,
+    /// No receiver: the answer is dropped.
+    Discard,
 }
 
 impl<T> Slot<T> {
@@ -24,7 +24,7 @@ impl<T> Slot<T> {
         match self {
             Slot::Request(sender) => drop(sender.send(answer)),
             Slot::Thread(sender) => drop(sender.try_send(answer)),
-            Slot::Here | Slot::Nobody => {}
+            Slot::Here | Slot::Discard => {}
         }
     }
 }

@@ -48,28 +48,18 @@ const NICE_STEPS: i32 = 10;
 /// The largest value of nice(2).
 const NICE_MAX: i32 = 19;
 
-/// As [`spawn`], for work that takes seconds of a core and that no client waits for: orders go first.
-///
-/// # Errors
-/// The system's, if no thread can be created.
-pub fn spawn_low_priority<F, T>(name: &str, body: F) -> std::io::Result<JoinHandle<T>>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    spawn(name, move || {
-        lower_priority();
-        body()
-    })
-}
-
 /// Lowers the priority of the calling thread.
 pub fn lower_priority() {
     // On Linux a priority belongs to the thread. The work is done without it, too.
     let own = getpriority_process(None);
-    if let Err(error) = own.and_then(|own| setpriority_process(None, (own + NICE_STEPS).min(NICE_MAX))) {
+    if let Err(error) = own.and_then(|own| setpriority_process(None, lowered(own))) {
         tracing::debug!(%error, "a thread keeps its normal priority");
     }
+}
+
+/// The priority of a thread that had `own` and was lowered.
+pub(crate) fn lowered(own: i32) -> i32 {
+    (own + NICE_STEPS).min(NICE_MAX)
 }
 
 /// Runs `body` on a thread of that name that the server can do without: a panic in it ends only this thread, and calls
@@ -94,18 +84,4 @@ pub fn guard<T>(turn: impl FnOnce() -> T) -> T {
 /// As [`guard`], for a task, whose panic its runtime would swallow.
 pub async fn guard_task<T>(task: impl Future<Output = T>) -> T {
     AssertUnwindSafe(task).catch_unwind().await.unwrap_or_else(|_| std::process::abort())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_low_priority_thread_is_lowered() {
-        let own = || getpriority_process(None).expect("a priority");
-        let before = own();
-        let lowered = spawn_low_priority("lowered", own).expect("a thread").join().expect("no panic");
-        let normal = spawn("normal", own).expect("a thread").join().expect("no panic");
-        assert_eq!([own(), normal, lowered], [before, before, (before + NICE_STEPS).min(NICE_MAX)]);
-    }
 }

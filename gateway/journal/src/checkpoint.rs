@@ -1,8 +1,8 @@
 //! Checkpoints: folds sealed segments onto the previous snapshot, and publishes what both kept snapshots cover. After a
 //! clean stop the rest of the log follows, if it is long.
 //!
-//! Runs on its own thread with its own state, by the same fold as recovery; serving never pauses. The price is memory
-//! for a second copy of the users.
+//! A job with a state of its own, by the same fold as recovery; serving never pauses. The price is memory for a second
+//! copy of the users.
 
 use crate::paced::Rests;
 use crate::recover::{RecoverError, Replay, read_snapshot};
@@ -10,17 +10,15 @@ use crate::spares::Covered;
 use engine::format::Formats;
 use engine::shard::replay::State;
 use engine::shard::snapshot;
-use host::failing::Failing;
+use host::job::{JobWaker, Next, Work};
 use host::thread::Stop;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, OnceLock};
-use std::thread::Thread;
 use std::time::Duration;
 use wal::{Files, Lsn, Marks, Scan, Snapshots, Storage};
 
-/// Sleep between two checks.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How often a requester of a digest checks whether it is still wanted.
+const WANTED_CHECK_EVERY: Duration = Duration::from_millis(250);
 
 /// This many records after the newest snapshot are worth another one when the server has stopped. A start reads 150,000
 /// to 300,000 records a second, so fewer cost it less than reading and checking the snapshot; and a small or
@@ -49,11 +47,23 @@ type Answer = SyncSender<Result<(Lsn, [u8; 32]), RecoverError>>;
 #[derive(Clone)]
 pub struct Digests {
     requests: Sender<Answer>,
-    /// The keeper's thread, once it runs.
-    keeper: Arc<OnceLock<Thread>>,
+    keeper: JobWaker,
+}
+
+/// The keeper's end of [`Digests`].
+pub struct DigestRequests {
+    requests: Receiver<Answer>,
+    waker: JobWaker,
 }
 
 impl Digests {
+    /// Both ends of a queue of requests.
+    pub fn channel() -> (Digests, DigestRequests) {
+        let (sender, requests) = channel();
+        let waker = JobWaker::default();
+        (Digests { requests: sender, keeper: waker.clone() }, DigestRequests { requests, waker })
+    }
+
     /// The digest of the state up to a record that is on the device, at or after all that were there when this was
     /// called; with that record. Waits for a checkpoint in progress as long as `stays` returns true.
     ///
@@ -62,11 +72,9 @@ impl Digests {
     pub fn ask(&self, stays: impl Fn() -> bool) -> Option<Result<(Lsn, [u8; 32]), RecoverError>> {
         let (answer, digested) = sync_channel(1);
         self.requests.send(answer).ok()?;
-        if let Some(keeper) = self.keeper.get() {
-            keeper.unpark();
-        }
+        self.keeper.wake();
         loop {
-            match digested.recv_timeout(LOOK_EVERY) {
+            match digested.recv_timeout(WANTED_CHECK_EVERY) {
                 Ok(digested) => return Some(digested),
                 Err(RecvTimeoutError::Timeout) if stays() => {}
                 Err(_) => return None,
@@ -75,7 +83,7 @@ impl Digests {
     }
 }
 
-/// Makes the snapshots.
+/// The job that makes the snapshots.
 pub struct Keeper<S: Storage = Files> {
     storage: S,
     snapshots: Snapshots<S>,
@@ -90,8 +98,11 @@ pub struct Keeper<S: Storage = Files> {
     formats: Formats,
     /// The pacing of the thread; `None`: it does not rest.
     rests: Option<Rests>,
-    /// Requests for a digest.
-    requests: Option<(Receiver<Answer>, Arc<OnceLock<Thread>>)>,
+    requests: Option<DigestRequests>,
+    /// The state broke an invariant.
+    is_broken: bool,
+    /// Takes the keeper after its last turn.
+    heir: Option<SyncSender<Keeper<S>>>,
 }
 
 impl<S: Storage> Keeper<S> {
@@ -107,6 +118,8 @@ impl<S: Storage> Keeper<S> {
             formats: Formats::Newest,
             rests: None,
             requests: None,
+            is_broken: false,
+            heir: None,
         }
     }
 
@@ -116,56 +129,20 @@ impl<S: Storage> Keeper<S> {
     }
 
     /// Also answers requests for digests while it runs.
-    pub fn answering(mut self) -> (Keeper<S>, Digests) {
-        let (sender, requests) = channel();
-        let keeper = Arc::new(OnceLock::new());
-        self.requests = Some((requests, Arc::clone(&keeper)));
-        (self, Digests { requests: sender, keeper })
+    pub fn answering(self, requests: DigestRequests) -> Keeper<S> {
+        Keeper { requests: Some(requests), ..self }
+    }
+
+    /// Sends itself to `heir` after its last turn, for the checkpoint after a clean stop; unless the state broke an
+    /// invariant.
+    pub fn handed_to(self, heir: SyncSender<Keeper<S>>) -> Keeper<S> {
+        Keeper { heir: Some(heir), ..self }
     }
 
     /// Rests during its work as long as the next checkpoint is not due before this one is written. The storages must
     /// use the same `rests`.
     pub fn resting(self, rests: Rests) -> Keeper<S> {
         Keeper { rests: Some(rests), ..self }
-    }
-
-    /// Runs until the server stops. Returns itself, unless the state turned out to be unsound.
-    pub fn run(mut self, stop: &Stop) -> Option<Keeper<S>> {
-        let mut failing = Failing::default();
-        if let Some((_, thread)) = &self.requests {
-            let _ = thread.set(std::thread::current());
-        }
-        while !stop.is_set() {
-            if let Some(answer) = self.requests.as_ref().and_then(|(requests, _)| requests.try_recv().ok()) {
-                // The requester may have gone.
-                let _ = answer.send(self.digest(stop));
-                continue;
-            }
-            let turn = self.look();
-            // A due checkpoint that has to wait proves nothing about the storage that failed.
-            if matches!(turn, Ok(CheckpointTurn::Made | CheckpointTurn::Enough)) {
-                failing = Failing::default();
-            }
-            match turn {
-                Ok(CheckpointTurn::Made) => {}
-                Ok(_) => std::thread::park_timeout(LOOK_EVERY),
-                Err(error @ RecoverError::Broken { .. }) => {
-                    // The sync thread finds the log poisoned and ends the server. The segments stay as evidence.
-                    tracing::error!(%error, "the state breaks an invariant: no snapshot is written, and the server \
-                        stops; keep the data directory and restore a backup");
-                    return None;
-                }
-                // An unfinished snapshot is removed later, and what was folded is kept.
-                Err(_) if stop.is_set() => {}
-                Err(error) => {
-                    // Serving continues; the log grows until a later turn succeeds.
-                    failing.again(&error, "no snapshot could be written", stop);
-                }
-            }
-        }
-        // Later requests must not wait.
-        self.requests = None;
-        Some(self)
     }
 
     /// The digest of the state up to the last record on the device, and that record.
@@ -318,6 +295,56 @@ impl<S: Storage> Keeper<S> {
     }
 }
 
+/// After a failed turn serving continues; the log grows until a later turn succeeds.
+impl<S: Storage> Work for Keeper<S> {
+    type Error = RecoverError;
+
+    const FAILED: &'static str = "no snapshot could be written";
+
+    fn take_turn(&mut self, stop: &Stop) -> Result<Next, RecoverError> {
+        while !stop.is_set()
+            && let Some(answer) = self.requests.as_ref().and_then(|of| of.requests.try_recv().ok())
+        {
+            // The requester may have gone.
+            let _ = answer.send(self.digest(stop));
+        }
+        if stop.is_set() {
+            return Ok(Next::Wait);
+        }
+        match self.look() {
+            Ok(CheckpointTurn::Made) => Ok(Next::Again),
+            Ok(CheckpointTurn::Enough) => Ok(Next::Sleep),
+            // A due checkpoint that has to wait proves nothing about the storage that failed.
+            Ok(CheckpointTurn::Due | CheckpointTurn::Unchanged) => Ok(Next::Wait),
+            Err(error @ RecoverError::Broken { .. }) => {
+                // The sync thread finds the log poisoned and ends the server. The segments stay as evidence.
+                tracing::error!(%error, "the state breaks an invariant: no snapshot is written, and the server \
+                    stops; keep the data directory and restore a backup");
+                self.is_broken = true;
+                Ok(Next::Over)
+            }
+            // An unfinished snapshot is removed later, and what was folded is kept.
+            Err(_) if stop.is_set() => Ok(Next::Wait),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn end(mut self) {
+        // Later requests must not wait.
+        self.requests = None;
+        if !self.is_broken
+            && let Some(heir) = self.heir.take()
+        {
+            // The receiver is gone if the start was given up.
+            let _ = heir.send(self);
+        }
+    }
+
+    fn waker(&self) -> Option<&JobWaker> {
+        self.requests.as_ref().map(|requests| &requests.waker)
+    }
+}
+
 /// Discards bytes until the server stops, and rests in between.
 struct Breathing<'a, S: Storage> {
     keeper: &'a Keeper<S>,
@@ -367,6 +394,7 @@ mod tests {
     use engine::mutation::{Mutation, codec};
     use engine::time::Timestamp;
     use engine::user::WalletKind;
+    use host::job::Job;
     use wal::{Kind, Options, Running};
 
     fn options() -> Options {
@@ -479,12 +507,10 @@ mod tests {
             recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
         let stop = Stop::new();
         let storage = Files::open_existing(&data).expect("it was made");
+        let ((digests, requests), (heir, kept)) = (Digests::channel(), sync_channel(1));
         let keeper = Keeper::new(storage, snapshots, marks.clone(), 1, Covered::default());
-        let (keeper, digests) = keeper.answering();
-        let running = std::thread::spawn({
-            let stop = stop.clone();
-            move || keeper.run(&stop)
-        });
+        let keeper = keeper.answering(requests).handed_to(heir);
+        let running = Job::new("keeper", Duration::from_millis(250), move || keeper).start(&stop).expect("a thread");
         let mut cases = 0;
         for user in 1..=6_u64 {
             while preparer.turn().expect("room on the disk") == wal::Prepared::One {}
@@ -499,8 +525,9 @@ mod tests {
             assert_eq!((report.lsn, crate::recover::digest(&state)), (last, digest));
             cases += 1;
         }
-        stop.set();
-        let mut keeper = running.join().expect("no panic").expect("a sound state");
+        running.stop();
+        let mut keeper = kept.recv().expect("a sound state");
+        running.join();
         assert!(digests.ask(|| true).is_none(), "a keeper that has ended is not waited for");
         let folded = keeper.state.as_ref().map(|(_, lsn, _)| *lsn).expect("a copy");
         keeper.checkpoint(Lsn::ZERO, folded.before()).expect("room on the disk");

@@ -8,43 +8,34 @@
 //! sends to the committer's thread (threaded; the feed uses it in both layouts).
 
 mod held;
+mod lane;
+mod room;
 mod waiting;
 
+pub use lane::CommitLane;
+pub use room::LogSize;
 pub use waiting::Waiting;
 
 use crate::loops::CommitTurns;
 use crossbeam::utils::CachePadded;
 use engine::command::Answer;
 use engine::id::{MARKETS, UserId};
-use engine::mutation::codec;
 use engine::notice::Notice;
 use engine::ring::Ring;
 use engine::shard::{Outbox, Room, Shard, shard_of};
 use engine::time::Timestamp;
 use held::HeldBack;
 use host::histogram::{Micros, Nanos};
+use host::job::JobWaker;
 use host::slot::Slot;
+use room::RoomMarks;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread::Thread;
 use std::time::Instant;
 use tokio::sync::oneshot;
-use wal::record::{ALIGN_BYTES, slot_bytes};
-use wal::segment::SEGMENT_HEADER_BYTES;
+use wal::record::slot_bytes;
 use wal::{Files, Kind, Log, Lsn, Marks, Storage};
-
-/// Slots of the ring between shards, feed and committer.
-const COMMIT_RING_SLOTS: usize = 8_192;
-/// Below this many free slots a shard has no room: one command never makes more entries.
-const COMMIT_RING_MARGIN: usize = 1_024;
-/// Longest record that one command makes, header and padding included: a walk over every level of both books, which the
-/// finest grid keeps near 200 KB. In small segments it is a quarter of one; the smallest that can be set still holds that
-/// walk, those of tests hold small books.
-const RECORD_BYTES_MAX: usize = 512 << 10;
-/// Prepared log reserved for cancels and revocations on a full disk (gateway/docs/operations.md §4): this much, or a
-/// quarter of a segment if that is less. Below it placements are refused; below one record per writer all writes are.
-const RESERVE_BYTES: u64 = 8 << 20;
 
 /// What an acknowledgement promises (wal/docs/durability.md §1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,80 +44,6 @@ pub enum Durability {
     Process,
     /// Survives power loss too.
     Power,
-}
-
-/// The sizes that the room of a log depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogSize {
-    pub segment_bytes: u64,
-    pub spares_count: u32,
-    /// Number of writers that check for room and then write: every shard, and the feed. Between the check and the
-    /// record of one, all others may write one, too.
-    pub writers_count: u32,
-}
-
-impl LogSize {
-    /// A log to which `shards_count` shards and the feed write.
-    pub fn of(segment_bytes: u64, spares_count: u32, shards_count: usize) -> LogSize {
-        LogSize { segment_bytes, spares_count, writers_count: shards_count as u32 + 1 }
-    }
-
-    /// Prepared log in bytes, headers and unusable ends of segments included, below which the next spare is urgent: what
-    /// placements need, and a quarter of a segment.
-    pub fn urgent_bytes(self) -> u64 {
-        let marks = RoomMarks::of(self);
-        let ends = u64::from(self.spares_count + 1) * (marks.record_bytes_max + SEGMENT_HEADER_BYTES) as u64;
-        marks.low_bytes + ends
-    }
-
-    /// Whether all spares together hold the longest record of every writer, and a reserve.
-    pub fn is_enough(self) -> bool {
-        let marks = RoomMarks::of(self);
-        marks.ample_bytes > marks.none_bytes
-    }
-}
-
-/// Bounds of prepared log, bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct RoomMarks {
-    /// Longest record of one command.
-    record_bytes_max: usize,
-    /// Below it nothing is written: one record per writer.
-    none_bytes: u64,
-    /// What all wanted spares certainly hold, however full the open segment is. Below it spares are missing.
-    full_bytes: u64,
-    /// Below it placements are refused. Never above `full_bytes`: with all spares ready there is always enough.
-    ample_bytes: u64,
-    /// Below it placements are soon refused: the next spare is urgent. Never above `full_bytes`.
-    low_bytes: u64,
-}
-
-impl RoomMarks {
-    fn of(size: LogSize) -> RoomMarks {
-        let LogSize { segment_bytes, spares_count, writers_count } = size;
-        let record_bytes_max = RECORD_BYTES_MAX.min(segment_bytes as usize / 4);
-        let record = record_bytes_max as u64;
-        let none_bytes = u64::from(writers_count) * record;
-        let spare = segment_bytes.saturating_sub(SEGMENT_HEADER_BYTES as u64 + record);
-        let full_bytes = u64::from(spares_count) * spare;
-        let ample_bytes = full_bytes.min(none_bytes + RESERVE_BYTES.min(segment_bytes / 4));
-        let low_bytes = full_bytes.min(ample_bytes + segment_bytes / 4);
-        RoomMarks { record_bytes_max, none_bytes, full_bytes, ample_bytes, low_bytes }
-    }
-
-    /// The bounds of a log in use.
-    fn checked(size: LogSize) -> RoomMarks {
-        assert!(size.is_enough(), "no room for the longest record of every writer and a reserve: {size:?}");
-        RoomMarks::of(size)
-    }
-
-    fn room(&self, bytes: u64) -> Room {
-        match bytes {
-            bytes if bytes < self.none_bytes => Room::None,
-            bytes if bytes < self.ample_bytes => Room::ReserveOnly,
-            _ => Room::Ample,
-        }
-    }
 }
 
 /// Where an answer goes.
@@ -240,7 +157,7 @@ pub struct Committer<S: Storage = Files, L = ()> {
     here: Option<Answer>,
     waiting: Waiting,
     room_marks: RoomMarks,
-    preparer: Option<Thread>,
+    preparer: JobWaker,
     figures: Arc<CommitFigures<L>>,
 }
 
@@ -264,16 +181,16 @@ impl<S: Storage, L: CommitListener> Committer<S, L> {
             here: None,
             waiting: Waiting::default(),
             room_marks: RoomMarks::checked(size),
-            preparer: None,
+            preparer: JobWaker::default(),
             figures,
         };
         committer.publish_room();
         committer
     }
 
-    /// The thread that prepares segments; it is woken after one was used.
-    pub fn wake_when_low(&mut self, preparer: Thread) {
-        self.preparer = Some(preparer);
+    /// The job that prepares segments is woken after one was used.
+    pub fn wake_when_low(&mut self, preparer: JobWaker) {
+        self.preparer = preparer;
     }
 
     /// Whether placements are refused, or soon would be, for want of prepared log.
@@ -425,10 +342,8 @@ impl<S: Storage, L: CommitListener> Committer<S, L> {
     fn publish_room(&self) {
         let room_bytes = self.log.room(self.room_marks.record_bytes_max);
         self.figures.room_bytes.store(room_bytes, Ordering::Relaxed);
-        if let Some(preparer) = &self.preparer
-            && room_bytes < self.room_marks.full_bytes
-        {
-            preparer.unpark();
+        if room_bytes < self.room_marks.full_bytes {
+            self.preparer.wake();
         }
     }
 }
@@ -503,150 +418,6 @@ impl<S: Storage, L: CommitListener> Outbox<Reply> for Committer<S, L> {
 
     fn oldest_unreleased_of(&mut self, owner: UserId) -> Option<Timestamp> {
         self.unreleased.iter().find(|record| record.owner == owner).map(|record| record.made_at)
-    }
-}
-
-/// The queue to a committer on another thread.
-pub struct CommitLane<L = ()> {
-    ring: Arc<Ring<CommitItem>>,
-    room_marks: RoomMarks,
-    figures: Arc<CommitFigures<L>>,
-    size: LogSize,
-    /// Format of the records that the committer appends.
-    version: u16,
-    /// The shard that uses it; `None`: unreleased records are not tracked.
-    shard: Option<usize>,
-    /// Records of users that may be unreleased, oldest first, and the number released before them.
-    unreleased: VecDeque<(UserId, Timestamp)>,
-    released: u64,
-}
-
-impl<L> Clone for CommitLane<L> {
-    fn clone(&self) -> CommitLane<L> {
-        CommitLane {
-            ring: self.ring.clone(),
-            room_marks: self.room_marks,
-            figures: self.figures.clone(),
-            size: self.size,
-            version: self.version,
-            shard: self.shard,
-            unreleased: self.unreleased.clone(),
-            released: self.released,
-        }
-    }
-}
-
-impl<L: CommitListener> CommitLane<L> {
-    /// A lane to the committer that was made with the same size and figures.
-    pub fn new(size: LogSize, figures: Arc<CommitFigures<L>>) -> CommitLane<L> {
-        let room_marks = RoomMarks::checked(size);
-        CommitLane {
-            ring: Arc::new(Ring::new(COMMIT_RING_SLOTS)),
-            room_marks,
-            figures,
-            size,
-            version: codec::VERSION,
-            shard: None,
-            unreleased: VecDeque::new(),
-            released: 0,
-        }
-    }
-
-    /// The same lane to a committer that appends records of this format.
-    pub fn writing(self, version: u16) -> CommitLane<L> {
-        CommitLane { version, ..self }
-    }
-
-    /// The same lane for one shard. Only the shard of their users may send records through it.
-    pub fn of_shard(&self, index: usize) -> CommitLane<L> {
-        CommitLane { shard: Some(index), ..self.clone() }
-    }
-
-    /// Forgets the records that the committer has released.
-    fn note_released(&mut self) {
-        let Some(shard) = self.shard else { return };
-        let released = self.figures.released(self.size)[shard].load(Ordering::Relaxed);
-        while self.released < released && self.unreleased.pop_front().is_some() {
-            self.released += 1;
-        }
-    }
-
-    /// The ring to the committer, first in, first out.
-    pub fn ring(&self) -> &Arc<Ring<CommitItem>> {
-        &self.ring
-    }
-
-    /// State of the log.
-    pub fn figures(&self) -> &CommitFigures<L> {
-        &self.figures
-    }
-
-    /// Bytes that the log can certainly take, as last published by the committer.
-    pub fn room_bytes(&self) -> u64 {
-        self.figures.room_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Longest payload of one record that `room` accounts for, in bytes.
-    pub fn payload_bytes_max(&self) -> usize {
-        self.room_marks.record_bytes_max - slot_bytes(0) - ALIGN_BYTES
-    }
-
-    /// Puts an entry into the ring. There is room: `room` was checked before the command began, and the margin is
-    /// larger than what one command makes. If several shards compete for the last slots, the committer drains the ring
-    /// meanwhile.
-    fn push(&self, item: CommitItem) {
-        let mut item = item;
-        while let Err(back) = self.ring.push(item) {
-            item = back;
-            std::thread::yield_now();
-        }
-    }
-}
-
-impl<L: CommitListener> Outbox<Reply> for CommitLane<L> {
-    fn version(&self) -> u16 {
-        self.version
-    }
-
-    fn room(&self) -> Room {
-        if COMMIT_RING_SLOTS - self.ring.len() < COMMIT_RING_MARGIN {
-            return Room::None;
-        }
-        let in_flight_bytes = self.figures.in_flight_bytes.load(Ordering::Acquire);
-        self.room_marks.room(self.figures.room_bytes.load(Ordering::Relaxed).saturating_sub(in_flight_bytes))
-    }
-
-    fn record(&mut self, owner: UserId, time: Timestamp, payload: &[u8]) {
-        self.figures.in_flight_bytes.fetch_add(slot_bytes(payload.len()) as u64, Ordering::Relaxed);
-        self.push(CommitItem::Record { owner, time, payload: payload.to_vec() });
-        if self.shard.is_some() && owner != MARKETS {
-            self.note_released();
-            self.unreleased.push_back((owner, time));
-        }
-    }
-
-    fn notice(&mut self, notice: Notice) {
-        self.figures.listener.notice(&notice);
-    }
-
-    fn answer(&mut self, reply: Reply, answer: Answer) {
-        self.push(CommitItem::Answer { reply, answer });
-    }
-
-    fn answer_at_once(&mut self, reply: Reply, answer: Answer) {
-        reply.fill(answer);
-    }
-
-    fn oldest_unreleased(&mut self) -> Option<Timestamp> {
-        if self.unreleased.is_empty() {
-            return None;
-        }
-        self.note_released();
-        self.unreleased.front().map(|(_, made_at)| *made_at)
-    }
-
-    fn oldest_unreleased_of(&mut self, owner: UserId) -> Option<Timestamp> {
-        self.unreleased.iter().find(|(of, _)| *of == owner).map(|(_, made_at)| *made_at)
     }
 }
 

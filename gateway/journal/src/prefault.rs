@@ -2,7 +2,7 @@
 //!
 //! The first touch of a page is a fault: the kernel finds a page and clears it, and in a virtual machine the host may
 //! have to do so first; it takes between half a microsecond and ten. An order leaves half a kilobyte, so one order in
-//! eight would wait for that. This thread makes the kernel do it ahead of the allocator, seven eighths of it in large
+//! eight would wait for that. This job makes the kernel do it ahead of the allocator, seven eighths of it in large
 //! pages, which also need fewer entries of the processor's TLB. Clearing a large page takes up to milliseconds, in
 //! which the kernel may not give the core away. If other threads want all cores, or there is only one, it therefore
 //! makes small pages, few at a time.
@@ -17,14 +17,15 @@
 //! pages other than 4 KiB, nothing is advised and there is no thread. It also does nothing with an allocator that
 //! reserves no large mappings, for instance if the system does not overcommit memory.
 
-use host::thread::{self, Stop};
+use host::job::{JobWaker, Next, Work};
+use host::thread::Stop;
+use std::convert::Infallible;
 use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wal::memory;
 
@@ -69,99 +70,100 @@ const LOOKS_PER_SEARCH: u32 = 64;
 const LOADING_LOOK_EVERY: Duration = Duration::from_millis(1);
 /// A wait for a core during a piece that indicates that other threads want all cores.
 const CROWDED: Duration = Duration::from_millis(1);
-/// Time until the next large page while other threads want all cores, and until the next try when there was no memory.
+/// Time until the next large page while other threads want all cores.
 const LARGE_AGAIN: Duration = Duration::from_secs(1);
-const MEMORY_AGAIN: Duration = Duration::from_secs(5);
+/// Time until the next try when there was no memory: the longest sleep of the job.
+pub const MEMORY_AGAIN: Duration = Duration::from_secs(5);
 
-/// The thread that makes memory ahead. It ends after this is dropped; the drop does not wait for it.
+/// The job that makes memory ahead.
 #[derive(Debug)]
-pub struct Prefaulting {
-    stop: Stop,
-    loaded: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+pub struct Prefault {
+    ahead: Ahead,
+    loading: Loading,
+    /// Checks since the last progress.
+    quiet: u32,
 }
 
-impl Prefaulting {
-    /// Starts it; it stays at most `ahead` bytes ahead of the allocator, and with 0 there is no thread. Until
-    /// [`Prefaulting::loaded`] it does not rest, and faults bring large pages.
-    pub fn start(ahead: usize) -> Prefaulting {
-        let (stop, loaded) = (Stop::new(), Arc::new(AtomicBool::new(false)));
-        let mut prefaulting = Prefaulting { stop: stop.clone(), loaded: loaded.clone(), thread: None };
-        if ahead > 0 && rustix::param::page_size() == PAGE {
-            match begin(ahead, loaded, stop) {
-                Ok(thread) => prefaulting.thread = Some(thread),
-                Err(error) => tracing::debug!(%error, "memory is not prefaulted"),
+/// Whether a start still reads its log. Without a job it has no effect.
+#[derive(Clone, Debug, Default)]
+pub struct Loading {
+    is_over: Arc<AtomicBool>,
+    waker: JobWaker,
+}
+
+impl Loading {
+    /// From here on clients wait for orders: a fault brings a small page, and the job stays ahead.
+    pub fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+}
+
+impl Prefault {
+    /// Stays at most `ahead` bytes ahead of the allocator; with 0 there is no job. Until [`Loading::end`] it does not
+    /// rest, and faults bring large pages.
+    pub fn new(ahead: usize, loading: &Loading) -> Option<Prefault> {
+        if ahead == 0 || rustix::param::page_size() != PAGE {
+            return None;
+        }
+        let tried = try_out().inspect_err(|error| tracing::debug!(%error, "memory is not prefaulted"));
+        let ahead = Ahead { pagemap: tried.ok()?, bytes: ahead, regions: Vec::new(), looks: 0, crowd: None };
+        Some(Prefault { ahead, loading: loading.clone(), quiet: 0 })
+    }
+
+    fn loading_turn(&mut self) -> Next {
+        match self.ahead.turn() {
+            Ok(true) => Next::Again,
+            Ok(false) => Next::SleepFor(LOADING_LOOK_EVERY),
+            Err(_) => {
+                // The mappings are searched again, as after the start.
+                self.ahead.forget();
+                Next::SleepFor(LOOK_EVERY)
             }
         }
-        prefaulting
-    }
-
-    /// From here on clients wait for orders: a fault brings a small page, and the thread stays ahead.
-    pub fn loaded(&self) {
-        self.loaded.store(true, Ordering::Release);
-        self.wake();
-    }
-
-    fn wake(&self) {
-        self.thread.iter().for_each(|thread| thread.thread().unpark());
     }
 }
 
-impl Drop for Prefaulting {
-    fn drop(&mut self) {
-        self.stop.set();
-        self.wake();
-    }
-}
+impl Work for Prefault {
+    type Error = Infallible;
 
-fn begin(ahead: usize, loaded: Arc<AtomicBool>, stop: Stop) -> io::Result<JoinHandle<()>> {
-    // Before any advice that would have to be taken back.
-    let pagemap = File::open(PAGEMAP)?;
-    let tried = vec![0_u8; 2 * PAGE];
-    let page = (tried.as_ptr() as usize).next_multiple_of(PAGE);
-    memory::populate(&(page..page + PAGE))?;
-    let body = move || {
-        // Not of the idle scheduling class: a process has ended, and its log is unlocked, only after each of its
-        // threads has run once more.
-        thread::lower_priority();
-        let mut ahead = Ahead { pagemap: &pagemap, bytes: ahead, regions: Vec::new(), looks: 0, crowd: None };
-        while !loaded.load(Ordering::Acquire) && !stop.is_set() {
-            match ahead.turn() {
-                Ok(true) => {}
-                Ok(false) => std::thread::park_timeout(LOADING_LOOK_EVERY),
-                Err(_) => {
-                    // The mappings are searched again, as after the start.
-                    ahead.forget();
-                    std::thread::park_timeout(LOOK_EVERY);
-                }
+    fn take_turn(&mut self, _: &Stop) -> Result<Next, Infallible> {
+        if self.ahead.crowd.is_none() {
+            if !self.loading.is_over.load(Ordering::Acquire) {
+                return Ok(self.loading_turn());
             }
+            self.ahead.loaded();
         }
-        ahead.loaded();
-        stay_ahead(ahead, &stop);
-    };
-    thread::spawn_spare("prefault", body, || tracing::error!("memory is not prefaulted any more"))
-}
-
-fn stay_ahead(mut ahead: Ahead<'_>, stop: &Stop) {
-    let mut quiet = 0;
-    while !stop.is_set() {
-        match ahead.turn() {
+        Ok(match self.ahead.turn() {
             Ok(true) => {
-                quiet = 0;
-                std::thread::park_timeout(ahead.rest());
+                self.quiet = 0;
+                Next::SleepFor(self.ahead.rest())
             }
             Ok(false) => {
-                quiet += 1;
-                std::thread::park_timeout(if quiet < LOOKS_UNTIL_IDLE { LOOK_EVERY } else { IDLE_LOOK_EVERY });
+                self.quiet = self.quiet.saturating_add(1);
+                Next::SleepFor(if self.quiet < LOOKS_UNTIL_IDLE { LOOK_EVERY } else { IDLE_LOOK_EVERY })
             }
             // No memory is left, or a mapping is gone: the mappings are searched again.
             Err(error) => {
                 tracing::debug!(%error, "memory could not be prefaulted");
-                ahead.forget();
-                std::thread::park_timeout(MEMORY_AGAIN);
+                self.ahead.forget();
+                Next::SleepFor(MEMORY_AGAIN)
             }
-        }
+        })
     }
+
+    fn waker(&self) -> Option<&JobWaker> {
+        Some(&self.loading.waker)
+    }
+}
+
+/// Opens the page map and populates a page, before any advice that would have to be taken back.
+fn try_out() -> io::Result<File> {
+    let pagemap = File::open(PAGEMAP)?;
+    let tried = vec![0_u8; 2 * PAGE];
+    let page = (tried.as_ptr() as usize).next_multiple_of(PAGE);
+    memory::populate(&(page..page + PAGE))?;
+    Ok(pagemap)
 }
 
 /// How long this thread has waited for a core so far; zero if the system does not report it.
@@ -171,9 +173,10 @@ fn waited_for_a_core() -> Duration {
     Duration::from_nanos(nanos.unwrap_or_default())
 }
 
-/// The state of the thread.
-struct Ahead<'a> {
-    pagemap: &'a File,
+/// The memory ahead of the allocator.
+#[derive(Debug)]
+struct Ahead {
+    pagemap: File,
     /// Bound for all regions together.
     bytes: usize,
     regions: Vec<Region>,
@@ -224,7 +227,7 @@ struct Region {
     ready_to: usize,
 }
 
-impl Ahead<'_> {
+impl Ahead {
     /// Makes at most one piece. Returns false if all wanted memory is resident.
     ///
     /// # Errors
@@ -235,7 +238,7 @@ impl Ahead<'_> {
         }
         self.looks += 1;
         for region in &mut self.regions {
-            region.look(self.pagemap)?;
+            region.look(&self.pagemap)?;
         }
         let left = self.bytes.saturating_sub(self.regions.iter().map(Region::made).sum());
         let Some(region) = self.regions.iter_mut().find(|region| region.wants(left)) else { return Ok(false) };
@@ -269,11 +272,11 @@ impl Ahead<'_> {
             mapped.iter().any(|mapped| mapped.start <= region.all.start && region.all.end <= mapped.end)
         });
         for region in &mut self.regions {
-            region.look_far(self.pagemap)?;
+            region.look_far(&self.pagemap)?;
         }
         let known: Vec<_> = self.regions.iter().map(|region| region.all.clone()).collect();
         for all in beyond(&regions(&maps), &known) {
-            let region = Region::new(all, self.pagemap)?;
+            let region = Region::new(all, &self.pagemap)?;
             if self.crowd.is_none() {
                 region.large_but_for_marks();
             }

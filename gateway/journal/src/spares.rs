@@ -1,17 +1,13 @@
 //! Keeps spare segments ready, and releases segments that the snapshots cover.
 //!
-//! On its own thread: a checkpoint of a large state takes seconds, and orders must not wait for room meanwhile.
+//! A job of its own: a checkpoint of a large state takes seconds, and orders must not wait for room meanwhile.
 
-use host::failing::Failing;
+use host::job::{JobWaker, Next, Work};
 use host::thread::Stop;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 use wal::{Files, Lsn, Prepared, Preparer, Storage};
-
-/// Longest sleep between two checks; the log wakes the thread when it uses a spare.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Up to where the snapshots cover the log: segments at or below it may be released, unless they are pinned. Only
 /// grows.
@@ -71,42 +67,24 @@ impl Drop for Pin {
     }
 }
 
-/// The thread that makes spares.
+/// The job that makes spares.
 pub struct Spares<S: Storage = Files> {
     preparer: Preparer<S>,
     covered: Covered,
     released: Lsn,
     disk_full: bool,
+    /// The log wakes the job when it uses a spare.
+    waker: JobWaker,
 }
 
 impl<S: Storage> Spares<S> {
     pub fn new(preparer: Preparer<S>, covered: Covered) -> Spares<S> {
-        Spares { preparer, covered, released: Lsn::ZERO, disk_full: false }
+        Spares { preparer, covered, released: Lsn::ZERO, disk_full: false, waker: JobWaker::default() }
     }
 
-    /// Runs until the process stops.
-    pub fn run(mut self, stop: &Stop) {
-        let mut failing = Failing::default();
-        while !stop.is_set() {
-            match self.turn() {
-                Ok(more) => {
-                    failing = Failing::default();
-                    if !more {
-                        std::thread::park_timeout(LOOK_EVERY);
-                    }
-                }
-                Err(error) => {
-                    // Serving continues with the spares that exist. When they are used up, writes are refused with a
-                    // code, until a turn after the pause succeeds.
-                    failing.again(
-                        &error,
-                        "spare segments could not be made or released; writes are refused when the \
-                        prepared log is full",
-                        stop,
-                    );
-                }
-            }
-        }
+    /// The job is woken with `waker`.
+    pub fn woken_by(self, waker: JobWaker) -> Spares<S> {
+        Spares { waker, ..self }
     }
 
     /// Makes one spare, or releases covered segments. Returns false if there was nothing to do.
@@ -145,6 +123,23 @@ impl<S: Storage> Spares<S> {
             Prepared::Enough => self.disk_full = false,
         }
         Ok(false)
+    }
+}
+
+/// After a failed turn serving continues with the spares that exist. When they are used up, writes are refused with a
+/// code, until a turn after the pause succeeds.
+impl<S: Storage> Work for Spares<S> {
+    type Error = wal::Error;
+
+    const FAILED: &'static str =
+        "spare segments could not be made or released; writes are refused when the prepared log is full";
+
+    fn take_turn(&mut self, _: &Stop) -> Result<Next, wal::Error> {
+        Ok(if self.turn()? { Next::Again } else { Next::Sleep })
+    }
+
+    fn waker(&self) -> Option<&JobWaker> {
+        Some(&self.waker)
     }
 }
 
@@ -290,7 +285,7 @@ mod tests {
             if is_covered {
                 covered.note(last);
             }
-            while spares.turn().expect("a full disk is no error") {}
+            while spares.turn().expect("a full disk is not an error") {}
             assert_eq!(pin.is_wanted(), expected, "full: {is_full}, covered: {is_covered}");
             drop(pin);
             assert!(!covered.pin().is_wanted(), "the next pin is not requested");

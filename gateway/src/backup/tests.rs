@@ -2,11 +2,11 @@
 
 use super::*;
 use engine::shard::replay::State;
-use journal::checkpoint::{Keeper, write_snapshot};
+use host::job::{Job, RunningJob};
+use journal::checkpoint::{Digests, Keeper, write_snapshot};
 use journal::recover::recover;
 use journal::spares::{Covered, Spares};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::JoinHandle;
 use wal::{Kind, Options};
 
 const SEGMENT_BYTES: u64 = 1 << 20;
@@ -16,7 +16,7 @@ const RECORDS: u64 = 60;
 /// A server's log of several segments, with the keeper of its snapshots.
 struct Place {
     running: Running,
-    keeper: Option<JoinHandle<()>>,
+    keeper: Option<RunningJob>,
     _place: tempfile::TempDir,
 }
 
@@ -41,19 +41,20 @@ impl Place {
         let crc = scan.next().expect("it is sound").expect("the first record").crc;
         write_snapshot(engine::format::Formats::Newest, &mut snapshots, &State::new(1), Lsn(1), crc)
             .expect("room on the disk");
-        let (keeper, digests) = Keeper::new(storage, snapshots, marks.clone(), 99, covered.clone()).answering();
+        let (digests, requests) = Digests::channel();
+        let keeper = Keeper::new(storage, snapshots, marks.clone(), 99, covered.clone()).answering(requests);
         let stop = Stop::new();
-        let stopping = stop.clone();
-        let keeper = Some(std::thread::spawn(move || drop(keeper.run(&stopping))));
+        let keeper = Job::new("keeper", Duration::from_millis(250), move || keeper).start(&stop).expect("a thread");
+        let keeper = Some(keeper);
         Place { running: Running { directory, marks, covered, digests, stop }, keeper, _place: place }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.running.stop.set();
         if let Some(keeper) = self.keeper.take() {
-            keeper.join().expect("no panic");
+            keeper.stop();
+            keeper.join();
         }
     }
 }

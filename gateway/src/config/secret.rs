@@ -81,7 +81,7 @@ pub(super) enum Kept {
 /// hash, useless to its readers. `is_expected`: this directory must have the secret, even without a fingerprint.
 ///
 /// # Errors
-/// As [`kept`]. A fingerprint that cannot be read or written is no error.
+/// As [`kept`]. A fingerprint that cannot be read or written is not an error.
 pub(super) fn watched(path: &Path, is_expected: bool) -> io::Result<(Secret, Kept)> {
     let check = path.with_extension("check");
     let last = small_file::text(&check, SECRET_BYTES_MAX).ok();

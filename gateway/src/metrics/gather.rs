@@ -211,7 +211,7 @@ mod tests {
         let mut cases = 0;
         // (whether the log is written, whether its queue has room)
         for (is_written, has_room) in [(true, true), (false, true), (false, false), (true, true)] {
-            while !has_room && ring.push(CommitItem::Answer { reply: Reply::Nobody, answer: Answer::Done }).is_ok() {}
+            while !has_room && ring.push(CommitItem::Answer { reply: Reply::Discard, answer: Answer::Done }).is_ok() {}
             // Leftovers of an earlier case in the queue.
             while is_written && !ring.is_empty() {
                 committer.turn(&ring);

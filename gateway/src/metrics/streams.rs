@@ -1,4 +1,4 @@
-//! Streams: connections, reasons for closing, and the lag of the fan-out behind the feed.
+//! Streams: connections, reasons for closing, and the lag of deliveries after the feed.
 
 use super::family::{Family, Writer};
 use edge::streams::Streams;

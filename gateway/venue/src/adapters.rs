@@ -362,7 +362,7 @@ impl Venue for Live {
 
     fn outages(&self, server_now: Timestamp) -> Outages {
         let after = self.pace.outage_after.as_micros() as u64;
-        let mut outages = Outages { all: true, unheard: true, ..Outages::default() };
+        let mut outages = Outages { all: true, no_contact: true, ..Outages::default() };
         for adapter in &self.adapters {
             let is_out = adapter.health.is_out(server_now, after);
             match adapter.origin {
@@ -370,7 +370,7 @@ impl Venue for Live {
                 Origin::Kalshi => outages.kalshi = is_out,
             }
             outages.all &= is_out;
-            outages.unheard &= !adapter.health.was_alive();
+            outages.no_contact &= !adapter.health.was_alive();
         }
         outages
     }

@@ -29,11 +29,11 @@ const NAMED_MAX: usize = 12;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     pub what: String,
-    pub found: Found,
+    pub outcome: Outcome,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum Outcome {
     /// As expected, with a detail.
     Ok(String),
     /// The venue responds, but not as the adapter expects.
@@ -72,13 +72,13 @@ pub struct Doctor<'t> {
 impl Doctor<'_> {
     /// Reports a check: `Ok` with `detail` if there are no differences.
     pub fn report(&mut self, what: &str, detail: impl Into<String>, differences: Vec<String>) {
-        let found = if differences.is_empty() { Found::Ok(detail.into()) } else { Found::Differs(differences) };
-        (self.sink)(&Check { what: what.into(), found });
+        let outcome = if differences.is_empty() { Outcome::Ok(detail.into()) } else { Outcome::Differs(differences) };
+        (self.sink)(&Check { what: what.into(), outcome });
     }
 
     pub fn failed(&mut self, what: &str, why: impl ToString) {
         self.failed = true;
-        (self.sink)(&Check { what: what.into(), found: Found::Failed(why.to_string()) });
+        (self.sink)(&Check { what: what.into(), outcome: Outcome::Failed(why.to_string()) });
     }
 
     /// Resolves the host of an address.

@@ -55,6 +55,7 @@ const STOP_CHECK: Duration = Duration::from_millis(100);
 const STAKES_EVERY_US: u64 = SECOND / 20;
 /// Longest sleep between two polls, and so the longest delay of a stop.
 const SLEEP_MAX_US: u64 = SECOND / 4;
+pub const SLEEP_MAX: Duration = Duration::from_micros(SLEEP_MAX_US);
 /// Shortest interval between journaled positions of a tape (gateway/docs/live-venues.md §7).
 const TAPE_MARK_EVERY_US: u64 = SECOND;
 /// Streams are woken once per poll, or at this interval during a long poll.
@@ -263,7 +264,7 @@ impl<L: Links> Feed<L> {
             && let Some(reached) = self.desk.markets.tape_reached(&tape)
         {
             self.venue.resume(tape, reached);
-            self.desk.recorder.hears_again();
+            self.desk.recorder.begin_replay();
         }
         self.desk.wait_for_room()?;
         let now = self.desk.clock.now();
@@ -333,15 +334,8 @@ impl<L: Links> Feed<L> {
         Ok(Duration::from_micros(wake_at.since(self.desk.clock.now()).min(SLEEP_MAX_US)))
     }
 
-    /// Runs turns until the process stops; then journals the position of the tape.
-    pub fn run(mut self) {
-        while !self.desk.stop.is_set() {
-            match self.turn() {
-                Ok(sleep) if sleep.is_zero() => {}
-                Ok(sleep) => std::thread::park_timeout(sleep),
-                Err(Stopped) => break,
-            }
-        }
+    /// Ends the feed after its last turn: journals the position of the tape.
+    pub fn end(mut self) {
         let now = self.desk.clock.now();
         self.desk.recorder.hand_over();
         // If the core has ended already, the last mark stays valid and one second is replayed twice.

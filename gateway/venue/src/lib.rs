@@ -284,8 +284,8 @@ pub struct Outages {
     pub kalshi: bool,
     /// All configured venues are out.
     pub all: bool,
-    /// No venue has shown a sign of life since the start.
-    pub unheard: bool,
+    /// Whether no venue has sent a message since the start.
+    pub no_contact: bool,
 }
 
 impl Outages {

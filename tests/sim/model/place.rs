@@ -4,7 +4,7 @@ use super::book::{Walk, Want, four_decimals, within};
 use super::{Expected, ExpectedOrder, Fact, Figures, Fill, Model, Order, Request, User, cents, half_up};
 use engine::amount::{Cash, Qty, TickSize};
 use engine::book::BookSide;
-use engine::command::{AskedPrice, IdSource, Placement, PlacementTerms, RequestIdentity, Size};
+use engine::command::{IdSource, Placement, PlacementTerms, RequestIdentity, RequestedPrice, Size};
 use engine::id::OrderId;
 use engine::market::terms::MarketState;
 use engine::order::{CloseReason, Liquidity, OrderType, PriceSource, Side, TimeInForce};
@@ -59,7 +59,7 @@ impl Model {
             let resets_at = Timestamp((now / DAY + 1) * DAY);
             return Err(Reject::DailyLimit { limit: self.free_daily_orders, used, resets_at });
         }
-        let mut asked = placement.terms.clone().map_err(|_| Reject::Unsound)?;
+        let mut asked = placement.terms.clone().map_err(|_| Reject::InvalidTerms)?;
         if asked.order_type == OrderType::Market && asked.time_in_force == TimeInForce::Gtc {
             asked.time_in_force = TimeInForce::Fok;
         }
@@ -83,8 +83,8 @@ impl Model {
             return Err(Reject::MarketClosed);
         }
         let limit = match asked.price {
-            AskedPrice::At(price) if asked.order_type == OrderType::Market => price.0,
-            AskedPrice::At(price)
+            RequestedPrice::At(price) if asked.order_type == OrderType::Market => price.0,
+            RequestedPrice::At(price)
                 if price.0 % market.tick == 0 && price.0 >= market.tick && price.0 <= 10_000 - market.tick =>
             {
                 price.0
@@ -352,7 +352,7 @@ fn sound(asked: &PlacementTerms, immediate: bool, now: u64) -> Result<(), Reject
     let budget = matches!(asked.size, Size::Amount(_));
     let gtd = asked.time_in_force == TimeInForce::Gtd;
     if (asked.order_type == OrderType::Market && gtd) || (budget && (asked.side == Side::Sell || !immediate)) {
-        return Err(Reject::Unsound);
+        return Err(Reject::InvalidTerms);
     }
     match asked.size {
         Size::Shares { qty, .. } if qty.0 == 0 => return Err(Reject::InvalidQuantity),

@@ -48,7 +48,7 @@ impl<S: Storage> Scan<S> {
         }
         let name = &self.segments[self.index].name;
         self.filled = file.read_at(&mut self.block[..bytes], self.block_at).map_err(Error::io("read", name))?;
-        // A record may claim more than a block; then all of it is read at once.
+        // A record may claim more than a block; then all of it is read in one call.
         let claimed = self.claimed_bytes_at_start();
         if claimed > self.filled && left > self.filled as u64 {
             let bytes = left.min(claimed.max(BLOCK_BYTES) as u64) as usize;

@@ -211,7 +211,7 @@ impl Model {
                     }
                 }
                 75..90 => {
-                    let prepared = running.preparer.turn().expect("a full disk is no error");
+                    let prepared = running.preparer.turn().expect("a full disk is not an error");
                     self.rolls_possible |= prepared == Prepared::One;
                 }
                 90..94 => {

@@ -109,7 +109,7 @@ buy Y 10 limit 0.40 by=2                    -> PENDING 0/10 reserved 4
 key revoke 2                                 -> done
 buy Y 10 limit 0.40 by=2                    -> KeyRevoked
 // before all checks of the order
-buy ? 0 limit 0.40 by=2 unsound             -> KeyRevoked
+buy ? 0 limit 0.40 by=2 invalid             -> KeyRevoked
 key issue b by=2                             -> KeyRevoked
 facts                                        -> 
 // a session token names no key

@@ -7,13 +7,13 @@ rule free_daily_orders 1
 market 0 weather 0.01
 book Y bids 0.41x100 asks 0.42x100
 buy Y 5 limit 0.30                           -> PENDING 0/5 reserved 1.5
-buy ? 0 limit 0.333 gtd post exp=-1s from=nobody unsound     -> DailyLimit 1/1 resets 53100
+buy ? 0 limit 0.333 gtd post exp=-1s from=unknown invalid     -> DailyLimit 1/1 resets 53100
 tier pro
-buy ? 0 limit 0.333 gtd post exp=-1s from=nobody unsound     -> Unsound
-buy ? 0 limit 0.333 fok post exp=-1s from=nobody -> InvalidQuantity
-buy ? 1 limit 0.333 fok post exp=-1s from=nobody -> PostOnlyType
-buy ? 1 limit 0.333 gtd post exp=-1s from=nobody -> InvalidExpiration
-buy ? 1 limit 0.333 gtd post exp=60s from=nobody -> WalletNotFound
+buy ? 0 limit 0.333 gtd post exp=-1s from=unknown invalid     -> InvalidTerms
+buy ? 0 limit 0.333 fok post exp=-1s from=unknown -> InvalidQuantity
+buy ? 1 limit 0.333 fok post exp=-1s from=unknown -> PostOnlyType
+buy ? 1 limit 0.333 gtd post exp=-1s from=unknown -> InvalidExpiration
+buy ? 1 limit 0.333 gtd post exp=60s from=unknown -> WalletNotFound
 buy ? 1 limit 0.333 gtd post exp=60s         -> MarketNotFound
 state 0 halted
 buy Y 1 limit 0.333 gtd post exp=60s         -> MarketClosed
@@ -58,9 +58,9 @@ buy Y 5 limit 0.30 id=a                      -> PENDING 0/5 reserved 1.5 replay 
 buy Y 5 limit 0.30 id=a body=2               -> DuplicateClientOrderId
 buy Y 5 limit 0.30 id=a body=2 header        -> IdempotencyKeyReuse
 // replay before invalid terms
-buy Y 0 limit 0.30 id=a unsound              -> PENDING 0/5 reserved 1.5 replay available 98.5 holding nothing fills 0
+buy Y 0 limit 0.30 id=a invalid              -> PENDING 0/5 reserved 1.5 replay available 98.5 holding nothing fills 0
 // cap before invalid terms
-buy Y 0 limit 0.30 unsound                   -> DailyLimit 1/1 resets 53100
+buy Y 0 limit 0.30 invalid                   -> DailyLimit 1/1 resets 53100
 // a paid key has no cap, but its orders count
 buy Y 5 limit 0.30 pro                       -> PENDING 0/5 reserved 1.5
 quota                                        -> 2
@@ -82,7 +82,7 @@ buy Y 10 limit 0.10                          -> DailyLimit 2/2 resets 53100
 cancel #3                                    -> CANCELLED UserCancelled 0/10
 buy Y 10 limit 0.10                          -> DailyLimit 2/2 resets 53100
 
-# idempotency: the first answer stays, whatever happened later
+# idempotency: the first answer stays, also after later events
 book Y bids 0.39x100 asks 0.42x100
 buy Y 20 limit 0.40 id=a                     -> PENDING 0/20 reserved 8
 facts                                        -> OrderPlaced OrderRested RequestRemembered
@@ -186,7 +186,7 @@ orders                                       ->  of 0
 
 # a batch: in order, one record each, a failure does not stop the next
 book Y bids 0.41x100 asks 0.42x100
-batch buy Y 50 market 0.42 | sell Y 900 limit 0.50 | sell Y 20 limit 0.60 | buy Y 200 market 0.42 | buy Y 5 limit 0.30 unsound -> FILLED 50/50 @0.42 fee 0.609 | InsufficientPosition 50 < 900 | PENDING 0/20 reserved 20 shares | FokNotFilled 50 < 200 at 0.42 | Unsound
+batch buy Y 50 market 0.42 | sell Y 900 limit 0.50 | sell Y 20 limit 0.60 | buy Y 200 market 0.42 | buy Y 5 limit 0.30 invalid -> FILLED 50/50 @0.42 fee 0.609 | InsufficientPosition 50 < 900 | PENDING 0/20 reserved 20 shares | FokNotFilled 50 < 200 at 0.42 | InvalidTerms
 facts                                        -> OrderPlaced OrderFilled OrderPlaced OrderRested OrderPlaced OrderClosed
 records                                      -> 4
 quota                                        -> 2

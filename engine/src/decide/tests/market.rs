@@ -71,7 +71,7 @@ book Y asks 0.42x30
 buy Y 50 market 0.50 gtc                     -> FokNotFilled 30 < 50 at 0.5 | CANCELLED FokNotFilled 0/50
 terms #1                                     -> Market Fok limit 0.5 rate 500
 buy Y 30 market 0.50 gtc                     -> FILLED 30/30 @0.42 fee 0.3654
-buy Y 30 market 0.50 gtd exp=+60s            -> Unsound
+buy Y 30 market 0.50 gtd exp=+60s            -> InvalidTerms
 
 # FAK and IOC: the available size; none is a refusal with a row
 book Y asks 0.42x30 0.60x100
@@ -173,8 +173,8 @@ buy Y $10 market 0.50                        -> FILLED 25/20 @0.4 fee 0.3
 
 # amounts: market BUY, positive, at least one step
 book Y asks 0.40x100
-sell Y $10 market 0.30                       -> Unsound
-buy Y $10 limit 0.40                         -> Unsound
+sell Y $10 market 0.30                       -> InvalidTerms
+buy Y $10 limit 0.40                         -> InvalidTerms
 buy Y $0 market 0.40                         -> InvalidQuantity
 buy Y $0.000003 market 0.40                  -> InvalidQuantity
 buy Y $1 market 0.40                         -> BelowMinimum 5

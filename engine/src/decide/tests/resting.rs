@@ -266,7 +266,7 @@ market 0 weather 0.01
 outage on
 buy Y 10 limit 0.40                          -> PENDING 0/10 reserved 4.12 awaiting held
 outage off
-unheard on
+no_contact on
 buy Y 10 market 0.50                         -> VenueUnavailable
 buy Y 10 limit 0.50 ioc                      -> VenueUnavailable
 buy Y 10 limit 0.50 fok                      -> VenueUnavailable
@@ -280,7 +280,7 @@ cycle                                        -> looked 0 filled 0 closed 0
 facts                                        -> OrderHeld
 order #2                                     -> PENDING 0/10 reserved 4.12 awaiting held
 outage off
-unheard off
+no_contact off
 book Y asks 0.42x100
 cycle                                        -> looked 2 filled 0 closed 0
 order #1                                     -> PENDING 0/10 reserved 4

@@ -4,7 +4,7 @@ use super::world::World;
 use crate::amount::{Bps, Cash, Price, Qty, TickSize};
 use crate::book::BookSide;
 use crate::book::publish;
-use crate::command::{AskedPrice, IdSource, Placement, PlacementTerms, RequestIdentity, Size, Unsound};
+use crate::command::{IdSource, InvalidTerms, Placement, PlacementTerms, RequestIdentity, RequestedPrice, Size};
 use crate::id::{InstrumentId, KeyId, MarketId, Outcome, WalletId};
 use crate::market::mutation::MarketMutation;
 use crate::market::terms::{Asset, Category, Interval, Listing, MarketState, UpDown, Venue};
@@ -28,11 +28,11 @@ impl World {
                 Some(amount) => Size::Amount(cash(amount)),
                 None => Size::Shares { qty: qty(words[1]), rounded_from: None },
             },
-            price: if words[3] == "off" { AskedPrice::OffGrid } else { AskedPrice::At(price(words[3])) },
+            price: if words[3] == "off" { RequestedPrice::OffGrid } else { RequestedPrice::At(price(words[3])) },
             expiration: None,
             post_only: false,
         };
-        let (mut tier, mut route, mut unsound) = (self.tier, EntryRoute::Native, false);
+        let (mut tier, mut route, mut invalid) = (self.tier, EntryRoute::Native, false);
         let (mut id, mut signed, mut source, mut body, mut key) = (None, None, IdSource::Body, 1, KeyId(5));
         for word in &words[4..] {
             match word.split_once('=') {
@@ -67,12 +67,12 @@ impl World {
                     "implicit" => source = IdSource::Implicit,
                     "venue" => route = EntryRoute::Venue,
                     "pro" => tier = Tier::Pro,
-                    "unsound" => unsound = true,
+                    "invalid" => invalid = true,
                     other => panic!("no such word: {other}"),
                 },
             }
         }
-        let terms = if unsound { Err(Unsound) } else { Ok(terms) };
+        let terms = if invalid { Err(InvalidTerms) } else { Ok(terms) };
         Placement {
             request: id.map(|client_order_id| RequestIdentity { client_order_id, digest: [body; 32], source }),
             order_hash: signed,

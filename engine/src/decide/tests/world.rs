@@ -288,8 +288,8 @@ impl World {
                 self.writer.outage(rest[0] == "on");
                 String::new()
             }
-            "unheard" => {
-                self.writer.unheard(rest[0] == "on");
+            "no_contact" => {
+                self.writer.no_contact(rest[0] == "on");
                 String::new()
             }
             "wait" => {

@@ -325,7 +325,7 @@ mod tests {
             assert_eq!(bytes, [expected], "{number}");
         }
         assert!(take_number(&mut &[0x80; 11][..]).is_err(), "a number has fewer bits");
-        assert!(take_small::<u16>(&mut &[0x80, 0x80, 4][..]).is_err(), "65,536 is no u16");
+        assert!(take_small::<u16>(&mut &[0x80, 0x80, 4][..]).is_err(), "65,536 does not fit");
         assert_eq!(take_text(&mut &[3, b'a', b'b'][..]), Err(CodecError::Length));
         assert_eq!(take_text(&mut &[1, 0xff][..]), Err(CodecError::Text));
     }

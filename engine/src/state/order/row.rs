@@ -68,7 +68,7 @@ struct Rarest {
     order_hash: Option<[u8; 32]>,
 }
 
-/// Optional shares in eight bytes; the largest number is none.
+/// Optional shares in eight bytes; the largest number stands for no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fillable(u64);
 
@@ -226,7 +226,7 @@ impl Terms {
     }
 }
 
-/// Terms are equal if their fields are, in whatever blocks.
+/// Terms are equal if their fields are, in any blocks.
 impl PartialEq for Terms {
     fn eq(&self, other: &Terms) -> bool {
         self.to_fact() == other.to_fact()

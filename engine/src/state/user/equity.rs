@@ -61,7 +61,7 @@ impl Point {
         Point { hour: wallet.created_at.hour(), cash: wallet.baseline, value: Cash::ZERO, baseline: wallet.baseline }
     }
 
-    /// Whether the values are equal, whatever the hour.
+    /// Whether the values are equal, without the hour.
     pub(crate) fn same_as(&self, other: &Point) -> bool {
         (self.cash, self.value, self.baseline) == (other.cash, other.value, other.baseline)
     }

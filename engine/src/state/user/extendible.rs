@@ -1,7 +1,7 @@
 //! `Extendible`: extendible hashing. The newest row for each hash, in buckets of bounded size under a directory; a full
 //! bucket is split in two, and no other is moved.
 //!
-//! A table that doubles moves all entries at once, into untouched memory. Users that traded alike did that within a few
+//! A table that doubles moves all entries together, into untouched memory. Users that traded alike did that within a few
 //! orders of each other, and all orders after them waited for a tenth of a second. Here a bucket of 512 bytes moves;
 //! the directory and the list of buckets still double, and are a tenth of the total.
 //!
@@ -199,7 +199,7 @@ mod tests {
         println!("entries: {} kinds of {count}", kinds.len());
     }
 
-    /// The memory moved and allocated by one insert is bounded, whatever the count of rows; what doubles is small.
+    /// The memory moved and allocated by one insert is bounded for any count of rows; what doubles is small.
     #[test]
     fn one_insert_moves_one_bucket() {
         let mut rows = Extendible::default();

@@ -180,7 +180,7 @@ mod tests {
         rows[7] = 1;
         assert_eq!(rows[7], 1);
         assert_eq!((&rows).into_iter().count(), 50);
-        // Reserving changes nothing else, whatever the count.
+        // Reserving changes nothing else, for any count.
         for coming in [0, 1, 5, 16, 17, 40, 100] {
             let (mut roomy, mut grown) = (Rows::<_>::new(), Rows::<_>::new());
             for i in 0..40_usize {

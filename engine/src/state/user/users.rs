@@ -4,7 +4,7 @@ use super::indexes::Indexes;
 use super::{User, Wallet, safeguard};
 use crate::amount::Cash;
 use crate::book::Books;
-use crate::command::{Ahead, AskedPrice, Placement};
+use crate::command::{Ahead, Placement, RequestedPrice};
 use crate::fact;
 use crate::id::{InstrumentId, MarketId, OrderId, Outcome, PositionId, UserId};
 use crate::mutation::Mutation;
@@ -82,7 +82,7 @@ impl Users {
             match (what, row) {
                 (Ahead::Placement(Placement { request, terms: Ok(terms), .. }), _) => {
                     read ^= request.as_ref().map_or(0, |request| user.trading().warm_request(&request.client_order_id));
-                    if let (Some(instrument), AskedPrice::At(limit)) = (terms.instrument, terms.price) {
+                    if let (Some(instrument), RequestedPrice::At(limit)) = (terms.instrument, terms.price) {
                         // The newest of its user, wherever it is stored.
                         let id = OrderId(user.id.object(user.next_object));
                         read ^= self.indexes.resting.warm(instrument, terms.side, limit, id);

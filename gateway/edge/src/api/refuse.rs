@@ -12,7 +12,7 @@ use wire::decimal;
 use wire::fields::Problems;
 use wire::write::{Object, object};
 
-/// The refusal of a reject at `now`. [`Reject::Unsound`] gets its general code; a caller that knows the cause replaces it.
+/// The refusal of a reject at `now`. [`Reject::InvalidTerms`] gets its general code; a caller that knows the cause replaces it.
 pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
     let refusal = Refusal::from(Code::of(reject));
     match reject {

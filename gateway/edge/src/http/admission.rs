@@ -1,5 +1,5 @@
-//! Admission: steps 4 to 6 of [`super::pipeline`]. A key or a session token becomes a caller, or a refusal with the code of
-//! the first check that fails; on the way the request counts against the limits of its payer.
+//! Admission: steps 4 to 6 of [`super::pipeline`]. A key or a session token becomes a caller, or a refusal with the
+//! code of the first check that fails. A request that gets this far counts against the limits of its payer.
 
 use super::auth::{self, Credentials};
 use super::call::Caller;
@@ -28,7 +28,7 @@ use std::future::{Ready, ready};
 use std::rc::Rc;
 use wire::query::Query;
 
-/// The credential that a request needs: that of its route, or what the request itself decides where the route says so.
+/// The credential that a request needs. Most routes fix it; on the others it depends on the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needed {
     Nothing,
@@ -50,7 +50,7 @@ impl Needed {
             }
             Auth::KeyOrAddress => {
                 let shown = auth::credentials(headers, &front.key_aliases, &front.settings.brand.key_prefix);
-                // After a proxy that is not configured as trusted, every peer looks local, and any client can sign.
+                // A proxy that is not configured as trusted makes every peer look local, so any client could sign.
                 let is_direct = !front.settings.http.trusted_proxies.is_empty() || !is_forwarded(headers);
                 let login = front.settings.compat.address_login && shown.key.is_none() && is_direct;
                 if login { Needed::Nothing } else { Needed::Key }
@@ -64,29 +64,29 @@ fn is_forwarded(headers: &HeaderMap) -> bool {
     headers.contains_key("x-forwarded-for") || headers.contains_key(header::FORWARDED)
 }
 
-/// The sender of a request, as far as its credential names one.
+/// The sender of a request, as far as its credential identifies one.
 pub(super) enum Identity<'h> {
-    /// The route counts against no limit and takes no credential.
+    /// The route has no limit and takes no credential.
     Exempt,
-    /// No known key is shown where none is needed.
+    /// The route needs no key, and the request shows no known one.
     Anonymous,
-    /// A known key is shown where none is needed.
+    /// The route needs no key, but the request shows a known one.
     Recognised(Key),
     Key(Key),
-    /// A session token, not verified yet.
+    /// A session token that is not verified yet.
     Token(&'h [u8]),
 }
 
-/// A request that was admitted.
+/// An admitted request.
 #[derive(Default)]
 pub(super) struct Admitted {
     /// `None` on public routes without a usable key.
     pub(super) caller: Option<Caller>,
-    /// Its place among the payer's requests in flight.
+    /// Holds the payer's slot of a request in flight.
     pub(super) in_flight: Option<InFlight>,
 }
 
-/// Step 4: whose credential the request shows.
+/// Step 4: reads the credential of the request.
 ///
 /// # Errors
 /// The credential that the route needs is missing, or a key is unknown.
@@ -124,9 +124,9 @@ pub(super) fn identify<'h>(
     }
 }
 
-/// Step 5: for a request that trades, reads the counters of its key and, where the core is on this thread, the rows of its
-/// user that most commands read. With a million users these rows are not in a cache. Read where they are needed, each
-/// would be waited for after the other; read here, the waits overlap.
+/// Step 5: for a request that trades, reads the counters of its key and, if the core is on this thread, the rows of its
+/// user that most commands read. With a million users these rows are not in a cache. Reading them all here lets the
+/// memory accesses overlap.
 pub(super) fn prefetch(edge: &Rc<Edge>, route: &Route, identity: &Identity<'_>) {
     if let Identity::Key(key) = identity
         && route.permission == Some(Permission::Trade)
@@ -137,10 +137,11 @@ pub(super) fn prefetch(edge: &Rc<Edge>, route: &Route, identity: &Identity<'_>) 
     }
 }
 
-/// Step 6: whether the sender may make this request now. It counts against the windows of its payer: the key, the user of
-/// a token, or the address.
+/// Step 6: checks whether the sender may make this request now, and counts it in the windows of its payer: the key, the
+/// user of a token, or the address.
 ///
 /// # Errors
+/// The code of the first check that fails.
 /// The code of the first check that fails.
 pub(super) fn admit<'a>(
     edge: &'a Rc<Edge>,
@@ -164,7 +165,7 @@ pub(super) fn admit<'a>(
         Identity::Recognised(_) | Identity::Anonymous => {
             app.front.limits.public(peer, now).map(|()| Admitted::default())
         }
-        // Boxed: few requests show a token, and the memory of every exchange would have room for this.
+        // Boxed because few requests show a token: otherwise every exchange would have room for this future.
         Identity::Token(token) => {
             return Either::Right(Box::pin(async move {
                 let admitted = by_token(edge, token, now, response).await?;
@@ -185,7 +186,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// The key of this text. A text that cannot be a key costs the same as an unknown key.
+    /// The key with this text. Takes the same time for an unknown key and for a text that cannot be a key.
     pub(crate) fn find(app: &App, text: &[u8], now: Timestamp) -> Option<Key> {
         Key::hashed(app, &auth::key_hash(text, &app.front.settings.brand.key_prefix)?, now)
     }
@@ -219,12 +220,12 @@ impl Key {
         &self.caller
     }
 
-    /// Whether the request showed its UUID alias.
+    /// Whether the request showed the key's UUID alias.
     pub(crate) fn is_alias(&self) -> bool {
         self.principal.by_alias
     }
 
-    /// Why a known key is not usable.
+    /// Why the key is not usable, or `None`.
     pub(crate) fn refusal(&self, front: &Front, now: Timestamp) -> Option<Code> {
         if self.principal.revoked {
             Some(Code::InvalidKey)
@@ -237,7 +238,7 @@ impl Key {
         }
     }
 
-    /// Checks in their order: usable, within the windows, owner known and not restricted, permission.
+    /// The checks in their order: usable, within the windows, owner known and not restricted, permission.
     fn admitted(
         self,
         edge: &Rc<Edge>,
@@ -292,7 +293,7 @@ async fn by_token(
     response: &mut ResponseHead<'_>,
 ) -> Result<Admitted, Refusal> {
     let app = &*edge.app;
-    // The times in a token are those of its issuer.
+    // The issuer of a token uses the wall clock.
     let claims = app.front.identity.verify(token, app.reads.clock.wall_now())?;
     let user = match app.reads.directory.by_sub(&claims.sub) {
         Some(user) => user,
@@ -320,8 +321,8 @@ async fn by_token(
     Ok(Admitted { caller: Some(caller), in_flight: Some(in_flight) })
 }
 
-/// Creates the user of a new `sub`, with `plan` where one is given. Continues when the request is dropped, so that a
-/// reservation is always either used or given back.
+/// Creates the user of a new `sub`, with `plan` if given. Continues when the request is dropped, so that a reservation
+/// is always used or returned.
 pub(crate) async fn first_sight(
     edge: &Rc<Edge>,
     sub: String,

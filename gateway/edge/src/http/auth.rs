@@ -1,6 +1,6 @@
-//! Credentials: which header of a request counts, the hash of a key's text, how a key is made.
+//! Credentials: which header of a request counts, how keys are made and hashed.
 //!
-//! A raw key is in a [`RawKey`], which cannot be printed and is wiped when dropped; everything else has hashes.
+//! A raw key is in a [`RawKey`], which cannot be printed and is wiped when dropped. Everything else has only hashes.
 
 use engine::command::Secret;
 use engine::user::Permissions;
@@ -11,20 +11,20 @@ use zeroize::Zeroizing;
 
 /// Hex digits of a key after its prefix: 32 random bytes.
 const KEY_DIGITS: usize = 64;
-/// Characters of a key that may be shown at any time.
+/// Characters of a key that are not secret.
 const SHOWN_CHARS: usize = 16;
 
 /// The credentials of a request: at most one of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Credentials<'a> {
-    /// The text of a key, right or wrong.
+    /// The text of a key, valid or not.
     pub key: Option<&'a [u8]>,
     /// A bearer token that is not a key.
     pub token: Option<&'a [u8]>,
 }
 
-/// The credentials among these headers: `X-API-Key`, then the aliases in their order, then a bearer that
-/// looks like a key; any other bearer is a token. An empty header counts as absent.
+/// Reads the credentials: `X-API-Key`, then the aliases in their order, then a bearer that looks like a key. Any other
+/// bearer is a token. An empty header counts as absent.
 pub fn credentials<'a>(headers: &'a HeaderMap, aliases: &[HeaderName], key_prefix: &str) -> Credentials<'a> {
     let value = |name: &HeaderName| headers.get(name).map(|value| value.as_bytes()).filter(|value| !value.is_empty());
     let bearer = value(&header::AUTHORIZATION).and_then(bearer);
@@ -37,14 +37,14 @@ pub fn credentials<'a>(headers: &'a HeaderMap, aliases: &[HeaderName], key_prefi
     Credentials { key: key.or(bearer.filter(is_key)), token: bearer.filter(|bearer| !is_key(bearer)) }
 }
 
-/// The credential of an `Authorization` of the bearer scheme.
+/// The credential of an `Authorization` header with the bearer scheme.
 fn bearer(authorization: &[u8]) -> Option<&[u8]> {
     let (scheme, credential) = authorization.split_at_checked(7)?;
     let credential = credential.trim_ascii();
     (scheme.eq_ignore_ascii_case(b"bearer ") && !credential.is_empty()).then_some(credential)
 }
 
-/// SHA-256 of the text of a key or of its UUID alias; `None` when the text can be neither. Costs the same either way.
+/// SHA-256 of a key or of its UUID alias; `None` if the text can be neither. Takes the same time either way.
 pub fn key_hash(text: &[u8], key_prefix: &str) -> Option<[u8; 32]> {
     let hash = sha256(text);
     (is_key(text, key_prefix) || is_uuid(text)).then_some(hash)
@@ -72,7 +72,7 @@ fn sha256(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 
-/// Permissions as the wire lists them.
+/// The permissions in the words of the wire.
 pub fn permission_words(permissions: Permissions) -> &'static [&'static str] {
     match permissions {
         Permissions::Read => &["read"],
@@ -80,25 +80,25 @@ pub fn permission_words(permissions: Permissions) -> &'static [&'static str] {
     }
 }
 
-/// A new key in clear text: shown once in the answer that creates it, in the seed file and in the first banner.
-/// Deliberately without Debug, Display and Serialize; wiped when dropped.
+/// A new key in clear text. It appears once: in the response that creates it, in the seed file or in the first banner.
+/// It has no Debug, Display or Serialize on purpose, and is wiped when dropped.
 pub struct RawKey {
     key: Zeroizing<String>,
     alias: Zeroizing<String>,
 }
 
 impl RawKey {
-    /// A new key of 32 random bytes of the system.
+    /// Creates a key from 32 random bytes of the system.
     ///
     /// # Errors
-    /// When the system gives no randomness.
+    /// If the system has no randomness.
     pub fn mint(key_prefix: &str, key_env: &str) -> Result<RawKey, getrandom::Error> {
         let mut random = Zeroizing::new([0u8; KEY_DIGITS / 2]);
         getrandom::fill(&mut random[..])?;
         Ok(RawKey::of(key_prefix, key_env, &random))
     }
 
-    /// The key of these bytes, which must not be guessable.
+    /// Creates a key from these bytes, which must not be guessable.
     pub fn of(key_prefix: &str, key_env: &str, random: &[u8; 32]) -> RawKey {
         let mut key = Zeroizing::new(String::with_capacity(key_prefix.len() + key_env.len() + 2 + KEY_DIGITS));
         for part in [key_prefix, "_", key_env, "_"] {
@@ -109,17 +109,17 @@ impl RawKey {
         RawKey { key, alias }
     }
 
-    /// The key.
+    /// The text of the key.
     pub fn expose(&self) -> &str {
         &self.key
     }
 
-    /// Its second form, for clients that can only hold a UUID.
+    /// The UUID alias, for clients that accept only a UUID.
     pub fn expose_alias(&self) -> &str {
         &self.alias
     }
 
-    /// What may be stored of it.
+    /// The hashes, which may be stored.
     pub fn secret(&self) -> Secret {
         Secret {
             hash: sha256(self.key.as_bytes()),
@@ -129,7 +129,7 @@ impl RawKey {
     }
 }
 
-/// A UUIDv8 whose free bits are those of SHA-256(`venue-uuid:` + key) at the same positions.
+/// A UUIDv8 with the bits of SHA-256(`venue-uuid:` + key) at all positions that the format leaves free.
 fn alias(key: &str) -> Zeroizing<String> {
     let hash = Zeroizing::new(sha256(Zeroizing::new(format!("venue-uuid:{key}")).as_bytes()));
     let mut bytes = Zeroizing::new([0u8; 16]);
@@ -166,17 +166,17 @@ fn digits_of(byte: u8) -> [u8; 2] {
     [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
 }
 
-/// The id of a request in its response and in the log.
+/// The id of a request, in its response and in the log.
 #[derive(Clone, Debug)]
 pub enum RequestId {
-    /// Chosen by its sender.
+    /// Chosen by the client.
     Sent(HeaderValue),
-    /// Made by the server, as most are; it needs no allocation.
+    /// Made by the server, as most are. It needs no allocation.
     Made([u8; 36]),
 }
 
 impl RequestId {
-    /// A new one.
+    /// Makes a new id.
     pub fn made() -> RequestId {
         RequestId::Made(random_uuid())
     }
@@ -188,7 +188,7 @@ impl RequestId {
         }
     }
 
-    /// Its text; both kinds are ASCII.
+    /// The id as ASCII text.
     pub fn text(&self) -> &str {
         std::str::from_utf8(self.as_bytes()).unwrap_or_default()
     }
@@ -208,7 +208,7 @@ pub fn name() -> String {
 
 fn random_uuid() -> [u8; 36] {
     thread_local! {
-        /// Random bytes fetched ahead: one system call for many requests.
+        /// Random bytes that are fetched in advance: one system call for many requests.
         static AHEAD: std::cell::RefCell<(usize, [u8; 1_024])> = const { std::cell::RefCell::new((1_024, [0; 1_024])) };
     }
     let mut bytes = AHEAD.with_borrow_mut(|(used, ahead)| {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn one_header_counts_and_the_order_is_fixed() {
+    fn the_first_header_in_a_fixed_order_counts() {
         // (headers, key, token)
         for (sent, key, token) in [
             (&[][..], None, None),

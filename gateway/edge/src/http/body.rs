@@ -1,11 +1,11 @@
-//! The body of a response: whole, or pages that are made as the peer reads them.
+//! The body of a response: one buffer, or pages that are made while the peer reads them.
 //!
-//! A streamed body is a future that sends pages into its [`Sink`]. It runs inside the poll of its connection, at most one
-//! page ahead of the socket, and is dropped with the connection: there is no task and no queue, and a slow reader costs
-//! at most one page and the socket's buffer. After each page other tasks of the thread run. A peer that stops reading is
-//! disconnected by the socket's own deadline.
+//! A streamed body is a future that sends pages into its [`Sink`]. The connection polls it, it is at most one page
+//! ahead of the socket, and it is dropped with the connection. There is no task and no queue, so a slow reader costs at
+//! most one page and the socket's buffer. Other tasks of the thread run after each page. The socket's own deadline
+//! disconnects a peer that stops reading.
 //!
-//! The headers are sent when a page fails, so a failure closes the connection: a body that ends cleanly is complete.
+//! A page can fail after the head is sent. The connection is then closed, so only a complete body ends cleanly.
 
 use super::limit::InFlight;
 use bytes::Bytes;
@@ -20,16 +20,16 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use tokio::net::TcpStream;
 
-/// What a connection sends after a head.
+/// What follows a head on a connection.
 #[derive(Debug)]
 pub enum Body {
     Whole(Whole),
     Streamed(Box<Streamed>),
-    /// No body: after its 101 the connection speaks another protocol.
+    /// No body: after the 101 the connection has another protocol.
     Upgraded(Upgrade),
 }
 
-/// A body that is whole: one piece, or none.
+/// A body in one buffer, or none.
 #[derive(Debug)]
 pub struct Whole(Bytes);
 
@@ -41,7 +41,7 @@ impl Whole {
 
 type Speaking = Pin<Box<dyn Future<Output = ()>>>;
 
-/// The protocol of a connection after a 101: it gets the socket, and the bytes that arrived early.
+/// The protocol after a 101. It takes the socket and the bytes that were already read from it.
 pub struct Upgrade(Box<dyn FnOnce(TcpStream, Bytes) -> Speaking>);
 
 impl Upgrade {
@@ -52,7 +52,7 @@ impl Upgrade {
         Upgrade(Box::new(move |stream, early| Box::pin(speak(stream, early))))
     }
 
-    /// Runs it to its end.
+    /// Runs the protocol until it ends.
     pub(super) async fn run(self, stream: TcpStream, early: Bytes) {
         (self.0)(stream, early).await;
     }
@@ -64,19 +64,19 @@ impl fmt::Debug for Upgrade {
     }
 }
 
-/// A page could not be made: the body is incomplete.
+/// A page failed: the body is incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut;
 
 impl fmt::Display for Cut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a page of the answer could not be made")
+        f.write_str("a page of the response could not be made")
     }
 }
 
 impl std::error::Error for Cut {}
 
-/// A piece of this size is compressed in well under a millisecond.
+/// Compressing a piece of this size takes well under a millisecond.
 const PIECE_BYTES: usize = 32 << 10;
 
 type Making = Pin<Box<dyn Future<Output = Result<(), Cut>>>>;
@@ -85,9 +85,9 @@ type Making = Pin<Box<dyn Future<Output = Result<(), Cut>>>>;
 pub struct Pages {
     making: Making,
     page: Rc<RefCell<Option<Vec<u8>>>>,
-    /// The request counts as in flight until its response is made.
+    /// Holds the request's slot in flight until its response is made.
     in_flight: Option<InFlight>,
-    /// It ends when its peer leaves.
+    /// Whether the body ends when the peer leaves.
     live: bool,
 }
 
@@ -97,24 +97,24 @@ impl fmt::Debug for Pages {
     }
 }
 
-/// Where a streamed body puts its pages.
+/// Where a streamed body sends its pages.
 pub struct Sink(Rc<RefCell<Option<Vec<u8>>>>);
 
 impl Sink {
-    /// Sends the next page; returns when the connection has room for the one after it and other tasks have run.
+    /// Sends the next page. Returns when the connection has room for another one and other tasks have run.
     pub async fn send(&mut self, page: Vec<u8>) {
         if page.is_empty() {
             return tokio::task::yield_now().await;
         }
         *self.0.borrow_mut() = Some(page);
-        // Polled again by the connection, which has taken the page by then.
+        // The connection polls again when it has taken the page.
         std::future::poll_fn(|_| if self.0.borrow().is_none() { Poll::Ready(()) } else { Poll::Pending }).await;
         tokio::task::yield_now().await;
     }
 }
 
 impl Pages {
-    /// The body that `make` sends.
+    /// A body of the pages that `make` sends.
     pub fn new<F>(make: impl FnOnce(Sink) -> F) -> Pages
     where
         F: Future<Output = Result<(), Cut>> + 'static,
@@ -123,7 +123,7 @@ impl Pages {
         Pages { making: Box::pin(make(Sink(Rc::clone(&page)))), page, in_flight: None, live: false }
     }
 
-    /// A body that goes on while its peer reads: not compressed, and its handler bounds how many there are.
+    /// A body without an end. It is not compressed, and its handler limits how many are open.
     pub fn live<F>(make: impl FnOnce(Sink) -> F) -> Pages
     where
         F: Future<Output = Result<(), Cut>> + 'static,
@@ -135,7 +135,7 @@ impl Pages {
         self.live
     }
 
-    /// A body that is whole already, in pieces: compressing all of it in one step would delay other tasks.
+    /// Splits a complete body into pieces: compressing it in one step would delay other tasks.
     pub(super) fn cut(whole: Vec<u8>) -> Pages {
         Pages::new(|mut sink| async move {
             for piece in whole.chunks(PIECE_BYTES) {
@@ -145,7 +145,7 @@ impl Pages {
         })
     }
 
-    /// The request counts as in flight until the last byte is made.
+    /// Holds the request's slot in flight until the last byte is made.
     pub(super) fn hold(&mut self, in_flight: Option<InFlight>) {
         if !self.live {
             self.in_flight = in_flight;
@@ -164,7 +164,7 @@ impl Pages {
     }
 }
 
-/// Pages while they are sent, compressed if the peer admits that.
+/// Pages being sent, compressed if the peer accepts it.
 #[derive(Debug)]
 pub struct Streamed {
     /// `None` after the last page.
@@ -177,7 +177,7 @@ impl Streamed {
         Streamed { pages: Some(pages), gzip: gzip.then(|| GzEncoder::new(Vec::new(), Compression::fast())) }
     }
 
-    /// It goes on while its peer reads.
+    /// Whether the body has no end.
     pub(super) fn is_live(&self) -> bool {
         self.pages.as_ref().is_some_and(Pages::is_live)
     }
@@ -193,7 +193,7 @@ impl Streamed {
         };
         let bytes = match (page, &mut self.gzip) {
             (Some(page), None) => page,
-            // What was sent can be read immediately: each page ends on a byte.
+            // A page is flushed, so that the peer can decompress what it has.
             (Some(page), Some(gzip)) => match gzip.write_all(&page).and_then(|()| gzip.flush()) {
                 Ok(()) => std::mem::take(gzip.get_mut()),
                 Err(_) => return Poll::Ready(Some(Err(Cut))),
@@ -259,7 +259,7 @@ mod tests {
 
     const PAGES: usize = 50;
 
-    /// A body of [`PAGES`] pages that counts how many it made, and fails at the page `fails_at`.
+    /// A body of [`PAGES`] pages that counts the pages made, and fails at page `fails_at`.
     fn body(made: &Rc<Cell<usize>>, gzip: bool, fails_at: usize) -> Body {
         let made = Rc::clone(made);
         let pages = Pages::new(|mut sink| async move {
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_does_not_look_complete() {
+    fn a_failed_body_does_not_look_complete() {
         for (gzip, fails_at) in [(false, 0), (false, 7), (true, 7)] {
             let made = Rc::new(Cell::new(0));
             let error = run(async { body(&made, gzip, fails_at).collect().await.map(|_| ()) });

@@ -1,10 +1,10 @@
-//! Reusable buffers of a thread: for the body of a response, and for the bytes that a connection gathers. They come back
-//! empty and are not wiped, like freed memory.
+//! Buffers that a thread uses again: for bodies of responses, and for bytes gathered by a connection. They are returned
+//! empty and, like freed memory, are not wiped.
 
 use std::cell::RefCell;
 
-/// Spare buffers: more than the connections of a write batch. Idle connections, of which there may be thousands, have none.
-/// None is larger than this.
+/// Spare buffers: more than the connections of a write batch. Idle connections, of which there may be thousands, hold
+/// none.
 const SPARE_MAX: usize = 64;
 const SPARE_BYTES_MAX: usize = 128 << 10;
 
@@ -17,7 +17,7 @@ pub fn take() -> Vec<u8> {
     SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()
 }
 
-/// Gives a buffer back for the next use.
+/// Returns a buffer for its next use. A large one is freed.
 pub fn give_back(mut buffer: Vec<u8>) {
     SPARE.with_borrow_mut(|spare| {
         if spare.len() < SPARE_MAX && (1..=SPARE_BYTES_MAX).contains(&buffer.capacity()) {
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_come_back_empty_and_only_so_many() {
+    fn a_bounded_number_of_buffers_is_used_again() {
         for count in 0..2 * SPARE_MAX {
             give_back(vec![count as u8; 64]);
         }

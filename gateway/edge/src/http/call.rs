@@ -1,4 +1,4 @@
-//! One request as its handler has it: routed, authenticated, counted, its body read.
+//! A request as its handler receives it: routed, authenticated, counted, with its body.
 
 use super::code::Code;
 use super::containment::{self, Deed};
@@ -24,49 +24,49 @@ use wire::query::{self, Query};
 use wire::read;
 use wire::value::Value;
 
-/// One request, as its handler has it.
+/// A request as its handler receives it.
 pub struct Call {
     pub edge: Rc<Edge>,
     pub route: &'static Route,
-    /// When its head was read: the start of its deadlines.
+    /// When the head was read. Deadlines count from here.
     pub now: Timestamp,
     pub uri: hyper::Uri,
-    /// Of a request on the fast path only those that its handler reads.
+    /// On the fast path, only the headers that handlers read.
     pub headers: HeaderMap,
-    /// The request states the type of its body.
+    /// Whether the request declares the type of its body.
     pub typed: bool,
-    /// Which types the venue-shaped rows of the answer have.
+    /// Dialect of venue-shaped rows in the response.
     pub dialect: Dialect,
     pub variables: Variables,
-    /// Where it came from, as the windows of addresses count it.
+    /// The source address, as address limits count it.
     pub source: Source,
     /// `None` on public routes without a usable key.
     pub caller: Option<Caller>,
-    /// Empty where the route takes none.
+    /// Empty if the route takes none.
     pub body: Bytes,
 }
 
-/// The id that a text is: digits without leading zeros. `None` for any other text, which is answered like an unknown id.
+/// Parses an id: digits without leading zeros. `None` for any other text, which callers treat as an unknown id.
 pub fn id(text: &str) -> Option<u64> {
     let plain = !text.is_empty() && text.len() <= 19 && text.bytes().all(|b| b.is_ascii_digit());
     (plain && (text.len() == 1 || !text.starts_with('0'))).then(|| text.parse().ok()).flatten()
 }
 
-/// The sender of a request, with the tier and permissions that hold now.
+/// The sender of a request, with its current tier and permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
     pub user: UserId,
-    /// `None`: a session token was shown.
+    /// `None` for a session token.
     pub key: Option<KeyId>,
     pub tier: Tier,
     pub permissions: Permissions,
     pub grant: Option<Grant>,
-    /// When the key ends, where it has an end.
+    /// When the key ends, if it does.
     pub expires_at: Option<Timestamp>,
 }
 
 impl Call {
-    /// All the shared state; handlers name the part that they need.
+    /// All shared state; handlers use the part that they need.
     pub fn app(&self) -> &App {
         &self.edge.app
     }
@@ -83,7 +83,7 @@ impl Call {
         &self.edge.app.streams
     }
 
-    /// The caller of a route that takes a credential.
+    /// The caller of a route that needs a credential.
     ///
     /// # Panics
     /// On a public route.
@@ -91,12 +91,12 @@ impl Call {
         self.caller.as_ref().expect("the pipeline admits no request without the credential of its route")
     }
 
-    /// Whether the caller's key may only read, where such keys are contained (`keys.readonly_contained`).
+    /// Whether the caller's key is read-only and contained (`keys.readonly_contained`).
     pub fn is_contained(&self) -> bool {
         self.app().front.settings.keys.readonly_contained && containment::is_for(self.caller())
     }
 
-    /// Whether the caller may do that to a key or a balance ([`containment`]).
+    /// Checks whether the caller may do that to a key or a balance ([`containment`]).
     ///
     /// # Errors
     /// `INSUFFICIENT_PERMISSION`.
@@ -108,20 +108,20 @@ impl Call {
         containment::check(self.caller(), deed).map_err(refused)
     }
 
-    /// The key of a route that takes keys only.
+    /// The caller's key, on a route that takes only keys.
     ///
     /// # Panics
-    /// Where a session token is taken.
+    /// On a route that takes session tokens.
     pub fn key(&self) -> KeyId {
         self.caller().key.expect("the pipeline admits keys only")
     }
 
-    /// The decoded text of the path's variable number `index`.
+    /// The decoded text of path variable number `index`.
     pub fn variable(&self, index: usize) -> Cow<'_, str> {
         query::decoded(self.variables.get(self.uri.path(), index).unwrap_or_default(), false)
     }
 
-    /// The path's first variable as an id ([`id`]).
+    /// The first path variable as an id ([`id`]).
     pub fn id(&self) -> Option<u64> {
         id(&self.variable(0))
     }
@@ -130,12 +130,13 @@ impl Call {
         Query::read(self.uri.query().unwrap_or_default())
     }
 
-    /// Which types the venue-shaped rows of the answer have.
+    /// Dialect of venue-shaped rows in the response.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// Whether a route of two shapes answers this request in the venue's (venue.md §2), as the pipeline saw it too.
+    /// Whether a route with two shapes answers this request in the venue's shape (gateway/docs/venue-clients.md §0.2).
+    /// The pipeline decides with the same rule whether a key is needed.
     pub fn in_venue_shape(&self) -> bool {
         let Auth::KeyUnless(shape) = self.route.auth else { return false };
         dialect::in_venue_shape(&self.app().front, shape, &self.headers, &self.query())
@@ -147,10 +148,10 @@ impl Call {
         (!text.is_empty() && !text.contains('\t')).then_some(text)
     }
 
-    /// The body as JSON; `None` when there is none.
+    /// The body as JSON; `None` if it is empty.
     ///
     /// # Errors
-    /// `INVALID_BODY`; 415 when the body names no content type and is no JSON either (wire.md §10).
+    /// `INVALID_BODY`; 415 if the body declares no type and is not JSON (gateway/docs/wire.md §10).
     pub fn json(&self) -> Result<Option<Value<'_>>, Refusal> {
         match read::json(&self.body) {
             Ok(value) => Ok(Some(value)),
@@ -163,7 +164,7 @@ impl Call {
     /// The body as a JSON object.
     ///
     /// # Errors
-    /// As [`Call::json`]; also without a body and for another kind of value.
+    /// Those of [`Call::json`], and `INVALID_BODY` for an empty body or another JSON value.
     pub fn json_object(&self) -> Result<Value<'_>, Refusal> {
         match self.json()? {
             Some(value @ Value::Object(_)) => Ok(value),
@@ -174,17 +175,17 @@ impl Call {
         }
     }
 
-    /// Asks the shard of the caller.
+    /// Sends a command to the caller's shard.
     ///
     /// # Errors
-    /// What a late or missing answer means (trading.md §9).
+    /// The code of a late or missing answer (gateway/docs/trading.md §7).
     pub async fn ask(&self, command: Command) -> Result<Answer, Refusal> {
         let user = self.caller().user;
         self.edge.engine.ask(user, command, self.now).await.map_err(late)
     }
 }
 
-/// What is said instead of an answer.
+/// The refusal for a late answer.
 fn late(late: Late) -> Refusal {
     match late {
         Late::Busy => Code::ServerBusy.into(),
@@ -193,7 +194,7 @@ fn late(late: Late) -> Refusal {
     }
 }
 
-/// `DEADLINE_OVERSHOT_BUT_PERSISTED`: names the order where there is one, and whether it rests.
+/// `DEADLINE_OVERSHOT_BUT_PERSISTED`, with the order if there is one, and whether it rests.
 fn overshot(answer: &Answer) -> Refusal {
     let refusal = Refusal::from(Code::DeadlineOvershotButPersisted);
     let order = match answer {

@@ -1,26 +1,26 @@
-//! Every error code of the wire, once (wire.md §6): its text, status, retry advice, effect, and usual message.
+//! The table of error codes: text, status, retry advice, effect, and default message (gateway/docs/errors.md).
 //!
-//! Where the contract gives only a class of statuses, the number in the table is ours.
+//! Where the contract gives only a class of statuses, this table chooses the status.
 
 use engine::reject::Reject;
 use hyper::StatusCode;
 
-/// Whether and when the same request may be sent again.
+/// Whether and when a client may repeat the same request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// Never without changing the request.
+    /// Not without a change.
     No,
-    /// Later; no time is promised.
+    /// Later, without a given time.
     Yes,
     /// After this many seconds (`Retry-After`).
     After(u32),
-    /// When a window ends: the refusal carries the seconds.
+    /// When the window ends; the refusal has the seconds.
     WindowEnd,
-    /// First look the order up by its `client_order_id`.
+    /// After looking the order up by its `client_order_id`.
     AfterLookup,
 }
 
-/// What has become of money, shares and keys.
+/// Effect of the request on money, shares and keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     Nothing,
@@ -39,7 +39,7 @@ struct Row {
 
 macro_rules! codes {
     ($($code:ident = $text:literal, $status:literal, $retry:expr, $effect:ident, $message:literal $(, header $header:literal)?;)*) => {
-        /// A stable machine code; clients branch on it.
+        /// A stable error code, on which clients branch.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Code { $($code),* }
 
@@ -83,7 +83,7 @@ codes! {
     AccessRestricted = "ACCESS_RESTRICTED", 403, No, Nothing, "Access of this account is restricted.";
     ClosedBeta = "CLOSED_BETA", 403, No, Nothing, "Keys are issued to admitted accounts only at present.";
     ApiProComingSoon = "API_PRO_COMING_SOON", 403, No, Nothing, "Keys of paid tiers are not issued at present.";
-    TierRequiresUpgrade = "TIER_REQUIRES_UPGRADE", 403, No, Nothing, "The plan of this account does not include what was asked for.";
+    TierRequiresUpgrade = "TIER_REQUIRES_UPGRADE", 403, No, Nothing, "The plan of this account does not include the requested tier.";
     UpgradeRequired = "UPGRADE_REQUIRED", 402, No, Nothing, "The plan of this account does not include this feature.";
     InsufficientBalance = "INSUFFICIENT_BALANCE", 400, No, Nothing, "Available cash is below the cost of the order.";
     InsufficientPosition = "INSUFFICIENT_POSITION", 400, No, Nothing, "Held position is smaller than the order.";
@@ -103,8 +103,8 @@ codes! {
     TradeInProgress = "TRADE_IN_PROGRESS", 409, After(1), Nothing, "Another write of this account is running.";
     ExecutionError = "EXECUTION_ERROR", 500, Yes, Nothing, "The fill could not be computed; nothing was booked.";
     RateLimitExceeded = "RATE_LIMIT_EXCEEDED", 429, WindowEnd, Nothing, "Too many requests.";
-    RateLimited = "RATE_LIMITED", 429, After(1), Nothing, "Too many orders at once.";
-    FreeTierDailyLimit = "FREE_TIER_DAILY_LIMIT", 429, WindowEnd, Nothing, "The daily number of orders of the free tier is spent.";
+    RateLimited = "RATE_LIMITED", 429, After(1), Nothing, "Too many orders in flight.";
+    FreeTierDailyLimit = "FREE_TIER_DAILY_LIMIT", 429, WindowEnd, Nothing, "The daily order limit of the free tier is reached.";
     StaleQuote = "STALE_QUOTE", 400, Yes, Nothing, "The quote is too old to trade on.";
     NoExecutableDepth = "NO_EXECUTABLE_DEPTH", 400, No, Nothing, "The book has nothing to fill this order within its limit.";
     InsufficientLiquidity = "INSUFFICIENT_LIQUIDITY", 400, No, Nothing, "The book runs out of levels within the limit.";
@@ -126,17 +126,17 @@ codes! {
     AuthStateIncomplete = "AUTH_STATE_INCOMPLETE", 401, After(1), Nothing, "The account is still being set up.";
     InternalError = "INTERNAL_ERROR", 500, Yes, Unknown, "An unexpected failure.";
     TokenNotFound = "TOKEN_NOT_FOUND", 404, No, Nothing, "No such token.";
-    InvalidCursor = "INVALID_CURSOR", 400, No, Nothing, "The cursor is not one of this server.";
+    InvalidCursor = "INVALID_CURSOR", 400, No, Nothing, "The cursor was not issued by this server.";
     UpstreamUnavailable = "UPSTREAM_UNAVAILABLE", 502, After(5), Nothing, "The upstream venue did not answer.";
     OrderExecutionFailed = "ORDER_EXECUTION_FAILED", 500, AfterLookup, Done, "The order was accepted and then failed; its reservation is released.";
-    InvalidBody = "INVALID_BODY", 400, No, Nothing, "The body is not what this route takes.";
+    InvalidBody = "INVALID_BODY", 400, No, Nothing, "The body is not valid for this route.";
     InvalidSource = "INVALID_SOURCE", 400, No, Nothing, "Unknown source.";
     InvalidRequest = "INVALID_REQUEST", 400, No, Nothing, "The parameters contradict each other or one is missing.";
     InvalidWindow = "INVALID_WINDOW", 400, No, Nothing, "The time window is not valid.";
-    BacktestMonthlyCap = "BACKTEST_MONTHLY_CAP", 429, WindowEnd, Nothing, "The monthly number of backtests is spent.";
+    BacktestMonthlyCap = "BACKTEST_MONTHLY_CAP", 429, WindowEnd, Nothing, "The monthly limit of backtests is reached.";
     BacktestMarketCap = "BACKTEST_MARKET_CAP", 403, No, Nothing, "More markets than the plan allows in one job.";
     BacktestWindowCap = "BACKTEST_WINDOW_CAP", 403, No, Nothing, "A longer window than the plan allows.";
-    SimulationHoursExceeded = "SIMULATION_HOURS_EXCEEDED", 429, WindowEnd, Nothing, "The monthly market-hours are spent.";
+    SimulationHoursExceeded = "SIMULATION_HOURS_EXCEEDED", 429, WindowEnd, Nothing, "The monthly limit of market hours is reached.";
     MeteringUnavailable = "METERING_UNAVAILABLE", 503, After(5), Nothing, "The usage meter cannot be read; the job was not started.";
     JobStoreUnavailable = "JOB_STORE_UNAVAILABLE", 503, After(5), Nothing, "The job table cannot be read.";
     ConditionHourNotCovered = "CONDITION_HOUR_NOT_COVERED", 404, No, Nothing, "The archive does not cover that hour.";
@@ -161,17 +161,17 @@ codes! {
     BatchLimitExceeded = "BATCH_LIMIT_EXCEEDED", 400, No, Nothing, "More entries than the tier allows in one batch.";
     ConfirmationRequired = "CONFIRMATION_REQUIRED", 400, No, Nothing, "Cancelling all orders needs a confirmation.";
     BootstrapNotAllowed = "BOOTSTRAP_NOT_ALLOWED", 400, No, Nothing, "This account already has a key.";
-    TierKeyLimitExceeded = "TIER_KEY_LIMIT_EXCEEDED", 400, No, Nothing, "This account has as many active keys as it may have.";
+    TierKeyLimitExceeded = "TIER_KEY_LIMIT_EXCEEDED", 400, No, Nothing, "This account has reached its limit of active keys.";
     KeyNotFound = "KEY_NOT_FOUND", 404, No, Nothing, "No such key.";
     UserNotFound = "USER_NOT_FOUND", 401, No, Nothing, "No such user.";
     AccountNotFound = "ACCOUNT_NOT_FOUND", 404, No, Nothing, "No such account.";
     AnalysisError = "ANALYSIS_ERROR", 500, Yes, Nothing, "The analysis failed.";
-    MisdirectedRequest = "MISDIRECTED_REQUEST", 421, No, Nothing, "This server is not known by that host name; server.hosts lists the names it answers to.";
-    AdminForbidden = "ADMIN_FORBIDDEN", 403, No, Nothing, "The admin listener is not for browsers: no Origin header, and JSON bodies alone.";
-    AdminBusy = "ADMIN_BUSY", 409, Yes, Nothing, "Another control of this server is under way.";
+    MisdirectedRequest = "MISDIRECTED_REQUEST", 421, No, Nothing, "This server does not accept that host name; server.hosts lists accepted names.";
+    AdminForbidden = "ADMIN_FORBIDDEN", 403, No, Nothing, "The admin listener does not accept browsers: send no Origin header, and only JSON bodies.";
+    AdminBusy = "ADMIN_BUSY", 409, Yes, Nothing, "Another admin request is in progress.";
     Http405 = "HTTP_405", 405, No, Nothing, "This route does not take that method.";
     Http413 = "HTTP_413", 413, No, Nothing, "The body is too large.";
-    Http426 = "HTTP_426", 426, No, Nothing, "The version of WebSocket here is 13.";
+    Http426 = "HTTP_426", 426, No, Nothing, "Only WebSocket version 13 is supported.";
     Http415 = "HTTP_415", 415, No, Nothing, "The body must be application/json.";
 }
 
@@ -181,7 +181,7 @@ impl Code {
         self.row().text
     }
 
-    /// The text in the code header: equal to the body's but for two codes (wire.md §5).
+    /// The text in the code header. It differs from the body's text for two codes (gateway/docs/wire.md §5).
     pub const fn header(self) -> &'static str {
         self.row().header
     }
@@ -198,7 +198,7 @@ impl Code {
         self.row().effect
     }
 
-    /// What is said when the refusal has no better words.
+    /// The default message.
     pub const fn message(self) -> &'static str {
         self.row().message
     }
@@ -214,7 +214,7 @@ impl Code {
             Reject::UserNotFound => Code::KeyOwnerNotFound,
             Reject::KeyRevoked => Code::InvalidKey,
             Reject::KeyExpired => Code::KeyExpired,
-            Reject::Unsound | Reject::GtdUnsupported | Reject::AboveShareCap { .. } => Code::ValidationFailed,
+            Reject::InvalidTerms | Reject::GtdUnsupported | Reject::AboveShareCap { .. } => Code::ValidationFailed,
             Reject::IdempotencyKeyReuse => Code::IdempotencyKeyReuse,
             Reject::DuplicateClientOrderId => Code::DuplicateClientOrderId,
             Reject::DailyLimit { .. } => Code::FreeTierDailyLimit,
@@ -250,7 +250,7 @@ impl Code {
     }
 }
 
-/// The code header of an answer with that status and no code of its own: `HTTP_<status>`.
+/// The code header of a response without its own code: `HTTP_<status>`.
 pub fn of_status(status: StatusCode) -> &'static str {
     let code = Code::ALL.iter().find(|code| code.text().starts_with("HTTP_") && code.status() == status);
     code.map_or(Code::Http500.text(), |code| code.text())
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_two_pairs_differ_between_body_and_header() {
+    fn two_codes_differ_between_body_and_header() {
         let differing: Vec<_> = Code::ALL.iter().filter(|code| code.text() != code.header()).collect();
         assert_eq!(differing, [&Code::InvalidPostOnlyOrder, &Code::InvalidOrderMinSize]);
         assert_eq!(Code::InvalidPostOnlyOrder.header(), "POST_ONLY_WOULD_CROSS");
@@ -285,13 +285,13 @@ mod tests {
     }
 
     #[test]
-    fn a_status_without_a_code_is_named_by_its_number() {
+    fn a_status_without_a_code_gets_its_number() {
         assert_eq!(of_status(StatusCode::SERVICE_UNAVAILABLE), "HTTP_503");
         assert_eq!(of_status(StatusCode::PAYLOAD_TOO_LARGE), "HTTP_413");
     }
-    /// A key that ended while its request was on its way is refused in the words of the door (wire.md §6).
+    /// A key that ends while its request is in flight gets the code that admission would give it.
     #[test]
-    fn the_shard_says_of_a_key_what_the_door_says() {
+    fn shard_and_admission_give_a_key_the_same_code() {
         assert_eq!(Code::of(&Reject::KeyRevoked), Code::InvalidKey);
         assert_eq!(Code::of(&Reject::KeyExpired), Code::KeyExpired);
     }

@@ -1,9 +1,9 @@
-//! What a read-only key may do to keys and balances where such keys are contained (`keys.readonly_contained`). One rule for
-//! every route; without the setting any active key may do all of it.
+//! What a read-only key may do to keys and balances if such keys are contained (`keys.readonly_contained`). The rule is
+//! the same on every route. Without the setting any active key may do everything.
 //!
 //! | Deed | Allowed to a contained key |
 //! |---|---|
-//! | make a key | without `trade`, of at most its own tier, and only while it has no end itself |
+//! | create a key | without `trade`, of at most its own tier, and only while it has no end itself |
 //! | rename, replace or revoke a key | itself |
 //! | reset a balance | never |
 //!
@@ -13,10 +13,10 @@ use super::call::Caller;
 use engine::id::KeyId;
 use engine::user::{Permissions, Tier};
 
-/// What a request does to a key or a balance.
+/// An action on a key or a balance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
-    /// Makes a key, of this tier and with these permissions where they are asked for.
+    /// Creates a key with this tier and these permissions, if the request gives them.
     Make { tier: Option<Tier>, permissions: Option<Permissions> },
     /// Renames, replaces or revokes this key.
     Change(KeyId),
@@ -24,27 +24,29 @@ pub enum Deed {
     Reset,
 }
 
-/// Whether the rule is for this caller: a key that may only read.
+/// Whether the rule applies to this caller: a read-only key.
 pub fn is_for(caller: &Caller) -> bool {
     caller.key.is_some() && caller.permissions == Permissions::Read
 }
 
-/// Whether a contained key may do that.
+/// Checks whether a contained key may do that.
 ///
 /// # Errors
-/// The reason, in a sentence.
+/// The reason, as a sentence.
 pub fn check(caller: &Caller, deed: Deed) -> Result<(), &'static str> {
     match deed {
         _ if !is_for(caller) => Ok(()),
-        // The new key would outlive it.
-        Deed::Make { .. } if caller.expires_at.is_some() => Err("A read-only key that has an end makes no key here."),
+        // A new key would outlive this one.
+        Deed::Make { .. } if caller.expires_at.is_some() => {
+            Err("A read-only key that expires cannot create keys here.")
+        }
         Deed::Make { tier, permissions } => {
             let is_more = permissions == Some(Permissions::ReadTrade) || tier.is_some_and(|tier| tier > caller.tier);
-            if is_more { Err("A read-only key makes no key here that may do more than itself.") } else { Ok(()) }
+            if is_more { Err("A read-only key cannot create a key here that may do more than itself.") } else { Ok(()) }
         }
         Deed::Change(key) if caller.key == Some(key) => Ok(()),
-        Deed::Change(_) => Err("A read-only key renames, replaces and revokes no other key here."),
-        Deed::Reset => Err("A read-only key resets no balance here."),
+        Deed::Change(_) => Err("A read-only key cannot rename, replace or revoke other keys here."),
+        Deed::Reset => Err("A read-only key cannot reset a balance here."),
     }
 }
 
@@ -54,9 +56,9 @@ mod tests {
     use engine::id::UserId;
     use engine::time::Timestamp;
 
-    /// Every kind of caller and every deed.
+    /// All kinds of callers with all actions.
     #[test]
-    fn a_contained_key_makes_no_more_than_it_has_and_changes_only_itself() {
+    fn a_contained_key_creates_no_stronger_key_and_changes_only_itself() {
         use Permissions::{Read, ReadTrade};
         let caller = |key: Option<u64>, permissions, expires_at: Option<u64>| Caller {
             user: UserId(7),
@@ -70,7 +72,7 @@ mod tests {
         let ending = caller(Some(1), Read, Some(9));
         let free = [caller(Some(1), ReadTrade, None), caller(Some(1), ReadTrade, Some(9)), caller(None, Read, None)];
         let make = |tier, permissions| Deed::Make { tier, permissions };
-        // The deed; whether a reader may do it, and one that has an end.
+        // The action; whether a read-only key may do it, and one that has an end.
         let rows = [
             (make(None, None), true, false),
             (make(None, Some(Read)), true, false),

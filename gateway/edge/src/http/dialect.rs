@@ -1,4 +1,4 @@
-//! The types of the venue-shaped rows of an answer.
+//! The dialect of venue-shaped rows in a response (gateway/docs/venue-clients.md §0.2).
 
 use super::auth;
 use super::route::VenueShape;
@@ -12,21 +12,22 @@ const CLIENT_HEADERS: [&str; 2] = ["poly_api_key", "poly_address"];
 /// The prefix of all header names of the venue's clients.
 const CLIENT_HEADER_PREFIX: &str = "poly_";
 
-/// The `User-Agent` prefix of the venue's TypeScript client on public reads: it names itself on signed requests only.
+/// `User-Agent` prefix of the venue's TypeScript client on public reads. It names itself only on signed requests.
 const TRANSPORT: &[u8] = b"axios/";
 
 /// The two dialects of venue-shaped rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// The contract's own types.
+    /// The types of the contract.
     Plain,
-    /// The venue's types, which typed clients need.
+    /// The venue's types, which strictly typed clients need.
     Strict,
 }
 
 impl Dialect {
-    /// The dialect of one request: that of `?dialect=` (`strict` or `plain`; other words are ignored), else strict for a
-    /// request with a header of the venue's clients, or whose `User-Agent` starts with one of `client_agents`.
+    /// The dialect of a request. `?dialect=` with `strict` or `plain` decides; other values are ignored. Otherwise it
+    /// is strict for a request with a header of the venue's clients, or with a `User-Agent` that starts with one of
+    /// `client_agents`.
     pub fn of(headers: &HeaderMap, asked: Option<&str>, client_agents: &[String]) -> Dialect {
         Dialect::asked(asked).unwrap_or_else(|| match CLIENT_HEADERS.iter().any(|name| headers.contains_key(*name)) {
             true => Dialect::Strict,
@@ -34,7 +35,7 @@ impl Dialect {
         })
     }
 
-    /// The dialect of `?dialect=`, if it is one.
+    /// Parses the value of `?dialect=`.
     pub fn asked(word: Option<&str>) -> Option<Dialect> {
         match word {
             Some("strict") => Some(Dialect::Strict),
@@ -43,15 +44,14 @@ impl Dialect {
         }
     }
 
-    /// That of a request with no other hint than its `User-Agent`.
+    /// The dialect of a request of which only the `User-Agent` is known.
     pub fn of_agent(agent: &[u8], client_agents: &[String]) -> Dialect {
         let is_client = client_agents.iter().any(|known| agent.starts_with(known.as_bytes()));
         if is_client { Dialect::Strict } else { Dialect::Plain }
     }
 
-    /// The dialect that a socket's handshake decides: that of `?dialect=`, else strict where a request with these headers
-    /// would be answered strictly, or with any header of the venue's clients. `None`: the form of the key
-    /// decides, strict for a UUID.
+    /// The dialect that a WebSocket handshake decides: `?dialect=`, else strict if these headers make a request strict,
+    /// or if there is any header of the venue's clients. `None`: the key decides, and a UUID makes it strict.
     pub fn of_handshake(headers: &HeaderMap, asked: Option<&str>, client_agents: &[String]) -> Option<Dialect> {
         if asked == Some("plain") {
             return Some(Dialect::Plain);
@@ -65,14 +65,14 @@ impl Dialect {
     }
 }
 
-/// Whether a request of a route of two shapes is answered in the venue's shape.
+/// Whether a route with two shapes answers this request in the venue's shape.
 pub fn in_venue_shape(front: &Front, shape: VenueShape, headers: &HeaderMap, query: &Query<'_>) -> bool {
     let keyless = || is_keyless(front, headers);
     venue_shaped(shape, headers, query, &front.settings.compat.client_agents, keyless)
 }
 
-/// Whether a request of the plain dialect can be one of the venue's TypeScript client, which does not name itself on public
-/// reads: it has the `User-Agent` of that client's HTTP library, no key, and no `?dialect=`.
+/// Whether a plain request may come from the venue's TypeScript client, which does not name itself on public reads: it
+/// has the `User-Agent` of that client's HTTP library, no key, and no `?dialect=`.
 pub fn is_nameless_client(front: &Front, headers: &HeaderMap, query: &Query<'_>) -> bool {
     is_of_a_transport(agent(headers)) && query.get("dialect").is_none() && is_keyless(front, headers)
 }
@@ -81,7 +81,7 @@ fn is_keyless(front: &Front, headers: &HeaderMap) -> bool {
     auth::credentials(headers, &front.key_aliases, &front.settings.brand.key_prefix).key.is_none()
 }
 
-/// `keyless`: the request shows no key, so that the native shape would only be refused.
+/// `keyless`: the request shows no key, so the native shape would be a refusal.
 fn venue_shaped(
     shape: VenueShape,
     headers: &HeaderMap,
@@ -89,7 +89,7 @@ fn venue_shaped(
     client_agents: &[String],
     keyless: impl FnOnce() -> bool,
 ) -> bool {
-    // The native list refuses a word that is not a boolean.
+    // The native list refuses a value that is not a boolean.
     let enveloped = |text: &str| !(text == "0" || text.eq_ignore_ascii_case("false"));
     let page = || query.get("next_cursor").is_some() && !query.get("envelope").is_some_and(enveloped);
     let asked = query.get("dialect");
@@ -98,8 +98,8 @@ fn venue_shaped(
         || (shape == VenueShape::StrictOrPage && page())
 }
 
-/// Whether this `User-Agent` names the HTTP library of the venue's TypeScript client, which does not name itself on
-/// public reads.
+/// Whether this `User-Agent` is the HTTP library of the venue's TypeScript client, which does not name itself on public
+/// reads.
 pub fn is_of_a_transport(agent: &[u8]) -> bool {
     agent.starts_with(TRANSPORT)
 }
@@ -206,7 +206,7 @@ mod tests {
                 "{query} {client}"
             );
         }
-        // Others use this library too: strict only where the plain answer would be a refusal.
+        // Other clients use this library too. So the response is strict only where a plain one would be a refusal.
         let transports = [
             ("axios/1.13.2", "", true, true),
             ("axios/1.13.2", "", false, false),

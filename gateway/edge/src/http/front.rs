@@ -1,5 +1,5 @@
-//! The parts of the edge itself: settings, the route table, header names, limits, token secrets, access lists. Shared by
-//! all IO threads and never changed after the start.
+//! Settings, route table, header names, limits, token secrets and access lists of the edge. All IO threads share them,
+//! and they do not change after the start.
 
 use super::hosts::Hosts;
 use super::jwt::Verifier;
@@ -19,15 +19,15 @@ use hyper::header::{HeaderName, HeaderValue};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// The parts of the edge itself.
+/// Settings, route table, limits and secrets of the edge.
 pub struct Front {
     pub settings: Settings,
     pub connections: Arc<Connections>,
-    /// Counters for a monitor, where metrics are on.
+    /// Counters for a monitor, if metrics are on.
     pub meters: Option<EdgeMeters>,
     pub router: Router,
     pub names: Names,
-    /// Headers that carry a key besides `X-API-Key`, in their order.
+    /// Headers that may carry a key, after `X-API-Key`, in their order.
     pub key_aliases: Vec<HeaderName>,
     pub limits: Arc<Limits>,
     pub usage: Usage,
@@ -37,18 +37,18 @@ pub struct Front {
     pub gatekeeper: Gatekeeper,
     pub cors: Cors,
     pub refusals: Refusals,
-    /// Names that requests may be sent to.
+    /// Names that a request may have as `Host`.
     pub hosts: Hosts,
-    /// The machine descriptions of the routes and of the streams, made when they are first asked for.
+    /// The descriptions of routes and streams. The first request makes them.
     pub description: OnceCell<Vec<u8>>,
     pub streams_description: OnceCell<Vec<u8>>,
 }
 
 impl Front {
-    /// Builds the edge of these route tables. The secrets of `settings` must be complete.
+    /// Creates the edge with these route tables. The secrets of `settings` must be complete.
     ///
     /// # Errors
-    /// A route table that contradicts itself, a brand that makes no header names, a system without randomness.
+    /// The route tables contradict each other, the brand makes no header names, or the system has no randomness.
     pub fn new(settings: Settings, tables: &[&'static [Route]]) -> Result<Front, String> {
         let config = &settings;
         let brand = &config.brand;
@@ -56,7 +56,7 @@ impl Front {
         Ok(Front {
             router: Router::new(tables, config.compat.root_mount)?,
             names: Names::new(&brand.header_prefix, &brand.key_header_aliases)
-                .ok_or_else(|| format!("brand.header_prefix: {:?} begins no header name", brand.header_prefix))?,
+                .ok_or_else(|| format!("brand.header_prefix: {:?} cannot begin a header name", brand.header_prefix))?,
             key_aliases: brand.key_header_aliases.iter().map(alias).collect::<Result<_, _>>()?,
             limits: Arc::new(Limits::new(config.limits.clone(), config.http.trusted_proxies.clone())),
             usage: Usage::new(tables),
@@ -75,55 +75,55 @@ impl Front {
     }
 }
 
-/// Users that are kept out with any credential.
+/// Users and keys that are refused by setting.
 pub struct Gatekeeper {
     access: Access,
     allowlist_on: bool,
 }
 
 impl Gatekeeper {
-    /// Flagged, or not on the allowlist while that is on.
+    /// Whether the user is flagged, or is not on the allowlist while that is on.
     pub fn restricts(&self, user: UserId, directory: &Directory) -> bool {
         names(&self.access.flagged, user, directory) || (self.allowlist_on && !self.lists(user, directory))
     }
 
-    /// The same for a subject without an account, so that a request does not create one.
+    /// As [`Gatekeeper::restricts`], for a subject without an account. So a refused request does not create one.
     pub fn restricts_newcomer(&self, sub: &str) -> bool {
         let is_named = |list: &[String]| list.iter().any(|entry| entry == sub);
         is_named(&self.access.flagged) || (self.allowlist_on && !is_named(&self.access.allowlist))
     }
 
-    /// Whether the allowlist names a subject without an account.
+    /// Whether the allowlist has a subject without an account.
     pub fn lists_newcomer(&self, sub: &str) -> bool {
         self.access.allowlist.iter().any(|entry| entry == sub)
     }
 
-    /// On the allowlist.
+    /// Whether the user is on the allowlist.
     pub fn lists(&self, user: UserId, directory: &Directory) -> bool {
         names(&self.access.allowlist, user, directory)
     }
 
-    /// Deactivated by the administrator.
+    /// Whether the operator deactivated the key.
     pub fn disables(&self, key: engine::id::KeyId) -> bool {
         self.access.disabled_keys.contains(&key.0)
     }
 }
 
-/// Whether a list of user ids and subjects names that user.
+/// Whether a list of user ids and subjects has that user.
 fn names(list: &[String], user: UserId, directory: &Directory) -> bool {
     list.iter().any(|entry| entry.parse() == Ok(user.0) || directory.by_sub(entry) == Some(user))
 }
 
-/// Which browser origins may read responses.
+/// Browser origins that may read responses.
 pub enum Cors {
-    Everybody,
+    Any,
     Listed(Vec<HeaderValue>),
 }
 
 impl Cors {
     fn new(origins: &[String]) -> Cors {
         if origins.iter().any(|origin| origin == "*") {
-            return Cors::Everybody;
+            return Cors::Any;
         }
         Cors::Listed(origins.iter().filter_map(|origin| HeaderValue::try_from(origin).ok()).collect())
     }
@@ -132,7 +132,7 @@ impl Cors {
     pub fn allows(&self, origin: Option<&HeaderValue>) -> Option<HeaderValue> {
         let origin = origin?;
         match self {
-            Cors::Everybody => Some(HeaderValue::from_static("*")),
+            Cors::Any => Some(HeaderValue::from_static("*")),
             Cors::Listed(origins) => origins.contains(origin).then(|| origin.clone()),
         }
     }

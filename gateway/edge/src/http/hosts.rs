@@ -1,25 +1,25 @@
-//! Which `Host` a request may name.
+//! Host names that a request may have.
 //!
-//! A page of a foreign site can let its own name resolve to 127.0.0.1 and then read a local server with that site's
-//! origin (DNS rebinding). The browser sends the site's name as `Host`, so a listener on loopback refuses names that are
-//! not its own. A listener on another address has no such rule: a firewall or proxy decides what reaches it.
+//! A page of a foreign site can make its own name resolve to 127.0.0.1 and so read a local server with that site's
+//! origin (DNS rebinding). The browser sends the site's name as `Host`, so a loopback listener refuses names that are
+//! not its own. A listener on another address accepts all: a firewall or proxy decides what reaches it.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// The rule of one listener.
 pub struct Hosts {
-    /// `None`: any host is answered.
+    /// `None`: any host is accepted.
     listed: Option<Vec<String>>,
 }
 
 impl Hosts {
-    /// The rule of a listener on that address; `listed` are the names of `server.hosts`.
+    /// The rule of a listener on that address. `listed` is `server.hosts`.
     pub fn of(listen: SocketAddr, listed: &[String]) -> Hosts {
         Hosts { listed: listen.ip().is_loopback().then(|| listed.to_vec()) }
     }
 
-    /// Whether a request with this `Host` is answered: an address, `localhost`, a name without a dot or a listed one, each
-    /// with or without a port. An empty text is not a name.
+    /// Whether a request with this `Host` is accepted: an address, `localhost`, a name without a dot or a listed one,
+    /// each with or without a port. An empty host is accepted.
     pub fn admits(&self, host: &[u8]) -> bool {
         let Some(listed) = &self.listed else { return true };
         let Ok(host) = std::str::from_utf8(host) else { return false };
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loopback_listener_knows_its_names() {
+    fn a_loopback_listener_accepts_only_its_own_names() {
         let listed = ["trade.example".to_owned()];
         let local = Hosts::of("127.0.0.1:0".parse().unwrap(), &listed);
         let open = Hosts::of("0.0.0.0:0".parse().unwrap(), &listed);

@@ -1,8 +1,8 @@
-//! Identity tokens of the provider: HS256 only (keys.md §6, reliability 45).
+//! Identity tokens of the provider, HS256 only (gateway/docs/keys.md §6).
 //!
-//! The signature is verified before any claim is read; the claims are typed; time is handed in and has no leeway. It is the
-//! wall clock's: another program wrote the times in a token.
-//! Nothing of the header but `alg` and `crit` is looked at: a token cannot choose its key.
+//! The signature is verified before any claim is read. Claims are typed. The time is an argument, without leeway, and
+//! is that of the wall clock, because another program wrote the times in a token. Only `alg` and `crit` of the header
+//! are read, so a token cannot choose its key.
 
 use crate::http::code::Code;
 use base64::Engine as _;
@@ -15,26 +15,26 @@ use wire::read;
 use wire::value::Value;
 use wire::write;
 
-/// Longest token that is looked at.
+/// Longest token that is read.
 pub const TOKEN_BYTES_MAX: usize = 8 * 1_024;
 /// Longest `sub`.
 pub const SUB_CHARS_MAX: usize = 128;
-/// Longest e-mail address that is kept.
+/// Longest e-mail address that is stored.
 const EMAIL_CHARS_MAX: usize = 320;
-/// The audience of our tokens.
+/// The audience of this server's tokens.
 const AUDIENCE: &str = "authenticated";
-/// Header of the tokens that we sign.
+/// Header of tokens that this server signs.
 pub(super) const HEADER: &[u8] = br#"{"alg":"HS256","typ":"JWT"}"#;
 
-/// Who a token says its bearer is.
+/// The bearer, as the token identifies it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims {
-    /// The identity provider's id of the user.
+    /// The user's id at the identity provider.
     pub sub: String,
     pub email: Option<String>,
 }
 
-/// Verifies tokens with the configured secrets; several while one replaces another.
+/// Verifies tokens with the configured secrets. There are several while one replaces another.
 pub struct Verifier {
     keys: Vec<DecodingKey>,
 }
@@ -44,10 +44,10 @@ impl Verifier {
         Verifier { keys: secrets.iter().map(|secret| DecodingKey::from_secret(secret.expose().as_bytes())).collect() }
     }
 
-    /// The bearer of `token` at `now`, by the wall clock.
+    /// Verifies `token` at `now`, a time of the wall clock.
     ///
     /// # Errors
-    /// `TOKEN_EXPIRED` for a sound token whose `exp` is not after `now`; `INVALID_TOKEN` for everything else.
+    /// `TOKEN_EXPIRED` for a valid token whose `exp` is not after `now`, else `INVALID_TOKEN`.
     pub fn verify(&self, token: &[u8], now: Timestamp) -> Result<Claims, Code> {
         let claims = self.signed_claims(token).ok_or(Code::InvalidToken)?;
         let claims = read::json(&claims).ok().and_then(|claims| Sound::read(&claims)).ok_or(Code::InvalidToken)?;
@@ -58,7 +58,7 @@ impl Verifier {
         if claims.expires <= now_secs { Err(Code::TokenExpired) } else { Ok(claims.who) }
     }
 
-    /// The claims of a token that one of our secrets signed.
+    /// The claims of a token that one of the secrets signed.
     pub(super) fn signed_claims(&self, token: &[u8]) -> Option<Vec<u8>> {
         if token.len() > TOKEN_BYTES_MAX {
             return None;
@@ -80,10 +80,10 @@ impl Verifier {
     }
 }
 
-/// Claims that are sound apart from their times.
+/// Claims that are valid except for their times.
 struct Sound {
     who: Claims,
-    /// Unix seconds, cut down.
+    /// Unix seconds, rounded down.
     expires: i128,
     not_before: Option<i128>,
 }
@@ -121,7 +121,7 @@ impl Sound {
     }
 }
 
-/// A token for `sub` that ends `ttl_secs` after `now`, signed with `secret` (`papertape token`, tests).
+/// A token for `sub` that ends `ttl_secs` after `now`, signed with `secret`.
 pub fn sign(secret: &Secret, sub: &str, email: Option<&str>, now: Timestamp, ttl_secs: u64) -> String {
     let mut claims = Vec::new();
     write::object(&mut claims, |o| {
@@ -137,7 +137,7 @@ pub fn sign(secret: &Secret, sub: &str, email: Option<&str>, now: Timestamp, ttl
     signed(secret, HEADER, &claims)
 }
 
-/// The token of this header and these claims.
+/// Signs a token with this header and these claims.
 pub(super) fn signed(secret: &Secret, header: &[u8], claims: &[u8]) -> String {
     let message = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims));
     let key = EncodingKey::from_secret(secret.expose().as_bytes());
@@ -165,14 +165,14 @@ mod tests {
     }
 
     #[test]
-    fn a_signed_token_says_who_its_bearer_is() {
+    fn a_signed_token_identifies_its_bearer() {
         let token = sign(&secret("b"), "u-1", Some("t@example.net"), Timestamp::from_secs(990), 60);
         let claims = Claims { sub: "u-1".to_owned(), email: Some("t@example.net".to_owned()) };
         assert_eq!(verify(&token), Ok(claims));
         assert_eq!(verifier().verify(token.as_bytes(), Timestamp::from_secs(1_050)), Err(Code::TokenExpired));
     }
 
-    /// The example of RFC 7515, A.1, whose signature was made by others.
+    /// The example of RFC 7515, A.1, whose signature another implementation made.
     #[test]
     fn verifies_signatures_made_elsewhere() {
         let key = URL_SAFE_NO_PAD
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_that_are_none_are_refused() {
+    fn texts_that_are_not_tokens_are_refused() {
         let good = signed(&secret("a"), HS256.as_bytes(), SOUND.as_bytes());
         let (message, signature) = good.rsplit_once('.').unwrap();
         let foreign = signed(&secret("c"), HS256.as_bytes(), SOUND.as_bytes());

@@ -1,8 +1,8 @@
-//! Request limits: fixed windows keyed on the clock, and caps on what runs concurrently.
+//! Request limits: fixed windows by the clock, and caps on requests in flight (gateway/docs/wire.md §8).
 //!
-//! A request counts in both windows (second and minute) or in none. Keys have a dense slot of atomics. Addresses and JWT
-//! users have an entry in a bounded table; those that find it full share one meter. Time is an argument. The counters
-//! start at zero with the process.
+//! A request counts in both windows (second and minute) or in neither. Keys have a dense slot of atomics. Addresses and
+//! JWT users have an entry in a bounded table; those that find it full share one meter. Time is an argument. The
+//! counters start at zero with the process.
 
 use super::reply::Refusal;
 use crate::settings::{Limits as Settings, Network, TIERS, TierLimits};
@@ -19,10 +19,10 @@ use std::sync::{Arc, OnceLock};
 
 /// Entries of a table of addresses or JWT users.
 const TABLE_ENTRIES_MAX: usize = 65_536;
-/// Advice to a sender whose placement found no room.
+/// Retry advice for a placement over the cap, in milliseconds.
 const PLACEMENT_RETRY_MS: u32 = 250;
 
-/// One window: its number since 1970 above, its count in the lower [`COUNT_BITS`].
+/// One window: its number since 1970 in the upper bits, its count in the lower [`COUNT_BITS`].
 #[derive(Debug, Default)]
 struct Window(AtomicU64);
 
@@ -34,7 +34,8 @@ impl Window {
         (word >> COUNT_BITS, (word & ((1 << COUNT_BITS) - 1)) as u32)
     }
 
-    /// Counts one more in window `number` (or the later one that another thread began); the count, or `None` at `cap`.
+    /// Counts one in window `number`, or in a later one that another thread began. Returns the count, or `None` at
+    /// `cap`.
     fn take(&self, number: u64, cap: u32) -> Option<u32> {
         let mut word = self.0.load(Relaxed);
         loop {
@@ -53,7 +54,7 @@ impl Window {
 
     /// Undoes one [`Window::take`] of the same window.
     fn give_back(&self, number: u64) {
-        // An update that finds a later window has nothing to undo.
+        // If the window is a later one, there is nothing to undo.
         let _ = self.0.fetch_update(Relaxed, Relaxed, |word| {
             let (current, count) = Window::split(word);
             (current == number && count > 0).then(|| word - 1)
@@ -159,7 +160,7 @@ impl RateState {
     }
 }
 
-/// Whose windows a request counts in.
+/// The meter in which a request counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payer {
     /// A key, by its dense slot.
@@ -177,7 +178,7 @@ pub struct Limits {
     users: Table<UserId>,
     addresses: Table<Address>,
     bootstraps: Table<Address>,
-    /// By the user's number, which is far below `u32::MAX`: four bytes for each, never freed.
+    /// By the user's number, which is far below `u32::MAX`. Four bytes each, never freed.
     placements: Slots<AtomicU32>,
     placements_now: AtomicU32,
 }
@@ -196,7 +197,8 @@ impl Limits {
         }
     }
 
-    /// Counts one request of that payer, and admits it while its tier has room in flight. A refusal counts nothing.
+    /// Counts one request of that payer, and admits it while its tier has room in flight. A refused request does not
+    /// count.
     pub fn request(
         self: &Arc<Self>,
         payer: Payer,
@@ -228,21 +230,21 @@ impl Limits {
         })
     }
 
-    /// The state of a payer, for refusals before its request is counted.
+    /// The state of a payer, for refusals before its request counts.
     pub fn peek(&self, payer: Payer, tier: Tier, now: Timestamp) -> RateState {
         let secs = now.secs();
         let used = self.with_meter(payer, secs, |meter| (meter.short.used(secs), meter.long.used(secs / 60)));
         RateState::of(self.settings.tier(tier), tier, secs, used)
     }
 
-    /// Whether the use of that key should be noted now: once in each minute of the clock.
+    /// Whether the use of that key is to be written now: once in each minute of the clock.
     pub fn note_used(&self, slot: u32, now: Timestamp) -> bool {
         let minute = (now.secs() / 60) as u32;
         let noted = &self.keys.get(slot).noted;
         noted.load(Relaxed) != minute && noted.swap(minute, Relaxed) != minute
     }
 
-    /// Reads the counters of the next placement of that key and user.
+    /// Prefetches the counters of the next placement of that key and user.
     pub fn warm(&self, slot: u32, user: UserId) -> u64 {
         u64::from(self.keys.get(slot).noted.load(Relaxed) ^ self.placements.get(user.0 as u32).load(Relaxed))
     }
@@ -312,8 +314,8 @@ impl Limits {
         Ok(Placement { limits: Arc::clone(self), user })
     }
 
-    /// Where a request comes from: the peer, or through a trusted proxy the right-most untrusted hop of `X-Forwarded-For`
-    /// (all its lines joined).
+    /// The source of a request: the peer or, behind a trusted proxy, the right-most untrusted hop of `X-Forwarded-For`
+    /// with all its lines joined.
     pub fn source<'a>(&self, peer: IpAddr, forwarded: impl DoubleEndedIterator<Item = &'a HeaderValue>) -> Source {
         let peer = peer.to_canonical();
         let trusted = |address| self.trusted_proxies.iter().any(|network| network.contains(address));
@@ -323,7 +325,7 @@ impl Limits {
         let mut nearest = peer;
         for line in forwarded.rev() {
             for hop in line.to_str().unwrap_or_default().rsplit(',') {
-                // A hop that a trusted proxy did not write as an address cannot be trusted, nor can those before it.
+                // If a trusted proxy did not write an address, neither this hop nor those before it can be trusted.
                 let Ok(hop) = hop.trim().parse::<IpAddr>() else { return Source { address: nearest, local: false } };
                 nearest = hop.to_canonical();
                 if !trusted(nearest) {
@@ -347,11 +349,12 @@ fn refusal(full: Option<Full>, limits: &TierLimits, now: Timestamp) -> Refusal {
     }
 }
 
-/// Where a request comes from.
+/// The source of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
     pub address: IpAddr,
-    /// A loopback peer that is not a trusted proxy: exempt unless `meter_loopback`.
+    /// Whether the peer is on loopback and not a trusted proxy. Limits by address do not apply to it unless
+    /// `meter_loopback` is on.
     pub local: bool,
 }
 
@@ -365,7 +368,7 @@ pub struct InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.limits.with_meter(self.payer, 0, |meter| {
-            // A full table may have moved its payer to the shared meter in between.
+            // A full table may have moved the payer to the shared meter in the meantime.
             let _ = meter.in_flight.fetch_update(Relaxed, Relaxed, |count| count.checked_sub(1));
         });
     }
@@ -385,7 +388,7 @@ impl Drop for Placement {
     }
 }
 
-/// One value for each dense number: bucket `b` holds 1024 × 2^b values, allocated when first needed and never moved.
+/// One value for each dense number. Bucket `b` holds 1024 × 2^b values, allocated on first use and never moved.
 #[derive(Debug, Default)]
 pub(super) struct Slots<T> {
     buckets: [OnceLock<Box<[T]>>; 22],
@@ -421,7 +424,7 @@ impl Address {
 #[derive(Debug)]
 struct Table<K> {
     entries: Mutex<Entries<K>>,
-    /// One meter for all that find the table full.
+    /// The meter of all that find the table full.
     shared: Meter,
 }
 

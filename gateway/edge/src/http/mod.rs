@@ -1,15 +1,15 @@
-//! HTTP: requests in, responses out. It has routes, credentials, limits and codes, and nothing of trading.
+//! HTTP: requests in, responses out. It has routes, credentials, limits and codes, and knows nothing of trading.
 //!
 //! | File | Holds |
 //! |---|---|
-//! | `pipeline.rs` | the way of every request: one list of steps |
+//! | `pipeline.rs` | the steps that every request takes |
 //! | `server.rs`, `server/` | connections; the own reader (`fast_path.rs`) and hyper |
 //! | `request_head.rs`, `response_head.rs` | reading and writing of heads |
-//! | `router.rs`, `route.rs` | method and path → route; what a route is |
-//! | `admission.rs`, `auth.rs`, `limit.rs` | whose request it is, whether it may run, how often |
+//! | `router.rs`, `route.rs` | method and path → route; the declaration of a route |
+//! | `admission.rs`, `auth.rs`, `limit.rs` | credentials, permissions, limits |
 //! | `call.rs`, `reply.rs`, `code.rs` | what handlers get and return; error codes |
 //! | `record.rs`, `scalar.rs` | JSON records: text, schema and example from one type |
-//! | `openapi.rs`, `components.rs`, `schema.rs` | the routes for machines |
+//! | `openapi.rs`, `components.rs`, `schema.rs` | the description of the routes for machines |
 
 pub mod admission;
 pub mod auth;

@@ -1,4 +1,4 @@
-//! Names of the headers that carry the brand.
+//! Header names with the brand.
 
 use super::limit::RateState;
 use crate::settings::TIERS;
@@ -8,10 +8,10 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wire::decimal;
 
-/// Brands so far: one, except in tests.
+/// Brands made so far: one, except in tests.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
-/// Header names that carry the brand, made once.
+/// Header names with the brand, made once.
 #[derive(Clone, Debug)]
 pub struct Names {
     pub request_id: HeaderName,
@@ -19,19 +19,19 @@ pub struct Names {
     pub verbose: HeaderName,
     pub order_id: HeaderName,
     pub beta_cutoff: HeaderName,
-    /// The six rate headers, each plain and branded.
+    /// The six rate headers, each with its plain and its branded name.
     pub rate: [(HeaderName, HeaderName); 6],
-    /// Both names of each of them as the beginnings of lines.
+    /// The same as starts of header lines.
     rate_lines: [Pair; 6],
     /// Different for every brand.
     number: u64,
-    /// What a browser's script may send and read.
+    /// Headers that a script in a browser may send, and may read.
     pub allowed_request_headers: HeaderValue,
     pub exposed_headers: HeaderValue,
 }
 
 impl Names {
-    /// Names under a prefix like `X-Svc`; `None` when it cannot begin a header name.
+    /// Header names under a prefix like `X-Svc`; `None` if it cannot begin a header name.
     pub fn new(prefix: &str, key_header_aliases: &[String]) -> Option<Names> {
         let name = |text: String| HeaderName::try_from(text).ok();
         let branded = |suffix: &str| name(format!("{prefix}-{suffix}"));
@@ -74,7 +74,7 @@ impl Names {
         let [limit, remaining, reset, per_second, remaining_per_second, tier] = &self.rate_lines;
         remaining.write(out, rate.remaining.into());
         remaining_per_second.write(out, rate.remaining_per_second.into());
-        // The others are the same for all requests of a tier in a minute.
+        // The other four values are the same for all requests of a tier in a minute, so their lines are cached.
         let key = (self.number, rate.per_minute, rate.per_second, rate.reset, rate.tier);
         LAST.with_borrow_mut(|(last, text)| {
             if *last != Some(key) {
@@ -90,14 +90,14 @@ impl Names {
     }
 }
 
-/// The lines of a rate that rarely change, and what they depend on.
+/// Rate lines that rarely change, with the values that they depend on.
 type Cached = (Option<(u64, u32, u32, u64, Tier)>, Vec<u8>);
 
 thread_local! {
     static LAST: RefCell<Cached> = const { RefCell::new((None, Vec::new())) };
 }
 
-/// The beginnings of a header's two lines, with its plain and its branded name.
+/// The starts of the two lines of a header, with its plain and its branded name.
 #[derive(Clone, Debug)]
 struct Pair {
     plain: Box<[u8]>,

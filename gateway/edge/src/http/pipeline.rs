@@ -1,8 +1,8 @@
-//! Request → response. Every request takes the steps of [`exchange`] in their order: through the own reader of the fast
-//! path, through hyper, or as a frame of an order-entry socket. The readers differ in how they make an [`Incoming`] and in
-//! where the response goes; there is no other difference.
+//! Request → response. Every request takes the steps of [`exchange`] in their order, whether it is read by the fast
+//! path, by hyper, or from a frame of an order-entry socket. The readers differ only in how they make an [`Incoming`]
+//! and where the response goes.
 //!
-//! Who is admitted is decided in `admission.rs`; the lines of a response's head are in `response_head.rs`.
+//! `admission.rs` decides about admission; `response_head.rs` writes the head of a response.
 
 use super::admission::{Admitted, Needed, admit, identify, prefetch};
 use super::body::Body as Answered;
@@ -35,13 +35,13 @@ mod incoming;
 pub use incoming::{Credential, Head, Incoming, Target, request_id, sound_target, wants_details};
 
 /// Takes one request from its head to its response. The order of the checks is part of the contract
-/// (`gateway/docs/errors.md`).
+/// (gateway/docs/wire.md §7).
 ///
-/// `handle` runs the handler of the route. `respond` makes the response of the outcome, and returns its status and what the
-/// caller gets. A panic in steps 1 to 9, and a wait in them that is longer than `http.request_timeout_ms`, is an internal
-/// error of this request alone.
+/// `handle` runs the handler of the route. `respond` makes the response and returns its status and the caller's result.
+/// A panic in steps 1 to 9, or a wait in them longer than `http.request_timeout_ms`, is an internal error of this
+/// request alone.
 ///
-/// The future is kept small: what the steps take out of `incoming` stays there until it is needed.
+/// The future is small on purpose: what the steps need of `incoming` stays there until they take it.
 #[expect(clippy::manual_async_fn, reason = "the future of an `async fn` has room for each argument twice")]
 pub fn exchange<B, H, F, R, T>(
     edge: Rc<Edge>,
@@ -62,11 +62,11 @@ where
         let ended = {
             let steps = pin!(async {
                 let now = app.reads.clock.now();
-                // 1. Head: its reader has refused one that breaks HTTP.
+                // 1. Head: the reader refuses one that breaks HTTP.
                 if let Some(fault) = head.fault.take() {
                     return Err(fault);
                 }
-                // 2. Route: by method and path, unless the reader has found it.
+                // 2. Route: by method and path, unless the reader has it already.
                 let (route, variables) = match target.found {
                     Some(found) => found,
                     None => match find(&app.front, method, target, head)? {
@@ -78,15 +78,16 @@ where
                 routed(&mut response, route, needed, Used { begun: now, route: Some(route), key: None });
                 // 3. Size: the declared length of the body.
                 size(head.body_bytes, &app.front.settings.http)?;
-                // 4. Identify: whose credential it shows.
+                // 4. Identify: read the credential.
                 let identity = identify(app, route, needed, head, now)?;
-                // 5. Prefetch: the rows of a user that trades.
+                // 5. Prefetch: rows of a user that trades.
                 prefetch(&edge, route, &identity);
-                // 6. Admit: is the credential usable, does it allow the route, and are its limits not reached.
+                // 6. Admit: check that the credential is usable, that it allows the route, and that its limits have
+                //   room.
                 let Admitted { caller, in_flight } = admit(&edge, route, identity, *peer, now, &mut response).await?;
-                // 7. Placement: room for one more in flight. It is free again when the handler has ended.
+                // 7. Placement: take a slot in flight, which is free again when the handler ends.
                 let _placement = placement(&app.front, route, caller.as_ref())?;
-                // 8. Body: whole, in time, of a type that the route takes.
+                // 8. Body: complete, in time, of a type that the route takes.
                 let body = match route.body {
                     BodyKind::Ignored => Bytes::new(),
                     BodyKind::Optional | BodyKind::Required => {
@@ -127,14 +128,14 @@ where
     }
 }
 
-/// The outcome of a request that failed in a way that no check foresees.
+/// The outcome of a request that panicked or timed out.
 fn failed(response: &ResponseHead<'_>, failure: Failure) -> Outcome {
     let operation = response.used.route.map(|route| route.name);
     tracing::error!(operation, request_id = response.request_id.text(), ?failure, "a request failed unexpectedly");
     Err(Refusal::from(Code::InternalError).closing())
 }
 
-/// Answers a request that hyper has read from `peer`; with `fault` where its head was refused before hyper read it.
+/// Answers a request of `peer` that hyper has read. `fault`: its head was refused before that.
 pub async fn respond<B>(edge: Rc<Edge>, peer: IpAddr, request: Request<B>, fault: Option<Refusal>) -> Response<Answered>
 where
     B: Body<Data = Bytes> + Unpin,
@@ -155,18 +156,18 @@ pub(super) fn run_route(call: Call) -> Either<Ready<Outcome>, Running> {
     }
 }
 
-/// Sets what the route decides of a response's head.
+/// Sets the part of a response's head that the route decides.
 fn routed(response: &mut ResponseHead<'_>, route: &'static Route, needed: Needed, used: Used) {
     response.used = used;
     response.public_route = needed == Needed::Nothing;
     response.private = !response.public_route;
-    // Where the request decides about the credential, another request of the same target may get another answer: no cache
-    // may store this one.
+    // If the request decides which credential is needed, another request of the same target may get another response.
+    // So no cache may store this one.
     let is_decided = response.public_route && route.auth != Auth::Public;
     response.cache = if is_decided { Cache::NoStore } else { route.cache };
 }
 
-/// Counts a request that is answered now, and logs a refusal where refusals are logged.
+/// Counts an answered request, and logs a refusal if refusals are logged.
 fn note(app: &App, response: &ResponseHead<'_>, status: StatusCode, refused: Option<Code>) {
     let (used, mut ended, mut place) = (response.used, None, None);
     if let Used { begun, route: Some(route), key: Some(key) } = used {
@@ -176,7 +177,7 @@ fn note(app: &App, response: &ResponseHead<'_>, status: StatusCode, refused: Opt
     }
     if let Some(meters) = &app.front.meters {
         let place = place.or_else(|| used.route.map(|route| app.front.usage.place(route)));
-        // Orders without a key are rare: only they read the clock here.
+        // Only orders without a key, which are rare, read the clock here.
         meters.note(place.map(|place| place as usize), status.as_u16(), refused, || {
             ended.unwrap_or_else(|| app.reads.clock.now()).since(used.begun)
         });
@@ -189,7 +190,7 @@ fn note(app: &App, response: &ResponseHead<'_>, status: StatusCode, refused: Opt
 
 enum Routed {
     Route(&'static Route, Variables),
-    /// An answer to OPTIONS, which runs no route.
+    /// The response to OPTIONS, which runs no handler.
     Options(Reply),
 }
 
@@ -212,7 +213,7 @@ fn find(front: &Front, method: &Method, target: &Target, head: &Head) -> Result<
     }
 }
 
-/// 204: what a browser may send. Which origins may read the answer is in the response's head.
+/// 204 with the methods and headers that a browser may send. The response's head has the origins.
 fn options(front: &Front, allow: Option<String>) -> Reply {
     let reply = Reply { content_type: "", ..Reply::json(Vec::new()) }.with_status(StatusCode::NO_CONTENT);
     let reply = reply

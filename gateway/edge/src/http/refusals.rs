@@ -1,9 +1,9 @@
-//! A log line for each refused request, at `debug`, so that the server's log shows why a client's requests fail.
+//! A log line for each refused request, at `debug`, so that an operator sees why a client's requests fail.
 //!
-//! A refused operation of `/v1/ws/trade` has one as well; its request id is made for the line, and a verbose answer shows
-//! it. A line has the request id, the operation, status and code, and of a shown key at most its prefix, which is not
-//! secret. It contains nothing else that a client sent. At most [`LINES_PER_SECOND_MAX`] lines a second are written; the
-//! others are counted, and the count is logged once a second.
+//! A refused operation of `/v1/ws/trade` has one as well. Its request id is made for the line, and a verbose response
+//! has it. A line has the request id, the operation, status and code, and of a key at most its prefix, which is not
+//! secret. It contains nothing else that a client sent. At most [`LINES_PER_SECOND_MAX`] lines a second are written;
+//! the others are counted, and the count is logged once a second.
 
 use super::code::Code;
 use crate::reads::Reads;
@@ -12,25 +12,25 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Lines of one second, of all threads together.
+/// Lines of one second, for all threads together.
 pub const LINES_PER_SECOND_MAX: u32 = 1_000;
-/// Characters of a key that may be logged: those of `key_prefix`.
+/// Characters of a key that may be logged: the length of `key_prefix`.
 const PREFIX_CHARS: usize = 16;
-/// Of shorter texts nothing is logged: what follows the prefix would be too short to be secret.
+/// Shorter texts are not logged: the part after the prefix would be too short to be secret.
 const KEY_CHARS_MIN: usize = 2 * PREFIX_CHARS;
 
-/// The beginning of a key, for the log.
+/// The first characters of a key, for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyPrefix([u8; PREFIX_CHARS]);
 
 impl KeyPrefix {
-    /// The beginning of `text` where it looks like a key of this brand: its prefix, `_live_` or `_test_`, then lower-case
-    /// hex. `None` for any other text.
+    /// The first characters of `text` if it looks like a key of this brand: its prefix, `_live_` or `_test_`, then
+    /// lower-case hex digits. `None` for any other text.
     pub fn of(text: &[u8], key_prefix: &str) -> Option<KeyPrefix> {
         let rest = text.strip_prefix(key_prefix.as_bytes())?;
         let random = rest.strip_prefix(b"_live_").or_else(|| rest.strip_prefix(b"_test_"))?;
         let is_hex = random.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        // With a long brand, the prefix alone may be longer than what is logged.
+        // A long brand may be longer than the part that is logged.
         let sound = is_hex && text.len() >= KEY_CHARS_MIN && random.len() >= PREFIX_CHARS;
         sound.then(|| KeyPrefix(*text.first_chunk().expect("it is longer")))
     }
@@ -40,7 +40,7 @@ impl KeyPrefix {
     }
 }
 
-/// The lines of this second.
+/// The lines written in the current second.
 #[derive(Debug, Default)]
 pub struct Refusals(Arc<Mutex<Lines>>);
 
@@ -52,7 +52,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Counts a line at `now`. `Err`: it is not to be written; true for the first such line of a second.
+    /// Counts a line at `now`. `Err`: the line must not be written; `true` for the first such line of a second.
     fn take(&mut self, now: Timestamp) -> Result<(), bool> {
         let second = now.0 / SECOND;
         if second != self.second {
@@ -67,14 +67,14 @@ impl Lines {
     }
 }
 
-/// Whether refusals are logged: one load where they are not.
+/// Whether refusals are logged. One load if they are not.
 #[inline]
 pub fn is_on() -> bool {
     tracing::enabled!(tracing::Level::DEBUG)
 }
 
 impl Refusals {
-    /// Logs a refused request. Over the limit, a task of this thread logs the count of lines left out a second later.
+    /// Logs a refused request. Over the limit, a task of this thread logs a second later how many lines were left out.
     #[cold]
     pub fn log(
         &self,
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_beginning_of_a_key_is_shown() {
+    fn only_the_prefix_of_a_key_is_logged() {
         let hex = "4f0c9d2ab1e35f77".repeat(4);
         let rows = [
             (format!("svc_live_{hex}"), Some("svc_live_4f0c9d2")),
@@ -122,7 +122,7 @@ mod tests {
             (format!("other_live_{hex}"), None),
             (hex.clone(), None),
             ("550e8400-e29b-41d4-a716-446655440000".to_owned(), None),
-            ("a password of somebody, long enough to be a key".to_owned(), None),
+            ("a password of a user, long enough to be a key".to_owned(), None),
             (String::new(), None),
         ];
         for (text, expected) in &rows {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_has_so_many_lines_and_the_rest_is_counted() {
+    fn lines_over_the_limit_of_a_second_are_counted() {
         let mut lines = Lines::default();
         let mut taken = |second: u64| lines.take(Timestamp(second * SECOND + 5));
         for line in 0..LINES_PER_SECOND_MAX {

@@ -1,4 +1,4 @@
-//! What handlers return: an answer or a refusal. [`super::response_head::ResponseHead`] makes the response of either.
+//! Results of handlers: a reply or a refusal. [`super::response_head::ResponseHead`] makes the response of either.
 
 use super::body::{Pages, Upgrade};
 use super::buffer;
@@ -11,19 +11,19 @@ use hyper::header::{HeaderName, HeaderValue};
 use std::borrow::Cow;
 use wire::write;
 
-/// What a handler answers.
+/// The result of a handler.
 pub type Outcome = Result<Reply, Refusal>;
 
-/// A success, or a report whose status is not 2xx but which is not a refusal (readiness).
+/// A success, or a report like readiness whose status is not 2xx although it is not a refusal.
 #[derive(Debug)]
 pub struct Reply {
     pub status: StatusCode,
-    /// Empty where there is no body.
+    /// Empty if there is no body.
     pub content_type: &'static str,
     pub body: Vec<u8>,
-    /// Instead of `body`: pages that are made while they are sent.
+    /// Replaces `body`: pages that are made while they are sent.
     pub pages: Option<Pages>,
-    /// After a 101: the protocol that follows HTTP.
+    /// The protocol after a 101.
     pub upgrade: Option<Upgrade>,
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -66,7 +66,7 @@ impl Reply {
         Reply { content_type, pages: Some(pages), ..Reply::json(Vec::new()) }
     }
 
-    /// 101, and the protocol after it.
+    /// 101 with the protocol that follows.
     pub fn upgraded(upgrade: Upgrade) -> Reply {
         let status = StatusCode::SWITCHING_PROTOCOLS;
         Reply { status, content_type: "", upgrade: Some(upgrade), ..Reply::json(Vec::new()) }
@@ -96,7 +96,7 @@ impl Reply {
     }
 }
 
-/// A refusal in the error envelope. Boxed inside, since most requests are not refused.
+/// A refusal, sent as the error envelope. Boxed inside, because most requests are not refused.
 #[derive(Debug)]
 pub struct Refusal(pub(super) Box<Parts>);
 
@@ -107,9 +107,9 @@ pub(super) struct Parts {
     pub(super) status: StatusCode,
     message: Cow<'static, str>,
     pub(super) retry_after_secs: Option<u32>,
-    /// Body fields besides the two: `"name":value`, each with a comma before it.
+    /// Further fields of the body as `"name":value`, each with a comma before it.
     fields: Vec<u8>,
-    /// JSON of the verbose `details`.
+    /// The verbose `details` as JSON.
     details: Option<Vec<u8>>,
     pub(super) order_id: Option<u64>,
     pub(super) allow: Option<String>,
@@ -136,20 +136,20 @@ impl From<Code> for Refusal {
 }
 
 impl Refusal {
-    /// This code with another message than its usual one.
+    /// A refusal with this code and another message than the default.
     pub fn saying(code: Code, message: impl Into<Cow<'static, str>>) -> Refusal {
         let mut refusal = Refusal::from(code);
         refusal.0.message = message.into();
         refusal
     }
 
-    /// The same refusal with another message.
+    /// Replaces the message.
     pub fn worded(mut self, message: impl Into<Cow<'static, str>>) -> Refusal {
         self.0.message = message.into();
         self
     }
 
-    /// `422 VALIDATION_FAILED` with its problems.
+    /// `422 VALIDATION_FAILED` with the invalid fields.
     pub fn validation(problems: &wire::fields::Problems) -> Refusal {
         Refusal::saying(Code::ValidationFailed, problems.message()).details(problems.details())
     }
@@ -165,7 +165,7 @@ impl Refusal {
         Refusal::from(Code::RateLimitExceeded).retry_after(retry_after_secs).details(details)
     }
 
-    /// `429 RATE_LIMITED`: the placement limiter.
+    /// `429 RATE_LIMITED` of the placement limiter.
     pub fn placements(retry_after_ms: u32) -> Refusal {
         Refusal::from(Code::RateLimited).field("retry_after_ms", |out| {
             wire::decimal::integer(out, u64::from(retry_after_ms));
@@ -179,21 +179,21 @@ impl Refusal {
             .field("upgrade_url", |out| write::string(out, upgrade_url))
     }
 
-    /// `405` with the methods of the path.
+    /// `405` with the allowed methods of the path.
     pub fn method_not_allowed(allow: String) -> Refusal {
         let mut refusal = Refusal::from(Code::Http405);
         refusal.0.allow = Some(allow);
         refusal
     }
 
-    /// A request that breaks HTTP itself: 400, and the connection ends.
+    /// `400` for a request that breaks HTTP. The connection ends.
     pub fn broken(message: &'static str) -> Refusal {
         let mut refusal = Refusal::saying(Code::Http400, message);
         refusal.0.closes_connection = true;
         refusal
     }
 
-    /// The connection ends after this response: the bytes after the request cannot be trusted or were not read.
+    /// Ends the connection after this response: the bytes after the request cannot be trusted or were not read.
     pub fn closing(mut self) -> Refusal {
         self.0.closes_connection = true;
         self
@@ -212,17 +212,17 @@ impl Refusal {
         self.0.status
     }
 
-    /// Seconds to wait, where the code advises that.
+    /// Seconds to wait, if the code advises a wait.
     pub fn retry_after_secs(&self) -> Option<u32> {
         self.0.retry_after_secs
     }
 
-    /// The order row that exists in spite of the refusal.
+    /// The order that exists in spite of the refusal.
     pub fn order(&self) -> Option<u64> {
         self.0.order_id
     }
 
-    /// The same refusal with another status than its code's.
+    /// Replaces the status of the code.
     pub fn with_status(mut self, status: StatusCode) -> Refusal {
         self.0.status = status;
         self
@@ -233,7 +233,7 @@ impl Refusal {
         self
     }
 
-    /// An additional field of the body.
+    /// Adds a field to the body.
     pub fn field(mut self, name: &'static str, write: impl FnOnce(&mut Vec<u8>)) -> Refusal {
         let fields = &mut self.0.fields;
         fields.extend_from_slice(b",\"");
@@ -243,20 +243,20 @@ impl Refusal {
         self
     }
 
-    /// The verbose `details`, as JSON.
+    /// Sets the verbose `details`, as JSON.
     pub fn details(mut self, json: Vec<u8>) -> Refusal {
         self.0.details = Some(json);
         self
     }
 
-    /// The order row that exists in spite of the refusal (`X-Svc-Order-Id`).
+    /// Sets the order that exists in spite of the refusal (`X-Svc-Order-Id`).
     pub fn order_id(mut self, order: u64) -> Refusal {
         self.0.order_id = Some(order);
         self
     }
 
-    /// The body: two fields, more fields of some codes, and two with `verbose`. In the strict dialect `error` is the message
-    /// too, which the venue's clients read there, and `code` is the code.
+    /// The body: two fields, further fields of some codes, and two more with `verbose`. In the strict dialect `error`
+    /// is the message, because the venue's clients read it there, and `code` is the code.
     pub(crate) fn envelope(&self, dialect: Dialect, verbose: bool, request_id: &str) -> Vec<u8> {
         let Parts { code, message, fields, details, .. } = &*self.0;
         let mut body = Vec::with_capacity(128);

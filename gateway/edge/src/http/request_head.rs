@@ -1,33 +1,33 @@
-//! The own reader of request heads. It borrows from the bytes and allocates nothing.
+//! The own reader of request heads. It borrows from the bytes and does not allocate.
 //!
-//! A *simple* head has a method, a target, a key, the type and length of its body, and a few headers that mean the same in
-//! every request. A request with such a head is answered on the fast path (`server/fast_path.rs`). All others go to hyper, so
-//! nothing is refused here.
+//! A *simple* head has a method, a target, a key, the type and length of its body, and a few headers that have the same
+//! meaning in every request. A request with such a head is answered on the fast path (`server/fast_path.rs`). All
+//! others go to hyper, so this reader refuses nothing.
 
 use super::response_head::takes_gzip;
 use super::route::Method;
 use httparse::{Header, Request, Status};
 use std::mem::MaybeUninit;
 
-/// Headers of a head that the first attempt reads.
+/// Headers that the first attempt has room for.
 const HEADERS_MAX: usize = 24;
-/// Headers of any head; hyper refuses more.
+/// Most headers of a head; hyper refuses more.
 const HEADERS_EVER: usize = super::server::HEADERS_MAX;
 /// Longest target of a simple head.
 const TARGET_BYTES_MAX: usize = 1_024;
 
-/// What some bytes begin with.
+/// What the bytes begin with.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed<'b> {
     /// A head that is not complete yet.
     Partial,
     Simple(RequestHead<'b>),
-    /// Another head: the length of its request in bytes, head and body, and the value of its only `Host` header.
+    /// Another head: the length of its request in bytes, with body, and the value of its only `Host` header.
     Framed(u64, Option<&'b [u8]>),
-    /// A head whose request has a length that only hyper can find, and the value of its only `Host` header.
+    /// A head of a request whose end only hyper can find, and the value of its only `Host` header.
     Unframed(Option<&'b [u8]>),
-    /// A line of the head ends without a carriage return. Parsers disagree about such a head: RFC 9112 §2.2 lets a
-    /// recipient accept it, and a proxy may see other requests in the same bytes.
+    /// A line of the head ends without a carriage return. RFC 9112 §2.2 lets a recipient accept it, but not all do, so
+    /// a proxy may see other requests in the same bytes.
     BareLineFeed,
     /// Not a head; hyper refuses it.
     Unreadable,
@@ -39,32 +39,32 @@ pub struct RequestHead<'b> {
     pub method: Method,
     pub target: &'b str,
     pub host: &'b [u8],
-    /// `X-API-Key`, not empty.
+    /// The value of `X-API-Key`; never empty.
     pub key: Option<&'b [u8]>,
     pub request_id: Option<&'b [u8]>,
     pub idempotency_key: Option<&'b [u8]>,
     pub takes_gzip: bool,
-    /// `User-Agent`, the first of them; empty where there is none.
+    /// The first `User-Agent`, or empty.
     pub agent: &'b [u8],
-    /// It states that its body is JSON.
+    /// Whether the head declares a JSON body.
     pub typed: bool,
     pub head_bytes: usize,
     pub body_bytes: u64,
 }
 
 impl RequestHead<'_> {
-    /// Length of head and body.
+    /// Length of head and body, in bytes.
     pub fn bytes(&self) -> u64 {
         self.head_bytes as u64 + self.body_bytes
     }
 }
 
-/// Parses the head that `bytes` begin with.
+/// Parses the head at the start of `bytes`.
 pub fn parse(bytes: &[u8]) -> Parsed<'_> {
     parse_within::<HEADERS_MAX>(bytes).or_else(|| parse_within::<HEADERS_EVER>(bytes)).unwrap_or(Parsed::Unreadable)
 }
 
-/// As [`parse`]; `None` when there are more than `MAX` headers.
+/// As [`parse`]; `None` if there are more than `MAX` headers.
 fn parse_within<const MAX: usize>(bytes: &[u8]) -> Option<Parsed<'_>> {
     let mut room = [const { MaybeUninit::<Header<'_>>::uninit() }; MAX];
     let mut request = Request::new(&mut []);
@@ -77,7 +77,7 @@ fn parse_within<const MAX: usize>(bytes: &[u8]) -> Option<Parsed<'_>> {
     Some(classify(&request, &bytes[..head_bytes]))
 }
 
-/// What kind of head a complete one is.
+/// The kind of a complete head.
 fn classify<'b>(request: &Request<'_, 'b>, head: &'b [u8]) -> Parsed<'b> {
     if has_bare_line_feed(head) {
         return Parsed::BareLineFeed;
@@ -122,15 +122,14 @@ fn classify<'b>(request: &Request<'_, 'b>, head: &'b [u8]) -> Parsed<'b> {
     })
 }
 
-/// Whether there is a line feed without a carriage return before it. Written without an early return, so that it compiles
-/// to vector instructions.
+/// Whether a line feed has no carriage return before it. Without an early return, so that the compiler vectorizes it.
 fn has_bare_line_feed(head: &[u8]) -> bool {
     let pairs = head.iter().zip(head.iter().skip(1));
     let inside = pairs.fold(false, |found, (before, byte)| found | ((*byte == b'\n') & (*before != b'\r')));
     inside || head.first() == Some(&b'\n')
 }
 
-/// What the lines of a head state so far.
+/// What the header lines have declared so far.
 #[derive(Default)]
 struct Lines<'b> {
     hosts: u32,
@@ -142,7 +141,7 @@ struct Lines<'b> {
     agent: Option<&'b [u8]>,
     typed: bool,
     length: Option<u64>,
-    /// A line was read that no simple head has.
+    /// Whether a line cannot be in a simple head.
     odd: bool,
 }
 
@@ -187,7 +186,7 @@ impl<'b> Lines<'b> {
 mod tests {
     use super::*;
 
-    /// The kind of a head in one word, or what a simple one states; after a plus the bytes of the body.
+    /// The kind of a head in one word, or the fields of a simple one; after a plus the bytes of the body.
     fn kind(bytes: &str) -> String {
         match parse(bytes.as_bytes()) {
             Parsed::Partial => "partial".to_owned(),
@@ -302,7 +301,7 @@ mod tests {
             let bare = format!("{}{}{{}}", &whole[..*at], &whole[at + 1..]);
             assert_eq!(kind(&bare), "bare", "{bare:?}");
         }
-        // Empty lines before a request are skipped when they are lines.
+        // Empty lines before a request are skipped if they end with both bytes.
         assert_eq!(kind(&format!("\r\n{whole}{{}}\n\n")), "POST /a k - - 0 0 +2");
         assert_eq!(kind(&format!("\n{whole}")), "bare");
         println!("line ends: {} cases", feeds.len() + 2);

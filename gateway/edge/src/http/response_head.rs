@@ -1,8 +1,8 @@
-//! The head of a response, and the form of its body.
+//! The head of a response, and the encoding of its body.
 //!
-//! [`ResponseHead`] decides which lines a head has: type, code, request id, cache, rate, CORS. The lines go to a map that hyper
-//! sends, or as text to the buffer of a connection (`Lines`). Here are also the error envelope of a refusal, compression,
-//! and the empty body of a HEAD.
+//! [`ResponseHead`] decides which lines a head has: type, code, request id, cache, rate, CORS. The lines go to a map
+//! for hyper, or as text to the buffer of a connection (`Lines`). This module also writes the error envelope of a
+//! refusal, compresses bodies, and omits the body of a HEAD.
 
 use super::auth::RequestId;
 use super::body::{Body, Pages, Streamed};
@@ -24,12 +24,12 @@ use std::cell::RefCell;
 use std::io::Write as _;
 use wire::{decimal, instant};
 
-/// Bodies below this are never compressed.
+/// Smaller bodies are never compressed.
 const COMPRESS_BYTES_MIN: usize = 1_024;
-/// Larger bodies are compressed a piece at a time: in one piece they would hold the core thread for milliseconds.
+/// Larger bodies are compressed in pieces: in one step they would block the core thread for milliseconds.
 const COMPRESS_AT_ONCE_BYTES_MAX: usize = 64 << 10;
 
-/// How caches may store a response.
+/// Who may cache a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
     /// Never: books, market by slug, time, health, status.
@@ -40,49 +40,49 @@ pub enum Cache {
     ByCredential,
 }
 
-/// What decides the head of a response.
+/// The inputs of a response's head.
 #[derive(Debug)]
 pub struct ResponseHead<'a> {
     pub names: &'a Names,
     pub request_id: RequestId,
-    /// Of the envelope of a refusal.
+    /// Dialect of a refusal's envelope.
     pub dialect: Dialect,
-    /// Refusals show `details` and `request_id`.
+    /// Whether refusals have `details` and `request_id`.
     pub verbose: bool,
     pub is_head: bool,
-    /// GET or HEAD.
+    /// Whether the method is GET or HEAD.
     pub is_read: bool,
     pub takes_gzip: bool,
-    /// `Access-Control-Allow-Origin`, for an `Origin` that may read the response.
+    /// `Access-Control-Allow-Origin`, if the `Origin` may read the response.
     pub cors: Option<HeaderValue>,
     pub cache: Cache,
-    /// The route takes a credential, or the request had a usable one.
+    /// Whether the route takes a credential, or the request has a usable one.
     pub private: bool,
     pub rate: Option<RateState>,
-    /// A 429 of a public route shows no rate headers, with or without a key.
+    /// Whether the route is public. A 429 then has no rate headers, with or without a key.
     pub public_route: bool,
-    /// The cutoff of a beta key, once it has passed.
+    /// The cutoff of a beta key, from that time on.
     pub beta_cutoff: Option<Timestamp>,
-    /// The connection ends after the response.
+    /// Whether the connection ends after the response.
     pub closes: bool,
-    /// What is counted of the request.
+    /// The use that is counted.
     pub used: Used,
-    /// Of the key that the request shows, for the log; read only where refusals are logged.
+    /// Prefix of the key, for the log. Read only if refusals are logged.
     pub key_prefix: Option<KeyPrefix>,
 }
 
-/// Which route a request used when, and by which key.
+/// When a request used which route, with which key.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Used {
     /// When its head was read.
     pub begun: Timestamp,
     pub route: Option<&'static Route>,
-    /// The key's slot, once the request was counted against it.
+    /// The key's slot, once the request counts against it.
     pub key: Option<u32>,
 }
 
 impl<'a> ResponseHead<'a> {
-    /// That of a request, before its route is known.
+    /// The head of a response before the route is known.
     pub fn of(names: &'a Names, method: &Method, head: &mut Head) -> ResponseHead<'a> {
         ResponseHead {
             dialect: head.dialect,
@@ -96,7 +96,7 @@ impl<'a> ResponseHead<'a> {
         }
     }
 
-    /// That of a request of which only the id is known.
+    /// The head of a response to a request of which only the id is known.
     pub fn with_id(names: &'a Names, request_id: RequestId) -> ResponseHead<'a> {
         ResponseHead {
             names,
@@ -119,7 +119,7 @@ impl<'a> ResponseHead<'a> {
     }
 }
 
-/// Where the lines of a head are written. A line replaces an earlier one of its name, except with `append`.
+/// Target of header lines. A line replaces an earlier one of its name, except with `append`.
 trait Lines {
     fn line(&mut self, name: Name, value: &'static str);
     fn append(&mut self, name: Name, value: &'static str);
@@ -128,7 +128,7 @@ trait Lines {
     fn rate(&mut self, names: &Names, rate: &RateState);
 }
 
-/// Names of lines with fixed values.
+/// Names of headers with fixed values.
 #[derive(Clone, Copy)]
 enum Name {
     CacheControl,
@@ -147,7 +147,7 @@ impl Name {
         }
     }
 
-    /// As a line begins with it.
+    /// The start of the header line.
     #[inline]
     const fn text(self) -> &'static [u8] {
         match self {
@@ -159,7 +159,7 @@ impl Name {
     }
 }
 
-/// For hyper, and for heads with more lines than the usual ones.
+/// For hyper, and for heads with unusual lines.
 impl Lines for HeaderMap {
     fn line(&mut self, name: Name, value: &'static str) {
         self.insert(name.header(), HeaderValue::from_static(value));
@@ -185,7 +185,7 @@ impl Lines for HeaderMap {
     }
 }
 
-/// As text. Each line is written once.
+/// Text. Each line is written once.
 impl Lines for Vec<u8> {
     #[inline]
     fn line(&mut self, name: Name, value: &'static str) {
@@ -225,7 +225,7 @@ fn text_line(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
 }
 
 impl ResponseHead<'_> {
-    /// The response of an outcome, for hyper to send.
+    /// The response of an outcome, for hyper.
     pub fn response(&self, outcome: Outcome) -> Response<Body> {
         let mut headers = HeaderMap::with_capacity(24);
         let (status, mut body, pages, refused) = match outcome {
@@ -276,8 +276,8 @@ impl ResponseHead<'_> {
         response
     }
 
-    /// Writes the response of an outcome to `out`, with the bytes that hyper would send. What cannot be written here is
-    /// returned: a body of unknown length, an upgrade, the last response of a connection.
+    /// Writes the response of an outcome to `out`, with the same bytes as hyper. Returns a response that it cannot
+    /// write: one with a body of unknown length, an upgrade, or the last one of a connection.
     pub fn write(&self, outcome: Outcome, out: &mut Vec<u8>) -> (StatusCode, Option<Response<Body>>) {
         match outcome {
             Ok(reply) if self.is_usual(&reply) => {
@@ -299,7 +299,7 @@ impl ResponseHead<'_> {
         }
     }
 
-    /// Whether a head consists of the lines that most responses have, and the body is sent as it is.
+    /// Whether the head has only the usual lines, and the body is sent as it is.
     fn is_usual(&self, reply: &Reply) -> bool {
         reply.status == StatusCode::OK
             && !reply.content_type.is_empty()
@@ -313,7 +313,7 @@ impl ResponseHead<'_> {
             && !self.closes
     }
 
-    /// Returns the response where its body is not whole, or no other may follow on the connection.
+    /// Returns the response if its body is not in one buffer, or no other response may follow.
     fn write_whole(&self, response: Response<Body>, out: &mut Vec<u8>) -> Option<Response<Body>> {
         let status = response.status();
         let last = response.headers().contains_key(header::CONNECTION) || status.is_informational() || self.is_head;
@@ -341,7 +341,7 @@ impl ResponseHead<'_> {
         out.extend_from_slice(b"\r\n\r\n");
     }
 
-    /// The lines of a refusal that no other response has.
+    /// Adds the lines that only refusals have.
     fn refused(&self, headers: &mut HeaderMap, parts: Parts) {
         headers.line(Name::ContentType, "application/json");
         headers.insert(self.names.code.clone(), HeaderValue::from_static(parts.code.header()));
@@ -363,7 +363,7 @@ impl ResponseHead<'_> {
         }
     }
 
-    /// The lines that every response has where they apply.
+    /// Adds the lines that any response may have.
     #[inline]
     fn standard(&self, to: &mut impl Lines, status: StatusCode, refused: bool) {
         if self.closes {
@@ -402,7 +402,7 @@ impl ResponseHead<'_> {
         if body.len() < COMPRESS_BYTES_MIN || !self.takes_gzip {
             return body;
         }
-        // Fast rather than small: it runs on the thread that serves all connections.
+        // Speed matters more than size: this runs on the thread that serves all connections.
         let mut gzip = GzEncoder::new(Vec::with_capacity(body.len() / 3), Compression::fast());
         match gzip.write_all(&body).and_then(|()| gzip.finish()) {
             Ok(small) => {
@@ -421,7 +421,7 @@ impl ResponseHead<'_> {
         Body::from(Vec::new())
     }
 
-    /// The length is unknown, so a HEAD has none, and any length is worth compressing.
+    /// The length is unknown. So a HEAD has none, and a body of any length is compressed.
     fn streamed(&self, headers: &mut HeaderMap, pages: Pages) -> Body {
         let gzip = self.takes_gzip && !pages.is_live();
         if !pages.is_live() {
@@ -437,7 +437,7 @@ impl ResponseHead<'_> {
     }
 }
 
-/// A body that is large enough is compressed for clients that take gzip.
+/// Adds `Vary` for a body that is compressed if the client accepts gzip.
 #[inline]
 fn varies_by_encoding(to: &mut impl Lines, body_bytes: usize) {
     if body_bytes >= COMPRESS_BYTES_MIN {
@@ -445,7 +445,7 @@ fn varies_by_encoding(to: &mut impl Lines, body_bytes: usize) {
     }
 }
 
-/// Writes the response to a head that hyper cannot read, which ends its connection: nothing of that request is known.
+/// Writes the response to a head that hyper cannot read, and that ends the connection. Nothing of the request is known.
 pub fn write_unread(names: &Names, now: Timestamp, status: StatusCode, out: &mut Vec<u8>) {
     let why = match status {
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "The head of the request is too large.",
@@ -473,10 +473,10 @@ fn status_line(out: &mut Vec<u8>, status: StatusCode) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Room for the head of a usual response.
+/// Capacity for the head of a usual response.
 const HEAD_BYTES: usize = 896;
 
-/// The text of `Date`, made once a second.
+/// Writes the text of `Date`, which is made once a second.
 fn write_date(out: &mut Vec<u8>, at: Timestamp) {
     thread_local! {
         static LAST: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };
@@ -489,7 +489,7 @@ fn write_date(out: &mut Vec<u8>, at: Timestamp) {
     });
 }
 
-/// Whether an `Accept-Encoding` admits gzip.
+/// Whether an `Accept-Encoding` accepts gzip.
 pub fn takes_gzip(accept_encoding: Option<&HeaderValue>) -> bool {
     let Some(text) = accept_encoding.and_then(|value| value.to_str().ok()) else { return false };
     text.split(',').any(|coding| {

@@ -1,24 +1,24 @@
-//! Path and method → route. A literal segment beats a variable. Two routes that match the same requests are refused at
-//! start.
+//! Method and path → route. A literal segment takes precedence over a variable. The start fails if two routes match the
+//! same requests.
 //!
-//! Venue paths have up to three forms: `/v1/book`; `/book`, for clients that are configured with the bare host; and
-//! `/v1/v1/heartbeats`, which a client builds from a host that ends in `/v1` and a path that begins with it.
+//! The venue's paths have up to three forms: `/v1/book`; `/book`, for clients that are configured with the host only;
+//! and `/v1/v1/heartbeats`, which a client makes of a host that ends in `/v1` and a path that begins with it.
 
 use super::route::{Method, Root, Route};
 use ahash::AHashMap;
 use std::ops::Range;
 
-/// Begins every path of the table.
+/// Prefix of every path of the table.
 const PREFIX: &str = "/v1";
-/// Begins a path whose prefix is doubled.
+/// Prefix of a path that has it twice.
 const DOUBLED: &str = "/v1/v1/";
-/// Variables of one path.
+/// Most variables of one path.
 pub const VARIABLES_MAX: usize = 4;
 
-/// The route table in the form that requests are looked up in.
+/// The route table as requests look it up.
 #[derive(Debug)]
 pub struct Router {
-    /// Paths without variables: most requests end here.
+    /// Paths without variables. Most requests match here.
     literal: AHashMap<&'static str, [Option<&'static Route>; 4]>,
     root: Node,
 }
@@ -31,18 +31,18 @@ struct Node {
     routes: [Option<&'static Route>; 4],
 }
 
-/// Values of the path's variables, in their order, as ranges of the path.
+/// Values of the path variables, in order, as ranges of the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Variables {
     places: [(u32, u32); VARIABLES_MAX],
     count: usize,
 }
 
-/// What a method and a path match.
+/// The result of a lookup.
 #[derive(Debug)]
 pub enum Match {
     Route(&'static Route, Variables),
-    /// The path exists with other methods: the value of `Allow`.
+    /// The path has other methods only: the value of `Allow`.
     OtherMethods(String),
     Nothing,
 }
@@ -53,7 +53,7 @@ impl Variables {
         self.count += 1;
     }
 
-    /// The text of variable number `index` in `path`, still percent-encoded.
+    /// Path variable number `index` of `path`, percent-encoded.
     pub fn get<'p>(&self, path: &'p str, index: usize) -> Option<&'p str> {
         let (start, end) = self.places[..self.count].get(index)?;
         path.get(*start as usize..*end as usize)
@@ -61,10 +61,10 @@ impl Variables {
 }
 
 impl Router {
-    /// A router of these tables; with `root_mount` the venue's paths match without their prefix too.
+    /// A router of these tables. With `root_mount` the venue's paths also match without their prefix.
     ///
     /// # Errors
-    /// Two routes of one method and path (whatever their variables are called), or a malformed path.
+    /// Two routes have the same method and path, apart from names of variables, or a path is malformed.
     pub fn new(tables: &[&'static [Route]], root_mount: bool) -> Result<Router, String> {
         let mut router = Router { literal: AHashMap::new(), root: Node::default() };
         for route in tables.iter().copied().flatten() {
@@ -82,7 +82,7 @@ impl Router {
         Ok(router)
     }
 
-    /// Adds a route under one of its paths.
+    /// Adds a route with one of its paths.
     fn add(&mut self, whole: &'static str, route: &'static Route) -> Result<(), String> {
         let Some(path) = whole.strip_prefix('/') else { return Err(format!("{route:?}: no leading slash")) };
         let mut node = &mut self.root;
@@ -109,7 +109,7 @@ impl Router {
         Ok(())
     }
 
-    /// The route of a request; `exists` decides which routes exist (open gates).
+    /// Finds the route of a request. `exists` decides which routes exist, by their gates.
     pub fn find(&self, method: &hyper::Method, path: &str, exists: impl Fn(&Route) -> bool) -> Match {
         let mut variables = Variables::default();
         let doubled = if path.starts_with(DOUBLED) { PREFIX.len() } else { 0 };
@@ -117,7 +117,7 @@ impl Router {
         let routes = self.literal.get(once).filter(|routes| any(routes, &exists));
         let routes = routes.or_else(|| {
             let rest = once.strip_prefix('/')?;
-            // Variables are ranges of the path as it was sent.
+            // Variables are ranges of the path as the client sent it.
             self.root.find(rest, path.len() - rest.len(), &exists, &mut variables)
         });
         let Some(routes) = routes else { return Match::Nothing };
@@ -134,7 +134,8 @@ fn any(routes: &[Option<&'static Route>; 4], exists: impl Fn(&Route) -> bool) ->
 }
 
 impl Node {
-    /// The routes at `rest`, which begins at byte `at` of the path. Depth is that of the table, not of the request.
+    /// The routes at `rest`, which begins at byte `at` of the path. The depth of the recursion is bounded by the table,
+    /// not by the request.
     fn find(
         &self,
         rest: &str,
@@ -173,7 +174,7 @@ impl Node {
     }
 }
 
-/// The value of `Allow` of a path.
+/// The value of `Allow` for a path.
 fn allow(routes: &[Option<&'static Route>; 4], exists: impl Fn(&Route) -> bool) -> String {
     let mut methods = Vec::new();
     for method in Method::ALL {
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn venue_paths_answer_at_the_root_and_with_a_doubled_prefix() {
+    fn venue_paths_match_at_the_root_and_with_a_doubled_prefix() {
         let (bare, mounted) = (Router::new(&[TABLE], false).unwrap(), Router::new(&[TABLE], true).unwrap());
         // (method, path, without the root mount, with it)
         for (method, path, without, with) in [

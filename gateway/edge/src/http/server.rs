@@ -1,8 +1,8 @@
-//! Sockets: accept, serve HTTP/1.1, and bound what a peer can make the server hold.
+//! Sockets: accepts connections, serves HTTP/1.1, and bounds what a peer can make the server hold.
 //!
-//! Runs on a runtime of one thread inside a `LocalSet`. With several IO threads, each runs one of these on a clone of the
-//! listener, and all share [`Connections`]. Deadlines: a head (from its first byte), an idle connection, a body (in the
-//! pipeline), and a peer that does not read. TLS is left to a proxy.
+//! Runs on a single-threaded runtime inside a `LocalSet`. With several IO threads, each runs one of these on a clone of
+//! the listener, and all share [`Connections`]. There are deadlines for a head (from its first byte), an idle
+//! connection, a body (in the pipeline), and a peer that does not read. TLS is left to a proxy.
 
 mod connections;
 mod deadline;
@@ -40,16 +40,16 @@ use tokio::task::JoinSet;
 
 /// Largest head, and the read buffer of a connection.
 const BUFFER_BYTES: usize = 16 * 1_024;
-/// Header lines of one request; hyper answers more with its own 431.
+/// Most header lines of a request; hyper answers more with its own 431.
 pub(super) const HEADERS_MAX: usize = 64;
-/// A peer that reads no byte of a stream is disconnected after this.
+/// A peer that reads no byte of a stream for this long is disconnected.
 const STREAM_STUCK: Duration = Duration::from_secs(15);
-/// Pause after an accept that failed for lack of descriptors or memory: doubled up to the second bound.
+/// Pause after an accept that failed for lack of descriptors or memory. It doubles up to the second constant.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 const ACCEPT_PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// Serves `listener` until `stop` turns true, then waits for requests in flight for at most the configured time. Returns the
-/// count of connections that were still open then.
+/// Serves `listener` until `stop` becomes true, then waits for requests in flight up to the configured time. Returns
+/// how many connections were still open then.
 pub async fn serve(
     listener: TcpListener,
     edge: Rc<Edge>,
@@ -70,7 +70,8 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
                     pause = ACCEPT_PAUSE;
-                    // Over a cap the connection is closed without a response, which would cost what the cap saves.
+                    // Over a cap the connection is closed without a response. Writing one would use the resources that
+                    // the cap protects.
                     if let Some(slot) = connections.enter(peer.ip()) {
                         let (edge, exchanges) = (Rc::clone(&edge), Rc::clone(&exchanges));
                         serving.spawn_local(connection(stream, peer.ip(), edge, exchanges, slot, stop.clone()));
@@ -96,12 +97,12 @@ pub async fn serve(
     left
 }
 
-/// Waits until it is time to stop; a dropped sender means the same.
+/// Waits for the stop signal; a dropped sender counts as one.
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// An accept that failed because of this one peer.
+/// Whether an accept failed because of the peer alone.
 fn of_the_peer(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
@@ -117,7 +118,7 @@ async fn connection<F>(
 ) where
     F: Future<Output = Option<Response<Body>>>,
 {
-    // Without it a response may wait until the peer has acknowledged the one before.
+    // With Nagle's algorithm a response could wait until the peer acknowledges the one before.
     let _ = stream.set_nodelay(true);
     let head = slot.seat.head.clone();
     let socket = Socket::new(stream, head.clone(), edge.app.front.settings.http.write_timeout);
@@ -130,16 +131,17 @@ async fn connection<F>(
         let (prepared, is_last) = (handover.prepared.take(), handover.is_last.get());
         socket.head_is_read();
         async move {
-            // The fast path has read the whole request.
+            // The fast path has read the complete request.
             let is_whole = matches!(prepared, Some(Prepared::Response(_)));
             let mut response = match prepared {
                 Some(Prepared::Response(response)) => {
-                    // The rest of the body that hyper has is in memory. Unread, it would end the connection.
+                    // The rest of the body is in memory. If it stayed unread, hyper would end the connection.
                     let mut body: hyper::body::Incoming = request.into_body();
                     while body.frame().await.is_some() {}
                     response
                 }
-                // Boxed: hyper has room for this future as long as the connection lives, and few requests come this way.
+                // Boxed because few requests get here: otherwise each connection would have room for this future all
+                // the time.
                 Some(Prepared::Fault(fault)) => Box::pin(respond(edge, peer, request, Some(fault))).await,
                 None => Box::pin(respond(edge, peer, request, None)).await,
             };
@@ -161,11 +163,11 @@ async fn connection<F>(
         }
     });
     let mut serving = library(&slot.seat).serve_connection(socket.clone(), service);
-    // With the core on other threads, responses come one by one as it makes them: there is no batch to write.
+    // If the core is on other threads, responses arrive one at a time, and there is no batch to write.
     let batch = edge.engine.is_here().then_some(&*edge.write_batch);
     drive(&mut serving, &mut fast_path, &socket, &slot.seat, stopped(&mut stop), batch).await;
     if let Some(upgrade) = upgrade.take() {
-        // hyper leaves the socket open after a 101, and holds the bytes that it has read beyond the request.
+        // After a 101 hyper leaves the socket open and returns the bytes that it read after the request.
         let http1::Parts { read_buf, .. } = serving.into_parts();
         drop((fast_path, answering));
         if let Some((stream, rest)) = socket.into_stream() {

@@ -1,4 +1,4 @@
-//! A small edge for tests: a fake clock, keys of known texts, a shard that answers what the test says.
+//! A small edge for tests: a fake clock, keys with known texts, and a shard whose answers the test gives.
 
 use super::auth;
 use super::front::Front;
@@ -13,7 +13,7 @@ use crate::streams::Streams;
 use crate::ws::news::News;
 use bytes::Bytes;
 use engine::book::registry::Books;
-use engine::book::stretches::{PriceHistory, Stretches, Wanted};
+use engine::book::stretches::{HistoryQuery, PriceHistory, Stretches};
 use engine::command::{Answer, Command};
 use engine::directory::Directory;
 use engine::fact;
@@ -27,8 +27,12 @@ use engine::user::{Permissions, Tier};
 #[cfg(test)]
 use history::{Fills, History, Reader, Recorder};
 use host::clock::Clock;
+#[cfg(test)]
+use host::job::{Job, RunningJob};
 use host::leap::Leap;
 use host::secret::Secret;
+#[cfg(test)]
+use host::thread::Stop;
 use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
 use std::cell::RefCell;
@@ -37,15 +41,17 @@ use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+#[cfg(test)]
+use std::time::Duration;
 
 /// 2026-10-02T09:14:05Z.
 pub const NOW: Timestamp = Timestamp(1_790_932_445_000_000);
-/// Signs session tokens of these tests.
+/// Signs the session tokens of tests.
 pub const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
 type Shard = RefCell<Box<dyn FnMut(UserId, Command) -> Result<Answer, Late>>>;
 
-/// An edge with everything a request may touch.
+/// An edge with everything that a request may use.
 pub struct World {
     pub edge: Rc<Edge>,
     pub clock: Clock,
@@ -60,6 +66,7 @@ pub struct Past {
     pub recorder: RefCell<Recorder>,
     pub fills: Fills,
     pub reader: Reader,
+    history: RunningJob,
     _folder: tempfile::TempDir,
 }
 
@@ -67,14 +74,21 @@ pub struct Past {
 impl Past {
     fn of(books: Arc<Books>) -> Past {
         let (fills, folder) = (Fills::default(), tempfile::tempdir().expect("a temporary directory"));
-        // Its thread ends with the last who may speak to it.
-        let started = History::start(Some(folder.path().join("history")), books, fills.clone());
-        let (_, recorder, reader) = started.expect("a thread can be made");
-        Past { recorder: RefCell::new(recorder), fills, reader, _folder: folder }
+        let (history, recorder, reader) = History::open(Some(folder.path().join("history")), books, fills.clone());
+        let history = Job::new("history", Duration::from_secs(1), move || history).start(&Stop::new());
+        let history = history.expect("a thread can be made");
+        Past { recorder: RefCell::new(recorder), fills, reader, history, _folder: folder }
     }
 }
 
-/// A history of nothing, and nothing else behind the edge.
+#[cfg(test)]
+impl Drop for Past {
+    fn drop(&mut self) {
+        self.history.stop();
+    }
+}
+
+/// An empty price history and no figures of other parts.
 struct Nothing;
 
 impl PriceHistory for Nothing {
@@ -86,7 +100,7 @@ impl PriceHistory for Nothing {
         &self,
         _: MarketId,
         _: RangeInclusive<u64>,
-        _: Wanted,
+        _: HistoryQuery,
     ) -> Pin<Box<dyn Future<Output = Option<Stretches>> + '_>> {
         Box::pin(std::future::ready(None))
     }
@@ -102,7 +116,7 @@ impl Instruments for Nothing {
     }
 }
 
-/// One answer, taken apart.
+/// A response in parts.
 #[derive(Debug)]
 pub struct Answered {
     pub status: u16,
@@ -138,7 +152,7 @@ impl World {
         )
     }
 
-    /// The same where prices of what markets are about come from `spot`.
+    /// As [`World::new`], with these spot prices.
     pub fn with_spot(toml: &str, tables: &[&'static [Route]], spot: Spot) -> World {
         let mut config = Settings::of_test(toml);
         config.auth.jwt_secrets = vec![Secret::new(SECRET.to_owned())];
@@ -194,7 +208,7 @@ impl World {
         }
     }
 
-    /// What the shard does from now on.
+    /// Sets the shard's behaviour.
     pub fn shard(&self, answer: impl FnMut(UserId, Command) -> Result<Answer, Late> + 'static) {
         *self.shard.borrow_mut() = Box::new(answer);
     }
@@ -203,7 +217,7 @@ impl World {
         &self.edge.app.reads.directory
     }
 
-    /// A user with one key; the key's text.
+    /// Creates a user with one key; returns the key's text.
     pub fn key(&self, tier: Tier, permissions: Permissions) -> String {
         let user = self.directory().reserve_anonymous();
         self.note(user, Mutation::UserCreated(fact::UserCreated { sub: None, email: None, at: NOW }));
@@ -213,7 +227,7 @@ impl World {
         self.another_key(user, tier, permissions)
     }
 
-    /// One more key of a user.
+    /// Creates another key of a user.
     pub fn another_key(&self, user: UserId, tier: Tier, permissions: Permissions) -> String {
         let number = self.directory().keys_count() as u32;
         let text = format!("svc_live_{number:064x}");
@@ -261,7 +275,7 @@ impl World {
     }
 }
 
-/// Runs a future as an IO thread does.
+/// Runs a future like an IO thread does.
 pub fn run<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime of one thread");

@@ -1,11 +1,12 @@
-//! Socket tokens (keys.md §8): minted by a request, spent by one handshake within a minute.
+//! Socket tokens: a request mints one, and one handshake may use it within a minute (gateway/docs/keys.md §8).
 //!
-//! A token is a JWT with a secret and an audience of its own, so it is no identity token, nor the other way round. What
-//! was spent is remembered in this process only; therefore a token names the process that minted it, and is worth
-//! nothing after a restart.
+//! A token is a JWT with its own secret and audience, so it is not an identity token, and an identity token is not one
+//! of these. Used tokens are remembered only in this process. Therefore a token contains the process that minted it,
+//! and is not valid after a restart.
 //!
-//! `iat` and `exp` are the wall clock's. That may step back, so `exp` alone would let a token be spent twice, or live for
-//! long: the token also says when it was minted by server time, which does not, and is good for a minute by both.
+//! `iat` and `exp` are times of the wall clock, which may step back. `exp` alone would let a token be used twice, or be
+//! valid for long. So a token also contains its second of server time, which never steps back, and is valid for a
+//! minute by both clocks.
 
 use super::auth::{permission_words, uuid_text};
 use super::call::Caller;
@@ -23,45 +24,45 @@ use wire::read;
 use wire::value::Value;
 use wire::write::{object, string};
 
-/// How long a handshake may take to come.
+/// How long a token is valid, in seconds.
 pub const TTL_SECS: u64 = 60;
 /// The audience of socket tokens.
 const AUDIENCE: &str = "ws";
-/// Bytes of a `jti` that name the process, and from which on it says the second of server time.
+/// Bytes of a `jti` that identify the process, and the offset of the bytes with the second of server time.
 const PROCESS_BYTES: usize = 6;
 const MINTED_FROM: usize = 12;
 
-/// Who a socket token admits, and as what.
+/// The bearer of a socket token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
     pub user: UserId,
-    /// `None`: minted by a session token.
+    /// `None` if a session token minted it.
     pub key: Option<KeyId>,
-    /// As it was when the token was minted; it says how many sockets the user may have.
+    /// The tier when the token was minted; it decides how many sockets the user may have.
     pub tier: Tier,
     pub permissions: Permissions,
     id: String,
-    /// Unix seconds by the wall clock.
+    /// Unix seconds of the wall clock.
     expires: u64,
-    /// Unix seconds by server time, of which 32 bits are kept.
+    /// Unix seconds of server time, of which 32 bits are stored.
     minted: u32,
 }
 
-/// Mints socket tokens and knows which are spent.
+/// Mints socket tokens and remembers the used ones.
 pub struct Tickets {
     secret: Secret,
     verifier: Verifier,
-    /// Random, the beginning of every `jti` of this process.
+    /// Random; the start of every `jti` of this process.
     process: [u8; PROCESS_BYTES],
-    /// By the second in which they were minted: a token is forgotten when its time alone refuses it.
+    /// Used tokens with the second in which they were minted. One is removed when it is too old to be valid.
     spent: Mutex<BTreeSet<(u32, String)>>,
 }
 
 impl Tickets {
-    /// The tokens of one process, signed with `secret`, else with a random one.
+    /// Tokens of one process, signed with `secret`, or with a random one.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// If the system has no randomness.
     pub fn new(secret: Option<&Secret>) -> Result<Tickets, getrandom::Error> {
         let mut process = [0u8; PROCESS_BYTES];
         getrandom::fill(&mut process)?;
@@ -73,16 +74,17 @@ impl Tickets {
         Ok(Tickets { secret, verifier, process, spent: Mutex::default() })
     }
 
-    /// A token for `caller`, good for [`TTL_SECS`] from `now`, which is `wall` by the wall clock.
+    /// Mints a token for `caller` that is valid for [`TTL_SECS`] from `now`; `wall` is the same moment by the wall
+    /// clock.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// If the system has no randomness.
     pub fn mint(&self, caller: &Caller, now: Timestamp, wall: Timestamp) -> Result<String, getrandom::Error> {
         let mut id = [0u8; 16];
         getrandom::fill(&mut id)?;
         id[..PROCESS_BYTES].copy_from_slice(&self.process);
         id[MINTED_FROM..].copy_from_slice(&second(now).to_be_bytes());
-        // UUIDv8: what the bits mean is ours to say.
+        // A UUIDv8, whose bits have no meaning outside this process.
         id[6] = id[6] & 0x0f | 0x80;
         id[8] = id[8] & 0x3f | 0x80;
         let mut claims = Vec::with_capacity(224);
@@ -99,10 +101,11 @@ impl Tickets {
         Ok(jwt::signed(&self.secret, jwt::HEADER, &claims))
     }
 
-    /// Redeems a token: `seat` finds its bearer a place, and only when it does is the token spent.
+    /// Redeems a token. `seat` finds a seat for its bearer; the token is used only if it succeeds.
     ///
     /// # Errors
-    /// `TOKEN_EXPIRED`; `INVALID_TOKEN` for what this process has not minted and for what is spent; what `seat` says.
+    /// `TOKEN_EXPIRED`; `INVALID_TOKEN` for a token that this process did not mint or that was used; the error of
+    /// `seat`.
     pub fn redeem<T>(
         &self,
         token: &[u8],
@@ -137,14 +140,14 @@ impl Tickets {
     }
 }
 
-/// The second of a moment, in 32 bits.
+/// The second of a time, in 32 bits.
 fn second(at: Timestamp) -> u32 {
     at.secs() as u32
 }
 
 /// Whether a token that was minted in that second of server time is too old.
 fn is_over(minted: u32, now: Timestamp) -> bool {
-    // Another thread may have minted it a second later than this request was read.
+    // Another thread may have minted it a second after this request was read.
     i64::from(second(now).wrapping_sub(minted) as i32) >= TTL_SECS as i64
 }
 
@@ -196,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_says_who_minted_it() {
+    fn a_token_identifies_its_bearer() {
         use Permissions::{Read, ReadTrade};
         let tickets = Tickets::new(Some(&secret())).unwrap();
         for (key, tier, permissions) in
@@ -217,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_good_once_and_for_a_minute() {
+    fn a_token_is_valid_once_and_for_a_minute() {
         let tickets = Tickets::new(None).unwrap();
         let mint = |now: Timestamp| tickets.mint(&caller(Some(1), Tier::Free, Permissions::Read), now, now).unwrap();
         let late = NOW.plus(60 * SECOND);
@@ -228,25 +231,26 @@ mod tests {
         assert_eq!(redeem(&tickets, &first, NOW.plus(59 * SECOND)), Err(Code::InvalidToken));
         assert!(redeem(&tickets, &second, NOW.plus(59 * SECOND)).is_ok());
         assert_eq!(tickets.spent.lock().len(), 2);
-        // What has expired needs no remembering.
+        // An expired token needs no memory.
         assert!(redeem(&tickets, &third, late).is_ok());
         assert_eq!(tickets.spent.lock().len(), 1);
         assert_eq!(redeem(&tickets, &first, late), Err(Code::TokenExpired));
     }
 
-    /// The wall clock may be a year away from server time, leap and step back: a token is good once, for a minute by each.
+    /// The wall clock may be a year off, leap and step back. A token is valid once, and for a minute by each clock.
     #[test]
-    fn a_token_is_good_by_the_wall_clock_and_never_twice() {
+    fn a_token_is_valid_by_both_clocks_and_never_twice() {
         use Code::{InvalidToken, TokenExpired};
         let year = 365 * 86_400;
         let wall = Timestamp(NOW.0 - year * SECOND);
         let at = |base: Timestamp, seconds: i64| Timestamp((base.0 as i64 + seconds * SECOND as i64) as u64);
         let mut cases = 0;
-        // Where the clocks are at each try (seconds since the token was minted), and what it comes to.
+        // The clocks at each attempt, in seconds since the token was minted, and the result.
         for tries in [
             &[(0, 0, Ok(())), (1, 1, Err(InvalidToken))][..],
             &[(59, 59, Ok(())), (60, 60, Err(TokenExpired))],
-            // The wall clock leaps: the token is over. It steps back: what was spent stays spent, and is over in a minute.
+            // The wall clock leaps: the token is expired. It steps back: a used token stays used, and expires in a
+            // minute.
             &[(5, 3_600, Err(TokenExpired)), (6, 6, Ok(())), (7, -3_600, Err(InvalidToken))],
             &[(5, 5, Ok(())), (61, 3_600, Err(TokenExpired)), (62, -3_600, Err(TokenExpired))],
             &[(60, -3_600, Err(TokenExpired))],
@@ -260,7 +264,7 @@ mod tests {
             assert_eq!(claims["iat"].as_u64(), Some(wall.secs()));
             for (server, outside, expected) in tries {
                 let (now, wall) = (at(NOW, *server), at(wall, *outside));
-                // Another one is spent at each try, so that what is over is forgotten.
+                // Each attempt uses another token, so that expired ones are removed.
                 let other = minted(now, wall);
                 assert!(tickets.redeem(other.as_bytes(), now, wall, |_| Ok(())).is_ok());
                 let redeemed = tickets.redeem(token.as_bytes(), now, wall, |_| Ok(())).map(|_| ());
@@ -271,9 +275,9 @@ mod tests {
         println!("clocks of a socket token: {cases} cases");
     }
 
-    /// Requests of several threads bear the times at which they were read.
+    /// Requests of several threads have the times at which they were read.
     #[test]
-    fn a_request_of_a_second_before_brings_no_token_back() {
+    fn a_request_of_the_second_before_revives_no_token() {
         let tickets = Tickets::new(None).unwrap();
         let mint = |now: Timestamp| tickets.mint(&caller(Some(1), Tier::Free, Permissions::Read), now, now).unwrap();
         let before = Timestamp(NOW.0 - SECOND);
@@ -281,12 +285,12 @@ mod tests {
         assert!(redeem(&tickets, &spent, NOW).is_ok());
         assert!(redeem(&tickets, &other, before).is_ok());
         assert_eq!(redeem(&tickets, &spent, NOW), Err(Code::InvalidToken));
-        // A token that seems to come from the future is no older than one of now.
+        // A token that seems to come from the future is not older than one of now.
         assert!(redeem(&tickets, &mint(NOW), before).is_ok());
     }
 
     #[test]
-    fn a_bearer_without_a_seat_keeps_his_token() {
+    fn a_bearer_without_a_seat_keeps_the_token() {
         let tickets = Tickets::new(None).unwrap();
         let token = tickets.mint(&caller(None, Tier::Free, Permissions::Read), NOW, NOW).unwrap();
         let full = tickets.redeem(token.as_bytes(), NOW, NOW, |_| Err::<(), Code>(Code::RateLimitExceeded));
@@ -315,12 +319,12 @@ mod tests {
             ("another audience", claims(r#""aud":"ws""#, r#""aud":"authenticated""#)),
             ("another user in words", claims(r#""sub":"7""#, r#""sub":"x""#)),
             ("a user as a number", claims(r#""sub":"7""#, r#""sub":7"#)),
-            ("a tier there is not", claims(r#""tier":"free""#, r#""tier":"gold""#)),
+            ("an unknown tier", claims(r#""tier":"free""#, r#""tier":"gold""#)),
             ("no permissions", claims(r#""perm":"#, r#""prem":"#)),
             ("no end", claims(r#""exp":"#, r#""ext":"#)),
             ("no id", claims(r#""jti":"#, r#""jtj":"#)),
-            ("a cut one", good[..good.len() - 1].to_owned()),
-            ("nothing", String::new()),
+            ("a truncated token", good[..good.len() - 1].to_owned()),
+            ("an empty text", String::new()),
         ] {
             assert_eq!(redeem(&tickets, &token, NOW), Err(Code::InvalidToken), "{what}");
         }

@@ -1,10 +1,12 @@
 //! The usage of each key: requests by day and hour, their latency, the last fifty.
 //!
-//! The counters start at zero with the process. A request costs a handful of atomic additions and no lock. A key that was
-//! never used takes no memory. A key with few requests takes 128 bytes, which hold those requests. From the next one on it
-//! takes about 2 KiB, and 768 bytes for each weekday it was used on. So the memory of many keys that are rarely used need
-//! not be allocated and zeroed. Counts of two threads at the turn of an hour, or while the few requests of a key become
-//! many, may be lost, and a row of the last fifty that is just being written is left out: these figures are for people.
+//! The counters start at zero with the process. A request costs a few atomic additions and no lock. A key that was
+//! never used takes no memory. A key with few requests takes 128 bytes, which hold those requests. From the next one on
+//! it takes about 2 KiB, and 768 bytes for each weekday on which it was used. So the memory of many rarely used keys
+//! need not be allocated and zeroed.
+//!
+//! The figures are for people and not exact: counts of two threads at the turn of an hour, or while a key leaves its
+//! first requests, may be lost, and a recent request that is being written is left out.
 
 use super::limit::Slots;
 use super::route::Route;
@@ -16,21 +18,21 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 /// Days and hours that a report may cover.
 pub const DAYS_MAX: u64 = 90;
 pub const HOURS_MAX: u64 = 168;
-/// Requests that are remembered one by one.
+/// Requests that are stored one by one.
 pub const RECENT: u64 = 50;
 /// Upper bounds of the latency buckets in milliseconds; the last one has none.
 pub const BUCKETS_MS: [u64; 5] = [50, 100, 250, 500, 1_000];
 
 const DAY_HOURS: u32 = 24;
 const BUCKETS: usize = BUCKETS_MS.len() + 1;
-/// Days that have counters: more than a report may cover.
+/// Days with counters: more than a report may cover.
 const DAY_PLACES: usize = 92;
 /// Days with counters by the hour: those that 168 hours touch.
 const HOUR_DAYS: usize = 8;
 const RECENT_PLACES: u64 = 64;
-/// Requests of a key that are kept one by one before they are counted.
+/// Requests of a key that are stored one by one before they are counted.
 const FEW: usize = 6;
-/// Bits of the parts of a remembered request.
+/// Bits of the fields of a stored request.
 const TAG_BITS: u32 = 12;
 const ROUTE_BITS: u32 = 12;
 const STATUS_BITS: u32 = 10;
@@ -50,7 +52,7 @@ pub struct Usage {
 struct KeyUsage {
     /// Requests so far.
     count: AtomicU64,
-    /// The first requests; the key has only these until there are more.
+    /// The first requests. A key has only these until there are more.
     few: [RecentEntry; FEW],
     many: OnceLock<Box<Many>>,
 }
@@ -58,17 +60,17 @@ struct KeyUsage {
 /// The figures of a key of more than a few requests.
 #[derive(Debug)]
 struct Many {
-    /// Day number above, requests in the lower half.
+    /// Day number in the upper half, requests in the lower half.
     days: [AtomicU64; DAY_PLACES],
     hours: [OnceLock<Box<[Hour; DAY_HOURS as usize]>>; HOUR_DAYS],
     recent: [RecentEntry; RECENT_PLACES as usize],
 }
 
-/// A remembered request; both words end in the last bits of its number.
+/// A stored request. Both words end with the low bits of its number, so that a reader can check that they belong together.
 #[derive(Debug, Default)]
 struct RecentEntry(AtomicU64, AtomicU64);
 
-/// One request, in numbers that fit a [`RecentEntry`].
+/// A request as numbers that fit a [`RecentEntry`].
 #[derive(Clone, Copy)]
 struct Row {
     begun: Timestamp,
@@ -76,7 +78,7 @@ struct Row {
     status: u16,
     /// Index of its route.
     route: u64,
-    /// Rounded up, which is in the bucket of the exact value.
+    /// Rounded up, which does not change its bucket.
     latency_ms: u64,
 }
 
@@ -101,14 +103,14 @@ pub struct Done {
 /// One hour of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HourRow {
-    /// Its beginning.
+    /// Start of the hour.
     pub at: Timestamp,
     pub requests: u64,
-    /// Those of them with a status of 400 and more.
+    /// Requests with a status of 400 or above.
     pub errors: u64,
 }
 
-/// One request as it is remembered.
+/// A recent request.
 #[derive(Clone, Copy, Debug)]
 pub struct RecentRow {
     pub status: u16,
@@ -122,7 +124,7 @@ pub struct RecentRow {
 /// The report of a key.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Beginning of the UTC day and its requests, oldest first.
+    /// Start of the UTC day and its requests, oldest first.
     pub days: Vec<(Timestamp, u64)>,
     pub month_to_date: u64,
     /// Oldest first.
@@ -134,7 +136,7 @@ pub struct Report {
 }
 
 impl Usage {
-    /// No usage yet, of these routes.
+    /// No usage yet, for these routes.
     pub fn new(tables: &[&'static [Route]]) -> Usage {
         let routes: Vec<&'static Route> = tables.iter().flat_map(|table| table.iter()).collect();
         let places = (0..).zip(&routes).map(|(place, route)| (address(route), place)).collect();
@@ -420,11 +422,11 @@ mod tests {
                 report.latency[0],
             );
             assert_eq!(counted, (total, total, total.div_ceil(3), total, total.min(1)), "{total} requests");
-            let told = report.recent.iter().map(|row| (row.at, row.latency_ms, row.method));
+            let recent = report.recent.iter().map(|row| (row.at, row.latency_ms, row.method));
             let expected = (0..total)
                 .rev()
                 .map(|number| (at(number), number * 60, if number.is_multiple_of(2) { "HEAD" } else { "POST" }));
-            assert!(told.eq(expected), "{total} requests: {:?}", report.recent);
+            assert!(recent.eq(expected), "{total} requests: {:?}", report.recent);
         }
         println!("few and many requests: {} cases", 3 * FEW + 1);
     }

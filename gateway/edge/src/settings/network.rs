@@ -1,4 +1,4 @@
-//! Addresses of peers that are believed: one address, or a network.
+//! Trusted peers: one address, or a network.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// `None` for what is neither `10.0.0.1` nor `10.0.0.0/8` in shape.
+    /// Parses `10.0.0.1` or `10.0.0.0/8`. `None` for any other form.
     pub fn parse(text: &str) -> Option<Network> {
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits.parse::<u8>().ok()?)),
@@ -33,7 +33,7 @@ impl Network {
         }
     }
 
-    /// As it is written in the configuration.
+    /// The text of the configuration file.
     pub fn show(&self) -> String {
         format!("{}/{}", self.address, self.bits)
     }

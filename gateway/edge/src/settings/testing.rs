@@ -1,10 +1,10 @@
-//! Settings of tests: the defaults, and what a text says otherwise.
+//! Settings for tests: defaults, with overrides from a text.
 
 use super::*;
 use toml::{Table, Value};
 
 impl Settings {
-    /// Everything at its default. A test of the process above compares this with what it reads out of nothing.
+    /// All defaults. A test of the process compares them with those that it reads from an empty configuration.
     pub fn defaults() -> Settings {
         let millis = Duration::from_millis;
         let agents =
@@ -74,17 +74,17 @@ impl Settings {
         }
     }
 
-    /// The defaults with what the text says otherwise, in the words of the configuration file.
+    /// The defaults with the overrides of `text`, which has the format of the configuration file.
     ///
     /// # Panics
-    /// When the text is no TOML, or sets what no test has set so far.
+    /// If the text is not TOML, or sets a key that no test has used yet.
     pub fn of_test(text: &str) -> Settings {
         let table: Table = text.parse().expect("TOML");
         let mut settings = Settings::defaults();
         for (section, values) in &table {
             settings.section(section, values);
         }
-        // As the process above decides: a proxy lets others in by a listener that is its alone.
+        // As the process decides: with a trusted proxy, other machines reach a listener on loopback.
         if !settings.server.listen.ip().is_loopback() || !settings.http.trusted_proxies.is_empty() {
             settings.local = None;
             let chosen = table.get("venue").and_then(|values| values.get("address_login"));
@@ -149,7 +149,7 @@ fn set_tiers(all: &mut Limits, values: &Value) {
                 "max_ws_connections" => &mut tier.max_ws_connections,
                 "max_batch_size" => &mut tier.max_batch_size,
                 "in_flight" => &mut tier.in_flight,
-                _ => panic!("limits.tiers.{name}.{key} is no limit"),
+                _ => panic!("limits.tiers.{name}.{key} is not a limit"),
             };
             *field = number(value) as u32;
         }

@@ -1,7 +1,8 @@
-//! Who opens a socket: a key in a header, a minted token, or nobody; and how many sockets he may have (streams.md §1).
+//! Admission of a socket: by a key in a header, by a minted token, or anonymously; and the caps on sockets
+//! (gateway/docs/streams.md §1).
 //!
-//! A wrong header is refused by its HTTP status. What is wrong with a token, or with the number of sockets, is told by
-//! a close code behind the 101: clients read that.
+//! An invalid header is refused by its HTTP status. For an invalid token, or too many sockets, the socket opens and
+//! closes with a code, because clients read close codes.
 
 use super::close::Close;
 use super::outbox::Outbox;
@@ -28,45 +29,46 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Sockets of one address without a credential.
 pub const ANONYMOUS_PER_ADDRESS_MAX: u32 = 5;
 
-/// Who a socket belongs to.
+/// The owner of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bearer {
     pub user: UserId,
-    /// `None`: came with a token that a session token minted.
+    /// `None` if the token was minted by a session token.
     pub key: Option<KeyId>,
     pub tier: Tier,
     pub permissions: Permissions,
-    /// The key's UUID alias, where that was shown.
+    /// The key's UUID alias, if the client showed it.
     pub alias: Option<Rc<str>>,
 }
 
-/// Whether a handshake is let in.
+/// The decision about a handshake.
 pub enum Admitted {
     Open {
         bearer: Option<Bearer>,
         seat: Option<Seat>,
     },
-    /// Accepted and closed at once.
+    /// The socket opens and closes immediately.
     Refused(Close),
 }
 
-/// How a channel takes those who show nothing.
+/// How a channel treats a handshake without a credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nobody {
-    /// Closed as one without a token.
+pub enum Anonymous {
+    /// Closed like one without a token.
     Refused,
-    /// Let in and counted by address.
+    /// Admitted, and counted by address.
     ByAddress,
-    /// The same until he says who he is; counted apart from those who need not, so that they take no place from him.
+    /// Admitted until the deadline of its `auth` frame. These sockets are counted apart from [`Anonymous::ByAddress`],
+    /// so that neither kind uses the other's cap.
     UntilAuth,
 }
 
 /// Decides about the handshake of `call`.
 ///
 /// # Errors
-/// A header that is no usable key; a session token (401, streams.md §1.1).
-pub fn admit(call: &Call, nobody: Nobody) -> Result<Admitted, Refusal> {
-    // A token is spent by a handshake that succeeds.
+/// A header with an unusable key, or a session token: 401 (gateway/docs/streams.md §1.1).
+pub fn admit(call: &Call, anonymous: Anonymous) -> Result<Admitted, Refusal> {
+    // Only a handshake that succeeds uses its token up.
     session::check_handshake(call)?;
     let app = call.app();
     let shown = auth::credentials(&call.headers, &app.front.key_aliases, &app.front.settings.brand.key_prefix);
@@ -75,19 +77,22 @@ pub fn admit(call: &Call, nobody: Nobody) -> Result<Admitted, Refusal> {
     Ok(match (shown, token) {
         (Credentials { key: Some(key), .. }, _) => {
             let bearer = by_key(app, key, call.now)?;
-            match seated(&call.edge, &bearer, call.now) {
+            match take_seat(&call.edge, &bearer, call.now) {
                 Some(seat) => Admitted::Open { bearer: Some(bearer), seat: Some(seat) },
                 None => Admitted::Refused(Close::CONNECTION_LIMIT),
             }
         }
         (Credentials { token: Some(_), .. }, _) => {
-            return Err(Refusal::saying(Code::InvalidKey, "A session token opens no socket; mint one for it."));
+            return Err(Refusal::saying(
+                Code::InvalidKey,
+                "A session token cannot open a socket; use it to mint a socket token.",
+            ));
         }
         (_, Some(token)) => by_token(&call.edge, token.as_bytes(), call.now),
-        (_, None) => match nobody {
-            Nobody::Refused => Admitted::Refused(Close::refused(Code::MissingAuth)),
-            Nobody::ByAddress | Nobody::UntilAuth if exempt(call) => Admitted::Open { bearer: None, seat: None },
-            _ => match app.streams.seats.of_address(call.source.address, nobody == Nobody::UntilAuth) {
+        (_, None) => match anonymous {
+            Anonymous::Refused => Admitted::Refused(Close::refused(Code::MissingAuth)),
+            Anonymous::ByAddress | Anonymous::UntilAuth if exempt(call) => Admitted::Open { bearer: None, seat: None },
+            _ => match app.streams.seats.of_address(call.source.address, anonymous == Anonymous::UntilAuth) {
                 Some(seat) => Admitted::Open { bearer: None, seat: Some(seat) },
                 None => Admitted::Refused(Close::CONNECTION_LIMIT),
             },
@@ -95,15 +100,15 @@ pub fn admit(call: &Call, nobody: Nobody) -> Result<Admitted, Refusal> {
     })
 }
 
-/// Peers of this machine are not counted by address, as with requests (wire.md §8).
+/// Limits by address do not apply to peers on loopback (gateway/docs/wire.md §8).
 fn exempt(call: &Call) -> bool {
     call.source.local && !call.front().settings.limits.meter_loopback
 }
 
-/// The bearer of a key's text, or of its UUID alias.
+/// The bearer of a key, by its text or its UUID alias.
 ///
 /// # Errors
-/// Why it is not usable.
+/// Why the key is not usable.
 pub fn by_key(app: &App, text: &[u8], now: Timestamp) -> Result<Bearer, Code> {
     let key = Key::find(app, text, now).ok_or(Code::InvalidKey)?;
     if let Some(code) = key.refusal(&app.front, now) {
@@ -120,7 +125,7 @@ pub fn by_key(app: &App, text: &[u8], now: Timestamp) -> Result<Bearer, Code> {
     Ok(Bearer { user, key, tier, permissions, alias: by_alias })
 }
 
-/// A token is spent by the handshake that gets a seat.
+/// Only a handshake that gets a seat uses its token up.
 fn by_token(edge: &Edge, token: &[u8], now: Timestamp) -> Admitted {
     let app = &*edge.app;
     let mut full = false;
@@ -135,7 +140,7 @@ fn by_token(edge: &Edge, token: &[u8], now: Timestamp) -> Admitted {
         match ended(app, &bearer, now) {
             Some(_) if app.front.gatekeeper.restricts(bearer.user, &app.reads.directory) => Err(Code::AccessRestricted),
             Some(_) => Err(Code::InvalidKey),
-            None => match seated(edge, &bearer, now) {
+            None => match take_seat(edge, &bearer, now) {
                 Some(seat) => Ok((bearer, seat)),
                 None => {
                     full = true;
@@ -151,8 +156,8 @@ fn by_token(edge: &Edge, token: &[u8], now: Timestamp) -> Admitted {
     }
 }
 
-/// A place for one more socket of the bearer's user; `None` when his tier allows no more. Whoever gets one has used his key.
-pub fn seated(edge: &Edge, bearer: &Bearer, now: Timestamp) -> Option<Seat> {
+/// A seat for a socket of the bearer's user, which counts as a use of the key. `None` at the cap of the tier.
+pub fn take_seat(edge: &Edge, bearer: &Bearer, now: Timestamp) -> Option<Seat> {
     let app = &*edge.app;
     let seat = app.streams.seats.of_user(&app.front, bearer)?;
     if let Some(key) = bearer.key
@@ -164,7 +169,7 @@ pub fn seated(edge: &Edge, bearer: &Bearer, now: Timestamp) -> Option<Seat> {
     Some(seat)
 }
 
-/// Why an open socket's credential no longer holds (keys.md §8: within 5 s).
+/// Why the credential of an open socket is no longer valid. Sockets are checked every second (gateway/docs/keys.md §8).
 pub fn ended(app: &App, bearer: &Bearer, now: Timestamp) -> Option<Close> {
     if app.front.gatekeeper.restricts(bearer.user, &app.reads.directory) {
         return Some(Close::RESTRICTED);
@@ -188,7 +193,7 @@ pub enum Which {
 impl Which {
     pub const ALL: [Which; 5] = [Which::Market, Which::User, Which::Executions, Which::Prices, Which::Trade];
 
-    /// The last part of its path.
+    /// The last part of the path.
     pub const fn word(self) -> &'static str {
         match self {
             Which::Market => "market",
@@ -206,7 +211,7 @@ struct ChannelSeats {
     opened: AtomicU64,
 }
 
-/// Sockets of one channel, those that were refused behind their handshake among them.
+/// Sockets of one channel, including those closed right after their handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChannelCount {
     pub open: u64,
@@ -221,30 +226,30 @@ pub struct Seats {
     addresses: Mutex<AHashMap<(IpAddr, bool), u32>>,
     /// By [`Which`].
     channels: [ChannelSeats; Which::ALL.len()],
-    /// Sockets that ended, by reason. Touched once in the life of a socket.
+    /// Closed sockets by reason. Written once in the life of a socket.
     closes: Mutex<BTreeMap<&'static str, u64>>,
-    /// What waits on sockets, as the last sweeps found it.
+    /// Frames and bytes in the queues of all sockets, as the last sweeps found them.
     frames_queued: AtomicU64,
     bytes_queued: AtomicU64,
-    /// Of all threads, so that a connection's id names one socket of the process.
+    /// Shared by all threads, so that a connection id names one socket of the process.
     last_id: AtomicU64,
 }
 
-/// A socket's place among the others of its user or address; free again when dropped.
+/// The seat of a socket among those of its user or address, returned on drop.
 #[derive(Debug)]
 pub struct Seat {
     seats: Arc<Seats>,
-    of: Of,
+    owner: SeatOwner,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Of {
+enum SeatOwner {
     User(UserId),
-    /// And whether he may still say who he is.
+    /// The address, and whether the socket may still send its `auth` frame.
     Address(IpAddr, bool),
 }
 
-/// What waits to leave on sockets.
+/// Frames and bytes in the queues of sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Queued {
     pub frames: u64,
@@ -259,23 +264,25 @@ impl Queued {
 }
 
 impl Seats {
-    /// One more socket of a user; `None` when his tier allows no more.
+    /// A seat for a socket of a user; `None` at the cap of the tier.
     fn of_user(self: &Arc<Self>, front: &Front, bearer: &Bearer) -> Option<Seat> {
         let max = front.settings.limits.tier(bearer.tier).max_ws_connections;
-        taken(&self.users, bearer.user, max).then(|| Seat { seats: Arc::clone(self), of: Of::User(bearer.user) })
+        take_slot(&self.users, bearer.user, max)
+            .then(|| Seat { seats: Arc::clone(self), owner: SeatOwner::User(bearer.user) })
     }
 
-    /// One more socket of an address that shows no credential, or none yet; an IPv6 address counts by its /64.
+    /// A seat for a socket of an address that has shown no credential; `None` at the cap. An IPv6 address counts by its
+    /// /64.
     pub fn of_address(self: &Arc<Self>, address: IpAddr, until_auth: bool) -> Option<Seat> {
         let address = match address {
             IpAddr::V4(_) => address,
             IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
         };
-        let free = taken(&self.addresses, (address, until_auth), ANONYMOUS_PER_ADDRESS_MAX);
-        free.then(|| Seat { seats: Arc::clone(self), of: Of::Address(address, until_auth) })
+        let free = take_slot(&self.addresses, (address, until_auth), ANONYMOUS_PER_ADDRESS_MAX);
+        free.then(|| Seat { seats: Arc::clone(self), owner: SeatOwner::Address(address, until_auth) })
     }
 
-    /// Sockets open now, for health answers.
+    /// Open sockets, for health responses.
     pub fn open(&self) -> usize {
         self.channels.iter().map(|seats| seats.open.load(Relaxed) as usize).sum()
     }
@@ -288,23 +295,23 @@ impl Seats {
         })
     }
 
-    /// Sockets that ended, by reason.
+    /// Closed sockets by reason.
     pub fn closes(&self) -> Vec<(&'static str, u64)> {
         self.closes.lock().iter().map(|(reason, count)| (*reason, *count)).collect()
     }
 
-    /// What waited on all sockets when they were last looked at, within the last second.
+    /// Frames and bytes in the queues of all sockets, at most a second old.
     pub fn queued(&self) -> Queued {
         Queued { frames: self.frames_queued.load(Relaxed), bytes: self.bytes_queued.load(Relaxed) }
     }
 
-    /// The sweep of one thread found `now` where it had found `before`.
+    /// Replaces the result of one thread's last sweep, `before`, by `now`.
     pub(super) fn queues(&self, before: Queued, now: Queued) {
         self.frames_queued.fetch_add(now.frames.wrapping_sub(before.frames), Relaxed);
         self.bytes_queued.fetch_add(now.bytes.wrapping_sub(before.bytes), Relaxed);
     }
 
-    /// A number for a socket, never given before in this process; they count from 1.
+    /// A number for a socket, unique in this process, counted from 1.
     pub(super) fn next_id(&self) -> u64 {
         self.last_id.fetch_add(1, Relaxed) + 1
     }
@@ -319,23 +326,23 @@ impl Seats {
         self.channels[which as usize].open.fetch_sub(1, Relaxed);
     }
 
-    /// A socket ends for that reason.
+    /// Counts a closed socket.
     pub(super) fn closes_for(&self, close: Close) {
         *self.closes.lock().entry(close.name()).or_default() += 1;
     }
 }
 
-fn taken<K: Eq + Hash>(table: &Mutex<AHashMap<K, u32>>, whose: K, max: u32) -> bool {
+fn take_slot<K: Eq + Hash>(table: &Mutex<AHashMap<K, u32>>, key: K, max: u32) -> bool {
     let mut table = table.lock();
-    let count = table.entry(whose).or_default();
+    let count = table.entry(key).or_default();
     let free = *count < max;
     *count += u32::from(free);
     free
 }
 
-fn given_back<K: Eq + Hash>(table: &Mutex<AHashMap<K, u32>>, whose: K) {
+fn return_slot<K: Eq + Hash>(table: &Mutex<AHashMap<K, u32>>, key: K) {
     let mut table = table.lock();
-    if let std::collections::hash_map::Entry::Occupied(mut entry) = table.entry(whose) {
+    if let std::collections::hash_map::Entry::Occupied(mut entry) = table.entry(key) {
         *entry.get_mut() -= 1;
         if *entry.get() == 0 {
             entry.remove();
@@ -345,9 +352,9 @@ fn given_back<K: Eq + Hash>(table: &Mutex<AHashMap<K, u32>>, whose: K) {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        match self.of {
-            Of::User(user) => given_back(&self.seats.users, user),
-            Of::Address(address, until_auth) => given_back(&self.seats.addresses, (address, until_auth)),
+        match self.owner {
+            SeatOwner::User(user) => return_slot(&self.seats.users, user),
+            SeatOwner::Address(address, until_auth) => return_slot(&self.seats.addresses, (address, until_auth)),
         }
     }
 }

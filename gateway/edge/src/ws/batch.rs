@@ -1,5 +1,5 @@
-//! Changes of one market that came together. Most who listen to it are to hear all of them and nothing else, so what they
-//! are sent is put together once: one piece of bytes for each way of listening.
+//! Changes of one market that arrived together. Most sockets that follow the market get all of them, so the bytes are
+//! put together once for all sockets with the same frame selection.
 
 use super::change::{Change, Follows};
 use super::frame::{Frame, Frames};
@@ -10,13 +10,13 @@ use engine::id::Outcome;
 use engine::time::Timestamp;
 use std::sync::Arc;
 
-/// Changes that are handed out together at most.
+/// Most changes of one batch.
 const CHANGES_MAX: usize = 64;
-/// Bytes and frames of one piece at most, where it is more than one frame: a longer one has more use of leaving at once.
+/// Most bytes and frames of one piece, unless it is a single frame. A longer piece would delay the first frames.
 const PIECE_BYTES_MAX: usize = 64 << 10;
 const PIECE_FRAMES_MAX: usize = 64;
-/// Ways of listening that are remembered.
-const WAYS_MAX: usize = 8;
+/// Frame selections that one batch caches.
+const SELECTIONS_MAX: usize = 8;
 
 /// The best bid and ask of a token.
 pub type Best = [Option<Price>; 2];
@@ -25,20 +25,20 @@ pub fn best(top: Top) -> Best {
     [top.bid.map(|quote| quote.price), top.ask.map(|quote| quote.price)]
 }
 
-/// What decides which frames of a batch somebody is sent who has heard of nothing in it.
+/// What decides which frames of a batch a socket gets, if it has seen nothing in the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameSelection {
     pub follows: Follows,
-    /// The best prices of the tokens as he was told last, where he is told of them.
-    pub told: Option<[Best; 2]>,
+    /// The best prices of the tokens that the socket was sent last, if it gets `best_bid_ask`.
+    pub bests: Option<[Best; 2]>,
 }
 
-/// At least one change; all are of one market, in their order.
+/// One or more changes of one market, in order.
 pub struct Batch {
     changes: Vec<Arc<Change>>,
-    /// By token: the best prices behind the last change of its book.
+    /// By token: the best prices after the last change of its book.
     bests: [Option<Best>; 2],
-    /// The earliest time that a frame of it may carry which a fresh book makes stale.
+    /// The earliest time in a frame that a newer book makes obsolete.
     earliest: Timestamp,
     made: Vec<(FrameSelection, Vec<Frames>)>,
 }
@@ -62,29 +62,29 @@ impl Batch {
         &self.changes
     }
 
-    /// Whether all of it is news to somebody whose subscription began at that number, whose copy of a book holds that
-    /// version, and to whom it was shown as of that time.
-    pub fn is_news_behind(&self, number: u64, version: u64, shown_at: Timestamp) -> bool {
+    /// Whether the whole batch is new to a socket whose subscription began at change `number`, whose copy of a book has
+    /// `version`, and whose last `book` had the time `shown_at`.
+    pub fn is_new_after(&self, number: u64, version: u64, shown_at: Timestamp) -> bool {
         let first = &self.changes[0];
         first.number > number && first.version > version && self.earliest >= shown_at
     }
 
-    /// The best prices of a token behind it, where its book changed.
+    /// The best prices of a token after the batch, if its book changed.
     pub fn best(&self, outcome: Outcome) -> Option<Best> {
         self.bests[outcome as usize]
     }
 
-    /// What was put together for this way of listening.
-    pub fn made(&self, way: &FrameSelection) -> Option<&[Frames]> {
-        self.made.iter().find(|(other, _)| other == way).map(|(_, pieces)| &pieces[..])
+    /// The pieces for this selection, if they are made.
+    pub fn made(&self, selection: &FrameSelection) -> Option<&[Frames]> {
+        self.made.iter().find(|(other, _)| other == selection).map(|(_, pieces)| &pieces[..])
     }
 
-    /// Puts frames together for this way of listening.
-    pub fn make(&mut self, way: FrameSelection, frames: &[Frame]) {
-        if self.made.len() == WAYS_MAX {
+    /// Makes the pieces for this selection of these frames.
+    pub fn make(&mut self, selection: FrameSelection, frames: &[Frame]) {
+        if self.made.len() == SELECTIONS_MAX {
             self.made.pop();
         }
-        self.made.push((way, pieces(frames)));
+        self.made.push((selection, pieces(frames)));
     }
 }
 
@@ -104,14 +104,14 @@ fn pieces(frames: &[Frame]) -> Vec<Frames> {
     pieces
 }
 
-/// News as they are handed out: changes of a market that follow each other come as one batch.
+/// Takes news from an outlet, with consecutive changes of a market as one batch.
 pub struct Batches<'a> {
     outlet: &'a Outlet,
-    /// Taken behind a batch that it is no part of.
-    ahead: Option<Result<Item, Lost>>,
+    /// Taken from the outlet after a batch that it does not belong to.
+    peeked: Option<Result<Item, Lost>>,
 }
 
-/// What is handed out at once.
+/// News that are delivered together.
 pub enum Delivery {
     Changes(Batch),
     Other(Item),
@@ -119,13 +119,13 @@ pub enum Delivery {
 
 impl<'a> Batches<'a> {
     pub fn of(outlet: &'a Outlet) -> Batches<'a> {
-        Batches { outlet, ahead: None }
+        Batches { outlet, peeked: None }
     }
 
-    /// What comes next, if anything waits.
+    /// The next news, if there are any.
     ///
     /// # Errors
-    /// As [`Outlet::take`] says.
+    /// Those of [`Outlet::take`].
     pub fn take_next(&mut self) -> Result<Option<Delivery>, Lost> {
         let first = match self.take() {
             None => return Ok(None),
@@ -138,7 +138,7 @@ impl<'a> Batches<'a> {
             match self.take() {
                 Some(Ok(Item::Change(change))) if change.market == market => changes.push(change),
                 other => {
-                    self.ahead = other;
+                    self.peeked = other;
                     break;
                 }
             }
@@ -147,6 +147,6 @@ impl<'a> Batches<'a> {
     }
 
     fn take(&mut self) -> Option<Result<Item, Lost>> {
-        self.ahead.take().or_else(|| self.outlet.take().transpose())
+        self.peeked.take().or_else(|| self.outlet.take().transpose())
     }
 }

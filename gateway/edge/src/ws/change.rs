@@ -1,8 +1,8 @@
-//! One change of a market as the feed saw it, and its frames: each is made when the first listener needs it, and all
-//! listeners of all threads share it.
+//! One change of a market, and its frames. Each frame is made when the first socket needs it, and is shared by the
+//! sockets of all threads.
 
 use super::frame::Frame;
-use super::market_text::{self as text, Moved, Stands};
+use super::market_text::{self as text, LevelSize, TokenLevels};
 use crate::api::books::view::BookCopy;
 use engine::amount::{Bps, TickSize};
 use engine::book::{Depth, LastPrice, LastTrade, SnapshotHash, Top};
@@ -11,54 +11,54 @@ use engine::market::catalog::MarketCell;
 use engine::time::Timestamp;
 use std::sync::OnceLock;
 
-/// What the feed did to the books of one market at once.
+/// A change of the books of one market.
 #[derive(Debug)]
 pub struct Change {
     pub market: MarketId,
-    /// Dense over all changes told ([`News::number`](super::news::News::number)).
+    /// Counts all published changes without gaps ([`News::number`](super::news::News::number)).
     pub number: u64,
-    /// Of the pair of books, behind this change.
+    /// Version of the pair of books after this change.
     pub version: u64,
     pub tokens: [TokenChange; 2],
-    /// The tick before and after, where it changed.
+    /// The tick before and after, if it changed.
     pub ticks: Option<(TickSize, TickSize)>,
-    /// The tick that counts now.
+    /// The current tick.
     pub tick: TickSize,
     pub fee_rate: Bps,
-    /// What `price_change` says.
+    /// Timestamp of `price_change`.
     pub at: Timestamp,
-    /// By the tokens that a listener follows: the first, the second, both.
+    /// By the tokens that a socket follows: the first, the second, both.
     price_changes: [OnceLock<Frame>; 3],
 }
 
-/// What became of one token.
+/// The change of one token.
 #[derive(Debug, Default)]
 pub struct TokenChange {
-    /// `None`: its book is as it was.
+    /// `None` if the book did not change.
     pub book: Option<BookChange>,
     pub trades: Vec<Trade>,
-    /// What `tick_size_change` and `book` say.
+    /// Timestamp of `tick_size_change` and `book`.
     pub at: Timestamp,
     tick: OnceLock<Frame>,
 }
 
-/// A book behind a change.
+/// A book after a change.
 #[derive(Debug)]
 pub struct BookChange {
-    pub what: BookContent,
-    /// As `GET /v1/book` shows it.
+    pub content: BookContent,
+    /// As in `GET /v1/book`.
     pub hash: SnapshotHash,
     pub top: Top,
     whole: OnceLock<Frame>,
     best: OnceLock<Frame>,
 }
 
-/// How a book changed.
+/// The changed part of a book.
 #[derive(Debug)]
 pub enum BookContent {
-    /// These levels stand so now.
-    Levels(Vec<Stands>),
-    /// The venue showed the whole book, or its terms changed.
+    /// New sizes of these levels.
+    Levels(Vec<LevelSize>),
+    /// The whole book, because the venue sent all of it or its terms changed.
     Whole { depth: Box<Depth>, last: Option<LastPrice> },
 }
 
@@ -66,14 +66,14 @@ pub enum BookContent {
 #[derive(Debug)]
 pub struct Trade {
     pub trade: LastTrade,
-    /// What its frame says.
+    /// Timestamp of its frame.
     pub at: Timestamp,
-    /// Of the book after the venue's frame; `None`: there is no book.
+    /// Hash of the book after the venue's frame; `None` without a book.
     pub hash: Option<SnapshotHash>,
     frame: OnceLock<Frame>,
 }
 
-/// Which tokens of a market a listener follows.
+/// The tokens of a market that a socket follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Follows(pub [bool; 2]);
 
@@ -82,14 +82,14 @@ impl Follows {
         self.0[outcome as usize]
     }
 
-    /// Those followed, first outcome first.
+    /// The followed tokens, first outcome first.
     pub fn outcomes(self) -> impl Iterator<Item = Outcome> {
         [Outcome::First, Outcome::Second].into_iter().filter(move |outcome| self.has(*outcome))
     }
 }
 
 impl Change {
-    /// Nothing happened yet.
+    /// A change without content.
     pub fn empty(market: MarketId, number: u64) -> Change {
         Change {
             market,
@@ -111,21 +111,21 @@ impl Change {
         Some(token.tick.get_or_init(|| Frame::json(write)))
     }
 
-    /// `book` of a token, where the whole of it is told.
+    /// `book` of a token, if the change has the whole book.
     pub fn book_frame(&self, cell: &MarketCell, outcome: Outcome) -> Option<&Frame> {
         let token = self.token(outcome);
         let book = token.book.as_ref()?;
-        let BookContent::Whole { depth, last } = &book.what else { return None };
+        let BookContent::Whole { depth, last } = &book.content else { return None };
         let shown = BookCopy { cell, instrument: cell.instrument(outcome), depth, last: *last, tick: self.tick };
         Some(book.whole.get_or_init(|| Frame::json(|out| text::book(out, shown, &book.hash, token.at))))
     }
 
-    /// `price_change`, restricted to what is followed.
+    /// `price_change`, with the followed tokens only.
     pub fn levels_frame(&self, cell: &MarketCell, follows: Follows) -> Option<&Frame> {
         let moved = |outcome: Outcome| {
             let book = self.token(outcome).book.as_ref()?;
-            let BookContent::Levels(levels) = &book.what else { return None };
-            let moved = Moved { outcome, levels, hash: book.hash, top: book.top };
+            let BookContent::Levels(levels) = &book.content else { return None };
+            let moved = TokenLevels { outcome, levels, hash: book.hash, top: book.top };
             (!levels.is_empty()).then_some(moved)
         };
         let mut frame = None;
@@ -141,19 +141,19 @@ impl Change {
     /// `best_bid_ask` of a token whose book changed.
     pub fn top_frame(&self, cell: &MarketCell, outcome: Outcome) -> Option<&Frame> {
         let book = self.token(outcome).book.as_ref()?;
-        let at = if matches!(book.what, BookContent::Levels(_)) { self.at } else { self.token(outcome).at };
+        let at = if matches!(book.content, BookContent::Levels(_)) { self.at } else { self.token(outcome).at };
         Some(book.best.get_or_init(|| Frame::json(|out| text::best_bid_ask(out, cell, outcome, book.top, at))))
     }
 
-    /// `last_trade_price` of a token, one for each trade, with what it says.
+    /// `last_trade_price` of a token, one for each trade, with its timestamp.
     pub fn trade_frames<'a>(
         &'a self,
         cell: &'a MarketCell,
         outcome: Outcome,
     ) -> impl Iterator<Item = (Timestamp, &'a Frame)> {
-        self.token(outcome).trades.iter().map(move |told| {
-            let write = |out: &mut Vec<u8>| text::last_trade_price(out, cell, outcome, told, self.fee_rate);
-            (told.at, told.frame.get_or_init(|| Frame::json(write)))
+        self.token(outcome).trades.iter().map(move |trade| {
+            let write = |out: &mut Vec<u8>| text::last_trade_price(out, cell, outcome, trade, self.fee_rate);
+            (trade.at, trade.frame.get_or_init(|| Frame::json(write)))
         })
     }
 
@@ -163,8 +163,8 @@ impl Change {
 }
 
 impl BookChange {
-    pub fn new(what: BookContent, hash: SnapshotHash, top: Top) -> BookChange {
-        BookChange { what, hash, top, whole: OnceLock::new(), best: OnceLock::new() }
+    pub fn new(content: BookContent, hash: SnapshotHash, top: Top) -> BookChange {
+        BookChange { content, hash, top, whole: OnceLock::new(), best: OnceLock::new() }
     }
 }
 

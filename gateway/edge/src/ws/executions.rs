@@ -1,11 +1,11 @@
-//! The channel of a user's executions, `/v1/ws/executions` (streams.md §3): every fill of a resting order, in all wallets
-//! or in one, and with `events=all` what else became of orders.
+//! The channel of a user's executions, `/v1/ws/executions` (gateway/docs/streams.md §3): every fill of a resting order,
+//! in all wallets or in one, and with `events=all` also orders that are placed and closed.
 //!
-//! Nothing is subscribed to; what a peer sends beside heartbeats is ignored.
+//! There are no subscriptions. Messages other than heartbeats are ignored.
 
-use super::admit::{Admitted, Nobody, Which, admit};
+use super::admit::{Admitted, Anonymous, Which, admit};
 use super::close::Close;
-use super::follow::{self, Following, Teller, follow};
+use super::follow::{self, Following, FrameEncoder, follow};
 use super::frame::Frame;
 use super::session::{Channel, Socket, Verdict, upgrade};
 use crate::api::orders::view::{Texts, fill_price};
@@ -40,8 +40,8 @@ async fn open(call: Call) -> Outcome {
         return Err(Refusal::validation(&params.problems));
     }
     let from = follow::from_seq(&query)?;
-    let admitted = admit(&call, Nobody::Refused)?;
-    // Of a token, too: the handshake that names another user's wallet has spent it.
+    let admitted = admit(&call, Anonymous::Refused)?;
+    // This also uses up a token whose handshake names a wallet of another user.
     let wallet = match &admitted {
         Admitted::Open { bearer: Some(bearer), .. } => only(&call, bearer.user, wallets).await?,
         _ => None,
@@ -50,12 +50,12 @@ async fn open(call: Call) -> Outcome {
         socket,
         edge,
         from,
-        asked: Subscription { wallet, all_events },
+        subscription: Subscription { wallet, all_events },
         following: None,
     })
 }
 
-/// The one wallet that is followed, `None` for all of them.
+/// The wallet to follow; `None` for all.
 async fn only(call: &Call, user: UserId, wallets: Wallets) -> Result<Option<WalletId>, Refusal> {
     if matches!(wallets, Wallets::Any | Wallets::All) {
         return Ok(None);
@@ -69,7 +69,7 @@ async fn only(call: &Call, user: UserId, wallets: Wallets) -> Result<Option<Wall
     }
 }
 
-/// What a handshake asks for.
+/// The selection in the handshake's query.
 #[derive(Clone, Copy)]
 struct Subscription {
     wallet: Option<WalletId>,
@@ -80,7 +80,7 @@ struct Executions {
     socket: Rc<Socket>,
     edge: Rc<Edge>,
     from: Option<u64>,
-    asked: Subscription,
+    subscription: Subscription,
     following: Option<Following>,
 }
 
@@ -99,27 +99,27 @@ impl Channel for Executions {
                 o.integer("user_id", bearer.user.0);
             });
         }));
-        let teller = Frames { app: self.edge.app.clone(), asked: self.asked, seq: Cell::new(0) };
-        let following = follow(self.socket.clone(), self.edge.clone(), bearer.user, self.from, teller).await?;
+        let encoder = Frames { app: self.edge.app.clone(), subscription: self.subscription, seq: Cell::new(0) };
+        let following = follow(self.socket.clone(), self.edge.clone(), bearer.user, self.from, encoder).await?;
         self.following = Some(following);
         Ok(())
     }
 
     async fn message(&mut self, _: &str) -> Result<Verdict, Close> {
-        Ok(Verdict::Understood)
+        Ok(Verdict::Accepted)
     }
 }
 
 /// Makes the frames of one socket.
 struct Frames {
     app: Arc<App>,
-    asked: Subscription,
+    subscription: Subscription,
     seq: Cell<u64>,
 }
 
-impl Teller for Frames {
-    fn tell(&self, fact: &FactView, frames: &mut Vec<Frame>) {
-        if self.asked.wallet.is_some_and(|wallet| wallet != fact.order.terms.wallet) {
+impl FrameEncoder for Frames {
+    fn encode(&self, fact: &FactView, frames: &mut Vec<Frame>) {
+        if self.subscription.wallet.is_some_and(|wallet| wallet != fact.order.terms.wallet) {
             return;
         }
         let order = &fact.order;
@@ -129,11 +129,11 @@ impl Teller for Frames {
                     filled(o, order, fill, &Texts::of(&self.app.reads.catalog, order.terms.instrument))
                 }));
             }
-            Happened::Placed { rests: true } if self.asked.all_events => {
+            Happened::Placed { rests: true } if self.subscription.all_events => {
                 frames.push(self.numbered(fact, |o| state(o, order)));
             }
-            // The rest of a FAK order ends as one that was filled: nothing that rested.
-            Happened::Closed if self.asked.all_events && order.status() != Status::Filled => {
+            // A FAK order that was partly filled closes as filled. It never rested.
+            Happened::Closed if self.subscription.all_events && order.status() != Status::Filled => {
                 frames.push(self.numbered(fact, |o| state(o, order)));
             }
             _ => {}

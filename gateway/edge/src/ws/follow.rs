@@ -1,8 +1,9 @@
-//! Follows the order facts of one user: each once and in their order, from a number on and then live (streams.md §1.6).
+//! Follows the order facts of one user: each fact once, in order, from a given number on and then live
+//! (gateway/docs/streams.md §1.6).
 //!
-//! There is one way for both. Whenever the user's bell rang the facts behind the last one are asked of the shard, in
-//! pages, and told; a resume is that question with an older number. An answer is released behind what it tells of, so a
-//! frame never tells what the journal could lose, or what REST would not find.
+//! Resuming and live use the same code. After each wake-up of the user, the facts after the last one are queried from
+//! the shard, in pages, and sent. A resume starts with an older number. The shard's answer is released after the facts
+//! that it contains, so no frame has a fact that the journal could lose, or that REST would not return.
 
 use super::close::Close;
 use super::frame::Frame;
@@ -25,21 +26,21 @@ use wire::fields::Params;
 use wire::query::Query as QueryText;
 use wire::write::object;
 
-/// How long a full shard is left alone.
-const BUSY_REST: Duration = Duration::from_millis(10);
-/// All frames about facts.
-const TOLD: Tag = Tag(0);
+/// Pause before a full shard is queried again.
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
+/// Tag of all frames about facts.
+const FACTS: Tag = Tag(0);
 
-/// Beyond it a number is not the same to every reader of JSON.
+/// Larger integers are not exact in every JSON reader.
 const FROM_SEQ_MAX: u64 = (1 << 53) - 1;
 
-/// What a channel makes of a fact.
-pub trait Teller: 'static {
-    /// The frames that tell of it, if any.
-    fn tell(&self, fact: &FactView, frames: &mut Vec<Frame>);
+/// Makes a channel's frames of a fact.
+pub trait FrameEncoder: 'static {
+    /// Appends the frames for this fact, if any.
+    fn encode(&self, fact: &FactView, frames: &mut Vec<Frame>);
 }
 
-/// Goes on following until dropped.
+/// Follows until dropped.
 pub struct Following(AbortHandle);
 
 impl Drop for Following {
@@ -48,32 +49,33 @@ impl Drop for Following {
     }
 }
 
-/// The number that a handshake's `from_seq` names.
+/// Parses `from_seq` of a handshake.
 ///
 /// # Errors
-/// What is no number, as any wrong parameter.
+/// 422 if it is not a number in range.
 pub fn from_seq(query: &QueryText<'_>) -> Result<Option<u64>, Refusal> {
     let mut params = Params::new(query);
     let from = params.integer("from_seq", 0..=FROM_SEQ_MAX);
     if params.problems.is_empty() { Ok(from) } else { Err(Refusal::validation(&params.problems)) }
 }
 
-/// Tells a socket all facts behind number `from`, or those from now on, and goes on. Comes back when what was missed is
-/// queued. A number that nothing has yet is now, and the peer is told so: it knows another history.
+/// Sends all facts after number `from`, or new ones only, to a socket, and continues until the result is dropped.
+/// Returns when the past facts are queued. If `from` is not a known number, a `gap` frame comes first: the client's
+/// history is not that of this server.
 ///
 /// # Errors
-/// Why the socket is to be closed.
+/// The close code for the socket.
 pub async fn follow(
     socket: Rc<Socket>,
     edge: Rc<Edge>,
     user: UserId,
     from: Option<u64>,
-    teller: impl Teller,
+    encoder: impl FrameEncoder,
 ) -> Result<Following, Close> {
-    // Before the first query, so that no fact falls between its answer and the first wake-up.
+    // Before the first query, so that every later fact causes a wake-up.
     let wakeup = edge.app.streams.user_wakeups.follow(user);
-    let follower = Follower { socket, edge, user, last: Cell::new(0), teller };
-    let now = follower.ask(u64::MAX, 1).await?;
+    let follower = Follower { socket, edge, user, last: Cell::new(0), encoder };
+    let now = follower.query(u64::MAX, 1).await?;
     follower.last.set(from.unwrap_or(now.newest).min(now.newest));
     if follower.last.get() + 1 < now.oldest {
         follower.last.set(now.oldest - 1);
@@ -86,7 +88,8 @@ pub async fn follow(
     Ok(Following(task.abort_handle()))
 }
 
-/// The first frame of a resume from before the oldest fact that is known, or from beyond the newest: where it goes on.
+/// The first frame of a resume from before the oldest known fact, or from after the newest. It has the number at which
+/// the facts begin.
 fn gap(oldest: u64) -> Frame {
     Frame::json(|out| {
         object(out, |o| {
@@ -100,12 +103,12 @@ struct Follower<T> {
     socket: Rc<Socket>,
     edge: Rc<Edge>,
     user: UserId,
-    /// Number of the last fact that was told.
+    /// Number of the last fact that was queued.
     last: Cell<u64>,
-    teller: T,
+    encoder: T,
 }
 
-impl<T: Teller> Follower<T> {
+impl<T: FrameEncoder> Follower<T> {
     async fn live(self, wakeup: UserWakeup) {
         loop {
             wakeup.woken().await;
@@ -115,19 +118,19 @@ impl<T: Teller> Follower<T> {
         }
     }
 
-    /// Tells what happened since the last fact that was told, as fast as the peer takes it: the facts that are kept are the
-    /// queue behind the queue, so a burst of thousands closes nobody who reads. One who reads so slowly that facts are
-    /// forgotten before they are asked for is closed.
+    /// Queues the facts since the last one, at the pace of the peer. The facts that the shard keeps extend the queue,
+    /// so a burst of thousands does not close a socket whose peer reads. If the peer is so slow that facts are dropped
+    /// before they are queried, the socket is closed.
     async fn catch_up(&self) -> Result<(), Close> {
         let mut frames = Vec::new();
         while self.socket.is_open() {
-            let page = self.ask(self.last.get(), FACTS_PER_PAGE_MAX).await?;
-            // More has happened since the last question than is kept: nothing is passed over in silence.
+            let page = self.query(self.last.get(), FACTS_PER_PAGE_MAX).await?;
+            // Facts were dropped in the meantime. A gap in an open socket is not allowed.
             if page.oldest > self.last.get() + 1 {
                 return Err(Close::SLOW_CONSUMER);
             }
             for fact in &page.facts {
-                self.teller.tell(fact, &mut frames);
+                self.encoder.encode(fact, &mut frames);
                 for frame in frames.drain(..) {
                     self.queue(&frame).await;
                 }
@@ -142,7 +145,7 @@ impl<T: Teller> Follower<T> {
     }
 
     async fn queue(&self, frame: &Frame) {
-        while !self.socket.offer(TOLD, frame) {
+        while !self.socket.offer(FACTS, frame) {
             let drained = Rc::new(Notify::new());
             let notify = drained.clone();
             self.socket.when_drained(move || notify.notify_one());
@@ -150,13 +153,13 @@ impl<T: Teller> Follower<T> {
         }
     }
 
-    async fn ask(&self, after: u64, limit: usize) -> Result<FactPage, Close> {
+    async fn query(&self, after: u64, limit: usize) -> Result<FactPage, Close> {
         loop {
             let query = Command::Query(Query::Facts { after, limit });
             match self.edge.engine.ask(self.user, query, self.edge.app.reads.clock.now()).await {
                 Ok(Answer::Facts(page)) => return Ok(page),
-                // Nothing was asked: the shard has its hands full.
-                Err(Late::Busy) => tokio::time::sleep(BUSY_REST).await,
+                // The shard did not take the query.
+                Err(Late::Busy) => tokio::time::sleep(BUSY_PAUSE).await,
                 Ok(_) | Err(Late::Unknown | Late::Overshot(_)) => return Err(Close::INTERNAL),
             }
         }

@@ -1,12 +1,12 @@
-//! Frames as they leave: encoded once, header and all, and shared by everybody they go to. What a server sends is not
-//! masked (RFC 6455 §5.1), so the same bytes serve every socket.
+//! Outgoing frames, encoded once with their header and shared by all sockets that send them. A server's frames are not
+//! masked (RFC 6455 §5.1), so the bytes are the same for every socket.
 
 use super::close::Close;
 use bytes::Bytes;
 
 /// Longest header of a server's frame.
 const HEAD_BYTES_MAX: usize = 10;
-/// First byte of a whole message or control frame of each kind: FIN and the opcode.
+/// First byte of a complete message or control frame of each kind: FIN and the opcode.
 const TEXT: u8 = 0x81;
 const CLOSE: u8 = 0x88;
 const PING: u8 = 0x89;
@@ -19,22 +19,22 @@ pub const CONTROL_BYTES_MAX: usize = 125;
 pub struct Frame(Bytes);
 
 impl Frame {
-    /// A text message of these bytes, which are UTF-8.
+    /// A text message of these bytes, which must be UTF-8.
     pub fn text(payload: &[u8]) -> Frame {
         Frame::json(|out| out.extend_from_slice(payload))
     }
 
-    /// A text message that `write` writes: UTF-8.
+    /// A text message with the output of `write`, which must be UTF-8.
     pub fn json(write: impl FnOnce(&mut Vec<u8>)) -> Frame {
         Frame::made(TEXT, write)
     }
 
-    /// Answered by every sound peer, whatever it carries.
+    /// An empty ping. Every conforming peer answers it.
     pub fn ping() -> Frame {
         Frame::made(PING, |_| {})
     }
 
-    /// The answer to a ping, with what it carried.
+    /// The answer to a ping with this payload.
     pub fn pong(payload: &[u8]) -> Frame {
         debug_assert!(payload.len() <= CONTROL_BYTES_MAX);
         Frame::made(PONG, |out| out.extend_from_slice(payload))
@@ -47,12 +47,12 @@ impl Frame {
         })
     }
 
-    /// Bytes on the wire.
+    /// Header and payload.
     pub fn bytes(&self) -> &Bytes {
         &self.0
     }
 
-    /// What the frame carries.
+    /// The payload without the header.
     pub fn payload(&self) -> &[u8] {
         let head = match self.0[1] {
             126 => 4,
@@ -62,7 +62,7 @@ impl Frame {
         &self.0[head..]
     }
 
-    /// The payload is written behind room for the longest header, and the header put right before it.
+    /// Writes the payload after room for the longest header, then puts the header directly before it.
     fn made(first: u8, write: impl FnOnce(&mut Vec<u8>)) -> Frame {
         let mut out = Vec::with_capacity(256);
         out.extend_from_slice(&[0; HEAD_BYTES_MAX]);
@@ -89,7 +89,7 @@ impl Frame {
     }
 }
 
-/// Frames that leave one behind the other, in one piece. Clones share the bytes.
+/// Consecutive frames in one buffer. Clones share the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frames {
     bytes: Bytes,
@@ -103,7 +103,7 @@ impl From<&Frame> for Frames {
 }
 
 impl Frames {
-    /// These in their order; a single one is not copied.
+    /// Joins frames in order. A single frame is not copied.
     pub fn join(frames: &[Frame]) -> Frames {
         if let [frame] = frames {
             return frame.into();
@@ -113,7 +113,7 @@ impl Frames {
         Frames { bytes: Bytes::from(out), count: frames.len() }
     }
 
-    /// Bytes on the wire.
+    /// Headers and payloads.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
@@ -122,8 +122,8 @@ impl Frames {
         self.count
     }
 
-    /// So many of the first bytes have left, not all: gives the rest of the frame that is half written, which is empty
-    /// between two, and what is behind it.
+    /// Splits after the first `left_bytes` bytes, which are written and fewer than all. Returns the rest of the partly
+    /// written frame, empty at a frame boundary, and the frames after it.
     pub fn split(&self, left_bytes: usize) -> (Bytes, Option<Frames>) {
         debug_assert!(left_bytes < self.bytes.len());
         let (mut ends, mut count) = (0, self.count);
@@ -136,7 +136,7 @@ impl Frames {
     }
 }
 
-/// Length of the frame at the beginning of these bytes, which we made: it has no mask.
+/// Length of the frame at the start of these bytes, which this server made: it has no mask.
 fn whole_bytes(bytes: &[u8]) -> usize {
     let long = |head: usize| bytes[2..head].iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
     match bytes[1] {

@@ -1,7 +1,7 @@
-//! Who listens to which market on this IO thread, and the handing out of the feed's news.
+//! Delivers the feed's news to the sockets and streams of one IO thread.
 //!
-//! Followers hear every change of a market (the market channel); watchers hear its price, at most once in
-//! [`PRICE_EVERY`], made once for all of them. Nothing runs here while nobody listens.
+//! Followers receive every change of a market (the market channel). Watchers receive its price, at most once in
+//! [`PRICE_EVERY`], encoded once for all of them. Without followers and watchers nothing runs here.
 
 use super::batch::{Batch, Batches, Delivery};
 use super::frame::Frame;
@@ -27,69 +27,68 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 
-/// A market's price is told at most this often.
+/// Minimum interval between two prices of a market.
 pub const PRICE_EVERY: Duration = Duration::from_millis(250);
-/// Frames that are handed out, or prices that are made, before others get their turn on the thread: less than a
-/// millisecond of them.
-/// No socket is handed so many of them in a turn that they fill its queue.
-const HANDED_PER_TURN: usize = 4_096;
-/// Sockets that are written to before that, and bytes of them: some 200 µs.
-const FLUSHED_PER_TURN: usize = 64;
+/// Frames delivered, in units of a shared frame, before other tasks of the thread run: less than a millisecond. It is
+/// small enough that one turn never fills a socket's queue.
+const FRAMES_PER_TURN: usize = 4_096;
+/// Sockets that are written, and bytes written, before other tasks run: about 200 µs.
+const SOCKETS_FLUSHED_PER_TURN: usize = 64;
 const BYTES_FLUSHED_PER_TURN: usize = 1 << 20;
 const PRICES_PER_TURN: usize = 32;
-/// What a frame of one's own costs beside one that is shared.
-const OWN_FRAME: usize = 8;
+/// Cost of a frame for one socket, in units of a shared frame.
+const OWN_FRAME_COST: usize = 8;
 
-/// Before handing out goes on behind a panic.
-const REST_AFTER_PANIC: Duration = Duration::from_secs(1);
+/// Pause before deliveries continue after a panic.
+const PAUSE_AFTER_PANIC: Duration = Duration::from_secs(1);
 
-/// The listeners of one IO thread.
+/// The followers and watchers of one IO thread.
 pub struct Hub {
     app: Arc<App>,
     outlet: OnceCell<Arc<Outlet>>,
     followed: RefCell<AHashMap<MarketId, Vec<Rc<Followed>>>>,
     watched: RefCell<AHashMap<MarketId, Watched>>,
-    /// Those whose queues hold something that nobody writes but the hub, first come, first served: what comes for one
-    /// before his turn leaves with the same write.
+    /// Sockets with frames that only the hub writes, in order of arrival. Frames that arrive before a socket's turn
+    /// leave with the same write.
     to_flush: RefCell<VecDeque<Rc<Socket>>>,
-    /// Answers of the thread that are about to leave.
+    /// Responses of this thread that are not written yet.
     write_batch: Rc<WriteBatch>,
-    /// Those who hear of new markets.
-    curious: RefCell<Vec<Rc<Follower>>>,
-    /// Markets below this are no news to them.
+    /// Followers of new markets.
+    listing_followers: RefCell<Vec<Rc<Follower>>>,
+    /// Markets below this number are known to them.
     listed: Cell<u32>,
-    /// But for these, which could not be traded yet: each is news once it opens.
+    /// Known markets that could not be traded when they were listed. Each is reported when it opens.
     upcoming: RefCell<AHashSet<MarketId>>,
-    /// Markets whose price is due, soonest first: one that was shown long ago is due before one shown lately, whenever
-    /// they were touched.
+    /// Markets whose price is due, earliest first: the one sent longest ago is due first.
     due: RefCell<BinaryHeap<Reverse<(Instant, MarketId)>>>,
     pacing: Cell<bool>,
-    /// A market is due before the one that pacing waits for.
+    /// A market is due earlier than the one that pacing waits for.
     sooner: Notify,
     last_stream: Cell<u64>,
-    /// Pages of first books are made one at a time, whoever asked.
+    /// Lets only one page of initial books be made at a time.
     dumps: Semaphore,
     ending: watch::Sender<bool>,
 }
 
-/// Who watches a price.
+/// The watchers of a market's price.
 #[derive(Default)]
 struct Watched {
     watchers: Vec<(u64, Rc<dyn Watcher>)>,
-    /// The next price is not told before.
-    rests_until: Option<Instant>,
-    /// It is among those due.
+    /// The next price is not sent before this time.
+    held_until: Option<Instant>,
+    /// Whether the market is in `due`.
     is_due: bool,
-    /// It changed since it was last shown; else it is due for those alone who were shown it too lately then.
+    /// Whether the price changed since it was last sent. If not, it is due only for watchers that got their previous
+    /// price too recently.
     changed: bool,
 }
 
-/// Somebody who watches prices. Called while the hub hands out: it must not subscribe or unsubscribe then.
+/// Receives prices of markets. Called during deliveries: it must not subscribe or unsubscribe.
 pub trait Watcher {
-    /// Without `changed` it is for those alone who answered `false` the last time: they were shown the price too lately
-    /// to be shown another.
+    /// A new price. If not `changed`, it is only for watchers that returned `false` the last time, because their
+    /// previous price was too recent to send another.
     fn price(&self, cell: &MarketCell, price: &Rc<Price>, changed: bool) -> bool;
-    /// How the market ended, and the price that shows it; no more prices come behind it.
+    /// The resolution of the market, with the final price. No prices follow.
     fn resolved(&self, cell: &MarketCell, resolution: Resolution, price: &Rc<Price>);
 }
 
@@ -102,7 +101,7 @@ impl Hub {
             outlet: OnceCell::new(),
             followed: RefCell::default(),
             watched: RefCell::default(),
-            curious: RefCell::default(),
+            listing_followers: RefCell::default(),
             listed: Cell::new(0),
             upcoming: RefCell::default(),
             due: RefCell::default(),
@@ -114,14 +113,14 @@ impl Hub {
         }
     }
 
-    /// A number for a watcher that is no socket; sockets count from below.
+    /// A number for a watcher that is not a socket. Sockets count up from 1, these count down from the maximum.
     pub fn stream_id(&self) -> u64 {
         self.last_stream.set(self.last_stream.get() - 1);
         self.last_stream.get()
     }
 
-    /// Makes one page of first books when it is this socket's turn, and gives everybody else on the thread theirs before
-    /// the next page, of whichever socket: hundreds that subscribe at once must not hold up an order.
+    /// Makes one page of initial books in this socket's turn, then lets other tasks run before the next page of any
+    /// socket. So hundreds of subscriptions do not delay an order.
     pub async fn one_page(&self, make: impl FnOnce()) {
         let turn = self.dumps.acquire().await;
         make();
@@ -129,12 +128,12 @@ impl Hub {
         drop(turn);
     }
 
-    /// Streams that know no close frame end now: the server goes down.
+    /// Ends the streams that have no close frame, because the server stops.
     pub fn end(&self) {
         self.ending.send_replace(true);
     }
 
-    /// Turns true when streams must end.
+    /// Becomes true when streams must end.
     pub fn ending(&self) -> watch::Receiver<bool> {
         self.ending.subscribe()
     }
@@ -143,18 +142,18 @@ impl Hub {
         &self.app
     }
 
-    /// The way of the news to this thread; handing out begins with the first who asks.
+    /// The outlet of this thread. The first call starts the deliveries.
     fn outlet(self: &Rc<Self>) -> &Arc<Outlet> {
         self.outlet.get_or_init(|| {
             let outlet = self.app.streams.news.claim();
-            tokio::task::spawn_local(always_hand_out(Rc::clone(self), outlet.clone()));
+            tokio::task::spawn_local(deliver_forever(Rc::clone(self), outlet.clone()));
             outlet
         })
     }
 
-    /// From now on every change of the market comes to `followed`. Its books are to be copied after this.
+    /// From now on `followed` receives every change of the market. Copy its books only after this call.
     pub fn follow(self: &Rc<Self>, followed: &Rc<Followed>) {
-        self.outlet().count(followed.market, Interest::Changes);
+        self.outlet().add_interest(followed.market, Interest::Changes);
         self.followed.borrow_mut().entry(followed.market).or_default().push(Rc::clone(followed));
     }
 
@@ -165,33 +164,33 @@ impl Hub {
         if list.is_empty() {
             markets.remove(&followed.market);
         }
-        self.outlet().uncount(followed.market, Interest::Changes);
+        self.outlet().remove_interest(followed.market, Interest::Changes);
     }
 
-    /// From now on `follower` hears of new markets.
-    pub fn be_curious(self: &Rc<Self>, follower: &Rc<Follower>) {
-        self.outlet().count_curious(true);
-        if self.curious.borrow().is_empty() {
+    /// From now on `follower` receives new markets.
+    pub fn follow_listings(self: &Rc<Self>, follower: &Rc<Follower>) {
+        self.outlet().count_listings(true);
+        if self.listing_followers.borrow().is_empty() {
             self.listed.set(self.listed.get().max(self.app.reads.catalog.len() as u32));
             let markets = (0..self.listed.get()).map(MarketId);
             let upcoming = |market: &MarketId| self.app.reads.catalog.market(*market).is_some_and(opens_later);
             *self.upcoming.borrow_mut() = markets.filter(upcoming).collect();
         }
-        self.curious.borrow_mut().push(Rc::clone(follower));
+        self.listing_followers.borrow_mut().push(Rc::clone(follower));
     }
 
-    pub fn cease_to_be_curious(self: &Rc<Self>, follower: &Follower) {
-        let mut curious = self.curious.borrow_mut();
-        let before = curious.len();
-        curious.retain(|other| !std::ptr::eq(&**other, follower));
-        for _ in curious.len()..before {
-            self.outlet().count_curious(false);
+    pub fn unfollow_listings(self: &Rc<Self>, follower: &Follower) {
+        let mut listing_followers = self.listing_followers.borrow_mut();
+        let before = listing_followers.len();
+        listing_followers.retain(|other| !std::ptr::eq(&**other, follower));
+        for _ in listing_followers.len()..before {
+            self.outlet().count_listings(false);
         }
     }
 
-    /// From now on the market's price comes to `watcher`, which names itself by `id`.
+    /// From now on `watcher` receives the market's price. `id` identifies it.
     pub fn watch(self: &Rc<Self>, market: MarketId, id: u64, watcher: Rc<dyn Watcher>) {
-        self.outlet().count(market, Interest::Touches);
+        self.outlet().add_interest(market, Interest::Touches);
         self.watched.borrow_mut().entry(market).or_default().watchers.push((id, watcher));
     }
 
@@ -201,24 +200,24 @@ impl Hub {
         let before = watched.watchers.len();
         watched.watchers.retain(|(other, _)| *other != id);
         for _ in watched.watchers.len()..before {
-            self.outlet().uncount(market, Interest::Touches);
+            self.outlet().remove_interest(market, Interest::Touches);
         }
         if watched.watchers.is_empty() {
             markets.remove(&market);
         }
     }
 
-    /// A socket's queue has to be flushed, once.
+    /// Queues a socket for a flush. Call it once for each flush that is due.
     pub fn flush_later(&self, socket: &Rc<Socket>) {
         self.to_flush.borrow_mut().push_back(Rc::clone(socket));
     }
 
-    /// Writes to some of those who wait for it; true when nobody does any more.
+    /// Writes to some of the queued sockets. Returns whether none is left.
     fn flush(&self) -> bool {
-        // Answers go first: of listeners there may be thousands.
+        // Responses first: there may be thousands of sockets.
         self.write_batch.flush();
         let mut bytes = 0;
-        for _ in 0..FLUSHED_PER_TURN {
+        for _ in 0..SOCKETS_FLUSHED_PER_TURN {
             let Some(socket) = self.to_flush.borrow_mut().pop_front() else { return true };
             bytes += socket.flush();
             if bytes > BYTES_FLUSHED_PER_TURN {
@@ -228,23 +227,23 @@ impl Hub {
         self.to_flush.borrow().is_empty()
     }
 
-    /// Hands changes out; answers what that cost, in shared frames.
-    fn take_changes(self: &Rc<Self>, mut batch: Batch) -> usize {
+    /// Delivers changes. Returns the cost in shared frames.
+    fn deliver_changes(self: &Rc<Self>, mut batch: Batch) -> usize {
         let market = batch.changes()[0].market;
-        let mut handed = 0;
+        let mut cost = 0;
         let followed = self.followed.borrow();
         if let (Some(listeners), Some(cell)) = (followed.get(&market), self.app.reads.catalog.market(market)) {
             listeners.iter().for_each(|followed| followed.changes(&mut batch, cell));
-            // Their frames are made for the first of them.
-            handed = OWN_FRAME * batch.changes().len() + listeners.len();
+            // The frames are made for the first of them.
+            cost = OWN_FRAME_COST * batch.changes().len() + listeners.len();
         }
-        handed + self.touch(market)
+        cost + self.touch(market)
     }
 
-    /// Hands one piece of news out; answers to how many.
-    fn take(self: &Rc<Self>, item: &Item) -> usize {
+    /// Delivers one piece of news. Returns the cost in shared frames.
+    fn deliver(self: &Rc<Self>, item: &Item) -> usize {
         match item {
-            Item::Change(change) => self.take_changes(Batch::new(vec![change.clone()])),
+            Item::Change(change) => self.deliver_changes(Batch::new(vec![change.clone()])),
             Item::Touched(market) => self.touch(*market),
             Item::Listed(market, at) => self.list(*market, *at),
             Item::Opened(market, at) => self.open(*market, *at),
@@ -252,7 +251,7 @@ impl Hub {
         }
     }
 
-    /// A market came; one that cannot be traded yet is new when it opens.
+    /// Reports a new market. One that cannot be traded yet is reported when it opens.
     fn list(&self, market: MarketId, at: Timestamp) -> usize {
         let Some(cell) = self.app.reads.catalog.market(market).filter(|_| market.0 >= self.listed.get()) else {
             return 0;
@@ -262,21 +261,21 @@ impl Hub {
             self.upcoming.borrow_mut().insert(market);
             return 0;
         }
-        self.show_new(cell, at)
+        self.send_new_market(cell, at)
     }
 
-    /// A market may have opened.
+    /// Reports a market that has opened, unless it was reported before.
     fn open(&self, market: MarketId, at: Timestamp) -> usize {
         let Some(cell) = self.app.reads.catalog.market(market).filter(|cell| !opens_later(cell)) else { return 0 };
-        if self.upcoming.borrow_mut().remove(&market) { self.show_new(cell, at) } else { 0 }
+        if self.upcoming.borrow_mut().remove(&market) { self.send_new_market(cell, at) } else { 0 }
     }
 
-    /// Tells of a new market to all who want to hear of them.
-    fn show_new(&self, cell: &MarketCell, at: Timestamp) -> usize {
+    /// Sends a new market to all followers of new markets.
+    fn send_new_market(&self, cell: &MarketCell, at: Timestamp) -> usize {
         let frame = Frame::json(|out| market_text::new_market(out, cell, at));
-        let curious = self.curious.borrow();
-        curious.iter().for_each(|follower| follower.listed(cell.id, &frame));
-        curious.len()
+        let listing_followers = self.listing_followers.borrow();
+        listing_followers.iter().for_each(|follower| follower.listed(cell.id, &frame));
+        listing_followers.len()
     }
 
     fn resolve(&self, market: MarketId, resolution: Resolution, at: Timestamp) -> usize {
@@ -287,19 +286,20 @@ impl Hub {
             let frame = Frame::json(|out| market_text::market_resolved(out, cell, resolution, at));
             followers.iter().for_each(|followed| followed.resolved(&frame));
         }
-        followers.len() + self.show_end(cell, resolution)
+        followers.len() + self.send_resolution(cell, resolution)
     }
 
-    /// Tells how a market ended to all who watch its price; answers what that cost, in shared frames.
-    fn show_end(&self, cell: &MarketCell, resolution: Resolution) -> usize {
+    /// Sends the resolution of a market to all watchers of its price. Returns the cost in shared frames.
+    fn send_resolution(&self, cell: &MarketCell, resolution: Resolution) -> usize {
         let watched = self.watched.borrow();
         let Some(watchers) = watched.get(&cell.id).map(|watched| &watched.watchers) else { return 0 };
         let price = Rc::new(Price::of(cell, &self.app.reads));
         watchers.iter().for_each(|(_, watcher)| watcher.resolved(cell, resolution, &price));
-        HANDED_PER_TURN / PRICES_PER_TURN + watchers.len() * OWN_FRAME
+        FRAMES_PER_TURN / PRICES_PER_TURN + watchers.len() * OWN_FRAME_COST
     }
 
-    /// A market's price may have changed: it is told now, or when it has rested. Answers what that cost, in frames.
+    /// Sends the price of a market that may have changed, now or after the minimum interval. Returns the cost in shared
+    /// frames.
     fn touch(self: &Rc<Self>, market: MarketId) -> usize {
         let now = Instant::now();
         let mut markets = self.watched.borrow_mut();
@@ -308,17 +308,17 @@ impl Hub {
         if watched.is_due {
             return 0;
         }
-        match watched.rests_until.filter(|until| *until > now) {
-            None => self.show(watched, market, now),
+        match watched.held_until.filter(|until| *until > now) {
+            None => self.send_price(watched, market, now),
             Some(until) => {
                 watched.is_due = true;
-                self.show_later(market, until);
+                self.schedule(market, until);
                 0
             }
         }
     }
 
-    fn show_later(self: &Rc<Self>, market: MarketId, until: Instant) {
+    fn schedule(self: &Rc<Self>, market: MarketId, until: Instant) {
         let mut due = self.due.borrow_mut();
         if due.peek().is_some_and(|Reverse((first, _))| until < *first) {
             self.sooner.notify_one();
@@ -329,36 +329,37 @@ impl Hub {
         }
     }
 
-    /// Tells the price to all who watch it, and answers what that cost, in shared frames. A resolved market has none any
-    /// more.
-    fn show(self: &Rc<Self>, watched: &mut Watched, market: MarketId, now: Instant) -> usize {
+    /// Sends the price to all watchers. A resolved market has no further prices. Returns the cost in shared frames.
+    fn send_price(self: &Rc<Self>, watched: &mut Watched, market: MarketId, now: Instant) -> usize {
         let until = now + PRICE_EVERY;
-        (watched.is_due, watched.rests_until) = (false, Some(until));
+        (watched.is_due, watched.held_until) = (false, Some(until));
         let changed = std::mem::take(&mut watched.changed);
         let Some(cell) = self.app.reads.catalog.market(market).filter(|cell| cell.resolution().is_none()) else {
             return 0;
         };
         let price = Rc::new(Price::of(cell, &self.app.reads));
-        let told = |(_, watcher): &(u64, Rc<dyn Watcher>)| watcher.price(cell, &price, changed);
-        // Everybody is told, whoever is not.
-        if watched.watchers.iter().filter(|watcher| !told(watcher)).count() > 0 {
+        let sent = |(_, watcher): &(u64, Rc<dyn Watcher>)| watcher.price(cell, &price, changed);
+        // Calls all watchers, even after one returned false.
+        if watched.watchers.iter().filter(|watcher| !sent(watcher)).count() > 0 {
             watched.is_due = true;
-            self.show_later(market, until);
+            self.schedule(market, until);
         }
-        HANDED_PER_TURN / PRICES_PER_TURN + watched.watchers.len() * OWN_FRAME
+        FRAMES_PER_TURN / PRICES_PER_TURN + watched.watchers.len() * OWN_FRAME_COST
     }
 
-    /// Shows everybody everything afresh, since some news are lost.
+    /// Sends full books and prices to all followers and watchers, because news were lost.
     async fn refresh(self: &Rc<Self>) {
-        tracing::warn!("news came faster than they were handed out: every listener is shown his books afresh");
-        // It takes long where there are many markets.
+        tracing::warn!(
+            "news were lost because they arrived faster than they were delivered; sending full books to all sockets"
+        );
+        // This takes long with many markets.
         while !self.flush() {
             tokio::task::yield_now().await;
         }
         let all: Vec<Rc<Followed>> = self.followed.borrow().values().flatten().cloned().collect();
-        // None of them hears a change before his own copy is made.
-        all.iter().for_each(|followed| followed.fall_behind());
-        if self.curious.borrow().is_empty() {
+        // No socket receives a change before its new copy of the book.
+        all.iter().for_each(|followed| followed.set_lagging());
+        if self.listing_followers.borrow().is_empty() {
             self.listed.set(self.app.reads.catalog.len() as u32);
         }
         for market in self.listed.get()..self.app.reads.catalog.len() as u32 {
@@ -385,7 +386,7 @@ impl Hub {
                 self.touch(*market);
                 let resolved = self.app.reads.catalog.market(*market).and_then(|cell| Some((cell, cell.resolution()?)));
                 if let Some((cell, resolution)) = resolved {
-                    self.show_end(cell, resolution);
+                    self.send_resolution(cell, resolution);
                 }
             }
             tokio::task::yield_now().await;
@@ -393,32 +394,33 @@ impl Hub {
     }
 }
 
-/// It is listed and cannot be traded yet.
+/// Whether the market is listed and cannot be traded yet.
 fn opens_later(cell: &MarketCell) -> bool {
     cell.state() == MarketState::Upcoming
 }
 
-/// Hands out for as long as the thread lives. What panics there must not silence every stream of the thread: the listeners
-/// are shown everything afresh, and it goes on.
-async fn always_hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
-    while caught(hand_out(Rc::clone(&hub), outlet.clone())).await.is_err() {
-        tokio::time::sleep(REST_AFTER_PANIC).await;
+/// Delivers as long as the thread lives. After a panic, everything is sent again and deliveries continue: one panic
+/// must not silence every stream of the thread.
+async fn deliver_forever(hub: Rc<Hub>, outlet: Arc<Outlet>) {
+    while caught(deliver_news(Rc::clone(&hub), outlet.clone())).await.is_err() {
+        tokio::time::sleep(PAUSE_AFTER_PANIC).await;
         outlet.lose();
     }
 }
 
-/// Hands out what the feed tells, for ever.
-async fn hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
+/// Delivers the news of the feed. Never returns.
+async fn deliver_news(hub: Rc<Hub>, outlet: Arc<Outlet>) {
     let mut batches = Batches::of(&outlet);
     let mut all_flushed = true;
     loop {
         outlet.note_lag(|| hub.app.reads.clock.now());
-        let (mut handed, mut is_all) = (0, false);
-        // Who reads is not to fall behind because others are written to first: news wait until all have what was handed out.
-        while all_flushed && !is_all && handed < HANDED_PER_TURN {
+        let (mut cost, mut is_all) = (0, false);
+        // News wait until all sockets have what was delivered, so that a peer that reads does not lag because
+        // other sockets are written first.
+        while all_flushed && !is_all && cost < FRAMES_PER_TURN {
             match batches.take_next() {
-                Ok(Some(Delivery::Changes(batch))) => handed += hub.take_changes(batch).max(1),
-                Ok(Some(Delivery::Other(item))) => handed += hub.take(&item).max(1),
+                Ok(Some(Delivery::Changes(batch))) => cost += hub.deliver_changes(batch).max(1),
+                Ok(Some(Delivery::Other(item))) => cost += hub.deliver(&item).max(1),
                 Ok(None) => is_all = true,
                 Err(Lost) => hub.refresh().await,
             }
@@ -432,7 +434,7 @@ async fn hand_out(hub: Rc<Hub>, outlet: Arc<Outlet>) {
     }
 }
 
-/// Tells prices when they have rested, until none is due.
+/// Sends prices whose interval has passed, until none is due.
 async fn pace(hub: Rc<Hub>) {
     let _pacing = Pacing(Rc::clone(&hub));
     loop {
@@ -444,24 +446,24 @@ async fn pace(hub: Rc<Hub>) {
             () = hub.sooner.notified() => continue,
         }
         let now = Instant::now();
-        let mut handed = 0;
-        while handed < HANDED_PER_TURN {
+        let mut cost = 0;
+        while cost < FRAMES_PER_TURN {
             let mut due = hub.due.borrow_mut();
             let Some(first) = due.peek_mut().filter(|first| first.0.0 <= now) else { break };
             let Reverse((until, market)) = PeekMut::pop(first);
             drop(due);
             let mut markets = hub.watched.borrow_mut();
-            // Those who watched it may have left and others come, who were shown it then.
-            let as_it_was = |watched: &&mut Watched| watched.is_due && watched.rests_until == Some(until);
-            if let Some(watched) = markets.get_mut(&market).filter(as_it_was) {
-                handed += hub.show(watched, market, now);
+            // The watchers of that time may have left. New ones received the price when they subscribed.
+            let is_unchanged = |watched: &&mut Watched| watched.is_due && watched.held_until == Some(until);
+            if let Some(watched) = markets.get_mut(&market).filter(is_unchanged) {
+                cost += hub.send_price(watched, market, now);
             }
         }
         tokio::task::yield_now().await;
     }
 }
 
-/// Says that nobody paces any more, however it ended.
+/// Records that pacing ended, even by a panic.
 struct Pacing(Rc<Hub>);
 
 impl Drop for Pacing {

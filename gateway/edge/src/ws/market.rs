@@ -1,9 +1,9 @@
-//! The venue's market channel, `/v1/ws/market` and `/ws/market` (streams.md §4.1, §4.2): books and their changes.
+//! The venue's market channel, `/v1/ws/market` and `/ws/market` (gateway/docs/streams.md §4.1, §4.2): books and their
+//! changes.
 //!
-//! As at the venue nothing is acknowledged, and what makes no sense is passed over in silence; `?errors=1` asks for
-//! error frames.
+//! Like the venue, it sends no acknowledgements, and ignores invalid messages. With `?errors=1` it sends error frames.
 
-use super::admit::{Nobody, Which, admit};
+use super::admit::{Anonymous, Which, admit};
 use super::close::Close;
 use super::frame::Frame;
 use super::market_follow::{BOOKS_PER_ARRAY_MAX, Follower};
@@ -25,20 +25,20 @@ pub const ROUTES: &[Route] = &[Route::get("/v1/ws/market", "ws_market")
     .run(|call| Box::pin(open(call)))];
 
 async fn open(call: Call) -> Outcome {
-    let admitted = admit(&call, Nobody::ByAddress)?;
-    let tells_errors = matches!(call.query().get("errors"), Some("1" | "true"));
-    upgrade(&call, admitted, move |socket, edge| Market::new(socket, edge, tells_errors))
+    let admitted = admit(&call, Anonymous::ByAddress)?;
+    let sends_errors = matches!(call.query().get("errors"), Some("1" | "true"));
+    upgrade(&call, admitted, move |socket, edge| Market::new(socket, edge, sends_errors))
 }
 
 struct Market {
     socket: Rc<Socket>,
     edge: Rc<Edge>,
     follower: Rc<Follower>,
-    tells_errors: bool,
+    sends_errors: bool,
     subscriptions_max: usize,
 }
 
-/// What a message asks for.
+/// A message of the client.
 struct Request<'a> {
     subscribes: bool,
     tokens: Vec<&'a str>,
@@ -47,14 +47,14 @@ struct Request<'a> {
     custom: bool,
 }
 
-/// Why a message, or a part of it, is passed over.
+/// Why a message, or a part of it, is ignored.
 struct Fault {
     code: &'static str,
     message: &'static str,
 }
 
-const NOT_JSON: Fault = Fault { code: "INVALID_BODY", message: "the message is no JSON" };
-const NO_OBJECT: Fault = fault("the message is no object");
+const NOT_JSON: Fault = Fault { code: "INVALID_BODY", message: "the message is not JSON" };
+const NO_OBJECT: Fault = fault("the message is not a JSON object");
 const OTHER_TYPE: Fault = fault("type must be market or subscribe");
 const OPERATION: Fault = fault("operation must be subscribe or unsubscribe");
 const TOKENS: Fault = fault("assets_ids must be an array of token ids");
@@ -68,15 +68,15 @@ const fn fault(message: &'static str) -> Fault {
 }
 
 impl Market {
-    fn new(socket: Rc<Socket>, edge: Rc<Edge>, tells_errors: bool) -> Market {
+    fn new(socket: Rc<Socket>, edge: Rc<Edge>, sends_errors: bool) -> Market {
         let follower = Follower::new(Rc::clone(&socket), Rc::clone(&edge.hub));
         let tier = socket.bearer().map(|bearer| bearer.tier);
         let subscriptions_max = edge.app.front.settings.streams.subscriptions_max(tier);
-        Market { socket, edge, follower, tells_errors, subscriptions_max }
+        Market { socket, edge, follower, sends_errors, subscriptions_max }
     }
 
     fn error(&self, fault: &Fault, action: &'static str, markets: &[&str]) {
-        if !self.tells_errors {
+        if !self.sends_errors {
             return;
         }
         self.socket.send(&Frame::json(|out| {
@@ -92,8 +92,8 @@ impl Market {
         }));
     }
 
-    /// The tokens asked for, each once, and the ids that are none.
-    fn known<'a>(&self, asked: &Request<'a>) -> (Vec<InstrumentId>, Vec<&'a str>) {
+    /// The tokens of a request, without duplicates, and its unknown ids.
+    fn known<'a>(&self, request: &Request<'a>) -> (Vec<InstrumentId>, Vec<&'a str>) {
         let catalog = &self.edge.app.reads.catalog;
         let (mut known, mut unknown) = (Vec::new(), Vec::new());
         let mut note = |instrument| {
@@ -101,13 +101,13 @@ impl Market {
                 known.push(instrument);
             }
         };
-        for token in &asked.tokens {
+        for token in &request.tokens {
             match catalog.by_token(token) {
                 Some(instrument) => note(instrument),
                 None => unknown.push(*token),
             }
         }
-        for condition in &asked.conditions {
+        for condition in &request.conditions {
             match catalog.by_condition(condition) {
                 Some(market) => {
                     note(market.instrument(MarketOutcome::First));
@@ -119,11 +119,11 @@ impl Market {
         (known, unknown)
     }
 
-    async fn subscribe(&self, asked: &Request<'_>) {
-        if asked.custom {
-            self.follower.want_custom();
+    async fn subscribe(&self, request: &Request<'_>) {
+        if request.custom {
+            self.follower.enable_custom_events();
         }
-        let (mut known, unknown) = self.known(asked);
+        let (mut known, unknown) = self.known(request);
         if !unknown.is_empty() {
             self.error(&UNKNOWN, "subscribe", &unknown);
         }
@@ -138,13 +138,13 @@ impl Market {
         if known.len() < wanted {
             self.error(&TOO_MANY, "subscribe", &[]);
         }
-        // Without a token the answer is an empty array.
+        // Without a token the response is an empty array.
         let none: &[InstrumentId] = &[];
         let pages = known.chunks(BOOKS_PER_ARRAY_MAX).chain(known.is_empty().then_some(none));
         for page in pages {
             let page_of_books = || {
                 page.iter().for_each(|instrument| self.follower.follow(*instrument));
-                if asked.initial_dump {
+                if request.initial_dump {
                     self.follower.dump(page);
                 }
             };
@@ -163,25 +163,25 @@ impl Channel for Market {
     async fn message(&mut self, text: &str) -> Result<Verdict, Close> {
         let Ok(value) = read::json(text.as_bytes()) else {
             self.error(&NOT_JSON, "", &[]);
-            return Ok(Verdict::Nonsense);
+            return Ok(Verdict::Invalid);
         };
-        let asked = match Request::read(&value) {
-            Ok(asked) => asked,
+        let request = match Request::read(&value) {
+            Ok(request) => request,
             Err((action, fault)) => {
                 self.error(&fault, action, &[]);
-                return Ok(Verdict::Nonsense);
+                return Ok(Verdict::Invalid);
             }
         };
-        if asked.subscribes {
-            self.subscribe(&asked).await;
+        if request.subscribes {
+            self.subscribe(&request).await;
         } else {
-            let (known, unknown) = self.known(&asked);
+            let (known, unknown) = self.known(&request);
             known.into_iter().for_each(|instrument| self.follower.unfollow(instrument));
             if !unknown.is_empty() {
                 self.error(&UNKNOWN, "unsubscribe", &unknown);
             }
         }
-        Ok(Verdict::Understood)
+        Ok(Verdict::Accepted)
     }
 }
 
@@ -192,7 +192,7 @@ impl Drop for Market {
 }
 
 impl<'a> Request<'a> {
-    /// What a message says; else what is wrong with it, and what it wanted to do.
+    /// Parses a message. The error has the action of the message, if it is known.
     fn read(value: &'a Value<'_>) -> Result<Request<'a>, (&'static str, Fault)> {
         if !matches!(value, Value::Object(_)) {
             return Err(("", NO_OBJECT));
@@ -222,7 +222,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A list of texts, empty when it is absent; `None` for anything else.
+/// A list of texts, empty if absent. `None` for any other value.
 pub(super) fn ids<'a>(value: Option<&'a Value<'_>>) -> Option<Vec<&'a str>> {
     match value {
         None | Some(Value::Null) => Some(Vec::new()),

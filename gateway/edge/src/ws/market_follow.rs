@@ -1,8 +1,9 @@
-//! What one socket of the market channel follows, and what it is sent of each change (streams.md §1.6, §4.2).
+//! The subscriptions of one socket of the market channel, and the frames that it gets (gateway/docs/streams.md §1.6,
+//! §4.2).
 //!
-//! A token's `book` is copied after its market's changes were ordered; what the copy holds already is not sent. When a
-//! queue is full the market's frames that wait are dropped, and once the peer has taken the rest one fresh `book` of each
-//! token stands for all that was skipped.
+//! A token's `book` is copied after the changes of its market are followed, and changes that the copy contains are not
+//! sent. When the queue is full, the queued frames of the market are dropped. Once the peer has read the rest, a full
+//! `book` of each token replaces all skipped changes.
 
 use super::batch::{Batch, Best, FrameSelection, best};
 use super::change::{BookChange, BookContent, Change, Follows};
@@ -23,29 +24,29 @@ use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use wire::write::separate;
 
-/// Books of one array (streams.md §4.2).
+/// Most books of one array (gateway/docs/streams.md §4.2).
 pub const BOOKS_PER_ARRAY_MAX: usize = 50;
-/// Markets that are caught up with before others get their turn on the thread: two books each.
+/// Markets that are sent again before other tasks of the thread run: two books each.
 const MARKETS_PER_PAGE: usize = BOOKS_PER_ARRAY_MAX / 2;
-/// Tag of what is never withdrawn: first books, beginnings and ends of markets. No market has this number.
-const KEPT: Tag = Tag(u64::MAX);
+/// Tag of frames that are never dropped: initial books, new markets and resolutions. No market has this number.
+const PERMANENT: Tag = Tag(u64::MAX);
 
 /// One socket of the market channel.
 pub struct Follower {
     socket: Rc<Socket>,
     hub: Rc<Hub>,
     markets: RefCell<AHashMap<MarketId, Rc<Followed>>>,
-    /// Tokens followed.
+    /// Number of followed tokens.
     count: Cell<usize>,
-    /// The custom events are wanted.
+    /// Whether the custom events are on.
     custom: Cell<bool>,
-    /// Markets that wait for the queue to empty, each once, first come, first served.
-    behind: RefCell<VecDeque<Rc<Followed>>>,
-    /// The queue was empty since catching up last looked.
+    /// Markets that wait for the queue to empty, without duplicates, in order of arrival.
+    lagging: RefCell<VecDeque<Rc<Followed>>>,
+    /// Whether the queue was empty since catching up last looked.
     drained: Cell<bool>,
-    /// Somebody catches up.
+    /// Whether a task is catching up.
     catching_up: Cell<bool>,
-    /// New markets that the queue had no room for, and those that came behind them.
+    /// New markets for which the queue had no room, and those after them.
     unlisted: RefCell<VecDeque<MarketId>>,
 }
 
@@ -54,27 +55,27 @@ pub struct Followed {
     pub market: MarketId,
     follower: Weak<Follower>,
     tokens: [Token; 2],
-    /// Changes are skipped until fresh books are sent.
-    behind: Cell<bool>,
-    /// It is among those that wait for the follower's queue to empty.
+    /// Whether changes are skipped until full books are sent.
+    is_lagging: Cell<bool>,
+    /// Whether the market is in the follower's list of lagging markets.
     waits: Cell<bool>,
-    /// How it ended is told.
+    /// Whether its resolution was sent.
     resolved: Cell<bool>,
 }
 
-/// One token that a socket follows, or does not.
+/// One token of a followed market.
 #[derive(Default)]
 struct Token {
     follows: Cell<bool>,
-    /// The peer knows its book, or has not asked for it.
-    begun: Cell<bool>,
-    /// Of the pair of books: the copy that was sent holds all changes up to it.
+    /// Whether the peer has its book, or did not request it.
+    has_book: Cell<bool>,
+    /// Version of the pair of books: the copy that was sent contains all changes up to it.
     version: Cell<u64>,
-    /// Changes told up to then are older than the subscription.
+    /// Changes up to this number are older than the subscription.
     number: Cell<u64>,
-    /// What its latest book said: news from before it are in it.
+    /// Timestamp of its last `book`, which contains everything before it.
     shown_at: Cell<Timestamp>,
-    /// The best prices as sent last.
+    /// The best prices that were sent last.
     best: Cell<Best>,
 }
 
@@ -86,7 +87,7 @@ impl Follower {
             markets: RefCell::default(),
             count: Cell::new(0),
             custom: Cell::new(false),
-            behind: RefCell::default(),
+            lagging: RefCell::default(),
             drained: Cell::new(false),
             catching_up: Cell::new(false),
             unlisted: RefCell::default(),
@@ -102,7 +103,7 @@ impl Follower {
         follower
     }
 
-    /// Tokens followed.
+    /// Number of followed tokens.
     pub fn count(&self) -> usize {
         self.count.get()
     }
@@ -112,14 +113,14 @@ impl Follower {
         markets.get(&instrument.market()).is_some_and(|market| market.token(instrument.outcome()).follows.get())
     }
 
-    /// Turns the custom events on, for good.
-    pub fn want_custom(self: &Rc<Self>) {
+    /// Turns the custom events on. They stay on for the life of the socket.
+    pub fn enable_custom_events(self: &Rc<Self>) {
         if !self.custom.replace(true) {
-            self.hub.be_curious(self);
+            self.hub.follow_listings(self);
         }
     }
 
-    /// Follows a token from here on. Its book is not sent by this.
+    /// Follows a token from now on. Does not send its book.
     pub fn follow(self: &Rc<Self>, instrument: InstrumentId) {
         let market = instrument.market();
         let known = self.markets.borrow().get(&market).cloned();
@@ -128,7 +129,7 @@ impl Follower {
                 market,
                 follower: Rc::downgrade(self),
                 tokens: Default::default(),
-                behind: Cell::new(false),
+                is_lagging: Cell::new(false),
                 waits: Cell::new(false),
                 resolved: Cell::new(false),
             });
@@ -142,13 +143,13 @@ impl Follower {
         }
         self.count.set(self.count.get() + 1);
         let app = self.hub.app();
-        // In this order: what is told after the number was read comes here.
+        // In this order: changes published after the number is read reach this socket.
         token.number.set(app.streams.news.number());
         token.version.set(app.reads.books.version(instrument));
         token.best.set(Default::default());
         token.shown_at.set(Timestamp(0));
-        // Without its book the peer is shown changes all the same: it has not asked for one.
-        token.begun.set(true);
+        // A client that did not request the book gets changes without it.
+        token.has_book.set(true);
     }
 
     pub fn unfollow(&self, instrument: InstrumentId) {
@@ -160,13 +161,14 @@ impl Follower {
         self.count.set(self.count.get() - 1);
         if followed.tokens.iter().all(|token| !token.follows.get()) {
             self.markets.borrow_mut().remove(&followed.market);
-            self.behind.borrow_mut().retain(|other| !Rc::ptr_eq(other, &followed));
+            self.lagging.borrow_mut().retain(|other| !Rc::ptr_eq(other, &followed));
             self.hub.unfollow(&followed);
         }
     }
 
-    /// Sends the books of these tokens, at most [`BOOKS_PER_ARRAY_MAX`], as one array. Those without one are left out;
-    /// they come when there is one. Without room in the queue nothing is made: fresh books come once it is empty.
+    /// Sends the books of these tokens, at most [`BOOKS_PER_ARRAY_MAX`], as one array. A token without a book is left
+    /// out, and sent when it has one. If the queue has no room, nothing is made, and full books are sent when it is
+    /// empty.
     pub fn dump(&self, instruments: &[InstrumentId]) {
         let followed = |instrument: &InstrumentId| self.markets.borrow().get(&instrument.market()).cloned();
         let lag = || instruments.iter().filter_map(followed).for_each(|followed| followed.lag());
@@ -184,26 +186,27 @@ impl Follower {
             }
             out.push(b']');
         });
-        if !self.socket.offer(KEPT, &frame) {
+        if !self.socket.offer(PERMANENT, &frame) {
             lag();
         }
     }
 
-    /// A market is new.
+    /// A new market.
     pub fn listed(&self, market: MarketId, frame: &Frame) {
         let mut unlisted = self.unlisted.borrow_mut();
-        if !unlisted.is_empty() || !self.socket.offer(KEPT, frame) {
+        if !unlisted.is_empty() || !self.socket.offer(PERMANENT, frame) {
             unlisted.push_back(market);
         }
     }
 
-    /// The queue is empty again: sends what stands for all that was skipped, a page at a time, as far as there is room.
+    /// Runs when the queue has become empty: sends full books for all skipped changes, page by page, while there is
+    /// room.
     async fn catch_up(self: Rc<Self>) {
         let pages = async {
             while self.drained.replace(false) {
-                let mut goes_on = true;
-                while goes_on {
-                    self.hub.one_page(|| goes_on = self.catch_up_page()).await;
+                let mut has_more = true;
+                while has_more {
+                    self.hub.one_page(|| has_more = self.catch_up_page()).await;
                 }
             }
         };
@@ -213,29 +216,29 @@ impl Follower {
         self.catching_up.set(false);
     }
 
-    /// One page of it. True when there is more, and room.
+    /// Sends one page. Returns whether there are more, and room for them.
     fn catch_up_page(&self) -> bool {
         for _ in 0..MARKETS_PER_PAGE {
-            let Some(followed) = self.behind.borrow_mut().pop_front() else { return self.list_page() };
+            let Some(followed) = self.lagging.borrow_mut().pop_front() else { return self.list_page() };
             followed.waits.set(false);
-            if followed.behind.get() {
+            if followed.is_lagging.get() {
                 followed.catch_up();
             }
-            // No room: no further book is made that could not be sent.
-            if followed.behind.get() {
+            // No room: making further books would be in vain.
+            if followed.is_lagging.get() {
                 return false;
             }
         }
         true
     }
 
-    /// One page of the new markets that found no room. True when there is more, and room.
+    /// Sends one page of the new markets that had no room. Returns whether there are more, and room for them.
     fn list_page(&self) -> bool {
         let catalog = &self.hub.app().reads.catalog;
         for _ in 0..MARKETS_PER_PAGE {
             let Some(market) = self.unlisted.borrow().front().copied() else { return false };
             let cell = catalog.market(market).expect("a market that was listed stays");
-            if !self.socket.offer(KEPT, &Frame::json(|out| text::new_market(out, cell, cell.listed_at))) {
+            if !self.socket.offer(PERMANENT, &Frame::json(|out| text::new_market(out, cell, cell.listed_at))) {
                 return false;
             }
             self.unlisted.borrow_mut().pop_front();
@@ -243,12 +246,12 @@ impl Follower {
         true
     }
 
-    /// Ends all subscriptions: the socket is gone.
+    /// Ends all subscriptions when the socket is gone.
     pub fn end(&self) {
         let markets = std::mem::take(&mut *self.markets.borrow_mut());
         markets.values().for_each(|followed| self.hub.unfollow(followed));
         if self.custom.get() {
-            self.hub.cease_to_be_curious(self);
+            self.hub.unfollow_listings(self);
         }
     }
 }
@@ -262,11 +265,11 @@ impl Followed {
         Tag(u64::from(self.market.0))
     }
 
-    /// Sends what changes that came together say of the tokens followed and is not in their books already.
+    /// Sends the changes of a batch that concern followed tokens and are not in their books already.
     pub fn changes(&self, batch: &mut Batch, cell: &MarketCell) {
-        let Some(follower) = self.follower.upgrade().filter(|_| !self.behind.get()) else { return };
-        let sent = match self.way(&follower, batch) {
-            Some(way) => self.send_as_others(&follower, way, batch, cell),
+        let Some(follower) = self.follower.upgrade().filter(|_| !self.is_lagging.get()) else { return };
+        let sent = match self.selection(&follower, batch) {
+            Some(selection) => self.send_shared(&follower, selection, batch, cell),
             None => {
                 let give = |frame: &Frame| self.place(&follower, &frame.into());
                 batch.changes().iter().all(|change| self.send(&follower, change, cell, give))
@@ -277,24 +280,30 @@ impl Followed {
         }
     }
 
-    /// What decides which frames of a batch the peer is sent, where he is to hear all of it; else he is a case of his own.
-    fn way(&self, follower: &Follower, batch: &Batch) -> Option<FrameSelection> {
+    /// The selection of frames if the whole batch is new to this socket. `None`: its frames must be made for it alone.
+    fn selection(&self, follower: &Follower, batch: &Batch) -> Option<FrameSelection> {
         let [first, second] = &self.tokens;
-        let hears_all = |token: &Token| {
+        let gets_all = |token: &Token| {
             !token.follows.get()
-                || token.begun.get()
-                    && batch.is_news_behind(token.number.get(), token.version.get(), token.shown_at.get())
+                || token.has_book.get()
+                    && batch.is_new_after(token.number.get(), token.version.get(), token.shown_at.get())
         };
-        let way = || FrameSelection {
+        let selection = || FrameSelection {
             follows: Follows([first.follows.get(), second.follows.get()]),
-            told: follower.custom.get().then(|| [first.best.get(), second.best.get()]),
+            bests: follower.custom.get().then(|| [first.best.get(), second.best.get()]),
         };
-        (hears_all(first) && hears_all(second)).then(way)
+        (gets_all(first) && gets_all(second)).then(selection)
     }
 
-    /// Sends what everybody is sent who listens in this way. False when it found no room.
-    fn send_as_others(&self, follower: &Follower, way: FrameSelection, batch: &mut Batch, cell: &MarketCell) -> bool {
-        if batch.made(&way).is_none() {
+    /// Sends the frames that all sockets with this selection get. Returns false without room.
+    fn send_shared(
+        &self,
+        follower: &Follower,
+        selection: FrameSelection,
+        batch: &mut Batch,
+        cell: &MarketCell,
+    ) -> bool {
+        if batch.made(&selection).is_none() {
             let mut frames = Vec::with_capacity(batch.changes().len());
             for change in batch.changes() {
                 self.send(follower, change, cell, |frame| {
@@ -302,17 +311,17 @@ impl Followed {
                     true
                 });
             }
-            batch.make(way, &frames);
+            batch.make(selection, &frames);
         }
-        for outcome in way.follows.outcomes() {
+        for outcome in selection.follows.outcomes() {
             if let Some(best) = batch.best(outcome) {
                 self.token(outcome).best.set(best);
             }
         }
-        batch.made(&way).is_none_or(|pieces| pieces.iter().all(|frames| self.place(follower, frames)))
+        batch.made(&selection).is_none_or(|pieces| pieces.iter().all(|frames| self.place(follower, frames)))
     }
 
-    /// Queues frames, which the hub writes. False when they found no room.
+    /// Queues frames that the hub writes. Returns false without room.
     fn place(&self, follower: &Follower, frames: &Frames) -> bool {
         let placed = follower.socket.place(self.tag(), frames);
         if placed == Placed::ToFlush {
@@ -321,7 +330,7 @@ impl Followed {
         placed != Placed::Refused
     }
 
-    /// Gives what a change says to `give`. False when a frame found no room.
+    /// Passes the frames of a change to `give`. Returns false if a frame had no room.
     fn send(
         &self,
         follower: &Follower,
@@ -330,10 +339,10 @@ impl Followed {
         mut give: impl FnMut(&Frame) -> bool,
     ) -> bool {
         let [first, second] = &self.tokens;
-        let told = |token: &Token| token.follows.get() && change.number > token.number.get();
+        let is_new = |token: &Token| token.follows.get() && change.number > token.number.get();
         let moved = |token: &Token| token.follows.get() && change.version > token.version.get();
-        let (told, moved) = (Follows([told(first), told(second)]), Follows([moved(first), moved(second)]));
-        for outcome in told.outcomes() {
+        let (events, moved) = (Follows([is_new(first), is_new(second)]), Follows([moved(first), moved(second)]));
+        for outcome in events.outcomes() {
             let is_news = change.token(outcome).at >= self.token(outcome).shown_at.get();
             if is_news && !change.tick_frame(cell, outcome).is_none_or(&mut give) {
                 return false;
@@ -343,9 +352,9 @@ impl Followed {
         for outcome in moved.outcomes() {
             let (token, book) = (self.token(outcome), &change.token(outcome).book);
             match book {
-                Some(BookChange { what: BookContent::Whole { .. }, .. }) => token.begun.set(true),
-                // The first that is heard of a book: the whole of it comes before any change.
-                Some(_) if !token.begun.get() => {
+                Some(BookChange { content: BookContent::Whole { .. }, .. }) => token.has_book.set(true),
+                // The first change of a book that the peer does not have: the full book comes first.
+                Some(_) if !token.has_book.get() => {
                     levels.0[outcome as usize] = false;
                     if !self.book(follower, outcome) {
                         return false;
@@ -369,45 +378,45 @@ impl Followed {
                 return false;
             }
         }
-        told.outcomes().all(|outcome| {
+        events.outcomes().all(|outcome| {
             let shown_at = self.token(outcome).shown_at.get();
             let mut news = change.trade_frames(cell, outcome).filter(|(at, _)| *at >= shown_at);
             news.all(|(_, frame)| give(frame))
         })
     }
 
-    /// How the market ended.
+    /// Sends the resolution of the market.
     pub fn resolved(&self, frame: &Frame) {
-        let Some(follower) = self.follower.upgrade().filter(|_| !self.behind.get()) else { return };
+        let Some(follower) = self.follower.upgrade().filter(|_| !self.is_lagging.get()) else { return };
         if self.resolved.replace(true) || !follower.custom.get() {
             return;
         }
-        if !follower.socket.offer(KEPT, frame) {
+        if !follower.socket.offer(PERMANENT, frame) {
             self.resolved.set(false);
             self.lag();
         }
     }
 
-    /// Skips changes until fresh books are sent by [`Followed::catch_up`].
-    pub fn fall_behind(&self) {
-        self.behind.set(true);
+    /// Skips changes until [`Followed::catch_up`] sends full books.
+    pub fn set_lagging(&self) {
+        self.is_lagging.set(true);
     }
 
-    /// The queue is full: what waits of this market is dropped, and fresh books come when it is empty.
+    /// The queue is full: drops the queued frames of this market. Full books are sent when the queue is empty.
     fn lag(&self) {
-        self.fall_behind();
+        self.set_lagging();
         let Some(follower) = self.follower.upgrade() else { return };
         follower.socket.withdraw(self.tag());
         if !self.waits.replace(true) {
             let me = follower.markets.borrow().get(&self.market).cloned();
-            follower.behind.borrow_mut().extend(me);
+            follower.lagging.borrow_mut().extend(me);
         }
     }
 
-    /// Sends fresh books, and how the market ended where that was skipped.
+    /// Sends full books, and the resolution if it was skipped.
     pub fn catch_up(&self) {
         let Some(follower) = self.follower.upgrade() else { return };
-        self.behind.set(false);
+        self.is_lagging.set(false);
         let outcomes = [Outcome::First, Outcome::Second];
         let sent =
             outcomes.into_iter().all(|outcome| !self.token(outcome).follows.get() || self.book(&follower, outcome));
@@ -423,42 +432,42 @@ impl Followed {
         }
     }
 
-    /// Sends one fresh book; true also where there is none. False: no room.
+    /// Sends one full book, if there is one. Returns false without room.
     fn book(&self, follower: &Follower, outcome: Outcome) -> bool {
         let mut is_there = false;
         let frame = Frame::json(|out| is_there = self.copy(outcome, out));
         !is_there || follower.socket.offer(self.tag(), &frame)
     }
 
-    /// Writes the book of a token as it stands; what it holds already is not sent any more. False: there is none, or
-    /// nobody follows it; nothing is written.
+    /// Writes the current book of a token. Changes that it contains are not sent afterwards. Returns false, and writes
+    /// nothing, without a book or a follower.
     fn copy(&self, outcome: Outcome, out: &mut Vec<u8>) -> bool {
         let (Some(follower), token) = (self.follower.upgrade(), self.token(outcome)) else { return false };
         let app = follower.hub.app();
         let Some(cell) = app.reads.catalog.market(self.market) else { return false };
         let instrument = cell.instrument(outcome);
-        // Read before the copy: whatever the copy does not hold is told at this time or later.
-        let told = app.streams.news.told(instrument);
+        // Read before the copy: changes that are not in the copy have this time or a later one.
+        let latest = app.streams.news.last_time(instrument);
         let write = |shown: BookCopy<'_>| {
-            let at = told.max(shown.depth.changed_at);
-            app.streams.news.tell_time(instrument, at);
+            let at = latest.max(shown.depth.changed_at);
+            app.streams.news.advance_time(instrument, at);
             token.shown_at.set(at);
             text::book(out, shown, &shown.hash(), at);
             token.version.set(shown.depth.version);
             token.best.set(best(shown.depth.top));
         };
         let written = view::copied(&app.reads.books, cell, instrument, usize::MAX, write).is_ok();
-        token.begun.set(written);
+        token.has_book.set(written);
         written
     }
 }
 
-/// `market_resolved` for one who missed it.
+/// `market_resolved` for a socket that missed it.
 fn resolved_frame(follower: &Follower, cell: &MarketCell, resolution: Resolution) -> Frame {
     let app = follower.hub.app();
-    let told = [Outcome::First, Outcome::Second].map(|outcome| app.streams.news.told(cell.instrument(outcome)));
+    let latest = [Outcome::First, Outcome::Second].map(|outcome| app.streams.news.last_time(cell.instrument(outcome)));
     let now = app.reads.books.venue_now(app.reads.clock.now());
-    let at = told.into_iter().fold(now, Ord::max);
+    let at = latest.into_iter().fold(now, Ord::max);
     Frame::json(|out| text::market_resolved(out, cell, resolution, at))
 }
 

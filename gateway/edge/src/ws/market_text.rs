@@ -1,5 +1,5 @@
-//! Frames of the market channel as texts (streams.md §4.2). Books and hashes come from the same writers as the book
-//! routes have them, so that a stream and a read can never differ.
+//! Frames of the market channel (gateway/docs/streams.md §4.2). Books and hashes come from the writers of the book
+//! routes, so a stream and a read never differ.
 
 use super::change::Trade;
 use crate::api::books::view::{BookCopy, quoted, size, spread};
@@ -12,24 +12,24 @@ use engine::time::Timestamp;
 use wire::decimal;
 use wire::write::{Object, array, object, string};
 
-/// A level as it stands after a change; size 0 = gone.
+/// The size of a level after a change; 0 means gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stands {
+pub struct LevelSize {
     pub side: BookSide,
     pub price: Price,
     pub size: Qty,
 }
 
-/// What `price_change` says of one token.
+/// The part of `price_change` about one token.
 #[derive(Clone, Copy, Debug)]
-pub struct Moved<'a> {
+pub struct TokenLevels<'a> {
     pub outcome: Outcome,
-    pub levels: &'a [Stands],
+    pub levels: &'a [LevelSize],
     pub hash: SnapshotHash,
     pub top: Top,
 }
 
-/// `book`. `at` is the time shown: never before what this token's earlier frames said.
+/// `book`. `at` is its timestamp, never earlier than that of the token's earlier frames.
 pub fn book(out: &mut Vec<u8>, shown: BookCopy<'_>, hash: &SnapshotHash, at: Timestamp) {
     object(out, |o| {
         o.word("event_type", "book");
@@ -46,14 +46,14 @@ pub fn book(out: &mut Vec<u8>, shown: BookCopy<'_>, hash: &SnapshotHash, at: Tim
 pub fn price_change<'a>(
     out: &mut Vec<u8>,
     cell: &MarketCell,
-    moved: impl IntoIterator<Item = Moved<'a>>,
+    moved: impl IntoIterator<Item = TokenLevels<'a>>,
     at: Timestamp,
 ) {
     object(out, |o| {
         o.word("event_type", "price_change");
         o.text("market", &cell.listing.condition);
         timestamp(o, at);
-        let each = |moved: Moved<'a>| moved.levels.iter().map(move |level| (moved, level));
+        let each = |moved: TokenLevels<'a>| moved.levels.iter().map(move |level| (moved, level));
         o.array("price_changes", moved.into_iter().flat_map(each), |out, (moved, level)| {
             object(out, |o| {
                 o.text("asset_id", cell.token(moved.outcome));
@@ -61,7 +61,7 @@ pub fn price_change<'a>(
                 size(o, "size", level.size);
                 o.word("side", if level.side == BookSide::Bid { "BUY" } else { "SELL" });
                 o.text("hash", moved.hash.as_str());
-                // An empty side has the venue's own marks here, which are no prices.
+                // An empty side has the venue's marks here, which are not prices.
                 match moved.top.bid {
                     Some(bid) => o.price("best_bid", bid.price),
                     None => o.word("best_bid", "0"),
@@ -75,7 +75,7 @@ pub fn price_change<'a>(
     });
 }
 
-/// `best_bid_ask`: what has no depth is left out, never invented.
+/// `best_bid_ask`. Fields of an empty side are left out.
 pub fn best_bid_ask(out: &mut Vec<u8>, cell: &MarketCell, outcome: Outcome, top: Top, at: Timestamp) {
     object(out, |o| {
         o.word("event_type", "best_bid_ask");
@@ -94,9 +94,9 @@ pub fn best_bid_ask(out: &mut Vec<u8>, cell: &MarketCell, outcome: Outcome, top:
     });
 }
 
-/// `last_trade_price`: a trade at the venue. The feed carries no transaction hash, so there is no field of it.
-pub fn last_trade_price(out: &mut Vec<u8>, cell: &MarketCell, outcome: Outcome, told: &Trade, fee_rate: Bps) {
-    let Trade { trade, at, hash, .. } = told;
+/// `last_trade_price`: a trade at the venue. The feed has no transaction hash, so the frame has no such field.
+pub fn last_trade_price(out: &mut Vec<u8>, cell: &MarketCell, outcome: Outcome, changed: &Trade, fee_rate: Bps) {
+    let Trade { trade, at, hash, .. } = changed;
     object(out, |o| {
         o.word("event_type", "last_trade_price");
         o.text("market", &cell.listing.condition);
@@ -106,7 +106,8 @@ pub fn last_trade_price(out: &mut Vec<u8>, cell: &MarketCell, outcome: Outcome, 
         o.word("side", if trade.taker_buys { "BUY" } else { "SELL" });
         quoted(o, "fee_rate_bps", |out| decimal::integer(out, fee_rate.0.into()));
         timestamp(o, *at);
-        // A hash covers the last trade: without it a folded book would differ from the one that is read.
+        // The hash of a book covers its last trade. Without it the client's book would have another hash than `GET
+        // /v1/book`.
         if let Some(hash) = hash {
             o.text("hash", hash.as_str());
         }
@@ -146,7 +147,7 @@ pub fn new_market(out: &mut Vec<u8>, cell: &MarketCell, at: Timestamp) {
     });
 }
 
-/// `market_resolved`. A split has no winner: both fields are empty.
+/// `market_resolved`. A split has no winner; both fields are empty.
 pub fn market_resolved(out: &mut Vec<u8>, cell: &MarketCell, resolution: Resolution, at: Timestamp) {
     let winner = match resolution {
         Resolution::Winner(outcome) => Some(outcome),
@@ -162,7 +163,7 @@ pub fn market_resolved(out: &mut Vec<u8>, cell: &MarketCell, resolution: Resolut
     });
 }
 
-/// What both events about a market's life say of it. A market without a group is its own event.
+/// Fields of both events about a market. A market without a group is its own event.
 fn identity(o: &mut Object<'_>, cell: &MarketCell) {
     let listing = &cell.listing;
     let description = listing.description.as_deref().unwrap_or_default();

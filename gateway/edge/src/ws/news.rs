@@ -1,13 +1,13 @@
-//! What the feed tells the streams, and who wants to hear it.
+//! News of the feed for the streams, and the interests of the streams in them.
 //!
 //! ```text
-//!   feed: ladders written ─► fence ─► is anybody interested? ─► News::change ─► outlet of each IO thread that is
-//!   hub:  interest counted ─► fence ─► book copied ─► changes that the copy does not hold already
+//!   feed: ladders written ─► fence ─► any interest? ─► News::change ─► outlet of each interested IO thread
+//!   hub:  interest added  ─► fence ─► book copied ─► changes that the copy does not contain
 //! ```
 //!
-//! Either the feed sees the interest, or the copy holds the change: nothing is lost between. While nobody listens, news
-//! cost the feed one load. It never waits: an outlet that is full is marked as having lost something, and its thread
-//! then shows every listener everything afresh.
+//! Either the feed sees the interest, or the copy contains the change, so nothing is lost in between. Without
+//! interests, news cost the feed one load. The feed never waits: a full outlet is marked as having lost news, and its
+//! thread then sends full books to all sockets.
 
 use super::change::Change;
 use crossbeam::queue::ArrayQueue;
@@ -21,75 +21,76 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed, fence};
 use tokio::sync::Notify;
 
-/// News that wait for one IO thread at most.
+/// Most news in the outlet of one IO thread.
 const OUTLET_SLOTS: usize = 8_192;
 
-/// One piece of news.
+/// A piece of news.
 #[derive(Clone, Debug)]
 pub enum Item {
-    /// The books of a market changed, or it was traded, or its tick changed.
+    /// The books of a market changed, or its tick did, or it traded.
     Change(Arc<Change>),
-    /// Something that a price shows has changed.
+    /// A figure in a market's price changed.
     Touched(MarketId),
-    /// A market is listed.
+    /// A market was listed.
     Listed(MarketId, Timestamp),
-    /// It was listed before it could be traded; now it can.
+    /// A market that was listed before it could be traded is open now.
     Opened(MarketId, Timestamp),
     Resolved(MarketId, Resolution, Timestamp),
 }
 
-/// What a listener wants to hear of a market.
+/// The kind of news that a socket wants of a market.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Every change.
     Changes,
-    /// That there was one.
+    /// That there was a change.
     Touches,
 }
 
-/// The news of one process.
+/// The news of the process.
 pub struct News {
     outlets: Box<[Arc<Outlet>]>,
     claimed: AtomicUsize,
-    /// Interests of all outlets, those in new markets too.
+    /// Interests of all outlets, including those in new markets.
     interests: Arc<AtomicU32>,
-    /// Changes told so far.
+    /// Number of published changes.
     number: AtomicU64,
-    /// By market: the latest time that frames about each of its tokens carried, µs.
-    told: Table<[AtomicU64; 2]>,
+    /// By market: the latest timestamp in frames about each of its tokens, in µs.
+    times: Table<[AtomicU64; 2]>,
     meters: Arc<FanOut>,
     pub fees: FeeTable,
 }
 
-/// The news for one IO thread, which alone takes from it.
+/// The news for one IO thread, which is the only consumer.
 pub struct Outlet {
     queue: ArrayQueue<Item>,
     lost: AtomicBool,
-    bell: Notify,
-    /// The bell is to ring once what comes together was told.
-    rings_later: AtomicBool,
-    wanted: Table<Demand>,
-    /// Listeners to new markets.
-    curious: AtomicU32,
+    wakeup: Notify,
+    /// Whether the consumer must be woken by [`News::ring`].
+    wakes_later: AtomicBool,
+    demand: Table<Demand>,
+    /// Number of followers of new markets.
+    listing_followers: AtomicU32,
     interests: Arc<AtomicU32>,
-    /// When the frame was taken that the oldest news are of; 0: nobody looks, or nothing waits.
+    /// When the feed took the frame of the oldest news in the queue, in µs; 0 if the queue is empty or nothing is
+    /// measured.
     since: AtomicU64,
     meters: Arc<FanOut>,
 }
 
-/// How the handing out goes.
+/// Figures about the delivery of news.
 #[derive(Debug, Default)]
 struct FanOut {
     is_timed: AtomicBool,
-    /// When the feed took the frame it is about to tell of, µs; 0: it tells of none, or nobody looks.
+    /// When the feed took the frame that it is publishing, in µs; 0 if there is none or nothing is measured.
     frame_at: AtomicU64,
-    /// Bells wait for [`News::ring`].
+    /// Whether wake-ups wait for [`News::ring`].
     gathers: AtomicBool,
     lag: Micros,
     lost: AtomicU64,
 }
 
-/// How many listeners want what of one market.
+/// Interests of one thread in one market.
 #[derive(Default)]
 struct Demand {
     changes: AtomicU32,
@@ -97,7 +98,7 @@ struct Demand {
 }
 
 impl News {
-    /// News for so many IO threads.
+    /// News for this many IO threads.
     pub fn new(threads_count: usize, fees: FeeTable) -> News {
         News::with_slots(threads_count, fees, OUTLET_SLOTS)
     }
@@ -109,10 +110,10 @@ impl News {
             Arc::new(Outlet {
                 queue: ArrayQueue::new(slots),
                 lost: AtomicBool::new(false),
-                bell: Notify::new(),
-                rings_later: AtomicBool::new(false),
-                wanted: Table::new(),
-                curious: AtomicU32::new(0),
+                wakeup: Notify::new(),
+                wakes_later: AtomicBool::new(false),
+                demand: Table::new(),
+                listing_followers: AtomicU32::new(0),
                 interests: interests.clone(),
                 since: AtomicU64::new(0),
                 meters: meters.clone(),
@@ -124,69 +125,69 @@ impl News {
             claimed: AtomicUsize::new(0),
             interests,
             number: AtomicU64::new(0),
-            told: Table::new(),
+            times: Table::new(),
             meters,
             fees,
         }
     }
 
-    /// From now on the handing out is timed.
+    /// Starts to measure the delay of deliveries.
     pub fn time_fan_out(&self) {
         self.meters.is_timed.store(true, Relaxed);
     }
 
-    /// How long news waited, where that is timed.
+    /// The delay of deliveries, if it is measured.
     pub fn lag(&self) -> Option<&Micros> {
         self.meters.is_timed.load(Relaxed).then_some(&self.meters.lag)
     }
 
-    /// News that did not fit, of all threads.
+    /// News that did not fit into an outlet, for all threads.
     pub fn lost(&self) -> u64 {
         self.meters.lost.load(Relaxed)
     }
 
-    /// News that wait now, of all threads.
+    /// News in all outlets.
     pub fn waiting(&self) -> usize {
         self.outlets.iter().map(|outlet| outlet.queue.len()).sum()
     }
 
-    /// The outlet of the IO thread that asks: each is given out once.
+    /// The outlet of the calling IO thread; each is returned once.
     ///
     /// # Panics
-    /// When more threads ask than there are.
+    /// If there are more calls than threads.
     pub fn claim(&self) -> Arc<Outlet> {
         self.outlets[self.claimed.fetch_add(1, Relaxed)].clone()
     }
 
-    /// Changes told so far. What a listener who has counted its interest reads afterwards holds all of them.
+    /// Number of published changes. What is read after a call, once the interest is added, contains all of them.
     pub fn number(&self) -> u64 {
         self.number.load(Ordering::Acquire)
     }
 
-    /// The latest time that frames about a token carried.
-    pub fn told(&self, instrument: InstrumentId) -> Timestamp {
-        let told = self.told.get(instrument.market().0 as usize);
-        Timestamp(told.map_or(0, |told| told[instrument.outcome() as usize].load(Relaxed)))
+    /// The latest timestamp in frames about a token.
+    pub fn last_time(&self, instrument: InstrumentId) -> Timestamp {
+        let times = self.times.get(instrument.market().0 as usize);
+        Timestamp(times.map_or(0, |times| times[instrument.outcome() as usize].load(Relaxed)))
     }
 
-    /// A frame about the token will carry `at`: what it shall say, which is never before what was said.
-    pub fn tell_time(&self, instrument: InstrumentId, at: Timestamp) -> Timestamp {
-        let told = self.told.get_or_set(instrument.market().0 as usize, Default::default);
-        let told = &told[instrument.outcome() as usize];
-        Timestamp(told.fetch_max(at.0, Relaxed).max(at.0))
+    /// Returns the timestamp for a frame about the token: `at`, or the latest one if that is later.
+    pub fn advance_time(&self, instrument: InstrumentId, at: Timestamp) -> Timestamp {
+        let times = self.times.get_or_set(instrument.market().0 as usize, Default::default);
+        let latest = &times[instrument.outcome() as usize];
+        Timestamp(latest.fetch_max(at.0, Relaxed).max(at.0))
     }
 }
 
-/// The feed's half: one thread.
+/// Methods of the feed's thread.
 impl News {
-    /// Whether anybody listens to anything. Asked behind every write of a ladder that is told of.
-    pub fn anybody(&self) -> bool {
-        // Pairs with the fence in `Outlet::count`.
+    /// Whether there is any interest. The feed checks after every write of a ladder.
+    pub fn has_interest(&self) -> bool {
+        // Pairs with the fence in `Outlet::add_interest`.
         fence(Ordering::SeqCst);
         self.interests.load(Relaxed) != 0
     }
 
-    /// What is told until [`News::end_frame`] is of a frame that was taken at `at`.
+    /// News until [`News::end_frame`] belong to a frame that the feed took at `at`.
     pub fn begin_frame(&self, at: Timestamp) {
         if self.meters.is_timed.load(Relaxed) {
             self.meters.frame_at.store(at.0, Relaxed);
@@ -197,87 +198,88 @@ impl News {
         self.meters.frame_at.store(0, Relaxed);
     }
 
-    /// From now on nobody is woken before [`News::ring`], so that what comes together is heard together: an IO thread that
-    /// is woken by the first of eight changes writes to everybody twice.
+    /// From now on consumers are not woken before [`News::ring`], so that changes that arrive together are delivered
+    /// together. An IO thread that is woken by the first of eight changes would write to all its sockets twice.
     pub fn gather(&self) {
         self.meters.gathers.store(true, Relaxed);
     }
 
-    /// Wakes who was told something meanwhile; and from now on, unless the feed still `gathers`, at each piece of news.
+    /// Wakes the consumers with new news. If `gathers`, wake-ups wait for the next call, else each piece of news causes
+    /// one.
     pub fn ring(&self, gathers: bool) {
         self.meters.gathers.store(gathers, Relaxed);
-        for outlet in self.outlets.iter().filter(|outlet| outlet.rings_later.load(Relaxed)) {
-            outlet.rings_later.store(false, Relaxed);
-            outlet.bell.notify_one();
+        for outlet in self.outlets.iter().filter(|outlet| outlet.wakes_later.load(Relaxed)) {
+            outlet.wakes_later.store(false, Relaxed);
+            outlet.wakeup.notify_one();
         }
     }
 
-    /// Whether anybody wants to hear of this market at all.
-    pub fn wanted(&self, market: MarketId) -> bool {
+    /// Whether there is any interest in this market.
+    pub fn has_interest_in(&self, market: MarketId) -> bool {
         self.outlets
             .iter()
             .any(|outlet| outlet.wants(market, Interest::Changes) || outlet.wants(market, Interest::Touches))
     }
 
-    /// Whether anybody wants every change of this market.
+    /// Whether there is an interest in every change of this market.
     pub fn followed(&self, market: MarketId) -> bool {
         self.outlets.iter().any(|outlet| outlet.wants(market, Interest::Changes))
     }
 
-    /// The number of the change in the making.
+    /// The number of the next change.
     pub fn next_number(&self) -> u64 {
         self.number.load(Relaxed) + 1
     }
 
-    /// Tells of a change to whom it may concern.
+    /// Publishes a change to all interested threads.
     pub fn change(&self, change: Change) {
         let (market, change) = (change.market, Arc::new(change));
         // Pairs with `News::number`.
         self.number.store(change.number, Ordering::Release);
         for outlet in &self.outlets {
             if outlet.wants(market, Interest::Changes) {
-                outlet.tell(Item::Change(change.clone()));
+                outlet.push(Item::Change(change.clone()));
             } else if outlet.wants(market, Interest::Touches) {
-                outlet.tell(Item::Touched(market));
+                outlet.push(Item::Touched(market));
             }
         }
     }
 
-    /// Something that a price of this market shows has changed.
+    /// Publishes that a figure in this market's price changed.
     pub fn touched(&self, market: MarketId) {
         for outlet in self.outlets.iter().filter(|outlet| outlet.wants(market, Interest::Touches)) {
-            outlet.tell(Item::Touched(market));
+            outlet.push(Item::Touched(market));
         }
     }
 
     pub fn listed(&self, market: MarketId, at: Timestamp) {
-        self.curious().for_each(|outlet| outlet.tell(Item::Listed(market, at)));
+        self.listing_followers().for_each(|outlet| outlet.push(Item::Listed(market, at)));
     }
 
     pub fn opened(&self, market: MarketId, at: Timestamp) {
-        self.curious().for_each(|outlet| outlet.tell(Item::Opened(market, at)));
+        self.listing_followers().for_each(|outlet| outlet.push(Item::Opened(market, at)));
     }
 
-    /// Where somebody hears of new markets.
-    fn curious(&self) -> impl Iterator<Item = &Arc<Outlet>> {
-        self.outlets.iter().filter(|outlet| outlet.curious.load(Relaxed) != 0)
+    /// Outlets with followers of new markets.
+    fn listing_followers(&self) -> impl Iterator<Item = &Arc<Outlet>> {
+        self.outlets.iter().filter(|outlet| outlet.listing_followers.load(Relaxed) != 0)
     }
 
     pub fn resolved(&self, market: MarketId, resolution: Resolution, at: Timestamp) {
         let wants =
             |outlet: &&Arc<Outlet>| outlet.wants(market, Interest::Changes) || outlet.wants(market, Interest::Touches);
-        self.outlets.iter().filter(wants).for_each(|outlet| outlet.tell(Item::Resolved(market, resolution, at)));
+        self.outlets.iter().filter(wants).for_each(|outlet| outlet.push(Item::Resolved(market, resolution, at)));
     }
 }
 
 impl Outlet {
     fn wants(&self, market: MarketId, what: Interest) -> bool {
-        self.wanted.get(market.0 as usize).is_some_and(|wanted| wanted.of(what).load(Relaxed) != 0)
+        self.demand.get(market.0 as usize).is_some_and(|demand| demand.of(what).load(Relaxed) != 0)
     }
 
-    fn tell(&self, item: Item) {
+    fn push(&self, item: Item) {
         let frame_at = self.meters.frame_at.load(Relaxed);
-        // Said before the news are there: what is said behind them could lie here until others come.
+        // Set before the push: a consumer that takes the item first would otherwise leave a time for an empty queue.
         if frame_at != 0 && self.since.load(Relaxed) == 0 {
             self.since.store(frame_at, Relaxed);
         }
@@ -287,29 +289,29 @@ impl Outlet {
             self.lost.store(true, Ordering::Release);
         }
         if self.meters.gathers.load(Relaxed) {
-            self.rings_later.store(true, Relaxed);
+            self.wakes_later.store(true, Relaxed);
         } else {
-            self.bell.notify_one();
+            self.wakeup.notify_one();
         }
     }
 
-    /// One more listener to this market. What is read afterwards and what is told from now on leave no gap.
-    pub fn count(&self, market: MarketId, what: Interest) {
-        self.wanted.get_or_set(market.0 as usize, Demand::default).of(what).fetch_add(1, Relaxed);
+    /// Adds an interest in this market. What is read after the call and what is published after it leave no gap.
+    pub fn add_interest(&self, market: MarketId, what: Interest) {
+        self.demand.get_or_set(market.0 as usize, Demand::default).of(what).fetch_add(1, Relaxed);
         self.interests.fetch_add(1, Relaxed);
-        // Pairs with the fence in `News::anybody`.
+        // Pairs with the fence in `News::has_interest`.
         fence(Ordering::SeqCst);
     }
 
-    /// One listener less.
-    pub fn uncount(&self, market: MarketId, what: Interest) {
-        self.wanted.get_or_set(market.0 as usize, Demand::default).of(what).fetch_sub(1, Relaxed);
+    /// Removes an interest.
+    pub fn remove_interest(&self, market: MarketId, what: Interest) {
+        self.demand.get_or_set(market.0 as usize, Demand::default).of(what).fetch_sub(1, Relaxed);
         self.interests.fetch_sub(1, Relaxed);
     }
 
-    /// One more listener to new markets, or one less.
-    pub fn count_curious(&self, more: bool) {
-        for counter in [&self.curious, &*self.interests] {
+    /// Adds or removes a follower of new markets.
+    pub fn count_listings(&self, more: bool) {
+        for counter in [&self.listing_followers, &*self.interests] {
             if more {
                 counter.fetch_add(1, Relaxed)
             } else {
@@ -319,19 +321,19 @@ impl Outlet {
         fence(Ordering::SeqCst);
     }
 
-    /// The next piece of news. `Err` says that some were lost: what is read from now on is newer than all of them, and
-    /// those that waited are gone too.
+    /// The next piece of news. `Err`: some were lost, and the others are removed from the queue. What is read after
+    /// that is newer than all of them.
     pub fn take(&self) -> Result<Option<Item>, Lost> {
         if self.lost.load(Relaxed) {
             while self.queue.pop().is_some() {}
-            // Pairs with the store in `Outlet::tell`: what the feed wrote before it is seen by whoever reads now.
+            // Pairs with the store in `Outlet::push`: what the feed wrote before it is visible from here on.
             self.lost.swap(false, Ordering::AcqRel);
             return Err(Lost);
         }
         Ok(self.queue.pop())
     }
 
-    /// What waits is handed out now: notes how long the oldest of it waited, where that is timed.
+    /// Records how long the oldest news waited, if that is measured. Called when they are delivered.
     pub fn note_lag(&self, now: impl FnOnce() -> Timestamp) {
         if self.since.load(Relaxed) != 0 {
             let since = self.since.swap(0, Relaxed);
@@ -339,19 +341,19 @@ impl Outlet {
         }
     }
 
-    /// Something was lost on the way: the next [`Outlet::take`] says so.
+    /// Marks news as lost, which the next [`Outlet::take`] reports.
     pub fn lose(&self) {
         self.lost.store(true, Ordering::Release);
-        self.bell.notify_one();
+        self.wakeup.notify_one();
     }
 
     /// Waits until there may be news.
     pub async fn wait(&self) {
-        self.bell.notified().await;
+        self.wakeup.notified().await;
     }
 }
 
-/// Some news did not fit.
+/// Some news did not fit into the outlet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost;
 

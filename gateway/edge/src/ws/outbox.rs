@@ -1,11 +1,12 @@
-//! What waits to leave on one socket: bounded in frames and bytes, several frames per write.
+//! The queue of one socket: bounded in frames and bytes, with several frames in one write.
 //!
-//! Two write, never at once: a task of the socket's own, which waits for the peer, and for frames that go to a crowd the
-//! hub ([`Outbox::flush`]), which waits for nobody: a task that is woken for each listener costs more than his write.
+//! There are two writers, which never write at the same time. A task of the socket waits for the peer. Frames for many
+//! sockets are written by the hub ([`Outbox::flush`]), which never waits: waking a task for each socket costs more than
+//! its write.
 //!
-//! A peer that does not read costs its queue and nothing more: nobody waits for it. What happens at the bound is said by
-//! whoever queues (streams.md §1.6): [`Outbox::send`] never drops and ends the socket, [`Outbox::offer`] is refused,
-//! [`Outbox::replace`] drops an older frame of the same tag.
+//! A peer that does not read costs its queue and nothing more, and no task waits for it. The producer decides what
+//! happens at the bound (gateway/docs/streams.md §1.6): [`Outbox::send`] never drops a frame but ends the socket,
+//! [`Outbox::offer`] is refused, [`Outbox::replace`] drops an older frame of the same tag.
 
 mod queue;
 
@@ -20,29 +21,29 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
 
-/// Bounds of what waits on one socket.
+/// Bounds of one socket's queue.
 pub const QUEUE_FRAMES_MAX: usize = 1_024;
 pub const QUEUE_BYTES_MAX: usize = 4 << 20;
-/// Room beyond the bounds for what is never dropped: answers and pongs to a peer whose queue is full of other things.
+/// Room beyond the bounds for frames that are never dropped: responses, and pongs to a peer with a full queue.
 const SENT_FRAMES_MORE: usize = 64;
 const SENT_BYTES_MORE: usize = 64 << 10;
-/// What may still leave before the close frame; a peer that left more behind was not reading.
+/// Queued bytes that are still sent before the close frame. With more, the peer was not reading.
 const GOODBYE_BYTES_MAX: usize = 64 << 10;
-/// Pieces that one write takes at most, each of one frame or several.
+/// Most pieces of one write, each of one or several frames.
 const PIECES_PER_WRITE_MAX: usize = 64;
 
-/// What a queued frame is about, where that matters: an instrument, a market.
+/// The subject of a queued frame, such as a market, if frames of that subject may be dropped or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tag(pub u64);
 
-/// What became of frames that were put into a queue.
+/// The result of queueing frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placed {
-    /// There is no room for them.
+    /// There is no room.
     Refused,
-    /// They leave without anybody's doing, or the socket ends.
+    /// A writer is active or will be woken by the peer, or the socket ends.
     Waits,
-    /// They leave with the [`Outbox::flush`] that is owed now.
+    /// The caller must have [`Outbox::flush`] called.
     ToFlush,
 }
 
@@ -51,14 +52,15 @@ pub enum Placed {
 pub struct Outbox {
     state: RefCell<Queue>,
     drained: RefCell<Option<Rc<dyn Fn()>>>,
-    /// Server time since when the peer has taken nothing; 0 = it takes.
+    /// Server time since when the peer takes nothing; 0 if it takes bytes.
     stuck_since: Cell<u64>,
-    /// Server time at which a peer that had taken nothing took something again; 0 = it never had to.
-    took_again: Cell<u64>,
+    /// Server time at which the peer last took bytes after taking nothing; 0 if it never stopped.
+    unstuck_at: Cell<u64>,
 }
 
 impl Outbox {
-    /// Queues a frame that is never dropped. Somewhat beyond the bound the socket ends as a slow consumer instead.
+    /// Queues a frame that is never dropped. Beyond the bound and its reserve, the socket ends as a slow consumer
+    /// instead.
     pub fn send(&self, frame: &Frame) {
         let mut state = self.state.borrow_mut();
         if state.closing.is_some() {
@@ -73,7 +75,7 @@ impl Outbox {
         state.wake();
     }
 
-    /// Sends a ping before all that is queued, behind a frame that is half written. One that still waits is enough.
+    /// Queues a ping before all other frames, but after one that is partly written. Does nothing if one is queued.
     pub fn ping(&self, ping: &Frame) {
         let mut state = self.state.borrow_mut();
         if state.closing.is_none() && state.ping(ping) {
@@ -81,7 +83,8 @@ impl Outbox {
         }
     }
 
-    /// Queues a frame in its order. False at the bound: it was not taken, and [`Outbox::when_drained`] will be called.
+    /// Queues a frame. Returns false at the bound: the frame is not queued, and [`Outbox::when_drained`] will be
+    /// called.
     pub fn offer(&self, tag: Tag, frame: &Frame) -> bool {
         let placed = self.place(tag, &frame.into());
         if placed == Placed::ToFlush {
@@ -92,8 +95,8 @@ impl Outbox {
         placed != Placed::Refused
     }
 
-    /// Queues frames in their order, all of them or none, as [`Outbox::offer`] does, and wakes nobody: several may be
-    /// placed before the one flush that is owed.
+    /// Queues frames, all or none, as [`Outbox::offer`] does, but wakes no task. Several calls may precede the one
+    /// flush.
     pub fn place(&self, tag: Tag, frames: &Frames) -> Placed {
         let mut state = self.state.borrow_mut();
         if state.closing.is_some() {
@@ -104,13 +107,13 @@ impl Outbox {
             return Placed::Refused;
         }
         state.push(Some(tag), frames.clone());
-        // Whoever waits for the peer is woken by him, and who is awake already will look.
+        // A task that waits for the peer is woken by the socket, and an active one looks at the queue again.
         let sleeps = self.stuck_since.get() == 0 && state.writer.is_some();
         if sleeps && !std::mem::replace(&mut state.to_flush, true) { Placed::ToFlush } else { Placed::Waits }
     }
 
-    /// Writes what waits, as far as `write` takes it at once; the socket's own task sees to the rest, and to whatever is
-    /// not an everyday write. Says how many bytes were taken.
+    /// Writes queued frames, as many as `write` takes without waiting. The socket's task does the rest, and everything
+    /// except plain writes. Returns the number of bytes written.
     pub fn flush(&self, mut write: impl FnMut(&[IoSlice<'_>]) -> io::Result<usize>) -> usize {
         let mut state = self.state.borrow_mut();
         state.to_flush = false;
@@ -135,14 +138,15 @@ impl Outbox {
             }
             state.skip_dropped();
         }
-        // It calls whoever was refused.
+        // The task calls the function of `when_drained`.
         if state.refused {
             state.wake();
         }
         taken
     }
 
-    /// Whether an offer would be taken, before a frame is made for it. If not, [`Outbox::when_drained`] will be called.
+    /// Whether an offer would be accepted, to be checked before a frame is made. If not, [`Outbox::when_drained`] will
+    /// be called.
     pub fn has_room(&self) -> bool {
         let mut state = self.state.borrow_mut();
         let full = state.closing.is_none() && state.has_no_room();
@@ -150,8 +154,8 @@ impl Outbox {
         !full
     }
 
-    /// Queues the newest frame of a tag, and drops the one that waits, if one does. Should the queue be full of other
-    /// things the frame is dropped; a newer one will come.
+    /// Queues a frame in place of a queued one with the same tag. If the queue is full of other frames, the frame is
+    /// dropped: a newer one will follow.
     pub fn replace(&self, tag: Tag, frame: &Frame) {
         let state = &mut *self.state.borrow_mut();
         if state.closing.is_some() {
@@ -169,22 +173,23 @@ impl Outbox {
         }
     }
 
-    /// Drops what waits of a tag, but for a frame that is half written.
+    /// Drops the queued frames of a tag, except one that is partly written.
     pub fn withdraw(&self, tag: Tag) {
         self.state.borrow_mut().withdraw(tag);
     }
 
-    /// What to call once the queue is empty after a refused offer.
+    /// Sets the function to call when the queue is empty after a refused offer.
     pub fn when_drained(&self, call: impl Fn() + 'static) {
         *self.drained.borrow_mut() = Some(Rc::new(call));
     }
 
-    /// Queues the close as the last frame, behind what is queued while that is little. The first one counts.
+    /// Queues the close frame as the last one, after the queued frames if they are few. Only the first call has an
+    /// effect.
     pub fn close(&self, close: Close) {
         self.state.borrow_mut().close(close);
     }
 
-    /// The same for a peer that may have nothing more of what is queued.
+    /// As [`Outbox::close`], but drops the queued frames: the peer may not have them any more.
     pub fn cut(&self, close: Close) {
         let mut state = self.state.borrow_mut();
         if state.closing.is_none() {
@@ -193,7 +198,7 @@ impl Outbox {
         }
     }
 
-    /// Drops everything and ends at once: the peer takes nothing any more.
+    /// Drops everything and ends the socket immediately, because the peer takes nothing.
     pub fn abort(&self, close: Close) {
         let mut state = self.state.borrow_mut();
         state.clear();
@@ -202,7 +207,7 @@ impl Outbox {
         state.wake();
     }
 
-    /// Why the socket ends, once that is decided.
+    /// The close code, once it is decided that the socket ends.
     pub fn closing(&self) -> Option<Close> {
         self.state.borrow().closing
     }
@@ -222,31 +227,31 @@ impl Outbox {
         .await
     }
 
-    /// Frames that wait, without one that is half written, with those that were replaced and not cleared away yet.
+    /// Queued frames, without one that is partly written, but with replaced ones that are not removed yet.
     pub fn waiting(&self) -> usize {
         self.state.borrow().frames
     }
 
-    /// Bytes that wait.
+    /// Queued bytes.
     pub fn waiting_bytes(&self) -> usize {
         self.state.borrow().bytes
     }
 
-    /// Since when the peer has taken nothing of what waits.
+    /// Since when the peer has taken nothing, if bytes are queued.
     pub fn stuck_since(&self) -> Option<Timestamp> {
         Some(Timestamp(self.stuck_since.get())).filter(|since| since.0 > 0)
     }
 
-    /// When the peer last made room for what could not leave before: a sign of life, as no other write is, since what
-    /// the system takes may wait there for a peer that is gone. The beginning of time when it never did.
-    pub fn took_again(&self) -> Timestamp {
-        Timestamp(self.took_again.get())
+    /// When the peer last took bytes after taking nothing; zero if it never stopped. Only this is a sign of life: the
+    /// system accepts other writes even if the peer is gone.
+    pub fn unstuck_at(&self) -> Timestamp {
+        Timestamp(self.unstuck_at.get())
     }
 
-    /// Writes until the close frame has left; then shuts the writing half down. `now` says server time.
+    /// Writes until the close frame is sent, then shuts down the writing half. `now` returns server time.
     ///
     /// # Errors
-    /// The peer's end of it.
+    /// The connection failed.
     pub async fn write(&self, to: &mut (impl AsyncWrite + Unpin), now: impl Fn() -> Timestamp) -> io::Result<()> {
         std::future::poll_fn(|context| self.poll_write(context, &mut *to, &now)).await?;
         std::future::poll_fn(|context| Pin::new(&mut *to).poll_shutdown(context)).await
@@ -275,7 +280,7 @@ impl Outbox {
                         if self.stuck_since.get() == 0 {
                             self.stuck_since.set(now().0.max(1));
                         }
-                        // Woken by the socket, or to be aborted.
+                        // Woken by the socket, or by an abort.
                         state.writer = Some(context.waker().clone());
                     }
                     match ready!(written)? {
@@ -283,7 +288,7 @@ impl Outbox {
                         count => state.advance(count),
                     }
                     if self.stuck_since.replace(0) > 0 {
-                        self.took_again.set(now().0);
+                        self.unstuck_at.set(now().0);
                     }
                     continue;
                 }
@@ -293,7 +298,7 @@ impl Outbox {
                     return Poll::Pending;
                 }
             }
-            // Outside the borrow: it queues.
+            // Called outside the borrow, because it queues frames.
             let drained = self.drained.borrow().clone();
             if let Some(drained) = drained {
                 drained();

@@ -1,8 +1,8 @@
-//! What a peer's frames must be like, checked before the frame library sees their bytes (reliability 50).
+//! Checks of a peer's frames, before the frame library sees their bytes.
 //!
-//! The library alone takes unmasked frames, lengths in more bytes than needed, long control frames, data frames inside
-//! a fragmented message, and counts its bound per frame. [`Inspector`] reads the headers of a byte stream, however it is
-//! cut, and says where it stops being sound.
+//! The library alone accepts unmasked frames, lengths in more bytes than needed, long control frames and data frames
+//! inside a fragmented message, and bounds only single frames. [`Inspector`] reads the headers in a byte stream, in
+//! pieces of any size, and finds the first invalid one.
 
 use super::close::Close;
 use super::frame::CONTROL_BYTES_MAX;
@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Longest message of a peer, its fragments counted together.
+/// Longest message of a peer, with all its fragments.
 pub const MESSAGE_BYTES_MAX: u64 = 64 << 10;
 /// Longest header of a peer's frame: two bytes, eight of length, four of mask.
 const HEAD_BYTES_MAX: usize = 14;
@@ -21,22 +21,23 @@ const CONTINUATION: u8 = 0;
 const TEXT: u8 = 1;
 const BINARY: u8 = 2;
 
-/// Reads frame headers as bytes go by.
+/// Reads frame headers in a byte stream.
 #[derive(Debug, Default)]
 pub struct Inspector {
     head: [u8; HEAD_BYTES_MAX],
     head_len: usize,
-    /// Bytes of the frame at hand still to come.
+    /// Bytes that are missing of the current frame.
     payload_left: u64,
-    /// Inside a fragmented message, and how long it is so far.
+    /// Inside a fragmented message: its length so far.
     message: Option<u64>,
 }
 
 impl Inspector {
-    /// Looks at the next bytes.
+    /// Checks the next bytes.
     ///
     /// # Errors
-    /// How many of these bytes belong to sound frames, and why the one behind them is not. Nothing may follow.
+    /// How many of these bytes belong to valid frames, and the close code for the next frame. No further bytes may be
+    /// passed.
     pub fn inspect(&mut self, bytes: &[u8]) -> Result<(), (usize, Close)> {
         let mut at = 0;
         while at < bytes.len() {
@@ -49,7 +50,8 @@ impl Inspector {
             self.head[self.head_len] = bytes[at];
             self.head_len += 1;
             if let Some(close) = self.fault() {
-                // Of the header at hand some bytes may have gone by before: the library waits for its end in vain.
+                // Earlier calls may have passed some bytes of this header on. The library then waits for the rest in
+                // vain.
                 return Err(((at + 1).saturating_sub(self.head_len), close));
             }
             at += 1;
@@ -60,7 +62,7 @@ impl Inspector {
         Ok(())
     }
 
-    /// How long the header at hand is, as far as it can be told.
+    /// Length of the current header, as far as it is known.
     fn head_bytes(&self) -> usize {
         match (self.head_len, self.head[1] & 0x7f) {
             (0 | 1, _) => 2,
@@ -70,7 +72,7 @@ impl Inspector {
         }
     }
 
-    /// Length of the payload, once its bytes have come.
+    /// Length of the payload, once it is known.
     fn length(&self) -> Option<u64> {
         let [_, short, rest @ ..] = &self.head;
         match (short & 0x7f, self.head_len) {
@@ -85,7 +87,7 @@ impl Inspector {
         self.head[0] & 0x08 != 0
     }
 
-    /// What is wrong with the header as far as it has come.
+    /// The fault of the header so far.
     fn fault(&self) -> Option<Close> {
         let (first, opcode) = (self.head[0], self.head[0] & 0x0f);
         let fin = first & 0x80 != 0;
@@ -119,7 +121,7 @@ impl Inspector {
         (!self.is_control() && before.saturating_add(length) > MESSAGE_BYTES_MAX).then_some(Close::TOO_LONG)
     }
 
-    /// The header is whole: its payload begins.
+    /// Called when the header is complete: the payload begins.
     fn begin(&mut self) {
         let length = self.length().expect("the header is whole");
         let fin = self.head[0] & 0x80 != 0;
@@ -131,9 +133,9 @@ impl Inspector {
     }
 }
 
-/// A byte stream that ends where its frames stop being sound.
+/// A byte stream that ends before the first invalid frame.
 pub struct Inspected<R> {
-    /// What came behind the upgrade request.
+    /// Bytes that arrived together with the upgrade request.
     early: Bytes,
     inner: R,
     inspector: Inspector,
@@ -145,12 +147,12 @@ impl<R> Inspected<R> {
         Inspected { early, inner, inspector: Inspector::default(), fault: None }
     }
 
-    /// Why the stream ended before its peer ended it.
+    /// Why the stream ended before the peer ended it.
     pub fn fault(&self) -> Option<Close> {
         self.fault
     }
 
-    /// The stream underneath.
+    /// The inner stream.
     pub fn into_inner(self) -> R {
         self.inner
     }
@@ -178,7 +180,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Inspected<R> {
     }
 }
 
-/// The frame library wants to write where it reads. Nothing is ever written this way: frames leave by the outbox.
+/// The frame library requires a writer. Nothing is written this way: frames leave through the outbox.
 impl<R: Unpin> AsyncWrite for Inspected<R> {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
         Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
@@ -216,8 +218,8 @@ mod tests {
         out
     }
 
-    /// Verdict on a stream, however it is cut.
-    fn judged(bytes: &[u8]) -> Result<(), (usize, Close)> {
+    /// The verdict on a stream, which must not depend on the size of its pieces.
+    fn verdict_of(bytes: &[u8]) -> Result<(), (usize, Close)> {
         let whole = Inspector::default().inspect(bytes);
         for cut in 1..8 {
             let mut inspector = Inspector::default();
@@ -234,7 +236,7 @@ mod tests {
             }
             match (whole, pieces) {
                 (Ok(()), Ok(())) => {}
-                // A header that came in pieces has partly gone by.
+                // A header that arrived in pieces was partly passed on.
                 (Err((all, one)), Err((some, other))) => {
                     assert!(one == other && some >= all && some < all + HEAD_BYTES_MAX, "{cut}: {whole:?} {pieces:?}");
                 }
@@ -284,10 +286,10 @@ mod tests {
             ("the largest length", vec![0x81, 0xff, 0x7f, 255, 255, 255, 255, 255, 255, 255], Err(Close::TOO_LONG)),
         ];
         for (what, bytes, expected) in &rows {
-            assert_eq!(judged(bytes).map_err(|(_, close)| close), *expected, "{what}");
-            // The same behind a sound frame, which still passes.
+            assert_eq!(verdict_of(bytes).map_err(|(_, close)| close), *expected, "{what}");
+            // The same after a valid frame, which still passes.
             let first = frame(0x81, b"first");
-            let verdict = judged(&[first.clone(), bytes.clone()].concat());
+            let verdict = verdict_of(&[first.clone(), bytes.clone()].concat());
             assert!(verdict.map_err(|(_, close)| close) == *expected, "{what}");
             if let Err((sound, _)) = verdict {
                 assert!(sound >= first.len(), "{what}: {sound}");

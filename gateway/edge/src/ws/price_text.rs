@@ -1,4 +1,5 @@
-//! The price frame (streams.md §2.2), made once for all who get it: what differs between sockets is put around it.
+//! The price frame (gateway/docs/streams.md §2.2). Its fields are encoded once for all sockets; each socket adds its
+//! own.
 
 use crate::api::account::valuation::Marks;
 use crate::api::markets::quote::OUTCOMES;
@@ -20,20 +21,20 @@ thread_local! {
     static TOP: RefCell<Depth> = RefCell::default();
 }
 
-/// The fields of a price frame but `type` and `seq`, without the braces around them.
+/// The fields of a price frame except `type` and `seq`, without braces.
 #[derive(Debug)]
 pub struct Price(Vec<u8>);
 
-/// What one outcome is quoted at.
+/// The figures of one outcome.
 struct Quoted {
     top: Option<(Top, Timestamp)>,
-    /// Half way between its own bid and ask, 10⁻⁶ USD a share.
+    /// Midpoint of its own bid and ask, in 10⁻⁶ USD a share.
     midpoint: Option<Cash>,
     last: Option<LastPrice>,
 }
 
 impl Price {
-    /// The price of a market as it stands.
+    /// The current price of a market.
     pub fn of(cell: &MarketCell, reads: &Reads) -> Price {
         let mut out = Vec::with_capacity(1_024);
         object(&mut out, |o| fields(o, cell, reads));
@@ -42,7 +43,7 @@ impl Price {
         Price(out)
     }
 
-    /// The frame of the price channel; `seq` counts the frames of one socket.
+    /// The frame of the price channel. `seq` counts the frames of one socket.
     pub fn frame(&self, out: &mut Vec<u8>, seq: u64) {
         out.extend_from_slice(b"{\"type\":\"price\",");
         out.extend_from_slice(&self.0);
@@ -59,7 +60,7 @@ impl Price {
     }
 }
 
-/// `resolved`: a split has no winner.
+/// `resolved`. A split has no winner.
 pub fn resolved(out: &mut Vec<u8>, cell: &MarketCell, resolution: Resolution, now: Timestamp) {
     let winner = match resolution {
         Resolution::Winner(outcome) => Some(outcome),
@@ -85,7 +86,7 @@ fn fields(o: &mut Object<'_>, cell: &MarketCell, reads: &Reads) {
     });
     let changed_at = quoted.iter().filter_map(|quoted| quoted.top.map(|(_, at)| at)).max();
     let updated_at = changed_at.or(cell.figures_at()).unwrap_or(cell.listed_at);
-    let heard_at =
+    let received_at =
         reads.books.quote_age(first, now).map(|age| Timestamp(reads.books.venue_now(now).since(Timestamp(age))));
 
     o.text("market_id", &cell.listing.condition);
@@ -93,14 +94,14 @@ fn fields(o: &mut Object<'_>, cell: &MarketCell, reads: &Reads) {
     o.integer("emit_ts_ms", now.millis());
     o.word("source", if changed_at.is_some() { "websocket" } else { "cache" });
     moment(o, "updated_at", updated_at);
-    moment(o, "ws_updated_at", heard_at.unwrap_or(updated_at));
+    moment(o, "ws_updated_at", received_at.unwrap_or(updated_at));
     o.array("outcomes", OUTCOMES, |out, outcome| {
         let (quoted, price) = (&quoted[outcome as usize], prices[outcome as usize]);
         object(out, |o| {
             o.text("label", cell.outcome(outcome));
             o.or_null("price", price, Object::average);
             o.text("token_id", cell.token(outcome));
-            // What has no depth of its own is left out, never made of the other outcome's.
+            // An outcome without depth has no such field. It is never computed from the other outcome.
             if let Some(bid) = quoted.top.and_then(|(top, _)| top.bid) {
                 o.price("best_bid", bid.price);
             }
@@ -153,14 +154,14 @@ impl Quoted {
         }
     }
 
-    /// Its own midpoint however wide, else its last trade (streams.md §2.2): what it trades at by itself, where a mark
-    /// looks at the complement too and mistrusts a wide spread.
+    /// Its own midpoint at any spread, else its last trade (gateway/docs/streams.md §2.2). Unlike a mark price, it does
+    /// not use the complement.
     fn price(&self) -> Option<Cash> {
         self.midpoint.or_else(|| self.last.map(|last| Cash(i64::from(last.price.0) * 100)))
     }
 }
 
-/// A moment with its milliseconds.
+/// A time with milliseconds.
 pub fn moment(o: &mut Object<'_>, name: &str, at: Timestamp) {
     let out = o.name(name);
     out.push(b'"');

@@ -1,6 +1,6 @@
-//! The price channel, `/v1/ws/prices` (streams.md §2): the newest price of each market subscribed to.
+//! The price channel, `/v1/ws/prices` (gateway/docs/streams.md §2): the newest price of each market subscribed to.
 
-use super::admit::{Nobody, Which, admit};
+use super::admit::{Anonymous, Which, admit};
 use super::close::Close;
 use super::frame::Frame;
 use super::hub::{PRICE_EVERY, Watcher};
@@ -23,7 +23,7 @@ use wire::read;
 use wire::value::Value;
 use wire::write::{Object, object, string};
 
-/// Prices that are made before others get their turn on the thread.
+/// Prices that are made before other tasks of the thread run.
 const PRICES_PER_TURN: usize = 16;
 
 pub const ROUTES: &[Route] = &[Route::get("/v1/ws/prices", "ws_prices")
@@ -32,34 +32,35 @@ pub const ROUTES: &[Route] = &[Route::get("/v1/ws/prices", "ws_prices")
     .run(|call| Box::pin(open(call)))];
 
 async fn open(call: Call) -> Outcome {
-    let admitted = admit(&call, Nobody::Refused)?;
+    let admitted = admit(&call, Anonymous::Refused)?;
     upgrade(&call, admitted, Prices::new)
 }
 
 struct Prices {
     edge: Rc<Edge>,
-    teller: Rc<Teller>,
-    /// In the order of subscribing.
+    sender: Rc<PriceSender>,
+    /// In the order of subscriptions.
     markets: RefCell<Vec<MarketId>>,
     subscriptions_max: usize,
 }
 
-/// Puts prices on the socket.
-struct Teller {
+/// Sends prices to the socket.
+struct PriceSender {
     socket: Rc<Socket>,
     seq: Cell<u64>,
     resolved: RefCell<Vec<MarketId>>,
-    /// Markets that were subscribed to lately: until when their first price stands, and whether another one came since.
-    begun: RefCell<Vec<(MarketId, Instant, bool)>>,
+    /// Recent subscriptions: the market, until when its first price is not replaced, and whether a change was skipped
+    /// since.
+    recent: RefCell<Vec<(MarketId, Instant, bool)>>,
 }
 
-/// What is wrong with a message, or a part of it.
+/// An error in a message, or in a part of it.
 struct Fault {
     code: &'static str,
     message: &'static str,
 }
 
-const NOT_JSON: Fault = Fault { code: "INVALID_BODY", message: "the message is no JSON" };
+const NOT_JSON: Fault = Fault { code: "INVALID_BODY", message: "the message is not JSON" };
 const NO_ACTION: Fault = Fault { code: "INVALID_REQUEST", message: "action must be subscribe, unsubscribe or ping" };
 const NO_LIST: Fault = Fault { code: "INVALID_REQUEST", message: "markets must be an array of condition ids" };
 const UNKNOWN: Fault = Fault { code: "MARKET_NOT_FOUND", message: "no market has these condition ids" };
@@ -69,13 +70,17 @@ impl Prices {
     fn new(socket: Rc<Socket>, edge: Rc<Edge>) -> Prices {
         let tier = socket.bearer().map(|bearer| bearer.tier);
         let subscriptions_max = edge.app.front.settings.streams.subscriptions_max(tier);
-        let teller =
-            Rc::new(Teller { socket, seq: Cell::new(0), resolved: RefCell::default(), begun: RefCell::default() });
-        Prices { edge, teller, markets: RefCell::default(), subscriptions_max }
+        let sender = Rc::new(PriceSender {
+            socket,
+            seq: Cell::new(0),
+            resolved: RefCell::default(),
+            recent: RefCell::default(),
+        });
+        Prices { edge, sender, markets: RefCell::default(), subscriptions_max }
     }
 
     fn send(&self, fields: impl FnOnce(&mut Object<'_>)) {
-        self.teller.socket.send(&Frame::json(|out| object(out, fields)));
+        self.sender.socket.send(&Frame::json(|out| object(out, fields)));
     }
 
     fn error(&self, fault: &Fault, action: &str, ids: &[&str]) {
@@ -98,10 +103,10 @@ impl Prices {
         });
     }
 
-    async fn subscribe(&self, asked: &[&str]) {
+    async fn subscribe(&self, ids_given: &[&str]) {
         let app = &self.edge.app;
         let (mut accepted, mut unknown, mut new, mut over) = (Vec::new(), Vec::new(), Vec::new(), false);
-        for id in asked {
+        for id in ids_given {
             let Some(market) = app.reads.catalog.by_condition(id) else {
                 unknown.push(*id);
                 continue;
@@ -115,9 +120,9 @@ impl Prices {
             if !known {
                 self.markets.borrow_mut().push(market);
                 new.push(market);
-                // No price is told by others before the first one.
-                self.teller.rest(market);
-                self.edge.hub.watch(market, self.teller.socket.id(), self.teller.clone());
+                // Holds back the prices of the hub until the first one is sent.
+                self.sender.hold(market);
+                self.edge.hub.watch(market, self.sender.socket.id(), self.sender.clone());
             }
         }
         if !unknown.is_empty() {
@@ -129,12 +134,12 @@ impl Prices {
         self.acknowledge("subscribed", &accepted);
         for (count, market) in new.into_iter().enumerate() {
             let Some(cell) = app.reads.catalog.market(market) else { continue };
-            // It may have ended while others had their turn: then no price follows.
-            if !self.teller.resolved.borrow().contains(&market) {
-                self.teller.begin(cell, &Price::of(cell, &app.reads));
+            // If the market was resolved while other tasks ran, no price follows.
+            if !self.sender.resolved.borrow().contains(&market) {
+                self.sender.begin(cell, &Price::of(cell, &app.reads));
             }
             if let Some(resolution) = cell.resolution() {
-                self.teller.end(cell, resolution);
+                self.sender.end(cell, resolution);
             }
             if (count + 1).is_multiple_of(PRICES_PER_TURN) {
                 tokio::task::yield_now().await;
@@ -142,17 +147,17 @@ impl Prices {
         }
     }
 
-    fn unsubscribe(&self, asked: &[&str]) {
+    fn unsubscribe(&self, ids_given: &[&str]) {
         let mut accepted = Vec::new();
-        for id in asked {
+        for id in ids_given {
             let Some(market) = self.edge.app.reads.catalog.by_condition(id) else { continue };
             let mut markets = self.markets.borrow_mut();
             if let Some(place) = markets.iter().position(|known| *known == market) {
                 markets.remove(place);
                 accepted.push(*id);
-                self.edge.hub.unwatch(market, self.teller.socket.id());
-                self.teller.resolved.borrow_mut().retain(|resolved| *resolved != market);
-                self.teller.begun.borrow_mut().retain(|(begun, ..)| *begun != market);
+                self.edge.hub.unwatch(market, self.sender.socket.id());
+                self.sender.resolved.borrow_mut().retain(|resolved| *resolved != market);
+                self.sender.recent.borrow_mut().retain(|(recent, ..)| *recent != market);
             }
         }
         self.acknowledge("unsubscribed", &accepted);
@@ -163,7 +168,7 @@ impl Channel for Prices {
     const WHICH: Which = Which::Prices;
 
     async fn opened(&mut self) -> Result<(), Close> {
-        let socket = &self.teller.socket;
+        let socket = &self.sender.socket;
         let (id, ts) = (socket.id(), socket.now().millis());
         self.send(|o| {
             o.word("type", "connected");
@@ -177,7 +182,7 @@ impl Channel for Prices {
     async fn message(&mut self, text: &str) -> Result<Verdict, Close> {
         let Ok(value) = read::json(text.as_bytes()) else {
             self.error(&NOT_JSON, "", &[]);
-            return Ok(Verdict::Nonsense);
+            return Ok(Verdict::Invalid);
         };
         let action = match value.get("action") {
             Some(Value::Text(action)) => action.as_ref(),
@@ -185,53 +190,53 @@ impl Channel for Prices {
         };
         if !matches!(action, "subscribe" | "unsubscribe") {
             self.error(&NO_ACTION, action, &[]);
-            return Ok(Verdict::Nonsense);
+            return Ok(Verdict::Invalid);
         }
-        let (Some(mut asked), Some(more)) = (ids(value.get("markets")), ids(value.get("conditions"))) else {
+        let (Some(mut ids_given), Some(more)) = (ids(value.get("markets")), ids(value.get("conditions"))) else {
             self.error(&NO_LIST, action, &[]);
-            return Ok(Verdict::Nonsense);
+            return Ok(Verdict::Invalid);
         };
-        asked.extend(more);
-        let mut seen = AHashSet::with_capacity(asked.len());
-        asked.retain(|id| seen.insert(*id));
+        ids_given.extend(more);
+        let mut seen = AHashSet::with_capacity(ids_given.len());
+        ids_given.retain(|id| seen.insert(*id));
         if action == "subscribe" {
-            self.subscribe(&asked).await
+            self.subscribe(&ids_given).await
         } else {
-            self.unsubscribe(&asked)
+            self.unsubscribe(&ids_given)
         }
-        Ok(Verdict::Understood)
+        Ok(Verdict::Accepted)
     }
 }
 
 impl Drop for Prices {
     fn drop(&mut self) {
         for market in self.markets.get_mut().drain(..) {
-            self.edge.hub.unwatch(market, self.teller.socket.id());
+            self.edge.hub.unwatch(market, self.sender.socket.id());
         }
     }
 }
 
-impl Teller {
-    fn tell(&self, cell: &MarketCell, price: &Price) {
+impl PriceSender {
+    fn send(&self, cell: &MarketCell, price: &Price) {
         self.seq.set(self.seq.get() + 1);
         self.socket.replace(Tag(u64::from(cell.id.0)), &Frame::json(|out| price.frame(out, self.seq.get())));
     }
 
-    /// The price at the beginning of a subscription.
+    /// Sends the first price of a subscription.
     fn begin(&self, cell: &MarketCell, price: &Price) {
-        self.tell(cell, price);
-        self.rest(cell.id);
+        self.send(cell, price);
+        self.hold(cell.id);
     }
 
-    /// From now on no other price of the market is told for a while.
-    fn rest(&self, market: MarketId) {
-        let mut begun = self.begun.borrow_mut();
-        let missed = begun.iter().any(|(known, _, missed)| *known == market && *missed);
-        begun.retain(|(known, ..)| *known != market);
-        begun.push((market, Instant::now() + PRICE_EVERY, missed));
+    /// Sends no other price of this market for the minimum interval.
+    fn hold(&self, market: MarketId) {
+        let mut recent = self.recent.borrow_mut();
+        let missed = recent.iter().any(|(known, _, missed)| *known == market && *missed);
+        recent.retain(|(known, ..)| *known != market);
+        recent.push((market, Instant::now() + PRICE_EVERY, missed));
     }
 
-    /// Tells once how a market ended.
+    /// Sends the resolution of a market, once.
     fn end(&self, cell: &MarketCell, resolution: Resolution) {
         let mut resolved = self.resolved.borrow_mut();
         if !resolved.contains(&cell.id) {
@@ -242,20 +247,20 @@ impl Teller {
     }
 }
 
-impl Watcher for Teller {
+impl Watcher for PriceSender {
     fn price(&self, cell: &MarketCell, price: &Rc<Price>, changed: bool) -> bool {
-        let (mut begun, mut missed) = (self.begun.borrow_mut(), false);
-        if let Some(place) = begun.iter().position(|(market, ..)| *market == cell.id) {
-            let (_, until, has_missed) = &mut begun[place];
+        let (mut recent, mut missed) = (self.recent.borrow_mut(), false);
+        if let Some(place) = recent.iter().position(|(market, ..)| *market == cell.id) {
+            let (_, until, has_missed) = &mut recent[place];
             if Instant::now() < *until {
                 *has_missed |= changed;
                 return !*has_missed;
             }
             missed = *has_missed;
-            begun.swap_remove(place);
+            recent.swap_remove(place);
         }
         if (changed || missed) && !self.resolved.borrow().contains(&cell.id) {
-            self.tell(cell, price);
+            self.send(cell, price);
         }
         true
     }

@@ -1,7 +1,7 @@
-//! What the feed tells of books, made into news of the streams: with hashes and last trades, and only where they are followed.
+//! Makes news for the streams of changed books: with hashes and trades, and only for markets that are followed.
 
 use super::change::{BookChange, BookContent, Change, Trade};
-use super::market_text::Stands;
+use super::market_text::LevelSize;
 use super::news::News;
 use crate::api::books::view::{self, BookCopy};
 use crate::api::markets::quote::OUTCOMES;
@@ -14,7 +14,7 @@ use engine::market::terms::Resolution;
 use engine::time::Timestamp;
 use std::sync::Arc;
 
-/// The streams, as the feed knows them.
+/// The news, as a listener to books.
 pub struct BookNews {
     news: Arc<News>,
     catalog: Arc<Catalog>,
@@ -36,13 +36,13 @@ impl BookListener for BookNews {
     }
 
     #[inline]
-    fn anybody(&self) -> bool {
-        self.news.anybody()
+    fn has_readers(&self) -> bool {
+        self.news.has_interest()
     }
 
     #[inline]
-    fn wanted(&self, market: MarketId) -> bool {
-        self.news.wanted(market)
+    fn has_reader(&self, market: MarketId) -> bool {
+        self.news.has_interest_in(market)
     }
 
     fn begin_frame(&self, taken_at: Timestamp) {
@@ -53,8 +53,8 @@ impl BookListener for BookNews {
         self.news.end_frame();
     }
 
-    /// Makes a change of what was said and tells it. `now` is the time of what has none of its own. A resolved market
-    /// has no book any more.
+    /// Publishes a change. `now` is the time of updates that have none. A resolved market has no book, so nothing is
+    /// published.
     fn changed(
         &self,
         market: MarketId,
@@ -71,13 +71,13 @@ impl BookListener for BookNews {
         (change.ticks, change.tick, change.fee_rate) = (ticks, cell.tick(), self.news.fees.rate(cell.listing.category));
         change.version = books.version(cell.instrument(Outcome::First));
         let mut moved = Vec::with_capacity(2);
-        for (outcome, said) in OUTCOMES.into_iter().zip(&touched) {
+        for (outcome, update) in OUTCOMES.into_iter().zip(&touched) {
             let (instrument, token) = (cell.instrument(outcome), &mut change.tokens[outcome as usize]);
-            if said.whole || !said.levels.is_empty() {
-                let look = |shown: BookCopy<'_>| (self::book(said, shown), shown.depth.changed_at);
+            if update.whole || !update.levels.is_empty() {
+                let look = |shown: BookCopy<'_>| (self::book(update, shown), shown.depth.changed_at);
                 if let Ok((book, changed_at)) = view::copied(books, cell, instrument, usize::MAX, look) {
-                    token.at = self.news.tell_time(instrument, changed_at);
-                    if matches!(book.what, BookContent::Levels(_)) {
+                    token.at = self.news.advance_time(instrument, changed_at);
+                    if matches!(book.content, BookContent::Levels(_)) {
                         change.at = change.at.max(token.at);
                         moved.push(instrument);
                     }
@@ -85,14 +85,14 @@ impl BookListener for BookNews {
                 }
             }
             if ticks.is_some() && token.book.is_none() {
-                token.at = self.news.tell_time(instrument, now);
+                token.at = self.news.advance_time(instrument, now);
             }
         }
         for instrument in moved {
-            self.news.tell_time(instrument, change.at);
+            self.news.advance_time(instrument, change.at);
         }
-        for (outcome, said) in OUTCOMES.into_iter().zip(&touched) {
-            if said.trades.is_empty() {
+        for (outcome, update) in OUTCOMES.into_iter().zip(&touched) {
+            if update.trades.is_empty() {
                 continue;
             }
             let (instrument, token) = (cell.instrument(outcome), &mut change.tokens[outcome as usize]);
@@ -100,8 +100,8 @@ impl BookListener for BookNews {
                 Some(book) => Some(book.hash),
                 None => view::copied(books, cell, instrument, usize::MAX, |shown| shown.hash()).ok(),
             };
-            let told = |trade: &LastTrade| Trade::new(*trade, self.news.tell_time(instrument, trade.at), hash);
-            token.trades = said.trades.iter().map(told).collect();
+            let made = |trade: &LastTrade| Trade::new(*trade, self.news.advance_time(instrument, trade.at), hash);
+            token.trades = update.trades.iter().map(made).collect();
         }
         self.news.change(change);
     }
@@ -119,25 +119,25 @@ impl BookListener for BookNews {
     }
 
     fn resolved(&self, market: MarketId, resolution: Resolution, at: Timestamp) {
-        let told = OUTCOMES.map(|outcome| self.news.told(market.instrument(outcome)));
-        self.news.resolved(market, resolution, told.into_iter().fold(at, Timestamp::max));
+        let latest = OUTCOMES.map(|outcome| self.news.last_time(market.instrument(outcome)));
+        self.news.resolved(market, resolution, latest.into_iter().fold(at, Timestamp::max));
     }
 }
 
-/// The book behind what was said.
+/// The book after an update.
 fn book(touched: &Touched, shown: BookCopy<'_>) -> BookChange {
     let depth = shown.depth;
-    let what = if touched.whole {
+    let content = if touched.whole {
         BookContent::Whole { depth: Box::new(depth.clone()), last: shown.last }
     } else {
-        BookContent::Levels(touched.levels.iter().map(|(side, price)| stands(depth, *side, *price)).collect())
+        BookContent::Levels(touched.levels.iter().map(|(side, price)| level_size(depth, *side, *price)).collect())
     };
-    BookChange::new(what, shown.hash(), depth.top)
+    BookChange::new(content, shown.hash(), depth.top)
 }
 
-/// A level as it stands now.
-fn stands(depth: &Depth, side: BookSide, price: Price) -> Stands {
-    Stands { side, price, size: depth.side(side).size_at(price) }
+/// The current size of a level.
+fn level_size(depth: &Depth, side: BookSide, price: Price) -> LevelSize {
+    LevelSize { side, price, size: depth.side(side).size_at(price) }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Whole messages of a peer: frames come out of the frame library, behind [`Inspected`]; fragments are put together and
-//! text is proved to be UTF-8 here.
+//! Reads complete messages of a peer. The frame library parses the frames that pass [`Inspected`]; fragments are joined
+//! and text is checked to be UTF-8 here.
 
 use super::close::Close;
 use super::policy::{Inspected, MESSAGE_BYTES_MAX};
@@ -7,12 +7,12 @@ use bytes::{Bytes, BytesMut};
 use fastwebsockets::{OpCode, Payload, Role, WebSocket, WebSocketError};
 use tokio::io::AsyncRead;
 
-/// What a peer sends.
+/// A message of the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// UTF-8.
     Text(Bytes),
-    /// A piece of a text that goes on; so many bytes.
+    /// Part of a text message, with this many bytes. More follow.
     Fragment(usize),
     Ping(Bytes),
     Pong,
@@ -20,7 +20,7 @@ pub enum Message {
 }
 
 impl Message {
-    /// Bytes that were read for it, without its header.
+    /// Payload bytes that were read for it.
     pub fn bytes(&self) -> usize {
         match self {
             Message::Text(bytes) | Message::Ping(bytes) => bytes.len(),
@@ -33,37 +33,37 @@ impl Message {
 /// Why there is no next message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The peer went away without a word.
+    /// The peer closed the connection without a close frame.
     Gone,
-    /// It sent what is to be answered with this close.
+    /// The peer sent a frame that is answered with this close.
     Refused(Close),
 }
 
 /// The reading half of a socket.
 pub struct Reader<R> {
-    /// Gone when the stream ended.
+    /// `None` when the stream has ended.
     frames: Option<WebSocket<Inspected<R>>>,
     rest: Option<R>,
-    /// Fragments of a message so far.
+    /// Fragments of the current message.
     begun: BytesMut,
 }
 
 impl<R: AsyncRead + Unpin> Reader<R> {
-    /// Reads `early` first: bytes that came behind the handshake.
+    /// Reads `early` first: bytes that arrived together with the handshake.
     pub fn new(early: Bytes, inner: R) -> Reader<R> {
         let mut frames = WebSocket::after_handshake(Inspected::new(early, inner), Role::Server);
-        // Answers leave through the outbox, in their order, never from here.
+        // Answers leave through the outbox, in order.
         frames.set_auto_close(false);
         frames.set_auto_pong(false);
-        // It refuses what is as long as its bound.
+        // The library refuses a message that is as long as its bound.
         frames.set_max_message_size(MESSAGE_BYTES_MAX as usize + 1);
         Reader { frames: Some(frames), rest: None, begun: BytesMut::new() }
     }
 
-    /// The next message, piece of one, or control frame. Not to be dropped half way while more is to be read: bytes would be lost.
+    /// The next message, fragment or control frame. Not cancel safe: a dropped call loses bytes.
     ///
     /// # Errors
-    /// [`End`]; the same again whenever it is asked after that.
+    /// [`End`], also in all later calls.
     pub async fn next(&mut self) -> Result<Message, End> {
         let Some(frames) = &mut self.frames else { return Err(End::Gone) };
         let frame = match frames.read_frame().await {
@@ -84,7 +84,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         }
     }
 
-    /// The stream underneath, to be read away without looking. Ends the reading of frames.
+    /// The inner stream, so that the rest can be read and dropped. No more frames are read.
     pub fn into_rest(mut self) -> Option<R> {
         self.frames.take().map(|frames| frames.into_inner().into_inner()).or(self.rest)
     }
@@ -114,7 +114,7 @@ fn text(payload: Bytes) -> Result<Message, End> {
     if std::str::from_utf8(&payload).is_ok() { Ok(Message::Text(payload)) } else { Err(End::Refused(Close::NOT_UTF8)) }
 }
 
-/// A close frame: empty, or a code that may be sent with a reason in UTF-8.
+/// Checks a close frame: empty, or an allowed code with a reason in UTF-8.
 fn closing(payload: &[u8]) -> Result<Message, End> {
     match payload {
         [] => Ok(Message::Close),

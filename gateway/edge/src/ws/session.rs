@@ -1,9 +1,9 @@
-//! One socket from its handshake to its end: the upgrade, the task that reads, and the close handshake. How much a peer
-//! may send, and heartbeats: `session/inbound.rs`.
+//! One socket from its handshake to its end: the upgrade, the reading task, and the close handshake.
+//! `session/inbound.rs` has limits of inbound frames, and heartbeats.
 //!
-//! Two tasks a socket: this one reads and does nothing else with the stream; the other writes what the [`Outbox`] holds,
-//! but for what goes to a crowd, which the hub writes as far as the peer takes it at once ([`Socket::flush`]).
-//! Whatever ends a socket from outside (a full queue, a revoked key, the server's end) is a word to its outbox.
+//! Each socket has two tasks. This one only reads. The other writes the queued frames of the [`Outbox`], except those
+//! for many sockets, which the hub writes as far as the peer takes them ([`Socket::flush`]). Other parts end a socket
+//! through its outbox: for a full queue, a revoked key, or a stop of the server.
 
 mod inbound;
 mod stream;
@@ -35,70 +35,70 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
-use stream::{Between, read_away};
+use stream::{SharedStream, read_and_drop};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-/// How long a goodbye may take to leave: the peer has to read what the system holds before it.
-const GOODBYE_WITHIN: Duration = Duration::from_secs(5);
-/// How long a peer is listened to that was told to stop.
+/// How long sending the close frame may take. The peer first has to read what the system has buffered.
+const CLOSE_WITHIN: Duration = Duration::from_secs(5);
+/// How long the socket reads after the close frame was sent.
 const LINGER: Duration = Duration::from_secs(2);
-/// What a handshake's key is hashed with (RFC 6455 §1.3).
+/// Suffix of a handshake's key before it is hashed (RFC 6455 §1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// One open socket, as its channel and whoever has frames for it see it. Lives on one thread, in an `Rc`.
+/// An open socket, for its channel and for producers of frames. Belongs to one thread, in an `Rc`.
 pub struct Socket {
     id: u64,
     outbox: Outbox,
-    /// What the peer's frames are written to; gone when the last one is.
+    /// The writing half; `None` after the last frame.
     stream: RefCell<Option<OwnedWriteHalf>>,
     bearer: RefCell<Option<Bearer>>,
-    /// Its place among the sockets of its user or address.
+    /// Its seat among the sockets of its user or address.
     seat: RefCell<Option<Seat>>,
     clock: Clock,
     pub(super) times: Times,
 }
 
-/// When something last happened, in server time.
+/// Times of the last events, in server time.
 #[derive(Default)]
 pub(super) struct Times {
     pub opened: Cell<Timestamp>,
-    pub heard: Cell<Timestamp>,
+    pub received: Cell<Timestamp>,
     pub pinged: Cell<Timestamp>,
-    /// Whoever has not said who he is by then is closed.
+    /// Deadline of the `auth` frame, while the socket is anonymous.
     pub auth_until: Cell<Option<Timestamp>>,
 }
 
-/// How a channel takes a message.
+/// A channel's verdict on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    Understood,
-    /// It was meant as an operation and is answered with a refusal: it counts like any frame.
+    Accepted,
+    /// An operation that was refused. It counts like any frame.
     Refused,
-    /// The channel does not understand it: more than a few close the socket.
-    Nonsense,
+    /// A message that the channel does not understand. More than a few close the socket.
+    Invalid,
 }
 
-/// What a channel does with one socket. Dropped when the socket is gone: subscriptions end in `Drop`.
+/// The protocol of one channel on one socket. Dropped when the socket is gone, so subscriptions end in `Drop`.
 pub trait Channel: 'static {
-    /// Which channel it is, among figures.
+    /// The channel, for metrics.
     const WHICH: Which;
 
-    /// Whether its messages are operations, each of which passes the windows of its REST twin. A message that was
-    /// understood then counts for nothing here; every other frame counts against the rate of
-    /// [`Close::TOO_MANY_FRAMES`], as all frames do elsewhere.
+    /// Whether messages are operations, which count in the windows of their REST twins. Accepted messages then do not
+    /// count here. All other frames count against the rate of [`Close::TOO_MANY_FRAMES`], as all frames do on other
+    /// channels.
     const TAKES_OPERATIONS: bool = false;
 
-    /// Before the first message is read: greeting frames, what was missed.
+    /// Called before the first message is read, to send initial frames.
     ///
     /// # Errors
-    /// Why the socket is closed.
+    /// The close code for the socket.
     fn opened(&mut self) -> impl Future<Output = Result<(), Close>>;
 
-    /// A text message that is no heartbeat.
+    /// Handles a text message that is not a heartbeat.
     ///
     /// # Errors
-    /// Why the socket is closed.
+    /// The close code for the socket.
     fn message(&mut self, text: &str) -> impl Future<Output = Result<Verdict, Close>>;
 }
 
@@ -106,7 +106,7 @@ impl Socket {
     pub(super) fn new(id: u64, bearer: Option<Bearer>, seat: Option<Seat>, clock: Clock) -> Socket {
         let now = clock.now();
         let times = Times::default();
-        for time in [&times.opened, &times.heard, &times.pinged] {
+        for time in [&times.opened, &times.received, &times.pinged] {
             time.set(now);
         }
         Socket {
@@ -120,7 +120,7 @@ impl Socket {
         }
     }
 
-    /// Different for every socket of this thread.
+    /// Unique in this process.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -150,20 +150,20 @@ impl Socket {
         })
     }
 
-    /// Writes what the queue holds until the socket ends, and lets the hub write between two writes.
+    /// Writes queued frames until the socket ends, and lets the hub write in between.
     pub fn write_to(self: Rc<Socket>, stream: OwnedWriteHalf, write_batch: Rc<WriteBatch>) -> impl Future<Output = ()> {
         *self.stream.borrow_mut() = Some(stream);
         async move {
-            let mut stream = Between(&self.stream);
+            let mut stream = SharedStream(&self.stream);
             let mut write = pin!(self.outbox.write(&mut stream, || self.clock.now()));
-            // Answers that wait go first: of listeners there may be thousands.
+            // Responses first: there may be thousands of sockets.
             let in_turn = poll_fn(|context| {
                 write_batch.flush();
                 write.as_mut().poll(context)
             });
             let written = caught(in_turn).await;
             drop(self.stream.take());
-            // A peer that went away takes nothing more.
+            // A peer that is gone takes no more frames.
             if !matches!(written, Ok(Ok(()))) {
                 self.outbox.abort(Close::NORMAL);
             }
@@ -195,7 +195,7 @@ impl Socket {
         self.outbox.close(close);
     }
 
-    /// Waits until the socket is to end.
+    /// Waits until it is decided that the socket ends.
     pub async fn closed(&self) -> Close {
         self.outbox.closed().await
     }
@@ -208,19 +208,19 @@ impl Socket {
         &self.outbox
     }
 
-    /// Who it belongs to; `None` for somebody who has not said so.
+    /// The owner; `None` for an anonymous socket.
     pub fn bearer(&self) -> Option<Bearer> {
         self.bearer.borrow().clone()
     }
 
-    /// Its peer has said who he is: his seat takes the place of the one by address.
+    /// Sets the owner after an `auth` frame. The user's seat replaces that of the address.
     pub fn admit(&self, bearer: Bearer, seat: Seat) {
         *self.bearer.borrow_mut() = Some(bearer);
         *self.seat.borrow_mut() = Some(seat);
         self.times.auth_until.set(None);
     }
 
-    /// Its peer has so long to say who he is.
+    /// Sets the deadline of the `auth` frame, in µs from now.
     pub fn expect_auth_within(&self, us: u64) {
         self.times.auth_until.set(Some(self.clock.now().plus(us)));
     }
@@ -230,11 +230,12 @@ impl Socket {
     }
 }
 
-/// The answer to a handshake: 101, and the channel that `make` makes runs behind it; a refused one is closed with its
-/// code behind the 101, since clients read codes (streams.md §1.3).
+/// Accepts a handshake with 101, and then runs the channel that `make` creates. A refused client gets a close code
+/// after the 101, because clients read close codes (gateway/docs/streams.md §1.3).
 ///
 /// # Errors
-/// What is no handshake: 400 `INVALID_REQUEST`, 426 for another version; 403 for an origin that may not read us.
+/// 400 `INVALID_REQUEST` if the request is not a handshake, 426 for another version, 403 for an origin that may not
+/// read responses.
 pub fn upgrade<C: Channel>(
     call: &Call,
     admitted: Admitted,
@@ -249,10 +250,10 @@ pub fn upgrade<C: Channel>(
         .with_header(header::SEC_WEBSOCKET_ACCEPT, accept))
 }
 
-/// The answer to a handshake's key.
+/// Checks a handshake and its origin. Returns the value of `Sec-WebSocket-Accept`.
 ///
 /// # Errors
-/// What is no handshake, or comes from an origin that may not read us.
+/// Those of [`upgrade`].
 pub(super) fn check_handshake(call: &Call) -> Result<HeaderValue, Refusal> {
     let accept = accept(&call.headers)?;
     let origin = call.headers.get(header::ORIGIN);
@@ -262,14 +263,14 @@ pub(super) fn check_handshake(call: &Call) -> Result<HeaderValue, Refusal> {
     Ok(accept)
 }
 
-/// Checks a handshake (RFC 6455 §4.2.1) and answers its key.
+/// Checks a handshake (RFC 6455 §4.2.1). Returns the value of `Sec-WebSocket-Accept`.
 fn accept(headers: &HeaderMap) -> Result<HeaderValue, Refusal> {
     let lists = |name: &HeaderName, word: &str| {
         let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
         values.flat_map(|value| value.split(',')).any(|token| token.trim().eq_ignore_ascii_case(word))
     };
     if !lists(&header::CONNECTION, "upgrade") || !lists(&header::UPGRADE, "websocket") {
-        return Err(Refusal::saying(Code::InvalidRequest, "This path speaks WebSocket: the request is no upgrade."));
+        return Err(Refusal::saying(Code::InvalidRequest, "This path is a WebSocket: the request must be an upgrade."));
     }
     let only = |name: &HeaderName| {
         let mut values = headers.get_all(name).iter();
@@ -280,7 +281,7 @@ fn accept(headers: &HeaderMap) -> Result<HeaderValue, Refusal> {
     }
     let key = only(&header::SEC_WEBSOCKET_KEY).map(HeaderValue::as_bytes);
     let Some(key) = key.filter(|key| STANDARD.decode(key).is_ok_and(|nonce| nonce.len() == 16)) else {
-        return Err(Refusal::saying(Code::InvalidRequest, "Sec-WebSocket-Key is 16 bytes in base64."));
+        return Err(Refusal::saying(Code::InvalidRequest, "Sec-WebSocket-Key must be 16 bytes in base64."));
     };
     let mut hash = Sha1::new();
     hash.update(key);
@@ -309,29 +310,29 @@ async fn run<C: Channel>(
         None => {
             let mut channel = make(Rc::clone(&socket), edge);
             let close = {
-                let talk = caught(converse(&socket, &mut reader, &mut channel));
+                let reading = caught(read_messages(&socket, &mut reader, &mut channel));
                 tokio::select! {
                     biased;
                     close = socket.closed() => close,
-                    close = talk => close.unwrap_or(Close::INTERNAL),
+                    close = reading => close.unwrap_or(Close::INTERNAL),
                 }
             };
             drop(channel);
-            // Before the goodbye: whoever sees the close may come again at once.
+            // Before the close frame, because a client may reconnect as soon as it sees that frame.
             drop(socket.seat.take());
             socket.close(close);
         }
     }
-    // It is out of everybody's sight; what is left is the goodbye.
-    let _ = tokio::time::timeout(GOODBYE_WITHIN, writing).await;
+    // The socket is removed from all tables; only the close handshake is left.
+    let _ = tokio::time::timeout(CLOSE_WITHIN, writing).await;
     socket.outbox.abort(Close::NORMAL);
     if let Some(rest) = reader.into_rest() {
-        let _ = tokio::time::timeout(LINGER, read_away(rest)).await;
+        let _ = tokio::time::timeout(LINGER, read_and_drop(rest)).await;
     }
     entered.ends(socket.outbox.closing().unwrap_or(Close::NORMAL));
 }
 
-/// Runs a future; `Err` when it panics. The panic hook has said where.
+/// Runs a future. `Err` if it panics, which the panic hook has logged.
 pub(super) async fn caught<F: Future>(future: F) -> Result<F::Output, Panicked> {
     let mut future = pin!(future);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
@@ -341,12 +342,12 @@ pub(super) async fn caught<F: Future>(future: F) -> Result<F::Output, Panicked> 
     .await
 }
 
-/// A future of one socket panicked: that socket ends, and nothing more.
+/// A future panicked. Only its socket ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Panicked;
 
-/// Reads until the socket ends; answers why.
-async fn converse<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf>, channel: &mut C) -> Close {
+/// Reads until the socket ends. Returns the close code.
+async fn read_messages<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf>, channel: &mut C) -> Close {
     if let Err(close) = channel.opened().await {
         return close;
     }
@@ -358,10 +359,10 @@ async fn converse<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf
             Err(End::Refused(close)) => return close,
         };
         let now = socket.now();
-        socket.times.heard.set(now);
+        socket.times.received.set(now);
         turn.read(message.bytes()).await;
         let text = match &message {
-            Message::Text(bytes) => std::str::from_utf8(bytes).expect("the reader proved it"),
+            Message::Text(bytes) => std::str::from_utf8(bytes).expect("the reader has checked it"),
             _ => "",
         };
         let beat = match &message {
@@ -377,21 +378,21 @@ async fn converse<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf
         let verdict = match beat {
             Heartbeat::Answered(frame) => {
                 socket.send(&frame);
-                Ok(Verdict::Understood)
+                Ok(Verdict::Accepted)
             }
-            Heartbeat::Ignored => Ok(Verdict::Understood),
+            Heartbeat::Ignored => Ok(Verdict::Accepted),
             Heartbeat::None => channel.message(text).await,
         };
         match verdict {
-            Ok(Verdict::Understood) => {}
+            Ok(Verdict::Accepted) => {}
             Ok(_) if may_be_operation && !inbound.takes(now) => return Close::TOO_MANY_FRAMES,
             Ok(Verdict::Refused) => {}
-            Ok(Verdict::Nonsense) if inbound.bad < BAD_FRAMES_MAX => inbound.bad += 1,
-            Ok(Verdict::Nonsense) => return Close::TOO_MANY_BAD_FRAMES,
+            Ok(Verdict::Invalid) if inbound.bad < BAD_FRAMES_MAX => inbound.bad += 1,
+            Ok(Verdict::Invalid) => return Close::TOO_MANY_BAD_FRAMES,
             Err(close) => return close,
         }
     }
 }
 
-/// One second, the step of the sweep.
+/// One second, the interval of sweeps.
 pub(super) const SWEEP_US: u64 = SECOND;

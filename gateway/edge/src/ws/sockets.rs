@@ -1,5 +1,5 @@
-//! All open sockets of one IO thread, and the sweep that looks at each once a second: pings, idle peers, writers that
-//! are stuck, credentials that ended. It runs only while there are sockets.
+//! All open sockets of one IO thread. Once a second a sweep checks each: pings, idle peers, stuck writers, ended
+//! credentials. It runs only while there are sockets.
 
 use super::admit::{self, Queued, Which};
 use super::close::Close;
@@ -12,11 +12,11 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-/// The server's own pings (streams.md §1.5).
+/// Interval of the server's pings (gateway/docs/streams.md §1.5).
 const PING_EVERY_US: u64 = 20 * SECOND;
-/// A peer of whom nothing was heard, not even a pong, and who took nothing of what waited for him.
+/// A peer that sent nothing for this long, not even a pong, and took none of the queued bytes.
 const IDLE_US: u64 = 60 * SECOND;
-/// A peer that takes no byte.
+/// A peer that took no byte for this long.
 const STUCK_US: u64 = 15 * SECOND;
 
 /// Sockets by id.
@@ -24,13 +24,13 @@ const STUCK_US: u64 = 15 * SECOND;
 pub struct Sockets {
     open: RefCell<AHashMap<u64, Rc<Socket>>>,
     sweeping: Cell<bool>,
-    /// What the last sweep found waiting.
+    /// Queued frames and bytes at the last sweep.
     queued: Cell<Queued>,
     ending: Cell<bool>,
     ping: RefCell<Option<Frame>>,
 }
 
-/// A socket's place in the list; leaves when dropped.
+/// A socket's entry in the list, removed on drop.
 pub(super) struct Entered {
     sockets: Weak<Sockets>,
     app: std::sync::Arc<App>,
@@ -39,7 +39,7 @@ pub(super) struct Entered {
 }
 
 impl Entered {
-    /// It ends for that reason.
+    /// Counts the socket as closed for that reason.
     pub(super) fn ends(self, close: Close) {
         self.app.streams.seats.closes_for(close);
     }
@@ -67,13 +67,13 @@ impl Sockets {
         Entered { sockets: Rc::downgrade(&edge.sockets), app: edge.app.clone(), id: socket.id(), which }
     }
 
-    /// Ends all of them, and those that come yet: the server goes down.
+    /// Closes all sockets, and those that are opened later, because the server stops.
     pub fn end(&self) {
         self.ending.set(true);
         self.open.borrow().values().for_each(|socket| socket.close(Close::GOING_AWAY));
     }
 
-    fn look(&self, app: &App, now: Timestamp) {
+    fn check(&self, app: &App, now: Timestamp) {
         let ping = self.ping.borrow_mut().get_or_insert_with(Frame::ping).clone();
         let mut queued = Queued::default();
         for socket in self.open.borrow().values() {
@@ -83,7 +83,7 @@ impl Sockets {
                 socket.outbox().abort(Close::SLOW_CONSUMER);
             } else if !socket.is_open() {
                 continue;
-            } else if now.since(times.heard.get().max(socket.outbox().took_again())) >= IDLE_US {
+            } else if now.since(times.received.get().max(socket.outbox().unstuck_at())) >= IDLE_US {
                 socket.close(Close::IDLE);
             } else if times.auth_until.get().is_some_and(|until| now >= until) {
                 socket.close(Close::AUTH_TIMEOUT);
@@ -101,9 +101,9 @@ impl Sockets {
 async fn sweep(sockets: Rc<Sockets>, app: std::sync::Arc<App>) {
     while !sockets.open.borrow().is_empty() {
         tokio::time::sleep(Duration::from_micros(SWEEP_US)).await;
-        sockets.look(&app, app.reads.clock.now());
+        sockets.check(&app, app.reads.clock.now());
     }
-    // The last ones took with them what waited.
+    // The queues of the last sockets are gone.
     app.streams.seats.queues(sockets.queued.take(), Queued::default());
     sockets.sweeping.set(false);
 }

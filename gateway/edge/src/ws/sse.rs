@@ -1,7 +1,8 @@
-//! The price stream as server-sent events (streams.md §5).
+//! The price stream as server-sent events (gateway/docs/streams.md §5).
 //!
-//! The body is made while it is sent, by a future inside its connection: it waits for news, and what came meanwhile is
-//! conflated by market. A peer that takes no byte is cut off by its socket; a reconnect begins with a snapshot.
+//! The body is made while it is sent, by a future of its connection. It waits for news, and keeps only the newest price
+//! of each market until it can send. The socket disconnects a peer that takes no byte; a reconnect begins with a
+//! snapshot.
 
 use super::hub::{Hub, Watcher};
 use super::live;
@@ -32,35 +33,35 @@ use tokio::time::MissedTickBehavior;
 use wire::decimal;
 use wire::write::{Object, object};
 
-/// Markets of one stream.
+/// Most markets of one stream.
 const MARKETS_MAX: usize = 50;
-/// Streams of one address without a key.
+/// Most streams of one address without a key.
 const PER_ADDRESS_MAX: u32 = 5;
 /// Levels of each side in `orderbook`.
 const LEVELS_MAX: usize = 10;
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
-/// Spot prices, and batches.
-const BEAT: Duration = Duration::from_secs(1);
-/// Length of the comment that makes proxies and browsers pass the stream on at once.
+/// Interval of spot prices and of batches.
+const SPOTS_EVERY: Duration = Duration::from_secs(1);
+/// Length of the first comment, which makes proxies and browsers pass the stream on immediately.
 const PADDING_BYTES: usize = 2_048;
-/// Markets that are written before others get their turn on the thread.
+/// Markets that are written before other tasks of the thread run.
 const MARKETS_PER_PAGE: usize = 8;
 
 /// Open streams, by key and by address; shared by all IO threads.
 #[derive(Debug, Default)]
 pub struct EventSeats {
-    seats: Mutex<AHashMap<Of, u32>>,
-    /// Those too that take no place.
+    seats: Mutex<AHashMap<SeatOwner, u32>>,
+    /// Includes those without a seat.
     open: AtomicU64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Of {
+enum SeatOwner {
     Key(KeyId),
     Address(IpAddr),
 }
 
-/// Counts a stream for as long as it lives.
+/// Counts a stream as open until it is dropped.
 struct Counted(Arc<EventSeats>);
 
 impl Counted {
@@ -76,10 +77,10 @@ impl Drop for Counted {
     }
 }
 
-/// A stream's place among the others; free again when dropped.
+/// The seat of a stream, returned on drop.
 struct Seat {
     streams: Arc<EventSeats>,
-    of: Of,
+    owner: SeatOwner,
 }
 
 impl EventSeats {
@@ -88,12 +89,12 @@ impl EventSeats {
         self.open.load(Relaxed)
     }
 
-    fn take(self: &Arc<Self>, of: Of, max: u32) -> Option<Seat> {
+    fn take(self: &Arc<Self>, owner: SeatOwner, max: u32) -> Option<Seat> {
         let mut streams = self.seats.lock();
-        let count = streams.entry(of).or_default();
+        let count = streams.entry(owner).or_default();
         (*count < max).then(|| {
             *count += 1;
-            Seat { streams: Arc::clone(self), of }
+            Seat { streams: Arc::clone(self), owner }
         })
     }
 }
@@ -101,16 +102,16 @@ impl EventSeats {
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut streams = self.streams.seats.lock();
-        if let Some(count) = streams.get_mut(&self.of) {
+        if let Some(count) = streams.get_mut(&self.owner) {
             *count -= 1;
             if *count == 0 {
-                streams.remove(&self.of);
+                streams.remove(&self.owner);
             }
         }
     }
 }
 
-/// What a stream is about.
+/// The parameters of a stream.
 struct Subscription {
     crypto: Vec<Asset>,
     family: Option<Family>,
@@ -121,15 +122,15 @@ struct Subscription {
 /// Answers with a stream.
 ///
 /// # Errors
-/// `INVALID_REQUEST` for a stream of nothing, 429 for one too many.
+/// `INVALID_REQUEST` for an empty subscription, 429 at the cap of streams.
 pub async fn open(call: Call) -> Outcome {
-    let asked = Subscription::read(&call)?;
+    let subscription = Subscription::read(&call)?;
     let seat = seat(&call)?;
     let hub = Rc::clone(&call.edge.hub);
     let counted = Counted::new(call.streams().events.clone());
     let pages = Pages::live(move |sink| async move {
         let (_seat, _counted) = (seat, counted);
-        Stream::new(asked, hub).run(sink).await;
+        Stream::new(subscription, hub).run(sink).await;
         Ok::<(), Cut>(())
     });
     let buffering = HeaderName::from_static("x-accel-buffering");
@@ -139,13 +140,13 @@ pub async fn open(call: Call) -> Outcome {
 fn seat(call: &Call) -> Result<Option<Seat>, Refusal> {
     let app = call.app();
     let keyed = call.caller.as_ref().and_then(|caller| Some((caller.key?, caller.tier)));
-    let (of, max) = match keyed {
-        Some((key, tier)) => (Of::Key(key), app.front.settings.limits.tier(tier).max_ws_connections),
-        // Peers of this machine are not counted by address, as with requests (wire.md §8).
+    let (owner, max) = match keyed {
+        Some((key, tier)) => (SeatOwner::Key(key), app.front.settings.limits.tier(tier).max_ws_connections),
+        // Limits by address do not apply to peers on loopback (gateway/docs/wire.md §8).
         None if call.source.local && !app.front.settings.limits.meter_loopback => return Ok(None),
-        None => (Of::Address(network(call.source.address)), PER_ADDRESS_MAX),
+        None => (SeatOwner::Address(network(call.source.address)), PER_ADDRESS_MAX),
     };
-    match app.streams.events.take(of, max) {
+    match app.streams.events.take(owner, max) {
         Some(seat) => Ok(Some(seat)),
         None => Err(Refusal::rate_limit("concurrency", max, call.now.plus(engine::time::SECOND), 1)),
     }
@@ -189,10 +190,10 @@ impl Subscription {
     }
 }
 
-/// Where a stream's news gather until it has room.
+/// Prices that a stream has not sent yet.
 #[derive(Default)]
 struct Mailbox {
-    /// In the order in which their first change came; the newest price of each.
+    /// The newest price of each market, in the order of first changes.
     prices: RefCell<Vec<(MarketId, Rc<Price>)>>,
     bell: Notify,
 }
@@ -205,7 +206,7 @@ impl Watcher for Mailbox {
         true
     }
 
-    /// The last price shows what each outcome pays.
+    /// The final price has what each outcome pays.
     fn resolved(&self, cell: &MarketCell, _: Resolution, price: &Rc<Price>) {
         self.put(cell, price);
     }
@@ -224,45 +225,46 @@ impl Mailbox {
 
 /// One stream.
 struct Stream {
-    asked: Subscription,
+    subscription: Subscription,
     hub: Rc<Hub>,
     id: u64,
     mailbox: Rc<Mailbox>,
-    told: AHashMap<(Asset, &'static str), Timestamp>,
+    sent: AHashMap<(Asset, &'static str), Timestamp>,
     keepalives: u64,
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.asked.markets.iter().for_each(|market| self.hub.unwatch(*market, self.id));
+        self.subscription.markets.iter().for_each(|market| self.hub.unwatch(*market, self.id));
     }
 }
 
 impl Stream {
-    fn new(asked: Subscription, hub: Rc<Hub>) -> Stream {
+    fn new(subscription: Subscription, hub: Rc<Hub>) -> Stream {
         let mailbox = Rc::new(Mailbox::default());
         let id = hub.stream_id();
-        asked.markets.iter().for_each(|market| hub.watch(*market, id, mailbox.clone()));
-        Stream { asked, hub, id, mailbox, told: AHashMap::new(), keepalives: 0 }
+        subscription.markets.iter().for_each(|market| hub.watch(*market, id, mailbox.clone()));
+        Stream { subscription, hub, id, mailbox, sent: AHashMap::new(), keepalives: 0 }
     }
 
     async fn run(mut self, mut sink: Sink) {
         let mut ending = self.hub.ending();
-        sink.send(self.beginning()).await;
+        sink.send(self.preamble()).await;
         let every = |period| {
             let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             ticks
         };
-        let (mut beats, mut keepalives) = (every(BEAT), every(KEEPALIVE_EVERY));
-        let (has_beat, background) = (!self.asked.crypto.is_empty() || self.asked.background, self.asked.background);
+        let (mut spot_ticks, mut keepalives) = (every(SPOTS_EVERY), every(KEEPALIVE_EVERY));
+        let (has_spots, background) =
+            (!self.subscription.crypto.is_empty() || self.subscription.background, self.subscription.background);
         let mailbox = Rc::clone(&self.mailbox);
         loop {
             tokio::select! {
                 biased;
                 _ = ending.wait_for(|ending| *ending) => return,
                 _ = keepalives.tick() => sink.send(self.keepalive()).await,
-                _ = beats.tick(), if has_beat => {
+                _ = spot_ticks.tick(), if has_spots => {
                     let page = self.spots();
                     sink.send(page).await;
                     if background {
@@ -274,15 +276,15 @@ impl Stream {
         }
     }
 
-    /// Padding, advice for reconnects, and how everything stands.
-    fn beginning(&mut self) -> Vec<u8> {
+    /// Padding, the delay for reconnects, and a snapshot.
+    fn preamble(&mut self) -> Vec<u8> {
         let mut out = Vec::with_capacity(PADDING_BYTES + 4_096);
         out.extend_from_slice(b": padding");
         out.resize(PADDING_BYTES, b' ');
         out.extend_from_slice(b"\n\nretry: 2000\n\n");
         let app = self.hub.app().clone();
         let mut spots = self.new_spots(&app.reads);
-        // One of each symbol: the family that windows are decided by comes first.
+        // One price for each symbol; the family that decides windows comes first.
         spots.dedup_by_key(|(asset, _)| *asset);
         event(&mut out, "snapshot", |o| {
             o.object("crypto", |o| {
@@ -291,7 +293,7 @@ impl Stream {
                 }
             });
             o.object("markets", |o| {
-                for cell in self.asked.markets.iter().filter_map(|market| app.reads.catalog.market(*market)) {
+                for cell in self.subscription.markets.iter().filter_map(|market| app.reads.catalog.market(*market)) {
                     let out = o.name(&cell.listing.condition);
                     out.extend_from_slice(b"{\"type\":\"price\",");
                     let mut fields = Vec::new();
@@ -313,22 +315,22 @@ impl Stream {
         out
     }
 
-    /// Spot prices that were not told yet.
+    /// Spot prices that were not sent yet.
     fn new_spots(&mut self, reads: &Reads) -> Vec<(Asset, SpotPrice)> {
         let now = reads.clock.now();
         let newest = |asset: &Asset| {
             let asset = *asset;
-            reads.spot.prices(asset, self.asked.family, now).map(move |price| (asset, price))
+            reads.spot.prices(asset, self.subscription.family, now).map(move |price| (asset, price))
         };
-        let mut spots: Vec<_> = self.asked.crypto.iter().flat_map(newest).collect();
-        spots.retain(|(asset, price)| self.told.insert((*asset, price.source), price.at) != Some(price.at));
+        let mut spots: Vec<_> = self.subscription.crypto.iter().flat_map(newest).collect();
+        spots.retain(|(asset, price)| self.sent.insert((*asset, price.source), price.at) != Some(price.at));
         spots
     }
 
     fn spots(&mut self) -> Vec<u8> {
         let app = self.hub.app().clone();
         let (spots, mut out) = (self.new_spots(&app.reads), Vec::new());
-        if self.asked.background {
+        if self.subscription.background {
             let write = |out: &mut Vec<u8>, (asset, price): &(Asset, SpotPrice)| {
                 object(out, |o| live::spot(o, *asset, *price));
             };
@@ -341,14 +343,14 @@ impl Stream {
         out
     }
 
-    /// What the mailbox holds, with the books.
+    /// Sends the prices in the mailbox, with their books.
     async fn send_markets(&self, sink: &mut Sink) {
         let prices = std::mem::take(&mut *self.mailbox.prices.borrow_mut());
         let app = self.hub.app();
         let cell = |market: MarketId| app.reads.catalog.market(market).expect("it was found by its condition");
         for some in prices.chunks(MARKETS_PER_PAGE) {
             let mut out = Vec::with_capacity(4_096 * some.len());
-            if self.asked.background {
+            if self.subscription.background {
                 batch(&mut out, "market_price_batch", some, |out, (_, price)| price.plain(out));
                 let mut books = Vec::new();
                 for (market, _) in some {
@@ -368,7 +370,7 @@ impl Stream {
     }
 }
 
-/// The best levels of a token's own book; `None` where it has none.
+/// The best levels of a token's own book; `None` if it has none.
 fn book(reads: &Reads, cell: &MarketCell, outcome: engine::id::Outcome) -> Option<Vec<u8>> {
     let write = |shown: BookCopy<'_>| {
         let mut out = Vec::with_capacity(1_024);
@@ -388,7 +390,7 @@ fn line(out: &mut Vec<u8>, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(b"event: ");
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b"\ndata: ");
-    // JSON has no line ends of its own: they are escaped.
+    // JSON text has no raw line ends.
     write(out);
     out.extend_from_slice(b"\n\n");
 }
@@ -397,7 +399,7 @@ fn event(out: &mut Vec<u8>, name: &str, fields: impl FnOnce(&mut Object<'_>)) {
     line(out, name, |out| object(out, fields));
 }
 
-/// Nothing for an empty batch.
+/// Writes nothing for an empty batch.
 fn batch<T>(out: &mut Vec<u8>, name: &str, updates: &[T], write: impl FnMut(&mut Vec<u8>, &T)) {
     if updates.is_empty() {
         return;

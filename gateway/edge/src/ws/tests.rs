@@ -1,6 +1,6 @@
-//! A socket from handshake to end, over a real stream, with a channel that echoes.
+//! Sockets from handshake to end, over real streams, with a channel that echoes.
 
-use super::admit::{Nobody, Which, admit};
+use super::admit::{Anonymous, Which, admit};
 use super::close::Close;
 use super::frame::Frame;
 use super::session::{Channel, Socket, Verdict, upgrade};
@@ -18,13 +18,13 @@ use tokio::sync::watch;
 const ROUTES: &[Route] = &[
     Route::get("/v1/ws/echo", "echo").rate(RateClass::Exempt).run(|call| {
         Box::pin(async move {
-            let admitted = admit(&call, Nobody::ByAddress)?;
+            let admitted = admit(&call, Anonymous::ByAddress)?;
             upgrade(&call, admitted, |socket, _| Echo(socket))
         })
     }),
     Route::get("/v1/ws/work", "work").rate(RateClass::Exempt).run(|call| {
         Box::pin(async move {
-            let admitted = admit(&call, Nobody::ByAddress)?;
+            let admitted = admit(&call, Anonymous::ByAddress)?;
             upgrade(&call, admitted, |_, _| Work)
         })
     }),
@@ -46,16 +46,16 @@ impl Channel for Echo {
 
     async fn message(&mut self, text: &str) -> Result<Verdict, Close> {
         match text {
-            "panic" => panic!("asked for"),
-            "bad" => Ok(Verdict::Nonsense),
+            "panic" => panic!("requested by the test"),
+            "bad" => Ok(Verdict::Invalid),
             "fill" => {
-                // More than a queue holds: nobody reads meanwhile.
+                // More than a queue holds, while the peer does not read.
                 (0..2_000).for_each(|_| self.0.send(&Frame::text(&[b'x'; 10_000])));
-                Ok(Verdict::Understood)
+                Ok(Verdict::Accepted)
             }
             _ => {
                 self.0.send(&Frame::text(text.as_bytes()));
-                Ok(Verdict::Understood)
+                Ok(Verdict::Accepted)
             }
         }
     }
@@ -66,7 +66,7 @@ thread_local! {
     static WORKED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Takes operations: every text but `bad` is one.
+/// A channel with operations: every text except `bad` is one.
 struct Work;
 
 impl Channel for Work {
@@ -79,14 +79,14 @@ impl Channel for Work {
 
     async fn message(&mut self, text: &str) -> Result<Verdict, Close> {
         if text == "bad" {
-            return Ok(Verdict::Nonsense);
+            return Ok(Verdict::Invalid);
         }
         WORKED.set(WORKED.get() + 1);
-        Ok(Verdict::Understood)
+        Ok(Verdict::Accepted)
     }
 }
 
-/// A close frame as it leaves.
+/// A close frame as the server sends it.
 fn close(code: u16, reason: &str) -> Vec<u8> {
     let mut out = vec![0x88, 2 + reason.len() as u8];
     out.extend_from_slice(&code.to_be_bytes());
@@ -104,9 +104,9 @@ fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What the server says to `sent` up to the end of the stream, behind the head of its answer.
-async fn said_to(address: SocketAddr, sent: &[u8]) -> Vec<u8> {
-    said_at("/v1/ws/echo", address, sent).await
+/// The server's response to `sent`, up to the end of the stream, without the head of the 101.
+async fn response_to(address: SocketAddr, sent: &[u8]) -> Vec<u8> {
+    response_at("/v1/ws/echo", address, sent).await
 }
 
 fn handshake(path: &str) -> String {
@@ -116,7 +116,7 @@ fn handshake(path: &str) -> String {
     )
 }
 
-async fn said_at(path: &str, address: SocketAddr, sent: &[u8]) -> Vec<u8> {
+async fn response_at(path: &str, address: SocketAddr, sent: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(&[handshake(path).as_bytes(), sent].concat()).await.unwrap();
     let mut said = Vec::new();
@@ -140,7 +140,7 @@ fn a_socket_lives_from_its_handshake_to_its_close() {
         let hello = b"\x81\x05hello".to_vec();
         let goodbye = masked(0x88, &1000u16.to_be_bytes());
         let bad: Vec<u8> = (0..21).flat_map(|_| masked(0x81, b"bad")).collect();
-        // The clock of the test stands: they are all of one second.
+        // The test's clock does not move: all frames are in one second.
         let many: Vec<u8> = (0..31).flat_map(|_| masked(0x8a, b"")).collect();
         for (what, sent, expected) in [
             ("a close", goodbye.clone(), close(1000, "")),
@@ -167,7 +167,7 @@ fn a_socket_lives_from_its_handshake_to_its_close() {
             ("bad frames", bad, close(4008, "INVALID_REQUEST")),
             ("many frames", many, close(4008, "RATE_LIMIT_EXCEEDED")),
         ] {
-            let said = said_to(address, &sent).await;
+            let said = response_to(address, &sent).await;
             assert_eq!(
                 String::from_utf8_lossy(&said),
                 String::from_utf8_lossy(&[hello.clone(), expected].concat()),
@@ -177,18 +177,18 @@ fn a_socket_lives_from_its_handshake_to_its_close() {
                 tokio::task::yield_now().await;
             }
         }
-        // What panics ends its own socket, and nothing more.
+        // A panic ends its own socket only.
         assert_eq!(
-            said_to(address, &masked(0x81, b"panic")).await,
+            response_to(address, &masked(0x81, b"panic")).await,
             [hello.clone(), close(1011, "INTERNAL_ERROR")].concat()
         );
-        let filled = said_to(address, &masked(0x81, b"fill")).await;
+        let filled = response_to(address, &masked(0x81, b"fill")).await;
         assert!(filled.ends_with(&close(4009, "SLOW_CONSUMER")), "{}", filled.len());
         while edge.app.streams.seats.open() > 0 {
             tokio::task::yield_now().await;
         }
-        // The end of the server.
-        let open = tokio::task::spawn_local(async move { said_to(address, &[]).await });
+        // The server stops.
+        let open = tokio::task::spawn_local(async move { response_to(address, &[]).await });
         while edge.app.streams.seats.open() == 0 {
             tokio::task::yield_now().await;
         }
@@ -199,9 +199,10 @@ fn a_socket_lives_from_its_handshake_to_its_close() {
     });
 }
 
-/// A handshake right behind requests has the socket for itself, although their answers were to leave with those of others.
+/// A handshake directly after requests has the connection for itself, although the responses to the requests were in a
+/// write batch.
 #[test]
-fn a_handshake_comes_behind_any_number_of_requests() {
+fn a_handshake_may_follow_any_number_of_requests() {
     let world = World::new("", &[ROUTES]);
     let edge = Rc::clone(&world.edge);
     let mut cases = 0;
@@ -220,17 +221,17 @@ fn a_handshake_comes_behind_any_number_of_requests() {
             stream.read_to_end(&mut said).await.unwrap();
             let text = String::from_utf8_lossy(&said);
             assert_eq!(text.matches("HTTP/1.1 200 ").count(), count, "{text}");
-            assert!(text.contains("HTTP/1.1 101 "), "behind {count}: {text}");
+            assert!(text.contains("HTTP/1.1 101 "), "after {count}: {text}");
             assert!(said.ends_with(&[b"\x81\x05hello\x81\x03abc", &close(1000, "")[..]].concat()), "{count}: {text}");
             cases += 1;
         }
     });
-    println!("handshakes behind requests: {cases} cases");
+    println!("handshakes after requests: {cases} cases");
 }
 
-/// Whatever a peer of the channel for operations sends, the thread is not its own.
+/// A peer of the channel with operations cannot keep the thread for itself.
 #[test]
-fn operations_are_free_and_all_else_is_counted() {
+fn operations_do_not_count_and_all_other_frames_do() {
     let world = World::new("", &[ROUTES]);
     let edge = Rc::clone(&world.edge);
     run(async move {
@@ -239,8 +240,8 @@ fn operations_are_free_and_all_else_is_counted() {
         let (_end, ending) = watch::channel(false);
         let connections = edge.app.front.connections.clone();
         tokio::task::spawn_local(server::serve(listener, Rc::clone(&edge), connections, ending));
-        // Somebody else on this thread, and the most operations between two turns of his: those of two turns of the
-        // socket, since the order of those who let others go on may turn round.
+        // Another task of this thread, and the most operations between two of its turns. That can be those of two turns
+        // of the socket, because tasks that yield may change their order.
         let most = Rc::new(Cell::new(0));
         let seen = Rc::clone(&most);
         tokio::task::spawn_local(async move {
@@ -257,7 +258,7 @@ fn operations_are_free_and_all_else_is_counted() {
         let pongs = |text: &[u8], last: &[u8]| [&text.repeat(30), last].concat();
         let work = || masked(0x81, b"work");
         let mut cases = 0;
-        // (what, bytes, what is said, operations, at most in one turn)
+        // (case, bytes, response, operations, most in one turn)
         for (what, sent, expected, worked, in_a_turn) in [
             ("operations", [times(2_000, work()), goodbye.clone()].concat(), done.clone(), 2_000, 64),
             ("long ones", [times(40, masked(0x81, &[b'w'; 30_000])), goodbye.clone()].concat(), done.clone(), 40, 4),
@@ -292,7 +293,7 @@ fn operations_are_free_and_all_else_is_counted() {
             WORKED.set(0);
             tokio::task::yield_now().await;
             most.set(0);
-            let said = said_at("/v1/ws/work", address, &sent).await;
+            let said = response_at("/v1/ws/work", address, &sent).await;
             assert_eq!(String::from_utf8_lossy(&said), String::from_utf8_lossy(&expected), "{what}");
             assert_eq!(WORKED.get(), worked, "{what}");
             assert!(most.get() <= in_a_turn, "{what}: {} in one turn", most.get());

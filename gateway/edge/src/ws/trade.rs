@@ -1,11 +1,11 @@
 //! Order entry: `{"id":…,"op":…,"params":…}` → `{"id":…,"status":200,"result":…}`, or the error envelope with the id.
 //!
-//! An operation is the twin of a REST request. Its parameters are read into the typed arguments of the order handlers
-//! ([`crate::api::orders`]), and it takes the steps of every request ([`crate::http::pipeline::exchange`]) under the route of
-//! its twin. What REST has in headers is in the answer: `rate`, `retry_after`, `order_id`, `code`. Nothing here decides
-//! anything about an order.
+//! An operation is the twin of a REST request. Its parameters become the typed arguments of the order handlers
+//! ([`crate::api::orders`]), and it takes the steps of every request ([`crate::http::pipeline::exchange`]) with the
+//! route of its twin. What REST has in headers is in the answer: `rate`, `retry_after`, `order_id`, `code`. This module
+//! decides nothing about an order.
 
-use super::admit::{self, Admitted, Bearer, Nobody, Which};
+use super::admit::{self, Admitted, Anonymous, Bearer, Which};
 use super::close::Close;
 use super::frame::Frame;
 use super::outbox::QUEUE_FRAMES_MAX;
@@ -45,15 +45,15 @@ use wire::read;
 use wire::value::Value;
 use wire::write::{self, Object, object};
 
-/// Longest text that names an operation.
+/// Longest id of an operation.
 const ID_CHARS_MAX: usize = 64;
-/// What an answer has around its result.
+/// Bytes of an answer besides its result.
 const AROUND_BYTES: usize = 256;
-/// The field with the parameters, which are the body of the REST twin.
+/// The field with the parameters, which equal the body of the REST twin.
 const PARAMS: &str = "params";
 
-/// Operations of one socket that are under way; while there are more, the socket is not read. Half of what an outbox holds:
-/// all their answers may be ready together.
+/// Operations of one socket in flight. At the bound the socket is not read. Half of an outbox, because all their
+/// answers may be ready together.
 const UNDER_WAY_MAX: usize = QUEUE_FRAMES_MAX / 2;
 
 pub const ROUTES: &[Route] = &[Route::get("/v1/ws/trade", "ws_trade")
@@ -61,10 +61,10 @@ pub const ROUTES: &[Route] = &[Route::get("/v1/ws/trade", "ws_trade")
     .no_store()
     .run(|call| Box::pin(async move { open(&call) }))];
 
-/// A token that a session token minted has no key whose windows its operations could count against.
+/// A token that was minted by a session token is refused: there is no key whose windows could count its operations.
 fn open(call: &Call) -> Outcome {
     let app = call.app();
-    let mut admitted = admit::admit(call, Nobody::Refused)?;
+    let mut admitted = admit::admit(call, Anonymous::Refused)?;
     let mut key = None;
     if let Admitted::Open { bearer, .. } = &admitted {
         match operates(bearer.as_ref(), |key| app.reads.directory.slot(key)) {
@@ -87,17 +87,17 @@ fn open(call: &Call) -> Outcome {
     })
 }
 
-/// The key that operations count against, and its slot.
+/// The key whose windows count the operations, and its slot.
 ///
 /// # Errors
-/// Why there is none.
+/// The close code if there is none.
 fn operates(bearer: Option<&Bearer>, slot: impl Fn(KeyId) -> Option<u32>) -> Result<(KeyId, u32), Close> {
     let key = bearer.and_then(|bearer| bearer.key).ok_or(Close::NO_PERMISSION)?;
     Ok((key, slot(key).ok_or(Close::INVALID_KEY)?))
 }
 
-/// The channel. Each operation that waits runs as a task, so that answers may overtake each other. An operation that has
-/// begun runs to its end, whether or not the socket is still open.
+/// The channel. Each operation that waits runs as a task, so answers may overtake each other. A started operation runs
+/// to its end, even if the socket closes.
 struct Trade {
     socket: Rc<Socket>,
     desk: Desk,
@@ -117,22 +117,23 @@ impl Channel for Trade {
         let operation = match operation {
             Ok(operation) => operation,
             Err(refusal) => {
-                // Answered, too, while there are few of them.
-                let verdict = if id.is_some() { Verdict::Refused } else { Verdict::Nonsense };
+                // Answered too, up to the rate of frames.
+                let verdict = if id.is_some() { Verdict::Refused } else { Verdict::Invalid };
                 self.socket.send(&self.desk.refuse(id, refusal));
                 return Ok(verdict);
             }
         };
-        // Waits for room; takes a permit only where it waited or the operation does. No other operation comes in between.
+        // Waits for room. A permit is taken only if this waited or the operation waits: no other operation runs in
+        // between.
         let permit = match self.room.available_permits() {
             0 => Some(Arc::clone(&self.room).acquire_owned().await.map_err(|_| Close::INTERNAL)?),
             _ => None,
         };
         let mut running = Box::pin(self.desk.run(id, operation));
-        // Most operations are answered with the first poll. The others go on as tasks.
+        // Most operations are answered with the first poll. The others continue as tasks.
         if let Poll::Ready(answer) = poll_fn(|context| Poll::Ready(running.as_mut().poll(context))).await {
             self.socket.send(&answer);
-            return Ok(Verdict::Understood);
+            return Ok(Verdict::Accepted);
         }
         let permit = match permit {
             Some(permit) => permit,
@@ -144,26 +145,26 @@ impl Channel for Trade {
             drop(permit);
             socket.send(&answer);
         });
-        Ok(Verdict::Understood)
+        Ok(Verdict::Accepted)
     }
 }
 
-/// The sender of the operations of one socket.
+/// The sender of a socket's operations.
 #[derive(Clone, Copy, Debug)]
 pub struct Operator {
-    /// The key that the socket was opened with, and its slot.
+    /// The key that opened the socket, and its slot.
     pub key: KeyId,
     pub key_slot: u32,
     pub source: Source,
 }
 
-/// What the operations of one socket have in common.
+/// State that the operations of one socket share.
 pub struct Desk {
     edge: Rc<Edge>,
     by: Operator,
-    /// Refusals show `details` and `request_id`.
+    /// Whether refusals have `details` and `request_id`.
     verbose: bool,
-    /// Of the key that the handshake showed, for the log.
+    /// Prefix of the handshake's key, for the log.
     key_prefix: Option<KeyPrefix>,
     /// By [`Twin`].
     routes: [Option<&'static Route>; TWINS.len()],
@@ -181,7 +182,7 @@ enum Twin {
     CancelAll,
 }
 
-/// Their routes, by [`Twin`].
+/// The routes of the twins, by [`Twin`].
 const TWINS: [&str; 7] = [
     "place_order",
     "place_orders",
@@ -192,34 +193,33 @@ const TWINS: [&str; 7] = [
     "cancel_all",
 ];
 
-/// The client's name of an operation.
+/// The client's id of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Id {
     Text(String),
-    /// The number's own text.
+    /// The text of the number.
     Number(String),
 }
 
-/// A frame that was read.
+/// A parsed frame.
 pub struct OperationFrame {
     id: Option<Id>,
     operation: Result<Operation, Refusal>,
 }
 
-/// An operation that was understood.
+/// A parsed operation.
 struct Operation {
     route: &'static Route,
     action: Action,
     /// Length of the twin's body.
     body_bytes: usize,
-    /// Length of the twin's target, which has the same bound.
+    /// Length of the twin's target, which is bounded as in HTTP.
     target_bytes: usize,
 }
 
-/// What an operation does: a handler with its arguments. An argument that is wrong refuses the operation once its caller is
-/// admitted, as with REST.
+/// A handler with its arguments. Wrong arguments refuse the operation after its caller is admitted, as in REST.
 enum Action {
-    /// A placement, and its fault if the shard finds it unsound.
+    /// A placement, and the refusal to use if the shard reports invalid terms.
     Place(Result<(Box<Placement>, Option<Refusal>), Refusal>),
     Batch(Result<batch::Drafts<'static>, Refusal>),
     Cancel(OrderName<'static>),
@@ -249,7 +249,7 @@ impl Desk {
         Desk { edge, by, verbose, key_prefix: None, routes }
     }
 
-    /// Reads a frame. Nothing is counted and nothing happens before [`Desk::answer`].
+    /// Parses a frame, without any effect. [`Desk::answer`] counts and runs it.
     pub fn read(&self, frame: &str) -> OperationFrame {
         let (value, params) = match read::framed(frame, PARAMS) {
             Ok((value @ Value::Object(_), params)) => (value, params),
@@ -320,7 +320,7 @@ impl Desk {
 
     fn placement(&self, params: &str) -> Result<(Box<Placement>, Option<Refusal>), Refusal> {
         let order = body(params)?;
-        // The tier is set when the caller is admitted.
+        // Admission sets the tier.
         let sender = place::sender(&self.edge.app.reads, self.by.key, Tier::Free);
         let Draft { placement, fault, .. } = Draft::read(&order, &sender);
         Ok((Box::new(placement), fault))
@@ -331,7 +331,7 @@ impl Desk {
         batch::Drafts::read(&body, &self.edge.app.reads, self.by.key).map(batch::Drafts::into_owned)
     }
 
-    /// Runs an operation; the frame that answers it.
+    /// Runs an operation and returns its answer.
     pub async fn answer(&self, frame: OperationFrame) -> Frame {
         match frame.operation {
             Ok(operation) => self.run(frame.id, operation).await,
@@ -339,7 +339,7 @@ impl Desk {
         }
     }
 
-    /// Takes an operation through the steps of a request; the frame that answers it.
+    /// Takes an operation through the steps of a request and returns its answer.
     fn run(&self, id: Option<Id>, operation: Operation) -> impl Future<Output = Frame> + use<> {
         let Operation { route, action, body_bytes, target_bytes } = operation;
         let head = Head {
@@ -366,8 +366,7 @@ impl Desk {
         })
     }
 
-    /// The answer to a frame that is not an operation. What the client calls it stays out of the log: a text may be
-    /// anything.
+    /// The answer to a frame that is not an operation. The log does not have the client's id, which may be any text.
     #[cold]
     fn refuse(&self, id: Option<Id>, refusal: Refusal) -> Frame {
         let (app, code, status) = (&self.edge.app, refusal.code(), refusal.status());
@@ -383,7 +382,7 @@ impl Desk {
     }
 }
 
-/// An operation gets an id when its refusal shows or logs one.
+/// An operation gets a request id only if its refusal shows or logs one.
 fn no_request_id() -> RequestId {
     RequestId::Sent(HeaderValue::from_static(""))
 }
@@ -394,7 +393,7 @@ impl Id {
             Some(Value::Text(text)) if text.chars().count() <= ID_CHARS_MAX => Ok(Id::Text(text.clone().into_owned())),
             Some(Value::Text(_)) => Err("id is longer than 64 characters."),
             Some(Value::Number(number)) if number.parse::<i64>().is_ok() => Ok(Id::Number((*number).to_owned())),
-            Some(Value::Number(_)) => Err("id is no integer of 64 bits."),
+            Some(Value::Number(_)) => Err("id is not an integer of 64 bits."),
             Some(_) => Err("id is neither a string nor an integer."),
             None => Err("id is missing."),
         }
@@ -405,12 +404,12 @@ fn invalid(message: impl Into<Cow<'static, str>>) -> Refusal {
     Refusal::saying(Code::InvalidRequest, message)
 }
 
-/// Parameters as the body of the twin. A body of no declared type that cannot be read is of the wrong type.
+/// The parameters as the twin's body. The twin's body declares no type, so one that is not JSON is 415.
 fn body(params: &str) -> Result<Value<'_>, Refusal> {
     read::json(params.as_bytes()).map_err(|_| Code::Http415.into())
 }
 
-/// Parameters that have names.
+/// The parameters, which must be an object.
 fn named<'a, 'v>(params: &'a Value<'v>) -> Result<&'a Value<'v>, Refusal> {
     match params {
         Value::Object(_) => Ok(params),
@@ -418,7 +417,7 @@ fn named<'a, 'v>(params: &'a Value<'v>) -> Result<&'a Value<'v>, Refusal> {
     }
 }
 
-/// The order that the parameters name, and the length of the twin's path.
+/// The order that the parameters identify, and the length of the twin's path.
 fn order(params: &Value<'_>) -> Result<(OrderName<'static>, usize), Refusal> {
     let (id, client_id) = (scalar(params, "order_id")?, scalar(params, "client_order_id")?);
     match (id, client_id) {
@@ -430,11 +429,11 @@ fn order(params: &Value<'_>) -> Result<(OrderName<'static>, usize), Refusal> {
             let bytes = "/v1/orders/by-client-id/".len() + encoded_bytes(&id, |byte| byte.is_ascii_alphanumeric());
             Ok((OrderName::ClientId(id.into_owned().into()), bytes))
         }
-        _ => Err(invalid("params names an order by order_id or by client_order_id, by one of them.")),
+        _ => Err(invalid("params must have exactly one of order_id and client_order_id.")),
     }
 }
 
-/// Those of these parameters that are there, and the length of the twin's query string.
+/// The given parameters among these, and the length of the twin's query string.
 fn query<'a>(params: &'a Value<'_>, names: &[&'static str]) -> Result<(Query<'a>, usize), Refusal> {
     let (mut fields, mut bytes) = (Vec::with_capacity(names.len()), 0);
     for name in names {
@@ -446,12 +445,12 @@ fn query<'a>(params: &'a Value<'_>, names: &[&'static str]) -> Result<(Query<'a>
     Ok((Query::of(fields), bytes))
 }
 
-/// Length of a text in a target, where bytes that are not `plain` are escaped.
+/// Length of a text in a target, with bytes that are not `plain` escaped.
 fn encoded_bytes(text: &str, plain: fn(u8) -> bool) -> usize {
     text.bytes().map(|byte| if plain(byte) { 1 } else { "%00".len() }).sum()
 }
 
-/// The text of a parameter; one that is null or empty is absent.
+/// The text of a parameter; `None` if it is null or empty.
 fn scalar<'a>(params: &'a Value<'_>, name: &str) -> Result<Option<Cow<'a, str>>, Refusal> {
     let text = match params.get(name) {
         None | Some(Value::Null) => return Ok(None),
@@ -463,7 +462,7 @@ fn scalar<'a>(params: &'a Value<'_>, name: &str) -> Result<Option<Cow<'a, str>>,
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// The answer to an operation.
+/// Writes the answer to an operation.
 fn write_answer(out: &mut Vec<u8>, id: Option<&Id>, outcome: Outcome, status: StatusCode, head: &ResponseHead<'_>) {
     out.reserve(AROUND_BYTES + outcome.as_ref().map_or(0, |reply| reply.body.len()));
     object(out, |o| {

@@ -1,16 +1,16 @@
-//! The venue's user channel, `/v1/ws/user` and `/ws/user` (streams.md §4.1, §4.3): the trades of the own orders in the
-//! markets subscribed to.
+//! The venue's user channel, `/v1/ws/user` and `/ws/user` (gateway/docs/streams.md §4.1, §4.3): trades of the user's
+//! orders in the markets subscribed to.
 //!
-//! Who asks is said in a header, a token or the first frame. As at the venue nothing is acknowledged, and what makes no
-//! sense is passed over in silence; `?errors=1` asks for error frames.
+//! A header, a token or the first frame has the credential. Like the venue, it sends no acknowledgements, and ignores
+//! invalid messages. With `?errors=1` it sends error frames.
 //!
-//! A socket speaks one of two dialects, as REST does. The plain one is the specification's: trades only, which name no
-//! owner and no maker. The strict one is the venue's own: trades have all of its fields, and `order` frames tell what
-//! becomes of orders. `streams.order_events` widens or ends the latter.
+//! A socket has one of two dialects, as REST has. The plain one has trades only, without owner and maker. The strict
+//! one is that of the venue: trades have all its fields, and `order` frames report changes of orders.
+//! `streams.order_events` extends or disables `order` frames.
 
-use super::admit::{self, Bearer, Nobody, Which, admit};
+use super::admit::{self, Anonymous, Bearer, Which, admit};
 use super::close::Close;
-use super::follow::{self, Following, Teller, follow};
+use super::follow::{self, Following, FrameEncoder, follow};
 use super::frame::Frame;
 use super::market::ids;
 use super::session::{Channel, Socket, Verdict, upgrade};
@@ -34,10 +34,10 @@ use wire::read;
 use wire::value::Value;
 use wire::write::{object, string};
 
-/// Time to say who one is.
+/// Time to send the `auth` frame.
 const AUTH_WITHIN_US: u64 = 10 * SECOND;
-/// Who asks for order events by his name alone, in small letters.
-const EVENTFUL_AGENT: &str = "nautilus";
+/// A `User-Agent` that contains this, in lower case, gets order events.
+const ORDER_EVENTS_AGENT: &str = "nautilus";
 
 pub const ROUTES: &[Route] = &[Route::get("/v1/ws/user", "ws_user")
     .about("The own trades, in the venue's frames.")
@@ -48,20 +48,20 @@ pub const ROUTES: &[Route] = &[Route::get("/v1/ws/user", "ws_user")
 async fn open(call: Call) -> Outcome {
     let query = call.query();
     let from = follow::from_seq(&query)?;
-    let tells_errors = matches!(query.get("errors"), Some("1" | "true"));
+    let sends_errors = matches!(query.get("errors"), Some("1" | "true"));
     let dialect =
         Dialect::of_handshake(&call.headers, query.get("dialect"), &call.front().settings.compat.client_agents);
     let agent = call.header(&header::USER_AGENT).unwrap_or_default().to_ascii_lowercase();
-    let wants_orders = agent.contains(EVENTFUL_AGENT);
-    let admitted = admit(&call, Nobody::UntilAuth)?;
+    let wants_orders = agent.contains(ORDER_EVENTS_AGENT);
+    let admitted = admit(&call, Anonymous::UntilAuth)?;
     upgrade(&call, admitted, move |socket, edge| User {
         socket,
         edge,
         from,
-        tells_errors,
+        sends_errors,
         dialect,
         wants_orders,
-        wanted: Rc::default(),
+        markets_followed: Rc::default(),
         following: None,
     })
 }
@@ -70,20 +70,20 @@ struct User {
     socket: Rc<Socket>,
     edge: Rc<Edge>,
     from: Option<u64>,
-    tells_errors: bool,
-    /// As the handshake settles it; else the form of the key does.
+    sends_errors: bool,
+    /// The dialect, if the handshake decides it. Otherwise the form of the key does.
     dialect: Option<Dialect>,
-    /// It asks for `order` frames.
+    /// Whether the client requests `order` frames.
     wants_orders: bool,
-    wanted: Rc<RefCell<MarketSet>>,
-    /// Since the first subscription.
+    markets_followed: Rc<RefCell<MarketSet>>,
+    /// Set by the first subscription.
     following: Option<Following>,
 }
 
 /// The markets that are subscribed to.
 #[derive(Debug, Default)]
 struct MarketSet {
-    /// All of them but those named; else those named only.
+    /// Whether `named` are the exceptions from all markets, instead of the only ones.
     all: bool,
     named: BTreeSet<MarketId>,
 }
@@ -93,7 +93,8 @@ impl MarketSet {
         self.all != self.named.contains(&market)
     }
 
-    /// Switches markets on or off; `None` is all of them. False when more would be named than may be: those are left out.
+    /// Adds or removes markets; `None` is all of them. Returns false if some did not fit into `named_max`, which are
+    /// left out.
     fn set(&mut self, on: bool, markets: Option<&[MarketId]>, named_max: usize) -> bool {
         let Some(markets) = markets else {
             *self = MarketSet { all: on, named: BTreeSet::new() };
@@ -116,14 +117,14 @@ impl MarketSet {
     }
 }
 
-/// Why a message, or a part of it, is passed over.
+/// Why a message, or a part of it, is ignored.
 struct Fault {
     code: &'static str,
     message: &'static str,
 }
 
-const NOT_JSON: Fault = Fault { code: "INVALID_BODY", message: "the message is no JSON" };
-const NO_OBJECT: Fault = fault("the message is no object");
+const NOT_JSON: Fault = Fault { code: "INVALID_BODY", message: "the message is not JSON" };
+const NO_OBJECT: Fault = fault("the message is not a JSON object");
 const NO_AUTH: Fault = Fault { code: "INVALID_KEY", message: "the first message must have auth.apiKey" };
 const OTHER_TYPE: Fault = fault("type must be user or subscribe");
 const OPERATION: Fault = fault("operation must be subscribe or unsubscribe");
@@ -136,7 +137,7 @@ const fn fault(message: &'static str) -> Fault {
     Fault { code: "INVALID_REQUEST", message }
 }
 
-/// What a message asks for.
+/// A message of the client.
 struct Request<'a> {
     subscribes: bool,
     conditions: Vec<&'a str>,
@@ -144,7 +145,7 @@ struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// What a message says; else what is wrong with it, and what it wanted to do.
+    /// Parses a message. The error has the action of the message, if it is known.
     fn read(value: &'a Value<'_>) -> Result<Request<'a>, (&'static str, Fault)> {
         let subscribes = match value.get("operation").or(value.get("action")) {
             None | Some(Value::Null) => true,
@@ -166,7 +167,7 @@ impl<'a> Request<'a> {
 
 impl User {
     fn error(&self, fault: &Fault, action: &'static str, markets: &[&str]) {
-        if !self.tells_errors {
+        if !self.sends_errors {
             return;
         }
         self.socket.send(&Frame::json(|out| {
@@ -182,7 +183,7 @@ impl User {
         }));
     }
 
-    /// Whether somebody is known behind this message, its `auth` heeded.
+    /// The bearer after this message, whose `auth` is used if it has one. `None`: the socket is still anonymous.
     fn authenticated(&mut self, value: &Value<'_>) -> Result<Option<Bearer>, Close> {
         let auth = value.get("auth");
         if self.following.is_some() {
@@ -194,54 +195,54 @@ impl User {
         let now = self.socket.now();
         let shown = admit::by_key(app, key.as_bytes(), now).map_err(Close::refused)?;
         match self.socket.bearer() {
-            // The handshake's own user, who may show his other key form here.
+            // The user of the handshake, who may show the other form of a key here.
             Some(known) if known.user == shown.user => {
                 Ok(Some(Bearer { alias: shown.alias.or(known.alias.clone()), ..known }))
             }
             Some(_) => Err(Close::INVALID_KEY),
             None => {
-                let seat = admit::seated(&self.edge, &shown, now).ok_or(Close::CONNECTION_LIMIT)?;
+                let seat = admit::take_seat(&self.edge, &shown, now).ok_or(Close::CONNECTION_LIMIT)?;
                 self.socket.admit(shown.clone(), seat);
                 Ok(Some(shown))
             }
         }
     }
 
-    /// How its frames look from the first subscription on.
+    /// The style of the socket's frames from the first subscription on.
     fn style(&self, bearer: &Bearer) -> FrameStyle {
         let by_key = if bearer.alias.is_some() { Dialect::Strict } else { Dialect::Plain };
         let dialect = self.dialect.unwrap_or(by_key);
-        // As strict REST rows have it: the UUID that was shown, else the account's.
+        // As in strict REST rows: the UUID that was shown, else the account's.
         let owner = match (&bearer.alias, dialect) {
             (_, Dialect::Plain) => "".into(),
             (Some(alias), Dialect::Strict) => (**alias).into(),
             (None, Dialect::Strict) => clob_ids::account(bearer.user).into(),
         };
-        let tells_orders = match self.edge.app.front.settings.streams.order_events {
+        let sends_orders = match self.edge.app.front.settings.streams.order_events {
             OrderEvents::Strict => dialect.is_strict() || self.wants_orders,
             OrderEvents::All => true,
             OrderEvents::Off => false,
         };
-        FrameStyle { user: bearer.user, dialect, owner, numbered: self.from.is_some(), tells_orders }
+        FrameStyle { user: bearer.user, dialect, owner, numbered: self.from.is_some(), sends_orders }
     }
 
-    fn switch(&self, asked: &Request<'_>) {
+    fn switch(&self, request: &Request<'_>) {
         let catalog = &self.edge.app.reads.catalog;
-        let action = if asked.subscribes { "subscribe" } else { "unsubscribe" };
+        let action = if request.subscribes { "subscribe" } else { "unsubscribe" };
         let (mut known, mut unknown) = (Vec::new(), Vec::new());
-        let conditions = asked.conditions.iter().map(|id| (*id, catalog.by_condition(id)));
-        let tokens = asked.tokens.iter().map(|id| (*id, catalog.by_token(id).map(|token| token.market())));
+        let conditions = request.conditions.iter().map(|id| (*id, catalog.by_condition(id)));
+        let tokens = request.tokens.iter().map(|id| (*id, catalog.by_token(id).map(|token| token.market())));
         for (id, market) in conditions.chain(tokens) {
             match market {
                 Some(market) => known.push(market),
                 None => unknown.push(id),
             }
         }
-        // A list of unknown ids is none of all markets.
+        // A list with unknown ids only is not an empty list, which means all markets.
         let markets = (!known.is_empty() || !unknown.is_empty()).then_some(&known[..]);
         let tier = self.socket.bearer().map(|bearer| bearer.tier);
-        let fit = self.wanted.borrow_mut().set(
-            asked.subscribes,
+        let fit = self.markets_followed.borrow_mut().set(
+            request.subscribes,
             markets,
             self.edge.app.front.settings.streams.subscriptions_max(tier),
         );
@@ -267,48 +268,51 @@ impl Channel for User {
     async fn message(&mut self, text: &str) -> Result<Verdict, Close> {
         let Ok(value) = read::json(text.as_bytes()) else {
             self.error(&NOT_JSON, "", &[]);
-            return Ok(Verdict::Nonsense);
+            return Ok(Verdict::Invalid);
         };
         if !matches!(value, Value::Object(_)) {
             self.error(&NO_OBJECT, "", &[]);
-            return Ok(Verdict::Nonsense);
+            return Ok(Verdict::Invalid);
         }
         let Some(bearer) = self.authenticated(&value)? else {
             self.error(&NO_AUTH, "", &[]);
-            return Ok(Verdict::Nonsense);
+            return Ok(Verdict::Invalid);
         };
-        let asked = match Request::read(&value) {
-            Ok(asked) => asked,
+        let request = match Request::read(&value) {
+            Ok(request) => request,
             Err((action, fault)) => {
                 self.error(&fault, action, &[]);
-                return Ok(Verdict::Nonsense);
+                return Ok(Verdict::Invalid);
             }
         };
-        self.switch(&asked);
+        self.switch(&request);
         if self.following.is_none() {
             let style = self.style(&bearer);
             let texts = Texts::new(&self.edge.app, &style);
-            let teller =
-                Frames { texts, member: self.edge.app.streams.user_frames.join(style), wanted: self.wanted.clone() };
+            let encoder = Frames {
+                texts,
+                member: self.edge.app.streams.user_frames.join(style),
+                markets_followed: self.markets_followed.clone(),
+            };
             let (socket, edge) = (self.socket.clone(), self.edge.clone());
-            self.following = Some(follow(socket, edge, bearer.user, self.from, teller).await?);
+            self.following = Some(follow(socket, edge, bearer.user, self.from, encoder).await?);
         }
-        Ok(Verdict::Understood)
+        Ok(Verdict::Accepted)
     }
 }
 
-/// The frames of one socket.
+/// Makes the frames of one socket.
 struct Frames {
     texts: Texts,
     member: Member,
-    wanted: Rc<RefCell<MarketSet>>,
+    markets_followed: Rc<RefCell<MarketSet>>,
 }
 
-impl Teller for Frames {
-    fn tell(&self, fact: &FactView, frames: &mut Vec<Frame>) {
+impl FrameEncoder for Frames {
+    fn encode(&self, fact: &FactView, frames: &mut Vec<Frame>) {
         let market = fact.order.terms.instrument.market();
-        if self.texts.tells(fact) && self.wanted.borrow().contains(market) {
-            frames.extend(self.member.frames(fact.seq, || self.texts.told(fact)).into_iter().flatten());
+        if self.texts.has_frames(fact) && self.markets_followed.borrow().contains(market) {
+            frames.extend(self.member.frames(fact.seq, || self.texts.frames(fact)).into_iter().flatten());
         } else {
             self.member.pass(fact.seq);
         }
@@ -320,26 +324,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subscriptions_are_all_but_some_or_some_of_all() {
+    fn a_set_has_all_markets_with_exceptions_or_named_ones() {
         let market = MarketId;
-        let mut wanted = MarketSet::default();
-        assert!(!wanted.contains(market(1)));
-        assert!(wanted.set(true, Some(&[market(1), market(2), market(1)]), 3));
-        assert!(wanted.contains(market(1)) && wanted.contains(market(2)) && !wanted.contains(market(3)));
-        assert!(wanted.set(false, Some(&[market(2), market(9)]), 3), "what is not subscribed to is no matter");
-        assert!(!wanted.contains(market(2)) && wanted.contains(market(1)));
-        assert!(!wanted.set(true, Some(&[market(4), market(5), market(6)]), 3), "one too many");
-        assert!(wanted.contains(market(4)) && wanted.contains(market(5)) && !wanted.contains(market(6)));
-        // What is subscribed to already takes no place.
-        assert!(wanted.set(true, Some(&[market(1), market(4)]), 3));
-        assert!(wanted.set(true, None, 3));
-        assert!(wanted.contains(market(6)) && wanted.contains(market(77)));
-        assert!(wanted.set(false, Some(&[market(6)]), 3));
-        assert!(!wanted.contains(market(6)) && wanted.contains(market(7)));
-        assert!(wanted.set(true, Some(&[market(6)]), 3));
-        assert!(wanted.contains(market(6)));
-        assert!(wanted.set(true, Some(&[]), 3), "unknown ids only");
-        assert!(wanted.set(false, None, 3));
-        assert!(!wanted.contains(market(1)) && !wanted.contains(market(77)));
+        let mut markets_followed = MarketSet::default();
+        assert!(!markets_followed.contains(market(1)));
+        assert!(markets_followed.set(true, Some(&[market(1), market(2), market(1)]), 3));
+        assert!(
+            markets_followed.contains(market(1))
+                && markets_followed.contains(market(2))
+                && !markets_followed.contains(market(3))
+        );
+        assert!(markets_followed.set(false, Some(&[market(2), market(9)]), 3), "other markets are ignored");
+        assert!(!markets_followed.contains(market(2)) && markets_followed.contains(market(1)));
+        assert!(!markets_followed.set(true, Some(&[market(4), market(5), market(6)]), 3), "one too many");
+        assert!(
+            markets_followed.contains(market(4))
+                && markets_followed.contains(market(5))
+                && !markets_followed.contains(market(6))
+        );
+        // A market that is subscribed to already takes no room.
+        assert!(markets_followed.set(true, Some(&[market(1), market(4)]), 3));
+        assert!(markets_followed.set(true, None, 3));
+        assert!(markets_followed.contains(market(6)) && markets_followed.contains(market(77)));
+        assert!(markets_followed.set(false, Some(&[market(6)]), 3));
+        assert!(!markets_followed.contains(market(6)) && markets_followed.contains(market(7)));
+        assert!(markets_followed.set(true, Some(&[market(6)]), 3));
+        assert!(markets_followed.contains(market(6)));
+        assert!(markets_followed.set(true, Some(&[]), 3), "unknown ids only");
+        assert!(markets_followed.set(false, None, 3));
+        assert!(!markets_followed.contains(market(1)) && !markets_followed.contains(market(77)));
     }
 }

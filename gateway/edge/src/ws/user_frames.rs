@@ -1,9 +1,9 @@
-//! Frames of the user channel that several sockets of one user share: each is encoded once for all sockets that show it
-//! alike, on whatever thread they are.
+//! Frames of the user channel that several sockets of one user share, on any thread. Each is encoded once for all
+//! sockets with the same style.
 //!
-//! Sockets of one [`FrameStyle`] are a group. The first of a group to come to a fact encodes its frames; they are kept until
-//! the last one has come past that fact, so that a group that keeps pace keeps next to nothing. A socket alone in its
-//! group takes no lock and keeps nothing.
+//! Sockets with the same [`FrameStyle`] form a group. The first socket of a group that reaches a fact encodes its
+//! frames. They are cached until the last socket has passed that fact, so a group whose sockets keep pace caches almost
+//! nothing. A socket alone in its group takes no lock and caches nothing.
 
 use super::frame::Frame;
 use crate::http::dialect::Dialect;
@@ -16,33 +16,33 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Facts whose frames a group keeps at most: what one page tells. Beyond it the oldest are encoded again.
-const FACTS_KEPT_MAX: usize = FACTS_PER_PAGE_MAX;
+/// Most facts whose frames a group caches: those of one page. Older ones are encoded again.
+const FACTS_CACHED_MAX: usize = FACTS_PER_PAGE_MAX;
 
-/// What decides how a socket's frames look. Sockets of equal style are sent equal bytes.
+/// What decides the form of a socket's frames. Sockets with equal styles are sent equal bytes.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct FrameStyle {
     pub user: UserId,
     pub dialect: Dialect,
-    /// What the frames call their owner.
+    /// The owner in the frames.
     pub owner: Arc<str>,
-    /// Frames carry their `user_seq`.
+    /// Whether frames have `user_seq`.
     pub numbered: bool,
-    /// `order` frames are sent beside `trade` frames.
-    pub tells_orders: bool,
+    /// Whether `order` frames are sent in addition to `trade` frames.
+    pub sends_orders: bool,
 }
 
 impl fmt::Debug for FrameStyle {
-    /// Without `owner`: it can be a key in the form in which the venue's clients hold it.
+    /// Without `owner`, which can be a key in the form of the venue's clients.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FrameStyle { user, dialect, owner: _, numbered, tells_orders } = self;
+        let FrameStyle { user, dialect, owner: _, numbered, sends_orders } = self;
         let mut shown = f.debug_struct("FrameStyle");
         shown.field("user", user).field("dialect", dialect).field("numbered", numbered);
-        shown.field("tells_orders", tells_orders).finish_non_exhaustive()
+        shown.field("sends_orders", sends_orders).finish_non_exhaustive()
     }
 }
 
-/// The frames of one fact: its `trade` and its `order`, as far as the style has them.
+/// The frames of one fact: `trade` and `order`, if the style has them.
 pub type FactFrames = [Option<Frame>; 2];
 
 /// The groups of all users; shared by all IO threads.
@@ -59,13 +59,13 @@ struct Group {
 #[derive(Debug, Default)]
 struct State {
     last_id: u64,
-    /// Each socket with the number of the fact that it came to last; 0 before the first.
+    /// Each socket, with the number of the last fact that it reached; 0 before the first.
     members: Vec<(u64, u64)>,
     /// By number of the fact.
-    kept: BTreeMap<u64, FactFrames>,
+    cached: BTreeMap<u64, FactFrames>,
 }
 
-/// One socket's place in the group of its style; it leaves when dropped.
+/// A socket's membership in the group of its style, which ends on drop.
 #[derive(Debug)]
 pub struct Member {
     all: Arc<UserFrames>,
@@ -75,7 +75,7 @@ pub struct Member {
 }
 
 impl UserFrames {
-    /// A socket of that style comes to its group.
+    /// Adds a socket with that style to its group.
     pub fn join(self: &Arc<Self>, style: FrameStyle) -> Member {
         let mut groups = self.0.lock();
         let group = Arc::clone(groups.entry(style.clone()).or_default());
@@ -94,22 +94,22 @@ impl Member {
         &self.style
     }
 
-    /// The frames of fact number `seq`: those that another socket of the group has made, else what `make` makes. The
-    /// numbers of one socket's calls, of [`Member::pass`] too, ascend.
+    /// The frames of fact number `seq`: cached by another socket of the group, else made by `make`. The numbers in the
+    /// calls of one socket, including [`Member::pass`], ascend.
     pub fn frames(&self, seq: u64, make: impl FnOnce() -> FactFrames) -> FactFrames {
         if self.is_alone() {
             return make();
         }
         let mut state = self.group.state.lock();
-        let told = state.kept.entry(seq).or_insert_with(make).clone();
-        if state.kept.len() > FACTS_KEPT_MAX {
-            state.kept.pop_first();
+        let frames = state.cached.entry(seq).or_insert_with(make).clone();
+        if state.cached.len() > FACTS_CACHED_MAX {
+            state.cached.pop_first();
         }
         state.advance(self.id, seq);
-        told
+        frames
     }
 
-    /// The socket is not told of fact number `seq`.
+    /// Records that the socket gets no frames of fact number `seq`.
     pub fn pass(&self, seq: u64) {
         if !self.is_alone() {
             self.group.state.lock().advance(self.id, seq);
@@ -122,7 +122,7 @@ impl Member {
 }
 
 impl State {
-    /// A socket has come to that fact; frames that every socket has come past go.
+    /// Records that a socket has reached that fact, and drops frames that every socket has passed.
     fn advance(&mut self, id: u64, seq: u64) {
         if let Some((_, last)) = self.members.iter_mut().find(|(member, _)| *member == id) {
             *last = seq;
@@ -132,8 +132,8 @@ impl State {
 
     fn drop_passed(&mut self) {
         let passed = self.members.iter().map(|(_, last)| *last).min().unwrap_or(u64::MAX);
-        while self.kept.first_key_value().is_some_and(|(seq, _)| *seq <= passed) {
-            self.kept.pop_first();
+        while self.cached.first_key_value().is_some_and(|(seq, _)| *seq <= passed) {
+            self.cached.pop_first();
         }
     }
 }
@@ -146,8 +146,8 @@ impl Drop for Member {
         self.group.size.store(state.members.len(), Relaxed);
         match state.members.len() {
             0 => _ = groups.remove(&self.style),
-            // A socket alone looks at nothing that is kept.
-            1 => state.kept.clear(),
+            // A socket alone uses no cached frames.
+            1 => state.cached.clear(),
             _ => state.drop_passed(),
         }
     }
@@ -159,11 +159,11 @@ mod tests {
     use std::cell::Cell;
 
     fn style(owner: &str, dialect: Dialect) -> FrameStyle {
-        FrameStyle { user: UserId(7), dialect, owner: owner.into(), numbered: false, tells_orders: true }
+        FrameStyle { user: UserId(7), dialect, owner: owner.into(), numbered: false, sends_orders: true }
     }
 
-    /// A socket's frames of a fact, and how many have been encoded by then.
-    fn told(member: &Member, seq: u64, encoded: &Cell<usize>) -> (Vec<u8>, usize) {
+    /// A socket's frames of a fact, and how many facts have been encoded so far.
+    fn frames_of(member: &Member, seq: u64, encoded: &Cell<usize>) -> (Vec<u8>, usize) {
         let [trade, order] = member.frames(seq, || {
             encoded.set(encoded.get() + 1);
             [None, Some(Frame::text(format!("{} {seq}", member.style().owner).as_bytes()))]
@@ -172,66 +172,66 @@ mod tests {
         (order.expect("an order frame").payload().to_vec(), encoded.get())
     }
 
-    fn kept(member: &Member) -> usize {
-        member.group.state.lock().kept.len()
+    fn cached(member: &Member) -> usize {
+        member.group.state.lock().cached.len()
     }
 
     #[test]
-    fn no_key_is_shown() {
+    fn debug_output_has_no_key() {
         let shown = format!("{:?}", style("0f8fad5b-d9cb-469f-a165-70867728950e", Dialect::Strict));
         assert!(shown.contains("UserId(7)") && !shown.contains("0f8fad5b"), "{shown}");
     }
 
     #[test]
-    fn sockets_of_one_dress_share_what_the_first_of_them_encodes() {
+    fn sockets_of_one_style_share_frames_that_the_first_encodes() {
         let all = Arc::<UserFrames>::default();
         let encoded = Cell::new(0);
         let first = all.join(style("a", Dialect::Strict));
-        // Alone it keeps nothing.
-        assert_eq!(told(&first, 1, &encoded), (b"a 1".to_vec(), 1));
-        assert_eq!(kept(&first), 0);
+        // A socket alone caches nothing.
+        assert_eq!(frames_of(&first, 1, &encoded), (b"a 1".to_vec(), 1));
+        assert_eq!(cached(&first), 0);
         let (second, third) = (all.join(style("a", Dialect::Strict)), all.join(style("a", Dialect::Strict)));
         let others = [all.join(style("b", Dialect::Strict)), all.join(style("a", Dialect::Plain))];
         for seq in 2..50 {
             for member in [&second, &first, &third] {
-                assert_eq!(told(member, seq, &encoded), (format!("a {seq}").into_bytes(), seq as usize));
+                assert_eq!(frames_of(member, seq, &encoded), (format!("a {seq}").into_bytes(), seq as usize));
             }
-            assert_eq!(kept(&first), 0, "all have come past it");
+            assert_eq!(cached(&first), 0, "all have passed it");
         }
-        // Another style has frames of its own.
+        // Another style has its own frames.
         for (member, text) in others.iter().zip(["b 50", "a 50"]) {
             let before = encoded.get();
-            assert_eq!(told(member, 50, &encoded), (text.as_bytes().to_vec(), before + 1));
+            assert_eq!(frames_of(member, 50, &encoded), (text.as_bytes().to_vec(), before + 1));
         }
-        // One that is not told of a fact holds nothing up.
+        // A socket that gets no frames of a fact does not block their removal.
         let before = encoded.get();
-        told(&first, 50, &encoded);
-        told(&second, 50, &encoded);
-        assert_eq!((encoded.get(), kept(&first)), (before + 1, 1));
+        frames_of(&first, 50, &encoded);
+        frames_of(&second, 50, &encoded);
+        assert_eq!((encoded.get(), cached(&first)), (before + 1, 1));
         third.pass(50);
-        assert_eq!(kept(&first), 0);
-        // Nor does one that leaves.
-        told(&first, 51, &encoded);
-        told(&third, 51, &encoded);
-        assert_eq!(kept(&first), 1);
+        assert_eq!(cached(&first), 0);
+        // Neither does one that leaves.
+        frames_of(&first, 51, &encoded);
+        frames_of(&third, 51, &encoded);
+        assert_eq!(cached(&first), 1);
         drop(second);
-        assert_eq!(kept(&first), 0);
+        assert_eq!(cached(&first), 0);
         drop((first, third, others));
-        assert!(all.0.lock().is_empty(), "a group without sockets is forgotten");
+        assert!(all.0.lock().is_empty(), "a group without sockets is removed");
     }
 
     #[test]
-    fn a_slow_socket_bounds_what_is_kept() {
+    fn a_slow_socket_does_not_grow_the_cache() {
         let all = Arc::<UserFrames>::default();
         let encoded = Cell::new(0);
         let [fast, slow] = [(); 2].map(|()| all.join(style("a", Dialect::Strict)));
-        let facts = FACTS_KEPT_MAX as u64 + 100;
-        (1..=facts).for_each(|seq| _ = told(&fast, seq, &encoded));
-        assert_eq!(kept(&fast), FACTS_KEPT_MAX);
+        let facts = FACTS_CACHED_MAX as u64 + 100;
+        (1..=facts).for_each(|seq| _ = frames_of(&fast, seq, &encoded));
+        assert_eq!(cached(&fast), FACTS_CACHED_MAX);
         for seq in 1..=facts {
-            assert_eq!(told(&slow, seq, &encoded).0, format!("a {seq}").into_bytes());
+            assert_eq!(frames_of(&slow, seq, &encoded).0, format!("a {seq}").into_bytes());
         }
-        assert_eq!(encoded.get(), FACTS_KEPT_MAX + 200, "the first hundred twice");
-        assert_eq!(kept(&fast), 0);
+        assert_eq!(encoded.get(), FACTS_CACHED_MAX + 200, "the first hundred twice");
+        assert_eq!(cached(&fast), 0);
     }
 }

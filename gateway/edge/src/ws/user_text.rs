@@ -1,5 +1,5 @@
-//! Frames of the user channel (streams.md §4.3): the fields that a fill or an order has in the venue-shaped lists, made by
-//! the same code, in the channel's style.
+//! Frames of the user channel (gateway/docs/streams.md §4.3). They have the fields of fills and orders in the
+//! venue-shaped lists, written by the same code, in the style of the socket.
 
 use super::frame::Frame;
 use super::user_frames::{FactFrames, FrameStyle};
@@ -35,8 +35,8 @@ impl Texts {
         }
     }
 
-    /// What a socket is told of a fact.
-    pub fn told(&self, fact: &FactView) -> FactFrames {
+    /// The frames of a fact.
+    pub fn frames(&self, fact: &FactView) -> FactFrames {
         let trade = match &fact.what {
             Happened::Filled { fill, .. } => Some(self.trade(fact, fill)),
             Happened::Placed { .. } | Happened::Closed => None,
@@ -44,19 +44,19 @@ impl Texts {
         [trade, self.order_event(fact).map(|kind| self.order(fact, kind))]
     }
 
-    /// Whether a socket is told anything of a fact.
-    pub fn tells(&self, fact: &FactView) -> bool {
+    /// Whether a fact has any frames.
+    pub fn has_frames(&self, fact: &FactView) -> bool {
         matches!(fact.what, Happened::Filled { .. }) || self.order_event(fact).is_some()
     }
 
-    /// The type of the `order` event that tells of a fact.
+    /// The type of the `order` event for a fact.
     fn order_event(&self, fact: &FactView) -> Option<&'static str> {
         match &fact.what {
-            _ if !self.style.tells_orders => None,
+            _ if !self.style.sends_orders => None,
             Happened::Placed { rests: true } => Some("PLACEMENT"),
             Happened::Filled { .. } => Some("UPDATE"),
             Happened::Closed if fact.order.status() != Status::Filled => Some("CANCELLATION"),
-            // What never rested, and the rest of a FAK order.
+            // An order that never rested, and the rest of a FAK order.
             Happened::Placed { rests: false } | Happened::Closed => None,
         }
     }
@@ -74,7 +74,7 @@ impl Texts {
             for name in ["timestamp", "last_update", "match_time"] {
                 secs(o, name, fill.at);
             }
-            match strict || style.tells_orders {
+            match strict || style.sends_orders {
                 true => rows::maker_orders(o, &self.ids, fill, order, &texts, (&style.owner, &self.address)),
                 false => o.name("maker_orders").extend_from_slice(b"[]"),
             }
@@ -108,7 +108,7 @@ impl Texts {
             o.text("order_owner", &self.style.owner);
             secs(o, "expiration", order.terms.expiration().unwrap_or_default());
             secs(o, "created_at", order.created_at);
-            // Milliseconds here alone, as the venue has it.
+            // Only this field has milliseconds, as at the venue.
             rows::quoted(o, "timestamp", at.millis());
             o.array("associate_trades", trade, |out, TradeId(id)| {
                 out.push(b'"');

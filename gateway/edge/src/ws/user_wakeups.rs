@@ -1,11 +1,12 @@
-//! Wake-ups of the followers of a user: a shard reports that a user has new order facts, and nothing about them. The follower
-//! then queries the shard.
+//! Wake-ups of the followers of a user. A shard reports that a user has new order facts, and nothing about them. The
+//! follower then queries the shard.
 //!
-//! A wake-up may come before the fact is released, and there is one for many facts: the answer to the query is held until all
-//! facts before it are released, and contains all of them. So a wake-up carries nothing that could be early, late or lost.
+//! A wake-up may arrive before the fact is released, and one may stand for many facts. The answer to the query is held
+//! until all facts before it are released, and contains all of them. So a wake-up has nothing that could be early, late
+//! or lost.
 //!
-//! Followers are counted in a fixed number of buckets, by user. A fact of a user in a bucket without followers costs one
-//! load of a counter, on the thread that decides.
+//! Followers are counted in a fixed number of buckets, by user. A fact of a user in a bucket without followers costs
+//! one load of a counter, on the shard's thread.
 
 use ahash::AHashMap;
 use engine::id::UserId;
@@ -23,8 +24,8 @@ pub struct UserWakeups(Arc<[Bucket]>);
 
 #[derive(Debug, Default)]
 struct Bucket {
-    /// Followers in it. A follower is counted before it queries facts, and a shard answers it after the facts that it woke
-    /// followers for: a fact for which the shard did not see the follower yet is in the answer.
+    /// Number of its followers. A follower is counted before it queries facts, and a shard answers the query after the
+    /// facts for which it woke followers. So a fact for which the shard did not see the follower yet is in the answer.
     count: AtomicUsize,
     followers: Mutex<AHashMap<UserId, Vec<Arc<Notify>>>>,
 }
@@ -70,7 +71,7 @@ pub struct UserWakeup {
 }
 
 impl UserWakeup {
-    /// Waits for a wake-up since the last one that was waited for; several count as one.
+    /// Waits for a wake-up since the last call; several count as one.
     pub async fn woken(&self) {
         self.notify.notified().await;
     }
@@ -129,7 +130,7 @@ mod tests {
     #[test]
     fn a_wakeup_reaches_another_thread() {
         const FACTS: usize = 20_000;
-        // The lock has the role of the shard's inbox, which orders queries and facts.
+        // The lock acts as the shard's inbox, which orders queries and facts.
         let (all, facts) = (UserWakeups::default(), Arc::new(Mutex::new(0)));
         let shard = {
             let (all, facts) = (all.clone(), facts.clone());
@@ -143,7 +144,7 @@ mod tests {
         let wakeup = all.follow(UserId(3));
         let mut wakeups = 0;
         runtime().expect("a runtime").block_on(async {
-            // As a channel does it: one query first, then one after each wake-up.
+            // Like a channel: one query first, then one after each wake-up.
             while *facts.lock() < FACTS {
                 wakeup.woken().await;
                 wakeups += 1;

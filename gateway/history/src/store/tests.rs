@@ -325,6 +325,6 @@ fn data_of_the_future_is_removed_when_the_clock_is_set_back() {
         cases += 1;
     }
     let none = tempfile::tempdir().unwrap();
-    set_back(&none.path().join("none"), 5).expect("a missing folder is no error");
+    set_back(&none.path().join("none"), 5).expect("a missing folder is not an error");
     println!("histories set back: {cases} cases");
 }

@@ -1,4 +1,5 @@
 use super::*;
+use host::job::Job;
 use std::sync::{Mutex, PoisonError};
 
 const MIB: usize = 1 << 20;
@@ -121,7 +122,8 @@ fn filled(pages: Pages) -> usize {
     }
     // Other mappings are left alone.
     let crowd = (pages != Pages::Loading).then_some(Crowd { alone: pages == Pages::Small, at: None });
-    let mut ahead = Ahead { pagemap: &pagemap, bytes: AHEAD, regions: vec![region], looks: 1, crowd };
+    let of_ahead = pagemap.try_clone().expect("it is open");
+    let mut ahead = Ahead { pagemap: of_ahead, bytes: AHEAD, regions: vec![region], looks: 1, crowd };
     let mut rows = 0;
     // The range that is used, and how much must be resident beyond the known part of it: no more than is used, and as
     // much after a leap, however far.
@@ -162,7 +164,7 @@ fn filled(pages: Pages) -> usize {
     // Unmapped regions are forgotten.
     drop(memory);
     ahead.looks = 0;
-    ahead.turn().expect("an unmapped region is no error");
+    ahead.turn().expect("an unmapped region is not an error");
     assert!(ahead.regions.iter().all(|region| !region.all.contains(&first)), "it is gone");
     rows
 }
@@ -211,19 +213,21 @@ fn a_used_up_mapping_does_not_count() {
 }
 
 #[test]
-fn the_thread_ends_when_it_is_dropped() {
+fn a_stop_ends_the_job_while_a_log_is_read_and_later() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let possible = is_possible();
     for (ahead, is_loaded) in [(0, true), (MIB, false), (MIB, true)] {
-        let mut prefaulting = Prefaulting::start(ahead);
+        let loading = Loading::default();
+        let prefault = Prefault::new(ahead, &loading);
+        assert_eq!(prefault.is_some(), possible && ahead > 0);
+        let Some(prefault) = prefault else { continue };
+        let running = Job::new("prefault", MEMORY_AGAIN, move || prefault).start(&Stop::new()).expect("a thread");
         if is_loaded {
-            prefaulting.loaded();
+            loading.end();
         }
-        let thread = prefaulting.thread.take();
-        assert_eq!(thread.is_some(), possible && ahead > 0);
-        drop(prefaulting);
-        // Hangs if it does not.
-        thread.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        running.stop();
+        // Hangs if it does not end.
+        running.join();
     }
     println!("ends: 3");
 }

@@ -150,7 +150,7 @@ fn http() -> Vec<Setting> {
             "http.trusted_proxies",
             &[],
             texts::NETWORK,
-            "Proxies whose `X-Forwarded-For` is believed: the right-most address that is no proxy counts as the source. A \
+            "Proxies whose `X-Forwarded-For` is believed: the right-most address that is not a proxy counts as the source. A \
              server with a proxy is not one that only its own machine reaches.",
         ),
         list(

@@ -156,7 +156,7 @@ impl<L: Links> Desk<L> {
         for inbox in &self.lane.inboxes {
             let command = Command::MeetPrints;
             // The shard of a full inbox is awake, and looks at the prints anyway.
-            drop(inbox.push(Envelope { owner: MARKETS, command, received_at: now, reply: Reply::Nobody }));
+            drop(inbox.push(Envelope { owner: MARKETS, command, received_at: now, reply: Reply::Discard }));
         }
         Ok(())
     }

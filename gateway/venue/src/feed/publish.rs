@@ -41,12 +41,12 @@ impl<B: BookListener> Publisher<B> {
     /// Reports a frame that was taken at `taken_at` and whose book part is written. For a market that `held` selects
     /// only trades are reported; its whole book follows when it is released.
     pub fn frame(&self, updates: &[FeedUpdate], books: &Books, taken_at: Timestamp, held: impl Fn(MarketId) -> bool) {
-        if !self.listener.anybody() {
+        if !self.listener.has_readers() {
             return;
         }
         let instrument_of = |update| Some((self.catalog.by_token(pending::token(update)?)?, update));
         let mut known: Vec<(InstrumentId, &FeedUpdate)> = updates.iter().filter_map(instrument_of).collect();
-        known.retain(|(instrument, _)| self.listener.wanted(instrument.market()));
+        known.retain(|(instrument, _)| self.listener.has_reader(instrument.market()));
         // The sort is stable: the updates of one market stay in order.
         known.sort_by_key(|(instrument, _)| instrument.market());
         self.listener.begin_frame(taken_at);
@@ -67,7 +67,7 @@ impl<B: BookListener> Publisher<B> {
 
     /// Reports that a whole book was written.
     pub(super) fn book(&self, instrument: InstrumentId, books: &Books) {
-        if self.listener.anybody() && self.listener.wanted(instrument.market()) {
+        if self.listener.has_readers() && self.listener.has_reader(instrument.market()) {
             let mut touched: [Touched; 2] = Default::default();
             touched[instrument.outcome() as usize].whole = true;
             self.listener.changed(instrument.market(), touched, None, books, Timestamp(0));
@@ -76,7 +76,7 @@ impl<B: BookListener> Publisher<B> {
 
     /// Reports that something shown beside the book of a market has changed.
     pub(super) fn touched(&self, market: MarketId) {
-        if self.listener.anybody() {
+        if self.listener.has_readers() {
             self.listener.touched(market);
         }
     }
@@ -96,7 +96,7 @@ impl<B: BookListener> Publisher<B> {
             _ => false,
         };
         engine::book::publish(fact, &self.catalog, writer);
-        if !self.listener.anybody() {
+        if !self.listener.has_readers() {
             return;
         }
         match fact {
@@ -107,7 +107,9 @@ impl<B: BookListener> Publisher<B> {
                 }
                 self.listener.touched(*market);
             }
-            MarketMutation::TickChanged(fact::TickChanged { market, tick, .. }) if self.listener.wanted(*market) => {
+            MarketMutation::TickChanged(fact::TickChanged { market, tick, .. })
+                if self.listener.has_reader(*market) =>
+            {
                 let touched = [(); 2].map(|()| Touched { whole: true, ..Touched::default() });
                 let ticks = before.map(|before| (before, *tick));
                 self.listener.changed(*market, touched, ticks, writer.books(), venue_now);

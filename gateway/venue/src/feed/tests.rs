@@ -14,7 +14,7 @@ use crate::testing::listing;
 use engine::amount::{Cash, Price, Qty, TickSize};
 use engine::book::{BookSide, Books};
 use engine::command::{
-    Answer, AskedPrice, Command, CreateUser, Placement, PlacementTerms, Query, Size, Sweeps, Wallets,
+    Answer, Command, CreateUser, Placement, PlacementTerms, Query, RequestedPrice, Size, Sweeps, Wallets,
 };
 use engine::directory::Directory;
 use engine::fact;
@@ -311,7 +311,7 @@ fn buy(market: MarketId, outcome: Outcome) -> Command {
             order_type: OrderType::Market,
             time_in_force: TimeInForce::Fak,
             size: Size::Amount(Cash(10_000_000)),
-            price: AskedPrice::At(Price(9_900)),
+            price: RequestedPrice::At(Price(9_900)),
             expiration: None,
             post_only: false,
         }),

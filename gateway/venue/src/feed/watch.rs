@@ -73,7 +73,7 @@ impl<L: Links> Desk<L> {
             }
             self.writer.outage(outages.all);
         }
-        self.writer.unheard(outages.unheard);
+        self.writer.no_contact(outages.no_contact);
         let before = std::mem::replace(&mut self.outages, outages);
         for origin in [Origin::Polymarket, Origin::Kalshi] {
             if outages.of(origin) && !before.of(origin) {

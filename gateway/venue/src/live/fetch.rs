@@ -93,7 +93,7 @@ impl Fetch {
                     let status = response.status();
                     let requested_wait = retry_after(&response);
                     if let Some(time) = server_time(response.headers()) {
-                        port.health.time.tells(time);
+                        port.health.time.report(time);
                     }
                     let refused =
                         status == StatusCode::TOO_MANY_REQUESTS || requested_wait.is_some() && is_temporary(status);

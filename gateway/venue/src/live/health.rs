@@ -1,7 +1,7 @@
 //! The state of the connections to one venue: written by its adapter, read by the feed and by health responses.
 
 use engine::time::Timestamp;
-use host::leap::ToldTime;
+use host::leap::ReportedTime;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -23,7 +23,7 @@ pub struct Health {
     /// Connections that were lost since the start.
     pub reconnects: AtomicU64,
     /// The venue's own time.
-    pub time: Arc<ToldTime>,
+    pub time: Arc<ReportedTime>,
 }
 
 impl Health {

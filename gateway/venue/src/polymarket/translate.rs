@@ -75,7 +75,7 @@ pub(super) struct Token {
 }
 
 impl Token {
-    /// The next message is applied whatever its content and time.
+    /// The next message is applied without a check of its content and time.
     fn forget(&mut self) {
         (self.snapshot_ts, self.last_ts) = Default::default();
         self.hash = Default::default();

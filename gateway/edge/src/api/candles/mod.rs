@@ -8,7 +8,7 @@ use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
 use crate::http::schema::{INTEGER, PRICE, Param, QTY, Schema, Shape, TEXT, field};
 use engine::book::candles::Grid;
-use engine::book::stretches::Wanted;
+use engine::book::stretches::HistoryQuery;
 use engine::id::Outcome as MarketOutcome;
 use engine::time::{SECOND, Timestamp};
 use std::ops::RangeInclusive;
@@ -66,7 +66,7 @@ async fn candles(call: Call) -> Outcome {
     };
     let instrument = cell.instrument(outcome);
     let secs = asked.grid.start(*asked.secs.start())..=*asked.secs.end();
-    let wanted = Wanted { grid: asked.grid, most: asked.limit, coarser: &[] };
+    let wanted = HistoryQuery { grid: asked.grid, most: asked.limit, coarser: &[] };
     let found = call.reads().history.find(market, secs, wanted).await;
     // What cannot be read is a hole in a chart, no failure.
     let newest = found.map(|found| of_outcome(found.points, instrument)).unwrap_or_default();

@@ -8,7 +8,7 @@
 //! Clients round price, size and amount by the tick, each by itself, so the quotient can miss the grid by a little.
 
 use engine::amount::{Cash, Price, Qty, TickSize};
-use engine::command::AskedPrice;
+use engine::command::RequestedPrice;
 use engine::order::Side;
 
 /// Digits of an amount: below 10¹² shares or USD, so that every product here fits.
@@ -74,22 +74,22 @@ impl Amounts {
     }
 
     /// The limit of an order that may rest: the nearest price of the grid, when it lies within a tenth of a tick.
-    pub fn limit(&self, tick: TickSize) -> AskedPrice {
-        self.nearest(tick, Tolerance::TenthOfATick).and_then(price).map_or(AskedPrice::OffGrid, AskedPrice::At)
+    pub fn limit(&self, tick: TickSize) -> RequestedPrice {
+        self.nearest(tick, Tolerance::TenthOfATick).and_then(price).map_or(RequestedPrice::OffGrid, RequestedPrice::At)
     }
 
     /// The worst price of an order that takes at once: the nearest price of the grid. A BUY's cap is brought into the
     /// tradable range; a SELL's floor outside it is off the grid.
-    pub fn worst(&self, tick: TickSize) -> AskedPrice {
+    pub fn worst(&self, tick: TickSize) -> RequestedPrice {
         let nearest = self.nearest(tick, Tolerance::HalfATick).unwrap_or(u128::MAX);
         match self.side {
             Side::Buy => {
                 let (lowest, highest) = (tick.0, 10_000 - tick.0);
                 let cap = price(nearest).map_or(highest, |cap| cap.0.clamp(lowest, highest));
-                AskedPrice::At(Price(cap))
+                RequestedPrice::At(Price(cap))
             }
             Side::Sell => {
-                price(nearest).filter(|floor| tick.contains(*floor)).map_or(AskedPrice::OffGrid, AskedPrice::At)
+                price(nearest).filter(|floor| tick.contains(*floor)).map_or(RequestedPrice::OffGrid, RequestedPrice::At)
             }
         }
     }
@@ -128,8 +128,8 @@ mod tests {
         Amounts::new(side, maker, taker).expect("not zero")
     }
 
-    fn at(units: u16) -> AskedPrice {
-        AskedPrice::At(Price(units))
+    fn at(units: u16) -> RequestedPrice {
+        RequestedPrice::At(Price(units))
     }
 
     #[test]
@@ -236,9 +236,9 @@ mod tests {
             let rest_only = [
                 (nano + tenth, at(middle)),
                 (nano - tenth, at(middle)),
-                (nano + tenth + 1, AskedPrice::OffGrid),
-                (nano - tenth - 1, AskedPrice::OffGrid),
-                (nano + half, AskedPrice::OffGrid),
+                (nano + tenth + 1, RequestedPrice::OffGrid),
+                (nano - tenth - 1, RequestedPrice::OffGrid),
+                (nano + half, RequestedPrice::OffGrid),
             ];
             for side in [Side::Buy, Side::Sell] {
                 let order = |price_nano: u64| {
@@ -277,11 +277,11 @@ mod tests {
                 (most, most, highest),
             ] {
                 assert_eq!(amounts(Side::Buy, usd, shares).worst(TickSize(tick)), cap, "{usd} for {shares}");
-                assert_eq!(amounts(Side::Sell, shares, usd).worst(TickSize(tick)), AskedPrice::OffGrid);
+                assert_eq!(amounts(Side::Sell, shares, usd).worst(TickSize(tick)), RequestedPrice::OffGrid);
                 // A limit there is no tradable price: zero, one, or none at all.
                 for order in [amounts(Side::Buy, usd, shares), amounts(Side::Sell, shares, usd)] {
                     let limit = order.limit(TickSize(tick));
-                    let tradable = matches!(limit, AskedPrice::At(price) if TickSize(tick).contains(price));
+                    let tradable = matches!(limit, RequestedPrice::At(price) if TickSize(tick).contains(price));
                     assert!(!tradable, "{order:?} at {tick}: {limit:?}");
                     assert!(order.shown_price() >= Cash::ZERO);
                 }

@@ -7,7 +7,7 @@ use crate::api::orders::words::SIDES;
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
 use engine::amount::{Cash, Qty};
-use engine::command::{AskedPrice, Placement, PlacementTerms, Size, Unsound};
+use engine::command::{InvalidTerms, Placement, PlacementTerms, RequestedPrice, Size};
 use engine::order::{OrderType, TimeInForce};
 use wire::decimal::Decimal;
 use wire::fields::Body;
@@ -45,7 +45,7 @@ impl FlatOrder {
         if fault.is_none() {
             asked.digest = digest(sender.endpoint, body);
         }
-        let terms = terms.ok().filter(|_| fault.is_none()).ok_or(Unsound);
+        let terms = terms.ok().filter(|_| fault.is_none()).ok_or(InvalidTerms);
         let (key, tier, route) = (sender.key, sender.tier, sender.route);
         FlatOrder { placement: Placement { request, ..Placement::new(key, tier, route, terms) }, fault, asked }
     }
@@ -100,7 +100,7 @@ fn terms(fields: &mut Body<'_, '_>, sender: &Sender<'_>, asked: &mut OrderEcho) 
         order_type: OrderType::Limit,
         time_in_force,
         size: Size::Shares { qty, rounded_from: cut.then(|| text.to_owned()) },
-        price: price.price_exact().map_or(AskedPrice::OffGrid, AskedPrice::At),
+        price: price.price_exact().map_or(RequestedPrice::OffGrid, RequestedPrice::At),
         expiration: fields.get("expiration").filter(|_| time_in_force == TimeInForce::Gtd).and_then(unix_secs),
         post_only,
     })

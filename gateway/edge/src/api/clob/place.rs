@@ -71,7 +71,7 @@ pub async fn batch(call: &Call, orders: &[Value<'_>]) -> Outcome {
                 BatchEntry::Killed { reject, .. } | BatchEntry::Refused(reject) => {
                     let asked = said.asked(BATCH);
                     let refusal = match (reject, said.fault) {
-                        (Reject::Unsound, Some(fault)) => fault,
+                        (Reject::InvalidTerms, Some(fault)) => fault,
                         _ => words::said(rejected(reject, call.now), Some(reject), &asked),
                     };
                     failed(out, &refusal, call.dialect());
@@ -118,7 +118,7 @@ fn sender<'a>(call: &'a Call, endpoint: &'static str, route: EntryRoute) -> Send
 /// Why an order was not taken, in the venue's words.
 fn refused(answer: &Answer, asked: OrderEcho, fault: Option<Refusal>, now: Timestamp) -> Refusal {
     match (answer, fault) {
-        (Answer::Refused(Reject::Unsound), Some(fault)) => fault,
+        (Answer::Refused(Reject::InvalidTerms), Some(fault)) => fault,
         (Answer::Refused(reject) | Answer::Killed { reject, .. }, _) => {
             words::said(unexpected(answer, now), Some(reject), &asked)
         }

@@ -14,7 +14,7 @@ use crate::http::reply::Refusal;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use engine::amount::Qty;
-use engine::command::{AskedPrice, IdSource, Placement, PlacementTerms, RequestIdentity, Size, Unsound};
+use engine::command::{IdSource, InvalidTerms, Placement, PlacementTerms, RequestIdentity, RequestedPrice, Size};
 use engine::id::InstrumentId;
 use engine::market::catalog::Catalog;
 use engine::order::{OrderType, Side, TimeInForce};
@@ -71,7 +71,7 @@ impl<'a, 'v> SignedOrder<'a, 'v> {
             Err(Fault::OrderType) => Some(Code::UnsupportedOrderType.into()),
             Ok(_) => fields_fault,
         };
-        let terms = terms.ok().filter(|_| fault.is_none()).ok_or(Unsound);
+        let terms = terms.ok().filter(|_| fault.is_none()).ok_or(InvalidTerms);
         let request = request.or_else(|| signed.and_then(|signed| implicit(body, signed, sender)));
         let (key, tier, route) = (sender.key, sender.tier, sender.route);
         let placement = Placement { request, ..Placement::new(key, tier, route, terms) };
@@ -149,7 +149,7 @@ fn terms(
         Some(market) if immediate => amounts.worst(market.tick()),
         Some(market) => amounts.limit(market.tick()),
         // The market is not found before anybody looks at the price.
-        None => AskedPrice::OffGrid,
+        None => RequestedPrice::OffGrid,
     };
     let size = if immediate && side == Side::Buy { Size::Amount(amounts.budget()) } else { whole(shares) };
     Ok(PlacementTerms {

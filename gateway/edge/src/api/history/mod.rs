@@ -15,7 +15,7 @@ use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Gate, Permission, Route};
 use engine::book::candles::{Bucket, Grid};
-use engine::book::stretches::{Stretches, Wanted};
+use engine::book::stretches::{HistoryQuery, Stretches};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::terms::{MarketState, Resolution};
 use request::HistoryRange;
@@ -88,7 +88,7 @@ async fn archive(call: Call) -> Outcome {
     let found = found.filter(|found| !found.broken).ok_or(Code::ArchiveUnavailable)?;
     if found.points.is_empty() {
         // Nothing at that time, or nothing at all?
-        let any = Wanted { grid: Grid::DAY, most: 1, coarser: &[] };
+        let any = HistoryQuery { grid: Grid::DAY, most: 1, coarser: &[] };
         let known = call.reads().history.find(instrument.market(), 0..=u64::MAX, any).await;
         let known = known.filter(|known| !(known.broken && known.points.is_empty())).ok_or(Code::ArchiveUnavailable)?;
         if known.points.is_empty() {
@@ -116,7 +116,7 @@ async fn archive(call: Call) -> Outcome {
 
 /// Stretches of `fidelity` minutes; where those are too many, of the next coarser size that fits, else the newest.
 async fn find(call: &Call, instrument: InstrumentId, asked: &HistoryRange) -> Option<Stretches> {
-    let wanted = Wanted { grid: Grid::minutes(asked.fidelity), most: POINTS_MAX, coarser: COARSER };
+    let wanted = HistoryQuery { grid: Grid::minutes(asked.fidelity), most: POINTS_MAX, coarser: COARSER };
     let (start, end) = (*asked.secs.start(), *asked.secs.end());
     // What is kept by the hour begins up to an hour before.
     let from = wanted.grid.start(start).max(Grid::HOUR.start(start));

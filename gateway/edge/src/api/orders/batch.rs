@@ -136,7 +136,7 @@ fn write(out: &mut Vec<u8>, entry: &BatchEntry, request: Request<'_>, catalog: &
         }
         BatchEntry::Refused(reject) => {
             let refusal = match (reject, request.fault) {
-                (Reject::Unsound, Some(fault)) => fault,
+                (Reject::InvalidTerms, Some(fault)) => fault,
                 _ => rejected(reject, now),
             };
             view::refused_entry(out, &request.echo, refusal.code(), refusal.message(), catalog);

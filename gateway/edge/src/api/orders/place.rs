@@ -73,7 +73,7 @@ fn answered(call: &Call, answer: Answer, fault: Option<Refusal>) -> Outcome {
             view::order(&mut out, &view, &call.reads().catalog, None);
             Ok(Reply::json(out))
         }
-        Answer::Refused(Reject::Unsound) => Err(fault.unwrap_or_else(|| Code::ValidationFailed.into())),
+        Answer::Refused(Reject::InvalidTerms) => Err(fault.unwrap_or_else(|| Code::ValidationFailed.into())),
         other => Err(unexpected(&other, call.now)),
     }
 }

@@ -10,7 +10,7 @@ use crate::http::buffer;
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
 use engine::amount::Qty;
-use engine::command::{AskedPrice, IdSource, Placement, PlacementTerms, RequestIdentity, Size, Unsound};
+use engine::command::{IdSource, InvalidTerms, Placement, PlacementTerms, RequestIdentity, RequestedPrice, Size};
 use engine::id::{InstrumentId, KeyId, Outcome, WalletId};
 use engine::market::catalog::{Catalog, MarketCell};
 use engine::order::{EntryRoute, OrderType, Side, TimeInForce};
@@ -111,7 +111,7 @@ impl<'a> Draft<'a> {
         };
         let (terms, fault) = match terms {
             Ok(terms) => (Ok(terms), None),
-            Err(fault) => (Err(Unsound), Some(fault)),
+            Err(fault) => (Err(InvalidTerms), Some(fault)),
         };
         let placement = Placement { request, ..Placement::new(sender.key, sender.tier, sender.route, terms) };
         Draft { placement, fault, echo }
@@ -292,11 +292,11 @@ impl<'a> Fields<'a> {
             .map_err(|Contradiction| Fault::Contradicts("token_id is not the token of that market and outcome."))?;
         let price = self.price.ok_or(Fault::Code(Code::PriceRequired))?;
         let price = if !market {
-            price.price_exact().map_or(AskedPrice::OffGrid, AskedPrice::At)
+            price.price_exact().map_or(RequestedPrice::OffGrid, RequestedPrice::At)
         } else {
             // A worst price finer than 10⁻⁴ is tightened.
             let tightened = if buys { price.price_down() } else { price.price_up() };
-            AskedPrice::At(tightened.ok_or(Fault::Missing)?)
+            RequestedPrice::At(tightened.ok_or(Fault::Missing)?)
         };
         let size = self.size()?;
         let default = if market { TimeInForce::Fok } else { TimeInForce::Gtc };

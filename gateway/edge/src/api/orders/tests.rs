@@ -230,7 +230,7 @@ fn an_unsound_placement_is_refused_once_the_shard_says_so() {
     let verbose = [("x-svc-verbose", "true")];
     let body = r#"{"token_id":"81140002","side":"HOLD","price":"0.37","quantity":"x"}"#;
     town.shard(|_, command| match command {
-        Command::Place(placement) if placement.terms.is_err() => Ok(Answer::Refused(Reject::Unsound)),
+        Command::Place(placement) if placement.terms.is_err() => Ok(Answer::Refused(Reject::InvalidTerms)),
         _ => panic!("an unsound placement"),
     });
     let answer = town.send_with("POST", "/v1/orders", &verbose, body);
@@ -365,7 +365,7 @@ fn a_batch_answers_entry_by_entry() {
     town.shard(move |_, command| {
         let Command::PlaceBatch(placements) = command else { panic!("a batch") };
         let entries = placements.into_iter().map(|placement| match placement.terms {
-            Err(_) => engine::command::BatchEntry::Refused(Reject::Unsound),
+            Err(_) => engine::command::BatchEntry::Refused(Reject::InvalidTerms),
             Ok(terms) if terms.side == Side::Sell => {
                 engine::command::BatchEntry::Refused(Reject::InsufficientPosition {
                     available: Qty::ZERO,

@@ -11,7 +11,8 @@ fn at(secs: u64) -> Timestamp {
     Timestamp(secs * 1_000_000 + 999_999)
 }
 
-/// Sends one request of a free key (2/s, 120/min): the remaining counts, or window, wait and remaining counts.
+/// Sends one request of a free key (2/s, 120/min). Returns the remaining counts of second and minute, in a
+/// refusal after its wait.
 fn send(limits: &Arc<Limits>, payer: Payer, secs: u64) -> Result<(u32, u32), (String, u32, u32)> {
     match limits.request(payer, Tier::Free, at(secs)) {
         Ok((state, _)) => Ok((state.remaining_per_second, state.remaining)),
@@ -30,14 +31,14 @@ fn windows_are_fixed_to_the_clock() {
     let key = Payer::Key(5);
     assert_eq!(send(&limits, key, 600), Ok((1, 119)));
     assert_eq!(send(&limits, key, 600), Ok((0, 118)));
-    // A refusal counts nothing: neither of the second nor of the minute.
+    // A refusal does not count, neither in the second nor in the minute.
     assert_eq!(send(&limits, key, 600), Err(("1".to_owned(), 0, 118)));
     assert_eq!(send(&limits, key, 600), Err(("1".to_owned(), 0, 118)));
     assert_eq!(send(&limits, key, 601), Ok((1, 117)));
-    // Another key and a user have windows of their own.
+    // Another key and a user have their own windows.
     assert_eq!(send(&limits, Payer::Key(6), 601), Ok((1, 119)));
     assert_eq!(send(&limits, Payer::User(UserId(5)), 601), Ok((1, 119)));
-    // The next minute begins at 660, however late the last one was begun.
+    // The next minute begins at 660, however late the first request of the last one was.
     for secs in 602..660 {
         send(&limits, key, secs).unwrap();
         send(&limits, key, secs).unwrap();
@@ -49,7 +50,7 @@ fn windows_are_fixed_to_the_clock() {
 }
 
 #[test]
-fn a_spent_minute_says_when_it_ends() {
+fn a_refusal_has_the_end_of_the_minute() {
     let limits = limits(|settings| settings.tiers[0].requests_per_second = 100);
     let key = Payer::Key(0);
     for n in 0..120u32 {
@@ -78,7 +79,7 @@ fn requests_in_flight_are_capped_per_key_and_leave_when_done() {
         let first = request(payer).unwrap();
         let second = request(payer).unwrap();
         let (state, refusal) = request(payer).unwrap_err();
-        // It counted nothing: 8 of 10 are left.
+        // The refusal did not count: 8 of 10 are left.
         assert_eq!((state.remaining_per_second, refusal.code()), (8, Code::RateLimitExceeded));
         drop(first);
         drop(request(payer).unwrap());
@@ -99,7 +100,7 @@ fn placements_are_capped_per_user_and_per_server() {
     for user in 1..=3 {
         assert_eq!(limits.placements.get(user).load(Relaxed), 0, "of user {user}");
     }
-    // Whoever was refused has taken nothing.
+    // A refused placement takes no slot.
     drop((limits.placement(UserId(3)).unwrap(), limits.placement(UserId(3)).unwrap()));
 }
 

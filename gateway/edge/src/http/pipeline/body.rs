@@ -1,4 +1,4 @@
-//! The body of a request, read whole before its handler runs: its size, its deadline, its declared type.
+//! The body of a request: its size, its deadline, its declared type. It is read completely before the handler runs.
 
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
@@ -21,17 +21,17 @@ fn too_large(bounds: &Http) -> Refusal {
     Refusal::saying(Code::Http413, message).closing()
 }
 
-/// The body, whole, within its bounds of size and time.
+/// Reads the complete body within its bounds of size and time.
 pub(super) async fn whole_body<B>(body: B, bounds: &Http) -> Result<Bytes, Refusal>
 where
     B: Body<Data = Bytes> + Unpin,
 {
     let mut reading = pin!(collected(body, bounds));
-    // Usually it has arrived with the head, and needs no timer.
-    let at_once = std::future::poll_fn(|context| Poll::Ready(reading.as_mut().poll(context))).await;
-    match at_once {
+    // Usually the body arrived with the head and needs no timer.
+    let first_poll = std::future::poll_fn(|context| Poll::Ready(reading.as_mut().poll(context))).await;
+    match first_poll {
         Poll::Ready(body) => body,
-        // Boxed: the memory of every exchange would have room for its timer.
+        // Boxed: otherwise every exchange would have room for this timer.
         Poll::Pending => Box::pin(within(bounds.body_timeout, reading)).await,
     }
 }
@@ -73,7 +73,7 @@ where
     Ok(whole.freeze())
 }
 
-/// A body is JSON in UTF-8 where its type is declared.
+/// Checks the declared type: JSON in UTF-8.
 pub(super) fn content_type(headers: &HeaderMap, body: &Bytes) -> Result<(), Refusal> {
     let Some(declared) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
     let sound = declared.to_str().is_ok_and(|text| {

@@ -1,5 +1,4 @@
-//! What bounds a request: a panic or a forgotten wait in it ends this request and nothing more, and placements in flight have
-//! a limit.
+//! Bounds of a request: a panic or an endless wait ends this request alone, and placements in flight are limited.
 
 use crate::http::call::Caller;
 use crate::http::front::Front;
@@ -10,16 +9,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::Poll;
 
-/// How a request can fail that no check foresees.
+/// A failure that no check covers.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The panic hook has logged where.
+    /// The panic hook has logged the place.
     Panicked,
-    /// Every wait of a request has a bound of its own; this one is for a wait without one.
+    /// Every wait of a request has its own bound. This one catches a wait without one.
     TookTooLong,
 }
 
-/// Step 7: room for a placement.
+/// Step 7: takes a slot for a placement.
 pub(super) fn placement(front: &Front, route: &Route, caller: Option<&Caller>) -> Result<Option<Placement>, Refusal> {
     match (route.rate, caller) {
         (RateClass::Placement, Some(caller)) => front.limits.placement(caller.user).map(Some),
@@ -42,7 +41,7 @@ pub(super) async fn bounded<F: Future<Output = Outcome>>(
             Ok(Poll::Pending) => {}
             Err(_) => return Poll::Ready(Err(Failure::Panicked)),
         }
-        // Most requests are answered with the first poll and need no timer.
+        // Most requests end with the first poll and need no timer.
         let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(front.settings.http.request_timeout)));
         timer.as_mut().poll(context).map(|()| Err(Failure::TookTooLong))
     })

@@ -1,4 +1,4 @@
-//! One request as its reader hands it over.
+//! A request as its reader passes it on.
 
 use crate::http::auth::{self, RequestId};
 use crate::http::code::Code;
@@ -19,7 +19,7 @@ use wire::query::Query;
 
 /// Longest request target.
 const TARGET_BYTES_MAX: usize = 8 * 1_024;
-/// Longest request id that is taken from the request.
+/// Longest request id that a client may choose.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
 /// One request.
@@ -29,48 +29,48 @@ pub struct Incoming<B> {
     pub head: Head,
     /// Not read yet, or in memory.
     pub body: B,
-    /// Where it came from, as limits count addresses.
+    /// The source address, as address limits count it.
     pub peer: Source,
 }
 
-/// What a request asks for.
+/// The target of a request.
 pub struct Target {
     pub uri: Uri,
-    /// The route and its variables, where the reader has found them already.
+    /// The route and its variables, if the reader has found them already.
     pub found: Option<(&'static Route, Variables)>,
 }
 
-/// What the steps and the response need of a request's head.
+/// The parts of a request's head that the steps and the response need.
 pub struct Head {
-    /// Why its reader refuses it.
+    /// Why the reader refuses the head.
     pub fault: Option<Refusal>,
     pub credential: Credential,
     /// The declared length of the body.
     pub body_bytes: Option<u64>,
-    /// It states the type of its body.
+    /// Whether the head declares the type of the body.
     pub typed: bool,
-    /// Of rows in the venue's shape, and of refusals.
+    /// Dialect of venue-shaped rows and of refusals.
     pub dialect: Dialect,
     pub request_id: RequestId,
-    /// Refusals show `details` and `request_id`.
+    /// Whether refusals have `details` and `request_id`.
     pub verbose: bool,
     pub takes_gzip: bool,
     /// `Access-Control-Allow-Origin`, for an `Origin` that may read the response.
     pub cors: Option<HeaderValue>,
-    /// Of the key that it shows, for the log; read only where refusals are logged.
+    /// Prefix of the key, for the log. Read only if refusals are logged.
     pub key_prefix: Option<KeyPrefix>,
-    /// Of a request that hyper has read all headers, of others those that handlers read.
+    /// All headers, if hyper read the request; otherwise those that handlers read.
     pub headers: HeaderMap,
 }
 
-/// How a request shows whose it is.
+/// Where the credential of a request comes from.
 pub enum Credential {
-    /// As its headers say ([`auth::credentials`]).
+    /// The headers ([`auth::credentials`]).
     InHeaders,
     None,
-    /// The hash of the key that it shows; `None` inside for a text that cannot be a key.
+    /// The hash of the key in the request; `None` inside for a text that cannot be a key.
     KeyHash(Option<[u8; 32]>),
-    /// The slot of the key that its socket was opened with.
+    /// The slot of the key that opened the socket.
     Slot(u32),
 }
 
@@ -94,12 +94,12 @@ impl Head {
 }
 
 impl<B> Incoming<B> {
-    /// A request that hyper has read; with `fault` where its head was refused before.
+    /// A request that hyper has read. `fault`: its head was refused before that.
     pub fn of_request(front: &Front, peer: IpAddr, request: Request<B>, fault: Option<Refusal>) -> Incoming<B> {
         let (mut parts, body) = request.into_parts();
         let fault = fault.or_else(|| sound(front, &parts).err());
         if parts.method != Method::GET || parts.version != Version::HTTP_11 {
-            // No other request may ask for another protocol (RFC 6455 §4.1).
+            // No other request may switch to another protocol (RFC 6455 §4.1).
             parts.headers.remove(header::UPGRADE);
         }
         let Parts { method, uri, headers, .. } = parts;
@@ -126,13 +126,13 @@ impl<B> Incoming<B> {
     }
 }
 
-/// Whether refusals show `details` and `request_id`.
+/// Whether refusals have `details` and `request_id`.
 pub fn wants_details(names: &Names, headers: &HeaderMap) -> bool {
     let sent = headers.get(&names.verbose).and_then(|value| value.to_str().ok());
     sent.is_some_and(|text| ["true", "1", "yes"].iter().any(|on| text.eq_ignore_ascii_case(on)))
 }
 
-/// The request id that was sent when it is well-formed, else a new one.
+/// The client's request id if it is well-formed, else a new one.
 pub fn request_id(sent: Option<&HeaderValue>) -> RequestId {
     let sound = |id: &&HeaderValue| {
         let bytes = id.as_bytes();
@@ -145,12 +145,12 @@ pub fn request_id(sent: Option<&HeaderValue>) -> RequestId {
 /// Checks the length of a request target, in bytes.
 ///
 /// # Errors
-/// 400 for a longer one.
+/// 400 if it is too long.
 pub fn sound_target(bytes: usize) -> Result<(), Refusal> {
     if bytes > TARGET_BYTES_MAX { Err(Refusal::broken("The request target is longer than 8 KiB.")) } else { Ok(()) }
 }
 
-/// What makes a head unfit for any answer but one that ends the connection.
+/// Refuses a head that can only be answered by ending the connection.
 fn sound(front: &Front, parts: &Parts) -> Result<(), Refusal> {
     let headers = &parts.headers;
     let count = |name: HeaderName| headers.get_all(name).iter().count();
@@ -162,7 +162,7 @@ fn sound(front: &Front, parts: &Parts) -> Result<(), Refusal> {
     }
     let hosts = count(header::HOST);
     if hosts > 1 || (hosts == 0 && parts.version == Version::HTTP_11) {
-        return Err(Refusal::broken("A request has exactly one Host header."));
+        return Err(Refusal::broken("A request must have exactly one Host header."));
     }
     let once = [
         header::AUTHORIZATION,
@@ -171,12 +171,12 @@ fn sound(front: &Front, parts: &Parts) -> Result<(), Refusal> {
         HeaderName::from_static("idempotency-key"),
     ];
     if once.into_iter().any(|name| count(name) > 1) {
-        return Err(Refusal::broken("A header that may occur once occurs twice."));
+        return Err(Refusal::broken("A header that may occur only once occurs twice."));
     }
     if let Some(encoding) = headers.get(header::TRANSFER_ENCODING) {
         let chunked = encoding.as_bytes().eq_ignore_ascii_case(b"chunked");
         if !chunked || count(header::TRANSFER_ENCODING) > 1 {
-            return Err(Refusal::broken("The only transfer coding here is chunked."));
+            return Err(Refusal::broken("The only supported transfer coding is chunked."));
         }
         if headers.contains_key(header::CONTENT_LENGTH) {
             return Err(Refusal::broken("Content-Length and Transfer-Encoding exclude each other."));

@@ -15,7 +15,7 @@ use hyper::Version;
 use std::pin::Pin;
 use std::task::Poll;
 
-/// Shows what reached the handler.
+/// Returns what the handler received.
 fn echo(call: Call) -> super::super::route::Running {
     Box::pin(async move {
         let json = match call.route.body {
@@ -31,7 +31,7 @@ fn echo(call: Call) -> super::super::route::Running {
 }
 
 fn panics(_: Call) -> super::super::route::Running {
-    Box::pin(async { panic!("a handler that breaks") })
+    Box::pin(async { panic!("a handler that panics") })
 }
 
 fn never_ends(_: Call) -> super::super::route::Running {
@@ -61,7 +61,7 @@ fn token(sub: &str) -> String {
     format!("Bearer {}", jwt::sign(&Secret::new(SECRET.to_owned()), sub, None, NOW, 60))
 }
 
-/// Answers the creation of users; whatever else is asked is a failure.
+/// Answers the creation of users, and panics on any other command.
 fn creates_users(world: &World) {
     let edge = Rc::clone(&world.edge);
     world.shard(move |user, command| {
@@ -154,7 +154,7 @@ fn heads_that_break_http_end_the_connection() {
     assert_eq!(world.respond(old).status, 200);
 }
 
-/// Which credential opens which kind of route, and the code of each other case.
+/// The credentials that each kind of route accepts, and the code of every other case.
 #[test]
 fn credentials_open_the_routes_that_take_them() {
     let world = world();
@@ -186,7 +186,7 @@ fn credentials_open_the_routes_that_take_them() {
             ("POST", "/v1/manage", manage),
             ("POST", "/v1/boot", boot),
         ] {
-            // A new minute: this is about credentials, not about limits.
+            // A new minute, so that limits do not matter here.
             world.clock.set(world.clock.now().plus(1_000_000));
             let answer = world.send(method, target, &headers, if method == "POST" { "{}" } else { "" });
             let shown = if answer.status == 200 { "200" } else { answer.code().1 };
@@ -197,7 +197,7 @@ fn credentials_open_the_routes_that_take_them() {
 }
 
 #[test]
-fn keys_that_ended_say_how() {
+fn ended_keys_have_the_code_of_their_end() {
     let world = World::new(&format!("[access]\ndisabled_keys = [{}]", UserId(2).object(1_001)), &[TABLE]);
     let expiring = world.key(Tier::Pro, Permissions::ReadTrade);
     let disabled = world.key(Tier::Pro, Permissions::ReadTrade);
@@ -221,16 +221,16 @@ fn keys_that_ended_say_how() {
     world.clock.set(end);
     let expired = send(&expiring);
     assert_eq!(expired.code(), (401, "KEY_EXPIRED"));
-    // It counted nothing: only the first request did.
+    // Only the first request counted.
     assert_eq!(expired.header("x-ratelimit-remaining"), Some("599"));
-    // On a public route such a key is no key.
+    // On a public route such a key counts as absent.
     let public = world.send("GET", "/v1/public", &[("x-api-key", &expiring)], "");
     assert!(public.status == 200 && bare(&public));
     assert_eq!(public.header("cache-control"), Some("public, max-age=5"));
 }
 
 #[test]
-fn restricted_accounts_are_kept_out() {
+fn restricted_accounts_are_refused() {
     let flagged = World::new("[access]\nflagged = [\"1\", \"u-9\"]", &[TABLE]);
     creates_users(&flagged);
     let (bad, good) =
@@ -247,7 +247,7 @@ fn restricted_accounts_are_kept_out() {
 }
 
 #[test]
-fn a_beta_key_is_downgraded_at_its_cutoff_and_says_so() {
+fn a_beta_key_is_downgraded_at_its_cutoff_which_a_header_shows() {
     let world = world();
     let key = world.key(Tier::Pro, Permissions::ReadTrade);
     let text = format!("svc_live_{}", "b".repeat(64));
@@ -278,7 +278,7 @@ fn a_beta_key_is_downgraded_at_its_cutoff_and_says_so() {
 }
 
 #[test]
-fn limits_count_once_and_show_themselves() {
+fn limits_count_once_and_are_in_the_headers() {
     let world = world();
     let key = world.key(Tier::Free, Permissions::ReadTrade);
     let read = || world.send("GET", "/v1/read", &[("x-api-key", &key)], "");
@@ -299,15 +299,15 @@ fn limits_count_once_and_show_themselves() {
     let third = read();
     assert_eq!((third.code(), third.header("retry-after")), ((429, "RATE_LIMIT_EXCEEDED"), Some("1")));
     assert_eq!((third.header("x-ratelimit-remaining"), third.header("x-ratelimit-tier")), (Some("118"), Some("free")));
-    // The same key on a public route: its own windows, and a bare 429.
+    // The same key on a public route has its own windows, and a 429 without rate headers.
     let public = world.send("GET", "/v1/public", &[("x-api-key", &key)], "");
     assert!(public.status == 429 && bare(&public) && public.header("retry-after") == Some("1"));
-    // Without a key: the address's windows.
+    // A request without a key counts in the address's windows.
     let anonymous = || world.send("GET", "/v1/public", &[], "");
     assert!(anonymous().status == 200 && anonymous().status == 200);
     let refused = anonymous();
     assert!(refused.status == 429 && bare(&refused));
-    // A refused request consumed nothing; a refusal by permission did.
+    // A refusal by a limit does not count; one by permission does.
     world.clock.set(NOW.plus(1_000_000));
     assert_eq!(read().header("x-ratelimit-remaining"), Some("117"));
     let verbose = world.send("GET", "/v1/public", &[("x-svc-verbose", "1")], "");
@@ -327,7 +327,7 @@ fn a_first_token_creates_its_user_once() {
     assert!(first.json()["caller"].as_str().unwrap().contains("UserId(1), false, Free, ReadTrade"), "{first:?}");
     world.shard(|_, command| panic!("known by now: {command:?}"));
     assert_eq!(manage("u-1").header("x-ratelimit-remaining"), Some("118"));
-    // While another request creates him, he is not set up; when that fails, the next one tries again.
+    // While another request creates the user, the account is incomplete. If that fails, the next request tries again.
     world.shard(|_, _| Err(Late::Busy));
     assert_eq!(manage("u-2").code(), (503, "SERVER_BUSY"));
     creates_users(&world);
@@ -376,10 +376,10 @@ fn bodies_are_json_within_their_bounds() {
     let long = " ".repeat(1_023);
     assert_eq!(send(None, &format!("{long}1")).status, 200);
     assert_eq!(send(None, &format!("{long}11")).code(), (413, "HTTP_413"));
-    // Declared too large: refused before the credential is looked at, and the connection ends.
+    // A body declared too large is refused before the credential is read, and the connection ends.
     let declared = world.send("POST", "/v1/manage", &[("content-length", "1025")], "");
     assert_eq!((declared.code(), declared.header("connection")), ((413, "HTTP_413"), Some("close")));
-    // In pieces, without a declared length.
+    // Several frames without a declared length.
     let pieces = |count: usize| {
         let frames = (0..count)
             .map(|_| Ok::<_, std::convert::Infallible>(hyper::body::Frame::data(Bytes::from_static(&[b' '; 100]))));
@@ -389,14 +389,14 @@ fn bodies_are_json_within_their_bounds() {
     };
     assert_eq!(pieces(3).status, 200);
     assert_eq!(pieces(11).code(), (413, "HTTP_413"));
-    // One that never comes.
+    // A body that never arrives.
     let request = Request::builder().method("POST").uri("/v1/manage").header("host", "x").header("x-api-key", &key);
     let never = world.respond(request.body(Never).unwrap());
     assert_eq!((never.code(), never.header("connection")), ((400, "HTTP_400"), Some("close")));
 }
 
 #[test]
-fn a_handler_that_panics_is_an_internal_error_and_frees_its_place() {
+fn a_handler_that_panics_is_an_internal_error_and_frees_its_slot() {
     let world = world();
     let key = world.key(Tier::Free, Permissions::ReadTrade);
     for second in 0..20 {
@@ -410,7 +410,7 @@ fn a_handler_that_panics_is_an_internal_error_and_frees_its_place() {
 }
 
 #[test]
-fn a_request_that_never_ends_is_given_up() {
+fn a_request_that_never_ends_times_out() {
     let world = World::new("[http]\nrequest_timeout_ms = 100", &[TABLE]);
     let key = world.key(Tier::Free, Permissions::ReadTrade);
     let answer = world.send("GET", "/v1/stuck", &[("x-api-key", &key)], "");
@@ -433,7 +433,7 @@ impl Body for Pieces {
     }
 }
 
-/// A body whose sender has gone quiet.
+/// A body whose sender is silent.
 struct Never;
 
 impl Body for Never {
@@ -449,7 +449,7 @@ impl Body for Never {
 }
 
 #[test]
-fn a_key_is_needed_unless_the_venues_shape_is_asked_for() {
+fn a_key_is_needed_unless_the_request_is_in_the_venues_shape() {
     let world = world();
     let key = world.key(Tier::Free, Permissions::Read);
     let (key, unknown) = (("x-api-key", key.as_str()), ("x-api-key", "svc_live_no"));
@@ -477,7 +477,7 @@ fn a_key_is_needed_unless_the_venues_shape_is_asked_for() {
 }
 
 #[test]
-fn an_address_comes_in_without_a_key_where_it_may() {
+fn an_address_login_needs_no_key() {
     for (toml, expected) in [
         ("", (200, "")),
         ("[server]\nlisten = \"0.0.0.0:8080\"\n", (401, "MISSING_API_KEY")),

@@ -33,7 +33,7 @@ fn body(response: Response<Body>) -> bytes::Bytes {
     collected.expect("a full body cannot fail").to_bytes()
 }
 
-/// The value of a future that is ready at once.
+/// The value of a future that is ready immediately.
 fn futures_now<F: Future>(future: F) -> F::Output {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match std::pin::pin!(future).poll(&mut context) {
@@ -62,25 +62,25 @@ fn the_envelope_has_two_fields_unless_verbose() {
     assert_eq!(
         body(response),
         concat!(
-            r#"{"error":"RATE_LIMITED","message":"Too many orders at once.","retry_after_ms":250,"#,
+            r#"{"error":"RATE_LIMITED","message":"Too many orders in flight.","retry_after_ms":250,"#,
             r#""details":null,"request_id":"r-1"}"#
         )
     );
-    // To a client of the venue: the sentence where it looks for it, then the code.
+    // For a client of the venue: first the message, where that client reads it, then the code.
     let strict = ResponseHead { dialect: Dialect::Strict, verbose: true, ..head(&names) };
     let response = strict.response(Err(Refusal::placements(250)));
     assert_eq!(header(&response, "x-svc-code"), Some("RATE_LIMITED"));
     assert_eq!(
         body(response),
         concat!(
-            r#"{"error":"Too many orders at once.","message":"Too many orders at once.","code":"RATE_LIMITED","#,
+            r#"{"error":"Too many orders in flight.","message":"Too many orders in flight.","code":"RATE_LIMITED","#,
             r#""retry_after_ms":250,"details":null,"request_id":"r-1"}"#
         )
     );
 }
 
 #[test]
-fn body_and_header_differ_for_the_two_pairs_only() {
+fn body_and_header_differ_for_two_codes_only() {
     let names = names();
     let response = head(&names).response(Err(Refusal::from(Code::InvalidPostOnlyOrder).order_id(7)));
     assert_eq!(header(&response, "x-svc-code"), Some("POST_ONLY_WOULD_CROSS"));
@@ -116,7 +116,7 @@ fn a_report_with_an_error_status_names_it_in_the_header() {
 }
 
 #[test]
-fn large_bodies_are_compressed_when_asked() {
+fn large_bodies_are_compressed_if_the_client_accepts_it() {
     let names = names();
     let large = || Ok(Reply::json(vec![b' '; 2_000]));
     let plain = head(&names).response(large());
@@ -143,7 +143,7 @@ fn large_bodies_are_compressed_when_asked() {
     }
 }
 
-/// Status, sorted lines and body of an answer as it is written; `None` when it is left to the library.
+/// Status, sorted lines and body of a written response; `None` if it is left to hyper.
 fn written(head: &ResponseHead<'_>, outcome: Outcome) -> Option<(u16, Vec<String>, Vec<u8>)> {
     let mut out = Vec::new();
     let (status, made) = head.write(outcome, &mut out);
@@ -163,7 +163,7 @@ fn written(head: &ResponseHead<'_>, outcome: Outcome) -> Option<(u16, Vec<String
     Some((status.as_u16(), lines, out[head_bytes..].to_vec()))
 }
 
-/// The same of the answer that the library would send.
+/// The same of the response that hyper would send.
 fn sent(head: &ResponseHead<'_>, outcome: Outcome) -> (u16, Vec<String>, Vec<u8>) {
     let response = head.response(outcome);
     let status = response.status().as_u16();
@@ -179,7 +179,7 @@ fn sent(head: &ResponseHead<'_>, outcome: Outcome) -> (u16, Vec<String>, Vec<u8>
 }
 
 #[test]
-fn what_is_written_is_what_would_be_sent() {
+fn written_responses_equal_those_of_hyper() {
     let names = names();
     let rate = RateState {
         per_minute: 120,
@@ -223,7 +223,7 @@ fn what_is_written_is_what_would_be_sent() {
 }
 
 #[test]
-fn head_tells_the_length_and_sends_nothing() {
+fn head_has_the_length_and_no_body() {
     let names = names();
     let response = ResponseHead { is_head: true, ..head(&names) }.response(Ok(Reply::json(b"{\"a\":1}".to_vec())));
     assert_eq!(header(&response, "content-length"), Some("7"));

@@ -1,9 +1,8 @@
-//! The connections that are open, and how many may be; shared by all IO threads.
+//! Open connections and their caps, shared by all IO threads.
 //!
-//! Where a cap is reached, the connection that has been idle for longest is closed, so that peers with idle connections
-//! cannot keep others out. A connection is idle while no request is under way: no whole head, no response, no stream. The
-//! first bytes of a head do not change that, however many follow. While all connections of a cap are busy, a new one is
-//! refused.
+//! At a cap the connection that has been idle longest is closed, so that peers with idle connections cannot block
+//! others. A connection is idle while no request is in progress: no complete head, no response, no stream. Bytes of an
+//! incomplete head do not change that. If no connection is idle, a new one is refused.
 
 use super::deadline::HeadDeadline;
 use crate::settings::{Network, Settings};
@@ -15,11 +14,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-/// Idle connections that one scan finds, for the next connections that need room.
+/// Idle connections that one scan collects, for the next connections that need room.
 const CANDIDATES_MAX: usize = 64;
-/// Connections that are being closed for others, at most: this many may be open beyond the cap.
+/// Connections that are being closed to make room, at most. This many may be open beyond the cap.
 const LEAVING_MAX: usize = 64;
-/// Pause after a scan that found none.
+/// Pause after a scan that found no idle connection.
 const SCAN_PAUSE: Duration = Duration::from_millis(10);
 
 /// All connections.
@@ -29,7 +28,8 @@ pub struct Connections {
     per_address_max: usize,
     header_timeout: Duration,
     idle_timeout: Duration,
-    /// Many clients share these addresses; only the total counts for them. So for loopback, which tests and benches use.
+    /// Addresses that many clients share, for which only the total is limited. Loopback is the same for tests and
+    /// benchmarks.
     exempt: Vec<Network>,
     meter_loopback: bool,
     total: AtomicUsize,
@@ -42,7 +42,7 @@ pub struct Connections {
 struct Taken {
     next: u64,
     seats: AHashMap<u64, Arc<Seat>>,
-    /// Connections that are being closed for others.
+    /// Connections that are being closed to make room.
     leaving: usize,
     candidates: Candidates,
     by_address: AHashMap<IpAddr, OfAddress>,
@@ -55,15 +55,15 @@ struct OfAddress {
     candidates: Candidates,
 }
 
-/// Connections that were idle at the last scan: since when, and which; the longest idle last.
+/// Connections that were idle at the last scan, with the start of their idle time. The longest idle is last.
 #[derive(Debug, Default)]
 struct Candidates {
     idle: Vec<(u64, u64)>,
-    /// No scan before this.
+    /// Earliest time of the next scan.
     not_before: Option<Instant>,
 }
 
-/// What one connection shows to the others.
+/// State of one connection that others read.
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) head: HeadDeadline,
@@ -73,14 +73,14 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// Called when the connection is first polled: which task to wake when it is to close.
+    /// Registers the task to wake when the connection is to close. Called when the connection is first polled.
     pub(super) fn register(&self, context: &Context<'_>) {
         *self.waker.lock() = Some(context.waker().clone());
     }
 
-    /// Whether the connection is to close as soon as no request is under way.
+    /// Whether the connection is to close as soon as no request is in progress.
     pub(super) fn leaves(&self) -> bool {
-        // The lock of the waker orders it: a task that was not woken reads this after `register`.
+        // The lock of the waker orders this load: a task that was not woken loads after `register`.
         self.leaves.load(Ordering::Relaxed)
     }
 
@@ -108,7 +108,7 @@ impl Connections {
         }
     }
 
-    /// At most `total_max` connections of any peers, each idle for at most `idle_timeout`.
+    /// A cap of `total_max` connections, each idle for at most `idle_timeout`.
     pub fn at_most(total_max: usize, idle_timeout: Duration) -> Connections {
         Connections {
             total_max,
@@ -139,7 +139,7 @@ impl Connections {
         self.made_room.load(Ordering::Relaxed)
     }
 
-    /// A slot for a connection of this peer. `None`: all are taken by connections with a request under way.
+    /// Takes a slot for a connection of this peer. `None`: all slots have a request in progress.
     pub fn enter(self: &Arc<Self>, peer: IpAddr) -> Option<Slot> {
         let address = self.counted(peer);
         let mut taken = self.taken.lock();
@@ -162,7 +162,7 @@ impl Connections {
         Some(Slot { connections: Arc::clone(self), id, seat })
     }
 
-    /// Closes the connection that has been idle for longest, of those of an address or of all. False when none is idle.
+    /// Closes the connection that has been idle longest, of one address or of all. Returns whether one was idle.
     fn make_room(&self, taken: &mut Taken, address: Option<IpAddr>) -> bool {
         if taken.leaving >= LEAVING_MAX {
             return false;
@@ -183,7 +183,7 @@ impl Connections {
         true
     }
 
-    /// The address that a peer is counted by: IPv6 by its /64.
+    /// The address under which a peer is counted: IPv6 by its /64.
     fn counted(&self, peer: IpAddr) -> Option<IpAddr> {
         let peer = peer.to_canonical();
         let exempt = self.exempt.iter().any(|network| network.contains(peer));
@@ -211,7 +211,7 @@ impl Candidates {
         let idle_since = |seat: &Seat| seat.head.idle_since().filter(|_| !seat.leaves());
         for may_scan in [true, false] {
             while let Some((since, id)) = self.idle.pop() {
-                // A connection that has had a request meanwhile is not the longest idle any more.
+                // A connection with a request since the scan is no longer idle for longest.
                 if let Some(seat) = seats.get(&id).filter(|seat| idle_since(seat) == Some(since)) {
                     return Some(seat);
                 }
@@ -234,7 +234,7 @@ impl Candidates {
     }
 }
 
-/// The slot of one connection; free again when dropped.
+/// The slot of one connection, returned on drop.
 pub struct Slot {
     connections: Arc<Connections>,
     id: u64,

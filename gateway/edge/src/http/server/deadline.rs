@@ -1,12 +1,12 @@
-//! When a head is due: hyper has one timer for "no complete head yet"; this splits it into two deadlines.
+//! Deadline of a head. hyper has one timer for "no complete head yet"; this splits it into two deadlines.
 //!
 //! ```text
 //!   connection opened          answered, next head awaited          first byte of it
 //!   |---- header timeout ----| |------------ idle timeout ------------| |---- header timeout ----|
 //! ```
 //!
-//! A peer that opens a connection has a request to send; one that was answered may stay idle. Bytes of the next head that
-//! arrived together with the last request do not count as its first byte: such a connection counts as idle.
+//! A new connection is expected to send a request; one that was answered may stay idle. Bytes of the next head that
+//! arrive together with the last request do not start its deadline: the connection counts as idle.
 
 use hyper::rt::{Sleep, Timer};
 use parking_lot::Mutex;
@@ -24,17 +24,18 @@ pub(super) struct HeadDeadline(Arc<State>);
 struct State {
     header_timeout: Duration,
     idle_timeout: Duration,
-    /// No head was waited for yet.
+    /// Whether no head was awaited yet.
     opened: AtomicBool,
-    /// Bytes have arrived since the current head was first waited for.
+    /// Whether bytes have arrived since the current head was first awaited.
     has_bytes: AtomicBool,
-    /// The head that is waited for is another than the one whose wait has begun.
+    /// Whether another head is awaited than the one for which the current wait began.
     again: AtomicBool,
-    /// A request is being answered; no head is waited for.
+    /// Whether a request is being answered, and no head awaited.
     answering: AtomicBool,
-    /// Since when the connection is idle, as [`micros`] counts; 0 while it is not.
+    /// Start of the idle time as [`micros`] counts, or 0 if not idle.
     idle_since: AtomicU64,
-    /// A runtime timer kept from one head to the next: usually its deadline is only compared, rarely set again.
+    /// A runtime timer that each head passes on to the next. Usually its deadline is only compared and rarely set
+    /// again.
     spare: Mutex<Option<Pin<Box<tokio::time::Sleep>>>>,
 }
 
@@ -47,7 +48,7 @@ impl HeadDeadline {
             has_bytes: AtomicBool::new(false),
             again: AtomicBool::new(false),
             answering: AtomicBool::new(false),
-            // A peer that has sent nothing yet has no request under way.
+            // A peer that has sent nothing has no request in progress.
             idle_since: AtomicU64::new(micros(Instant::now())),
             spare: Mutex::default(),
         }))
@@ -58,40 +59,40 @@ impl HeadDeadline {
         self.0.header_timeout
     }
 
-    /// The socket had bytes.
+    /// Records that bytes arrived at the socket.
     pub(super) fn received(&self) {
         self.0.has_bytes.store(true, Relaxed);
         self.0.idle_since.store(0, Relaxed);
     }
 
-    /// A part of a head has arrived. Its deadline runs from now on. The connection stays as idle as it was: else one byte would
-    /// keep its slot.
+    /// Records that a part of a head arrived, from which its deadline counts. The connection stays idle: otherwise one
+    /// byte would keep its slot.
     pub(super) fn started(&self) {
         self.0.has_bytes.store(true, Relaxed);
     }
 
-    /// Since when the connection is idle, in µs from a fixed moment; `None` while a request is under way.
+    /// Start of the idle time, in µs from a fixed moment; `None` while a request is in progress.
     pub(super) fn idle_since(&self) -> Option<u64> {
         Some(self.0.idle_since.load(Relaxed)).filter(|since| *since > 0)
     }
 }
 
-/// The moment that idle times count from.
+/// Time since a fixed moment, in µs.
 fn micros(now: Instant) -> u64 {
     static ANCHOR: OnceLock<Instant> = OnceLock::new();
-    // Never 0, which means a connection that is not idle.
+    // Never 0, which means not idle.
     now.duration_since(*ANCHOR.get_or_init(|| now)).as_micros() as u64 + 1
 }
 
-/// For the own reader, whose requests hyper does not see: to hyper it is one head that does not come.
+/// For the own reader, whose requests hyper does not see: hyper sees one head that does not arrive.
 impl HeadDeadline {
-    /// A request is being answered, and its response is not ready.
+    /// Records that a request is being answered whose response is not ready.
     pub(super) fn answering(&self) {
         self.0.answering.store(true, Relaxed);
         self.0.idle_since.store(0, Relaxed);
     }
 
-    /// Every request was answered: the next head is waited for.
+    /// Records that every request is answered and the next head is awaited.
     pub(super) fn answered(&self) {
         self.0.answering.store(false, Relaxed);
         self.0.has_bytes.store(false, Relaxed);
@@ -119,11 +120,11 @@ impl HeadDeadline {
     }
 }
 
-/// The wait for one head. Made for every request, polled only when the head has not arrived whole.
+/// The wait for one head. Made for every request, polled only if the head is incomplete.
 struct Awaiting {
     state: Arc<State>,
     due: Option<Instant>,
-    /// `due` is that of a head of which bytes have arrived.
+    /// Whether `due` is the deadline of a head of which bytes have arrived.
     is_started: bool,
     timer: Option<Pin<Box<tokio::time::Sleep>>>,
 }
@@ -143,7 +144,7 @@ impl Awaiting {
         *self.due.get_or_insert_with(|| {
             let now = Instant::now();
             if is_started {
-                // It arrived together with the end of the request before it.
+                // The head arrived together with the end of the previous request.
                 let _ = state.idle_since.compare_exchange(0, micros(now), Relaxed, Relaxed);
                 return now + state.header_timeout;
             }
@@ -182,7 +183,7 @@ impl Future for Awaiting {
 
 impl Drop for Awaiting {
     fn drop(&mut self) {
-        // The head has arrived, or the connection has ended.
+        // The head is complete, or the connection has ended.
         self.state.idle_since.store(0, Relaxed);
         if let Some(timer) = self.timer.take() {
             *self.state.spare.lock() = Some(timer);

@@ -13,7 +13,7 @@ use std::convert::Infallible;
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
-/// The settings of hyper for a connection.
+/// hyper's settings for a connection.
 pub(super) fn library(seat: &Seat) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
@@ -25,8 +25,8 @@ pub(super) fn library(seat: &Seat) -> http1::Builder {
     builder
 }
 
-/// Drives a connection until it has ended. It ends after its next response when `stopping` ends, or when its slot is needed
-/// for another connection. With `batch`, its responses are written with those of other connections.
+/// Drives a connection until it ends. It ends after its next response when `stopping` completes, or when its slot is
+/// needed for another connection. With `batch`, its responses are written together with those of other connections.
 pub(super) async fn drive<R, S>(
     serving: &mut http1::Connection<Socket, S>,
     reader: &mut R,
@@ -61,10 +61,10 @@ pub(super) async fn drive<R, S>(
                 Pin::new(&mut *serving).graceful_shutdown();
             }
             let turn = if !ended && socket.rests() { reader.turn(context) } else { Turn::Granted };
-            // An error of a connection concerns its peer alone; hyper has answered what can be answered. It is polled also
-            // while it waits for a head, whose deadline it has.
+            // An error affects this peer alone, and hyper has sent the response that can be sent. hyper is also polled
+            // while it waits for a head, because it has the deadline.
             ended = ended || Pin::new(&mut *serving).poll(context).is_ready();
-            // After a request of hyper's, another one may have arrived already.
+            // After a request that hyper read, another one may have arrived already.
             if ended || turn == Turn::Waits || !socket.rests() {
                 break;
             }

@@ -6,9 +6,9 @@
 //!                        └── any other ──► hyper is granted the bytes of this request, or all bytes from here on
 //! ```
 //!
-//! To hyper a connection is one whose peer sends a request now and then; while it waits for a head, this reader reads.
-//! What the bytes of a head state is found by [`request_head`]; the checks, their order and their answers are those of
-//! [`exchange`] for every request. One request at a time: the next one is parsed when this one is answered.
+//! hyper sees a connection whose peer sends a request now and then; while it waits for a head, this reader reads.
+//! [`request_head`] parses a head. The checks, their order and their responses are those of [`exchange`], as for every
+//! request. The next request is parsed when the current one is answered.
 
 use super::deadline::HeadDeadline;
 use super::reading::{HEAD_BYTES_MAX, Handover, Next, Prepared, Reader, Reading, Turn};
@@ -35,13 +35,13 @@ use std::task::{Context, Poll, ready};
 use wire::query::Query;
 use zeroize::Zeroizing;
 
-/// Longest text of a key that is remembered.
+/// Longest text of a key that is cached.
 const KEY_BYTES_MAX: usize = 128;
-/// Longest `Host` that is remembered.
+/// Longest `Host` that is cached.
 const HOST_BYTES_MAX: usize = 256;
-/// Longest head that is remembered.
+/// Longest head that is cached.
 const KNOWN_BYTES_MAX: usize = 1_024;
-/// Exchanges of a thread whose memory is kept for the next ones.
+/// Exchanges of a thread whose memory is kept for later ones.
 const SPARE_MAX: usize = 64;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -51,8 +51,8 @@ fn is_fast(route: &Route) -> bool {
     route.headless && matches!(route.auth, Auth::Public | Auth::Key)
 }
 
-/// Starts the exchange of one request. Its output is `None` when the response was written to the socket, else the response
-/// that hyper has to send ([`crate::http::response_head::ResponseHead::write`]).
+/// Starts the exchange of one request. The output is `None` if the response was written to the socket, else the
+/// response that hyper has to send ([`crate::http::response_head::ResponseHead::write`]).
 pub(super) fn start(
     edge: Rc<Edge>,
     incoming: Incoming<Full<Bytes>>,
@@ -65,10 +65,10 @@ pub(super) fn start(
     })
 }
 
-/// What starts an exchange: [`start`], whose future has no name of its own.
+/// The function that starts an exchange: [`start`], whose future cannot be named.
 type Start<F> = fn(Rc<Edge>, Incoming<Full<Bytes>>, Socket, Rc<Handover>) -> F;
 
-/// The exchanges of one thread. One that has ended leaves its memory to the next, so that a request allocates none.
+/// The exchanges of one thread. An ended exchange leaves its memory to a later one, so that a request allocates none.
 pub(super) struct Exchanges<F> {
     start: Start<F>,
     spare: RefCell<Vec<Memory<F>>>,
@@ -108,15 +108,15 @@ pub(super) struct FastPath<'a, F> {
     peer: IpAddr,
     exchanges: Rc<Exchanges<F>>,
     reading: Reading,
-    /// An exchange that waits, and the length of its request, whose bytes are kept meanwhile.
+    /// A pending exchange and the length of its request, whose bytes are kept until it ends.
     waiting: Option<(Memory<F>, u64)>,
-    /// Where the last target was routed: most connections use the same one again.
+    /// The last target and its route: most connections use the same one again.
     last: Option<LastTarget>,
-    /// The last key that was shown.
+    /// The last key of the connection.
     key: Option<LastKey>,
-    /// The last head, byte for byte, while its route is that of `last`.
+    /// The last head, byte for byte, if its route is that of `last`.
     known: Option<KnownHead>,
-    /// The last `Host` that was accepted, byte for byte.
+    /// The last accepted `Host`, byte for byte.
     host: Vec<u8>,
 }
 
@@ -126,23 +126,23 @@ struct LastKey {
     hash: Option<[u8; 32]>,
 }
 
-/// A head that was parsed, and what it states besides its target: most clients send the same head with every request. A
-/// head with ids in it does not come again, so it is not remembered.
+/// A parsed head, and its fields other than the target: most clients send the same head with every request. A head with
+/// ids differs in each request, so it is not cached.
 struct KnownHead {
-    /// With the key in it.
+    /// Contains the key.
     bytes: Zeroizing<Vec<u8>>,
     statements: Statements,
 }
 
-/// What a simple head states besides its target, its host and its ids.
+/// The fields of a simple head, except target, host and ids.
 #[derive(Clone, Copy)]
 struct Statements {
     body_bytes: u64,
-    /// As in [`Credential::KeyHash`]; `None` where it shows no key.
+    /// As in [`Credential::KeyHash`]; `None` if there is no key.
     key_hash: Option<Option<[u8; 32]>>,
     takes_gzip: bool,
     typed: bool,
-    /// With the query of its target.
+    /// Includes the effect of the target's query.
     dialect: Dialect,
 }
 
@@ -150,9 +150,9 @@ struct LastTarget {
     method: Method,
     target: Box<str>,
     uri: Uri,
-    /// That of its query, where that has one.
+    /// The dialect of the query, if it has one.
     dialect: Option<Dialect>,
-    /// `None`: for hyper.
+    /// `None`: the target is for hyper.
     route: Option<(&'static Route, Variables)>,
 }
 
@@ -163,7 +163,7 @@ impl LastTarget {
     }
 }
 
-/// A body that a handler may keep.
+/// A copy of the body, which a handler may keep.
 fn body(bytes: &[u8]) -> Bytes {
     if bytes.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(bytes) }
 }
@@ -189,12 +189,12 @@ impl<'a, F: Future<Output = Option<Response<Body>>>> FastPath<'a, F> {
         }
     }
 
-    /// What hyper's responses depend on.
+    /// State that hyper's responses depend on.
     pub(super) fn handover(&self) -> Rc<Handover> {
         Rc::clone(&self.reading.handover)
     }
 
-    /// Polls the exchange that waits. `None`: no exchange waits any more.
+    /// Polls the pending exchange. `None`: no exchange is pending.
     fn resume(&mut self, context: &mut Context<'_>) -> Poll<Option<Turn>> {
         let Some((memory, bytes)) = &mut self.waiting else { return Poll::Ready(None) };
         let response = ready!(self.exchanges.poll(memory, context));
@@ -215,15 +215,15 @@ impl<'a, F: Future<Output = Option<Response<Body>>>> FastPath<'a, F> {
         })
     }
 
-    /// True when the response was written; else hyper sends it when it has read the request.
+    /// Returns whether the response was written. Otherwise hyper sends it when it has read the request.
     fn hand_over(&self, response: Option<Response<Body>>) -> bool {
         let is_written = response.is_none();
         *self.reading.handover.prepared.borrow_mut() = response.map(Prepared::Response);
         is_written
     }
 
-    /// Whether a request to this host is answered here. For another host hyper sends the refusal. A request with no or
-    /// several `Host` headers is checked by hyper's side.
+    /// Whether a request with this host is answered here. hyper's side refuses other hosts, and checks requests with no
+    /// or several `Host` headers.
     fn admit_host(&mut self, host: Option<&[u8]>) -> bool {
         let Some(host) = host else { return true };
         if self.host == host && !host.is_empty() {
@@ -285,12 +285,12 @@ impl<'a, F: Future<Output = Option<Response<Body>>>> FastPath<'a, F> {
         }
     }
 
-    /// The route of a target that is answered here.
+    /// The route of a target, if it is answered here.
     fn route(&mut self, head: &RequestHead<'_>) -> Option<(&'static Route, Variables, Uri)> {
         let is_last = |last: &LastTarget| last.method == head.method && *last.target == *head.target;
         if !self.last.as_ref().is_some_and(is_last) {
             let app = &*self.edge.app;
-            // A target that is not a path is hyper's to judge.
+            // hyper decides about a target that is not a path.
             let uri = Uri::try_from(head.target).ok().filter(|_| head.target.starts_with('/'))?;
             let is_open = |route: &Route| route.gate.is_none_or(|gate| gate.open(&app.front.settings));
             let route = match app.front.router.find(&head.method.hyper(), uri.path(), is_open) {
@@ -303,7 +303,7 @@ impl<'a, F: Future<Output = Option<Response<Body>>>> FastPath<'a, F> {
         self.last.as_ref()?.fast()
     }
 
-    /// The hash of a key that was shown; `None` for a text that cannot be a key.
+    /// The hash of the key in the request; `None` if the text cannot be a key.
     fn key_hash(&mut self, shown: &[u8]) -> Option<[u8; 32]> {
         match &self.key {
             Some(LastKey { text, hash }) if **text == *shown => *hash,
@@ -316,8 +316,8 @@ impl<'a, F: Future<Output = Option<Response<Body>>>> FastPath<'a, F> {
         }
     }
 
-    /// The request that `bytes` begin with, where its head is the last one: it depends on its own bytes alone, so that it
-    /// states the same.
+    /// The request at the start of `bytes`, if its head equals the last one. A head depends on its own bytes alone, so
+    /// it has the same fields.
     fn next_known(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Option<Next> {
         let known = self.known.as_ref().filter(|known| bytes.starts_with(&known.bytes))?;
         let head_bytes = known.bytes.len();
@@ -331,14 +331,14 @@ impl<'a, F: Future<Output = Option<Response<Body>>>> FastPath<'a, F> {
         Some(self.answer(context, route, statements, (None, HeaderMap::new()), body, whole))
     }
 
-    /// The request of a simple head.
+    /// Starts the request of a simple head.
     fn next_simple(&mut self, context: &mut Context<'_>, bytes: &[u8], simple: &RequestHead<'_>) -> Next {
         let edge: &'a Rc<Edge> = self.edge;
         let config = &edge.app.front.settings;
         let whole = simple.bytes();
         let admits = self.admit_host(Some(simple.host));
-        // A body that is still on its way has a deadline, and one that is too long has an answer of its own. A head that is
-        // too long is refused by hyper, however its bytes arrive.
+        // A body that has not arrived has a deadline, and one that is too long has its own response. hyper refuses a
+        // head that is too long, however its bytes arrive.
         if !admits
             || whole > bytes.len() as u64
             || simple.head_bytes > HEAD_BYTES_MAX
@@ -347,7 +347,7 @@ impl<'a, F: Future<Output = Option<Response<Body>>>> FastPath<'a, F> {
             return Next::Granted(whole);
         }
         let Some(route) = self.route(simple) else { return Next::Granted(whole) };
-        // The shape of its answer may depend on headers that are not parsed here.
+        // The shape of the response may depend on headers that are not parsed here.
         if simple.key.is_none() && dialect::is_of_a_transport(simple.agent) {
             return Next::Granted(whole);
         }

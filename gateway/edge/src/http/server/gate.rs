@@ -1,4 +1,4 @@
-//! A connection whose requests all go to hyper, with the rules for heads that the fast path has.
+//! A connection that gives all requests to hyper, with the rules for heads of the fast path.
 
 use super::connections::Slot;
 use super::drive::{drive, library};
@@ -26,22 +26,22 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// From now on the connection ends as soon as the peer leaves, also while a response is being made. A peer that closed its
-    /// sending half has left.
+    /// From now on the connection ends as soon as the peer leaves, even while a response is made. A peer that closed
+    /// its sending half counts as gone.
     pub fn is_watched(&self) {
         self.socket.stream(self.write_timeout);
     }
 }
 
-/// Serves one connection until it ends; a peer that reads nothing is disconnected after `write_timeout`. `answer` gets each
-/// request, and the refusal of its head where that was refused. The response to a head that hyper cannot read has the
-/// headers of `app`.
+/// Serves one connection until it ends. A peer that reads nothing is disconnected after `write_timeout`. `answer`
+/// receives each request, and the refusal of its head if it was refused. The response to a head that hyper cannot read
+/// has the headers of `app`.
 pub async fn serve_connection<A, F>(stream: TcpStream, slot: Slot, app: Arc<App>, write_timeout: Duration, answer: A)
 where
     A: Fn(Request<Incoming>, Option<Refusal>, Peer) -> F,
     F: Future<Output = Response<Body>>,
 {
-    // Without it a response may wait until the peer has acknowledged the one before.
+    // With Nagle's algorithm a response could wait until the peer acknowledges the one before.
     let _ = stream.set_nodelay(true);
     let head = slot.seat.head.clone();
     let socket = Socket::new(stream, head.clone(), write_timeout);
@@ -71,7 +71,7 @@ where
     drive(&mut serving, &mut gate, &socket, &slot.seat, std::future::pending(), None).await;
 }
 
-/// Grants hyper one request after the other.
+/// Gives hyper one request after the other.
 struct Gate {
     reading: Reading,
 }

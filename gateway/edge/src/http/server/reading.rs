@@ -1,7 +1,7 @@
-//! The own reader of a connection: it reads the bytes before hyper does, a request at a time, by its head.
+//! The own reader of a connection. It sees the bytes before hyper, one request at a time, by its head.
 //!
-//! A [`Reader`] decides with [`Reader::next`] what becomes of the first bytes; [`Reader::read`] does it. To hyper, a
-//! connection is one whose peer sends a request now and then.
+//! A [`Reader`] decides with [`Reader::next`] what happens to the first bytes, and [`Reader::read`] does it. hyper sees
+//! a connection whose peer sends a request now and then.
 
 use super::deadline::HeadDeadline;
 use super::socket::Socket;
@@ -12,49 +12,49 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// Bytes of one read, and the longest request that is read whole here.
+/// Bytes of one read, and of the longest request that is read completely here.
 const READ_BYTES: usize = 64 * 1_024;
 /// Requests of one connection that are answered before other tasks of the thread run.
 const REQUESTS_PER_TURN: u32 = 32;
-/// Longer heads are hyper's to refuse.
+/// hyper refuses longer heads.
 pub(super) const HEAD_BYTES_MAX: usize = super::BUFFER_BYTES;
 
 thread_local! {
-    /// The buffer that connections read into. Bytes are parsed there, and only an incomplete request is kept.
+    /// The buffer that connections read into. Bytes are parsed there; only an incomplete request is copied.
     static ROOM: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
 }
 
-/// What the own reader hands over to hyper's side of a connection.
+/// What the own reader passes to hyper's side of a connection.
 #[derive(Default)]
 pub(super) struct Handover {
-    /// For the request that hyper reads next.
+    /// For the next request of hyper.
     pub(super) prepared: RefCell<Option<Prepared>>,
-    /// The request that hyper reads next is the last one of the connection: the bytes after it were not parsed here.
+    /// The next request of hyper is the last of the connection, because the bytes after it were not parsed here.
     pub(super) is_last: Cell<bool>,
     /// The connection ends after the response that is being made.
     pub(super) closes: Cell<bool>,
 }
 
-/// What is known of a response before hyper has read the request.
+/// A result that is known before hyper has read the request.
 pub(super) enum Prepared {
-    /// The response to a request that was read whole.
+    /// The response to a request that was read completely.
     Response(Response<Body>),
-    /// Its head is refused.
+    /// The refusal of its head.
     Fault(Refusal),
 }
 
-/// Why a turn is over.
+/// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// There is nothing to do until bytes or a response come.
+    /// Nothing to do until bytes or a response arrive.
     Waits,
     /// hyper has bytes to read.
     Granted,
 }
 
-/// What becomes of the first of some bytes.
+/// What happens to the first of some bytes.
 pub(super) enum Next {
-    /// This many were a request that is answered.
+    /// This many are a request that is answered.
     Answered(u64),
     /// They begin with a request that is being answered.
     Answering,
@@ -71,7 +71,7 @@ pub(super) struct Reading {
     pub(super) socket: Socket,
     pub(super) head: HeadDeadline,
     pub(super) handover: Rc<Handover>,
-    /// The peer has not read its responses yet.
+    /// Whether the peer has responses that it has not read.
     is_full: bool,
 }
 
@@ -80,12 +80,12 @@ impl Reading {
         Reading { socket, head, handover: Rc::default(), is_full: false }
     }
 
-    /// hyper answers the request that it reads next with this.
+    /// Sets the refusal with which hyper answers the next request.
     pub(super) fn refuse(&self, fault: Refusal) {
         *self.handover.prepared.borrow_mut() = Some(Prepared::Fault(fault));
     }
 
-    /// A line of a head ends with a bare line feed.
+    /// Refuses a head with a bare line feed.
     pub(super) fn refuse_bare_line_feed(&self) -> Next {
         self.refuse(Refusal::broken("A line of the head ends with a bare line feed."));
         Next::Last
@@ -96,22 +96,22 @@ impl Reading {
 pub(super) trait Reader {
     fn reading(&mut self) -> &mut Reading;
 
-    /// What becomes of the first of `bytes`, which are not empty.
+    /// Decides what happens to the first of `bytes`, which are not empty.
     fn next(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Next;
 
-    /// Makes progress. To be called while hyper waits for a head.
+    /// Makes progress. Called while hyper waits for a head.
     fn turn(&mut self, context: &mut Context<'_>) -> Turn {
         self.read(context)
     }
 
-    /// The connection ends: no further request begins. False while a request is being answered; its response will say that
-    /// the connection ends.
+    /// Ends the connection: no further request begins. Returns false while a request is being answered, whose response
+    /// will close the connection.
     fn end(&mut self) -> bool {
         self.reading().socket.grant_all();
         true
     }
 
-    /// Reads until there is nothing more to read.
+    /// Reads until nothing is left.
     fn read(&mut self, context: &mut Context<'_>) -> Turn {
         ROOM.with_borrow_mut(|room| read(self, context, room))
     }
@@ -123,7 +123,7 @@ fn read<R: Reader + ?Sized>(by: &mut R, context: &mut Context<'_>, room: &mut [u
     loop {
         let reading = by.reading();
         if reading.socket.is_full() && reading.socket.flush(context).is_pending() {
-            // Stop reading from a peer whose responses are still unsent. The socket bounds how long that may last.
+            // Stop reading from a peer whose responses are still unsent. The socket bounds how long that lasts.
             reading.is_full = true;
             reading.head.answering();
             reading.socket.keep_incoming(&room[at..filled]);
@@ -174,7 +174,7 @@ fn read<R: Reader + ?Sized>(by: &mut R, context: &mut Context<'_>, room: &mut [u
         match reading.socket.poll_fill(context, &mut room[filled..]) {
             Poll::Ready(Ok(count @ 1..)) => filled += count,
             Poll::Ready(_) => {
-                // The end of the stream, or an error: hyper finds the same.
+                // The end of the stream or an error, which hyper will see too.
                 reading.socket.keep_incoming(&room[..filled]);
                 reading.socket.grant_all();
                 return Turn::Granted;

@@ -1,15 +1,15 @@
 //! A connection's socket as hyper sees it.
 //!
-//! - Responses gather in a buffer and are written when the connection has nothing more to do, in one write, together with
-//!   those of other connections ([`super::write_batch`]). So pipelined requests share writes, and no response waits for
-//!   input that has not arrived. (hyper's own `pipeline_flush` holds responses back while input is left, and loses them
-//!   when that input is malformed.)
+//! - Responses are gathered in a buffer. It is written when the connection has nothing more to do, in one write,
+//!   together with those of other connections ([`super::write_batch`]). So pipelined requests share writes, and no
+//!   response waits for input that has not arrived. (hyper's own `pipeline_flush` holds responses back while input is
+//!   left, and loses them when that input is malformed.)
 //! - A peer that does not read is disconnected after a time.
-//! - hyper reads only the bytes that it is granted, a request at a time or everything from some point on. The own reader
-//!   ([`super::fast_path`]) reads the others.
+//! - hyper reads only the bytes that it is granted: one request at a time, or everything from some point on. The own
+//!   reader ([`super::fast_path`]) reads the others.
 //! - hyper's own response to a head that it cannot read is replaced by one with the headers of every other response.
-//! - Closing a socket with unread bytes makes the kernel reset the connection, and the peer may never see the response that
-//!   told it to stop. So a peer that is still sending is read for a moment after the last byte to it.
+//! - Closing a socket with unread bytes makes the kernel reset the connection, and the peer may never see the last
+//!   response. So the socket keeps reading for a moment after the last byte to a peer that is still sending.
 
 use super::deadline::HeadDeadline;
 use crate::app::App;
@@ -29,21 +29,21 @@ use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-/// Gathered bytes that are written even while the connection has more to do. Larger pieces are not copied.
+/// Gathered bytes that are written even if the connection has more to do. Larger pieces are not copied.
 const GATHER_BYTES_MAX: usize = 64 * 1_024;
-/// How long, and for how many bytes, a peer that was told to stop is still read.
+/// How long, and how many bytes, the socket reads after the last response.
 const LINGER: Duration = Duration::from_millis(500);
 const LINGER_BYTES_MAX: usize = 8 << 20;
 
-/// One connection's socket; hyper and the driver of the connection have clones of it.
+/// A connection's socket. hyper and the driver of the connection have clones of it.
 #[derive(Clone)]
 pub(super) struct Socket(Rc<Shared>);
 
 struct Shared {
     wire: RefCell<Wire>,
-    /// An answer ended the connection before the request was read whole.
+    /// Whether a response ended the connection before the request was read completely.
     cut: Cell<bool>,
-    /// The gathered bytes could not be written with a batch.
+    /// Whether a batch could not write the gathered bytes.
     is_unsent: Cell<bool>,
 }
 
@@ -54,28 +54,28 @@ struct Wire {
     stream: TokioIo<TcpStream>,
     head: HeadDeadline,
     write_timeout: Duration,
-    /// Bytes read and not consumed yet, from `taken` on.
+    /// Bytes read and not consumed yet, from index `taken` on.
     incoming: Vec<u8>,
     taken: usize,
     /// Bytes that hyper may still read.
     granted: u64,
-    /// hyper has read everything that it was granted: it waits for a head.
+    /// Whether hyper has read everything that it was granted, and waits for a head.
     rests: bool,
-    /// Whose headers the response to a head that hyper cannot read has.
+    /// Headers for the response to a head that hyper cannot read.
     unread: Option<Arc<App>>,
-    /// hyper has read a head since its last grant.
+    /// Whether hyper has read a head since its last grant.
     has_head: bool,
-    /// Bytes not written yet, from `written` on.
+    /// Bytes not written yet, from index `written` on.
     gathered: Vec<u8>,
     written: usize,
     /// Runs while the peer reads nothing.
     stalled: Option<Pin<Box<Sleep>>>,
     closing: Option<Closing>,
-    /// The response has no end.
+    /// Whether the response has no end.
     streams: bool,
 }
 
-/// After the last byte to the peer.
+/// State after the last byte to the peer.
 struct Closing {
     read_bytes: usize,
     until: Pin<Box<Sleep>>,
@@ -102,22 +102,22 @@ impl Socket {
         Socket(Rc::new(Shared { wire: RefCell::new(wire), cut: Cell::new(false), is_unsent: Cell::new(false) }))
     }
 
-    /// The response to a head that hyper cannot read gets the headers of `app`.
+    /// Sets the headers of the response to a head that hyper cannot read.
     pub(super) fn answers_unread(&self, app: Arc<App>) {
         self.0.wire.borrow_mut().unread = Some(app);
     }
 
-    /// hyper has read the head of what it was granted, and waits for the response.
+    /// Records that hyper has read the head of its grant and waits for the response.
     pub(super) fn head_is_read(&self) {
         self.0.wire.borrow_mut().has_head = true;
     }
 
-    /// The response ends the connection, whether or not the request was read whole.
+    /// Records that the response ends the connection, even if the request was not read completely.
     pub(super) fn cut(&self) {
         self.0.cut.set(true);
     }
 
-    /// The stream and the bytes that were read and not consumed, for the protocol after an upgrade. `None` unless this is the
+    /// The stream, and the bytes read and not consumed, for the protocol after an upgrade. `None` unless this is the
     /// last clone. All responses were written before.
     pub(super) fn into_stream(self) -> Option<(TcpStream, Vec<u8>)> {
         let mut wire = Rc::into_inner(self.0)?.wire.into_inner();
@@ -125,13 +125,13 @@ impl Socket {
         Some((wire.stream.into_inner(), wire.incoming))
     }
 
-    /// hyper may read this many bytes more.
+    /// Lets hyper read this many more bytes.
     pub(super) fn grant(&self, bytes: u64) {
         let wire = &mut *self.0.wire.borrow_mut();
         (wire.granted, wire.rests, wire.has_head) = (wire.granted.saturating_add(bytes), false, false);
     }
 
-    /// hyper may read everything from now on.
+    /// Lets hyper read everything from now on.
     pub(super) fn grant_all(&self) {
         self.grant(ALL);
     }
@@ -141,12 +141,12 @@ impl Socket {
         self.0.wire.borrow().rests
     }
 
-    /// Whether the gathered bytes have to be written before the next response is made.
+    /// Whether the gathered bytes must be written before the next response is made.
     pub(super) fn is_full(&self) -> bool {
         self.0.wire.borrow().gathered.len() >= GATHER_BYTES_MAX
     }
 
-    /// Appends a response to those that have gathered.
+    /// Appends a response to the gathered bytes.
     pub(super) fn gather<T>(&self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let mut gathered = std::mem::take(&mut self.0.wire.borrow_mut().gathered);
         if gathered.capacity() == 0 {
@@ -157,7 +157,7 @@ impl Socket {
         written
     }
 
-    /// Moves the kept bytes into `room`; returns their count.
+    /// Moves the kept bytes into `room`, and returns their count.
     pub(super) fn take_incoming(&self, room: &mut [u8]) -> usize {
         let wire = &mut *self.0.wire.borrow_mut();
         let kept = &wire.incoming[wire.taken..];
@@ -178,7 +178,7 @@ impl Socket {
         self.0.wire.borrow_mut().taken += count as usize;
     }
 
-    /// Reads what has arrived; returns the count of bytes. 0 is the end of the stream.
+    /// Reads available bytes and returns their count; 0 is the end of the stream.
     pub(super) fn poll_fill(&self, context: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
         let wire = &mut *self.0.wire.borrow_mut();
         let mut into = ReadBuf::new(room);
@@ -186,15 +186,15 @@ impl Socket {
         Poll::Ready(Ok(into.filled().len()))
     }
 
-    /// The response has no end: a peer that reads nothing is disconnected after `timeout`, if not sooner, and one that closed
-    /// its sending half has gone.
+    /// Marks the response as one without an end. A peer that reads nothing is then disconnected after `timeout`, if not
+    /// sooner, and one that closed its sending half counts as gone.
     pub(super) fn stream(&self, timeout: Duration) {
         let wire = &mut *self.0.wire.borrow_mut();
         wire.write_timeout = wire.write_timeout.min(timeout);
         wire.streams = true;
     }
 
-    /// Whether the peer of a stream has gone. hyper does not read during a response, so it cannot see this.
+    /// Whether the peer of a stream is gone. hyper does not read during a response, so it cannot see this.
     pub(super) fn is_gone(&self, context: &mut Context<'_>) -> bool {
         let wire = &mut *self.0.wire.borrow_mut();
         let mut byte = [0];
@@ -206,7 +206,7 @@ impl Socket {
             }
     }
 
-    /// Whether there are gathered bytes that may be written with a batch.
+    /// Whether there are gathered bytes that a batch may write.
     pub(super) fn may_be_batched(&self) -> bool {
         !self.0.is_unsent.get() && !self.0.wire.borrow().gathered.is_empty()
     }
@@ -216,12 +216,12 @@ impl Socket {
         Rc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether the gathered bytes could not be written with a batch.
+    /// Whether a batch could not write the gathered bytes.
     pub(super) fn is_unsent(&self) -> bool {
         self.0.is_unsent.get()
     }
 
-    /// The connection has to write the gathered bytes itself, and finds out why they could not be written.
+    /// Makes the connection write the gathered bytes itself, which shows why the batch could not.
     pub(super) fn set_unsent(&self) {
         self.0.is_unsent.set(true);
     }
@@ -235,7 +235,7 @@ impl Socket {
 }
 
 impl Wire {
-    /// Gives hyper as many of the read bytes as it may have.
+    /// Copies read bytes to hyper, as many as it is granted.
     fn hand_over(&mut self, into: &mut ReadBufCursor<'_>) -> io::Result<()> {
         let granted = usize::try_from(self.granted).unwrap_or(usize::MAX);
         let left = &self.incoming[self.taken..];
@@ -271,7 +271,7 @@ impl Wire {
         Poll::Ready(Ok(()))
     }
 
-    /// Takes bytes of hyper: into the buffer, or a large piece straight to the peer.
+    /// Takes bytes from hyper: into the buffer, or a large piece directly to the peer.
     fn take(&mut self, context: &mut Context<'_>, pieces: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         if self.gathered.len() >= GATHER_BYTES_MAX {
             ready!(self.flush(context))?;
@@ -303,7 +303,7 @@ impl Wire {
         Poll::Ready(Ok(taken))
     }
 
-    /// The outcome of a write, or an error when the peer has read nothing for too long.
+    /// The result of a write, or an error if the peer has read nothing for too long.
     fn bounded<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;
@@ -322,7 +322,7 @@ impl Wire {
         self.read_away(context, cut).map(Ok)
     }
 
-    /// Reads and drops what a peer still sends after it was told to stop, until it stops or [`LINGER`] is over.
+    /// Reads and drops what the peer sends after the last response, until it stops or [`LINGER`] ends.
     fn read_away(&mut self, context: &mut Context<'_>, cut: bool) -> Poll<()> {
         let Some(closing) = &mut self.closing else { return Poll::Ready(()) };
         let mut scratch = [MaybeUninit::uninit(); 16 * 1_024];
@@ -373,7 +373,7 @@ impl Read for Socket {
         let mut piece = ReadBuf::new(&mut room[..most]);
         ready!(wire.stream().poll_read(context, &mut piece))?;
         match piece.filled() {
-            // The request will never be whole.
+            // The request will never be complete.
             [] => wire.granted = ALL,
             bytes => {
                 wire.granted -= bytes.len() as u64;

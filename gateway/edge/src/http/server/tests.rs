@@ -1,4 +1,4 @@
-//! Over real sockets: what a peer can do to a connection, byte by byte.
+//! What a peer can do to a connection, byte by byte, over real sockets.
 
 mod served;
 
@@ -55,7 +55,7 @@ fn malformed_requests_are_answered_and_the_connection_ends() {
             if expected.is_empty() && text.is_empty() {
                 continue;
             }
-            // Whoever refuses it, and however little of it could be read.
+            // The response has the same form for every cause, even if little of the head could be read.
             let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{shown:?}: {text:?}"));
             let code = format!("HTTP_{}", found[0]);
             assert!(body.starts_with(&format!("{{\"error\":\"{code}\",\"message\":\"")), "{shown:?}: {text}");
@@ -70,9 +70,9 @@ fn malformed_requests_are_answered_and_the_connection_ends() {
     });
 }
 
-/// A head of which a parser that takes bare line feeds and one that does not would read different requests. Each is
-/// answered with 400 and the connection ends, whichever way reads it: the short way, or the library because of a header, a
-/// version, a coding or what came before on the connection.
+/// Parsers that take bare line feeds and parsers that do not would read different requests from such a head. Each one
+/// is answered with 400 and ends the connection, on both ways of reading: the fast path, and hyper because of a header,
+/// a version, a transfer coding or an earlier request of the connection.
 #[test]
 fn a_line_of_a_head_that_ends_with_a_bare_line_feed_is_refused() {
     let chunked = "POST /v1/echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n";
@@ -96,14 +96,14 @@ fn a_line_of_a_head_that_ends_with_a_bare_line_feed_is_refused() {
     with_server(SHORT, async |served: Served| {
         for head in hostile {
             for (before, answered) in [("", 0), (plain, 1), (odd, 1), (&plain.repeat(40), 40)] {
-                // What stands behind the refused request is never answered.
+                // The request after the refused one is never answered.
                 let text = served.exchange(format!("{before}{head}{plain}").as_bytes()).await;
                 let expected: Vec<u16> = std::iter::repeat_n(200, answered).chain([400]).collect();
-                assert_eq!(statuses(&text), expected, "{head:?} behind {answered}: {text}");
+                assert_eq!(statuses(&text), expected, "{head:?} after {answered}: {text}");
                 assert!(text.contains("connection: close"), "{text}");
                 assert!(head.starts_with("HEAD") || text.contains("bare line feed"), "{text}");
             }
-            // A request whose end only the library can tell is the last one of its connection.
+            // A request whose end only hyper can find is the last of its connection.
             let text = served.exchange(format!("{chunked}{head}").as_bytes()).await;
             assert_eq!(statuses(&text), [200], "{head:?}: {text}");
         }
@@ -113,8 +113,8 @@ fn a_line_of_a_head_that_ends_with_a_bare_line_feed_is_refused() {
     println!("bare line feeds: {} cases", 2 * (5 * hostile.len() + 1));
 }
 
-/// A page whose name was made to resolve to 127.0.0.1 gets no answer from a listener on loopback, on either way of
-/// reading and at any place of a connection.
+/// A page whose name was made to resolve to 127.0.0.1 gets no response from a loopback listener, on both ways of
+/// reading and at any point of a connection.
 #[test]
 fn a_listener_on_loopback_answers_to_its_own_names() {
     let get = |host: &str, more: &str| format!("GET /v1/time HTTP/1.1\r\nHost: {host}\r\n{more}\r\n");
@@ -125,13 +125,13 @@ fn a_listener_on_loopback_answers_to_its_own_names() {
         let end = "GET /v1/time HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         for more in lines {
             for host in good {
-                // Remembered, and asked for again.
+                // The second request uses the cached host.
                 let text = served.exchange(format!("{}{}{end}", get(host, more), get(host, more)).as_bytes()).await;
                 assert_eq!(statuses(&text), [200; 3], "{host}: {text}");
                 for other in bad {
                     let requests = format!("{}{}{}{end}", get(host, more), get(other, more), get(host, more));
                     let text = served.exchange(requests.as_bytes()).await;
-                    assert_eq!(statuses(&text), [200, 421, 200, 200], "{other} behind {host}: {text}");
+                    assert_eq!(statuses(&text), [200, 421, 200, 200], "{other} after {host}: {text}");
                     assert!(text.contains("{\"error\":\"MISDIRECTED_REQUEST\",\"message\":"), "{text}");
                     assert!(text.contains("x-svc-code: MISDIRECTED_REQUEST\r\n"), "{text}");
                 }
@@ -165,7 +165,7 @@ fn what_follows_a_body_of_two_lengths_is_never_answered() {
         for pair in
             ["Content-Length: 6\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nContent-Length: 6"]
         {
-            // By the coding the body is empty and a request follows; by the length the body swallows its beginning.
+            // By the coding, the body is empty and a request follows; by the length, the body includes the start of it.
             let request = format!("POST /v1/echo HTTP/1.1\r\nHost: x\r\n{pair}\r\n\r\n0\r\n\r\n{smuggled}");
             let text = served.exchange(request.as_bytes()).await;
             assert!(matches!(statuses(&text)[..], [400] | [200]), "{pair}: {text}");
@@ -176,7 +176,7 @@ fn what_follows_a_body_of_two_lengths_is_never_answered() {
 #[test]
 fn slow_peers_meet_their_deadlines() {
     with_server(SHORT, async |served: Served| {
-        // Nothing at all, and half a head: 100 ms. A body that stays away: 100 ms and an envelope.
+        // Nothing at all, and half a head: 100 ms. A body that does not arrive: 100 ms and an error envelope.
         for (sent, at_least, at_most, status) in [
             ("", 90, 290, None),
             ("GET /v1/time HT", 90, 290, None),
@@ -190,7 +190,7 @@ fn slow_peers_meet_their_deadlines() {
             assert!((at_least..=at_most).contains(&took), "{sent:?} took {took} ms");
             assert_eq!(statuses(&text).first().copied().filter(|s| *s != 408), status, "{sent:?}: {text}");
         }
-        // A head that drips is cut off all the same, also on a connection that was idle before.
+        // A head that arrives in drips still has a deadline, also on a connection that was idle before.
         let mut stream = served.connect().await;
         stream.write_all(b"GET /v1/time HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
         let mut piece = [0; 1_024];
@@ -212,7 +212,7 @@ fn slow_peers_meet_their_deadlines() {
 }
 
 #[test]
-fn a_peer_that_does_not_read_is_left() {
+fn a_peer_that_does_not_read_is_disconnected() {
     with_server(SHORT, async |served: Served| {
         let mut stream = served.connect().await;
         stream.write_all(b"GET /v1/large HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
@@ -245,11 +245,11 @@ fn pipelined_requests_are_answered_in_order() {
     });
 }
 
-/// A head that comes again means what it meant; one that differs from it in a byte means what it says itself.
+/// A repeated head has the same meaning; one that differs in a byte has its own.
 #[test]
-fn a_head_that_comes_again_means_the_same() {
-    // (last part of the path, number of the key, a line more, bytes of the body, status); key 0 is the one that there is,
-    // and echo asks for none.
+fn a_repeated_head_has_the_same_meaning() {
+    // (last part of the path, number of the key, another header line, bytes of the body, status). Only key 0 exists,
+    // and echo needs none.
     let rows = [
         ("keyed", 0, "", 2, 200),
         ("keyed", 0, "", 2, 200),
@@ -293,9 +293,10 @@ fn a_head_that_comes_again_means_the_same() {
     println!("heads that come again: {} cases", rows.len());
 }
 
-/// Answers leave together, each to whoever asked, and what one peer does to its own connection is not for the others.
+/// Each connection gets its own responses although they are written together, and a peer that breaks its connection
+/// does not affect the others.
 #[test]
-fn many_connections_at_once_get_their_own_answers() {
+fn each_of_many_connections_gets_its_own_responses() {
     let mut cases = 0;
     for count in [1, 2, 31, 32, 33, 64, 100] {
         with_server("[http]\nwrite_timeout_ms = 200", async |served: Served| {
@@ -304,7 +305,7 @@ fn many_connections_at_once_get_their_own_answers() {
                 streams.push(served.connect().await);
             }
             for round in 0..3 {
-                // All are written before any is read, with one among them whose peer is gone and one that takes nothing.
+                // All are written before any is read. Among them are a peer that is gone and one that reads nothing.
                 let mut gone = served.connect().await;
                 gone.set_zero_linger().unwrap();
                 gone.write_all(b"GET /v1/page HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
@@ -335,9 +336,9 @@ fn many_connections_at_once_get_their_own_answers() {
     println!("connections that are answered together: {cases} cases");
 }
 
-/// However many requests come at once, a connection that was answered may rest as long as any other.
+/// A connection may be idle as long as any other, however many requests arrived at the same time.
 #[test]
-fn a_connection_rests_behind_any_number_of_requests() {
+fn a_connection_may_be_idle_after_any_number_of_requests() {
     let mut cases = 0;
     for count in [1, 31, 32, 33, 64, 65, 200] {
         with_server("[http]\nheader_timeout_ms = 300\nidle_timeout_ms = 20000", async |served: Served| {
@@ -348,7 +349,7 @@ fn a_connection_rests_behind_any_number_of_requests() {
                 let (mut text, mut piece) = (String::new(), [0; 4_096]);
                 while statuses(&text).len() < count {
                     let read = stream.read(&mut piece).await.unwrap();
-                    assert!(read > 0, "cut behind {} of {count}", statuses(&text).len());
+                    assert!(read > 0, "cut after {} of {count}", statuses(&text).len());
                     text.push_str(std::str::from_utf8(&piece[..read]).unwrap());
                 }
                 tokio::time::sleep(Duration::from_millis(700)).await;
@@ -359,9 +360,9 @@ fn a_connection_rests_behind_any_number_of_requests() {
     println!("connections that rest: {cases} cases");
 }
 
-/// A peer that takes its answers slowly is not one that sends no head.
+/// A peer that reads slowly is not cut off as one that sends no head.
 #[test]
-fn a_peer_that_reads_late_gets_all_its_answers() {
+fn a_peer_that_reads_late_gets_all_responses() {
     with_server("[http]\nheader_timeout_ms = 300\nidle_timeout_ms = 300", async |served: Served| {
         let mut stream = served.connect().await;
         let count = 600;
@@ -382,7 +383,7 @@ fn a_peer_that_reads_late_gets_all_its_answers() {
 const LAST_PAGE: &str = "GET /v1/page HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
 #[test]
-fn a_head_is_too_long_however_it_comes() {
+fn a_head_is_too_long_however_its_bytes_arrive() {
     with_server("", async |served: Served| {
         for (length, status) in [(15_000, 200), (17_000, 431), (40_000, 431)] {
             let agent = "u".repeat(length);
@@ -399,7 +400,7 @@ fn answers_before_a_malformed_request_are_not_lost() {
         let good = "GET /v1/time HTTP/1.1\r\nHost: x\r\n\r\n";
         let text = served.exchange(format!("{good}{good}{good}BROKEN\r\n\r\n").as_bytes()).await;
         assert_eq!(statuses(&text), [200, 200, 200, 400]);
-        // Nor do they wait for a request that is not whole yet.
+        // They also do not wait for a request that is incomplete.
         let mut stream = served.connect().await;
         stream.write_all(format!("{good}GET /v1/ti").as_bytes()).await.unwrap();
         let mut piece = [0; 1_024];
@@ -430,7 +431,7 @@ fn large_answers_arrive_whole() {
 }
 
 #[test]
-fn a_sender_that_stops_sending_still_gets_its_answer() {
+fn a_peer_that_closes_its_sending_half_gets_its_response() {
     with_server("", async |served: Served| {
         let mut stream = served.connect().await;
         stream.write_all(b"GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
@@ -459,7 +460,8 @@ fn an_expected_continue_is_sent_and_refusals_come_before_the_body() {
     });
 }
 
-/// A cap of connections that rest keeps nobody out: the one that has rested for longest ends. A cap of busy ones does.
+/// At a cap of idle connections, the one that has been idle longest is closed. At a cap of busy ones, a new one is
+/// refused.
 #[test]
 fn the_longest_idle_connection_makes_room() {
     let total = "[http]\nconnections_max = 4\nidle_timeout_ms = 60000\nheader_timeout_ms = 5000";
@@ -472,8 +474,8 @@ fn the_longest_idle_connection_makes_room() {
     for toml in [total, address] {
         for lines in ["", "X-Other: 1\r\n"] {
             with_server(toml, async |served: Served| {
-                // One that says nothing, one that has asked, one that has asked and is in the middle of another head, one
-                // that is being answered.
+                // One without a request; one that was answered; one that was answered and has sent part of another
+                // head; one whose response is being made.
                 let mut silent = served.connect().await;
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 let mut asked = served.connect().await;
@@ -492,24 +494,27 @@ fn the_longest_idle_connection_makes_room() {
                 assert_eq!(text_until_closed(&mut silent).await, "", "the longest idle one ended");
                 assert!(asks(&mut asked, lines).await, "the others stay");
                 tokio::time::sleep(Duration::from_millis(5)).await;
-                // A part of a head keeps no place, also when more of it follows.
+                // Part of a head keeps no slot, even if more of it follows.
                 begun.write_all(b"T").await.unwrap();
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 let mut second = served.connect().await;
                 assert!(asks(&mut second, lines).await);
-                assert_eq!(text_until_closed(&mut begun).await, "", "a head that has begun is no request");
-                // `first` has rested for longer than `asked` now.
+                assert_eq!(text_until_closed(&mut begun).await, "", "an incomplete head is not a request");
+                // `first` has been idle for longer than `asked` now.
                 let mut third = served.connect().await;
                 assert!(asks(&mut third, lines).await);
                 assert_eq!(text_until_closed(&mut first).await, "");
                 assert_eq!((served.connections.open(), served.connections.refused()), (4, 0));
-                assert!(busy.read(&mut [0; 1_024]).await.unwrap() > 0, "an answer under way is no rest");
+                assert!(
+                    busy.read(&mut [0; 1_024]).await.unwrap() > 0,
+                    "a connection with a request in progress is not idle"
+                );
                 drop((asked, second, third, busy));
                 while served.connections.open() > 0 {
                     tokio::time::sleep(Duration::from_millis(2)).await;
                 }
 
-                // Four that are busy refuse a fifth.
+                // Four busy connections: the fifth is refused.
                 let mut busy = Vec::new();
                 for _ in 0..4 {
                     let mut stream = served.connect().await;
@@ -522,7 +527,7 @@ fn the_longest_idle_connection_makes_room() {
                 for mut stream in busy {
                     assert!(stream.read(&mut [0; 1_024]).await.unwrap() > 0, "each has its answer");
                 }
-                // Many come at once: none is refused, and no more stay than may.
+                // Many connect at the same time: none is refused, and the cap holds in the end.
                 let mut crowd = Vec::new();
                 for _ in 0..100 {
                     let mut stream = served.connect().await;
@@ -542,7 +547,7 @@ fn the_longest_idle_connection_makes_room() {
 }
 
 #[test]
-fn stopping_lets_requests_end_and_cuts_off_the_stuck() {
+fn a_stop_waits_for_requests_but_not_for_stuck_ones() {
     with_server("[server]\ndrain_ms = 400", async |served: Served| {
         let mut busy = served.connect().await;
         busy.write_all(b"GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();

@@ -1,11 +1,11 @@
-//! The write batch of a thread: responses of several connections are written together, after the requests that arrived
-//! together, and not each between two of them.
+//! The write batch of a thread: responses of several connections are written together after the requests that arrived
+//! together, instead of between two of them.
 //!
-//! A write wakes the reader at the other end, which costs the writer an interrupt of another processor when that one
-//! sleeps. Written one after the other, responses find the reader awake; with a request between two writes, it sleeps
-//! again. So a response waits for the requests that were ready when it was made. It is written sooner when
-//! [`BATCH_CONNECTIONS_MAX`] connections wait, or when another task of the thread is about to write
-//! ([`WriteBatch::flush`]): it never waits for a crowd of listeners.
+//! A write wakes the reader at the other end. If that processor sleeps, this costs the writer an interrupt. With writes
+//! in a row the reader is awake; with a request between two writes it sleeps again. So a response waits for the
+//! requests that were ready when it was made. It is written earlier if [`BATCH_CONNECTIONS_MAX`] connections are in the
+//! batch, or if another task of the thread is about to write ([`WriteBatch::flush`]), so that it never waits for frames
+//! to many sockets.
 
 use super::socket::Socket;
 use host::thread::guard;
@@ -13,20 +13,19 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// Connections of one batch.
+/// Most connections of one batch.
 const BATCH_CONNECTIONS_MAX: usize = 32;
 
-/// The connections of one thread whose responses are to be written.
+/// Connections of one thread with gathered responses that are not written yet.
 #[derive(Default)]
 pub struct WriteBatch {
     waiting: RefCell<Vec<(Socket, Waker)>>,
-    /// Of [`WriteBatch::run`], while the batch is empty.
+    /// Waker of [`WriteBatch::run`] while the batch is empty.
     runner: Cell<Option<Waker>>,
 }
 
 impl WriteBatch {
-    /// Adds a connection. It is woken when its responses cannot be written, or not all of them: the rest is its own to
-    /// write.
+    /// Adds a connection. It is woken if the batch cannot write all of its responses, and then writes the rest itself.
     pub(super) fn add(&self, socket: &Socket, context: &Context<'_>) {
         let count = {
             let mut waiting = self.waiting.borrow_mut();
@@ -36,18 +35,18 @@ impl WriteBatch {
         if count >= BATCH_CONNECTIONS_MAX {
             self.flush();
         } else if let Some(runner) = self.runner.take() {
-            // It runs after all tasks that are ready now.
+            // The task runs after all tasks that are ready now.
             runner.wake();
         }
     }
 
-    /// Removes a connection: from now on it writes for itself.
+    /// Removes a connection, which writes for itself from now on.
     pub(super) fn remove(&self, socket: &Socket) {
         self.waiting.borrow_mut().retain(|(waits, _)| !waits.is(socket));
     }
 
-    /// Writes the batch each time that the tasks which were ready with it have run. Never ends; a panic ends the process,
-    /// since without this task every response of the thread would be late.
+    /// Writes the batch each time, after the tasks that were ready with it have run. Never returns. A panic ends the
+    /// process: without this task every response of the thread would be late.
     pub(super) async fn run(self: Rc<Self>) {
         std::future::poll_fn(|context| {
             guard(|| self.flush());
@@ -69,7 +68,7 @@ impl WriteBatch {
                 waker.wake();
             }
         }
-        // No connection was added meanwhile; the memory is used again.
+        // If no connection was added in the meantime, the buffer is used again.
         *self.waiting.borrow_mut() = batch;
     }
 }
@@ -84,7 +83,7 @@ mod tests {
     use tokio::io::AsyncReadExt as _;
     use tokio::net::{TcpListener, TcpStream};
 
-    /// A connection with this much gathered, and its peer.
+    /// A connection with this many gathered bytes, and its peer.
     async fn gathered(bytes: usize) -> (Socket, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let peer = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("it listens");
@@ -121,7 +120,7 @@ mod tests {
         println!("batched responses: {} cases", 2 * BATCH_CONNECTIONS_MAX);
     }
 
-    /// One peer that is gone and one that reads nothing, among others that get their responses.
+    /// A peer that is gone and a peer that reads nothing, among others that get their responses.
     #[test]
     fn a_response_that_cannot_be_written_is_left_to_its_connection() {
         const MORE_THAN_A_PEER_HOLDS: usize = 64 << 20;

@@ -1,4 +1,5 @@
-//! Spot prices and the price stream (streams.md §5). There is a price only where the venue has a source of spot prices.
+//! Spot prices and the price stream (gateway/docs/streams.md §5). Prices exist only if the venue has a source of spot
+//! prices.
 
 mod shape;
 mod view;
@@ -50,14 +51,14 @@ pub const ROUTES: &[Route] = &[
         .run(|call| Box::pin(to_beat(call))),
 ];
 
-/// The family that a parameter names.
+/// Parses the name of a family of sources.
 ///
 /// # Errors
-/// `INVALID_REQUEST` for one that there is not.
+/// `INVALID_REQUEST` for an unknown one.
 pub fn family(name: Option<&str>) -> Result<Option<Family>, Refusal> {
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
     let known = Family::named(&name.to_ascii_lowercase());
-    known.map(Some).ok_or_else(|| Refusal::saying(Code::InvalidRequest, "The source is chainlink or binance."))
+    known.map(Some).ok_or_else(|| Refusal::saying(Code::InvalidRequest, "The source must be chainlink or binance."))
 }
 
 async fn all(call: Call) -> Outcome {
@@ -94,12 +95,13 @@ async fn to_beat(call: Call) -> Outcome {
     let market = catalog.by_condition(&id).or_else(|| catalog.by_token(&id).map(InstrumentId::market));
     let venue_now = call.reads().books.venue_now(call.now);
     let known = |cell: &MarketCell| {
-        // Nobody knows what is to be beaten before the window opens.
+        // The price to beat is known only when the window opens.
         let window = cell.listing.updown.filter(|window| window.start <= venue_now)?;
         let price = Decimal::from_str_exact(cell.price_to_beat().or(cell.strike())?).ok()?;
         Some((window, price))
     };
     let found = market.and_then(|market| catalog.market(market)).and_then(known);
-    let (window, price) = found.ok_or_else(|| Refusal::saying(Code::NotFound, "It is not known (yet)."))?;
+    let (window, price) =
+        found.ok_or_else(|| Refusal::saying(Code::NotFound, "The price to beat is not known yet."))?;
     Ok(Reply::object(|o| view::to_beat(o, &window, price)))
 }

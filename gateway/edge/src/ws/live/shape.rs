@@ -2,7 +2,7 @@
 
 use crate::http::schema::{BOOLEAN, Field, Format, Param, Schema, Shape, TEXT, TS, field};
 
-/// A moment as the price streams write it.
+/// A time as the price streams write it.
 const MOMENT: Schema = Schema::Format(&Format {
     name: "StreamTime",
     about: "A moment in UTC with milliseconds.",

@@ -65,23 +65,23 @@ fn the_price_to_beat_is_known_once_the_window_is_open() {
     let condition = market.condition.clone();
     let (listing, state) = (Box::new(market), MarketState::Active);
     town.catalog.publish(&MarketMutation::MarketListed(fact::MarketListed { market: id, listing, state, at: NOW }));
-    let asked = |id: &str| town.send("GET", &format!("/v1/prices/ptb/{id}"), "");
-    assert_eq!(asked(&condition).code(), (404, "NOT_FOUND"), "nothing is known yet");
+    let price_to_beat = |id: &str| town.send("GET", &format!("/v1/prices/ptb/{id}"), "");
+    assert_eq!(price_to_beat(&condition).code(), (404, "NOT_FOUND"), "nothing is known yet");
     town.catalog.strike(id, Some("2511.40"), None);
-    assert_eq!(asked(&condition).code(), (404, "NOT_FOUND"), "it is known only from the start on");
+    assert_eq!(price_to_beat(&condition).code(), (404, "NOT_FOUND"), "it is known from the start of the window on");
     town.clock.set(start);
     for id in [condition.as_str(), "901244", "330781"] {
         let expected = r#"{"price":2511.4,"asset":"ETH","start_date":"2026-10-02T10:14:05Z","source":"chainlink"}"#;
-        assert_eq!(asked(id).text(), expected);
+        assert_eq!(price_to_beat(id).text(), expected);
     }
     for id in ["0x00", "5", town.condition(), "81140002"] {
-        assert_eq!(asked(id).code(), (404, "NOT_FOUND"), "{id}");
+        assert_eq!(price_to_beat(id).code(), (404, "NOT_FOUND"), "{id}");
     }
     println!("prices to beat: 9 cases");
 }
 
 #[test]
-fn a_stream_of_nothing_is_refused() {
+fn an_empty_subscription_is_refused() {
     let town = Town::new();
     let many = vec!["0x00"; 51].join(",");
     let cases = [

@@ -8,7 +8,7 @@ use rust_decimal::Decimal;
 use wire::decimal;
 use wire::write::Object;
 
-/// `crypto_price` of the stream.
+/// Fields of `crypto_price`.
 pub fn spot(o: &mut Object<'_>, asset: Asset, price: SpotPrice) {
     o.word("symbol", asset.name());
     figures(o, price);
@@ -21,7 +21,7 @@ pub fn figures(o: &mut Object<'_>, price: SpotPrice) {
     moment(o, "timestamp", price.at);
 }
 
-/// The newest price of a symbol, and its age in venue time.
+/// The newest price of a symbol, with its age in venue time.
 pub fn live(o: &mut Object<'_>, asset: Asset, price: SpotPrice, venue_now: Timestamp) {
     spot(o, asset, price);
     let millis = venue_now.since(price.at) / 1_000;

@@ -1,4 +1,4 @@
-//! What a socket is sent when news come faster than they are handed out, or when its queue is full.
+//! Frames of a socket when news are lost in the outlet, or when its queue is full.
 
 use super::*;
 use crate::api::testing::Town;
@@ -34,8 +34,8 @@ impl Subscribed {
         Subscribed { town, publisher, follower }
     }
 
-    /// The level at 0.40 becomes so large.
-    fn tell(&self, size: u64) {
+    /// Sets the size of the level at 0.40.
+    fn set_size(&self, size: u64) {
         let levels = vec![(BookSide::Bid, Price(4_000), Qty::from_shares(size))];
         let mut writer = self.town.writer.borrow_mut();
         writer.frame(0, AT, |books| books.delta(self.town.market.instrument(Outcome::First), &levels, AT));
@@ -43,14 +43,14 @@ impl Subscribed {
         self.publisher.frame(&[update], writer.books(), AT, |_| false);
     }
 
-    /// Lets the hub hand out what there is.
+    /// Lets the hub deliver all news.
     async fn settle(&self) {
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
     }
 
-    /// Lets the peer read until it has seen that size; answers every frame.
+    /// Lets the peer read until it has seen that size. Returns every frame.
     async fn read_to(&self, size: &str) -> Vec<Value> {
         let (mut ours, mut theirs) = tokio::io::duplex(1 << 16);
         let socket = Rc::clone(&self.follower.socket);
@@ -68,12 +68,12 @@ impl Subscribed {
                 writing.abort();
                 return frames;
             }
-            assert!(theirs.read_buf(&mut bytes).await.expect("open") > 0, "it ended");
+            assert!(theirs.read_buf(&mut bytes).await.expect("open") > 0, "the stream ended");
         }
     }
 }
 
-/// The text of the first whole frame, and what is behind it.
+/// The text of the first complete frame, and the bytes after it.
 fn frame(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (head, length) = match *bytes.get(1)? {
         126 => (4, usize::from(u16::from_be_bytes(bytes.get(2..4)?.try_into().expect("two bytes")))),
@@ -82,7 +82,7 @@ fn frame(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((bytes.get(head..head + length)?, &bytes[head + length..]))
 }
 
-/// Whether a frame shows the level at 0.40 with that size.
+/// Whether a frame has that size for the level at 0.40.
 fn shows(frame: &Value, size: &str) -> bool {
     let level = json!({"price": "0.40", "size": size});
     frame["bids"].as_array().is_some_and(|bids| bids.contains(&level)) || frame["price_changes"][0]["size"] == size
@@ -94,61 +94,61 @@ fn kinds(frames: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn lost_news_are_made_up_for_by_fresh_books() {
+fn full_books_replace_lost_news() {
     run(async {
         let subscribed = Subscribed::new();
-        // Nobody hands anything out meanwhile: more than the outlet holds.
-        (1..=9_000).for_each(|size| subscribed.tell(size));
+        // Nothing is delivered in the meantime: more changes than the outlet holds.
+        (1..=9_000).for_each(|size| subscribed.set_size(size));
         subscribed.settle().await;
         let frames = subscribed.read_to("9000").await;
         assert_eq!(kinds(&frames), ["first", "book"]);
-        // It goes on with every change.
-        subscribed.tell(9_001);
-        subscribed.tell(9_002);
+        // Every later change follows.
+        subscribed.set_size(9_001);
+        subscribed.set_size(9_002);
         subscribed.settle().await;
         assert_eq!(kinds(&subscribed.read_to("9002").await), ["price_change", "price_change"]);
     });
 }
 
 #[test]
-fn a_full_queue_is_made_up_for_by_a_fresh_book() {
+fn a_full_book_replaces_the_changes_of_a_full_queue() {
     run(async {
         let subscribed = Subscribed::new();
         for size in 1..=3_000 {
-            subscribed.tell(size);
+            subscribed.set_size(size);
             if size % 500 == 0 {
                 subscribed.settle().await;
             }
         }
         let frames = subscribed.read_to("3000").await;
-        // The changes that waited are gone with those that found no room.
+        // The queued changes are dropped, like those without room.
         assert_eq!(kinds(&frames), ["first", "book"]);
-        subscribed.tell(3_001);
+        subscribed.set_size(3_001);
         subscribed.settle().await;
         assert_eq!(kinds(&subscribed.read_to("3001").await), ["price_change"]);
     });
 }
 
 #[test]
-fn what_the_copy_holds_is_not_sent_again() {
+fn changes_in_the_copy_are_not_sent_again() {
     run(async {
         let subscribed = Subscribed::new();
-        subscribed.tell(1);
-        subscribed.tell(2);
-        // The copy is made before the changes are handed out.
+        subscribed.set_size(1);
+        subscribed.set_size(2);
+        // The copy is made before the changes are delivered.
         subscribed.follower.dump(&[subscribed.town.market.instrument(Outcome::First)]);
-        subscribed.tell(3);
+        subscribed.set_size(3);
         subscribed.settle().await;
         assert_eq!(kinds(&subscribed.read_to("3").await), ["first", "first", "price_change"]);
     });
 }
 
-/// Whoever reads is told everything, however many read and however much comes at once: nobody's queue fills up because
-/// others are written to first.
+/// A peer that reads gets every change, with any number of peers and changes: no queue fills up because other sockets
+/// are written first.
 #[test]
 fn readers_do_not_fall_behind_a_backlog() {
     const CHANGES: u64 = 3_000;
-    let mut told = 0;
+    let mut cases = 0;
     for crowd in [1, 10, 150] {
         run(async {
             let subscribed = Subscribed::new();
@@ -170,18 +170,18 @@ fn readers_do_not_fall_behind_a_backlog() {
                 listening.push(follower);
                 peers.push(tokio::task::spawn_local(read_changes(peer, CHANGES)));
             }
-            (1..=CHANGES).for_each(|size| subscribed.tell(size));
+            (1..=CHANGES).for_each(|size| subscribed.set_size(size));
             for peer in peers {
                 let sizes = peer.await.expect("it reads to the end");
-                assert!(sizes.into_iter().eq(1..=CHANGES), "each change, in order, {crowd} listen");
-                told += 1;
+                assert!(sizes.into_iter().eq(1..=CHANGES), "each change, in order, to {crowd} sockets");
+                cases += 1;
             }
         });
     }
-    println!("readers of a backlog: {told} cases");
+    println!("readers of a backlog: {cases} cases");
 }
 
-/// The sizes that a peer is told of the level at 0.40, until so many were told or a book came again.
+/// The sizes of the level at 0.40 that a peer receives, until there are `count` of them or another `book` arrives.
 async fn read_changes(mut peer: tokio::net::TcpStream, count: u64) -> Vec<u64> {
     let (mut bytes, mut sizes) = (Vec::new(), Vec::new());
     while (sizes.len() as u64) < count {
@@ -201,11 +201,11 @@ async fn read_changes(mut peer: tokio::net::TcpStream, count: u64) -> Vec<u64> {
     sizes
 }
 
-/// Those who listen in different ways, and one who comes in the middle.
+/// Sockets with different subscriptions, of which one begins in the middle.
 struct Crowd {
     subscribed: Subscribed,
     others: Vec<Rc<Follower>>,
-    /// The hub hands out each change before the next one comes.
+    /// Whether the hub delivers each change before the next one.
     one_at_a_time: bool,
 }
 
@@ -217,7 +217,7 @@ impl Crowd {
         let socket = Rc::new(Socket::new(2, None, None, town.edge.app.reads.clock.clone()));
         let follower = Follower::new(socket, Rc::clone(&town.edge.hub));
         if is_custom {
-            follower.want_custom();
+            follower.enable_custom_events();
         }
         let instruments: Vec<_> = outcomes.iter().map(|outcome| town.market.instrument(*outcome)).collect();
         instruments.iter().for_each(|instrument| follower.follow(*instrument));
@@ -227,7 +227,7 @@ impl Crowd {
         self.others.push(follower);
     }
 
-    async fn say(&self, outcome: Outcome, side: BookSide, price: u16, shares: u64) {
+    async fn set_level(&self, outcome: Outcome, side: BookSide, price: u16, shares: u64) {
         let Subscribed { town, publisher, .. } = &self.subscribed;
         let levels = vec![(side, Price(price), Qty::from_shares(shares))];
         let token = [TOKEN, SECOND_TOKEN][outcome as usize].into();
@@ -275,51 +275,52 @@ impl Crowd {
     }
 }
 
-/// What each of a crowd is sent.
-fn told_to_a_crowd(one_at_a_time: bool) -> Vec<Vec<u8>> {
+/// The bytes sent to each of several sockets.
+fn sent_to_sockets(one_at_a_time: bool) -> Vec<Vec<u8>> {
     use Outcome::{First, Second};
     run(async {
         let mut crowd = Crowd { subscribed: Subscribed::new(), others: Vec::new(), one_at_a_time };
-        // Two of each kind: what is made for one is sent to the other.
+        // Two of each kind, so that shared frames are sent.
         for _ in 0..2 {
             crowd.join(&[First], false, true);
             crowd.join(&[First, Second], false, true);
             crowd.join(&[Second], true, true);
             crowd.join(&[First, Second], true, false);
         }
-        crowd.say(First, BookSide::Bid, 4_000, 7).await;
-        crowd.say(First, BookSide::Ask, 4_200, 0).await;
+        crowd.set_level(First, BookSide::Bid, 4_000, 7).await;
+        crowd.set_level(First, BookSide::Ask, 4_200, 0).await;
         crowd.trade(3).await;
         crowd.show_second().await;
-        crowd.say(Second, BookSide::Bid, 5_700, 2).await;
-        // They know other best prices than those who were there before, and nothing of what the copy holds is told twice.
+        crowd.set_level(Second, BookSide::Bid, 5_700, 2).await;
+        // These sockets have other best prices than the earlier ones, and must not get changes that their copy
+        // contains.
         crowd.join(&[First, Second], true, true);
         crowd.join(&[First], true, false);
-        crowd.say(First, BookSide::Ask, 4_200, 1).await;
+        crowd.set_level(First, BookSide::Ask, 4_200, 1).await;
         crowd.trade(4).await;
-        // What a copy holds is left out, so it depends on when it is made.
+        // The copy depends on when it is made, and decides which changes are left out.
         crowd.subscribed.settle().await;
         crowd.others[0].dump(&[crowd.subscribed.town.market.instrument(First)]);
         crowd.others[1].unfollow(crowd.subscribed.town.market.instrument(First));
         for shares in 1..=100 {
-            crowd.say(if shares % 3 == 0 { Second } else { First }, BookSide::Bid, 3_900, shares).await;
+            crowd.set_level(if shares % 3 == 0 { Second } else { First }, BookSide::Bid, 3_900, shares).await;
         }
         crowd.subscribed.settle().await;
-        let mut told = Vec::new();
+        let mut sent = Vec::new();
         for follower in &crowd.others {
             let outbox = follower.socket.outbox();
             outbox.close(Close::NORMAL);
             let mut bytes = std::io::Cursor::new(Vec::new());
             outbox.write(&mut bytes, || AT).await.expect("a list takes all");
-            told.push(bytes.into_inner());
+            sent.push(bytes.into_inner());
         }
-        told
+        sent
     })
 }
 
 #[test]
-fn what_comes_together_is_told_as_if_it_came_alone() {
-    let (alone, together) = (told_to_a_crowd(true), told_to_a_crowd(false));
+fn changes_in_a_batch_are_sent_as_if_they_came_alone() {
+    let (alone, together) = (sent_to_sockets(true), sent_to_sockets(false));
     let kinds = |bytes: &[u8]| {
         let (mut bytes, mut frames) = (bytes.to_vec(), Vec::new());
         while let Some((text, rest)) = frame(&bytes).filter(|_| bytes[0] == 0x81) {
@@ -334,9 +335,9 @@ fn what_comes_together_is_told_as_if_it_came_alone() {
         assert_eq!(kinds(alone), kinds(together), "{number}");
         assert!(alone == together, "{number}");
     }
-    // Shown twice; two levels, one again and two in three of those behind it; two trades.
+    // Two books; two levels, then one again and two in three of those after it; two trades.
     assert_eq!(kinds(&together[0]), [2, 0, 70, 2, 0]);
-    // Never asked for a book: the second comes whole, with a level and one in three of those behind it.
+    // Without a requested book: the second book is sent in full, then a level and one in three of those after it.
     assert_eq!(kinds(&together[7]), [0, 1, 104, 2, 5]);
     println!("crowds: {} cases", alone.len());
 }

@@ -1,4 +1,4 @@
-//! What waits on one socket: frames in their order, what of them is half written, and the bounds.
+//! The queued frames of one socket in order, the rest of a partly written one, and the bounds.
 
 use super::{
     GOODBYE_BYTES_MAX, PIECES_PER_WRITE_MAX, QUEUE_BYTES_MAX, QUEUE_FRAMES_MAX, SENT_BYTES_MORE, SENT_FRAMES_MORE, Tag,
@@ -13,26 +13,27 @@ use std::task::Waker;
 
 #[derive(Default)]
 pub(super) struct Queue {
-    /// The rest of a frame that is half written: nothing may leave before it. Empty when no frame is.
+    /// The rest of a partly written frame, which must be sent first. Empty if there is none.
     half: Bytes,
-    /// Leaves before the entries: a ping behind a long queue would be answered too late. Empty when none waits.
+    /// A ping that is sent before the entries, because its answer would be late after a long queue. Empty if there is
+    /// none.
     ping: Bytes,
     pub entries: VecDeque<Entry>,
-    /// Number of the first entry: an entry's number never changes.
+    /// Number of the first entry. The number of an entry never changes.
     first: u64,
-    /// Of all entries, those too that were replaced and not cleared away yet.
+    /// Frames of all entries, including replaced ones that are not removed yet.
     pub frames: usize,
-    /// Of all that waits.
+    /// Bytes of everything that is queued.
     pub bytes: usize,
-    /// Numbers of replaceable frames that wait.
+    /// Numbers of the queued frames that may be replaced.
     latest: AHashMap<Tag, u64>,
-    /// An offer was refused since the queue was last empty.
+    /// Whether an offer was refused since the queue was last empty.
     pub refused: bool,
-    /// Somebody was told to flush, and has not yet.
+    /// Whether a flush was requested and has not happened yet.
     pub to_flush: bool,
-    /// Nothing more is queued; the frame of the close is the last one.
+    /// Nothing more is queued; the close frame is the last one.
     pub closing: Option<Close>,
-    /// The close frame has left, or never will.
+    /// The close frame is sent, or never will be.
     pub finished: bool,
     pub writer: Option<Waker>,
     pub waiting_for_close: Option<Waker>,
@@ -40,7 +41,7 @@ pub(super) struct Queue {
 
 pub(super) struct Entry {
     tag: Option<Tag>,
-    /// `None`: replaced by a newer one.
+    /// `None`: replaced by a newer frame.
     frames: Option<Frames>,
 }
 
@@ -49,7 +50,7 @@ impl Queue {
         self.frames + more.count() > QUEUE_FRAMES_MAX || self.bytes + more.bytes().len() > QUEUE_BYTES_MAX
     }
 
-    /// A frame of any length may be too much.
+    /// One more frame may be too much even if there is room, because of its length.
     pub fn has_no_room(&self) -> bool {
         self.frames >= QUEUE_FRAMES_MAX || self.bytes > QUEUE_BYTES_MAX
     }
@@ -65,14 +66,14 @@ impl Queue {
         self.entries.push_back(Entry { tag, frames: Some(frames) });
     }
 
-    /// Wakes the writing task, if it sleeps.
+    /// Wakes the writing task if it sleeps.
     pub fn wake(&mut self) {
         if let Some(writer) = self.writer.take() {
             writer.wake();
         }
     }
 
-    /// False when one waits already.
+    /// Queues a ping. Returns false if one is queued already.
     pub fn ping(&mut self, ping: &Frame) -> bool {
         let is_first = self.ping.is_empty();
         if is_first {
@@ -82,7 +83,7 @@ impl Queue {
         is_first
     }
 
-    /// Drops the frame of that tag which [`Queue::remember`] knows, if it waits.
+    /// Drops the frame that [`Queue::remember`] recorded for that tag, if it is queued.
     pub fn drop_latest(&mut self, tag: Tag) {
         let Some(number) = self.latest.remove(&tag).filter(|number| *number >= self.first) else { return };
         if let Some(dropped) = self.entries[(number - self.first) as usize].frames.take() {
@@ -90,12 +91,12 @@ impl Queue {
         }
     }
 
-    /// What is pushed next is the latest of that tag.
+    /// Records that the next push is the latest frame of that tag.
     pub fn remember(&mut self, tag: Tag) {
         self.latest.insert(tag, self.first + self.entries.len() as u64);
     }
 
-    /// Takes dropped frames out of the queue.
+    /// Removes dropped frames from the queue.
     pub fn compact(&mut self) {
         let (first, mut kept) = (self.first, 0);
         let places: Vec<u64> = (self.entries.iter())
@@ -113,7 +114,7 @@ impl Queue {
         self.count();
     }
 
-    /// Drops what waits of a tag, but for a frame that is half written.
+    /// Drops the queued frames of a tag, except one that is partly written.
     pub fn withdraw(&mut self, tag: Tag) {
         let mut freed = 0;
         self.entries.retain(|entry| {
@@ -123,7 +124,7 @@ impl Queue {
         });
         self.bytes -= freed;
         self.count();
-        // Their numbers have moved; a frame too many is sent at worst.
+        // Entries have new numbers. At worst, a frame that could be replaced is sent too.
         self.latest.clear();
     }
 
@@ -131,12 +132,12 @@ impl Queue {
         self.frames = self.entries.iter().map(Entry::count).sum();
     }
 
-    /// Nothing waits.
+    /// Whether nothing is queued.
     pub fn is_empty(&self) -> bool {
         self.half.is_empty() && self.ping.is_empty() && self.entries.is_empty()
     }
 
-    /// Forgets what waits, but for a frame that is half written.
+    /// Drops everything except the rest of a partly written frame.
     pub fn clear(&mut self) {
         self.first += self.entries.len() as u64;
         self.entries.clear();
@@ -160,7 +161,7 @@ impl Queue {
         }
     }
 
-    /// Steps over dropped frames: a write of nothing would look like the end of the stream.
+    /// Removes dropped frames from the front: a write of no bytes would look like the end of the stream.
     pub fn skip_dropped(&mut self) {
         while self.entries.front().is_some_and(|entry| entry.frames.is_none()) {
             self.pop();
@@ -172,10 +173,10 @@ impl Queue {
         self.frames -= self.entries.pop_front().as_ref().map_or(0, Entry::count);
     }
 
-    /// Gives to `write` what leaves next, piece by piece.
+    /// Passes the next pieces to `write`.
     pub fn write<T>(&self, write: impl FnOnce(&[IoSlice<'_>]) -> T) -> T {
         let mut queued = self.entries.iter().filter_map(|entry| entry.frames.as_ref().map(Frames::bytes));
-        // A listener who reads has nothing else waiting, and there may be thousands.
+        // The usual case: a peer that reads has one frame queued, and there may be thousands of such sockets.
         if let (true, true, 1) = (self.half.is_empty(), self.ping.is_empty(), self.entries.len()) {
             return write(&[IoSlice::new(queued.next().map_or(&[], |bytes| bytes))]);
         }
@@ -189,7 +190,7 @@ impl Queue {
         write(&pieces[..count])
     }
 
-    /// So many bytes have left.
+    /// Records that this many bytes are written.
     pub fn advance(&mut self, count: usize) {
         self.bytes -= count;
         let mut left = count;
@@ -212,11 +213,12 @@ impl Queue {
         }
     }
 
-    /// So many bytes of the first entry and those behind it have left; gives how many of those behind it.
+    /// Records that `left` bytes of the first entry, and of those after it, are written. Returns the part after the
+    /// first entry.
     fn advance_entry(&mut self, left: usize) -> usize {
         self.skip_dropped();
-        let entry = self.entries.front_mut().expect("no more leaves than waits");
-        let frames = entry.frames.as_mut().expect("what is dropped does not leave");
+        let entry = self.entries.front_mut().expect("no more is written than is queued");
+        let frames = entry.frames.as_mut().expect("dropped frames are not written");
         if left >= frames.bytes().len() {
             let behind = left - frames.bytes().len();
             self.pop();
@@ -236,7 +238,7 @@ impl Queue {
 }
 
 impl Entry {
-    /// One that was replaced counts until it is cleared away.
+    /// A replaced entry counts until it is removed.
     fn count(&self) -> usize {
         self.frames.as_ref().map_or(1, Frames::count)
     }

@@ -1,4 +1,4 @@
-//! What leaves a queue, and what becomes of it at its bounds.
+//! What a queue sends, and what happens at its bounds.
 
 use super::*;
 use crate::http::testing::run;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
 use tokio::io::AsyncReadExt as _;
 
-/// What a peer reads of a queue that closes, in the bytes of its frames.
+/// The bytes that a peer reads from a queue that closes.
 fn read(outbox: &Outbox) -> Vec<u8> {
     outbox.close(Close::NORMAL);
     run(async {
@@ -34,14 +34,14 @@ fn bytes(texts: &[&str]) -> Vec<u8> {
 }
 
 #[test]
-fn the_newest_of_a_tag_leaves_in_the_order_of_the_newest() {
+fn replaced_frames_leave_in_the_order_of_the_newest() {
     let outbox = Outbox::default();
     for (tag, text) in [(1, "a1"), (2, "b1"), (1, "a2"), (3, "c1"), (3, "c2"), (1, "a3")] {
         outbox.replace(Tag(tag), &frame(text));
     }
     outbox.send(&frame("sent"));
     assert_eq!(read(&outbox), bytes(&["b1", "c2", "a3", "sent"]));
-    // Replaced for ever by a peer who does not read: room is found among what was dropped.
+    // Replaced any number of times while the peer does not read: dropped frames are removed to make room.
     let outbox = Outbox::default();
     let texts: Vec<String> = (0..10_000).map(|number| number.to_string()).collect();
     texts.iter().enumerate().for_each(|(number, text)| outbox.replace(Tag(number as u64 % 3), &frame(text)));
@@ -51,14 +51,14 @@ fn the_newest_of_a_tag_leaves_in_the_order_of_the_newest() {
 }
 
 #[test]
-fn each_kind_meets_the_bound_in_its_own_way() {
+fn each_kind_of_frame_has_its_own_behaviour_at_the_bound() {
     let outbox = Outbox::default();
     let mut taken = 0;
     while outbox.offer(Tag(taken % 2), &frame("x")) {
         taken += 1;
     }
     assert_eq!(taken, QUEUE_FRAMES_MAX as u64);
-    // An answer to a peer whose queue is full of other things is no reason to end it.
+    // A response to a peer with a full queue does not end the socket.
     (0..SENT_FRAMES_MORE).for_each(|_| outbox.send(&frame("answer")));
     assert_eq!(outbox.closing(), None);
     outbox.withdraw(Tag(0));
@@ -70,8 +70,8 @@ fn each_kind_meets_the_bound_in_its_own_way() {
     println!("full queues: 4 cases");
 }
 
-/// Of a queue of so many frames, some of which are in one piece, 5 bytes have left when `then` is done to it: all that its
-/// peer reads.
+/// A queue of this many frames, some of them in one piece, of which 5 bytes are sent when `then` is called. Returns all
+/// that the peer reads.
 fn half_read(frames: usize, in_piece: usize, then: impl FnOnce(&Outbox)) -> Vec<u8> {
     let outbox = Rc::new(Outbox::default());
     for piece in vec![Frame::text(&[b'x'; 1_000]); frames].chunks(in_piece) {
@@ -95,7 +95,7 @@ fn half_read(frames: usize, in_piece: usize, then: impl FnOnce(&Outbox)) -> Vec<
 type Ends = fn(&Outbox);
 
 #[test]
-fn a_close_comes_behind_little() {
+fn a_close_follows_few_queued_bytes() {
     let revoked = Close::INVALID_KEY;
     let rows: [(&str, usize, Ends, usize, Close); 7] = [
         ("a short queue", 10, |outbox| outbox.close(Close::INVALID_KEY), 10, revoked),
@@ -113,7 +113,7 @@ fn a_close_comes_behind_little() {
         expected.extend_from_slice(Frame::close(close).bytes());
         assert!(half_read(frames, in_piece, then) == expected, "{what}, by {in_piece}");
     }
-    println!("closes behind queues: {} cases", 3 * rows.len());
+    println!("closes after queues: {} cases", 3 * rows.len());
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_ping_overtakes_what_is_queued() {
     let twice = |outbox: &Outbox| (0..2).for_each(|_| outbox.ping(&Frame::ping()));
     let expected = [&one, &Frame::ping().bytes()[..], &one, &one, Frame::close(Close::NORMAL).bytes()].concat();
     for in_piece in [1, 3] {
-        assert!(half_read(3, in_piece, twice) == expected, "behind what is half written, and once");
+        assert!(half_read(3, in_piece, twice) == expected, "after the partly written frame, and once");
     }
     let outbox = Outbox::default();
     outbox.replace(Tag(1), &frame("old"));
@@ -133,7 +133,7 @@ fn a_ping_overtakes_what_is_queued() {
 }
 
 #[test]
-fn whoever_was_refused_is_called_when_the_queue_is_empty() {
+fn a_refused_producer_is_called_when_the_queue_is_empty() {
     let outbox = Rc::new(Outbox::default());
     let (called, again) = (Rc::new(Cell::new(0)), Rc::clone(&outbox));
     let count = Rc::clone(&called);
@@ -156,7 +156,7 @@ fn whoever_was_refused_is_called_when_the_queue_is_empty() {
     println!("drained queues: 1 case");
 }
 
-/// A writing task that has come to its first rest: what wakes it is counted.
+/// A writing task that sleeps for the first time. Its wake-ups are counted.
 struct Resting {
     outbox: Outbox,
     woken: Arc<AtomicUsize>,
@@ -177,7 +177,7 @@ impl Resting {
         resting
     }
 
-    /// Lets the writing task look once.
+    /// Polls the writing task once.
     fn poll(&self, to: &mut Peer) -> Poll<io::Result<()>> {
         let waker = Arc::new(Count(self.woken.clone())).into();
         self.outbox.poll_write(&mut Context::from_waker(&waker), to, &|| Timestamp(1))
@@ -188,7 +188,7 @@ impl Resting {
         self.outbox.place(Tag(1), &Frames::join(&frames))
     }
 
-    /// Flushes to a peer who takes so many bytes; gives what he took.
+    /// Flushes to a peer that takes this many bytes. Returns the bytes that it took.
     fn flush(&self, mut takes: usize) -> Vec<u8> {
         let mut taken = Vec::new();
         self.outbox.flush(|pieces| {
@@ -206,7 +206,7 @@ impl Resting {
     }
 }
 
-/// Takes so many bytes more, and is full then.
+/// Takes this many more bytes and is full then.
 struct Peer(usize);
 
 impl AsyncWrite for Peer {
@@ -234,7 +234,7 @@ fn plain(texts: &[&str]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_placed_is_flushed_once_and_wakes_nobody() {
+fn placed_frames_are_flushed_once_and_wake_no_task() {
     let resting = Resting::new();
     assert_eq!(resting.place(&["a", "b"]), Placed::ToFlush);
     assert_eq!(resting.place(&["c"]), Placed::Waits, "one flush is owed");
@@ -244,18 +244,18 @@ fn what_is_placed_is_flushed_once_and_wakes_nobody() {
     assert_eq!((resting.outbox.waiting(), resting.outbox.waiting_bytes(), resting.woken()), (0, 0, 0));
     assert_eq!(resting.place(&["e"]), Placed::ToFlush, "the next one is owed again");
     resting.outbox.send(&frame("answer"));
-    assert_eq!(resting.woken(), 1, "an answer waits for no flush");
+    assert_eq!(resting.woken(), 1, "a response does not wait for a flush");
     let mut peer = Peer(1_000);
     assert!(resting.poll(&mut peer).is_pending());
     assert_eq!(1_000 - peer.0, plain(&["e", "answer"]).len());
     assert_eq!((resting.flush(1_000), resting.woken()), (vec![], 0), "nothing is left");
     assert!(resting.outbox.offer(Tag(1), &frame("f")));
-    assert_eq!(resting.woken(), 1, "whoever offers has nobody to flush");
+    assert_eq!(resting.woken(), 1, "an offer wakes the task itself");
     println!("flushed queues: 5 cases");
 }
 
 #[test]
-fn what_the_peer_does_not_take_at_once_is_left_to_the_writing_task() {
+fn the_writing_task_sends_what_the_peer_does_not_take_immediately() {
     let texts = ["first", "second", "third"];
     let all = plain(&texts);
     for takes in 0..all.len() {
@@ -263,7 +263,7 @@ fn what_the_peer_does_not_take_at_once_is_left_to_the_writing_task() {
         assert_eq!(resting.place(&texts), Placed::ToFlush);
         assert_eq!(resting.flush(takes), all[..takes]);
         assert_eq!((resting.outbox.waiting_bytes(), resting.woken()), (all.len() - takes, 1));
-        // He is full: nobody tries again before he says so.
+        // The peer is full. There is no further attempt before it has room.
         assert!(resting.poll(&mut Peer(0)).is_pending() && resting.outbox.stuck_since().is_some());
         assert_eq!(resting.place(&["more"]), Placed::Waits);
         assert_eq!((resting.flush(1_000), resting.woken()), (vec![], 1));
@@ -276,8 +276,8 @@ fn what_the_peer_does_not_take_at_once_is_left_to_the_writing_task() {
 }
 
 #[test]
-fn a_flush_leaves_to_the_writing_task_what_only_it_does() {
-    // Whoever was refused is called by it.
+fn a_flush_leaves_calls_and_closes_to_the_writing_task() {
+    // The task calls the function of `when_drained`.
     let resting = Resting::new();
     while resting.place(&["x", "y", "z"]) != Placed::Refused {}
     assert_eq!(resting.outbox.waiting(), QUEUE_FRAMES_MAX / 3 * 3);
@@ -288,7 +288,7 @@ fn a_flush_leaves_to_the_writing_task_what_only_it_does() {
     assert_eq!((resting.woken(), called.get()), (1, 0));
     assert!(resting.poll(&mut Peer(0)).is_pending());
     assert_eq!(called.get(), 1);
-    // So is the end.
+    // The task also ends the stream.
     let resting = Resting::new();
     assert_eq!(resting.place(&["last"]), Placed::ToFlush);
     resting.outbox.close(Close::NORMAL);

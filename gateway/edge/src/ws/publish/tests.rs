@@ -1,4 +1,4 @@
-//! A random feed, folded from the frames it makes, against the book routes.
+//! Books that a client folds from the frames of a random feed, compared with the book routes.
 
 use super::*;
 use crate::api::testing::{Answered, Town};
@@ -32,7 +32,7 @@ impl Followed {
         let town = Town::new();
         let news = town.edge.app.streams.news.clone();
         let outlet = news.claim();
-        outlet.count(town.market, Interest::Changes);
+        outlet.add_interest(town.market, Interest::Changes);
         let publisher = Publisher::new(BookNews::new(news, town.catalog.clone()), town.catalog.clone());
         Followed { town, publisher, outlet, figures: FeedFigures::default() }
     }
@@ -51,7 +51,7 @@ impl Followed {
         self.publisher.fact(fact, &mut self.town.writer.borrow_mut(), Timestamp(START));
     }
 
-    /// Every frame about the tokens followed, in the order of the market channel.
+    /// Every frame about the followed tokens, in the order of the market channel.
     fn frames(&self, follows: Follows) -> Vec<Value> {
         let cell = self.town.catalog.market(self.town.market).expect("listed");
         let (mut frames, mut version) = (Vec::new(), 0);
@@ -80,7 +80,7 @@ impl Followed {
     }
 }
 
-/// What a client makes of the frames about one token.
+/// A client's book, folded from the frames about one token.
 #[derive(Default)]
 struct Folded {
     /// By side and by price in 10⁻⁴, as texts of sizes.
@@ -96,7 +96,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("a text, got {value}")).to_owned()
 }
 
-/// Before the first trade a frame has an empty text, and a plain read null.
+/// Before the first trade a frame has an empty text, and a book route has null.
 fn last_trade(book: &Value) -> String {
     book["last_trade_price"].as_str().unwrap_or_default().to_owned()
 }
@@ -156,7 +156,7 @@ impl Folded {
                 assert_eq!(text(&frame["old_tick_size"]), self.tick);
                 self.tick = text(&frame["new_tick_size"]);
             }
-            other => panic!("{other} is no frame about a token"),
+            other => panic!("{other} is not a frame about a token"),
         }
         assert!(timestamp >= self.timestamp, "time went back: {frame}");
         self.timestamp = timestamp;
@@ -177,7 +177,7 @@ impl Folded {
     }
 }
 
-/// One random update of one token: prices that no ladder holds and sizes that are cut are among them.
+/// A random update of one token, including prices off every ladder and sizes that are rounded.
 fn update(random: &mut Random, token: &str, at: u64) -> FeedUpdate {
     let venue_ts = Timestamp(START + at * 1_000 - random.next() % 5_000);
     let token = token.into();
@@ -235,13 +235,13 @@ fn folded_frames_are_the_book_that_is_read() {
                 if shown.status != 200 {
                     continue;
                 }
-                // A listener's own first `book` comes from the same copy; what was told before it is not for him.
+                // A socket's first `book` comes from the same copy. Changes before it are not for that socket.
                 if !folded.hash.is_empty() {
                     frames.iter().for_each(|frame| folded.fold(frame, token));
                     folded.is(&shown.json(), trades);
                     checked += 1;
                 }
-                // A trade changes the hash that is read, and sends no book.
+                // A trade changes the hash of the book route, and sends no book.
                 folded.whole(&shown.json());
             }
         }
@@ -251,7 +251,7 @@ fn folded_frames_are_the_book_that_is_read() {
 }
 
 #[test]
-fn a_frame_holds_what_is_followed_and_nothing_else() {
+fn a_frame_has_the_followed_tokens_only() {
     let followed = Followed::new();
     let (at, size) = (Timestamp(START + 1_000_000), Qty(55_000_000));
     let delta = |token: &str, levels| FeedUpdate::BookDelta { token: token.into(), levels, venue_ts: at };
@@ -310,7 +310,7 @@ fn a_frame_holds_what_is_followed_and_nothing_else() {
 }
 
 #[test]
-fn a_tick_change_shows_the_book_again_and_a_resolved_market_says_no_more() {
+fn a_tick_change_sends_the_book_again_and_a_resolved_market_nothing() {
     let followed = Followed::new();
     let market = followed.town.market;
     followed.fact(&MarketMutation::TickChanged(fact::TickChanged { market, tick: TickSize(10), at: Timestamp(START) }));
@@ -338,13 +338,13 @@ fn a_tick_change_shows_the_book_again_and_a_resolved_market_says_no_more() {
         ended: true,
         at: Timestamp(START),
     }));
-    assert!(followed.frames(Follows([true, true])).is_empty(), "a state is no change of a book");
+    assert!(followed.frames(Follows([true, true])).is_empty(), "a new state does not change a book");
     let resolution = Resolution::Winner(Outcome::Second);
     followed.fact(&MarketMutation::MarketResolved(fact::MarketResolved { market, resolution, at: Timestamp(START) }));
-    let Ok(Some(Item::Resolved(told, Resolution::Winner(Outcome::Second), _))) = followed.outlet.take() else {
-        panic!("a resolution is told")
+    let Ok(Some(Item::Resolved(resolved, Resolution::Winner(Outcome::Second), _))) = followed.outlet.take() else {
+        panic!("a resolution is published")
     };
-    assert_eq!(told, market);
+    assert_eq!(resolved, market);
     let bids = vec![(Price(4_000), Qty(1_000_000))];
     let snapshot = FeedUpdate::BookSnapshot {
         token: TOKENS[0].into(),
@@ -354,5 +354,5 @@ fn a_tick_change_shows_the_book_again_and_a_resolved_market_says_no_more() {
         hash: None,
     };
     followed.frame(&[snapshot]);
-    assert!(followed.outlet.take().expect("nothing is lost").is_none(), "its book is shown nowhere any more");
+    assert!(followed.outlet.take().expect("nothing is lost").is_none(), "a resolved market has no book");
 }

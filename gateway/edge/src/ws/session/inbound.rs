@@ -1,5 +1,5 @@
-//! What a peer sends: how much of it is read in a turn, how much may come in a second, and heartbeats in all their forms
-//! (streams.md §1.3, §1.5).
+//! Inbound frames: how many are read in a turn, how many a peer may send in a second, and heartbeats in all their forms
+//! (gateway/docs/streams.md §1.3, §1.5).
 
 use crate::ws::frame::Frame;
 use engine::time::Timestamp;
@@ -8,16 +8,16 @@ use wire::read;
 use wire::value::Value;
 use wire::write::object;
 
-/// Frames and bytes of one socket that are read before others get their turn on the thread; the writer is one of them.
+/// Frames and bytes of one socket that are read before other tasks of the thread run, including its writer.
 const FRAMES_PER_TURN: u32 = 32;
 const BYTES_PER_TURN: usize = 64 << 10;
-/// Inbound frames of one second, pings too (streams.md §1.3).
+/// Inbound frames of one second, including pings (gateway/docs/streams.md §1.3).
 const FRAMES_PER_SECOND_MAX: u32 = 30;
-/// Frames that make no sense, over the life of a socket.
+/// Invalid frames over the life of a socket.
 pub(super) const BAD_FRAMES_MAX: u32 = 20;
 
-/// What was read since others had their turn. Without turns a peer that sends without a pause keeps the thread for
-/// itself: what it sent lies in the kernel's buffers and ours, and reading it waits for nothing.
+/// What was read since other tasks ran. Without turns, a peer that sends without a pause would keep the thread: its
+/// bytes are in buffers already, so reading them never waits.
 #[derive(Default)]
 pub(super) struct Turn {
     frames: u32,
@@ -25,8 +25,8 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// Counts a frame, and lets the others go on when the turn is over: not behind each frame, so that answers leave
-    /// together.
+    /// Counts a frame, and lets other tasks run if the turn is over. Not after each frame, so that responses are
+    /// written together.
     pub(super) async fn read(&mut self, bytes: usize) {
         self.frames += 1;
         self.bytes += bytes;
@@ -42,12 +42,12 @@ impl Turn {
 pub(super) struct Inbound {
     second: u64,
     frames: u32,
-    /// Frames that made no sense.
+    /// Invalid frames.
     pub(super) bad: u32,
 }
 
 impl Inbound {
-    /// Counts a frame; false when it is one too many for its second.
+    /// Counts a frame. Returns false if it exceeds the rate.
     pub(super) fn takes(&mut self, now: Timestamp) -> bool {
         if self.second != now.secs() {
             (self.second, self.frames) = (now.secs(), 0);
@@ -57,7 +57,7 @@ impl Inbound {
     }
 }
 
-/// Heartbeats in the text of a message (streams.md §1.5).
+/// A heartbeat in the text of a message (gateway/docs/streams.md §1.5).
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Heartbeat {
     Answered(Frame),
@@ -65,7 +65,7 @@ pub(super) enum Heartbeat {
     None,
 }
 
-/// Longest text that is looked at as a JSON heartbeat.
+/// Longest text that is checked for a JSON heartbeat.
 const HEARTBEAT_BYTES_MAX: usize = 256;
 
 pub(super) fn heartbeat(text: &str, now: Timestamp) -> Heartbeat {

@@ -1,5 +1,5 @@
-//! The two halves of a socket's stream: the one that its task and the hub write to in turns, and the one that is read
-//! away behind a goodbye.
+//! The two halves of a socket's stream: the writing half, which its task and the hub share, and the reading half after
+//! the close frame.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -8,13 +8,13 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncReadExt as _, AsyncWrite};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-/// Bytes that are listened to from a peer that was told to stop.
+/// Bytes that are read from a peer after the close frame.
 const LINGER_BYTES_MAX: usize = 8 << 20;
 
-/// A stream as the writing task has it: between two of its writes the hub may write, too.
-pub(super) struct Between<'a>(pub(super) &'a RefCell<Option<OwnedWriteHalf>>);
+/// The writing half for the socket's task. The hub may write between two of its writes.
+pub(super) struct SharedStream<'a>(pub(super) &'a RefCell<Option<OwnedWriteHalf>>);
 
-impl Between<'_> {
+impl SharedStream<'_> {
     fn with<T>(&self, step: impl FnOnce(Pin<&mut OwnedWriteHalf>) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         match &mut *self.0.borrow_mut() {
             Some(stream) => step(Pin::new(stream)),
@@ -23,7 +23,7 @@ impl Between<'_> {
     }
 }
 
-impl AsyncWrite for Between<'_> {
+impl AsyncWrite for SharedStream<'_> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.with(|stream| stream.poll_write(context, bytes))
     }
@@ -45,8 +45,9 @@ impl AsyncWrite for Between<'_> {
     }
 }
 
-/// Closing a stream with unread bytes makes the kernel reset it, and the peer may never see the last frames.
-pub(super) async fn read_away(mut stream: OwnedReadHalf) {
+/// Reads and drops what the peer still sends. Closing a stream with unread bytes makes the kernel reset the connection,
+/// and the peer may never see the last frames.
+pub(super) async fn read_and_drop(mut stream: OwnedReadHalf) {
     let mut scratch = [0u8; 4_096];
     let mut left = LINGER_BYTES_MAX;
     while let Ok(count @ 1..) = stream.read(&mut scratch).await {

@@ -1,4 +1,4 @@
-//! What the sweep does with peers who are slow, stuck or silent. The test's clock decides, and one look is one second.
+//! The sweep with peers that are slow, stuck or silent. The test sets the clock, and each sweep is one second.
 
 use super::*;
 use crate::http::testing::{NOW, World, run};
@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, DuplexStream};
 
 const FRAME_BYTES: usize = 1_000;
 
-/// A socket whose peer reads when the test says so.
+/// A socket whose peer reads only in [`Peer::second`].
 struct Peer {
     world: World,
     socket: Rc<Socket>,
@@ -18,7 +18,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// So many bytes are taken by the system for a peer who does not read.
+    /// The system takes this many bytes for a peer that does not read.
     fn new(taken: usize) -> Peer {
         let world = World::new("", &[]);
         let socket = Rc::new(Socket::new(1, None, None, world.clock.clone()));
@@ -29,11 +29,11 @@ impl Peer {
         Peer { world, socket, stream, read: Vec::new(), at: NOW, _entered: entered }
     }
 
-    /// One second goes by in which the peer reads at most so many bytes.
+    /// Advances by one second, in which the peer reads at most this many bytes.
     async fn second(&mut self, bytes: usize) {
         self.at = self.at.plus(SECOND);
         self.world.clock.set(self.at);
-        // What is read makes room, and the writer has its turn.
+        // The reads make room, and the writer runs.
         let mut left = bytes;
         loop {
             tokio::task::yield_now().await;
@@ -49,7 +49,7 @@ impl Peer {
             self.read.extend_from_slice(&piece[..count]);
             left -= count;
         }
-        self.world.edge.sockets.look(&self.world.edge.app, self.at);
+        self.world.edge.sockets.check(&self.world.edge.app, self.at);
         tokio::task::yield_now().await;
     }
 
@@ -61,7 +61,7 @@ impl Peer {
         self.socket.outbox().closing()
     }
 
-    /// Pings among the whole frames that were read.
+    /// Pings among the complete frames that were read.
     fn pings(&self) -> usize {
         let (mut bytes, mut pings) = (&self.read[..], 0);
         let (text, ping) = (Frame::text(&[b'x'; FRAME_BYTES]), Frame::ping());
@@ -80,7 +80,7 @@ impl Peer {
 }
 
 #[test]
-fn a_slow_peer_is_pinged_and_kept_until_it_is_stuck() {
+fn a_slow_peer_is_pinged_and_stays_open_until_it_is_stuck() {
     run(async {
         let mut peer = Peer::new(512);
         peer.send(1_000);
@@ -90,7 +90,7 @@ fn a_slow_peer_is_pinged_and_kept_until_it_is_stuck() {
         }
         assert_eq!(peer.pings(), 14, "one each 20 s, but for the last that has just left");
         assert!(peer.socket.outbox().waiting() > 500, "it was slow all the time");
-        // It takes nothing more.
+        // From now on the peer takes nothing.
         for second in 1..15 {
             peer.second(0).await;
             assert_eq!(peer.closing(), None, "second {second} without a byte");
@@ -101,7 +101,7 @@ fn a_slow_peer_is_pinged_and_kept_until_it_is_stuck() {
     });
 }
 
-/// What the system takes for a peer says nothing about the peer.
+/// Bytes that the system takes say nothing about the peer.
 #[test]
 fn a_silent_peer_is_closed() {
     run(async {
@@ -120,7 +120,7 @@ fn a_silent_peer_is_closed() {
 }
 
 #[test]
-fn a_long_queue_is_not_waited_for() {
+fn a_close_does_not_wait_for_a_long_queue() {
     run(async {
         let mut peer = Peer::new(512);
         peer.send(1_000);
@@ -134,7 +134,7 @@ fn a_long_queue_is_not_waited_for() {
 }
 
 #[test]
-fn what_waits_for_peers_is_told() {
+fn queued_frames_and_bytes_are_counted() {
     run(async {
         let mut peer = Peer::new(512);
         peer.send(1_000);
@@ -143,13 +143,13 @@ fn what_waits_for_peers_is_told() {
             peer.second(bytes).await;
             let outbox = peer.socket.outbox();
             let expected = Queued { frames: outbox.waiting() as u64, bytes: outbox.waiting_bytes() as u64 };
-            // What was read since the look made room that the next one sees.
-            peer.world.edge.sockets.look(&peer.world.edge.app, peer.at);
+            // Reads after the sweep made room that the next sweep sees.
+            peer.world.edge.sockets.check(&peer.world.edge.app, peer.at);
             assert_eq!(peer.world.edge.app.streams.seats.queued(), expected, "{bytes}");
             assert_eq!(expected == Queued::default(), is_empty, "{bytes}: {expected:?}");
             cases += 1;
         }
-        // A second thread that owns sockets adds its own to that, and takes them off again.
+        // A second thread adds its own sockets to the figures and removes them again.
         let seats = &peer.world.edge.app.streams.seats;
         for (before, now, expected) in
             [((0, 0), (5, 500), (5, 500)), ((5, 500), (2, 20), (2, 20)), ((2, 20), (0, 0), (0, 0))]
@@ -159,6 +159,6 @@ fn what_waits_for_peers_is_told() {
             assert_eq!(seats.queued(), queued(expected));
             cases += 1;
         }
-        println!("queues told: {cases} cases");
+        println!("queues counted: {cases} cases");
     });
 }

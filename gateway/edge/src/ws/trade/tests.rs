@@ -15,7 +15,7 @@ use serde_json::Value as Json;
 use std::cell::RefCell;
 
 const ORDER: u64 = 90_415;
-/// A BUY that rests.
+/// A resting BUY.
 const PLACE: &str = r#"{"token_id":"81140002","side":"BUY","order_type":"limit","price":"0.37","quantity":"20","client_order_id":"g-1"}"#;
 
 fn principal(town: &Town, key: &str) -> engine::directory::Principal {
@@ -30,7 +30,7 @@ fn desk(town: &Town, key: &str, verbose: bool) -> Desk {
     Desk::new(Rc::clone(&town.edge), by, verbose)
 }
 
-fn said(desk: &Desk, frame: &str) -> Json {
+fn answer_to(desk: &Desk, frame: &str) -> Json {
     let asked = desk.read(frame);
     let answer = run(desk.answer(asked));
     let answer = answer.payload();
@@ -44,7 +44,7 @@ fn resting(town: &Town) -> OrderView {
     trader.view(ORDER)
 }
 
-/// A shard that does what it is asked, or refuses everything with `reject`; what it was asked.
+/// A shard that accepts everything, or refuses everything with `reject`. Returns the commands that it received.
 fn shard(town: &Town, reject: Option<Reject>) -> Rc<RefCell<Vec<String>>> {
     let asked = Rc::new(RefCell::new(Vec::new()));
     let (record, view) = (Rc::clone(&asked), resting(town));
@@ -136,7 +136,7 @@ fn an_operation_is_its_rest_twin() {
             let by_rest = shard(&town, reject);
             let rest = town.send(method, target, body);
             let by_frame = shard(&town, reject);
-            let answer = said(&desk, &format!(r#"{{"id":7,"op":"{op}","params":{params}}}"#));
+            let answer = answer_to(&desk, &format!(r#"{{"id":7,"op":"{op}","params":{params}}}"#));
             assert_eq!(by_frame, by_rest, "{op} {params}");
             let status = u64::from(rest.status);
             assert_eq!(
@@ -144,8 +144,8 @@ fn an_operation_is_its_rest_twin() {
                 (&7.into(), Some(status)),
                 "{op} {params}: {answer}"
             );
-            let said = if status == 200 { "result" } else { "error" };
-            assert_eq!(answer[said], rest.json(), "{op} {params}");
+            let part = if status == 200 { "result" } else { "error" };
+            assert_eq!(answer[part], rest.json(), "{op} {params}");
             let header = |name: &str| rest.header(name).map(|text| text.parse::<u64>().expect("a number"));
             assert_eq!(answer["code"].as_str(), rest.header("x-svc-code"), "{op} {params}");
             assert_eq!(answer["retry_after"].as_u64(), header("retry-after"), "{op} {params}");
@@ -158,7 +158,7 @@ fn an_operation_is_its_rest_twin() {
 }
 
 #[test]
-fn what_is_no_operation_is_told_so() {
+fn a_frame_that_is_not_an_operation_is_refused() {
     let town = Town::new();
     let desk = desk(&town, &town.key, false);
     town.shard(|_, command| panic!("{command:?}"));
@@ -205,7 +205,7 @@ fn what_is_no_operation_is_told_so() {
         ),
     ];
     for (frame, id, code) in &rows {
-        let answer = said(&desk, frame);
+        let answer = answer_to(&desk, frame);
         let envelope = (answer["id"].clone(), &answer["status"], &answer["error"]["error"], &answer["code"]);
         assert_eq!(envelope, (id.clone(), &400.into(), &(*code).into(), &(*code).into()), "{frame}");
         assert!(answer["error"]["message"].as_str().is_some_and(|text| !text.is_empty()), "{answer}");
@@ -214,9 +214,9 @@ fn what_is_no_operation_is_told_so() {
     println!("no operations: {} cases", rows.len());
 }
 
-/// Whether a key is still good is asked again for each operation.
+/// Each operation checks whether the key is still valid.
 #[test]
-fn a_key_is_judged_as_by_rest_each_time() {
+fn a_key_is_checked_as_in_rest_for_each_operation() {
     type Change = fn(&Town, UserId, engine::id::KeyId);
     let rows: [(&str, Permissions, Change, &str, u64, &str); 7] = [
         ("a sound key", Permissions::ReadTrade, |_, _, _| {}, "order.place", 200, ""),
@@ -275,7 +275,7 @@ fn a_key_is_judged_as_by_rest_each_time() {
             "cancel_all" => (r#"{"confirm":true}"#, "POST", "/v1/cancel-all?confirm=true"),
             _ => (r#"{"order_id":90415}"#, "GET", "/v1/orders/90415"),
         };
-        let answer = said(&desk, &format!(r#"{{"id":"a","op":"{op}","params":{params}}}"#));
+        let answer = answer_to(&desk, &format!(r#"{{"id":"a","op":"{op}","params":{params}}}"#));
         assert_eq!(answer["status"], status, "{what}: {answer}");
         assert_eq!(answer["code"].as_str().unwrap_or_default(), code, "{what}: {answer}");
         let rest = town.send_as(&key, method, target, if method == "POST" { params } else { "" });
@@ -297,41 +297,41 @@ fn windows_and_caps_are_those_of_the_key() {
     let place = format!(r#"{{"id":1,"op":"order.place","params":{PLACE}}}"#);
     let batch = format!(r#"{{"id":1,"op":"order.batch","params":[{PLACE},{PLACE},{PLACE}]}}"#);
 
-    // One request of REST, one operation and one batch of three: three of four.
+    // One REST request, one operation and one batch of three: three requests of four.
     assert_eq!(town.send("GET", "/v1/orders/90415", "").header("x-ratelimit-remaining-per-second"), Some("3"));
-    assert_eq!(said(&desk, &place)["rate"]["remaining_per_second"], 2);
-    assert_eq!(said(&desk, &batch)["rate"]["remaining_per_second"], 1);
-    // What was not understood counts nothing, and neither does what is too large.
-    said(&desk, "{}");
+    assert_eq!(answer_to(&desk, &place)["rate"]["remaining_per_second"], 2);
+    assert_eq!(answer_to(&desk, &batch)["rate"]["remaining_per_second"], 1);
+    // A frame that is not an operation does not count, and neither does one that is too large.
+    answer_to(&desk, "{}");
     assert_eq!(
-        said(&desk, &place)["rate"],
+        answer_to(&desk, &place)["rate"],
         serde_json::json!({
             "limit": 100, "remaining": 96, "reset": NOW.secs() / 60 * 60 + 60,
             "limit_per_second": 4, "remaining_per_second": 0, "tier": "free",
         })
     );
-    let refused = said(&desk, &place);
+    let refused = answer_to(&desk, &place);
     let shown = (&refused["status"], &refused["code"], &refused["retry_after"], &refused["rate"]["remaining"]);
     assert_eq!(shown, (&429.into(), &"RATE_LIMIT_EXCEEDED".into(), &1.into(), &96.into()), "{refused}");
     assert_eq!(town.send("GET", "/v1/orders/90415", "").status, 429, "one window for both");
 
-    // Two requests are in flight: no third.
+    // Two requests are in flight: a third is refused.
     town.clock.set(NOW.plus(SECOND));
     let payer = Payer::Key(principal.slot);
     let first = limits.request(payer, Tier::Free, town.clock.now()).expect("room");
     let second = limits.request(payer, Tier::Free, town.clock.now()).expect("room");
-    let refused = said(&desk, &place);
+    let refused = answer_to(&desk, &place);
     assert_eq!((&refused["status"], &refused["code"]), (&429.into(), &"RATE_LIMIT_EXCEEDED".into()), "{refused}");
     drop((first, second));
-    // A placement of the user is: no second, and a read all the same.
+    // A placement of the user is in flight: a second one is refused, and a read is not.
     let held = limits.placement(principal.user).expect("room");
-    let refused = said(&desk, &place);
+    let refused = answer_to(&desk, &place);
     assert_eq!((&refused["code"], &refused["error"]["retry_after_ms"]), (&"RATE_LIMITED".into(), &250.into()));
     assert_eq!(refused["retry_after"], 1);
-    assert_eq!(said(&desk, r#"{"id":1,"op":"order.status","params":{"order_id":90415}}"#)["status"], 200);
+    assert_eq!(answer_to(&desk, r#"{"id":1,"op":"order.status","params":{"order_id":90415}}"#)["status"], 200);
     drop(held);
     town.clock.set(NOW.plus(2 * SECOND));
-    assert_eq!(said(&desk, &place)["status"], 200);
+    assert_eq!(answer_to(&desk, &place)["status"], 200);
     assert_eq!(limits.in_flight(payer), 0);
 
     let report = town.edge.app.front.usage.report(Some(principal.slot), 1, 1, town.clock.now());
@@ -342,7 +342,7 @@ fn windows_and_caps_are_those_of_the_key() {
 }
 
 #[test]
-fn a_body_is_bounded_as_by_rest() {
+fn a_body_is_bounded_as_in_rest() {
     let town = Town::with("[http]\nbody_bytes_max = 1024\n[limits.tiers.free]\nrequests_per_second = 1000000\n");
     shard(&town, None);
     let desk = desk(&town, &town.key, false);
@@ -350,37 +350,37 @@ fn a_body_is_bounded_as_by_rest() {
         let blanks = " ".repeat(length - PLACE.len());
         let body = PLACE.replacen('{', &format!("{{{blanks}"), 1);
         assert_eq!(body.len(), length);
-        assert_eq!(said(&desk, &format!(r#"{{"id":1,"op":"order.place","params":{body}}}"#))["status"], status);
+        assert_eq!(answer_to(&desk, &format!(r#"{{"id":1,"op":"order.place","params":{body}}}"#))["status"], status);
         assert_eq!(u64::from(town.send("POST", "/v1/orders", &body).status), status);
     }
     println!("bounds: 2 cases");
 }
 
 #[test]
-fn details_come_when_the_handshake_asked() {
+fn a_handshake_with_verbose_gets_details() {
     let town = Town::new();
     let desk = desk(&town, &town.key, true);
-    shard(&town, Some(Reject::Unsound));
-    let answer = said(&desk, r#"{"id":1,"op":"order.place","params":{}}"#);
+    shard(&town, Some(Reject::InvalidTerms));
+    let answer = answer_to(&desk, r#"{"id":1,"op":"order.place","params":{}}"#);
     assert!(answer["error"]["details"].is_object() || answer["error"]["details"].is_array(), "{answer}");
     assert!(answer["error"]["request_id"].as_str().is_some_and(|id| id.len() == 36), "{answer}");
 }
 
 #[test]
-fn a_handler_that_dies_answers() {
+fn a_handler_that_panics_is_answered() {
     let town = Town::new();
     let desk = desk(&town, &town.key, false);
     town.shard(|_, command| panic!("{command:?}"));
-    let answer = said(&desk, &format!(r#"{{"id":"x","op":"order.place","params":{PLACE}}}"#));
+    let answer = answer_to(&desk, &format!(r#"{{"id":"x","op":"order.place","params":{PLACE}}}"#));
     assert_eq!(
         (&answer["id"], &answer["status"], &answer["code"]),
         (&"x".into(), &500.into(), &"INTERNAL_ERROR".into())
     );
 }
 
-/// Slot 0 is somebody's.
+/// Slot 0 is that of another key.
 #[test]
-fn without_a_slot_nothing_is_operated() {
+fn without_a_slot_no_operation_runs() {
     let by = |key| Bearer { user: UserId(1), key, tier: Tier::Free, permissions: Permissions::ReadTrade, alias: None };
     let known = |key: KeyId| (key == KeyId(7)).then_some(3);
     for (bearer, expected) in [

@@ -30,7 +30,7 @@ fn markets_end_and_pay_out_after_the_wait() {
     let judged = |newest| Leap::of(newest, now, Duration::from_secs(3_600));
     let mut life = Life::with_leap(directory.path(), script.clone(), now, &[], judged);
     life.feed.begin().expect("it runs");
-    // Listed again or for the first time: not ended, whatever the doubted clock shows.
+    // Listed again or for the first time: not ended, although the doubted clock is past the end.
     script.send([
         resolved(1),
         ending(2, NOW.plus(HOUR)),

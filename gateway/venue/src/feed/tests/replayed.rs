@@ -102,7 +102,7 @@ pub(super) fn limit(life: &Life, token: &str, cents: u16) -> Command {
             order_type: OrderType::Limit,
             time_in_force: TimeInForce::Gtc,
             size: Size::Shares { qty: Qty(30_000_000), rounded_from: None },
-            price: AskedPrice::At(Price(cents * 100)),
+            price: RequestedPrice::At(Price(cents * 100)),
             expiration: None,
             post_only: false,
         }),

@@ -97,7 +97,7 @@ fn orders_meet_no_book_of_an_absent_venue_until_its_next_snapshot() {
     let directory = tempfile::tempdir().expect("a directory");
     let (venue, mut life) = begun(directory.path());
     let (stale, unavailable) = (Some("STALE_QUOTE"), Some("VENUE_UNAVAILABLE"));
-    let outages = |polymarket, kalshi| Outages { polymarket, kalshi, all: polymarket && kalshi, unheard: false };
+    let outages = |polymarket, kalshi| Outages { polymarket, kalshi, all: polymarket && kalshi, no_contact: false };
     let mut cases = 0;
     // (outages; new snapshots; refusals of an order on Polymarket and on Kalshi)
     for (out, snapshots, refusals) in [
@@ -122,11 +122,11 @@ fn orders_meet_no_book_of_an_absent_venue_until_its_next_snapshot() {
         cases += 1;
     }
     // No message since the start: neither an outage nor empty books.
-    for (unheard, refusals) in [(true, [unavailable, unavailable]), (false, [None, None])] {
-        venue.state.lock().outages = Outages { unheard, ..Outages::default() };
+    for (no_contact, refusals) in [(true, [unavailable, unavailable]), (false, [None, None])] {
+        venue.state.lock().outages = Outages { no_contact, ..Outages::default() };
         life.turn_after(1);
         assert!(!life.books.outage());
-        assert_eq!([POLYMARKET, KALSHI].map(|number| refusal(&life, number)), refusals, "unheard: {unheard}");
+        assert_eq!([POLYMARKET, KALSHI].map(|number| refusal(&life, number)), refusals, "no_contact: {no_contact}");
         cases += 1;
     }
     println!("outages: {cases} cases");

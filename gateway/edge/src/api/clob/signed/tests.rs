@@ -89,7 +89,7 @@ fn both_client_generations_are_read_alike() {
         let terms = terms_of(&town, &body);
         assert_eq!(terms.instrument, Some(town.market.instrument(Outcome::First)));
         assert_eq!((terms.side, terms.order_type), (Side::Buy, OrderType::Limit));
-        assert_eq!((terms.time_in_force, terms.price), (TimeInForce::Gtc, AskedPrice::At(Price(4_100))));
+        assert_eq!((terms.time_in_force, terms.price), (TimeInForce::Gtc, RequestedPrice::At(Price(4_100))));
         assert_eq!(terms.size, Size::Shares { qty: Qty::from_shares(10), rounded_from: None });
         assert_eq!((terms.wallet, terms.expiration, terms.post_only), (None, None, false));
     }
@@ -101,7 +101,7 @@ fn what_is_used_of_a_body_is_used() {
     let shares = |shares| Size::Shares { qty: Qty(shares), rounded_from: None };
     let sell = with(&with(&first(), "/order/side", json!("SELL")), "/order/makerAmount", json!("10000000"));
     let sell = with(&sell, "/order/takerAmount", json!("4200000"));
-    let at = |units| AskedPrice::At(Price(units));
+    let at = |units| RequestedPrice::At(Price(units));
     let gtd = |expiration| with(&with(&first(), "/orderType", json!("GTD")), "/order/expiration", expiration);
     let market = |body: &Json, word: &str| with(body, "/orderType", json!(word));
     // (body, side, size, price, time in force)
@@ -135,7 +135,7 @@ fn what_is_used_of_a_body_is_used() {
             with(&first(), "/order/makerAmount", json!("4150000")),
             Side::Buy,
             shares(10_000_000),
-            AskedPrice::OffGrid,
+            RequestedPrice::OffGrid,
             TimeInForce::Gtc,
         ),
         (
@@ -161,7 +161,7 @@ fn what_is_used_of_a_body_is_used() {
         assert_eq!(terms_of(&town, &gtd(expiration)).expiration, None);
     }
     let unknown = terms_of(&town, &with(&first(), "/order/tokenId", json!("7")));
-    assert_eq!((unknown.instrument, unknown.price), (None, AskedPrice::OffGrid));
+    assert_eq!((unknown.instrument, unknown.price), (None, RequestedPrice::OffGrid));
     assert!(terms_of(&town, &with(&first(), "/postOnly", json!(true))).post_only);
     println!("{} cases", rows.len() + 11);
 }

@@ -26,7 +26,7 @@ fn sender<'a>(catalog: &'a Catalog, header_id: Option<&'a [u8]>) -> Sender<'a> {
 fn terms(town: &Town, body: &str) -> Result<PlacementTerms, (Code, String)> {
     draft(town, body, None, |draft| match (draft.placement.terms, draft.fault) {
         (Ok(terms), None) => Ok(terms),
-        (Err(Unsound), Some(fault)) => Err((fault.code(), fault.message().to_owned())),
+        (Err(InvalidTerms), Some(fault)) => Err((fault.code(), fault.message().to_owned())),
         _ => panic!("terms or a fault: {body}"),
     })
 }
@@ -64,7 +64,7 @@ fn the_example_of_the_contract_is_read() {
     assert_eq!(read.instrument, Some(town.market.instrument(Outcome::First)));
     assert_eq!((read.side, read.order_type, read.time_in_force), (Side::Buy, OrderType::Limit, TimeInForce::Gtd));
     assert_eq!(read.size, Size::Shares { qty: Qty::from_shares(20), rounded_from: None });
-    assert_eq!((read.price, read.post_only, read.wallet), (AskedPrice::At(Price(3_700)), false, None));
+    assert_eq!((read.price, read.post_only, read.wallet), (RequestedPrice::At(Price(3_700)), false, None));
     assert_eq!(read.expiration, Some(Timestamp::from_secs(1_791_000_000)));
     let request = draft(&town, &body, None, |draft| draft.placement.request).expect("it has an id");
     assert_eq!((request.client_order_id.as_str(), request.source), ("g-0017", IdSource::Body));
@@ -94,24 +94,24 @@ fn sizes_and_prices_become_integers() {
     let shares = |qty: u64, from: Option<&str>| Size::Shares { qty: Qty(qty), rounded_from: from.map(str::to_owned) };
     let market = ("order_type", "\"market\"");
     for (fields, size, price) in [
-        (&[("quantity", "20")][..], shares(20_000_000, None), AskedPrice::At(Price(3_700))),
-        (&[("quantity", "\"7.50009\"")], shares(7_500_000, Some("7.50009")), AskedPrice::At(Price(3_700))),
-        (&[("quantity", "7.50009")], shares(7_500_000, Some("7.50009")), AskedPrice::At(Price(3_700))),
-        (&[("quantity", "\"1000000\"")], shares(1_000_000_000_000, None), AskedPrice::At(Price(3_700))),
-        (&[("price", "0.37")], shares(20_000_000, None), AskedPrice::At(Price(3_700))),
-        (&[("price", "\"0.37000000\"")], shares(20_000_000, None), AskedPrice::At(Price(3_700))),
-        (&[("price", "\"0.37001\"")], shares(20_000_000, None), AskedPrice::OffGrid),
-        (&[("price", "\"1\"")], shares(20_000_000, None), AskedPrice::At(Price(10_000))),
-        (&[market, ("price", "\"0.37009\"")], shares(20_000_000, None), AskedPrice::At(Price(3_700))),
+        (&[("quantity", "20")][..], shares(20_000_000, None), RequestedPrice::At(Price(3_700))),
+        (&[("quantity", "\"7.50009\"")], shares(7_500_000, Some("7.50009")), RequestedPrice::At(Price(3_700))),
+        (&[("quantity", "7.50009")], shares(7_500_000, Some("7.50009")), RequestedPrice::At(Price(3_700))),
+        (&[("quantity", "\"1000000\"")], shares(1_000_000_000_000, None), RequestedPrice::At(Price(3_700))),
+        (&[("price", "0.37")], shares(20_000_000, None), RequestedPrice::At(Price(3_700))),
+        (&[("price", "\"0.37000000\"")], shares(20_000_000, None), RequestedPrice::At(Price(3_700))),
+        (&[("price", "\"0.37001\"")], shares(20_000_000, None), RequestedPrice::OffGrid),
+        (&[("price", "\"1\"")], shares(20_000_000, None), RequestedPrice::At(Price(10_000))),
+        (&[market, ("price", "\"0.37009\"")], shares(20_000_000, None), RequestedPrice::At(Price(3_700))),
         (
             &[market, ("price", "\"0.37001\""), ("side", "\"SELL\"")],
             shares(20_000_000, None),
-            AskedPrice::At(Price(3_701)),
+            RequestedPrice::At(Price(3_701)),
         ),
         (
             &[market, ("quantity", "null"), ("amount", "\"21.0000019\"")],
             Size::Amount(Cash(21_000_001)),
-            AskedPrice::At(Price(3_700)),
+            RequestedPrice::At(Price(3_700)),
         ),
     ] {
         let read = terms(&town, &with(fields)).unwrap_or_else(|fault| panic!("{fault:?}: {fields:?}"));

@@ -1,4 +1,4 @@
-//! A server that stands while a test runs, with routes of every kind, and peers that say exactly these bytes to it.
+//! A server with routes of every kind for the time of a test, and peers that send exact bytes.
 
 use crate::http::call::Call;
 use crate::http::reply::Reply;
@@ -49,7 +49,7 @@ const TABLE: &[Route] = &[
     Route::post("/v1/keyed", "keyed").auth(Auth::Key).run(echo),
 ];
 
-/// The same for the short way of plain requests.
+/// The same routes, on the fast path.
 pub const HEADLESS: &[Route] = &[
     Route::get("/v1/page", "page").rate(RateClass::Exempt).headless().run(page),
     Route::get("/v1/time", "time").rate(RateClass::Exempt).headless().run(echo),
@@ -67,7 +67,7 @@ pub struct Served {
     pub server: tokio::task::JoinHandle<usize>,
 }
 
-/// Serves the table with this configuration while the test runs, by the library alone and with the short way before it.
+/// Serves the table with this configuration while the test runs: once with hyper alone, once with the fast path.
 pub fn with_server(toml: &str, test: impl AsyncFn(Served)) {
     for table in [TABLE, HEADLESS] {
         serve_table(toml, table, &test);
@@ -93,10 +93,10 @@ impl Served {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Sends these bytes on a connection of their own and reads until the server closes it.
+    /// Sends these bytes on a new connection and reads until the server closes it.
     pub async fn exchange(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect().await;
-        // The server may close before it has read everything: that is for the test to see in the answer.
+        // The server may close before it has read everything. The test sees that in the response.
         let _ = stream.write_all(bytes).await;
         text_until_closed(&mut stream).await
     }
@@ -115,7 +115,7 @@ pub async fn text_until_closed(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Statuses of the answers in a text.
+/// Statuses of the responses in a text.
 pub fn statuses(text: &str) -> Vec<u16> {
     let lines = text.lines().filter_map(|line| line.split("HTTP/1.1 ").nth(1).or(line.split("HTTP/1.0 ").nth(1)));
     lines.filter_map(|rest| rest.get(..3)?.parse().ok()).collect()

@@ -1,9 +1,10 @@
 //! Bytes from a thread that makes them to a connection: a bounded number of pieces at a time, and only while the peer
 //! takes them.
 
-use edge::http::body::{Cut, Pages};
+use crate::deadline::Admitted;
 use host::thread::Stop;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::error::TrySendError;
@@ -62,6 +63,32 @@ pub struct Outlet {
     pieces: Receiver<Piece>,
     /// The thread that may be waiting for room.
     writer: Thread,
+}
+
+/// The stream ended before all of it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut;
+
+/// The stream of a response.
+pub struct Stream {
+    outlet: Outlet,
+    /// Dropped with the stream: the next request's deadline runs, and the writer sees that the requester has gone.
+    _admitted: Admitted,
+    _here: Arc<()>,
+}
+
+impl Stream {
+    pub(crate) fn new(outlet: Outlet, admitted: Admitted, here: Arc<()>) -> Stream {
+        Stream { outlet, _admitted: admitted, _here: here }
+    }
+
+    /// The next bytes; `None` after the last ones.
+    ///
+    /// # Errors
+    /// [`Cut`].
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Cut> {
+        self.outlet.next().await
+    }
 }
 
 /// The connection's end before its writer exists.
@@ -139,21 +166,13 @@ impl PendingOutlet {
 }
 
 impl Outlet {
-    /// The body that the thread writes. `kept` is dropped with it.
-    pub fn pages(mut self, kept: impl Sized + 'static) -> Pages {
-        Pages::new(|mut sink| async move {
-            let _kept = kept;
-            loop {
-                match self.pieces.recv().await {
-                    Some(Some(piece)) => {
-                        self.writer.unpark();
-                        sink.send(piece).await;
-                    }
-                    Some(None) => return Ok(()),
-                    None => return Err(Cut),
-                }
-            }
-        })
+    /// The next piece; `None` after the last one.
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Cut> {
+        let piece = self.pieces.recv().await.ok_or(Cut)?;
+        if piece.is_some() {
+            self.writer.unpark();
+        }
+        Ok(piece)
     }
 }
 
@@ -167,9 +186,6 @@ impl Drop for Outlet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use edge::http::body::{Body, Streamed};
-    use edge::http::testing::run;
-    use http_body_util::BodyExt as _;
 
     #[test]
     fn a_peer_that_is_waited_for_and_takes_little_is_too_slow() {
@@ -178,7 +194,7 @@ mod tests {
         // What a peer of three seconds does: (waited, bytes); whether it is too slow at the end.
         type Row<'a> = (&'a str, &'a [(Duration, usize)], bool);
         let rows: [Row<'_>; 8] = [
-            ("takes all at once", &[(Duration::ZERO, 90 * MIB); 9], false),
+            ("takes all immediately", &[(Duration::ZERO, 90 * MIB); 9], false),
             ("no wait, and few bytes are made", &[(Duration::ZERO, 1); 9], false),
             ("takes nothing", &[(second, 0); 3], true),
             ("has time left", &[(second, 0); 2], false),
@@ -195,31 +211,39 @@ mod tests {
         println!("paces: {} cases", rows.len());
     }
 
-    /// The body that a thread writes, and how the writing ended.
+    /// The pipe that a thread writes into, and how the writing ended.
     fn written(
         pace: Pace,
         stop: &Stop,
         write: impl FnOnce(Inlet) -> io::Result<()> + Send + 'static,
-    ) -> (Body, std::thread::JoinHandle<io::Result<()>>) {
+    ) -> (Outlet, std::thread::JoinHandle<io::Result<()>>) {
         let (inlet, taken) = pipe(pace, stop.clone());
         let writing = std::thread::spawn(move || write(inlet));
-        let pages = taken.of(writing.thread().clone()).pages(());
-        (Body::Streamed(Box::new(Streamed::new(pages, false))), writing)
+        (taken.of(writing.thread().clone()), writing)
+    }
+
+    async fn read(mut outlet: Outlet) -> Result<Vec<u8>, Cut> {
+        let mut bytes = Vec::new();
+        while let Some(piece) = outlet.next().await? {
+            bytes.extend(piece);
+        }
+        Ok(bytes)
     }
 
     #[test]
     fn written_bytes_arrive_and_a_failed_body_is_cut() {
         let patient = || Pace::new(Duration::from_secs(3_600));
+        let runtime = host::runtime::runtime().expect("a runtime");
         let sent: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 251) as u8).collect();
         for whole in [true, false] {
             let bytes = sent.clone();
-            let (body, writing) = written(patient(), &Stop::new(), move |mut inlet| {
+            let (outlet, writing) = written(patient(), &Stop::new(), move |mut inlet| {
                 inlet.write_all(&bytes)?;
                 inlet.flush()?;
                 if whole { inlet.end() } else { Ok(()) }
             });
-            let read = run(async { body.collect().await.map(|body| body.to_bytes()) });
-            assert_eq!(read.as_deref().ok(), whole.then_some(&sent[..]), "whole: {whole}");
+            let expected = if whole { Ok(&sent[..]) } else { Err(&Cut) };
+            assert_eq!(runtime.block_on(read(outlet)).as_deref(), expected, "whole: {whole}");
             writing.join().expect("no panic").expect("all of it was taken");
         }
         println!("pipes: 2 cases");
@@ -237,17 +261,17 @@ mod tests {
             (long, false, true, io::ErrorKind::Other),
         ] {
             let stop = Stop::new();
-            let (body, writing) = written(Pace::new(within), &stop, forever);
-            let mut body = Some(body);
+            let (outlet, writing) = written(Pace::new(within), &stop, forever);
+            let mut outlet = Some(outlet);
             if leaves {
-                body = None;
+                outlet = None;
             }
             if stops {
                 stop.set();
             }
             let ended = writing.join().expect("no panic").expect_err("the peer takes nothing");
             assert_eq!(ended.kind(), expected);
-            drop(body);
+            drop(outlet);
         }
         println!("ends of pipes: 3 cases");
     }

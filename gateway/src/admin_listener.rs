@@ -1,4 +1,10 @@
-//! The sockets and the thread of the admin listener, which sleeps until a request comes.
+//! The admin listener (`[admin] listen`): `/metrics` for monitors, and the admin namespace for operators, whose routes
+//! are in the package `admin`. Its thread sleeps until a request comes.
+//!
+//! | File | Holds |
+//! |---|---|
+//! | `node.rs` | this server as the admin namespace sees it |
+//! | `answer.rs` | replies and refusals of the namespace as responses |
 //!
 //! `/metrics` is open to every client that reaches the listener, and each such connection serves one request. A
 //! connection has ten seconds in all until it has shown the admin token; from then on ten seconds for each request, not
@@ -6,26 +12,28 @@
 //! flight ends. A peer cannot use more than that, and the server's own threads are not affected. Heads are read like
 //! those of the server's own listener.
 
-use super::backup::Backups;
-use super::node::Node;
-use super::{Namespace, PREFIX, Token};
+mod answer;
+mod node;
+
 use crate::backup::Running;
 use crate::config::Secret;
 use crate::metrics::gather::{Gather, Sources};
+use admin::{CONNECTION_MAX, Deadline, Namespace, PREFIX, Token};
 use edge::app::App;
 use edge::http::body::Body;
 use edge::http::code::Code;
 use edge::http::hosts::Hosts;
-use edge::http::pipeline::request_id;
+use edge::http::names::Names;
+use edge::http::pipeline::{request_id, wants_details};
 use edge::http::reply::Refusal;
-use edge::http::response_head::ResponseHead;
+use edge::http::response_head::{Cache, ResponseHead};
 use edge::http::server::gate::{Peer, serve_connection};
 use edge::http::server::{Connections, Slot};
 use host::thread;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
-use std::cell::{Cell, RefCell};
+use node::ServerNode;
 use std::convert::Infallible;
 use std::io;
 use std::net::TcpListener;
@@ -34,19 +42,15 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::LocalSet;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::sleep;
 
 /// Connections at a time. The next one replaces the longest idle one; if none is idle it waits, and later ones wait in
 /// the kernel.
 const CONNECTIONS_MAX: usize = 16;
 /// How often it then checks for a free place.
 const PLACE_CHECK_EVERY: Duration = Duration::from_millis(20);
-/// From a connection's first byte to its last; with the admin token, from the end of one answer to the next request.
-const CONNECTION_MAX: Duration = Duration::from_secs(10);
-/// How often a connection that takes a stream checks whether its writer has ended.
-const WRITER_CHECK_EVERY: Duration = Duration::from_secs(1);
 /// Pause after an accept that failed for lack of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
@@ -70,12 +74,8 @@ impl Admin {
     pub fn start(listener: TcpListener, sources: Sources, token: &Secret, running: Running) -> io::Result<Admin> {
         let config = sources.config.clone();
         let hosts = Hosts::of(listener.local_addr()?, &config.server.hosts);
-        let namespace = Namespace {
-            token: Token::of(token),
-            node: Arc::new(Node::new(sources.app.clone(), running.clone())),
-            backups: Backups::new(running, sources.app.reads.clock.clone(), config.admin.slow_peer),
-            control: Arc::new(Semaphore::new(1)),
-        };
+        let node = ServerNode::new(sources.app.clone(), running);
+        let namespace = Namespace::new(Token::of(token), node, config.admin.slow_peer);
         let (alive, ended) = oneshot::channel();
         let body = move || {
             if let Err(error) = run(listener, sources, namespace, hosts, ended) {
@@ -97,7 +97,7 @@ impl Admin {
 fn run(
     listener: TcpListener,
     sources: Sources,
-    namespace: Namespace,
+    namespace: Namespace<ServerNode>,
     hosts: Hosts,
     ended: oneshot::Receiver<Infallible>,
 ) -> io::Result<()> {
@@ -137,7 +137,7 @@ async fn accept(listener: tokio::net::TcpListener, answers: Rc<Answers>) -> Infa
 }
 
 async fn connection(stream: TcpStream, answers: Rc<Answers>, place: Slot) {
-    let deadline = Rc::new(Deadline::new());
+    let deadline = Rc::new(Deadline::begin());
     let shared = Rc::clone(&deadline);
     let (app, write_timeout) = (Arc::clone(&answers.app), answers.write_timeout);
     let answer = move |request, refusal, peer| {
@@ -151,65 +151,10 @@ async fn connection(stream: TcpStream, answers: Rc<Answers>, place: Slot) {
     }
 }
 
-/// How long a connection may still take.
-pub(super) struct Deadline {
-    /// `None`: a request that showed the token is being answered.
-    until: Cell<Option<Instant>>,
-    /// The thread that writes that response, if it is a stream.
-    writer: RefCell<Option<JoinHandle<()>>>,
-}
-
-impl Deadline {
-    fn new() -> Deadline {
-        Deadline { until: Cell::new(Some(Instant::now() + CONNECTION_MAX)), writer: RefCell::new(None) }
-    }
-
-    async fn over(&self) {
-        loop {
-            let now = Instant::now();
-            match self.until.get() {
-                Some(until) if until <= now => return,
-                Some(until) => sleep_until(until).await,
-                None => {
-                    sleep_until(now + WRITER_CHECK_EVERY).await;
-                    // The rest of its stream is on the way. The body is not polled while the peer takes nothing, so it
-                    // cannot report that it was cut.
-                    if self.until.get().is_none() && self.writer.borrow().as_ref().is_some_and(JoinHandle::is_finished)
-                    {
-                        self.until.set(Some(Instant::now() + CONNECTION_MAX));
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// A request that showed the token, until its response has been made; then the deadline for the next one runs.
-pub(super) struct Admitted(Rc<Deadline>);
-
-impl Admitted {
-    pub(super) fn by(deadline: &Rc<Deadline>) -> Admitted {
-        deadline.until.set(None);
-        Admitted(Rc::clone(deadline))
-    }
-
-    /// The response is a stream that this thread writes: once it has ended, the peer takes the rest or is cut off.
-    pub(super) fn is_written_by(&self, writer: JoinHandle<()>) {
-        *self.0.writer.borrow_mut() = Some(writer);
-    }
-}
-
-impl Drop for Admitted {
-    fn drop(&mut self) {
-        self.0.until.set(Some(Instant::now() + CONNECTION_MAX));
-        self.0.writer.take();
-    }
-}
-
 /// The parts that responses are made of.
 struct Answers {
     gather: Gather,
-    namespace: Namespace,
+    namespace: Namespace<ServerNode>,
     app: Arc<App>,
     hosts: Hosts,
     /// A peer that takes nothing of a response for this long is cut off. One that takes too little of a backup is
@@ -244,14 +189,14 @@ impl Answers {
                 if has_one { (!is_known).then_some(Code::MisdirectedRequest) } else { Some(Code::InvalidRequest) };
             return match wrong {
                 Some(code) => refused(code.into()),
-                None => self.namespace.answer(&self.app.front.names, request, deadline, peer).await,
+                None => self.of_namespace(&self.app.front.names, request, deadline, peer).await,
             };
         }
         if hosts_count > 1 {
             return said(StatusCode::BAD_REQUEST, "A request has one Host header.\n");
         }
         if !is_known {
-            return said(StatusCode::MISDIRECTED_REQUEST, "This listener is not known by that host name.\n");
+            return said(StatusCode::MISDIRECTED_REQUEST, "This listener does not accept that host name.\n");
         }
         if request.uri().path() != PATH {
             return said(StatusCode::NOT_FOUND, "This listener has /metrics, and /v1/admin/ with the admin token.\n");
@@ -265,6 +210,23 @@ impl Answers {
             Ok(text) => last(Response::new(Body::from(text.into_bytes())), CONTENT_TYPE),
             Err(_) => said(StatusCode::INTERNAL_SERVER_ERROR, "The metrics cannot be encoded.\n"),
         }
+    }
+
+    /// The response to a request of the admin namespace.
+    async fn of_namespace(
+        &self,
+        names: &Names,
+        request: Request<Incoming>,
+        deadline: &Rc<Deadline>,
+        peer: &Peer,
+    ) -> Response<Body> {
+        let headers = request.headers();
+        let mut head = ResponseHead::with_id(names, request_id(headers.get(&names.request_id)));
+        head.verbose = wants_details(names, headers);
+        head.is_head = request.method() == Method::HEAD;
+        (head.cache, head.private) = (Cache::ByCredential, true);
+        let answered = self.namespace.answer(request, deadline, || peer.is_watched()).await;
+        head.response(answer::outcome(answered))
     }
 }
 

@@ -1,0 +1,31 @@
+//! Controls of a running server for operators: the routes under `/v1/admin/` (gateway/docs/admin.md §1).
+//!
+//! | File | Holds |
+//! |---|---|
+//! | `namespace.rs` | the routes: token, method, body, and the one control that runs |
+//! | `token.rs` | the admin token |
+//! | `node.rs` | [`Node`]: the server as this package sees it; `GET /v1/admin/node` |
+//! | `backup.rs` | `POST /v1/admin/backup`: a backup of the running server |
+//! | `pipe.rs` | bytes from a thread that may block to a connection, and the detection of slow peers |
+//! | `deadline.rs` | how long a connection may take, before and after it has shown the token |
+//! | `refusal.rs` | why a request is refused |
+//!
+//! Every route needs the admin token, on loopback, too. Controls run one at a time.
+//!
+//! May depend on `engine`, for its times, on `wire`, and on `host`, for threads and stop flags. It has no listener, log,
+//! or files: `gateway` implements [`Node`], and turns a [`Reply`] or a [`Refusal`] into a response.
+
+mod backup;
+mod deadline;
+mod namespace;
+mod node;
+mod pipe;
+mod refusal;
+mod token;
+
+pub use deadline::{CONNECTION_MAX, Deadline};
+pub use namespace::{Namespace, PREFIX, Reply};
+pub use node::{Copying, Horizon, NoBackup, Node, Status, Stays, Taken};
+pub use pipe::{Cut, Stream};
+pub use refusal::Refusal;
+pub use token::Token;

@@ -1,0 +1,112 @@
+//! The server as this package sees it, and `GET /v1/admin/node`: which server this is, the state of its log, and how far
+//! back the log reaches.
+
+use engine::time::Timestamp;
+use host::thread::Stop;
+use std::fmt;
+use std::io::Write;
+use wire::write;
+
+/// A running server. Its methods read files: they are called on threads that may block.
+pub trait Node: Send + Sync + 'static {
+    /// The present state.
+    ///
+    /// # Errors
+    /// The text says which file could not be read, and why.
+    fn status(&self) -> Result<Status, String>;
+
+    /// Decides the files of a backup, and keeps them unchanged until it is copied or dropped. `stays` is called between
+    /// two reads, also during the copy.
+    ///
+    /// # Errors
+    /// [`NoBackup`].
+    fn backup(&self, with_secrets: bool, stays: Stays) -> Result<Copying, NoBackup>;
+
+    /// Set when the server stops.
+    fn stop(&self) -> &Stop;
+}
+
+/// Whether the requester of a backup still waits for it.
+pub type Stays = Box<dyn Fn() -> bool + Send + Sync>;
+
+/// Writes a backup as a tar stream. The error says which file could not be read or written, and why; what was written is
+/// then not a backup.
+pub type Copying = Box<dyn FnOnce(&mut dyn Write) -> Result<Taken, String>>;
+
+/// A backup that was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The last record in it.
+    pub lsn: u64,
+    pub files: usize,
+    pub bytes: u64,
+    pub with_secrets: bool,
+}
+
+/// Why there is no backup, each with its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoBackup {
+    /// The server stops, or its last records do not reach the device.
+    Ending(String),
+    /// It was cancelled while it was planned: the peer has left, or orders need the room.
+    GivenUp(String),
+    /// A file could not be read.
+    Failed(String),
+}
+
+impl fmt::Display for NoBackup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (NoBackup::Ending(why) | NoBackup::GivenUp(why) | NoBackup::Failed(why)) = self;
+        f.write_str(why)
+    }
+}
+
+/// The data of `GET /v1/admin/node`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Which copy of the directory this is.
+    pub instance: String,
+    /// The last record that was appended, and the last one on the device.
+    pub appended: u64,
+    pub synced: u64,
+    /// The record up to which the newest snapshot goes.
+    pub snapshot: Option<u64>,
+    pub horizon: Horizon,
+    /// Size of the data directory.
+    pub data_bytes: u64,
+}
+
+/// The oldest moment whose state can still be rebuilt from what the directory keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Horizon {
+    pub lsn: u64,
+    /// Server time of that record, or of the first one after it if it was released with its segment.
+    pub at: Option<Timestamp>,
+}
+
+impl Status {
+    pub(crate) fn json(&self) -> Vec<u8> {
+        let mut json = Vec::with_capacity(512);
+        write::object(&mut json, |o| {
+            o.text("version", env!("CARGO_PKG_VERSION"));
+            o.text("instance", &self.instance);
+            // This build has no forks, no disposable directories, and no named checkpoints.
+            o.null("forked_from");
+            o.array("lineage", [(); 0], |_, ()| {});
+            o.boolean("disposable", false);
+            o.object("lsn", |o| {
+                o.integer("appended", self.appended);
+                o.integer("synced", self.synced);
+                o.integer_or_null("snapshot", self.snapshot);
+            });
+            o.object("horizon", |o| {
+                o.ts_or_null("at", self.horizon.at);
+                o.integer("lsn", self.horizon.lsn);
+            });
+            o.word("clock", "wall");
+            o.array("checkpoints", [(); 0], |_, ()| {});
+            o.integer("data_bytes", self.data_bytes);
+        });
+        json
+    }
+}

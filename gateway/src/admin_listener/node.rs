@@ -1,0 +1,95 @@
+//! This server as the admin namespace sees it: its log, its directory, and backups of it.
+
+use crate::backup::{BackupError, Running, Source, Stream};
+use admin::{Copying, Horizon, NoBackup, Node, Status, Stays, Taken};
+use edge::api::health::bytes_in;
+use edge::app::App;
+use engine::time::Timestamp;
+use host::thread::Stop;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use wal::{Files, Lsn, Scan, Snapshots};
+
+/// Files of the data directory that are counted for its size.
+const FILES_MAX: usize = 100_000;
+
+/// A server that runs.
+pub struct ServerNode {
+    app: Arc<App>,
+    running: Running,
+    /// The last horizon: finding its time requires reading a segment.
+    horizon: Mutex<Option<Horizon>>,
+}
+
+impl ServerNode {
+    pub fn new(app: Arc<App>, running: Running) -> ServerNode {
+        ServerNode { app, running, horizon: Mutex::new(None) }
+    }
+
+    /// The newest snapshot and the horizon.
+    fn read_horizon(&self) -> Result<(Option<Lsn>, Horizon), wal::Error> {
+        let Running { directory, marks, covered, .. } = &self.running;
+        // Nothing is released between the two reads.
+        let _pin = covered.pin();
+        let storage = Files::open_existing(directory)?;
+        let snapshots = Snapshots::of(&storage)?.list()?;
+        let first = wal::segments(&storage)?.first().map_or(Lsn(1), |segment| segment.first_lsn);
+        // The log reaches back to the older of the kept snapshots.
+        let older = snapshots.iter().nth_back(1).or(snapshots.last()).copied();
+        let lsn = if first <= Lsn(1) { Lsn(1) } else { older.unwrap_or(first) };
+        let mut known = self.horizon.lock();
+        if let Some(horizon) = known.filter(|known| known.lsn == lsn.0 && known.at.is_some()) {
+            return Ok((snapshots.last().copied(), horizon));
+        }
+        let after = if first <= lsn { lsn.before() } else { lsn };
+        let synced = marks.synced();
+        let at = match after < synced {
+            true => Scan::open(&storage, after)?.until(synced).next()?.map(|entry| Timestamp(entry.time)),
+            false => None,
+        };
+        let horizon = Horizon { lsn: lsn.0, at };
+        *known = Some(horizon);
+        Ok((snapshots.last().copied(), horizon))
+    }
+}
+
+impl Node for ServerNode {
+    fn status(&self) -> Result<Status, String> {
+        let (snapshot, horizon) = self.read_horizon().map_err(|error| error.to_string())?;
+        let mut files_left = FILES_MAX;
+        let data_bytes = bytes_in(&self.running.directory, &mut files_left);
+        let marks = &self.running.marks;
+        Ok(Status {
+            instance: self.app.instance.id.clone(),
+            appended: marks.appended().0,
+            synced: marks.synced().0,
+            snapshot: snapshot.map(|lsn| lsn.0),
+            horizon,
+            data_bytes,
+        })
+    }
+
+    fn backup(&self, with_secrets: bool, stays: Stays) -> Result<Copying, NoBackup> {
+        let now = self.app.reads.clock.now();
+        let source = Source::live(&self.running, with_secrets, now, stays).map_err(no_backup)?;
+        Ok(Box::new(move |into| {
+            let manifest = source.copy(Stream::begin(into)).map_err(|error| error.to_string())?;
+            let (lsn, with_secrets, files) = (manifest.lsn, manifest.with_secrets, manifest.files.len());
+            let bytes = manifest.files.iter().map(|file| file.bytes).sum();
+            Ok(Taken { lsn, files, bytes, with_secrets })
+        }))
+    }
+
+    fn stop(&self) -> &Stop {
+        &self.running.stop
+    }
+}
+
+fn no_backup(error: BackupError) -> NoBackup {
+    let why = error.to_string();
+    match error {
+        BackupError::Ending => NoBackup::Ending(why),
+        BackupError::GivenUp(_) => NoBackup::GivenUp(why),
+        _ => NoBackup::Failed(why),
+    }
+}

@@ -1,0 +1,225 @@
+//! Jobs: all that a server does now and then, beside its orders. The table of them is [`before_recovery`] and
+//! [`table`]: a row says how long the job sleeps at most, its priority, what its panic does, and when a stop ends it.
+//!
+//! Each job has a thread of its own, and all have the same life (`host::job`). Adding one is a file with its `impl Work`
+//! and a row of the table; what it may use of the server is [`Server`]. A job must not delay an order: work on files is
+//! paced (`journal::paced`).
+//!
+//! | Job | Work |
+//! |---|---|
+//! | `prefault` | memory is resident before the allocator needs it (`journal::prefault`) |
+//! | `history` | the price history, in memory and in files (`history`) |
+//! | `spares` | segments ready for the log; releases those that snapshots cover (`journal::spares`) |
+//! | `keeper` | snapshots and digests of the state (`journal::checkpoint`) |
+//! | `feed` | polls the venue; books, markets, and the matching cycle (`venue::feed`) |
+//! | `last` | the snapshot of a clean stop; not in the table, since the stop starts it |
+//!
+//! # Threads and tasks that are not jobs
+//!
+//! - Shards, committer and sync thread: an order waits for each of them, and each is woken and ended in its own way
+//!   (`layout.rs`).
+//! - The IO threads and the tasks on them, such as the sweeps of sockets (`edge::ws`): they belong to sockets, whose
+//!   state never leaves its thread.
+//! - The admin listener and its backups: they sleep until a request comes.
+//! - Connections to venues, their crawls, and the recorder: they begin and end with an open venue, which the feed owns.
+//! - The writer of log lines: the process has it before a server starts and after it has stopped.
+
+mod feed;
+mod last;
+
+pub use last::last;
+
+use crate::boot::{BootError, io};
+use crate::config::Config;
+use crate::listeners::ServerLinks;
+use ::history::{History, Reader};
+use feed::Polling;
+use host::job::{Job, JobWaker, RunningJob};
+use host::thread::Stop;
+use journal::checkpoint::{DigestRequests, Keeper};
+use journal::paced::{Paced, Rests};
+use journal::prefault::{self, Loading, Prefault};
+use journal::spares::{Covered, Spares};
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use venue::feed::{FeedParts, SLEEP_MAX};
+use wal::{Files, Marks, Preparer, Snapshots};
+
+/// Longest sleep of the jobs of the log between two checks.
+const LOG_CHECK_EVERY: Duration = Duration::from_millis(250);
+/// Longest sleep of the history: fills are counted within it.
+const FILLS_WITHIN: Duration = Duration::from_secs(1);
+
+/// When a stop ends a job. The phases follow each other in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Before the shards end: the job sends commands or facts. The stop waits for it for a few seconds, and then
+    /// continues without it.
+    BeforeShards,
+    /// After the log has ended: the job reads it. Its flag is set in the phase before, so that no record of the stop
+    /// itself is read.
+    AfterLog,
+    /// After the snapshot of the stop: the job holds the lock of the directory.
+    AfterSnapshot,
+    /// After all of these.
+    Last,
+    /// Its flag is set last, and nothing waits for the job.
+    WithProcess,
+}
+
+const ENDS: usize = End::WithProcess as usize + 1;
+
+/// The stop flags of the jobs, one for each [`End`].
+#[derive(Default)]
+pub struct Stops([Stop; ENDS]);
+
+impl Stops {
+    pub fn of(&self, end: End) -> &Stop {
+        &self.0[end as usize]
+    }
+}
+
+/// The parts of a server that every job may use.
+pub struct Server<'a> {
+    pub config: &'a Config,
+    /// The marks of the log.
+    pub marks: &'a Marks,
+    /// What the log may release; for pins.
+    pub covered: &'a Covered,
+    pub stops: &'a Stops,
+}
+
+/// The parts of the log that belong to its jobs.
+pub struct LogParts {
+    pub storage: Files,
+    pub preparer: Preparer<Files>,
+    /// The committer wakes the job that makes spares.
+    pub low: JobWaker,
+    pub snapshots: Snapshots<Files>,
+    pub requests: DigestRequests,
+    /// Takes the keeper when it has ended, for the snapshot of the stop.
+    pub heir: SyncSender<Keeper<Paced<Files>>>,
+}
+
+/// The parts of the other jobs.
+pub struct OwnParts {
+    pub log: LogParts,
+    pub history: History,
+    pub reader: Reader,
+    pub feed: FeedParts<ServerLinks>,
+    /// Notified when the feed's first frames are applied; dropped if it ends before that.
+    pub is_fed: oneshot::Sender<()>,
+}
+
+/// A row of the table.
+pub struct Row {
+    end: End,
+    job: Job,
+}
+
+/// Jobs that start before the log is read.
+pub fn before_recovery(config: &Config, loading: &Loading) -> Vec<Row> {
+    let prefault = Prefault::new(config.engine.prefault_bytes, loading);
+    let row = prefault.map(|prefault| {
+        let job = Job::new("prefault", prefault::MEMORY_AGAIN, move || prefault);
+        // Not of the idle scheduling class: a process has ended, and its log is unlocked, only after each of its
+        // threads has run once more.
+        let job = job.low_priority().spare("memory is not prefaulted any more", || {});
+        Row { end: End::WithProcess, job }
+    });
+    row.into_iter().collect()
+}
+
+/// All other jobs, in the order of their start.
+pub fn table(server: &Server<'_>, own: OwnParts) -> Vec<Row> {
+    let OwnParts { log, history, reader, feed, is_fed } = own;
+    let LogParts { storage, preparer, low, snapshots, requests, heir } = log;
+    let spares = spares(server, preparer, low);
+    let keeper = keeper(server, storage, snapshots).answering(requests).handed_to(heir);
+    let lost = "the price history has failed; there are no charts until the server is restarted";
+    let history = Job::new("history", FILLS_WITHIN, move || history).spare(lost, move || reader.lose());
+    vec![
+        Row { end: End::Last, job: history },
+        Row { end: End::AfterSnapshot, job: Job::new("spares", LOG_CHECK_EVERY, move || spares) },
+        Row { end: End::AfterLog, job: Job::new("keeper", LOG_CHECK_EVERY, move || keeper).low_priority() },
+        Row { end: End::BeforeShards, job: Job::new("feed", SLEEP_MAX, move || Polling::new(feed, is_fed)) },
+    ]
+}
+
+fn spares(server: &Server<'_>, preparer: Preparer<Files>, low: JobWaker) -> Spares {
+    let rests = Rests::long(server.marks.clone(), server.stops.of(End::AfterSnapshot).clone());
+    let preparer = preparer.resting(server.config.log_size().urgent_bytes(), move || rests.breathe());
+    Spares::new(preparer, server.covered.clone()).woken_by(low)
+}
+
+fn keeper(server: &Server<'_>, storage: Files, snapshots: Snapshots<Files>) -> Keeper<Paced<Files>> {
+    let Server { config, marks, covered, stops } = *server;
+    let rests = Rests::new(marks.clone(), stops.of(End::AfterLog).clone());
+    let storage = Paced { storage, rests: rests.clone() };
+    let snapshots = snapshots.through(storage.clone());
+    let segments = config.journal.checkpoint_segments as usize;
+    let keeper = Keeper::new(storage, snapshots, marks.clone(), segments, covered.clone());
+    keeper.resting(rests).writing(config.rules.formats)
+}
+
+/// The jobs that run.
+#[derive(Default)]
+pub struct Jobs {
+    stops: Stops,
+    running: Vec<(End, RunningJob)>,
+}
+
+impl Jobs {
+    pub fn stops(&self) -> &Stops {
+        &self.stops
+    }
+
+    /// Starts the jobs of these rows in their order.
+    ///
+    /// # Errors
+    /// [`BootError::Io`] if a thread cannot be created; the jobs before it run.
+    pub fn start(&mut self, rows: Vec<Row>) -> Result<(), BootError> {
+        for Row { end, job } in rows {
+            let what = format!("the thread of the job {}", job.name());
+            self.running.push((end, job.start(self.stops.of(end)).map_err(io(what))?));
+        }
+        Ok(())
+    }
+
+    /// Sets the flag of a phase and wakes its jobs; does not wait for them.
+    pub fn stop(&self, end: End) {
+        self.stops.of(end).set();
+        self.running.iter().filter(|(of, _)| *of == end).for_each(|(_, job)| job.stop());
+    }
+
+    /// Stops the jobs of a phase, and waits for each at most `time` while other tasks of this thread run.
+    pub async fn end_within(&mut self, end: End, time: Duration) {
+        self.stop(end);
+        for job in self.taken(end) {
+            let name = job.name();
+            if !job.ended_within(time).await {
+                tracing::warn!(job = name, "a job did not end in time; the stop continues without it");
+            }
+        }
+    }
+
+    /// Stops the jobs of a phase, and blocks until they have ended.
+    pub fn end(&mut self, end: End) {
+        self.stop(end);
+        self.taken(end).into_iter().for_each(RunningJob::join);
+    }
+
+    fn taken(&mut self, end: End) -> Vec<RunningJob> {
+        self.running.extract_if(.., |(of, _)| *of == end).map(|(_, job)| job).collect()
+    }
+}
+
+impl Drop for Jobs {
+    fn drop(&mut self) {
+        self.stop(End::WithProcess);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,8 @@ use wire::decimal;
 use wire::fields::Problems;
 use wire::write::{Object, object};
 
-/// The refusal of a reject at `now`. [`Reject::InvalidTerms`] gets its general code; a caller that knows the cause replaces it.
+/// The refusal of a reject at `now`. [`Reject::InvalidTerms`] gets its general code, which a caller that knows the cause
+/// replaces.
 pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
     let refusal = Refusal::from(Code::of(reject));
     match reject {

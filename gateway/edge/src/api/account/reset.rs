@@ -15,7 +15,10 @@ use wire::decimal;
 use wire::value::Value;
 
 pub const POST: Route = Route::post("/v1/account/reset-api-balance", "reset_api_balance")
-    .about("Ends the orders of the API wallet, closes its positions without cash, and gives it its baseline again. Any active key may, read-only ones too, unless keys.readonly_contained is on.")
+    .about(concat!(
+        "Ends the orders of the API wallet, closes its positions without cash, and gives it its baseline again. ",
+        "Any active key may, read-only ones too, unless keys.readonly_contained is on."
+    ))
     .auth(Auth::Key)
     .body(BodyKind::Optional)
     .takes::<NoFields>()

@@ -84,7 +84,7 @@ record! {
     }
 }
 
-/// The first and the last moment that `from` and `to` allow; without them there is no bound.
+/// The first and the last moment that `from` and `to` allow; without them all moments.
 pub fn span(query: &QueryText<'_>, problems: &mut Problems) -> (Timestamp, Timestamp) {
     let mut one = |name, read: fn(&str) -> Option<Timestamp>, default| match query.get(name) {
         None => default,

@@ -1,5 +1,5 @@
-//! What wallets and positions are worth (engine/docs/account.md §1, §2, §3). Integers only; sums are taken wide and cut to
-//! the range of an amount.
+//! What wallets and positions are worth (engine/docs/account.md §1, §2, §3). Integers only; sums are taken wide and cut
+//! to the range of an amount.
 
 use engine::amount::Cash;
 use engine::amount::nearest;

@@ -7,6 +7,7 @@
 
 mod view;
 
+use crate::api::account::view::SideName;
 use crate::api::clob::ids;
 use crate::api::gamma::filter::values;
 use crate::api::refuse::unexpected;
@@ -23,8 +24,8 @@ use engine::mark::Marks;
 use engine::order::Side;
 use engine::view::PositionView;
 use view::{
-    Address, AtMostOne, Held, Pagination, PositionOfPage, PositionPage, PositionRow, SideName, TradeOfPage, TradePage,
-    TradeRow, ValueEnvelope, ValueRow,
+    Address, AtMostOne, Held, Pagination, PositionOfPage, PositionPage, PositionRow, TradeOfPage, TradePage, TradeRow,
+    ValueEnvelope, ValueRow,
 };
 use wire::cursor::OffsetCursor;
 use wire::decimal::Decimal;

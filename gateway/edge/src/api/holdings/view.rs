@@ -1,5 +1,6 @@
 //! The records of positions and trades of the venue's service. All figures are JSON numbers.
 
+use crate::api::account::view::{CONDITION, QUESTION, SideName};
 use crate::api::clob::ids;
 use crate::api::orders::view::fill_price;
 use crate::api::orders::words;
@@ -38,15 +39,12 @@ pub struct TransactionHash(#[schemars(regex(pattern = r"^0x[0-9a-f]{64}$"))] Str
 pub struct AtMostOne<R>(#[schemars(length(min = 0, max = 1))] Vec<R>);
 
 words! {
-    pub SideName = "BUY", "SELL";
     pub OpenStatus = "OPEN";
     // What the venue knows of a user and this server does not.
     pub Unknown = "";
 }
 
 const ADDRESS: &str = "0x56687bf447db6ffa42ffe2204a05edaa20f55839";
-const CONDITION: &str = "0x5151515151515151515151515151515151515151515151515151515151515151";
-const QUESTION: &str = "Rain in Lisbon on 3 October?";
 
 record! {
     /// An open position. Money in USD, without fees.

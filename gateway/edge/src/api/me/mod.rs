@@ -21,7 +21,7 @@ use wire::fields::Params;
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/me", "get_me")
-        .about("Who the caller is. `wallet_id` says whose balance is shown.")
+        .about("The caller's identity and plan. `wallet_id` says whose balance is shown.")
         .auth(Auth::KeyOrJwt)
         .params(&[WALLET_ID])
         .gives::<Me<'_>>(200)

@@ -62,8 +62,8 @@ macro_rules! record {
             )*
         }
     )*) => {$(
-        $(#[$about_type])*
         #[derive(::serde::Serialize, ::schemars::JsonSchema)]
+        $(#[$about_type])*
         $vis struct $name $(<$life>)? {
             $(
                 $(#[doc = $about])?

@@ -75,6 +75,10 @@ scalars! {
         r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{6})?Z$", instant::ts;
     Milliseconds(pub u64): "Unix milliseconds as a string.",
         r"^[0-9]{1,16}$", decimal::integer;
+    Digits(pub u64): "An integer as a string.",
+        r"^(0|[1-9][0-9]*)$", decimal::integer;
+    BaseUnits(pub u64): "An amount in base units (10⁻⁶) as a string.",
+        r"^(0|[1-9][0-9]*)$", decimal::integer;
 }
 
 /// Declares scalars that have their text already: the description and the pattern (anchored, ECMA 262).
@@ -110,6 +114,7 @@ texts! {
     TokenId: "An outcome token.", r"^[0-9]{1,80}$";
     ConditionId: "A market.", r"^0x[0-9a-f]{64}$";
     OrderHexId: "An order in its venue-shaped form: 0x and 64 hexadecimal digits.", r"^0x[0-9a-f]{64}$";
+    PaperHash: "0x and 64 hexadecimal digits.", r"^0x[0-9a-f]{64}$";
     Uuid: "A UUID in lower case.", r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$";
 }
 
@@ -149,6 +154,12 @@ impl JsonSchema for Number {
 impl From<Cash> for Number {
     fn from(cash: Cash) -> Number {
         Number(cash.0)
+    }
+}
+
+impl From<Qty> for Number {
+    fn from(qty: Qty) -> Number {
+        Number(qty.0 as i64)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Books (gateway/docs/market-data.md §8): the venue's own book of a token, without orders and depletion of this server.
 
-mod records;
+pub mod records;
 pub mod text_cache;
 pub mod view;
 

@@ -37,12 +37,12 @@ pub struct OrderIds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SentId {
     Ours(OrderId),
-    /// What may be the hash of a signed order.
+    /// Possibly the hash of a signed order.
     Hash([u8; 32]),
 }
 
 impl OrderIds {
-    /// `salt` is the server's secret: without it nobody makes the ids of another user.
+    /// `salt` is the server's secret: without it no client can make the ids of another user.
     pub fn new(salt: &str, user: UserId, dialect: Dialect) -> OrderIds {
         let mut hash = Sha256::new_with_prefix(salt.as_bytes());
         hash.update(user.0.to_string());
@@ -96,7 +96,7 @@ impl OrderIds {
     /// up.
     ///
     /// # Errors
-    /// What the shard refuses.
+    /// Every refusal of the shard.
     pub async fn find(&self, call: &Call, texts: &[&str]) -> Result<Vec<Option<OrderId>>, Refusal> {
         let sent: Vec<Option<SentId>> = texts.iter().map(|text| self.read(text)).collect();
         let hashes: Vec<[u8; 32]> = sent
@@ -140,7 +140,7 @@ pub fn decimal(text: &str) -> Option<u64> {
     (plain && (text.len() == 1 || !text.starts_with('0'))).then(|| text.parse().ok()).flatten()
 }
 
-/// What strict rows call their owner: the UUID that the request authenticated with, else the account's.
+/// The `owner` of strict rows: the UUID that the request authenticated with, else the account's.
 pub fn owner(call: &Call) -> String {
     let front = call.front();
     let shown = auth::credentials(&call.headers, &front.key_aliases, &front.settings.brand.key_prefix);
@@ -180,7 +180,7 @@ pub fn paper_transaction_hash(trade_id: &str) -> String {
     })
 }
 
-/// The bytes of a UUID; `None` when the text is none.
+/// The bytes of a UUID; `None` for any other text.
 pub fn uuid(text: &str) -> Option<[u8; 16]> {
     let dashes = |(at, byte): (usize, u8)| (byte == b'-') == matches!(at, 8 | 13 | 18 | 23);
     if text.len() != 36 || !text.bytes().enumerate().all(dashes) {

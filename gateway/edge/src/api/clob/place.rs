@@ -250,7 +250,7 @@ impl FailedOrder {
     }
 }
 
-/// What was given and taken so far, without fees: USD and shares of a BUY, shares and USD of a SELL.
+/// The given and the taken amount so far, without fees: USD and shares of a BUY, shares and USD of a SELL.
 fn amounts(order: &Order) -> (Volume, Volume) {
     // Fills are never negative.
     let (usd, shares) = (Volume(order.notional.0.unsigned_abs()), Volume(order.filled.0));

@@ -1,9 +1,10 @@
 //! Request bodies in the shapes of the venue's clients, for the machine description. Their readers ([`super::signed`],
 //! [`super::flat`], [`super::cancel`], [`super::tokens`]) take the fields one at a time.
 
+use crate::api::orders::records::{SentDecimal, SentExpiration};
 use crate::api::orders::words::{SideInAnyCase, SideName};
 use crate::http::record::{List, forms, record};
-use crate::http::scalar::{Number, TokenId, words};
+use crate::http::scalar::{TokenId, words};
 use serde_json::Value;
 
 const TOKEN: &str = "71321045679252212594626385532706912750332728571942532289631379312455583992563";
@@ -16,12 +17,9 @@ words! {
 forms! {
     // An integer: digits as text, or a number.
     pub SentDigits<'a> = Text(#[schemars(length(max = 18))] &'a str), Number(u64); SentDigits::Text("4100000");
-    // A decimal: text or number.
-    pub SentDecimal<'a> = Text(#[schemars(length(max = 32))] &'a str), Number(Number); SentDecimal::Text("0.41");
     pub SentSide = Word(SideName), Number(#[schemars(range(min = 0, max = 1))] u8); SentSide::Word("BUY".into());
     // Unix seconds.
     pub SignedExpiration<'a> = Text(&'a str), Number(u64), Null(()); SignedExpiration::Text("0");
-    pub SentExpiration<'a> = Number(u64), Text(&'a str), Null(()); SentExpiration::Number(1_791_000_000);
     // An id of an order, hexadecimal or decimal.
     pub SentOrderId<'a> = Text(&'a str), Number(u64); SentOrderId::Text("268435460");
 }
@@ -47,7 +45,7 @@ record! {
         maker: Option<Value> = None, "Ignored, as is every further field.", skip_serializing_if;
     }
 
-    /// A signed order and its options. A BUY that takes at once (FOK, FAK) spends makerAmount.
+    /// A signed order and its options. A BUY that takes immediately (FOK, FAK) spends makerAmount.
     pub struct PlaceSignedOrder<'a> {
         order: SignedOrder<'a> = SignedOrder::example();
         #[serde(rename = "orderType")]
@@ -70,7 +68,7 @@ record! {
         #[schemars(length(max = 256))]
         token_id: &'a str = TOKEN, "The outcome token.";
         side: SideInAnyCase = "BUY".into();
-        price: Option<SentDecimal<'a>> = Some(SentDecimal::example()),
+        price: Option<SentDecimal<'a>> = Some(SentDecimal::Text("0.41")),
             "The limit, on the market's tick grid. Required.", skip_serializing_if;
         size: Option<SentDecimal<'a>> = Some(SentDecimal::Text("10")),
             "Shares, above 0, cut down to four decimals. Required, here or as `quantity`.", skip_serializing_if;

@@ -49,7 +49,7 @@ pub struct SignedRequest<'a, 'v> {
     amounts: Option<Amounts>,
 }
 
-/// What is wrong with the order itself.
+/// A fault of the order itself.
 enum Fault {
     Payload,
     OrderType,

@@ -21,7 +21,7 @@ pub struct BatchItem {
     pub side: Option<BookSide>,
 }
 
-/// What a batch does with the sides of its entries.
+/// How a batch reads the sides of its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sides {
     /// They are ignored.

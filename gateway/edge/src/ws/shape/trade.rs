@@ -1,9 +1,11 @@
 //! `/v1/ws/trade`: order entry.
 
 use super::{KEY, PING, PING_JSON, PONG, PONG_JSON, TOKEN};
-use crate::api::orders::shape as orders;
+use crate::api::orders::records::{BatchResults, Cancelled, OrderDetail, OrderResponse, PlaceBatch, PlaceOrder};
+use crate::http::record::{Example, Record, value};
 use crate::http::schema::{BOOLEAN, Field, INTEGER, Schema, Shape, TEXT, field, optional};
-use crate::ws::asyncapi::{Channel, Credential, Message};
+use crate::ws::asyncapi::{Channel, Credential, Kind, Message};
+use serde_json::{Value, json};
 
 pub const CHANNEL: Channel = Channel {
     path: "/v1/ws/trade",
@@ -40,14 +42,14 @@ macro_rules! operation {
 const PLACE: Message = Message::json(
     "order.place",
     "Place one native order.",
-    &operation!("PlaceOperation", "order.place", orders::PLACE, "Place one native order."),
+    &operation!("PlaceOperation", "order.place", Schema::of::<PlaceOrder<'_>>(), "Place one native order."),
     r#"{"id":1,"op":"order.place","params":{"token_id":"721503","side":"BUY","order_type":"limit","price":"0.37","quantity":"20","client_order_id":"g-0017"}}"#,
 )
 .correlated();
 const BATCH: Message = Message::json(
     "order.batch",
     "Place several orders; each entry succeeds or fails by itself.",
-    &operation!("BatchOperation", "order.batch", orders::BATCH, "Place several orders."),
+    &operation!("BatchOperation", "order.batch", Schema::of::<PlaceBatch<'_>>(), "Place several orders."),
     r#"{"id":2,"op":"order.batch","params":{"orders":[{"token_id":"721503","side":"BUY","order_type":"limit","price":"0.37","quantity":"20"}]}}"#,
 )
 .correlated();
@@ -145,65 +147,35 @@ macro_rules! answer {
     };
 }
 
-const EXAMPLE_RATE: &str = r#""rate":{"limit":120,"remaining":118,"reset":1793871240,"limit_per_second":10,"remaining_per_second":9,"tier":"free"}}"#;
-
-/// An answer around the example of its REST twin.
-macro_rules! example {
-    ($id:literal, $result:expr) => {{
-        const PARTS: [&str; 4] = [concat!(r#"{"id":"#, $id, r#","status":200,"result":"#), $result, ",", EXAMPLE_RATE];
-        const LENGTH: usize = PARTS[0].len() + PARTS[1].len() + PARTS[2].len() + PARTS[3].len();
-        const BYTES: [u8; LENGTH] = joined(PARTS);
-        match std::str::from_utf8(&BYTES) {
-            Ok(text) => text,
-            Err(_) => panic!("texts joined are a text"),
-        }
-    }};
+/// An answer with the example of its REST twin.
+fn answered<R: Record>(id: &str) -> Value {
+    let id: Value = id.parse::<u64>().map_or_else(|_| id.into(), Value::from);
+    let rate = json!({
+        "limit": 120, "remaining": 118, "reset": 1_793_871_240, "limit_per_second": 10, "remaining_per_second": 9,
+        "tier": "free",
+    });
+    json!({"id": id, "status": 200, "result": value(&R::example()), "rate": rate})
 }
 
-/// The parts one after another; `LENGTH` is that of all.
-const fn joined<const LENGTH: usize>(parts: [&str; 4]) -> [u8; LENGTH] {
-    let mut whole = [0; LENGTH];
-    let (mut at, mut part) = (0, 0);
-    while part < parts.len() {
-        let bytes = parts[part].as_bytes();
-        let mut taken = 0;
-        while taken < bytes.len() {
-            whole[at] = bytes[taken];
-            (at, taken) = (at + 1, taken + 1);
-        }
-        part += 1;
-    }
-    whole
+/// A message of an answer: its name, its shape, its record, the id of its example, and when it is sent.
+macro_rules! answers {
+    ($($constant:ident = $name:literal, $shape:literal, $record:ty, $id:literal, $about:literal;)*) => {$(
+        const $constant: Message = Message {
+            name: $name,
+            about: $about,
+            schema: answer!($shape, Schema::of::<$record>()),
+            example: Example::Of(|| answered::<$record>($id)),
+            kind: Kind::Correlated,
+        };
+    )*};
 }
 
-const PLACED: Message = Message::json(
-    "order",
-    "The answer to order.place and order.cancel.",
-    &answer!("OrderAnswer", orders::ORDER),
-    example!("1", orders::ORDER_EXAMPLE),
-)
-.correlated();
-const BATCHED: Message = Message::json(
-    "batch",
-    "The answer to order.batch.",
-    &answer!("BatchAnswer", orders::RESULTS),
-    example!("2", orders::RESULTS_EXAMPLE),
-)
-.correlated();
-const SWEPT: Message = Message::json(
-    "cancelled",
-    "The answer to cancel_all.",
-    &answer!("CancelAllAnswer", orders::SWEPT),
-    example!("5", orders::SWEPT_EXAMPLE),
-)
-.correlated();
-const DETAILED: Message = Message::json(
-    "detail",
-    "The answer to order.status.",
-    &answer!("StatusAnswer", orders::DETAIL),
-    example!("\"s-4\"", orders::DETAIL_EXAMPLE),
-)
-.correlated();
+answers! {
+    PLACED = "order", "OrderAnswer", OrderResponse<'_>, "1", "The answer to order.place and order.cancel.";
+    BATCHED = "batch", "BatchAnswer", BatchResults<'_>, "2", "The answer to order.batch.";
+    SWEPT = "cancelled", "CancelAllAnswer", Cancelled, "5", "The answer to cancel_all.";
+    DETAILED = "detail", "StatusAnswer", OrderDetail<'_>, "s-4", "The answer to order.status.";
+}
 
 const ENVELOPE: Schema = Schema::Object(&Shape::new(
     "OperationError",

@@ -96,7 +96,7 @@ fn both_client_generations_are_read_alike() {
 }
 
 #[test]
-fn what_is_used_of_a_body_is_used() {
+fn the_fields_of_a_body_become_its_placement() {
     let town = Town::new();
     let shares = |shares| Size::Shares { qty: Qty(shares), rounded_from: None };
     let sell = with(&with(&first(), "/order/side", json!("SELL")), "/order/makerAmount", json!("10000000"));
@@ -167,7 +167,7 @@ fn what_is_used_of_a_body_is_used() {
 }
 
 #[test]
-fn what_is_no_order_is_told_so() {
+fn a_malformed_order_is_refused() {
     let town = Town::new();
     let payload = Code::InvalidOrderPayload;
     let mut rows = vec![
@@ -225,7 +225,7 @@ fn a_repeated_order_is_known_by_salt_and_signature() {
     let texts = [json!(479_249_096_354_u64), json!("479249096354")];
     let ids = texts.map(|salt| request(&with(&first(), "/order/salt", salt), None).expect("an id").client_order_id);
     assert_eq!(ids[0], ids[1], "a salt is its digits");
-    // Without both of them there is none, and an explicit id goes first.
+    // Without one of them there is no id, and an explicit id wins.
     for (place, value) in [
         ("/order/salt", Json::Null),
         ("/order/signature", Json::Null),

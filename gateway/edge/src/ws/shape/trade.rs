@@ -1,9 +1,16 @@
-//! `/v1/ws/trade`: order entry.
+//! `/v1/ws/trade`: order entry (gateway/docs/streams.md §6).
 
 use super::{KEY, PING, PING_JSON, PONG, PONG_JSON, TOKEN};
+use crate::api::keys::view::TierName;
 use crate::api::orders::shape as orders;
-use crate::http::schema::{BOOLEAN, Field, INTEGER, Schema, Shape, TEXT, field, optional};
+use crate::http::record::record;
+use crate::http::scalar::words;
+use crate::http::schema::{Schema, Shape, field};
 use crate::ws::asyncapi::{Channel, Credential, Message};
+use crate::ws::trade::ID_CHARS_MAX;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 pub const CHANNEL: Channel = Channel {
     path: "/v1/ws/trade",
@@ -11,28 +18,48 @@ pub const CHANNEL: Channel = Channel {
     name: "trade",
     about: "Order entry: an operation is `{\"id\",\"op\",\"params\"}` and gets one answer with its id. Each runs its \
         REST twin, with the same checks, windows, caps and idempotency, and counts as that request; a batch counts as \
-        one. Operations begin in the order in which they were sent, many may be in flight, and their answers may \
-        overtake each other. A refusal is an answer: the socket stays open. What is no operation is answered too, and \
-        counts for 4008: one with an id as any frame, one without as a bad one. Needs a key, or a token that a key minted: \
-        one minted by a session token closes with 4003. `GET /v1/openapi.json` describes the twins: order.place is \
+        one. Operations start in the order in which they were sent, many may be in flight, and their answers may \
+        overtake each other. A refusal is an answer: the socket stays open. Other frames are answered too, and count \
+        for 4008: one with an id as any frame, one without as a bad one. Needs a key, or a token that was minted with a \
+        key: one that was minted with a session token closes with 4003. `GET /v1/openapi.json` describes the twins: order.place is \
         `POST /v1/orders`, order.batch `POST /v1/orders/batch`, order.cancel `DELETE /v1/orders/{order_id}` or \
         `/v1/orders/by-client-id/{client_order_id}`, order.status the GET of both, cancel_all `POST /v1/cancel-all`.",
     params: &[TOKEN, KEY],
     credentials: &[Credential::Key, Credential::Ticket],
-    takes: &[PLACE, BATCH, CANCEL, CANCEL_ALL, STATUS, PING, PING_JSON],
-    sends: &[PLACED, BATCHED, SWEPT, DETAILED, REFUSED, PONG, PONG_JSON],
+    takes: &[
+        PLACE,
+        BATCH,
+        Message::of::<CancelOperation>("order.cancel", "Cancel what remains of an order.").correlated(),
+        Message::of::<CancelAllOperation>("cancel_all", "Cancel every open order.").correlated(),
+        Message::of::<StatusOperation>("order.status", "One order with its fills.").correlated(),
+        PING,
+        PING_JSON,
+    ],
+    sends: &[
+        PLACED,
+        BATCHED,
+        SWEPT,
+        DETAILED,
+        Message::of::<Refused>(
+            "refused",
+            "The operation was refused, or the frame is not an operation: then `id` is null.",
+        )
+        .correlated(),
+        PONG,
+        PONG_JSON,
+    ],
 };
-
-/// The client's own name of an operation.
-const ID: Schema = Schema::OneOf(&[Schema::Text(64), Schema::Integer { min: i64::MIN, max: i64::MAX }]);
-const ID_ABOUT: &str = "A text of at most 64 characters, or an integer of 64 bits; it comes back as it was sent.";
 
 macro_rules! operation {
     ($shape:literal, $op:literal, $params:expr, $about:literal) => {
         Schema::Object(&Shape::new(
             $shape,
             $about,
-            &[field("id", ID, ID_ABOUT), field("op", Schema::Word(&[$op]), ""), field("params", $params, "")],
+            &[
+                field("id", ID, "A text of at most 64 characters, or an integer of 64 bits; the answer repeats it."),
+                field("op", Schema::Word(&[$op]), ""),
+                field("params", $params, ""),
+            ],
         ))
     };
 }
@@ -52,89 +79,137 @@ const BATCH: Message = Message::json(
 )
 .correlated();
 
-/// The order that a cancel or a lookup is about.
-const ORDER_ID: Field = optional("order_id", Schema::OneOf(&[INTEGER, Schema::Text(64)]), "Either this");
-const CLIENT_ORDER_ID: Field = optional("client_order_id", Schema::Text(256), "or this.");
-const CANCEL: Message = Message::json(
-    "order.cancel",
-    "Cancel what of an order still rests.",
-    &operation!(
-        "CancelOperation",
-        "order.cancel",
-        Schema::Object(&Shape::new("CancelParams", "One of the two.", &[ORDER_ID, CLIENT_ORDER_ID])),
-        "Cancel one order."
-    ),
-    r#"{"id":"c-3","op":"order.cancel","params":{"order_id":268435459}}"#,
-)
-.correlated();
-const STATUS: Message = Message::json(
-    "order.status",
-    "One order with its fills.",
-    &operation!(
-        "StatusOperation",
-        "order.status",
-        Schema::Object(&Shape::new(
-            "StatusParams",
-            "One of the two ids.",
-            &[
-                ORDER_ID,
-                CLIENT_ORDER_ID,
-                optional("source", Schema::Word(&["pending", "filled"]), "Only when it is not FILLED, or is."),
-                optional(
-                    "wallet_id",
-                    Schema::OneOf(&[INTEGER, Schema::Word(&["api", "all"])]),
-                    "Only in this wallet; by default in every wallet of the user.",
-                ),
-            ],
-        )),
-        "Look one order up."
-    ),
-    r#"{"id":"s-4","op":"order.status","params":{"client_order_id":"g-0017"}}"#,
-)
-.correlated();
-const CANCEL_ALL: Message = Message::json(
-    "cancel_all",
-    "Cancel every open order.",
-    &operation!(
-        "CancelAllOperation",
-        "cancel_all",
-        Schema::Object(&Shape::new(
-            "CancelAllParams",
-            "",
-            &[
-                optional("confirm", BOOLEAN, "`true`, or it is refused."),
-                optional(
-                    "wallet_id",
-                    Schema::OneOf(&[INTEGER, Schema::Word(&["api", "all"])]),
-                    "Default: the API wallet.",
-                ),
-            ],
-        )),
-        "Cancel every open order."
-    ),
-    r#"{"id":5,"op":"cancel_all","params":{"confirm":true,"wallet_id":"all"}}"#,
-)
-.correlated();
+const ID: Schema = Schema::of::<OperationId>();
+const RATE: Schema = Schema::of::<Rate>();
 
-const RATE: Schema = Schema::Object(&Shape::new(
-    "Rate",
-    "The windows of the key after this operation, as the rate headers of REST say them.",
-    &[
-        field("limit", INTEGER, "Requests in a minute."),
-        field("remaining", INTEGER, "Of them in this minute."),
-        field("reset", INTEGER, "Unix second at which the minute ends."),
-        field("limit_per_second", INTEGER, ""),
-        field("remaining_per_second", INTEGER, ""),
-        field("tier", Schema::Word(&["free", "pro", "pro_plus", "enterprise"]), ""),
-    ],
-));
+words! {
+    CancelOp = "order.cancel";
+    StatusOp = "order.status";
+    CancelAllOp = "cancel_all";
+    LookupSource = "pending", "filled";
+    WalletWord = "api", "all";
+}
+
+// The client's id of an operation.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+enum OperationId<'a> {
+    Text(#[schemars(length(max = ID_CHARS_MAX))] &'a str),
+    Number(#[schemars(range(min = i64::MIN, max = i64::MAX))] i64),
+}
+
+// An order in a request.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+enum SentOrderId<'a> {
+    Number(u64),
+    #[expect(dead_code, reason = "clients may send it")]
+    Text(#[schemars(length(max = 64))] &'a str),
+}
+
+// Wallets in a request.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+enum WalletChoice {
+    #[expect(dead_code, reason = "clients may send it")]
+    Id(u64),
+    Word(WalletWord),
+}
+
+record! {
+    /// Cancel one order.
+    struct CancelOperation<'a> {
+        id: OperationId<'a> = OperationId::Text("c-3"),
+            "A text of at most 64 characters, or an integer of 64 bits; the answer repeats it.";
+        op: CancelOp = "order.cancel".into();
+        params: CancelParams<'a> = CancelParams::example();
+    }
+
+    /// One of the two.
+    struct CancelParams<'a> {
+        order_id: Option<SentOrderId<'a>> = Some(SentOrderId::Number(268_435_459)), "Either this", skip_serializing_if;
+        #[schemars(length(max = 256))]
+        client_order_id: Option<&'a str> = None, "or this.", skip_serializing_if;
+    }
+
+    /// Look one order up.
+    struct StatusOperation<'a> {
+        id: OperationId<'a> = OperationId::Text("s-4"),
+            "A text of at most 64 characters, or an integer of 64 bits; the answer repeats it.";
+        op: StatusOp = "order.status".into();
+        params: StatusParams<'a> = StatusParams::example();
+    }
+
+    /// One of the two ids.
+    struct StatusParams<'a> {
+        order_id: Option<SentOrderId<'a>> = None, "Either this", skip_serializing_if;
+        #[schemars(length(max = 256))]
+        client_order_id: Option<&'a str> = Some("g-0017"), "or this.", skip_serializing_if;
+        source: Option<LookupSource> = None, "Only if it is not FILLED, or is.", skip_serializing_if;
+        wallet_id: Option<WalletChoice> = None,
+            "Only in this wallet; by default in every wallet of the user.", skip_serializing_if;
+    }
+
+    /// Cancel every open order.
+    struct CancelAllOperation<'a> {
+        id: OperationId<'a> = OperationId::Number(5),
+            "A text of at most 64 characters, or an integer of 64 bits; the answer repeats it.";
+        op: CancelAllOp = "cancel_all".into();
+        params: CancelAllParams = CancelAllParams::example();
+    }
+
+    /// The confirmation, and the wallets.
+    struct CancelAllParams {
+        confirm: Option<bool> = Some(true), "`true`, or it is refused.", skip_serializing_if;
+        wallet_id: Option<WalletChoice> = Some(WalletChoice::Word("all".into())),
+            "Default: the API wallet.", skip_serializing_if;
+    }
+
+    /// The windows of the key after this operation, as in the rate headers of REST.
+    struct Rate {
+        limit: u32 = 120, "Requests in a minute.";
+        remaining: u32 = 118, "Those left in this minute.";
+        reset: u64 = 1_793_871_240, "Unix second at which the minute ends.";
+        limit_per_second: u32 = 10;
+        remaining_per_second: u32 = 9;
+        tier: TierName = "free".into();
+    }
+
+    /// The error envelope of REST.
+    struct OperationError<'a> {
+        error: &'a str = "RATE_LIMIT_EXCEEDED", "A stable machine code: branch on this.";
+        message: &'a str = "Too many requests.", "For people; its wording may change.";
+        retry_after_ms: Option<u64> = None, "RATE_LIMITED: wait this long.", skip_serializing_if;
+        retry_after: Option<u64> = None, "VENUE_UNAVAILABLE: wait this many seconds.", skip_serializing_if;
+        source: Option<LookupSource> = None, "DEADLINE_OVERSHOT_BUT_PERSISTED.", skip_serializing_if;
+        details: Option<Value> = None, "If the handshake has the verbose header.", skip_serializing_if;
+        request_id: Option<&'a str> = None, "The same.", skip_serializing_if;
+    }
+
+    /// The refusal of the REST twin; the headers of that answer are fields here.
+    pub struct Refused<'a> {
+        id: Option<OperationId<'a>> = Some(OperationId::Number(1)), "Of the operation; null if it has none.";
+        #[schemars(range(min = 400, max = 503))]
+        status: u16 = 429, "The HTTP status of the twin.";
+        error: OperationError<'a> = OperationError::example();
+        code: &'a str = "RATE_LIMIT_EXCEEDED", "As in the code header: it differs from `error.error` for two codes.";
+        retry_after: Option<u64> = Some(1), "Seconds to wait, where REST sends Retry-After.", skip_serializing_if;
+        order_id: Option<u64> = None, "The order that exists in spite of the refusal.", skip_serializing_if;
+        rate: Option<Rate> = Some(Rate { remaining: 117, remaining_per_second: 0, ..Rate::example() }),
+            "Where REST sends the rate headers.", skip_serializing_if;
+    }
+}
+
 const OK: Schema = Schema::Integer { min: 200, max: 200 };
 
 macro_rules! answer {
     ($shape:literal, $result:expr) => {
         Schema::Object(&Shape::new(
             $shape,
-            "The operation was done.",
+            "The operation succeeded.",
             &[
                 field("id", ID, "Of the operation."),
                 field("status", OK, ""),
@@ -147,7 +222,7 @@ macro_rules! answer {
 
 const EXAMPLE_RATE: &str = r#""rate":{"limit":120,"remaining":118,"reset":1793871240,"limit_per_second":10,"remaining_per_second":9,"tier":"free"}}"#;
 
-/// An answer around the example of its REST twin.
+/// An answer with the example of its REST twin.
 macro_rules! example {
     ($id:literal, $result:expr) => {{
         const PARTS: [&str; 4] = [concat!(r#"{"id":"#, $id, r#","status":200,"result":"#), $result, ",", EXAMPLE_RATE];
@@ -160,7 +235,7 @@ macro_rules! example {
     }};
 }
 
-/// The parts one after another; `LENGTH` is that of all.
+/// The parts in sequence; `LENGTH` is that of all.
 const fn joined<const LENGTH: usize>(parts: [&str; 4]) -> [u8; LENGTH] {
     let mut whole = [0; LENGTH];
     let (mut at, mut part) = (0, 0);
@@ -202,38 +277,5 @@ const DETAILED: Message = Message::json(
     "The answer to order.status.",
     &answer!("StatusAnswer", orders::DETAIL),
     example!("\"s-4\"", orders::DETAIL_EXAMPLE),
-)
-.correlated();
-
-const ENVELOPE: Schema = Schema::Object(&Shape::new(
-    "OperationError",
-    "The error envelope of REST.",
-    &[
-        field("error", TEXT, "A stable machine code: branch on this."),
-        field("message", TEXT, "For people; its wording may change."),
-        optional("retry_after_ms", INTEGER, "RATE_LIMITED: wait this long."),
-        optional("retry_after", INTEGER, "VENUE_UNAVAILABLE: wait this many seconds."),
-        optional("source", Schema::Word(&["pending", "filled"]), "DEADLINE_OVERSHOT_BUT_PERSISTED."),
-        optional("details", Schema::Any, "When the handshake asked with the verbose header."),
-        optional("request_id", TEXT, "The same."),
-    ],
-));
-const REFUSED: Message = Message::json(
-    "refused",
-    "The operation was refused, or what came is no operation: then `id` is null.",
-    &Schema::Object(&Shape::new(
-        "Refused",
-        "What the REST twin answers with this status; the headers of that answer are fields here.",
-        &[
-            field("id", Schema::Nullable(&ID), "Of the operation; null when it has none."),
-            field("status", Schema::Integer { min: 400, max: 503 }, "The HTTP status of the twin."),
-            field("error", ENVELOPE, ""),
-            field("code", TEXT, "As in the code header: it differs from `error.error` for two codes."),
-            optional("retry_after", INTEGER, "Seconds to wait, where REST sends Retry-After."),
-            optional("order_id", INTEGER, "The order that there is in spite of the refusal."),
-            optional("rate", RATE, "Where REST sends the rate headers."),
-        ],
-    )),
-    r#"{"id":1,"status":429,"error":{"error":"RATE_LIMIT_EXCEEDED","message":"Too many requests."},"code":"RATE_LIMIT_EXCEEDED","retry_after":1,"rate":{"limit":120,"remaining":117,"reset":1793871240,"limit_per_second":10,"remaining_per_second":0,"tier":"free"}}"#,
 )
 .correlated();

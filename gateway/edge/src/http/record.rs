@@ -62,8 +62,8 @@ macro_rules! record {
             )*
         }
     )*) => {$(
-        $(#[$about_type])*
         #[derive(::serde::Serialize, ::schemars::JsonSchema)]
+        $(#[$about_type])*
         $vis struct $name $(<$life>)? {
             $(
                 $(#[doc = $about])?
@@ -81,6 +81,36 @@ macro_rules! record {
     )*};
 }
 pub(crate) use record;
+
+/// Declares values that have one of several forms, as enums without a tag: each form with its type, and the example.
+///
+/// ```ignore
+/// forms! {
+///     // An id of an order, as text or number.
+///     pub SentId<'a> = Text(&'a str), Number(u64); SentId::Number(7);
+/// }
+/// ```
+macro_rules! forms {
+    ($(
+        $(#[$of_enum:meta])*
+        $vis:vis $name:ident $(<$life:lifetime>)? = $($form:ident($(#[$of_form:meta])* $type:ty)),+; $example:expr;
+    )*) => {$(
+        #[derive(::serde::Serialize, ::schemars::JsonSchema)]
+        #[serde(untagged)]
+        #[schemars(inline)]
+        $(#[$of_enum])*
+        $vis enum $name $(<$life>)? {
+            $($form($(#[$of_form])* $type),)+
+        }
+
+        impl $(<$life>)? $crate::http::record::Record for $name $(<$life>)? {
+            fn example() -> Self {
+                $example
+            }
+        }
+    )*};
+}
+pub(crate) use forms;
 
 impl<R: Record> Record for Vec<R> {
     fn example() -> Vec<R> {
@@ -155,6 +185,69 @@ impl<K, V: JsonSchema> JsonSchema for ByName<K, V> {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "object", "additionalProperties": generator.subschema_for::<V>()})
+    }
+}
+
+/// The example is empty; a route shows another one with `gives_with`.
+impl<K: Serialize + JsonSchema, V: Serialize + JsonSchema> Record for ByName<K, V> {
+    fn example() -> Self {
+        ByName(Vec::new())
+    }
+}
+
+/// An array of at least `MIN` and at most `MAX` items.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub struct List<T, const MIN: usize, const MAX: usize>(pub Vec<T>);
+
+impl<T: JsonSchema, const MIN: usize, const MAX: usize> JsonSchema for List<T, MIN, MAX> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("List_{MIN}_{MAX}_{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let items = generator.subschema_for::<T>();
+        json_schema!({"type": "array", "items": items, "minItems": MIN, "maxItems": MAX})
+    }
+}
+
+impl<R: Record, const MIN: usize, const MAX: usize> Record for List<R, MIN, MAX> {
+    fn example() -> Self {
+        List(vec![R::example()])
+    }
+}
+
+/// An array that is always empty.
+#[derive(Clone, Copy, Debug)]
+pub struct EmptyList;
+
+impl Serialize for EmptyList {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq([(); 0])
+    }
+}
+
+impl JsonSchema for EmptyList {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "EmptyList".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "array", "items": {}, "minItems": 0, "maxItems": 0})
+    }
+}
+
+impl Record for EmptyList {
+    fn example() -> Self {
+        EmptyList
     }
 }
 

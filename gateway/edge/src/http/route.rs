@@ -207,6 +207,21 @@ pub struct Group {
     pub routes: &'static [Route],
 }
 
+/// Two tables as one of `N` routes.
+///
+/// # Panics
+/// While compiling, when they do not have `N` routes.
+pub const fn joined<const N: usize>(first: &[Route], second: &[Route]) -> [Route; N] {
+    assert!(first.len() + second.len() == N);
+    let mut routes = [Route::get("", ""); N];
+    let mut at = 0;
+    while at < N {
+        routes[at] = if at < first.len() { first[at] } else { second[at - first.len()] };
+        at += 1;
+    }
+    routes
+}
+
 /// Steps that build a route; see [`Route::get`].
 impl Route {
     /// A public GET without a body.
@@ -323,8 +338,13 @@ impl Route {
     }
 
     /// The JSON body: a record of this type. Its example works as it is.
-    pub const fn takes<T: Record>(mut self) -> Route {
-        self.takes = Some(Takes { schema: Schema::of::<T>(), example: Example::of::<T>() });
+    pub const fn takes<T: Record>(self) -> Route {
+        self.takes_with::<T>(Example::of::<T>())
+    }
+
+    /// As [`Route::takes`], with another example than that of the type.
+    pub const fn takes_with<T: Record>(mut self, example: Example) -> Route {
+        self.takes = Some(Takes { schema: Schema::of::<T>(), example });
         self
     }
 

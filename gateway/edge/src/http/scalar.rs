@@ -83,6 +83,10 @@ scalars! {
     /// Of the routes of spot prices.
     StreamTime(pub time::Timestamp): "A moment in UTC with milliseconds.",
         r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$", instant::ts_millis;
+    Digits(pub u64): "An integer as a string.",
+        r"^(0|[1-9][0-9]*)$", decimal::integer;
+    BaseUnits(pub u64): "An amount in base units (10⁻⁶) as a string.",
+        r"^(0|[1-9][0-9]*)$", decimal::integer;
 }
 
 /// Declares scalars that have their text already: the description and the pattern (anchored, ECMA 262).
@@ -119,6 +123,7 @@ texts! {
     ConditionId: "A market.", r"^0x[0-9a-f]{64}$";
     OrderHexId: "An order in its venue-shaped form: 0x and 64 hexadecimal digits.", r"^0x[0-9a-f]{64}$";
     TransactionHash: "32 bytes that stand for the transaction of a paper trade, which has none.", r"^0x[0-9a-f]{64}$";
+    PaperHash: "0x and 64 hexadecimal digits.", r"^0x[0-9a-f]{64}$";
     Uuid: "A UUID in lower case.", r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$";
 }
 
@@ -158,6 +163,12 @@ impl JsonSchema for Number {
 impl From<Cash> for Number {
     fn from(cash: Cash) -> Number {
         Number(cash.0)
+    }
+}
+
+impl From<Qty> for Number {
+    fn from(qty: Qty) -> Number {
+        Number(qty.0 as i64)
     }
 }
 

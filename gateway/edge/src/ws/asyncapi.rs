@@ -65,16 +65,6 @@ impl Message {
         Message { name, about, schema: Schema::of::<T>(), example: Example::of::<T>(), kind: Kind::Json }
     }
 
-    /// A frame that is not a type yet.
-    pub const fn json(
-        name: &'static str,
-        about: &'static str,
-        schema: &'static Schema,
-        example: &'static str,
-    ) -> Message {
-        Message { name, about, schema: *schema, example: Example::Text(example), kind: Kind::Json }
-    }
-
     /// A frame with the client's `id` of an operation.
     pub const fn correlated(mut self) -> Message {
         self.kind = Kind::Correlated;

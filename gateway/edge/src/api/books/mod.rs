@@ -1,7 +1,6 @@
-//! Books (market-data.md §8, venue.md §1.1): the venue's own book of a token, never the merged one, and never with
-//! orders or depletion of ours in it.
+//! Books (gateway/docs/market-data.md §8): the venue's own book of a token, without orders and depletion of this server.
 
-mod shape;
+pub mod records;
 pub mod text_cache;
 pub mod view;
 
@@ -12,11 +11,13 @@ use crate::http::buffer;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::dialect;
+use crate::http::record::Example;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::Route;
-use crate::http::schema::{Param, TOKEN_ID};
+use crate::http::schema::{Param, Schema, TEXT, TOKEN_ID};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::catalog::MarketCell;
+use records::{Book, BookBatch};
 use view::BookRequest;
 use wire::fields::{Body, Params};
 use wire::query::Query;
@@ -24,8 +25,15 @@ use wire::value::Value;
 use wire::write::separate;
 
 const DEPTH_MAX: u64 = 500;
-/// Books of a batch that are written before others get their turn on the thread.
+/// Books of a batch that are written before other tasks of the thread run.
 const BOOKS_PER_TURN: usize = 8;
+
+const DEPTH: Param = Param::query(
+    "depth",
+    Schema::Integer { min: 1, max: DEPTH_MAX as i64 },
+    "The best levels of each side; all when left out.",
+);
+const OUTCOME: Param = Param::query("outcome", TEXT, "Label of the outcome; the first one when left out.");
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/book", "get_book")
@@ -33,8 +41,8 @@ pub const ROUTES: &[Route] = &[
         .about("The book of a token.")
         .at_root()
         .no_store()
-        .params(&[Param::query("token_id", TOKEN_ID, "The outcome token (alias: token).").required(), shape::DEPTH])
-        .gives_shape(200, &shape::BOOK, shape::BOOK_EXAMPLE)
+        .params(&[Param::query("token_id", TOKEN_ID, "The outcome token (alias: token).").required(), DEPTH])
+        .gives::<Book<'_>>(200)
         .fails(&[Code::InvalidTokenId, Code::BookUnavailable, Code::ValidationFailed])
         .answer(by_query),
     Route::get("/v1/clob/book/{token_id}", "get_clob_book")
@@ -42,8 +50,8 @@ pub const ROUTES: &[Route] = &[
         .about("The book of a token.")
         .at_root()
         .no_store()
-        .params(&[shape::DEPTH])
-        .gives_shape(200, &shape::BOOK, shape::BOOK_EXAMPLE)
+        .params(&[DEPTH])
+        .gives::<Book<'_>>(200)
         .fails(&[Code::BookUnavailable, Code::ValidationFailed])
         .answer(by_path),
     Route::get("/v1/markets/{condition_id}/book", "get_market_book")
@@ -51,28 +59,24 @@ pub const ROUTES: &[Route] = &[
         .about("The book of one outcome of a market.")
         .at_root()
         .no_store()
-        .params(&[
-            shape::OUTCOME,
-            Param::query("token_id", TOKEN_ID, "Instead of the label: the outcome's token."),
-            shape::DEPTH,
-        ])
-        .gives_shape(200, &shape::BOOK, shape::BOOK_EXAMPLE)
+        .params(&[OUTCOME, Param::query("token_id", TOKEN_ID, "Instead of the label: the outcome's token."), DEPTH])
+        .gives::<Book<'_>>(200)
         .fails(&[Code::MarketNotFound, Code::BookUnavailable, Code::ValidationFailed])
         .answer(by_market),
     Route::post("/v1/books", "get_books")
         .about("The books of many tokens; those without a book are left out.")
         .at_root()
         .no_store()
-        .params(&[shape::DEPTH])
-        .takes_shape(&shape::BATCH, r#"[{"token_id": "81140002"}]"#)
-        .gives_shape(200, &shape::BOOKS, "[]")
+        .params(&[DEPTH])
+        .takes::<BookBatch<'_>>()
+        .gives_with::<Vec<Book<'_>>>(200, Example::Text("[]"))
         .fails(&[Code::InvalidBody, Code::InvalidTokenId, Code::ValidationFailed])
         .run(|call| Box::pin(batch(call))),
 ];
 
 fn by_query(call: &Call) -> Outcome {
     let query = call.query();
-    // A condition id where a token is asked for is a mistake with an answer of its own.
+    // A condition id in place of a token has a refusal of its own.
     let is_condition = query.first_of(&["token_id", "token"]).is_some_and(|token| token.starts_with("0x"));
     let token = if is_condition { Err(Code::BookUnavailable) } else { tokens::asked(&query) }?;
     by_token(call, &query, token)
@@ -85,7 +89,7 @@ fn by_path(call: &Call) -> Outcome {
 fn by_token(call: &Call, query: &Query<'_>, token: &str) -> Outcome {
     let levels_max = depth(query)?;
     let (instrument, cell) = tokens::find(&call.reads().catalog, token).ok_or(Code::BookUnavailable)?;
-    one(call, asked(call, cell, instrument, levels_max))
+    one(call, request(call, cell, instrument, levels_max))
 }
 
 fn by_market(call: &Call) -> Outcome {
@@ -103,10 +107,10 @@ fn by_market(call: &Call) -> Outcome {
             outcome.ok_or(Code::MarketNotFound)?
         }
     };
-    one(call, asked(call, cell, cell.instrument(outcome), levels_max))
+    one(call, request(call, cell, cell.instrument(outcome), levels_max))
 }
 
-fn asked<'a>(
+fn request<'a>(
     call: &Call,
     cell: &'a MarketCell,
     instrument: InstrumentId,
@@ -117,9 +121,9 @@ fn asked<'a>(
     BookRequest { cell, instrument, levels_max, is_strict }
 }
 
-fn one(call: &Call, asked: BookRequest<'_>) -> Outcome {
+fn one(call: &Call, request: BookRequest<'_>) -> Outcome {
     let mut out = buffer::take();
-    match view::cached_book(&mut out, asked, &call.edge, call.now) {
+    match view::cached_book(&mut out, request, &call.edge, call.now) {
         Ok(()) => Ok(Reply::json(out)),
         Err(_) => {
             buffer::give_back(out);
@@ -147,11 +151,12 @@ async fn batch(call: Call) -> Outcome {
     let mut out = Vec::with_capacity(16 * 1_024);
     out.push(b'[');
     for (count, item) in batch_items(&body)?.iter().enumerate() {
-        let (token, levels_max) = wanted(item, default)?;
+        let (token, levels_max) = entry(item, default)?;
         if let Some((instrument, cell)) = tokens::find(&call.reads().catalog, token) {
             let before = out.len();
             separate(&mut out);
-            if view::cached_book(&mut out, asked(&call, cell, instrument, levels_max), &call.edge, call.now).is_err() {
+            if view::cached_book(&mut out, request(&call, cell, instrument, levels_max), &call.edge, call.now).is_err()
+            {
                 // No book: left out, as the venue does.
                 out.truncate(before);
             }
@@ -165,7 +170,7 @@ async fn batch(call: Call) -> Outcome {
 }
 
 /// Token and depth of one entry.
-fn wanted<'a>(item: &'a Value<'_>, default: Option<usize>) -> Result<(&'a str, Option<usize>), Refusal> {
+fn entry<'a>(item: &'a Value<'_>, default: Option<usize>) -> Result<(&'a str, Option<usize>), Refusal> {
     let token = match item.get("token_id") {
         Some(Value::Text(token)) if tokens::well_formed(token) => token,
         _ => return Err(Code::InvalidTokenId.into()),

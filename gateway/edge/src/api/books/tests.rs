@@ -77,7 +77,7 @@ fn a_changed_book_has_a_hash_of_its_own() {
     assert_eq!(answer["hash"], digest);
 }
 
-/// What the venue's TypeScript client makes of a book: the digest of all that it was given, with an empty hash.
+/// The hash that the venue's TypeScript client computes: the digest of the whole text, with an empty hash.
 fn hashed_as_given(text: &str) -> String {
     let (before, rest) = text.split_once(r#""hash":""#).expect("a book has a hash");
     let (_, after) = rest.split_once('"').expect("it ends");
@@ -85,7 +85,7 @@ fn hashed_as_given(text: &str) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// In the strict dialect there are the venue's fields alone, so that its clients verify what they are given.
+/// In the strict dialect there are the venue's fields alone, so that its clients verify the text that they get.
 #[test]
 fn a_strict_book_verifies_as_it_is_given() {
     let town = Town::new();
@@ -124,13 +124,13 @@ fn one_side_is_a_book_too() {
         r#""min_order_size":"1","tick_size":"0.001"}"#
     );
     shows(answer.text().as_bytes(), expected);
-    // The venue's own clients read an empty text, and the hash is of that one for all.
+    // The venue's own clients read an empty text, which both hashes are made of.
     let strict = town.send("GET", "/v1/book?token_id=90000001&dialect=strict", "");
     shows(strict.text().as_bytes(), r#"{"last_trade_price":""}"#);
     assert_eq!(hashed_as_given(strict.text()), strict.json()["hash"]);
     assert_eq!(strict.json()["hash"], answer.json()["hash"]);
     let again = town.send("GET", "/v1/book?token_id=90000001", "");
-    assert_eq!(again.text(), answer.text(), "a kept text is of one dialect");
+    assert_eq!(again.text(), answer.text(), "a cached text is of one dialect");
 }
 
 /// The text of the last price is the venue's where a book came with it.
@@ -161,7 +161,7 @@ fn a_stated_last_price_is_shown_as_the_venue_writes_it() {
 }
 
 #[test]
-fn what_has_no_book_has_its_code() {
+fn a_missing_book_has_its_code() {
     let town = Town::new();
     let condition = town.condition().to_owned();
     let no_outcome = format!("/v1/markets/{condition}/book?outcome=Maybe");
@@ -217,16 +217,16 @@ fn a_batch_leaves_out_what_has_no_book() {
 }
 
 #[test]
-fn a_book_nobody_speaks_of_is_stale() {
+fn a_book_without_messages_is_stale() {
     let town = Town::new();
     town.clock.set(Timestamp(1_790_932_445_000_000 + 31_000_000));
     let answer = town.send("GET", "/v1/book?token_id=81140002", "");
     shows(answer.text().as_bytes(), r#"{"stale":true,"bids":[{"price":"0.40"},{"price":"0.41"}]}"#);
 }
 
-/// What lies under the same is what is answered: a text that was put there by hand comes back.
+/// A text that the test puts into the cache is the next answer.
 #[test]
-fn the_second_answer_is_the_kept_text() {
+fn the_second_answer_is_the_cached_text() {
     let town = Town::new();
     let instrument = town.market.instrument(Outcome::First);
     let rows = [
@@ -249,17 +249,17 @@ fn the_second_answer_is_the_kept_text() {
         assert!(town.edge.book_texts.write(&mut found, &key) && found == written, "{target}: it is cached");
         town.edge.book_texts.insert(key, by_hand.as_bytes());
     }
-    // Behind both, so that neither threw the other out.
+    // After both, so that neither has evicted the other.
     for (target, _, by_hand) in rows {
         assert_eq!(town.send("GET", target, "").text(), by_hand, "{target}");
     }
-    println!("kept answers: {} cases", rows.len());
+    println!("cached answers: {} cases", rows.len());
 }
 
-/// Whatever a text shows may change alone; behind each change the next answer shows it, and the one after that, which is
-/// kept, is the same.
+/// Each value that a text shows may change alone. The answer after a change shows it, and the next one, which is cached, is
+/// the same.
 #[test]
-fn a_kept_text_is_never_older_than_what_it_shows() {
+fn a_cached_text_is_never_outdated() {
     type Step = (&'static str, fn(&Town));
     const AT: Timestamp = Timestamp(1_790_932_445_000_000);
     fn first(town: &Town) -> engine::id::InstrumentId {
@@ -305,8 +305,8 @@ fn a_kept_text_is_never_older_than_what_it_shows() {
         for ((target, levels_max), before) in targets.iter().zip(&mut before) {
             let cell = town.catalog.market(town.market).expect("listed");
             let mut fresh = Vec::new();
-            let asked = BookRequest { cell, instrument: first(&town), levels_max: *levels_max, is_strict: false };
-            view::book(&mut fresh, asked, &town.edge.app.reads, town.edge.app.reads.clock.now()).expect("a book");
+            let request = BookRequest { cell, instrument: first(&town), levels_max: *levels_max, is_strict: false };
+            view::book(&mut fresh, request, &town.edge.app.reads, town.edge.app.reads.clock.now()).expect("a book");
             for _ in 0..2 {
                 assert_eq!(town.send("GET", target, "").body, fresh, "{what}: {target}");
             }
@@ -321,5 +321,5 @@ fn a_kept_text_is_never_older_than_what_it_shows() {
     }
     town.resolve(Outcome::First);
     assert_eq!(town.send("GET", targets[0].0, "").code(), (404, "BOOK_UNAVAILABLE"), "no text outlives its market");
-    println!("kept texts: {} changes of {} answers", steps.len(), targets.len());
+    println!("cached texts: {} changes of {} answers", steps.len(), targets.len());
 }

@@ -1,4 +1,5 @@
-//! A book on the wire (market-data.md §8, venue.md §1.1): the token's own book as the venue shows it, best level last.
+//! A book on the wire (gateway/docs/venue-clients.md §1.1): the token's own book as the venue shows it, best level last.
+//! Written by hand, since books are read often; see [`super::records`].
 
 use super::text_cache::CacheKey;
 use crate::app::Edge;
@@ -14,29 +15,29 @@ use wire::decimal;
 use wire::write::{Object, object, string};
 
 thread_local! {
-    /// The copy that this thread's answers are made of, kept so that a read allocates nothing for it.
+    /// The copy that the answers of this thread are made of, reused so that a read allocates nothing for it.
     static DEPTH: RefCell<Depth> = RefCell::default();
 }
 
-/// Stands where the digest will: it is made of what is written behind it.
+/// The place of the digest, which is computed from the fields after it.
 const NO_DIGEST: &str = "0000000000000000000000000000000000000000";
 
 /// The last price of a book never traded, as the venue writes it.
 const NEVER_TRADED: &[u8] = b"\"\"";
 
-/// What of a book is asked for.
+/// A book to write.
 #[derive(Clone, Copy)]
 pub struct BookRequest<'a> {
     pub cell: &'a MarketCell,
     pub instrument: InstrumentId,
     /// `None`: all levels.
     pub levels_max: Option<usize>,
-    /// In the strict dialect a book has the venue's ten fields alone, in the venue's order: its clients hash what they are
-    /// given. The last price of a book never traded is an empty text there; in the plain one it is null.
+    /// In the strict dialect a book has the venue's ten fields alone, in the venue's order, because its clients hash the
+    /// fields that they get. The last price of a book never traded is an empty text there; in the plain one it is null.
     pub is_strict: bool,
 }
 
-/// A token's book as it was at one moment, whichever way it is shown.
+/// A token's book at one moment.
 #[derive(Clone, Copy)]
 pub struct BookCopy<'a> {
     pub cell: &'a MarketCell,
@@ -51,21 +52,26 @@ pub struct BookCopy<'a> {
 /// # Errors
 /// When no message about the book has arrived, when its market is resolved, or when the feed was writing at every try.
 /// Nothing is written then.
-pub fn book(out: &mut Vec<u8>, asked: BookRequest<'_>, reads: &Reads, now: Timestamp) -> Result<(), Unavailable> {
-    let BookRequest { cell, instrument, levels_max, is_strict } = asked;
+pub fn book(out: &mut Vec<u8>, request: BookRequest<'_>, reads: &Reads, now: Timestamp) -> Result<(), Unavailable> {
+    let BookRequest { cell, instrument, levels_max, is_strict } = request;
     copied(&reads.books, cell, instrument, levels_max.unwrap_or(usize::MAX), |shown| {
         write(out, shown, reads.books.stale(instrument, now), is_strict);
     })
 }
 
-/// The same for a book that many may ask for: its text is kept for the next ones.
+/// The same through the cache of this thread: the text is cached for the next request of the same book.
 ///
 /// # Errors
 /// As [`book`].
-pub fn cached_book(out: &mut Vec<u8>, asked: BookRequest<'_>, edge: &Edge, now: Timestamp) -> Result<(), Unavailable> {
-    let BookRequest { cell, instrument, levels_max, is_strict } = asked;
+pub fn cached_book(
+    out: &mut Vec<u8>,
+    request: BookRequest<'_>,
+    edge: &Edge,
+    now: Timestamp,
+) -> Result<(), Unavailable> {
+    let BookRequest { cell, instrument, levels_max, is_strict } = request;
     let (books, texts) = (&edge.app.reads.books, &edge.book_texts);
-    // Each is looked at once: a text is kept under just what it was made of.
+    // Each is read once: the key of a text has exactly the values that it was made of.
     let (last, tick, stale) = (books.last_price(instrument), cell.tick(), books.stale(instrument, now));
     let key = |version| CacheKey { instrument, levels_max, version, last, tick, stale, is_strict };
     if cell.resolution().is_none() && texts.write(out, &key(books.version(instrument))) {
@@ -80,7 +86,7 @@ pub fn cached_book(out: &mut Vec<u8>, asked: BookRequest<'_>, edge: &Edge, now: 
     Ok(())
 }
 
-/// Shows `look` the book of a token as it stands, at most `levels_max` levels a side.
+/// Calls `look` with a copy of the book of a token, at most `levels_max` levels a side.
 ///
 /// # Errors
 /// As [`book`].
@@ -135,12 +141,12 @@ impl BookCopy<'_> {
     }
 
     /// The hash of the whole book: SHA-1 over the venue's ten fields as they are shown here, in the venue's order and
-    /// with an empty hash (venue.md §1.1). It is the venue's own hash where the venue writes its numbers as they are
-    /// written here, and it can be recomputed from what is shown in any case.
+    /// with an empty hash. It is the venue's own hash where the venue writes its numbers as they are written here, and it
+    /// can be recomputed from the answer in any case.
     pub fn hash(&self) -> SnapshotHash {
         let levels = self.depth.bids.len() + self.depth.asks.len();
         let mut fields = Vec::with_capacity(128 + 40 * levels);
-        // A comma stands before them, as behind any field.
+        // The fields begin with a comma, as after any field.
         fields.push(b'"');
         let mut o = Object::going_on(&mut fields);
         self.sides(&mut o);
@@ -148,7 +154,7 @@ impl BookCopy<'_> {
         self.digest_of(&fields[1..])
     }
 
-    /// `"hash"`, and the fields that the venue has behind it.
+    /// `"hash"`, and the fields that the venue has after it.
     fn hashed(&self, o: &mut Object<'_>) {
         let hash_at = o.name("hash").len() + 1;
         let out = o.out();
@@ -222,7 +228,7 @@ fn level(out: &mut Vec<u8>, level: Level) {
     out.extend_from_slice(b"\"}");
 }
 
-/// The venue's own minimum where it names one; it decides nothing (execution.md §13).
+/// The venue's own minimum where it names one. No order is refused by it (engine/docs/execution.md §13).
 pub fn min_order_size(cell: &MarketCell) -> Qty {
     cell.listing.min_order_size.unwrap_or_else(|| cell.tick().min_order_size())
 }

@@ -1,9 +1,9 @@
-//! Accounts of addresses (venue.md §8): whoever signs for an address has its account and a key of it, on a server that
-//! lets addresses in. The first call of a venue client is this one, before it has any key. On a server that only its own
-//! machine reaches the account gets the plan of `[local]`; elsewhere it is a free one.
+//! Accounts of addresses (gateway/docs/venue-clients.md §8): a client that signs for an address gets its account and a key
+//! of it, on a server with `[venue] address_login`. This is the first call of a venue client, before it has any key. On a
+//! server that only its own machine reaches, the account gets the plan of `[local]`; elsewhere it is a free one.
 //!
-//! Key, secret and passphrase are derived from the server's secret, the address and the nonce: the same question has the
-//! same answer at any time, and only the hash of the key is kept.
+//! Key, secret and passphrase are derived from the server's secret, the address and the nonce: the same request always gets
+//! the same answer, and only the hash of the key is stored.
 
 use super::signature::{Address, Claim, NoClaim};
 use crate::api::keys::request::{self, NewKey};
@@ -25,13 +25,13 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// A signature is good for so long, both ways, by the wall clock: clocks differ. A client that asks this server for the
-/// time signs by server time, which is another one behind a journal of the future; so that counts as well.
+/// Largest distance between the time of a signature and the wall clock or the server's time. The two differ after a journal
+/// from the future; a client that reads the time of this server signs by server time.
 const SIGNED_WITHIN_SECS: u64 = 60;
 /// Name of the keys that are made here.
 const KEY_NAME: &str = "address login";
 
-/// What a venue client signs its requests with. Only `key` means anything here.
+/// What a venue client signs its requests with. Only `key` is checked here.
 pub struct Credentials {
     /// A key that is known by its UUID.
     key: RawKey,
@@ -50,7 +50,7 @@ impl Credentials {
         let derived = |what: &str| {
             let secret = config.auth.server_secret.expose().as_bytes();
             let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes keys of any length");
-            // The label is first and ends itself; what follows has fixed lengths.
+            // The label is first and ends with a colon; the other parts have fixed lengths.
             for part in [b"address-login:", what.as_bytes(), b":", &address.0, nonce] {
                 mac.update(part);
             }
@@ -69,7 +69,7 @@ impl Credentials {
 /// new.
 ///
 /// # Errors
-/// 401 for anything but a fresh signature of the address; then what can refuse a key (keys.md §3).
+/// 401 for anything but a fresh signature of the address; then the refusals of a new key (gateway/docs/keys.md §3).
 pub async fn credentials(call: &Call) -> Result<Credentials, Refusal> {
     let claim = verified(call)?;
     let app = call.app();
@@ -78,7 +78,7 @@ pub async fn credentials(call: &Call) -> Result<Credentials, Refusal> {
         Some(user) => user,
         None => {
             newcomer(call, &sub)?;
-            // Where no paid keys are issued a plan would only keep its account from a key.
+            // On a server without paid keys an account with a plan could not get a key.
             let plan = app.front.settings.local.filter(|_| app.front.settings.flags.paid_keys_enabled);
             first_sight(&call.edge, sub, None, plan, call.now).await?
         }
@@ -96,8 +96,8 @@ pub async fn credentials(call: &Call) -> Result<Credentials, Refusal> {
     }
 }
 
-/// What keeps an address from an account: the gates that its key would not pass, and the windows of first keys of the
-/// source address (wire.md §8), for an account is for ever.
+/// Refuses an account to an address: by the gates that its key would not pass, and by the windows of first keys of the
+/// source address (gateway/docs/wire.md §8), because an account is permanent.
 fn newcomer(call: &Call, sub: &str) -> Result<(), Refusal> {
     let app = call.app();
     if app.front.gatekeeper.restricts_newcomer(sub) {
@@ -130,7 +130,7 @@ fn verified(call: &Call) -> Result<Claim<'_>, Refusal> {
     Ok(claim)
 }
 
-/// Issues the key, past the gates that every key passes.
+/// Issues the key, with the checks of every key.
 async fn issued(call: &Call, user: UserId, credentials: Credentials) -> Result<Credentials, Refusal> {
     let grant = call.reads().directory.grant(user);
     let permissions = if grant_ended(grant, call.now) { Permissions::Read } else { Permissions::ReadTrade };

@@ -1,11 +1,12 @@
-//! Amounts of a signed order → its price and size (venue.md §5.2). Exact integers throughout: 1.00 is 1 000 000.
+//! Amounts of a signed order → its price and size (gateway/docs/venue-clients.md §5.2). Exact integers throughout: 1.00 is
+//! 1 000 000.
 //!
 //! | | shares | price |
 //! |---|---|---|
 //! | BUY | takerAmount | makerAmount ÷ takerAmount |
 //! | SELL | makerAmount | takerAmount ÷ makerAmount |
 //!
-//! Clients round price, size and amount by the tick, each by itself, so the quotient can miss the grid by a little.
+//! Clients round price, size and amount by the tick independently, so the quotient can miss the grid by a little.
 
 use engine::amount::{Cash, Price, Qty, TickSize};
 use engine::command::RequestedPrice;
@@ -22,7 +23,7 @@ pub struct Amounts {
     taker: u64,
 }
 
-/// How far from the grid a quotient may lie.
+/// The allowed distance of a quotient from the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tolerance {
     TenthOfATick,
@@ -73,12 +74,12 @@ impl Amounts {
         Cash(i64::try_from((2 * usd * 1_000_000 + shares) / (2 * shares)).unwrap_or(i64::MAX))
     }
 
-    /// The limit of an order that may rest: the nearest price of the grid, when it lies within a tenth of a tick.
+    /// The limit of an order that may rest: the nearest price of the grid, if it is within a tenth of a tick.
     pub fn limit(&self, tick: TickSize) -> RequestedPrice {
         self.nearest(tick, Tolerance::TenthOfATick).and_then(price).map_or(RequestedPrice::OffGrid, RequestedPrice::At)
     }
 
-    /// The worst price of an order that takes at once: the nearest price of the grid. A BUY's cap is brought into the
+    /// The worst price of an order that takes immediately: the nearest price of the grid. A BUY's cap is brought into the
     /// tradable range; a SELL's floor outside it is off the grid.
     pub fn worst(&self, tick: TickSize) -> RequestedPrice {
         let nearest = self.nearest(tick, Tolerance::HalfATick).unwrap_or(u128::MAX);
@@ -199,11 +200,11 @@ mod tests {
         println!("{cases} cases");
     }
 
-    /// What clients make of a budget: shares cut down to their decimals, so that the quotient lies above the grid.
+    /// What clients make of a budget: shares cut down to their decimals, so that the quotient is above the grid.
     #[test]
     fn what_clients_round_is_put_back_on_the_grid() {
         let rows = [
-            // clients.md §12: 5 USD, 1.37 and 0.50 at 0.41.
+            // 5 USD, 1.37 and 0.50 at 0.41.
             (Side::Buy, 5_000_000, 12_195_100, 100, at(4_100)),
             (Side::Buy, 1_370_000, 3_341_400, 100, at(4_100)),
             (Side::Buy, 500_000, 1_219_500, 100, at(4_100)),
@@ -278,7 +279,7 @@ mod tests {
             ] {
                 assert_eq!(amounts(Side::Buy, usd, shares).worst(TickSize(tick)), cap, "{usd} for {shares}");
                 assert_eq!(amounts(Side::Sell, shares, usd).worst(TickSize(tick)), RequestedPrice::OffGrid);
-                // A limit there is no tradable price: zero, one, or none at all.
+                // A limit outside the range is not tradable: zero, one, or off the grid.
                 for order in [amounts(Side::Buy, usd, shares), amounts(Side::Sell, shares, usd)] {
                     let limit = order.limit(TickSize(tick));
                     let tradable = matches!(limit, RequestedPrice::At(price) if TickSize(tick).contains(price));

@@ -1,4 +1,4 @@
-//! Cancels in the venue's shape: one order, a list of them, and what the sweeps answer (venue.md §6).
+//! Cancels in the venue's shape: one order, a list of them, and the answer of a sweep (gateway/docs/venue-clients.md §6).
 
 use super::ids::OrderIds;
 use super::words;
@@ -6,18 +6,28 @@ use crate::api::refuse::unexpected;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::dialect::Dialect;
+use crate::http::record::{ByName, record};
 use crate::http::reply::{Outcome, Refusal, Reply};
 use ahash::AHashSet;
 use engine::command::{Answer, Command, Query};
 use engine::id::OrderId;
 use engine::view::CancelledOrders;
+use std::borrow::Cow;
 use wire::value::Value;
-use wire::write::{self, object};
 
 /// Most orders that one call cancels.
 const IDS_MAX: usize = 3_000;
-/// What clients call the id of the one order.
+/// Names under which clients send the id of the one order.
 const ID_NAMES: [&str; 4] = ["orderID", "orderId", "order_id", "id"];
+
+record! {
+    /// Ids as they were sent.
+    pub struct CanceledOrders<'a> {
+        canceled: Vec<Cow<'a, str>> = vec!["268435460".into()];
+        not_canceled: ByName<Cow<'a, str>, &'a str> = ByName(vec![("268435461".into(), "ORDER_NOT_CANCELLABLE")]),
+            "The others, each with its reason: a code, or the venue's sentence.";
+    }
+}
 
 /// `DELETE /v1/order`.
 pub async fn one(call: Call) -> Outcome {
@@ -30,8 +40,10 @@ pub async fn one(call: Call) -> Outcome {
 /// `DELETE /v1/orders`.
 pub async fn several(call: Call) -> Outcome {
     match call.json()? {
-        // Nothing to do is no mistake: a client sends what it has.
-        Some(Value::Array(ids)) if ids.is_empty() => Ok(Reply::json(br#"{"canceled":[],"not_canceled":{}}"#.to_vec())),
+        // An empty list is not a mistake: a client sends the orders that it has.
+        Some(Value::Array(ids)) if ids.is_empty() => {
+            Ok(Reply::json(&CanceledOrders { canceled: Vec::new(), not_canceled: ByName(Vec::new()) }))
+        }
         Some(Value::Array(ids)) if ids.len() <= IDS_MAX => cancel(&call, &ids).await,
         Some(Value::Array(ids)) => {
             let message = format!("{} ids were sent; at most {IDS_MAX} can be.", ids.len());
@@ -42,7 +54,7 @@ pub async fn several(call: Call) -> Outcome {
     }
 }
 
-/// Cancels what is open of these; the others are named with a reason, not refused.
+/// Cancels those of these orders that are open; the answer has a reason for each of the others.
 async fn cancel(call: &Call, ids: &[Value<'_>]) -> Outcome {
     let named = named(call, ids).await?;
     let orders = named.iter().filter_map(|(_, order)| *order).collect();
@@ -54,22 +66,18 @@ async fn cancel(call: &Call, ids: &[Value<'_>]) -> Outcome {
     let cancelled: AHashSet<OrderId> = swept.cancelled.iter().copied().collect();
     let ended: AHashSet<OrderId> = swept.not_cancellable.iter().copied().collect();
     let is_in = |set: &AHashSet<OrderId>, order: &Option<OrderId>| order.is_some_and(|order| set.contains(&order));
-    let mut out = Vec::with_capacity(64 + 80 * named.len());
-    object(&mut out, |o| {
-        let (gone, left): (Vec<_>, Vec<_>) = named.iter().partition(|(_, order)| is_in(&cancelled, order));
-        o.array("canceled", gone, |out, (text, _)| write::string(out, text));
-        reasons(
-            o.name("not_canceled"),
-            left.iter().map(|(text, order)| {
-                let code = if is_in(&ended, order) { Code::OrderNotCancellable } else { Code::OrderNotFound };
-                (*text, reason(dialect, code))
-            }),
-        );
+    let (gone, left): (Vec<_>, Vec<_>) = named.iter().partition(|(_, order)| is_in(&cancelled, order));
+    let not_canceled = left.iter().map(|(text, order)| {
+        let code = if is_in(&ended, order) { Code::OrderNotCancellable } else { Code::OrderNotFound };
+        (Cow::Borrowed(*text), reason(dialect, code))
     });
-    Ok(Reply::json(out))
+    Ok(Reply::json(&CanceledOrders {
+        canceled: gone.iter().map(|(text, _)| Cow::Borrowed(*text)).collect(),
+        not_canceled: ByName(not_canceled.collect()),
+    }))
 }
 
-/// The ids as they were sent, each order once, with what they mean; `None` is an order that the caller does not have.
+/// The ids as they were sent, each order once, with its order; `None` is an order that the caller does not have.
 async fn named<'a>(call: &Call, ids: &'a [Value<'_>]) -> Result<Vec<(&'a str, Option<OrderId>)>, Refusal> {
     let texts = ids.iter().map(|id| match id {
         Value::Text(text) => Ok(text.as_ref()),
@@ -86,31 +94,29 @@ async fn named<'a>(call: &Call, ids: &'a [Value<'_>]) -> Result<Vec<(&'a str, Op
 /// The answer of a sweep: hex ids and sentences in the strict dialect, decimal ids and codes in the plain one.
 ///
 /// # Errors
-/// What the shard refuses when it is asked for the hashes of signed orders.
+/// A refusal of the shard to return the hashes of signed orders.
 pub async fn swept(swept: &CancelledOrders, call: &Call) -> Outcome {
     let dialect = call.dialect();
-    let cancelled = texts(&swept.cancelled, call).await?;
+    let canceled = texts(&swept.cancelled, call).await?;
     let left = texts(&swept.not_cancellable, call).await?;
-    let mut out = Vec::with_capacity(64 + 80 * (cancelled.len() + left.len()));
-    object(&mut out, |o| {
-        o.array("canceled", &cancelled, |out, id| write::string(out, id));
-        let left = left.iter().map(|id| (id.as_str(), reason(dialect, Code::OrderNotCancellable)));
-        reasons(o.name("not_canceled"), left);
-    });
-    Ok(Reply::json(out))
+    let reason = reason(dialect, Code::OrderNotCancellable);
+    Ok(Reply::json(&CanceledOrders {
+        canceled,
+        not_canceled: ByName(left.into_iter().map(|id| (id, reason)).collect()),
+    }))
 }
 
-/// Ids of orders of the caller as a sweep tells them.
-async fn texts(orders: &[OrderId], call: &Call) -> Result<Vec<String>, Refusal> {
+/// Ids of orders of the caller as the answer to a sweep has them.
+async fn texts(orders: &[OrderId], call: &Call) -> Result<Vec<Cow<'static, str>>, Refusal> {
     if !call.dialect().is_strict() || orders.is_empty() {
-        return Ok(orders.iter().map(OrderId::to_string).collect());
+        return Ok(orders.iter().map(|id| id.to_string().into()).collect());
     }
     let hashes = match call.ask(Command::Query(Query::OrderHashes(orders.to_vec()))).await? {
         Answer::OrderHashes(hashes) => hashes,
         other => return Err(unexpected(&other, call.now)),
     };
     let ids = OrderIds::of(call);
-    Ok(orders.iter().zip(&hashes).map(|(id, hash)| ids.text(*id, hash.as_ref())).collect())
+    Ok(orders.iter().zip(&hashes).map(|(id, hash)| ids.text(*id, hash.as_ref()).into()).collect())
 }
 
 fn reason(dialect: Dialect, code: Code) -> &'static str {
@@ -118,16 +124,4 @@ fn reason(dialect: Dialect, code: Code) -> &'static str {
         Dialect::Strict => words::NOT_CANCELED,
         Dialect::Plain => code.text(),
     }
-}
-
-/// An object whose names are a client's own texts.
-fn reasons<'a>(out: &mut Vec<u8>, entries: impl Iterator<Item = (&'a str, &'static str)>) {
-    out.push(b'{');
-    for (id, reason) in entries {
-        write::separate(out);
-        write::string(out, id);
-        out.push(b':');
-        write::string(out, reason);
-    }
-    out.push(b'}');
 }

@@ -1,4 +1,4 @@
-//! The body of `POST /v1/clob/order` → [`Placement`] (venue.md §5.6): a flat order in plain decimals.
+//! The body of `POST /v1/clob/order` → [`Placement`] (gateway/docs/venue-clients.md §5.6): a flat order in plain decimals.
 
 use super::signed::instrument;
 use super::words::{self, OrderEcho};
@@ -16,17 +16,17 @@ use wire::value::Value;
 /// Longest texts that are looked at.
 const TOKEN_ID_CHARS_MAX: usize = 256;
 const WORD_CHARS_MAX: usize = 256;
-/// IOC has no word here (specification, order request fields).
+/// IOC has no word here.
 const ORDER_TYPES: [(&str, TimeInForce); 4] =
     [("GTC", TimeInForce::Gtc), ("GTD", TimeInForce::Gtd), ("FOK", TimeInForce::Fok), ("FAK", TimeInForce::Fak)];
 
 /// One flat order as it goes to the shard.
 pub struct FlatOrder {
     pub placement: Placement,
-    /// What is said if the shard finds it unsound.
+    /// The refusal when the shard finds it unsound.
     pub fault: Option<Refusal>,
-    /// What a refusal's sentence names of it.
-    pub asked: OrderEcho,
+    /// What the sentence of a refusal repeats of it.
+    pub echo: OrderEcho,
 }
 
 impl FlatOrder {
@@ -35,30 +35,30 @@ impl FlatOrder {
         let (_, request) = identity(&mut fields, body, sender);
         let id_fault = (!fields.problems.is_empty()).then(|| Refusal::validation(&fields.problems));
         let mut fields = Body::new(body);
-        let mut asked = OrderEcho::default();
-        let terms = terms(&mut fields, sender, &mut asked);
+        let mut echo = OrderEcho::default();
+        let terms = terms(&mut fields, sender, &mut echo);
         let fault = match &terms {
             Err(Code::InvalidOrderPayload) => Some(payload(&fields)),
             Err(code) => Some((*code).into()),
             Ok(_) => id_fault,
         };
         if fault.is_none() {
-            asked.digest = digest(sender.endpoint, body);
+            echo.digest = digest(sender.endpoint, body);
         }
         let terms = terms.ok().filter(|_| fault.is_none()).ok_or(InvalidTerms);
         let (key, tier, route) = (sender.key, sender.tier, sender.route);
-        FlatOrder { placement: Placement { request, ..Placement::new(key, tier, route, terms) }, fault, asked }
+        FlatOrder { placement: Placement { request, ..Placement::new(key, tier, route, terms) }, fault, echo }
     }
 }
 
-/// A body that is no order, with what is wrong of it for those who ask for more.
+/// The refusal of a body that does not describe an order, with its problems as verbose details.
 fn payload(fields: &Body<'_, '_>) -> Refusal {
-    let refusal = words::said(Code::InvalidOrderPayload.into(), None, &OrderEcho::default());
+    let refusal = words::worded(Code::InvalidOrderPayload.into(), None, &OrderEcho::default());
     if fields.problems.is_empty() { refusal } else { refusal.details(fields.problems.details()) }
 }
 
-/// In the order of trading.md §5: types and bounds, price, size.
-fn terms(fields: &mut Body<'_, '_>, sender: &Sender<'_>, asked: &mut OrderEcho) -> Result<PlacementTerms, Code> {
+/// Checks in this order: types and bounds, price, size.
+fn terms(fields: &mut Body<'_, '_>, sender: &Sender<'_>, echo: &mut OrderEcho) -> Result<PlacementTerms, Code> {
     let token = fields.text("token_id", TOKEN_ID_CHARS_MAX).filter(|token| !token.is_empty());
     let side = fields.text("side", WORD_CHARS_MAX);
     let side = side.and_then(|side| SIDES.iter().find(|(word, _)| side.eq_ignore_ascii_case(word)));
@@ -92,7 +92,7 @@ fn terms(fields: &mut Body<'_, '_>, sender: &Sender<'_>, asked: &mut OrderEcho) 
     if qty == Qty::ZERO {
         return Err(Code::InvalidQuantity);
     }
-    (asked.price, asked.size) = (price.cash_down().unwrap_or(Cash::ZERO), qty);
+    (echo.price, echo.size) = (price.cash_down().unwrap_or(Cash::ZERO), qty);
     Ok(PlacementTerms {
         wallet: None,
         instrument: instrument(sender.catalog, token),

@@ -1,7 +1,7 @@
-//! Ids of venue-shaped rows, made of ours: order ids of 66 characters (venue.md §7.1), the account's UUID and address
-//! (venue.md §0.2), transaction hashes of paper trades. None needs a table: each follows from the user or the trade, and
-//! an order's own id can be read back. A signed order has its EIP-712 hash as id in the strict dialect; the shard finds the
-//! order by it.
+//! Ids of venue-shaped rows, made of ours (gateway/docs/venue-clients.md §7.1, §0.2): order ids of 66 characters, the
+//! account's UUID and address, transaction hashes of paper trades. None needs a table: each follows from the user or the
+//! trade, and an order's own id can be read back. A signed order has its EIP-712 hash as id in the strict dialect; the
+//! shard finds the order by it.
 
 use super::signature;
 use crate::api::refuse::unexpected;
@@ -10,16 +10,21 @@ use crate::http::call::{self, Call};
 use crate::http::code::Code;
 use crate::http::dialect::Dialect;
 use crate::http::reply::Refusal;
+use crate::http::scalar::OrderHexId;
 use engine::command::{Answer, Command, Query};
 use engine::id::{OrderId, UserId};
+use engine::order::Order;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
-/// Digits of a decimal id (wire.md §1).
+/// Digits of a decimal id.
 const DECIMAL_DIGITS_MAX: usize = 19;
 /// RFC 9562's name space of object identifiers, in which the number of a user is a name.
 const NAMESPACE: [u8; 16] =
     [0x6b, 0xa7, 0xb8, 0x12, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8];
+
+/// The order id of examples.
+pub const ORDER_EXAMPLE: &str = "0x51c07f6c1bb4a0b2e5f3d8c9a6071425364758695a4b3c2d0000000010000004";
 
 /// Order ids of one user in one dialect.
 #[derive(Clone, Copy, Debug)]
@@ -32,12 +37,12 @@ pub struct OrderIds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SentId {
     Ours(OrderId),
-    /// What may be the hash of a signed order.
+    /// Possibly the hash of a signed order.
     Hash([u8; 32]),
 }
 
 impl OrderIds {
-    /// `salt` is the server's secret: without it nobody makes the ids of another user.
+    /// `salt` is the server's secret: without it no client can make the ids of another user.
     pub fn new(salt: &str, user: UserId, dialect: Dialect) -> OrderIds {
         let mut hash = Sha256::new_with_prefix(salt.as_bytes());
         hash.update(user.0.to_string());
@@ -64,6 +69,11 @@ impl OrderIds {
         }
     }
 
+    /// The id of an order.
+    pub fn shown(&self, order: &Order) -> OrderHexId<'static> {
+        self.text(order.id, order.terms.order_hash()).into()
+    }
+
     /// The same as a text.
     pub fn text(&self, id: OrderId, hash: Option<&[u8; 32]>) -> String {
         wire::decimal::text(|out| self.push(out, id, hash))
@@ -86,7 +96,7 @@ impl OrderIds {
     /// up.
     ///
     /// # Errors
-    /// What the shard refuses.
+    /// Every refusal of the shard.
     pub async fn find(&self, call: &Call, texts: &[&str]) -> Result<Vec<Option<OrderId>>, Refusal> {
         let sent: Vec<Option<SentId>> = texts.iter().map(|text| self.read(text)).collect();
         let hashes: Vec<[u8; 32]> = sent
@@ -130,7 +140,7 @@ pub fn decimal(text: &str) -> Option<u64> {
     (plain && (text.len() == 1 || !text.starts_with('0'))).then(|| text.parse().ok()).flatten()
 }
 
-/// What strict rows call their owner: the UUID that the request authenticated with, else the account's.
+/// The `owner` of strict rows: the UUID that the request authenticated with, else the account's.
 pub fn owner(call: &Call) -> String {
     let front = call.front();
     let shown = auth::credentials(&call.headers, &front.key_aliases, &front.settings.brand.key_prefix);
@@ -170,7 +180,7 @@ pub fn paper_transaction_hash(trade_id: &str) -> String {
     })
 }
 
-/// The bytes of a UUID; `None` when the text is none.
+/// The bytes of a UUID; `None` for any other text.
 pub fn uuid(text: &str) -> Option<[u8; 16]> {
     let dashes = |(at, byte): (usize, u8)| (byte == b'-') == matches!(at, 8 | 13 | 18 | 23);
     if text.len() != 36 || !text.bytes().enumerate().all(dashes) {

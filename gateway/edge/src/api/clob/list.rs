@@ -1,12 +1,12 @@
-//! The venue-shaped reads of orders and trades: one order, lists with cursors, and lists that are always empty
-//! (venue.md §7, §8).
+//! The venue-shaped reads of orders and trades: one order, and lists with cursors (gateway/docs/venue-clients.md §7).
 
 use super::ids::{self, OrderIds};
-use super::rows::Rows;
+use super::rows::{OrderRow, Rows, TradeRow};
 use crate::api::refuse::unexpected;
 use crate::api::wallets;
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::record::record;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use engine::command::{Answer, Command, Query, Statuses, VenueFilter, Wallets};
 use engine::id::OrderId;
@@ -17,13 +17,33 @@ use wire::cursor::{self, OrderCursor};
 use wire::fields::Params;
 use wire::instant;
 use wire::query::Query as QueryText;
-use wire::write::{Object, object};
 
 const LIMIT_MAX: u64 = 500;
 const LIMIT_DEFAULT: u64 = 100;
-const ROW_BYTES: usize = 720;
 /// Trades that an order in a list names; a lookup of one order names all.
 const TRADES_MAX: usize = 100;
+
+record! {
+    /// A page of order rows.
+    pub struct VenueOrderPage<'a> {
+        #[schemars(range(min = 1, max = 500))]
+        limit: u64 = LIMIT_DEFAULT, "Rows asked for.";
+        #[schemars(range(max = 500))]
+        count: usize = 0, "Rows of this page.";
+        next_cursor: String = cursor::END.to_owned(), "`LTE=` at the end.";
+        data: Vec<OrderRow<'a>> = Vec::new(), "Newest first.";
+    }
+
+    /// A page of trade rows.
+    pub struct VenueTradePage<'a> {
+        #[schemars(range(min = 1, max = 500))]
+        limit: u64 = LIMIT_DEFAULT, "Rows asked for.";
+        #[schemars(range(max = 500))]
+        count: usize = 0, "Rows of this page.";
+        next_cursor: String = cursor::END.to_owned(), "`LTE=` at the end.";
+        data: Vec<TradeRow<'a>> = Vec::new(), "Newest first.";
+    }
+}
 
 /// `status` of the order list: the venue's words, old and new, and ours.
 const STATUSES: [(&str, Statuses); 15] = {
@@ -52,11 +72,7 @@ const STATUSES: [(&str, Statuses); 15] = {
 pub async fn order(call: Call) -> Outcome {
     let id = ids::named(&call, &call.variable(0)).await?;
     match call.ask(Command::Query(Query::Order(id))).await? {
-        Answer::Order(view) => {
-            let mut out = Vec::with_capacity(ROW_BYTES);
-            Rows::of(&call).order(&mut out, &view, usize::MAX);
-            Ok(Reply::json(out))
-        }
+        Answer::Order(view) => Ok(Reply::json(&Rows::of(&call).order(&view, usize::MAX))),
         other => Err(unexpected(&other, call.now)),
     }
 }
@@ -74,17 +90,20 @@ pub async fn orders(call: Call) -> Outcome {
     let found = match filter {
         None => VenuePage { rows: Vec::new(), more_after: None },
         Some(filter) => {
-            let asked = |filter| Command::Query(Query::VenueOrders(filter));
+            let command = |filter| Command::Query(Query::VenueOrders(filter));
             let page = |answer| match answer {
                 Answer::VenueOrders(page) => Ok(page),
                 other => Err(unexpected(&other, call.now)),
             };
-            gathered(&call, filter, asked, page).await?
+            gathered(&call, filter, command, page).await?
         }
     };
     let rows = Rows::of(&call);
-    Ok(page(limit, found.more_after, found.rows.len(), |o| {
-        o.array("data", &found.rows, |out, view| rows.order(out, view, TRADES_MAX));
+    Ok(Reply::json(&VenueOrderPage {
+        limit,
+        count: found.rows.len(),
+        next_cursor: next_cursor(&found),
+        data: found.rows.iter().map(|view| rows.order(view, TRADES_MAX)).collect(),
     }))
 }
 
@@ -95,27 +114,25 @@ pub async fn trades(call: Call) -> Outcome {
     let found = match filter {
         None => VenuePage { rows: Vec::new(), more_after: None },
         Some(filter) => {
-            let asked = |filter| Command::Query(Query::VenueTrades(filter));
+            let command = |filter| Command::Query(Query::VenueTrades(filter));
             let page = |answer| match answer {
                 Answer::VenueTrades(page) => Ok(page),
                 other => Err(unexpected(&other, call.now)),
             };
-            gathered(&call, filter, asked, page).await?
+            gathered(&call, filter, command, page).await?
         }
     };
     let rows = Rows::of(&call);
-    Ok(page(limit, found.more_after, found.rows.len(), |o| {
-        o.array("data", &found.rows, |out, view| rows.trade(out, view));
+    Ok(Reply::json(&VenueTradePage {
+        limit,
+        count: found.rows.len(),
+        next_cursor: next_cursor(&found),
+        data: found.rows.iter().map(|view| rows.trade(view)).collect(),
     }))
 }
 
-/// Lists of what there is none of here: builders' trades, orders of before a migration.
-pub async fn nothing(_: Call) -> Outcome {
-    Ok(page(LIMIT_DEFAULT, None, 0, |o| o.name("data").extend_from_slice(b"[]")))
-}
-
-/// What a query asks for; `None` is a page that is empty whatever the shard has: behind the last one, or of a market,
-/// token or id that nobody knows. `read_id` reads the `id` of one row.
+/// The filter of a query; `None` is an empty page for which the shard is not asked: after the last one, or of an unknown
+/// market, token or id. `read_id` reads the `id` of one row.
 fn filter(
     call: &Call,
     query: &QueryText<'_>,
@@ -137,7 +154,7 @@ fn filter(
     };
     let catalog = &call.reads().catalog;
     let named = |name: &str| query.get(name).filter(|text| !text.is_empty());
-    // Each names something known, or nothing at all is found.
+    // With an unknown name there are no rows.
     let market = known(named("market"), |condition| catalog.by_condition(condition));
     let instrument = known(named("asset_id"), |token| super::signed::instrument(catalog, token));
     let only = known(named("id"), read_id);
@@ -149,7 +166,7 @@ fn filter(
     Ok((limit, Some(filter)))
 }
 
-/// `Some(None)`: not asked about; `None`: asked about something unknown.
+/// `Some(None)`: no text; `None`: the text names something unknown.
 fn known<T>(text: Option<&str>, find: impl FnOnce(&str) -> Option<T>) -> Option<Option<T>> {
     match text {
         None => Some(None),
@@ -165,37 +182,26 @@ fn moment(query: &QueryText<'_>, name: &str) -> Result<Option<Timestamp>, Code> 
     }
 }
 
-/// Asks until the page is full or the list ends: a query looks at so many rows at most, and others have their turn
-/// between two of them.
+/// Queries the shard until the page is full or the list ends. A query looks at a bounded number of rows, and other tasks of
+/// the thread run between two queries.
 async fn gathered<T>(
     call: &Call,
     mut filter: VenueFilter,
-    asked: impl Fn(VenueFilter) -> Command,
+    command: impl Fn(VenueFilter) -> Command,
     page: impl Fn(Answer) -> Result<VenuePage<T>, Refusal>,
 ) -> Result<VenuePage<T>, Refusal> {
-    let mut found = page(call.ask(asked(filter.clone())).await?)?;
+    let mut found = page(call.ask(command(filter.clone())).await?)?;
     let whole = filter.limit;
     while let Some(after) = found.more_after.filter(|_| found.rows.len() < whole) {
         tokio::task::yield_now().await;
         (filter.after, filter.limit) = (Some(after), whole - found.rows.len());
-        let more = page(call.ask(asked(filter.clone())).await?)?;
+        let more = page(call.ask(command(filter.clone())).await?)?;
         found.rows.extend(more.rows);
         found.more_after = more.more_after;
     }
     Ok(found)
 }
 
-/// `{"limit":…,"count":…,"next_cursor":…,"data":[…]}`.
-fn page(limit: u64, more_after: Option<(Timestamp, u64)>, count: usize, data: impl FnOnce(&mut Object<'_>)) -> Reply {
-    let mut out = Vec::with_capacity(64 + count * ROW_BYTES);
-    object(&mut out, |o| {
-        o.integer("limit", limit);
-        o.integer("count", count as u64);
-        match more_after {
-            Some((at, id)) => o.text("next_cursor", &OrderCursor::write(at, OrderId(id))),
-            None => o.word("next_cursor", cursor::END),
-        }
-        data(o);
-    });
-    Reply::json(out)
+fn next_cursor<T>(page: &VenuePage<T>) -> String {
+    page.more_after.map_or_else(|| cursor::END.to_owned(), |(at, id)| OrderCursor::write(at, OrderId(id)))
 }

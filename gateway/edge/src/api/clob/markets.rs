@@ -1,66 +1,203 @@
-//! Markets as the venue shows them (venue.md §1.5, §2): whole and simplified lists, one market, and the short form that
-//! newer clients build their orders from.
+//! Markets as the venue shows them (gateway/docs/venue-clients.md §1.5, §2): whole and simplified lists, one market, and the
+//! short form that newer clients build their orders from.
 //!
 //! A page goes through the catalogue in the order of listing, which never changes: rows neither repeat nor vanish while
 //! volumes move. Its cursor is the place in that order.
 
-use super::read_shape as shape;
 use crate::api::account::valuation::Marks;
 use crate::api::books::view as book;
-use crate::api::markets::view::{Phase, venue_fields};
+use crate::api::markets::view::Phase;
 use crate::api::prices::{base_fee, book_of};
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::record::{Record as _, record, write_record};
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::Route;
+use crate::http::scalar::{self, ConditionId, Number, TokenId};
+use crate::http::schema::{Param, TEXT};
 use crate::reads::Reads;
 use engine::amount::Cash;
 use engine::id::{MarketId, Outcome as MarketOutcome};
 use engine::market::catalog::MarketCell;
 use engine::market::terms::Resolution;
 use engine::time::Timestamp;
+use std::borrow::Cow;
 use wire::cursor::{self, OffsetCursor};
-use wire::decimal;
-use wire::write::{Object, object, separate};
+use wire::write::separate;
 
 /// Rows of a page, in every list.
 const PAGE_ROWS: usize = 1_000;
-/// Markets that are looked at, and rows that are written, before others get their turn on the thread.
-const LOOKED_AT_PER_TURN: usize = 2_000;
+/// Markets that are read, and rows that are written, before other tasks of the thread run.
+const MARKETS_PER_TURN: usize = 2_000;
 const ROWS_PER_TURN: usize = 100;
 const ROW_BYTES: usize = 1_536;
-/// What a token is said to be worth that was never quoted: a number is all that typed clients read.
+/// The price of a token that was never quoted: typed clients read a number only.
 const UNQUOTED: Cash = Cash(500_000);
 /// Basis points × 100 are 10⁻⁶.
-const MICROS_PER_BPS: u64 = 100;
+const MICROS_PER_BPS: i64 = 100;
 const OUTCOMES: [MarketOutcome; 2] = [MarketOutcome::First, MarketOutcome::Second];
+
+/// The page of a list.
+pub const NEXT_CURSOR: &[Param] = &[
+    Param::query("next_cursor", TEXT, "Where the page begins: MA==, or that of the page before."),
+    Param::query("cursor", TEXT, "The same; `next_cursor` wins."),
+];
+const MARKET: &str = "0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4";
+
+record! {
+    /// One outcome.
+    pub struct VenueToken<'a> {
+        token_id: TokenId<'a> = "81140002".into(), "The outcome token.";
+        outcome: &'a str = "Yes", "Its label.";
+        price: Number = Number::of("0.415"), "Display price; 0.5 when it was never quoted.";
+        winner: bool = false, "It won; only after the resolution.";
+    }
+
+    /// There are no rewards.
+    pub struct VenueRewards {
+        rates: () = (), "None.";
+        #[schemars(range(max = 0))]
+        min_size: u8 = 0, "Always 0.";
+        #[schemars(range(max = 0))]
+        max_spread: u8 = 0, "Always 0.";
+    }
+
+    /// A market in the venue's shape.
+    pub struct VenueMarket<'a> {
+        condition_id: ConditionId<'a> = MARKET.into(), "The market.";
+        question_id: ConditionId<'a> = MARKET.into(), "The same.";
+        question: &'a str = "Rain in Lisbon on 3 October?", "What it is about.";
+        description: &'a str = "", "Its rules; may be empty.";
+        market_slug: &'a str = "rain-in-lisbon-oct-3", "Its name in addresses.";
+        active: bool = true, "It accepts orders, or did until now.";
+        closed: bool = false, "Trading has ended.";
+        archived: bool = false, "Resolved for more than 30 days.";
+        tokens: [VenueToken<'a>; 2] = VenueToken::both(), "The outcomes, in their order.";
+        neg_risk: bool = false, "Belongs to a group of markets with one winner.";
+        enable_order_book: bool = true, "Always true.";
+        accepting_orders: bool = true, "Orders are taken now.";
+        accepting_order_timestamp: Option<scalar::Timestamp> = None, "Since when.";
+        minimum_order_size: Number = Number::of("5"), "Shares.";
+        minimum_tick_size: Number = Number::of("0.01"), "The grid of prices.";
+        end_date_iso: Option<scalar::Timestamp> = Some(scalar::Timestamp::of("2026-10-04T00:00:00Z")), "When it ends.";
+        game_start_time: () = (), "Not known.";
+        #[schemars(range(max = 0))]
+        seconds_delay: u8 = 0, "Always 0.";
+        #[schemars(range(max = 0))]
+        maker_base_fee: u8 = 0, "Always 0.";
+        #[schemars(range(max = 1_000))]
+        taker_base_fee: u64 = 1_000, "1000 where takers pay a fee.";
+        notifications_enabled: bool = false, "Always false.";
+        is_50_50_outcome: bool = false, "It was resolved as a split.";
+        #[schemars(length(max = 0))]
+        neg_risk_market_id: &'static str = "", "Empty.";
+        #[schemars(length(max = 0))]
+        neg_risk_request_id: &'static str = "", "Empty.";
+        #[schemars(length(max = 0))]
+        fpmm: &'static str = "", "Empty.";
+        icon: &'a str = "", "Address of its image; may be empty.";
+        image: &'a str = "", "The same.";
+        rewards: VenueRewards = VenueRewards::example(), "None.";
+        tags: &'a [String] = &[], "The venue's words for it.";
+    }
+
+    /// A market in the venue's shape, simplified.
+    pub struct VenueSimplifiedMarket<'a> {
+        condition_id: ConditionId<'a> = MARKET.into(), "The market.";
+        tokens: [VenueToken<'a>; 2] = VenueToken::both(), "The outcomes, in their order.";
+        rewards: VenueRewards = VenueRewards::example(), "None.";
+        active: bool = true, "It accepts orders, or did until now.";
+        closed: bool = false, "Trading has ended.";
+        archived: bool = false, "Resolved for more than 30 days.";
+        accepting_orders: bool = true, "Orders are taken now.";
+    }
+
+    /// A page of markets in the venue's shape.
+    pub struct VenueMarketPage<'a> {
+        #[schemars(range(min = 1_000, max = 1_000))]
+        limit: usize = PAGE_ROWS, "Rows of a page.";
+        #[schemars(range(max = 1_000))]
+        count: usize = 0, "Rows of this page.";
+        next_cursor: Cow<'a, str> = cursor::END.into(), "Of the next page; LTE= after the last one.";
+        data: Vec<VenueMarket<'a>> = Vec::new(), "The rows, in the order of their listing.";
+    }
+
+    /// A page of simplified markets.
+    pub struct VenueSimplifiedPage<'a> {
+        #[schemars(range(min = 1_000, max = 1_000))]
+        limit: usize = PAGE_ROWS, "Rows of a page.";
+        #[schemars(range(max = 1_000))]
+        count: usize = 0, "Rows of this page.";
+        next_cursor: Cow<'a, str> = cursor::END.into(), "Of the next page; LTE= after the last one.";
+        data: Vec<VenueSimplifiedMarket<'a>> = Vec::new(), "The rows, in the order of their listing.";
+    }
+
+    /// One outcome.
+    pub struct ClobToken<'a> {
+        t: TokenId<'a> = "81140002".into(), "The outcome token.";
+        o: &'a str = "Yes", "Its label.";
+    }
+
+    /// The fee of takers.
+    pub struct ClobFee {
+        r: Number = Number::of("0.04"), "The rate: basis points / 10000.";
+        e: u64 = 1, "The exponent of the fee curve.";
+        to: bool = true, "Takers alone pay.";
+    }
+
+    /// An object without fields: there are no rewards.
+    pub struct ClobRewards {}
+
+    /// What newer venue clients build their orders from.
+    pub struct ClobMarket<'a> {
+        c: ConditionId<'a> = MARKET.into(), "The market.";
+        t: [ClobToken<'a>; 2] = [ClobToken::example(), ClobToken { t: "55200077".into(), o: "No" }],
+            "The outcomes, in their order.";
+        mts: Number = Number::of("0.01"), "The grid of prices.";
+        mos: Number = Number::of("5"), "The least number of shares.";
+        nr: bool = false, "Belongs to a group of markets with one winner.";
+        #[schemars(range(max = 0))]
+        mbf: u8 = 0, "Base fee of makers.";
+        #[schemars(range(max = 1_000))]
+        tbf: u64 = 1_000, "Base fee of takers.";
+        fd: Option<ClobFee> = Some(ClobFee::example()), "The fee; left out where there is none.", skip_serializing_if;
+        r: ClobRewards = ClobRewards {}, "Rewards: an empty object.";
+        gst: () = (), "When the game starts: not known.";
+        ao: bool = true, "Orders are taken now.";
+        cbos: bool = false, "The book is cleared at the start: never.";
+        ibce: bool = false, "Orders are screened: never.";
+        rfqe: bool = false, "Quotes can be requested: never.";
+        #[schemars(range(max = 0))]
+        oas: u8 = 0, "Minimum age of an order in seconds: 0.";
+    }
+}
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/simplified-markets", "list_simplified_markets")
         .about("Every market, simplified.")
         .at_root()
-        .params(shape::NEXT_CURSOR)
-        .gives_shape(200, &shape::SIMPLIFIED_PAGE, shape::PAGE_EXAMPLE)
+        .params(NEXT_CURSOR)
+        .gives::<VenueSimplifiedPage<'_>>(200)
         .fails(&[Code::InvalidCursor])
         .run(|call| Box::pin(list(call, every, simplified))),
     Route::get("/v1/sampling-markets", "list_sampling_markets")
         .about("Active markets with bids and asks.")
         .at_root()
-        .params(shape::NEXT_CURSOR)
-        .gives_shape(200, &shape::PAGE, shape::PAGE_EXAMPLE)
+        .params(NEXT_CURSOR)
+        .gives::<VenueMarketPage<'_>>(200)
         .fails(&[Code::InvalidCursor])
         .run(|call| Box::pin(list(call, sampled, whole))),
     Route::get("/v1/sampling-simplified-markets", "list_sampling_simplified_markets")
         .about("Active markets with bids and asks, simplified.")
         .at_root()
-        .params(shape::NEXT_CURSOR)
-        .gives_shape(200, &shape::SIMPLIFIED_PAGE, shape::PAGE_EXAMPLE)
+        .params(NEXT_CURSOR)
+        .gives::<VenueSimplifiedPage<'_>>(200)
         .fails(&[Code::InvalidCursor])
         .run(|call| Box::pin(list(call, sampled, simplified))),
     Route::get("/v1/clob-markets/{condition_id}", "get_clob_market")
         .about("What newer venue clients build their orders from.")
         .at_root()
-        .gives_shape(200, &shape::CLOB_MARKET, shape::CLOB_MARKET_EXAMPLE)
+        .gives::<ClobMarket<'_>>(200)
         .fails(&[Code::MarketNotFound])
         .run(|call| Box::pin(clob_market(call))),
 ];
@@ -72,22 +209,20 @@ pub async fn page(call: Call) -> Outcome {
 
 /// `GET /v1/markets/{condition_id}` for venue clients.
 pub fn one(call: &Call) -> Outcome {
-    let cell = named(call)?;
-    let mut out = Vec::with_capacity(ROW_BYTES);
-    whole(&mut out, cell, call.reads(), call.now);
-    Ok(Reply::json(out))
+    Ok(Reply::json(&VenueMarket::new(named(call)?, call.reads(), call.now)))
 }
 
-/// Which markets a list shows.
+/// Whether a list has a market.
 type MarketPredicate = fn(&MarketCell, &Reads, Timestamp) -> bool;
-type Row = fn(&mut Vec<u8>, &MarketCell, &Reads, Timestamp);
+/// Writes the row of a market.
+type WriteRow = fn(&mut Vec<u8>, &MarketCell, &Reads, Timestamp);
 
-/// Archived markets are told one by one only.
+/// All but archived markets, which have no list.
 fn every(cell: &MarketCell, _: &Reads, now: Timestamp) -> bool {
     Phase::of(cell, now).archived_at.is_none()
 }
 
-/// What the venue samples for its rewards, which do not exist here: active markets with bids and asks.
+/// Active markets with bids and asks: those that the venue samples for its rewards, which do not exist here.
 fn sampled(cell: &MarketCell, reads: &Reads, now: Timestamp) -> bool {
     let phase = Phase::of(cell, now);
     let two_sided =
@@ -95,48 +230,43 @@ fn sampled(cell: &MarketCell, reads: &Reads, now: Timestamp) -> bool {
     phase.active && !phase.closed && two_sided()
 }
 
-async fn list(call: Call, shown: MarketPredicate, row: Row) -> Outcome {
+/// A page of markets. Its rows are written in batches, between which other tasks of the thread run.
+async fn list(call: Call, is_listed: MarketPredicate, row: WriteRow) -> Outcome {
     let query = call.query();
     let cursor = OffsetCursor::read(query.first_of(&["next_cursor", "cursor"]).unwrap_or_default())
         .map_err(|_| Code::InvalidCursor)?;
     let (rows, next) = match cursor {
-        OffsetCursor::At(place) => gathered(&call, shown, place).await,
+        OffsetCursor::At(place) => gathered(&call, is_listed, place).await,
         OffsetCursor::End => (Vec::new(), None),
     };
     let reads = call.reads();
-    let mut data = Vec::with_capacity(2 + ROW_BYTES * rows.len());
-    data.push(b'[');
+    let next_cursor = next.map_or(cursor::END.into(), |place| OffsetCursor::write(place).into());
+    let mut out = Vec::with_capacity(128 + ROW_BYTES * rows.len());
+    // The rows follow the head of the page, which is the same for all kinds of them.
+    let data = Vec::new();
+    write_record(&mut out, &VenueMarketPage { limit: PAGE_ROWS, count: rows.len(), next_cursor, data });
+    out.truncate(out.len() - "]}".len());
     for rows in rows.chunks(ROWS_PER_TURN) {
         for cell in rows.iter().filter_map(|market| reads.catalog.market(*market)) {
-            separate(&mut data);
-            row(&mut data, cell, reads, call.now);
+            separate(&mut out);
+            row(&mut out, cell, reads, call.now);
         }
         tokio::task::yield_now().await;
     }
-    data.push(b']');
-    let mut out = Vec::with_capacity(128 + data.len());
-    object(&mut out, |o| {
-        o.integer("limit", PAGE_ROWS as u64);
-        o.integer("count", rows.len() as u64);
-        match next {
-            Some(place) => o.text("next_cursor", &OffsetCursor::write(place)),
-            None => o.word("next_cursor", cursor::END),
-        }
-        o.name("data").extend_from_slice(&data);
-    });
+    out.extend_from_slice(b"]}");
     Ok(Reply::json(out))
 }
 
 /// The markets of the page that begins at a place of the catalogue, and the place of the next page.
-async fn gathered(call: &Call, shown: MarketPredicate, place: usize) -> (Vec<MarketId>, Option<usize>) {
+async fn gathered(call: &Call, is_listed: MarketPredicate, place: usize) -> (Vec<MarketId>, Option<usize>) {
     let reads = call.reads();
     let mut rows = Vec::new();
     for at in place..reads.catalog.len() {
-        if (at - place) % LOOKED_AT_PER_TURN == LOOKED_AT_PER_TURN - 1 {
+        if (at - place) % MARKETS_PER_TURN == MARKETS_PER_TURN - 1 {
             tokio::task::yield_now().await;
         }
         let market = MarketId(at as u32);
-        if !reads.catalog.market(market).is_some_and(|cell| shown(cell, reads, call.now)) {
+        if !reads.catalog.market(market).is_some_and(|cell| is_listed(cell, reads, call.now)) {
             continue;
         }
         if rows.len() == PAGE_ROWS {
@@ -154,85 +284,106 @@ fn named(call: &Call) -> Result<&MarketCell, Refusal> {
     market.ok_or_else(|| Refusal::saying(Code::MarketNotFound, "market not found"))
 }
 
-/// The venue's own market object: every field, always.
 fn whole(out: &mut Vec<u8>, cell: &MarketCell, reads: &Reads, now: Timestamp) {
-    let listing = &cell.listing;
-    object(out, |o| {
-        o.text("condition_id", &listing.condition);
-        o.text("question_id", &listing.condition);
-        o.text("question", &listing.question);
-        o.text("description", listing.description.as_deref().unwrap_or_default());
-        o.text("market_slug", &listing.slug);
-        standing(o, cell, now);
-        tokens(o, cell, reads);
-        o.boolean("neg_risk", listing.neg_risk);
-        venue_fields(o, cell, reads, now);
-    });
+    write_record(out, &VenueMarket::new(cell, reads, now));
 }
 
 fn simplified(out: &mut Vec<u8>, cell: &MarketCell, reads: &Reads, now: Timestamp) {
-    object(out, |o| {
-        o.text("condition_id", &cell.listing.condition);
-        tokens(o, cell, reads);
-        o.name("rewards").extend_from_slice(br#"{"rates":null,"min_size":0,"max_spread":0}"#);
-        standing(o, cell, now);
-        o.boolean("accepting_orders", Phase::of(cell, now).accepting_orders);
-    });
-}
-
-fn standing(o: &mut Object<'_>, cell: &MarketCell, now: Timestamp) {
     let phase = Phase::of(cell, now);
-    o.boolean("active", phase.active);
-    o.boolean("closed", phase.closed);
-    o.boolean("archived", phase.archived_at.is_some());
+    let row = VenueSimplifiedMarket {
+        condition_id: cell.listing.condition.as_str().into(),
+        tokens: VenueToken::of(cell, reads),
+        rewards: VenueRewards::NONE,
+        active: phase.active,
+        closed: phase.closed,
+        archived: phase.archived_at.is_some(),
+        accepting_orders: phase.accepting_orders,
+    };
+    write_record(out, &row);
 }
 
-/// `"tokens"`: prices are numbers, and there is a winner only after the resolution.
-fn tokens(o: &mut Object<'_>, cell: &MarketCell, reads: &Reads) {
-    let marks = Marks { catalog: &reads.catalog, books: &reads.books };
-    o.array("tokens", OUTCOMES, |out, outcome| {
-        object(out, |o| {
-            o.text("token_id", cell.token(outcome));
-            o.text("outcome", cell.outcome(outcome));
-            let price = marks.mark(cell.instrument(outcome)).unwrap_or(UNQUOTED);
-            decimal::vol(o.name("price"), price.0.unsigned_abs());
-            o.boolean("winner", cell.resolution() == Some(Resolution::Winner(outcome)));
-        });
-    });
+impl VenueRewards {
+    pub const NONE: VenueRewards = VenueRewards { rates: (), min_size: 0, max_spread: 0 };
 }
 
-/// What newer clients read before they build an order.
+impl<'a> VenueMarket<'a> {
+    fn new(cell: &'a MarketCell, reads: &Reads, now: Timestamp) -> VenueMarket<'a> {
+        let (listing, phase) = (&cell.listing, Phase::of(cell, now));
+        let image = listing.image.as_deref().unwrap_or_default();
+        VenueMarket {
+            condition_id: listing.condition.as_str().into(),
+            question_id: listing.condition.as_str().into(),
+            question: &listing.question,
+            description: listing.description.as_deref().unwrap_or_default(),
+            market_slug: &listing.slug,
+            active: phase.active,
+            closed: phase.closed,
+            archived: phase.archived_at.is_some(),
+            tokens: VenueToken::of(cell, reads),
+            neg_risk: listing.neg_risk,
+            enable_order_book: true,
+            accepting_orders: phase.accepting_orders,
+            accepting_order_timestamp: listing.start.map(scalar::Timestamp),
+            minimum_order_size: book::min_order_size(cell).into(),
+            minimum_tick_size: cell.tick().into(),
+            end_date_iso: cell.end().map(scalar::Timestamp),
+            game_start_time: (),
+            seconds_delay: 0,
+            maker_base_fee: 0,
+            taker_base_fee: base_fee(reads.rules.fees.rate(listing.category).0),
+            notifications_enabled: false,
+            is_50_50_outcome: cell.resolution() == Some(Resolution::Split),
+            neg_risk_market_id: "",
+            neg_risk_request_id: "",
+            fpmm: "",
+            icon: image,
+            image,
+            rewards: VenueRewards::NONE,
+            tags: &listing.tags,
+        }
+    }
+}
+
+impl<'a> VenueToken<'a> {
+    /// The tokens of a market. Prices are numbers, and there is a winner only after the resolution.
+    fn of(cell: &'a MarketCell, reads: &Reads) -> [VenueToken<'a>; 2] {
+        let marks = Marks { catalog: &reads.catalog, books: &reads.books };
+        OUTCOMES.map(|outcome| VenueToken {
+            token_id: cell.token(outcome).into(),
+            outcome: cell.outcome(outcome),
+            price: marks.mark(cell.instrument(outcome)).unwrap_or(UNQUOTED).into(),
+            winner: cell.resolution() == Some(Resolution::Winner(outcome)),
+        })
+    }
+
+    /// Those of an example.
+    fn both() -> [VenueToken<'a>; 2] {
+        let second =
+            VenueToken { token_id: "55200077".into(), outcome: "No", price: Number::of("0.585"), winner: false };
+        [VenueToken::example(), second]
+    }
+}
+
 async fn clob_market(call: Call) -> Outcome {
     let cell = named(&call)?;
     let bps = call.reads().rules.fees.rate(cell.listing.category).0;
-    Ok(Reply::object(|o| {
-        o.text("c", &cell.listing.condition);
-        o.array("t", OUTCOMES, |out, outcome| {
-            object(out, |o| {
-                o.text("t", cell.token(outcome));
-                o.text("o", cell.outcome(outcome));
-            });
-        });
-        decimal::tick(o.name("mts"), cell.tick());
-        decimal::size(o.name("mos"), book::min_order_size(cell));
-        o.boolean("nr", cell.listing.neg_risk);
-        o.integer("mbf", 0);
-        o.integer("tbf", base_fee(bps));
-        if bps > 0 {
-            o.object("fd", |o| {
-                decimal::vol(o.name("r"), u64::from(bps) * MICROS_PER_BPS);
-                o.integer("e", 1);
-                o.boolean("to", true);
-            });
-        }
-        // There are no rewards. Typed clients want the object all the same.
-        o.object("r", |_| {});
-        o.null("gst");
-        o.boolean("ao", Phase::of(cell, call.now).accepting_orders);
-        // Nothing of what these switch on is modelled.
-        for name in ["cbos", "ibce", "rfqe"] {
-            o.boolean(name, false);
-        }
-        o.integer("oas", 0);
+    let rate = Number(i64::from(bps) * MICROS_PER_BPS);
+    Ok(Reply::json(&ClobMarket {
+        c: cell.listing.condition.as_str().into(),
+        t: OUTCOMES.map(|outcome| ClobToken { t: cell.token(outcome).into(), o: cell.outcome(outcome) }),
+        mts: cell.tick().into(),
+        mos: book::min_order_size(cell).into(),
+        nr: cell.listing.neg_risk,
+        mbf: 0,
+        tbf: base_fee(bps),
+        fd: (bps > 0).then_some(ClobFee { r: rate, e: 1, to: true }),
+        r: ClobRewards {},
+        gst: (),
+        ao: Phase::of(cell, call.now).accepting_orders,
+        // None of the features that these switch on exists here.
+        cbos: false,
+        ibce: false,
+        rfqe: false,
+        oas: 0,
     }))
 }

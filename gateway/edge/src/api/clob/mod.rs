@@ -1,23 +1,25 @@
-//! What the venue's own clients ask, in their shapes (venue.md). Trading (§5 to §7) runs through the same commands as the
-//! native routes; only bodies, ids, words and rows differ. Reads beside those of `books` and `prices`, and everything
-//! around keys (§1 to §4, §8), have tables of their own.
+//! The requests of the venue's own clients, in their shapes (gateway/docs/venue-clients.md). Trading runs through the same
+//! commands as the native routes; only bodies, ids, words and rows differ. Reads beside those of `books` and `prices`, and
+//! everything around keys, have tables of their own.
 //!
 //! | File | Holds |
 //! |---|---|
+//! | `requests.rs` | request bodies for the machine description |
 //! | `signed.rs`, `amounts.rs` | signed order → placement: fields; price and size |
 //! | `flat.rs` | flat order → placement |
 //! | `order_hash.rs` | the EIP-712 hash of a signed order |
-//! | `ids.rs`, `words.rs`, `rows.rs` | what answers are made of |
-//! | `shape.rs` | the same for the machine description |
-//! | `place.rs`, `cancel.rs`, `list.rs` | handlers |
+//! | `ids.rs`, `words.rs`, `rows.rs` | ids, words and rows of answers |
+//! | `place.rs`, `cancel.rs`, `list.rs` | handlers, with the records that they answer |
 //! | `tokens.rs`, `prices.rs` | lists of tokens; prices of many of them |
 //! | `markets.rs` | lists of markets, one market |
 //! | `credentials.rs`, `address_login.rs`, `signature.rs` | keys; the account of an address; what it signs |
-//! | `housekeeping.rs` | what is asked around trading, and what does not exist here |
+//! | `housekeeping.rs` | balances and other requests around trading |
+//! | `constants.rs` | endpoints whose answer never changes |
 
 pub mod address_login;
 pub mod amounts;
 pub mod cancel;
+pub mod constants;
 pub mod credentials;
 pub mod flat;
 pub mod housekeeping;
@@ -27,9 +29,8 @@ pub mod markets;
 mod order_hash;
 pub mod place;
 pub mod prices;
-pub mod read_shape;
+pub mod requests;
 pub mod rows;
-pub mod shape;
 pub mod signature;
 pub mod signed;
 pub mod tokens;
@@ -37,13 +38,22 @@ pub mod words;
 
 use crate::api::orders::PLACEMENT;
 use crate::http::code::Code;
-use crate::http::route::{Auth, BodyKind, Permission, RateClass, Route};
+use crate::http::record::{Example, value};
+use crate::http::route::{Auth, BodyKind, Permission, RateClass, Route, joined};
+use crate::http::schema::{INTEGER, Param, Schema, TEXT};
+use cancel::CanceledOrders;
+use list::{VenueOrderPage, VenueTradePage};
+use place::{PlacedFlatOrder, PlacedOrder};
+use requests::{CancelOrder, CancelOrders, PlaceFlatOrder, PlaceSignedOrder, two_orders};
+use rows::OrderRow;
 
-/// What is refused of an order in the venue's shapes beside what is refused of every order.
+/// Refusals of an order in the venue's shapes, besides those of every order.
 const SHAPE: &[Code] = &[Code::InvalidOrderPayload, Code::UnsupportedOrderType];
 const CANCEL: &[Code] = &[Code::InvalidBody, Code::TradeInProgress, Code::ServerBusy, Code::PersistenceUnknown];
 
-pub const ROUTES: &[Route] = &[
+pub const ROUTES: &[Route] = &joined::<{ OWN.len() + constants::TRADING.len() }>(OWN, constants::TRADING);
+
+const OWN: &[Route] = &[
     Route::post("/v1/order", "place_signed_order")
         .about("Place one signed order.")
         .at_root()
@@ -52,9 +62,9 @@ pub const ROUTES: &[Route] = &[
         .rate(RateClass::Placement)
         .fails(SHAPE)
         .also_fails(PLACEMENT)
-        .params(&shape::IDEMPOTENCY_KEY)
-        .takes_shape(&shape::PLACE, shape::PLACE_EXAMPLE)
-        .gives_shape(200, &shape::PLACED, shape::PLACED_EXAMPLE)
+        .params(&IDEMPOTENCY_KEY)
+        .takes::<PlaceSignedOrder<'_>>()
+        .gives::<PlacedOrder<'_>>(200)
         .run(|call| Box::pin(place::signed(call))),
     Route::post("/v1/clob/order", "place_flat_order")
         .about("Place one order in plain decimals.")
@@ -64,9 +74,9 @@ pub const ROUTES: &[Route] = &[
         .rate(RateClass::Placement)
         .fails(SHAPE)
         .also_fails(PLACEMENT)
-        .params(&shape::IDEMPOTENCY_KEY)
-        .takes_shape(&shape::FLAT, shape::FLAT_EXAMPLE)
-        .gives_shape(200, &shape::FLAT_PLACED, shape::FLAT_PLACED_EXAMPLE)
+        .params(&IDEMPOTENCY_KEY)
+        .takes::<PlaceFlatOrder<'_>>()
+        .gives::<PlacedFlatOrder<'_>>(200)
         .run(|call| Box::pin(place::flat(call))),
     Route::delete("/v1/order", "cancel_named_order")
         .about("Cancel one order; an id that cannot be cancelled is answered, not refused.")
@@ -81,8 +91,8 @@ pub const ROUTES: &[Route] = &[
             Code::ServerBusy,
             Code::PersistenceUnknown,
         ])
-        .takes_shape(&shape::CANCEL, shape::CANCEL_EXAMPLE)
-        .gives_shape(200, &shape::CANCELED, shape::CANCELED_EXAMPLE)
+        .takes::<CancelOrder<'_>>()
+        .gives::<CanceledOrders<'_>>(200)
         .run(|call| Box::pin(cancel::one(call))),
     Route::delete("/v1/orders", "cancel_named_orders")
         .about("Cancel up to 3 000 orders in one call.")
@@ -91,8 +101,8 @@ pub const ROUTES: &[Route] = &[
         .needs(Permission::Trade)
         .body(BodyKind::Required)
         .fails(CANCEL)
-        .takes_shape(&shape::CANCEL_MANY, shape::CANCEL_MANY_EXAMPLE)
-        .gives_shape(200, &shape::CANCELED, shape::CANCELED_EXAMPLE)
+        .takes_with::<CancelOrders<'_>>(Example::Of(|| value(&two_orders())))
+        .gives::<CanceledOrders<'_>>(200)
         .run(|call| Box::pin(cancel::several(call))),
     Route::get("/v1/data/order/{order_id}", "get_venue_order")
         .about("One order row, in any status.")
@@ -100,8 +110,8 @@ pub const ROUTES: &[Route] = &[
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(&[Code::OrderNotFound])
-        .params(&shape::LOOKUP)
-        .gives_shape(200, &shape::ORDER, shape::ORDER_EXAMPLE)
+        .params(&LOOKUP)
+        .gives::<OrderRow<'_>>(200)
         .run(|call| Box::pin(list::order(call))),
     Route::get("/v1/order/{order_id}", "get_venue_order_by_alias")
         .about("The same under an older path.")
@@ -109,8 +119,8 @@ pub const ROUTES: &[Route] = &[
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(&[Code::OrderNotFound])
-        .params(&shape::LOOKUP)
-        .gives_shape(200, &shape::ORDER, shape::ORDER_EXAMPLE)
+        .params(&LOOKUP)
+        .gives::<OrderRow<'_>>(200)
         .run(|call| Box::pin(list::order(call))),
     Route::get("/v1/data/orders", "list_venue_orders")
         .about("Order rows by cursor, open ones by default.")
@@ -118,8 +128,8 @@ pub const ROUTES: &[Route] = &[
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(LIST)
-        .params(&shape::ORDER_FILTER)
-        .gives_shape(200, &shape::ORDERS, shape::PAGE_EXAMPLE)
+        .params(&ORDER_FILTER)
+        .gives::<VenueOrderPage<'_>>(200)
         .run(|call| Box::pin(list::orders(call))),
     Route::get("/v1/data/trades", "list_venue_trades")
         .about("Trade rows by cursor.")
@@ -127,22 +137,82 @@ pub const ROUTES: &[Route] = &[
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(LIST)
-        .params(&shape::TRADE_FILTER)
-        .gives_shape(200, &shape::TRADES, shape::PAGE_EXAMPLE)
+        .params(&TRADE_FILTER)
+        .gives::<VenueTradePage<'_>>(200)
         .run(|call| Box::pin(list::trades(call))),
-    // Clients send it with the builder's headers alone.
-    Route::get("/v1/builder/trades", "list_builder_trades")
-        .about("Trades of a builder: there are none here.")
-        .at_root()
-        .gives_shape(200, &shape::NOTHING, shape::PAGE_EXAMPLE)
-        .run(|call| Box::pin(list::nothing(call))),
-    Route::get("/v1/data/pre-migration-orders", "list_pre_migration_orders")
-        .about("Orders of before a migration: there are none here.")
-        .at_root()
-        .auth(Auth::Key)
-        .needs(Permission::Read)
-        .gives_shape(200, &shape::NOTHING, shape::PAGE_EXAMPLE)
-        .run(|call| Box::pin(list::nothing(call))),
 ];
 
 const LIST: &[Code] = &[Code::ValidationFailed, Code::InvalidTimeFilter, Code::InvalidCursor, Code::WalletNotFound];
+
+const IDEMPOTENCY_KEY: [Param; 1] = [Param::header(
+    "Idempotency-Key",
+    Schema::Text(256),
+    "The same as `client_order_id`; when both are sent they agree.",
+)];
+
+/// Overrules how a request's headers choose the types of rows.
+const DIALECT: Param = Param::query(
+    "dialect",
+    Schema::Word(&["plain", "strict"]),
+    "Types of the rows. Default: strict for clients of the venue's kind, else plain.",
+);
+const LOOKUP: [Param; 1] = [DIALECT];
+
+const MARKET: Param = Param::query("market", TEXT, "Condition id; of an unknown market there are no rows.");
+const ASSET: Param = Param::query("asset_id", TEXT, "Token id; of an unknown token there are no rows.");
+const BEFORE: Param = Param::query("before", TEXT, "Only earlier rows: unix seconds or an ISO time.");
+const AFTER: Param = Param::query("after", TEXT, "Only rows from then on: unix seconds or an ISO time.");
+const NEXT_CURSOR: Param = Param::query("next_cursor", TEXT, "`next_cursor` of the page before.");
+const CURSOR: Param = Param::query("cursor", TEXT, "The same, and wins.");
+const LIMIT: Param = Param::query("limit", Schema::Integer { min: 1, max: 500 }, "Default 100.");
+const WALLET_ID: Param = Param::query(
+    "wallet_id",
+    Schema::OneOf(&[INTEGER, Schema::Word(&["api", "all"])]),
+    "A wallet's id, `api` (the API wallet, the default) or `all` (every active wallet).",
+);
+
+const ORDER_FILTER: [Param; 11] = [
+    Param::query("id", TEXT, "Only this order: hexadecimal or decimal."),
+    MARKET,
+    ASSET,
+    Param::query(
+        "status",
+        Schema::Word(&[
+            "ORDER_STATUS_LIVE",
+            "ORDER_STATUS_MATCHED",
+            "ORDER_STATUS_CANCELED",
+            "ORDER_STATUS_INVALID",
+            "LIVE",
+            "MATCHED",
+            "CANCELED",
+            "INVALID",
+            "PENDING",
+            "FILLED",
+            "CANCELLED",
+            "EXPIRED",
+            "REJECTED",
+            "ERROR",
+            "ALL",
+        ]),
+        "In any case. Default: open orders only.",
+    ),
+    BEFORE,
+    AFTER,
+    NEXT_CURSOR,
+    CURSOR,
+    LIMIT,
+    WALLET_ID,
+    DIALECT,
+];
+const TRADE_FILTER: [Param; 10] = [
+    Param::query("id", TEXT, "Only this trade."),
+    MARKET,
+    ASSET,
+    BEFORE,
+    AFTER,
+    NEXT_CURSOR,
+    CURSOR,
+    LIMIT,
+    WALLET_ID,
+    DIALECT,
+];

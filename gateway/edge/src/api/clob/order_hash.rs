@@ -198,7 +198,7 @@ mod tests {
         ] {
             assert_eq!(hash_of(&signed, is_neg_risk).as_deref(), Some(expected), "{signed}");
         }
-        // The signature, and what is not signed, make no other order of it.
+        // The signature and unsigned fields do not change the hash.
         let mut other = second();
         (other["signature"], other["expiration"]) = (serde_json::json!("0x00"), serde_json::json!("7"));
         assert_eq!(hash_of(&other, false), hash_of(&second(), false));

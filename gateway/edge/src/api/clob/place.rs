@@ -1,50 +1,122 @@
-//! Placement in the venue's shapes: one signed order, a batch of them, one flat order (venue.md §5).
+//! Placement in the venue's shapes: one signed order, a batch of them, one flat order (gateway/docs/venue-clients.md §5).
 
 use super::flat::FlatOrder;
-use super::ids::OrderIds;
-use super::rows;
+use super::ids::{ORDER_EXAMPLE, OrderIds};
 use super::signed::{SignedOrder, SignedRequest};
-use super::words::{self, OrderEcho};
+use super::words::{self, Blank, OrderEcho};
 use crate::api::orders::terms::Sender;
-use crate::api::orders::words as native;
+use crate::api::orders::words::{self as native, SideName};
 use crate::api::refuse::{rejected, unexpected};
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::dialect::Dialect;
+use crate::http::record::{EmptyList, forms, record};
 use crate::http::reply::{Outcome, Refusal, Reply};
+use crate::http::scalar::{Digits, OrderHexId, Price, Quantity, Volume, words};
 use engine::command::{Answer, BatchEntry, Command, Placement};
 use engine::order::{EntryRoute, Order, Side};
 use engine::reject::Reject;
 use engine::time::Timestamp;
 use engine::view::OrderView;
 use hyper::header::HeaderName;
-use wire::decimal;
 use wire::value::Value;
-use wire::write::{Object, array, object};
 
 const SIGNED: &str = "POST /v1/order";
 const BATCH: &str = "POST /v1/orders";
 const FLAT: &str = "POST /v1/clob/order";
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// One answer, or one entry of a batch.
-const ANSWER_BYTES: usize = 320;
+
+words! {
+    /// `live`: a part of the order rests.
+    pub PlacedStatus = "live", "matched";
+    pub Unmatched = "unmatched";
+    pub Zero = "0";
+}
+
+record! {
+    /// The order was accepted.
+    pub struct PlacedOrder<'a> {
+        success: bool = true, "true";
+        #[serde(rename = "errorMsg")]
+        error_msg: Blank = "".into();
+        #[serde(rename = "orderID")]
+        order_id: OrderHexId<'a> = ORDER_EXAMPLE.into();
+        // A replay of an order that was cancelled since is `unmatched`.
+        #[schemars(with = "PlacedStatus")]
+        status: &'static str = "live", "`live`: a part of it rests.";
+        #[serde(rename = "makingAmount")]
+        making_amount: Volume = Volume(0), "Given so far, without fees.";
+        #[serde(rename = "takingAmount")]
+        taking_amount: Volume = Volume(0), "Taken so far.";
+        #[serde(rename = "transactionsHashes")]
+        transactions_hashes: EmptyList = EmptyList;
+        #[serde(rename = "tradeIDs")]
+        trade_ids: Vec<Digits> = Vec::new(), "Empty, unless the server is set to name trades.";
+    }
+
+    /// An entry that was refused or killed.
+    pub struct FailedOrder {
+        success: bool = false, "false";
+        #[serde(rename = "errorMsg")]
+        error_msg: String = "Invalid order payload".to_owned(), "The venue's sentence.";
+        #[serde(rename = "orderID")]
+        order_id: Blank = "".into();
+        status: Unmatched = "unmatched".into();
+        #[serde(rename = "makingAmount")]
+        making_amount: Zero = "0".into();
+        #[serde(rename = "takingAmount")]
+        taking_amount: Zero = "0".into();
+        #[serde(rename = "transactionsHashes")]
+        transactions_hashes: EmptyList = EmptyList;
+        #[serde(rename = "tradeIDs")]
+        trade_ids: EmptyList = EmptyList;
+        error: String = "INVALID_ORDER_PAYLOAD".to_owned(), "The code; in the strict dialect the sentence again.";
+        message: Option<String> = None, "Strict: the sentence.", skip_serializing_if;
+        code: Option<&'static str> = None, "Strict: the code.", skip_serializing_if;
+    }
+
+    /// The order was accepted.
+    pub struct PlacedFlatOrder<'a> {
+        success: bool = true, "true";
+        #[serde(rename = "orderID")]
+        order_id: OrderHexId<'a> = ORDER_EXAMPLE.into();
+        #[schemars(with = "PlacedStatus")]
+        status: &'static str = "live", "`live`: a part of it rests.";
+        price: Price = Price::of("0.41"), "Its limit.";
+        size: Quantity = Quantity::of("10"), "Shares asked for.";
+        side: SideName = "BUY".into();
+        #[serde(rename = "transactID")]
+        transact_id: Blank = "".into();
+        #[serde(rename = "errorMsg")]
+        error_msg: Blank = "".into();
+        #[serde(rename = "makingAmount")]
+        making_amount: Volume = Volume(0), "Given so far, without fees.";
+        #[serde(rename = "takingAmount")]
+        taking_amount: Volume = Volume(0), "Taken so far.";
+    }
+}
+
+forms! {
+    // An entry of a batch.
+    pub PlacedOrFailed<'a> = Placed(PlacedOrder<'a>), Failed(FailedOrder); PlacedOrFailed::Placed(PlacedOrder::example());
+}
 
 /// `POST /v1/order`.
 pub async fn signed(call: Call) -> Outcome {
     let body = body(&call)?;
     let read = SignedOrder::read(&body, &sender(&call, SIGNED, EntryRoute::Venue));
-    let SignedOrder { placement, said } = read.in_dialect(call.dialect(), &call.reads().catalog);
+    let SignedOrder { placement, request } = read.in_dialect(call.dialect(), &call.reads().catalog);
     match call.ask(Command::Place(Box::new(placement))).await? {
         Answer::Order(view) => {
-            let mut out = Vec::with_capacity(ANSWER_BYTES);
-            accepted(&mut out, &view, &OrderIds::of(&call), call.front().settings.compat.trade_ids);
-            Ok(Reply::json(out))
+            let names_trades = call.front().settings.compat.trade_ids;
+            Ok(Reply::json(&PlacedOrder::new(&view, &OrderIds::of(&call), names_trades)))
         }
-        other => Err(refused(&other, said.asked(SIGNED), said.fault, call.now)),
+        other => Err(refused(&other, request.echo(SIGNED), request.fault, call.now)),
     }
 }
 
-/// `POST /v1/orders` with a JSON array: entries in order, each with its own fate; 200 whatever they do.
+/// `POST /v1/orders` with a JSON array: entries in their order. Each succeeds or fails independently; the status is 200
+/// either way.
 pub async fn batch(call: &Call, orders: &[Value<'_>]) -> Outcome {
     let front = call.front();
     let most = front.settings.limits.tier(call.caller().tier).max_batch_size as usize;
@@ -57,27 +129,27 @@ pub async fn batch(call: &Call, orders: &[Value<'_>]) -> Outcome {
     }
     // A header names one request, not its entries.
     let sender = Sender { header_id: None, ..sender(call, BATCH, EntryRoute::Venue) };
-    let (placements, said): (Vec<Placement>, Vec<SignedRequest<'_, '_>>) = orders
+    let (placements, requests): (Vec<Placement>, Vec<SignedRequest<'_, '_>>) = orders
         .iter()
         .map(|order| SignedOrder::read(order, &sender).in_dialect(call.dialect(), sender.catalog))
-        .map(|SignedOrder { placement, said }| (placement, said))
+        .map(|SignedOrder { placement, request }| (placement, request))
         .unzip();
     match call.ask(Command::PlaceBatch(placements)).await? {
-        Answer::Batch(entries) if entries.len() == said.len() => {
+        Answer::Batch(entries) if entries.len() == requests.len() => {
             let ids = OrderIds::of(call);
-            let mut out = Vec::with_capacity(2 + entries.len() * ANSWER_BYTES);
-            array(&mut out, entries.iter().zip(said), |out, (entry, said)| match entry {
-                BatchEntry::Placed(view) => accepted(out, view, &ids, front.settings.compat.trade_ids),
+            let names_trades = front.settings.compat.trade_ids;
+            let results = entries.iter().zip(requests).map(|(entry, request)| match entry {
+                BatchEntry::Placed(view) => PlacedOrFailed::Placed(PlacedOrder::new(view, &ids, names_trades)),
                 BatchEntry::Killed { reject, .. } | BatchEntry::Refused(reject) => {
-                    let asked = said.asked(BATCH);
-                    let refusal = match (reject, said.fault) {
+                    let echo = request.echo(BATCH);
+                    let refusal = match (reject, request.fault) {
                         (Reject::InvalidTerms, Some(fault)) => fault,
-                        _ => words::said(rejected(reject, call.now), Some(reject), &asked),
+                        _ => words::worded(rejected(reject, call.now), Some(reject), &echo),
                     };
-                    failed(out, &refusal, call.dialect());
+                    PlacedOrFailed::Failed(FailedOrder::new(&refusal, call.dialect()))
                 }
             });
-            Ok(Reply::json(out))
+            Ok(Reply::json(&results.collect::<Vec<_>>()))
         }
         other => Err(unexpected(&other, call.now)),
     }
@@ -86,18 +158,15 @@ pub async fn batch(call: &Call, orders: &[Value<'_>]) -> Outcome {
 /// `POST /v1/clob/order`.
 pub async fn flat(call: Call) -> Outcome {
     let body = body(&call)?;
-    let FlatOrder { placement, fault, asked } = FlatOrder::read(&body, &sender(&call, FLAT, EntryRoute::Clob));
+    let FlatOrder { placement, fault, echo } = FlatOrder::read(&body, &sender(&call, FLAT, EntryRoute::Clob));
     match call.ask(Command::Place(Box::new(placement))).await? {
-        Answer::Order(view) => {
-            let mut out = Vec::with_capacity(ANSWER_BYTES);
-            accepted_flat(&mut out, &view.order, &OrderIds::of(&call));
-            Ok(Reply::json(out))
-        }
-        other => Err(refused(&other, asked, fault, call.now)),
+        Answer::Order(view) => Ok(Reply::json(&PlacedFlatOrder::new(&view.order, &OrderIds::of(&call)))),
+        other => Err(refused(&other, echo, fault, call.now)),
     }
 }
 
-/// The body of a placement. One that is JSON and no order is told so by the shard's answer, after replay and cap.
+/// The body of a placement. JSON that does not describe an order is refused by the shard, after its checks of repeats and
+/// of the daily limit.
 fn body(call: &Call) -> Result<Value<'_>, Refusal> {
     call.json()?.ok_or_else(|| Refusal::saying(Code::InvalidBody, "The body is empty."))
 }
@@ -115,85 +184,78 @@ fn sender<'a>(call: &'a Call, endpoint: &'static str, route: EntryRoute) -> Send
     }
 }
 
-/// Why an order was not taken, in the venue's words.
-fn refused(answer: &Answer, asked: OrderEcho, fault: Option<Refusal>, now: Timestamp) -> Refusal {
+/// The refusal of an order, in the venue's words.
+fn refused(answer: &Answer, echo: OrderEcho, fault: Option<Refusal>, now: Timestamp) -> Refusal {
     match (answer, fault) {
         (Answer::Refused(Reject::InvalidTerms), Some(fault)) => fault,
         (Answer::Refused(reject) | Answer::Killed { reject, .. }, _) => {
-            words::said(unexpected(answer, now), Some(reject), &asked)
+            words::worded(unexpected(answer, now), Some(reject), &echo)
         }
         (answer, _) => unexpected(answer, now),
     }
 }
 
-/// `{"success":true,…}` (venue.md §5.3).
-fn accepted(out: &mut Vec<u8>, view: &OrderView, ids: &OrderIds, names_trades: bool) {
-    let order = &view.order;
-    object(out, |o| {
-        o.boolean("success", true);
-        o.word("errorMsg", "");
-        rows::order_id(o, "orderID", ids, order);
-        o.word("status", words::placed(order));
-        matched(o, order);
-        o.name("transactionsHashes").extend_from_slice(b"[]");
+impl PlacedOrder<'_> {
+    fn new(view: &OrderView, ids: &OrderIds, names_trades: bool) -> Self {
+        let (making_amount, taking_amount) = amounts(&view.order);
         let trades = if names_trades { &view.fills[..] } else { &[] };
-        o.array("tradeIDs", trades, |out, fill| {
-            out.push(b'"');
-            decimal::integer(out, fill.id.0);
-            out.push(b'"');
-        });
-    });
-}
-
-/// The flat order's answer (venue.md §5.6).
-fn accepted_flat(out: &mut Vec<u8>, order: &Order, ids: &OrderIds) {
-    object(out, |o| {
-        o.boolean("success", true);
-        rows::order_id(o, "orderID", ids, order);
-        o.word("status", words::placed(order));
-        o.price("price", order.terms.limit);
-        o.qty("size", order.terms.quantity);
-        o.word("side", native::side(order.terms.side));
-        o.word("transactID", "");
-        o.word("errorMsg", "");
-        matched(o, order);
-    });
-}
-
-/// An entry of a batch that was not taken, or was killed (venue.md §5.5).
-fn failed(out: &mut Vec<u8>, refusal: &Refusal, dialect: Dialect) {
-    object(out, |o| {
-        o.boolean("success", false);
-        o.text("errorMsg", refusal.message());
-        o.word("orderID", "");
-        o.word("status", "unmatched");
-        o.word("makingAmount", "0");
-        o.word("takingAmount", "0");
-        o.name("transactionsHashes").extend_from_slice(b"[]");
-        o.name("tradeIDs").extend_from_slice(b"[]");
-        match dialect {
-            Dialect::Plain => o.word("error", refusal.code().text()),
-            Dialect::Strict => {
-                o.text("error", refusal.message());
-                o.text("message", refusal.message());
-                o.word("code", refusal.code().text());
-            }
+        PlacedOrder {
+            success: true,
+            error_msg: "".into(),
+            order_id: ids.shown(&view.order),
+            status: words::placed(&view.order),
+            making_amount,
+            taking_amount,
+            transactions_hashes: EmptyList,
+            trade_ids: trades.iter().map(|fill| Digits(fill.id.0)).collect(),
         }
-    });
+    }
 }
 
-/// What was given and taken so far, fees apart: USD and shares of a BUY, shares and USD of a SELL.
-fn matched(o: &mut Object<'_>, order: &Order) {
+impl PlacedFlatOrder<'_> {
+    fn new(order: &Order, ids: &OrderIds) -> Self {
+        let (making_amount, taking_amount) = amounts(order);
+        PlacedFlatOrder {
+            success: true,
+            order_id: ids.shown(order),
+            status: words::placed(order),
+            price: order.terms.limit.into(),
+            size: order.terms.quantity.into(),
+            side: native::side(order.terms.side).into(),
+            transact_id: "".into(),
+            error_msg: "".into(),
+            making_amount,
+            taking_amount,
+        }
+    }
+}
+
+impl FailedOrder {
+    fn new(refusal: &Refusal, dialect: Dialect) -> FailedOrder {
+        let (message, code) = (refusal.message().to_owned(), refusal.code().text());
+        let is_strict = dialect.is_strict();
+        FailedOrder {
+            success: false,
+            error_msg: message.clone(),
+            order_id: "".into(),
+            status: "unmatched".into(),
+            making_amount: "0".into(),
+            taking_amount: "0".into(),
+            transactions_hashes: EmptyList,
+            trade_ids: EmptyList,
+            error: if is_strict { message.clone() } else { code.to_owned() },
+            message: is_strict.then_some(message),
+            code: is_strict.then_some(code),
+        }
+    }
+}
+
+/// The given and the taken amount so far, without fees: USD and shares of a BUY, shares and USD of a SELL.
+fn amounts(order: &Order) -> (Volume, Volume) {
     // Fills are never negative.
-    let (usd, shares) = (order.notional.0.unsigned_abs(), order.filled.0);
-    let (making, taking) = match order.terms.side {
+    let (usd, shares) = (Volume(order.notional.0.unsigned_abs()), Volume(order.filled.0));
+    match order.terms.side {
         Side::Buy => (usd, shares),
         Side::Sell => (shares, usd),
-    };
-    for (name, amount) in [("makingAmount", making), ("takingAmount", taking)] {
-        let out = o.name(name);
-        out.push(b'"');
-        decimal::vol(out, amount);
-        out.push(b'"');
     }
 }

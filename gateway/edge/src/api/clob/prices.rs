@@ -1,68 +1,117 @@
-//! Prices of many tokens at once (venue.md §1.3): midpoints, best prices, spreads, last trades. Tokens that are unknown,
-//! or have nothing to say, are left out.
+//! Prices of many tokens in one request (gateway/docs/venue-clients.md §1.3): midpoints, best prices, spreads, last trades.
+//! Unknown tokens and tokens without such a price are left out.
 
-use super::read_shape as shape;
+use super::requests::{PriceBatch, TokenBatch};
 use super::tokens::{self, BatchItem, Sides};
+use crate::api::orders::words::SideName;
 use crate::api::prices::{book_of, taker_word};
 use crate::api::tokens::find;
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::record::{ByName, Example, Record as _, record, value, write_record};
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{BodyKind, Route};
+use crate::http::scalar::{Price, TokenId};
+use crate::http::schema::{Param, TEXT};
 use ahash::AHashMap;
-use engine::amount::Price;
+use engine::amount;
 use engine::book::{BookSide, Top};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::catalog::MarketCell;
-use wire::write::{Object, array, object, separate, string};
+use wire::write::{separate, string};
 
-/// Markets whose prices are written before others get their turn on the thread.
+/// Markets whose prices are written before other tasks of the thread run.
 const MARKETS_PER_TURN: usize = 500;
 const TOKENS: &[Code] = &[Code::InvalidBody, Code::InvalidTokenId];
 const TOKENS_AND_SIDES: &[Code] = &[Code::InvalidBody, Code::InvalidTokenId, Code::InvalidRequest];
+
+const TOKEN_LIST: &[Param] =
+    &[Param::query("token_ids", TEXT, "Tokens with commas between them, 1 to 500.").required()];
+const TOKEN_LIST_OR_BODY: &[Param] = &[Param::query("token_ids", TEXT, "Without a body: the tokens, 1 to 500.")];
+const TOKEN_AND_SIDE_LISTS: &[Param] = &[
+    Param::query(
+        "token_ids",
+        TEXT,
+        "Tokens with commas between them, 1 to 500; every token with a book when left out.",
+    ),
+    Param::query("sides", TEXT, "A side for each of the tokens; both of each when left out."),
+];
+
+type PriceByToken<'a> = ByName<TokenId<'a>, Price>;
+type BestByToken<'a> = ByName<TokenId<'a>, BestPrices>;
+
+const PRICE_BY_TOKEN: Example = Example::Of(|| value(&ByName(vec![(TokenId::from("81140002"), Price::of("0.395"))])));
+const BEST_BY_TOKEN: Example = Example::Of(|| value(&ByName(vec![(TokenId::from("81140002"), BestPrices::example())])));
+
+record! {
+    /// Best prices of the requested sides. A side without one is left out.
+    pub struct BestPrices {
+        #[serde(rename = "BUY")]
+        buy: Option<Price> = Some(Price::of("0.38")), "Best bid.", skip_serializing_if;
+        #[serde(rename = "SELL")]
+        sell: Option<Price> = Some(Price::of("0.41")), "Best ask.", skip_serializing_if;
+    }
+
+    /// Prices of one token, the older form.
+    pub struct PriceRow<'a> {
+        token_id: TokenId<'a> = "81140002".into(), "The outcome token.";
+        price: Option<Price> = Some(Price::of("0.395")), "Half way between the best prices.";
+        bid: Option<Price> = Some(Price::of("0.38")), "Best bid.";
+        ask: Option<Price> = Some(Price::of("0.41")), "Best ask.";
+    }
+
+    /// The last trade of one token.
+    pub struct LastTradeRow<'a> {
+        token_id: TokenId<'a> = "81140002".into(), "The outcome token.";
+        price: Price = Price::of("0.39"), "Per share.";
+        // Empty where the venue stated a last price without its trade.
+        #[schemars(with = "SideName")]
+        side: &'static str = "SELL", "What the taker did.";
+    }
+}
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/midpoints", "get_midpoints")
         .about("Half way between the best prices, by token; tokens without both are left out.")
         .at_root()
-        .params(shape::TOKEN_LIST)
-        .gives_shape(200, &shape::BY_TOKEN, shape::BY_TOKEN_EXAMPLE)
+        .params(TOKEN_LIST)
+        .gives_with::<PriceByToken<'_>>(200, PRICE_BY_TOKEN)
         .fails(TOKENS)
         .run(|call| Box::pin(midpoints(call))),
     Route::post("/v1/midpoints", "post_midpoints")
         .about("Half way between the best prices, by token; tokens without both are left out.")
         .at_root()
-        .takes_shape(&shape::TOKENS, shape::TOKENS_EXAMPLE)
-        .gives_shape(200, &shape::BY_TOKEN, shape::BY_TOKEN_EXAMPLE)
+        .takes::<TokenBatch<'_>>()
+        .gives_with::<PriceByToken<'_>>(200, PRICE_BY_TOKEN)
         .fails(TOKENS)
         .run(|call| Box::pin(midpoints(call))),
     Route::get("/v1/prices", "get_prices")
         .about("Best prices by token and side; tokens without any are left out.")
         .at_root()
-        .params(shape::TOKEN_AND_SIDE_LISTS)
-        .gives_shape(200, &shape::BEST_BY_TOKEN, shape::BEST_BY_TOKEN_EXAMPLE)
+        .params(TOKEN_AND_SIDE_LISTS)
+        .gives_with::<BestByToken<'_>>(200, BEST_BY_TOKEN)
         .fails(TOKENS_AND_SIDES)
         .run(|call| Box::pin(prices(call))),
     Route::post("/v1/prices", "post_prices")
         .about("Best prices by token and side; tokens without any are left out.")
         .at_root()
-        .takes_shape(&shape::SIDES, shape::SIDES_EXAMPLE)
-        .gives_shape(200, &shape::BEST_BY_TOKEN, shape::BEST_BY_TOKEN_EXAMPLE)
-        .gives_shape(200, &shape::PRICE_ROWS, shape::PRICE_ROWS_EXAMPLE)
+        .takes::<PriceBatch<'_>>()
+        .gives_with::<BestByToken<'_>>(200, BEST_BY_TOKEN)
+        .gives::<Vec<PriceRow<'_>>>(200)
         .fails(TOKENS_AND_SIDES)
         .run(|call| Box::pin(prices_of_body(call))),
     Route::get("/v1/spreads", "get_spreads")
-        .about("What lies between the best prices, by token; tokens without both are left out.")
+        .about("Best ask less best bid, by token; tokens without both are left out.")
         .at_root()
-        .params(shape::TOKEN_LIST)
-        .gives_shape(200, &shape::BY_TOKEN, shape::BY_TOKEN_EXAMPLE)
+        .params(TOKEN_LIST)
+        .gives_with::<PriceByToken<'_>>(200, PRICE_BY_TOKEN)
         .fails(TOKENS)
         .run(|call| Box::pin(spreads(call))),
     Route::post("/v1/spreads", "post_spreads")
-        .about("What lies between the best prices, by token; tokens without both are left out.")
+        .about("Best ask less best bid, by token; tokens without both are left out.")
         .at_root()
-        .takes_shape(&shape::TOKENS, shape::TOKENS_EXAMPLE)
-        .gives_shape(200, &shape::BY_TOKEN, shape::BY_TOKEN_EXAMPLE)
+        .takes::<TokenBatch<'_>>()
+        .gives_with::<PriceByToken<'_>>(200, PRICE_BY_TOKEN)
         .fails(TOKENS)
         .run(|call| Box::pin(spreads(call))),
     // One client sends its list as the body of a GET.
@@ -70,51 +119,41 @@ pub const ROUTES: &[Route] = &[
         .about("Last trades; tokens that were never traded are left out.")
         .at_root()
         .body(BodyKind::Optional)
-        .params(shape::TOKEN_LIST_OR_BODY)
-        .takes_shape(&shape::TOKENS, shape::TOKENS_EXAMPLE)
-        .gives_shape(200, &shape::TRADE_ROWS, shape::TRADE_ROWS_EXAMPLE)
+        .params(TOKEN_LIST_OR_BODY)
+        .takes::<TokenBatch<'_>>()
+        .gives::<Vec<LastTradeRow<'_>>>(200)
         .fails(TOKENS)
         .run(|call| Box::pin(last_trades(call))),
     Route::post("/v1/last-trades-prices", "post_last_trades_prices")
         .about("Last trades; tokens that were never traded are left out.")
         .at_root()
-        .takes_shape(&shape::TOKENS, shape::TOKENS_EXAMPLE)
-        .gives_shape(200, &shape::TRADE_ROWS, shape::TRADE_ROWS_EXAMPLE)
+        .takes::<TokenBatch<'_>>()
+        .gives::<Vec<LastTradeRow<'_>>>(200)
         .fails(TOKENS)
         .run(|call| Box::pin(last_trades(call))),
 ];
 
 async fn midpoints(call: Call) -> Outcome {
-    by_token(&call, |o, token, top| {
-        if let Some(mid) = top.midpoint() {
-            o.average(token, mid);
-        }
-    })
+    by_token(&call, |top| top.midpoint().map(Price))
 }
 
 async fn spreads(call: Call) -> Outcome {
-    by_token(&call, |o, token, top| {
-        if let (Some(bid), Some(ask)) = (top.price(BookSide::Bid), top.price(BookSide::Ask)) {
-            o.price(token, Price(ask.0.saturating_sub(bid.0)));
-        }
+    by_token(&call, |top| {
+        let (bid, ask) = (top.price(BookSide::Bid)?, top.price(BookSide::Ask)?);
+        Some(amount::Price(ask.0.saturating_sub(bid.0)).into())
     })
 }
 
-/// One field by token; `write` leaves out what the book does not say.
-fn by_token(call: &Call, write: impl Fn(&mut Object<'_>, &str, Top)) -> Outcome {
-    let asked = asked_books(call, tokens::asked(call)?);
-    let mut out = Vec::with_capacity(64 + 96 * asked.len());
-    object(&mut out, |o| {
-        for BatchBook { cell, instrument, top, .. } in asked {
-            write(o, cell.token(instrument.outcome()), top);
-        }
-    });
-    Ok(Reply::json(out))
+/// One price by token; tokens whose book has none are left out.
+fn by_token(call: &Call, price: impl Fn(Top) -> Option<Price>) -> Outcome {
+    let books = requested_books(call, tokens::requested(call)?);
+    let prices = books.iter().filter_map(|book| Some((book.token(), price(book.top)?)));
+    Ok(Reply::json(&ByName(prices.collect())))
 }
 
 async fn prices(call: Call) -> Outcome {
     match tokens::in_query(&call.query(), Sides::Read)? {
-        Some(wanted) => Ok(sides(asked_books(&call, wanted))),
+        Some(items) => Ok(sides(&requested_books(&call, items))),
         None => every_price(&call).await,
     }
 }
@@ -124,8 +163,8 @@ async fn prices_of_body(call: Call) -> Outcome {
         return Err(Refusal::saying(Code::InvalidBody, "The body is empty."));
     };
     match tokens::in_old_body(&body)? {
-        Some(wanted) => Ok(rows(asked_books(&call, wanted))),
-        None => Ok(sides(asked_books(&call, tokens::in_body(&body, Sides::Read)?))),
+        Some(items) => Ok(rows(&requested_books(&call, items))),
+        None => Ok(sides(&requested_books(&call, tokens::in_body(&body, Sides::Read)?))),
     }
 }
 
@@ -149,90 +188,84 @@ async fn every_price(call: &Call) -> Outcome {
 }
 
 /// Best prices by token: BUY names the best bid, SELL the best ask.
-fn sides(asked: Vec<BatchBook<'_>>) -> Reply {
-    let mut out = Vec::with_capacity(64 + 128 * asked.len());
+fn sides(books: &[BatchBook<'_>]) -> Reply {
+    let mut out = Vec::with_capacity(64 + 128 * books.len());
     out.push(b'{');
-    for asked in asked {
-        write_sides(&mut out, &asked);
-    }
+    books.iter().for_each(|book| write_sides(&mut out, book));
     out.push(b'}');
     Reply::json(out)
 }
 
-/// One entry of that map; nothing when no side that was asked for has a price.
-fn write_sides(out: &mut Vec<u8>, asked: &BatchBook<'_>) {
-    let BatchBook { cell, instrument, top, sides } = asked;
-    let shown = NAMES.iter().zip(sides).filter(|(_, wanted)| **wanted);
-    let shown = shown.filter_map(|((side, name), _)| Some((name, top.price(*side)?)));
-    if shown.clone().next().is_none() {
-        return;
+/// One entry of [`BestByToken`], if one of the requested sides has a price.
+fn write_sides(out: &mut Vec<u8>, book: &BatchBook<'_>) {
+    let [is_buy, is_sell] = book.sides;
+    let buy = book.top.price(BookSide::Bid).filter(|_| is_buy).map(Price::from);
+    let sell = book.top.price(BookSide::Ask).filter(|_| is_sell).map(Price::from);
+    if buy.is_some() || sell.is_some() {
+        separate(out);
+        string(out, book.cell.token(book.instrument.outcome()));
+        out.push(b':');
+        write_record(out, &BestPrices { buy, sell });
     }
-    separate(out);
-    string(out, cell.token(instrument.outcome()));
-    out.push(b':');
-    object(out, |o| shown.for_each(|(name, price)| o.price(name, price)));
 }
 
 /// The older shape: a row for each token with a book.
-fn rows(asked: Vec<BatchBook<'_>>) -> Reply {
-    let mut out = Vec::with_capacity(64 + 160 * asked.len());
-    array(&mut out, asked, |out, BatchBook { cell, instrument, top, .. }| {
-        object(out, |o| {
-            o.text("token_id", cell.token(instrument.outcome()));
-            o.or_null("price", top.midpoint(), Object::average);
-            o.or_null("bid", top.price(BookSide::Bid), Object::price);
-            o.or_null("ask", top.price(BookSide::Ask), Object::price);
-        });
+fn rows(books: &[BatchBook<'_>]) -> Reply {
+    let rows = books.iter().map(|book| PriceRow {
+        token_id: book.token(),
+        price: book.top.midpoint().map(Price),
+        bid: book.top.price(BookSide::Bid).map(Price::from),
+        ask: book.top.price(BookSide::Ask).map(Price::from),
     });
-    Reply::json(out)
+    Reply::json(&rows.collect::<Vec<_>>())
 }
 
 async fn last_trades(call: Call) -> Outcome {
-    let wanted = tokens::asked(&call)?;
+    let items = tokens::requested(&call)?;
     let reads = call.reads();
-    let found = wanted.iter().filter_map(|wanted| {
-        let (instrument, cell) = find(&reads.catalog, &wanted.token)?;
-        Some((instrument, cell, reads.books.last_price(instrument)?))
+    let rows = items.iter().filter_map(|item| {
+        let (instrument, cell) = find(&reads.catalog, &item.token)?;
+        let last = reads.books.last_price(instrument)?;
+        let token_id = cell.token(instrument.outcome()).into();
+        Some(LastTradeRow { token_id, price: last.price.into(), side: taker_word(&last) })
     });
-    let mut out = Vec::with_capacity(64 + 128 * wanted.len());
-    array(&mut out, found, |out, (instrument, cell, last)| {
-        object(out, |o| {
-            o.text("token_id", cell.token(instrument.outcome()));
-            o.price("price", last.price);
-            o.word("side", taker_word(&last));
-        });
-    });
-    Ok(Reply::json(out))
+    Ok(Reply::json(&rows.collect::<Vec<_>>()))
 }
 
-const NAMES: [(BookSide, &str); 2] = [(BookSide::Bid, "BUY"), (BookSide::Ask, "SELL")];
+const SIDES: [BookSide; 2] = [BookSide::Bid, BookSide::Ask];
 const BOTH: [bool; 2] = [true; 2];
 
-/// A token that was asked for, with its book.
+/// A requested token with its book.
 struct BatchBook<'a> {
     cell: &'a MarketCell,
     instrument: InstrumentId,
     top: Top,
-    /// Which of [`NAMES`] were asked for.
+    /// Which of [`SIDES`] were requested.
     sides: [bool; 2],
 }
 
-/// The books of a batch in its order, each once: a token that is named twice is asked for all that both name.
-fn asked_books(call: &Call, wanted: Vec<BatchItem>) -> Vec<BatchBook<'_>> {
+impl<'a> BatchBook<'a> {
+    fn token(&self) -> TokenId<'a> {
+        self.cell.token(self.instrument.outcome()).into()
+    }
+}
+
+/// The books of a batch in its order. A token that the batch names twice has one entry with the sides of both.
+fn requested_books(call: &Call, items: Vec<BatchItem>) -> Vec<BatchBook<'_>> {
     let reads = call.reads();
-    let mut places = AHashMap::with_capacity(wanted.len());
-    let mut asked: Vec<BatchBook<'_>> = Vec::with_capacity(wanted.len());
-    for BatchItem { token, side } in wanted {
+    let mut places = AHashMap::with_capacity(items.len());
+    let mut books: Vec<BatchBook<'_>> = Vec::with_capacity(items.len());
+    for BatchItem { token, side } in items {
         let Some((instrument, cell)) = find(&reads.catalog, &token) else { continue };
         let place = *places.entry(instrument).or_insert_with(|| {
             let top = book_of(reads, instrument, cell)?;
-            asked.push(BatchBook { cell, instrument, top, sides: [false; 2] });
-            Some(asked.len() - 1)
+            books.push(BatchBook { cell, instrument, top, sides: [false; 2] });
+            Some(books.len() - 1)
         });
         let Some(place) = place else { continue };
-        for ((named, _), wanted) in NAMES.iter().zip(&mut asked[place].sides) {
-            *wanted |= side.is_none_or(|side| side == *named);
+        for (known, requested) in SIDES.iter().zip(&mut books[place].sides) {
+            *requested |= side.is_none_or(|side| side == *known);
         }
     }
-    asked
+    books
 }

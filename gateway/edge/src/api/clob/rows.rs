@@ -1,27 +1,156 @@
-//! Venue-shaped rows of orders and trades, in both dialects (venue.md §0.2, §7.2, §7.4).
+//! Venue-shaped rows of orders and trades, in both dialects (gateway/docs/venue-clients.md §0.2, §7.2, §7.4).
 
-use super::ids::{self, OrderIds};
-use super::words;
+use super::ids::{self, ORDER_EXAMPLE, OrderIds};
+use super::words::{self, PlainStatus, StrictStatus, VenueOrderType};
 use crate::api::orders::view::{Texts, fill_price};
-use crate::api::orders::words as native;
+use crate::api::orders::words::{self as native, LiquidityName, SideName};
 use crate::http::call::Call;
 use crate::http::dialect::Dialect;
+use crate::http::record::{EmptyList, List, forms, record, write_record};
+use crate::http::scalar::{
+    self, ConditionId, Digits, Money, OrderHexId, PaperHash, Price, Quantity, TokenId, Uuid, words,
+};
 use engine::market::catalog::Catalog;
 use engine::order::{Fill, Liquidity, Order, Side};
 use engine::time::Timestamp;
 use engine::view::{FillView, OrderView};
+use serde::Serialize;
 use wire::decimal;
-use wire::write::{Object, object};
+use wire::write::Object;
+
+const MARKET: &str = "0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4";
+const TOKEN: &str = "71321045679252212594626385532706912750332728571942532289631379312455583992563";
+const OWNER: &str = "5d4c0f6e-8f6b-8d1e-9f3c-2b1a09f8e7d6";
+const ADDRESS: &str = "0x0000000000000000000000000000000000000001";
+
+words! {
+    pub PlainTradeStatus = "MATCHED";
+    pub StrictTradeStatus = "MATCHED", "CONFIRMED";
+}
+
+record! {
+    // The terms of an order and its progress: the first fields of every row and event of an order.
+    pub struct OrderTerms<'a> {
+        id: OrderHexId<'a> = ORDER_EXAMPLE.into();
+        market: ConditionId<'a> = MARKET.into();
+        asset_id: TokenId<'a> = TOKEN.into();
+        side: SideName = "BUY".into();
+        original_size: Quantity = Quantity::of("10"),
+            "Shares asked for; of a budget the shares it was expected to buy.";
+        size_matched: Quantity = Quantity::of("4");
+        price: Price = Price::of("0.41"), "The limit.";
+        outcome: &'a str = "Yes";
+        order_type: VenueOrderType = "GTC".into();
+    }
+
+    /// An order row in the plain dialect.
+    pub struct VenueOrder<'a> {
+        #[serde(flatten)]
+        terms: OrderTerms<'a> = OrderTerms::example();
+        status: PlainStatus = "ORDER_STATUS_LIVE".into();
+        owner: () = ();
+        maker_address: () = ();
+        expiration: u64 = 0, "0: none.";
+        created_at: u64 = 1_793_871_202;
+        associate_trades: Vec<Digits> = Vec::new(), "Ids of its trades, oldest first; in a list the newest 100 at most.";
+        maker_orders: () = ();
+        transaction_hash: () = ();
+        trader_side: () = ();
+        fee_rate_bps: () = ();
+    }
+
+    /// An order row in the strict dialect.
+    pub struct StrictVenueOrder<'a> {
+        #[serde(flatten)]
+        terms: OrderTerms<'a> = OrderTerms::example();
+        status: StrictStatus = "LIVE".into();
+        owner: Uuid<'a> = OWNER.into(), "The credential of the request if that is a UUID, else the account's.";
+        maker_address: &'a str = ADDRESS, "The account's address.";
+        expiration: Digits = Digits(0), "Unix seconds; 0: none.";
+        created_at: u64 = 1_793_871_202;
+        associate_trades: Vec<Digits> = Vec::new(), "Ids of its trades, oldest first; in a list the newest 100 at most.";
+    }
+
+    // A fill: the first fields of every row and event of a trade.
+    pub struct Execution<'a> {
+        id: Digits = Digits(268_435_461);
+        taker_order_id: OrderHexId<'a> = ORDER_EXAMPLE.into(), "The caller's own order, also where it was the maker.";
+        market: ConditionId<'a> = MARKET.into();
+        asset_id: TokenId<'a> = TOKEN.into();
+        side: SideName = "BUY".into(), "Of the caller's order; in the strict dialect of the taker's, as at the venue.";
+        size: Quantity = Quantity::of("4");
+        price: Price = Price::of("0.41"), "Average of the fill.";
+        outcome: &'a str = "Yes";
+    }
+
+    /// A trade row in the plain dialect: one fill.
+    pub struct VenueTrade<'a> {
+        #[serde(flatten)]
+        execution: Execution<'a> = Execution::example();
+        fee_rate_bps: u64 = 500, "0 for a maker.";
+        status: PlainTradeStatus = "MATCHED".into();
+        match_time: u64 = 1_793_871_202, "Unix seconds.";
+        last_update: u64 = 1_793_871_202, "Unix seconds.";
+        #[schemars(range(max = 0))]
+        bucket_index: u8 = 0;
+        owner: () = ();
+        maker_address: () = ();
+        transaction_hash: () = ();
+        trader_side: () = ();
+        maker_orders: EmptyList = EmptyList;
+        fee: Money = Money::of("0.05"), "USD charged.";
+        venue_time: Option<scalar::Timestamp> = None,
+            "Time of the recording that the fill was made against; null where the venue's time is server time.";
+    }
+
+    /// A trade row in the strict dialect.
+    pub struct StrictVenueTrade<'a> {
+        #[serde(flatten)]
+        execution: Execution<'a> = Execution::example();
+        fee_rate_bps: Digits = Digits(500), "0 for a maker.";
+        status: StrictTradeStatus = "MATCHED".into(), "By `[venue] confirmed_trades`.";
+        match_time: Digits = Digits(1_793_871_202), "Unix seconds.";
+        last_update: Digits = Digits(1_793_871_202), "Unix seconds.";
+        #[schemars(range(max = 0))]
+        bucket_index: u8 = 0;
+        owner: Uuid<'a> = OWNER.into(), "The credential of the request if that is a UUID, else the account's.";
+        maker_address: &'a str = ADDRESS, "The account's address.";
+        transaction_hash: PaperHash<'a> = MARKET.into(), "Made of the trade's id: there is no transaction.";
+        trader_side: LiquidityName = "TAKER".into();
+        maker_orders: List<MakerOrder<'a>, 0, 1> = List(Vec::new()),
+            "Of a MAKER row the caller's own order; else empty.";
+        fee: Money = Money::of("0.05"), "USD charged.";
+        venue_time: Option<scalar::Timestamp> = None,
+            "Time of the recording that the fill was made against; null where the venue's time is server time.";
+    }
+
+    /// The order that a trade was made with.
+    pub struct MakerOrder<'a> {
+        order_id: OrderHexId<'a> = ORDER_EXAMPLE.into();
+        owner: Uuid<'a> = OWNER.into(), "As of the row.";
+        maker_address: &'a str = ADDRESS, "As of the row.";
+        matched_amount: Quantity = Quantity::of("4"), "Shares of this trade.";
+        price: Price = Price::of("0.41"), "Average of the fill.";
+        fee_rate_bps: Digits = Digits(0), "0: makers pay nothing.";
+        asset_id: TokenId<'a> = TOKEN.into();
+        outcome: &'a str = "Yes";
+        side: SideName = "BUY".into(), "Of the caller's order.";
+    }
+}
+
+forms! {
+    pub OrderRow<'a> = Plain(VenueOrder<'a>), Strict(StrictVenueOrder<'a>); OrderRow::Plain(VenueOrder::example());
+    pub TradeRow<'a> = Plain(VenueTrade<'a>), Strict(StrictVenueTrade<'a>); TradeRow::Plain(VenueTrade::example());
+}
 
 /// What all rows of one answer share.
 pub struct Rows<'a> {
     catalog: &'a Catalog,
-    dialect: Dialect,
     ids: OrderIds,
-    /// Strict rows only.
-    owner: Option<String>,
-    address: Option<String>,
-    /// Strict trades say `CONFIRMED`.
+    dialect: Dialect,
+    /// Owner and address: strict rows only.
+    account: Option<(String, String)>,
+    /// Strict trades are `CONFIRMED`.
     confirmed: bool,
 }
 
@@ -31,105 +160,180 @@ impl<'a> Rows<'a> {
         let (app, dialect) = (call.app(), call.dialect());
         Rows {
             catalog: &app.reads.catalog,
-            dialect,
             ids: OrderIds::of(call),
-            owner: dialect.is_strict().then(|| ids::owner(call)),
-            address: dialect.is_strict().then(|| ids::address(call.caller().user)),
-            confirmed: dialect.is_strict() && app.front.settings.compat.confirmed_trades,
+            dialect,
+            account: dialect.is_strict().then(|| (ids::owner(call), ids::address(call.caller().user))),
+            confirmed: app.front.settings.compat.confirmed_trades,
         }
     }
 
     /// One order with its newest trades, up to this count.
-    pub fn order(&self, out: &mut Vec<u8>, view: &OrderView, trades_max: usize) {
+    pub fn order(&self, view: &OrderView, trades_max: usize) -> OrderRow<'_> {
         let order = &view.order;
-        let terms = &order.terms;
-        let texts = Texts::of(self.catalog, terms.instrument);
-        object(out, |o| {
-            placement(o, &self.ids, order, &texts);
-            o.word("status", words::status(order, self.dialect));
-            self.account(o);
-            self.secs(o, "expiration", terms.expiration().map_or(0, Timestamp::secs));
-            o.integer("created_at", order.created_at.secs());
-            let trades = &view.fills[view.fills.len().saturating_sub(trades_max)..];
-            o.array("associate_trades", trades, |out, fill| {
-                out.push(b'"');
-                decimal::integer(out, fill.id.0);
-                out.push(b'"');
-            });
-            if !self.dialect.is_strict() {
-                for name in ["maker_orders", "transaction_hash", "trader_side", "fee_rate_bps"] {
-                    o.null(name);
-                }
-            }
-        });
+        let terms = OrderTerms::new(&self.ids, order, &Texts::of(self.catalog, order.terms.instrument));
+        let status = words::status(order, self.dialect);
+        let expiration = order.terms.expiration().map_or(0, Timestamp::secs);
+        let created_at = order.created_at.secs();
+        let trades = &view.fills[view.fills.len().saturating_sub(trades_max)..];
+        let associate_trades = trades.iter().map(|fill| Digits(fill.id.0)).collect();
+        match &self.account {
+            None => OrderRow::Plain(VenueOrder {
+                terms,
+                status: status.into(),
+                owner: (),
+                maker_address: (),
+                expiration,
+                created_at,
+                associate_trades,
+                maker_orders: (),
+                transaction_hash: (),
+                trader_side: (),
+                fee_rate_bps: (),
+            }),
+            Some((owner, address)) => OrderRow::Strict(StrictVenueOrder {
+                terms,
+                status: status.into(),
+                owner: owner.as_str().into(),
+                maker_address: address,
+                expiration: Digits(expiration),
+                created_at,
+                associate_trades,
+            }),
+        }
     }
 
     /// One fill.
-    pub fn trade(&self, out: &mut Vec<u8>, view: &FillView) {
-        let fill = &view.fill;
-        let texts = Texts::of(self.catalog, view.order.terms.instrument);
-        let strict = self.dialect.is_strict();
-        object(out, |o| {
-            execution(o, &self.ids, fill, &view.order, &texts, self.dialect);
-            quoted_if(o, "fee_rate_bps", rate(fill), strict);
-            o.word("status", if self.confirmed { "CONFIRMED" } else { "MATCHED" });
-            self.secs(o, "match_time", fill.at.secs());
-            self.secs(o, "last_update", fill.at.secs());
-            o.integer("bucket_index", 0);
-            self.account(o);
-            match strict {
-                true => o.text("transaction_hash", &ids::paper_transaction_hash(&fill.id.0.to_string())),
-                false => o.null("transaction_hash"),
-            }
-            o.word_or_null("trader_side", strict.then(|| native::liquidity(fill.liquidity)));
-            match (&self.owner, &self.address) {
-                (Some(owner), Some(address)) => maker_orders(o, &self.ids, fill, &view.order, &texts, (owner, address)),
-                _ => o.name("maker_orders").extend_from_slice(b"[]"),
-            }
-            o.money("fee", fill.fee);
-            o.ts_or_null("venue_time", fill.venue_at());
+    pub fn trade(&self, view: &FillView) -> TradeRow<'_> {
+        let (order, fill) = (&view.order, &view.fill);
+        let texts = Texts::of(self.catalog, order.terms.instrument);
+        let execution = Execution::new(&self.ids, fill, order, &texts, self.dialect);
+        let (rate, at) = (rate(fill), fill.at.secs());
+        let fee = Money(fill.fee);
+        let venue_time = fill.venue_at().map(scalar::Timestamp);
+        match &self.account {
+            None => TradeRow::Plain(VenueTrade {
+                execution,
+                fee_rate_bps: rate,
+                status: "MATCHED".into(),
+                match_time: at,
+                last_update: at,
+                bucket_index: 0,
+                owner: (),
+                maker_address: (),
+                transaction_hash: (),
+                trader_side: (),
+                maker_orders: EmptyList,
+                fee,
+                venue_time,
+            }),
+            Some((owner, address)) => TradeRow::Strict(StrictVenueTrade {
+                execution,
+                fee_rate_bps: Digits(rate),
+                status: if self.confirmed { "CONFIRMED" } else { "MATCHED" }.into(),
+                match_time: Digits(at),
+                last_update: Digits(at),
+                bucket_index: 0,
+                owner: owner.as_str().into(),
+                maker_address: address,
+                transaction_hash: ids::paper_transaction_hash(&fill.id.0.to_string()).into(),
+                trader_side: native::liquidity(fill.liquidity).into(),
+                maker_orders: List(MakerOrder::of(&self.ids, fill, order, &texts, (owner, address))),
+                fee,
+                venue_time,
+            }),
+        }
+    }
+}
+
+impl<'a> OrderTerms<'a> {
+    fn new(ids: &OrderIds, order: &Order, texts: &Texts<'a>) -> OrderTerms<'a> {
+        let terms = &order.terms;
+        OrderTerms {
+            id: ids.shown(order),
+            market: texts.market().into(),
+            asset_id: texts.token().into(),
+            side: native::side(terms.side).into(),
+            original_size: terms.quantity.into(),
+            size_matched: order.filled.into(),
+            price: terms.limit.into(),
+            outcome: texts.outcome(),
+            order_type: words::order_type(terms.time_in_force).into(),
+        }
+    }
+}
+
+impl<'a> Execution<'a> {
+    fn new(ids: &OrderIds, fill: &Fill, order: &Order, texts: &Texts<'a>, dialect: Dialect) -> Execution<'a> {
+        Execution {
+            id: Digits(fill.id.0),
+            taker_order_id: ids.shown(order),
+            market: texts.market().into(),
+            asset_id: texts.token().into(),
+            side: native::side(trade_side(fill, order, dialect)).into(),
+            size: fill.qty.into(),
+            price: Price(fill_price(order, fill)),
+            outcome: texts.outcome(),
+        }
+    }
+}
+
+impl<'a> MakerOrder<'a> {
+    /// The own order of a maker, empty for a taker. `owner` and `address` are those of the trade.
+    fn of(
+        ids: &OrderIds,
+        fill: &Fill,
+        order: &Order,
+        texts: &Texts<'a>,
+        (owner, address): (&'a str, &'a str),
+    ) -> Vec<MakerOrder<'a>> {
+        let maker = (fill.liquidity == Liquidity::Maker).then(|| MakerOrder {
+            order_id: ids.shown(order),
+            owner: owner.into(),
+            maker_address: address,
+            matched_amount: fill.qty.into(),
+            price: Price(fill_price(order, fill)),
+            fee_rate_bps: Digits(rate(fill)),
+            asset_id: texts.token().into(),
+            outcome: texts.outcome(),
+            side: native::side(order.terms.side).into(),
         });
-    }
-
-    fn account(&self, o: &mut Object<'_>) {
-        o.text_or_null("owner", self.owner.as_deref());
-        o.text_or_null("maker_address", self.address.as_deref());
-    }
-
-    /// Unix seconds, as the dialect writes them.
-    fn secs(&self, o: &mut Object<'_>, name: &str, secs: u64) {
-        quoted_if(o, name, secs, self.dialect.is_strict());
+        maker.into_iter().collect()
     }
 }
 
-/// What an order is and what it came to, wherever it is told of.
+/// Writes the fields of [`OrderTerms`] into an object.
 pub fn placement(o: &mut Object<'_>, ids: &OrderIds, order: &Order, texts: &Texts<'_>) {
-    let terms = &order.terms;
-    order_id(o, "id", ids, order);
-    o.text("market", texts.market());
-    o.text("asset_id", texts.token());
-    o.word("side", native::side(terms.side));
-    o.qty("original_size", terms.quantity);
-    o.qty("size_matched", order.filled);
-    o.price("price", terms.limit);
-    o.text("outcome", texts.outcome());
-    o.word("order_type", words::order_type(terms.time_in_force));
+    write_fields(o, &OrderTerms::new(ids, order, texts));
 }
 
-/// What a fill is, wherever it is told of.
+/// Writes the fields of [`Execution`] into an object.
 pub fn execution(o: &mut Object<'_>, ids: &OrderIds, fill: &Fill, order: &Order, texts: &Texts<'_>, dialect: Dialect) {
-    quoted(o, "id", fill.id.0);
-    order_id(o, "taker_order_id", ids, order);
-    o.text("market", texts.market());
-    o.text("asset_id", texts.token());
-    o.word("side", native::side(trade_side(fill, order, dialect)));
-    o.qty("size", fill.qty);
-    o.average("price", fill_price(order, fill));
-    o.text("outcome", texts.outcome());
+    write_fields(o, &Execution::new(ids, fill, order, texts, dialect));
 }
 
-/// The side that a trade shows: the own order's, but in the strict dialect the taker's, as at the venue. Its clients take
-/// the side of a maker's fill for that of the other party, and its own order from `maker_orders`.
+/// Writes the `maker_orders` of a trade; see [`MakerOrder`].
+pub fn maker_orders(
+    o: &mut Object<'_>,
+    ids: &OrderIds,
+    fill: &Fill,
+    order: &Order,
+    texts: &Texts<'_>,
+    account: (&str, &str),
+) {
+    write_record(o.name("maker_orders"), &MakerOrder::of(ids, fill, order, texts, account));
+}
+
+/// Writes the fields of a record that has some into an object with fields.
+fn write_fields(o: &mut Object<'_>, record: &impl Serialize) {
+    let out = o.out();
+    let from = out.len();
+    write_record(out, record);
+    out[from] = b',';
+    out.pop();
+}
+
+/// The side of a trade: the own order's, but in the strict dialect the taker's, as at the venue. Its clients take the side
+/// of a maker's fill for that of the other party, and its own order from `maker_orders`.
 fn trade_side(fill: &Fill, order: &Order, dialect: Dialect) -> Side {
     match (order.terms.side, fill.liquidity) {
         (Side::Buy, Liquidity::Maker) if dialect.is_strict() => Side::Sell,
@@ -138,43 +342,9 @@ fn trade_side(fill: &Fill, order: &Order, dialect: Dialect) -> Side {
     }
 }
 
-/// The `maker_orders` of a trade that describes its maker: the own order, as the venue tells of one; empty for a taker.
-/// `owner` and `address` are those of the trade.
-pub fn maker_orders(
-    o: &mut Object<'_>,
-    ids: &OrderIds,
-    fill: &Fill,
-    order: &Order,
-    texts: &Texts<'_>,
-    (owner, address): (&str, &str),
-) {
-    let maker = (fill.liquidity == Liquidity::Maker).then_some(());
-    o.array("maker_orders", maker, |out, ()| {
-        object(out, |o| {
-            order_id(o, "order_id", ids, order);
-            o.text("owner", owner);
-            o.text("maker_address", address);
-            o.qty("matched_amount", fill.qty);
-            o.average("price", fill_price(order, fill));
-            quoted(o, "fee_rate_bps", rate(fill));
-            o.text("asset_id", texts.token());
-            o.text("outcome", texts.outcome());
-            o.word("side", native::side(order.terms.side));
-        });
-    });
-}
-
 /// The rate that a fill paid, in basis points: makers pay nothing.
 pub fn rate(fill: &Fill) -> u64 {
     if fill.liquidity == Liquidity::Maker { 0 } else { fill.fee_rate.0.into() }
-}
-
-/// An order's id in the venue's form.
-pub fn order_id(o: &mut Object<'_>, name: &str, ids: &OrderIds, order: &Order) {
-    let out = o.name(name);
-    out.push(b'"');
-    ids.push(out, order.id, order.terms.order_hash());
-    out.push(b'"');
 }
 
 /// A number as a text.
@@ -183,8 +353,4 @@ pub fn quoted(o: &mut Object<'_>, name: &str, value: u64) {
     out.push(b'"');
     decimal::integer(out, value);
     out.push(b'"');
-}
-
-fn quoted_if(o: &mut Object<'_>, name: &str, value: u64, in_quotes: bool) {
-    if in_quotes { quoted(o, name, value) } else { o.integer(name, value) }
 }

@@ -1,6 +1,7 @@
-//! What an address signs to say that it asks: the venue's ClobAuth message (venue.md §8), EIP-712 over secp256k1.
+//! The message that an address signs to identify itself: the venue's ClobAuth (gateway/docs/venue-clients.md §8), EIP-712
+//! over secp256k1.
 //!
-//! Pure: headers in, yes or no out. Signatures of contracts (EIP-1271) are not understood, since no chain is asked.
+//! Pure functions of the headers. Signatures of contracts (EIP-1271) are not supported, since no chain is queried.
 
 use hyper::header::{HeaderMap, HeaderName};
 use k256::ecdsa::{RecoveryId, Signature, VerifyingKey};
@@ -22,7 +23,7 @@ const TIMESTAMP_DIGITS_MAX: usize = 12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address(pub [u8; 20]);
 
-/// What the four headers of a request claim; nothing of it is verified.
+/// The claim of the four headers of a request, not verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim<'a> {
     pub address: Address,
@@ -34,7 +35,7 @@ pub struct Claim<'a> {
     signature: [u8; 65],
 }
 
-/// Why the headers claim nothing.
+/// Why the headers are not a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoClaim {
     /// None of the four headers is there.
@@ -135,7 +136,7 @@ pub(super) fn word(bytes: &[u8]) -> [u8; 32] {
     word
 }
 
-/// `0x` and exactly the digits of so many bytes, in any case.
+/// `0x` and exactly the digits of `N` bytes, in any case.
 pub(super) fn hexadecimal<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     let digits = text.strip_prefix(b"0x").filter(|digits| digits.len() == 2 * N)?;
     let mut bytes = [0; N];
@@ -306,7 +307,7 @@ pub(crate) mod tests {
         for (name, value) in signed(1, TIMESTAMP, "5") {
             headers.insert(name, HeaderValue::try_from(value).unwrap());
         }
-        // The address of the key 1 is known to everybody.
+        // The address of the key 1 is well known.
         let claim = Claim::read(&headers).unwrap();
         assert_eq!(claim.address.to_string(), "0x7e5f4552091a69125d5dfcb7b8c2659029395bdf");
         assert!(claim.is_signed());

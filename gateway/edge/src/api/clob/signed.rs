@@ -1,8 +1,9 @@
-//! The body of one signed order, of either client generation → [`Placement`] (venue.md §5.1, §5.2, §5.4).
+//! The body of one signed order, of either client generation → [`Placement`] (gateway/docs/venue-clients.md §5.1, §5.2,
+//! §5.4).
 //!
-//! What the signature covers beyond token, side, amounts and expiration is not looked at, and the signature is not
-//! verified: the key says who asks. As in native placement an unsound order becomes a placement too, and its fault is
-//! kept beside it until the shard asks for it.
+//! Fields that the signature covers beyond token, side, amounts and expiration are ignored, and the signature is not
+//! verified: the key identifies the caller. As in native placement an unsound order becomes a placement too, and its fault
+//! is stored with it until the shard refuses it.
 
 use super::amounts::{Amounts, amount};
 use super::order_hash::order_hash;
@@ -23,9 +24,9 @@ use wire::decimal;
 use wire::fields::Body;
 use wire::value::Value;
 
-/// Longer texts are no token id of any market; they are not looked up.
+/// Longer texts are not token ids; they are not looked up.
 const TOKEN_ID_CHARS_MAX: usize = 80;
-/// The wire's words; IOC is FAK (venue.md §5.1).
+/// The wire's words; IOC is FAK.
 const ORDER_TYPES: [(&str, TimeInForce); 5] = [
     ("GTC", TimeInForce::Gtc),
     ("GTD", TimeInForce::Gtd),
@@ -34,28 +35,28 @@ const ORDER_TYPES: [(&str, TimeInForce); 5] = [
     ("IOC", TimeInForce::Fak),
 ];
 
-/// One signed order as it goes to the shard, and what is kept of it meanwhile.
+/// One signed order as it goes to the shard, and what its answer needs of the request.
 pub struct SignedOrder<'a, 'v> {
     pub placement: Placement,
-    pub said: SignedRequest<'a, 'v>,
+    pub request: SignedRequest<'a, 'v>,
 }
 
-/// What is needed to say what became of a signed order.
+/// What the answer to a signed order needs of its request.
 pub struct SignedRequest<'a, 'v> {
-    /// What is said if the shard finds it unsound.
+    /// The refusal when the shard finds it unsound.
     pub fault: Option<Refusal>,
     body: &'a Value<'v>,
     amounts: Option<Amounts>,
 }
 
-/// What is wrong with the order itself.
+/// A fault of the order itself.
 enum Fault {
     Payload,
     OrderType,
 }
 
 impl<'a, 'v> SignedOrder<'a, 'v> {
-    /// Reads one order with what stands beside it.
+    /// Reads one order with its options.
     pub fn read(body: &'a Value<'v>, sender: &Sender<'_>) -> SignedOrder<'a, 'v> {
         let mut fields = Body::new(body);
         let (_, request) = identity(&mut fields, body, sender);
@@ -67,7 +68,7 @@ impl<'a, 'v> SignedOrder<'a, 'v> {
             terms(body, signed, &amounts, sender)
         });
         let fault = match &terms {
-            Err(Fault::Payload) => Some(words::said(Code::InvalidOrderPayload.into(), None, &OrderEcho::default())),
+            Err(Fault::Payload) => Some(words::worded(Code::InvalidOrderPayload.into(), None, &OrderEcho::default())),
             Err(Fault::OrderType) => Some(Code::UnsupportedOrderType.into()),
             Ok(_) => fields_fault,
         };
@@ -75,14 +76,14 @@ impl<'a, 'v> SignedOrder<'a, 'v> {
         let request = request.or_else(|| signed.and_then(|signed| implicit(body, signed, sender)));
         let (key, tier, route) = (sender.key, sender.tier, sender.route);
         let placement = Placement { request, ..Placement::new(key, tier, route, terms) };
-        SignedOrder { placement, said: SignedRequest { fault, body, amounts } }
+        SignedOrder { placement, request: SignedRequest { fault, body, amounts } }
     }
 
     /// In the strict dialect the order's id is the hash of what was signed, where that can be computed.
     pub fn in_dialect(mut self, dialect: Dialect, catalog: &Catalog) -> SignedOrder<'a, 'v> {
         if let (true, Ok(terms)) = (dialect.is_strict(), &self.placement.terms) {
             let market = terms.instrument.and_then(|instrument| catalog.of_instrument(instrument));
-            let signed = self.said.body.get("order");
+            let signed = self.request.body.get("order");
             self.placement.order_hash =
                 market.zip(signed).and_then(|(market, signed)| order_hash(signed, market.listing.neg_risk));
         }
@@ -91,8 +92,8 @@ impl<'a, 'v> SignedOrder<'a, 'v> {
 }
 
 impl SignedRequest<'_, '_> {
-    /// What a refusal's sentence names of it.
-    pub fn asked(&self, endpoint: &str) -> OrderEcho {
+    /// What the sentence of a refusal repeats of it.
+    pub fn echo(&self, endpoint: &str) -> OrderEcho {
         let price = self.amounts.map(|amounts| amounts.shown_price()).unwrap_or_default();
         let size = self.amounts.map(|amounts| amounts.shares()).unwrap_or_default();
         OrderEcho { price, size, digest: digest(endpoint, self.body) }
@@ -148,7 +149,7 @@ fn terms(
     let price = match instrument.and_then(|instrument| sender.catalog.of_instrument(instrument)) {
         Some(market) if immediate => amounts.worst(market.tick()),
         Some(market) => amounts.limit(market.tick()),
-        // The market is not found before anybody looks at the price.
+        // The shard looks for the market before it looks at the price.
         None => RequestedPrice::OffGrid,
     };
     let size = if immediate && side == Side::Buy { Size::Amount(amounts.budget()) } else { whole(shares) };
@@ -156,7 +157,7 @@ fn terms(
         wallet: None,
         instrument,
         side,
-        // What takes at once is the venue's market order: its price is the worst one, not a wish.
+        // An order that takes immediately is the venue's market order: its price is the worst one, not a limit.
         order_type: if immediate { OrderType::Market } else { OrderType::Limit },
         time_in_force,
         size,
@@ -177,8 +178,8 @@ pub(super) fn instrument(catalog: &Catalog, token: &str) -> Option<InstrumentId>
     if token.len() <= TOKEN_ID_CHARS_MAX { catalog.by_token(token) } else { None }
 }
 
-/// What stands for a client order id where none was sent: salt and signature, which a client that repeats itself sends
-/// again (venue.md §5.4). The text begins with a character that no client's id can have.
+/// The identity of a request without a client order id: salt and signature, which a client that repeats a request sends
+/// again. The text begins with a character that no client's id can have.
 fn implicit(body: &Value<'_>, signed: &Value<'_>, sender: &Sender<'_>) -> Option<RequestIdentity> {
     let text = |name| match signed.get(name)? {
         Value::Text(text) => Some(text.as_ref()).filter(|text| !text.is_empty()),
@@ -192,7 +193,7 @@ fn implicit(body: &Value<'_>, signed: &Value<'_>, sender: &Sender<'_>) -> Option
     let hash: [u8; 32] = hash.finalize().into();
     let mut id = String::with_capacity(23);
     id.push('\u{1}');
-    // Half of it: each user has few of them, and one lives as long as its order.
+    // Half of the hash: a user has few of these ids, and each is stored as long as its order.
     URL_SAFE_NO_PAD.encode_string(&hash[..16], &mut id);
     Some(RequestIdentity { client_order_id: id, digest: digest(sender.endpoint, body), source: IdSource::Implicit })
 }

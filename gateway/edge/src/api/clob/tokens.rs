@@ -1,4 +1,5 @@
-//! Lists of tokens as batch reads take them (venue.md §1.2, §1.3): a JSON body, or two comma lists in the query.
+//! Lists of tokens as batch reads take them (gateway/docs/venue-clients.md §1.2, §1.3): a JSON body, or two comma lists in
+//! the query.
 
 use crate::api::{prices, tokens};
 use crate::http::call::Call;
@@ -20,10 +21,10 @@ pub struct BatchItem {
     pub side: Option<BookSide>,
 }
 
-/// What a batch does with the sides of its entries.
+/// How a batch reads the sides of its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sides {
-    /// Not looked at: there is nothing to choose.
+    /// They are ignored.
     Ignored,
     /// Each entry of a body names one; a query may leave all of them out.
     Read,
@@ -34,7 +35,7 @@ pub enum Sides {
 /// # Errors
 /// `INVALID_BODY`, `INVALID_TOKEN_ID`, and `INVALID_REQUEST` for a missing or unknown side.
 pub fn in_body(body: &Value<'_>, sides: Sides) -> Result<Vec<BatchItem>, Refusal> {
-    let wanted = |item: &Value<'_>| {
+    let entry = |item: &Value<'_>| {
         let token = text(item.get("token_id"))?;
         let side = match sides {
             Sides::Ignored => None,
@@ -45,7 +46,7 @@ pub fn in_body(body: &Value<'_>, sides: Sides) -> Result<Vec<BatchItem>, Refusal
         };
         Ok(BatchItem { token, side })
     };
-    items(body)?.iter().map(wanted).collect()
+    items(body)?.iter().map(entry).collect()
 }
 
 /// The entries of the old body `{"token_ids":["…"]}`; `None` for any other body.
@@ -55,8 +56,8 @@ pub fn in_body(body: &Value<'_>, sides: Sides) -> Result<Vec<BatchItem>, Refusal
 pub fn in_old_body(body: &Value<'_>) -> Result<Option<Vec<BatchItem>>, Refusal> {
     let Some(ids) = body.get("token_ids") else { return Ok(None) };
     let Value::Array(ids) = ids else { return Err(no_list()) };
-    let wanted = |id: &Value<'_>| Ok(BatchItem { token: text(Some(id))?, side: None });
-    bounded(ids)?.iter().map(wanted).collect::<Result<_, Refusal>>().map(Some)
+    let entry = |id: &Value<'_>| Ok(BatchItem { token: text(Some(id))?, side: None });
+    bounded(ids)?.iter().map(entry).collect::<Result<_, Refusal>>().map(Some)
 }
 
 /// The entries of `token_ids` and `sides`; without sides both of each token. `None` when the query names no tokens.
@@ -73,19 +74,19 @@ pub fn in_query(query: &Query<'_>, sides: Sides) -> Result<Option<Vec<BatchItem>
     if sides.as_ref().is_some_and(|sides| sides.len() != ids.split(',').count()) {
         return Err(prices::invalid_side());
     }
-    let wanted = |(at, id): (usize, &str)| {
+    let entry = |(at, id): (usize, &str)| {
         let token = Some(id).filter(|id| tokens::well_formed(id)).ok_or(Code::InvalidTokenId)?.to_owned();
         let side = sides.as_ref().map(|sides| prices::side(Some(sides[at]))).transpose()?;
         Ok(BatchItem { token, side })
     };
-    ids.split(',').enumerate().map(wanted).collect::<Result<_, Refusal>>().map(Some)
+    ids.split(',').enumerate().map(entry).collect::<Result<_, Refusal>>().map(Some)
 }
 
 /// The entries of a request without sides: in its body, or, where that may be missing, in its query.
 ///
 /// # Errors
-/// As [`in_body`]; `INVALID_TOKEN_ID` when there are none anywhere.
-pub fn asked(call: &Call) -> Result<Vec<BatchItem>, Refusal> {
+/// As [`in_body`]; `INVALID_TOKEN_ID` when neither has any.
+pub fn requested(call: &Call) -> Result<Vec<BatchItem>, Refusal> {
     match call.json()? {
         Some(body) => in_body(&body, Sides::Ignored),
         None if call.route.body == BodyKind::Required => Err(Refusal::saying(Code::InvalidBody, "The body is empty.")),

@@ -1,30 +1,38 @@
-//! The venue's words: what it says of a refusal (venue.md §5.3), and what it calls states of an order (venue.md §7.2).
+//! The venue's words for refusals (gateway/docs/venue-clients.md §5.3) and for the states of an order (§7.2 there).
 
 use crate::http::code::Code;
 use crate::http::dialect::Dialect;
 use crate::http::reply::Refusal;
+use crate::http::scalar::words;
 use engine::amount::{Cash, Qty, TickSize};
 use engine::order::{CloseReason, Order, Status, TimeInForce};
 use engine::reject::Reject;
 use wire::decimal;
 
-/// Why an order was not cancelled, whatever the reason.
+words! {
+    pub Blank = "";
+    pub VenueOrderType = "GTC", "GTD", "FOK", "FAK";
+    pub PlainStatus = "ORDER_STATUS_LIVE", "ORDER_STATUS_MATCHED", "ORDER_STATUS_CANCELED", "ORDER_STATUS_INVALID";
+    pub StrictStatus = "LIVE", "MATCHED", "CANCELED", "CANCELED_MARKET_RESOLVED", "INVALID";
+}
+
+/// Why an order was not cancelled, for every reason.
 pub const NOT_CANCELED: &str = "order can't be found - already canceled or matched";
 
-/// What a sentence names of the request.
+/// What the sentence of a refusal repeats of the request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OrderEcho {
     /// As the client implied it, 10⁻⁶ USD a share.
     pub price: Cash,
     pub size: Qty,
-    /// Stands for the order, which has no id.
+    /// In place of an id: a refused order has none.
     pub digest: [u8; 32],
 }
 
-/// A refusal in the venue's sentence, so that clients which match texts understand it. `reject`: the engine's reason,
-/// where it is one.
-pub fn said(refusal: Refusal, reject: Option<&Reject>, asked: &OrderEcho) -> Refusal {
-    // A size above the cap is what a body says above it: out of the shape of an order.
+/// A refusal in the venue's sentence, so that clients which match texts understand it. `reject` is the engine's reason, if
+/// the engine refused.
+pub fn worded(refusal: Refusal, reject: Option<&Reject>, echo: &OrderEcho) -> Refusal {
+    // The venue refuses a size above the cap as a malformed body.
     let above_cap = matches!(reject, Some(Reject::AboveShareCap { .. }));
     let refusal = if above_cap { Code::InvalidOrderPayload.into() } else { refusal };
     match refusal.code() {
@@ -41,32 +49,32 @@ pub fn said(refusal: Refusal, reject: Option<&Reject>, asked: &OrderEcho) -> Ref
         Code::MarketClosed => refusal.worded("the market is not accepting orders"),
         Code::InvalidOrderPayload => refusal.worded("Invalid order payload"),
         Code::InvalidOrderMinTickSize => match reject {
-            Some(Reject::OffTick { tick }) => refusal.worded(off_tick(asked, *tick)),
+            Some(Reject::OffTick { tick }) => refusal.worded(off_tick(echo, *tick)),
             _ => refusal,
         },
         Code::InvalidOrderMinSize => match reject {
-            Some(Reject::BelowMinimum { minimum }) => refusal.worded(below_minimum(asked, *minimum)),
+            Some(Reject::BelowMinimum { minimum }) => refusal.worded(below_minimum(echo, *minimum)),
             _ => refusal,
         },
         _ => refusal,
     }
 }
 
-fn off_tick(asked: &OrderEcho, tick: TickSize) -> String {
+fn off_tick(echo: &OrderEcho, tick: TickSize) -> String {
     let (price, tick) =
-        (decimal::text(|out| decimal::money(out, asked.price)), decimal::text(|out| decimal::tick(out, tick)));
-    format!("order {} is invalid. Price ({price}) breaks minimum tick size rule: {tick}", order(asked))
+        (decimal::text(|out| decimal::money(out, echo.price)), decimal::text(|out| decimal::tick(out, tick)));
+    format!("order {} is invalid. Price ({price}) breaks minimum tick size rule: {tick}", order(echo))
 }
 
-fn below_minimum(asked: &OrderEcho, minimum: Qty) -> String {
+fn below_minimum(echo: &OrderEcho, minimum: Qty) -> String {
     let text = |qty| decimal::text(|out| decimal::size(out, qty));
-    format!("order {} is invalid. Size ({}) lower than the minimum: {}", order(asked), text(asked.size), text(minimum))
+    format!("order {} is invalid. Size ({}) lower than the minimum: {}", order(echo), text(echo.size), text(minimum))
 }
 
-fn order(asked: &OrderEcho) -> String {
+fn order(echo: &OrderEcho) -> String {
     decimal::text(|out| {
         out.extend_from_slice(b"0x");
-        super::ids::hex(out, &asked.digest);
+        super::ids::hex(out, &echo.digest);
     })
 }
 
@@ -94,7 +102,8 @@ pub fn order_type(time_in_force: TimeInForce) -> &'static str {
     }
 }
 
-/// What a placement came to: `matched` when it is done, `live` when something of it rests.
+/// The status of a placed order: `matched` when it is filled, `live` when a part of it rests. A repeat of an order that
+/// was cancelled since is `unmatched`.
 pub fn placed(order: &Order) -> &'static str {
     match order.status() {
         Status::Pending => "live",

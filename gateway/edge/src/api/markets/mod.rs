@@ -5,7 +5,7 @@ pub mod quote;
 pub mod shape;
 pub mod view;
 
-use super::clob::{markets as venue, read_shape as venue_shape};
+use super::clob::markets::{self as venue, VenueMarket, VenueMarketPage};
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
@@ -31,7 +31,7 @@ pub const ROUTES: &[Route] = &[
         .at_root()
         .auth(Auth::KeyUnless(VenueShape::StrictOrPage))
         .needs(Permission::Read)
-        .gives_shape(200, &venue_shape::PAGE, venue_shape::PAGE_EXAMPLE)
+        .gives::<VenueMarketPage<'_>>(200)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor])
         .run(|call| Box::pin(list(call))),
     Route::get("/v1/markets/{condition_id}", "get_market")
@@ -41,7 +41,7 @@ pub const ROUTES: &[Route] = &[
         .at_root()
         .auth(Auth::KeyUnless(VenueShape::Strict))
         .needs(Permission::Read)
-        .gives_shape(200, &venue_shape::MARKET, venue_shape::MARKET_EXAMPLE)
+        .gives::<VenueMarket<'_>>(200)
         .fails(&[Code::MarketNotFound, Code::ValidationFailed])
         .run(|call| Box::pin(by_condition(call))),
     Route::get("/v1/markets/by-slug/{slug}", "get_market_by_slug")

@@ -1,11 +1,13 @@
-//! `POST /v1/orders/batch`: entries in their order. Each succeeds or fails for itself; the status is 200 either way.
+//! `POST /v1/orders/batch`: entries in their order. Each succeeds or fails independently; the status is 200 either way.
 
 use super::place::sender;
+use super::records::RefusedEntry;
 use super::terms::{Draft, Echo, Sender};
 use super::view;
 use crate::api::refuse::{rejected, unexpected};
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::record::write_record;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::reads::Reads;
 use engine::command::{Answer, BatchEntry, Command, Placement};
@@ -107,7 +109,7 @@ struct Request<'a> {
     echo: Echo<'a>,
 }
 
-/// `{"results":[…],"succeeded":n,"failed":n}` in the order of the request.
+/// Writes a `BatchResults`, in the order of the request.
 fn answer(entries: &[BatchEntry], requests: Vec<Request<'_>>, catalog: &Catalog, now: Timestamp) -> Vec<u8> {
     let succeeded = entries.iter().filter(|entry| is_placed(entry)).count();
     let mut out = Vec::with_capacity(64 + entries.len() * ENTRY_BYTES);
@@ -139,7 +141,7 @@ fn write(out: &mut Vec<u8>, entry: &BatchEntry, request: Request<'_>, catalog: &
                 (Reject::InvalidTerms, Some(fault)) => fault,
                 _ => rejected(reject, now),
             };
-            view::refused_entry(out, &request.echo, refusal.code(), refusal.message(), catalog);
+            write_record(out, &RefusedEntry::new(&request.echo, refusal.code(), refusal.message(), catalog));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Cancels: one order, all, those of a market.
 
+use super::records::Cancelled;
 use super::{OrderName, view};
 use crate::api::clob;
 use crate::api::refuse::unexpected;
@@ -60,9 +61,7 @@ pub async fn all_confirmed(call: Call) -> Outcome {
 /// Cancels every open order of these wallets.
 pub async fn all(call: &Call, wallets: Wallets) -> Outcome {
     let swept = sweep(call, Command::CancelAll { wallets }).await?;
-    let mut out = Vec::with_capacity(64 + 24 * swept.cancelled.len());
-    view::sweep(&mut out, &swept);
-    Ok(Reply::json(out))
+    Ok(Reply::json(&Cancelled::new(&swept)))
 }
 
 /// The wallets of a sweep over all orders, which has to be confirmed.

@@ -1,7 +1,9 @@
-//! The heartbeat safeguard: when it lapses, all open orders of the user are cancelled. One route has two forms: the
-//! native one (trading.md §8), and the venue's, in which each beat names the one before it (venue.md §8). A request without
-//! a body arms nothing; some clients send it to see that the server is there.
+//! The heartbeat safeguard: when it lapses, all open orders of the user are cancelled. One route has two forms: the native
+//! one (gateway/docs/trading.md §6), and the venue's, in which each beat names the one before it
+//! (gateway/docs/venue-clients.md §8). A request without a body arms nothing; some clients send it to check that the server
+//! responds.
 
+use super::records::{Beating, HeartbeatsEnded, NoHeartbeat, VenueBeating};
 use crate::api::clob::ids;
 use crate::api::refuse::unexpected;
 use crate::http::auth;
@@ -20,7 +22,7 @@ const WRONG_BEAT: &str = "Invalid Heartbeat ID";
 
 pub async fn beat(call: Call) -> Outcome {
     if call.body.is_empty() {
-        return Ok(Reply::object(|o| o.word("status", "ok")));
+        return Ok(Reply::json(&NoHeartbeat { status: "ok".into() }));
     }
     let value = call.json_object()?;
     if value.get("interval_ms").is_none_or(|interval| *interval == Value::Null)
@@ -41,15 +43,13 @@ pub async fn beat(call: Call) -> Outcome {
         return Err(Refusal::validation(&body.problems));
     };
     match call.ask(Command::Beat { label, interval_ms: interval_ms as u32 }).await? {
-        Answer::Beating { lapses_at } => Ok(Reply::object(|o| {
-            o.boolean("ok", true);
-            o.integer("expires_at_ms", lapses_at.millis());
-        })),
+        Answer::Beating { lapses_at } => Ok(Reply::json(&Beating { ok: true, expires_at_ms: lapses_at.millis() })),
         other => Err(unexpected(&other, call.now)),
     }
 }
 
-/// A beat of the venue's form; `shown` is what the client believes to be the last one's name, nothing before its first.
+/// A beat of the venue's form. `shown` is the name of the last beat as the client knows it; it is empty or null before the
+/// first one.
 async fn beat_by_name(call: &Call, shown: &Value<'_>) -> Outcome {
     let shown = match shown {
         Value::Null => BeatName::First,
@@ -60,7 +60,7 @@ async fn beat_by_name(call: &Call, shown: &Value<'_>) -> Outcome {
     let next = auth::name();
     let command = Command::BeatByName { shown, next: ids::uuid(&next).unwrap_or_default() };
     match call.ask(command).await? {
-        Answer::Beating { .. } => Ok(Reply::object(|o| o.text("heartbeat_id", &next))),
+        Answer::Beating { .. } => Ok(Reply::json(&VenueBeating { heartbeat_id: next.into() })),
         Answer::WrongBeat { current } => {
             let current = current.map(|name| ids::uuid_text(&name)).unwrap_or_default();
             let refusal = Refusal::saying(Code::InvalidRequest, WRONG_BEAT);
@@ -74,7 +74,7 @@ async fn beat_by_name(call: &Call, shown: &Value<'_>) -> Outcome {
 /// Ends all registrations without cancelling anything.
 pub async fn end(call: Call) -> Outcome {
     match call.ask(Command::EndBeats).await? {
-        Answer::Done => Ok(Reply::object(|o| o.boolean("ok", true))),
+        Answer::Done => Ok(Reply::json(&HeartbeatsEnded { ok: true })),
         other => Err(unexpected(&other, call.now)),
     }
 }

@@ -1,5 +1,5 @@
-//! What a request is told when the core is slow (trading.md §9): the real way from socket to log and back, with the
-//! hands of the shard, of the committer and of the disk moved by the test. No time passes but what the test says.
+//! Responses while the core is slow (gateway/docs/trading.md §7): the real path from socket to log and back, with every step
+//! of the shard, the committer and the disk made by the test. The test sets the time.
 
 use crate::api::testing::Town;
 use crate::app::Edge;
@@ -33,7 +33,7 @@ use wal::{Options, Prepared, Running, Syncer};
 /// Requests that the shard's inbox takes.
 const INBOX_SLOTS: usize = 4;
 
-/// The core of the threaded layout on one thread, in power durability: every part does its work when it is told to.
+/// The core of the threaded layout on one thread, in power durability: every part works when the test calls it.
 struct Core {
     town: Town,
     edge: Rc<Edge>,
@@ -183,25 +183,25 @@ fn a_shard_that_comes_late_has_done_nothing() {
         core.clock().set(handed_at.plus(WAIT_MAX_US + 1));
         core.decide();
         core.sync();
-        let told = waiting.await.expect("an answer");
-        assert_eq!((told.status, told.code.as_str()), (409, "TRADE_IN_PROGRESS"), "{}", told.body);
-        assert_eq!(told.headers.get("retry-after").expect("advice"), "1");
+        let received = waiting.await.expect("an answer");
+        assert_eq!((received.status, received.code.as_str()), (409, "TRADE_IN_PROGRESS"), "{}", received.body);
+        assert_eq!(received.headers.get("retry-after").expect("advice"), "1");
         // Exactly at the bound it is still taken, and nothing of the first is there.
         let again = core.place("late-1");
         settle().await;
         core.clock().set(core.clock().now().plus(WAIT_MAX_US));
         core.decide();
         core.sync();
-        let told = again.await.expect("an answer");
-        assert_eq!(told.status, 200, "{}", told.body);
-        assert!(told.body.contains(r#""is_replay":false"#), "{}", told.body);
+        let received = again.await.expect("an answer");
+        assert_eq!(received.status, 200, "{}", received.body);
+        assert!(received.body.contains(r#""is_replay":false"#), "{}", received.body);
     });
 }
 
-/// A log that stands still holds up the writes of a user from the moment on at which his oldest record is older than a
-/// quarter of a second: undecided, and at most two seconds.
+/// While the log does not move, the writes of a user wait undecided, at most two seconds, as soon as the user's oldest record
+/// is older than a quarter of a second.
 #[test]
-fn writes_behind_one_that_is_not_released_wait_undecided() {
+fn writes_after_one_that_is_not_released_wait_undecided() {
     paused(async {
         let mut cases = 0;
         let cancel_all = ("POST", "/v1/cancel-all?confirm=true", String::new());
@@ -217,7 +217,7 @@ fn writes_behind_one_that_is_not_released_wait_undecided() {
                 (UNRELEASED_MAX_US + 1, true, 200),
                 (UNRELEASED_MAX_US + 1, false, 409),
             ] {
-                let what = format!("{method} {target}, {age_us} µs behind the first, the log moves: {moves}");
+                let what = format!("{method} {target}, {age_us} µs after the first, the log moves: {moves}");
                 let mut core = Core::new();
                 let first = core.place("first");
                 settle().await;
@@ -239,14 +239,14 @@ fn writes_behind_one_that_is_not_released_wait_undecided() {
                     assert!(!second.is_finished(), "{what}: two seconds are not over");
                     core.clock().set(core.clock().now().plus(1));
                     core.decide();
-                    let told = second.await.expect("an answer");
+                    let received = second.await.expect("an answer");
                     assert_eq!(
-                        (told.status, told.code.as_str()),
+                        (received.status, received.code.as_str()),
                         (status, "TRADE_IN_PROGRESS"),
                         "{what}: {}",
-                        told.body
+                        received.body
                     );
-                    assert_eq!(told.headers.get("retry-after").expect("advice"), "1");
+                    assert_eq!(received.headers.get("retry-after").expect("advice"), "1");
                     assert!(!first.is_finished(), "{what}: the log has not moved");
                     assert_eq!(core.committer.appended(), undecided, "{what}: a refusal leaves nothing");
                     core.sync();
@@ -254,15 +254,15 @@ fn writes_behind_one_that_is_not_released_wait_undecided() {
                     core.sync();
                     core.decide();
                     core.sync();
-                    let told = second.await.expect("an answer");
-                    assert_eq!(told.status, status, "{what}: {}", told.body);
+                    let received = second.await.expect("an answer");
+                    assert_eq!(received.status, status, "{what}: {}", received.body);
                 }
                 assert_eq!(first.await.expect("an answer").status, 200, "{what}");
                 assert!(!core.shard.holds_up(), "{what}");
                 cases += 1;
             }
         }
-        println!("writes behind one that is not released: {cases} cases");
+        println!("writes after one that is not released: {cases} cases");
     });
 }
 
@@ -283,14 +283,14 @@ fn an_id_that_comes_again_while_it_runs_is_a_conflict() {
             for again in [core.place(id), core.ask("POST", "/v1/orders/batch", &batch)] {
                 settle().await;
                 core.decide();
-                let told = again.await.expect("an answer");
-                let told_code = (told.status, told.code.as_str());
-                assert_eq!(told_code, (409, "IDEMPOTENCY_CONFLICT_PENDING"), "{id}: {}", told.body);
-                assert_eq!(told.headers.get("retry-after").expect("advice"), "1");
+                let received = again.await.expect("an answer");
+                let received_code = (received.status, received.code.as_str());
+                assert_eq!(received_code, (409, "IDEMPOTENCY_CONFLICT_PENDING"), "{id}: {}", received.body);
+                assert_eq!(received.headers.get("retry-after").expect("advice"), "1");
             }
         }
         let read = core.ask("GET", "/v1/orders/by-client-id/first", "");
-        // Another user is not held up: what he is told waits for the log, and is no refusal of the line.
+        // Another user is not held up: its response waits for the log, and is not a refusal because of the queue.
         let engine = core.edge.engine.clone();
         let now = core.clock().now();
         let other = tokio::task::spawn_local(async move {
@@ -300,8 +300,8 @@ fn an_id_that_comes_again_while_it_runs_is_a_conflict() {
         core.decide();
         core.clock().set(core.clock().now().plus(WAIT_MAX_US + 1));
         core.decide();
-        let told = second.await.expect("an answer");
-        assert_eq!((told.status, told.code.as_str()), (409, "TRADE_IN_PROGRESS"), "{}", told.body);
+        let received = second.await.expect("an answer");
+        assert_eq!((received.status, received.code.as_str()), (409, "TRADE_IN_PROGRESS"), "{}", received.body);
         settle().await;
         assert!(!read.is_finished() && !other.is_finished() && !first.is_finished());
         core.sync();
@@ -309,27 +309,27 @@ fn an_id_that_comes_again_while_it_runs_is_a_conflict() {
         assert!(matches!(answer, engine::command::Answer::Refused(engine::reject::Reject::UserNotFound)), "{answer:?}");
         assert_eq!(read.await.expect("an answer").status, 200);
         assert_eq!(first.await.expect("an answer").status, 200);
-        // Behind it both ids mean what wire.md §11 says.
+        // After it both ids are repeats or new requests (gateway/docs/wire.md §11).
         for (id, is_replay) in [("first", true), ("second", false)] {
-            let told = core.place(id);
+            let received = core.place(id);
             settle().await;
             core.decide();
             core.sync();
-            let told = told.await.expect("an answer");
-            assert!(told.body.contains(&format!(r#""is_replay":{is_replay}"#)), "{id}: {}", told.body);
+            let received = received.await.expect("an answer");
+            assert!(received.body.contains(&format!(r#""is_replay":{is_replay}"#)), "{id}: {}", received.body);
         }
     });
 }
 
 #[test]
-fn a_full_queue_is_said_at_once() {
+fn a_full_queue_is_reported_immediately() {
     paused(async {
         let mut core = Core::new();
         let waiting: Vec<_> = (0..INBOX_SLOTS).map(|number| core.place(&format!("queued-{number}"))).collect();
         settle().await;
-        let told = core.place("one too many").await.expect("an answer");
-        assert_eq!((told.status, told.code.as_str()), (503, "SERVER_BUSY"), "{}", told.body);
-        assert_eq!(told.headers.get("retry-after").expect("advice"), "1");
+        let received = core.place("one too many").await.expect("an answer");
+        assert_eq!((received.status, received.code.as_str()), (503, "SERVER_BUSY"), "{}", received.body);
+        assert_eq!(received.headers.get("retry-after").expect("advice"), "1");
         core.decide();
         core.sync();
         for one in waiting {
@@ -346,9 +346,9 @@ fn a_disk_that_does_not_answer_leaves_the_outcome_open() {
         settle().await;
         core.decide();
         // The disk is silent until the deadline: tokio's paused time jumps to it.
-        let told = waiting.await.expect("an answer");
-        assert_eq!((told.status, told.code.as_str()), (503, "PERSISTENCE_UNKNOWN"), "{}", told.body);
-        assert_eq!(told.headers.get("retry-after"), None, "the order is to be looked up first");
+        let received = waiting.await.expect("an answer");
+        assert_eq!((received.status, received.code.as_str()), (503, "PERSISTENCE_UNKNOWN"), "{}", received.body);
+        assert_eq!(received.headers.get("retry-after"), None, "the order is to be looked up first");
         // A lookup waits for the same disk, and then finds it.
         let lookup = core.ask("GET", "/v1/orders/by-client-id/open-1", "");
         settle().await;
@@ -356,14 +356,14 @@ fn a_disk_that_does_not_answer_leaves_the_outcome_open() {
         settle().await;
         assert!(!lookup.is_finished(), "an answer must not show what a crash could take back");
         core.sync();
-        let told = lookup.await.expect("an answer");
-        assert_eq!(told.status, 200, "{}", told.body);
-        assert!(told.body.contains(r#""status":"PENDING""#), "{}", told.body);
+        let received = lookup.await.expect("an answer");
+        assert_eq!(received.status, 200, "{}", received.body);
+        assert!(received.body.contains(r#""status":"PENDING""#), "{}", received.body);
     });
 }
 
 #[test]
-fn a_commit_behind_the_deadline_names_its_order() {
+fn a_commit_after_the_deadline_names_its_order() {
     paused(async {
         for (late_by, status) in [(0, 200), (1, 503)] {
             let mut core = Core::new();
@@ -373,14 +373,14 @@ fn a_commit_behind_the_deadline_names_its_order() {
             core.decide();
             core.clock().set(read_at.plus(ANSWER_DEADLINE_US + late_by));
             core.sync();
-            let told = waiting.await.expect("an answer");
-            assert_eq!(told.status, status, "{}", told.body);
+            let received = waiting.await.expect("an answer");
+            assert_eq!(received.status, status, "{}", received.body);
             if late_by == 0 {
                 continue;
             }
-            assert_eq!(told.code, "DEADLINE_OVERSHOT_BUT_PERSISTED", "{}", told.body);
-            assert!(told.body.contains(r#""source":"pending""#), "{}", told.body);
-            let order = told.headers.get("x-svc-order-id").expect("the order").to_str().expect("ASCII").to_owned();
+            assert_eq!(received.code, "DEADLINE_OVERSHOT_BUT_PERSISTED", "{}", received.body);
+            assert!(received.body.contains(r#""source":"pending""#), "{}", received.body);
+            let order = received.headers.get("x-svc-order-id").expect("the order").to_str().expect("ASCII").to_owned();
             let lookup = core.ask("GET", &format!("/v1/orders/{order}"), "");
             settle().await;
             core.decide();

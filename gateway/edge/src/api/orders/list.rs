@@ -1,5 +1,6 @@
 //! The list of orders, and lookups of one order.
 
+use super::records::{self, OrderRow};
 use super::words::SIDES;
 use super::{OrderName, view};
 use crate::api::clob::ids;
@@ -8,7 +9,6 @@ use crate::api::wallets;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
-use crate::reads::Reads;
 use engine::command::{Answer, Command, MarketFilter, OrderFilter, Query, Wallets};
 use engine::market::catalog::Catalog;
 use engine::order::Status;
@@ -16,11 +16,9 @@ use engine::view::{OrderPage, OrderView};
 use wire::cursor::{self, OrderCursor};
 use wire::fields::Params;
 use wire::query::Query as QueryText;
-use wire::write::object;
 
 const LIMIT_MAX: u64 = 200;
 const LIMIT_DEFAULT: u64 = 50;
-const ROW_BYTES: usize = 640;
 const DETAIL_BYTES: usize = 1_792;
 
 /// Which orders a `status` names.
@@ -49,13 +47,11 @@ const STATUSES: [(&str, StatusFilter); 11] = [
 pub async fn list(call: Call) -> Outcome {
     let query = call.query();
     let Some(filter) = filter(&query, &call.reads().catalog)? else {
-        return Ok(Reply::json(page(
-            &OrderPage { orders: Vec::new(), has_more: false, total_hint: None },
-            call.reads(),
-        )));
+        let nothing = OrderPage { orders: Vec::new(), has_more: false, total_hint: None };
+        return Ok(Reply::json(&records::OrderPage::new(&nothing, &call.reads().catalog)));
     };
     match call.ask(Command::Query(Query::Orders(filter))).await? {
-        Answer::Orders(found) => Ok(Reply::json(page(&found, call.reads()))),
+        Answer::Orders(page) => Ok(Reply::json(&records::OrderPage::new(&page, &call.reads().catalog))),
         other => Err(unexpected(&other, call.now)),
     }
 }
@@ -94,25 +90,25 @@ pub(super) fn filter(query: &QueryText<'_>, catalog: &Catalog) -> Result<Option<
         market,
         side,
         after,
-        // A cursor alone decides where the page begins.
+        // With a cursor the offset is ignored.
         offset: if after.is_some() { 0 } else { offset },
         limit: limit as usize,
     }))
 }
 
-/// `{"orders":[…],"next_cursor":…,"has_more":…,"total_hint":…}`.
-fn page(found: &OrderPage, reads: &Reads) -> Vec<u8> {
-    let mut out = Vec::with_capacity(128 + found.orders.len() * ROW_BYTES);
-    object(&mut out, |o| {
-        view::rows(o.name("orders"), &found.orders, &reads.catalog);
-        match found.orders.last().filter(|_| found.has_more) {
-            Some(last) => o.text("next_cursor", &OrderCursor::write(last.order.created_at, last.order.id)),
-            None => o.word("next_cursor", cursor::END),
+impl<'a> records::OrderPage<'a> {
+    fn new(page: &'a OrderPage, catalog: &'a Catalog) -> records::OrderPage<'a> {
+        let next = page.orders.last().filter(|_| page.has_more);
+        records::OrderPage {
+            orders: page.orders.iter().map(|view| OrderRow::new(view, catalog)).collect(),
+            next_cursor: next.map_or_else(
+                || cursor::END.to_owned(),
+                |last| OrderCursor::write(last.order.created_at, last.order.id),
+            ),
+            has_more: page.has_more,
+            total_hint: page.total_hint,
         }
-        o.boolean("has_more", found.has_more);
-        o.integer_or_null("total_hint", found.total_hint.map(|count| count as u64));
-    });
-    out
+    }
 }
 
 pub async fn by_id(call: Call) -> Outcome {

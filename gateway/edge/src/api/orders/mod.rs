@@ -1,11 +1,11 @@
-//! Orders: place, list, look up, cancel, batch, heartbeat. They use the same commands and views as every other way to
-//! trade. The handlers with typed arguments are those of `/v1/ws/trade` too.
+//! Orders: place, list, look up, cancel, batch, heartbeat. All interfaces for trading use the same commands and views. The
+//! handlers with typed arguments also serve `/v1/ws/trade`.
 //!
 //! | File | Holds |
 //! |---|---|
 //! | `terms.rs` | request body → placement |
-//! | `view.rs` | order → response shapes |
-//! | `shape.rs` | the shapes of both for the machine description |
+//! | `records.rs` | the records of requests and responses |
+//! | `view.rs` | order → response |
 //! | `words.rs` | the wire's words for both |
 //! | `place.rs`, `list.rs`, `cancel.rs`, `batch.rs`, `heartbeat.rs` | handlers |
 
@@ -14,14 +14,20 @@ pub mod cancel;
 pub mod heartbeat;
 pub mod list;
 pub mod place;
-pub mod shape;
+pub mod records;
 pub mod terms;
 pub mod view;
 pub mod words;
 
 use crate::http::code::Code;
 use crate::http::route::{Auth, BodyKind, Permission, RateClass, Route};
+use crate::http::schema::{BOOLEAN, INTEGER, OFFSET, Param, Schema, TEXT};
+use records::{
+    BatchResults, CancelAll, CancelMarketOrders, Cancelled, HeartbeatAnswer, HeartbeatBody, HeartbeatsEnded,
+    OrderDetail, OrderOrBatch, OrderPage, OrderResponse, PlaceAny, PlaceBatch,
+};
 use std::borrow::Cow;
+use words::SideName;
 
 /// How a request names an order.
 #[derive(Debug)]
@@ -71,9 +77,9 @@ pub const ROUTES: &[Route] = &[
         .headless()
         .at_root()
         .about("Place one native order, or with an array a batch of signed ones; an order that rests is a success too.")
-        .params(&[shape::IDEMPOTENCY_KEY])
-        .takes_shape(&shape::PLACE_ANY, shape::PLACE_EXAMPLE)
-        .gives_shape(200, &shape::ORDER_OR_BATCH, shape::ORDER_EXAMPLE)
+        .params(&[IDEMPOTENCY_KEY])
+        .takes::<PlaceAny<'_>>()
+        .gives::<OrderOrBatch<'_>>(200)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .rate(RateClass::Placement)
@@ -83,8 +89,8 @@ pub const ROUTES: &[Route] = &[
     Route::get("/v1/orders", "list_orders")
         .headless()
         .about("Orders, newest first.")
-        .params(&shape::LIST)
-        .gives_shape(200, &shape::PAGE, shape::PAGE_EXAMPLE)
+        .params(&LIST)
+        .gives::<OrderPage<'_>>(200)
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor, Code::WalletNotFound])
@@ -92,8 +98,8 @@ pub const ROUTES: &[Route] = &[
     Route::post("/v1/orders/batch", "place_orders")
         .headless()
         .about("Place several orders; each entry succeeds or fails by itself.")
-        .takes_shape(&shape::BATCH, shape::BATCH_EXAMPLE)
-        .gives_shape(200, &shape::RESULTS, shape::RESULTS_EXAMPLE)
+        .takes::<PlaceBatch<'_>>()
+        .gives::<BatchResults<'_>>(200)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .rate(RateClass::Placement)
@@ -108,8 +114,8 @@ pub const ROUTES: &[Route] = &[
     Route::get("/v1/orders/{order_id}", "get_order")
         .headless()
         .about("One order with its fills.")
-        .params(&shape::LOOKUP)
-        .gives_shape(200, &shape::DETAIL, shape::DETAIL_EXAMPLE)
+        .params(&LOOKUP)
+        .gives::<OrderDetail<'_>>(200)
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(&[Code::OrderNotFound, Code::InvalidSource, Code::ValidationFailed, Code::WalletNotFound])
@@ -117,16 +123,16 @@ pub const ROUTES: &[Route] = &[
     Route::get("/v1/orders/by-client-id/{client_order_id}", "get_order_by_client_id")
         .headless()
         .about("The same by the id that it was sent with.")
-        .params(&shape::LOOKUP)
-        .gives_shape(200, &shape::DETAIL, shape::DETAIL_EXAMPLE)
+        .params(&LOOKUP)
+        .gives::<OrderDetail<'_>>(200)
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(&[Code::OrderNotFound, Code::InvalidSource, Code::ValidationFailed, Code::WalletNotFound])
         .run(|call| Box::pin(list::by_client_id(call))),
     Route::delete("/v1/orders/{order_id}", "cancel_order")
         .headless()
-        .about("Cancel what of an order still rests.")
-        .gives_shape(200, &shape::ORDER, shape::ORDER_EXAMPLE)
+        .about("Cancel the part of an order that rests.")
+        .gives::<OrderResponse<'_>>(200)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .fails(&[Code::OrderNotFound, Code::OrderNotCancellable, Code::TradeInProgress])
@@ -134,7 +140,7 @@ pub const ROUTES: &[Route] = &[
     Route::delete("/v1/orders/by-client-id/{client_order_id}", "cancel_order_by_client_id")
         .headless()
         .about("The same by the id that it was sent with.")
-        .gives_shape(200, &shape::ORDER, shape::ORDER_EXAMPLE)
+        .gives::<OrderResponse<'_>>(200)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .fails(&[Code::OrderNotFound, Code::OrderNotCancellable, Code::TradeInProgress])
@@ -142,9 +148,9 @@ pub const ROUTES: &[Route] = &[
     Route::post("/v1/cancel-all", "cancel_all")
         .at_root()
         .about("Cancel every open order, with a confirmation.")
-        .params(&shape::CONFIRM)
-        .takes_shape(&shape::SWEEP, shape::SWEEP_EXAMPLE)
-        .gives_shape(200, &shape::SWEPT, shape::SWEPT_EXAMPLE)
+        .params(&CONFIRM)
+        .takes::<CancelAll>()
+        .gives::<Cancelled>(200)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .body(BodyKind::Optional)
@@ -153,9 +159,9 @@ pub const ROUTES: &[Route] = &[
     Route::delete("/v1/cancel-all", "cancel_all_unconfirmed")
         .at_root()
         .about("The same as the venue's clients send it; deprecated for others.")
-        .params(&[shape::WALLET_ID])
-        .takes_shape(&shape::SWEEP, shape::SWEEP_EXAMPLE)
-        .gives_shape(200, &shape::SWEPT, shape::SWEPT_EXAMPLE)
+        .params(&[WALLET_ID])
+        .takes::<CancelAll>()
+        .gives::<Cancelled>(200)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .body(BodyKind::Optional)
@@ -164,9 +170,9 @@ pub const ROUTES: &[Route] = &[
     Route::delete("/v1/cancel-market-orders", "cancel_market_orders")
         .at_root()
         .about("Cancel the open orders of a market or token.")
-        .params(&shape::SWEEP_MARKET_PARAMS)
-        .takes_shape(&shape::SWEEP_MARKET, shape::SWEEP_MARKET_EXAMPLE)
-        .gives_shape(200, &shape::SWEPT, shape::SWEPT_EXAMPLE)
+        .params(&SWEEP_MARKET_PARAMS)
+        .takes::<CancelMarketOrders<'_>>()
+        .gives::<Cancelled>(200)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .body(BodyKind::Optional)
@@ -175,9 +181,9 @@ pub const ROUTES: &[Route] = &[
     Route::post("/v1/cancel-market-orders", "cancel_market_orders_by_post")
         .at_root()
         .about("The same by POST.")
-        .params(&shape::SWEEP_MARKET_PARAMS)
-        .takes_shape(&shape::SWEEP_MARKET, shape::SWEEP_MARKET_EXAMPLE)
-        .gives_shape(200, &shape::SWEPT, shape::SWEPT_EXAMPLE)
+        .params(&SWEEP_MARKET_PARAMS)
+        .takes::<CancelMarketOrders<'_>>()
+        .gives::<Cancelled>(200)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .body(BodyKind::Optional)
@@ -186,9 +192,9 @@ pub const ROUTES: &[Route] = &[
     Route::post("/v1/heartbeats", "beat")
         .at_root()
         .about("Arm the safeguard, or keep it from lapsing: then every open order is cancelled.")
-        .takes_shape(&shape::BEAT, shape::BEAT_EXAMPLE)
+        .takes::<HeartbeatBody<'_>>()
         .body(BodyKind::Optional)
-        .gives_shape(200, &shape::BEATING, shape::BEATING_EXAMPLE)
+        .gives::<HeartbeatAnswer<'_>>(200)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .fails(&[Code::InvalidBody, Code::ValidationFailed, Code::InvalidRequest, Code::TradeInProgress])
@@ -196,11 +202,73 @@ pub const ROUTES: &[Route] = &[
     Route::delete("/v1/heartbeats", "end_beats")
         .at_root()
         .about("Disarm the safeguard without cancelling anything.")
-        .gives_shape(200, &shape::ENDED, shape::ENDED_EXAMPLE)
+        .gives::<HeartbeatsEnded>(200)
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .fails(&[Code::TradeInProgress])
         .run(|call| Box::pin(heartbeat::end(call))),
+];
+
+/// `wallet_id` of reads and sweeps.
+const WALLET_ID: Param = Param::query(
+    "wallet_id",
+    Schema::OneOf(&[INTEGER, Schema::Word(&["api", "all"])]),
+    "A wallet's id, `api` (the API wallet, the default) or `all` (every active wallet).",
+);
+/// `wallet_id` of the lookup of one order.
+const ANY_WALLET_ID: Param =
+    Param::query("wallet_id", WALLET_ID.schema, "Only in this wallet; by default in every wallet of the user.");
+const IDEMPOTENCY_KEY: Param = Param::header(
+    "Idempotency-Key",
+    Schema::Text(256),
+    "The same as `client_order_id`; when both are sent they agree.",
+);
+const CONFIRM: [Param; 3] = [
+    Param::header("X-Confirm-Cancel-All", TEXT, "`true` confirms that every open order is to be cancelled."),
+    Param::query("confirm", BOOLEAN, "Instead of the header."),
+    WALLET_ID,
+];
+
+const LIST: [Param; 8] = [
+    Param::query(
+        "status",
+        Schema::Word(&[
+            "PENDING",
+            "FILLED",
+            "CANCELLED",
+            "EXPIRED",
+            "REJECTED",
+            "ERROR",
+            "OPEN",
+            "LIVE",
+            "MATCHED",
+            "CANCELED",
+            "ALL",
+        ]),
+        "In any case; OPEN and LIVE are PENDING, MATCHED is FILLED. Default: all.",
+    ),
+    Param::query("market_id", TEXT, "Only orders of this market; of an unknown one there are none."),
+    Param::query("side", Schema::of::<SideName>(), "In any case."),
+    Param::query("limit", Schema::Integer { min: 1, max: 200 }, "Default 50."),
+    Param::query("offset", OFFSET, "Rows to leave out; not together with a cursor."),
+    Param::query("cursor", TEXT, "`next_cursor` of the page before."),
+    Param::query("next_cursor", TEXT, "The same; `cursor` wins."),
+    WALLET_ID,
+];
+
+const LOOKUP: [Param; 2] = [
+    Param::query(
+        "source",
+        Schema::Word(&["pending", "filled"]),
+        "`filled`: only when it is FILLED; `pending`: only when it is not.",
+    ),
+    ANY_WALLET_ID,
+];
+
+const SWEEP_MARKET_PARAMS: [Param; 3] = [
+    Param::query("market", TEXT, "Condition id; wins over the body."),
+    Param::query("asset_id", TEXT, "Token id; wins over the body."),
+    WALLET_ID,
 ];
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
-//! The body of one native order → [`Placement`] (trading.md §1; §5, steps 1 to 4).
+//! The body of one native order → [`Placement`] (gateway/docs/trading.md §1; engine/docs/orders.md §2, steps 1 to 4).
 //!
-//! Whether the request came before, and whether the day's orders are spent, is said before anything here counts
-//! (wire.md §7, rows 13 to 15), and only the user's shard knows. So an unsound request becomes a placement too, and its
-//! fault is kept beside it until the shard asks for it.
+//! A repeated request and a spent daily limit are reported before the faults that are found here, and only the user's shard
+//! knows them. So an unsound request becomes a placement too, and its fault is stored with it until the shard refuses it.
 
 use super::words::{ORDER_TYPES, SIDES, TIMES_IN_FORCE};
 use crate::api::refuse;
@@ -25,12 +24,12 @@ use wire::value::Value;
 
 const MARKET_ID_CHARS_MAX: usize = 256;
 const OUTCOME_CHARS_MAX: usize = 200;
-/// Longer texts are no token id of any market; they are not looked up.
+/// Longer texts are not token ids; they are not looked up.
 const TOKEN_ID_CHARS_MAX: usize = 80;
-/// Digits of an integer in a body (wire.md §1).
+/// Digits of an integer in a body.
 const INTEGER_DIGITS_MAX: usize = 18;
 
-/// Who places orders, and by which endpoint.
+/// The sender of orders, and the endpoint.
 #[derive(Clone, Copy)]
 pub struct Sender<'a> {
     pub key: KeyId,
@@ -53,7 +52,7 @@ pub struct Draft<'a> {
     pub echo: Echo<'a>,
 }
 
-/// What a refused batch entry repeats of its request.
+/// The values of a request that a refused batch entry repeats.
 #[derive(Clone, Debug, Default)]
 pub struct Echo<'a> {
     pub side: Option<Side>,
@@ -118,7 +117,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The request's id and identity (wire.md §11): header before field, and they must agree.
+/// The request's id and identity (gateway/docs/wire.md §11): header before field, and they must agree.
 pub fn identity<'a>(
     body: &mut Body<'a, '_>,
     order: &Value<'_>,
@@ -146,7 +145,7 @@ pub fn identity<'a>(
     {
         body.problems.add("body", "client_order_id", "value_error", "differs from the header Idempotency-Key");
     }
-    // An id that is wrong in itself identifies nothing.
+    // An invalid id identifies nothing.
     let sound = problems_before == body.problems.is_empty();
     let id = header.map(|id| (id, IdSource::Header)).or(field.map(|id| (id, IdSource::Body)));
     let request = id.filter(|_| sound).map(|(id, source)| RequestIdentity {
@@ -189,7 +188,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Step 1: types and bounds; what is wrong is noted in `body.problems`.
+    /// Step 1: types and bounds; faults are added to `body.problems`.
     fn read(body: &mut Body<'a, '_>, max_shares: Qty) -> Fields<'a> {
         let token_id = body.text("token_id", MARKET_ID_CHARS_MAX);
         let needs_market = body.get("token_id").is_none();
@@ -337,7 +336,7 @@ impl<'a> Fields<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Contradiction;
 
-/// What steps 2 to 4 find.
+/// A fault that steps 2 to 4 find.
 enum Fault {
     Contradicts(&'static str),
     Code(Code),
@@ -379,7 +378,7 @@ fn word<T: Copy>(body: &mut Body<'_, '_>, field: &str, words: &[(&str, T)]) -> O
     found.map(|(_, meaning)| *meaning)
 }
 
-/// Shares with their text. Above the cap is out of the schema; below zero has a code of its own later.
+/// Shares with their text. A quantity above the cap is a fault here; one below zero has a code of its own later.
 fn quantity<'a>(body: &mut Body<'a, '_>, max_shares: Qty) -> Option<(Decimal, &'a str)> {
     let quantity = body.decimal("quantity")?;
     if quantity > Decimal::from(max_shares) {
@@ -393,7 +392,7 @@ fn quantity<'a>(body: &mut Body<'a, '_>, max_shares: Qty) -> Option<(Decimal, &'
     }
 }
 
-/// A wallet's number. One that nobody has is not found later; only what is no integer is wrong.
+/// A wallet's number. An unknown number is refused later; only a value that is not an integer is a fault here.
 fn wallet(body: &mut Body<'_, '_>) -> Option<WalletId> {
     let value = body.get("wallet_id")?;
     let wallet = match value {
@@ -406,7 +405,7 @@ fn wallet(body: &mut Body<'_, '_>) -> Option<WalletId> {
     wallet
 }
 
-/// The outcome of that label, in any case.
+/// The outcome with this label, in any case.
 pub fn outcome_labelled(cell: &MarketCell, label: &str) -> Option<Outcome> {
     let same = |outcome: &Outcome| {
         let own = cell.outcome(*outcome);
@@ -415,7 +414,7 @@ pub fn outcome_labelled(cell: &MarketCell, label: &str) -> Option<Outcome> {
     [Outcome::First, Outcome::Second].into_iter().find(same)
 }
 
-/// Unix seconds as an integer or its text; `None` for anything else and for what no timestamp holds.
+/// Unix seconds as an integer or its text; `None` for any other value and for a number that exceeds a timestamp.
 pub fn unix_secs(value: &Value<'_>) -> Option<Timestamp> {
     let text = match value {
         Value::Text(text) => text.as_ref(),

@@ -19,15 +19,15 @@ use std::rc::Rc;
 use wire::cursor::OrderCursor;
 use wire::query::Query as QueryText;
 
-/// The commands that a town's shard was asked, each answered by the same answer.
+/// Records the commands that the shard of a town gets, each answered by `answer`.
 fn recorded(town: &Town, answer: impl Fn(&Command) -> Result<Answer, Late> + 'static) -> Rc<RefCell<Vec<Command>>> {
-    let asked = Rc::new(RefCell::new(Vec::new()));
-    let record = Rc::clone(&asked);
+    let commands = Rc::new(RefCell::new(Vec::new()));
+    let record = Rc::clone(&commands);
     town.shard(move |_, command| {
         record.borrow_mut().push(command.clone());
         answer(&command)
     });
-    asked
+    commands
 }
 
 fn resting(town: &Town) -> OrderView {
@@ -38,7 +38,7 @@ fn resting(town: &Town) -> OrderView {
 }
 
 #[test]
-fn a_list_is_asked_for_by_its_parameters() {
+fn a_list_is_filtered_by_its_parameters() {
     let town = Town::new();
     let catalog = &town.catalog;
     let condition = town.condition();
@@ -172,16 +172,16 @@ fn an_order_is_found_by_id_kind_and_wallet() {
 }
 
 #[test]
-fn a_placement_is_answered_by_what_became_of_it() {
+fn a_placement_is_answered_by_its_result() {
     let town = Town::new();
     let view = resting(&town);
     let body = r#"{"token_id":"81140002","side":"BUY","order_type":"limit","price":"0.37","quantity":"20"}"#;
     let standing = view.clone();
-    let asked = recorded(&town, move |_| Ok(Answer::Order(standing.clone())));
+    let commands = recorded(&town, move |_| Ok(Answer::Order(standing.clone())));
     let answer = town.send_with("POST", "/v1/orders", &[("idempotency-key", "k-1")], body);
     assert_eq!((answer.status, answer.header("cache-control")), (200, Some("private, no-store")));
     shows(answer.text().as_bytes(), r#"{"order_id":90415,"status":"PENDING","notional":"7.40"}"#);
-    let Some(Command::Place(placement)) = asked.borrow_mut().pop() else { panic!("one placement") };
+    let Some(Command::Place(placement)) = commands.borrow_mut().pop() else { panic!("one placement") };
     assert_eq!(placement.request.expect("by header").client_order_id, "k-1");
     assert_eq!(placement.terms.expect("sound").instrument, Some(town.market.instrument(Outcome::First)));
 
@@ -225,7 +225,7 @@ fn a_placement_is_answered_by_what_became_of_it() {
 }
 
 #[test]
-fn an_unsound_placement_is_refused_once_the_shard_says_so() {
+fn an_unsound_placement_is_refused_after_the_shard() {
     let town = Town::new();
     let verbose = [("x-svc-verbose", "true")];
     let body = r#"{"token_id":"81140002","side":"HOLD","price":"0.37","quantity":"x"}"#;
@@ -241,7 +241,7 @@ fn an_unsound_placement_is_refused_once_the_shard_says_so() {
         r#"{"loc":["body","quantity"],"type":"decimal_parsing","msg":"is not a plain decimal"}]}}"#
     );
     shows(answer.text().as_bytes(), expected);
-    // What is no order object never gets there.
+    // A body that is not an order object is refused before it.
     for body in ["", "[]", "null", "{", "{\"a\":1,\"a\":2}", "\u{feff}{}"] {
         let headers = [("content-type", "application/json")];
         assert_eq!(town.send_with("POST", "/v1/orders", &headers, body).code(), (400, "INVALID_BODY"), "{body}");
@@ -287,7 +287,7 @@ fn verbose_refusals_name_their_figures() {
 }
 
 #[test]
-fn cancels_and_sweeps_are_asked_as_sent() {
+fn cancels_and_sweeps_become_their_commands() {
     let town = Town::new();
     let (market, first) = (town.market, town.market.instrument(Outcome::First));
     let sweep = |wallets, market, instrument| format!("{:?}", Command::CancelMarket { market, instrument, wallets });
@@ -296,7 +296,7 @@ fn cancels_and_sweeps_are_asked_as_sent() {
     let in_body = format!(r#"{{"market":"{condition}","asset_id":""}}"#);
     let in_query = format!("/v1/cancel-market-orders?market={condition}&wallet_id=all");
     let api = Wallets::Api;
-    let asked = recorded(&town, |_| Ok(Answer::Cancelled(Default::default())));
+    let commands = recorded(&town, |_| Ok(Answer::Cancelled(Default::default())));
     for (method, target, body, expected) in [
         ("POST", "/v1/cancel-all?confirm=true", "", Ok(all(api))),
         ("POST", "/v1/cancel-all?confirm=1&wallet_id=all", "", Ok(all(Wallets::All))),
@@ -318,7 +318,7 @@ fn cancels_and_sweeps_are_asked_as_sent() {
         ("DELETE", "/v1/cancel-market-orders", "5", Err((400, "INVALID_BODY"))),
     ] {
         let answer = town.send(method, target, body);
-        let command = asked.borrow_mut().pop().map(|command| format!("{command:?}"));
+        let command = commands.borrow_mut().pop().map(|command| format!("{command:?}"));
         match expected {
             Ok(expected) => assert_eq!((answer.status, command), (200, Some(expected)), "{method} {target} {body}"),
             Err(code) => assert_eq!((answer.code(), command), (code, None), "{method} {target} {body}"),
@@ -400,13 +400,13 @@ fn a_batch_answers_entry_by_entry() {
 #[test]
 fn a_heartbeat_has_an_interval_and_a_label() {
     let town = Town::new();
-    let asked = recorded(&town, |command| match command {
+    let commands = recorded(&town, |command| match command {
         Command::Beat { .. } => Ok(Answer::Beating { lapses_at: Timestamp(1_790_932_451_250_999) }),
         _ => Ok(Answer::Done),
     });
     let answer = town.send("POST", "/v1/heartbeats", r#"{"interval_ms":5000,"client_label":"bot"}"#);
     assert_eq!(answer.text(), r#"{"ok":true,"expires_at_ms":1790932451250}"#);
-    let Some(Command::Beat { label, interval_ms: 5_000 }) = asked.borrow_mut().pop() else { panic!("a beat") };
+    let Some(Command::Beat { label, interval_ms: 5_000 }) = commands.borrow_mut().pop() else { panic!("a beat") };
     assert_eq!(label, "bot");
     assert_eq!(town.send("POST", "/v1/heartbeats", r#"{"interval_ms":1000}"#).status, 200);
     let long = format!(r#"{{"interval_ms":5000,"client_label":"{}"}}"#, "x".repeat(65));
@@ -428,18 +428,18 @@ fn a_heartbeat_has_an_interval_and_a_label() {
     assert_eq!(town.send("DELETE", "/v1/heartbeats", "").text(), r#"{"ok":true}"#);
 }
 
-/// venue.md §8: the beat of a venue client names the one before it.
+/// The beat of a venue client names the one before it (gateway/docs/venue-clients.md §8).
 #[test]
 fn a_beat_of_the_venues_form_is_named() {
     let town = Town::new();
-    let asked = recorded(&town, |command| match command {
+    let commands = recorded(&town, |command| match command {
         Command::BeatByName { shown: BeatName::Nonsense, .. } => Ok(Answer::WrongBeat { current: None }),
         Command::BeatByName { shown: BeatName::Known(_), .. } => Ok(Answer::WrongBeat { current: Some([0x5f; 16]) }),
         _ => Ok(Answer::Beating { lapses_at: NOW }),
     });
     for first in [r#"{"heartbeat_id":null}"#, r#"{"heartbeat_id":""}"#, r#"{"heartbeat_id":"","interval_ms":null}"#] {
         let answer = town.send("POST", "/v1/heartbeats", first).json();
-        let Some(Command::BeatByName { shown: BeatName::First, next }) = asked.borrow_mut().pop() else {
+        let Some(Command::BeatByName { shown: BeatName::First, next }) = commands.borrow_mut().pop() else {
             panic!("a first beat: {first}")
         };
         assert_eq!(answer, serde_json::json!({"heartbeat_id": clob::ids::uuid_text(&next)}));

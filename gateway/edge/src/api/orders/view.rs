@@ -1,17 +1,20 @@
-//! Orders on the wire: `OrderResponse` (trading.md §2), list rows, details with fills (§3), refused batch entries (§7).
-//!
-//! Written by hand, field by field, from the engine's view and the catalog's texts.
+//! Orders on the wire (gateway/docs/trading.md §2, §3, §5), made of the engine's view and the catalog's texts. The response
+//! to a placement, a cancel and a lookup is written by hand; the rows of lists, refused entries and sweeps are records.
 
+use super::records::{Cancelled, OrderRow, RefusedEntry};
 use super::terms::Echo;
 use super::words;
 use crate::http::code::Code;
+use crate::http::record::ByName;
+use crate::http::scalar::{self, Digits};
 use engine::amount::{Cash, Qty, average_half_up, exact_notional, notional_half_up};
 use engine::id::InstrumentId;
 use engine::market::catalog::{Catalog, MarketCell};
 use engine::order::{CloseReason, Fill, Liquidity, Order, OrderType, PriceSource, Status};
+use engine::time::Timestamp;
 use engine::user::Position;
-use engine::view::OrderView;
-use wire::write::{Object, array, as_is, object, separate};
+use engine::view::{CancelledOrders, OrderView};
+use wire::write::{Object, as_is, object, separate};
 use wire::{decimal, instant, write};
 
 /// One `OrderResponse`. `failure` is the code and message of a batch entry that was killed.
@@ -19,102 +22,102 @@ pub fn order(out: &mut Vec<u8>, view: &OrderView, catalog: &Catalog, failure: Op
     object(out, |o| order_fields(o, view, catalog, failure));
 }
 
-/// One row of `GET /v1/orders`.
-pub fn row(out: &mut Vec<u8>, view: &OrderView, catalog: &Catalog) {
-    let (order, texts) = (&view.order, Texts::of(catalog, view.order.terms.instrument));
-    let terms = &order.terms;
-    object(out, |o| {
-        o.integer("order_id", order.id.0);
-        o.text("market_id", texts.market());
-        o.word("side", words::side(terms.side));
-        o.text("outcome", texts.outcome());
-        o.word("order_type", words::order_type(terms.order_type));
-        o.price("limit_price", terms.limit);
-        o.qty("quantity", terms.quantity);
-        o.word("time_in_force", words::time_in_force(terms.time_in_force.normalised()));
-        o.word("status", words::status(order.status()));
-        o.text_or_null("client_order_id", terms.client_order_id());
-        o.ts("created_at", order.created_at);
-        o.ts_or_null("filled_at", order.filled_at());
-        o.or_null("fill_price", filled_price(view), Object::average);
-        cancelled_at(o, order);
-        o.word_or_null("cancelled_reason", cancelled_reason(order));
-        o.word_or_null("hold_reason", hold_reason(order));
-        o.qty("filled_quantity", order.filled);
-        o.text("token_id", texts.token());
-        o.integer("wallet_id", terms.wallet.0);
-        o.integer_or_null("expiration", terms.expiration().map(|at| at.secs()));
-        o.boolean("post_only", terms.post_only);
-    });
+impl<'a> OrderRow<'a> {
+    /// One row of `GET /v1/orders`.
+    pub fn new(view: &'a OrderView, catalog: &'a Catalog) -> OrderRow<'a> {
+        let (order, texts) = (&view.order, Texts::of(catalog, view.order.terms.instrument));
+        let terms = &order.terms;
+        OrderRow {
+            order_id: order.id.0,
+            market_id: texts.market().into(),
+            side: words::side(terms.side).into(),
+            outcome: texts.outcome(),
+            order_type: words::order_type(terms.order_type).into(),
+            limit_price: terms.limit.into(),
+            quantity: terms.quantity.into(),
+            time_in_force: words::time_in_force(terms.time_in_force.normalised()).into(),
+            status: words::status(order.status()).into(),
+            client_order_id: terms.client_order_id(),
+            created_at: scalar::Timestamp(order.created_at),
+            filled_at: order.filled_at().map(scalar::Timestamp),
+            fill_price: filled_price(view).map(scalar::Price),
+            cancelled_at: cancelled_at(order).map(scalar::Timestamp),
+            cancelled_reason: cancelled_reason(order).map(Into::into),
+            hold_reason: hold_reason(order).map(Into::into),
+            filled_quantity: order.filled.into(),
+            token_id: texts.token().into(),
+            wallet_id: terms.wallet.0,
+            expiration: terms.expiration().map(Timestamp::secs),
+            post_only: terms.post_only,
+        }
+    }
 }
 
-/// One order by itself: every field of the other two, and its fills.
+/// One `OrderDetail`: an order with its fills.
 pub fn detail(out: &mut Vec<u8>, view: &OrderView, catalog: &Catalog) {
     let order = &view.order;
     object(out, |o| {
         order_fields(o, view, catalog, None);
         o.price("limit_price", order.terms.limit);
         o.or_null("fill_price", filled_price(view), Object::average);
-        cancelled_at(o, order);
-        o.integer_or_null("expiration", order.terms.expiration().map(|at| at.secs()));
+        o.ts_or_null("cancelled_at", cancelled_at(order));
+        o.integer_or_null("expiration", order.terms.expiration().map(Timestamp::secs));
         o.boolean("post_only", order.terms.post_only);
         o.array("fills", &view.fills[..], |out, row| fill(out, order, row));
     });
 }
 
-/// A batch entry that left no row (trading.md §7): REJECTED, or ERROR where the server is at fault.
-pub fn refused_entry(out: &mut Vec<u8>, echo: &Echo<'_>, code: Code, message: &str, catalog: &Catalog) {
-    let texts = echo.instrument.map(|instrument| Texts::of(catalog, instrument));
-    let known = texts.as_ref();
-    object(out, |o| {
-        o.integer("order_id", 0);
-        o.word("status", if code.status().is_server_error() { "ERROR" } else { "REJECTED" });
-        o.word_or_null("order_type", echo.order_type.map(words::order_type));
-        o.word_or_null("side", echo.side.map(words::side));
-        o.text_or_null("outcome", known.map(Texts::outcome).or(echo.outcome.as_deref()));
-        o.word("price", "0");
-        o.text("quantity", echo.quantity.as_deref().unwrap_or("0"));
-        o.word("notional", "0");
-        o.word("fee", "0");
-        for name in NO_ROW {
-            o.null(name);
+impl<'a> RefusedEntry<'a> {
+    /// A batch entry that left no order: REJECTED, or ERROR where the server is at fault.
+    pub fn new(echo: &'a Echo<'_>, code: Code, message: &'a str, catalog: &'a Catalog) -> RefusedEntry<'a> {
+        let texts = echo.instrument.map(|instrument| Texts::of(catalog, instrument));
+        let known = texts.as_ref();
+        let quantity = echo.quantity.as_deref().unwrap_or("0");
+        RefusedEntry {
+            order_id: 0,
+            status: if code.status().is_server_error() { "ERROR" } else { "REJECTED" }.into(),
+            order_type: echo.order_type.map(|order_type| words::order_type(order_type).into()),
+            side: echo.side.map(|side| words::side(side).into()),
+            outcome: known.map(Texts::outcome).or(echo.outcome.as_deref()),
+            price: "0".into(),
+            quantity,
+            notional: "0".into(),
+            fee: "0".into(),
+            filled_at: (),
+            cancelled_reason: (),
+            fill_source: (),
+            price_source: (),
+            slippage_bps: (),
+            quote_age_ms: (),
+            spread_bps: (),
+            impact_bps: (),
+            book_walk_levels: (),
+            account_balance: (),
+            position: (),
+            client_order_id: echo.client_order_id.as_deref(),
+            error: code.text(),
+            error_message: message,
+            amount_interpreted_as: (),
+            is_replay: false,
+            warnings: Vec::new(),
+            requested_quantity: quantity,
+            filled_quantity: Qty::ZERO.into(),
+            remaining_quantity: Qty::ZERO.into(),
+            token_id: known.map(Texts::token),
+            market_id: known.map(Texts::market).or(echo.market_id.as_deref()),
+            time_in_force: echo.time_in_force.map(|tif| words::time_in_force(tif.normalised()).into()),
+            requested_time_in_force: echo.time_in_force.map(|tif| words::time_in_force(tif).into()),
+            wallet_id: (),
+            created_at: (),
+            hold_reason: (),
+            fee_rate_bps: (),
+            liquidity: (),
         }
-        o.text_or_null("client_order_id", echo.client_order_id.as_deref());
-        o.word("error", code.text());
-        o.text("error_message", message);
-        o.null("amount_interpreted_as");
-        o.boolean("is_replay", false);
-        o.name("warnings").extend_from_slice(b"[]");
-        o.text("requested_quantity", echo.quantity.as_deref().unwrap_or("0"));
-        o.word("filled_quantity", "0");
-        o.word("remaining_quantity", "0");
-        o.text_or_null("token_id", known.map(Texts::token));
-        o.text_or_null("market_id", known.map(Texts::market).or(echo.market_id.as_deref()));
-        o.word_or_null("time_in_force", echo.time_in_force.map(|tif| words::time_in_force(tif.normalised())));
-        o.word_or_null("requested_time_in_force", echo.time_in_force.map(words::time_in_force));
-        for name in ["wallet_id", "created_at", "hold_reason", "fee_rate_bps", "liquidity"] {
-            o.null(name);
-        }
-    });
+    }
 }
 
-/// Fields of an `OrderResponse` that need a row, between `fee` and `client_order_id`.
-const NO_ROW: [&str; 11] = [
-    "filled_at",
-    "cancelled_reason",
-    "fill_source",
-    "price_source",
-    "slippage_bps",
-    "quote_age_ms",
-    "spread_bps",
-    "impact_bps",
-    "book_walk_levels",
-    "account_balance",
-    "position",
-];
-
-/// The fields of an `OrderResponse`, the first of its object. The answer to every placement: what stands still between two
-/// values is one piece.
+/// The fields of an `OrderResponse`, the first of its object. This is the answer to every placement: the constant text
+/// between two values is one piece.
 fn order_fields(o: &mut Object<'_>, view: &OrderView, catalog: &Catalog, failure: Option<(Code, &str)>) {
     let order = &view.order;
     let terms = &order.terms;
@@ -197,14 +200,13 @@ fn order_fields(o: &mut Object<'_>, view: &OrderView, catalog: &Catalog, failure
     }
 }
 
-/// What [`order_fields`] writes of an order that rests untouched between `fee` and the balance, where others have their
-/// fills.
+/// The text of [`order_fields`] between `fee` and the balance for an order that rests without a fill.
 const UNTOUCHED: &str = concat!(
     r#"","filled_at":null,"cancelled_reason":null,"fill_source":null,"price_source":null,"slippage_bps":null,"#,
     r#""quote_age_ms":null,"spread_bps":null,"impact_bps":null,"book_walk_levels":null,"account_balance":""#
 );
 
-/// Where the fills came from and how good they were (execution.md §2, §8). A replay does not repeat the walk.
+/// Source and quality of the fills (engine/docs/execution.md §2, §8). A replay does not repeat the walk.
 fn quality(o: &mut Object<'_>, view: &OrderView) {
     let (terms, last) = (&view.order.terms, view.fills.last());
     let quality = terms.quality();
@@ -238,9 +240,9 @@ fn shown_notional(order: &Order) -> Cash {
     }
 }
 
-fn cancelled_at(o: &mut Object<'_>, order: &Order) {
+fn cancelled_at(order: &Order) -> Option<Timestamp> {
     let closed = order.closed().filter(|(reason, _)| words::cancelled_reason(*reason).is_some());
-    o.ts_or_null("cancelled_at", closed.map(|(_, at)| at));
+    closed.map(|(_, at)| at)
 }
 
 fn cancelled_reason(order: &Order) -> Option<&'static str> {
@@ -265,8 +267,8 @@ fn position(o: &mut Object<'_>, held: &Position, texts: &Texts<'_>) {
     o.word("status", if held.is_open() { "OPEN" } else { "CLOSED" });
 }
 
-/// The price of a fill by the share, 10⁻⁶ USD, wherever it is told of. A maker fill at the order's limit has exactly that
-/// price; its notional is rounded to 10⁻⁶ USD, so the quotient need not give it back. Else the average of the walk.
+/// The price of a fill per share, 10⁻⁶ USD, in every record of it. A maker fill at the order's limit has exactly that price;
+/// its notional is rounded to 10⁻⁶ USD, so the quotient may differ from the limit. Else the average of the walk.
 pub fn fill_price(order: &Order, fill: &Fill) -> Cash {
     let limit = order.terms.limit;
     let at_limit = notional_half_up(exact_notional(limit, fill.qty));
@@ -276,8 +278,7 @@ pub fn fill_price(order: &Order, fill: &Fill) -> Cash {
     average_half_up(fill.notional, fill.qty).unwrap_or_default()
 }
 
-/// The price that an order was filled at so far: the one that all its fills have, else their average. `None` before the
-/// first.
+/// The price of the fills so far: that of every fill if all have one, else their average. `None` before the first fill.
 fn filled_price(view: &OrderView) -> Option<Cash> {
     let order = &view.order;
     let mut prices = view.fills.iter().map(|fill| fill_price(order, fill));
@@ -303,7 +304,7 @@ fn fill(out: &mut Vec<u8>, order: &Order, fill: &Fill) {
     });
 }
 
-/// The warnings of trading.md §2, in its order; `[]` when there are none.
+/// The warnings (gateway/docs/trading.md §2), in the order of that list; `[]` when there are none.
 fn warnings(out: &mut Vec<u8>, view: &OrderView) {
     let terms = &view.order.terms;
     let quality = terms.quality();
@@ -331,7 +332,7 @@ fn warnings(out: &mut Vec<u8>, view: &OrderView) {
     out.push(b']');
 }
 
-/// One text of our own words and numbers: nothing in it needs an escape.
+/// One warning. Its words and numbers need no escapes.
 fn warning(out: &mut Vec<u8>, words: &str, figures: impl FnOnce(&mut Vec<u8>)) {
     separate(out);
     out.push(b'"');
@@ -340,7 +341,8 @@ fn warning(out: &mut Vec<u8>, words: &str, figures: impl FnOnce(&mut Vec<u8>)) {
     out.push(b'"');
 }
 
-/// What the placement filled when that was a part only. A budget that was spent is whole, whatever shares it bought.
+/// The quantity that the placement filled if that was a part of the order. An order by amount that spent its budget is
+/// whole, however many shares it bought.
 fn partly_filled_at_placement(view: &OrderView) -> Option<Qty> {
     let order = &view.order;
     let filled: Qty = view.fills.iter().filter(|fill| synchronous(fill, order)).map(|fill| fill.qty).sum();
@@ -379,21 +381,15 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// Ids of a sweep as the wire shows them: decimal texts, and those that were not open with their code (trading.md §4).
-pub fn sweep(out: &mut Vec<u8>, swept: &engine::view::CancelledOrders) {
-    object(out, |o| {
-        o.array("canceled", &swept.cancelled, |out, id| write::string(out, &id.to_string()));
-        o.object("not_canceled", |o| {
-            for id in &swept.not_cancellable {
-                o.word(&id.to_string(), Code::OrderNotCancellable.text());
-            }
-        });
-    });
-}
-
-/// Rows of a list, each by [`row`].
-pub fn rows(out: &mut Vec<u8>, views: &[OrderView], catalog: &Catalog) {
-    array(out, views, |out, view| row(out, view, catalog));
+impl Cancelled {
+    /// The answer of a sweep: ids, and those that were not open with their code.
+    pub fn new(swept: &CancelledOrders) -> Cancelled {
+        let code = Code::OrderNotCancellable.text();
+        Cancelled {
+            canceled: swept.cancelled.iter().map(|id| Digits(id.0)).collect(),
+            not_canceled: ByName(swept.not_cancellable.iter().map(|id| (Digits(id.0), code)).collect()),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! The wire's words for what orders are made of (trading.md §2, §6; execution.md §2).
+//! The wire's words for what orders are made of.
 
+use crate::http::scalar::words;
 use engine::order::{CloseReason, Liquidity, OrderType, PriceSource, Side, Status, TimeInForce};
 
 pub const SIDES: [(&str, Side); 2] = [("BUY", Side::Buy), ("SELL", Side::Sell)];
@@ -11,6 +12,20 @@ pub const TIMES_IN_FORCE: [(&str, TimeInForce); 5] = [
     ("FAK", TimeInForce::Fak),
     ("IOC", TimeInForce::Ioc),
 ];
+
+words! {
+    pub SideName = "BUY", "SELL";
+    /// A side in a request. Other cases are understood too.
+    pub SideInAnyCase = "BUY", "SELL", "buy", "sell";
+    pub OrderTypeName = "market", "limit";
+    /// An order type in a request. Other cases are understood too.
+    pub OrderTypeInAnyCase = "market", "limit", "MARKET", "LIMIT";
+    pub TimeInForceName = "GTC", "GTD", "FOK", "IOC";
+    /// As it was sent: FAK means IOC.
+    pub RequestedTimeInForce = "GTC", "GTD", "FOK", "FAK", "IOC";
+    pub StatusName = "PENDING", "FILLED", "CANCELLED", "EXPIRED";
+    pub LiquidityName = "TAKER", "MAKER";
+}
 
 pub fn side(side: Side) -> &'static str {
     match side {

@@ -1,7 +1,7 @@
 //! `/v1/ws/market` (gateway/docs/streams.md §4.1, §4.2): events in the form of the venue, with numbers as strings.
 
 use super::{ERROR_EVENT, ERRORS, KEY, PING, PING_JSON, PONG, PONG_JSON, SideName, TOKEN};
-use crate::http::record::{Example, Record, record, value};
+use crate::http::record::{Example, List, Record as _, record, value};
 use crate::http::scalar::{ConditionId, Decimal, Milliseconds, TokenId, words};
 use crate::ws::asyncapi::{Channel, Credential, Message};
 use engine::amount::TickSize;
@@ -27,7 +27,7 @@ pub const CHANNEL: Channel = Channel {
         PING_JSON,
     ],
     sends: &[
-        Message::of::<Books>(
+        Message::of::<List<BookEvent, 0, 50>>(
             "books",
             "The books of a subscription, at most 50 in one frame; empty if no token is known.",
         ),
@@ -237,17 +237,6 @@ enum LastTrade<'a> {
 enum Winner<'a> {
     Token(TokenId<'a>),
     None(Empty),
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(transparent)]
-#[schemars(inline)]
-struct Books<'a>(#[schemars(length(min = 0, max = 50))] Vec<BookEvent<'a>>);
-
-impl Record for Books<'_> {
-    fn example() -> Self {
-        Books(Vec::example())
-    }
 }
 
 impl BookEvent<'_> {

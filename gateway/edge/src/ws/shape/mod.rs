@@ -11,6 +11,7 @@ pub mod trade;
 pub mod user;
 
 use super::asyncapi::{Channel, Message};
+use crate::api::orders::words::SideName;
 use crate::http::record::record;
 use crate::http::scalar::{self, Instant, words};
 use crate::http::schema::{INTEGER, Param, Schema, TEXT};
@@ -50,7 +51,6 @@ words! {
     PongWord = "pong";
     ErrorWord = "error";
     GapWord = "gap";
-    pub SideName = "BUY", "SELL";
     pub ErrorCode = "INVALID_BODY", "INVALID_REQUEST", "MARKET_NOT_FOUND", "SUBSCRIPTION_LIMIT", "INVALID_KEY";
 }
 

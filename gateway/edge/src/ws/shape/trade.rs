@@ -2,14 +2,13 @@
 
 use super::{KEY, PING, PING_JSON, PONG, PONG_JSON, TOKEN};
 use crate::api::keys::view::TierName;
-use crate::api::orders::shape as orders;
-use crate::http::record::record;
+use crate::api::orders::records::{
+    BatchResults, Cancelled, OrderDetail, OrderResponse, PlaceBatch, PlaceOrder, PlaceOrders, SentWallet,
+};
+use crate::http::record::{List, Record as _, forms, record};
 use crate::http::scalar::words;
-use crate::http::schema::{Schema, Shape, field};
 use crate::ws::asyncapi::{Channel, Credential, Message};
 use crate::ws::trade::ID_CHARS_MAX;
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::Value;
 
 pub const CHANNEL: Channel = Channel {
@@ -27,8 +26,9 @@ pub const CHANNEL: Channel = Channel {
     params: &[TOKEN, KEY],
     credentials: &[Credential::Key, Credential::Ticket],
     takes: &[
-        PLACE,
-        BATCH,
+        Message::of::<PlaceOperation>("order.place", "Place one native order.").correlated(),
+        Message::of::<BatchOperation>("order.batch", "Place several orders; each entry succeeds or fails by itself.")
+            .correlated(),
         Message::of::<CancelOperation>("order.cancel", "Cancel what remains of an order.").correlated(),
         Message::of::<CancelAllOperation>("cancel_all", "Cancel every open order.").correlated(),
         Message::of::<StatusOperation>("order.status", "One order with its fills.").correlated(),
@@ -36,10 +36,10 @@ pub const CHANNEL: Channel = Channel {
         PING_JSON,
     ],
     sends: &[
-        PLACED,
-        BATCHED,
-        SWEPT,
-        DETAILED,
+        Message::of::<OrderAnswer>("order", "The answer to order.place and order.cancel.").correlated(),
+        Message::of::<BatchAnswer>("batch", "The answer to order.batch.").correlated(),
+        Message::of::<CancelAllAnswer>("cancelled", "The answer to cancel_all.").correlated(),
+        Message::of::<StatusAnswer>("detail", "The answer to order.status.").correlated(),
         Message::of::<Refused>(
             "refused",
             "The operation was refused, or the frame is not an operation: then `id` is null.",
@@ -50,76 +50,41 @@ pub const CHANNEL: Channel = Channel {
     ],
 };
 
-macro_rules! operation {
-    ($shape:literal, $op:literal, $params:expr, $about:literal) => {
-        Schema::Object(&Shape::new(
-            $shape,
-            $about,
-            &[
-                field("id", ID, "A text of at most 64 characters, or an integer of 64 bits; the answer repeats it."),
-                field("op", Schema::Word(&[$op]), ""),
-                field("params", $params, ""),
-            ],
-        ))
-    };
-}
-
-const PLACE: Message = Message::json(
-    "order.place",
-    "Place one native order.",
-    &operation!("PlaceOperation", "order.place", orders::PLACE, "Place one native order."),
-    r#"{"id":1,"op":"order.place","params":{"token_id":"721503","side":"BUY","order_type":"limit","price":"0.37","quantity":"20","client_order_id":"g-0017"}}"#,
-)
-.correlated();
-const BATCH: Message = Message::json(
-    "order.batch",
-    "Place several orders; each entry succeeds or fails by itself.",
-    &operation!("BatchOperation", "order.batch", orders::BATCH, "Place several orders."),
-    r#"{"id":2,"op":"order.batch","params":{"orders":[{"token_id":"721503","side":"BUY","order_type":"limit","price":"0.37","quantity":"20"}]}}"#,
-)
-.correlated();
-
-const ID: Schema = Schema::of::<OperationId>();
-const RATE: Schema = Schema::of::<Rate>();
-
 words! {
+    PlaceOp = "order.place";
+    BatchOp = "order.batch";
     CancelOp = "order.cancel";
     StatusOp = "order.status";
     CancelAllOp = "cancel_all";
     LookupSource = "pending", "filled";
-    WalletWord = "api", "all";
 }
 
-// The client's id of an operation.
-#[derive(Serialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(inline)]
-enum OperationId<'a> {
-    Text(#[schemars(length(max = ID_CHARS_MAX))] &'a str),
-    Number(#[schemars(range(min = i64::MIN, max = i64::MAX))] i64),
-}
-
-// An order in a request.
-#[derive(Serialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(inline)]
-enum SentOrderId<'a> {
-    Number(u64),
-    #[expect(dead_code, reason = "clients may send it")]
-    Text(#[schemars(length(max = 64))] &'a str),
-}
-
-// Wallets in a request.
-#[derive(Serialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(inline)]
-enum WalletChoice {
-    #[expect(dead_code, reason = "clients may send it")]
-    Id(u64),
-    Word(WalletWord),
+forms! {
+    // The client's id of an operation.
+    OperationId<'a> = Text(#[schemars(length(max = ID_CHARS_MAX))] &'a str),
+        Number(#[schemars(range(min = i64::MIN, max = i64::MAX))] i64);
+        OperationId::Number(1);
+    // An order in a request.
+    pub SentOrderId<'a> = Number(u64), Text(#[schemars(length(max = 64))] &'a str); SentOrderId::Number(268_435_459);
 }
 
 record! {
+    /// Place one native order.
+    struct PlaceOperation<'a> {
+        id: OperationId<'a> = OperationId::Number(1),
+            "A text of at most 64 characters, or an integer of 64 bits; the answer repeats it.";
+        op: PlaceOp = "order.place".into();
+        params: PlaceOrder<'a> = placement();
+    }
+
+    /// Place several orders.
+    struct BatchOperation<'a> {
+        id: OperationId<'a> = OperationId::Number(2),
+            "A text of at most 64 characters, or an integer of 64 bits; the answer repeats it.";
+        op: BatchOp = "order.batch".into();
+        params: PlaceBatch<'a> = batch();
+    }
+
     /// Cancel one order.
     struct CancelOperation<'a> {
         id: OperationId<'a> = OperationId::Text("c-3"),
@@ -149,7 +114,7 @@ record! {
         #[schemars(length(max = 256))]
         client_order_id: Option<&'a str> = Some("g-0017"), "or this.", skip_serializing_if;
         source: Option<LookupSource> = None, "Only if it is not FILLED, or is.", skip_serializing_if;
-        wallet_id: Option<WalletChoice> = None,
+        wallet_id: Option<SentWallet> = None,
             "Only in this wallet; by default in every wallet of the user.", skip_serializing_if;
     }
 
@@ -164,7 +129,7 @@ record! {
     /// The confirmation, and the wallets.
     struct CancelAllParams {
         confirm: Option<bool> = Some(true), "`true`, or it is refused.", skip_serializing_if;
-        wallet_id: Option<WalletChoice> = Some(WalletChoice::Word("all".into())),
+        wallet_id: Option<SentWallet> = Some(SentWallet::Word("all".into())),
             "Default: the API wallet.", skip_serializing_if;
     }
 
@@ -176,6 +141,42 @@ record! {
         limit_per_second: u32 = 10;
         remaining_per_second: u32 = 9;
         tier: TierName = "free".into();
+    }
+
+    /// The operation succeeded.
+    struct OrderAnswer<'a> {
+        id: OperationId<'a> = OperationId::Number(1), "Of the operation.";
+        #[schemars(range(min = 200, max = 200))]
+        status: u16 = 200;
+        result: OrderResponse<'a> = OrderResponse::example(), "The answer of the REST twin.";
+        rate: Rate = Rate::example();
+    }
+
+    /// The operation succeeded.
+    struct BatchAnswer<'a> {
+        id: OperationId<'a> = OperationId::Number(2), "Of the operation.";
+        #[schemars(range(min = 200, max = 200))]
+        status: u16 = 200;
+        result: BatchResults<'a> = BatchResults::example(), "The answer of the REST twin.";
+        rate: Rate = Rate::example();
+    }
+
+    /// The operation succeeded.
+    struct CancelAllAnswer<'a> {
+        id: OperationId<'a> = OperationId::Number(5), "Of the operation.";
+        #[schemars(range(min = 200, max = 200))]
+        status: u16 = 200;
+        result: Cancelled = Cancelled::example(), "The answer of the REST twin.";
+        rate: Rate = Rate::example();
+    }
+
+    /// The operation succeeded.
+    struct StatusAnswer<'a> {
+        id: OperationId<'a> = OperationId::Text("s-4"), "Of the operation.";
+        #[schemars(range(min = 200, max = 200))]
+        status: u16 = 200;
+        result: OrderDetail<'a> = OrderDetail::example(), "The answer of the REST twin.";
+        rate: Rate = Rate::example();
     }
 
     /// The error envelope of REST.
@@ -203,79 +204,16 @@ record! {
     }
 }
 
-const OK: Schema = Schema::Integer { min: 200, max: 200 };
-
-macro_rules! answer {
-    ($shape:literal, $result:expr) => {
-        Schema::Object(&Shape::new(
-            $shape,
-            "The operation succeeded.",
-            &[
-                field("id", ID, "Of the operation."),
-                field("status", OK, ""),
-                field("result", $result, "The answer of the REST twin."),
-                field("rate", RATE, ""),
-            ],
-        ))
-    };
+/// The example of a placement.
+fn placement() -> PlaceOrder<'static> {
+    let mut order = PlaceOrder::example();
+    order.token_id = Some("721503");
+    order
 }
 
-const EXAMPLE_RATE: &str = r#""rate":{"limit":120,"remaining":118,"reset":1793871240,"limit_per_second":10,"remaining_per_second":9,"tier":"free"}}"#;
-
-/// An answer with the example of its REST twin.
-macro_rules! example {
-    ($id:literal, $result:expr) => {{
-        const PARTS: [&str; 4] = [concat!(r#"{"id":"#, $id, r#","status":200,"result":"#), $result, ",", EXAMPLE_RATE];
-        const LENGTH: usize = PARTS[0].len() + PARTS[1].len() + PARTS[2].len() + PARTS[3].len();
-        const BYTES: [u8; LENGTH] = joined(PARTS);
-        match std::str::from_utf8(&BYTES) {
-            Ok(text) => text,
-            Err(_) => panic!("texts joined are a text"),
-        }
-    }};
+/// The example of a batch.
+fn batch() -> PlaceBatch<'static> {
+    let mut order = placement();
+    order.client_order_id = None;
+    PlaceBatch::Object(PlaceOrders { orders: List(vec![order]) })
 }
-
-/// The parts in sequence; `LENGTH` is that of all.
-const fn joined<const LENGTH: usize>(parts: [&str; 4]) -> [u8; LENGTH] {
-    let mut whole = [0; LENGTH];
-    let (mut at, mut part) = (0, 0);
-    while part < parts.len() {
-        let bytes = parts[part].as_bytes();
-        let mut taken = 0;
-        while taken < bytes.len() {
-            whole[at] = bytes[taken];
-            (at, taken) = (at + 1, taken + 1);
-        }
-        part += 1;
-    }
-    whole
-}
-
-const PLACED: Message = Message::json(
-    "order",
-    "The answer to order.place and order.cancel.",
-    &answer!("OrderAnswer", orders::ORDER),
-    example!("1", orders::ORDER_EXAMPLE),
-)
-.correlated();
-const BATCHED: Message = Message::json(
-    "batch",
-    "The answer to order.batch.",
-    &answer!("BatchAnswer", orders::RESULTS),
-    example!("2", orders::RESULTS_EXAMPLE),
-)
-.correlated();
-const SWEPT: Message = Message::json(
-    "cancelled",
-    "The answer to cancel_all.",
-    &answer!("CancelAllAnswer", orders::SWEPT),
-    example!("5", orders::SWEPT_EXAMPLE),
-)
-.correlated();
-const DETAILED: Message = Message::json(
-    "detail",
-    "The answer to order.status.",
-    &answer!("StatusAnswer", orders::DETAIL),
-    example!("\"s-4\"", orders::DETAIL_EXAMPLE),
-)
-.correlated();

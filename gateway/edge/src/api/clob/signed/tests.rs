@@ -73,8 +73,8 @@ fn drafted(town: &Town, body: &str, header_id: Option<&[u8]>) -> (Placement, Opt
         max_shares: Qty::from_shares(1_000_000),
     };
     let value = read::json(body.as_bytes()).expect("JSON");
-    let SignedOrder { placement, said } = SignedOrder::read(&value, &sender);
-    (placement, said.fault.map(|fault| fault.code()))
+    let SignedOrder { placement, request } = SignedOrder::read(&value, &sender);
+    (placement, request.fault.map(|fault| fault.code()))
 }
 
 fn terms_of(town: &Town, body: &Json) -> PlacementTerms {
@@ -96,7 +96,7 @@ fn both_client_generations_are_read_alike() {
 }
 
 #[test]
-fn what_is_used_of_a_body_is_used() {
+fn the_fields_of_a_body_become_its_placement() {
     let town = Town::new();
     let shares = |shares| Size::Shares { qty: Qty(shares), rounded_from: None };
     let sell = with(&with(&first(), "/order/side", json!("SELL")), "/order/makerAmount", json!("10000000"));
@@ -123,7 +123,7 @@ fn what_is_used_of_a_body_is_used() {
         (market(&sell, "fak"), Side::Sell, shares(10_000_000), at(4_200), TimeInForce::Fak),
         (market(&first(), "FOK"), Side::Buy, Size::Amount(Cash(4_100_000)), at(4_100), TimeInForce::Fok),
         (market(&first(), "IOC"), Side::Buy, Size::Amount(Cash(4_100_000)), at(4_100), TimeInForce::Fak),
-        // Five decimals of a share: cut down, and said so.
+        // Five decimals of a share: cut down, with the sent text.
         (
             with(&with(&first(), "/order/takerAmount", json!("10000010")), "/order/makerAmount", json!("4100004")),
             Side::Buy,
@@ -167,7 +167,7 @@ fn what_is_used_of_a_body_is_used() {
 }
 
 #[test]
-fn what_is_no_order_is_told_so() {
+fn a_malformed_order_is_refused() {
     let town = Town::new();
     let payload = Code::InvalidOrderPayload;
     let mut rows = vec![
@@ -225,7 +225,7 @@ fn a_repeated_order_is_known_by_salt_and_signature() {
     let texts = [json!(479_249_096_354_u64), json!("479249096354")];
     let ids = texts.map(|salt| request(&with(&first(), "/order/salt", salt), None).expect("an id").client_order_id);
     assert_eq!(ids[0], ids[1], "a salt is its digits");
-    // Without both of them there is none, and an explicit id goes first.
+    // Without one of them there is no id, and an explicit id wins.
     for (place, value) in [
         ("/order/salt", Json::Null),
         ("/order/signature", Json::Null),

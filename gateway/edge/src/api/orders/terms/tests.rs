@@ -192,7 +192,7 @@ fn each_step_of_the_order_of_checks_has_its_code() {
 }
 
 #[test]
-fn every_numeric_field_refuses_what_is_no_plain_decimal() {
+fn every_numeric_field_takes_plain_decimals_only() {
     let town = Town::new();
     let market = ("order_type", "\"market\"");
     let abuse = [
@@ -226,7 +226,7 @@ fn every_numeric_field_refuses_what_is_no_plain_decimal() {
         }
         let by_amount = with(&[market, ("quantity", "null"), ("amount", value)]);
         assert_eq!(code(&town, &by_amount), Err(Code::ValidationFailed), "amount {value}");
-        // An expiration that is none is said later, by its own code, and only to GTD.
+        // A malformed expiration is refused later, with its own code, and only for GTD.
         let gtd = with(&[("time_in_force", "\"GTD\""), ("expiration", value)]);
         assert_eq!(terms(&town, &gtd).expect("sound in itself").expiration, None, "expiration {value}");
         assert_eq!(code(&town, &with(&[("expiration", value)])), Ok(()), "expiration {value}");
@@ -306,7 +306,7 @@ fn a_request_is_identified_by_header_or_field() {
         (&with(&[("client_order_id", "\"\"")]), None, (None, false)),
         (&with(&[("client_order_id", "\"\"")]), Some("b"), (id("b", IdSource::Header), false)),
         (&with(&[("client_order_id", "null")]), None, (None, false)),
-        // What identifies nothing cannot be a replay; it is unsound.
+        // A request without a valid id cannot be a replay; it is unsound.
         (&named, Some("b"), (None, true)),
         (&with(&[("client_order_id", "7")]), Some("b"), (None, true)),
         // An unsound order with a sound id may still be a replay.

@@ -1,5 +1,7 @@
 use super::*;
+use crate::api::orders::records::{OrderDetail, OrderFill, OrderPosition, OrderResponse};
 use crate::api::testing::{Filled, Town, Trader, shows};
+use crate::http::record::{Record as _, write_record};
 use engine::fact;
 use engine::id::Outcome;
 use engine::mutation::Mutation;
@@ -9,7 +11,7 @@ use engine::time::Timestamp;
 /// 2026-10-02T09:15:00.004211Z.
 const FILLED_AT: Timestamp = Timestamp(1_790_932_500_004_211);
 
-fn at_once(at: Timestamp) -> Filled {
+fn immediate(at: Timestamp) -> Filled {
     Filled { liquidity: Liquidity::Taker, source: PriceSource::BookWalk, quote_age_ms: Some(310), at }
 }
 
@@ -50,7 +52,7 @@ fn a_filled_order_is_shown_as_in_the_contract() {
     let mut trader = trader(&town);
     let terms = market_order(&trader);
     trader.place(90_412, terms, FILLED_AT);
-    trader.fill(90_412, 90_413, (50_000_000, 21_000_000, 609_000), at_once(FILLED_AT));
+    trader.fill(90_412, 90_413, (50_000_000, 21_000_000, 609_000), immediate(FILLED_AT));
     let example = concat!(
         r#"{"order_id":90412,"status":"FILLED","order_type":"market","side":"BUY","outcome":"Yes","price":"0.42","#,
         r#""quantity":"50","notional":"21.00","fee":"0.609","filled_at":"2026-10-02T09:15:00.004211Z","#,
@@ -103,7 +105,7 @@ fn a_resting_order_is_shown_as_in_the_contract() {
     }));
     let view = trader.view(90_415);
     let mut out = Vec::new();
-    row(&mut out, &view, &town.catalog);
+    write_record(&mut out, &OrderRow::new(&view, &town.catalog));
     let example = concat!(
         r#"{"order_id":90415,"market_id":"CONDITION","side":"BUY","outcome":"Yes","order_type":"limit","#,
         r#""limit_price":"0.37","quantity":"20","time_in_force":"GTD","status":"PENDING","client_order_id":"g-0017","#,
@@ -141,7 +143,7 @@ fn a_slice_is_filled_and_says_what_it_lacks() {
         ..trader.terms(4_200, 100)
     };
     trader.place(90_416, terms, FILLED_AT);
-    trader.fill(90_416, 90_417, (60_500_000, 25_410_000, 736_890), at_once(FILLED_AT));
+    trader.fill(90_416, 90_417, (60_500_000, 25_410_000, 736_890), immediate(FILLED_AT));
     let id = engine::id::OrderId(90_416);
     trader.apply(&Mutation::OrderClosed(fact::OrderClosed { order: id, reason: CloseReason::FakRest, at: FILLED_AT }));
     let expected = concat!(
@@ -155,12 +157,12 @@ fn a_slice_is_filled_and_says_what_it_lacks() {
 }
 
 #[test]
-fn fills_of_several_moments_are_told_apart() {
+fn fills_of_several_moments_differ() {
     let town = Town::new();
     let mut trader = trader(&town);
     let terms = trader.terms(4_200, 100);
     trader.place(90_420, terms, FILLED_AT);
-    trader.fill(90_420, 90_421, (60_000_000, 24_600_000, 700_000), at_once(FILLED_AT));
+    trader.fill(90_420, 90_421, (60_000_000, 24_600_000, 700_000), immediate(FILLED_AT));
     let part = r#"{"status":"PENDING","warnings":["partial_fill:filled=60,requested=100"],"remaining_quantity":"40"}"#;
     shows(&written(&trader.view(90_420), &town), part);
     trader.fill(90_420, 90_422, (40_000_000, 16_800_000, 0), rested(FILLED_AT.plus(1_000_000)));
@@ -224,7 +226,7 @@ fn a_refused_entry_repeats_its_request() {
     let known = Echo { instrument: Some(town.market.instrument(Outcome::First)), ..echo.clone() };
     let mut out = Vec::new();
     let code = Code::InsufficientPosition;
-    refused_entry(&mut out, &known, code, code.message(), &town.catalog);
+    write_record(&mut out, &RefusedEntry::new(&known, code, code.message(), &town.catalog));
     let example = concat!(
         r#"{"order_id":0,"status":"REJECTED","side":"SELL","outcome":"Yes","price":"0","quantity":"900","#,
         r#""notional":"0","fee":"0","error":"INSUFFICIENT_POSITION","#,
@@ -240,7 +242,7 @@ fn a_refused_entry_repeats_its_request() {
     trader.place(90_440, terms, FILLED_AT);
     assert_eq!(fields(&out), fields(&written(&trader.view(90_440), &town)), "every field of an order");
     let mut out = Vec::new();
-    refused_entry(&mut out, &Echo::default(), Code::ServerBusy, "", &town.catalog);
+    write_record(&mut out, &RefusedEntry::new(&Echo::default(), Code::ServerBusy, "", &town.catalog));
     shows(&out, r#"{"status":"ERROR","side":null,"outcome":null,"quantity":"0","error":"SERVER_BUSY"}"#);
 }
 
@@ -253,17 +255,17 @@ fn a_sweep_lists_ids_as_texts() {
         ..Default::default()
     };
     let mut out = Vec::new();
-    sweep(&mut out, &swept);
+    write_record(&mut out, &Cancelled::new(&swept));
     assert_eq!(
         String::from_utf8(out).unwrap(),
         r#"{"canceled":["90415"],"not_canceled":{"7":"ORDER_NOT_CANCELLABLE"}}"#
     );
     let mut out = Vec::new();
-    sweep(&mut out, &Default::default());
+    write_record(&mut out, &Cancelled::new(&CancelledOrders::default()));
     assert_eq!(out, br#"{"canceled":[],"not_canceled":{}}"#);
 }
 
-/// A maker fill has the limit as its price, whatever the rounding of its notional makes of the quotient.
+/// A maker fill has the limit as its price, for every rounding of its notional.
 #[test]
 fn a_fill_at_the_limit_has_exactly_that_price() {
     let rows = [
@@ -285,7 +287,7 @@ fn a_fill_at_the_limit_has_exactly_that_price() {
         let terms = trader.terms(5_589, 50);
         trader.place(1, terms, FILLED_AT);
         for (number, (qty, notional)) in (2..).zip(fills) {
-            let how = if *is_maker { rested(FILLED_AT) } else { at_once(FILLED_AT) };
+            let how = if *is_maker { rested(FILLED_AT) } else { immediate(FILLED_AT) };
             trader.fill(1, number, (*qty, *notional, 0), how);
         }
         let mut out = Vec::new();
@@ -296,4 +298,73 @@ fn a_fill_at_the_limit_has_exactly_that_price() {
         assert_eq!(prices, [*of_order, *of_order, *of_fill], "{fills:?}");
     }
     println!("prices of fills: {} cases", rows.len());
+}
+
+/// The bytes of the writers are those of the records that the machine description has.
+#[test]
+fn the_writers_write_the_records() {
+    let town = Town::new();
+    let mut trader = trader(&town);
+    let terms = market_order(&trader);
+    trader.place(90_412, terms, FILLED_AT);
+    trader.fill(90_412, 90_413, (50_000_000, 21_000_000, 609_000), immediate(FILLED_AT));
+    let view = trader.view(90_412);
+    let market_id = town.condition();
+    let filled = |error, error_message| OrderResponse {
+        order_id: 90_412,
+        position: Some(OrderPosition { market_id: market_id.into(), ..OrderPosition::example() }),
+        error,
+        error_message,
+        token_id: "81140002".into(),
+        market_id: market_id.into(),
+        wallet_id: 3,
+        created_at: scalar::Timestamp(FILLED_AT),
+        ..OrderResponse::example()
+    };
+    let json = |write: &dyn Fn(&mut Vec<u8>)| {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).expect("JSON is UTF-8")
+    };
+    let code = Code::FokOrderNotFilled;
+    for failure in [None, Some((code, "Too little."))] {
+        let written = json(&|out| order(out, &view, &town.catalog, failure));
+        let record = filled(failure.map(|(code, _)| code.text()), failure.map(|(_, message)| message));
+        assert_eq!(written, json(&|out| write_record(out, &record)));
+    }
+    let written = json(&|out| detail(out, &view, &town.catalog));
+    let record = OrderDetail {
+        order: filled(None, None),
+        limit_price: scalar::Price::of("0.43"),
+        fill_price: Some(scalar::Price::of("0.42")),
+        expiration: None,
+        fills: vec![OrderFill { trade_id: 90_413, ..OrderFill::example() }],
+        ..OrderDetail::example()
+    };
+    assert_eq!(written, json(&|out| write_record(out, &record)));
+
+    let terms = OrderTerms {
+        time_in_force: TimeInForce::Gtd,
+        expiration: Some(Timestamp::from_secs(1_791_000_000)),
+        client_order_id: Some("g-0017".to_owned()),
+        rounded_from: Some("20.00009".to_owned()),
+        ..trader.terms(3_700, 20)
+    };
+    trader.place(90_415, terms, Timestamp::from_secs(1_790_932_800));
+    let view = trader.view(90_415);
+    let written = json(&|out| detail(out, &view, &town.catalog));
+    let record = OrderDetail {
+        order: OrderResponse {
+            order_id: 90_415,
+            account_balance: scalar::Money(view.available),
+            position: Some(OrderPosition { market_id: market_id.into(), ..OrderPosition::example() }),
+            warnings: vec!["quantity_rounded:requested=20.00009,used=20".into()],
+            token_id: "81140002".into(),
+            market_id: market_id.into(),
+            wallet_id: 3,
+            ..OrderResponse::resting()
+        },
+        ..OrderDetail::example()
+    };
+    assert_eq!(written, json(&|out| write_record(out, &record)));
 }

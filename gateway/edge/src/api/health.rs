@@ -1,12 +1,13 @@
-//! Health and status (market-data.md §11). Whether the store works is asked of the store: a query takes the road that
-//! orders take, so an answer to it was released like theirs.
+//! Health and status (gateway/docs/market-data.md §11). Readiness asks the store itself: a query takes the same path as
+//! an order, so its answer shows that orders are answered.
 
-mod shape;
+mod view;
 
 use crate::app::App;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::http::route::{RateClass, Route};
+use crate::http::scalar;
 use crate::reads::Reads;
 use engine::command::{Command, Query};
 use engine::id::UserId;
@@ -14,12 +15,14 @@ use engine::time::{SECOND, Timestamp};
 use hyper::StatusCode;
 use parking_lot::Mutex;
 use std::path::Path;
-use wire::decimal;
-use wire::write::Object;
+use view::{
+    CacheCheck, CacheStatus, Checks, ClockStatus, EngineStatus, Health, MarketsCheck, Readiness, SocketStatus, Status,
+    StoreCheck, StoreStatus, UpstreamCheck, Version, millis,
+};
 
-/// The version of the wire (wire.md §12).
+/// The version of the wire (gateway/docs/wire.md §12).
 pub const API_VERSION: &str = "1.0.0-beta";
-/// Files of the data directory that are looked at.
+/// The most files of the data directory that are counted.
 const FILES_MAX: usize = 10_000;
 
 pub const ROUTES: &[Route] = &[
@@ -27,43 +30,43 @@ pub const ROUTES: &[Route] = &[
         .about("That the process runs.")
         .rate(RateClass::Exempt)
         .no_store()
-        .gives_shape(200, &shape::HEALTH, shape::HEALTH_EXAMPLE)
+        .gives::<Health<'_>>(200)
         .run(|call| Box::pin(health(call))),
     Route::get("/v1/health/live", "get_liveness")
         .about("The same under the name that orchestrators use.")
         .rate(RateClass::Exempt)
         .no_store()
-        .gives_shape(200, &shape::HEALTH, shape::HEALTH_EXAMPLE)
+        .gives::<Health<'_>>(200)
         .run(|call| Box::pin(live(call))),
     Route::get("/v1/health/ready", "get_readiness")
         .about("Whether orders can be taken: 503 while the store is unusable or no market is known.")
         .rate(RateClass::Exempt)
         .no_store()
-        .gives_shape(200, &shape::READINESS, shape::READINESS_EXAMPLE)
-        .gives_shape(503, &shape::READINESS, shape::READINESS_EXAMPLE)
+        .gives::<Readiness>(200)
+        .gives::<Readiness>(503)
         .run(|call| Box::pin(ready(call))),
     Route::get("/v1/health/version", "get_version")
         .about("What was built.")
         .no_store()
-        .gives_shape(200, &shape::VERSION, r#"{"git_sha":"unknown","version":"1.0.0-beta"}"#)
+        .gives::<Version<'_>>(200)
         .run(|call| Box::pin(version(call))),
     Route::get("/v1/status", "get_status")
         .about("How each part of the server is.")
         .no_store()
-        .gives_shape(200, &shape::STATUS, shape::STATUS_EXAMPLE)
+        .gives::<Status<'_>>(200)
         .run(|call| Box::pin(status(call))),
 ];
 
-/// What is told of parts that the edge does not know.
+/// Reports on parts outside the edge.
 pub trait Instruments: Send + Sync {
     /// Figures of the core and the feed; `connections` is the edge's own.
     fn vitals(&self) -> Vitals;
 
-    /// Where the recording stands that is replayed, if one is.
+    /// The position in the recording that is replayed, if one is.
     fn recording(&self) -> Option<Playback>;
 }
 
-/// Where a replayed recording stands.
+/// The position in a replayed recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Playback {
     /// The recording's clock; `None` before its first line.
@@ -79,7 +82,7 @@ pub struct Playback {
 pub struct Vitals {
     /// Server time of the last record.
     pub last_commit_at: Option<Timestamp>,
-    /// Server time of the last word of the venue, and of the last matching cycle with its length.
+    /// Server time of the last message of the venue, and of the last matching cycle with its length.
     pub last_message_at: Option<Timestamp>,
     pub last_cycle_at: Option<Timestamp>,
     pub last_cycle_us: u64,
@@ -94,32 +97,29 @@ pub struct Vitals {
 }
 
 async fn health(call: Call) -> Outcome {
-    Ok(said("ok", &call))
+    Ok(process("ok", &call))
 }
 
 async fn live(call: Call) -> Outcome {
-    Ok(said("alive", &call))
+    Ok(process("alive", &call))
 }
 
-fn said(status: &'static str, call: &Call) -> Reply {
-    Reply::object(|o| {
-        o.word("status", status);
-        o.ts("timestamp", call.now);
-        o.word("version", API_VERSION);
-        o.text("instance", &call.app().instance.id);
+fn process(status: &'static str, call: &Call) -> Reply {
+    Reply::json(&Health {
+        status: status.into(),
+        timestamp: scalar::Timestamp(call.now),
+        version: API_VERSION,
+        instance: &call.app().instance.id,
     })
 }
 
 async fn version(call: Call) -> Outcome {
-    Ok(Reply::object(|o| {
-        o.word("git_sha", call.front().settings.git_sha());
-        o.word("version", API_VERSION);
-    }))
+    Ok(Reply::json(&Version { git_sha: call.front().settings.git_sha(), version: API_VERSION }))
 }
 
-/// How the parts are.
+/// The state of the parts.
 struct Checked {
-    /// The store answered, after so many µs.
+    /// How long the store's answer took; `None` without one.
     store_us: Option<u64>,
     vitals: Vitals,
     markets: Markets,
@@ -128,7 +128,7 @@ struct Checked {
     charts_lost: bool,
 }
 
-/// What the catalogue holds, counted at most once a second: probes come as often as they like.
+/// What the catalogue holds, counted at most once a second, since probes may be frequent.
 #[derive(Default)]
 pub struct Census(Mutex<Option<(Timestamp, Markets)>>);
 
@@ -169,11 +169,11 @@ impl Markets {
 
 async fn checked(call: &Call) -> Checked {
     let app = call.app();
-    let asked_at = app.reads.clock.now();
-    // Any user will do, known or not: what counts is that there is an answer.
-    let answer = call.edge.engine.ask(UserId(1), Command::Query(Query::User), asked_at).await;
+    let sent_at = app.reads.clock.now();
+    // The user need not exist: any answer shows that the store works.
+    let answer = call.edge.engine.ask(UserId(1), Command::Query(Query::User), sent_at).await;
     Checked {
-        store_us: answer.ok().map(|_| app.reads.clock.now().since(asked_at)),
+        store_us: answer.ok().map(|_| app.reads.clock.now().since(sent_at)),
         vitals: app.vitals(),
         markets: app.instance.census.of(&app.reads, call.now),
         outage: app.reads.books.outage(),
@@ -184,48 +184,29 @@ async fn checked(call: &Call) -> Checked {
 async fn ready(call: Call) -> Outcome {
     let checked = checked(&call).await;
     let usable = checked.store_us.is_some() && checked.markets.known > 0;
-    let reply = Reply::object(|o| {
-        o.word("status", if usable && !checked.outage && !checked.charts_lost { "ok" } else { "degraded" });
-        o.ts("timestamp", call.now);
-        o.object("checks", |o| checks(o, &checked, call.now));
+    let status = if usable && !checked.outage && !checked.charts_lost { "ok" } else { "degraded" };
+    let reply = Reply::json(&Readiness {
+        status: status.into(),
+        timestamp: scalar::Timestamp(call.now),
+        checks: checks(&checked, call.now),
     });
     Ok(if usable { reply } else { reply.with_status(StatusCode::SERVICE_UNAVAILABLE) })
 }
 
-fn checks(o: &mut Object<'_>, checked: &Checked, now: Timestamp) {
-    let markets = checked.markets;
-    let loaded = if markets.known > 0 { "ok" } else { "loading" };
-    o.object("database", |o| store(o, checked));
-    o.object("upstream", |o| {
-        o.word("status", if checked.outage { "outage" } else { "ok" });
-        let age = checked.vitals.last_message_at.map(|at| now.since(at) / 1_000);
-        o.integer_or_null("last_message_age_ms", age);
-        o.integer("subscribed_tokens", checked.vitals.subscribed_tokens.unwrap_or(markets.tokens));
-    });
-    o.object("market_cache", |o| {
-        o.word("status", loaded);
-        o.integer("cached_markets", markets.known);
-    });
-    // For readers of the old shape: the cache is in this process.
-    o.object("redis", |o| {
-        o.word("status", loaded);
-        o.integer("latency_ms", 0);
-        o.integer("cached_markets", markets.known);
-    });
-}
-
-/// Status of the store, and how long its answer took.
-fn store(o: &mut Object<'_>, checked: &Checked) {
-    o.word("status", if checked.store_us.is_some() { "ok" } else { "unusable" });
-    match checked.store_us {
-        Some(micros) => millis(o, "latency_ms", micros),
-        None => o.null("latency_ms"),
+fn checks(checked: &Checked, now: Timestamp) -> Checks {
+    let Checked { vitals, markets, .. } = checked;
+    let loaded = if markets.known > 0 { "ok" } else { "loading" }.into();
+    Checks {
+        database: StoreCheck::new(checked.store_us),
+        upstream: UpstreamCheck {
+            status: if checked.outage { "outage" } else { "ok" }.into(),
+            last_message_age_ms: vitals.last_message_at.map(|at| now.since(at) / 1_000),
+            subscribed_tokens: vitals.subscribed_tokens.unwrap_or(markets.tokens),
+        },
+        market_cache: MarketsCheck { status: loaded, cached_markets: markets.known },
+        // For readers of the old shape: the cache is in this process.
+        redis: CacheCheck { status: loaded, latency_ms: 0, cached_markets: markets.known },
     }
-}
-
-/// Milliseconds as a number with up to three decimals.
-fn millis(o: &mut Object<'_>, name: &str, micros: u64) {
-    decimal::vol(o.name(name), micros.saturating_mul(1_000));
 }
 
 async fn status(call: Call) -> Outcome {
@@ -238,68 +219,48 @@ async fn status(call: Call) -> Outcome {
         checked if checked.outage || checked.charts_lost || checked.markets.known == 0 => "degraded",
         _ => "healthy",
     };
-    let Checked { vitals, markets, outage, .. } = checked;
-    Ok(Reply::object(|o| {
-        o.word("status", word);
-        o.ts("timestamp", call.now);
-        o.word("version", API_VERSION);
-        o.integer("uptime_seconds", call.now.since(app.instance.started_at) / SECOND);
-        o.object("database", |o| {
-            store(o, &checked);
-            o.integer("size_bytes", size);
-            o.ts_or_null("last_commit_at", vitals.last_commit_at);
-        });
-        o.object("redis", |o| o.word("status", "not_used"));
-        o.object("matching_engine", |o| {
-            o.word("status", if checked.store_us.is_some() { "ok" } else { "down" });
-            o.ts_or_null("last_cycle_at", vitals.last_cycle_at);
-            match vitals.last_cycle_at {
-                Some(_) => millis(o, "last_cycle_ms", vitals.last_cycle_us),
-                None => o.null("last_cycle_ms"),
-            }
-            o.integer("pending_orders", vitals.pending_orders);
-            o.word("upstream", if outage { "outage" } else { "live" });
-        });
-        o.object("websocket", |o| {
-            o.integer("connections", vitals.connections);
-            o.integer("upstream_connections", vitals.upstream_connections);
-            o.ts_or_null("last_upstream_message_at", vitals.last_message_at);
-        });
-        o.object("markets", |o| {
-            o.integer("active", markets.active);
-            o.integer("hot", markets.hot);
-            o.ts_or_null("last_sync_at", markets.synced_at);
-        });
-        o.object("clock", |o| clock(o, app));
-        match app.instance.instruments.recording() {
-            Some(playback) => o.object("recording", |o| recording(o, &playback)),
-            None => o.null("recording"),
-        }
+    let Checked { store_us, vitals, markets, outage, .. } = checked;
+    let playback = app.instance.instruments.recording();
+    Ok(Reply::json(&Status {
+        status: word.into(),
+        timestamp: scalar::Timestamp(call.now),
+        version: API_VERSION,
+        uptime_seconds: call.now.since(app.instance.started_at) / SECOND,
+        database: StoreStatus::new(store_us, size, vitals.last_commit_at.map(scalar::Timestamp)),
+        redis: CacheStatus { status: "not_used".into() },
+        matching_engine: EngineStatus {
+            status: if store_us.is_some() { "ok" } else { "down" }.into(),
+            last_cycle_at: vitals.last_cycle_at.map(scalar::Timestamp),
+            last_cycle_ms: vitals.last_cycle_at.map(|_| millis(vitals.last_cycle_us)),
+            pending_orders: vitals.pending_orders,
+            upstream: if outage { "outage" } else { "live" }.into(),
+        },
+        websocket: SocketStatus {
+            connections: vitals.connections,
+            upstream_connections: vitals.upstream_connections,
+            last_upstream_message_at: vitals.last_message_at.map(scalar::Timestamp),
+        },
+        markets: markets.into(),
+        clock: clock(app),
+        recording: playback.as_ref().map(Into::into),
     }))
 }
 
-/// What this start found about its clock, and whether time ends anything.
-fn clock(o: &mut Object<'_>, app: &App) {
+/// What this start found about its clock, and whether anything ends by it.
+fn clock(app: &App) -> ClockStatus {
     let leap = &app.instance.leap;
-    o.word("start", leap.found.name());
-    o.ts_or_null("newest_record_at", leap.newest);
-    o.ts_or_null("wall_at_start", leap.newest.map(|_| leap.wall));
-    o.ts("wall_at", app.reads.clock.wall_now());
-    o.ts_or_null("venue_at", leap.venue_now());
-    o.word("sweeps", leap.sweeping(app.reads.clock.now()).name());
-}
-
-/// Where the replayed recording stands.
-fn recording(o: &mut Object<'_>, playback: &Playback) {
-    o.ts_or_null("at", playback.at);
-    o.boolean("ended", playback.has_ended);
-    match &playback.speed {
-        Some(speed) => o.text("speed", speed),
-        None => o.null("speed"),
+    ClockStatus {
+        start: leap.found.name().into(),
+        newest_record_at: leap.newest.map(scalar::Timestamp),
+        wall_at_start: leap.newest.map(|_| scalar::Timestamp(leap.wall)),
+        wall_at: scalar::Timestamp(app.reads.clock.wall_now()),
+        venue_at: leap.venue_now().map(scalar::Timestamp),
+        sweeps: leap.sweeping(app.reads.clock.now()).name().into(),
     }
 }
 
-/// Bytes of the files in a directory and below it. What cannot be read counts nothing; links are not followed.
+/// Bytes of the files in a directory and below it. Unreadable entries count nothing; links are not followed. Counts at
+/// most `files_left` entries, and reduces it by their number.
 pub fn bytes_in(dir: &Path, files_left: &mut usize) -> u64 {
     let Ok(entries) = std::fs::read_dir(dir) else { return 0 };
     let mut bytes = 0;
@@ -322,17 +283,16 @@ mod tests {
     use super::*;
     use crate::api::testing::{Text as _, Town, shows};
     use crate::engine_client::Late;
+    use crate::http::record::Record as _;
     use engine::command::Answer;
     use engine::reject::Reject;
 
     #[test]
-    fn health_is_told_in_three_forms() {
+    fn health_has_three_forms() {
         let town = Town::new();
         town.shard(|_, _| Ok(Answer::Refused(Reject::UserNotFound)));
-        for (target, expected) in [
-            ("/v1/health", shape::HEALTH_EXAMPLE.to_owned()),
-            ("/v1/health/live", shape::HEALTH_EXAMPLE.replace("ok", "alive")),
-        ] {
+        let example = serde_json::to_string(&Health::example()).expect("a record");
+        for (target, expected) in [("/v1/health/live", example.replace("ok", "alive")), ("/v1/health", example)] {
             let answer = town.send("GET", target, "");
             assert_eq!((answer.status, answer.text()), (200, expected.as_str()));
             assert_eq!(answer.header("cache-control"), Some("no-store"));
@@ -388,15 +348,6 @@ mod tests {
             r#""websocket":{"connections":0},"markets":{"active":3,"hot":1,"last_sync_at":"2026-10-02T09:14:05Z"}}"#
         );
         shows(town.send("GET", "/v1/status", "").text().as_bytes(), expected);
-    }
-
-    #[test]
-    fn latencies_are_milliseconds_with_decimals() {
-        for (micros, expected) in [(0, "0"), (300, "0.3"), (12_345, "12.345"), (2_000, "2")] {
-            let mut out = Vec::new();
-            wire::write::object(&mut out, |o| millis(o, "x", micros));
-            assert_eq!(String::from_utf8(out).unwrap(), format!(r#"{{"x":{expected}}}"#));
-        }
     }
 
     #[test]

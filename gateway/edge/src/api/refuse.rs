@@ -1,4 +1,4 @@
-//! Refusals of the engine on the wire: each with the figures that a verbose answer shows (wire.md §5).
+//! Refusals of the engine on the wire, each with the figures that verbose errors show (gateway/docs/wire.md §5).
 
 use crate::http::call::Call;
 use crate::http::code::Code;
@@ -12,7 +12,8 @@ use wire::decimal;
 use wire::fields::Problems;
 use wire::write::{Object, object};
 
-/// What is said of a reject at `now`. [`Reject::InvalidTerms`] gets its general code: whoever sent the request knows better.
+/// The refusal of a reject at `now`. [`Reject::InvalidTerms`] gets its general code, which a caller that knows the cause
+/// replaces.
 pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
     let refusal = Refusal::from(Code::of(reject));
     match reject {
@@ -51,7 +52,7 @@ pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
             refusal.order_id(order.0)
         }
         Reject::VenueUnavailable => refusal.field("retry_after", |out| decimal::integer(out, VENUE_RETRY_SECS)),
-        // A quantity above the cap does not come as far as the engine: an amount did.
+        // A quantity above the cap is refused before the engine, so this is an amount.
         Reject::AboveShareCap { cap } => {
             let mut problems = Problems::default();
             problems.add("body", "amount", "less_than_equal", above_cap(*cap));
@@ -77,12 +78,12 @@ pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
     }
 }
 
-/// What is said of a size above the share cap.
+/// The message of a size above the share cap.
 pub fn above_cap(cap: Qty) -> String {
     format!("is above {} shares", cap.0 / Qty::SHARE.0)
 }
 
-/// What is said when an outage ends is unknown: as `Retry-After` of its code (wire.md §6.3).
+/// `retry_after` in the body of a refusal by an outage, whose end is unknown; the same as `Retry-After` of its code.
 const VENUE_RETRY_SECS: u64 = 60;
 
 /// The refusal of an immediate order that left a row, or of its replay.
@@ -90,7 +91,8 @@ pub fn killed(reject: &Reject, order: &Order, now: Timestamp) -> Refusal {
     rejected(reject, now).order_id(order.id.0)
 }
 
-/// What is said of an answer that the command cannot have: a refusal for what it is, anything else as our failure.
+/// The refusal of an answer that a command does not expect: a reject with its own code, any other answer as
+/// `INTERNAL_ERROR`.
 pub fn unexpected(answer: &Answer, now: Timestamp) -> Refusal {
     match answer {
         Answer::Refused(reject) => rejected(reject, now),
@@ -99,7 +101,7 @@ pub fn unexpected(answer: &Answer, now: Timestamp) -> Refusal {
     }
 }
 
-/// The same of a command about wallets: what a plan lacks is named by its feature.
+/// As [`unexpected`], of a command about wallets: a limit of the plan is named by its feature.
 pub fn wallet_refused(call: &Call, answer: &Answer) -> Refusal {
     let feature = match answer {
         Answer::Refused(Reject::SandboxLimit) => "wallets.sandbox_baseline",
@@ -116,7 +118,7 @@ fn details(fields: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
     out
 }
 
-/// Whole seconds until then, at least one.
+/// Whole seconds from `now` until `at`, at least one.
 fn seconds_until(at: Timestamp, now: Timestamp) -> u32 {
     u32::try_from(at.since(now).div_ceil(SECOND)).unwrap_or(u32::MAX).max(1)
 }
@@ -125,9 +127,9 @@ fn seconds_until(at: Timestamp, now: Timestamp) -> u32 {
 mod tests {
     use super::*;
 
-    /// A bound that is reached for good is no reason to try again.
+    /// A permanent limit does not ask the client to retry.
     #[test]
-    fn what_will_not_change_is_not_called_busy() {
+    fn permanent_limits_are_not_called_busy() {
         for (reject, code, words) in [
             (Reject::TooManyWallets, Code::InvalidRequest, "too many wallets"),
             (Reject::TooManySafeguards, Code::InvalidRequest, "Too many heartbeats"),

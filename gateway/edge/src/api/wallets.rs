@@ -1,4 +1,4 @@
-//! The `wallet_id` parameter of reads and sweeps (account.md §1.4).
+//! The `wallet_id` parameter of reads and sweeps (gateway/docs/accounts.md §1).
 
 use crate::http::schema::{Format, Param, Schema};
 use engine::command::Wallets;
@@ -20,12 +20,12 @@ pub const WALLET_ID: Param = Param::query(
     "Which wallets; the API wallet where absent.",
 );
 
-/// Digits of an integer (wire.md §1).
+/// The most digits of an integer (gateway/docs/wire.md §1).
 const DIGITS_MAX: usize = 18;
-/// A wallet that nobody has: what an integer below zero names.
+/// An id that no wallet has: that of a negative integer.
 const NO_WALLET: WalletId = WalletId(u64::MAX);
 
-/// The wallet of that number; `None` when the text is no integer. Whether it is the asker's is the shard's to say.
+/// The wallet of that number; `None` when the text is not an integer. The shard checks that it is the caller's.
 pub fn numbered(text: &str) -> Option<WalletId> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.is_empty() || digits.len() > DIGITS_MAX || !digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -47,7 +47,7 @@ fn wrong(problems: &mut Problems, place: &'static str) {
     problems.add(place, "wallet_id", "wallet_id", "is none of api, all and the number of a wallet");
 }
 
-/// The wallets that a query asks about; `None` when it does not say, or says it wrong.
+/// The wallets that a query names; `None` without `wallet_id`, and, with a problem, for a wrong one.
 pub fn in_query(query: &Query<'_>, problems: &mut Problems) -> Option<Wallets> {
     let text = query.get("wallet_id")?;
     let wallets = named(text);
@@ -57,7 +57,7 @@ pub fn in_query(query: &Query<'_>, problems: &mut Problems) -> Option<Wallets> {
     wallets
 }
 
-/// The same in a JSON body: a word, or a number as such or as text.
+/// As [`in_query`], of a JSON body: a word, or a number as such or as text.
 pub fn in_body(body: &Value<'_>, problems: &mut Problems) -> Option<Wallets> {
     let wallets = match body.get("wallet_id")? {
         Value::Null => return None,
@@ -71,7 +71,7 @@ pub fn in_body(body: &Value<'_>, problems: &mut Problems) -> Option<Wallets> {
     wallets
 }
 
-/// Whether `wallet` is one of those asked about.
+/// Whether `wallets` includes `wallet`.
 pub fn covers(wallets: Wallets, wallet: &Wallet) -> bool {
     match wallets {
         Wallets::Api => wallet.kind == WalletKind::Api && wallet.is_active(),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_noted_and_what_is_absent_is_not() {
+    fn a_wrong_choice_is_a_problem_and_an_absent_one_is_not() {
         for (query, expected, wrong) in [
             ("", None, false),
             ("wallet_id=all", Some(Wallets::All), false),

@@ -182,7 +182,7 @@ pub fn ended(app: &App, bearer: &Bearer, now: Timestamp) -> Option<Close> {
 
 /// The channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum ChannelKind {
     Market,
     User,
     Executions,
@@ -190,17 +190,18 @@ pub enum Which {
     Trade,
 }
 
-impl Which {
-    pub const ALL: [Which; 5] = [Which::Market, Which::User, Which::Executions, Which::Prices, Which::Trade];
+impl ChannelKind {
+    pub const ALL: [ChannelKind; 5] =
+        [ChannelKind::Market, ChannelKind::User, ChannelKind::Executions, ChannelKind::Prices, ChannelKind::Trade];
 
     /// The last part of the path.
     pub const fn word(self) -> &'static str {
         match self {
-            Which::Market => "market",
-            Which::User => "user",
-            Which::Executions => "executions",
-            Which::Prices => "prices",
-            Which::Trade => "trade",
+            ChannelKind::Market => "market",
+            ChannelKind::User => "user",
+            ChannelKind::Executions => "executions",
+            ChannelKind::Prices => "prices",
+            ChannelKind::Trade => "trade",
         }
     }
 }
@@ -224,8 +225,8 @@ pub struct ChannelCount {
 pub struct Seats {
     users: Mutex<AHashMap<UserId, u32>>,
     addresses: Mutex<AHashMap<(IpAddr, bool), u32>>,
-    /// By [`Which`].
-    channels: [ChannelSeats; Which::ALL.len()],
+    /// By [`ChannelKind`].
+    channels: [ChannelSeats; ChannelKind::ALL.len()],
     /// Closed sockets by reason. Written once in the life of a socket.
     closes: Mutex<BTreeMap<&'static str, u64>>,
     /// Frames and bytes in the queues of all sockets, as the last sweeps found them.
@@ -288,10 +289,10 @@ impl Seats {
     }
 
     /// Sockets of each channel.
-    pub fn channels(&self) -> [(Which, ChannelCount); Which::ALL.len()] {
-        Which::ALL.map(|which| {
-            let ChannelSeats { open, opened } = &self.channels[which as usize];
-            (which, ChannelCount { open: open.load(Relaxed), opened: opened.load(Relaxed) })
+    pub fn channels(&self) -> [(ChannelKind, ChannelCount); ChannelKind::ALL.len()] {
+        ChannelKind::ALL.map(|kind| {
+            let ChannelSeats { open, opened } = &self.channels[kind as usize];
+            (kind, ChannelCount { open: open.load(Relaxed), opened: opened.load(Relaxed) })
         })
     }
 
@@ -316,14 +317,14 @@ impl Seats {
         self.last_id.fetch_add(1, Relaxed) + 1
     }
 
-    pub(super) fn entered(&self, which: Which) {
-        let seats = &self.channels[which as usize];
+    pub(super) fn entered(&self, kind: ChannelKind) {
+        let seats = &self.channels[kind as usize];
         seats.open.fetch_add(1, Relaxed);
         seats.opened.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn left(&self, which: Which) {
-        self.channels[which as usize].open.fetch_sub(1, Relaxed);
+    pub(super) fn left(&self, kind: ChannelKind) {
+        self.channels[kind as usize].open.fetch_sub(1, Relaxed);
     }
 
     /// Counts a closed socket.

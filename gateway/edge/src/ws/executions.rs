@@ -3,7 +3,7 @@
 //!
 //! There are no subscriptions. Messages other than heartbeats are ignored.
 
-use super::admit::{Admitted, Anonymous, Which, admit};
+use super::admit::{Admitted, Anonymous, ChannelKind, admit};
 use super::close::Close;
 use super::follow::{self, Following, FrameEncoder, follow};
 use super::frame::Frame;
@@ -84,7 +84,7 @@ struct Executions {
 }
 
 impl Channel for Executions {
-    const WHICH: Which = Which::Executions;
+    const KIND: ChannelKind = ChannelKind::Executions;
 
     async fn opened(&mut self) -> Result<(), Close> {
         let Some(bearer) = self.socket.bearer() else { return Err(Close::INVALID_KEY) };

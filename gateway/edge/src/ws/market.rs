@@ -3,7 +3,7 @@
 //!
 //! Like the venue, it sends no acknowledgements, and ignores invalid messages. With `?errors=1` it sends error frames.
 
-use super::admit::{Anonymous, Which, admit};
+use super::admit::{Anonymous, ChannelKind, admit};
 use super::close::Close;
 use super::frame::Frame;
 use super::market_follow::{BOOKS_PER_ARRAY_MAX, Follower};
@@ -134,7 +134,7 @@ impl Market {
 }
 
 impl Channel for Market {
-    const WHICH: Which = Which::Market;
+    const KIND: ChannelKind = ChannelKind::Market;
 
     async fn opened(&mut self) -> Result<(), Close> {
         Ok(())

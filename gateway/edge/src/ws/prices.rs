@@ -1,6 +1,6 @@
 //! The price channel, `/v1/ws/prices` (gateway/docs/streams.md §2): the newest price of each market subscribed to.
 
-use super::admit::{Anonymous, Which, admit};
+use super::admit::{Anonymous, ChannelKind, admit};
 use super::close::Close;
 use super::frame::Frame;
 use super::hub::{PRICE_EVERY, Watcher};
@@ -149,7 +149,7 @@ impl Prices {
 }
 
 impl Channel for Prices {
-    const WHICH: Which = Which::Prices;
+    const KIND: ChannelKind = ChannelKind::Prices;
 
     async fn opened(&mut self) -> Result<(), Close> {
         let socket = &self.sender.socket;

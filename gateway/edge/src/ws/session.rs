@@ -8,7 +8,7 @@
 mod inbound;
 mod stream;
 
-use super::admit::{Admitted, Bearer, Seat, Which};
+use super::admit::{Admitted, Bearer, ChannelKind, Seat};
 use super::close::Close;
 use super::frame::{Frame, Frames};
 use super::outbox::{Outbox, Placed, Tag};
@@ -82,7 +82,7 @@ pub enum Verdict {
 /// The protocol of one channel on one socket. Dropped when the socket is gone, so subscriptions end in `Drop`.
 pub trait Channel: 'static {
     /// The channel, for metrics.
-    const WHICH: Which;
+    const KIND: ChannelKind;
 
     /// Whether messages are operations, which count in the windows of their REST twins. Accepted messages then do not
     /// count here. All other frames count against the rate of [`Close::TOO_MANY_FRAMES`], as all frames do on other
@@ -302,7 +302,7 @@ async fn run<C: Channel>(
     };
     let (read, write) = stream.into_split();
     let socket = Rc::new(Socket::new(edge.app.streams.seats.next_id(), bearer, seat, edge.app.reads.clock.clone()));
-    let entered = edge.sockets.enter(&socket, C::WHICH, &edge);
+    let entered = edge.sockets.enter(&socket, C::KIND, &edge);
     let writing = tokio::task::spawn_local(Rc::clone(&socket).write_to(write, Rc::clone(&edge.write_batch)));
     let mut reader = Reader::new(early, read);
     match refused {

@@ -1,7 +1,7 @@
 //! All open sockets of one IO thread. Once a second a sweep checks each: pings, idle peers, stuck writers, ended
 //! credentials. It runs only while there are sockets.
 
-use super::admit::{self, Queued, Which};
+use super::admit::{self, ChannelKind, Queued};
 use super::close::Close;
 use super::frame::Frame;
 use super::session::{SWEEP_US, Socket};
@@ -35,7 +35,7 @@ pub(super) struct Entered {
     sockets: Weak<Sockets>,
     app: std::sync::Arc<App>,
     id: u64,
-    which: Which,
+    kind: ChannelKind,
 }
 
 impl Entered {
@@ -47,7 +47,7 @@ impl Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        self.app.streams.seats.left(self.which);
+        self.app.streams.seats.left(self.kind);
         if let Some(sockets) = self.sockets.upgrade() {
             sockets.open.borrow_mut().remove(&self.id);
         }
@@ -55,16 +55,16 @@ impl Drop for Entered {
 }
 
 impl Sockets {
-    pub(super) fn enter(&self, socket: &Rc<Socket>, which: Which, edge: &Rc<Edge>) -> Entered {
+    pub(super) fn enter(&self, socket: &Rc<Socket>, kind: ChannelKind, edge: &Rc<Edge>) -> Entered {
         self.open.borrow_mut().insert(socket.id(), Rc::clone(socket));
-        edge.app.streams.seats.entered(which);
+        edge.app.streams.seats.entered(kind);
         if self.ending.get() {
             socket.close(Close::GOING_AWAY);
         }
         if !self.sweeping.replace(true) {
             tokio::task::spawn_local(sweep(Rc::clone(&edge.sockets), edge.app.clone()));
         }
-        Entered { sockets: Rc::downgrade(&edge.sockets), app: edge.app.clone(), id: socket.id(), which }
+        Entered { sockets: Rc::downgrade(&edge.sockets), app: edge.app.clone(), id: socket.id(), kind }
     }
 
     /// Closes all sockets, and those that are opened later, because the server stops.

@@ -1,6 +1,6 @@
 //! Sockets from handshake to end, over real streams, with a channel that echoes.
 
-use super::admit::{Anonymous, Which, admit};
+use super::admit::{Anonymous, ChannelKind, admit};
 use super::close::Close;
 use super::frame::Frame;
 use super::session::{Channel, Socket, Verdict, upgrade};
@@ -37,7 +37,7 @@ const ROUTES: &[Route] = &[
 struct Echo(Rc<Socket>);
 
 impl Channel for Echo {
-    const WHICH: Which = Which::Market;
+    const KIND: ChannelKind = ChannelKind::Market;
 
     async fn opened(&mut self) -> Result<(), Close> {
         self.0.send(&Frame::text(b"hello"));
@@ -70,7 +70,7 @@ thread_local! {
 struct Work;
 
 impl Channel for Work {
-    const WHICH: Which = Which::Trade;
+    const KIND: ChannelKind = ChannelKind::Trade;
     const TAKES_OPERATIONS: bool = true;
 
     async fn opened(&mut self) -> Result<(), Close> {

@@ -5,7 +5,7 @@
 //! route of its twin. What REST has in headers is in the answer: `rate`, `retry_after`, `order_id`, `code`. This module
 //! decides nothing about an order.
 
-use super::admit::{self, Admitted, Anonymous, Bearer, Which};
+use super::admit::{self, Admitted, Anonymous, Bearer, ChannelKind};
 use super::close::Close;
 use super::frame::Frame;
 use super::outbox::QUEUE_FRAMES_MAX;
@@ -105,7 +105,7 @@ struct Trade {
 }
 
 impl Channel for Trade {
-    const WHICH: Which = Which::Trade;
+    const KIND: ChannelKind = ChannelKind::Trade;
     const TAKES_OPERATIONS: bool = true;
 
     async fn opened(&mut self) -> Result<(), Close> {

@@ -8,7 +8,7 @@
 //! one is that of the venue: trades have all its fields, and `order` frames report changes of orders.
 //! `streams.order_events` extends or disables `order` frames.
 
-use super::admit::{self, Anonymous, Bearer, Which, admit};
+use super::admit::{self, Anonymous, Bearer, ChannelKind, admit};
 use super::close::Close;
 use super::follow::{self, Following, FrameEncoder, follow};
 use super::frame::Frame;
@@ -236,7 +236,7 @@ impl User {
 }
 
 impl Channel for User {
-    const WHICH: Which = Which::User;
+    const KIND: ChannelKind = ChannelKind::User;
 
     async fn opened(&mut self) -> Result<(), Close> {
         if self.socket.bearer().is_none() {

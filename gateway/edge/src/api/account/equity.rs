@@ -1,29 +1,44 @@
 //! `GET /v1/account/equity`: what the account was worth at each full hour, or each full minute of the last day, and what it
-//! is worth now (account.md §4).
+//! is worth now (engine/docs/account.md §5).
 
-use super::valuation::Balance;
-use super::{balance_of, marks};
+use super::marks;
+use super::valuation::Valuation;
 use crate::api::refuse::unexpected;
 use crate::api::wallets::{self, WALLET_ID};
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::record::record;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
-use crate::http::schema::{MONEY, Param, Schema, Shape, TS, field};
-use engine::amount::Cash;
-use engine::amount::nearest;
+use crate::http::scalar::{self, Money, words};
+use crate::http::schema::{Param, Schema};
+use engine::amount::{Cash, nearest};
 use engine::command::{Answer, Command, Query, Wallets};
 use engine::time::{DAY, HOUR, Timestamp};
 use engine::user::equity::EquityRow;
 use wire::fields::Params;
-use wire::write::{array, object};
 
 const DAYS_MAX: u64 = 90;
 const DAYS_DEFAULT: u64 = 7;
 const LIMIT_MAX: u64 = 2_200;
-const ROW_BYTES: usize = 144;
 
-/// What lies between two points.
+words! {
+    FidelityName = "hour", "minute";
+}
+
+record! {
+    /// What wallets were worth at a moment.
+    struct EquityPoint {
+        timestamp: scalar::Timestamp = scalar::Timestamp::of("2026-10-02T09:00:00Z"),
+            "A full hour or minute; of the last point, now.";
+        cash_balance: Money = Money::of("100"), "Cash, what is reserved included.";
+        position_value: Money = Money::of("0"), "Open positions at their marks, at their cost where there is none.";
+        total_value: Money = Money::of("100");
+        pnl: Money = Money::of("0"), "total_value less what the wallets began with.";
+    }
+}
+
+/// The time between two points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fidelity {
     Hour,
@@ -40,34 +55,18 @@ pub const GET: Route = Route::get("/v1/account/equity", "get_equity")
             Schema::Integer { min: 1, max: DAYS_MAX as i64 },
             "How far back; 7 where absent. By the minute it is 1 or absent.",
         ),
-        Param::query("limit", Schema::Integer { min: 1, max: LIMIT_MAX as i64 }, "At most so many, the newest."),
+        Param::query("limit", Schema::Integer { min: 1, max: LIMIT_MAX as i64 }, "The most points; the newest ones."),
         Param::query(
             "fidelity",
-            Schema::Word(&["hour", "minute"]),
-            "What lies between two points; `hour` where absent. `minute` goes back 24 hours, as far as the wallets were \
+            Schema::of::<FidelityName>(),
+            "The time between two points; `hour` where absent. `minute` goes back 24 hours, as far as the wallets were \
              followed by the minute, and has the points of the full hours before that.",
         ),
         WALLET_ID,
     ])
-    .gives_shape(
-        200,
-        &Schema::Array(&POINT),
-        r#"[{"timestamp":"2026-10-02T09:00:00Z","cash_balance":"100.00","position_value":"0.00","total_value":"100.00","pnl":"0.00"}]"#,
-    )
+    .gives::<Vec<EquityPoint>>(200)
     .fails(&[Code::ValidationFailed, Code::WalletNotFound])
     .run(|call| Box::pin(equity(call)));
-
-const POINT: Schema = Schema::Object(&Shape::new(
-    "EquityPoint",
-    "What wallets were worth at a moment.",
-    &[
-        field("timestamp", TS, "A full hour or minute; of the last point, now."),
-        field("cash_balance", MONEY, "Cash, what is reserved included."),
-        field("position_value", MONEY, "Open positions at their marks, at their cost where there is none."),
-        field("total_value", MONEY, ""),
-        field("pnl", MONEY, "total_value less what the wallets began with."),
-    ],
-));
 
 async fn equity(call: Call) -> Outcome {
     let query = call.query();
@@ -83,43 +82,43 @@ async fn equity(call: Call) -> Outcome {
     if !params.problems.is_empty() {
         return Err(Refusal::validation(&params.problems));
     }
-    let asked = match fidelity {
+    let points = match fidelity {
         Fidelity::Hour => Query::Equity { wallets, first: first_hour(call.now, days.unwrap_or(DAYS_DEFAULT)) },
         Fidelity::Minute => Query::EquityByMinute { wallets },
     };
-    let view = match call.ask(Command::Query(asked)).await? {
+    let view = match call.ask(Command::Query(points)).await? {
         Answer::Equity(view) => view,
         other => return Err(unexpected(&other, call.now)),
     };
-    let now = live(&balance_of(&view.account, marks(&call)), call.reads().clock.now());
+    let now = live(&super::valuation(&view.account, marks(&call)), call.reads().clock.now());
     let rows_count = view.rows.len() + 1;
-    let passed_over = limit.map_or(0, |limit| rows_count.saturating_sub(limit as usize));
-    let rows = view.rows.iter().chain([&now]).skip(passed_over);
-    let mut out = Vec::with_capacity(16 + ROW_BYTES * (rows_count - passed_over));
-    array(&mut out, rows, write);
-    Ok(Reply::json(out))
+    let skipped = limit.map_or(0, |limit| rows_count.saturating_sub(limit as usize));
+    let rows: Vec<_> = view.rows.iter().chain([&now]).skip(skipped).map(EquityPoint::new).collect();
+    Ok(Reply::json(&rows))
 }
 
-/// The first full hour that is not older than so many days.
+/// The first full hour that is at most `days` days old.
 fn first_hour(now: Timestamp, days: u64) -> u32 {
     Timestamp(now.0.saturating_sub(days * DAY).saturating_add(HOUR - 1)).hour()
 }
 
 /// The point of this moment.
-fn live(balance: &Balance, at: Timestamp) -> EquityRow {
-    let cash = balance.available + balance.reserved;
-    EquityRow { at, cash, value: difference(balance.total, cash), baseline: balance.starting }
+fn live(valuation: &Valuation, at: Timestamp) -> EquityRow {
+    let cash = valuation.available + valuation.reserved;
+    EquityRow { at, cash, value: difference(valuation.total, cash), baseline: valuation.starting }
 }
 
-fn write(out: &mut Vec<u8>, row: &EquityRow) {
-    let total = nearest(i128::from(row.cash.0) + i128::from(row.value.0));
-    object(out, |o| {
-        o.ts("timestamp", row.at);
-        o.money("cash_balance", row.cash);
-        o.money("position_value", row.value);
-        o.money("total_value", total);
-        o.money("pnl", difference(total, row.baseline));
-    });
+impl EquityPoint {
+    fn new(row: &EquityRow) -> EquityPoint {
+        let total = nearest(i128::from(row.cash.0) + i128::from(row.value.0));
+        EquityPoint {
+            timestamp: scalar::Timestamp(row.at),
+            cash_balance: Money(row.cash),
+            position_value: Money(row.value),
+            total_value: Money(total),
+            pnl: Money(difference(total, row.baseline)),
+        }
+    }
 }
 
 fn difference(from: Cash, less: Cash) -> Cash {

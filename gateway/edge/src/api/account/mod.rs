@@ -1,11 +1,10 @@
-//! Balance, positions, portfolio, history and equity of the caller, and the reset (account.md §4); the reads with the
-//! wallets that `wallet_id` names (§1.4).
+//! Balance, positions, portfolio, history and equity of the caller, of the wallets that `wallet_id` names, and the reset
+//! of the API wallet (gateway/docs/accounts.md §3, §4).
 
 mod analysis;
 pub mod equity;
 pub mod reset;
 pub mod settlements;
-mod shapes;
 pub mod valuation;
 pub mod view;
 
@@ -21,18 +20,16 @@ use engine::command::{Answer, Command, FillFilter, MarketFilter, Query, Wallets}
 use engine::id::MarketId;
 use engine::order::Side;
 use engine::view::AccountView;
-use valuation::{Balance, Marks};
-use wire::decimal;
+use valuation::{Marks, Valuation};
+use view::{Balance, Fill, HistoryPage, ListOrPage, Portfolio, Position, PositionPage};
 use wire::fields::Params;
 use wire::query::Query as QueryText;
-use wire::write::{array, object};
 
 const LIMIT_MAX: u64 = 200;
 const LIMIT_DEFAULT: u64 = 50;
-const ROW_BYTES: usize = 512;
-/// No market has it: positions of an unknown condition id are none.
+/// An id without a market: there are no positions of an unknown condition id.
 const NO_MARKET: MarketId = MarketId(u32::MAX);
-/// What a read of the account can say besides the checks of every route.
+/// Codes of a read of the account, besides those of the checks of every route.
 const READ: &[Code] = &[Code::ValidationFailed, Code::WalletNotFound];
 
 const STATUS: Param = Param::query(
@@ -53,7 +50,7 @@ pub const ROUTES: &[Route] = &[
         .needs(Permission::Read)
         .about("What the wallets have and are worth.")
         .params(&[WALLET_ID])
-        .gives_shape(200, &shapes::BALANCE, shapes::BALANCE_EXAMPLE)
+        .gives::<Balance>(200)
         .fails(READ)
         .run(|call| Box::pin(balance(call))),
     Route::get("/v1/account/positions", "list_positions")
@@ -61,7 +58,7 @@ pub const ROUTES: &[Route] = &[
         .needs(Permission::Read)
         .about("Positions: open ones first, then the newest.")
         .params(&[STATUS, WALLET_ID, MARKET_ID, ENVELOPE])
-        .gives_shape(200, &shapes::POSITIONS, shapes::POSITIONS_EXAMPLE)
+        .gives::<ListOrPage<Position<'_>, PositionPage<'_>>>(200)
         .fails(READ)
         .run(|call| Box::pin(positions(call))),
     Route::get("/v1/account/portfolio", "get_portfolio")
@@ -69,7 +66,7 @@ pub const ROUTES: &[Route] = &[
         .needs(Permission::Read)
         .about("Balance, open positions, and how the closed ones went.")
         .params(&[WALLET_ID])
-        .gives_shape(200, &shapes::PORTFOLIO, shapes::PORTFOLIO_EXAMPLE)
+        .gives::<Portfolio<'_>>(200)
         .fails(READ)
         .run(|call| Box::pin(portfolio(call))),
     Route::get("/v1/account/history", "list_fills")
@@ -77,7 +74,7 @@ pub const ROUTES: &[Route] = &[
         .needs(Permission::Read)
         .about("Fills, newest first.")
         .params(&[MARKET_ID, SIDE, LIMIT, OFFSET, WALLET_ID, ENVELOPE])
-        .gives_shape(200, &shapes::HISTORY, shapes::HISTORY_EXAMPLE)
+        .gives::<ListOrPage<Fill<'_>, HistoryPage<'_>>>(200)
         .fails(&[Code::ValidationFailed, Code::InvalidRequest, Code::WalletNotFound])
         .run(|call| Box::pin(history(call))),
     equity::GET,
@@ -87,28 +84,18 @@ pub const ROUTES: &[Route] = &[
 
 async fn balance(call: Call) -> Outcome {
     let account = account(&call).await?;
-    Ok(Reply::object(|o| view::balance(o, &balance_of(&account, marks(&call)))))
+    Ok(Reply::json(&Balance::from(valuation(&account, marks(&call)))))
 }
 
 async fn portfolio(call: Call) -> Outcome {
     let account = account(&call).await?;
     let marks = marks(&call);
-    let mut out = Vec::with_capacity(256 + ROW_BYTES * account.positions.len());
-    object(&mut out, |o| {
-        o.object("balance", |o| view::balance(o, &balance_of(&account, marks)));
-        o.array("positions", &account.positions, |out, row| view::position(out, row, marks));
-        o.integer("total_trades", account.fills_count);
-        match account.closed_count {
-            0 => o.null("win_rate"),
-            closed => {
-                let out = o.name("win_rate");
-                out.push(b'"');
-                decimal::win_rate(out, account.won_count, closed);
-                out.push(b'"');
-            }
-        }
-    });
-    Ok(Reply::json(out))
+    Ok(Reply::json(&Portfolio {
+        balance: valuation(&account, marks).into(),
+        positions: account.positions.iter().map(|row| Position::new(row, marks)).collect(),
+        total_trades: account.fills_count,
+        win_rate: view::win_rate(account.won_count, account.closed_count),
+    }))
 }
 
 /// Wallets and open positions that the query asks about.
@@ -125,8 +112,8 @@ async fn account(call: &Call) -> Result<Box<AccountView>, Refusal> {
     }
 }
 
-fn balance_of(account: &AccountView, marks: Marks<'_>) -> Balance {
-    Balance::of(&account.wallets, account.positions.iter().map(|row| &row.position), marks)
+fn valuation(account: &AccountView, marks: Marks<'_>) -> Valuation {
+    Valuation::of(&account.wallets, account.positions.iter().map(|row| &row.position), marks)
 }
 
 fn marks(call: &Call) -> Marks<'_> {
@@ -151,18 +138,8 @@ async fn positions(call: Call) -> Outcome {
         other => return Err(unexpected(&other, call.now)),
     };
     let marks = marks(&call);
-    let mut out = Vec::with_capacity(64 + ROW_BYTES * rows.len());
-    if envelope {
-        object(&mut out, |o| {
-            o.integer("limit", rows.len() as u64);
-            o.integer("count", rows.len() as u64);
-            o.word("next_cursor", "");
-            o.array("data", &rows, |out, row| view::position(out, row, marks));
-        });
-    } else {
-        array(&mut out, &rows, |out, row| view::position(out, row, marks));
-    }
-    Ok(Reply::json(out))
+    let rows = rows.iter().map(|row| Position::new(row, marks)).collect();
+    Ok(Reply::json(&if envelope { ListOrPage::Page(PositionPage::new(rows)) } else { ListOrPage::List(rows) }))
 }
 
 async fn history(call: Call) -> Outcome {
@@ -174,22 +151,15 @@ async fn history(call: Call) -> Outcome {
         other => return Err(unexpected(&other, call.now)),
     };
     let marks = marks(&call);
-    let mut out = Vec::with_capacity(64 + ROW_BYTES * page.fills.len());
-    if envelope {
-        object(&mut out, |o| {
-            o.array("data", &page.fills, |out, row| view::fill(out, row, marks));
-            match page.has_more {
-                true => o.text("next_cursor", &(offset + page.fills.len()).to_string()),
-                false => o.word("next_cursor", ""),
-            }
-        });
-    } else {
-        array(&mut out, &page.fills, |out, row| view::fill(out, row, marks));
-    }
-    Ok(Reply::json(out))
+    let data: Vec<_> = page.fills.iter().map(|row| Fill::new(row, marks)).collect();
+    let next = page.has_more.then(|| (offset + data.len()).to_string());
+    Ok(Reply::json(&match envelope {
+        true => ListOrPage::Page(HistoryPage { data, next_cursor: next.unwrap_or_default() }),
+        false => ListOrPage::List(data),
+    }))
 }
 
-/// The page of the history that is asked for, and whether in an envelope.
+/// The requested page of the history, and whether it gets an envelope.
 fn history_filter(call: &Call, query: &QueryText<'_>) -> Result<(FillFilter, bool), Refusal> {
     let mut params = Params::new(query);
     let limit = params.integer("limit", 1..=LIMIT_MAX).unwrap_or(LIMIT_DEFAULT);
@@ -211,10 +181,11 @@ fn history_filter(call: &Call, query: &QueryText<'_>) -> Result<(FillFilter, boo
 
 /// A wrong side has a code of its own here.
 fn side(text: &str) -> Result<Side, Refusal> {
-    let found = SIDES.iter().find(|(word, _)| text.eq_ignore_ascii_case(word));
-    found.map(|(_, side)| *side).ok_or_else(|| Refusal::saying(Code::InvalidRequest, "side is neither BUY nor SELL."))
+    let side = SIDES.iter().find(|(word, _)| text.eq_ignore_ascii_case(word));
+    side.map(|(_, side)| *side).ok_or_else(|| Refusal::saying(Code::InvalidRequest, "side is neither BUY nor SELL."))
 }
 
+/// The market that `market_id` names; `None` without one.
 pub(super) fn market(call: &Call, query: &QueryText<'_>) -> Option<MarketFilter> {
     let condition = query.get("market_id").filter(|condition| !condition.is_empty());
     condition.map(|condition| match call.reads().catalog.by_condition(condition) {

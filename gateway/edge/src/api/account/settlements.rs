@@ -1,33 +1,33 @@
-//! Positions that a resolution paid out (account.md §4, settlements).
+//! Positions that a resolution paid out (gateway/docs/accounts.md §3).
 
 use super::market;
+use super::view::{CONDITION, QUESTION};
 use crate::api::orders::view::Texts;
 use crate::api::refuse::unexpected;
 use crate::api::wallets;
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::record::record;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route};
-use crate::http::schema::{
-    CONDITION_ID, INTEGER, MONEY, PRICE, Param, QTY, Schema, Shape, TEXT, TEXT_OR_NULL, TOKEN_ID, TS, field,
-};
-use engine::amount::{Cash, Price};
+use crate::http::scalar::{self, ConditionId, Money, Quantity, TokenId, words};
+use crate::http::schema::{Param, Schema, TEXT};
+use engine::amount::Price;
 use engine::command::{Answer, Command, EpisodeSpan, Episodes, Query, Wallets};
 use engine::id::PositionId;
 use engine::market::catalog::Catalog;
 use engine::market::terms::Resolution;
 use engine::time::Timestamp;
-use engine::user::{Position, Settlement};
+use engine::user::{self, Position};
 use engine::view::PositionView;
+use std::borrow::Cow;
 use wire::cursor::IdCursor;
 use wire::fields::{Params, Problems};
 use wire::instant;
 use wire::query::Query as QueryText;
-use wire::write::object;
 
 const LIMIT_MAX: u64 = 500;
 const LIMIT_DEFAULT: u64 = 100;
-const ROW_BYTES: usize = 512;
 
 pub const ROUTES: &[Route] = &[Route::get("/v1/account/settlements", "list_settlements")
     .about("Positions that a resolution paid out, the newest position first.")
@@ -39,7 +39,7 @@ pub const ROUTES: &[Route] = &[Route::get("/v1/account/settlements", "list_settl
         FROM,
         TO,
     ])
-    .gives_shape(200, &Schema::Object(&PAGE), EXAMPLE)
+    .gives::<SettlementPage<'_>>(200)
     .auth(Auth::Key)
     .needs(Permission::Read)
     .fails(&[Code::ValidationFailed, Code::InvalidCursor, Code::WalletNotFound])
@@ -53,42 +53,38 @@ pub const TO: Param = Param::query("to", TEXT, "Not after this time, or the end 
 const WALLET: Param =
     Param::query("wallet_id", TEXT, "`api`, `all`, or the number of a wallet; without it the API wallet.");
 
-const SETTLEMENT: Shape = Shape::new(
-    "Settlement",
-    "A position that a resolution paid out.",
-    &[
-        field("position_id", INTEGER, ""),
-        field("wallet_id", INTEGER, ""),
-        field("market_id", CONDITION_ID, ""),
-        field("market_question", TEXT_OR_NULL, ""),
-        field("outcome", TEXT, "Label of what was held."),
-        field("token_id", TOKEN_ID, ""),
-        field("quantity", QTY, "Shares that were held."),
-        field("avg_entry_price", PRICE, "Cost per share, fees excluded."),
-        field("cost_basis", MONEY, ""),
-        field("payout", MONEY, ""),
-        field("payout_per_share", PRICE, ""),
-        field("realized_pnl", MONEY, "Payout less cost."),
-        field("result", Schema::Word(&RESULTS), ""),
-        field("resolved_outcome", TEXT_OR_NULL, "Label of the winner; null for a split."),
-        field("settled_at", TS, ""),
-    ],
-);
-const PAGE: Shape = Shape::new(
-    "SettlementPage",
-    "One page of settlements.",
-    &[
-        field("data", Schema::Array(&Schema::Object(&SETTLEMENT)), ""),
-        field("next_cursor", TEXT, "Empty behind the last page."),
-    ],
-);
-const EXAMPLE: &str = r#"{"data":[{"position_id":7001,"wallet_id":3,
-"market_id":"0x5151515151515151515151515151515151515151515151515151515151515151",
-"market_question":"Rain in Lisbon on 3 October?","outcome":"Yes","token_id":"81140002","quantity":"50",
-"avg_entry_price":"0.42","cost_basis":"21.00","payout":"50.00","payout_per_share":"1.00","realized_pnl":"29.00",
-"result":"won","resolved_outcome":"Yes","settled_at":"2026-10-04T00:10:31Z"}],"next_cursor":""}"#;
+words! {
+    pub SettlementResult = "won", "lost", "split", "partial", "expired", "unknown";
+}
 
-/// The moments that `from` and `to` bound, both inclusive; without them all there are.
+record! {
+    /// A position that a resolution paid out.
+    pub struct Settlement<'a> {
+        position_id: u64 = 7_001;
+        wallet_id: u64 = 3;
+        market_id: ConditionId<'a> = CONDITION.into();
+        market_question: Option<Cow<'a, str>> = Some(QUESTION.into());
+        outcome: Cow<'a, str> = "Yes".into(), "Label of what was held.";
+        token_id: TokenId<'a> = "81140002".into();
+        quantity: Quantity = Quantity::of("50"), "Shares that were held.";
+        avg_entry_price: scalar::Price = scalar::Price::of("0.42"), "Cost per share, fees excluded.";
+        cost_basis: Money = Money::of("21");
+        payout: Money = Money::of("50");
+        payout_per_share: scalar::Price = scalar::Price::of("1");
+        realized_pnl: Money = Money::of("29"), "Payout less cost.";
+        result: SettlementResult = "won".into();
+        resolved_outcome: Option<Cow<'a, str>> = Some("Yes".into()), "Label of the winner; null for a split.";
+        settled_at: scalar::Timestamp = scalar::Timestamp::of("2026-10-04T00:10:31Z");
+    }
+
+    /// One page of settlements.
+    pub struct SettlementPage<'a> {
+        data: Vec<Settlement<'a>> = Vec::example();
+        next_cursor: String = String::new(), "Empty after the last page.";
+    }
+}
+
+/// The first and the last moment that `from` and `to` allow; without them all moments.
 pub fn span(query: &QueryText<'_>, problems: &mut Problems) -> (Timestamp, Timestamp) {
     let mut one = |name, read: fn(&str) -> Option<Timestamp>, default| match query.get(name) {
         None => default,
@@ -114,11 +110,11 @@ async fn list(call: Call) -> Outcome {
     let mut next = match cursor {
         IdCursor::First => None,
         IdCursor::Below(id) => Some(id),
-        // No position has it, so the page is empty and the last one.
+        // No position has the id 0, so the page is empty and the last one.
         IdCursor::End => Some(0),
     };
     let mut rows: Vec<PositionView> = Vec::new();
-    // One row more than asked for says whether there is another page.
+    // One row more than the limit shows whether there is another page.
     while rows.len() <= limit {
         let span = EpisodeSpan {
             wallets,
@@ -140,58 +136,56 @@ async fn list(call: Call) -> Outcome {
     }
     let has_more = rows.len() > limit;
     rows.truncate(limit);
+    let last = rows.last().filter(|_| has_more);
+    let next_cursor = last.map(|last| IdCursor::write(last.position.id.0)).unwrap_or_default();
     let catalog = &call.reads().catalog;
-    let mut out = Vec::with_capacity(64 + ROW_BYTES * rows.len());
-    object(&mut out, |o| {
-        o.array("data", rows.iter().filter_map(|view| Row::of(&view.position, catalog)), row);
-        match rows.last().filter(|_| has_more) {
-            Some(last) => o.text("next_cursor", &IdCursor::write(last.position.id.0)),
-            None => o.word("next_cursor", ""),
-        }
-    });
-    Ok(Reply::json(out))
+    let data = rows.iter().filter_map(|view| Settlement::new(&view.position, catalog)).collect();
+    Ok(Reply::json(&SettlementPage { data, next_cursor }))
 }
 
-/// One settlement with what is known of its market.
-pub struct Row<'a> {
-    pub position: &'a Position,
-    pub settled: &'a Settlement,
-    pub texts: Texts<'a>,
-    /// Cost per share, 10⁻⁶ USD.
-    pub average: Cash,
-    pub realized: Cash,
-    pub result: &'static str,
-    /// Label of the winner; `None` where there is no single one.
-    pub resolved_outcome: Option<&'a str>,
-}
-
-impl<'a> Row<'a> {
+impl<'a> Settlement<'a> {
     /// `None` for a position that was not paid out.
-    pub fn of(position: &'a Position, catalog: &'a Catalog) -> Option<Row<'a>> {
+    pub fn new(position: &Position, catalog: &'a Catalog) -> Option<Settlement<'a>> {
         let settled = position.settlement.as_deref()?;
+        let texts = Texts::of(catalog, position.instrument);
         let cell = catalog.of_instrument(position.instrument);
         let resolution = cell.and_then(|cell| cell.resolution());
         let resolved_outcome = cell.zip(resolution).and_then(|(cell, resolution)| match resolution {
-            Resolution::Winner(winner) => Some(cell.outcome(winner)),
+            Resolution::Winner(winner) => Some(cell.outcome(winner).into()),
             Resolution::Split => None,
         });
-        Some(Row {
-            position,
-            settled,
-            texts: Texts::of(catalog, position.instrument),
-            average: position.average().unwrap_or_default(),
-            realized: settled.payout - settled.cost,
-            result: result(settled, resolution),
+        Some(Settlement {
+            position_id: position.id.0,
+            wallet_id: position.wallet.0,
+            market_id: texts.market().into(),
+            market_question: texts.question().map(Into::into),
+            outcome: texts.outcome().into(),
+            token_id: texts.token().into(),
+            quantity: settled.qty.into(),
+            avg_entry_price: scalar::Price(position.average().unwrap_or_default()),
+            cost_basis: Money(settled.cost),
+            payout: Money(settled.payout),
+            payout_per_share: settled.payout_per_share.into(),
+            realized_pnl: Money(settled.payout - settled.cost),
+            result: result(settled, resolution).into(),
             resolved_outcome,
+            settled_at: scalar::Timestamp(settled.at),
         })
+    }
+
+    /// The same, with `change` made to the texts from outside.
+    pub fn with_texts(self, change: impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> Settlement<'a> {
+        Settlement {
+            market_question: self.market_question.map(&change),
+            outcome: change(self.outcome),
+            resolved_outcome: self.resolved_outcome.map(&change),
+            ..self
+        }
     }
 }
 
-/// Every word of `result`.
-pub const RESULTS: [&str; 6] = ["won", "lost", "split", "partial", "expired", "unknown"];
-
-/// What a payout was: the word of `result`.
-fn result(settled: &Settlement, resolution: Option<Resolution>) -> &'static str {
+/// The kind of a payout: a word of [`SettlementResult`].
+fn result(settled: &user::Settlement, resolution: Option<Resolution>) -> &'static str {
     match settled.payout_per_share {
         Price::ONE => "won",
         Price(0) => "lost",
@@ -203,31 +197,10 @@ fn result(settled: &Settlement, resolution: Option<Resolution>) -> &'static str 
     }
 }
 
-fn row(out: &mut Vec<u8>, row: Row<'_>) {
-    let Row { position, settled, texts, .. } = &row;
-    object(out, |o| {
-        o.integer("position_id", position.id.0);
-        o.integer("wallet_id", position.wallet.0);
-        o.text("market_id", texts.market());
-        o.text_or_null("market_question", texts.question());
-        o.text("outcome", texts.outcome());
-        o.text("token_id", texts.token());
-        o.qty("quantity", settled.qty);
-        o.average("avg_entry_price", row.average);
-        o.money("cost_basis", settled.cost);
-        o.money("payout", settled.payout);
-        o.price("payout_per_share", settled.payout_per_share);
-        o.money("realized_pnl", row.realized);
-        o.word("result", row.result);
-        o.text_or_null("resolved_outcome", row.resolved_outcome);
-        o.ts("settled_at", settled.at);
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::amount::Qty;
+    use engine::amount::{Cash, Qty};
     use engine::id::Outcome;
 
     #[test]
@@ -247,15 +220,18 @@ mod tests {
             (10_001, 11, 4, None, "unknown"),
         ];
         for (per_share, payout, cost, resolution, word) in rows {
-            let settled = Settlement {
+            let settled = user::Settlement {
                 qty: Qty::SHARE,
                 cost: Cash(cost),
                 payout_per_share: Price(per_share),
                 payout: Cash(payout),
                 at: Timestamp(1),
             };
-            assert_eq!(result(&settled, resolution), word, "{per_share} {payout} {cost} {resolution:?}");
-            assert!(RESULTS.contains(&word));
+            assert_eq!(
+                SettlementResult::from(result(&settled, resolution)),
+                word.into(),
+                "{per_share} {payout} {cost} {resolution:?}"
+            );
         }
         println!("results: {} cases", rows.len());
     }

@@ -1,29 +1,29 @@
-//! What wallets and positions are worth (account.md §3). Integers only; sums are taken wide and cut to what an amount
-//! holds.
+//! What wallets and positions are worth (engine/docs/account.md §1, §2, §3). Integers only; sums are taken wide and cut
+//! to the range of an amount.
 
 use engine::amount::Cash;
 use engine::amount::nearest;
 pub use engine::mark::{Marks, market_value};
 use engine::user::{Position, Wallet};
 
-/// The figures of a `BalanceResponse`.
+/// What some wallets and their open positions have and are worth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Balance {
+pub struct Valuation {
     pub available: Cash,
     pub reserved: Cash,
     pub total: Cash,
     pub starting: Cash,
-    /// total − starting, whatever its name says.
+    /// total − starting: the whole result, realised or not, with fees.
     pub unrealized: Cash,
 }
 
-impl Balance {
+impl Valuation {
     /// Of these wallets with these open positions. A position without a mark counts at its cost.
     pub fn of<'a>(
         wallets: impl IntoIterator<Item = &'a Wallet>,
         positions: impl IntoIterator<Item = &'a Position>,
         marks: Marks<'_>,
-    ) -> Balance {
+    ) -> Valuation {
         let (mut cash_total, mut reserved, mut starting) = (0i128, 0i128, 0i128);
         for wallet in wallets {
             cash_total += i128::from(wallet.cash.0);
@@ -31,7 +31,7 @@ impl Balance {
             starting += i128::from(wallet.baseline.0);
         }
         let held: i128 = positions.into_iter().map(|held| i128::from(marks.value(held).0)).sum();
-        Balance {
+        Valuation {
             available: nearest(cash_total - reserved),
             reserved: nearest(reserved),
             total: nearest(cash_total + held),
@@ -72,27 +72,27 @@ mod tests {
         }
     }
 
-    /// The figures of account.md's examples: 50 shares bought at 0.42, marked at 0.415.
+    /// 50 shares bought at 0.42, marked at 0.415.
     #[test]
-    fn a_balance_adds_cash_and_marked_positions() {
+    fn a_valuation_adds_cash_and_marked_positions() {
         let town = crate::api::testing::Town::new();
         let marks = Marks { catalog: &town.catalog, books: &town.books };
         let first = town.market.instrument(Outcome::First);
-        let balance = Balance::of([&wallet(78_391_000, 0, 100_000_000)], [&held(first, 50, 21_000_000)], marks);
-        let expected = Balance {
+        let valuation = Valuation::of([&wallet(78_391_000, 0, 100_000_000)], [&held(first, 50, 21_000_000)], marks);
+        let expected = Valuation {
             available: Cash(78_391_000),
             reserved: Cash::ZERO,
             total: Cash(99_141_000),
             starting: Cash(100_000_000),
             unrealized: Cash(-859_000),
         };
-        assert_eq!(balance, expected);
-        // Two wallets, some of it set aside, and a position that has no mark.
+        assert_eq!(valuation, expected);
+        // Two wallets, some of the cash set aside, and a position that has no mark.
         let unmarked = town.unquoted.instrument(Outcome::First);
         let wallets = [wallet(10_000_000, 4_000_000, 5_000_000), wallet(1, 0, 0)];
-        let balance = Balance::of(&wallets, [&held(unmarked, 10, 3_000_000)], marks);
-        assert_eq!((balance.available, balance.reserved), (Cash(6_000_001), Cash(4_000_000)));
-        assert_eq!((balance.total, balance.unrealized), (Cash(13_000_001), Cash(8_000_001)));
+        let valuation = Valuation::of(&wallets, [&held(unmarked, 10, 3_000_000)], marks);
+        assert_eq!((valuation.available, valuation.reserved), (Cash(6_000_001), Cash(4_000_000)));
+        assert_eq!((valuation.total, valuation.unrealized), (Cash(13_000_001), Cash(8_000_001)));
     }
 
     #[test]
@@ -110,6 +110,6 @@ mod tests {
         let rich = [wallet(i64::MAX, 0, 0), wallet(i64::MAX, 0, 0)];
         let town = crate::api::testing::Town::new();
         let marks = Marks { catalog: &town.catalog, books: &town.books };
-        assert_eq!(Balance::of(&rich, [], marks).total, Cash(i64::MAX));
+        assert_eq!(Valuation::of(&rich, [], marks).total, Cash(i64::MAX));
     }
 }

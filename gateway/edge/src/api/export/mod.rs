@@ -1,7 +1,7 @@
-//! CSV exports (account.md §5): trades and settlements, streamed in pages by place in the history.
+//! CSV exports (gateway/docs/accounts.md §5): trades and settlements, streamed in pages through the history.
 //!
-//! Everything that can refuse is asked before the first byte. Behind it each page is one query and at most
-//! `PAGE_ROWS` lines, made when the peer has taken the page before (`http::body`).
+//! All checks run before the first byte. Each page after it is one query and at most `PAGE_ROWS` lines, made when the peer
+//! has taken the previous page (`http::body`).
 
 mod lines;
 
@@ -34,7 +34,7 @@ const PARAMS: &[Param] = &[
     Param::query(
         "wallet_id",
         TEXT,
-        "`api`, `all` (the active ones), or the number of a wallet; without it every wallet there ever was.",
+        "`api`, `all` (the active ones), or the number of a wallet; without it all wallets, archived ones too.",
     ),
     settlements::MARKET,
     settlements::FROM,
@@ -60,18 +60,18 @@ pub const ROUTES: &[Route] = &[
         .run(|call| Box::pin(export(call, ExportKind::Settlements))),
 ];
 
-/// What is exported.
+/// The rows of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ExportKind {
     Trades,
     Settlements,
 }
 
-/// Where an export stands.
+/// An export in progress.
 struct Export {
     edge: Rc<Edge>,
     user: UserId,
-    what: ExportKind,
+    kind: ExportKind,
     wallets: Wallets,
     market: Option<MarketFilter>,
     from: Timestamp,
@@ -80,10 +80,10 @@ struct Export {
     left: u64,
 }
 
-async fn export(call: Call, what: ExportKind) -> Outcome {
+async fn export(call: Call, kind: ExportKind) -> Outcome {
     let query = call.query();
     let mut params = Params::new(&query);
-    // Without a word about it every wallet there ever was: an export is a record.
+    // By default all wallets, archived ones too: an export is a record.
     let wallets = wallets::in_query(&query, &mut params.problems).unwrap_or(Wallets::Any);
     let (from, to) = settlements::span(&query, &mut params.problems);
     if !params.problems.is_empty() {
@@ -95,16 +95,16 @@ async fn export(call: Call, what: ExportKind) -> Outcome {
     let export = Export {
         edge: Rc::clone(&call.edge),
         user: call.caller().user,
-        what,
+        kind,
         wallets,
         market: market(&call, &query),
         from,
         to,
         left: call.front().settings.export.max_rows,
     };
-    // The first page refuses a wallet that is not the caller's, while there is still a status to say it with.
+    // The first page refuses a wallet that is not the caller's, while the status is not sent yet.
     let first = export.page(None, call.now).await?;
-    let attachment = HeaderValue::from_static(match what {
+    let attachment = HeaderValue::from_static(match kind {
         ExportKind::Trades => "attachment; filename=\"trades.csv\"",
         ExportKind::Settlements => "attachment; filename=\"settlements.csv\"",
     });
@@ -112,7 +112,7 @@ async fn export(call: Call, what: ExportKind) -> Outcome {
     Ok(Reply::streamed("text/csv; charset=utf-8", pages).with_header(header::CONTENT_DISPOSITION, attachment))
 }
 
-/// Lines of a page with their number, and where the next one begins.
+/// Lines of a page, the number of its rows, and the id below which the next page begins.
 struct Page {
     lines: Lines,
     rows: u64,
@@ -122,15 +122,15 @@ struct Page {
 impl Export {
     /// Sends the header line, then page after page.
     async fn run(mut self, first: Page, mut sink: Sink) -> Result<(), Cut> {
-        sink.send(match self.what {
-            ExportKind::Trades => Lines::header(&lines::TRADE_COLUMNS),
-            ExportKind::Settlements => Lines::header(&lines::SETTLEMENT_COLUMNS),
+        sink.send(match self.kind {
+            ExportKind::Trades => Lines::header(lines::TRADES_EXAMPLE),
+            ExportKind::Settlements => Lines::header(lines::SETTLEMENTS_EXAMPLE),
         })
         .await;
         let max_rows = self.left;
         let mut page = first;
         loop {
-            // The page may hold one row more than may be written: that there is one is all it says.
+            // A page may hold one row more than may be written, which shows that there are more.
             let truncated = page.rows > self.left;
             self.left -= page.rows.min(self.left);
             sink.send(page.lines.text()).await;
@@ -152,7 +152,7 @@ impl Export {
     async fn page(&self, before: Option<u64>, now: Timestamp) -> Result<Page, Refusal> {
         let limit = PAGE_ROWS.min(self.left + 1) as usize;
         let Export { wallets, market, from, to, .. } = *self;
-        let query = match self.what {
+        let query = match self.kind {
             ExportKind::Trades => {
                 Query::FillSpan(FillSpan { wallets, market, from, to, before: before.map(TradeId), limit })
             }

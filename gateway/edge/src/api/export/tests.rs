@@ -15,7 +15,7 @@ use http_body_util::{BodyExt as _, Full};
 use std::cell::Cell;
 use std::net::IpAddr;
 
-/// Nobody meets a rate limit; more settings of the paid tier may follow.
+/// Limits that no test reaches; more settings of the paid tier may follow.
 const PAID: &str = concat!(
     "[limits.tiers.free]\nrequests_per_second = 1000000\nrequests_per_minute = 1000000\n",
     "[limits.tiers.pro]\nrequests_per_second = 1000000\nrequests_per_minute = 1000000\n"
@@ -53,8 +53,8 @@ fn settled(town: &Town) -> PositionView {
 
 /// A history of `count` fills, served in pages as a shard does; counts the pages.
 fn history(town: &Town, count: u64) -> Rc<Cell<usize>> {
-    let (row, asked) = (fill(town), Rc::new(Cell::new(0)));
-    let counted = Rc::clone(&asked);
+    let (row, queries) = (fill(town), Rc::new(Cell::new(0)));
+    let counted = Rc::clone(&queries);
     town.shard(move |_, command| {
         let Command::Query(Query::FillSpan(span)) = command else { panic!("{command:?}") };
         counted.set(counted.get() + 1);
@@ -68,11 +68,11 @@ fn history(town: &Town, count: u64) -> Rc<Cell<usize>> {
         });
         Ok(Answer::FillSpan(HistoryPage { rows: rows.collect(), next }))
     });
-    asked
+    queries
 }
 
 #[test]
-fn trades_and_settlements_have_the_columns_of_the_contract() {
+fn trades_and_settlements_have_their_columns() {
     let town = Town::with(PAID);
     let key = town.key(Tier::Pro, Permissions::Read);
     town.resolve(MarketOutcome::First);
@@ -115,7 +115,7 @@ fn trades_and_settlements_have_the_columns_of_the_contract() {
 }
 
 #[test]
-fn texts_that_look_like_formulas_are_told_apart() {
+fn texts_that_look_like_formulas_get_an_apostrophe() {
     let town = Town::with(PAID);
     let key = town.key(Tier::Pro, Permissions::Read);
     let rows = [
@@ -146,12 +146,12 @@ fn texts_that_look_like_formulas_are_told_apart() {
 }
 
 #[test]
-fn the_first_bytes_leave_before_the_last_page_is_asked_for() {
+fn the_first_bytes_leave_before_the_last_page_is_read() {
     let town = Town::with(&format!("{PAID}[export]\nmax_rows = 300000\n"));
     let key = town.key(Tier::Pro, Permissions::Read);
     let count = 300_000;
     let pages = count / PAGE_ROWS;
-    let asked = history(&town, count);
+    let queries = history(&town, count);
     let body = |target: &str| {
         let request = hyper::Request::builder().uri(target).header("host", "test").header("x-api-key", &key);
         let request = request.body(Full::new(bytes::Bytes::new())).expect("a sound request");
@@ -160,28 +160,28 @@ fn the_first_bytes_leave_before_the_last_page_is_asked_for() {
     };
     run(async {
         let mut body: Body = body("/v1/export/trades.csv").await;
-        assert_eq!(asked.get(), 1, "only what may refuse is asked before the head");
+        assert_eq!(queries.get(), 1, "only the first page is read before the head");
         let (mut sent, mut rows, mut largest) = (0, 0, 0);
         while let Some(frame) = body.frame().await {
             let bytes = frame.expect("sound").into_data().expect("data");
             sent += 1;
             // The header line, then one page ahead of what was taken.
-            assert!(asked.get() <= sent, "{} pages asked for when {sent} were sent", asked.get());
+            assert!(queries.get() <= sent, "{} pages read when {sent} were sent", queries.get());
             rows += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
             largest = largest.max(bytes.len());
         }
         assert_eq!(rows, count + 1);
-        assert!(asked.get() as u64 >= pages && largest < 64 << 10, "{} pages, {largest} bytes", asked.get());
+        assert!(queries.get() as u64 >= pages && largest < 64 << 10, "{} pages, {largest} bytes", queries.get());
     });
-    // Whoever goes away costs nothing more.
-    let asked = history(&town, count);
+    // A client that disconnects causes no further query.
+    let queries = history(&town, count);
     run(async { drop(body("/v1/export/trades.csv").await.frame().await) });
-    assert_eq!(asked.get(), 1);
+    assert_eq!(queries.get(), 1);
     println!("first bytes: 2 cases");
 }
 
 #[test]
-fn what_is_too_long_says_so() {
+fn a_long_export_ends_with_a_note() {
     let mut cases = 0;
     for max_rows in [1, 127, 128, 129, 300] {
         let town = Town::with(&format!("{PAID}[export]\nmax_rows = {max_rows}\n"));
@@ -223,7 +223,7 @@ fn an_export_counts_as_in_flight_until_its_end() {
 }
 
 #[test]
-fn what_cannot_be_exported_is_said_in_the_order_of_the_checks() {
+fn refusals_follow_the_order_of_the_checks() {
     let town = Town::with(PAID);
     let (free, paid) = (town.key(Tier::Free, Permissions::Read), town.key(Tier::Pro, Permissions::Read));
     town.shard(|_, _| Ok(Answer::Refused(Reject::WalletNotFound)));
@@ -245,7 +245,7 @@ fn what_cannot_be_exported_is_said_in_the_order_of_the_checks() {
             }
         }
     }
-    // A failure behind the first page ends the body before its end.
+    // A failure after the first page cuts the body off.
     let row = fill(&town);
     let mut pages = 0;
     town.shard(move |_, _| {

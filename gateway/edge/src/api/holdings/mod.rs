@@ -1,73 +1,113 @@
-//! The venue's service of positions and trades ("Data API"), as far as its clients ask it, in both of its generations.
-//! The routes exist while `[venue] facade` is on.
+//! The venue's service of positions and trades ("Data API"), as far as its clients use it, in both of its generations
+//! (gateway/docs/venue-clients.md §9). The routes exist while `[venue] facade` is on.
 //!
-//! The venue shows everyone's positions to anyone. Here a key sees its own account: `user` is the account's address, as
-//! strict rows show it, or the address that signs for the account. Without a key, and for any other address, there are
-//! no rows.
+//! The venue shows all positions to all clients. Here a key sees its own account: `user` is the account's address, as
+//! rows of the strict dialect show it, or the address that signs for the account. Without a key, and for any other
+//! address, there are no rows.
 
-mod shape;
 mod view;
 
+use crate::api::account::view::SideName;
 use crate::api::clob::ids;
 use crate::api::gamma::filter::values;
 use crate::api::refuse::unexpected;
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::record::Example;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Gate, Route};
+use crate::http::scalar::words;
+use crate::http::schema::{BOOLEAN, OFFSET, Param, Schema, TEXT, VOL};
 use engine::amount::Cash;
 use engine::command::{Answer, Command, FillFilter, MarketFilter, Query, Wallets};
 use engine::mark::Marks;
 use engine::order::Side;
 use engine::view::PositionView;
-use view::Held;
+use view::{
+    Address, AtMostOne, Held, Pagination, PositionOfPage, PositionPage, PositionRow, TradeOfPage, TradePage, TradeRow,
+    ValueEnvelope, ValueRow,
+};
 use wire::cursor::OffsetCursor;
 use wire::decimal::Decimal;
 use wire::fields::Params;
 use wire::query::Query as QueryText;
-use wire::write::{Object, array, object};
 
 const LIMIT_MAX: u64 = 500;
 /// Rows of a page of the second generation.
 const PAGE_MAX: u64 = 1_000;
 const LIMIT_DEFAULT: u64 = 100;
-const ROW_BYTES: usize = 1_024;
 const ADDRESS_CHARS: usize = 42;
 /// Holdings of a share and more, without `sizeThreshold`.
 const THRESHOLD_MICROS: i64 = 1_000_000;
 
+words! {
+    SortBy = "TOKENS", "CURRENT", "INITIAL", "CASHPNL", "PERCENTPNL", "PRICE", "AVGPRICE", "TITLE", "RESOLVING";
+    SortDirection = "ASC", "DESC";
+    PositionStatus = "OPEN", "CLOSED", "REDEEMABLE", "REDEEMABLE_LOST", "MERGEABLE";
+}
+
+const USER: Param =
+    Param::query("user", Schema::of::<Address<'_>>(), "The caller's address; there are no rows of another one.");
+const MARKETS: Param = Param::query("market", TEXT, "Condition ids, with commas between them; at most 100.");
+const MARKET: Param = Param::query("market", TEXT, "A condition id.");
+const CONDITIONS: Param = Param::query("condition_id", TEXT, "Condition ids, with commas between them; at most 100.");
+const CONDITION: Param = Param::query("condition_id", TEXT, "A condition id.");
+const SIDE: Param = Param::query("side", Schema::of::<SideName>(), "");
+const LIMIT: Param =
+    Param::query("limit", Schema::Integer { min: 0, max: LIMIT_MAX as i64 }, "Rows of a page; 100 without it.");
+const PAGE_LIMIT: Param =
+    Param::query("limit", Schema::Integer { min: 1, max: PAGE_MAX as i64 }, "Rows of a page; 100 without it.");
+const SKIPPED: Param = Param::query("offset", OFFSET, "Rows that are passed over.");
+const CURSOR: Param = Param::query("cursor", TEXT, "`next_cursor` of the page before.");
+
 pub const ROUTES: &[Route] = &[
     read("/v1/data-api/positions", "list_data_positions")
         .about("Open positions of the caller, largest first.")
-        .params(shape::POSITIONS_ASKED)
-        .gives_shape(200, &shape::POSITIONS, shape::POSITIONS_EXAMPLE)
+        .params(&[
+            USER,
+            MARKETS,
+            Param::query("sizeThreshold", VOL, "Smaller holdings are left out; 1 without it."),
+            Param::query("redeemable", BOOLEAN, "true: none, because an ended market pays out immediately."),
+            Param::query("mergeable", BOOLEAN, "true: none."),
+            LIMIT,
+            SKIPPED,
+            Param::query("sortBy", Schema::of::<SortBy>(), "Default TOKENS."),
+            Param::query("sortDirection", Schema::of::<SortDirection>(), "Default DESC."),
+        ])
+        .gives_with::<Vec<PositionRow<'_>>>(200, Example::Text("[]"))
         .run(|call| Box::pin(positions(call))),
     read("/v1/data-api/trades", "list_data_trades")
         .about("Trades of the caller, newest first.")
-        .params(shape::TRADES_ASKED)
-        .gives_shape(200, &shape::TRADES, shape::TRADES_EXAMPLE)
+        .params(&[USER, MARKET, SIDE, LIMIT, SKIPPED])
+        .gives_with::<Vec<TradeRow<'_>>>(200, Example::Text("[]"))
         .run(|call| Box::pin(trades(call))),
     read("/v1/data-api/value", "get_data_value")
         .about("What the caller's open positions are worth.")
-        .params(shape::VALUE_ASKED)
-        .gives_shape(200, &shape::VALUE, shape::VALUE_EXAMPLE)
+        .params(&[USER, MARKETS])
+        .gives::<AtMostOne<ValueRow<'_>>>(200)
         .run(|call| Box::pin(value(call))),
     read("/v1/data-api/v2/positions", "list_data_positions_by_cursor")
         .about("Open positions of the caller, largest first, in pages.")
-        .params(shape::PAGE_ASKED)
-        .gives_shape(200, &shape::POSITIONS_PAGE, shape::PAGE_EXAMPLE)
+        .params(&[
+            USER,
+            CONDITIONS,
+            Param::query("status", Schema::of::<PositionStatus>(), "Only open ones are listed."),
+            PAGE_LIMIT,
+            CURSOR,
+        ])
+        .gives::<PositionPage<'_>>(200)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor])
         .run(|call| Box::pin(positions_page(call))),
     read("/v1/data-api/v2/trades", "list_data_trades_by_cursor")
         .about("Trades of the caller, newest first, in pages.")
-        .params(shape::TRADES_PAGE_ASKED)
-        .gives_shape(200, &shape::TRADES_PAGE, shape::PAGE_EXAMPLE)
+        .params(&[USER, CONDITION, SIDE, PAGE_LIMIT, CURSOR])
+        .gives::<TradePage<'_>>(200)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor])
         .run(|call| Box::pin(trades_page(call))),
     read("/v1/data-api/v2/value", "get_data_value_in_an_envelope")
         .about("What the caller's open positions are worth.")
-        .params(shape::VALUE_PAGE_ASKED)
-        .gives_shape(200, &shape::VALUE_PAGE, shape::VALUE_PAGE_EXAMPLE)
+        .params(&[USER, CONDITIONS])
+        .gives::<ValueEnvelope<'_>>(200)
         .run(|call| Box::pin(value_page(call))),
 ];
 
@@ -101,28 +141,28 @@ const ORDERS: [(&str, Order); 9] = [
     ("RESOLVING", Order::End),
 ];
 
-/// The address of the caller, when `user` asks for the caller: the address as it was asked for.
+/// The parameter `user`, as it was sent, if it is an address of the caller.
 fn own<'a>(call: &Call, query: &'a QueryText<'_>, params: &mut Params<'_>) -> Option<&'a str> {
-    let asked = query.get("user").filter(|text| !text.is_empty())?;
-    let digits = asked.strip_prefix("0x").filter(|_| asked.len() == ADDRESS_CHARS);
+    let address = query.get("user").filter(|text| !text.is_empty())?;
+    let digits = address.strip_prefix("0x").filter(|_| address.len() == ADDRESS_CHARS);
     if !digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit())) {
         params.problems.add("query", "user", "address_parsing", "is not 0x and 40 hexadecimal digits");
         return None;
     }
     let user = call.caller.as_ref()?.user;
-    let lower = asked.to_ascii_lowercase();
+    let lower = address.to_ascii_lowercase();
     let signs = || call.reads().directory.by_sub(&format!("address:{lower}")) == Some(user);
-    (lower == ids::address(user) || signs()).then_some(asked)
+    (lower == ids::address(user) || signs()).then_some(address)
 }
 
 fn checked(params: &Params<'_>) -> Result<(), Refusal> {
     if params.problems.is_empty() { Ok(()) } else { Err(Refusal::validation(&params.problems)) }
 }
 
-/// Open positions of the caller in these markets, all without any.
+/// Open positions of the caller in these markets; in all markets for an empty list.
 async fn held(call: &Call, conditions: &[&str]) -> Result<Vec<PositionView>, Refusal> {
-    let asked = Query::Positions { wallets: Wallets::Api, market: None, open: Some(true) };
-    let mut rows = match call.ask(Command::Query(asked)).await? {
+    let open = Query::Positions { wallets: Wallets::Api, market: None, open: Some(true) };
+    let mut rows = match call.ask(Command::Query(open)).await? {
         Answer::Positions(rows) => rows,
         other => return Err(unexpected(&other, call.now)),
     };
@@ -147,22 +187,22 @@ async fn positions(call: Call) -> Outcome {
     let conditions = values(&query, &mut params, "market");
     let order = params.choice("sortBy", &ORDERS).unwrap_or(Order::Size);
     let ascending = params.choice("sortDirection", &[("ASC", true), ("DESC", false)]).unwrap_or(false);
-    // Whatever ends here is paid out at once, and nothing is merged.
+    // An ended market pays out immediately, and positions are not merged.
     let none = [params.boolean("redeemable"), params.boolean("mergeable")].contains(&Some(true));
     let threshold = threshold(&query, &mut params);
     checked(&params)?;
-    let Some(user) = user.filter(|_| !none) else { return Ok(Reply::json(b"[]".to_vec())) };
+    let Some(user) = user.filter(|_| !none) else { return Ok(Reply::json(&Vec::<PositionRow<'_>>::new())) };
     let rows = held(&call, &conditions).await?;
     let marks = marks(&call);
-    let mut rows: Vec<Held<'_>> =
-        rows.iter().map(|row| Held::of(row, marks)).filter(|row| row.size_micros() >= threshold).collect();
+    let rows = rows.iter().filter_map(|row| Held::of(row, marks));
+    let mut rows: Vec<Held<'_>> = rows.filter(|row| row.size().0 >= threshold).collect();
     rows.sort_by(|one, other| {
         let order = match order {
-            Order::Size => one.size_micros().cmp(&other.size_micros()),
+            Order::Size => one.size().0.cmp(&other.size().0),
             Order::Value => one.value.cmp(&other.value),
             Order::Cost => one.cost.cmp(&other.cost),
             Order::Pnl => one.pnl().cmp(&other.pnl()),
-            Order::PnlShare => one.pnl_percent().cmp(&other.pnl_percent()),
+            Order::PnlShare => one.pnl_percent().0.cmp(&other.pnl_percent().0),
             Order::Price => one.mark.cmp(&other.mark),
             Order::Average => one.average.cmp(&other.average),
             Order::Title => one.title().cmp(other.title()),
@@ -170,9 +210,8 @@ async fn positions(call: Call) -> Outcome {
         };
         if ascending { order } else { order.reverse() }
     });
-    let mut out = Vec::with_capacity(2 + ROW_BYTES * rows.len().min(limit));
-    array(&mut out, rows.iter().skip(offset).take(limit), |out, row| row.write(out, user));
-    Ok(Reply::json(out))
+    let rows: Vec<_> = rows.iter().skip(offset).take(limit).map(|row| PositionRow::new(row, user)).collect();
+    Ok(Reply::json(&rows))
 }
 
 /// `sizeThreshold`: smaller holdings are left out, in 10⁻⁶ shares.
@@ -197,18 +236,20 @@ async fn positions_page(call: Call) -> Outcome {
     );
     checked(&params)?;
     let first = cursor(&query)?;
-    let Some((user, first)) = user.filter(|_| open.unwrap_or(true)).zip(first) else { return Ok(page(b"[]", None)) };
+    let Some((user, first)) = user.filter(|_| open.unwrap_or(true)).zip(first) else {
+        return Ok(Reply::json(&PositionPage { data: Vec::new(), pagination: Pagination::new(None) }));
+    };
     let rows = held(&call, &conditions).await?;
     let marks = marks(&call);
-    let mut rows: Vec<Held<'_>> = rows.iter().map(|row| Held::of(row, marks)).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.size_micros()));
-    let mut out = Vec::new();
-    array(&mut out, rows.iter().skip(first).take(limit), |out, row| row.write_second(out, user));
-    let next = first.saturating_add(limit);
-    Ok(page(&out, Some(next).filter(|next| *next < rows.len())))
+    let mut rows: Vec<Held<'_>> = rows.iter().filter_map(|row| Held::of(row, marks)).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.size().0));
+    let next = Some(first.saturating_add(limit)).filter(|next| *next < rows.len());
+    let data = rows.iter().skip(first).take(limit).map(|row| PositionOfPage::new(row, user)).collect();
+    Ok(Reply::json(&PositionPage { data, pagination: Pagination::new(next) }))
 }
 
-/// Reads what both generations of the list of trades ask for; `market`: the name of their market.
+/// The fills that either list of trades asks for; `market` is the name of the parameter with the market. `None` for
+/// another address than the caller's, and where no rows are asked for.
 async fn fills(
     call: &Call,
     query: &QueryText<'_>,
@@ -244,12 +285,10 @@ async fn trades(call: Call) -> Outcome {
     let limit = params.integer("limit", 0..=LIMIT_MAX).unwrap_or(LIMIT_DEFAULT) as usize;
     let offset = params.offset();
     let user = query.get("user").unwrap_or_default();
-    let mut out = Vec::new();
-    match fills(&call, &query, &mut params, "market", limit, offset).await? {
-        Some(page) => array(&mut out, &page.fills, |out, fill| view::trade(out, fill, user, marks(&call).catalog)),
-        None => out.extend_from_slice(b"[]"),
-    }
-    Ok(Reply::json(out))
+    let page = fills(&call, &query, &mut params, "market", limit, offset).await?;
+    let fills = page.iter().flat_map(|page| &page.fills);
+    let rows: Vec<_> = fills.filter_map(|fill| TradeRow::new(fill, user, &call.reads().catalog)).collect();
+    Ok(Reply::json(&rows))
 }
 
 async fn trades_page(call: Call) -> Outcome {
@@ -257,15 +296,17 @@ async fn trades_page(call: Call) -> Outcome {
     let mut params = Params::new(&query);
     let limit = params.integer("limit", 1..=PAGE_MAX).unwrap_or(LIMIT_DEFAULT) as usize;
     let user = query.get("user").unwrap_or_default();
-    let place = cursor(&query)?;
-    let found = fills(&call, &query, &mut params, "condition_id", limit, place.unwrap_or_default()).await?;
-    let Some((found, first)) = found.zip(place) else { return Ok(page(b"[]", None)) };
-    let mut out = Vec::new();
-    array(&mut out, &found.fills, |out, fill| view::trade_second(out, fill, user, marks(&call).catalog));
-    Ok(page(&out, found.has_more.then_some(first.saturating_add(found.fills.len()))))
+    let first = cursor(&query)?;
+    let page = fills(&call, &query, &mut params, "condition_id", limit, first.unwrap_or_default()).await?;
+    let Some((page, first)) = page.zip(first) else {
+        return Ok(Reply::json(&TradePage { data: Vec::new(), pagination: Pagination::new(None) }));
+    };
+    let next = page.has_more.then_some(first.saturating_add(page.fills.len()));
+    let rows = page.fills.iter().filter_map(|fill| TradeOfPage::new(fill, user, &call.reads().catalog));
+    Ok(Reply::json(&TradePage { data: rows.collect(), pagination: Pagination::new(next) }))
 }
 
-/// What the caller's positions in these markets are worth; `None` where nothing may be told.
+/// What the caller's positions in these markets are worth; `None` for another address than the caller's.
 async fn worth(call: &Call, market: &'static str) -> Result<Option<Cash>, Refusal> {
     let query = call.query();
     let mut params = Params::new(&query);
@@ -281,52 +322,21 @@ async fn worth(call: &Call, market: &'static str) -> Result<Option<Cash>, Refusa
 }
 
 async fn value(call: Call) -> Outcome {
-    let worth = worth(&call, "market").await?;
+    let value = worth(&call, "market").await?;
     let query = call.query();
-    let user = query.get("user").unwrap_or_default();
-    let mut out = Vec::new();
-    array(&mut out, worth, |out, worth| {
-        object(out, |o| {
-            o.text("user", user);
-            view::signed(o, "value", worth.0);
-        });
-    });
-    Ok(Reply::json(out))
+    Ok(Reply::json(&AtMostOne::new(query.get("user").unwrap_or_default(), value)))
 }
 
 async fn value_page(call: Call) -> Outcome {
-    let worth = worth(&call, "condition_id").await?;
+    let value = worth(&call, "condition_id").await?.unwrap_or_default();
     let query = call.query();
-    let user = query.get("user").unwrap_or_default();
-    Ok(Reply::object(|o| match worth {
-        Some(worth) => o.object("data", |o| {
-            o.text("proxy_wallet", user);
-            view::signed(o, "value", worth.0);
-        }),
-        None => o.object("data", |o| {
-            o.text("proxy_wallet", user);
-            o.integer("value", 0);
-        }),
-    }))
+    Ok(Reply::json(&ValueEnvelope::new(query.get("user").unwrap_or_default(), value)))
 }
 
-/// Where the page begins; `None`: after the last one.
+/// The offset of the page; `None` after the last one.
 fn cursor(query: &QueryText<'_>) -> Result<Option<usize>, Refusal> {
     match OffsetCursor::read(query.get("cursor").unwrap_or_default()).map_err(|_| Code::InvalidCursor)? {
-        OffsetCursor::At(place) => Ok(Some(place)),
+        OffsetCursor::At(offset) => Ok(Some(offset)),
         OffsetCursor::End => Ok(None),
     }
-}
-
-/// A page of the second generation.
-fn page(rows: &[u8], next: Option<usize>) -> Reply {
-    let mut out = Vec::with_capacity(96 + rows.len());
-    object(&mut out, |o: &mut Object<'_>| {
-        o.name("data").extend_from_slice(rows);
-        o.object("pagination", |o| {
-            o.boolean("has_more", next.is_some());
-            o.text_or_null("next_cursor", next.map(OffsetCursor::write).as_deref());
-        });
-    });
-    Reply::json(out)
 }

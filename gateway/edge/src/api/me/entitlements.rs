@@ -1,119 +1,134 @@
-//! `GET /v1/account/me/entitlements`: what the caller's plan includes (account.md §2).
+//! `GET /v1/account/me/entitlements`: what the caller's plan includes (gateway/docs/accounts.md §2).
 
+use crate::api::keys::view::TierName;
 use crate::http::call::Call;
+use crate::http::record::record;
 use crate::http::reply::{Outcome, Reply};
 use crate::http::route::{Auth, Route};
-use crate::http::schema::{BOOLEAN, INTEGER, MONEY_OR_NULL, Schema, Shape, TS_OR_NULL, field};
-use crate::settings::TIERS;
+use crate::http::scalar::{self, Money, words};
 use engine::rules::{self, Rules, main_resets_max, sandboxes_max};
 use engine::time::Timestamp;
 use engine::user::key::entitlement;
 use engine::user::{Grant, Tier, WalletKind};
-use wire::write::Object;
 
 pub const GET: Route = Route::get("/v1/account/me/entitlements", "get_entitlements")
     .about("What the caller's plan includes. For session tokens only.")
     .auth(Auth::Jwt)
-    .gives_shape(200, &ENTITLEMENTS, EXAMPLE)
+    .gives::<Entitlements>(200)
     .run(|call| Box::pin(entitlements(call)));
 
-const PLAN: Schema = Schema::Word(&["free", "pro", "pro_plus", "enterprise"]);
+words! {
+    PlanSource = "default", "subscription", "grant";
+}
 
-const ENTITLEMENTS: Schema = Schema::Object(&Shape::new(
-    "Entitlements",
-    "A plan and what it includes.",
-    &[
-        field("plan", PLAN, ""),
-        field("source", Schema::Word(&["default", "subscription", "grant"]), "Where the plan comes from."),
-        field("expires_at", TS_OR_NULL, "When it ends; null: it has no end."),
-        field("features", FEATURES, ""),
-    ],
-));
+record! {
+    /// A plan and what it includes.
+    struct Entitlements {
+        plan: TierName = "pro".into();
+        source: PlanSource = "grant".into(), "Where the plan comes from.";
+        expires_at: Option<scalar::Timestamp> = Some(scalar::Timestamp::of("2026-11-01T00:00:00Z")),
+            "When it ends; null: it has no end.";
+        features: Features = Features::example();
+    }
 
-const COUNT_OR_NULL: Schema = Schema::Nullable(&INTEGER);
-
-const FEATURES: Schema = Schema::Object(&Shape::new(
-    "Features",
-    "Features of a plan by key; a null count has no bound.",
-    &[
-        field("api.tier", PLAN, "Tier of the keys that are issued."),
-        field("api.daily_order_cap", COUNT_OR_NULL, "Accepted orders in a UTC day."),
-        field("api.reset_balance", BOOLEAN, "The API wallet can be reset."),
-        field("wallets.sandbox_max", INTEGER, "Active SANDBOX wallets."),
-        field("wallets.sandbox_baseline", MONEY_OR_NULL, "What one of them is opened with; null: there are none."),
-        field("wallets.main_resets_per_30d", COUNT_OR_NULL, "Resets of the MAIN wallet."),
-        field("export.csv", BOOLEAN, ""),
-        field("analytics.backtesting", BOOLEAN, ""),
-        field("dataset.historical_full", BOOLEAN, ""),
-        field("backtests_per_month", INTEGER, ""),
-        field("backtest_max_days", INTEGER, ""),
-        field("backtest_max_markets", INTEGER, ""),
-        field("market_hours_monthly", INTEGER, ""),
-        field("alerts.chat", BOOLEAN, ""),
-    ],
-));
-
-const EXAMPLE: &str = r#"{"plan":"pro","source":"grant","expires_at":"2026-11-01T00:00:00Z","features":{"api.tier":"pro","api.daily_order_cap":null,"api.reset_balance":true,"wallets.sandbox_max":3,"wallets.sandbox_baseline":"10000.00","wallets.main_resets_per_30d":4,"export.csv":true,"analytics.backtesting":true,"dataset.historical_full":false,"backtests_per_month":100,"backtest_max_days":30,"backtest_max_markets":25,"market_hours_monthly":720,"alerts.chat":true}}"#;
+    /// Features of a plan by key; a null count has no bound.
+    struct Features {
+        #[serde(rename = "api.tier")]
+        tier: TierName = "pro".into(), "Tier of the keys that are issued.";
+        #[serde(rename = "api.daily_order_cap")]
+        daily_order_cap: Option<u64> = None, "Accepted orders in a UTC day.";
+        #[serde(rename = "api.reset_balance")]
+        reset_balance: bool = true, "The API wallet can be reset.";
+        #[serde(rename = "wallets.sandbox_max")]
+        sandbox_max: u64 = 3, "Active SANDBOX wallets.";
+        #[serde(rename = "wallets.sandbox_baseline")]
+        sandbox_baseline: Option<Money> = Some(Money::of("10000")),
+            "What one of them is opened with; null: there are none.";
+        #[serde(rename = "wallets.main_resets_per_30d")]
+        main_resets_per_30d: Option<u64> = Some(4), "Resets of the MAIN wallet.";
+        #[serde(rename = "export.csv")]
+        export_csv: bool = true;
+        #[serde(rename = "analytics.backtesting")]
+        backtesting: bool = true;
+        #[serde(rename = "dataset.historical_full")]
+        historical_full: bool = false;
+        backtests_per_month: u64 = 100;
+        backtest_max_days: u64 = 30;
+        backtest_max_markets: u64 = 25;
+        market_hours_monthly: u64 = 720;
+        #[serde(rename = "alerts.chat")]
+        alerts_chat: bool = true;
+    }
+}
 
 async fn entitlements(call: Call) -> Outcome {
-    let (grant, rules) = (call.caller().grant, &call.reads().rules);
-    Ok(Reply::object(|o| write(o, grant, rules, call.now)))
+    Ok(Reply::json(&Entitlements::new(call.caller().grant, &call.reads().rules, call.now)))
 }
 
-fn write(o: &mut Object<'_>, grant: Option<Grant>, rules: &Rules, now: Timestamp) {
-    let tier = entitlement(grant, now);
-    let standing = grant.filter(|grant| grant.expires_at.is_none_or(|end| now < end));
-    o.word("plan", TIERS[tier as usize].1);
-    o.word("source", if standing.is_some() { "grant" } else { "default" });
-    o.ts_or_null("expires_at", standing.and_then(|grant| grant.expires_at));
-    o.object("features", |o| features(o, tier, rules));
+impl Entitlements {
+    fn new(grant: Option<Grant>, rules: &Rules, now: Timestamp) -> Entitlements {
+        let tier = entitlement(grant, now);
+        let standing = grant.filter(|grant| grant.expires_at.is_none_or(|end| now < end));
+        Entitlements {
+            plan: tier.into(),
+            source: if standing.is_some() { "grant" } else { "default" }.into(),
+            expires_at: standing.and_then(|grant| grant.expires_at).map(scalar::Timestamp),
+            features: Features::new(tier, rules),
+        }
+    }
 }
 
-fn features(o: &mut Object<'_>, tier: Tier, rules: &Rules) {
-    let paid = tier > Tier::Free;
-    // In the order of the tiers.
-    let by_tier = |counts: [u64; 4]| counts[tier as usize];
-    o.word("api.tier", TIERS[tier as usize].1);
-    o.integer_or_null("api.daily_order_cap", (!paid).then_some(rules.free_daily_orders.into()));
-    o.boolean("api.reset_balance", paid);
-    o.integer("wallets.sandbox_max", sandboxes_max(tier) as u64);
-    let sandboxes = sandboxes_max(tier) > 0;
-    o.money_or_null("wallets.sandbox_baseline", sandboxes.then(|| rules::baseline(WalletKind::Sandbox, tier)));
-    o.integer_or_null("wallets.main_resets_per_30d", main_resets_max(tier).map(|count| count as u64));
-    o.boolean("export.csv", paid);
-    o.boolean("analytics.backtesting", true);
-    o.boolean("dataset.historical_full", tier >= Tier::ProPlus);
-    o.integer("backtests_per_month", by_tier([10, 100, 9_999, 9_999]));
-    o.integer("backtest_max_days", by_tier([7, 30, 90, 90]));
-    o.integer("backtest_max_markets", by_tier([5, 25, 100, 100]));
-    o.integer("market_hours_monthly", by_tier([24, 720, 9_999, 9_999]));
-    o.boolean("alerts.chat", paid);
+impl Features {
+    fn new(tier: Tier, rules: &Rules) -> Features {
+        let paid = tier > Tier::Free;
+        // In the order of the tiers.
+        let by_tier = |counts: [u64; 4]| counts[tier as usize];
+        let sandboxes = sandboxes_max(tier);
+        Features {
+            tier: tier.into(),
+            daily_order_cap: (!paid).then_some(rules.free_daily_orders.into()),
+            reset_balance: paid,
+            sandbox_max: sandboxes as u64,
+            sandbox_baseline: (sandboxes > 0).then(|| Money(rules::baseline(WalletKind::Sandbox, tier))),
+            main_resets_per_30d: main_resets_max(tier).map(|count| count as u64),
+            export_csv: paid,
+            backtesting: true,
+            historical_full: tier >= Tier::ProPlus,
+            backtests_per_month: by_tier([10, 100, 9_999, 9_999]),
+            backtest_max_days: by_tier([7, 30, 90, 90]),
+            backtest_max_markets: by_tier([5, 25, 100, 100]),
+            market_hours_monthly: by_tier([24, 720, 9_999, 9_999]),
+            alerts_chat: paid,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::record::Record as _;
     use engine::time::SECOND;
-    use wire::write::object;
 
-    fn shown(grant: Option<(Tier, Option<u64>)>) -> String {
+    fn text(grant: Option<(Tier, Option<u64>)>) -> String {
         let grant = grant.map(|(tier, end)| Grant { tier, expires_at: end.map(|end| Timestamp(end * SECOND)) });
-        let mut out = Vec::new();
-        object(&mut out, |o| write(o, grant, &Rules::default(), Timestamp(1_790_932_500 * SECOND)));
-        String::from_utf8(out).expect("UTF-8")
+        let entitlements = Entitlements::new(grant, &Rules::default(), Timestamp(1_790_932_500 * SECOND));
+        serde_json::to_string(&entitlements).expect("a record")
     }
 
     #[test]
     fn each_plan_has_its_features() {
         // 2026-11-01T00:00:00Z
-        assert_eq!(shown(Some((Tier::Pro, Some(1_793_491_200)))), EXAMPLE);
-        let free = shown(None);
+        assert_eq!(
+            text(Some((Tier::Pro, Some(1_793_491_200)))),
+            serde_json::to_string(&Entitlements::example()).expect("a record")
+        );
+        let free = text(None);
         for (plan, start) in [
             (None, r#"{"plan":"free","source":"default","expires_at":null,"#),
             (Some((Tier::Pro, Some(1_790_932_500))), r#"{"plan":"free","source":"default","expires_at":null,"#),
             (Some((Tier::Enterprise, None)), r#"{"plan":"enterprise","source":"grant","expires_at":null,"#),
         ] {
-            assert!(shown(plan).starts_with(start), "{plan:?}: {}", shown(plan));
+            assert!(text(plan).starts_with(start), "{plan:?}: {}", text(plan));
         }
         // (a part of the features, and the plans that have it)
         let plans = [None, Some((Tier::Pro, None)), Some((Tier::ProPlus, None)), Some((Tier::Enterprise, None))];
@@ -128,8 +143,7 @@ mod tests {
             (r#""export.csv":false"#, [true, false, false, false]),
             (r#""backtest_max_days":90"#, [false, false, true, true]),
         ] {
-            let found = plans.map(|plan| shown(plan).contains(part));
-            assert_eq!(found, has, "{part}");
+            assert_eq!(plans.map(|plan| text(plan).contains(part)), has, "{part}");
         }
         assert!(free.ends_with(r#""market_hours_monthly":24,"alerts.chat":false}}"#), "{free}");
     }

@@ -1,29 +1,27 @@
-//! The caller's wallets (account.md §1): list, open, name, put away, reset.
+//! The caller's wallets (gateway/docs/accounts.md §1): list, open, relabel, archive, reset.
 
 use crate::api::refuse::{unexpected, wallet_refused};
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::record::{Example, Record, record, value};
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, BodyKind, Permission, Route};
-use crate::http::schema::{
-    BOOLEAN, INTEGER, MONEY, OFFSET, Param, Schema, Shape, TEXT_OR_NULL, TS, TS_OR_NULL, field, optional,
-};
+use crate::http::scalar::{Money, Timestamp, words};
+use crate::http::schema::{BOOLEAN, OFFSET, Param, Schema};
 use engine::command::{Answer, Command, Query};
 use engine::id::WalletId;
-use engine::user::{Wallet, WalletKind};
+use engine::user::{self, WalletKind};
 use wire::fields::{Body, Params, Problems};
 use wire::value::Value;
-use wire::write::object;
 
 const LIMIT_MAX: u64 = 200;
 const LIMIT_DEFAULT: u64 = 50;
 /// Characters of a wallet's label.
 const LABEL_CHARS_MAX: usize = 64;
-/// The one kind that users open themselves.
+/// The one kind that its user opens.
 const SANDBOX: &str = "SANDBOX";
-const ROW_BYTES: usize = 320;
 
-/// What a write of a wallet can say besides its own refusals.
+/// Codes of a write of a wallet, and those that every such write has.
 macro_rules! write_codes {
     ($($code:ident),*) => {
         &[$(Code::$code,)* Code::TradeInProgress, Code::ServerBusy, Code::PersistenceUnknown,
@@ -38,9 +36,9 @@ pub const LIST: Route = Route::get("/v1/me/wallets", "list_wallets")
     .params(&[
         Param::query("limit", Schema::Integer { min: 1, max: LIMIT_MAX as i64 }, "Rows of a page; 50 where absent."),
         Param::query("offset", OFFSET, "Rows to pass over."),
-        Param::query("include_archived", BOOLEAN, "Those that were put away too."),
+        Param::query("include_archived", BOOLEAN, "Archived wallets too."),
     ])
-    .gives_shape(200, &WALLETS, EXAMPLE_LIST)
+    .gives::<WalletList<'_>>(200)
     .fails(&[Code::ValidationFailed])
     .run(|call| Box::pin(list(call)));
 
@@ -48,8 +46,8 @@ pub const OPEN: Route = Route::post("/v1/me/wallets", "open_wallet")
     .about("Opens a SANDBOX wallet.")
     .auth(Auth::KeyOrJwt)
     .needs(Permission::Trade)
-    .takes_shape(&NEW_WALLET, r#"{"kind":"SANDBOX","label":"grid test"}"#)
-    .gives_shape(201, &WALLET, EXAMPLE)
+    .takes::<NewWallet<'_>>()
+    .gives::<Wallet<'_>>(201)
     .fails(write_codes![InvalidBody, ValidationFailed, InvalidRequest, UpgradeRequired])
     .run(|call| Box::pin(open(call)));
 
@@ -57,7 +55,7 @@ pub const GET: Route = Route::get("/v1/me/wallets/{id}", "get_wallet")
     .about("One wallet of the caller, archived or not.")
     .auth(Auth::KeyOrJwt)
     .needs(Permission::Read)
-    .gives_shape(200, &WALLET, EXAMPLE)
+    .gives::<Wallet<'_>>(200)
     .fails(&[Code::WalletNotFound])
     .run(|call| Box::pin(get(call)));
 
@@ -65,72 +63,76 @@ pub const RELABEL: Route = Route::patch("/v1/me/wallets/{id}", "relabel_wallet")
     .about("Gives a wallet another label, or none.")
     .auth(Auth::KeyOrJwt)
     .needs(Permission::Trade)
-    .takes_shape(&LABEL, r#"{"label":"grid test"}"#)
-    .gives_shape(200, &WALLET, EXAMPLE)
+    .takes::<WalletLabel<'_>>()
+    .gives::<Wallet<'_>>(200)
     .fails(write_codes![WalletNotFound, InvalidBody, ValidationFailed])
     .run(|call| Box::pin(relabel(call)));
 
 pub const ARCHIVE: Route = Route::delete("/v1/me/wallets/{id}", "archive_wallet")
     .about(
-        "Puts a SANDBOX wallet away: its orders end, its positions close without cash. A second time changes nothing.",
+        "Archives a SANDBOX wallet: its orders end, its positions close without cash. A second time changes nothing.",
     )
     .auth(Auth::KeyOrJwt)
     .needs(Permission::Trade)
-    .gives_shape(200, &WALLET, EXAMPLE_ARCHIVED)
+    .gives_with::<Wallet<'_>>(200, Example::Of(|| value(&Wallet::archived_example())))
     .fails(write_codes![WalletNotFound, InvalidRequest])
     .run(|call| Box::pin(archive(call)));
 
 pub const RESET: Route = Route::post("/v1/me/wallets/{id}/reset", "reset_wallet")
-    .about("MAIN begins anew with its baseline; a SANDBOX wallet is put away and followed by a new one.")
+    .about("MAIN starts again with its baseline; a SANDBOX wallet is archived and a new one follows it.")
     .auth(Auth::KeyOrJwt)
     .needs(Permission::Trade)
     .body(BodyKind::Ignored)
-    .gives_shape(200, &WALLET, EXAMPLE)
+    .gives::<Wallet<'_>>(200)
     .fails(write_codes![WalletNotFound, InvalidRequest, UpgradeRequired])
     .run(|call| Box::pin(reset(call)));
 
-const WALLET: Schema = Schema::Object(&Shape::new(
-    "Wallet",
-    "A wallet: cash and positions of their own.",
-    &[
-        field("id", INTEGER, ""),
-        field("kind", Schema::Word(&["MAIN", "API", "SANDBOX", "COMPETITION"]), ""),
-        field("label", TEXT_OR_NULL, "The caller's name for it."),
-        field("balance", MONEY, "Available cash, after reservations."),
-        field("baseline", MONEY, "Cash at its opening or last reset."),
-        field("status", Schema::Word(&["ACTIVE", "ARCHIVED"]), ""),
-        field("generation", INTEGER, "1, and one more with each reset."),
-        field("parent_wallet_id", Schema::Nullable(&INTEGER), "The wallet it followed."),
-        field("competition_id", Schema::Nullable(&INTEGER), ""),
-        field("created_at", TS, ""),
-        field("archived_at", TS_OR_NULL, ""),
-        field("is_legacy", BOOLEAN, "Always false."),
-        field("managed_by", Schema::Null, ""),
-        field("b2b_account", Schema::Null, ""),
-    ],
-));
+words! {
+    WalletKindName = "MAIN", "API", "SANDBOX", "COMPETITION";
+    WalletStatus = "ACTIVE", "ARCHIVED";
+    NewWalletKind = "SANDBOX";
+}
 
-const WALLETS: Schema = Schema::Object(&Shape::new("WalletList", "", &[field("wallets", Schema::Array(&WALLET), "")]));
+record! {
+    /// A wallet: cash and positions of their own.
+    struct Wallet<'a> {
+        id: u64 = 101;
+        kind: WalletKindName = SANDBOX.into();
+        label: Option<&'a str> = Some("grid test"), "The caller's name for it.";
+        balance: Money = Money::of("9940.12"), "Available cash, after reservations.";
+        baseline: Money = Money::of("10000"), "Cash at its opening or last reset.";
+        status: WalletStatus = "ACTIVE".into();
+        generation: u64 = 2, "1, and one more with each reset.";
+        parent_wallet_id: Option<u64> = Some(97), "The wallet it followed.";
+        // No API makes competitions.
+        competition_id: Option<u64> = None;
+        created_at: Timestamp = Timestamp::of("2026-09-20T08:00:00Z");
+        archived_at: Option<Timestamp> = None;
+        is_legacy: bool = false, "Always false.";
+        managed_by: () = ();
+        b2b_account: () = ();
+    }
 
-const LABEL_TEXT: Schema = Schema::Nullable(&Schema::Text(LABEL_CHARS_MAX as u32));
+    /// Wallets by kind, each kind in the order of opening.
+    struct WalletList<'a> {
+        wallets: Vec<Wallet<'a>> = Vec::example();
+    }
 
-const NEW_WALLET: Schema = Schema::Object(&Shape::new(
-    "NewWallet",
-    "A wallet to be opened.",
-    &[
-        field("kind", Schema::Word(&[SANDBOX]), "Other kinds are not opened by their user."),
-        optional("label", LABEL_TEXT, ""),
-        optional("name", LABEL_TEXT, "Another word for label, where that is absent."),
-    ],
-));
+    /// A wallet to be opened.
+    struct NewWallet<'a> {
+        kind: NewWalletKind = SANDBOX.into(), "Other kinds are not opened by their user.";
+        #[schemars(length(max = LABEL_CHARS_MAX), extend("x-or-null" = true))]
+        label: Option<&'a str> = Some("grid test"), skip_serializing_if;
+        #[schemars(length(max = LABEL_CHARS_MAX), extend("x-or-null" = true))]
+        name: Option<&'a str> = None, "Another word for label, where that is absent.", skip_serializing_if;
+    }
 
-const LABEL: Schema =
-    Schema::Object(&Shape::new("WalletLabel", "", &[field("label", LABEL_TEXT, "null takes the old one away.")]));
-
-/// The example of account.md §6.
-const EXAMPLE: &str = r#"{"id":101,"kind":"SANDBOX","label":"grid test","balance":"9940.12","baseline":"10000.00","status":"ACTIVE","generation":2,"parent_wallet_id":97,"competition_id":null,"created_at":"2026-09-20T08:00:00Z","archived_at":null,"is_legacy":false,"managed_by":null,"b2b_account":null}"#;
-const EXAMPLE_ARCHIVED: &str = r#"{"id":101,"kind":"SANDBOX","label":"grid test","balance":"9940.12","baseline":"10000.00","status":"ARCHIVED","generation":2,"parent_wallet_id":97,"competition_id":null,"created_at":"2026-09-20T08:00:00Z","archived_at":"2026-10-02T09:15:00Z","is_legacy":false,"managed_by":null,"b2b_account":null}"#;
-const EXAMPLE_LIST: &str = r#"{"wallets":[{"id":101,"kind":"SANDBOX","label":"grid test","balance":"9940.12","baseline":"10000.00","status":"ACTIVE","generation":2,"parent_wallet_id":97,"competition_id":null,"created_at":"2026-09-20T08:00:00Z","archived_at":null,"is_legacy":false,"managed_by":null,"b2b_account":null}]}"#;
+    /// Another label.
+    struct WalletLabel<'a> {
+        #[schemars(length(max = LABEL_CHARS_MAX))]
+        label: Option<&'a str> = Some("grid test"), "null takes the old one away.";
+    }
+}
 
 async fn list(call: Call) -> Outcome {
     let query = call.query();
@@ -145,22 +147,66 @@ async fn list(call: Call) -> Outcome {
     wallets.retain(|wallet| archived || wallet.is_active());
     wallets.sort_by_key(|wallet| (wallet.kind, wallet.id));
     let page = wallets.iter().skip(offset).take(limit);
-    let mut out = Vec::with_capacity(32 + ROW_BYTES * limit.min(wallets.len()));
-    object(&mut out, |o| o.array("wallets", page, write));
-    Ok(Reply::json(out))
+    Ok(Reply::json(&WalletList { wallets: page.map(Wallet::new).collect() }))
 }
 
 async fn get(call: Call) -> Outcome {
     let id = id(&call)?;
     let wallets = wallets(&call).await?;
     let wallet = wallets.iter().find(|wallet| wallet.id == id).ok_or(Code::WalletNotFound)?;
-    Ok(Reply::json(written(wallet)))
+    Ok(Reply::json(&Wallet::new(wallet)))
 }
 
 async fn open(call: Call) -> Outcome {
-    let label = {
-        let body = call.json_object()?;
-        let mut body = Body::new(&body);
+    let label = NewWallet::read(&call.json_object()?)?.label().map(str::to_owned);
+    let by = call.caller().key;
+    match call.ask(Command::OpenWallet { label, by }).await? {
+        Answer::Wallet(wallet) => Ok(Reply::created(&Wallet::new(&wallet))),
+        other => Err(wallet_refused(&call, &other)),
+    }
+}
+
+async fn relabel(call: Call) -> Outcome {
+    let wallet = id(&call)?;
+    let label = WalletLabel::read(&call.json_object()?)?.label.map(str::to_owned);
+    match call.ask(Command::RelabelWallet { wallet, label }).await? {
+        Answer::Wallet(wallet) => Ok(Reply::json(&Wallet::new(&wallet))),
+        other => Err(wallet_refused(&call, &other)),
+    }
+}
+
+async fn archive(call: Call) -> Outcome {
+    let wallet = id(&call)?;
+    match call.ask(Command::ArchiveWallet { wallet }).await? {
+        Answer::Emptied(emptied) => Ok(Reply::json(&Wallet::new(&emptied.wallet))),
+        other => Err(wallet_refused(&call, &other)),
+    }
+}
+
+async fn reset(call: Call) -> Outcome {
+    let (wallet, by) = (id(&call)?, call.caller().key);
+    match call.ask(Command::ResetWallet { wallet, by }).await? {
+        Answer::Emptied(emptied) => Ok(Reply::json(&Wallet::new(&emptied.wallet))),
+        other => Err(wallet_refused(&call, &other)),
+    }
+}
+
+fn id(call: &Call) -> Result<WalletId, Refusal> {
+    call.id().map(WalletId).ok_or_else(|| Code::WalletNotFound.into())
+}
+
+async fn wallets(call: &Call) -> Result<Vec<user::Wallet>, Refusal> {
+    match call.ask(Command::Query(Query::User)).await? {
+        Answer::User(user) => Ok(user.wallets),
+        other => Err(unexpected(&other, call.now)),
+    }
+}
+
+impl<'a> NewWallet<'a> {
+    /// # Errors
+    /// `VALIDATION_FAILED` for wrong types, a long label, and an absent kind; `INVALID_REQUEST` for another kind.
+    fn read(body: &'a Value<'_>) -> Result<NewWallet<'a>, Refusal> {
+        let mut body = Body::new(body);
         let kind = body.text("kind", usize::MAX);
         if body.get("kind").is_none() {
             body.missing("kind");
@@ -173,113 +219,78 @@ async fn open(call: Call) -> Outcome {
         if kind != Some(SANDBOX) {
             return Err(Refusal::saying(Code::InvalidRequest, "Only SANDBOX wallets are opened by their user."));
         }
-        label.or(name).map(str::to_owned)
-    };
-    let by = call.caller().key;
-    match call.ask(Command::OpenWallet { label, by }).await? {
-        Answer::Wallet(wallet) => Ok(Reply::created(written(&wallet))),
-        other => Err(wallet_refused(&call, &other)),
+        Ok(NewWallet { kind: SANDBOX.into(), label, name })
+    }
+
+    fn label(&self) -> Option<&'a str> {
+        self.label.or(self.name)
     }
 }
 
-async fn relabel(call: Call) -> Outcome {
-    let wallet = id(&call)?;
-    let label = label(&call.json_object()?)?;
-    match call.ask(Command::RelabelWallet { wallet, label }).await? {
-        Answer::Wallet(wallet) => Ok(Reply::json(written(&wallet))),
-        other => Err(wallet_refused(&call, &other)),
+impl<'a> WalletLabel<'a> {
+    /// # Errors
+    /// `VALIDATION_FAILED` for an absent, a long, and a wrong label.
+    fn read(body: &'a Value<'_>) -> Result<WalletLabel<'a>, Refusal> {
+        if body.get("label").is_none() {
+            let mut problems = Problems::default();
+            problems.add("body", "label", "missing", "is required");
+            return Err(Refusal::validation(&problems));
+        }
+        let mut body = Body::new(body);
+        let label = body.text("label", LABEL_CHARS_MAX);
+        if body.problems.is_empty() { Ok(WalletLabel { label }) } else { Err(Refusal::validation(&body.problems)) }
     }
 }
 
-async fn archive(call: Call) -> Outcome {
-    let wallet = id(&call)?;
-    match call.ask(Command::ArchiveWallet { wallet }).await? {
-        Answer::Emptied(emptied) => Ok(Reply::json(written(&emptied.wallet))),
-        other => Err(wallet_refused(&call, &other)),
+impl<'a> Wallet<'a> {
+    /// The example of a wallet that was archived.
+    fn archived_example() -> Wallet<'a> {
+        let archived_at = Some(Timestamp::of("2026-10-02T09:15:00Z"));
+        Wallet { status: "ARCHIVED".into(), archived_at, ..Wallet::example() }
     }
-}
 
-async fn reset(call: Call) -> Outcome {
-    let (wallet, by) = (id(&call)?, call.caller().key);
-    match call.ask(Command::ResetWallet { wallet, by }).await? {
-        Answer::Emptied(emptied) => Ok(Reply::json(written(&emptied.wallet))),
-        other => Err(wallet_refused(&call, &other)),
+    fn new(wallet: &'a user::Wallet) -> Wallet<'a> {
+        let kind = match wallet.kind {
+            WalletKind::Main => "MAIN",
+            WalletKind::Api => "API",
+            WalletKind::Sandbox => SANDBOX,
+            WalletKind::Competition => "COMPETITION",
+        };
+        Wallet {
+            id: wallet.id.0,
+            kind: kind.into(),
+            label: wallet.label(),
+            balance: Money(wallet.available()),
+            baseline: Money(wallet.baseline),
+            status: if wallet.is_active() { "ACTIVE" } else { "ARCHIVED" }.into(),
+            generation: wallet.generation.into(),
+            parent_wallet_id: wallet.parent().map(|parent| parent.0),
+            competition_id: None,
+            created_at: Timestamp(wallet.created_at),
+            archived_at: wallet.archived_at().map(Timestamp),
+            is_legacy: false,
+            managed_by: (),
+            b2b_account: (),
+        }
     }
-}
-
-fn id(call: &Call) -> Result<WalletId, Refusal> {
-    call.id().map(WalletId).ok_or_else(|| Code::WalletNotFound.into())
-}
-
-async fn wallets(call: &Call) -> Result<Vec<Wallet>, Refusal> {
-    match call.ask(Command::Query(Query::User)).await? {
-        Answer::User(user) => Ok(user.wallets),
-        other => Err(unexpected(&other, call.now)),
-    }
-}
-
-/// The label to give; null takes the old one away.
-fn label(body: &Value<'_>) -> Result<Option<String>, Refusal> {
-    if body.get("label").is_none() {
-        let mut problems = Problems::default();
-        problems.add("body", "label", "missing", "is required");
-        return Err(Refusal::validation(&problems));
-    }
-    let mut body = Body::new(body);
-    let label = body.text("label", LABEL_CHARS_MAX).map(str::to_owned);
-    if body.problems.is_empty() { Ok(label) } else { Err(Refusal::validation(&body.problems)) }
-}
-
-fn written(wallet: &Wallet) -> Vec<u8> {
-    let mut out = Vec::with_capacity(ROW_BYTES);
-    write(&mut out, wallet);
-    out
-}
-
-fn write(out: &mut Vec<u8>, wallet: &Wallet) {
-    object(out, |o| {
-        o.integer("id", wallet.id.0);
-        o.word(
-            "kind",
-            match wallet.kind {
-                WalletKind::Main => "MAIN",
-                WalletKind::Api => "API",
-                WalletKind::Sandbox => SANDBOX,
-                WalletKind::Competition => "COMPETITION",
-            },
-        );
-        o.text_or_null("label", wallet.label());
-        o.money("balance", wallet.available());
-        o.money("baseline", wallet.baseline);
-        o.word("status", if wallet.is_active() { "ACTIVE" } else { "ARCHIVED" });
-        o.integer("generation", wallet.generation.into());
-        o.integer_or_null("parent_wallet_id", wallet.parent().map(|parent| parent.0));
-        // No API makes competitions.
-        o.null("competition_id");
-        o.ts("created_at", wallet.created_at);
-        o.ts_or_null("archived_at", wallet.archived_at());
-        o.boolean("is_legacy", false);
-        o.null("managed_by");
-        o.null("b2b_account");
-    });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use engine::amount::Cash;
-    use engine::time::{SECOND, Timestamp};
+    use engine::time::{self, SECOND};
     use engine::user::WalletRare;
 
     #[test]
-    fn a_wallet_is_shown_as_in_the_contract() {
-        let (baseline, opened_at) = (Cash::from_dollars(10_000), Timestamp(1_789_891_200 * SECOND));
-        let mut wallet = Wallet::new(WalletId(101), WalletKind::Sandbox, baseline, 2, opened_at);
+    fn a_wallet_is_shown_as_in_the_examples() {
+        let (baseline, opened_at) = (Cash::from_dollars(10_000), time::Timestamp(1_789_891_200 * SECOND));
+        let mut wallet = user::Wallet::new(WalletId(101), WalletKind::Sandbox, baseline, 2, opened_at);
         (wallet.cash, wallet.reserved) = (Cash(9_960_120_000), Cash(20_000_000));
         let rare = WalletRare { label: Some("grid test".into()), parent: Some(WalletId(97)), archived_at: None };
         wallet.set_rare(rare.clone());
-        assert_eq!(String::from_utf8(written(&wallet)).expect("UTF-8"), EXAMPLE);
-        wallet.set_rare(WalletRare { archived_at: Some(Timestamp(1_790_932_500 * SECOND)), ..rare });
-        assert_eq!(String::from_utf8(written(&wallet)).expect("UTF-8"), EXAMPLE_ARCHIVED);
+        assert_eq!(value(&Wallet::new(&wallet)), value(&Wallet::example()));
+        wallet.set_rare(WalletRare { archived_at: Some(time::Timestamp(1_790_932_500 * SECOND)), ..rare });
+        assert_eq!(value(&Wallet::new(&wallet)), value(&Wallet::archived_example()));
     }
 }

@@ -22,7 +22,7 @@ impl Peer {
     fn new(taken: usize) -> Peer {
         let world = World::new("", &[]);
         let socket = Rc::new(Socket::new(1, None, None, world.clock.clone()));
-        let entered = world.edge.sockets.enter(&socket, Which::Market, &world.edge);
+        let entered = world.edge.sockets.enter(&socket, ChannelKind::Market, &world.edge);
         let (mut ours, stream) = tokio::io::duplex(taken);
         let (writing, clock) = (Rc::clone(&socket), world.clock.clone());
         tokio::task::spawn_local(async move { writing.outbox().write(&mut ours, || clock.now()).await });

@@ -1,7 +1,7 @@
-//! The formulas of the profile analysis (account.md §4), apart from where their rows come from.
+//! The formulas of the profile analysis (engine/docs/account.md §6), independent of the source of their rows.
 //!
-//! Sums are exact integers; ratios are `rust_decimal`, rounded half up when they are written. What a decimal cannot
-//! hold is [`TooLarge`], never a wrong figure.
+//! Sums are exact integers; ratios are `rust_decimal`, rounded half up when they are written. A figure out of the range
+//! of a decimal is [`TooLarge`], never a wrong figure.
 
 use engine::amount::Cash;
 use engine::id::MarketId;
@@ -12,14 +12,14 @@ use engine::view::FillView;
 use rust_decimal::prelude::{Decimal, RoundingStrategy, ToPrimitive as _};
 use std::collections::{BTreeMap, HashSet};
 
-/// Distinct trade sizes that are walked before others get their turn.
+/// Distinct trade sizes that are visited before the task yields.
 const SIZES_PER_PIECE: usize = 16_384;
 
-/// A figure beyond what a decimal holds.
+/// A figure is out of the range of a decimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
-/// A figure, absent where its formula has nothing to stand on.
+/// A figure; `None` where its formula is undefined.
 pub type Figure = Result<Option<Decimal>, TooLarge>;
 
 /// Micros as a decimal.
@@ -43,7 +43,7 @@ pub fn percent(part: i128, whole: i128) -> Figure {
     }
 }
 
-/// So many micros as cash, half up.
+/// An amount of USD as cash, rounded half up.
 pub fn cash(amount: Decimal) -> Result<Cash, TooLarge> {
     let micros = amount.checked_mul(Decimal::from(1_000_000)).ok_or(TooLarge)?;
     let micros = micros.round_dp_with_strategy(0, RoundingStrategy::MidpointAwayFromZero);
@@ -56,7 +56,7 @@ pub fn average(total: i128, count: u64) -> Result<Option<Cash>, TooLarge> {
     average.map(cash).transpose()
 }
 
-/// What the fills add up to; they come newest first.
+/// The sums of the fills, which are added newest first.
 #[derive(Debug, Default)]
 pub struct Trades {
     pub buys: u64,
@@ -81,7 +81,7 @@ impl Trades {
         }
         self.volume += i128::from(fill.notional.0);
         self.fees += i128::from(fill.fee.0);
-        // Newest first, so that a day is over when another one begins.
+        // Newest first, so a day ends where another one begins.
         if self.first_at.is_none_or(|later| later.0 / DAY != fill.at.0 / DAY) {
             self.days += 1;
         }
@@ -128,12 +128,12 @@ impl Trades {
     }
 }
 
-/// What the positions came to.
+/// The results of the positions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcomes {
     /// Of all positions, open ones too.
     pub realized: i128,
-    /// With a known exit. As in `portfolio`, one that broke even is neither won nor lost.
+    /// Positions with a known exit. As in `portfolio`, one that broke even is neither won nor lost.
     pub closed: u64,
     pub wins: u64,
     pub losses: u64,
@@ -150,7 +150,7 @@ impl Outcomes {
         if !position.has_known_exit() {
             return;
         }
-        // Over a whole episode this is sells + exit × what was left − buys: the cost of all that was bought left it.
+        // Over a whole episode this is sells + exit × the rest − buys: the cost of all bought shares was taken out.
         let realized = position.realized;
         self.closed += 1;
         match realized.0 {
@@ -207,12 +207,12 @@ impl Spread {
 /// Total value at full hours, oldest first.
 pub type Points<'a> = &'a [(Timestamp, Cash)];
 
-/// Those of the points that are not before `from`.
+/// The points at `from` and later.
 pub fn since(points: Points<'_>, from: Timestamp) -> Points<'_> {
     &points[points.partition_point(|(at, _)| *at < from)..]
 }
 
-/// From the first to the last of them in percent; `None` of fewer than two, and from nothing.
+/// The change from the first to the last point in percent; `None` for fewer than two, and from zero.
 pub fn gain(points: Points<'_>) -> Figure {
     match points {
         [(_, first), .., (_, last)] => percent(i128::from(last.0) - i128::from(first.0), i128::from(first.0)),
@@ -220,7 +220,7 @@ pub fn gain(points: Points<'_>) -> Figure {
     }
 }
 
-/// The deepest fall below the highest value before it, in percent of that; `None` of fewer than two.
+/// The deepest fall below the highest earlier value, in percent of that value; `None` for fewer than two points.
 pub fn drawdown(points: Points<'_>) -> Figure {
     if points.len() < 2 {
         return Ok(None);
@@ -237,18 +237,18 @@ pub fn drawdown(points: Points<'_>) -> Figure {
     percent(deepest.0, deepest.1)
 }
 
-/// The highest of them and the lowest; of equal ones the first.
+/// The highest and the lowest point; the first among equal ones.
 pub fn extremes(points: Points<'_>) -> Option<((Timestamp, Cash), (Timestamp, Cash))> {
-    let mut found = (*points.first()?, *points.first()?);
+    let (mut peak, mut trough) = (*points.first()?, *points.first()?);
     for point in points {
-        if point.1 > found.0.1 {
-            found.0 = *point;
+        if point.1 > peak.1 {
+            peak = *point;
         }
-        if point.1 < found.1.1 {
-            found.1 = *point;
+        if point.1 < trough.1 {
+            trough = *point;
         }
     }
-    Some(found)
+    Some((peak, trough))
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
-//! `GET /v1/account/profile-analysis` (account.md §4): one look at a whole history.
+//! `GET /v1/account/profile-analysis`: figures of a whole history (engine/docs/account.md §6).
 //!
-//! The history comes in pages with turns for others between them, so figures of an account that trades meanwhile may
-//! be of slightly different moments.
+//! The history is read in pages, and the task yields between them, so figures of an account that trades meanwhile may be
+//! of slightly different moments.
 
 mod figures;
-mod shapes;
-mod write;
+mod view;
 
-use super::valuation::{Balance, Marks, market_value};
-use super::{balance_of, marks};
+use super::valuation::{Marks, Valuation, market_value};
+use super::{marks, valuation};
 use crate::api::refuse::unexpected;
 use crate::api::wallets;
 use crate::http::call::Call;
@@ -24,6 +23,7 @@ use engine::time::{DAY, Timestamp};
 use engine::user::{Wallet, WalletKind};
 use engine::view::{AccountView, FillView, PositionView, UserView};
 use figures::{Outcomes, Spread, TooLarge, Trades};
+use view::ProfileAnalysis;
 use wire::fields::Params;
 
 const RECENT_MAX: u64 = 100;
@@ -50,7 +50,7 @@ pub const GET: Route = Route::get("/v1/account/profile-analysis", "get_profile_a
         ),
         Param::query("wallet_id", TEXT, "`api`, `all`, or the number of a wallet; without it the API wallet."),
     ])
-    .gives_shape(200, &shapes::ANALYSIS, shapes::EXAMPLE)
+    .gives::<ProfileAnalysis<'_>>(200)
     .fails(&[
         Code::ValidationFailed,
         Code::WalletNotFound,
@@ -66,8 +66,8 @@ impl From<TooLarge> for Refusal {
     }
 }
 
-/// An open position with what it is worth.
-struct Held {
+/// An open position and its value.
+struct OpenPosition {
     view: PositionView,
     /// 10⁻⁶ USD a share; `None` without any price.
     mark: Option<Cash>,
@@ -75,22 +75,24 @@ struct Held {
     value: Cash,
 }
 
-/// What an answer is made of.
+/// Everything that the analysis is computed from.
 struct Inputs {
     user: Box<UserView>,
     now: Timestamp,
-    /// Of the MAIN and of the API wallet.
-    ui: Balance,
-    api: Balance,
-    /// Of the wallets asked about.
-    chosen: Balance,
-    held: Vec<Held>,
+    /// The MAIN and the API wallet.
+    ui: Valuation,
+    api: Valuation,
+    /// The wallets asked about.
+    chosen: Valuation,
+    /// The largest first.
+    open: Vec<OpenPosition>,
     trades: Trades,
     recent: Vec<FillView>,
     outcomes: Outcomes,
     spread: Spread,
-    /// Total value at full hours, oldest first: of the days asked about, and all there are.
+    /// Total value at all full hours, oldest first.
     points: Vec<(Timestamp, Cash)>,
+    /// The beginning of the days asked about.
     equity_from: Timestamp,
 }
 
@@ -109,20 +111,20 @@ async fn analysis(call: Call) -> Outcome {
     };
     // Refuses a wallet that is not the caller's.
     let (account, points) = equity(&call, wallets).await?;
-    let ui = balance_of_wallet(&call, &user, WalletKind::Main).await?;
-    let api = balance_of_wallet(&call, &user, WalletKind::Api).await?;
+    let ui = valuation_of_wallet(&call, &user, WalletKind::Main).await?;
+    let api = valuation_of_wallet(&call, &user, WalletKind::Api).await?;
     let (trades, recent) = fills(&call, wallets, recent_count).await?;
     let outcomes = episodes(&call, wallets).await?;
     let marks = marks(&call);
-    let chosen = balance_of(&account, marks);
-    let held = held(account.positions, marks);
-    let found = Inputs {
+    let chosen = valuation(&account, marks);
+    let open = open_positions(account.positions, marks);
+    let inputs = Inputs {
         now: call.now,
         ui,
         api,
         chosen,
-        spread: Spread::of(held.iter().map(|held| held.value)),
-        held,
+        spread: Spread::of(open.iter().map(|open| open.value)),
+        open,
         trades,
         recent,
         outcomes,
@@ -130,10 +132,10 @@ async fn analysis(call: Call) -> Outcome {
         equity_from: Timestamp(call.now.0.saturating_sub(equity_days * DAY)),
         user,
     };
-    Ok(Reply::json(write::answer(&found, call.caller(), marks).await?))
+    Ok(Reply::json(&ProfileAnalysis::new(&inputs, call.caller(), marks).await?))
 }
 
-/// Asks the caller's shard; that he is not there has a code of its own here.
+/// Asks the caller's shard. An unknown user has a code of its own here.
 async fn ask(call: &Call, query: Query) -> Result<Answer, Refusal> {
     match call.ask(Command::Query(query)).await? {
         Answer::Refused(Reject::UserNotFound) => Err(Code::UserNotFound.into()),
@@ -154,12 +156,12 @@ async fn equity(call: &Call, wallets: Wallets) -> Result<(Box<AccountView>, Vec<
     }
 }
 
-/// The balance of the active wallet of a kind, which everybody has.
-async fn balance_of_wallet(call: &Call, user: &UserView, kind: WalletKind) -> Result<Balance, Refusal> {
+/// The figures of the active wallet of a kind that every user has.
+async fn valuation_of_wallet(call: &Call, user: &UserView, kind: WalletKind) -> Result<Valuation, Refusal> {
     let active = |wallet: &&Wallet| wallet.kind == kind && wallet.is_active();
     let wallet = user.wallets.iter().find(active).ok_or(Code::AccountNotFound)?;
     match ask(call, Query::Account { wallets: Wallets::One(wallet.id) }).await? {
-        Answer::Account(account) => Ok(balance_of(&account, marks(call))),
+        Answer::Account(account) => Ok(valuation(&account, marks(call))),
         other => Err(unexpected(&other, call.now)),
     }
 }
@@ -203,15 +205,15 @@ async fn episodes(call: &Call, wallets: Wallets) -> Result<Outcomes, Refusal> {
 }
 
 /// Open positions with their values, the largest first.
-fn held(positions: Vec<PositionView>, marks: Marks<'_>) -> Vec<Held> {
+fn open_positions(positions: Vec<PositionView>, marks: Marks<'_>) -> Vec<OpenPosition> {
     let one = |view: PositionView| {
         let mark = marks.mark(view.position.instrument);
         let value = mark.map_or(view.position.cost, |mark| market_value(mark, view.position.qty));
-        Held { view, mark, value }
+        OpenPosition { view, mark, value }
     };
-    let mut held: Vec<Held> = positions.into_iter().map(one).collect();
-    held.sort_by_key(|held| (std::cmp::Reverse(held.value), held.view.position.id));
-    held
+    let mut open: Vec<OpenPosition> = positions.into_iter().map(one).collect();
+    open.sort_by_key(|open| (std::cmp::Reverse(open.value), open.view.position.id));
+    open
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ fn trader(town: &Town) -> Trader {
     trader
 }
 
-/// Answers every question with that trader, and with `episodes` as his positions.
+/// Answers every question with that trader, and with `episodes` as the positions of the history.
 fn serve(town: &Town, trader: &Trader, wallets: Vec<Wallet>, episodes: Vec<Position>) {
     let user = trader.user();
     let of_user = UserView {

@@ -18,7 +18,7 @@ fn rounded(figure: Figure, places: u32) -> Option<Decimal> {
         .map(|figure| figure.round_dp_with_strategy(places, RoundingStrategy::MidpointAwayFromZero).normalize())
 }
 
-/// Fills with these notionals in whole cents, each so many days ago, sold where negative.
+/// Fills with these notionals in whole cents, each this many days ago, sold where negative.
 fn fills(rows: &[(i64, u64)]) -> Trades {
     let town = Town::new();
     let mut trader = Trader::new(1_000_000_000, town.market.instrument(Outcome::First));
@@ -124,7 +124,7 @@ fn positions_are_won_lost_or_neither() {
         given.iter().for_each(|(realized, open)| found.add(&position(*realized, *open)));
         assert_eq!(found, *expected, "{given:?}");
     }
-    // What a reset closed has no exit that anybody knows; what was realised before counts.
+    // A position that a reset closed has no known exit; its earlier results count.
     let mut found = Outcomes::default();
     found.add(&Position { is_reset: true, ..position(-8, false) });
     assert_eq!(found, Outcomes { realized: -8, ..Outcomes::default() });

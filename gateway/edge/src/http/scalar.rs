@@ -75,6 +75,14 @@ scalars! {
         r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{6})?Z$", instant::ts;
     Milliseconds(pub u64): "Unix milliseconds as a string.",
         r"^[0-9]{1,16}$", decimal::integer;
+    Seconds(pub u64): "Unix seconds as a string.",
+        r"^[0-9]{1,13}$", decimal::integer;
+    /// Of the WebSocket channels. It is written with milliseconds.
+    Instant(pub time::Timestamp): "A moment in UTC.",
+        r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{3}([0-9]{3})?)?Z$", instant::ts_millis;
+    /// Of the routes of spot prices.
+    StreamTime(pub time::Timestamp): "A moment in UTC with milliseconds.",
+        r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$", instant::ts_millis;
     Digits(pub u64): "An integer as a string.",
         r"^(0|[1-9][0-9]*)$", decimal::integer;
     BaseUnits(pub u64): "An amount in base units (10⁻⁶) as a string.",
@@ -114,6 +122,7 @@ texts! {
     TokenId: "An outcome token.", r"^[0-9]{1,80}$";
     ConditionId: "A market.", r"^0x[0-9a-f]{64}$";
     OrderHexId: "An order in its venue-shaped form: 0x and 64 hexadecimal digits.", r"^0x[0-9a-f]{64}$";
+    TransactionHash: "32 bytes that stand for the transaction of a paper trade, which has none.", r"^0x[0-9a-f]{64}$";
     PaperHash: "0x and 64 hexadecimal digits.", r"^0x[0-9a-f]{64}$";
     Uuid: "A UUID in lower case.", r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$";
 }
@@ -235,6 +244,20 @@ impl Timestamp {
     }
 }
 
+impl Instant {
+    /// As [`Money::of`].
+    pub fn of(text: &str) -> Instant {
+        Instant(Timestamp::of(text).0)
+    }
+}
+
+impl StreamTime {
+    /// As [`Money::of`].
+    pub fn of(text: &str) -> StreamTime {
+        StreamTime(Timestamp::of(text).0)
+    }
+}
+
 /// Declares texts that are one of a few words, in the order of the description.
 ///
 /// ```ignore
@@ -305,6 +328,9 @@ mod tests {
             (text(&Volume::of("48210.75")), r#""48210.75""#),
             (text(&Timestamp::of("2026-10-02T09:14:05.12Z")), r#""2026-10-02T09:14:05.120000Z""#),
             (text(&Milliseconds(1_793_871_202_417)), r#""1793871202417""#),
+            (text(&Seconds(1_793_871_202)), r#""1793871202""#),
+            (text(&StreamTime::of("2026-10-02T09:14:05Z")), r#""2026-10-02T09:14:05.000Z""#),
+            (text(&Instant::of("2026-10-02T09:14:05.12Z")), r#""2026-10-02T09:14:05.120Z""#),
             (text(&TokenId::from("721503")), r#""721503""#),
             (text(&Number::from(TickSize(25))), "0.0025"),
             (text(&Number::of("5")), "5"),

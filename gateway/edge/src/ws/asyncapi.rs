@@ -1,19 +1,19 @@
 //! The channels as an AsyncAPI 3.0 document: `gateway/asyncapi.json`, and `GET /v1/asyncapi.json`.
 //!
-//! Everything in it is derived from the channel declarations in [`super::shape`]. Shapes stand once under `components`,
-//! named as in the code; the vocabulary is that of the route table ([`crate::http::schema`]).
+//! It is made of the channel declarations in [`super::shape`]. Each named schema is once in `components`, under the name
+//! of its type.
 
 use crate::http::components::Components;
 use crate::http::record::{Example, Record};
 use crate::http::schema::{Param, Place, Schema};
 use serde_json::{Map, Value, json};
 
-/// One socket route, for machines.
+/// The description of one socket route.
 #[derive(Clone, Copy, Debug)]
 pub struct Channel {
-    /// Begins with `/v1`.
+    /// Starts with `/v1`.
     pub path: &'static str,
-    /// Answers without `/v1` too, while `[venue] root_mount` is on.
+    /// Also exists without `/v1` while `[venue] root_mount` is on.
     pub at_root: bool,
     pub name: &'static str,
     pub about: &'static str,
@@ -25,11 +25,11 @@ pub struct Channel {
     pub sends: &'static [Message],
 }
 
-/// What a channel takes to say who it is that listens.
+/// A way to authenticate on a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Credential {
-    /// None.
-    Nobody,
+    /// No credential.
+    Anonymous,
     /// An API key in a header of the handshake.
     Key,
     /// A minted token in the query of the handshake.
@@ -49,13 +49,13 @@ pub struct Message {
     pub kind: Kind,
 }
 
-/// What a frame's text is.
+/// The content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Json,
-    /// JSON whose `id` ties an answer to what it answers.
+    /// JSON with the `id` of an operation: the operation or its answer.
     Correlated,
-    /// The text itself.
+    /// A text that is not JSON.
     Text,
 }
 
@@ -65,23 +65,13 @@ impl Message {
         Message { name, about, schema: Schema::of::<T>(), example: Example::of::<T>(), kind: Kind::Json }
     }
 
-    /// A frame that is not a type yet.
-    pub const fn json(
-        name: &'static str,
-        about: &'static str,
-        schema: &'static Schema,
-        example: &'static str,
-    ) -> Message {
-        Message { name, about, schema: *schema, example: Example::Text(example), kind: Kind::Json }
-    }
-
-    /// A frame with an `id` of the client's.
+    /// A frame with the client's `id` of an operation.
     pub const fn correlated(mut self) -> Message {
         self.kind = Kind::Correlated;
         self
     }
 
-    /// A frame that is this very text.
+    /// A frame with exactly this text.
     pub const fn text(
         name: &'static str,
         about: &'static str,
@@ -95,16 +85,16 @@ impl Message {
 /// The document of these channels.
 ///
 /// # Panics
-/// When two shapes of one name differ, or an example is no JSON: mistakes in a declaration, found by the test that
-/// compares the checked-in file.
+/// If two schemas of one name differ, or an example is not JSON. The test that compares the checked-in file finds such
+/// mistakes in a declaration.
 pub fn document(channels: &[Channel], version: &str) -> Value {
     let mut components = Components::default();
     let (mut described, mut operations) = (Map::new(), Map::new());
     for channel in channels {
         described.insert(channel.name.to_owned(), self::channel(channel, &mut components));
-        for (way, action, messages) in [("takes", "receive", channel.takes), ("sends", "send", channel.sends)] {
-            let operation = operation(channel, way, action, messages);
-            operations.insert(format!("{}.{way}", channel.name), operation);
+        for (direction, action, messages) in [("takes", "receive", channel.takes), ("sends", "send", channel.sends)] {
+            let operation = operation(channel, direction, action, messages);
+            operations.insert(format!("{}.{direction}", channel.name), operation);
         }
     }
     let codes = CLOSE_CODES
@@ -147,8 +137,8 @@ pub fn document(channels: &[Channel], version: &str) -> Value {
 
 fn channel(channel: &Channel, components: &mut Components) -> Value {
     let mut messages = Map::new();
-    for (way, message) in both_ways(channel) {
-        messages.insert(key(way, message), self::message(message, components));
+    for (direction, message) in both_directions(channel) {
+        messages.insert(key(direction, message), self::message(message, components));
     }
     let mut described = json!({
         "address": channel.path,
@@ -164,14 +154,14 @@ fn channel(channel: &Channel, components: &mut Components) -> Value {
     described
 }
 
-fn both_ways(channel: &Channel) -> impl Iterator<Item = (&'static str, &'static Message)> {
+fn both_directions(channel: &Channel) -> impl Iterator<Item = (&'static str, &'static Message)> {
     let taken = channel.takes.iter().map(|message| ("takes", message));
     taken.chain(channel.sends.iter().map(|message| ("sends", message)))
 }
 
-/// The name of a message in its channel: both sides may call one alike.
-fn key(way: &str, message: &Message) -> String {
-    format!("{way}-{}", message.name)
+/// The key of a message in its channel. Both directions may have a message of one name.
+fn key(direction: &str, message: &Message) -> String {
+    format!("{direction}-{}", message.name)
 }
 
 fn binding(channel: &Channel, components: &mut Components) -> Value {
@@ -210,18 +200,18 @@ fn message(message: &Message, components: &mut Components) -> Value {
     described
 }
 
-fn operation(channel: &Channel, way: &str, action: &str, messages: &[Message]) -> Value {
-    let of = |way: &str, message: &Message| json!({"$ref": format!("#/channels/{}/messages/{}", channel.name, key(way, message))});
+fn operation(channel: &Channel, direction: &str, action: &str, messages: &[Message]) -> Value {
+    let of = |direction: &str, message: &Message| json!({"$ref": format!("#/channels/{}/messages/{}", channel.name, key(direction, message))});
     let at = json!({"$ref": format!("#/channels/{}", channel.name)});
-    let named: Vec<_> = messages.iter().map(|message| of(way, message)).collect();
+    let named: Vec<_> = messages.iter().map(|message| of(direction, message)).collect();
     let mut operation = json!({"action": action, "channel": at, "messages": named});
     let security: Vec<_> = channel.credentials.iter().filter_map(|credential| credential.scheme()).collect();
-    if !security.is_empty() && !channel.credentials.contains(&Credential::Nobody) {
+    if !security.is_empty() && !channel.credentials.contains(&Credential::Anonymous) {
         let schemes = security.iter().map(|name| json!({"$ref": format!("#/components/securitySchemes/{name}")}));
         operation["security"] = schemes.collect();
     }
     let answers: Vec<_> = channel.sends.iter().filter(|message| message.kind == Kind::Correlated).collect();
-    if way == "takes" && !answers.is_empty() {
+    if direction == "takes" && !answers.is_empty() {
         let answers: Vec<_> = answers.into_iter().map(|message| of("sends", message)).collect();
         operation["reply"] = json!({"channel": at, "messages": answers});
     }
@@ -231,7 +221,7 @@ fn operation(channel: &Channel, way: &str, action: &str, messages: &[Message]) -
 impl Credential {
     fn word(self) -> &'static str {
         match self {
-            Credential::Nobody => "none",
+            Credential::Anonymous => "none",
             Credential::Key => "key",
             Credential::Ticket => "token",
             Credential::FirstFrame => "key in the first frame",
@@ -240,24 +230,24 @@ impl Credential {
 
     fn scheme(self) -> Option<&'static str> {
         match self {
-            Credential::Nobody | Credential::FirstFrame => None,
+            Credential::Anonymous | Credential::FirstFrame => None,
             Credential::Key => Some("key"),
             Credential::Ticket => Some("token"),
         }
     }
 }
 
-/// Close codes, what they mean, and what a client does then (streams.md §1.3).
+/// Close codes, their meaning, and what a client should do (gateway/docs/streams.md §1.3).
 pub const CLOSE_CODES: &[(u16, &str, &str)] = &[
     (1000, "normal: the answer to the client's close", "nothing"),
-    (1001, "the server goes down", "reconnect with backoff"),
+    (1001, "the server stops", "reconnect with backoff"),
     (1002, "a frame that the protocol forbids (RFC 6455)", "fix it"),
     (1003, "a binary frame", "fix it"),
     (1007, "a text that is not UTF-8", "fix it"),
     (1009, "a message over 64 KiB, its fragments counted together", "fix it"),
     (1011, "an internal error", "reconnect"),
-    (4001, "token missing, invalid, expired or spent; or the key was revoked", "mint again, then reconnect"),
-    (4002, "as many sockets as the tier allows are open: the new one is closed", "close another one"),
+    (4001, "token missing, invalid, expired or spent; or the key was revoked", "get a new token, then reconnect"),
+    (4002, "the tier's number of sockets is open: the new one is closed", "close another one"),
     (4003, "access restricted, or a permission is missing", "stop"),
     (4004, "no valid auth on /v1/ws/user within 10 s", "fix it"),
     (
@@ -266,7 +256,7 @@ pub const CLOSE_CODES: &[(u16, &str, &str)] = &[
         "slow down",
     ),
     (4009, "a slow consumer: over 1,024 frames or 4 MiB queued, or no byte taken for 15 s", "reconnect"),
-    (4010, "idle: for 60 s no frame, not even a pong, and nothing taken of what is queued", "reconnect"),
+    (4010, "idle: no frame for 60 s, not even a pong, and nothing taken of the queue", "reconnect"),
 ];
 
 fn introduction() -> String {
@@ -283,37 +273,38 @@ const INTRODUCTION: &str = "The streams of a paper-trading venue for prediction 
 
 ## Connecting
 
-A key in a header (X-API-Key or an alias) is judged before the upgrade and refused with a plain HTTP status. A token of \
-POST /v1/keys/ws-token, in `?token=`, is good for one handshake within 60 seconds; when it is at fault, or a cap is \
+A key in a header (X-API-Key or an alias) is checked before the upgrade and refused with a plain HTTP status. A token of \
+POST /v1/keys/ws-token, in `?token=`, is valid for one handshake within 60 seconds; if it is refused, or a cap is \
 reached, the socket is accepted and then closed with a code. An open socket outlives its token. Keys are never taken \
 from the query.
 
 ## Limits
 
-Sockets per user over all channels: free 1, pro 3, pro_plus 10, enterprise 50. Sockets of nobody known: 5 per address; \
-they are those of the market channel without a credential, and those of the user channel until their `auth` frame. Subscriptions per socket: 50 unless the server sets more; what is over it is ignored. A message has at \
-most 64 KiB and is text. Handshakes and frames do not count as requests; each operation on the trade channel counts as \
-its REST twin does, and for nothing else; what is no operation there counts as any frame does.
+Sockets per user over all channels: free 1, pro 3, pro_plus 10, enterprise 50. Anonymous sockets: 5 per address; these \
+are sockets of the market channel without a credential, and those of the user channel until their `auth` frame. \
+Subscriptions per socket: 50 unless the server sets more; further ones are ignored. A message has at most 64 KiB and is \
+text. Handshakes and frames do not count as requests; each operation on the trade channel counts as its REST twin does, \
+and for nothing else; other frames there count as any frame does.
 
 ## Heartbeats
 
 The text `PING` is answered by the text `PONG`; `{\"action\":\"ping\"}` and `{\"type\":\"ping\"}` by a `pong` frame; `{}` is \
-ignored. The server sends a protocol ping every 20 s, ahead of all that is queued, and closes with 4010 after 60 s \
-without any frame from a peer that takes nothing of what is queued either.
+ignored. The server sends a protocol ping every 20 s, ahead of the queue, and closes with 4010 after 60 s without any \
+frame from a peer that also takes nothing of the queue.
 
 ## Order and gaps
 
-Per token, frames leave in the order in which the book changed, and `timestamp` never goes back. A subscription gets its \
-book before any change of it. On an open socket nothing is lost: either every change is sent, or a fresh book replaces \
-what was left out. Prices are conflated: a newer frame of a market takes the place of the queued one. Order facts are \
-never dropped. Delivery is at most once; what REST says counts.
+Per token, frames are sent in the order in which the book changed, and `timestamp` never decreases. A subscription gets \
+its book before any change of it. An open socket has no gap: either every change is sent, or a full book replaces \
+skipped ones. Prices are conflated: a newer frame of a market replaces the queued one. Order facts are never dropped. \
+Delivery is at most once; REST has the authoritative state.
 
 ## Resume
 
 Every order fact of a user has a `user_seq`, counted from 1 and the same after a restart. A handshake with `?from_seq=N` \
 on the executions or the user channel first gets what that channel would have sent after N, each fact once, and then \
-goes on live; a channel has only its own kinds of facts, so numbers may be left out. At least the last 1,000 facts of a \
-user are kept; when N is older, a `gap` frame comes first.";
+new ones; a channel has its own kinds of facts only, so the numbers may skip. At least the last 1,000 facts of a user are \
+kept; if N is older, a `gap` frame comes first.";
 
 #[cfg(test)]
 mod tests {
@@ -322,17 +313,18 @@ mod tests {
     use crate::ws::shape::CHANNELS;
 
     #[test]
-    fn names_are_unique_and_references_meet() {
+    fn names_are_unique_and_references_resolve() {
         let document = document(CHANNELS, "1");
         let mut references = Vec::new();
         collect(&document, &mut references);
         for reference in &references {
             let pointer = reference.strip_prefix('#').expect("an inner reference");
-            assert!(document.pointer(pointer).is_some(), "{reference} meets nothing");
+            assert!(document.pointer(pointer).is_some(), "{reference} has no target");
         }
         let mut messages = 0;
         for channel in CHANNELS {
-            let mut keys: Vec<_> = both_ways(channel).map(|(way, message)| key(way, message)).collect();
+            let mut keys: Vec<_> =
+                both_directions(channel).map(|(direction, message)| key(direction, message)).collect();
             let count = keys.len();
             keys.sort_unstable();
             keys.dedup();

@@ -3,6 +3,7 @@
 
 use super::frame::Frame;
 use super::market_text::{self as text, LevelSize, TokenLevels};
+use super::shape::market::TickSizeChangeEvent;
 use crate::api::books::view::BookCopy;
 use engine::amount::{Bps, TickSize};
 use engine::book::{Depth, LastPrice, LastTrade, SnapshotHash, Top};
@@ -107,8 +108,8 @@ impl Change {
     /// `tick_size_change` of a token.
     pub fn tick_frame(&self, cell: &MarketCell, outcome: Outcome) -> Option<&Frame> {
         let (ticks, token) = (self.ticks?, self.token(outcome));
-        let write = |out: &mut Vec<u8>| text::tick_size_change(out, cell, outcome, ticks, token.at);
-        Some(token.tick.get_or_init(|| Frame::json(write)))
+        let event = || TickSizeChangeEvent::new(cell, outcome, ticks, token.at);
+        Some(token.tick.get_or_init(|| Frame::record(&event())))
     }
 
     /// `book` of a token, if the change has the whole book.

@@ -8,8 +8,8 @@ use super::close::Close;
 use super::follow::{self, Following, FrameEncoder, follow};
 use super::frame::Frame;
 use super::session::{Channel, Socket, Verdict, upgrade};
-use crate::api::orders::view::{Texts, fill_price};
-use crate::api::orders::words;
+use super::shape::executions::{ExecutionsConnected, FillFrame, OrderFrame};
+use crate::api::orders::view::Texts;
 use crate::api::wallets;
 use crate::app::{App, Edge};
 use crate::http::call::Call;
@@ -18,13 +18,12 @@ use crate::http::reply::{Outcome, Refusal};
 use crate::http::route::{RateClass, Route};
 use engine::command::{Answer, Command, Query, Wallets};
 use engine::id::{UserId, WalletId};
-use engine::order::{Fill, Order, Status};
+use engine::order::Status;
 use engine::view::{FactView, Happened};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use wire::fields::Params;
-use wire::write::{Object, object};
 
 pub const ROUTES: &[Route] = &[Route::get("/v1/ws/executions", "ws_executions")
     .about("Fills of the own resting orders.")
@@ -90,15 +89,8 @@ impl Channel for Executions {
     async fn opened(&mut self) -> Result<(), Close> {
         let Some(bearer) = self.socket.bearer() else { return Err(Close::INVALID_KEY) };
         let subscriptions_max = self.edge.app.front.settings.streams.subscriptions_max(Some(bearer.tier));
-        self.socket.send(&Frame::json(|out| {
-            object(out, |o| {
-                o.word("type", "connected");
-                o.text("connection_id", &format!("c-{}", self.socket.id()));
-                o.integer("ts", self.socket.now().millis());
-                o.integer("max_subscriptions", subscriptions_max as u64);
-                o.integer("user_id", bearer.user.0);
-            });
-        }));
+        let (id, now) = (self.socket.id(), self.socket.now());
+        self.socket.send(&Frame::record(&ExecutionsConnected::new(id, now, subscriptions_max, bearer.user)));
         let encoder = Frames { app: self.edge.app.clone(), subscription: self.subscription, seq: Cell::new(0) };
         let following = follow(self.socket.clone(), self.edge.clone(), bearer.user, self.from, encoder).await?;
         self.following = Some(following);
@@ -122,63 +114,29 @@ impl FrameEncoder for Frames {
         if self.subscription.wallet.is_some_and(|wallet| wallet != fact.order.terms.wallet) {
             return;
         }
-        let order = &fact.order;
-        match &fact.what {
+        let frame = match &fact.what {
             Happened::Filled { fill, resting: true } => {
-                frames.push(self.numbered(fact, |o| {
-                    filled(o, order, fill, &Texts::of(&self.app.reads.catalog, order.terms.instrument))
-                }));
+                let texts = Texts::of(&self.app.reads.catalog, fact.order.terms.instrument);
+                Frame::record(&FillFrame::new(fact, fill, &texts, self.next_seq()))
             }
-            Happened::Placed { rests: true } if self.subscription.all_events => {
-                frames.push(self.numbered(fact, |o| state(o, order)));
-            }
+            Happened::Placed { rests: true } if self.subscription.all_events => self.state(fact),
             // A FAK order that was partly filled closes as filled. It never rested.
-            Happened::Closed if self.subscription.all_events && order.status() != Status::Filled => {
-                frames.push(self.numbered(fact, |o| state(o, order)));
+            Happened::Closed if self.subscription.all_events && fact.order.status() != Status::Filled => {
+                self.state(fact)
             }
-            _ => {}
-        }
+            _ => return,
+        };
+        frames.push(frame);
     }
 }
 
 impl Frames {
-    fn numbered(&self, fact: &FactView, fields: impl FnOnce(&mut Object<'_>)) -> Frame {
-        self.seq.set(self.seq.get() + 1);
-        Frame::json(|out| {
-            object(out, |o| {
-                fields(o);
-                o.integer("seq", self.seq.get());
-                o.integer("user_seq", fact.seq);
-            });
-        })
+    fn state(&self, fact: &FactView) -> Frame {
+        Frame::record(&OrderFrame::new(fact, self.next_seq()))
     }
-}
 
-fn filled(o: &mut Object<'_>, order: &Order, fill: &Fill, texts: &Texts<'_>) {
-    let terms = &order.terms;
-    o.word("type", "fill");
-    o.integer("order_id", order.id.0);
-    o.text("market_id", texts.market());
-    o.word("side", words::side(terms.side));
-    o.text("outcome", texts.outcome());
-    o.average("price", fill_price(order, fill));
-    o.qty("quantity", fill.qty);
-    o.ts("filled_at", fill.at);
-    o.text_or_null("client_order_id", terms.client_order_id());
-    o.text("token_id", texts.token());
-    o.word("status", words::status(order.status()));
-    o.qty("remaining_quantity", order.unfilled());
-    o.money("fee", fill.fee);
-    o.integer("wallet_id", terms.wallet.0);
-    o.integer("trade_id", fill.id.0);
-    o.ts_or_null("venue_time", fill.venue_at());
-}
-
-fn state(o: &mut Object<'_>, order: &Order) {
-    let closed = order.closed();
-    o.word("type", "order");
-    o.integer("order_id", order.id.0);
-    o.word("status", words::status(order.status()));
-    o.word_or_null("cancelled_reason", closed.and_then(|(reason, _)| words::cancelled_reason(reason)));
-    o.integer("ts", closed.map_or(order.created_at, |(_, at)| at).millis());
+    fn next_seq(&self) -> u64 {
+        self.seq.set(self.seq.get() + 1);
+        self.seq.get()
+    }
 }

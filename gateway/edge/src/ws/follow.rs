@@ -9,6 +9,7 @@ use super::close::Close;
 use super::frame::Frame;
 use super::outbox::Tag;
 use super::session::{Socket, caught};
+use super::shape::Gap;
 use super::user_wakeups::UserWakeup;
 use crate::app::Edge;
 use crate::engine_client::Late;
@@ -24,7 +25,6 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use wire::fields::Params;
 use wire::query::Query as QueryText;
-use wire::write::object;
 
 /// Pause before a full shard is queried again.
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
@@ -81,22 +81,11 @@ pub async fn follow(
         follower.last.set(now.oldest - 1);
     }
     if from.is_some_and(|from| from != follower.last.get()) {
-        follower.socket.send(&gap(follower.last.get() + 1));
+        follower.socket.send(&Frame::record(&Gap::new(follower.last.get() + 1)));
     }
     follower.catch_up().await?;
     let task = tokio::task::spawn_local(follower.live(wakeup));
     Ok(Following(task.abort_handle()))
-}
-
-/// The first frame of a resume from before the oldest known fact, or from after the newest. It has the number at which
-/// the facts begin.
-fn gap(oldest: u64) -> Frame {
-    Frame::json(|out| {
-        object(out, |o| {
-            o.word("type", "gap");
-            o.integer("from_seq", oldest);
-        });
-    })
 }
 
 struct Follower<T> {

@@ -2,7 +2,9 @@
 //! masked (RFC 6455 §5.1), so the bytes are the same for every socket.
 
 use super::close::Close;
+use crate::http::record::write_record;
 use bytes::Bytes;
+use serde::Serialize;
 
 /// Longest header of a server's frame.
 const HEAD_BYTES_MAX: usize = 10;
@@ -27,6 +29,11 @@ impl Frame {
     /// A text message with the output of `write`, which must be UTF-8.
     pub fn json(write: impl FnOnce(&mut Vec<u8>)) -> Frame {
         Frame::made(TEXT, write)
+    }
+
+    /// A text message that is a JSON record.
+    pub fn record(record: &impl Serialize) -> Frame {
+        Frame::json(|out| write_record(out, record))
     }
 
     /// An empty ping. Every conforming peer answers it.

@@ -6,10 +6,10 @@
 use super::batch::{Batch, Batches, Delivery};
 use super::frame::Frame;
 use super::market_follow::{Followed, Follower};
-use super::market_text;
 use super::news::{Interest, Item, Lost, Outlet};
 use super::price_text::Price;
 use super::session::{Socket, caught};
+use super::shape::market::{MarketResolvedEvent, NewMarketEvent};
 use crate::app::App;
 use crate::http::server::write_batch::WriteBatch;
 use ahash::{AHashMap, AHashSet};
@@ -272,7 +272,7 @@ impl Hub {
 
     /// Sends a new market to all followers of new markets.
     fn send_new_market(&self, cell: &MarketCell, at: Timestamp) -> usize {
-        let frame = Frame::json(|out| market_text::new_market(out, cell, at));
+        let frame = Frame::record(&NewMarketEvent::new(cell, at));
         let listing_followers = self.listing_followers.borrow();
         listing_followers.iter().for_each(|follower| follower.listed(cell.id, &frame));
         listing_followers.len()
@@ -283,7 +283,7 @@ impl Hub {
         let followed = self.followed.borrow();
         let followers = followed.get(&market).map_or(&[][..], Vec::as_slice);
         if !followers.is_empty() {
-            let frame = Frame::json(|out| market_text::market_resolved(out, cell, resolution, at));
+            let frame = Frame::record(&MarketResolvedEvent::new(cell, resolution, at));
             followers.iter().for_each(|followed| followed.resolved(&frame));
         }
         followers.len() + self.send_resolution(cell, resolution)

@@ -8,6 +8,7 @@ use super::close::Close;
 use super::frame::Frame;
 use super::market_follow::{BOOKS_PER_ARRAY_MAX, Follower};
 use super::session::{Channel, Socket, Verdict, upgrade};
+use super::shape::{Fault, StreamErrorEvent};
 use crate::app::Edge;
 use crate::http::call::Call;
 use crate::http::reply::Outcome;
@@ -16,7 +17,6 @@ use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use std::rc::Rc;
 use wire::read;
 use wire::value::Value;
-use wire::write::{object, string};
 
 pub const ROUTES: &[Route] = &[Route::get("/v1/ws/market", "ws_market")
     .about("Books and their changes, in the venue's frames.")
@@ -47,25 +47,15 @@ struct Request<'a> {
     custom: bool,
 }
 
-/// Why a message, or a part of it, is ignored.
-struct Fault {
-    code: &'static str,
-    message: &'static str,
-}
-
 const NOT_JSON: Fault = Fault { code: "INVALID_BODY", message: "the message is not JSON" };
-const NO_OBJECT: Fault = fault("the message is not a JSON object");
-const OTHER_TYPE: Fault = fault("type must be market or subscribe");
-const OPERATION: Fault = fault("operation must be subscribe or unsubscribe");
-const TOKENS: Fault = fault("assets_ids must be an array of token ids");
-const MARKETS: Fault = fault("markets must be an array of condition ids");
-const SWITCHES: Fault = fault("initial_dump and custom_feature_enabled must be booleans");
+const NO_OBJECT: Fault = Fault::request("the message is not a JSON object");
+const OTHER_TYPE: Fault = Fault::request("type must be market or subscribe");
+const OPERATION: Fault = Fault::request("operation must be subscribe or unsubscribe");
+const TOKENS: Fault = Fault::request("assets_ids must be an array of token ids");
+const MARKETS: Fault = Fault::request("markets must be an array of condition ids");
+const SWITCHES: Fault = Fault::request("initial_dump and custom_feature_enabled must be booleans");
 const UNKNOWN: Fault = Fault { code: "MARKET_NOT_FOUND", message: "no such market or token" };
 const TOO_MANY: Fault = Fault { code: "SUBSCRIPTION_LIMIT", message: "too many subscriptions on one socket" };
-
-const fn fault(message: &'static str) -> Fault {
-    Fault { code: "INVALID_REQUEST", message }
-}
 
 impl Market {
     fn new(socket: Rc<Socket>, edge: Rc<Edge>, sends_errors: bool) -> Market {
@@ -79,17 +69,7 @@ impl Market {
         if !self.sends_errors {
             return;
         }
-        self.socket.send(&Frame::json(|out| {
-            object(out, |o| {
-                o.word("event_type", "error");
-                o.word("code", fault.code);
-                o.word("message", fault.message);
-                o.word("action", action);
-                if !markets.is_empty() {
-                    o.array("markets", markets, |out, id| string(out, id));
-                }
-            });
-        }));
+        self.socket.send(&Frame::record(&StreamErrorEvent::new(fault, action, markets)));
     }
 
     /// The tokens of a request, without duplicates, and its unknown ids.

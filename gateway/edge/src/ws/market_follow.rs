@@ -10,9 +10,10 @@ use super::change::{BookChange, BookContent, Change, Follows};
 use super::close::Close;
 use super::frame::{Frame, Frames};
 use super::hub::Hub;
-use super::market_text as text;
+use super::market_text;
 use super::outbox::{Placed, Tag};
 use super::session::{Socket, caught};
+use super::shape::market::{MarketResolvedEvent, NewMarketEvent};
 use crate::api::books::view::{self, BookCopy};
 use ahash::AHashMap;
 use engine::id::{InstrumentId, MarketId, Outcome};
@@ -238,7 +239,7 @@ impl Follower {
         for _ in 0..MARKETS_PER_PAGE {
             let Some(market) = self.unlisted.borrow().front().copied() else { return false };
             let cell = catalog.market(market).expect("a market that was listed stays");
-            if !self.socket.offer(PERMANENT, &Frame::json(|out| text::new_market(out, cell, cell.listed_at))) {
+            if !self.socket.offer(PERMANENT, &Frame::record(&NewMarketEvent::new(cell, cell.listed_at))) {
                 return false;
             }
             self.unlisted.borrow_mut().pop_front();
@@ -452,7 +453,7 @@ impl Followed {
             let at = latest.max(shown.depth.changed_at);
             app.streams.news.advance_time(instrument, at);
             token.shown_at.set(at);
-            text::book(out, shown, &shown.hash(), at);
+            market_text::book(out, shown, &shown.hash(), at);
             token.version.set(shown.depth.version);
             token.best.set(best(shown.depth.top));
         };
@@ -468,7 +469,7 @@ fn resolved_frame(follower: &Follower, cell: &MarketCell, resolution: Resolution
     let latest = [Outcome::First, Outcome::Second].map(|outcome| app.streams.news.last_time(cell.instrument(outcome)));
     let now = app.reads.books.venue_now(app.reads.clock.now());
     let at = latest.into_iter().fold(now, Ord::max);
-    Frame::json(|out| text::market_resolved(out, cell, resolution, at))
+    Frame::record(&MarketResolvedEvent::new(cell, resolution, at))
 }
 
 #[cfg(test)]

@@ -3,14 +3,13 @@
 
 use super::change::Trade;
 use crate::api::books::view::{BookCopy, quoted, size, spread};
-use engine::amount::{Bps, Price, Qty, TickSize};
+use engine::amount::{Bps, Price, Qty};
 use engine::book::{BookSide, SnapshotHash, Top};
 use engine::id::Outcome;
 use engine::market::catalog::MarketCell;
-use engine::market::terms::{MarketState, Resolution};
 use engine::time::Timestamp;
 use wire::decimal;
-use wire::write::{Object, array, object, string};
+use wire::write::{Object, object};
 
 /// The size of a level after a change; 0 means gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,83 +111,6 @@ pub fn last_trade_price(out: &mut Vec<u8>, cell: &MarketCell, outcome: Outcome, 
             o.text("hash", hash.as_str());
         }
     });
-}
-
-/// `tick_size_change`.
-pub fn tick_size_change(
-    out: &mut Vec<u8>,
-    cell: &MarketCell,
-    outcome: Outcome,
-    (old, new): (TickSize, TickSize),
-    at: Timestamp,
-) {
-    object(out, |o| {
-        o.word("event_type", "tick_size_change");
-        o.text("market", &cell.listing.condition);
-        o.text("asset_id", cell.token(outcome));
-        quoted(o, "old_tick_size", |out| decimal::tick(out, old));
-        quoted(o, "new_tick_size", |out| decimal::tick(out, new));
-        timestamp(o, at);
-    });
-}
-
-/// `new_market`.
-pub fn new_market(out: &mut Vec<u8>, cell: &MarketCell, at: Timestamp) {
-    object(out, |o| {
-        o.word("event_type", "new_market");
-        identity(o, cell);
-        timestamp(o, at);
-        tags(o, cell);
-        o.text("condition_id", &cell.listing.condition);
-        o.boolean("active", cell.state() == MarketState::Active);
-        o.array("clob_token_ids", &cell.listing.tokens, |out, token| string(out, token));
-        quoted(o, "order_price_min_tick_size", |out| decimal::tick(out, cell.tick()));
-        o.text("group_item_title", cell.listing.label.as_deref().unwrap_or_default());
-    });
-}
-
-/// `market_resolved`. A split has no winner; both fields are empty.
-pub fn market_resolved(out: &mut Vec<u8>, cell: &MarketCell, resolution: Resolution, at: Timestamp) {
-    let winner = match resolution {
-        Resolution::Winner(outcome) => Some(outcome),
-        Resolution::Split => None,
-    };
-    object(out, |o| {
-        o.word("event_type", "market_resolved");
-        identity(o, cell);
-        o.text("winning_asset_id", winner.map_or("", |outcome| cell.token(outcome)));
-        o.text("winning_outcome", winner.map_or("", |outcome| cell.outcome(outcome)));
-        timestamp(o, at);
-        tags(o, cell);
-    });
-}
-
-/// Fields of both events about a market. A market without a group is its own event.
-fn identity(o: &mut Object<'_>, cell: &MarketCell) {
-    let listing = &cell.listing;
-    let description = listing.description.as_deref().unwrap_or_default();
-    o.text("id", &listing.venue_market_id);
-    o.text("question", &listing.question);
-    o.text("market", &listing.condition);
-    o.text("slug", &listing.slug);
-    o.text("description", description);
-    o.array("assets_ids", &listing.tokens, |out, token| string(out, token));
-    o.array("outcomes", &listing.outcomes, |out, label| string(out, label));
-    let (id, slug, title) = match cell.event() {
-        Some(event) => (&event.id, &event.slug, &event.title),
-        None => (&listing.venue_market_id, &listing.slug, &listing.question),
-    };
-    o.object("event_message", |o| {
-        o.text("id", id);
-        o.text("ticker", slug);
-        o.text("slug", slug);
-        o.text("title", title);
-        o.text("description", description);
-    });
-}
-
-fn tags(o: &mut Object<'_>, cell: &MarketCell) {
-    array(o.name("tags"), &cell.listing.tags, |out, tag| string(out, tag));
 }
 
 fn timestamp(o: &mut Object<'_>, at: Timestamp) {

@@ -1,29 +1,30 @@
 //! The price frame (gateway/docs/streams.md §2.2). Its fields are encoded once for all sockets; each socket adds its
 //! own.
 
+use super::shape::prices::{OutcomePrice, PriceFields, TokenPrice};
 use crate::api::account::valuation::Marks;
 use crate::api::markets::quote::OUTCOMES;
 use crate::api::markets::view::Phase;
+use crate::http::record::ByName;
+use crate::http::scalar::{self, Instant, Quantity, Volume};
 use crate::reads::Reads;
 use engine::amount::Cash;
 use engine::book::{Depth, LastPrice, Top};
 use engine::id::Outcome;
 use engine::market::catalog::MarketCell;
-use engine::market::terms::Resolution;
 use engine::time::Timestamp;
+use serde_json::value::{RawValue, to_raw_value};
 use std::cell::RefCell;
 use wire::decimal;
-use wire::instant;
-use wire::write::{Object, object};
 
 thread_local! {
     /// A copy without levels.
     static TOP: RefCell<Depth> = RefCell::default();
 }
 
-/// The fields of a price frame except `type` and `seq`, without braces.
+/// The fields of a price frame except `type` and `seq`, as an object.
 #[derive(Debug)]
-pub struct Price(Vec<u8>);
+pub struct Price(Box<RawValue>);
 
 /// The figures of one outcome.
 struct Quoted {
@@ -36,109 +37,72 @@ struct Quoted {
 impl Price {
     /// The current price of a market.
     pub fn of(cell: &MarketCell, reads: &Reads) -> Price {
-        let mut out = Vec::with_capacity(1_024);
-        object(&mut out, |o| fields(o, cell, reads));
-        out.pop();
-        out.remove(0);
-        Price(out)
+        Price::new(&fields(cell, reads))
+    }
+
+    pub(super) fn new(fields: &PriceFields<'_>) -> Price {
+        Price(to_raw_value(fields).expect("a record has texts as names, and its fields do not fail"))
     }
 
     /// The frame of the price channel. `seq` counts the frames of one socket.
     pub fn frame(&self, out: &mut Vec<u8>, seq: u64) {
         out.extend_from_slice(b"{\"type\":\"price\",");
-        out.extend_from_slice(&self.0);
+        out.extend_from_slice(&self.text().as_bytes()[1..]);
+        out.pop();
         out.extend_from_slice(b",\"seq\":");
         decimal::integer(out, seq);
         out.push(b'}');
     }
 
-    /// The fields as an object.
-    pub fn plain(&self, out: &mut Vec<u8>) {
-        out.push(b'{');
-        out.extend_from_slice(&self.0);
-        out.push(b'}');
+    /// The text of the fields.
+    pub fn text(&self) -> &str {
+        self.0.get()
     }
 }
 
-/// `resolved`. A split has no winner.
-pub fn resolved(out: &mut Vec<u8>, cell: &MarketCell, resolution: Resolution, now: Timestamp) {
-    let winner = match resolution {
-        Resolution::Winner(outcome) => Some(outcome),
-        Resolution::Split => None,
-    };
-    object(out, |o| {
-        o.word("type", "resolved");
-        o.text("condition_id", &cell.listing.condition);
-        o.text_or_null("winning_outcome", winner.map(|outcome| cell.outcome(outcome)));
-        o.text_or_null("winning_token_id", winner.map(|outcome| cell.token(outcome)));
-        o.integer("ts", now.millis());
-    });
-}
-
-fn fields(o: &mut Object<'_>, cell: &MarketCell, reads: &Reads) {
+/// The fields of the current price of a market.
+pub fn fields<'a>(cell: &'a MarketCell, reads: &Reads) -> PriceFields<'a> {
     let now = reads.clock.now();
     let first = cell.instrument(Outcome::First);
     let quoted = OUTCOMES.map(|outcome| Quoted::of(cell, outcome, reads));
     let marks = Marks { catalog: &reads.catalog, books: &reads.books };
     let prices = OUTCOMES.map(|outcome| {
         let own = quoted[outcome as usize].price().filter(|_| cell.resolution().is_none());
-        own.or_else(|| marks.mark(cell.instrument(outcome)))
+        own.or_else(|| marks.mark(cell.instrument(outcome))).map(scalar::Price)
     });
     let changed_at = quoted.iter().filter_map(|quoted| quoted.top.map(|(_, at)| at)).max();
     let updated_at = changed_at.or(cell.figures_at()).unwrap_or(cell.listed_at);
     let received_at =
         reads.books.quote_age(first, now).map(|age| Timestamp(reads.books.venue_now(now).since(Timestamp(age))));
-
-    o.text("market_id", &cell.listing.condition);
-    o.text("condition_id", &cell.listing.condition);
-    o.integer("emit_ts_ms", now.millis());
-    o.word("source", if changed_at.is_some() { "websocket" } else { "cache" });
-    moment(o, "updated_at", updated_at);
-    moment(o, "ws_updated_at", received_at.unwrap_or(updated_at));
-    o.array("outcomes", OUTCOMES, |out, outcome| {
-        let (quoted, price) = (&quoted[outcome as usize], prices[outcome as usize]);
-        object(out, |o| {
-            o.text("label", cell.outcome(outcome));
-            o.or_null("price", price, Object::average);
-            o.text("token_id", cell.token(outcome));
-            // An outcome without depth has no such field. It is never computed from the other outcome.
-            if let Some(bid) = quoted.top.and_then(|(top, _)| top.bid) {
-                o.price("best_bid", bid.price);
-            }
-            if let Some(ask) = quoted.top.and_then(|(top, _)| top.ask) {
-                o.price("best_ask", ask.price);
-            }
-            if let Some(last) = quoted.last {
-                o.price("last_trade", last.price);
-                if let Some(trade) = last.trade {
-                    moment(o, "last_trade_at", trade.at);
-                }
-            }
-        });
-    });
-    o.object("tokens", |o| {
-        for outcome in OUTCOMES {
-            o.object(cell.token(outcome), |o| {
-                o.text("label", cell.outcome(outcome));
-                o.or_null("price", prices[outcome as usize], Object::average);
-            });
-        }
-    });
-    o.vol_or_null("volume", cell.figures().volume_total);
-    let Quoted { top, last, .. } = &quoted[0];
+    let outcomes = OUTCOMES.map(|outcome| quoted[outcome as usize].outcome(cell, outcome, prices[outcome as usize]));
+    let token = |outcome| {
+        let price = TokenPrice { label: cell.outcome(outcome), price: prices[outcome as usize] };
+        (cell.token(outcome).into(), price)
+    };
+    let (last, phase) = (quoted[0].last, Phase::of(cell, now));
     let trade = last.and_then(|last| last.trade);
-    let (bid, ask) = (top.and_then(|(top, _)| top.bid), top.and_then(|(top, _)| top.ask));
-    for (bid_name, ask_name) in [("buy", "sell"), ("best_bid", "best_ask")] {
-        o.or_null(bid_name, bid.map(|quote| quote.price), Object::price);
-        o.or_null(ask_name, ask.map(|quote| quote.price), Object::price);
+    let OutcomePrice { best_bid, best_ask, last_trade, .. } = outcomes[0];
+    PriceFields {
+        market_id: cell.listing.condition.as_str().into(),
+        condition_id: cell.listing.condition.as_str().into(),
+        emit_ts_ms: now.millis(),
+        source: if changed_at.is_some() { "websocket" } else { "cache" },
+        updated_at: Instant(updated_at),
+        ws_updated_at: Instant(received_at.unwrap_or(updated_at)),
+        outcomes: outcomes.into(),
+        tokens: ByName(OUTCOMES.map(token).into()),
+        volume: cell.figures().volume_total.map(Volume),
+        buy: best_bid,
+        sell: best_ask,
+        best_bid,
+        best_ask,
+        last_trade,
+        last_trade_side: trade.map(|trade| if trade.taker_buys { "BUY" } else { "SELL" }.into()),
+        last_trade_size: trade.map(|trade| Quantity::uncut(trade.size)),
+        active: phase.active,
+        closed: phase.closed,
+        stale: reads.books.stale(first, now),
     }
-    o.or_null("last_trade", last.map(|last| last.price), Object::price);
-    o.word_or_null("last_trade_side", trade.map(|trade| if trade.taker_buys { "BUY" } else { "SELL" }));
-    o.or_null("last_trade_size", trade.map(|trade| trade.size), crate::api::books::view::size);
-    let phase = Phase::of(cell, now);
-    o.boolean("active", phase.active);
-    o.boolean("closed", phase.closed);
-    o.boolean("stale", reads.books.stale(first, now));
 }
 
 impl Quoted {
@@ -154,17 +118,23 @@ impl Quoted {
         }
     }
 
+    /// An outcome without depth has no best prices. They are never computed from the other outcome.
+    fn outcome<'a>(&self, cell: &'a MarketCell, outcome: Outcome, price: Option<scalar::Price>) -> OutcomePrice<'a> {
+        let top = self.top.map(|(top, _)| top);
+        OutcomePrice {
+            label: cell.outcome(outcome),
+            price,
+            token_id: cell.token(outcome).into(),
+            best_bid: top.and_then(|top| top.bid).map(|bid| bid.price.into()),
+            best_ask: top.and_then(|top| top.ask).map(|ask| ask.price.into()),
+            last_trade: self.last.map(|last| last.price.into()),
+            last_trade_at: self.last.and_then(|last| last.trade).map(|trade| Instant(trade.at)),
+        }
+    }
+
     /// Its own midpoint at any spread, else its last trade (gateway/docs/streams.md §2.2). Unlike a mark price, it does
     /// not use the complement.
     fn price(&self) -> Option<Cash> {
         self.midpoint.or_else(|| self.last.map(|last| Cash(i64::from(last.price.0) * 100)))
     }
-}
-
-/// A time with milliseconds.
-pub fn moment(o: &mut Object<'_>, name: &str, at: Timestamp) {
-    let out = o.name(name);
-    out.push(b'"');
-    instant::ts_millis(out, at);
-    out.push(b'"');
 }

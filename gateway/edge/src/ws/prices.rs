@@ -6,8 +6,10 @@ use super::frame::Frame;
 use super::hub::{PRICE_EVERY, Watcher};
 use super::market::ids;
 use super::outbox::Tag;
-use super::price_text::{self, Price};
+use super::price_text::Price;
 use super::session::{Channel, Socket, Verdict, upgrade};
+use super::shape::prices::{Connected, ResolvedFrame, Subscribed, Unsubscribed};
+use super::shape::{Fault, StreamError};
 use crate::app::Edge;
 use crate::http::call::Call;
 use crate::http::reply::Outcome;
@@ -16,12 +18,12 @@ use ahash::AHashSet;
 use engine::id::MarketId;
 use engine::market::catalog::MarketCell;
 use engine::market::terms::Resolution;
+use serde::Serialize;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tokio::time::Instant;
 use wire::read;
 use wire::value::Value;
-use wire::write::{Object, object, string};
 
 /// Prices that are made before other tasks of the thread run.
 const PRICES_PER_TURN: usize = 16;
@@ -54,15 +56,9 @@ struct PriceSender {
     recent: RefCell<Vec<(MarketId, Instant, bool)>>,
 }
 
-/// An error in a message, or in a part of it.
-struct Fault {
-    code: &'static str,
-    message: &'static str,
-}
-
 const NOT_JSON: Fault = Fault { code: "INVALID_BODY", message: "the message is not JSON" };
-const NO_ACTION: Fault = Fault { code: "INVALID_REQUEST", message: "action must be subscribe, unsubscribe or ping" };
-const NO_LIST: Fault = Fault { code: "INVALID_REQUEST", message: "markets must be an array of condition ids" };
+const NO_ACTION: Fault = Fault::request("action must be subscribe, unsubscribe or ping");
+const NO_LIST: Fault = Fault::request("markets must be an array of condition ids");
 const UNKNOWN: Fault = Fault { code: "MARKET_NOT_FOUND", message: "no market has these condition ids" };
 const TOO_MANY: Fault = Fault { code: "SUBSCRIPTION_LIMIT", message: "too many subscriptions on one socket" };
 
@@ -79,28 +75,16 @@ impl Prices {
         Prices { edge, sender, markets: RefCell::default(), subscriptions_max }
     }
 
-    fn send(&self, fields: impl FnOnce(&mut Object<'_>)) {
-        self.sender.socket.send(&Frame::json(|out| object(out, fields)));
+    fn send(&self, record: &impl Serialize) {
+        self.sender.socket.send(&Frame::record(record));
     }
 
     fn error(&self, fault: &Fault, action: &str, ids: &[&str]) {
-        self.send(|o| {
-            o.word("type", "error");
-            o.word("code", fault.code);
-            o.word("message", fault.message);
-            o.text("action", action);
-            if !ids.is_empty() {
-                o.array("markets", ids, |out, id| string(out, id));
-            }
-        });
+        self.send(&StreamError::new(fault, action, ids));
     }
 
-    fn acknowledge(&self, kind: &'static str, accepted: &[&str]) {
-        self.send(|o| {
-            o.word("type", kind);
-            o.array("markets", accepted, |out, id| string(out, id));
-            o.integer("count", self.markets.borrow().len() as u64);
-        });
+    fn count(&self) -> usize {
+        self.markets.borrow().len()
     }
 
     async fn subscribe(&self, ids_given: &[&str]) {
@@ -112,7 +96,7 @@ impl Prices {
                 continue;
             };
             let known = self.markets.borrow().contains(&market);
-            if !known && self.markets.borrow().len() >= self.subscriptions_max {
+            if !known && self.count() >= self.subscriptions_max {
                 over = true;
                 continue;
             }
@@ -131,7 +115,7 @@ impl Prices {
         if over {
             self.error(&TOO_MANY, "subscribe", &[]);
         }
-        self.acknowledge("subscribed", &accepted);
+        self.send(&Subscribed::new(&accepted, self.count()));
         for (count, market) in new.into_iter().enumerate() {
             let Some(cell) = app.reads.catalog.market(market) else { continue };
             // If the market was resolved while other tasks ran, no price follows.
@@ -160,7 +144,7 @@ impl Prices {
                 self.sender.recent.borrow_mut().retain(|(recent, ..)| *recent != market);
             }
         }
-        self.acknowledge("unsubscribed", &accepted);
+        self.send(&Unsubscribed::new(&accepted, self.count()));
     }
 }
 
@@ -169,13 +153,7 @@ impl Channel for Prices {
 
     async fn opened(&mut self) -> Result<(), Close> {
         let socket = &self.sender.socket;
-        let (id, ts) = (socket.id(), socket.now().millis());
-        self.send(|o| {
-            o.word("type", "connected");
-            o.text("connection_id", &format!("c-{id}"));
-            o.integer("ts", ts);
-            o.integer("max_subscriptions", self.subscriptions_max as u64);
-        });
+        self.send(&Connected::new(socket.id(), socket.now(), self.subscriptions_max));
         Ok(())
     }
 
@@ -242,7 +220,7 @@ impl PriceSender {
         if !resolved.contains(&cell.id) {
             resolved.push(cell.id);
             let now = self.socket.now();
-            self.socket.send(&Frame::json(|out| price_text::resolved(out, cell, resolution, now)));
+            self.socket.send(&Frame::record(&ResolvedFrame::new(cell, resolution, now)));
         }
     }
 }

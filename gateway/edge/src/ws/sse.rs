@@ -5,13 +5,15 @@
 //! snapshot.
 
 use super::hub::{Hub, Watcher};
-use super::live;
-use super::price_text::Price;
+use super::live::{self, SpotEvent, SpotFigures, Symbol};
+use super::price_text::{self, Price};
+use super::shape::prices::TypedPrice;
 use crate::api::books::view::{self, BookCopy};
 use crate::api::markets::quote::OUTCOMES;
 use crate::http::body::{Cut, Pages, Sink};
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::record::{ByName, write_record};
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::reads::Reads;
 use ahash::AHashMap;
@@ -22,6 +24,7 @@ use engine::market::terms::{Asset, Resolution};
 use engine::time::Timestamp;
 use hyper::header::{HeaderName, HeaderValue};
 use parking_lot::Mutex;
+use serde::Serialize;
 use std::cell::RefCell;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -30,8 +33,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
-use wire::decimal;
-use wire::write::{Object, object};
+use wire::write::{as_is, object};
 
 /// Most markets of one stream.
 const MARKETS_MAX: usize = 50;
@@ -223,6 +225,21 @@ impl Mailbox {
     }
 }
 
+/// The first event.
+#[derive(Serialize)]
+struct Snapshot<'a> {
+    crypto: ByName<Symbol, SpotFigures>,
+    markets: ByName<&'a str, TypedPrice<'a>>,
+}
+
+#[derive(Serialize)]
+struct Keepalive {
+    /// Unix milliseconds.
+    ts: u64,
+    /// Number of the event among those of its stream, from 1.
+    n: u64,
+}
+
 /// One stream.
 struct Stream {
     subscription: Subscription,
@@ -286,32 +303,20 @@ impl Stream {
         let mut spots = self.new_spots(&app.reads);
         // One price for each symbol; the family that decides windows comes first.
         spots.dedup_by_key(|(asset, _)| *asset);
-        event(&mut out, "snapshot", |o| {
-            o.object("crypto", |o| {
-                for (asset, price) in &spots {
-                    o.object(asset.name(), |o| live::figures(o, *price));
-                }
-            });
-            o.object("markets", |o| {
-                for cell in self.subscription.markets.iter().filter_map(|market| app.reads.catalog.market(*market)) {
-                    let out = o.name(&cell.listing.condition);
-                    out.extend_from_slice(b"{\"type\":\"price\",");
-                    let mut fields = Vec::new();
-                    Price::of(cell, &app.reads).plain(&mut fields);
-                    out.extend_from_slice(&fields[1..]);
-                }
-            });
-        });
+        let crypto = spots.iter().map(|(asset, price)| (Symbol::from(*asset), SpotFigures::from(*price)));
+        let cells = self.subscription.markets.iter().filter_map(|market| app.reads.catalog.market(*market));
+        let markets =
+            cells.map(|cell| (cell.listing.condition.as_str(), TypedPrice::new(price_text::fields(cell, &app.reads))));
+        let snapshot = Snapshot { crypto: ByName(crypto.collect()), markets: ByName(markets.collect()) };
+        event(&mut out, "snapshot", &snapshot);
         out
     }
 
     fn keepalive(&mut self) -> Vec<u8> {
         self.keepalives += 1;
         let mut out = b": padding\n\n".to_vec();
-        event(&mut out, "keepalive", |o| {
-            o.integer("ts", self.hub.app().reads.clock.now().millis());
-            o.integer("n", self.keepalives);
-        });
+        let ts = self.hub.app().reads.clock.now().millis();
+        event(&mut out, "keepalive", &Keepalive { ts, n: self.keepalives });
         out
     }
 
@@ -332,12 +337,12 @@ impl Stream {
         let (spots, mut out) = (self.new_spots(&app.reads), Vec::new());
         if self.subscription.background {
             let write = |out: &mut Vec<u8>, (asset, price): &(Asset, SpotPrice)| {
-                object(out, |o| live::spot(o, *asset, *price));
+                write_record(out, &SpotEvent::new(*asset, *price));
             };
             batch(&mut out, "crypto_price_batch", &spots, write);
         } else {
             for (asset, price) in &spots {
-                event(&mut out, "crypto_price", |o| live::spot(o, *asset, *price));
+                event(&mut out, "crypto_price", &SpotEvent::new(*asset, *price));
             }
         }
         out
@@ -351,7 +356,8 @@ impl Stream {
         for some in prices.chunks(MARKETS_PER_PAGE) {
             let mut out = Vec::with_capacity(4_096 * some.len());
             if self.subscription.background {
-                batch(&mut out, "market_price_batch", some, |out, (_, price)| price.plain(out));
+                let write = |out: &mut Vec<u8>, (_, price): &(MarketId, Rc<Price>)| as_is(out, price.text());
+                batch(&mut out, "market_price_batch", some, write);
                 let mut books = Vec::new();
                 for (market, _) in some {
                     OUTCOMES.into_iter().for_each(|outcome| books.extend(book(&app.reads, cell(*market), outcome)));
@@ -359,7 +365,7 @@ impl Stream {
                 batch(&mut out, "orderbook_batch", &books, |out, book| out.extend_from_slice(book));
             } else {
                 for (market, price) in some {
-                    line(&mut out, "market_price", |out| price.plain(out));
+                    line(&mut out, "market_price", |out| as_is(out, price.text()));
                     for book in OUTCOMES.into_iter().filter_map(|outcome| book(&app.reads, cell(*market), outcome)) {
                         line(&mut out, "orderbook", |out| out.extend_from_slice(&book));
                     }
@@ -395,8 +401,8 @@ fn line(out: &mut Vec<u8>, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(b"\n\n");
 }
 
-fn event(out: &mut Vec<u8>, name: &str, fields: impl FnOnce(&mut Object<'_>)) {
-    line(out, name, |out| object(out, fields));
+fn event(out: &mut Vec<u8>, name: &str, record: &impl Serialize) {
+    line(out, name, |out| write_record(out, record));
 }
 
 /// Writes nothing for an empty batch.
@@ -404,8 +410,10 @@ fn batch<T>(out: &mut Vec<u8>, name: &str, updates: &[T], write: impl FnMut(&mut
     if updates.is_empty() {
         return;
     }
-    event(out, name, |o| {
-        o.array("updates", updates, write);
-        decimal::integer(o.name("count"), updates.len() as u64);
+    line(out, name, |out| {
+        object(out, |o| {
+            o.array("updates", updates, write);
+            o.integer("count", updates.len() as u64);
+        });
     });
 }

@@ -46,7 +46,7 @@ use wire::value::Value;
 use wire::write::{self, Object, object};
 
 /// Longest id of an operation.
-const ID_CHARS_MAX: usize = 64;
+pub(super) const ID_CHARS_MAX: usize = 64;
 /// Bytes of an answer besides its result.
 const AROUND_BYTES: usize = 256;
 /// The field with the parameters, which equal the body of the REST twin.

@@ -14,6 +14,7 @@ use super::follow::{self, Following, FrameEncoder, follow};
 use super::frame::Frame;
 use super::market::ids;
 use super::session::{Channel, Socket, Verdict, upgrade};
+use super::shape::{Fault, StreamErrorEvent};
 use super::user_frames::{FrameStyle, Member};
 use super::user_text::Texts;
 use crate::api::clob::ids as clob_ids;
@@ -32,7 +33,6 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use wire::read;
 use wire::value::Value;
-use wire::write::{object, string};
 
 /// Time to send the `auth` frame.
 const AUTH_WITHIN_US: u64 = 10 * SECOND;
@@ -117,25 +117,15 @@ impl MarketSet {
     }
 }
 
-/// Why a message, or a part of it, is ignored.
-struct Fault {
-    code: &'static str,
-    message: &'static str,
-}
-
 const NOT_JSON: Fault = Fault { code: "INVALID_BODY", message: "the message is not JSON" };
-const NO_OBJECT: Fault = fault("the message is not a JSON object");
+const NO_OBJECT: Fault = Fault::request("the message is not a JSON object");
 const NO_AUTH: Fault = Fault { code: "INVALID_KEY", message: "the first message must have auth.apiKey" };
-const OTHER_TYPE: Fault = fault("type must be user or subscribe");
-const OPERATION: Fault = fault("operation must be subscribe or unsubscribe");
-const MARKETS: Fault = fault("markets must be an array of condition ids");
-const TOKENS: Fault = fault("assets_ids must be an array of token ids");
+const OTHER_TYPE: Fault = Fault::request("type must be user or subscribe");
+const OPERATION: Fault = Fault::request("operation must be subscribe or unsubscribe");
+const MARKETS: Fault = Fault::request("markets must be an array of condition ids");
+const TOKENS: Fault = Fault::request("assets_ids must be an array of token ids");
 const UNKNOWN: Fault = Fault { code: "MARKET_NOT_FOUND", message: "no such market or token" };
 const TOO_MANY: Fault = Fault { code: "SUBSCRIPTION_LIMIT", message: "too many subscriptions on one socket" };
-
-const fn fault(message: &'static str) -> Fault {
-    Fault { code: "INVALID_REQUEST", message }
-}
 
 /// A message of the client.
 struct Request<'a> {
@@ -170,17 +160,7 @@ impl User {
         if !self.sends_errors {
             return;
         }
-        self.socket.send(&Frame::json(|out| {
-            object(out, |o| {
-                o.word("event_type", "error");
-                o.word("code", fault.code);
-                o.word("message", fault.message);
-                o.word("action", action);
-                if !markets.is_empty() {
-                    o.array("markets", markets, |out, id| string(out, id));
-                }
-            });
-        }));
+        self.socket.send(&Frame::record(&StreamErrorEvent::new(fault, action, markets)));
     }
 
     /// The bearer after this message, whose `auth` is used if it has one. `None`: the socket is still anonymous.

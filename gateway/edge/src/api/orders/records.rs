@@ -53,7 +53,7 @@ record! {
         #[schemars(length(max = 200), extend("x-or-null" = true))]
         outcome: Option<&'a str> = None, "Label of the outcome, in any case.", skip_serializing_if;
         #[schemars(extend("x-or-null" = true))]
-        token_id: Option<&'a str> = Some(TOKEN), "Instead of `market_id` and `outcome`.", skip_serializing_if;
+        pub token_id: Option<&'a str> = Some(TOKEN), "Instead of `market_id` and `outcome`.", skip_serializing_if;
         side: SideInAnyCase = "BUY".into();
         order_type: Option<OrderTypeInAnyCase> = Some("limit".into()), "Default `market`.", skip_serializing_if;
         quantity: Option<SentDecimal<'a>> = Some(SentDecimal::Text("20")),
@@ -69,7 +69,7 @@ record! {
             skip_serializing_if;
         post_only: Option<bool> = None, "Refuse instead of taking liquidity. Default false.", skip_serializing_if;
         #[schemars(length(max = 256), extend("x-or-null" = true))]
-        client_order_id: Option<&'a str> = Some("g-0017"), "The same id again answers the same order.",
+        pub client_order_id: Option<&'a str> = Some("g-0017"), "The same id again answers the same order.",
             skip_serializing_if;
         #[schemars(extend("x-or-null" = true))]
         wallet_id: Option<u64> = None, "Default: the API wallet.", skip_serializing_if;
@@ -77,7 +77,7 @@ record! {
 
     /// Native orders, as many as the tier's batch size.
     pub struct PlaceOrders<'a> {
-        orders: List<PlaceOrder<'a>, 1, 100> = List(vec![PlaceOrder { client_order_id: None, ..PlaceOrder::example() }]);
+        pub orders: List<PlaceOrder<'a>, 1, 100> = List(vec![PlaceOrder { client_order_id: None, ..PlaceOrder::example() }]);
     }
 
     /// One order after a write.

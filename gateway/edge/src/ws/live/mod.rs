@@ -1,7 +1,6 @@
 //! Spot prices and the price stream (gateway/docs/streams.md §5). Prices exist only if the venue has a source of spot
 //! prices.
 
-mod shape;
 mod view;
 
 #[cfg(test)]
@@ -9,44 +8,48 @@ mod tests;
 
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::record::ByName;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::Route;
-use crate::http::schema::{Kind, Schema};
+use crate::http::scalar::StreamTime;
+use crate::http::schema::Kind;
 use crate::ws::sse;
 use engine::id::InstrumentId;
 use engine::market::catalog::MarketCell;
 use engine::market::spot::{self, Family};
+use engine::market::terms::Asset;
 use rust_decimal::Decimal;
-pub use view::{figures, moment, spot};
+use view::{PriceToBeat, SpotPrice, SpotPrices};
+pub use view::{SpotEvent, SpotFigures, Symbol};
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/prices/stream", "stream_prices")
         .about("Prices of markets and symbols as server-sent events.")
         .always_at_root()
         .streamed()
-        .params(shape::STREAM_PARAMS)
-        .gives_kind(200, Kind::Events, shape::STREAM_EXAMPLE)
+        .params(view::STREAM_PARAMS)
+        .gives_kind(200, Kind::Events, view::STREAM_EXAMPLE)
         .fails(&[Code::InvalidRequest, Code::RateLimitExceeded])
         .run(|call| Box::pin(sse::open(call))),
     Route::get("/v1/prices/live", "get_live_prices")
         .about("The newest spot price of every symbol that has one.")
         .always_at_root()
         .no_store()
-        .gives_shape(200, &Schema::Object(&shape::ALL), shape::ALL_EXAMPLE)
+        .gives::<SpotPrices>(200)
         .run(|call| Box::pin(all(call))),
     Route::get("/v1/prices/live/{symbol}", "get_live_price")
         .about("The newest spot price of one symbol.")
         .always_at_root()
         .no_store()
-        .params(&[shape::SOURCE])
-        .gives_shape(200, &Schema::Object(&shape::ONE), shape::ONE_EXAMPLE)
+        .params(&[view::SOURCE_PARAM])
+        .gives::<SpotPrice>(200)
         .fails(&[Code::NotFound, Code::InvalidRequest])
         .run(|call| Box::pin(one(call))),
     Route::get("/v1/prices/ptb/{market_or_token}", "get_price_to_beat")
         .about("What the price must beat in an up-or-down market, named by condition or token.")
         .always_at_root()
         .no_store()
-        .gives_shape(200, &Schema::Object(&shape::TO_BEAT), shape::TO_BEAT_EXAMPLE)
+        .gives::<PriceToBeat>(200)
         .fails(&[Code::NotFound])
         .run(|call| Box::pin(to_beat(call))),
 ];
@@ -64,18 +67,14 @@ pub fn family(name: Option<&str>) -> Result<Option<Family>, Refusal> {
 async fn all(call: Call) -> Outcome {
     let (source, now, venue_now) = (&call.reads().spot, call.now, call.reads().books.venue_now(call.now));
     let assets = source.assets();
-    Ok(Reply::object(|o| {
-        o.object("prices", |o| {
-            for asset in &assets {
-                if let Some(price) = source.price(*asset, None, now) {
-                    o.object(asset.name(), |o| view::live(o, *asset, price, venue_now));
-                }
-            }
-        });
-        o.array("supported_symbols", &assets, |out, asset| {
-            wire::write::string(out, asset.name());
-        });
-        moment(o, "timestamp", now);
+    let newest = |asset: &Asset| {
+        let price = source.price(*asset, None, now)?;
+        Some(((*asset).into(), SpotPrice::new(*asset, price, venue_now)))
+    };
+    Ok(Reply::json(&SpotPrices {
+        prices: ByName(assets.iter().filter_map(newest).collect()),
+        supported_symbols: assets.iter().map(|asset| (*asset).into()).collect(),
+        timestamp: StreamTime(now),
     }))
 }
 
@@ -86,7 +85,7 @@ async fn one(call: Call) -> Outcome {
     let (asset, price) =
         price.ok_or_else(|| Refusal::saying(Code::NotFound, "No source has a price of this symbol."))?;
     let venue_now = call.reads().books.venue_now(call.now);
-    Ok(Reply::object(|o| view::live(o, asset, price, venue_now)))
+    Ok(Reply::json(&SpotPrice::new(asset, price, venue_now)))
 }
 
 async fn to_beat(call: Call) -> Outcome {
@@ -103,5 +102,5 @@ async fn to_beat(call: Call) -> Outcome {
     let found = market.and_then(|market| catalog.market(market)).and_then(known);
     let (window, price) =
         found.ok_or_else(|| Refusal::saying(Code::NotFound, "The price to beat is not known yet."))?;
-    Ok(Reply::object(|o| view::to_beat(o, &window, price)))
+    Ok(Reply::json(&PriceToBeat::new(&window, price)))
 }

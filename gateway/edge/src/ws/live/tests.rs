@@ -1,4 +1,6 @@
+use super::view::{STREAM_EXAMPLE, SpotEvent};
 use crate::api::testing::{Text as _, Town, listing, shows};
+use crate::http::record::{Record as _, write_record};
 use crate::http::testing::NOW;
 use crate::http::testing::World;
 use engine::fact;
@@ -78,6 +80,14 @@ fn the_price_to_beat_is_known_once_the_window_is_open() {
         assert_eq!(price_to_beat(id).code(), (404, "NOT_FOUND"), "{id}");
     }
     println!("prices to beat: 9 cases");
+}
+
+#[test]
+fn the_example_of_the_stream_is_its_record() {
+    let mut expected = b"event: crypto_price\ndata: ".to_vec();
+    write_record(&mut expected, &SpotEvent::example());
+    expected.extend_from_slice(b"\n\n");
+    assert_eq!(STREAM_EXAMPLE.as_bytes(), expected);
 }
 
 #[test]

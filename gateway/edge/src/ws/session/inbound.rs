@@ -2,11 +2,10 @@
 //! (gateway/docs/streams.md §1.3, §1.5).
 
 use crate::ws::frame::Frame;
+use crate::ws::shape::Pong;
 use engine::time::Timestamp;
-use wire::instant;
 use wire::read;
 use wire::value::Value;
-use wire::write::object;
 
 /// Frames and bytes of one socket that are read before other tasks of the thread run, including its writer.
 const FRAMES_PER_TURN: u32 = 32;
@@ -82,11 +81,5 @@ pub(super) fn heartbeat(text: &str, now: Timestamp) -> Heartbeat {
     if !is_ping("action") && !is_ping("type") {
         return Heartbeat::None;
     }
-    Heartbeat::Answered(Frame::json(|out| {
-        object(out, |o| {
-            o.word("type", "pong");
-            o.integer("ts", now.0 / 1_000);
-            o.text("timestamp", &instant::ts_text(Timestamp(now.0 / 1_000 * 1_000)));
-        });
-    }))
+    Heartbeat::Answered(Frame::record(&Pong::new(now)))
 }

@@ -1,163 +1,237 @@
-//! `/v1/ws/prices` (streams.md §2).
+//! `/v1/ws/prices` (gateway/docs/streams.md §2).
 
-use super::{CONDITION_IDS, ERROR, INSTANT, KEY, PING, PING_JSON, PONG, PONG_JSON, SIDE, TEXTS, TOKEN};
-use crate::http::schema::{
-    BOOLEAN, CONDITION_ID, INTEGER, PRICE, PRICE_OR_NULL, QTY_OR_NULL, Schema, Shape, TEXT, TEXT_OR_NULL, TOKEN_ID,
-    TOKEN_ID_OR_NULL, VOL_OR_NULL, field, optional,
-};
+use super::{ERROR, KEY, PING, PING_JSON, PONG, PONG_JSON, SideName, TOKEN};
+use crate::http::record::{ByName, Record as _, record};
+use crate::http::scalar::{ConditionId, Instant, Price, Quantity, TokenId, Volume, words};
 use crate::ws::asyncapi::{Channel, Credential, Message};
+use engine::market::catalog::MarketCell;
+use engine::market::terms::Resolution;
+use engine::time::Timestamp;
 
 pub const CHANNEL: Channel = Channel {
     path: "/v1/ws/prices",
     at_root: false,
     name: "prices",
-    about: "Prices of chosen markets: one frame at once for each, then on change, at most one per market in 250 ms.",
+    about: "Prices of chosen markets: one frame immediately for each, then on change, at most one per market in 250 ms.",
     params: &[TOKEN, KEY],
     credentials: &[Credential::Key, Credential::Ticket],
-    takes: &[SUBSCRIBE, UNSUBSCRIBE, PING, PING_JSON],
-    sends: &[CONNECTED, SUBSCRIBED, UNSUBSCRIBED, PRICE_FRAME, RESOLVED, PONG, PONG_JSON, ERROR],
+    takes: &[
+        Message::of::<SubscribePrices>("subscribe", "Subscribes to prices of these markets."),
+        Message::of::<UnsubscribePrices>("unsubscribe", "Ends subscriptions to these markets."),
+        PING,
+        PING_JSON,
+    ],
+    sends: &[
+        Message::of::<Connected>("connected", "The first frame."),
+        Message::of::<Subscribed>("subscribed", "The answer to `subscribe`."),
+        Message::of::<Unsubscribed>("unsubscribed", "The answer to `unsubscribe`."),
+        Message::of::<PriceFrame>("price", "The prices of one market."),
+        Message::of::<ResolvedFrame>("resolved", "The market was resolved; it gets no more prices."),
+        PONG,
+        PONG_JSON,
+        ERROR,
+    ],
 };
 
-const SUBSCRIBE: Message = Message::json(
-    "subscribe",
-    "Begins prices of these markets.",
-    &Schema::Object(&Shape::new(
-        "SubscribePrices",
-        "`markets` and `conditions` mean the same; both together are one list. Other fields are not looked at.",
-        &[
-            field("action", Schema::Word(&["subscribe"]), ""),
-            optional("markets", CONDITION_IDS, ""),
-            optional("conditions", CONDITION_IDS, ""),
-        ],
-    )),
-    r#"{"action":"subscribe","markets":["0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4"]}"#,
-);
-const UNSUBSCRIBE: Message = Message::json(
-    "unsubscribe",
-    "Ends prices of these markets.",
-    &Schema::Object(&Shape::new(
-        "UnsubscribePrices",
-        "As `subscribe`.",
-        &[
-            field("action", Schema::Word(&["unsubscribe"]), ""),
-            optional("markets", CONDITION_IDS, ""),
-            optional("conditions", CONDITION_IDS, ""),
-        ],
-    )),
-    r#"{"action":"unsubscribe","markets":["0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4"]}"#,
-);
+const MARKET: &str = "0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4";
 
-const CONNECTED: Message = Message::json(
-    "connected",
-    "The first frame.",
-    &Schema::Object(&Shape::new(
-        "Connected",
-        "The socket is open.",
-        &[
-            field("type", Schema::Word(&["connected"]), ""),
-            field("connection_id", TEXT, ""),
-            field("ts", INTEGER, "Unix milliseconds."),
-            field("max_subscriptions", INTEGER, "Markets at once."),
-        ],
-    )),
-    r#"{"type":"connected","connection_id":"c-71","ts":1793871202417,"max_subscriptions":50}"#,
-);
-const SUBSCRIBED: Message = Message::json(
-    "subscribed",
-    "What a `subscribe` began.",
-    &Schema::Object(&Shape::new(
-        "Subscribed",
-        "",
-        &[
-            field("type", Schema::Word(&["subscribed"]), ""),
-            field("markets", TEXTS, "The ids of the frame that were accepted."),
-            field("count", INTEGER, "Markets subscribed to now."),
-        ],
-    )),
-    r#"{"type":"subscribed","markets":["0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4"],"count":1}"#,
-);
-const UNSUBSCRIBED: Message = Message::json(
-    "unsubscribed",
-    "What an `unsubscribe` ended.",
-    &Schema::Object(&Shape::new(
-        "Unsubscribed",
-        "",
-        &[
-            field("type", Schema::Word(&["unsubscribed"]), ""),
-            field("markets", TEXTS, "The ids of the frame that were accepted."),
-            field("count", INTEGER, "Markets subscribed to now."),
-        ],
-    )),
-    r#"{"type":"unsubscribed","markets":[],"count":1}"#,
-);
+words! {
+    SubscribeAction = "subscribe";
+    UnsubscribeAction = "unsubscribe";
+    ConnectedWord = "connected";
+    SubscribedWord = "subscribed";
+    UnsubscribedWord = "unsubscribed";
+    PriceWord = "price";
+    ResolvedWord = "resolved";
+}
 
-const OUTCOME: Schema = Schema::Object(&Shape::new(
-    "OutcomePrice",
-    "One outcome of a market.",
-    &[
-        field("label", TEXT, ""),
-        field("price", PRICE_OR_NULL, "Half way between the best prices, else the last trade."),
-        field("token_id", TOKEN_ID, ""),
-        optional("best_bid", PRICE, "Left out where the outcome has no own depth."),
-        optional("best_ask", PRICE, "Left out where the outcome has no own depth."),
-        optional("last_trade", PRICE, ""),
-        optional("last_trade_at", INSTANT, ""),
-    ],
-));
-const TOKEN_PRICE: Schema = Schema::Object(&Shape::new(
-    "TokenPrice",
-    "The price of one outcome.",
-    &[field("label", TEXT, ""), field("price", PRICE_OR_NULL, "")],
-));
-const PRICE_FRAME: Message = Message::json(
-    "price",
-    "The prices of one market.",
-    &Schema::Object(&Shape::new(
-        "PriceFrame",
-        "The prices of one market; the figures at the top level are those of its first outcome.",
-        &[
-            field("type", Schema::Word(&["price"]), ""),
-            field("market_id", CONDITION_ID, ""),
-            field("condition_id", CONDITION_ID, "The same."),
-            field("emit_ts_ms", INTEGER, "When the frame was made, unix milliseconds."),
-            field("source", TEXT, "An opaque label."),
-            field("updated_at", INSTANT, "The last change of a price."),
-            field("ws_updated_at", INSTANT, "The last word of the venue."),
-            field("outcomes", Schema::Array(&OUTCOME), "In the market's order."),
-            field("tokens", Schema::Map(&TOKEN_PRICE), "By token."),
-            field("buy", PRICE_OR_NULL, "The best bid."),
-            field("sell", PRICE_OR_NULL, "The best ask."),
-            field("best_bid", PRICE_OR_NULL, ""),
-            field("best_ask", PRICE_OR_NULL, ""),
-            field("last_trade", PRICE_OR_NULL, ""),
-            field("last_trade_side", Schema::Nullable(&SIDE), ""),
-            field("last_trade_size", QTY_OR_NULL, ""),
-            field("volume", VOL_OR_NULL, "Of all time."),
-            field("active", BOOLEAN, ""),
-            field("closed", BOOLEAN, ""),
-            field("stale", BOOLEAN, "Nothing was heard of it for 30 s."),
-            field(
-                "seq",
-                INTEGER,
-                "Prices made for this socket, from 1. A number that is missing is a price that a newer one replaced in the queue.",
-            ),
-        ],
-    )),
-    r#"{"type":"price","market_id":"0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4","condition_id":"0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4","emit_ts_ms":1793871202420,"source":"websocket","updated_at":"2026-11-05T09:33:22.417Z","ws_updated_at":"2026-11-05T09:33:22.417Z","outcomes":[{"label":"Yes","price":"0.395","token_id":"721503","best_bid":"0.38","best_ask":"0.41","last_trade":"0.39"},{"label":"No","price":"0.605","token_id":"883490"}],"tokens":{"721503":{"label":"Yes","price":"0.395"},"883490":{"label":"No","price":"0.605"}},"buy":"0.38","sell":"0.41","best_bid":"0.38","best_ask":"0.41","last_trade":"0.39","last_trade_side":"SELL","last_trade_size":"12","volume":"48210.75","active":true,"closed":false,"stale":false,"seq":4}"#,
-);
-const RESOLVED: Message = Message::json(
-    "resolved",
-    "The market was resolved: no more prices of it.",
-    &Schema::Object(&Shape::new(
-        "ResolvedFrame",
-        "A market that ended.",
-        &[
-            field("type", Schema::Word(&["resolved"]), ""),
-            field("condition_id", CONDITION_ID, ""),
-            field("winning_outcome", TEXT_OR_NULL, "Null when the shares of both outcomes pay half."),
-            field("winning_token_id", TOKEN_ID_OR_NULL, "As null."),
-            field("ts", INTEGER, "Unix milliseconds."),
-        ],
-    )),
-    r#"{"type":"resolved","condition_id":"0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4","winning_outcome":"Yes","winning_token_id":"721503","ts":1793871202417}"#,
-);
+record! {
+    /// `markets` and `conditions` mean the same; both together are one list. Other fields are ignored.
+    struct SubscribePrices<'a> {
+        action: SubscribeAction = "subscribe".into();
+        markets: Option<Vec<ConditionId<'a>>> = Some(vec![MARKET.into()]), skip_serializing_if;
+        conditions: Option<Vec<ConditionId<'a>>> = None, skip_serializing_if;
+    }
+
+    /// As `subscribe`.
+    struct UnsubscribePrices<'a> {
+        action: UnsubscribeAction = "unsubscribe".into();
+        markets: Option<Vec<ConditionId<'a>>> = Some(vec![MARKET.into()]), skip_serializing_if;
+        conditions: Option<Vec<ConditionId<'a>>> = None, skip_serializing_if;
+    }
+
+    /// The socket is open.
+    pub struct Connected {
+        r#type: ConnectedWord = "connected".into();
+        connection_id: String = "c-71".to_owned();
+        ts: u64 = 1_793_871_202_417, "Unix milliseconds.";
+        max_subscriptions: usize = 50, "Most markets of the socket.";
+    }
+
+    /// The ids of the frame that were accepted.
+    pub struct Subscribed<'a> {
+        r#type: SubscribedWord = "subscribed".into();
+        markets: &'a [&'a str] = &[MARKET], "The ids of the frame that were accepted.";
+        count: usize = 1, "Current subscriptions.";
+    }
+
+    /// The ids of the frame that were accepted.
+    pub struct Unsubscribed<'a> {
+        r#type: UnsubscribedWord = "unsubscribed".into();
+        markets: &'a [&'a str] = &[], "The ids of the frame that were accepted.";
+        count: usize = 1, "Current subscriptions.";
+    }
+
+    // The prices of one market, equal for all sockets.
+    pub struct PriceFields<'a> {
+        pub market_id: ConditionId<'a> = MARKET.into();
+        pub condition_id: ConditionId<'a> = MARKET.into(), "The same.";
+        pub emit_ts_ms: u64 = 1_793_871_202_420, "When the frame was made, unix milliseconds.";
+        pub source: &'a str = "websocket", "An opaque label.";
+        pub updated_at: Instant = Instant::of("2026-11-05T09:33:22.417Z"), "The last change of a price.";
+        pub ws_updated_at: Instant = Instant::of("2026-11-05T09:33:22.417Z"), "The last data from the venue.";
+        pub outcomes: Vec<OutcomePrice<'a>> = OutcomePrice::examples(), "In the market's order.";
+        pub tokens: ByName<TokenId<'a>, TokenPrice<'a>> = TokenPrice::examples(), "By token.";
+        pub volume: Option<Volume> = Some(Volume::of("48210.75")), "Of all time.";
+        pub buy: Option<Price> = Some(Price::of("0.38")), "The best bid.";
+        pub sell: Option<Price> = Some(Price::of("0.41")), "The best ask.";
+        pub best_bid: Option<Price> = Some(Price::of("0.38"));
+        pub best_ask: Option<Price> = Some(Price::of("0.41"));
+        pub last_trade: Option<Price> = Some(Price::of("0.39"));
+        pub last_trade_side: Option<SideName> = Some("SELL".into());
+        pub last_trade_size: Option<Quantity> = Some(Quantity::of("12"));
+        pub active: bool = true;
+        pub closed: bool = false;
+        pub stale: bool = false, "No data for 30 s.";
+    }
+
+    // A price in a snapshot of the event stream.
+    pub struct TypedPrice<'a> {
+        r#type: PriceWord = "price".into();
+        #[serde(flatten)]
+        fields: PriceFields<'a> = PriceFields::example();
+    }
+
+    /// The prices of one market; the figures at the top level are those of its first outcome.
+    struct PriceFrame<'a> {
+        #[serde(flatten)]
+        price: TypedPrice<'a> = TypedPrice::example();
+        seq: u64 = 4, "Number of the price among those of this socket, from 1. A missing number is a price that a \
+            newer one replaced in the queue.";
+    }
+
+    /// One outcome of a market.
+    pub struct OutcomePrice<'a> {
+        pub label: &'a str = "Yes";
+        pub price: Option<Price> = Some(Price::of("0.395")), "Half way between the best prices, else the last trade.";
+        pub token_id: TokenId<'a> = "721503".into();
+        pub best_bid: Option<Price> = Some(Price::of("0.38")), "Absent if the outcome has no own depth.",
+            skip_serializing_if;
+        pub best_ask: Option<Price> = Some(Price::of("0.41")), "Absent if the outcome has no own depth.",
+            skip_serializing_if;
+        pub last_trade: Option<Price> = Some(Price::of("0.39")), skip_serializing_if;
+        pub last_trade_at: Option<Instant> = None, skip_serializing_if;
+    }
+
+    /// The price of one outcome.
+    pub struct TokenPrice<'a> {
+        pub label: &'a str = "Yes";
+        pub price: Option<Price> = Some(Price::of("0.395"));
+    }
+
+    /// A market that ended.
+    pub struct ResolvedFrame<'a> {
+        r#type: ResolvedWord = "resolved".into();
+        condition_id: ConditionId<'a> = MARKET.into();
+        winning_outcome: Option<&'a str> = Some("Yes"), "Null if the shares of both outcomes pay half.";
+        winning_token_id: Option<TokenId<'a>> = Some("721503".into()), "Null in the same case.";
+        ts: u64 = 1_793_871_202_417, "Unix milliseconds.";
+    }
+}
+
+impl Connected {
+    /// `id`: number of the socket.
+    pub fn new(id: u64, now: Timestamp, subscriptions_max: usize) -> Connected {
+        Connected {
+            r#type: "connected".into(),
+            connection_id: format!("c-{id}"),
+            ts: now.millis(),
+            max_subscriptions: subscriptions_max,
+        }
+    }
+}
+
+impl<'a> Subscribed<'a> {
+    /// `count`: subscriptions of the socket.
+    pub fn new(accepted: &'a [&'a str], count: usize) -> Subscribed<'a> {
+        Subscribed { r#type: "subscribed".into(), markets: accepted, count }
+    }
+}
+
+impl<'a> Unsubscribed<'a> {
+    /// As [`Subscribed::new`].
+    pub fn new(accepted: &'a [&'a str], count: usize) -> Unsubscribed<'a> {
+        Unsubscribed { r#type: "unsubscribed".into(), markets: accepted, count }
+    }
+}
+
+impl<'a> TypedPrice<'a> {
+    pub fn new(fields: PriceFields<'a>) -> TypedPrice<'a> {
+        TypedPrice { r#type: "price".into(), fields }
+    }
+}
+
+impl OutcomePrice<'_> {
+    fn examples() -> Vec<Self> {
+        let second = OutcomePrice {
+            label: "No",
+            price: Some(Price::of("0.605")),
+            token_id: "883490".into(),
+            best_bid: None,
+            best_ask: None,
+            last_trade: None,
+            last_trade_at: None,
+        };
+        vec![OutcomePrice::example(), second]
+    }
+}
+
+impl<'a> TokenPrice<'a> {
+    fn examples() -> ByName<TokenId<'a>, TokenPrice<'a>> {
+        let second = TokenPrice { label: "No", price: Some(Price::of("0.605")) };
+        ByName(vec![("721503".into(), TokenPrice::example()), ("883490".into(), second)])
+    }
+}
+
+impl<'a> ResolvedFrame<'a> {
+    /// A split has no winner.
+    pub fn new(cell: &'a MarketCell, resolution: Resolution, now: Timestamp) -> ResolvedFrame<'a> {
+        let winner = match resolution {
+            Resolution::Winner(outcome) => Some(outcome),
+            Resolution::Split => None,
+        };
+        ResolvedFrame {
+            r#type: "resolved".into(),
+            condition_id: cell.listing.condition.as_str().into(),
+            winning_outcome: winner.map(|outcome| cell.outcome(outcome)),
+            winning_token_id: winner.map(|outcome| cell.token(outcome).into()),
+            ts: now.millis(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::record::write_record;
+    use crate::ws::price_text::Price;
+
+    /// Sockets share the text of the fields.
+    #[test]
+    fn price_frames_are_written_as_their_record() {
+        let (mut written, mut expected) = (Vec::new(), Vec::new());
+        Price::new(&PriceFields::example()).frame(&mut written, 4);
+        write_record(&mut expected, &PriceFrame::example());
+        assert_eq!(String::from_utf8(written), String::from_utf8(expected));
+    }
+}

@@ -1,11 +1,15 @@
-//! `/v1/ws/trade`: order entry.
+//! `/v1/ws/trade`: order entry (gateway/docs/streams.md §6).
 
 use super::{KEY, PING, PING_JSON, PONG, PONG_JSON, TOKEN};
-use crate::api::orders::records::{BatchResults, Cancelled, OrderDetail, OrderResponse, PlaceBatch, PlaceOrder};
-use crate::http::record::{Example, Record, value};
-use crate::http::schema::{BOOLEAN, Field, INTEGER, Schema, Shape, TEXT, field, optional};
-use crate::ws::asyncapi::{Channel, Credential, Kind, Message};
-use serde_json::{Value, json};
+use crate::api::keys::view::TierName;
+use crate::api::orders::records::{
+    BatchResults, Cancelled, OrderDetail, OrderResponse, PlaceBatch, PlaceOrder, PlaceOrders, SentWallet,
+};
+use crate::http::record::{List, Record as _, forms, record};
+use crate::http::scalar::words;
+use crate::ws::asyncapi::{Channel, Credential, Message};
+use crate::ws::trade::ID_CHARS_MAX;
+use serde_json::Value;
 
 pub const CHANNEL: Channel = Channel {
     path: "/v1/ws/trade",
@@ -13,199 +17,203 @@ pub const CHANNEL: Channel = Channel {
     name: "trade",
     about: "Order entry: an operation is `{\"id\",\"op\",\"params\"}` and gets one answer with its id. Each runs its \
         REST twin, with the same checks, windows, caps and idempotency, and counts as that request; a batch counts as \
-        one. Operations begin in the order in which they were sent, many may be in flight, and their answers may \
-        overtake each other. A refusal is an answer: the socket stays open. What is no operation is answered too, and \
-        counts for 4008: one with an id as any frame, one without as a bad one. Needs a key, or a token that a key minted: \
-        one minted by a session token closes with 4003. `GET /v1/openapi.json` describes the twins: order.place is \
+        one. Operations start in the order in which they were sent, many may be in flight, and their answers may \
+        overtake each other. A refusal is an answer: the socket stays open. Other frames are answered too, and count \
+        for 4008: one with an id as any frame, one without as a bad one. Needs a key, or a token that was minted with a \
+        key: one that was minted with a session token closes with 4003. `GET /v1/openapi.json` describes the twins: order.place is \
         `POST /v1/orders`, order.batch `POST /v1/orders/batch`, order.cancel `DELETE /v1/orders/{order_id}` or \
         `/v1/orders/by-client-id/{client_order_id}`, order.status the GET of both, cancel_all `POST /v1/cancel-all`.",
     params: &[TOKEN, KEY],
     credentials: &[Credential::Key, Credential::Ticket],
-    takes: &[PLACE, BATCH, CANCEL, CANCEL_ALL, STATUS, PING, PING_JSON],
-    sends: &[PLACED, BATCHED, SWEPT, DETAILED, REFUSED, PONG, PONG_JSON],
+    takes: &[
+        Message::of::<PlaceOperation>("order.place", "Place one native order.").correlated(),
+        Message::of::<BatchOperation>("order.batch", "Place several orders; each entry succeeds or fails by itself.")
+            .correlated(),
+        Message::of::<CancelOperation>("order.cancel", "Cancel what remains of an order.").correlated(),
+        Message::of::<CancelAllOperation>("cancel_all", "Cancel every open order.").correlated(),
+        Message::of::<StatusOperation>("order.status", "One order with its fills.").correlated(),
+        PING,
+        PING_JSON,
+    ],
+    sends: &[
+        Message::of::<OrderAnswer>("order", "The answer to order.place and order.cancel.").correlated(),
+        Message::of::<BatchAnswer>("batch", "The answer to order.batch.").correlated(),
+        Message::of::<CancelAllAnswer>("cancelled", "The answer to cancel_all.").correlated(),
+        Message::of::<StatusAnswer>("detail", "The answer to order.status.").correlated(),
+        Message::of::<Refused>(
+            "refused",
+            "The operation was refused, or the frame is not an operation: then `id` is null.",
+        )
+        .correlated(),
+        PONG,
+        PONG_JSON,
+    ],
 };
 
-/// The client's own name of an operation.
-const ID: Schema = Schema::OneOf(&[Schema::Text(64), Schema::Integer { min: i64::MIN, max: i64::MAX }]);
-const ID_ABOUT: &str = "A text of at most 64 characters, or an integer of 64 bits; it comes back as it was sent.";
-
-macro_rules! operation {
-    ($shape:literal, $op:literal, $params:expr, $about:literal) => {
-        Schema::Object(&Shape::new(
-            $shape,
-            $about,
-            &[field("id", ID, ID_ABOUT), field("op", Schema::Word(&[$op]), ""), field("params", $params, "")],
-        ))
-    };
+words! {
+    PlaceOp = "order.place";
+    BatchOp = "order.batch";
+    CancelOp = "order.cancel";
+    StatusOp = "order.status";
+    CancelAllOp = "cancel_all";
+    LookupSource = "pending", "filled";
 }
 
-const PLACE: Message = Message::json(
-    "order.place",
-    "Place one native order.",
-    &operation!("PlaceOperation", "order.place", Schema::of::<PlaceOrder<'_>>(), "Place one native order."),
-    r#"{"id":1,"op":"order.place","params":{"token_id":"721503","side":"BUY","order_type":"limit","price":"0.37","quantity":"20","client_order_id":"g-0017"}}"#,
-)
-.correlated();
-const BATCH: Message = Message::json(
-    "order.batch",
-    "Place several orders; each entry succeeds or fails by itself.",
-    &operation!("BatchOperation", "order.batch", Schema::of::<PlaceBatch<'_>>(), "Place several orders."),
-    r#"{"id":2,"op":"order.batch","params":{"orders":[{"token_id":"721503","side":"BUY","order_type":"limit","price":"0.37","quantity":"20"}]}}"#,
-)
-.correlated();
-
-/// The order that a cancel or a lookup is about.
-const ORDER_ID: Field = optional("order_id", Schema::OneOf(&[INTEGER, Schema::Text(64)]), "Either this");
-const CLIENT_ORDER_ID: Field = optional("client_order_id", Schema::Text(256), "or this.");
-const CANCEL: Message = Message::json(
-    "order.cancel",
-    "Cancel what of an order still rests.",
-    &operation!(
-        "CancelOperation",
-        "order.cancel",
-        Schema::Object(&Shape::new("CancelParams", "One of the two.", &[ORDER_ID, CLIENT_ORDER_ID])),
-        "Cancel one order."
-    ),
-    r#"{"id":"c-3","op":"order.cancel","params":{"order_id":268435459}}"#,
-)
-.correlated();
-const STATUS: Message = Message::json(
-    "order.status",
-    "One order with its fills.",
-    &operation!(
-        "StatusOperation",
-        "order.status",
-        Schema::Object(&Shape::new(
-            "StatusParams",
-            "One of the two ids.",
-            &[
-                ORDER_ID,
-                CLIENT_ORDER_ID,
-                optional("source", Schema::Word(&["pending", "filled"]), "Only when it is not FILLED, or is."),
-                optional(
-                    "wallet_id",
-                    Schema::OneOf(&[INTEGER, Schema::Word(&["api", "all"])]),
-                    "Only in this wallet; by default in every wallet of the user.",
-                ),
-            ],
-        )),
-        "Look one order up."
-    ),
-    r#"{"id":"s-4","op":"order.status","params":{"client_order_id":"g-0017"}}"#,
-)
-.correlated();
-const CANCEL_ALL: Message = Message::json(
-    "cancel_all",
-    "Cancel every open order.",
-    &operation!(
-        "CancelAllOperation",
-        "cancel_all",
-        Schema::Object(&Shape::new(
-            "CancelAllParams",
-            "",
-            &[
-                optional("confirm", BOOLEAN, "`true`, or it is refused."),
-                optional(
-                    "wallet_id",
-                    Schema::OneOf(&[INTEGER, Schema::Word(&["api", "all"])]),
-                    "Default: the API wallet.",
-                ),
-            ],
-        )),
-        "Cancel every open order."
-    ),
-    r#"{"id":5,"op":"cancel_all","params":{"confirm":true,"wallet_id":"all"}}"#,
-)
-.correlated();
-
-const RATE: Schema = Schema::Object(&Shape::new(
-    "Rate",
-    "The windows of the key after this operation, as the rate headers of REST say them.",
-    &[
-        field("limit", INTEGER, "Requests in a minute."),
-        field("remaining", INTEGER, "Of them in this minute."),
-        field("reset", INTEGER, "Unix second at which the minute ends."),
-        field("limit_per_second", INTEGER, ""),
-        field("remaining_per_second", INTEGER, ""),
-        field("tier", Schema::Word(&["free", "pro", "pro_plus", "enterprise"]), ""),
-    ],
-));
-const OK: Schema = Schema::Integer { min: 200, max: 200 };
-
-macro_rules! answer {
-    ($shape:literal, $result:expr) => {
-        Schema::Object(&Shape::new(
-            $shape,
-            "The operation was done.",
-            &[
-                field("id", ID, "Of the operation."),
-                field("status", OK, ""),
-                field("result", $result, "The answer of the REST twin."),
-                field("rate", RATE, ""),
-            ],
-        ))
-    };
+forms! {
+    // The client's id of an operation.
+    OperationId<'a> = Text(#[schemars(length(max = ID_CHARS_MAX))] &'a str),
+        Number(#[schemars(range(min = i64::MIN, max = i64::MAX))] i64);
+        OperationId::Number(1);
+    // An order in a request.
+    pub SentOrderId<'a> = Number(u64), Text(#[schemars(length(max = 64))] &'a str); SentOrderId::Number(268_435_459);
 }
 
-/// An answer with the example of its REST twin.
-fn answered<R: Record>(id: &str) -> Value {
-    let id: Value = id.parse::<u64>().map_or_else(|_| id.into(), Value::from);
-    let rate = json!({
-        "limit": 120, "remaining": 118, "reset": 1_793_871_240, "limit_per_second": 10, "remaining_per_second": 9,
-        "tier": "free",
-    });
-    json!({"id": id, "status": 200, "result": value(&R::example()), "rate": rate})
+record! {
+    /// Place one native order.
+    struct PlaceOperation<'a> {
+        id: OperationId<'a> = OperationId::Number(1),
+            "A text of at most 64 characters, or an integer of 64 bits; the answer repeats it.";
+        op: PlaceOp = "order.place".into();
+        params: PlaceOrder<'a> = placement();
+    }
+
+    /// Place several orders.
+    struct BatchOperation<'a> {
+        id: OperationId<'a> = OperationId::Number(2),
+            "A text of at most 64 characters, or an integer of 64 bits; the answer repeats it.";
+        op: BatchOp = "order.batch".into();
+        params: PlaceBatch<'a> = batch();
+    }
+
+    /// Cancel one order.
+    struct CancelOperation<'a> {
+        id: OperationId<'a> = OperationId::Text("c-3"),
+            "A text of at most 64 characters, or an integer of 64 bits; the answer repeats it.";
+        op: CancelOp = "order.cancel".into();
+        params: CancelParams<'a> = CancelParams::example();
+    }
+
+    /// One of the two.
+    struct CancelParams<'a> {
+        order_id: Option<SentOrderId<'a>> = Some(SentOrderId::Number(268_435_459)), "Either this", skip_serializing_if;
+        #[schemars(length(max = 256))]
+        client_order_id: Option<&'a str> = None, "or this.", skip_serializing_if;
+    }
+
+    /// Look one order up.
+    struct StatusOperation<'a> {
+        id: OperationId<'a> = OperationId::Text("s-4"),
+            "A text of at most 64 characters, or an integer of 64 bits; the answer repeats it.";
+        op: StatusOp = "order.status".into();
+        params: StatusParams<'a> = StatusParams::example();
+    }
+
+    /// One of the two ids.
+    struct StatusParams<'a> {
+        order_id: Option<SentOrderId<'a>> = None, "Either this", skip_serializing_if;
+        #[schemars(length(max = 256))]
+        client_order_id: Option<&'a str> = Some("g-0017"), "or this.", skip_serializing_if;
+        source: Option<LookupSource> = None, "Only if it is not FILLED, or is.", skip_serializing_if;
+        wallet_id: Option<SentWallet> = None,
+            "Only in this wallet; by default in every wallet of the user.", skip_serializing_if;
+    }
+
+    /// Cancel every open order.
+    struct CancelAllOperation<'a> {
+        id: OperationId<'a> = OperationId::Number(5),
+            "A text of at most 64 characters, or an integer of 64 bits; the answer repeats it.";
+        op: CancelAllOp = "cancel_all".into();
+        params: CancelAllParams = CancelAllParams::example();
+    }
+
+    /// The confirmation, and the wallets.
+    struct CancelAllParams {
+        confirm: Option<bool> = Some(true), "`true`, or it is refused.", skip_serializing_if;
+        wallet_id: Option<SentWallet> = Some(SentWallet::Word("all".into())),
+            "Default: the API wallet.", skip_serializing_if;
+    }
+
+    /// The windows of the key after this operation, as in the rate headers of REST.
+    struct Rate {
+        limit: u32 = 120, "Requests in a minute.";
+        remaining: u32 = 118, "Those left in this minute.";
+        reset: u64 = 1_793_871_240, "Unix second at which the minute ends.";
+        limit_per_second: u32 = 10;
+        remaining_per_second: u32 = 9;
+        tier: TierName = "free".into();
+    }
+
+    /// The operation succeeded.
+    struct OrderAnswer<'a> {
+        id: OperationId<'a> = OperationId::Number(1), "Of the operation.";
+        #[schemars(range(min = 200, max = 200))]
+        status: u16 = 200;
+        result: OrderResponse<'a> = OrderResponse::example(), "The answer of the REST twin.";
+        rate: Rate = Rate::example();
+    }
+
+    /// The operation succeeded.
+    struct BatchAnswer<'a> {
+        id: OperationId<'a> = OperationId::Number(2), "Of the operation.";
+        #[schemars(range(min = 200, max = 200))]
+        status: u16 = 200;
+        result: BatchResults<'a> = BatchResults::example(), "The answer of the REST twin.";
+        rate: Rate = Rate::example();
+    }
+
+    /// The operation succeeded.
+    struct CancelAllAnswer<'a> {
+        id: OperationId<'a> = OperationId::Number(5), "Of the operation.";
+        #[schemars(range(min = 200, max = 200))]
+        status: u16 = 200;
+        result: Cancelled = Cancelled::example(), "The answer of the REST twin.";
+        rate: Rate = Rate::example();
+    }
+
+    /// The operation succeeded.
+    struct StatusAnswer<'a> {
+        id: OperationId<'a> = OperationId::Text("s-4"), "Of the operation.";
+        #[schemars(range(min = 200, max = 200))]
+        status: u16 = 200;
+        result: OrderDetail<'a> = OrderDetail::example(), "The answer of the REST twin.";
+        rate: Rate = Rate::example();
+    }
+
+    /// The error envelope of REST.
+    struct OperationError<'a> {
+        error: &'a str = "RATE_LIMIT_EXCEEDED", "A stable machine code: branch on this.";
+        message: &'a str = "Too many requests.", "For people; its wording may change.";
+        retry_after_ms: Option<u64> = None, "RATE_LIMITED: wait this long.", skip_serializing_if;
+        retry_after: Option<u64> = None, "VENUE_UNAVAILABLE: wait this many seconds.", skip_serializing_if;
+        source: Option<LookupSource> = None, "DEADLINE_OVERSHOT_BUT_PERSISTED.", skip_serializing_if;
+        details: Option<Value> = None, "If the handshake has the verbose header.", skip_serializing_if;
+        request_id: Option<&'a str> = None, "The same.", skip_serializing_if;
+    }
+
+    /// The refusal of the REST twin; the headers of that answer are fields here.
+    pub struct Refused<'a> {
+        id: Option<OperationId<'a>> = Some(OperationId::Number(1)), "Of the operation; null if it has none.";
+        #[schemars(range(min = 400, max = 503))]
+        status: u16 = 429, "The HTTP status of the twin.";
+        error: OperationError<'a> = OperationError::example();
+        code: &'a str = "RATE_LIMIT_EXCEEDED", "As in the code header: it differs from `error.error` for two codes.";
+        retry_after: Option<u64> = Some(1), "Seconds to wait, where REST sends Retry-After.", skip_serializing_if;
+        order_id: Option<u64> = None, "The order that exists in spite of the refusal.", skip_serializing_if;
+        rate: Option<Rate> = Some(Rate { remaining: 117, remaining_per_second: 0, ..Rate::example() }),
+            "Where REST sends the rate headers.", skip_serializing_if;
+    }
 }
 
-/// A message of an answer: its name, its shape, its record, the id of its example, and when it is sent.
-macro_rules! answers {
-    ($($constant:ident = $name:literal, $shape:literal, $record:ty, $id:literal, $about:literal;)*) => {$(
-        const $constant: Message = Message {
-            name: $name,
-            about: $about,
-            schema: answer!($shape, Schema::of::<$record>()),
-            example: Example::Of(|| answered::<$record>($id)),
-            kind: Kind::Correlated,
-        };
-    )*};
+/// The example of a placement.
+fn placement() -> PlaceOrder<'static> {
+    let mut order = PlaceOrder::example();
+    order.token_id = Some("721503");
+    order
 }
 
-answers! {
-    PLACED = "order", "OrderAnswer", OrderResponse<'_>, "1", "The answer to order.place and order.cancel.";
-    BATCHED = "batch", "BatchAnswer", BatchResults<'_>, "2", "The answer to order.batch.";
-    SWEPT = "cancelled", "CancelAllAnswer", Cancelled, "5", "The answer to cancel_all.";
-    DETAILED = "detail", "StatusAnswer", OrderDetail<'_>, "s-4", "The answer to order.status.";
+/// The example of a batch.
+fn batch() -> PlaceBatch<'static> {
+    let mut order = placement();
+    order.client_order_id = None;
+    PlaceBatch::Object(PlaceOrders { orders: List(vec![order]) })
 }
-
-const ENVELOPE: Schema = Schema::Object(&Shape::new(
-    "OperationError",
-    "The error envelope of REST.",
-    &[
-        field("error", TEXT, "A stable machine code: branch on this."),
-        field("message", TEXT, "For people; its wording may change."),
-        optional("retry_after_ms", INTEGER, "RATE_LIMITED: wait this long."),
-        optional("retry_after", INTEGER, "VENUE_UNAVAILABLE: wait this many seconds."),
-        optional("source", Schema::Word(&["pending", "filled"]), "DEADLINE_OVERSHOT_BUT_PERSISTED."),
-        optional("details", Schema::Any, "When the handshake asked with the verbose header."),
-        optional("request_id", TEXT, "The same."),
-    ],
-));
-const REFUSED: Message = Message::json(
-    "refused",
-    "The operation was refused, or what came is no operation: then `id` is null.",
-    &Schema::Object(&Shape::new(
-        "Refused",
-        "What the REST twin answers with this status; the headers of that answer are fields here.",
-        &[
-            field("id", Schema::Nullable(&ID), "Of the operation; null when it has none."),
-            field("status", Schema::Integer { min: 400, max: 503 }, "The HTTP status of the twin."),
-            field("error", ENVELOPE, ""),
-            field("code", TEXT, "As in the code header: it differs from `error.error` for two codes."),
-            optional("retry_after", INTEGER, "Seconds to wait, where REST sends Retry-After."),
-            optional("order_id", INTEGER, "The order that there is in spite of the refusal."),
-            optional("rate", RATE, "Where REST sends the rate headers."),
-        ],
-    )),
-    r#"{"id":1,"status":429,"error":{"error":"RATE_LIMIT_EXCEEDED","message":"Too many requests."},"code":"RATE_LIMIT_EXCEEDED","retry_after":1,"rate":{"limit":120,"remaining":117,"reset":1793871240,"limit_per_second":10,"remaining_per_second":0,"tier":"free"}}"#,
-)
-.correlated();

@@ -1,7 +1,9 @@
 use super::*;
 use crate::api::testing::{Town, Trader};
 use crate::http::limit::Payer;
+use crate::http::record::{Record as _, write_record};
 use crate::http::testing::{NOW, run};
+use crate::ws::shape::trade::Refused;
 use engine::amount::{Price, Qty};
 use engine::command::{Answer, BatchEntry, Command};
 use engine::fact;
@@ -63,6 +65,26 @@ fn shard(town: &Town, reject: Option<Reject>) -> Rc<RefCell<Vec<String>>> {
         })
     });
     asked
+}
+
+/// Answers are written by hand.
+#[test]
+fn a_refusal_is_written_as_its_record() {
+    let town = Town::new();
+    let refusal = Refusal::from(Code::RateLimitExceeded).retry_after(1);
+    let rate = RateState {
+        per_minute: 120,
+        remaining: 117,
+        reset: 1_793_871_240,
+        per_second: 10,
+        remaining_per_second: 0,
+        tier: Tier::Free,
+    };
+    let head = ResponseHead { rate: Some(rate), ..ResponseHead::with_id(&town.edge.app.front.names, no_request_id()) };
+    let (mut written, mut expected) = (Vec::new(), Vec::new());
+    write_answer(&mut written, Some(&Id::Number("1".to_owned())), Err(refusal), StatusCode::TOO_MANY_REQUESTS, &head);
+    write_record(&mut expected, &Refused::example());
+    assert_eq!(String::from_utf8(written), String::from_utf8(expected));
 }
 
 #[test]

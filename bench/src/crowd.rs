@@ -46,7 +46,7 @@ impl Crowd {
         (world, out, open)
     }
 
-    /// The open orders of a world that has users and markets already.
+    /// Places the open orders in a world that has its users and markets, and returns them.
     pub fn rest<F: FnMut(UserId, Timestamp, &[u8])>(self, world: &mut World, out: &mut Out<F>) -> Vec<Open> {
         assert!(self.open / self.users.max(1) <= OPEN_PER_USER_MAX, "a user would have too many open orders");
         let mut chance = Chance::seeded(29);

@@ -154,7 +154,7 @@ fn over_http(small: Crowd, size: Size, report: &mut Report) {
         let server = Server::start_on_pulse(&place.write_config("process"));
         (place, server)
     });
-    // Opened only now: a connection without a request is closed after some seconds.
+    // The connections are opened only now: the server closes a connection without a request after some seconds.
     let mut loads = [0, 1].map(|at: usize| {
         let (place, server) = &servers[at];
         let keys: Rc<[String]> = place.keys.iter().map(|key| key.expose().to_owned()).collect();

@@ -32,7 +32,7 @@ const MARKETS: u32 = 256;
 pub enum Filling {
     /// Orders that rest.
     Open,
-    /// The same with a client's id of 24 characters each.
+    /// Orders that rest, each with a client order id of 24 characters.
     Named,
     /// Orders that rested and were cancelled.
     Cancelled,

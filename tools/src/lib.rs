@@ -1,4 +1,4 @@
-//! What is usable without the command line: the load client, and the parts that it shares with the benches.
+//! The library part of the tools: the load client, and the modules that the benches use too.
 
 pub mod frame;
 pub mod load;

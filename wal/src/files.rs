@@ -159,7 +159,7 @@ impl Storage for Files {
             Ok(()) => Ok(RealLock(file.file)),
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
-                // The owner may be about to write it; then the id is unknown.
+                // The owner may not have written its process id yet; then the id is unknown.
                 let _ = (&file.file).take(64).read_to_string(&mut text);
                 let pid = text.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
                 Err(Error::Locked { pid })

@@ -172,8 +172,8 @@ impl Marks {
         self.0.appended.0.position.load(Ordering::Relaxed)
     }
 
-    /// Bytes from the end of the last record to the end of the open segment. While the log appends, the end may be that
-    /// of the segment before.
+    /// Bytes from the end of the last record to the end of the open segment. While the log appends, the end may still
+    /// be that of the previous segment.
     pub(crate) fn open_bytes(&self) -> u64 {
         self.0.appended.0.end.load(Ordering::Relaxed).saturating_sub(self.appended_bytes())
     }

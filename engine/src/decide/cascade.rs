@@ -20,7 +20,7 @@ pub enum Cascade {
     Found(Execution),
 }
 
-/// Searches for a price; any size is filled at it.
+/// Finds the price of an immediate order without a book. The order fills completely at that price.
 pub fn find(ground: &Ground<'_>, terms: &OrderTerms) -> Cascade {
     let Some(mark) = ground.books.mark(terms.instrument) else { return Cascade::Nothing };
     let limit = per_share(terms.limit);

@@ -73,7 +73,7 @@ pub struct Taking {
     pub rate: Bps,
     /// A market order, which `DEPLETION_SCOPE` may exempt.
     pub market: bool,
-    /// `fok_depth_aware` off: when the levels run out, the rest is priced at the last one.
+    /// Whether the rest is priced at the last level when the levels run out: `fok_depth_aware` is off.
     pub beyond_depth: bool,
 }
 

@@ -47,7 +47,8 @@ impl Deadline {
     }
 }
 
-/// A request that showed the token, until its response has been made; then the deadline for the next one runs.
+/// Suspends the deadline while a request that showed the token is answered. Its drop starts the deadline of the next
+/// request.
 pub struct Admitted(Rc<Deadline>);
 
 impl Admitted {

@@ -10,9 +10,9 @@ use crate::http::code::Code;
 use crate::http::front::Front;
 use crate::http::names::Names;
 use crate::http::openapi::{self, Served};
+use crate::http::record::Example;
 use crate::http::reply::{Outcome, Reply};
 use crate::http::route::Route;
-use crate::http::schema::Schema;
 use crate::settings::Brand;
 use crate::ws::{asyncapi, shape};
 use host::thread;
@@ -21,11 +21,11 @@ use tokio::sync::OnceCell;
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/openapi.json", "get_openapi")
         .about("This document.")
-        .gives_shape(200, &Schema::Any, r#"{"openapi":"3.1.0"}"#)
+        .gives_with::<serde_json::Value>(200, Example::Text(r#"{"openapi":"3.1.0"}"#))
         .run(|call| Box::pin(async move { describe(&call, &call.front().description, of).await })),
     Route::get("/v1/asyncapi.json", "get_asyncapi")
         .about("The streams: an AsyncAPI document.")
-        .gives_shape(200, &Schema::Any, r#"{"asyncapi":"3.0.0"}"#)
+        .gives_with::<serde_json::Value>(200, Example::Text(r#"{"asyncapi":"3.0.0"}"#))
         .run(|call| {
             Box::pin(async move { describe(&call, &call.front().streams_description, |_| of_the_streams()).await })
         }),

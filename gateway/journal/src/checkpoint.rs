@@ -128,7 +128,7 @@ impl<S: Storage> Keeper<S> {
         Keeper { formats, ..self }
     }
 
-    /// Also answers requests for digests while it runs.
+    /// Makes the keeper answer requests for digests while it runs.
     pub fn answering(self, requests: DigestRequests) -> Keeper<S> {
         Keeper { requests: Some(requests), ..self }
     }

@@ -121,7 +121,7 @@ pub struct Feed<L: Links> {
     matched_to: Timestamp,
     /// Server time of the last journaled position of the tape.
     tape_marked: Timestamp,
-    /// Server time at which the venue was last notified of traded markets.
+    /// Server time at which the venue was last sent the markets that users have traded.
     stakes_sent: Timestamp,
 }
 

@@ -53,11 +53,11 @@ pub fn decode<F: Fact>(version: u16, payload: &[u8]) -> Result<Facts<'_, F>, Cod
     Ok(Facts { version, rest: payload, fact: std::marker::PhantomData })
 }
 
-/// Passes each fact of a payload to `take` and returns their count: as a loop over [`decode`], without moving a decoded
-/// fact.
+/// Passes each fact of a payload to `take`, and returns their count. Does the same as a loop over [`decode`], but does
+/// not move the facts.
 ///
 /// # Errors
-/// [`CodecError`]; facts before the invalid one were passed.
+/// [`CodecError`]; `take` has received the facts before the invalid one.
 #[inline]
 pub fn each<F: Fact>(version: u16, payload: &[u8], mut take: impl FnMut(&F)) -> Result<usize, CodecError> {
     known(version)?;

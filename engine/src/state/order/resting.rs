@@ -127,7 +127,7 @@ impl Resting {
         self.instruments.range(from..).copied()
     }
 
-    /// Whether all orders have a `hold_reason` if `held`, and none has one if not.
+    /// With `held`: whether every order has a `hold_reason`. Without: whether no order has one.
     pub fn is_held(&self, held: bool) -> bool {
         self.held_count == if held { self.len } else { 0 }
     }

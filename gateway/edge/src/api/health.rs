@@ -27,7 +27,7 @@ const FILES_MAX: usize = 10_000;
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/health", "get_health")
-        .about("That the process runs.")
+        .about("Reports that the process runs.")
         .rate(RateClass::Exempt)
         .no_store()
         .gives::<Health<'_>>(200)

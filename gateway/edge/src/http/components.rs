@@ -1,6 +1,6 @@
-//! The named schemas of a description, each written once: those that are derived from types, and those of constants.
+//! The named schemas of a description, each written once.
 
-use super::schema::{Field, INTEGER_MAX, Schema, Shape};
+use super::schema::{INTEGER_MAX, Schema};
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use schemars::transform::transform_subschemas;
@@ -35,7 +35,6 @@ impl Components {
         match schema {
             Schema::Boolean => json!({"type": "boolean"}),
             Schema::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
-            Schema::Number => json!({"type": "number"}),
             Schema::Text(u32::MAX) => json!({"type": "string"}),
             Schema::Text(max) => json!({"type": "string", "maxLength": max}),
             Schema::Word(words) => {
@@ -49,23 +48,10 @@ impl Components {
                 let written = json!({"type": "string", "description": format.about, "pattern": format.pattern});
                 self.named(format.name, written)
             }
-            Schema::Array(of) => json!({"type": "array", "items": self.of(of)}),
-            Schema::List { of, min, max } => {
-                json!({"type": "array", "items": self.of(of), "minItems": min, "maxItems": max})
-            }
-            Schema::Tuple(items) => {
-                let items: Vec<_> = items.iter().map(|item| self.of(item)).collect();
-                json!({"type": "array", "minItems": items.len(), "maxItems": items.len(), "prefixItems": items})
-            }
-            Schema::Map(of) => json!({"type": "object", "additionalProperties": self.of(of)}),
-            Schema::Object(shape) => self.shape(shape),
-            Schema::Nullable(of) => json!({"anyOf": [self.of(of), {"type": "null"}]}),
             Schema::OneOf(of) => {
                 let of: Vec<_> = of.iter().map(|one| self.of(one)).collect();
                 json!({"anyOf": of})
             }
-            Schema::Null => json!({"type": "null"}),
-            Schema::Any => json!({}),
             Schema::Type(of) => {
                 let mut schema = of(&mut self.generator);
                 settle(&mut schema);
@@ -91,27 +77,9 @@ impl Components {
         std::mem::take(&mut self.written)
     }
 
-    fn shape(&mut self, shape: &Shape) -> Value {
-        let mut properties = Map::new();
-        for Field { name, schema, about, .. } in shape.fields {
-            let mut written = self.of(schema);
-            if !about.is_empty() {
-                written["description"] = (*about).into();
-            }
-            properties.insert((*name).to_owned(), written);
-        }
-        let required: Vec<_> = shape.fields.iter().filter(|field| field.required).map(|field| field.name).collect();
-        let mut written = json!({"type": "object", "description": shape.about});
-        if !required.is_empty() {
-            written["required"] = required.into();
-        }
-        written["properties"] = properties.into();
-        self.named(shape.name, written)
-    }
-
     fn named(&mut self, name: &str, written: Value) -> Value {
         let earlier = self.written.entry(name.to_owned()).or_insert_with(|| written.clone());
-        assert_eq!(*earlier, written, "two different shapes are called {name}");
+        assert_eq!(*earlier, written, "two different schemas are called {name}");
         json!({"$ref": format!("#/components/schemas/{name}")})
     }
 }

@@ -1,30 +1,24 @@
 //! JSON records: one type from which come a record's text, its schema and its example.
 //!
-//! # Moving a folder of `api` or `ws` to records
+//! # A record
 //!
-//! 1. One `struct` in `record!` for each `Shape`, named as the shape. A line for each field, in the order of the old writer
-//!    (that of the shape may differ): name, type, its value in the old example, and its `about`, word for word, if it has
-//!    one: `id: u64 = 318, "What it is revoked by.";`. Options of serde and schemars stand before it, as in any struct.
-//!    The `about` of the shape is the doc comment; comments that are not for clients begin with `//`. Rows borrow:
-//!    `Row<'a>`, `&'a str`.
-//! 2. Types of fields: `INTEGER` is any unsigned integer, `TEXT` is `&str`, [`Money`](super::scalar::Money) and the others
-//!    are in [`scalar`](super::scalar), [`words!`](super::scalar) makes a type of `Schema::Word`, an array is a `Vec` or
-//!    a slice, a tuple a tuple. Bounds: `#[schemars(range(min = 1, max = 200))]`, `#[schemars(length(max = 100))]`.
-//! 3. Null: `Option<T>`. Absent (`optional`): an `Option` whose line ends in `skip_serializing_if`; if it may also be null,
-//!    `#[schemars(extend("x-or-null" = true))]` before it (in an answer on an `Option<Option<T>>`). `Schema::OneOf`: an enum
-//!    with `#[derive(Serialize, JsonSchema)]`, `#[serde(untagged)]`, `#[schemars(inline)]`, and for a route `impl Record`.
-//!    `Schema::Map`: [`ByName`].
-//! 4. Values of examples: `Price::of("0.42")`, `"free".into()` of words, `Row::example()` of records, `Vec::example()` of a
-//!    list of one.
-//! 5. Routes: `.takes::<T>()`, `.gives::<Row>(200)`, `.gives::<Vec<Row>>(200)`; where the example of the route differs from
-//!    that of the type, `.gives_with::<T>(200, Example::Of(|| value(&…)))`. Frames: `Message::of::<T>(name, about)`.
-//! 6. Handlers make the record (`Row::new(…)`) and answer with `Reply::json(&record)`. Delete the old writer, the constants
-//!    and the example text.
-//! 7. A request body is a record that its reader fills; the reader keeps its messages. It holds what was sent
-//!    (`Option<&'a str>`), with methods for what that means. See `api/keys/request.rs`.
-//! 8. A type of this crate that others still use as a constant: `const ROW: Schema = Schema::of::<Row>()`.
-//! 9. `cargo run -p tools -- openapi > gateway/openapi.json` (and `asyncapi`): only the order of keys, or a reference in
-//!    place of its content, may change. Compare with sorted keys and resolved references, then check the file in.
+//! 1. A `struct` in `record!`, with one line for each field in the order of the text: name, type, value in the example,
+//!    and a description for clients where the name is not enough: `id: u64 = 318, "What it is revoked by.";`. Options of
+//!    serde and schemars stand before the line. The doc comment of the struct is its description; comments that are not
+//!    for clients begin with `//`. Rows borrow: `Row<'a>`, `&'a str`.
+//! 2. Types of fields: unsigned integers, `&str`, the scalars of [`scalar`](super::scalar), enums of `words!`, other
+//!    records, `Vec`, slices and tuples, [`ByName`] for an object whose names are not fixed. Bounds:
+//!    `#[schemars(range(min = 1, max = 200))]`, `#[schemars(length(max = 100))]`.
+//! 3. Null: `Option<T>`. Absent: an `Option` whose line ends in `skip_serializing_if`; if it may also be null,
+//!    `#[schemars(extend("x-or-null" = true))]` before it (in an answer on an `Option<Option<T>>`).
+//! 4. One of several records: an enum with `#[derive(Serialize, JsonSchema)]`, `#[serde(untagged)]`,
+//!    `#[schemars(inline)]`, and for a route `impl Record`.
+//! 5. Values of examples: `Price::of("0.42")`, `"free".into()` of words, `Row::example()` of records, `Vec::example()` of
+//!    a list of one.
+//! 6. Routes: `.takes::<T>()`, `.gives::<Row>(200)`, `.gives::<Vec<Row>>(200)`; for an answer with another example than
+//!    its type, `.gives_with::<T>(200, Example::Of(|| value(&…)))`. Frames: `Message::of::<T>(name, about)`.
+//! 7. A handler makes the record (`Row::new(…)`) and answers with `Reply::json(&record)`. A request body is a record that
+//!    its reader fills with what was sent, with methods for what that means; see `api/keys/request.rs`.
 //!
 //! Texts of the three hottest answers (order, book, frames of the market channel) are written by hand; their types exist
 //! for the description, and a test compares both.
@@ -111,6 +105,13 @@ macro_rules! forms {
     )*};
 }
 pub(crate) use forms;
+
+/// Any JSON value.
+impl Record for Value {
+    fn example() -> Value {
+        Value::Object(Default::default())
+    }
+}
 
 impl<R: Record> Record for Vec<R> {
     fn example() -> Vec<R> {

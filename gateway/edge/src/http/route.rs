@@ -358,17 +358,6 @@ impl Route {
         self.gives_one(Gives { status, kind: Kind::Json(Schema::of::<T>()), example })
     }
 
-    /// [`Route::takes`] of a body that is not a type yet.
-    pub const fn takes_shape(mut self, schema: &'static Schema, example: &'static str) -> Route {
-        self.takes = Some(Takes { schema: *schema, example: Example::Text(example) });
-        self
-    }
-
-    /// [`Route::gives`] of an answer that is not a type yet.
-    pub const fn gives_shape(self, status: u16, schema: &'static Schema, example: &'static str) -> Route {
-        self.gives_kind(status, Kind::Json(*schema), example)
-    }
-
     /// An answer of another kind than JSON.
     pub const fn gives_kind(self, status: u16, kind: Kind, example: &'static str) -> Route {
         self.gives_one(Gives { status, kind, example: Example::Text(example) })

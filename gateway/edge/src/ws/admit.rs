@@ -306,7 +306,7 @@ impl Seats {
         Queued { frames: self.frames_queued.load(Relaxed), bytes: self.bytes_queued.load(Relaxed) }
     }
 
-    /// Replaces the result of one thread's last sweep, `before`, by `now`.
+    /// Records the sweep of one thread over its sockets: `now` replaces `before`, the result of its last sweep.
     pub(super) fn queues(&self, before: Queued, now: Queued) {
         self.frames_queued.fetch_add(now.frames.wrapping_sub(before.frames), Relaxed);
         self.bytes_queued.fetch_add(now.bytes.wrapping_sub(before.bytes), Relaxed);

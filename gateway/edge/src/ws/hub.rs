@@ -29,8 +29,8 @@ use tokio::time::Instant;
 
 /// Minimum interval between two prices of a market.
 pub const PRICE_EVERY: Duration = Duration::from_millis(250);
-/// Frames delivered, in units of a shared frame, before other tasks of the thread run: less than a millisecond. It is
-/// small enough that one turn never fills a socket's queue.
+/// Cost of the frames that one turn delivers, in units of a shared frame: less than a millisecond. Other tasks of the
+/// thread run between turns. The limit is small enough that one turn never fills a socket's queue.
 const FRAMES_PER_TURN: usize = 4_096;
 /// Sockets that are written, and bytes written, before other tasks run: about 200 µs.
 const SOCKETS_FLUSHED_PER_TURN: usize = 64;
@@ -347,10 +347,10 @@ impl Hub {
         FRAMES_PER_TURN / PRICES_PER_TURN + watched.watchers.len() * OWN_FRAME_COST
     }
 
-    /// Sends full books and prices to all followers and watchers, because news were lost.
+    /// Sends full books and prices to all followers and watchers, because updates were lost.
     async fn refresh(self: &Rc<Self>) {
         tracing::warn!(
-            "news were lost because they arrived faster than they were delivered; sending full books to all sockets"
+            "updates were lost because they arrived faster than they were delivered; sending full books to all sockets"
         );
         // This takes long with many markets.
         while !self.flush() {

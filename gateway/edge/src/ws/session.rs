@@ -318,7 +318,7 @@ async fn run<C: Channel>(
                 }
             };
             drop(channel);
-            // Before the close frame, because a client may reconnect as soon as it sees that frame.
+            // The seat is free before the close frame is sent: a client may reconnect as soon as it sees that frame.
             drop(socket.seat.take());
             socket.close(close);
         }

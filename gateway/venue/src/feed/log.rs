@@ -14,7 +14,7 @@ const FACTS_BYTES_MAX: usize = 256 << 10;
 const START_ROOM_WAIT: Duration = Duration::from_secs(5);
 
 impl<L: Links> Desk<L> {
-    /// The room of the log. If it is not ample, the owner of the log is woken to update it.
+    /// Returns the last known room of the log. If it is not ample, wakes the owner of the log to update it.
     pub(super) fn room(&self) -> Room {
         let room = self.lane.commits.room();
         if room != Room::Ample {

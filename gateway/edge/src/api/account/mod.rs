@@ -98,7 +98,7 @@ async fn portfolio(call: Call) -> Outcome {
     }))
 }
 
-/// Wallets and open positions that the query asks about.
+/// Asks the shard for the wallets that the query selects, with their open positions.
 async fn account(call: &Call) -> Result<Box<AccountView>, Refusal> {
     let query = call.query();
     let mut params = Params::new(&query);

@@ -32,7 +32,7 @@ const LIMIT_DEFAULT: u64 = 100;
 pub const ROUTES: &[Route] = &[Route::get("/v1/account/settlements", "list_settlements")
     .about("Positions that a resolution paid out, the newest position first.")
     .params(&[
-        Param::query("limit", Schema::Integer { min: 1, max: LIMIT_MAX as i64 }, "Rows of a page; 100 without it."),
+        Param::query("limit", Schema::Integer { min: 1, max: LIMIT_MAX as i64 }, "Rows of a page; default: 100."),
         Param::query("cursor", TEXT, "The `next_cursor` of the page before."),
         WALLET,
         MARKET,

@@ -37,13 +37,13 @@ pub const ROUTES: &[Route] = &[Route::get("/v1/markets/{condition_id}/candles", 
 
 const PARAMS: &[Param] = &[
     Param::query("interval", Schema::Word(&["1h", "6h", "1d", "1w", "max"]), "1h without it; `max` is days."),
-    Param::query("outcome", TEXT, "The outcome's label; the first one without it."),
+    Param::query("outcome", TEXT, "The outcome's label; default: the first one."),
     Param::query("start_time", TEXT, "A time, a day, or unix seconds."),
     Param::query("end_time", TEXT, "A time, the end of a day, or unix seconds."),
     Param::query(
         "limit",
         Schema::Integer { min: 1, max: LIMIT_MAX as i64 },
-        "At most this many of the newest; 500 without it.",
+        "At most this many of the newest; default: 500.",
     ),
 ];
 

@@ -75,7 +75,7 @@ record! {
         valid: bool = false, "Always false.";
     }
 
-    /// Read-only keys of the venue's kind: there are none.
+    /// Always empty: the venue's read-only keys do not exist here.
     pub struct ReadonlyKeys {
         #[serde(rename = "readonlyApiKeys")]
         keys: EmptyList = EmptyList, "Always empty.";

@@ -38,10 +38,10 @@ pub const ROUTES: &[Route] = &[Route::get("/v1/events", "list_events")
     .run(|call| Box::pin(list(call)))];
 
 const PARAMS: &[Param] = &[
-    Param::query("limit", Schema::Integer { min: 1, max: 200 }, "Events of a page; 50 without it."),
+    Param::query("limit", Schema::Integer { min: 1, max: 200 }, "Events of a page; default: 50."),
     Param::query("offset", OFFSET, "Events before the page."),
     Param::query("hot_only", BOOLEAN, "Only events with more than 5000 USD traded."),
-    Param::query("markets_per_event", Schema::Integer { min: 1, max: 100 }, "Markets shown of each; 20 without it."),
+    Param::query("markets_per_event", Schema::Integer { min: 1, max: 100 }, "Markets shown of each; default: 20."),
     Param::query("category", TEXT, "Part of a category's name, in any case; quotes around it are ignored."),
     Param::query("search", TEXT, "Part of an event's title or of a market's question, in any case."),
     Param::query("include_sports", BOOLEAN, "Sports too, as without it."),

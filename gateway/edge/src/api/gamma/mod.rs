@@ -1,8 +1,8 @@
 //! The part of the venue's catalogue service ("Gamma") that clients read before they trade: markets, events, tags and
 //! the search, read-only and from the catalogue alone. The routes exist while `[venue] facade` is on.
 //!
-//! Without `order`, markets are sorted by listing and events by volume. A list shows a market that the request names by
-//! id, slug, condition or token in any state, and other markets while they are open, unless `closed` is given.
+//! Without `order`, markets are sorted by listing and events by volume. Without `closed`, a list has only open markets;
+//! if the request names markets by id, slug, condition or token, it has these in any state.
 
 pub mod filter;
 pub mod number;

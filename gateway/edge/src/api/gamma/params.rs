@@ -31,9 +31,9 @@ const ORDER: Param = Param::query(
 );
 const ASCENDING: Param = Param::query("ascending", BOOLEAN, "Default true.");
 const MARKETS_LIMIT: Param =
-    Param::query("limit", Schema::Integer { min: 1, max: MARKETS_MAX as i64 }, "Rows of a page; 20 without it.");
+    Param::query("limit", Schema::Integer { min: 1, max: MARKETS_MAX as i64 }, "Rows of a page; default: 20.");
 const EVENTS_LIMIT: Param =
-    Param::query("limit", Schema::Integer { min: 1, max: EVENTS_MAX as i64 }, "Events of a page; 20 without it.");
+    Param::query("limit", Schema::Integer { min: 1, max: EVENTS_MAX as i64 }, "Events of a page; default: 20.");
 const SKIPPED: Param = Param::query("offset", OFFSET, "Rows before the page.");
 const AFTER: Param = Param::query("after_cursor", TEXT, "`next_cursor` of the page before.");
 
@@ -94,16 +94,12 @@ pub const MARKETS_KEYSET: &[Param] = of_markets!(AFTER);
 pub const EVENTS: &[Param] = of_events!(SKIPPED);
 pub const EVENTS_KEYSET: &[Param] = of_events!(AFTER);
 pub const TAGS: &[Param] = &[
-    Param::query("limit", Schema::Integer { min: 1, max: TAGS_MAX as i64 }, "Tags of a page; 100 without it."),
+    Param::query("limit", Schema::Integer { min: 1, max: TAGS_MAX as i64 }, "Tags of a page; default: 100."),
     SKIPPED,
 ];
 pub const SEARCH: &[Param] = &[
     Param::query("q", Schema::Text(SEARCH_CHARS_MAX as u32), "The text to find, in any case.").required(),
-    Param::query(
-        "limit_per_type",
-        Schema::Integer { min: 1, max: SEARCH_MAX as i64 },
-        "Events of a page; 5 without it.",
-    ),
+    Param::query("limit_per_type", Schema::Integer { min: 1, max: SEARCH_MAX as i64 }, "Events of a page; default: 5."),
     Param::query("page", Schema::Integer { min: 1, max: PAGE_MAX as i64 }, "From 1."),
     Param::query("events_status", Schema::Word(&["active", "closed", "resolved", "all"]), "Default `active`."),
     Param::query(

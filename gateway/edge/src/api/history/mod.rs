@@ -61,7 +61,7 @@ const SECS: Schema = Schema::Integer { min: 0, max: i64::MAX };
 const MARKET: Param = Param::query("market", TOKEN_ID, "The outcome token; or `token_id`.");
 const TOKEN: Param = Param::query("token_id", TOKEN_ID, "The outcome token, where `market` is not given.");
 const START: Param = Param::query("startTs", SECS, "Unix seconds.");
-const END: Param = Param::query("endTs", SECS, "Unix seconds; now without it.");
+const END: Param = Param::query("endTs", SECS, "Unix seconds; default: now.");
 const FORMAT: Param = Param::query("format", TEXT, "`ohlcv` for candles; anything else is the usual form.");
 
 const PRICES_PARAMS: &[Param] = &[
@@ -86,7 +86,7 @@ const ARCHIVE_PARAMS: &[Param] = &[
     TOKEN,
     START,
     END,
-    Param::query("fidelity", Schema::Integer { min: 1, max: 1_440 }, "Minutes of a point; 60 without it."),
+    Param::query("fidelity", Schema::Integer { min: 1, max: 1_440 }, "Minutes of a point; default: 60."),
     FORMAT,
 ];
 

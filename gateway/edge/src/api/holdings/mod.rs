@@ -54,9 +54,9 @@ const CONDITIONS: Param = Param::query("condition_id", TEXT, "Condition ids, wit
 const CONDITION: Param = Param::query("condition_id", TEXT, "A condition id.");
 const SIDE: Param = Param::query("side", Schema::of::<SideName>(), "");
 const LIMIT: Param =
-    Param::query("limit", Schema::Integer { min: 0, max: LIMIT_MAX as i64 }, "Rows of a page; 100 without it.");
+    Param::query("limit", Schema::Integer { min: 0, max: LIMIT_MAX as i64 }, "Rows of a page; default: 100.");
 const PAGE_LIMIT: Param =
-    Param::query("limit", Schema::Integer { min: 1, max: PAGE_MAX as i64 }, "Rows of a page; 100 without it.");
+    Param::query("limit", Schema::Integer { min: 1, max: PAGE_MAX as i64 }, "Rows of a page; default: 100.");
 const SKIPPED: Param = Param::query("offset", OFFSET, "Rows that are passed over.");
 const CURSOR: Param = Param::query("cursor", TEXT, "`next_cursor` of the page before.");
 
@@ -66,7 +66,7 @@ pub const ROUTES: &[Route] = &[
         .params(&[
             USER,
             MARKETS,
-            Param::query("sizeThreshold", VOL, "Smaller holdings are left out; 1 without it."),
+            Param::query("sizeThreshold", VOL, "Smaller holdings are left out; default: 1."),
             Param::query("redeemable", BOOLEAN, "true: none, because an ended market pays out immediately."),
             Param::query("mergeable", BOOLEAN, "true: none."),
             LIMIT,

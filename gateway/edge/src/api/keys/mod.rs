@@ -72,8 +72,9 @@ pub const ROUTES: &[Route] = &[
         .run(|call| Box::pin(issue(call, true))),
     Route::post("/v1/keys", "create_key")
         .about(concat!(
-            "A further key; five may be active. Any active key of the account may make one, also a read-only key one that ",
-            "trades, unless keys.readonly_contained is on: then a read-only key makes none with more than it has, and none at all once it has an end."
+            "Creates a key. An account has at most five active keys. Any active key may create one, and a read-only key may ",
+            "create one that trades. With keys.readonly_contained, a read-only key creates only keys with no more rights ",
+            "than its own, and none if it expires."
         ))
         .auth(Auth::KeyOrJwt)
         .body(BodyKind::Optional)
@@ -87,8 +88,8 @@ pub const ROUTES: &[Route] = &[
         .about("Keys that are not revoked, newest first.")
         .auth(Auth::KeyOrJwt)
         .params(&[
-            Param::query("limit", Schema::Integer { min: 1, max: LIMIT_MAX as i64 }, "Rows; 50 without it."),
-            Param::query("offset", schema::OFFSET, "Rows passed over; 0 without it."),
+            Param::query("limit", Schema::Integer { min: 1, max: LIMIT_MAX as i64 }, "Rows; default: 50."),
+            Param::query("offset", schema::OFFSET, "Rows passed over; default: 0."),
         ])
         .gives_with::<Vec<ApiKey>>(200, Example::Of(|| value(&[ApiKey::listed_example()])))
         .fails(&[Code::ValidationFailed])

@@ -28,8 +28,8 @@ pub(super) const GET: Route = Route::get("/v1/keys/{id}/usage", "get_key_usage")
     )
     .auth(Auth::KeyOrJwt)
     .params(&[
-        Param::query("hours", Schema::Integer { min: 1, max: HOURS_MAX as i64 }, "Hours to show; 24 without it."),
-        Param::query("days", Schema::Integer { min: 1, max: DAYS_MAX as i64 }, "Days to show; 30 without it."),
+        Param::query("hours", Schema::Integer { min: 1, max: HOURS_MAX as i64 }, "Hours to show; default: 24."),
+        Param::query("days", Schema::Integer { min: 1, max: DAYS_MAX as i64 }, "Days to show; default: 30."),
     ])
     .gives::<KeyUsage>(200)
     .fails(&[Code::KeyNotFound, Code::ValidationFailed])

@@ -66,7 +66,7 @@ record! {
         created_at: scalar::Timestamp = scalar::Timestamp::of("2026-10-02T09:14:05Z");
         venue_api_key: Uuid<'a> = IssuedKey::example().venue_api_key;
         replaces_key_id: u64 = 318;
-        old_key_expires_at: scalar::Timestamp = scalar::Timestamp::of("2026-10-03T09:14:05Z"), "Until then both work.";
+        old_key_expires_at: scalar::Timestamp = scalar::Timestamp::of("2026-10-03T09:14:05Z"), "Both keys work until this time.";
     }
 
     /// A key as it is listed: without its secret.
@@ -80,7 +80,7 @@ record! {
         created_at: scalar::Timestamp = scalar::Timestamp::of("2026-10-02T09:14:05Z");
         expires_at: Option<scalar::Timestamp> = None, "End of the overlap of a rotation, or the beta's cutoff.";
         last_used_at: Option<scalar::Timestamp> = Some(scalar::Timestamp::of("2026-10-02T09:20:00Z")),
-            "When a request, a handshake or an `auth` frame with it was last let in, to the minute; null: never.";
+            "Time of the last request, handshake or `auth` frame accepted with this key, to the minute; null if never used.";
     }
 
     /// What a tier may do.

@@ -55,7 +55,7 @@ pub const ROUTES: &[Route] = &[
 
 const SORTS: &str = "Accepted; the order is always by volume.";
 const LIST_PARAMS: &[Param] = &[
-    Param::query("limit", Schema::Integer { min: 1, max: 200 }, "Markets of a page; 50 without it."),
+    Param::query("limit", Schema::Integer { min: 1, max: 200 }, "Markets of a page; default: 50."),
     Param::query("offset", OFFSET, "Markets before the page."),
     Param::query("hot_only", BOOLEAN, "Only markets with more than 5000 USD traded."),
     Param::query("active_only", BOOLEAN, "Only active ones that are not closed, as without it."),

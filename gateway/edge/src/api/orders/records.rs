@@ -60,7 +60,7 @@ record! {
             "Shares, above 0, cut down to four decimals.", skip_serializing_if;
         amount: Option<SentDecimal<'a>> = None, "USD to spend, fees on top; market BUY only.", skip_serializing_if;
         price: Option<SentDecimal<'a>> = Some(SentDecimal::example()),
-            "The limit, on the market's tick grid; of a market order the worst price.", skip_serializing_if;
+            "The limit price, a multiple of the market's tick. For a market order: the worst acceptable price.", skip_serializing_if;
         time_in_force: Option<RequestedTimeInForce> = None,
             "In any case. Default: GTC for limit orders, FOK for market orders. FAK and IOC are one.",
             skip_serializing_if;
@@ -279,7 +279,7 @@ record! {
 
     /// The venue's form: a body without `interval_ms`.
     pub struct VenueHeartbeat<'a> {
-        heartbeat_id: Option<&'a str> = None, "The id of the last answer; empty or null arms.";
+        heartbeat_id: Option<&'a str> = None, "The `heartbeat_id` of the previous response. Empty or null arms the safeguard.";
     }
 
     /// The safeguard is armed.

@@ -21,7 +21,7 @@ use view::{AssetName, IntervalName, UpDownCount, UpDownIntervals, UpDownList, Up
 /// Rows written between two yields to other tasks of the thread.
 const WRITTEN_PER_TURN: usize = 200;
 
-const ASSET_PARAM: Param = Param::query("asset", Schema::of::<AssetName>(), "In any case; all without it.");
+const ASSET_PARAM: Param = Param::query("asset", Schema::of::<AssetName>(), "In any case; default: all.");
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/markets/updown", "list_updown_markets")
@@ -36,7 +36,7 @@ pub const ROUTES: &[Route] = &[
             Param::query(
                 "limit",
                 Schema::Integer { min: 1, max: 500 },
-                "Rows, from the first one; all of the window without it.",
+                "Rows, from the first one; default: all of the window.",
             ),
         ])
         .gives::<UpDownList>(200)

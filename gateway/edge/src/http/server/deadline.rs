@@ -144,7 +144,7 @@ impl Awaiting {
         *self.due.get_or_insert_with(|| {
             let now = Instant::now();
             if is_started {
-                // The head arrived together with the end of the previous request.
+                // 0 if the head arrived together with the end of the previous request: idle time starts now.
                 let _ = state.idle_since.compare_exchange(0, micros(now), Relaxed, Relaxed);
                 return now + state.header_timeout;
             }

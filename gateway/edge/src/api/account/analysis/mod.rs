@@ -41,12 +41,12 @@ pub const GET: Route = Route::get("/v1/account/profile-analysis", "get_profile_a
         Param::query(
             "recent_trades",
             Schema::Integer { min: 1, max: RECENT_MAX as i64 },
-            "Trades to show; 20 without it.",
+            "Trades to show; default: 20.",
         ),
         Param::query(
             "equity_days",
             Schema::Integer { min: 1, max: EQUITY_DAYS_MAX as i64 },
-            "How far back the equity timeline looks; 90 days without it.",
+            "How far back the equity timeline looks; default: 90 days.",
         ),
         Param::query("wallet_id", TEXT, "`api`, `all`, or the number of a wallet; without it the API wallet."),
     ])

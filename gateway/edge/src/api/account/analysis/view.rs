@@ -126,8 +126,8 @@ record! {
 
     /// Total value at full hours. Returns are from the first to the last snapshot; null of fewer than two.
     pub struct EquityTimeline<'a> {
-        return_7d: Option<Percentage<'a>> = None, "Of the snapshots of the last 7 days.";
-        return_30d: Option<Percentage<'a>> = None, "Of the snapshots of the last 30 days.";
+        return_7d: Option<Percentage<'a>> = None, "Return over the last 7 days, from equity snapshots.";
+        return_30d: Option<Percentage<'a>> = None, "Return over the last 30 days, from equity snapshots.";
         return_all_time: Option<Percentage<'a>> = None, "Of all snapshots there are, a year at most.";
         peak_value: Option<Money> = Some(Money::of("100")), "Within the days asked about.";
         peak_date: Option<scalar::Timestamp> = Some(scalar::Timestamp::of("2026-10-02T09:00:00Z"));

@@ -1,5 +1,5 @@
 //! Citations and links: a comment that cites `PACKAGE/docs/NAME.md §N` cites an existing heading, and a link of a
-//! document leads to an existing file and heading.
+//! document leads to an existing file and heading. A comment cites a section by the path of its document.
 
 use super::sources;
 use std::fs;
@@ -49,6 +49,20 @@ fn citations(text: &str) -> Vec<Target> {
         }
     }
     found
+}
+
+/// The documents whose sections a text cites without their path.
+fn without_path(text: &str) -> Vec<String> {
+    let is_of_a_path = |c: &char| c.is_ascii_alphanumeric() || "_-./".contains(*c);
+    let cited = text.match_indices(".md").filter(|(at, _)| {
+        let rest = text[at + 3..].trim_start_matches('`');
+        rest.strip_prefix(' ').is_some_and(|rest| rest.starts_with('§'))
+    });
+    let names = cited.map(|(at, _)| {
+        let name: Vec<char> = text[..at].chars().rev().take_while(is_of_a_path).collect();
+        format!("{}.md", name.into_iter().rev().collect::<String>())
+    });
+    names.filter(|name| !name.contains('/')).collect()
 }
 
 /// The targets of the links of a document, except those to other hosts.
@@ -159,6 +173,9 @@ fn every_citation_and_link_resolves() {
         let mut targets = citations(&text);
         if name.ends_with(".md") {
             targets.extend(links(&name, &text));
+        } else {
+            let cited = without_path(&text).into_iter();
+            wrong.extend(cited.map(|document| format!("{name}: {document} is cited without its path")));
         }
         count += targets.len();
         wrong.extend(targets.iter().filter_map(|target| fault(target, read)).map(|why| format!("{name}: {why}")));
@@ -184,6 +201,13 @@ fn a_wrong_citation_is_found() {
         ("engine/docs/a.md §3, §9", Some("engine/docs/a.md has no section 9")),
         ("`engine/docs/b.md` §1", Some("engine/docs/b.md does not exist")),
     ];
+    for (text, expected) in [
+        ("(wire.md §8)", vec!["wire.md"]),
+        ("`keys.md` §1 and venue-a.md §2", vec!["keys.md", "venue-a.md"]),
+        ("`engine/docs/a.md §3`, and a.md", vec![]),
+    ] {
+        assert_eq!(without_path(text), expected, "{text}");
+    }
     for (text, expected) in cases {
         let found = citations(text).iter().find_map(|target| fault(target, read));
         assert_eq!(found.as_deref(), expected, "{text}");

@@ -1,4 +1,4 @@
-//! How full the beta is (market-data.md §12).
+//! How full the beta is (`gateway/docs/market-data.md §12`).
 
 use crate::http::call::Call;
 use crate::http::record::record;
@@ -35,7 +35,7 @@ pub const ROUTES: &[Route] = &[Route::get("/api/beta/cohort-status", "get_cohort
     .gives::<CohortStatus>(200)
     .run(|call| Box::pin(status(call)))];
 
-/// The last count of the cohort. A cold one says 0, so that nobody is counted before anybody asks.
+/// The last count of the cohort. A cold one says 0, because counting starts with the first request.
 #[derive(Debug, Default)]
 pub struct Cohort {
     counted_at: AtomicU64,
@@ -45,7 +45,7 @@ pub struct Cohort {
 async fn status(call: Call) -> Outcome {
     let app = call.app();
     let cap = app.front.settings.flags.cohort_cap;
-    // Without a cap there is no cohort that anybody belongs to.
+    // Without a cap there is no cohort.
     let active = if cap == 0 { 0 } else { app.instance.cohort.active(&app.reads, call.now).await };
     Ok(Reply::json(&CohortStatus {
         cohort_label: if cap == 0 { "open" } else { "beta" }.into(),

@@ -1,4 +1,4 @@
-//! The route table as an OpenAPI 3.1 document (wire.md §10): `gateway/openapi.json`, and `GET /v1/openapi.json`.
+//! The route table as an OpenAPI 3.1 document (`gateway/docs/wire.md §10`): `gateway/openapi.json`, and `GET /v1/openapi.json`.
 //!
 //! Everything in it is derived: operations from the table, refusals of a route from its checks and its `fails`, shapes
 //! from the constants beside the handlers. Shapes stand once under `components`, named as in the code.
@@ -23,7 +23,8 @@ pub struct Served<'a> {
     pub root_mount: bool,
 }
 
-/// What stands in a variable of a path. One of a wrong form is an unknown one (wire.md §10), so none is bounded.
+/// Variables of paths, with description and example. A malformed one is answered like an unknown one
+/// (`gateway/docs/wire.md §10`), so no schema bounds it.
 const VARIABLES: &[(&str, &str, &str)] = &[
     ("condition_id", "The market.", "0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4"),
     ("token_id", "The outcome token.", "71321045679252212594626385532706912750332728571942532289631379312455583992563"),
@@ -92,7 +93,7 @@ pub fn document(groups: &[Group], served: &Served<'_>) -> Value {
 /// Lines of the checked-in document are about this long.
 const LINE_CHARS: usize = 118;
 
-/// The document as it is checked in and served: what fits into a line stands in one.
+/// The document as it is checked in and served: a value that fits into a line gets one line.
 pub fn text(document: &Value) -> Vec<u8> {
     let mut out = String::new();
     laid_out(&mut out, document, 0);
@@ -305,7 +306,8 @@ fn text_content(example: &Example) -> Value {
     json!({"schema": {"type": "string"}, "example": example.text()})
 }
 
-/// Every code a route can refuse with: those of the checks it stands behind (wire.md §7), then its own.
+/// Every code that a route can refuse with: those of the checks before its handler (`gateway/docs/wire.md §7`), then its
+/// own.
 pub fn refusals(route: &Route) -> Vec<Code> {
     let mut codes = vec![Code::Http400, Code::Http413, Code::MisdirectedRequest, Code::InternalError];
     let mut add = |more: &[Code]| {
@@ -334,7 +336,7 @@ pub fn refusals(route: &Route) -> Vec<Code> {
         Code::PersistenceUnknown,
     ];
     match route.auth {
-        // An unusable key is no key here.
+        // An unusable key counts as absent here.
         Auth::Public => {}
         Auth::Key | Auth::KeyUnless(_) | Auth::KeyOrAddress => {
             add(&[Code::MissingApiKey]);
@@ -371,7 +373,7 @@ fn error() -> Value {
     let message = json!({"type": "string", "description": "For people; its wording may change."});
     json!({
         "type": "object",
-        "description": "Why a request was refused (wire.md §5).",
+        "description": "Why a request was refused.",
         "required": ["error", "message"],
         "properties": error_fields([("error", code), ("message", message)]),
     })
@@ -391,7 +393,7 @@ fn strict_error() -> Value {
     ];
     json!({
         "type": "object",
-        "description": "Why a request was refused, as clients of the venue are told: those that `dialect=strict`, a \
+        "description": "Why a request was refused, in the form that the venue's clients expect: those that `dialect=strict`, a \
             POLY_API_KEY or POLY_ADDRESS header or the User-Agent shows.",
         "required": ["error", "message", "code"],
         "properties": error_fields(fields),

@@ -125,7 +125,7 @@ pub fn write_record(out: &mut Vec<u8>, record: &impl Serialize) {
     serde_json::to_writer(out, record).expect("a record has texts as names, and its fields do not fail");
 }
 
-/// A record as it stands in a description.
+/// A record as a description contains it.
 pub fn value(record: &impl Serialize) -> Value {
     serde_json::to_value(record).expect("a record has texts as names, and its fields do not fail")
 }

@@ -65,32 +65,32 @@ pub enum Method {
     Delete,
 }
 
-/// Whether a path under `/v1` answers without that prefix too: venue clients build their paths upon the host that a
-/// person entered (venue.md §0). It stays one route with one path; the router knows it under two.
+/// Whether a path under `/v1` answers without that prefix too: venue clients append their paths to the
+/// configured host (`gateway/docs/venue-clients.md §0`). It is one route with one path; the router finds it under both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Root {
     Never,
     /// While `[venue] root_mount` is on.
     Mounted,
-    /// Whatever the setting.
+    /// With any setting.
     Always,
 }
 
 /// Which credential a route takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Auth {
-    /// None is needed; a usable key is recognised all the same (wire.md §8).
+    /// None is needed; a usable key is recognised and counts (`gateway/docs/wire.md §8`).
     Public,
     Key,
-    /// A session token; a key alone is no credential here.
+    /// A session token; a key alone is not enough.
     Jwt,
     /// Either; the key wins when both are sent.
     KeyOrJwt,
-    /// A key, but for requests that are answered in the venue's shape: those are public (venue.md §2). Which they are
-    /// is seen in the request's headers and query, before any credential is looked for.
+    /// A key, except for requests that are answered in the venue's shape, which are public
+    /// (`gateway/docs/venue-clients.md §2`). Headers and query decide this before a credential is looked for.
     KeyUnless(VenueShape),
     /// A key; without one, while `[venue] address_login` is on, the signature of an address, which the handler
-    /// verifies (venue.md §8). Such a request counts against its source address.
+    /// verifies (`gateway/docs/venue-clients.md §8`). Such a request counts against its source address.
     KeyOrAddress,
 }
 
@@ -119,7 +119,7 @@ pub enum RateClass {
     PerAddress,
     /// The key or the user.
     Caller,
-    /// As `Caller`, and the placement limiter (wire.md §8).
+    /// As `Caller`, and the placement limiter (`gateway/docs/wire.md §8`).
     Placement,
     /// As `Caller`, and the bootstrap windows of the source address.
     Bootstrap,
@@ -283,7 +283,7 @@ impl Route {
         self
     }
 
-    /// Answers at the root too, whatever `[venue] root_mount` says.
+    /// Answers at the root too, with any value of `[venue] root_mount`.
     pub const fn always_at_root(mut self) -> Route {
         self.root = Root::Always;
         self

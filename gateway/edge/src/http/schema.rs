@@ -18,7 +18,7 @@ pub enum Schema {
         min: i64,
         max: i64,
     },
-    /// A text of at most so many characters (`u32::MAX`: no bound is promised).
+    /// A text of at most this number of characters (`u32::MAX`: no bound is promised).
     Text(u32),
     /// One of these texts, exactly as written here.
     Word(&'static [&'static str]),
@@ -56,7 +56,7 @@ pub struct Param {
     pub required: bool,
 }
 
-/// Where a parameter stands.
+/// Where a request has a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Query,
@@ -70,7 +70,7 @@ pub struct Takes {
     pub example: Example,
 }
 
-/// One answer of a route that is no refusal.
+/// One answer of a route that is not a refusal.
 #[derive(Clone, Copy, Debug)]
 pub struct Gives {
     pub status: u16,

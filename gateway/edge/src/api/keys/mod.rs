@@ -1,4 +1,4 @@
-//! API keys: issue, list, rename, revoke, rotate, usage; the tiers; socket tokens (keys.md §2).
+//! API keys: issue, list, rename, revoke, rotate, usage; the tiers; socket tokens (`gateway/docs/keys.md §2`).
 
 pub mod request;
 mod usage;
@@ -55,7 +55,7 @@ const BOOTSTRAP: &[Code] = &[
     Code::PersistenceUnknown,
 ];
 
-/// The name of no tier; everything else that is wrong with the body is 422 (keys.md §3).
+/// An unknown tier; any other fault of the body is 422 (`gateway/docs/keys.md §3`).
 const UNKNOWN_TIER: &[(u16, Code)] = &[(400, Code::ValidationFailed)];
 
 pub const ROUTES: &[Route] = &[
@@ -129,7 +129,7 @@ pub const ROUTES: &[Route] = &[
         .run(|call| Box::pin(rename(call))),
     Route::delete("/v1/keys/{id}", "revoke_key")
         .about(concat!(
-            "Ends a key at once. Any active key of the account may end any; a read-only key only itself where ",
+            "Ends a key immediately. Any active key of the account may end any; a read-only key only itself where ",
             "keys.readonly_contained is on."
         ))
         .auth(Auth::KeyOrJwt)
@@ -266,7 +266,7 @@ fn optional_object(call: &Call) -> Result<Value<'_>, Refusal> {
     }
 }
 
-/// A key that exists is told even when that took too long: nothing else ever shows it again.
+/// A key that was created is answered even after the deadline: no other answer contains its text.
 async fn ask(call: &Call, command: Command) -> Result<Answer, Refusal> {
     match call.edge.engine.ask(call.caller().user, command, call.now).await {
         Ok(answer) => Ok(answer),

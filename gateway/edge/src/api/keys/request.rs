@@ -1,7 +1,7 @@
-//! What a key is asked to be (keys.md §1, §2), and the gates before it is issued (§3).
+//! The body of a request for a key (`gateway/docs/keys.md §1`), and the checks before it is issued (`gateway/docs/keys.md §3`).
 //!
-//! Row 1 (flagged, allowlist) is passed by every request that reaches a handler. Rows 2, 3, 4 and 6 need lists and
-//! flags of the server and are judged here; 5 and 7 are the shard's, but 5 comes before 6, so it is looked at here too.
+//! Check 1 (flagged, allowlist) has passed when a request reaches a handler. Checks 2, 3, 4 and 6 need lists and flags of
+//! the server and run here; 5 and 7 run in the shard. Check 5 comes before 6, so it runs here too.
 
 use super::view::TierName;
 use crate::app::App;
@@ -114,7 +114,7 @@ impl<'a> KeyName<'a> {
     }
 }
 
-/// Passes the gates of keys.md §3 in their order; the tier that is asked for, if one is.
+/// Runs the checks of `gateway/docs/keys.md §3` in their order. Returns the requested tier, if the body has one.
 pub fn admitted(asked: &NewKey<'_>, caller: &Caller, app: &App, now: Timestamp) -> Result<Option<Tier>, Refusal> {
     let flags = &app.front.settings.flags;
     let tier = asked.tier.map(tier).transpose()?;

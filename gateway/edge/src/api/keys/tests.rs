@@ -119,7 +119,7 @@ fn a_paid_plan_that_has_ended_gives_keys_that_read() {
     town.note(UserId(1), ended);
     assert_eq!(town.send("POST", "/v1/keys", r#"{"permissions":["trade"]}"#).code(), (403, "TIER_REQUIRES_UPGRADE"));
     assert_eq!(town.send("POST", "/v1/keys", r#"{"tier":"pro"}"#).code(), (403, "TIER_REQUIRES_UPGRADE"));
-    // Whatever the shard gave it, it only reads.
+    // The new key only reads, although the shard's answer says more.
     let answer = town.send("POST", "/v1/keys", "");
     shows(answer.text().as_bytes(), r#"{"permissions":["read"]}"#);
 }
@@ -129,7 +129,7 @@ fn a_full_cohort_lets_nobody_new_in() {
     let toml = format!("{FREE}[flags]\ncohort_cap = 1\n");
     let town = Town::with(&toml);
     issuing(&town);
-    // Whoever holds a key may have another one.
+    // A key may create another one.
     assert_eq!(town.send("POST", "/v1/keys", "").status, 201);
     let refused = as_user(&town, "POST", "/v1/keys", "", "newcomer");
     assert_eq!(refused.code(), (409, "COHORT_FULL"));

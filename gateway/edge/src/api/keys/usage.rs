@@ -1,5 +1,5 @@
-//! `GET /v1/keys/{id}/usage` (keys.md §7). The figures are those of this process: they begin anew with a start of the
-//! server. `last_used_at` is in the journal, and stays.
+//! `GET /v1/keys/{id}/usage` (`gateway/docs/keys.md §7`). The figures are counted by this process and start at zero
+//! with it. `last_used_at` is in the journal and survives a restart.
 
 use super::{key, view};
 use crate::api::refuse::unexpected;

@@ -1,4 +1,4 @@
-//! Keys on the wire (keys.md §1, §7). A raw key is written into the answer that creates it and nowhere else.
+//! Keys on the wire (`gateway/docs/keys.md §1`, `§7`). A raw key is written into the answer that creates it and nowhere else.
 
 use crate::http::auth::{RawKey, permission_words};
 use crate::http::record::{Record, record};

@@ -47,7 +47,7 @@ fn what_was_never_quoted_has_no_live_price() {
         r#"{"token_id":"90000002","outcome":"No","price":null,"winner":false}]}"#
     );
     shows(&shown(&town, town.unquoted, NOW), expected);
-    // A price from market data stands in for both sides.
+    // A price from market data replaces both sides.
     let stated = Stated { shown: [Some(Cash(300_000)), Some(Cash(700_000))], last: [None; 2] };
     town.writer.borrow_mut().stated(town.unquoted, &stated);
     let expected = concat!(

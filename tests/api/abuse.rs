@@ -4,7 +4,7 @@
 use crate::numbers::{QUOTED, RAW};
 use crate::table::{Door, Table};
 use edge::http::route::Auth;
-use edge::http::schema::Place;
+use edge::http::schema::ParamIn;
 use serde_json::{Value, json};
 use tests::cases::Cases;
 use tests::http::{Client, Request, Response};
@@ -59,15 +59,15 @@ fn no_parameter_breaks_a_route() {
         for param in door.route.params {
             for text in &texts {
                 let request = match param.place {
-                    Place::Query => {
+                    ParamIn::Query => {
                         let glue = if door.path.contains('?') { '&' } else { '?' };
                         let path = format!("{}{glue}{}={}", door.path, param.name, encoded(text));
                         Request { path, ..door.example() }
                     }
-                    Place::Header if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) => {
+                    ParamIn::Header if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) => {
                         door.example().header(param.name, text)
                     }
-                    Place::Header => continue,
+                    ParamIn::Header => continue,
                 };
                 sound(&client.send(&request), &format!("{door} {}={text:?}", param.name));
                 cases.one();

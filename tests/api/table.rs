@@ -1,7 +1,7 @@
 //! The server's route table for tests of all routes: each route with a path that exists in a test's world.
 
 use edge::http::route::Route;
-use edge::http::schema::Place;
+use edge::http::schema::ParamIn;
 use std::fmt;
 use tests::http::Request;
 use tests::world::World;
@@ -50,7 +50,7 @@ impl Door {
         let mut path = segments.collect::<Vec<_>>().join("/");
         // Of two names for one parameter neither is required; a history without a token is invalid.
         let is_needed = |name: &str| route.path.contains("prices-history") && name == "market";
-        let needed = route.params.iter().filter(|param| param.place == Place::Query);
+        let needed = route.params.iter().filter(|param| param.place == ParamIn::Query);
         let needed = needed.filter(|param| param.required || is_needed(param.name));
         for (at, param) in needed.enumerate() {
             let value = match param.name {

@@ -15,7 +15,6 @@ use crate::http::reply::{Outcome, Reply};
 use crate::http::route::Route;
 use crate::settings::Brand;
 use crate::ws::{asyncapi, shape};
-use host::thread;
 use tokio::sync::OnceCell;
 
 pub const ROUTES: &[Route] = &[
@@ -36,9 +35,9 @@ pub const ROUTES: &[Route] = &[
 async fn describe(call: &Call, kept: &OnceCell<Vec<u8>>, make: fn(&Front) -> Vec<u8>) -> Outcome {
     let made = || async {
         let app = call.edge.app.clone();
-        tokio::task::spawn_blocking(move || thread::guard(|| make(&app.front))).await
+        tokio::task::spawn_blocking(move || make(&app.front)).await
     };
-    // The runtime drops a blocking task before it starts only when the process ends.
+    // A table that contradicts itself panics there; the runtime also drops the task when the process ends.
     let written = kept.get_or_try_init(made).await.map_err(|_| Code::InternalError)?;
     Ok(Reply::json(written.clone()))
 }

@@ -185,18 +185,9 @@ impl Object<'_> {
         self.quoted(name, |out| decimal::money(out, cash));
     }
 
-    pub fn money_or_null(&mut self, name: &str, cash: Option<Cash>) {
-        self.or_null(name, cash, Self::money);
-    }
-
     #[inline(always)]
     pub fn qty(&mut self, name: &str, qty: Qty) {
         self.quoted(name, |out| decimal::qty(out, qty));
-    }
-
-    /// A figure in 10⁻⁶ as the venue sent it.
-    pub fn vol_or_null(&mut self, name: &str, micros: Option<u64>) {
-        self.or_null(name, micros, |object, name, micros| object.quoted(name, |out| decimal::vol(out, micros)));
     }
 
     /// A moment in the native form (gateway/docs/wire.md §2).
@@ -248,7 +239,7 @@ mod tests {
             o.array("f", [(); 0], |_, ()| {});
             o.array("g", [(); 2], |out, ()| object(out, |g| g.word("w", "[")));
             o.price("h", Price(4_200));
-            o.money_or_null("i", Some(Cash(-1)));
+            o.or_null("i", Some(Cash(-1)), Object::money);
             o.boolean("j", false);
         });
         assert_eq!(

@@ -8,7 +8,7 @@ use super::components::Components;
 use super::names::Names;
 use super::record::Example;
 use super::route::{Auth, BodyKind, Group, Method, Permission, RateClass, Root, Route};
-use super::schema::{Gives, Kind, Param, Place};
+use super::schema::{Gives, Kind, Param, ParamIn};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 
@@ -220,8 +220,8 @@ fn parameters(route: &Route, components: &mut Components) -> Vec<Value> {
 
 fn parameter(param: &Param, components: &mut Components) -> Value {
     let place = match param.place {
-        Place::Query => "query",
-        Place::Header => "header",
+        ParamIn::Query => "query",
+        ParamIn::Header => "header",
     };
     json!({
         "name": param.name, "in": place, "required": param.required, "description": param.about,

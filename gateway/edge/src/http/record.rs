@@ -121,7 +121,6 @@ impl<R: Record> Record for Vec<R> {
 
 /// Appends the text of a record.
 pub fn write_record(out: &mut Vec<u8>, record: &impl Serialize) {
-    out.reserve(512);
     serde_json::to_writer(out, record).expect("a record has texts as names, and its fields do not fail");
 }
 

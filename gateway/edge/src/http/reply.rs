@@ -37,6 +37,7 @@ pub trait JsonBody {
 impl<R: Record> JsonBody for &R {
     fn into_json(self) -> Vec<u8> {
         let mut body = buffer::take();
+        body.reserve(512);
         write_record(&mut body, self);
         body
     }

@@ -122,8 +122,8 @@ texts! {
     TokenId: "An outcome token.", r"^[0-9]{1,80}$";
     ConditionId: "A market.", r"^0x[0-9a-f]{64}$";
     OrderHexId: "An order in its venue-shaped form: 0x and 64 hexadecimal digits.", r"^0x[0-9a-f]{64}$";
-    TransactionHash: "32 bytes that stand for the transaction of a paper trade, which has none.", r"^0x[0-9a-f]{64}$";
-    PaperHash: "0x and 64 hexadecimal digits.", r"^0x[0-9a-f]{64}$";
+    TransactionHash: "0x and 64 hexadecimal digits, made from the trade's id: a paper trade has no transaction.",
+        r"^0x[0-9a-f]{64}$";
     Uuid: "A UUID in lower case.", r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$";
 }
 

@@ -52,13 +52,13 @@ pub struct Param {
     pub name: &'static str,
     pub schema: Schema,
     pub about: &'static str,
-    pub place: Place,
+    pub place: ParamIn,
     pub required: bool,
 }
 
-/// Where a request has a parameter.
+/// The part of a request that has a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ParamIn {
     Query,
     Header,
 }
@@ -90,12 +90,12 @@ pub enum Kind {
 impl Param {
     /// An optional parameter of the query string.
     pub const fn query(name: &'static str, schema: Schema, about: &'static str) -> Param {
-        Param { name, schema, about, place: Place::Query, required: false }
+        Param { name, schema, about, place: ParamIn::Query, required: false }
     }
 
     /// An optional request header.
     pub const fn header(name: &'static str, schema: Schema, about: &'static str) -> Param {
-        Param { name, schema, about, place: Place::Header, required: false }
+        Param { name, schema, about, place: ParamIn::Header, required: false }
     }
 
     pub const fn required(mut self) -> Param {

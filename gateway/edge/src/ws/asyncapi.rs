@@ -5,7 +5,7 @@
 
 use crate::http::components::Components;
 use crate::http::record::{Example, Record};
-use crate::http::schema::{Param, Place, Schema};
+use crate::http::schema::{Param, ParamIn, Schema};
 use serde_json::{Map, Value, json};
 
 /// The description of one socket route.
@@ -166,7 +166,7 @@ fn key(direction: &str, message: &Message) -> String {
 
 fn binding(channel: &Channel, components: &mut Components) -> Value {
     let mut binding = json!({"method": "GET", "bindingVersion": "0.1.0"});
-    for (place, name) in [(Place::Query, "query"), (Place::Header, "headers")] {
+    for (place, name) in [(ParamIn::Query, "query"), (ParamIn::Header, "headers")] {
         let mut properties = Map::new();
         for param in channel.params.iter().filter(|param| param.place == place) {
             let mut written = components.of(&param.schema);

@@ -5,7 +5,7 @@ use super::shape::prices::{OutcomePrice, PriceFields, TokenPrice};
 use crate::api::account::valuation::Marks;
 use crate::api::markets::quote::OUTCOMES;
 use crate::api::markets::view::Phase;
-use crate::http::record::ByName;
+use crate::http::record::{ByName, write_record};
 use crate::http::scalar::{self, Instant, Quantity, Volume};
 use crate::reads::Reads;
 use engine::amount::Cash;
@@ -13,7 +13,6 @@ use engine::book::{Depth, LastPrice, Top};
 use engine::id::Outcome;
 use engine::market::catalog::MarketCell;
 use engine::time::Timestamp;
-use serde_json::value::{RawValue, to_raw_value};
 use std::cell::RefCell;
 use wire::decimal;
 
@@ -22,9 +21,12 @@ thread_local! {
     static TOP: RefCell<Depth> = RefCell::default();
 }
 
+/// Room for the fields of a price frame; longer names of outcomes enlarge it.
+const FIELDS_BYTES: usize = 1_280;
+
 /// The fields of a price frame except `type` and `seq`, as an object.
 #[derive(Debug)]
-pub struct Price(Box<RawValue>);
+pub struct Price(Vec<u8>);
 
 /// The figures of one outcome.
 struct Quoted {
@@ -41,13 +43,15 @@ impl Price {
     }
 
     pub(super) fn new(fields: &PriceFields<'_>) -> Price {
-        Price(to_raw_value(fields).expect("a record has texts as names, and its fields do not fail"))
+        let mut text = Vec::with_capacity(FIELDS_BYTES);
+        write_record(&mut text, fields);
+        Price(text)
     }
 
     /// The frame of the price channel. `seq` counts the frames of one socket.
     pub fn frame(&self, out: &mut Vec<u8>, seq: u64) {
         out.extend_from_slice(b"{\"type\":\"price\",");
-        out.extend_from_slice(&self.text().as_bytes()[1..]);
+        out.extend_from_slice(&self.0[1..]);
         out.pop();
         out.extend_from_slice(b",\"seq\":");
         decimal::integer(out, seq);
@@ -55,8 +59,8 @@ impl Price {
     }
 
     /// The text of the fields.
-    pub fn text(&self) -> &str {
-        self.0.get()
+    pub fn text(&self) -> &[u8] {
+        &self.0
     }
 }
 

@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
-use wire::write::{as_is, object};
+use wire::write::object;
 
 /// Most markets of one stream.
 const MARKETS_MAX: usize = 50;
@@ -356,7 +356,7 @@ impl Stream {
         for some in prices.chunks(MARKETS_PER_PAGE) {
             let mut out = Vec::with_capacity(4_096 * some.len());
             if self.subscription.background {
-                let write = |out: &mut Vec<u8>, (_, price): &(MarketId, Rc<Price>)| as_is(out, price.text());
+                let write = |out: &mut Vec<u8>, (_, price): &(MarketId, Rc<Price>)| out.extend_from_slice(price.text());
                 batch(&mut out, "market_price_batch", some, write);
                 let mut books = Vec::new();
                 for (market, _) in some {
@@ -365,7 +365,7 @@ impl Stream {
                 batch(&mut out, "orderbook_batch", &books, |out, book| out.extend_from_slice(book));
             } else {
                 for (market, price) in some {
-                    line(&mut out, "market_price", |out| as_is(out, price.text()));
+                    line(&mut out, "market_price", |out| out.extend_from_slice(price.text()));
                     for book in OUTCOMES.into_iter().filter_map(|outcome| book(&app.reads, cell(*market), outcome)) {
                         line(&mut out, "orderbook", |out| out.extend_from_slice(&book));
                     }

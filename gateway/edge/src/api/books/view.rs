@@ -238,11 +238,6 @@ pub fn size(o: &mut Object<'_>, name: &str, size: Qty) {
     quoted(o, name, |out| decimal::size(out, size));
 }
 
-/// The tick of the moment as a text.
-pub fn tick(o: &mut Object<'_>, name: &str, cell: &MarketCell) {
-    quoted(o, name, |out| decimal::tick(out, cell.tick()));
-}
-
 /// A text made by `write`, without escapes.
 pub fn quoted(o: &mut Object<'_>, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
     let out = o.name(name);

@@ -19,6 +19,8 @@ use sha2::{Digest as _, Sha256};
 
 /// Digits of a decimal id.
 const DECIMAL_DIGITS_MAX: usize = 19;
+/// Characters of the venue-shaped form: `0x` and 32 bytes.
+const HEX_ID_CHARS: usize = 66;
 /// RFC 9562's name space of object identifiers, in which the number of a user is a name.
 const NAMESPACE: [u8; 16] =
     [0x6b, 0xa7, 0xb8, 0x12, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8];
@@ -76,7 +78,9 @@ impl OrderIds {
 
     /// The same as a text.
     pub fn text(&self, id: OrderId, hash: Option<&[u8; 32]>) -> String {
-        wire::decimal::text(|out| self.push(out, id, hash))
+        let mut text = Vec::with_capacity(HEX_ID_CHARS);
+        self.push(&mut text, id, hash);
+        String::from_utf8(text).expect("hexadecimal digits are ASCII")
     }
 
     /// Reads any form. `None` is an id that no order of this user has.

@@ -8,7 +8,7 @@ use crate::http::call::Call;
 use crate::http::dialect::Dialect;
 use crate::http::record::{EmptyList, List, forms, record, write_record};
 use crate::http::scalar::{
-    self, ConditionId, Digits, Money, OrderHexId, PaperHash, Price, Quantity, TokenId, Uuid, words,
+    self, ConditionId, Digits, Money, OrderHexId, Price, Quantity, TokenId, TransactionHash, Uuid, words,
 };
 use engine::market::catalog::Catalog;
 use engine::order::{Fill, Liquidity, Order, Side};
@@ -115,7 +115,7 @@ record! {
         bucket_index: u8 = 0;
         owner: Uuid<'a> = OWNER.into(), "The credential of the request if that is a UUID, else the account's.";
         maker_address: &'a str = ADDRESS, "The account's address.";
-        transaction_hash: PaperHash<'a> = MARKET.into(), "Made of the trade's id: there is no transaction.";
+        transaction_hash: TransactionHash<'a> = MARKET.into(), "Made of the trade's id: there is no transaction.";
         trader_side: LiquidityName = "TAKER".into();
         maker_orders: List<MakerOrder<'a>, 0, 1> = List(Vec::new()),
             "Of a MAKER row the caller's own order; else empty.";

@@ -5,7 +5,7 @@ use crate::api::clob::ids;
 use crate::api::orders::view::fill_price;
 use crate::api::orders::words;
 use crate::http::record::{Record, record};
-use crate::http::scalar::{ConditionId, Number, TokenId, words};
+use crate::http::scalar::{ConditionId, Number, TokenId, TransactionHash, words};
 use engine::amount::{Cash, Qty};
 use engine::id::Outcome;
 use engine::mark::{Marks, market_value};
@@ -26,11 +26,6 @@ const DATE_CHARS: usize = 10;
 #[derive(Clone, Copy, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Address<'a>(#[schemars(regex(pattern = r"^0x[0-9a-fA-F]{40}$"))] &'a str);
-
-/// 0x and 64 hexadecimal digits, made from the trade's id: a paper trade has no transaction.
-#[derive(Serialize, JsonSchema)]
-#[serde(transparent)]
-pub struct TransactionHash(#[schemars(regex(pattern = r"^0x[0-9a-f]{64}$"))] String);
 
 // A list of one row or none.
 #[derive(Serialize, JsonSchema)]
@@ -128,7 +123,7 @@ record! {
         price: Number = Number::of("0.42");
         timestamp: u64 = 1_790_932_500, "Unix seconds.";
         outcome: &'a str = "Yes";
-        transaction_hash: TransactionHash = TransactionHash(ids::paper_transaction_hash("51233"));
+        transaction_hash: TransactionHash<'static> = ids::paper_transaction_hash("51233").into();
         title: &'a str = QUESTION;
         slug: &'a str = "rain-in-lisbon-on-3-october";
         icon: &'a str = "";
@@ -152,7 +147,7 @@ record! {
         price: Number = Number::of("0.42");
         timestamp: u64 = 1_790_932_500, "Unix seconds.";
         outcome: &'a str = "Yes";
-        transaction_hash: TransactionHash = TransactionHash(ids::paper_transaction_hash("51233"));
+        transaction_hash: TransactionHash<'static> = ids::paper_transaction_hash("51233").into();
         title: &'a str = QUESTION;
         slug: &'a str = "rain-in-lisbon-on-3-october";
         icon: &'a str = "";
@@ -378,7 +373,7 @@ impl<'a> TradeOfPage<'a> {
             price: fill_price(&view.order, &view.fill).into(),
             timestamp: view.fill.at.secs(),
             outcome: cell.outcome(outcome),
-            transaction_hash: TransactionHash(ids::paper_transaction_hash(&view.fill.id.0.to_string())),
+            transaction_hash: ids::paper_transaction_hash(&view.fill.id.0.to_string()).into(),
             title: &cell.listing.question,
             slug: &cell.listing.slug,
             icon: icon(cell),

@@ -10,7 +10,6 @@ use engine::time::Timestamp;
 use engine::user::key::{Effective, effective};
 use engine::user::{Grant, Permissions, Tier};
 use engine::view::KeyView;
-use wire::write::{Object, string};
 
 /// What decides what a key may do now.
 #[derive(Clone, Copy)]
@@ -34,11 +33,6 @@ impl From<Tier> for TierName {
 /// `read`, `trade`, in that order.
 pub fn permission_names(permissions: Permissions) -> Vec<PermissionName> {
     permission_words(permissions).iter().map(|word| (*word).into()).collect()
-}
-
-/// `"permissions"` of a record that is written by hand.
-pub fn permissions(o: &mut Object<'_>, permissions: Permissions) {
-    o.array("permissions", permission_words(permissions), |out, word| string(out, word));
 }
 
 record! {

@@ -62,9 +62,9 @@ pub enum End {
     AfterLog,
     /// After the snapshot of the stop: the job holds the lock of the directory.
     AfterSnapshot,
-    /// After all of these.
+    /// After all of these; the stop waits for it.
     Last,
-    /// Its flag is set last, and nothing waits for the job.
+    /// Its flag is set last, and the stop does not wait for the job: it only reads, so it may end at any point.
     WithProcess,
 }
 

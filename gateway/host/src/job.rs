@@ -54,7 +54,7 @@ pub enum Next {
     Sleep,
     /// As [`Next::Sleep`], for at most this time.
     SleepFor(Duration),
-    /// As [`Next::Sleep`], but the turn tried nothing that could have failed: after a failed one, pauses keep growing.
+    /// As [`Next::Sleep`], for a turn that did no work. It does not reset the pauses that grow with failed turns.
     Wait,
     /// There are no further turns.
     Over,

@@ -76,7 +76,7 @@ pub fn listing(number: u8, tokens: [&str; 2]) -> Listing {
 }
 
 impl Town {
-    /// Requests have no rate limit here.
+    /// Requests with the key of the town have no rate limit; others have that of their address.
     #[expect(clippy::new_without_default, reason = "tests say what they make")]
     pub fn new() -> Town {
         Town::with("[limits.tiers.free]\nrequests_per_second = 1000000\nrequests_per_minute = 1000000\n")

@@ -125,7 +125,7 @@ pub enum RateClass {
     Bootstrap,
 }
 
-/// Setting that a route exists by.
+/// The setting that makes a route exist. It is off by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
     SimulationApi,

@@ -28,13 +28,49 @@ impl Packed for Order {
     type Shared = SharedRows<Rare>;
 
     fn pack(&self, before: Option<&Order>, packer: &mut Packer) {
-        // The pattern names every field, so none can be missed.
-        let Order { id, terms, created_at, filled, notional, fee, filled_at, closed_at, reserved, last_fill, .. } =
-            self;
-        let Order { closed, awaiting_book, held, resting, .. } = self;
-        let Terms { wallet, key, quantity, amount, expiration, instrument, fee_rate, displayed, .. } = terms;
-        let Terms { quote_age_ms, spread_bps, slippage_bps, impact_bps, book_walk_levels, limit, side, .. } = terms;
-        let Terms { order_type, time_in_force, route, post_only, marketable, warnings, .. } = terms;
+        // The patterns name every field, so that none can be missed.
+        let Order {
+            id,
+            terms,
+            created_at,
+            filled,
+            notional,
+            fee,
+            filled_at,
+            closed_at,
+            reserved,
+            last_fill,
+            closed,
+            awaiting_book,
+            held,
+            resting,
+        } = self;
+        let Terms {
+            wallet,
+            key,
+            quantity,
+            amount,
+            expiration,
+            instrument,
+            fee_rate,
+            displayed,
+            quote_age_ms,
+            spread_bps,
+            slippage_bps,
+            impact_bps,
+            book_walk_levels,
+            limit,
+            side,
+            order_type,
+            time_in_force,
+            route,
+            post_only,
+            marketable,
+            warnings,
+            // Where `rare` is.
+            rare_block: _,
+            rare_at: _,
+        } = terms;
         let rare = terms.rare();
         let figures = [displayed, quote_age_ms, spread_bps, slippage_bps, impact_bps];
         let has_figures = figures.iter().any(|figure| figure.0 != Figure::NONE) || *book_walk_levels != u16::MAX;

@@ -2,10 +2,11 @@
 
 use crate::error::{Error, Named, Refusal};
 use crate::levels;
-use crate::parquet_file::columns::{BAD, Batch, Batches, Columns, NO_TEXT, NULL, Texts};
+use crate::parquet_file::columns::{BAD, Batch, Batches, Columns, NULL, Texts};
 use crate::parquet_file::source::Source;
 use crate::row::{Condition, Event, Kind, Row, SIZE_MAX, is_price, is_token};
 use crate::schema::{self, Layout};
+use ahash::AHashMap;
 use bytes::Bytes;
 use engine::amount::{Price, Qty, TickSize};
 use engine::book::BookSide;
@@ -67,12 +68,15 @@ pub(crate) struct RowReader {
     pub(crate) levels_dropped: u64,
 }
 
-/// What the texts of a column mean.
+/// What the texts of a column mean. Rows in order repeat few texts, in long stretches.
 pub(crate) struct Cache<T> {
-    generation: u32,
-    of_dictionary: Vec<Option<T>>,
-    last: Option<(Vec<u8>, T)>,
+    values: AHashMap<Box<[u8]>, T>,
+    /// The last text and its meaning; `None` before the first.
+    last: (Vec<u8>, Option<T>),
 }
+
+/// Texts that a cache keeps; beyond, it starts again.
+const CACHED_MAX: usize = 65_536;
 
 impl HourFile {
     /// Opens a plain file; links and devices are refused.
@@ -120,7 +124,7 @@ impl HourFile {
 
     /// The program that wrote the file, as the file states it.
     pub fn created_by(&self) -> Option<&str> {
-        self.columns.footer.created_by.as_deref()
+        self.columns.footer.created_by()
     }
 
     /// Names of columns that are not part of an hour; they are ignored.
@@ -130,7 +134,7 @@ impl HourFile {
 
     /// The value of `papertape.source`, if it is a SHA-256.
     pub fn source(&self) -> Option<[u8; 32]> {
-        let text = self.columns.footer.metadata(SOURCE_KEY)?;
+        let text = self.columns.footer.value(SOURCE_KEY)?;
         Condition::parse(&format!("0x{text}")).map(|digest| digest.0)
     }
 
@@ -314,7 +318,7 @@ impl RowReader {
 
 impl<T> Default for Cache<T> {
     fn default() -> Cache<T> {
-        Cache { generation: 0, of_dictionary: Vec::new(), last: None }
+        Cache { values: AHashMap::new(), last: (Vec::new(), None) }
     }
 }
 
@@ -322,31 +326,29 @@ impl<T: Clone> Cache<T> {
     /// The meaning of the text of a row; `None` for a null.
     #[inline]
     pub(crate) fn of(&mut self, texts: &Texts, at: usize, read: impl Fn(&[u8]) -> T) -> Option<T> {
-        let id = texts.ids[at];
-        if id < texts.lasting {
-            if self.generation != texts.generation {
-                self.generation = texts.generation;
-                self.of_dictionary.clear();
-            }
-            let id = id as usize;
-            if self.of_dictionary.len() <= id {
-                self.of_dictionary.resize(texts.lasting as usize, None);
-            }
-            let cached = &mut self.of_dictionary[id];
-            return Some(cached.get_or_insert_with(|| read(texts.get(id as u32))).clone());
-        }
-        if id == NO_TEXT {
-            return None;
-        }
-        let text = texts.get(id);
+        let text = texts.of(at)?;
         match &self.last {
-            Some((last, value)) if last == text => Some(value.clone()),
-            _ => {
-                let value = read(text);
-                self.last = Some((text.to_owned(), value.clone()));
-                Some(value)
-            }
+            (last, Some(value)) if **last == *text => Some(value.clone()),
+            _ => Some(self.look_up(text, read)),
         }
+    }
+
+    fn look_up(&mut self, text: &[u8], read: impl Fn(&[u8]) -> T) -> T {
+        let value = match self.values.get(text) {
+            Some(value) => value.clone(),
+            None => {
+                if self.values.len() >= CACHED_MAX {
+                    self.values.clear();
+                }
+                let value = read(text);
+                self.values.insert(text.into(), value.clone());
+                value
+            }
+        };
+        self.last.0.clear();
+        self.last.0.extend_from_slice(text);
+        self.last.1 = Some(value.clone());
+        value
     }
 }
 

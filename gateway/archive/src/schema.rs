@@ -2,9 +2,9 @@
 
 use crate::error::Refusal;
 use crate::parquet_file::columns::Wanted;
-use crate::parquet_file::footer::{Column, Footer, Logical, Physical, Unit};
-use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
-use parquet::schema::types::{Type, TypePtr};
+use crate::parquet_file::footer::Footer;
+use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as PhysicalType};
+use parquet::schema::types::{ColumnDescriptor, Type, TypePtr};
 use std::sync::Arc;
 
 /// Number of columns.
@@ -78,19 +78,23 @@ impl Kind {
 
     /// Whether a column of a file has this type. Other writers store decimals as bytes and times in finer units; values
     /// that are not exact here are found as they are read.
-    fn is_of(self, column: &Column) -> bool {
-        match (self, column.physical, column.logical) {
-            (Kind::Time, Physical::Int64, Logical::Timestamp { is_utc, .. }) => is_utc,
-            (Kind::Id(width), Physical::Fixed, _) => column.width == width as u64,
-            (Kind::Id(_) | Kind::Text, Physical::Bytes, logical) => matches!(logical, Logical::Text | Logical::None),
-            (Kind::Decimal(precision, scale), physical, Logical::Decimal { precision: of, scale: to }) => {
-                let is_stored = match physical {
-                    Physical::Fixed => (1..=16).contains(&column.width),
-                    other => other != Physical::Other,
-                };
-                is_stored && (of, to) == (i64::from(precision), i64::from(scale))
+    fn is_of(self, column: &ColumnDescriptor) -> bool {
+        let width = column.type_length();
+        match (self, column.physical_type(), column.logical_type_ref()) {
+            (Kind::Time, PhysicalType::INT64, Some(LogicalType::Timestamp(time))) => time.is_adjusted_to_u_t_c,
+            (Kind::Id(of), PhysicalType::FIXED_LEN_BYTE_ARRAY, _) => width == of,
+            (Kind::Id(_) | Kind::Text, PhysicalType::BYTE_ARRAY, logical) => {
+                matches!(logical, None | Some(LogicalType::String))
             }
-            (Kind::Uint16, Physical::Int32, Logical::Integer { bits: 16, is_signed: false }) => true,
+            (Kind::Decimal(precision, scale), physical, Some(LogicalType::Decimal(of))) => {
+                let is_stored = match physical {
+                    PhysicalType::FIXED_LEN_BYTE_ARRAY => (1..=16).contains(&width),
+                    PhysicalType::INT32 | PhysicalType::INT64 | PhysicalType::BYTE_ARRAY => true,
+                    _ => false,
+                };
+                is_stored && (of.precision, of.scale) == (precision, scale)
+            }
+            (Kind::Uint16, PhysicalType::INT32, Some(LogicalType::Integer(of))) => of.bit_width == 16 && !of.is_signed,
             _ => false,
         }
     }
@@ -106,29 +110,34 @@ impl Kind {
     }
 }
 
-fn describe(column: &Column) -> String {
-    let stored = match column.physical {
-        Physical::Int32 => "int32".to_owned(),
-        Physical::Int64 => "int64".to_owned(),
-        Physical::Bytes => "binary".to_owned(),
-        Physical::Fixed => format!("fixed_size_binary[{}]", column.width),
-        Physical::Other => "another type".to_owned(),
+fn describe(column: &ColumnDescriptor) -> String {
+    let stored = match column.physical_type() {
+        PhysicalType::INT32 => "int32".to_owned(),
+        PhysicalType::INT64 => "int64".to_owned(),
+        PhysicalType::BYTE_ARRAY => "binary".to_owned(),
+        PhysicalType::FIXED_LEN_BYTE_ARRAY => format!("fixed_size_binary[{}]", column.type_length()),
+        other => other.to_string().to_lowercase(),
     };
-    match column.logical {
-        Logical::None => stored,
-        Logical::Text => "string".to_owned(),
-        Logical::Decimal { precision, scale } => format!("decimal({precision},{scale}) as {stored}"),
-        Logical::Timestamp { is_utc, unit } => {
-            let unit = match unit {
-                Unit::Millis => "ms",
-                Unit::Micros => "us",
-                Unit::Nanos => "ns",
+    match column.logical_type_ref() {
+        None => stored,
+        Some(LogicalType::String) => "string".to_owned(),
+        Some(LogicalType::Decimal(of)) => format!("decimal({},{}) as {stored}", of.precision, of.scale),
+        Some(LogicalType::Timestamp(time)) => {
+            let unit = match time.unit {
+                TimeUnit::MILLIS => "ms",
+                TimeUnit::MICROS => "us",
+                TimeUnit::NANOS => "ns",
             };
-            format!("timestamp[{unit}{}] as {stored}", if is_utc { ", UTC" } else { "" })
+            format!("timestamp[{unit}{}] as {stored}", if time.is_adjusted_to_u_t_c { ", UTC" } else { "" })
         }
-        Logical::Integer { bits, is_signed } => format!("{}int{bits}", if is_signed { "" } else { "u" }),
-        Logical::Other => format!("another type as {stored}"),
+        Some(LogicalType::Integer(of)) => format!("{}int{}", if of.is_signed { "" } else { "u" }, of.bit_width),
+        Some(_) => format!("another type as {stored}"),
     }
+}
+
+/// Whether each row has one value at most, below the root of the schema.
+fn is_flat(column: &ColumnDescriptor) -> bool {
+    column.max_rep_level() == 0 && column.path().parts().len() == 1
 }
 
 impl Layout {
@@ -138,7 +147,8 @@ impl Layout {
     /// All columns that are missing or have another type, by name. Files of other archives are named as such.
     pub(crate) fn of(footer: &Footer) -> Result<Layout, Refusal> {
         let columns = &footer.columns;
-        let has = |name: &str| columns.iter().any(|column| column.name == name);
+        let path = |column: &ColumnDescriptor| column.path().string();
+        let has = |name: &str| columns.iter().any(|column| path(column) == name);
         if has("data") && !has("asset_id") {
             return Err(Refusal::new("layout v1 (column `data`) is not read: half of its markets are missing"));
         }
@@ -147,9 +157,9 @@ impl Layout {
         }
         let (mut leaves, mut wrong) = ([0; COLUMNS], Vec::new());
         for (leaf, (name, kind)) in leaves.iter_mut().zip(TABLE) {
-            let mut named = columns.iter().enumerate().filter(|(_, column)| column.name == name);
+            let mut named = columns.iter().enumerate().filter(|(_, column)| path(column) == name);
             match (named.next(), named.next()) {
-                (Some((at, column)), None) if column.is_flat && kind.is_of(column) => *leaf = at,
+                (Some((at, column)), None) if is_flat(column) && kind.is_of(column) => *leaf = at,
                 (Some((_, column)), None) => {
                     wrong.push(format!("`{name}` is {}, not {}", describe(column), kind.describe()));
                 }
@@ -160,8 +170,8 @@ impl Layout {
         if !wrong.is_empty() {
             return Err(Refusal::new(format!("columns differ: {}", wrong.join("; "))));
         }
-        let extra = columns.iter().map(|column| &column.name).filter(|name| !TABLE.iter().any(|(of, _)| of == name));
-        Ok(Layout { leaves, extra: extra.cloned().collect() })
+        let extra = columns.iter().map(|column| path(column)).filter(|name| !TABLE.iter().any(|(of, _)| of == name));
+        Ok(Layout { leaves, extra: extra.collect() })
     }
 
     /// These columns, for a reader of batches.
@@ -189,8 +199,9 @@ pub(crate) fn message() -> parquet::errors::Result<TypePtr> {
         };
         let builder = Type::primitive_type_builder(name, physical).with_repetition(repetition);
         let builder = match kind {
-            Kind::Time => builder
-                .with_logical_type(Some(LogicalType::timestamp(true, parquet::basic::TimeUnit::MILLIS))),
+            Kind::Time => {
+                builder.with_logical_type(Some(LogicalType::timestamp(true, parquet::basic::TimeUnit::MILLIS)))
+            }
             Kind::Id(width) => builder.with_length(width),
             Kind::Text => builder.with_logical_type(Some(LogicalType::String)),
             Kind::Decimal(precision, scale) => builder

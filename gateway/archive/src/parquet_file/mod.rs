@@ -1,17 +1,16 @@
-//! Reading of Parquet files: only what a flat table needs, with every size checked before it is used.
+//! Reading of Parquet files by the `parquet` library, with every size checked before the library allocates by it.
+//!
+//! The library trusts the counts of a footer and the sizes of page headers. [`vet`] walks both first, so that a hostile
+//! file is refused and not allocated.
 //!
 //! | File | Holds |
 //! |---|---|
 //! | `source.rs` | bytes of a file, by position |
-//! | `thrift.rs` | the encoding of footers and headers |
-//! | `footer.rs` | schema, row groups, column chunks, and their bounds |
-//! | `page.rs` | pages: where they are, and decompressed |
-//! | `decode.rs` | encodings of values |
+//! | `vet.rs` | checks of Thrift data before the library reads it |
+//! | `footer.rs` | metadata of a file, and its bounds |
 //! | `columns.rs` | batches of decoded columns |
 
 pub(crate) mod columns;
-mod decode;
 pub(crate) mod footer;
-mod page;
 pub(crate) mod source;
-mod thrift;
+mod vet;

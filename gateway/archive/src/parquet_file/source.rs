@@ -1,16 +1,51 @@
 //! The bytes of a file: on disk or in memory.
 
+use super::footer::PAGE_BYTES_MAX;
+use super::vet;
 use crate::error::Refusal;
 use bytes::Bytes;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, Length};
 use std::fs::File;
-use std::io;
+use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes read at a time where the length of a page header is not known.
+const HEADER_BYTES: usize = 1 << 10;
+/// Longest header of a page: the statistics in it may hold a least and a greatest value.
+const HEADER_BYTES_MAX: u64 = 1 << 20;
 
 /// Where bytes are read from, by position.
+#[derive(Clone)]
 pub(crate) enum Source {
-    Disk(File, u64),
+    Disk(Arc<File>, u64),
     Memory(Bytes),
+}
+
+/// A source for the library's reader.
+pub(super) struct Chunks {
+    source: Source,
+    /// Where headers of pages are, which are checked before the library allocates by them.
+    headers: Headers,
+}
+
+/// Which reads of the library begin with the header of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Headers {
+    /// None.
+    Nowhere,
+    /// Reads of whole ranges: the page index states where pages are.
+    InRanges,
+    /// Reads without an end: pages are found by their headers.
+    InStreams,
+}
+
+/// Reads a source from a position on.
+pub(super) struct Stream {
+    source: Source,
+    at: u64,
 }
 
 impl Source {
@@ -18,7 +53,7 @@ impl Source {
     pub(crate) fn open(path: &Path) -> io::Result<Source> {
         let file = plain_file(path)?;
         let len = file.metadata()?.len();
-        Ok(Source::Disk(file, len))
+        Ok(Source::Disk(Arc::new(file), len))
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -43,6 +78,67 @@ impl Source {
             Source::Memory(bytes) => Ok(bytes.slice(at as usize..(at + len) as usize)),
         }
     }
+
+    /// For the library.
+    pub(super) fn chunks(&self, headers: Headers) -> Chunks {
+        Chunks { source: self.clone(), headers }
+    }
+}
+
+impl Chunks {
+    fn check_header(&self, bytes: &[u8], at: u64) -> parquet::errors::Result<()> {
+        vet::page_header(bytes, PAGE_BYTES_MAX).map_err(|refusal| ParquetError::External(refusal.at_byte(at).into()))
+    }
+}
+
+impl Length for Chunks {
+    fn len(&self) -> u64 {
+        self.source.len()
+    }
+}
+
+impl ChunkReader for Chunks {
+    type T = BufReader<Stream>;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<BufReader<Stream>> {
+        if self.headers == Headers::InStreams {
+            // Most headers are short.
+            let left = self.source.len().saturating_sub(start);
+            let read = |len: u64| self.source.read(start, left.min(len)).map_err(external);
+            if self.check_header(&read(HEADER_BYTES as u64)?, start).is_err() {
+                self.check_header(&read(HEADER_BYTES_MAX)?, start)?;
+            }
+        }
+        Ok(BufReader::with_capacity(HEADER_BYTES, Stream { source: self.source.clone(), at: start }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        let bytes = self.source.read(start, length as u64).map_err(external)?;
+        if self.headers == Headers::InRanges {
+            self.check_header(&bytes, start)?;
+        }
+        Ok(bytes)
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = match &self.source {
+            Source::Disk(file, _) => file.read_at(into, self.at)?,
+            Source::Memory(bytes) => {
+                let rest = usize::try_from(self.at).ok().and_then(|at| bytes.get(at..)).unwrap_or_default();
+                let len = rest.len().min(into.len());
+                into[..len].copy_from_slice(&rest[..len]);
+                len
+            }
+        };
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+fn external(refusal: Refusal) -> ParquetError {
+    ParquetError::External(refusal.into())
 }
 
 /// Opens a file that is neither a link nor a device, and does not block on a pipe.

@@ -50,6 +50,8 @@ pub(crate) struct Texts {
     positions: Vec<u32>,
 }
 
+/// Definition level of a value that is not null, in a column that is not nested. A damaged file may have others.
+const PRESENT: i16 = 1;
 /// Position of a null.
 const NO_TEXT: u32 = u32::MAX;
 
@@ -67,7 +69,7 @@ pub(crate) struct Batches<'a> {
     /// The row group that is open, and the end of the wanted rows in it.
     group: Option<(usize, u64)>,
     readers: Vec<ColumnReader>,
-    /// Definition levels of the last column read: 0 is a null.
+    /// Definition levels of the last column read.
     levels: Vec<i16>,
     scratch: Scratch,
     batch: Batch,
@@ -295,9 +297,9 @@ fn skip(reader: &mut ColumnReader, rows: usize) -> Result<usize, ParquetError> {
 fn spread(levels: Option<&[i16]>, mut values: impl Iterator<Item = i64>, out: &mut Vec<i64>) {
     match levels {
         None => out.extend(values),
-        Some(levels) => out.extend(levels.iter().map(|level| match level {
-            0 => NULL,
-            _ => values.next().unwrap_or(NULL),
+        Some(levels) => out.extend(levels.iter().map(|level| match *level {
+            PRESENT => values.next().unwrap_or(NULL),
+            _ => NULL,
         })),
     }
 }
@@ -305,12 +307,12 @@ fn spread(levels: Option<&[i16]>, mut values: impl Iterator<Item = i64>, out: &m
 /// Positions of the texts of rows.
 fn place(levels: &[i16], positions: &mut Vec<u32>) {
     let mut next = 0;
-    positions.extend(levels.iter().map(|level| match level {
-        0 => NO_TEXT,
-        _ => {
+    positions.extend(levels.iter().map(|level| match *level {
+        PRESENT => {
             next += 1;
             next - 1
         }
+        _ => NO_TEXT,
     }));
 }
 

@@ -83,8 +83,7 @@ impl Verdict {
 
 impl Confidence {
     /// All of them, the most trusted first.
-    pub const ALL: [Confidence; 4] =
-        [Confidence::High, Confidence::Medium, Confidence::Low, Confidence::Provisional];
+    pub const ALL: [Confidence; 4] = [Confidence::High, Confidence::Medium, Confidence::Low, Confidence::Provisional];
 
     /// The confidence of an hour with this verdict. An hour without usable books has the lowest of a sealed hour.
     pub fn of(verdict: Verdict, is_sealed: bool) -> Confidence {
@@ -272,9 +271,22 @@ mod tests {
             assert_eq!(Hour(hour).to_string(), text);
         }
         let wrong = [
-            "", "2026-09-30", "2026-09-30T24", "2026-02-29T00", "2026-13-01T00", "2026-00-01T00", "2026-01-00T00",
-            "2026-04-31T00", "1969-12-31T23", "2026-09-30t17", "2026-09-30 17", "2026-09-30T7 ", "2026-09-30T17Z",
-            "+026-09-30T17", "２026-09-3T17", "2026-09-30T1７",
+            "",
+            "2026-09-30",
+            "2026-09-30T24",
+            "2026-02-29T00",
+            "2026-13-01T00",
+            "2026-00-01T00",
+            "2026-01-00T00",
+            "2026-04-31T00",
+            "1969-12-31T23",
+            "2026-09-30t17",
+            "2026-09-30 17",
+            "2026-09-30T7 ",
+            "2026-09-30T17Z",
+            "+026-09-30T17",
+            "２026-09-3T17",
+            "2026-09-30T1７",
         ];
         for text in wrong {
             assert_eq!(text.parse::<Hour>(), Err(NotAnHour), "{text:?}");

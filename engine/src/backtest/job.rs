@@ -136,7 +136,7 @@ impl TickPlan {
         TickPlan { is_degraded: true, ..TickPlan::grid(job) }
     }
 
-    /// What is said of a degraded plan.
+    /// The notice of a degraded plan.
     pub fn notice(&self) -> Option<String> {
         let text = || format!("A run has at most {TICKS_MAX} ticks: these are {} s apart.", self.step / SECOND);
         self.is_degraded.then(text)

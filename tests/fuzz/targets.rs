@@ -13,7 +13,8 @@ pub use journal::sound_files as journal_files;
 pub type Target = fn(&[u8]);
 
 /// Name of a target, which is also its folder in `corpus`, and its function.
-pub const TARGETS: [(&str, Target); 20] = [
+pub const TARGETS: [(&str, Target); 21] = [
+    ("backtest", text::backtest),
     ("config", text::config),
     ("cursor", text::cursor),
     ("decimal", text::decimal),

@@ -5,7 +5,8 @@ use crate::id::{InstrumentId, KeyId, MarketId, OrderId, PositionId, TradeId, Use
 use crate::order::{EntryRoute, OrderType, Side, Status, TimeInForce};
 use crate::reject::Reject;
 use crate::time::Timestamp;
-use crate::user::{Permissions, Tier, Wallet};
+use crate::user::backtests::BacktestFigures;
+use crate::user::{Backtest, BacktestMeter, Permissions, Tier, Wallet};
 use crate::view::{
     AccountView, CancelledOrders, EmptiedWallet, EquityView, FactPage, FillPage, FillView, HistoryPage, KeyView,
     OrderPage, OrderView, PositionView, UserView, VenuePage,
@@ -121,6 +122,16 @@ pub enum Command {
         by: Option<KeyId>,
     },
 
+    /// A new back-test. An earlier one of the same request is answered instead.
+    CreateBacktest(Box<NewBacktest>),
+    StartBacktest {
+        job: [u8; 16],
+    },
+    EndBacktest {
+        job: [u8; 16],
+        result: BacktestResult,
+    },
+
     Query(Query),
 }
 
@@ -136,6 +147,7 @@ impl Command {
             | Command::OpenWallet { by, .. }
             | Command::ResetWallet { by, .. }
             | Command::ResetApiWallet { by } => *by,
+            Command::CreateBacktest(new) => Some(new.by),
             _ => None,
         }
     }
@@ -230,6 +242,17 @@ pub enum Query {
         after: u64,
         limit: usize,
     },
+    /// One back-test.
+    Backtest([u8; 16]),
+    /// The back-test of the request with this id.
+    BacktestByRequest(String),
+    /// Back-tests before `before`, newest first, at most `limit`.
+    Backtests {
+        before: Option<[u8; 16]>,
+        limit: usize,
+    },
+    /// What was used in a month, `YYYYMM`.
+    BacktestMeter(u32),
 }
 
 /// The wallets of a request (gateway/docs/accounts.md §3).
@@ -394,6 +417,34 @@ pub struct IssueKey {
     pub by: Option<KeyId>,
 }
 
+/// A new back-test.
+#[derive(Clone, Debug)]
+pub struct NewBacktest {
+    /// A random UUID.
+    pub id: [u8; 16],
+    /// What was asked for, as JSON.
+    pub spec: String,
+    /// SHA-256 of the request.
+    pub digest: [u8; 32],
+    /// The id that the client gave it.
+    pub request: Option<String>,
+    /// Market hours in thousandths.
+    pub charged: u64,
+    /// The plan's back-tests a month, and its market hours in thousandths.
+    pub jobs_max: u64,
+    pub hours_max: u64,
+    /// The key that authorises the request.
+    pub by: KeyId,
+}
+
+/// How a back-test ended. `left` is the unprocessed part in thousandths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BacktestResult {
+    Completed(Box<BacktestFigures>),
+    Failed { error: String, left: u16 },
+    Cancelled { left: u16 },
+}
+
 /// One order request, native or venue-shaped.
 #[derive(Clone, Debug)]
 pub struct Placement {
@@ -524,6 +575,17 @@ pub enum Answer {
         closed: u64,
         resting: u64,
     },
+    /// A back-test; `is_replay`: it was created by an earlier request with the same id.
+    Backtest {
+        job: Box<Backtest>,
+        is_replay: bool,
+    },
+    /// Newest first; `has_more`: there are older ones.
+    Backtests {
+        jobs: Vec<Backtest>,
+        has_more: bool,
+    },
+    BacktestMeter(BacktestMeter),
     Wallet(Box<Wallet>),
     /// A wallet was archived or reset.
     Emptied(Box<EmptiedWallet>),

@@ -8,6 +8,7 @@
 use crate::id::Outcome;
 use crate::market::terms::{Asset, Category, Interval, MarketState, Resolution, Venue};
 use crate::order::{CloseReason, EntryRoute, Liquidity, OrderType, PriceSource, Side, Status, TimeInForce};
+use crate::user::backtests::BacktestEnd;
 use crate::user::{Permissions, Tier, WalletKind};
 
 /// A value of a field.
@@ -324,6 +325,7 @@ words! {
     Tier: Free, Pro, ProPlus, Enterprise;
     Permissions: Read, ReadTrade;
     WalletKind: Main, Api, Sandbox, Competition;
+    BacktestEnd: Completed, Failed, Cancelled;
     Outcome: First, Second;
     Venue: Synthetic, Polymarket, Kalshi;
     Category: Sports, Finance, Politics, Mentions, Tech, Economics, Culture, Weather, Other, Crypto, Geopolitics, Unknown;
@@ -349,7 +351,10 @@ mod tests {
 
     #[test]
     fn words_have_their_numbers() {
-        assert_eq!(every_word_has_its_number(), 2 + 2 + 5 + 4 + 14 + 2 + 9 + 4 + 4 + 2 + 4 + 2 + 3 + 12 + 5 + 6 + 5);
+        assert_eq!(
+            every_word_has_its_number(),
+            2 + 2 + 5 + 4 + 14 + 2 + 9 + 4 + 4 + 2 + 4 + 3 + 2 + 3 + 12 + 5 + 6 + 5
+        );
     }
 
     record! {

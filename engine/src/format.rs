@@ -30,7 +30,8 @@ impl Formats {
         }
     }
 
-    /// Whether facts of the newest format may be decided: the recording's time of a fill, the hash of a signed order.
+    /// Whether facts of the newest format may be decided: the recording's time of a fill, the hash of a signed order,
+    /// back-tests.
     pub fn is_newest(self) -> bool {
         self == Formats::Newest
     }

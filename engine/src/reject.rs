@@ -104,6 +104,24 @@ pub enum Reject {
         until: Timestamp,
     },
 
+    // Back-tests (gateway/docs/simulation.md §6).
+    /// The plan allows no more back-tests this month.
+    BacktestsSpent {
+        limit: u64,
+        resets_at: Timestamp,
+    },
+    /// The plan allows fewer market hours this month; in thousandths.
+    MarketHoursSpent {
+        limit: u64,
+        used: u64,
+        resets_at: Timestamp,
+    },
+    /// The process writes a format that has no back-tests.
+    NoBacktestStore,
+    BacktestNotFound,
+    /// It has ended.
+    BacktestOver,
+
     // Keys (gateway/docs/keys.md §2 to §4).
     BootstrapNotAllowed,
     TierRequiresUpgrade,

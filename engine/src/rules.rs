@@ -238,3 +238,27 @@ pub fn main_resets_max(tier: Tier) -> Option<usize> {
         Tier::ProPlus | Tier::Enterprise => None,
     }
 }
+
+/// What a plan allows of back-tests (gateway/docs/simulation.md §6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BacktestCaps {
+    pub jobs_per_month: u64,
+    pub days: u64,
+    pub markets: u64,
+    pub market_hours_per_month: u64,
+}
+
+/// The limits of back-tests of a plan.
+pub fn backtest_caps(tier: Tier) -> BacktestCaps {
+    let caps = |jobs_per_month, days, markets, market_hours_per_month| BacktestCaps {
+        jobs_per_month,
+        days,
+        markets,
+        market_hours_per_month,
+    };
+    match tier {
+        Tier::Free => caps(10, 7, 5, 24),
+        Tier::Pro => caps(100, 30, 25, 720),
+        Tier::ProPlus | Tier::Enterprise => caps(9_999, 90, 100, 9_999),
+    }
+}

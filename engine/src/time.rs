@@ -70,6 +70,19 @@ impl Timestamp {
         Timestamp(u64::from(hour) * HOUR)
     }
 
+    /// The calendar month of this moment, UTC: `YYYYMM`.
+    pub fn month(self) -> u32 {
+        let (year, month, _) = civil(self.day().0);
+        year * 100 + month
+    }
+
+    /// The start of the next calendar month, UTC.
+    pub fn next_month(self) -> Timestamp {
+        let (year, month, _) = civil(self.day().0);
+        let (year, month) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+        Timestamp(u64::from(days(year, month, 1)) * DAY)
+    }
+
     /// The UTC day of this moment.
     pub fn day(self) -> UtcDay {
         UtcDay((self.0 / DAY) as u32)
@@ -105,5 +118,50 @@ impl UtcDay {
     /// The start of the next day: daily caps reset here.
     pub fn end(self) -> Timestamp {
         Timestamp((u64::from(self.0) + 1) * DAY)
+    }
+}
+
+/// Days of 400 years, after which the calendar repeats, and those from 0000-03-01 to 1970-01-01.
+const ERA_DAYS: u32 = 146_097;
+const EPOCH_DAYS: u32 = 719_468;
+
+/// Year, month and day of a day since 1970.
+pub(crate) fn civil(days: u32) -> (u32, u32, u32) {
+    let days = u64::from(days) + u64::from(EPOCH_DAYS);
+    let (era, day) = (days / u64::from(ERA_DAYS), (days % u64::from(ERA_DAYS)) as u32);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    // Months from March on, so that the leap day is the last one.
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (year + era as u32 * 400 + u32::from(month <= 2), month, day)
+}
+
+/// Days since 1970 of a date from 1970 on; a day that its month does not have is a day of the next one.
+pub(crate) fn days(year: u32, month: u32, day: u32) -> u32 {
+    let year = year - u32::from(month <= 2);
+    let (era, year) = (year / 400, year % 400);
+    let month = if month > 2 { month - 3 } else { month + 9 };
+    era * ERA_DAYS + year * 365 + year / 4 - year / 100 + (153 * month + 2) / 5 + day - 1 - EPOCH_DAYS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn months_of_the_calendar() {
+        for (day, month, next) in [
+            ((1970, 1, 1), 197_001, (1970, 2, 1)),
+            ((2026, 10, 2), 202_610, (2026, 11, 1)),
+            ((2026, 12, 31), 202_612, (2027, 1, 1)),
+            ((2028, 2, 29), 202_802, (2028, 3, 1)),
+        ] {
+            let start = |(year, of, day): (u32, u32, u32)| Timestamp(u64::from(days(year, of, day)) * DAY);
+            for at in [start(day), start(day).plus(DAY - 1)] {
+                assert_eq!((at.month(), at.next_month()), (month, start(next)), "{day:?}");
+            }
+        }
     }
 }

@@ -425,7 +425,17 @@ impl Shared {
                 user_wakeups: commit.listener.user_wakeups.clone(),
                 user_frames: Arc::default(),
             },
-            reads: Reads { catalog, books, directory, rules, clock, history: Box::new(history), spot },
+            reads: Reads {
+                catalog,
+                books,
+                directory,
+                rules,
+                clock,
+                history: Box::new(history),
+                spot,
+                archive: None,
+                jobs: None,
+            },
         })
     }
 }

@@ -51,6 +51,7 @@ mod reset;
 mod routes;
 mod secrets;
 mod settlements;
+mod simulation;
 mod table;
 mod updown;
 mod usage;

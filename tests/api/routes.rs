@@ -138,11 +138,19 @@ fn methods_and_paths_are_known_exactly() {
 fn a_closed_gate_is_no_route() {
     let cases = Cases::of("closed gates");
     let closed = World::start(1);
-    for door in Table::with_gates(&closed).doors.iter().filter(|door| door.route.gate.is_some()) {
-        for mut client in [closed.public(), closed.user(0)] {
-            ask(&mut client, door).refused(404, "NOT_FOUND");
-            cases.one();
+    for door in &Table::with_gates(&closed).doors {
+        let Some(gate) = door.route.gate else { continue };
+        let anonymous = ask(&mut closed.public(), door);
+        if gate.asks_first() {
+            anonymous.refused(401, "MISSING_API_KEY");
+            ask(&mut closed.server.with_token(&token("somebody")), door).refused(401, "MISSING_API_KEY");
+            // Other methods of the path do not exist either.
+            closed.user(0).send(&Request::new("PUT", &door.path)).refused(404, "NOT_FOUND");
+        } else {
+            anonymous.refused(404, "NOT_FOUND");
         }
+        ask(&mut closed.user(0), door).refused(404, "NOT_FOUND");
+        cases.add(2);
     }
 }
 

@@ -15,10 +15,11 @@ pub use journal::sound_files as journal_files;
 pub type Target = fn(&[u8]);
 
 /// Name of a target, which is also its folder in `corpus`, and its function.
-pub const TARGETS: [(&str, Target); 23] = [
+pub const TARGETS: [(&str, Target); 24] = [
     ("archive_index", archive::index),
     ("archive_parquet", archive::parquet),
     ("archive_sidecar", archive::sidecar),
+    ("backtest", text::backtest),
     ("config", text::config),
     ("cursor", text::cursor),
     ("decimal", text::decimal),

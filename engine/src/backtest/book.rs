@@ -1,7 +1,7 @@
 //! Books of the past, as an archive gives them.
 
 use super::hours::{Confidence, Hour, Verdict};
-use crate::amount::{Price, Qty};
+use crate::amount::{Price, Qty, TickSize};
 use crate::book::{Books, Effective};
 use crate::id::{InstrumentId, Outcome};
 use crate::market::terms::{Category, Resolution};
@@ -20,6 +20,8 @@ pub struct ArchivedMarket {
     pub outcomes: [Arc<str>; 2],
     /// [`Category::Unknown`] for a market that is known by its messages alone.
     pub category: Category,
+    /// The finest grid of prices seen.
+    pub tick: TickSize,
     /// When the venue ends it, if known.
     pub end: Option<Timestamp>,
     pub settlement: Option<Settled>,
@@ -166,6 +168,7 @@ pub(super) mod tests {
             tokens: texts(["8114", "5520"]),
             outcomes: texts(["Yes", "Größer"]),
             category: Category::Unknown,
+            tick: TickSize(100),
             end: None,
             settlement: None,
             hours: Hour(0)..Hour(1),
@@ -197,10 +200,8 @@ pub(super) mod tests {
             (&[], &[], Some((&[(5_800, 6)], &[])), &[], &[4_200]),
         ];
         for (bids, asks, complement, met_bids, met_asks) in rows {
-            let pair = ArchivedPair {
-                own: book(bids, asks),
-                complement: complement.map(|(bids, asks)| book(bids, asks)),
-            };
+            let pair =
+                ArchivedPair { own: book(bids, asks), complement: complement.map(|(bids, asks)| book(bids, asks)) };
             let effective = pair.effective();
             let prices = |levels: &[crate::book::EffectiveLevel]| -> Vec<u16> {
                 levels.iter().map(|level| level.price.0).collect()

@@ -1,6 +1,6 @@
 //! Hours of an archive: their verdicts, and how much of a window they cover (gateway/docs/simulation.md §1, §4).
 
-use crate::time::{DAY, HOUR, Timestamp};
+use crate::time::{DAY, HOUR, Timestamp, civil, days};
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -83,8 +83,7 @@ impl Verdict {
 
 impl Confidence {
     /// All of them, the most trusted first.
-    pub const ALL: [Confidence; 4] =
-        [Confidence::High, Confidence::Medium, Confidence::Low, Confidence::Provisional];
+    pub const ALL: [Confidence; 4] = [Confidence::High, Confidence::Medium, Confidence::Low, Confidence::Provisional];
 
     /// The confidence of an hour with this verdict. An hour without usable books has the lowest of a sealed hour.
     pub fn of(verdict: Verdict, is_sealed: bool) -> Confidence {
@@ -226,31 +225,6 @@ impl FromStr for Hour {
     }
 }
 
-/// Days of 400 years, after which the calendar repeats, and those from 0000-03-01 to 1970-01-01.
-const ERA_DAYS: u32 = 146_097;
-const EPOCH_DAYS: u32 = 719_468;
-
-/// Year, month and day of a day since 1970.
-fn civil(days: u32) -> (u32, u32, u32) {
-    let days = u64::from(days) + u64::from(EPOCH_DAYS);
-    let (era, day) = (days / u64::from(ERA_DAYS), (days % u64::from(ERA_DAYS)) as u32);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    // Months from March on, so that the leap day is the last one.
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year + era as u32 * 400 + u32::from(month <= 2), month, day)
-}
-
-/// Days since 1970 of a date from 1970 on.
-fn days(year: u32, month: u32, day: u32) -> u32 {
-    let year = year - u32::from(month <= 2);
-    let (era, year) = (year / 400, year % 400);
-    let month = if month > 2 { month - 3 } else { month + 9 };
-    era * ERA_DAYS + year * 365 + year / 4 - year / 100 + (153 * month + 2) / 5 + day - 1 - EPOCH_DAYS
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,9 +246,22 @@ mod tests {
             assert_eq!(Hour(hour).to_string(), text);
         }
         let wrong = [
-            "", "2026-09-30", "2026-09-30T24", "2026-02-29T00", "2026-13-01T00", "2026-00-01T00", "2026-01-00T00",
-            "2026-04-31T00", "1969-12-31T23", "2026-09-30t17", "2026-09-30 17", "2026-09-30T7 ", "2026-09-30T17Z",
-            "+026-09-30T17", "２026-09-3T17", "2026-09-30T1７",
+            "",
+            "2026-09-30",
+            "2026-09-30T24",
+            "2026-02-29T00",
+            "2026-13-01T00",
+            "2026-00-01T00",
+            "2026-01-00T00",
+            "2026-04-31T00",
+            "1969-12-31T23",
+            "2026-09-30t17",
+            "2026-09-30 17",
+            "2026-09-30T7 ",
+            "2026-09-30T17Z",
+            "+026-09-30T17",
+            "２026-09-3T17",
+            "2026-09-30T1７",
         ];
         for text in wrong {
             assert_eq!(text.parse::<Hour>(), Err(NotAnHour), "{text:?}");
@@ -284,7 +271,8 @@ mod tests {
 
     #[test]
     fn every_day_of_four_centuries_is_read_back() {
-        let days = 2 * ERA_DAYS;
+        // Four centuries, after which the calendar repeats, twice.
+        let days = 2 * 146_097;
         for day in 0..days {
             let hour = Hour(day * HOURS_PER_DAY + day % HOURS_PER_DAY);
             assert_eq!(hour.to_string().parse(), Ok(hour), "{hour}");

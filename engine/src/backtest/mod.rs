@@ -6,13 +6,32 @@
 //! | `hours.rs` | [`Hour`], its [`Verdict`] and [`Confidence`]; the [`Coverage`] of a window |
 //! | `book.rs` | [`ArchivedMarket`], [`ArchivedBook`], [`ArchivedPair`]: values that an archive gives |
 //! | `fill.rs` | [`FillModel`], [`fill`]: one order against one archived book |
+//! | `strategy.rs` | [`Strategy`], [`Predicate`]: when a back-test enters and leaves |
+//! | `job.rs` | [`Job`], [`BookFrame`]: a back-test and what it is fed with |
+//! | `chance.rs` | what a seed draws: phases, delays, haircuts |
+//! | `run.rs` | [`run`]: frames in, a report out |
+//! | `lane.rs` | the private world of one seed: a shard with one user |
+//! | `report.rs` | [`Report`], [`Trade`], [`EquityPoint`], [`Comparison`], and the hash of a result |
+//! | `canonical.rs` | the JSON that is hashed |
 //!
 //! Pure calculations: an archive reads files and makes these values.
 
 mod book;
+mod canonical;
+mod chance;
 mod fill;
 mod hours;
+mod job;
+mod lane;
+mod report;
+mod run;
+mod strategy;
 
-pub use book::{ArchivedBook, ArchivedMarket, ArchivedPair, SettlementSource, Settled};
+pub use book::{ArchivedBook, ArchivedMarket, ArchivedPair, Settled, SettlementSource};
+pub use chance::{Haircut, Latency};
 pub use fill::{FillModel, FillRequest, FillResult, SHARES_MAX, fill};
 pub use hours::{COVERAGE_HOURS_MAX, COVERAGE_MIN, Confidence, Coverage, Hour, HourState, NotAnHour, Verdict};
+pub use job::{BookChange, BookFrame, Job, JobMarket, ORDERS_MAX, ROWS_MAX, SEEDS_MAX, TICKS_MAX, TickMode, TickPlan};
+pub use report::{Comparison, EquityPoint, Reason, Report, Trade};
+pub use run::{Failure, run};
+pub use strategy::{Field, Move, Operator, PREDICATES_MAX, Predicate, Quote, Strategy, Threshold};

@@ -12,8 +12,10 @@
 //! | `cycle.rs` | a resting order against the book or a print |
 //! | `cancel.rs`, `settle.rs` | the end of orders, by request and by a resolution |
 //! | `keys.rs`, `wallets.rs` | users, keys and wallets |
+//! | `backtests.rs` | creation, start and end of back-tests |
 //! | `numbers.rs` | ids of new objects |
 
+pub mod backtests;
 pub mod cancel;
 pub mod cascade;
 pub mod cycle;

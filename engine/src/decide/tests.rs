@@ -8,6 +8,7 @@
 
 mod allocations;
 mod asks;
+mod backtests;
 mod equity;
 mod flags;
 mod keys;

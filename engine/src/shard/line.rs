@@ -165,6 +165,9 @@ fn takes_turns(command: &Command) -> bool {
         | Command::MeetPrints
         | Command::OpenWallet { .. }
         | Command::RelabelWallet { .. }
+        | Command::CreateBacktest(_)
+        | Command::StartBacktest { .. }
+        | Command::EndBacktest { .. }
         | Command::Query(_) => false,
     }
 }

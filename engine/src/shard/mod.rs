@@ -9,6 +9,7 @@
 //! records and answers go to the [`Outbox`], which releases a result only after the records it depends on. Not here:
 //! the thread of a shard, the destination of records, the clients that wait for answers.
 
+mod backtests;
 mod beats;
 pub mod cycle;
 mod emptying;
@@ -307,7 +308,8 @@ impl<R> Shard<R> {
             | Command::RotateKey { .. }
             | Command::OpenWallet { .. }
             | Command::ResetWallet { .. }
-            | Command::ResetApiWallet { .. } => Room::Ample,
+            | Command::ResetApiWallet { .. }
+            | Command::CreateBacktest(_) => Room::Ample,
             Command::SetGrant { .. }
             | Command::RenameKey { .. }
             | Command::RevokeKey { .. }
@@ -319,7 +321,9 @@ impl<R> Shard<R> {
             | Command::ArchiveWallet { .. }
             | Command::Beat { .. }
             | Command::BeatByName { .. }
-            | Command::EndBeats => Room::ReserveOnly,
+            | Command::EndBeats
+            | Command::StartBacktest { .. }
+            | Command::EndBacktest { .. } => Room::ReserveOnly,
         };
         if self.now.since(received_at) > WAIT_MAX_US {
             return Err(Reject::WaitedTooLong);
@@ -376,6 +380,9 @@ impl<R> Shard<R> {
             Command::Beat { label, interval_ms } => self.beat(owner, label, interval_ms, outbox),
             Command::BeatByName { shown, next } => self.beat_by_name(owner, shown, next, outbox),
             Command::EndBeats => self.end_beats(owner, outbox),
+            Command::CreateBacktest(new) => self.create_backtest(owner, *new, outbox),
+            Command::StartBacktest { job } => self.start_backtest(owner, job, outbox),
+            Command::EndBacktest { job, result } => self.end_backtest(owner, job, result, outbox),
             Command::Query(query) => {
                 if let Query::EquityByMinute { wallets } = query {
                     self.follow(owner, wallets);

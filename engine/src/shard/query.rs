@@ -2,7 +2,7 @@
 //! than requested.
 
 use super::minutes::Minutes;
-use super::{facts, venue};
+use super::{backtests, facts, venue};
 use crate::amount::Qty;
 use crate::command::{Answer, BatchEntry, FillFilter, MarketFilter, OrderFilter, Query, Wallets};
 use crate::decide::enter::refusal;
@@ -40,7 +40,11 @@ pub(super) fn answer(user: &User, query: Query, minutes: &Minutes, now: Timestam
         | Query::OrderByClientId(_)
         | Query::SignedOrders(_)
         | Query::OrderHashes(_)
-        | Query::Facts { .. } => None,
+        | Query::Facts { .. }
+        | Query::Backtest(_)
+        | Query::BacktestByRequest(_)
+        | Query::Backtests { .. }
+        | Query::BacktestMeter(_) => None,
     };
     if let Some(one @ Wallets::One(_)) = wallets
         && user.wallets_in(one).next().is_none()
@@ -81,6 +85,10 @@ pub(super) fn answer(user: &User, query: Query, minutes: &Minutes, now: Timestam
         Query::VenueOrders(filter) => Answer::VenueOrders(venue::orders(user, &filter)),
         Query::VenueTrades(filter) => Answer::VenueTrades(venue::trades(user, &filter)),
         Query::Facts { after, limit } => Answer::Facts(facts::page(user, after, limit)),
+        Query::Backtest(job) => backtests::one(user, job),
+        Query::BacktestByRequest(request) => backtests::by_request(user, &request),
+        Query::Backtests { before, limit } => backtests::page(user, before, limit),
+        Query::BacktestMeter(month) => Answer::BacktestMeter(user.backtest_meter(month)),
     }
 }
 

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Orders, fills, positions and remembered requests, the largest part, are packed (`mutation::packed`); the rest is
-//! field by field (`bytes`).
+//! field by field (`bytes`). The back-tests of a user come last, if there are any.
 //!
 //! The digest of a state is SHA-256 over the bytes of format 4: the version is 4, and the market state names no
 //! version. A later field takes no byte in a row without it. So a state without later fields has the digest that all
@@ -32,8 +32,8 @@ use crate::user::{Identity, Quota, Remembered, Safeguard, User, Users};
 use sha2::{Digest, Sha256};
 use std::io::{self, Read, Write};
 
-/// The newest format. Its additions: orders may have the hash of a signed order, fills the recording's time, and the
-/// market state names its version.
+/// The newest format. Its additions: orders may have the hash of a signed order, fills the recording's time, users
+/// back-tests, and the market state names its version.
 pub const VERSION: u16 = 5;
 /// The previous format.
 const VERSION_FIRST: u16 = 4;
@@ -256,6 +256,7 @@ impl User {
     fn needs_newest_format(&self) -> bool {
         self.orders().iter().any(|order| order.terms.order_hash().is_some())
             || self.fills().iter().any(|fill| fill.venue_at().is_some())
+            || self.trading().backtests.is_some()
     }
 }
 
@@ -283,12 +284,16 @@ pub fn put_user(user: &User, out: &mut Vec<u8>) {
         Some(requests) => put_rows(&requests.rows, &mut packer),
         None => put_numbers(std::iter::empty(), &mut packer),
     }
-    let out = packer.output();
-    put_list(trading.safeguards.len(), trading.safeguards.iter(), out);
-    put_list(trading.equity.len(), trading.equity.iter(), out);
-    put_list(trading.resets.len(), trading.resets.iter(), out);
+    let lists = packer.output();
+    put_list(trading.safeguards.len(), trading.safeguards.iter(), lists);
+    put_list(trading.equity.len(), trading.equity.iter(), lists);
+    put_list(trading.resets.len(), trading.resets.iter(), lists);
     trading.facts.pack(&mut packer);
     packer.end();
+    // A user without any has no byte for them, so that its digest is that of earlier builds.
+    if let Some(backtests) = &trading.backtests {
+        backtests.put(out);
+    }
 }
 
 /// Reads one user of a snapshot, and derives the other fields.
@@ -335,6 +340,9 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
     trading.facts = Facts::unpack(input)?;
     if !trading.facts.fit(user.order_facts, trading.orders.len(), trading.fills.len()) {
         return Err(CodecError::Reference);
+    }
+    if !input.is_empty() {
+        trading.backtests = Some(Box::new(Bytes::take(input)?));
     }
     if !trading.equity.is_sorted_by(|equity, next| equity.wallet < next.wallet) {
         return Err(CodecError::Reference);

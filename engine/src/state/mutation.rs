@@ -12,6 +12,7 @@ use crate::describe::facts;
 use crate::id::{KeyId, OrderId, PositionId, TradeId, WalletId};
 use crate::order::{CloseReason, Liquidity, OrderTerms, PriceSource, Taken};
 use crate::time::Timestamp;
+use crate::user::backtests::{BacktestEnd, BacktestFigures};
 use crate::user::{Permissions, Tier, WalletKind};
 
 facts! {
@@ -174,6 +175,34 @@ facts! {
             /// The full hour.
             hour: Timestamp,
             value: Cash,
+            at: Timestamp,
+        },
+        /// A back-test is waiting, and its market hours are charged to the month.
+        BacktestCreated {
+            /// A random UUID.
+            job: [u8; 16],
+            /// What was asked for, as JSON.
+            spec: String,
+            /// SHA-256 of the request.
+            digest: [u8; 32],
+            /// The id that the client gave the request.
+            request: Option<String>,
+            /// Market hours in thousandths.
+            charged: u64,
+            at: Timestamp,
+        },
+        BacktestStarted {
+            job: [u8; 16],
+            at: Timestamp,
+        },
+        BacktestEnded {
+            job: [u8; 16],
+            end: BacktestEnd,
+            /// Why it failed.
+            error: Option<String>,
+            figures: Option<Box<BacktestFigures>>,
+            /// Market hours given back, in thousandths.
+            refunded: u64,
             at: Timestamp,
         },
     }

@@ -44,7 +44,7 @@ async fn describe(call: &Call, kept: &OnceCell<Vec<u8>>, make: fn(&Front) -> Vec
 
 /// The OpenAPI document of this server.
 fn of(front: &Front) -> Vec<u8> {
-    let exists = |route: &Route| route.gate.is_none_or(|gate| gate.open(&front.settings));
+    let exists = |route: &Route| route.exists(&front.settings);
     let served = Served {
         version: API_VERSION,
         names: &front.names,

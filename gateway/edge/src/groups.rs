@@ -2,7 +2,7 @@
 
 use crate::api::{
     account, beta, books, candles, clob, events, export, gamma, health, history, holdings, keys, markets, me, orders,
-    prices, quotes, updown,
+    prices, quotes, simulation, updown,
 };
 use crate::http::route::{Group, Route};
 use crate::ws::live;
@@ -39,6 +39,11 @@ pub const GROUPS: &[Group] = &[
         name: "data api",
         about: "The venue's service of positions and trades, while `venue.facade` is on.",
         routes: holdings::ROUTES,
+    },
+    Group {
+        name: "simulation",
+        about: "Fills, books and coverage of the past, while `flags.feature_simulation_api_enabled` is on.",
+        routes: simulation::ROUTES,
     },
     Group { name: "beta", about: "State of the beta.", routes: beta::ROUTES },
     Group { name: "health", about: "Health and status of the server.", routes: health::ROUTES },

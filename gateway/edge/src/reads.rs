@@ -1,5 +1,7 @@
 //! What handlers read: the lock-free read sides of the core, and the clock.
 
+use crate::api::simulation::archive::Archive;
+use crate::api::simulation::jobs::Jobs;
 use engine::book::Books;
 use engine::book::stretches::PriceHistory;
 use engine::directory::Directory;
@@ -24,4 +26,8 @@ pub struct Reads {
     pub history: Box<dyn PriceHistory>,
     /// Spot prices of the assets of up-or-down markets.
     pub spot: Spot,
+    /// Markets of the past; `None`: this server has no archive.
+    pub archive: Option<Arc<dyn Archive>>,
+    /// The runner of back-tests; `None`: this server has none.
+    pub jobs: Option<Arc<dyn Jobs>>,
 }

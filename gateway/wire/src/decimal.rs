@@ -60,6 +60,11 @@ impl Decimal {
         Ok(Decimal(if negative { -magnitude } else { magnitude }))
     }
 
+    /// Its value in units of 10⁻¹².
+    pub fn picos(self) -> i128 {
+        self.0
+    }
+
     pub fn is_positive(self) -> bool {
         self.0 > 0
     }
@@ -173,6 +178,26 @@ pub fn win_rate(out: &mut Vec<u8>, part: u64, whole: u64) {
 /// Format `pct` of a rate `part ÷ whole` with two decimals and no sign: `12.50`, half-up. `whole` is not 0.
 pub fn pct(out: &mut Vec<u8>, part: u64, whole: u64) {
     fixed::<2>(out, ratio_half_up(part, whole, 10_000), 2);
+}
+
+/// An amount in 10⁻⁶ with exactly this many decimals, at most 6; a half is rounded away from zero: `0.3200`, `-2.93`.
+pub fn exactly<const DECIMALS: u32>(out: &mut Vec<u8>, micros: i64) {
+    let step = 10_u64.pow(6 - DECIMALS);
+    let steps = micros.unsigned_abs().saturating_add(step / 2) / step;
+    // There is one zero.
+    if micros < 0 && steps > 0 {
+        out.push(b'-');
+    }
+    let unit = 10_u64.pow(DECIMALS);
+    integer(out, steps / unit);
+    if DECIMALS > 0 {
+        out.push(b'.');
+        let mut place = unit / 10;
+        while place > 0 {
+            out.push(b'0' + (steps / place % 10) as u8);
+            place /= 10;
+        }
+    }
 }
 
 /// Shortest text of a tick size, a JSON number on the wire: `0.1`, `0.01`, `0.0025`.
@@ -303,6 +328,31 @@ mod tests {
         ] {
             assert_eq!(Decimal::parse(text).map(|decimal| decimal.0), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn fixed_decimals_round_half_away_from_zero() {
+        for (micros, four, two, three) in [
+            (0, "0.0000", "0.00", "0.000"),
+            (320_000, "0.3200", "0.32", "0.320"),
+            (435_249, "0.4352", "0.44", "0.435"),
+            (435_250, "0.4353", "0.44", "0.435"),
+            (49, "0.0000", "0.00", "0.000"),
+            (50, "0.0001", "0.00", "0.000"),
+            (-49, "0.0000", "0.00", "0.000"),
+            (-50, "-0.0001", "0.00", "0.000"),
+            (-2_925_000, "-2.9250", "-2.93", "-2.925"),
+            (1_000_000_000_000, "1000000.0000", "1000000.00", "1000000.000"),
+            (i64::MAX, "9223372036854.7758", "9223372036854.78", "9223372036854.776"),
+            (i64::MIN, "-9223372036854.7758", "-9223372036854.78", "-9223372036854.776"),
+        ] {
+            let texts = [text(|out| exactly::<4>(out, micros)), text(|out| exactly::<2>(out, micros))];
+            assert_eq!(texts, [four, two], "{micros}");
+            assert_eq!(text(|out| exactly::<3>(out, micros)), three, "{micros}");
+        }
+        assert_eq!(text(|out| exactly::<6>(out, -1)), "-0.000001");
+        assert_eq!(text(|out| exactly::<0>(out, 2_500_000)), "3");
+        assert_eq!(Decimal::parse("-0.5").map(Decimal::picos), Ok(-500_000_000_000));
     }
 
     #[test]

@@ -113,7 +113,7 @@ impl Object<'_> {
     }
 
     #[inline(always)]
-    fn quoted(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
+    pub fn quoted(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
         let out = self.name(name);
         out.push(b'"');
         write(out);

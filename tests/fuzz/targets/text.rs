@@ -3,6 +3,7 @@
 use edge::api::clob::flat::FlatOrder;
 use edge::api::clob::ids::{self, OrderIds, SentId};
 use edge::api::orders::terms::{Draft, Sender};
+use edge::api::simulation::spec::Spec;
 use edge::http::dialect::Dialect;
 use edge::http::jwt::Verifier;
 use edge::http::request_head::{self, Parsed, RequestHead};
@@ -29,6 +30,17 @@ fn utf8(bytes: &[u8], read: impl FnOnce(&str)) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         read(text);
     }
+}
+
+/// A specification of a back-test is refused, or its stored form is read back as the same.
+pub fn backtest(bytes: &[u8]) {
+    const NOW: Timestamp = Timestamp(1_790_932_445 * SECOND);
+    let Ok(value) = read::json(bytes) else { return };
+    let Ok(spec) = Spec::read(&value, NOW) else { return };
+    assert!(spec.start < spec.end && spec.end <= NOW && !spec.conditions.is_empty());
+    let text = spec.to_json();
+    let stored = read::json(text.as_bytes()).expect("it is JSON");
+    assert_eq!(Spec::read(&stored, NOW).ok(), Some(spec), "{text}");
 }
 
 /// The fast path's head parser agrees with the library, and never accepts a partial head.

@@ -3,6 +3,7 @@ use crate::fact;
 use crate::id::{MARKETS, MarketId};
 use crate::market::mutation::MarketMutation;
 use crate::market::terms::MarketState;
+use crate::mutation::Mutation;
 use crate::mutation::codec;
 use crate::mutation::codec::tests::unhex;
 use crate::shard::replay::fold;
@@ -291,4 +292,60 @@ fn object_numbers_of_a_user_are_bounded() {
         cases += 1;
     }
     println!("object numbers: {cases} cases");
+}
+
+/// The facts of a back-test that ended.
+fn backtest_facts(number: u8) -> [Mutation; 3] {
+    use crate::user::backtests::BacktestEnd;
+    let (job, at) = ([number; 16], Timestamp(1_790_932_500_000_000));
+    let created = fact::BacktestCreated {
+        job,
+        spec: "{}".to_owned(),
+        digest: [number; 32],
+        request: Some("id-1".to_owned()),
+        charged: 2_000,
+        at,
+    };
+    let (end, error) = (BacktestEnd::Failed, Some("time_limit".to_owned()));
+    let ended = fact::BacktestEnded { job, end, error, figures: None, refunded: 500, at };
+    [created.into(), fact::BacktestStarted { job, at }.into(), ended.into()]
+}
+
+#[test]
+fn back_tests_are_restored_and_take_no_byte_where_there_is_none() {
+    let mut state = world(7, 500, 2);
+    let (before, users) = (digest_of(&state), state.users.iter().flat_map(Users::iter).count());
+    assert!(users > 2);
+    let owner = state.users[1].iter().next().expect("it has users").id;
+    for fact in &backtest_facts(1) {
+        let mut payload = Vec::new();
+        codec::encode(codec::VERSION, std::slice::from_ref(fact), &mut payload);
+        assert_eq!(fold(&mut state, owner, codec::VERSION, &payload), Ok(1));
+    }
+    assert_ne!(digest_of(&state), before);
+    for formats in [Formats::Previous, Formats::Newest] {
+        let bytes = written(formats, &state);
+        assert_eq!(version_of(&bytes), VERSION, "the previous format has no back-tests");
+        let restored = read_checked(&mut &bytes[..], 2, digest_of(&state)).expect("its own digest");
+        let user = restored.users[1].get(owner).expect("it is there");
+        assert_eq!(user.backtests(), state.users[1].get(owner).expect("it is there").backtests());
+        assert_eq!(user.backtest_meter(202_610).hours, 1_500);
+        assert_eq!(bytes_of(&restored), bytes_of(&state));
+    }
+    // A user with back-tests alone.
+    let mut alone = Users::default();
+    let created = fact::UserCreated { sub: None, email: None, at: Timestamp(1) };
+    alone.apply(UserId(9), &created.into());
+    let mut empty = Vec::new();
+    put_user(alone.get(UserId(9)).expect("it was created"), &mut empty);
+    backtest_facts(2).iter().for_each(|fact| alone.apply(UserId(9), fact));
+    let mut bytes = Vec::new();
+    put_user(alone.get(UserId(9)).expect("it was created"), &mut bytes);
+    assert!(bytes.starts_with(&empty) && bytes.len() > empty.len());
+    let read = take_user(&mut &bytes[..], &mut Shared::default()).expect("just written");
+    assert_eq!(read.backtests().len(), 1);
+    for len in empty.len() + 1..bytes.len() {
+        assert!(take_user(&mut &bytes[..len], &mut Shared::default()).is_err(), "{len}");
+    }
+    println!("back-tests: {} cut lengths", bytes.len() - empty.len() - 1);
 }

@@ -9,7 +9,8 @@ use crate::bytes::{Encodable, Layout, named, read, write};
 use crate::market::mutation::MarketMutation;
 use wincode::SchemaRead;
 
-/// The newest format of a payload. Its additions: the hash of a signed order, the recording's time of a fill.
+/// The newest format of a payload. Its additions: the hash of a signed order, the recording's time of a fill, and the
+/// facts about back-tests.
 pub const VERSION: u16 = 4;
 
 /// The first format.

@@ -72,6 +72,10 @@ impl User {
                 self.watch(indexes);
             }
 
+            Mutation::BacktestCreated(created) => self.create_backtest(created),
+            Mutation::BacktestStarted(fact::BacktestStarted { job, at }) => self.start_backtest(*job, *at),
+            Mutation::BacktestEnded(ended) => self.end_backtest(ended),
+
             Mutation::KeyUsed(fact::KeyUsed { key, at }) => self.key_mut(*key).last_used_at = Some(*at).into(),
             Mutation::KeyIssued(fact::KeyIssued {
                 key,

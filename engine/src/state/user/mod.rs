@@ -7,6 +7,7 @@
 //! money, shares or ids ends the process with the name of the invariant.
 
 mod apply;
+pub mod backtests;
 pub mod equity;
 pub(crate) mod extendible;
 pub mod facts;
@@ -38,6 +39,7 @@ use facts::Fact;
 use rows::Rows;
 use trading::{NOTHING, Trading};
 
+pub use backtests::{Backtest, BacktestMeter};
 pub use idempotency::{FirstAnswer, Remembered};
 pub use key::{ApiKey, Grant, Permissions, Prefix, Tier};
 pub use position::{Position, Settlement};

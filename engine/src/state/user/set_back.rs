@@ -40,6 +40,9 @@ impl User {
                 first.filled_at = first.filled_at.map(|filled_at| filled_at.min(at));
             }
         }
+        if let Some(backtests) = &mut trading.backtests {
+            backtests.set_back(at);
+        }
         trading.equity.iter_mut().for_each(|equity| equity.set_back(at.hour()));
         trading.resets.iter_mut().for_each(|(_, reset_at)| *reset_at = (*reset_at).min(at));
     }

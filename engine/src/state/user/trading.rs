@@ -1,6 +1,7 @@
 //! The trading state of a user: orders, fills, positions, remembered requests. Allocated with the first of them, so
 //! that an idle user costs no memory for it.
 
+use super::backtests::Backtests;
 use super::equity::Equity;
 use super::facts::Facts;
 use super::idempotency::{Remembered, Requests};
@@ -29,6 +30,7 @@ pub(crate) struct Trading {
     pub equity: Vec<Equity>,
     /// Resets of wallets, oldest first, the newest [`RESETS_KEPT`] of each.
     pub resets: Vec<(WalletId, Timestamp)>,
+    pub backtests: Option<Box<Backtests>>,
     /// The newest order facts.
     pub facts: Facts,
     /// Derived: row of an order or position by its object number.
@@ -75,6 +77,7 @@ pub(crate) static NOTHING: Trading = Trading {
     requests: None,
     equity: Vec::new(),
     resets: Vec::new(),
+    backtests: None,
     facts: Facts::new(),
     index: Numbers::new(),
     signed: None,
@@ -234,10 +237,11 @@ impl Trading {
         Fills::Many(fills)
     }
 
-    /// Whether nothing was ever traded or armed.
+    /// Whether nothing was ever traded, armed or back-tested.
     pub fn is_empty(&self) -> bool {
         let traded = !self.orders.is_empty() || !self.positions.is_empty();
-        !traded && self.safeguards.is_empty() && self.equity.is_empty() && self.resets.is_empty()
+        let noted = !self.safeguards.is_empty() || !self.equity.is_empty() || !self.resets.is_empty();
+        !traded && !noted && self.backtests.is_none()
     }
 
     /// Derives the indexes of rows from a snapshot.

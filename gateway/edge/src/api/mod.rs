@@ -19,6 +19,7 @@ pub mod prices;
 pub mod quotes;
 // What several groups share: refusals of the engine, `wallet_id`, token ids.
 pub mod refuse;
+pub mod simulation;
 pub mod tokens;
 pub mod updown;
 pub mod wallets;

@@ -24,6 +24,21 @@ pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
                 o.ts("resets_at", *resets_at);
             }))
         }
+        Reject::BacktestsSpent { limit, resets_at } => {
+            refusal.retry_after(seconds_until(*resets_at, now)).details(details(|o| {
+                o.integer("limit", *limit);
+                o.ts("resets_at", *resets_at);
+            }))
+        }
+        Reject::MarketHoursSpent { limit, used, resets_at } => {
+            refusal.retry_after(seconds_until(*resets_at, now)).details(details(|o| {
+                let hours =
+                    |out: &mut Vec<u8>, milli: &u64| decimal::exactly::<3>(out, (*milli as i64).saturating_mul(1_000));
+                o.quoted("limit", |out| hours(out, limit));
+                o.quoted("used", |out| hours(out, used));
+                o.ts("resets_at", *resets_at);
+            }))
+        }
         Reject::OffTick { tick } => refusal.details(details(|o| {
             let out = o.name("tick_size");
             out.push(b'"');

@@ -11,7 +11,7 @@ use super::code::Code;
 use super::refusals;
 use super::reply::{Outcome, Refusal, Reply};
 use super::response_head::{Cache, ResponseHead, Used};
-use super::route::{Auth, BodyKind, Execution, Route, Running};
+use super::route::{Auth, BodyKind, Execution, Gate, Route, Running};
 use super::router::{Match, Variables};
 use super::usage::Done;
 use crate::app::{App, Edge};
@@ -85,6 +85,10 @@ where
                 // 6. Admit: check that the credential is usable, that it allows the route, and that its limits have
                 //   room.
                 let Admitted { caller, in_flight } = admit(&edge, route, identity, *peer, now, &mut response).await?;
+                // A closed gate may ask for the credential first.
+                if !route.exists(&app.front.settings) {
+                    return Err(Code::NotFound.into());
+                }
                 // 7. Placement: take a slot in flight, which is free again when the handler ends.
                 let _placement = placement(&app.front, route, caller.as_ref())?;
                 // 8. Body: complete, in time, of a type that the route takes.
@@ -196,8 +200,13 @@ enum Routed {
 
 /// Step 2: preflight; route and method.
 fn find(front: &Front, method: &Method, target: &Target, head: &Head) -> Result<Routed, Refusal> {
-    let is_open = |route: &Route| route.gate.is_none_or(|gate| gate.open(&front.settings));
-    let found = front.router.find(method, target.uri.path(), is_open);
+    let is_open = |route: &Route| route.exists(&front.settings);
+    let answers = |route: &Route| is_open(route) || route.gate.is_some_and(Gate::asks_first);
+    let found = match front.router.find(method, target.uri.path(), answers) {
+        found @ Match::Route(..) => found,
+        // The methods of a path are those of the routes that exist.
+        _ => front.router.find(method, target.uri.path(), is_open),
+    };
     if *method == Method::OPTIONS {
         let preflight = head.headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
         return match found {

@@ -128,6 +128,7 @@ pub enum RateClass {
 /// The setting that makes a route exist. It is off by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
+    /// Reads of the archive, and back-tests on it.
     SimulationApi,
     ChartArchive,
     /// Services of the venue that its clients ask beside its order books.
@@ -142,6 +143,11 @@ impl Gate {
             Gate::ChartArchive => "flags.chart_archive_read_enabled",
             Gate::Facade => "venue.facade",
         }
+    }
+
+    /// Whether its routes ask for a credential before they answer that they do not exist.
+    pub const fn asks_first(self) -> bool {
+        matches!(self, Gate::SimulationApi)
     }
 
     /// Whether the routes of this gate exist.
@@ -292,6 +298,11 @@ impl Route {
     pub const fn needs(mut self, permission: Permission) -> Route {
         self.permission = Some(permission);
         self
+    }
+
+    /// Whether it exists with these settings.
+    pub fn exists(&self, settings: &Settings) -> bool {
+        self.gate.is_none_or(|gate| gate.open(settings))
     }
 
     pub const fn rate(mut self, rate: RateClass) -> Route {

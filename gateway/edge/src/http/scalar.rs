@@ -71,6 +71,24 @@ scalars! {
     /// In 10⁻⁶.
     Volume(pub u64): "A traded volume as a decimal string.",
         r"^(0|[1-9][0-9]*)(\.[0-9]+)?$", decimal::vol;
+    /// Of the simulation routes: rounded half up.
+    PriceIn4(pub Cash): "A price per share in US dollars with four decimals.",
+        r"^(0|[1-9][0-9]*)\.[0-9]{4}$", decimal_of_cash::<4>;
+    /// Of the simulation routes: cut down.
+    SharesIn4(pub Qty): "Shares with four decimals.",
+        r"^(0|[1-9][0-9]*)\.[0-9]{4}$", shares_in_4;
+    /// Of the simulation routes.
+    MoneyIn4(pub Cash): "US dollars with four decimals.",
+        r"^-?(0|[1-9][0-9]*)\.[0-9]{4}$", decimal_of_cash::<4>;
+    /// Of the simulation routes.
+    MoneyIn2(pub Cash): "US dollars with two decimals.",
+        r"^-?(0|[1-9][0-9]*)\.[0-9]{2}$", decimal_of_cash::<2>;
+    /// In thousandths.
+    MarketHours(pub u64): "Market hours with three decimals.",
+        r"^(0|[1-9][0-9]*)\.[0-9]{3}$", thousandths;
+    /// In thousandths.
+    Progress(pub u64): "A part of the whole, from 0.000 to 1.000.",
+        r"^(0\.[0-9]{3}|1\.000)$", thousandths;
     Timestamp(pub time::Timestamp): "A moment in UTC, with microseconds where they are not zero.",
         r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{6})?Z$", instant::ts;
     Milliseconds(pub u64): "Unix milliseconds as a string.",
@@ -87,6 +105,18 @@ scalars! {
         r"^(0|[1-9][0-9]*)$", decimal::integer;
     BaseUnits(pub u64): "An amount in base units (10⁻⁶) as a string.",
         r"^(0|[1-9][0-9]*)$", decimal::integer;
+}
+
+fn decimal_of_cash<const DECIMALS: u32>(out: &mut Vec<u8>, cash: Cash) {
+    decimal::exactly::<DECIMALS>(out, cash.0);
+}
+
+fn thousandths(out: &mut Vec<u8>, thousandths: u64) {
+    decimal::exactly::<3>(out, (thousandths as i64).saturating_mul(1_000));
+}
+
+fn shares_in_4(out: &mut Vec<u8>, qty: Qty) {
+    decimal::exactly::<4>(out, qty.floored_to_order_step().0 as i64);
 }
 
 /// Declares scalars that have their text already: the description and the pattern (anchored, ECMA 262).
@@ -119,6 +149,7 @@ texts! {
     Percentage: "A percentage with two decimals, without its sign.", r"^-?(0|[1-9][0-9]*)\.[0-9]{2}$";
     /// It has no unit of its own: a ratio, a score.
     Decimal: "A decimal number as a string.", r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$";
+    HourText: "An hour of UTC.", r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}$";
     TokenId: "An outcome token.", r"^[0-9]{1,80}$";
     ConditionId: "A market.", r"^0x[0-9a-f]{64}$";
     OrderHexId: "An order in its venue-shaped form: 0x and 64 hexadecimal digits.", r"^0x[0-9a-f]{64}$";
@@ -185,6 +216,12 @@ impl From<amount::Price> for Price {
     }
 }
 
+impl From<amount::Price> for PriceIn4 {
+    fn from(price: amount::Price) -> PriceIn4 {
+        PriceIn4(Price::from(price).0)
+    }
+}
+
 impl From<Qty> for Quantity {
     fn from(qty: Qty) -> Quantity {
         Quantity(qty.floored_to_order_step())
@@ -213,6 +250,34 @@ impl Price {
     /// As [`Money::of`].
     pub fn of(text: &str) -> Price {
         Price(Money::of(text).0)
+    }
+}
+
+impl PriceIn4 {
+    /// As [`Money::of`].
+    pub fn of(text: &str) -> PriceIn4 {
+        PriceIn4(Money::of(text).0)
+    }
+}
+
+impl MoneyIn2 {
+    /// As [`Money::of`].
+    pub fn of(text: &str) -> MoneyIn2 {
+        MoneyIn2(Money::of(text).0)
+    }
+}
+
+impl MoneyIn4 {
+    /// As [`Money::of`].
+    pub fn of(text: &str) -> MoneyIn4 {
+        MoneyIn4(Money::of(text).0)
+    }
+}
+
+impl SharesIn4 {
+    /// As [`Money::of`].
+    pub fn of(text: &str) -> SharesIn4 {
+        SharesIn4(Quantity::of(text).0)
     }
 }
 
@@ -325,6 +390,14 @@ mod tests {
             (text(&Quantity::from(Qty(23_809_523))), r#""23.8095""#),
             (text(&Quantity::from(Qty(12_000_000))), r#""12""#),
             (text(&Quantity::uncut(Qty(23_809_523))), r#""23.809523""#),
+            (text(&PriceIn4::from(amount::Price(3_200))), r#""0.3200""#),
+            (text(&PriceIn4(Cash(323_350))), r#""0.3234""#),
+            (text(&SharesIn4(Qty(23_809_599))), r#""23.8095""#),
+            (text(&MoneyIn4::of("0.43525")), r#""0.4353""#),
+            (text(&MoneyIn2::of("-2.925")), r#""-2.93""#),
+            (text(&MarketHours(3_250)), r#""3.250""#),
+            (text(&Progress(1_000)), r#""1.000""#),
+            (text(&HourText::from("2026-09-30T17")), r#""2026-09-30T17""#),
             (text(&Volume::of("48210.75")), r#""48210.75""#),
             (text(&Timestamp::of("2026-10-02T09:14:05.12Z")), r#""2026-10-02T09:14:05.120000Z""#),
             (text(&Milliseconds(1_793_871_202_417)), r#""1793871202417""#),

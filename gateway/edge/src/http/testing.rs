@@ -5,6 +5,8 @@ use super::front::Front;
 use super::pipeline::respond;
 use super::route::Route;
 use crate::api::health::{Instruments, Playback, Vitals};
+use crate::api::simulation::archive::Archive;
+use crate::api::simulation::jobs::Jobs;
 use crate::app::{App, Edge, Instance};
 use crate::engine_client::{EngineClient, Late};
 use crate::reads::Reads;
@@ -116,6 +118,14 @@ impl Instruments for Nothing {
     }
 }
 
+/// The ports of the simulation routes.
+type Simulation = (Option<Arc<dyn Archive>>, Option<Arc<dyn Jobs>>);
+
+/// Made spot prices.
+fn spot() -> Spot {
+    Spot::made(|_, now| SpotPrice { micros: 64_321_500_000, at: Timestamp(now.0 - now.0 % SECOND), source: SOURCE })
+}
+
 /// A response in parts.
 #[derive(Debug)]
 pub struct Answered {
@@ -141,19 +151,25 @@ impl Answered {
 
 impl World {
     pub fn new(toml: &str, tables: &[&'static [Route]]) -> World {
-        World::with_spot(
-            toml,
-            tables,
-            Spot::made(|_, now| SpotPrice {
-                micros: 64_321_500_000,
-                at: Timestamp(now.0 - now.0 % SECOND),
-                source: SOURCE,
-            }),
-        )
+        World::of(toml, tables, spot(), (None, None))
     }
 
     /// As [`World::new`], with these spot prices.
     pub fn with_spot(toml: &str, tables: &[&'static [Route]], spot: Spot) -> World {
+        World::of(toml, tables, spot, (None, None))
+    }
+
+    /// As [`World::new`], with an archive and a runner of back-tests.
+    pub fn with_archive(
+        toml: &str,
+        tables: &[&'static [Route]],
+        archive: Arc<dyn Archive>,
+        jobs: Option<Arc<dyn Jobs>>,
+    ) -> World {
+        World::of(toml, tables, spot(), (Some(archive), jobs))
+    }
+
+    fn of(toml: &str, tables: &[&'static [Route]], spot: Spot, (archive, jobs): Simulation) -> World {
         let mut config = Settings::of_test(toml);
         config.auth.jwt_secrets = vec![Secret::new(SECRET.to_owned())];
         config.auth.server_secret = Secret::new(SECRET.to_owned());
@@ -181,6 +197,8 @@ impl World {
                 clock: clock.clone(),
                 history,
                 spot,
+                archive,
+                jobs,
             },
             front: Front::new(config, tables).expect("a sound table"),
             instance: Instance {

@@ -6,7 +6,7 @@ use crate::http::record::record;
 use crate::http::reply::{Outcome, Reply};
 use crate::http::route::{Auth, Route};
 use crate::http::scalar::{self, Money, words};
-use engine::rules::{self, Rules, main_resets_max, sandboxes_max};
+use engine::rules::{self, Rules, backtest_caps, main_resets_max, sandboxes_max};
 use engine::time::Timestamp;
 use engine::user::key::entitlement;
 use engine::user::{Grant, Tier, WalletKind};
@@ -81,8 +81,7 @@ impl Entitlements {
 impl Features {
     fn new(tier: Tier, rules: &Rules) -> Features {
         let paid = tier > Tier::Free;
-        // In the order of the tiers.
-        let by_tier = |counts: [u64; 4]| counts[tier as usize];
+        let backtests = backtest_caps(tier);
         let sandboxes = sandboxes_max(tier);
         Features {
             tier: tier.into(),
@@ -94,10 +93,10 @@ impl Features {
             export_csv: paid,
             backtesting: true,
             historical_full: tier >= Tier::ProPlus,
-            backtests_per_month: by_tier([10, 100, 9_999, 9_999]),
-            backtest_max_days: by_tier([7, 30, 90, 90]),
-            backtest_max_markets: by_tier([5, 25, 100, 100]),
-            market_hours_monthly: by_tier([24, 720, 9_999, 9_999]),
+            backtests_per_month: backtests.jobs_per_month,
+            backtest_max_days: backtests.days,
+            backtest_max_markets: backtests.markets,
+            market_hours_monthly: backtests.market_hours_per_month,
             alerts_chat: paid,
         }
     }

@@ -292,7 +292,7 @@ impl<'a, F: Future<Output = Option<Response<Body>>>> FastPath<'a, F> {
             let app = &*self.edge.app;
             // hyper decides about a target that is not a path.
             let uri = Uri::try_from(head.target).ok().filter(|_| head.target.starts_with('/'))?;
-            let is_open = |route: &Route| route.gate.is_none_or(|gate| gate.open(&app.front.settings));
+            let is_open = |route: &Route| route.exists(&app.front.settings);
             let route = match app.front.router.find(&head.method.hyper(), uri.path(), is_open) {
                 Match::Route(route, variables) if is_fast(route) => Some((route, variables)),
                 _ => None,

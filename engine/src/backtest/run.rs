@@ -1,0 +1,267 @@
+//! One back-test: archived frames in, trades and figures out (gateway/docs/simulation.md §6.3).
+//!
+//! ```text
+//! frames ─► archived books ─┬─► lane of the first seed ─► trades, equity
+//!                           ├─► lanes of the other seeds ─► profit and loss
+//!                           └─► lane without costs ─► comparison
+//! ```
+//!
+//! Every frame is read once for all lanes. Between two frames each lane does what is due: orders on their way, then
+//! decisions. Results of markets are published at their moments, before anything else of that moment.
+
+use super::chance::{Chance, Haircut, Latency};
+use super::fill::FillModel;
+use super::job::{BookChange, BookFrame, Job, TICKS_MAX, TickMode, TickPlan};
+use super::lane::{Conduct, Ground, Lane, Stop, changed_tick, write};
+use super::report::Report;
+use crate::book::{BookWriter, Books};
+use crate::fact;
+use crate::id::MarketId;
+use crate::market::Market;
+use crate::market::catalog::Catalog;
+use crate::market::mutation::MarketMutation;
+use crate::market::terms::{Listing, MarketState, Resolution, Venue};
+use crate::rules::Rules;
+use crate::time::Timestamp;
+use std::sync::Arc;
+
+/// Why a run has no report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure<E> {
+    Cancelled,
+    /// More trades, points of equity or orders than a run may have.
+    OutputLimit,
+    /// The frames could not be read.
+    Frames(E),
+}
+
+impl<E> From<Stop> for Failure<E> {
+    fn from(stop: Stop) -> Failure<E> {
+        match stop {
+            Stop::Cancelled => Failure::Cancelled,
+            Stop::OutputLimit => Failure::OutputLimit,
+        }
+    }
+}
+
+/// Runs a back-test under these rules. `frames` opens the frames of the job's markets from before its start on, in the
+/// order of their receipt; it is called twice in event mode. `proceed` is called with the time reached, at least once a
+/// frame and once a tick; false cancels the run.
+///
+/// # Errors
+/// [`Failure`].
+///
+/// # Panics
+/// When a frame names a market that the job does not have.
+pub fn run<E, I>(
+    job: &Job,
+    rules: &Rules,
+    mut frames: impl FnMut() -> Result<I, E>,
+    proceed: &mut dyn FnMut(Timestamp) -> bool,
+) -> Result<Report, Failure<E>>
+where
+    I: Iterator<Item = Result<BookFrame, E>>,
+{
+    let mut open = || frames().map_err(Failure::Frames);
+    let plan = match job.tick_mode {
+        TickMode::Grid => TickPlan::grid(job),
+        TickMode::Event => TickPlan::event(job, count(job, open()?, proceed)?),
+    };
+    let mut run = Run::new(job, rules, plan, proceed);
+    for frame in open()? {
+        let frame = frame.map_err(Failure::Frames)?;
+        if frame.at >= job.end {
+            break;
+        }
+        run.frame(frame)?;
+    }
+    run.pass(job.end)?;
+    run.results(Timestamp(job.end.0 + 1))?;
+    let mut lanes = run.lanes;
+    for lane in &mut lanes {
+        lane.finish(&mut run.ground)?;
+    }
+    Ok(Report::of(job, rules, plan, &mut lanes))
+}
+
+/// Changes of books within the window, at most one above the bound.
+fn count<E>(
+    job: &Job,
+    frames: impl Iterator<Item = Result<BookFrame, E>>,
+    proceed: &mut dyn FnMut(Timestamp) -> bool,
+) -> Result<u64, Failure<E>> {
+    let mut count = 0;
+    for frame in frames {
+        let frame = frame.map_err(Failure::Frames)?;
+        if frame.at >= job.end || count > TICKS_MAX {
+            break;
+        }
+        if !proceed(frame.at) {
+            return Err(Failure::Cancelled);
+        }
+        count += u64::from(frame.at >= job.start && changes_books(&frame));
+    }
+    Ok(count)
+}
+
+fn changes_books(frame: &BookFrame) -> bool {
+    frame.changes.iter().any(|change| matches!(change, BookChange::Book { .. } | BookChange::Level { .. }))
+}
+
+/// A run in progress.
+struct Run<'a> {
+    ground: Ground<'a>,
+    writer: BookWriter,
+    /// The lane of the first seed, those of the others, and the lane without costs.
+    lanes: Vec<Lane>,
+    /// What the venue decides about markets within the window, in the order of time.
+    decisions: Vec<Decision>,
+    /// Count of them that are published.
+    published: usize,
+    /// The time of the last frame.
+    reached: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Decision {
+    at: Timestamp,
+    market: usize,
+    what: Decided,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Decided {
+    /// Its end date has passed.
+    Ended,
+    Resolved(Resolution),
+}
+
+impl<'a> Run<'a> {
+    fn new(job: &'a Job, rules: &Rules, plan: TickPlan, proceed: &'a mut dyn FnMut(Timestamp) -> bool) -> Run<'a> {
+        let (books, catalog) = (Arc::new(Books::new()), Arc::new(Catalog::new()));
+        let mut writer = books.writer().expect("the books are new");
+        let mut decisions = Vec::new();
+        for (index, of) in job.markets.iter().enumerate() {
+            let id = MarketId(index as u32);
+            let listing = Listing {
+                venue: Venue::Polymarket,
+                venue_market_id: index.to_string(),
+                condition: of.market.condition.to_string(),
+                tokens: of.market.tokens.each_ref().map(|token| token.to_string()),
+                outcomes: of.market.outcomes.each_ref().map(|label| label.to_string()),
+                slug: of.market.condition.to_string(),
+                question: of.market.condition.to_string(),
+                description: None,
+                image: None,
+                label: None,
+                category: of.market.category,
+                tags: Vec::new(),
+                event: None,
+                tick: of.market.tick,
+                min_order_size: None,
+                neg_risk: false,
+                start: None,
+                end: of.market.end,
+                updown: None,
+                sports: false,
+            };
+            catalog.add(id, &Market::listed(listing, MarketState::Active, job.start));
+            writer.tick(id, of.market.tick);
+            let ended = of.market.end.map(|at| (at, Decided::Ended));
+            let resolved = of.market.settlement.map(|settled| (settled.at, Decided::Resolved(settled.resolution)));
+            let decided = ended.into_iter().chain(resolved).filter(|(at, _)| *at <= job.end);
+            decisions.extend(decided.map(|(at, what)| Decision { at, market: index, what }));
+        }
+        // Stable: the end of a market comes before its result, markets in their order.
+        decisions.sort_by_key(|decision| decision.at);
+        let ground =
+            Ground { job, plan, books, catalog, changed: Vec::new(), changed_at: Timestamp(0), proceed, orders: 0 };
+        let Job { latency, haircut, .. } = *job;
+        let honest = Conduct { model: job.strategy.model, latency, haircut, pays: true, keeps: false };
+        let naive = Conduct {
+            model: FillModel::Midpoint,
+            latency: Latency::Constant(0),
+            haircut: Haircut(0),
+            pays: false,
+            keeps: false,
+        };
+        let seeds = (0..u64::from(job.seeds)).map(|seed| {
+            let conduct = Conduct { keeps: seed == 0, ..honest };
+            Lane::new(&ground, rules, Chance::new(job.seed.wrapping_add(seed)), conduct)
+        });
+        let mut lanes: Vec<Lane> = seeds.collect();
+        lanes.push(Lane::new(&ground, rules, Chance::new(0), naive));
+        Run { ground, writer, lanes, decisions, published: 0, reached: Timestamp(0) }
+    }
+
+    /// Does what is due before a frame, then applies it. A receipt time that goes back counts as the highest so far.
+    fn frame(&mut self, mut frame: BookFrame) -> Result<(), Stop> {
+        frame.at = frame.at.max(self.reached);
+        if frame.at > self.reached {
+            self.pass(frame.at)?;
+            self.reached = frame.at;
+            self.ground.changed.clear();
+            self.lanes.iter_mut().for_each(Lane::new_moment);
+        }
+        if !(self.ground.proceed)(frame.at) {
+            return Err(Stop::Cancelled);
+        }
+        if let Some(tick) = changed_tick(&frame) {
+            let (market, at) = (MarketId(frame.market as u32), frame.at);
+            let fact = fact::TickChanged { market, tick, at };
+            self.ground.catalog.publish(&MarketMutation::TickChanged(fact));
+        }
+        write(&mut self.writer, &frame, |_, _, _, size| size);
+        self.lanes.iter_mut().for_each(|lane| lane.frame(&frame));
+        let ground = &mut self.ground;
+        let is_tick = ground.plan.mode == TickMode::Event && changes_books(&frame);
+        if is_tick && frame.at >= ground.job.start && !ground.changed.contains(&frame.market) {
+            ground.changed_at = frame.at;
+            ground.changed.push(frame.market);
+        }
+        Ok(())
+    }
+
+    /// Everything that is due before `until`.
+    fn pass(&mut self, until: Timestamp) -> Result<(), Stop> {
+        self.results(until)?;
+        self.advance(until)
+    }
+
+    /// The decisions of the venue before `until`, each after what is due before it.
+    fn results(&mut self, until: Timestamp) -> Result<(), Stop> {
+        while let Some(decision) = self.decisions.get(self.published).copied().filter(|next| next.at < until) {
+            let Decision { at, market, what } = decision;
+            self.advance(at)?;
+            self.published += 1;
+            let id = MarketId(market as u32);
+            match what {
+                Decided::Ended => {
+                    let fact = fact::MarketStateChanged { market: id, state: MarketState::Active, ended: true, at };
+                    self.ground.catalog.publish(&MarketMutation::MarketStateChanged(fact));
+                }
+                Decided::Resolved(resolution) => {
+                    let fact = fact::MarketResolved { market: id, resolution, at };
+                    self.ground.catalog.publish(&MarketMutation::MarketResolved(fact));
+                    for lane in &mut self.lanes {
+                        lane.settle(&mut self.ground, market, resolution, at)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, until: Timestamp) -> Result<(), Stop> {
+        // Silence within a covered hour is not age: the connection was there.
+        self.writer.alive(0, until);
+        for lane in &mut self.lanes {
+            lane.alive(until);
+            lane.advance(&mut self.ground, until)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Back-tests by commands: limits of the month, repeats, ends, refunds; the records replayed give the same state.
+
+use super::world::{START, World};
+use crate::command::{Answer, BacktestResult, Command, NewBacktest, Query};
+use crate::format::Formats;
+use crate::id::KeyId;
+use crate::reject::Reject;
+use crate::time::DAY;
+use crate::user::backtests::BacktestEnd;
+
+fn new(number: u8, charged: u64) -> NewBacktest {
+    NewBacktest {
+        id: [number; 16],
+        spec: format!("{{\"n\":{number}}}"),
+        digest: [number; 32],
+        request: None,
+        charged,
+        jobs_max: 3,
+        hours_max: 10_000,
+        by: KeyId(77),
+    }
+}
+
+fn world() -> World {
+    let mut world = World::of("");
+    world.make_user();
+    world
+}
+
+/// The answer in short: the number of the back-test, or the refusal.
+fn create(world: &mut World, new: NewBacktest) -> Result<(u8, bool), Reject> {
+    match world.ask(Command::CreateBacktest(Box::new(new)), 0) {
+        Answer::Backtest { job, is_replay } => Ok((job.id[0], is_replay)),
+        Answer::Refused(reject) => Err(reject),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn end(world: &mut World, number: u8, result: BacktestResult) -> Result<(BacktestEnd, u64), Reject> {
+    match world.ask(Command::EndBacktest { job: [number; 16], result }, 0) {
+        Answer::Backtest { job, .. } => {
+            let ended = job.ended.as_ref().expect("it has ended");
+            Ok((ended.end, job.net_charge()))
+        }
+        Answer::Refused(reject) => Err(reject),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn start(world: &mut World, number: u8) -> Result<bool, Reject> {
+    match world.ask(Command::StartBacktest { job: [number; 16] }, 0) {
+        Answer::Backtest { job, .. } => Ok(job.started_at.is_some()),
+        Answer::Refused(reject) => Err(reject),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn used(world: &mut World) -> (u32, u64) {
+    let month = world.now.month();
+    match world.ask(Command::Query(Query::BacktestMeter(month)), 0) {
+        Answer::BacktestMeter(meter) => (meter.jobs, meter.hours),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_month_has_its_limits() {
+    let mut world = world();
+    let resets_at = START.next_month();
+    assert_eq!(create(&mut world, new(1, 6_000)), Ok((1, false)));
+    let spent = Reject::MarketHoursSpent { limit: 10_000, used: 6_000, resets_at };
+    assert_eq!(create(&mut world, new(2, 4_001)), Err(spent));
+    assert_eq!(create(&mut world, new(2, 4_000)), Ok((2, false)));
+    assert_eq!(create(&mut world, new(3, 0)), Ok((3, false)));
+    // The count comes before the hours.
+    assert_eq!(create(&mut world, new(4, 1)), Err(Reject::BacktestsSpent { limit: 3, resets_at }));
+    assert_eq!(used(&mut world), (3, 10_000));
+    world.now = world.now.plus(30 * DAY);
+    assert_eq!(used(&mut world), (0, 0));
+    assert_eq!(create(&mut world, new(4, 10_000)), Ok((4, false)));
+    world.check().expect("the records give the same state");
+}
+
+#[test]
+fn a_repeat_is_answered_and_writes_nothing() {
+    let mut world = world();
+    let named = |number, digest| NewBacktest {
+        request: Some("k".to_owned()),
+        digest: [digest; 32],
+        jobs_max: 1,
+        ..new(number, 5)
+    };
+    assert_eq!(create(&mut world, named(1, 1)), Ok((1, false)));
+    let records = world.out.records.len();
+    // The limit of the month is reached, and does not matter.
+    assert_eq!(create(&mut world, named(2, 1)), Ok((1, true)));
+    assert_eq!(create(&mut world, named(2, 2)), Err(Reject::IdempotencyKeyReuse));
+    assert_eq!(world.out.records.len(), records);
+    // An id is used once, if ever.
+    assert_eq!(create(&mut world, new(1, 5)), Err(Reject::NoBacktestStore));
+    assert_eq!(used(&mut world), (1, 5));
+}
+
+#[test]
+fn an_end_is_final_and_gives_back_what_was_not_processed() {
+    use BacktestEnd::{Cancelled, Failed};
+    let failed = |left| BacktestResult::Failed { error: "time_limit".to_owned(), left };
+    let cancelled = |left| BacktestResult::Cancelled { left };
+    // started; the result; the end and what stays charged of 1 000
+    let rows = [
+        (false, cancelled(0), (Cancelled, 0)),
+        (false, failed(300), (Failed, 0)),
+        (true, cancelled(1_000), (Cancelled, 0)),
+        (true, cancelled(250), (Cancelled, 750)),
+        (true, failed(0), (Failed, 1_000)),
+        (true, failed(u16::MAX), (Failed, 0)),
+    ];
+    for (is_started, result, expected) in &rows {
+        let (mut world, expected) = (world(), *expected);
+        assert_eq!(create(&mut world, new(1, 1_000)), Ok((1, false)));
+        if *is_started {
+            assert_eq!(start(&mut world, 1), Ok(true));
+            let records = world.out.records.len();
+            assert_eq!(start(&mut world, 1), Ok(true), "after a restart it begins again");
+            assert_eq!(world.out.records.len(), records);
+        }
+        assert_eq!(end(&mut world, 1, result.clone()), Ok(expected), "{result:?}");
+        assert_eq!(used(&mut world), (1, expected.1));
+        // It stays as it is.
+        assert_eq!(end(&mut world, 1, cancelled(1_000)), Ok(expected));
+        assert_eq!(start(&mut world, 1), Err(Reject::BacktestOver));
+        world.check().expect("the records give the same state");
+    }
+    let mut world = world();
+    assert_eq!(start(&mut world, 9), Err(Reject::BacktestNotFound));
+    assert_eq!(end(&mut world, 9, cancelled(0)), Err(Reject::BacktestNotFound));
+    println!("ends: {} rows", rows.len());
+}
+
+#[test]
+fn the_previous_format_has_no_back_tests() {
+    let mut world = World::of("");
+    world.rules.formats = Formats::Previous;
+    world.make_user();
+    assert_eq!(create(&mut world, new(1, 1)), Err(Reject::NoBacktestStore));
+    assert_eq!(used(&mut world), (0, 0));
+    world.check().expect("the records give the same state");
+}

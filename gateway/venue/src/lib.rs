@@ -46,7 +46,6 @@ use replay::Replay;
 pub use replay::Speed;
 use skips::Skips;
 use smallvec::SmallVec;
-use std::hash::{DefaultHasher, Hasher as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use synthetic::Synthetic;
@@ -57,13 +56,6 @@ pub type Level = (Price, Qty);
 
 /// Levels that changed; usually one.
 pub type Changes = SmallVec<[(BookSide, Price, Qty); 2]>;
-
-/// A hash of the venue's id of a trade or of its transaction. It identifies two reports of the same trade.
-pub(crate) fn trade_id(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(text.as_bytes());
-    hasher.finish()
-}
 
 /// One translated message of a venue (gateway/docs/live-venues.md §1). Tokens and conditions are the texts of the wire;
 /// token texts are shared, since nearly every message has one.
@@ -133,8 +125,11 @@ pub enum FeedUpdate {
         size: Qty,
         taker_buys: bool,
         venue_ts: Timestamp,
-        /// The hash of the venue's id of the trade or of its transaction; `None` where it states neither.
-        id: Option<u64>,
+        /// The venue's id of the trade (Kalshi) or the hash of its transaction (Polymarket); `None` where it states
+        /// neither.
+        id: Option<Arc<str>>,
+        /// The fee rate that the venue states for the trade, in 1/10 000.
+        fee_rate_bps: Option<u16>,
     },
     /// A trade for which the venue did not state the taker's side. It fills no order and is not shown; it is only
     /// counted.

@@ -26,19 +26,20 @@ const fn layer(
     Layer { name, folder, may, tests_may }
 }
 
-const ALL_OF_THE_GATEWAY: &[&str] = &["engine", "wal", "wire", "host", "history", "journal", "venue", "edge", "admin"];
+const ALL_OF_THE_GATEWAY: &[&str] = &["engine", "wal", "wire", "host", "history", "journal", "archive", "venue", "edge", "admin"];
 const ALL: &[&str] =
-    &["engine", "wal", "wire", "host", "history", "journal", "venue", "edge", "admin", "gateway", "tools"];
+    &["engine", "wal", "wire", "host", "history", "journal", "archive", "venue", "edge", "admin", "gateway", "tools"];
 
 /// From the bottom up.
-pub const LAYERS: [Layer; 13] = [
+pub const LAYERS: [Layer; 14] = [
     layer("engine", "engine", &[], &[]),
     layer("wal", "wal", &[], &[]),
     layer("wire", "gateway/wire", &["engine"], &[]),
     layer("host", "gateway/host", &["engine", "wire"], &[]),
     layer("history", "gateway/history", &["engine", "wire", "host"], &[]),
     layer("journal", "gateway/journal", &["engine", "wal", "host"], &[]),
-    layer("venue", "gateway/venue", &["engine", "wire", "host"], &["journal", "wal"]),
+    layer("archive", "gateway/archive", &["engine", "wire", "host"], &[]),
+    layer("venue", "gateway/venue", &["engine", "wire", "host", "archive"], &["journal", "wal"]),
     layer("edge", "gateway/edge", &["engine", "wire", "host"], &["history", "journal", "venue", "wal"]),
     // The thread of a backup, with its priority and its stop flag, and the token are values of `host`.
     layer("admin", "gateway/admin", &["engine", "wire", "host"], &[]),
@@ -166,6 +167,8 @@ fn planted_imports_fail_with_the_name_of_the_layer() {
         ("history", "use venue::feed::Feed;", "venue"),
         ("admin", "use edge::http::reply::Refusal;", "edge"),
         ("admin", "use wal::Scan;", "wal"),
+        ("archive", "use venue::FeedUpdate;", "venue"),
+        ("edge", "use archive::row::Row;", "archive"),
         ("admin", "    let digests = journal::checkpoint::Digests::channel();", "journal"),
         ("host", "use journal::recover::Report;", "journal"),
         ("wire", "use host::clock::Clock;", "host"),

@@ -1,0 +1,78 @@
+//! Why a file cannot be used.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A failure of an operation on the archive.
+#[derive(Debug)]
+pub enum Error {
+    /// The operating system's, and the file.
+    Io(PathBuf, io::Error),
+    /// The file is damaged, foreign or too large.
+    Refused(PathBuf, Refusal),
+}
+
+/// What is wrong with a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Where in the file, in bytes; `None` where no single byte is wrong.
+    pub offset: Option<u64>,
+    pub reason: String,
+}
+
+/// Names the file of a failure.
+pub(crate) trait Named<T> {
+    fn of(self, path: &Path) -> Result<T, Error>;
+}
+
+impl<T> Named<T> for io::Result<T> {
+    fn of(self, path: &Path) -> Result<T, Error> {
+        self.map_err(|error| Error::Io(path.to_owned(), error))
+    }
+}
+
+impl<T> Named<T> for Result<T, Refusal> {
+    fn of(self, path: &Path) -> Result<T, Error> {
+        self.map_err(|refusal| Error::Refused(path.to_owned(), refusal))
+    }
+}
+
+impl Refusal {
+    pub(crate) fn new(reason: impl Into<String>) -> Refusal {
+        Refusal { offset: None, reason: reason.into() }
+    }
+
+    pub(crate) fn at(offset: u64, reason: impl Into<String>) -> Refusal {
+        Refusal { offset: Some(offset), reason: reason.into() }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.offset {
+            Some(offset) => write!(out, "at byte {offset}: {}", self.reason),
+            None => out.write_str(&self.reason),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io(path, error) => write!(out, "{}: {error}", path.display()),
+            Error::Refused(path, refusal) => write!(out, "{}: {refusal}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io(_, error) => Some(error),
+            Error::Refused(_, refusal) => Some(refusal),
+        }
+    }
+}

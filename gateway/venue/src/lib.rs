@@ -8,6 +8,7 @@
 //! notified).
 
 pub mod adapters;
+pub mod archive;
 mod bounds;
 pub mod category;
 pub mod doctor;
@@ -334,6 +335,8 @@ pub struct VenueConfig {
     pub speed: Speed,
     /// Reads the tape as it grows; `speed` is ignored then.
     pub follow: bool,
+    /// For a replay of an archive.
+    pub archive: self::archive::replay::Settings,
     /// Factor on how often the synthetic books change, from 1 to [`synthetic::LIVELINESS_MAX`].
     pub liveliness: u64,
     /// Whether a data directory may be used with several venues.
@@ -455,14 +458,30 @@ pub fn open(config: &VenueConfig, clock: &Clock) -> Result<Box<dyn Venue>, Venue
         VenueKind::Synthetic => Box::new(
             Synthetic::new(config.seed, clock.now(), config.categories.clone()).with_liveliness(config.liveliness),
         ),
-        VenueKind::Replay => Box::new(
-            Replay::open(&config.tape, config.speed, config.follow, &config.categories).map_err(VenueError::Tape)?,
-        ),
+        VenueKind::Replay => Box::new(replay(config).map_err(VenueError::Tape)?),
         VenueKind::Live { .. } => Box::new(
             Live::start(&config.kind.origins(), config.live.clone(), &config.categories, clock.clone())
                 .map_err(VenueError::Live)?,
         ),
     })
+}
+
+/// Opens a recording: the lines of a tape, or hours of an archive.
+fn replay(config: &VenueConfig) -> Result<Replay, TapeError> {
+    let VenueConfig { tape, speed, follow, categories, archive: settings, .. } = config;
+    if !self::archive::replay::is_archive(tape)? {
+        if *settings != (self::archive::replay::Settings { markets: PathBuf::new(), from: None, to: None, ..settings.clone() })
+        {
+            let reason = "markets, from and to select of an archive; this tape is one of lines".into();
+            return Err(TapeError::Archive { path: tape.clone(), reason });
+        }
+        return Replay::open(tape, *speed, *follow, categories);
+    }
+    if *follow {
+        let reason = "an archive does not grow; only lines can be followed".into();
+        return Err(TapeError::Archive { path: tape.clone(), reason });
+    }
+    self::archive::replay::open(tape, *speed, settings, categories)
 }
 
 /// The segments of a URL's path, without scheme, host, query and empty segments. A recording may keep a prefix, so that

@@ -36,8 +36,8 @@ pub(crate) enum Stepped<'a> {
     Change,
     /// A line that has none of the known forms; it is counted.
     Unknown,
-    /// A line of this connection.
-    Line { connection: u8, record: Record<'a> },
+    /// A line of this connection, from this file of the tape, with the time that it states.
+    Line { connection: u8, record: Record<'a>, file: usize, stated_at: Timestamp, text: &'a str },
 }
 
 impl Lines {
@@ -87,17 +87,14 @@ impl Lines {
             self.translators.kalshi.change(ticker, *change, *due, updates);
             return Stepped::Change;
         }
-        let record = self.tape.next_line().and_then(|line| {
-            let record = Record::parse(line.text);
-            if record.is_none() {
-                self.skips.count(Skip::UnknownLine, || line.text.into());
-            }
-            record
-        });
-        let Some(record) = record else { return Stepped::Unknown };
+        let Some(line) = self.tape.next_line() else { return Stepped::Unknown };
+        let Some(record) = Record::parse(line.text) else {
+            self.skips.count(Skip::UnknownLine, || line.text.into());
+            return Stepped::Unknown;
+        };
         let connection = number(&mut self.connections, record.origin(), record.connection());
         self.translators.translate(&record, connection, at, updates);
-        Stepped::Line { connection, record }
+        Stepped::Line { connection, record, file: line.file, stated_at: line.received, text: line.text }
     }
 }
 

@@ -1,0 +1,19 @@
+//! Archives of market data: recordings become hours, and hours are replayed (gateway/docs/archive.md).
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | [`rows`] | updates of the feed as rows, and back |
+//! | [`tally`] | what is counted while an hour is read |
+//! | [`catalogue`], [`markets`], [`settled`] | what is known about the markets of an archive |
+//! | [`hours`] | which file is of which hour |
+//! | [`replay`] | hours as a venue |
+//!
+//! The files themselves are those of the `archive` package.
+
+pub mod catalogue;
+pub mod hours;
+pub mod markets;
+pub mod replay;
+pub mod rows;
+pub mod settled;
+pub mod tally;

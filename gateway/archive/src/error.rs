@@ -46,6 +46,12 @@ impl Refusal {
     pub(crate) fn at(offset: u64, reason: impl Into<String>) -> Refusal {
         Refusal { offset: Some(offset), reason: reason.into() }
     }
+
+    /// The same refusal with a position, if it has none.
+    pub(crate) fn at_byte(mut self, offset: u64) -> Refusal {
+        self.offset.get_or_insert(offset);
+        self
+    }
 }
 
 impl fmt::Display for Refusal {

@@ -1,16 +1,47 @@
-//! Reading of hours as Parquet: ours and those of other writers.
+//! Reading of hours as Parquet: ours, and those of other writers.
 
-use crate::error::Error;
-use crate::row::Row;
+use crate::error::{Error, Named, Refusal};
+use crate::levels;
+use crate::parquet_file::columns::{BAD, Batch, Batches, Columns, NO_TEXT, NULL, Texts};
+use crate::parquet_file::source::Source;
+use crate::row::{Condition, Event, Kind, Row, SIZE_MAX, is_price, is_token};
+use crate::schema::{self, Layout};
+use bytes::Bytes;
+use engine::amount::{Price, Qty, TickSize};
+use engine::book::BookSide;
+use engine::time::Timestamp;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// An open Parquet file with the columns of an hour. Sizes and columns are checked; rows are not read yet.
-pub struct HourFile {}
+/// The last millisecond of the year 9999: later times are not read.
+const MILLIS_MAX: i64 = 253_402_300_799_999;
+/// Longest transaction hash.
+const HASH_BYTES_MAX: usize = 256;
+/// One unreadable row in so many is accepted: more are refused.
+const UNREADABLE_ONE_IN: u64 = 100;
+/// Key of the digest of the source in the metadata.
+pub(crate) const SOURCE_KEY: &str = "papertape.source";
+
+/// An open Parquet file with the columns of an hour. Sizes and columns have been checked; rows are read on demand, from
+/// any number of threads.
+pub struct HourFile {
+    path: PathBuf,
+    columns: Columns,
+    layout: Layout,
+}
 
 /// Rows of a file in file order.
 pub struct Rows<'a> {
     file: &'a HourFile,
+    batches: Batches<'a>,
+    /// The next row of the batch.
+    at: usize,
+    reader: RowReader,
+    findings: Findings,
+    last: Option<(Condition, Arc<str>, Timestamp)>,
+    is_whole: bool,
+    has_ended: bool,
 }
 
 /// Findings about the rows read so far.
@@ -18,48 +49,327 @@ pub struct Rows<'a> {
 pub struct Findings {
     /// Rows read, unreadable ones included.
     pub rows: u64,
-    /// Rows that hold no valid event: skipped. More than 1 % at the end of a file is refused.
+    /// Rows that hold no valid event. They are skipped; if they are more than 1 % of a file, the file is refused.
     pub unreadable: u64,
+    /// Levels of readable books that were left out, because their price or size is finer than the scale.
+    pub levels_dropped: u64,
     /// Whether a row was before its predecessor in (market, token, receipt).
     pub unsorted: bool,
 }
 
+/// Reads events from batches. Texts of dictionaries are read once for each dictionary.
+#[derive(Default)]
+pub(crate) struct RowReader {
+    markets: Cache<Option<Condition>>,
+    tokens: Cache<Option<Arc<str>>>,
+    pub(crate) kinds: Cache<Option<Kind>>,
+    pub(crate) sides: Cache<Option<BookSide>>,
+    pub(crate) levels_dropped: u64,
+}
+
+/// What the texts of a column mean.
+pub(crate) struct Cache<T> {
+    generation: u32,
+    of_dictionary: Vec<Option<T>>,
+    last: Option<(Vec<u8>, T)>,
+}
+
 impl HourFile {
-    /// Opens a plain file. Checks magic, footer, all sizes, and the columns; a difference is named.
+    /// Opens a plain file; links and devices are refused.
+    ///
+    /// # Errors
+    /// Refused: it is not a complete Parquet file; a size is beyond its bound (gateway/docs/archive.md §6); columns
+    /// differ from those of an hour, with their names.
     pub fn open(path: &Path) -> Result<HourFile, Error> {
-        todo!()
+        let source = Source::open(path).of(path)?;
+        HourFile::of_source(path, source).of(path)
+    }
+
+    /// The same of a file in memory; `name` occurs in errors.
+    ///
+    /// # Errors
+    /// As [`HourFile::open`].
+    pub fn of_bytes(name: &str, bytes: Vec<u8>) -> Result<HourFile, Error> {
+        let path = Path::new(name);
+        HourFile::of_source(path, Source::Memory(Bytes::from(bytes))).of(path)
+    }
+
+    fn of_source(path: &Path, source: Source) -> Result<HourFile, Refusal> {
+        let columns = Columns::open(source)?;
+        let layout = Layout::of(&columns.footer)?;
+        Ok(HourFile { path: path.to_owned(), columns, layout })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of the file.
+    pub fn bytes(&self) -> u64 {
+        self.columns.source.len()
     }
 
     pub fn row_count(&self) -> u64 {
-        todo!()
+        self.columns.footer.rows
+    }
+
+    /// Number of the first row of each row group.
+    pub fn row_groups(&self) -> impl ExactSizeIterator<Item = u64> {
+        self.columns.footer.row_groups.iter().map(|group| group.first_row)
+    }
+
+    /// The program that wrote the file, as the file states it.
+    pub fn created_by(&self) -> Option<&str> {
+        self.columns.footer.created_by.as_deref()
     }
 
     /// Names of columns that are not part of an hour; they are ignored.
     pub fn extra_columns(&self) -> &[String] {
-        todo!()
+        &self.layout.extra
     }
 
-    /// The value of `papertape.source`.
+    /// The value of `papertape.source`, if it is a SHA-256.
     pub fn source(&self) -> Option<[u8; 32]> {
-        todo!()
+        let text = self.columns.footer.metadata(SOURCE_KEY)?;
+        Condition::parse(&format!("0x{text}")).map(|digest| digest.0)
     }
 
-    /// The rows of a range of row numbers, in file order. Unreadable rows are skipped and counted.
+    /// The rows with these numbers, in file order. Rows without a valid event are skipped and counted.
     pub fn rows(&self, range: Range<u64>) -> Rows<'_> {
-        todo!()
+        let all: Vec<usize> = (0..schema::COLUMNS).collect();
+        Rows {
+            is_whole: range.start == 0 && range.end >= self.row_count(),
+            file: self,
+            batches: self.batches(&all, range),
+            at: 0,
+            reader: RowReader::default(),
+            findings: Findings::default(),
+            last: None,
+            has_ended: false,
+        }
+    }
+
+    /// All rows.
+    pub fn all_rows(&self) -> Rows<'_> {
+        self.rows(0..self.row_count())
+    }
+
+    pub(crate) fn batches(&self, columns: &[usize], range: Range<u64>) -> Batches<'_> {
+        self.columns.batches(self.layout.wanted(columns), range)
+    }
+
+    /// A failure as one of this file.
+    pub(crate) fn refused(&self, refusal: Refusal) -> Error {
+        Error::Refused(self.path.clone(), refusal)
     }
 }
 
 impl Rows<'_> {
     pub fn findings(&self) -> Findings {
-        todo!()
+        Findings { levels_dropped: self.reader.levels_dropped, ..self.findings }
+    }
+
+    /// The next row; at the end `None`.
+    fn read(&mut self) -> Result<Option<(u64, Row)>, Refusal> {
+        loop {
+            if self.at == self.batches.batch().rows {
+                self.at = 0;
+                if !self.batches.next()? {
+                    self.findings.check(self.is_whole)?;
+                    return Ok(None);
+                }
+            }
+            let (batch, at) = (self.batches.batch(), self.at);
+            self.at += 1;
+            self.findings.rows += 1;
+            let Some(row) = self.reader.row(batch, at) else {
+                self.findings.unreadable += 1;
+                continue;
+            };
+            let is_before = |(market, token, received): &(Condition, Arc<str>, Timestamp)| {
+                (row.market, &*row.token, row.received) < (*market, &**token, *received)
+            };
+            self.findings.unsorted |= self.last.as_ref().is_some_and(is_before);
+            self.last = Some((row.market, row.token.clone(), row.received));
+            return Ok(Some((batch.first_row + at as u64, row)));
+        }
+    }
+}
+
+impl Findings {
+    /// # Errors
+    /// More than 1 % of the rows of a whole file are unreadable.
+    pub(crate) fn check(&self, is_whole: bool) -> Result<(), Refusal> {
+        if is_whole && self.unreadable > self.rows / UNREADABLE_ONE_IN {
+            return Err(Refusal::new(format!("{} of {} rows are unreadable", self.unreadable, self.rows)));
+        }
+        Ok(())
     }
 }
 
 impl Iterator for Rows<'_> {
-    /// The row number and the row; after an error the iterator ends.
+    /// The row's number, and the row. An error is the last item: a damaged page, or too many unreadable rows.
     type Item = Result<(u64, Row), Error>;
+
     fn next(&mut self) -> Option<Self::Item> {
-        todo!()
+        if self.has_ended {
+            return None;
+        }
+        let read = self.read();
+        self.has_ended = !matches!(read, Ok(Some(_)));
+        read.map_err(|refusal| self.file.refused(refusal)).transpose()
     }
+}
+
+impl RowReader {
+    fn row(&mut self, batch: &Batch, at: usize) -> Option<Row> {
+        Some(Row {
+            received: time(batch.numbers(schema::RECEIVED)[at])?,
+            source: time(batch.numbers(schema::SOURCE)[at])?,
+            market: self.market(batch, at)?,
+            token: self.token(batch, at)?,
+            event: self.event(batch, at)?,
+        })
+    }
+
+    pub(crate) fn market(&mut self, batch: &Batch, at: usize) -> Option<Condition> {
+        self.markets.of(batch.texts(schema::MARKET), at, Condition::parse_bytes)?
+    }
+
+    pub(crate) fn token(&mut self, batch: &Batch, at: usize) -> Option<Arc<str>> {
+        let token = |text: &[u8]| is_token(text).then(|| String::from_utf8_lossy(text).into());
+        self.tokens.of(batch.texts(schema::TOKEN), at, token)?
+    }
+
+    pub(crate) fn kind(&mut self, batch: &Batch, at: usize) -> Option<Kind> {
+        self.kinds.of(batch.texts(schema::EVENT), at, Kind::parse)?
+    }
+
+    pub(crate) fn side(&mut self, batch: &Batch, at: usize) -> Option<BookSide> {
+        let side = |text: &[u8]| match text {
+            b"BUY" => Some(BookSide::Bid),
+            b"SELL" => Some(BookSide::Ask),
+            _ => None,
+        };
+        self.sides.of(batch.texts(schema::SIDE), at, side)?
+    }
+
+    /// Reads both sides of a book row; `None` when one is not a list of levels, or both are missing.
+    pub(crate) fn book(
+        &mut self,
+        batch: &Batch,
+        at: usize,
+        bids: &mut Vec<(Price, Qty)>,
+        asks: &mut Vec<(Price, Qty)>,
+    ) -> Option<()> {
+        let texts = [batch.texts(schema::BIDS).of(at), batch.texts(schema::ASKS).of(at)];
+        if texts == [None, None] {
+            return None;
+        }
+        // An empty side may be null.
+        let dropped = levels::read(texts[0].unwrap_or(b"[]"), bids)? + levels::read(texts[1].unwrap_or(b"[]"), asks)?;
+        self.levels_dropped += u64::from(dropped);
+        Some(())
+    }
+
+    fn event(&mut self, batch: &Batch, at: usize) -> Option<Event> {
+        let number = |column: usize| batch.numbers(column)[at];
+        Some(match self.kind(batch, at)? {
+            Kind::Book => {
+                let (mut bids, mut asks) = (Vec::new(), Vec::new());
+                self.book(batch, at, &mut bids, &mut asks)?;
+                Event::Book { bids, asks }
+            }
+            Kind::PriceChange => Event::PriceChange {
+                price: price(number(schema::PRICE))?,
+                size: size(number(schema::SIZE))?,
+                side: self.side(batch, at)?,
+                best_bid: best(number(schema::BEST_BID)),
+                best_ask: best(number(schema::BEST_ASK)),
+            },
+            Kind::LastTradePrice => Event::LastTradePrice {
+                price: price(number(schema::PRICE))?,
+                size: size(number(schema::SIZE))?,
+                taker_buys: self.side(batch, at)? == BookSide::Bid,
+                fee_rate_bps: match number(schema::FEE_RATE) {
+                    NULL => None,
+                    rate => Some(u16::try_from(rate).ok()?),
+                },
+                transaction_hash: match batch.texts(schema::HASH).of(at) {
+                    None => None,
+                    Some(hash) if hash.len() > HASH_BYTES_MAX => return None,
+                    Some(hash) => Some(std::str::from_utf8(hash).ok()?.into()),
+                },
+            },
+            Kind::TickSizeChange => Event::TickSizeChange {
+                old: match number(schema::OLD_TICK) {
+                    NULL => None,
+                    old => Some(tick(old)?),
+                },
+                new: tick(number(schema::NEW_TICK))?,
+            },
+        })
+    }
+}
+
+impl<T> Default for Cache<T> {
+    fn default() -> Cache<T> {
+        Cache { generation: 0, of_dictionary: Vec::new(), last: None }
+    }
+}
+
+impl<T: Clone> Cache<T> {
+    /// The meaning of the text of a row; `None` for a null.
+    #[inline]
+    pub(crate) fn of(&mut self, texts: &Texts, at: usize, read: impl Fn(&[u8]) -> T) -> Option<T> {
+        let id = texts.ids[at];
+        if id < texts.lasting {
+            if self.generation != texts.generation {
+                self.generation = texts.generation;
+                self.of_dictionary.clear();
+            }
+            let id = id as usize;
+            if self.of_dictionary.len() <= id {
+                self.of_dictionary.resize(texts.lasting as usize, None);
+            }
+            let cached = &mut self.of_dictionary[id];
+            return Some(cached.get_or_insert_with(|| read(texts.get(id as u32))).clone());
+        }
+        if id == NO_TEXT {
+            return None;
+        }
+        let text = texts.get(id);
+        match &self.last {
+            Some((last, value)) if last == text => Some(value.clone()),
+            _ => {
+                let value = read(text);
+                self.last = Some((text.to_owned(), value.clone()));
+                Some(value)
+            }
+        }
+    }
+}
+
+/// A time in milliseconds.
+pub(crate) fn time(millis: i64) -> Option<Timestamp> {
+    (0..=MILLIS_MAX).contains(&millis).then(|| Timestamp::from_millis(millis as u64))
+}
+
+/// A price of a level.
+pub(crate) fn price(value: i64) -> Option<Price> {
+    u16::try_from(value).ok().map(Price).filter(|price| is_price(*price))
+}
+
+pub(crate) fn size(value: i64) -> Option<Qty> {
+    u64::try_from(value).ok().map(Qty).filter(|size| *size <= SIZE_MAX)
+}
+
+/// A best price; the placeholders 0 and 1 are an empty side.
+pub(crate) fn best(value: i64) -> Option<Price> {
+    price(value)
+}
+
+fn tick(value: i64) -> Option<TickSize> {
+    debug_assert!(BAD < 0 && NULL < 0, "both are outside of the range");
+    u16::try_from(value).ok().filter(|tick| (1..=10_000).contains(tick)).map(TickSize)
 }

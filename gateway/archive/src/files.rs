@@ -1,0 +1,148 @@
+//! Files that appear whole: written under another name, synced, renamed, and the folder synced.
+
+use crate::error::{Error, Named};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// End of the name of a file that is being made.
+pub(crate) const MAKING: &str = ".making";
+
+/// A file that is being made. Dropped before [`Making::finish`], it is removed.
+#[derive(Debug)]
+pub(crate) struct Making {
+    path: PathBuf,
+    making: PathBuf,
+    file: File,
+    is_finished: bool,
+}
+
+impl Making {
+    /// Creates the file under its name for the time being.
+    pub(crate) fn create(path: &Path) -> Result<Making, Error> {
+        let making = making_path(path);
+        // A link with that name must not lead elsewhere.
+        match fs::remove_file(&making) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::Io(making, error)),
+            _ => {}
+        }
+        let file = File::options().read(true).write(true).create_new(true).open(&making).of(&making)?;
+        Ok(Making { path: path.to_owned(), making, file, is_finished: false })
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Its name once it is finished.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Syncs the file, gives it its name, and syncs the folder.
+    pub(crate) fn finish(mut self) -> Result<(), Error> {
+        self.file.sync_all().of(&self.making)?;
+        reached(Step::Synced)?;
+        fs::rename(&self.making, &self.path).of(&self.path)?;
+        self.is_finished = true;
+        reached(Step::Renamed)?;
+        sync_folder_of(&self.path)?;
+        reached(Step::FolderSynced)
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        if !self.is_finished && !crash::is_on() {
+            let _ = fs::remove_file(&self.making);
+        }
+    }
+}
+
+/// Writes a small file whole.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let making = Making::create(path)?;
+    (&mut making.file()).write_all(bytes).of(path)?;
+    making.finish()
+}
+
+pub(crate) fn sync_folder_of(path: &Path) -> Result<(), Error> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).of(folder)
+}
+
+pub(crate) fn making_path(path: &Path) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(MAKING);
+    name.into()
+}
+
+/// A digest as lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+}
+
+/// Points at which a test ends the process's work, as a kill does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Synced,
+    Renamed,
+    FolderSynced,
+    /// A file was removed.
+    Removed,
+}
+
+#[cfg(not(test))]
+mod crash {
+    pub(super) fn is_on() -> bool {
+        false
+    }
+}
+
+#[cfg(not(test))]
+pub(crate) fn reached(_: Step) -> Result<(), Error> {
+    Ok(())
+}
+
+/// A kill at the n-th step: this and all later steps fail, and nothing is cleaned up.
+#[cfg(test)]
+pub(crate) mod crash {
+    use std::cell::Cell;
+
+    thread_local! {
+        /// Steps that are left until the kill; `None`: no kill.
+        static LEFT: Cell<Option<u32>> = const { Cell::new(None) };
+        static KILLED: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Sets the number of steps before the kill.
+    pub(crate) fn after(steps: Option<u32>) {
+        LEFT.set(steps);
+        KILLED.set(false);
+    }
+
+    /// Whether the kill has happened.
+    pub(crate) fn is_on() -> bool {
+        KILLED.get()
+    }
+
+    pub(super) fn step() -> bool {
+        match LEFT.get() {
+            Some(0) => KILLED.set(true),
+            Some(left) => LEFT.set(Some(left - 1)),
+            None => {}
+        }
+        KILLED.get()
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn reached(step: Step) -> Result<(), Error> {
+    if crash::step() {
+        let error = io::Error::other(format!("killed at {step:?}"));
+        return Err(Error::Io(PathBuf::new(), error));
+    }
+    Ok(())
+}

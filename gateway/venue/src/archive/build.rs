@@ -7,7 +7,7 @@
 use super::catalogue::Catalogue;
 use super::hours::hour_text;
 use super::rows::RowMaker;
-use super::seal::{Facts, Place, SealError, Sealed, SourceFile, hash_file};
+use super::seal::{Content, Facts, Place, SealError, Sealed, SourceFile, hash_file, keyed};
 use super::tally::{Counted, Gaps, Tally};
 use crate::category::Names;
 use crate::replay::{Lines, Recording as _, Stepped};
@@ -206,11 +206,9 @@ impl Pass<'_> {
             // The recording began or ended within the hour.
             let begins_late = venue.first.hour() == open.hour && venue.first.since(Timestamp::of_hour(open.hour)) > MINUTE;
             let ends_early = is_last && open.tally.last.is_some_and(|last| ends.since(last) > MINUTE);
+            let layout = if self.is_kalshi_layout { "kalshi-recording" } else { "raw" };
             let facts = Facts {
-                origin: venue.origin,
-                hour: open.hour,
-                layout: if self.is_kalshi_layout { "kalshi-recording" } else { "raw" },
-                source: open.hash.finalize().into(),
+                source: keyed(open.hash.finalize().into(), self.options.markets.as_ref()),
                 files: source_files(lines, &open.tally)?,
                 received: open.tally.received,
                 dropped: (!self.is_kalshi_layout).then_some(open.tally.losses),
@@ -223,10 +221,11 @@ impl Pass<'_> {
                 steps_back: open.tally.steps_back,
                 lag_ms: open.tally.lag_ms(),
                 is_partial: begins_late || ends_early,
+                ..Facts::of(venue.origin, open.hour, layout)
             };
-            let rows = open.sorter.finish().map_err(SealError::Archive)?;
+            let mut rows = open.sorter.finish().map_err(SealError::Archive)?;
             tracing::debug!(hour = hour_text(open.hour), venue = venue.origin.name(), "an hour is read");
-            (self.sealed)(self.options.place.seal(facts, rows, self.stop)?);
+            (self.sealed)(self.options.place.seal(facts, Content::Rows(&mut rows), self.stop)?);
         }
         Ok(())
     }

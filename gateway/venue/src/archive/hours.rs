@@ -24,10 +24,11 @@ pub struct HourPath {
 
 /// Parses `YYYY-MM-DDTHH`, an hour in UTC.
 pub fn parse_hour(text: &str) -> Option<u32> {
-    let is_form = text.len() == 13 && text.is_ascii();
-    let moment: jiff::civil::DateTime = format!("{}:00", text).parse().ok().filter(|_| is_form)?;
-    let second = jiff::tz::TimeZone::UTC.to_zoned(moment).ok()?.timestamp().as_second();
-    u32::try_from(second / 3_600).ok().filter(|_| second >= 0)
+    if text.len() != "2026-08-11T06".len() || !text.is_ascii() {
+        return None;
+    }
+    let moment: jiff::Timestamp = format!("{text}:00:00Z").parse().ok()?;
+    u32::try_from(moment.as_second() / 3_600).ok().filter(|_| moment.as_second() >= 0)
 }
 
 /// `YYYY-MM-DDTHH` of an hour.
@@ -41,6 +42,15 @@ pub fn hour_of_name(path: &Path) -> Option<u32> {
     const HOUR_LEN: usize = "2026-08-11T06".len();
     let stem = path.file_name()?.to_str()?.strip_suffix(PARQUET)?;
     parse_hour(stem.get(stem.len().checked_sub(HOUR_LEN)?..)?)
+}
+
+/// The name of an hour's file. Polymarket's is that of a public archive.
+pub fn name_of(origin: Origin, hour: u32) -> String {
+    let hour = hour_text(hour);
+    match origin {
+        Origin::Polymarket => format!("polymarket_orderbook_{hour}{PARQUET}"),
+        other => format!("papertape_{}_{hour}{PARQUET}", other.name()),
+    }
 }
 
 /// The venue of a file: Kalshi's files have its name.

@@ -213,7 +213,9 @@ impl Gaps {
                         true => of_connection().map(|(token, _)| token.clone()).collect(),
                         false => tokens.iter().map(|token| token.as_str().into()).collect(),
                     };
-                    tokens.iter().for_each(|token| drop(self.carried.remove(token)));
+                    for token in &tokens {
+                        self.carried.remove(token);
+                    }
                     self.begin(name, tokens, reason, at);
                 }
                 _ => {}

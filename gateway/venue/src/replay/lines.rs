@@ -72,11 +72,6 @@ impl Lines {
         &self.tape
     }
 
-    /// Venue and name of a connection that was handed out.
-    pub(crate) fn connection(&self, number: u8) -> Option<&(Origin, String)> {
-        self.connections.get(usize::from(number))
-    }
-
     /// [`Recording::step`], with what was handed out.
     pub(crate) fn advance(&mut self, at: Timestamp, updates: &mut Vec<FeedUpdate>) -> Stepped<'_> {
         let line_at = self.tape.next_at();

@@ -470,9 +470,8 @@ pub fn open(config: &VenueConfig, clock: &Clock) -> Result<Box<dyn Venue>, Venue
 fn replay(config: &VenueConfig) -> Result<Replay, TapeError> {
     let VenueConfig { tape, speed, follow, categories, archive: settings, .. } = config;
     if !self::archive::replay::is_archive(tape)? {
-        if *settings != (self::archive::replay::Settings { markets: PathBuf::new(), from: None, to: None, ..settings.clone() })
-        {
-            let reason = "markets, from and to select of an archive; this tape is one of lines".into();
+        if settings.selects() {
+            let reason = "markets, from and to select of an archive; this tape has lines".into();
             return Err(TapeError::Archive { path: tape.clone(), reason });
         }
         return Replay::open(tape, *speed, *follow, categories);

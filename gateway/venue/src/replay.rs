@@ -10,7 +10,7 @@ use super::category::Names;
 use super::playback::Playback;
 use super::skips::Skips;
 use super::tape::TapeError;
-use super::{Frame, FeedUpdate, NO_CONNECTION, Polled, Upstream, Venue};
+use super::{FeedUpdate, Frame, NO_CONNECTION, Polled, Upstream, Venue};
 use engine::time::{HOUR, MILLISECOND, Timestamp};
 pub(crate) use lines::{Lines, Stepped};
 pub(crate) use recording::Recording;

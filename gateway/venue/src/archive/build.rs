@@ -177,7 +177,8 @@ impl Pass<'_> {
 
     fn push(&mut self, origin: Origin, rows: &[Row]) -> Result<(), BuildError> {
         let wanted = self.options.markets.as_ref();
-        let Some(open) = self.venues.iter_mut().find(|venue| venue.origin == origin).and_then(|venue| venue.open.as_mut())
+        let Some(open) =
+            self.venues.iter_mut().find(|venue| venue.origin == origin).and_then(|venue| venue.open.as_mut())
         else {
             return Ok(());
         };
@@ -204,7 +205,8 @@ impl Pass<'_> {
             }
             let counted = open.tally.counted();
             // The recording began or ended within the hour.
-            let begins_late = venue.first.hour() == open.hour && venue.first.since(Timestamp::of_hour(open.hour)) > MINUTE;
+            let begins_late =
+                venue.first.hour() == open.hour && venue.first.since(Timestamp::of_hour(open.hour)) > MINUTE;
             let ends_early = is_last && open.tally.last.is_some_and(|last| ends.since(last) > MINUTE);
             let layout = if self.is_kalshi_layout { "kalshi-recording" } else { "raw" };
             let facts = Facts {

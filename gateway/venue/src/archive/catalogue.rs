@@ -201,11 +201,26 @@ mod tests {
         let wanted: AHashSet<&str> = ["0xab", "KX-2"].into_iter().collect();
         let cases = [
             // response, what is left
-            (r#"[{"conditionId":"0xAB","events":[{"id":"1"}]},{"conditionId":"0xcd"}]"#, r#"[{"conditionId":"0xAB","events":[{"id":"1"}]}]"#),
-            (r#"[{"id":"9","title":"t","markets":[{"conditionId":"0xcd"},{"conditionId":"0xab"}]},{"id":"8","markets":[]}]"#, r#"[{"id":"9","title":"t","markets":[{"conditionId":"0xab"}]}]"#),
-            (r#"{"data":[{"condition_id":"0xab"}],"next_cursor":"x"}"#, r#"{"data":[{"condition_id":"0xab"}],"next_cursor":"x"}"#),
-            (r#"{"event":{"event_ticker":"KX"},"markets":[{"ticker":"KX-1"},{"ticker":"KX-2"}]}"#, r#"{"event":{"event_ticker":"KX"},"markets":[{"ticker":"KX-2"}]}"#),
-            (r#"{"event":{"event_ticker":"KX","markets":[{"ticker":"KX-1"},{"ticker":"KX-2"}]}}"#, r#"{"event":{"event_ticker":"KX","markets":[{"ticker":"KX-2"}]}}"#),
+            (
+                r#"[{"conditionId":"0xAB","events":[{"id":"1"}]},{"conditionId":"0xcd"}]"#,
+                r#"[{"conditionId":"0xAB","events":[{"id":"1"}]}]"#,
+            ),
+            (
+                r#"[{"id":"9","title":"t","markets":[{"conditionId":"0xcd"},{"conditionId":"0xab"}]},{"id":"8","markets":[]}]"#,
+                r#"[{"id":"9","title":"t","markets":[{"conditionId":"0xab"}]}]"#,
+            ),
+            (
+                r#"{"data":[{"condition_id":"0xab"}],"next_cursor":"x"}"#,
+                r#"{"data":[{"condition_id":"0xab"}],"next_cursor":"x"}"#,
+            ),
+            (
+                r#"{"event":{"event_ticker":"KX"},"markets":[{"ticker":"KX-1"},{"ticker":"KX-2"}]}"#,
+                r#"{"event":{"event_ticker":"KX"},"markets":[{"ticker":"KX-2"}]}"#,
+            ),
+            (
+                r#"{"event":{"event_ticker":"KX","markets":[{"ticker":"KX-1"},{"ticker":"KX-2"}]}}"#,
+                r#"{"event":{"event_ticker":"KX","markets":[{"ticker":"KX-2"}]}}"#,
+            ),
             (r#"{"market":{"ticker":"KX-2"}}"#, r#"{"market":{"ticker":"KX-2"}}"#),
             (r#"{"market":{"ticker":"KX-1"}}"#, ""),
             (r#"[1,"0xab",null,[[]]]"#, ""),

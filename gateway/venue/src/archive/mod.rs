@@ -23,3 +23,5 @@ pub mod rows;
 pub mod seal;
 pub mod settled;
 pub mod tally;
+#[cfg(test)]
+mod testing;

@@ -8,7 +8,7 @@
 mod hour;
 
 use super::hours::{by_hour, is_parquet, parquet_files};
-use super::markets::{self, Found, list_by_rows, lines_of};
+use super::markets::{self, Found, lines_of, list_by_rows};
 use super::rows::UpdateMaker;
 use super::settled::{self, Settlement};
 use crate::category::Names;
@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What a replay of an archive needs besides its path.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Folder of time-ordered runs.
     pub cache: PathBuf,
@@ -40,6 +40,26 @@ pub struct Settings {
     /// First and last hour to replay, in hours since 1970.
     pub from: Option<u32>,
     pub to: Option<u32>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        const MEMORY_BYTES: u64 = 512 << 20;
+        Settings {
+            cache: PathBuf::from("cache"),
+            memory_bytes: MEMORY_BYTES,
+            markets: PathBuf::new(),
+            from: None,
+            to: None,
+        }
+    }
+}
+
+impl Settings {
+    /// Whether only some markets or hours are replayed.
+    pub fn selects(&self) -> bool {
+        !self.markets.as_os_str().is_empty() || self.from.is_some() || self.to.is_some()
+    }
 }
 
 /// Whether a tape is an hour or a folder of hours, not lines.

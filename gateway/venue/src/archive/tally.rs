@@ -305,9 +305,7 @@ mod tests {
         }
         let seen = |gaps: Vec<Gap>| -> Vec<(u64, u64, usize, String)> {
             let second = |moment: Timestamp| moment.since(at(0)) / 1_000_000;
-            gaps.into_iter()
-                .map(|gap| (second(gap.from), second(gap.to), gap.tokens.len(), gap.connection))
-                .collect()
+            gaps.into_iter().map(|gap| (second(gap.from), second(gap.to), gap.tokens.len(), gap.connection)).collect()
         };
         let ends = at(0).plus(HOUR);
         let expected =

@@ -57,15 +57,7 @@ impl Lines {
             .flat_map(|dated| dated.changes.iter().map(|(at, change)| (*at, dated.ticker.clone(), *change)));
         let mut agenda: Vec<_> = changes.collect();
         agenda.sort_by_key(|(at, _, _)| *at);
-        Ok(Lines {
-            tape,
-            translators,
-            connections: Vec::new(),
-            agenda,
-            agenda_done: 0,
-            listed,
-            skips: skips.clone(),
-        })
+        Ok(Lines { tape, translators, connections: Vec::new(), agenda, agenda_done: 0, listed, skips: skips.clone() })
     }
 
     pub(crate) fn tape(&self) -> &Tape {

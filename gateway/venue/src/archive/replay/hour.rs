@@ -60,13 +60,7 @@ pub(super) struct Facts {
 
 impl Making {
     /// Brings an hour into order. `follows`: the next hour of the recording.
-    pub(super) fn hour(
-        &self,
-        hour: u32,
-        files: &[PathBuf],
-        follows: Option<u32>,
-        stop: &Stop,
-    ) -> Result<Hour, String> {
+    pub(super) fn hour(&self, hour: u32, files: &[PathBuf], follows: Option<u32>, stop: &Stop) -> Result<Hour, String> {
         const ROWS_BETWEEN_CHECKS: u64 = 4_096;
         let mut sorter = Sorter::new(Order::Time, &self.cache, self.memory_bytes);
         let mut finders: Vec<(Origin, Finder)> = Vec::new();

@@ -21,6 +21,7 @@
 //! | [`user`] | wallets, positions, orders and keys of one user, changed by facts only |
 //! | `decide` | placing, matching, cancelling, settling; keys and wallets |
 //! | [`shard`] | the users of one thread: takes commands, runs matching cycles and settlements; replay and snapshots |
+//! | [`backtest`] | archived hours and books; fills and strategies of the past |
 //! | [`mod@format`] | formats of journal and snapshot, and which of them a process writes |
 //! | [`describe`] | names, types and meanings of journaled fields, for `log export` and the reference |
 //! | [`print`](mod@print) | trades of the venue on their way to resting orders |
@@ -29,13 +30,14 @@
 //! | [`index`], [`ring`] | lock-free lists and lookups; a bounded hand-off between two threads |
 //!
 //! `mutation`, `order` and `user` are the folder `state/`. Among the folders, `market` is the lowest, then `book`,
-//! `state`, `decide` and `shard`; each names only lower ones (`tests/tidy/layers.rs`).
+//! `state`, `decide`, `shard` and `backtest`; each names only lower ones (`tests/tidy/layers.rs`).
 //!
 //! Users never trade with each other, only against the venue's book, so a user belongs to exactly one shard and shards
 //! share nothing that is written.
 
 pub mod amount;
 mod atomic;
+pub mod backtest;
 pub mod book;
 mod bytes;
 pub mod command;

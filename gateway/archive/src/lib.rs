@@ -2,12 +2,17 @@
 
 pub mod error;
 mod files;
+pub mod fold;
+pub mod index;
 mod levels;
 mod parquet_file;
 pub mod read;
 pub mod row;
 pub mod schema;
 pub mod sort;
+#[cfg(test)]
+mod testing;
+mod varint;
 pub mod write;
 
 pub use error::{Error, Refusal};

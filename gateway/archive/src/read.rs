@@ -1,8 +1,9 @@
 //! Reading of hours as Parquet: ours, and those of other writers.
 
 use crate::error::{Error, Named, Refusal};
+use crate::fold::Change;
 use crate::levels;
-use crate::parquet_file::columns::{BAD, Batch, Batches, Columns, NO_TEXT, NULL, Texts};
+use crate::parquet_file::columns::{Batch, Batches, Columns, NO_TEXT, Texts};
 use crate::parquet_file::source::Source;
 use crate::row::{Condition, Event, Kind, Row, SIZE_MAX, is_price, is_token};
 use crate::schema::{self, Layout};
@@ -62,13 +63,21 @@ pub struct Findings {
 pub(crate) struct RowReader {
     markets: Cache<Option<Condition>>,
     tokens: Cache<Option<Arc<str>>>,
-    pub(crate) kinds: Cache<Option<Kind>>,
-    pub(crate) sides: Cache<Option<BookSide>>,
+    kinds: Cache<Option<Kind>>,
+    sides: Cache<Option<BookSide>>,
     pub(crate) levels_dropped: u64,
 }
 
+/// A row as a fold sees it.
+pub(crate) struct Read<'a> {
+    pub(crate) received: Timestamp,
+    pub(crate) source: Timestamp,
+    /// `None`: the row is not about the book.
+    pub(crate) change: Option<Change<'a>>,
+}
+
 /// What the texts of a column mean.
-pub(crate) struct Cache<T> {
+struct Cache<T> {
     generation: u32,
     of_dictionary: Vec<Option<T>>,
     last: Option<(Vec<u8>, T)>,
@@ -241,11 +250,11 @@ impl RowReader {
         self.tokens.of(batch.texts(schema::TOKEN), at, token)?
     }
 
-    pub(crate) fn kind(&mut self, batch: &Batch, at: usize) -> Option<Kind> {
+    fn kind(&mut self, batch: &Batch, at: usize) -> Option<Kind> {
         self.kinds.of(batch.texts(schema::EVENT), at, Kind::parse)?
     }
 
-    pub(crate) fn side(&mut self, batch: &Batch, at: usize) -> Option<BookSide> {
+    fn side(&mut self, batch: &Batch, at: usize) -> Option<BookSide> {
         let side = |text: &[u8]| match text {
             b"BUY" => Some(BookSide::Bid),
             b"SELL" => Some(BookSide::Ask),
@@ -255,7 +264,7 @@ impl RowReader {
     }
 
     /// Reads both sides of a book row; `None` when one is not a list of levels, or both are missing.
-    pub(crate) fn book(
+    fn book(
         &mut self,
         batch: &Batch,
         at: usize,
@@ -272,6 +281,39 @@ impl RowReader {
         Some(())
     }
 
+    /// Times and change of a row, from all columns but those of ids, fees, hashes and ticks; `None`: it holds no valid
+    /// event. Levels are put into `bids` and `asks`.
+    pub(crate) fn read<'a>(
+        &mut self,
+        batch: &Batch,
+        at: usize,
+        bids: &'a mut Vec<(Price, Qty)>,
+        asks: &'a mut Vec<(Price, Qty)>,
+    ) -> Option<Read<'a>> {
+        let received = time(batch.numbers(schema::RECEIVED)[at])?;
+        let source = time(batch.numbers(schema::SOURCE)[at])?;
+        let change = match self.kind(batch, at)? {
+            Kind::Book => {
+                self.book(batch, at, bids, asks)?;
+                Some(Change::Book { bids, asks })
+            }
+            Kind::PriceChange => {
+                let (price, size, side) = self.level(batch, at)?;
+                let stated = [schema::BEST_BID, schema::BEST_ASK].map(|column| price_of(batch.numbers(column)[at]));
+                Some(Change::Level { side, price, size, stated })
+            }
+            Kind::LastTradePrice => self.level(batch, at).map(|_| Some(Change::Trade))?,
+            Kind::TickSizeChange => None,
+        };
+        Some(Read { received, source, change })
+    }
+
+    /// Price, size and side of a change or a trade.
+    fn level(&mut self, batch: &Batch, at: usize) -> Option<(Price, Qty, BookSide)> {
+        let price = price_of(batch.numbers(schema::PRICE)[at])?;
+        Some((price, size(batch.numbers(schema::SIZE)[at])?, self.side(batch, at)?))
+    }
+
     fn event(&mut self, batch: &Batch, at: usize) -> Option<Event> {
         let number = |column: usize| batch.numbers(column)[at];
         Some(match self.kind(batch, at)? {
@@ -280,32 +322,24 @@ impl RowReader {
                 self.book(batch, at, &mut bids, &mut asks)?;
                 Event::Book { bids, asks }
             }
-            Kind::PriceChange => Event::PriceChange {
-                price: price(number(schema::PRICE))?,
-                size: size(number(schema::SIZE))?,
-                side: self.side(batch, at)?,
-                best_bid: best(number(schema::BEST_BID)),
-                best_ask: best(number(schema::BEST_ASK)),
-            },
-            Kind::LastTradePrice => Event::LastTradePrice {
-                price: price(number(schema::PRICE))?,
-                size: size(number(schema::SIZE))?,
-                taker_buys: self.side(batch, at)? == BookSide::Bid,
-                fee_rate_bps: match number(schema::FEE_RATE) {
-                    NULL => None,
-                    rate => Some(u16::try_from(rate).ok()?),
-                },
-                transaction_hash: match batch.texts(schema::HASH).of(at) {
-                    None => None,
-                    Some(hash) if hash.len() > HASH_BYTES_MAX => return None,
-                    Some(hash) => Some(std::str::from_utf8(hash).ok()?.into()),
-                },
-            },
+            Kind::PriceChange => {
+                let (price, size, side) = self.level(batch, at)?;
+                let [best_bid, best_ask] = [schema::BEST_BID, schema::BEST_ASK].map(|column| price_of(number(column)));
+                Event::PriceChange { price, size, side, best_bid, best_ask }
+            }
+            Kind::LastTradePrice => {
+                let (price, size, side) = self.level(batch, at)?;
+                let hash = batch.texts(schema::HASH).of(at).filter(|hash| hash.len() <= HASH_BYTES_MAX);
+                Event::LastTradePrice {
+                    price,
+                    size,
+                    taker_buys: side == BookSide::Bid,
+                    fee_rate_bps: u16::try_from(number(schema::FEE_RATE)).ok(),
+                    transaction_hash: hash.and_then(|hash| std::str::from_utf8(hash).ok()).map(Arc::from),
+                }
+            }
             Kind::TickSizeChange => Event::TickSizeChange {
-                old: match number(schema::OLD_TICK) {
-                    NULL => None,
-                    old => Some(tick(old)?),
-                },
+                old: tick(number(schema::OLD_TICK)),
                 new: tick(number(schema::NEW_TICK))?,
             },
         })
@@ -321,7 +355,7 @@ impl<T> Default for Cache<T> {
 impl<T: Clone> Cache<T> {
     /// The meaning of the text of a row; `None` for a null.
     #[inline]
-    pub(crate) fn of(&mut self, texts: &Texts, at: usize, read: impl Fn(&[u8]) -> T) -> Option<T> {
+    fn of(&mut self, texts: &Texts, at: usize, read: impl Fn(&[u8]) -> T) -> Option<T> {
         let id = texts.ids[at];
         if id < texts.lasting {
             if self.generation != texts.generation {
@@ -351,25 +385,22 @@ impl<T: Clone> Cache<T> {
 }
 
 /// A time in milliseconds.
-pub(crate) fn time(millis: i64) -> Option<Timestamp> {
+fn time(millis: i64) -> Option<Timestamp> {
     (0..=MILLIS_MAX).contains(&millis).then(|| Timestamp::from_millis(millis as u64))
 }
 
-/// A price of a level.
-pub(crate) fn price(value: i64) -> Option<Price> {
+/// A price of a level. Of best prices, the placeholders 0 and 1 are an empty side.
+fn price_of(value: i64) -> Option<Price> {
     u16::try_from(value).ok().map(Price).filter(|price| is_price(*price))
 }
 
-pub(crate) fn size(value: i64) -> Option<Qty> {
+fn size(value: i64) -> Option<Qty> {
     u64::try_from(value).ok().map(Qty).filter(|size| *size <= SIZE_MAX)
 }
 
-/// A best price; the placeholders 0 and 1 are an empty side.
-pub(crate) fn best(value: i64) -> Option<Price> {
-    price(value)
-}
-
 fn tick(value: i64) -> Option<TickSize> {
-    debug_assert!(BAD < 0 && NULL < 0, "both are outside of the range");
     u16::try_from(value).ok().filter(|tick| (1..=10_000).contains(tick)).map(TickSize)
 }
+
+#[cfg(test)]
+mod tests;

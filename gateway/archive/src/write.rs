@@ -20,7 +20,7 @@ use parquet::column::writer::{ColumnWriter, get_column_writer};
 use parquet::data_type::{ByteArray, FixedLenByteArray};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, SortingColumn};
-use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr, WriterVersion};
 use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{ColumnPath, SchemaDescriptor};
 use sha2::{Digest, Sha256};
@@ -39,13 +39,17 @@ const ROW_GROUP_TEXT_MAX: u64 = 512 << 20;
 /// Texts of rows that are not encoded yet.
 const WAITING_TEXT_MAX: usize = 4 << 20;
 const ZSTD_LEVEL: i32 = 9;
+/// A column with more distinct values than that in a row group is plain from there on.
+const DICTIONARY_BYTES: usize = 4 << 20;
 
 /// Writes `NAME.making`; [`HourWriter::finish`] renames it to NAME. A writer that is dropped before removes its file.
 pub struct HourWriter {
     making: files::Making,
     /// `None` after a failure.
     writer: Option<SerializedFileWriter<Sink>>,
-    properties: WriterPropertiesPtr,
+    /// Of all columns, and of the market: the library writes dictionaries of fixed-size values in pages of version 2
+    /// only.
+    properties: [WriterPropertiesPtr; 2],
     schema: SchemaDescriptor,
     group: Option<Group>,
     waiting: Waiting,
@@ -153,8 +157,9 @@ impl HourWriter {
         let making = files::Making::create(path)?;
         let sink = Sink { file: making.file().try_clone().of(path)?, digest: Sha256::new(), bytes: 0 };
         let schema = schema::message().map_err(|error| failed(path, &error))?;
-        let properties = Arc::new(properties(source).map_err(|error| failed(path, &error))?);
-        let writer = SerializedFileWriter::new(sink, schema.clone(), properties.clone());
+        let of = |version| properties(source, version).map(Arc::new).map_err(|error| failed(path, &error));
+        let properties = [of(WriterVersion::PARQUET_1_0)?, of(WriterVersion::PARQUET_2_0)?];
+        let writer = SerializedFileWriter::new(sink, schema.clone(), properties[0].clone());
         Ok(HourWriter {
             writer: Some(writer.map_err(|error| failed(path, &error))?),
             making,
@@ -290,11 +295,12 @@ fn after_failure(path: &Path) -> Error {
 }
 
 impl Group {
-    fn new(schema: &SchemaDescriptor, properties: &WriterPropertiesPtr) -> Group {
+    fn new(schema: &SchemaDescriptor, properties: &[WriterPropertiesPtr; 2]) -> Group {
         let column = |number: usize| {
             let pages = Arc::new(Mutex::new(Vec::new()));
             let sink = Pages(TrackedWrite::new(Shared(pages.clone())));
-            (get_column_writer(schema.column(number), properties.clone(), Box::new(sink)), pages)
+            let properties = properties[usize::from(number == schema::MARKET)].clone();
+            (get_column_writer(schema.column(number), properties, Box::new(sink)), pages)
         };
         Group { columns: (0..COLUMNS).map(column).collect() }
     }
@@ -475,12 +481,15 @@ fn side_name(is_buy: bool) -> &'static str {
     if is_buy { "BUY" } else { "SELL" }
 }
 
-fn properties(source: Option<[u8; 32]>) -> parquet::errors::Result<WriterProperties> {
+fn properties(source: Option<[u8; 32]>, version: WriterVersion) -> parquet::errors::Result<WriterProperties> {
     let sorted = [schema::MARKET, schema::TOKEN, schema::RECEIVED]
         .map(|column| SortingColumn { column_idx: column as i32, descending: false, nulls_first: false });
     let source = source.map(|digest| files::hex(&digest));
     let metadata = source.map(|source| vec![KeyValue::new(SOURCE_KEY.to_owned(), source)]);
     let mut builder = WriterProperties::builder()
+        .set_writer_version(version)
+        .set_encoding(Encoding::PLAIN)
+        .set_dictionary_page_size_limit(DICTIONARY_BYTES)
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
         .set_max_row_group_row_count(None)
         .set_data_page_row_count_limit(PAGE_ROWS)

@@ -638,7 +638,9 @@ fn number_dictionary(column: &Column, bytes: Bytes, count: u64) -> Result<Vec<i6
 fn text_dictionary(column: &Column, bytes: Bytes, count: u64, out: &mut Texts) -> Result<(), Refusal> {
     let count = usize::try_from(count).ok().filter(|count| *count <= bytes.len()).ok_or_else(early)?;
     let buffer = out.buffer(bytes.clone());
-    plain_texts(column, &bytes, &mut 0, count, |start, len| drop(out.push(buffer, start, len)))
+    plain_texts(column, &bytes, &mut 0, count, |start, len| {
+        out.push(buffer, start, len);
+    })
 }
 
 /// A decimal as big-endian bytes.

@@ -1,6 +1,6 @@
 //! `papertape`: the command line. Each verb is a file; this one only lists them.
 
-mod archive;
+mod archive_verbs;
 mod asyncapi;
 mod backup;
 mod clock;
@@ -62,7 +62,7 @@ enum Verb {
     AsyncApi(asyncapi::AsyncApi),
     /// Make, import and check hours of market data. Exit code 1 when a file is refused, 2 for a wrong command.
     #[command(subcommand)]
-    Archive(archive::ArchiveVerb),
+    Archive(archive_verbs::ArchiveVerb),
     /// Read and check the log of a data directory; never writes there.
     #[command(subcommand)]
     Log(journal::LogVerb),
@@ -108,7 +108,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             output::write_with_timeout(std::io::stderr, format!("papertape: {failure}\n"));
-            if failure.is::<backup::Usage>() || failure.is::<archive::Usage>() {
+            if failure.is::<backup::Usage>() || failure.is::<archive_verbs::Usage>() {
                 return USAGE.into();
             }
             failure.downcast_ref().map_or(ExitCode::FAILURE, |by: &Interrupted| by.exit_code().into())

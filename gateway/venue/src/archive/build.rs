@@ -1,4 +1,4 @@
-//! Lines of a recording become hours of an archive (gateway/docs/archive.md §2).
+//! Lines of a recording become hours of an archive (gateway/docs/archive-tools.md §2).
 //!
 //! One pass over the lines, by the translators of the live venues. The rows of an hour are sorted in bounded memory and
 //! written when the hour is over. What an hour needs of the hours before it (listings, books, open gaps) comes from the
@@ -7,7 +7,7 @@
 use super::catalogue::Catalogue;
 use super::hours::hour_text;
 use super::rows::RowMaker;
-use super::seal::{Content, Facts, Place, SealError, Sealed, SourceFile, hash_file, keyed};
+use super::seal::{Facts, Place, SealError, Sealed, SourceFile, hash_file, keyed};
 use super::tally::{Counted, Gaps, Tally};
 use crate::category::Names;
 use crate::replay::{Lines, Recording as _, Stepped};
@@ -26,7 +26,7 @@ use std::sync::Arc;
 const LINES_BETWEEN_CHECKS: u64 = 1_024;
 
 /// Which hours to make, and where.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     pub place: Place,
     /// The markets to keep; `None`: all.
@@ -225,9 +225,9 @@ impl Pass<'_> {
                 is_partial: begins_late || ends_early,
                 ..Facts::of(venue.origin, open.hour, layout)
             };
-            let mut rows = open.sorter.finish().map_err(SealError::Archive)?;
+            let rows = open.sorter.finish().map_err(SealError::Archive)?;
             tracing::debug!(hour = hour_text(open.hour), venue = venue.origin.name(), "an hour is read");
-            (self.sealed)(self.options.place.seal(facts, Content::Rows(&mut rows), self.stop)?);
+            (self.sealed)(self.options.place.seal_rows(&facts, rows, self.stop)?);
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
 //! The markets of an archive: what the venue said about them, as lines of a tape in one file a day
-//! (gateway/docs/archive.md §1).
+//! (gateway/docs/archive-tools.md §2).
 //!
 //! Only what changed a market is kept, with the time of its receipt. So a replay of an archive reads these lines with
 //! the translators of the venue, and lists, closes and resolves a market when the recording did, never earlier.

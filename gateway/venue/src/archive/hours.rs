@@ -1,7 +1,7 @@
 //! Files of hours: which file is of which hour and venue.
 
 use crate::tape::Origin;
-use engine::time::Timestamp;
+use engine::backtest::Hour;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -24,17 +24,12 @@ pub struct HourPath {
 
 /// Parses `YYYY-MM-DDTHH`, an hour in UTC.
 pub fn parse_hour(text: &str) -> Option<u32> {
-    if text.len() != "2026-08-11T06".len() || !text.is_ascii() {
-        return None;
-    }
-    let moment: jiff::Timestamp = format!("{text}:00:00Z").parse().ok()?;
-    u32::try_from(moment.as_second() / 3_600).ok().filter(|_| moment.as_second() >= 0)
+    text.parse::<Hour>().ok().map(|hour| hour.0)
 }
 
 /// `YYYY-MM-DDTHH` of an hour.
 pub fn hour_text(hour: u32) -> String {
-    let second = i64::try_from(Timestamp::of_hour(hour).secs()).unwrap_or(i64::MAX);
-    jiff::Timestamp::from_second(second).unwrap_or(jiff::Timestamp::MAX).strftime("%Y-%m-%dT%H").to_string()
+    Hour(hour).to_string()
 }
 
 /// The hour in a file's name: `…YYYY-MM-DDTHH.parquet`.
@@ -42,15 +37,6 @@ pub fn hour_of_name(path: &Path) -> Option<u32> {
     const HOUR_LEN: usize = "2026-08-11T06".len();
     let stem = path.file_name()?.to_str()?.strip_suffix(PARQUET)?;
     parse_hour(stem.get(stem.len().checked_sub(HOUR_LEN)?..)?)
-}
-
-/// The name of an hour's file. Polymarket's is that of a public archive.
-pub fn name_of(origin: Origin, hour: u32) -> String {
-    let hour = hour_text(hour);
-    match origin {
-        Origin::Polymarket => format!("polymarket_orderbook_{hour}{PARQUET}"),
-        other => format!("papertape_{}_{hour}{PARQUET}", other.name()),
-    }
 }
 
 /// The venue of a file: Kalshi's files have its name.

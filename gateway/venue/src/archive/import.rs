@@ -1,37 +1,30 @@
-//! Import of files into an archive (gateway/docs/archive.md §2): recordings of lines, and Parquet hours of others.
+//! Import of files into an archive (gateway/docs/archive-tools.md §2): recordings of lines, and Parquet hours of others.
 
 use super::build::{self, BuildError, Options};
 use super::catalogue::Catalogue;
-use super::checks::{Checks, Findings};
-use super::hours::{by_hour, hour_text, origin_of_name, parquet_files};
+use super::hours::{by_hour, origin_of_name, parquet_files};
 use super::replay::is_archive;
-use super::seal::{Content, Facts, SealError, Sealed, SourceFile, hash_file, keyed};
+use super::seal::{Facts, SealError, Sealed, SourceFile, hash_file, keyed};
 use super::settled;
 use crate::category::Names;
 use crate::tape::{LINE_BYTES_MAX, Origin, TapeError};
 use archive::read::HourFile;
-use archive::row::Row;
 use archive::sort::{Order, Sorter};
-use engine::time::{SECOND, Timestamp};
+use engine::time::Timestamp;
 use host::thread::Stop;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-/// How far a row may be outside of its hour.
-const OUTSIDE_MAX: u64 = 5 * SECOND;
-/// Most tokens of an hour.
-const TOKENS_MAX: usize = 1_000_000;
 /// Rows between two checks of the stop flag.
 const ROWS_BETWEEN_CHECKS: u64 = 4_096;
 /// The time from which a given catalogue is true: before every recording.
 const ALWAYS: Timestamp = Timestamp(1_000);
 
 /// What to import.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Import {
     pub options: Options,
     /// A file that needs no change is linked instead of copied.
@@ -108,7 +101,6 @@ impl Import {
 
     /// Imports one Parquet hour.
     fn parquet(&self, path: &Path, hour: u32, stop: &Stop) -> Result<Sealed, ImportError> {
-        let refused = |reason: String| ImportError::Refused(path.to_path_buf(), reason);
         let place = &self.options.place;
         let origin = origin_of_name(path);
         let file = HourFile::open(path)?;
@@ -118,40 +110,21 @@ impl Import {
             files: vec![SourceFile { name, bytes, sha256, lines: None }],
             source: keyed(sha256, self.options.markets.as_ref()),
             received: file.row_count(),
+            extra_columns: file.extra_columns().to_vec(),
             ..Facts::of(origin, hour, "v2")
         };
         if let Some(there) = place.present(&facts)? {
             return Ok(there);
         }
-        if !file.extra_columns().is_empty() {
-            tracing::info!(file = %path.display(), columns = file.extra_columns().join(", "), "columns are ignored");
+        if self.options.markets.is_none()
+            && let Some(sealed) = place.seal_file(&mut facts, &file, self.is_linked, stop)?
+        {
+            return Ok(sealed);
         }
-        // The first pass decides whether the file can stay as it is.
-        let mut opening = place.opening(origin, hour);
-        let mut checks = Checks::new(&mut opening);
-        let mut window = Window::of(hour);
+        facts.is_resorted = self.options.markets.is_none();
+        let mut sorter = Sorter::new(Order::Hour, &place.cache(), place.memory_bytes);
         let mut rows = file.all_rows();
         for row in rows.by_ref() {
-            let (number, row) = row?;
-            if number.is_multiple_of(ROWS_BETWEEN_CHECKS) && stop.is_set() {
-                return Err(SealError::Stopped.into());
-            }
-            window.note(&row).map_err(|reason| refused(format!("row {number}: {reason}")))?;
-            checks.note(&row);
-        }
-        let read = rows.findings();
-        facts.unreadable = read.unreadable;
-        facts.unfit = read.levels_dropped;
-        facts.outside = window.outside;
-        facts.lag_ms = None;
-        let findings: Findings = checks.finish();
-        if !read.unsorted && self.options.markets.is_none() {
-            let content = Content::File { from: path, is_linked: self.is_linked, findings };
-            return Ok(place.seal(facts, content, stop)?);
-        }
-        facts.is_resorted = read.unsorted;
-        let mut sorter = Sorter::new(Order::Hour, &place.cache(), place.memory_bytes);
-        for row in file.all_rows() {
             let (number, row) = row?;
             if number.is_multiple_of(ROWS_BETWEEN_CHECKS) && stop.is_set() {
                 return Err(SealError::Stopped.into());
@@ -160,8 +133,11 @@ impl Import {
                 sorter.push(&row)?;
             }
         }
-        let mut sorted = sorter.finish()?;
-        Ok(place.seal(facts, Content::Rows(&mut sorted), stop)?)
+        let read = rows.findings();
+        facts.is_resorted |= read.unsorted;
+        facts.unreadable = read.unreadable;
+        facts.unfit = read.levels_dropped;
+        Ok(place.seal_rows(&facts, sorter.finish()?, stop)?)
     }
 
     /// Adds the given markets and results of a venue.
@@ -175,51 +151,6 @@ impl Import {
         if let Some(path) = &self.settlements {
             let given = settled::read(path).map_err(ImportError::Given)?;
             settled::save(&folder, &given).map_err(ImportError::Given)?;
-        }
-        Ok(())
-    }
-}
-
-/// Whether rows are in their hour, and how many tokens they have.
-struct Window {
-    begins: Timestamp,
-    ends: Timestamp,
-    outside: u64,
-    token: Option<Arc<str>>,
-    /// Changes of the token from row to row: in a sorted file, the number of tokens.
-    tokens: HashSet<Arc<str>>,
-}
-
-impl Window {
-    fn of(hour: u32) -> Window {
-        Window {
-            begins: Timestamp::of_hour(hour),
-            ends: Timestamp::of_hour(hour + 1),
-            outside: 0,
-            token: None,
-            tokens: HashSet::new(),
-        }
-    }
-
-    fn note(&mut self, row: &Row) -> Result<(), String> {
-        if row.received < self.begins || row.received >= self.ends {
-            let far = self.begins.since(row.received).max(row.received.since(self.ends));
-            if far > OUTSIDE_MAX {
-                return Err(format!(
-                    "received at {} ms, more than {} s outside of the hour {}",
-                    row.received.millis(),
-                    OUTSIDE_MAX / SECOND,
-                    hour_text(self.begins.hour())
-                ));
-            }
-            self.outside += 1;
-        }
-        if self.token.as_ref() != Some(&row.token) {
-            self.token = Some(row.token.clone());
-            self.tokens.insert(row.token.clone());
-            if self.tokens.len() > TOKENS_MAX {
-                return Err(format!("more than {TOKENS_MAX} tokens"));
-            }
         }
         Ok(())
     }
@@ -290,5 +221,7 @@ fn read_objects(path: &Path, origin: Origin, catalogue: &mut Catalogue) -> Resul
     Ok(())
 }
 
+#[cfg(test)]
+mod foreign;
 #[cfg(test)]
 mod tests;

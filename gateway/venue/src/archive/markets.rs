@@ -1,5 +1,5 @@
 //! Which markets an archive has: those that the venue described, and those that only rows name
-//! (gateway/docs/archive.md §2).
+//! (gateway/docs/archive-tools.md §2).
 
 use super::catalogue;
 use crate::FeedUpdate;

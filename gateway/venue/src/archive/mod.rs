@@ -1,4 +1,4 @@
-//! Archives of market data: recordings become hours, and hours are replayed (gateway/docs/archive.md).
+//! Archives of market data: recordings become hours, and hours are replayed (gateway/docs/archive-tools.md).
 //!
 //! | Module | Holds |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Hours of an archive as a recording (gateway/docs/archive.md §2).
+//! Hours of an archive as a recording (gateway/docs/archive-tools.md §2).
 //!
 //! The rows of an hour are brought into order of receipt once, by runs in files, while the hour before it plays. One
 //! line of the recording is all rows of a market with one millisecond of receipt. The sidecar's gaps make books stale,
@@ -201,6 +201,8 @@ impl Hours {
         for (market, found) in std::mem::take(&mut self.current.markets) {
             self.list(market, &found, updates);
         }
+        let maker = &self.maker;
+        self.current.open(self.making.wanted.as_ref(), |token| maker.knows(token));
     }
 
     fn list(&mut self, market: Condition, found: &Found, updates: &mut Vec<FeedUpdate>) {
@@ -311,6 +313,11 @@ impl Recording for Hours {
             hour::Line::Rows { origin, rows } => {
                 self.maker.frame(&rows, updates);
                 self.current.give_back(rows);
+                connection_of(origin)
+            }
+            hour::Line::Opening { origin, books } => {
+                self.maker.open(&books);
+                updates.extend(books);
                 connection_of(origin)
             }
             hour::Line::Break(Break { origin, tokens, reason, .. }) => {

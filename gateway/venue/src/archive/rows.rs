@@ -1,4 +1,4 @@
-//! Updates of the feed as rows of an archive, and rows as updates again (gateway/docs/archive.md §2).
+//! Updates of the feed as rows of an archive, and rows as updates again (gateway/docs/archive-tools.md §2).
 //!
 //! Rows are made from what the translators hand out, not from messages: a duplicate, an old message, an unlisted token
 //! and an unreadable level are what they are for the live feed. So the rows of an hour fold to the same books as its
@@ -20,8 +20,9 @@ const LEVEL_BYTES_MAX: usize = 33;
 /// Makes rows of updates. It knows the markets that were listed so far.
 #[derive(Default)]
 pub struct RowMaker {
-    /// Market of a token.
-    tokens: AHashMap<Arc<str>, Condition>,
+    /// Market of a token, and the venue's time of its last book or change. It never goes back in rows: the translators
+    /// have decided already which message counts, and who folds the rows must not drop one by its time.
+    tokens: AHashMap<Arc<str>, (Condition, Timestamp)>,
     markets: AHashMap<String, Market>,
 }
 
@@ -107,7 +108,7 @@ impl RowMaker {
 
     /// The market of a listed token.
     pub fn market(&self, token: &str) -> Option<Condition> {
-        self.tokens.get(token).copied()
+        self.tokens.get(token).map(|(market, _)| *market)
     }
 
     fn list(&mut self, listing: &Listing) {
@@ -118,7 +119,7 @@ impl RowMaker {
         }
         let tokens = listing.tokens.each_ref().map(|token| Arc::<str>::from(token.as_str()));
         if tokens.iter().all(|token| is_token(token.as_bytes())) {
-            self.tokens.extend(tokens.iter().map(|token| (token.clone(), condition)));
+            self.tokens.extend(tokens.iter().map(|token| (token.clone(), (condition, Timestamp::default()))));
             let market = Market { condition, tokens, tick: listing.tick };
             self.markets.insert(listing.condition.clone(), market);
         }
@@ -126,13 +127,18 @@ impl RowMaker {
 
     /// Appends the row of an event of a token; 1 if it does not fit.
     fn push(
-        &self,
+        &mut self,
         (token, venue_ts, received): (&Arc<str>, Timestamp, Timestamp),
         event: Event,
         rows: &mut Vec<Row>,
     ) -> u64 {
-        let Some(market) = self.market(token).filter(|_| fits(&event)) else { return 1 };
-        rows.push(Row { received, source: whole(venue_ts), market, token: token.clone(), event });
+        let Some((market, last)) = self.tokens.get_mut(token).filter(|_| fits(&event)) else { return 1 };
+        let mut source = whole(venue_ts);
+        if matches!(event, Event::Book { .. } | Event::PriceChange { .. }) {
+            source = source.max(*last);
+            *last = source;
+        }
+        rows.push(Row { received, source, market: *market, token: token.clone(), event });
         0
     }
 }
@@ -156,11 +162,12 @@ fn whole(at: Timestamp) -> Timestamp {
 /// Makes updates of rows. It knows which tokens have a book: as in the translators, a change without one is dropped.
 #[derive(Default)]
 pub struct UpdateMaker {
-    /// Tokens that were seen, and whether their book is known.
-    books: AHashMap<Arc<str>, bool>,
+    /// Tokens whose book is known: the venue's times of the book and of the last event. As live, an older book and a
+    /// change from before the book are dropped (gateway/docs/live-venues.md §5).
+    books: AHashMap<Arc<str>, [Timestamp; 2]>,
     /// Ticks that were handed out, by market.
     ticks: AHashMap<Condition, TickSize>,
-    /// Changes that were dropped because there was no book.
+    /// Books and changes that were dropped: older, or without a book.
     pub dropped: u64,
 }
 
@@ -177,15 +184,27 @@ impl UpdateMaker {
         Some(FeedUpdate::TickChanged { condition: market.to_string(), tick })
     }
 
+    /// Whether the book of a token is known.
+    pub fn knows(&self, token: &str) -> bool {
+        self.books.contains_key(token)
+    }
+
+    /// Notes books that were handed out: those at the begin of an hour.
+    pub fn open(&mut self, books: &[FeedUpdate]) {
+        for book in books {
+            if let FeedUpdate::BookSnapshot { token, .. } = book {
+                self.books.insert(token.clone(), [Timestamp::default(); 2]);
+            }
+        }
+    }
+
     /// The books of these tokens are unknown until their next snapshot; without tokens, all books.
     pub fn forget(&mut self, tokens: &[String]) {
         if tokens.is_empty() {
-            self.books.values_mut().for_each(|known| *known = false);
+            self.books.clear();
         }
         for token in tokens {
-            if let Some(known) = self.books.get_mut(token.as_str()) {
-                *known = false;
-            }
+            self.books.remove(token.as_str());
         }
     }
 
@@ -197,7 +216,11 @@ impl UpdateMaker {
             let (token, venue_ts) = (&row.token, row.source);
             match &row.event {
                 Event::Book { bids, asks } => {
-                    self.books.insert(token.clone(), true);
+                    if self.books.get(token).is_some_and(|[_, last]| venue_ts < *last) {
+                        self.dropped += 1;
+                        continue;
+                    }
+                    self.books.insert(token.clone(), [venue_ts; 2]);
                     tops.retain(|(of, _)| *of != token);
                     let mut bids = sorted(bids);
                     bids.reverse();
@@ -210,10 +233,11 @@ impl UpdateMaker {
                     });
                 }
                 Event::PriceChange { price, size, side, best_bid, best_ask } => {
-                    if !self.books.get(token).copied().unwrap_or(false) {
+                    let Some([_, last]) = self.books.get_mut(token).filter(|[book, _]| venue_ts >= *book) else {
                         self.dropped += 1;
                         continue;
-                    }
+                    };
+                    *last = venue_ts.max(*last);
                     let change = (*side, *price, *size);
                     match updates.last_mut() {
                         Some(FeedUpdate::BookDelta { token: of, levels, venue_ts: at })

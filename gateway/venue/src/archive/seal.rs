@@ -1,32 +1,37 @@
-//! An hour's rows become its files: Parquet, time index, sidecar (gateway/docs/archive.md §1).
+//! An hour's rows become its files (gateway/docs/archive-tools.md §2).
 //!
 //! The sidecar is written last. A stop or a crash before it leaves an hour that is not valid and is made again.
 
-mod sidecar;
-
-use super::checks::{Checks, Findings, Sides};
-use super::hours::{hour_text, name_of};
+use super::checks::{Checks, Findings};
 use super::tally::Gap;
 use crate::tape::Origin;
+use archive::index::Carried;
 use archive::read::HourFile;
 use archive::row::{Condition, Row};
+use archive::sidecar::{self, Frames, HourFacts, Sidecar, SourceOf};
+use archive::store::{Completed, Judged, Lock, Settings, Store, parquet_path};
 use archive::write::{HourWriter, Written};
-use engine::time::Timestamp;
+use engine::backtest::Hour;
+use engine::time::{SECOND, Timestamp};
 use host::thread::Stop;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Rows between two checks of the stop flag.
 const ROWS_BETWEEN_CHECKS: u64 = 4_096;
+/// How far a row may be outside of its hour.
+const OUTSIDE_MAX: u64 = 5 * SECOND;
 
 /// Where hours are made, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Place {
-    /// The root of the archive.
-    pub root: PathBuf,
+    pub store: Arc<Store>,
+    /// Nothing else makes hours in the archive meanwhile.
+    pub lock: Arc<Lock>,
     /// Memory of the sorting, in bytes.
     pub memory_bytes: u64,
     /// Whether an hour with another content is replaced.
@@ -35,6 +40,8 @@ pub struct Place {
     pub is_recorded: bool,
     /// When the hours are made, by the server's clock.
     pub now: Timestamp,
+    /// The program that makes them.
+    pub built_by: String,
     pub url: Option<String>,
     pub attribution: Option<String>,
 }
@@ -57,12 +64,12 @@ pub struct Facts {
     pub unlisted: u64,
     pub unfit: u64,
     pub deduped: u64,
-    /// Rows up to five seconds outside of the hour.
-    pub outside: u64,
     /// The source was not in order.
     pub is_resorted: bool,
     pub gaps: Vec<Gap>,
-    /// Minutes without a line; `None`: without a row.
+    /// Columns of the source that are left out.
+    pub extra_columns: Vec<String>,
+    /// Minutes without a line; `None`: minutes without a row count.
     pub minutes_empty: Option<u32>,
     pub steps_back: u64,
     /// Median and maximum.
@@ -96,6 +103,9 @@ pub struct Sealed {
     pub gaps: usize,
     pub is_resorted: bool,
     pub verdict: String,
+    /// Stated best prices that were compared with the fold, and those that differ.
+    pub compared: u64,
+    pub differs: u64,
 }
 
 /// Why an hour cannot be completed.
@@ -130,30 +140,36 @@ impl From<archive::Error> for SealError {
     }
 }
 
-/// How the Parquet file of an hour comes about.
-pub enum Content<'a> {
-    /// It is written from rows in file order.
-    Rows(&'a mut dyn Iterator<Item = Result<Row, archive::Error>>),
-    /// It is this file, which was read and is in order.
-    File { from: &'a Path, is_linked: bool, findings: Findings },
-}
-
 impl Place {
+    /// An archive in which this process may make hours.
+    ///
+    /// # Errors
+    /// The archive cannot be opened, or another process makes hours in it.
+    pub fn open(root: &Path, memory_bytes: u64, now: Timestamp) -> Result<Place, archive::Error> {
+        let store = Store::open(root, Settings::default())?;
+        let lock = store.lock()?;
+        store.recover(&lock)?;
+        Ok(Place {
+            store: Arc::new(store),
+            lock: Arc::new(lock),
+            memory_bytes,
+            replace: false,
+            is_recorded: false,
+            now,
+            built_by: concat!("papertape ", env!("CARGO_PKG_VERSION")).into(),
+            url: None,
+            attribution: None,
+        })
+    }
+
     /// The folder of a venue.
     pub fn venue_folder(&self, origin: Origin) -> PathBuf {
-        self.root.join(origin.name())
+        self.store.root().join(origin.name())
     }
 
     /// The folder of runs of the sorting.
     pub fn cache(&self) -> PathBuf {
-        self.root.join("cache")
-    }
-
-    /// The Parquet file of an hour.
-    pub fn hour_path(&self, origin: Origin, hour: u32) -> PathBuf {
-        let text = hour_text(hour);
-        let date = text.get(..10).unwrap_or_default().split('-');
-        date.fold(self.venue_folder(origin), |folder, part| folder.join(part)).join(name_of(origin, hour))
+        self.store.root().join("cache")
     }
 
     /// The hour, if it is complete with this content.
@@ -161,69 +177,217 @@ impl Place {
     /// # Errors
     /// It has another content and may not be replaced.
     pub fn present(&self, facts: &Facts) -> Result<Option<Sealed>, SealError> {
-        let path = self.hour_path(facts.origin, facts.hour);
-        if !path.exists() {
-            return Ok(None);
-        }
-        // Without a sidecar it was not completed.
-        let Some(known) = sidecar::read(&path) else { return Ok(None) };
-        if known.source == facts.source {
-            let file = HourFile::open(&path)?;
-            let (rows, bytes) = (file.row_count(), file.bytes());
-            return Ok(Some(Sealed { is_new: false, ..sealed(path, facts, (rows, bytes), known.verdict) }));
+        let entry = self.store.hour(facts.origin.name(), Hour(facts.hour));
+        // Without a good sidecar it is made again.
+        let Some(known) = entry.and_then(|entry| entry.sidecar().ok()) else { return Ok(None) };
+        if known.source.content == archive::hex(&facts.source) {
+            return Ok(Some(Sealed { is_new: false, ..self.sealed(facts, &known) }));
         }
         match self.replace {
             true => Ok(None),
-            false => Err(SealError::Exists(path)),
+            false => Err(SealError::Exists(self.path(facts))),
         }
     }
 
-    /// Makes the files of an hour.
+    /// Makes the files of an hour from rows in file order.
     ///
     /// # Errors
-    /// A file cannot be written, the content cannot be read, or the hour is there with another content and may not be
+    /// A file cannot be written, the rows cannot be read, or the hour is there with another content and may not be
     /// replaced.
-    pub fn seal(&self, facts: Facts, content: Content<'_>, stop: &Stop) -> Result<Sealed, SealError> {
-        if let Some(there) = self.present(&facts)? {
+    pub fn seal_rows(
+        &self,
+        facts: &Facts,
+        rows: impl Iterator<Item = Result<Row, archive::Error>>,
+        stop: &Stop,
+    ) -> Result<Sealed, SealError> {
+        if let Some(there) = self.present(facts)? {
             return Ok(there);
         }
-        let path = self.hour_path(facts.origin, facts.hour);
-        let folder = path.parent().unwrap_or(&self.root);
-        fs::create_dir_all(folder).map_err(|error| SealError::Io(folder.to_path_buf(), error))?;
-        let (written, findings) = match content {
-            Content::Rows(rows) => self.write(&path, &facts, rows, stop)?,
-            Content::File { from, is_linked, findings } => (take(from, &path, is_linked, &facts)?, findings),
-        };
-        let verdict = sidecar::write(self, &path, &facts, &written, &findings)?;
-        Ok(sealed(path, &facts, (written.rows, written.bytes), verdict))
-    }
-
-    fn write(
-        &self,
-        path: &Path,
-        facts: &Facts,
-        rows: &mut dyn Iterator<Item = Result<Row, archive::Error>>,
-        stop: &Stop,
-    ) -> Result<(Written, Findings), SealError> {
-        let mut opening = self.opening(facts.origin, facts.hour);
-        let mut checks = Checks::new(&mut opening);
-        let mut writer = HourWriter::create(path, Some(facts.source))?;
+        let (venue, hour) = (facts.origin.name(), Hour(facts.hour));
+        let path = self.store.begin(&self.lock, venue, hour)?;
+        let mut writer = HourWriter::create(&path, Some(facts.source))?;
+        let carried = self.store.carry(venue, hour);
+        let mut checks = Checks::new(facts.hour, &carried);
         for (number, row) in (0_u64..).zip(rows) {
             if number.is_multiple_of(ROWS_BETWEEN_CHECKS) && stop.is_set() {
                 return Err(SealError::Stopped);
             }
             let row = row?;
-            checks.note(&row);
+            checks.note(&row)?;
             writer.push(&row)?;
         }
-        Ok((writer.finish()?, checks.finish()))
+        self.store.withdraw(&self.lock, venue, hour)?;
+        let written = writer.finish()?;
+        self.complete(facts, &checks.finish(), written)
     }
 
-    /// The books at the begin of an hour: those at the end of the hour before.
-    pub fn opening(&self, origin: Origin, hour: u32) -> impl FnMut(&str) -> Option<Sides> + use<> {
-        let _ = (origin, hour);
-        |_| None
+    /// Makes a file of rows in order the file of an hour: a link or a copy of it. `None`: it is not in order.
+    ///
+    /// # Errors
+    /// As [`Place::seal_rows`], or the file has wrong rows.
+    pub fn seal_file(
+        &self,
+        facts: &mut Facts,
+        file: &HourFile,
+        is_linked: bool,
+        stop: &Stop,
+    ) -> Result<Option<Sealed>, SealError> {
+        let (venue, hour) = (facts.origin.name(), Hour(facts.hour));
+        let carried = self.store.carry(venue, hour);
+        let Some(findings) = examine(file, facts, &carried, stop)? else { return Ok(None) };
+        let path = self.store.begin(&self.lock, venue, hour)?;
+        let making = take(file.path(), &path, is_linked)?;
+        // The file may have changed since it was read.
+        let io = |error| SealError::Io(making.clone(), error);
+        let (bytes, sha256) = hash_file(&making).map_err(io)?;
+        if facts.files.first().is_none_or(|file| file.sha256 != sha256) {
+            fs::remove_file(&making).map_err(io)?;
+            return Err(io(io::Error::other("the file changed while it was imported")));
+        }
+        self.store.withdraw(&self.lock, venue, hour)?;
+        fs::rename(&making, &path).map_err(io)?;
+        sync_folder(&path)?;
+        let (rows, row_groups) = (file.row_count(), file.row_groups().len() as u32);
+        self.complete(facts, &findings, Written { bytes, sha256, rows, row_groups }).map(Some)
     }
+
+    /// Writes index and sidecar of an hour whose Parquet file is there. A file that is refused is removed.
+    fn complete(&self, facts: &Facts, findings: &Findings, written: Written) -> Result<Sealed, SealError> {
+        let (venue, hour) = (facts.origin.name(), Hour(facts.hour));
+        let judged = Judged {
+            facts: HourFacts { is_partial: facts.is_partial, is_merged: false },
+            prices: findings.by_market.iter().map(|(market, (compared, differs))| (*market, *compared, *differs)).collect(),
+        };
+        let sidecar = self.sidecar(facts, findings);
+        match self.store.complete(&self.lock, venue, hour, sidecar, &judged, written) {
+            Ok(Completed { sidecar, .. }) => Ok(self.sealed(facts, &sidecar)),
+            Err(error) => {
+                let path = self.path(facts);
+                fs::remove_file(&path).map_err(|error| SealError::Io(path, error))?;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// The sidecar of an hour, apart from what the store knows.
+    fn sidecar(&self, facts: &Facts, findings: &Findings) -> Sidecar {
+        let millis = |moment: Timestamp| moment.millis();
+        let length = |gap: &Gap| gap.to.since(gap.from) / engine::time::MILLISECOND;
+        let lag_ms = facts.lag_ms.unwrap_or_default();
+        let mut sidecar = Sidecar {
+            built_by: self.built_by.clone(),
+            checks: sidecar::Checks {
+                bbo_compared: findings.bbo_compared,
+                bbo_differs: findings.bbo_differs,
+                crossed_ms: findings.crossed_ms,
+                deduped: facts.deduped,
+                outside_hour: findings.outside,
+                unanchored_tokens: findings.unanchored_tokens,
+                ..sidecar::Checks::default()
+            },
+            clock: sidecar::Clock {
+                lag_ms_p50: i64::try_from(lag_ms.0).unwrap_or(i64::MAX),
+                lag_ms_max: i64::try_from(lag_ms.1).unwrap_or(i64::MAX),
+                steps_back: facts.steps_back,
+            },
+            first_received: findings.first.map(millis),
+            last_received: findings.last.map(millis),
+            frames: Frames {
+                dropped: facts.dropped,
+                received: facts.received,
+                spilled: 0,
+                unfit: facts.unfit,
+                unlisted: facts.unlisted,
+                unreadable: facts.unreadable,
+            },
+            gap_ms_max: facts.gaps.iter().map(length).max().unwrap_or(0),
+            gap_ms_total: facts.gaps.iter().map(length).sum(),
+            gaps: facts.gaps.iter().map(gap).collect(),
+            minutes_empty: facts.minutes_empty.unwrap_or_else(|| findings.minutes_empty()).into(),
+            sealed_at: millis(self.now),
+            source: SourceOf {
+                attribution: self.attribution.clone(),
+                content: archive::hex(&facts.source),
+                extra_columns: facts.extra_columns.clone(),
+                files: facts.files.iter().map(source_file).collect(),
+                kind: if self.is_recorded { "recorded" } else { "imported" }.into(),
+                layout: facts.layout.into(),
+                resorted: facts.is_resorted,
+                unverified: false,
+                url: self.url.clone(),
+            },
+            ..Sidecar::default()
+        };
+        sidecar.set_rows(findings.rows);
+        sidecar
+    }
+
+    fn sealed(&self, facts: &Facts, sidecar: &Sidecar) -> Sealed {
+        Sealed {
+            origin: facts.origin,
+            hour: facts.hour,
+            path: self.path(facts),
+            is_new: true,
+            rows: sidecar.parquet.rows,
+            bytes: sidecar.parquet.bytes,
+            unreadable: sidecar.frames.unreadable,
+            unfit: sidecar.frames.unfit,
+            gaps: sidecar.gaps.len(),
+            is_resorted: sidecar.source.resorted,
+            verdict: sidecar.verdict.clone(),
+            compared: sidecar.checks.bbo_compared,
+            differs: sidecar.checks.bbo_differs,
+        }
+    }
+
+    fn path(&self, facts: &Facts) -> PathBuf {
+        parquet_path(self.store.root(), facts.origin.name(), Hour(facts.hour))
+    }
+}
+
+/// Compares the rows of a file with themselves, and counts the unreadable ones. `None`: they are not in order.
+fn examine(
+    file: &HourFile,
+    facts: &mut Facts,
+    carried: &dyn Carried,
+    stop: &Stop,
+) -> Result<Option<Findings>, SealError> {
+    let mut checks = Checks::new(facts.hour, carried);
+    let mut rows = file.all_rows();
+    while let Some(row) = rows.next() {
+        let (number, row) = row?;
+        if number.is_multiple_of(ROWS_BETWEEN_CHECKS) && stop.is_set() {
+            return Err(SealError::Stopped);
+        }
+        if rows.findings().unsorted {
+            return Ok(None);
+        }
+        checks.note(&row)?;
+        if checks.findings().farthest > OUTSIDE_MAX {
+            let (at, hour) = (row.received.millis(), Hour(facts.hour));
+            let reason = format!("row {number}: received at {at} ms, more than 5 s outside of the hour {hour}");
+            let refusal = archive::Refusal { offset: None, reason };
+            return Err(archive::Error::Refused(file.path().to_path_buf(), refusal).into());
+        }
+    }
+    let read = rows.findings();
+    (facts.unreadable, facts.unfit) = (read.unreadable, read.levels_dropped);
+    Ok(Some(checks.finish()))
+}
+
+fn gap(gap: &Gap) -> sidecar::Gap {
+    sidecar::Gap {
+        connection: Some(gap.connection.clone()),
+        from: gap.from.millis(),
+        reason: gap.reason.clone(),
+        to: gap.to.millis(),
+        tokens: (!gap.is_of_all).then(|| gap.tokens.iter().map(|token| token.to_string()).collect()),
+    }
+}
+
+fn source_file(file: &SourceFile) -> sidecar::SourceFile {
+    let SourceFile { name, bytes, sha256, lines } = file;
+    sidecar::SourceFile { bytes: *bytes, lines: *lines, name: name.clone(), sha256: archive::hex(sha256) }
 }
 
 impl Facts {
@@ -241,9 +405,9 @@ impl Facts {
             unlisted: 0,
             unfit: 0,
             deduped: 0,
-            outside: 0,
             is_resorted: false,
             gaps: Vec::new(),
+            extra_columns: Vec::new(),
             minutes_empty: None,
             steps_back: 0,
             lag_ms: None,
@@ -252,24 +416,8 @@ impl Facts {
     }
 }
 
-fn sealed(path: PathBuf, facts: &Facts, (rows, bytes): (u64, u64), verdict: String) -> Sealed {
-    Sealed {
-        origin: facts.origin,
-        hour: facts.hour,
-        path,
-        is_new: true,
-        rows,
-        bytes,
-        unreadable: facts.unreadable,
-        unfit: facts.unfit,
-        gaps: facts.gaps.len(),
-        is_resorted: facts.is_resorted,
-        verdict,
-    }
-}
-
-/// Makes a file that was read and is in order the file of an hour.
-fn take(from: &Path, path: &Path, is_linked: bool, facts: &Facts) -> Result<Written, SealError> {
+/// Links or copies a file to the name under which an hour is made; returns that name.
+fn take(from: &Path, path: &Path, is_linked: bool) -> Result<PathBuf, SealError> {
     let mut making = path.as_os_str().to_owned();
     making.push(".making");
     let making = PathBuf::from(making);
@@ -285,20 +433,13 @@ fn take(from: &Path, path: &Path, is_linked: bool, facts: &Facts) -> Result<Writ
             File::open(&making).and_then(|file| file.sync_all()).map_err(io)?;
         }
     }
-    // The file may have changed since it was read.
-    let (bytes, sha256) = hash_file(&making).map_err(io)?;
-    let read = facts.files.first().map(|file| file.sha256);
-    if read != Some(sha256) {
-        let _ = fs::remove_file(&making);
-        return Err(io(io::Error::other("the file changed while it was imported")));
-    }
-    let (rows, row_groups) = {
-        let file = HourFile::open(&making)?;
-        (file.row_count(), file.row_groups().len() as u32)
-    };
-    fs::rename(&making, path).map_err(io)?;
-    File::open(path.parent().unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()).map_err(io)?;
-    Ok(Written { bytes, sha256, rows, row_groups })
+    Ok(making)
+}
+
+fn sync_folder(path: &Path) -> Result<(), SealError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| SealError::Io(folder.to_path_buf(), error))
 }
 
 /// Bytes and SHA-256 of a file.

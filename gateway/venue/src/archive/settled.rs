@@ -1,4 +1,4 @@
-//! Results of markets that were given with an import (gateway/docs/archive.md §2): `condition_id,winner,at`.
+//! Results of markets that were given with an import (gateway/docs/archive-tools.md §2): `condition_id,winner,at`.
 
 use super::catalogue;
 use archive::row::Condition;

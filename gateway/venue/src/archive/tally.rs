@@ -176,6 +176,8 @@ pub struct Gap {
     pub connection: String,
     /// The tokens whose books are unknown from its begin to their next snapshot.
     pub tokens: Vec<Arc<str>>,
+    /// No other token of the venue had a book.
+    pub is_of_all: bool,
     pub reason: String,
 }
 
@@ -216,14 +218,21 @@ impl Gaps {
                     for token in &tokens {
                         self.carried.remove(token);
                     }
-                    self.begin(name, tokens, reason, at);
+                    let is_of_all = self.carried.is_empty();
+                    self.begin(name, (tokens, is_of_all), reason, at);
                 }
                 _ => {}
             }
         }
     }
 
-    fn begin(&mut self, connection: &str, tokens: BTreeSet<Arc<str>>, reason: &str, at: Timestamp) {
+    fn begin(
+        &mut self,
+        connection: &str,
+        (tokens, is_of_all): (BTreeSet<Arc<str>>, bool),
+        reason: &str,
+        at: Timestamp,
+    ) {
         // A connection that carried no book yet has lost nothing, and a second gap of the same tokens adds nothing.
         let waits = |token: &Arc<str>| self.open.iter().any(|open| open.waiting.contains(token));
         if tokens.iter().all(waits) {
@@ -234,6 +243,7 @@ impl Gaps {
             to: at,
             connection: connection.into(),
             tokens: tokens.iter().cloned().collect(),
+            is_of_all,
             reason: reason.into(),
         };
         self.open.push(Open { gap, waiting: tokens.into_iter().collect(), resumed: None });

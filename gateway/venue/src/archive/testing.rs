@@ -9,15 +9,8 @@ use std::path::Path;
 
 /// Options that make all hours in this root.
 pub(super) fn options(root: &Path) -> Options {
-    let place = Place {
-        root: root.to_owned(),
-        memory_bytes: 32 << 20,
-        replace: false,
-        is_recorded: true,
-        now: Timestamp::from_secs(1_900_000_000),
-        url: None,
-        attribution: None,
-    };
+    let now = Timestamp::from_secs(1_900_000_000);
+    let place = Place { is_recorded: true, ..Place::open(root, 32 << 20, now).expect("an archive") };
     Options { place, markets: None, from: None, to: None }
 }
 

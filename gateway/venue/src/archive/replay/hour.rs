@@ -2,10 +2,15 @@
 
 use crate::archive::hours::{hour_text, origin_of_name};
 use crate::archive::markets::{Finder, Found};
+use crate::FeedUpdate;
 use crate::tape::Origin;
+use archive::fold::View;
+use archive::index::{AnchorKind, TimeIndex};
 use archive::read::HourFile;
 use archive::row::{Condition, Row};
+use archive::sidecar::{Gap, Sidecar};
 use archive::sort::{Order, Sorted, Sorter};
+use archive::store::{index_path, sidecar_path};
 use engine::time::Timestamp;
 use host::thread::Stop;
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
@@ -29,6 +34,9 @@ pub(super) struct Hour {
     /// The rows of the next line.
     group: Vec<Row>,
     breaks: VecDeque<Break>,
+    indexes: Vec<(Origin, TimeIndex)>,
+    /// Books at its begin, by venue: they are handed out before the first line.
+    openings: VecDeque<(Origin, Vec<FeedUpdate>)>,
     /// What its rows show of its markets.
     pub(super) markets: BTreeMap<Condition, Found>,
     origins: BTreeMap<Condition, Origin>,
@@ -50,11 +58,13 @@ pub(super) struct Break {
 pub(super) enum Line {
     Rows { origin: Origin, rows: Vec<Row> },
     Break(Break),
+    Opening { origin: Origin, books: Vec<FeedUpdate> },
 }
 
 /// What a replay needs of a sidecar.
 pub(super) struct Facts {
     pub(super) digest: [u8; 32],
+    parquet: [u8; 32],
     gaps: Vec<(Timestamp, Vec<String>, String)>,
 }
 
@@ -64,7 +74,7 @@ impl Making {
         const ROWS_BETWEEN_CHECKS: u64 = 4_096;
         let mut sorter = Sorter::new(Order::Time, &self.cache, self.memory_bytes);
         let mut finders: Vec<(Origin, Finder)> = Vec::new();
-        let mut breaks = Vec::new();
+        let (mut breaks, mut indexes) = (Vec::new(), Vec::new());
         for path in files {
             let (origin, mut finder) = (origin_of_name(path), Finder::default());
             let file = HourFile::open(path).map_err(|error| error.to_string())?;
@@ -79,7 +89,11 @@ impl Making {
                     sorter.push(&row).map_err(|error| error.to_string())?;
                 }
             }
-            let gaps = sidecar(path).map(|facts| facts.gaps).unwrap_or_default();
+            let facts = sidecar(path);
+            let index = TimeIndex::open(&index_path(path)).ok();
+            let is_own = |index: &TimeIndex| facts.as_ref().is_some_and(|facts| facts.parquet == index.parquet());
+            indexes.extend(index.filter(is_own).map(|index| (origin, index)));
+            let gaps = facts.map(|facts| facts.gaps).unwrap_or_default();
             breaks.extend(gaps.into_iter().map(|(at, tokens, reason)| Break { at, origin, tokens, reason }));
             finders.push((origin, finder));
         }
@@ -96,6 +110,7 @@ impl Making {
         breaks.sort_by_key(|gap| gap.at);
         let mut made = Hour::empty();
         made.breaks = breaks.into();
+        made.indexes = indexes;
         for (origin, finder) in finders {
             made.origins.extend(finder.markets.keys().map(|market| (*market, origin)));
             made.markets.extend(finder.markets);
@@ -113,6 +128,8 @@ impl Hour {
             ahead: None,
             group: Vec::new(),
             breaks: VecDeque::new(),
+            indexes: Vec::new(),
+            openings: VecDeque::new(),
             markets: BTreeMap::new(),
             origins: BTreeMap::new(),
             unreadable: None,
@@ -138,6 +155,28 @@ impl Hour {
         made
     }
 
+    /// Prepares the books at its begin that a replay does not have: it begins with this hour, or a token was silent.
+    pub(super) fn open(&mut self, wanted: Option<&HashSet<Condition>>, is_known: impl Fn(&str) -> bool) {
+        let mut openings = VecDeque::new();
+        for (origin, index) in std::mem::take(&mut self.indexes) {
+            let mut books = Vec::new();
+            let tokens = index.tokens().filter(|rows| wanted.is_none_or(|wanted| wanted.contains(&rows.market)));
+            for rows in tokens.filter(|rows| !is_known(&rows.token)) {
+                let anchor = index.anchors(&rows).ok().and_then(|anchors| anchors.first().copied());
+                let anchor = anchor.filter(|anchor| anchor.kind == AnchorKind::Opening);
+                // An index that is damaged has no book to offer.
+                let Some(book) = anchor.and_then(|anchor| index.state(&anchor).ok()) else { continue };
+                let View { bids, asks, .. } = book.view();
+                let venue_ts = book.snapshot_received();
+                books.push(FeedUpdate::BookSnapshot { token: rows.token.as_str().into(), bids, asks, venue_ts, hash: None });
+            }
+            if !books.is_empty() {
+                openings.push_back((origin, books));
+            }
+        }
+        self.openings = openings;
+    }
+
     /// Time of the next line.
     pub(super) fn at(&self) -> Option<Timestamp> {
         let rows = self.group.first().map(|row| row.received);
@@ -147,6 +186,9 @@ impl Hour {
 
     /// The next line. A break comes before rows of the same time: a snapshot among them ends it.
     pub(super) fn take(&mut self) -> Option<Line> {
+        if let Some((origin, books)) = self.openings.pop_front() {
+            return Some(Line::Opening { origin, books });
+        }
         let rows_at = self.group.first().map(|row| row.received);
         if let Some(gap) = self.breaks.pop_front_if(|gap| rows_at.is_none_or(|rows| gap.at <= rows)) {
             return Some(Line::Break(gap));
@@ -239,6 +281,9 @@ impl Drop for Coming {
 
 /// The facts of the sidecar beside a file; `None` without one, or if it is damaged.
 pub(super) fn sidecar(path: &Path) -> Option<Facts> {
-    let _ = path;
-    None
+    let sidecar = Sidecar::read(&sidecar_path(path)).ok()?;
+    let digest = |text: &str| Some(Condition::parse(&format!("0x{text}"))?.0);
+    let (parquet, digest) = (digest(&sidecar.parquet.sha256)?, digest(&sidecar.digest)?);
+    let gap = |gap: Gap| (Timestamp::from_millis(gap.from), gap.tokens.unwrap_or_default(), gap.reason);
+    Some(Facts { digest, parquet, gaps: sidecar.gaps.into_iter().map(gap).collect() })
 }

@@ -1,14 +1,20 @@
-//! `archive`: hours of market data on disk (gateway/docs/archive.md).
+//! `archive`: hours of market data on disk (gateway/docs/archive-tools.md §1).
 
 use crate::Failure;
 use crate::record::stop_on_signals;
 use crate::settings::{Settings, print_line};
+use archive::read::HourFile;
+use archive::row::Condition;
+use archive::sidecar::Sidecar;
+use archive::store::{self, Finding, HourEntry, RawCheck, Store};
 use clap::{Args, Subcommand};
+use engine::backtest::{Hour, Verdict};
 use host::clock::Clock;
 use host::thread::Stop;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use venue::archive::build::{self, Options};
 use venue::archive::hours::{hour_text, parse_hour};
 use venue::archive::import::Import;
@@ -22,6 +28,14 @@ pub enum ArchiveVerb {
     Import(ImportVerb),
     /// Make the hours of a recording.
     Build(BuildVerb),
+    /// Check digests and the chain of hours; with --deep, also all rows.
+    Verify(VerifyVerb),
+    /// List hours with their verdicts.
+    Ls(ListVerb),
+    /// Keep an hour from being removed by retention.
+    Pin(PinVerb),
+    /// Let an hour be removed again.
+    Unpin(PinVerb),
 }
 
 impl ArchiveVerb {
@@ -29,6 +43,10 @@ impl ArchiveVerb {
         match self {
             ArchiveVerb::Import(verb) => verb.run(),
             ArchiveVerb::Build(verb) => verb.run(),
+            ArchiveVerb::Verify(verb) => verb.run(),
+            ArchiveVerb::Ls(verb) => verb.run(),
+            ArchiveVerb::Pin(verb) => verb.run(true),
+            ArchiveVerb::Unpin(verb) => verb.run(false),
         }
     }
 }
@@ -64,6 +82,14 @@ impl Common {
             Some(root) => Ok(root.clone()),
             None => Ok(self.settings.load(Vec::new())?.data.dir.join("archive")),
         }
+    }
+
+    fn store(&self) -> Result<Store, Failure> {
+        let root = self.root()?;
+        if !root.is_dir() {
+            return Err(format!("{}: there is no archive", root.display()).into());
+        }
+        Ok(Store::open(&root, store::Settings::default())?)
     }
 
     fn show(&self, text: impl fmt::Display, value: &Value) {
@@ -123,22 +149,16 @@ struct Selection {
 }
 
 impl Selection {
-    fn options(&self, root: PathBuf, is_recorded: bool) -> Result<Options, Failure> {
+    fn options(&self, root: &Path, is_recorded: bool) -> Result<Options, Failure> {
         if let (Some(from), Some(to)) = (self.from, self.to)
             && from > to
         {
             return Err(Usage(format!("--from {} is after --to {}", hour_text(from), hour_text(to))).into());
         }
         let markets = self.markets.as_deref().map(read_ids).transpose().map_err(Usage)?;
-        let place = Place {
-            root,
-            memory_bytes: venue::archive::replay::Settings::default().memory_bytes,
-            replace: self.replace,
-            is_recorded,
-            now: Clock::wall().now(),
-            url: None,
-            attribution: None,
-        };
+        let memory_bytes = venue::archive::replay::Settings::default().memory_bytes;
+        let place = Place::open(root, memory_bytes, Clock::wall().now())?;
+        let place = Place { replace: self.replace, is_recorded, ..place };
         Ok(Options { place, markets, from: self.from, to: self.to })
     }
 }
@@ -173,7 +193,7 @@ pub struct ImportVerb {
 impl ImportVerb {
     fn run(self) -> Result<(), Failure> {
         let ImportVerb { common, paths, selection, link, copy: _, catalogue, settlements } = self;
-        let options = selection.options(common.root()?, false)?;
+        let options = selection.options(&common.root()?, false)?;
         let import = Import { options, is_linked: link, catalogue, settlements };
         let (stop, names, mut hours) = (stop_on_signals()?, names_of(&common)?, Hours::default());
         // Paths are independent: one that is refused does not keep the next one out.
@@ -223,7 +243,7 @@ impl BuildVerb {
             None => common.settings.load(Vec::new())?.data.dir.join("tape"),
         };
         let (from, to) = hours.unzip();
-        let options = Selection { markets: None, from, to, replace }.options(common.root()?, true)?;
+        let options = Selection { markets: None, from, to, replace }.options(&common.root()?, true)?;
         let (stop, names, mut made): (Stop, _, _) = (stop_on_signals()?, names_of(&common)?, Hours::default());
         let mut sealed = |hour: Sealed| {
             made.note(&hour);
@@ -267,5 +287,176 @@ impl Hours {
             true => Ok(()),
             false => Err(refused.join("; ").into()),
         }
+    }
+}
+
+#[derive(Args)]
+pub struct VerifyVerb {
+    #[command(flatten)]
+    common: Common,
+    /// Also check every row, and the index by making it again.
+    #[arg(long)]
+    deep: bool,
+    /// The recording that the hours were made of: their rows are compared with it.
+    #[arg(long, value_name = "PATH", requires = "deep")]
+    tape: Option<PathBuf>,
+    /// Only these hours, like 2026-09-30T17..2026-09-30T20, both included.
+    #[arg(long, value_name = "A..B", value_parser = hours)]
+    hours: Option<(u32, u32)>,
+}
+
+impl VerifyVerb {
+    fn run(self) -> Result<(), Failure> {
+        let VerifyVerb { common, deep, tape, hours } = self;
+        let store = common.store()?;
+        let mut check = match tape {
+            Some(tape) => Recording::made(&tape, &names_of(&common)?)?,
+            None => Recording::default(),
+        };
+        let range = hours.map_or(Hour(0)..Hour(u32::MAX), |(from, to)| Hour(from)..Hour(to + 1));
+        let findings = store.verify(range, deep.then_some(&mut check))?;
+        for Finding { venue, hour, problem } in &findings {
+            let value = json!({"venue": venue, "hour": hour.to_string(), "problem": problem});
+            common.show(format_args!("{venue} {hour}  {problem}"), &value);
+        }
+        match findings.len() {
+            0 => {
+                common.show("all hours are sound", &json!({"problems": 0}));
+                Ok(())
+            }
+            count => Err(format!("{count} problems").into()),
+        }
+    }
+}
+
+/// The hours of a recording, made again to compare with.
+#[derive(Default)]
+struct Recording {
+    /// Removed when it is dropped.
+    folder: Option<tempfile::TempDir>,
+    made: BTreeMap<(&'static str, u32), PathBuf>,
+}
+
+impl Recording {
+    fn made(tape: &Path, names: &venue::category::Names) -> Result<Recording, Failure> {
+        let folder = tempfile::tempdir()?;
+        let mut made = BTreeMap::new();
+        let options = Selection { markets: None, from: None, to: None, replace: false }.options(folder.path(), true)?;
+        let mut note = |hour: Sealed| {
+            made.insert((hour.origin.name(), hour.hour), hour.path);
+        };
+        build::from_lines(tape, &options, names, &Stop::new(), &mut note)?;
+        Ok(Recording { folder: Some(folder), made })
+    }
+}
+
+impl RawCheck for Recording {
+    fn check(
+        &mut self,
+        entry: &HourEntry,
+        _: &Sidecar,
+        file: &HourFile,
+    ) -> Result<Vec<String>, archive::Error> {
+        if self.folder.is_none() {
+            return Ok(Vec::new());
+        }
+        let Some(path) = self.made.get(&(entry.venue.as_str(), entry.hour.0)) else {
+            return Ok(vec!["the recording does not have this hour".to_owned()]);
+        };
+        let other = HourFile::open(path)?;
+        let (mut rows, mut others) = (file.all_rows(), other.all_rows());
+        loop {
+            match (rows.next().transpose()?, others.next().transpose()?) {
+                (None, None) => return Ok(Vec::new()),
+                (row, other) if row == other => {}
+                (row, other) => {
+                    let number = row.or(other).map_or(0, |(number, _)| number);
+                    return Ok(vec![format!("row {number} differs from the recording")]);
+                }
+            }
+        }
+    }
+}
+
+#[derive(Args)]
+pub struct ListVerb {
+    #[command(flatten)]
+    common: Common,
+    /// Only the hours of this market.
+    #[arg(long, value_name = "CONDITION")]
+    market: Option<String>,
+}
+
+impl ListVerb {
+    fn run(self) -> Result<(), Failure> {
+        let ListVerb { common, market } = self;
+        let store = common.store()?;
+        let market = market.map(|text| Condition::parse(&text).ok_or_else(|| Usage(format!("{text:?} is not a market id"))));
+        let market = market.transpose()?;
+        for venue in store.venues() {
+            for entry in store.all(&venue) {
+                if let Some(market) = &market
+                    && store.tokens(&entry, market).is_ok_and(|tokens| tokens.is_empty())
+                {
+                    continue;
+                }
+                show_entry(&common, &entry, market.as_ref());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn show_entry(common: &Common, entry: &HourEntry, market: Option<&Condition>) {
+    let HourEntry { venue, hour, bytes, is_pinned, path, .. } = entry;
+    let pinned = if *is_pinned { ", pinned" } else { "" };
+    match entry.sidecar() {
+        Ok(sidecar) => {
+            let verdict = market.map_or(sidecar.verdict(), |market| sidecar.verdict_of(market)).name();
+            let (rows, kind, layout) = (sidecar.parquet.rows, &sidecar.source.kind, &sidecar.source.layout);
+            common.show(
+                format_args!("{venue} {hour}  {verdict}, {rows} rows, {bytes} bytes, {kind} ({layout}){pinned}"),
+                &json!({
+                    "venue": venue, "hour": hour.to_string(), "verdict": verdict, "rows": rows, "bytes": bytes,
+                    "source": kind, "layout": layout, "pinned": is_pinned, "path": path,
+                }),
+            );
+        }
+        Err(refusal) => {
+            let (verdict, reason) = (Verdict::Quarantined.name(), refusal.to_string());
+            common.show(
+                format_args!("{venue} {hour}  {verdict}: {reason}{pinned}"),
+                &json!({
+                    "venue": venue, "hour": hour.to_string(), "verdict": verdict, "reason": reason, "bytes": bytes,
+                    "pinned": is_pinned, "path": path,
+                }),
+            );
+        }
+    }
+}
+
+#[derive(Args)]
+pub struct PinVerb {
+    #[command(flatten)]
+    common: Common,
+    /// The hour, like 2026-09-30T17 (UTC).
+    #[arg(value_name = "HOUR", value_parser = hour)]
+    hour: u32,
+    /// The venue.
+    #[arg(long, default_value = "polymarket")]
+    venue: String,
+}
+
+impl PinVerb {
+    fn run(self, is_pinned: bool) -> Result<(), Failure> {
+        let PinVerb { common, hour, venue } = self;
+        let (store, hour) = (common.store()?, Hour(hour));
+        match is_pinned {
+            true => store.pin(&venue, hour)?,
+            false => store.unpin(&venue, hour)?,
+        }
+        let value = json!({"venue": venue, "hour": hour.to_string(), "pinned": is_pinned});
+        common.show(format_args!("{venue} {hour}  {}", if is_pinned { "pinned" } else { "not pinned" }), &value);
+        Ok(())
     }
 }

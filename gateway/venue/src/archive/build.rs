@@ -133,7 +133,7 @@ impl Pass<'_> {
         }
         // What lists markets makes no row.
         self.rows.frame(&updates, first, &mut rows);
-        let mut before = Counted::of(&self.skips);
+        let mut before = Counted::default();
         let mut count = 0_u64;
         while let Some(line_at) = lines.line_at() {
             count += 1;
@@ -197,8 +197,8 @@ impl Pass<'_> {
         for number in 0..self.venues.len() {
             let Some(open) = self.venues[number].open.take_if(|open| open.hour < before) else { continue };
             let venue = &mut self.venues[number];
-            let ends = Timestamp::of_hour(open.hour + 1);
-            let gaps = venue.gaps.end_hour(ends);
+            let [begins, ends] = [open.hour, open.hour + 1].map(Timestamp::of_hour);
+            let gaps = venue.gaps.end_hour(begins, ends);
             venue.catalogue.save().map_err(|error| SealError::Io(venue.catalogue.folder().to_path_buf(), error))?;
             if !self.options.wants(open.hour) {
                 continue;
@@ -206,7 +206,7 @@ impl Pass<'_> {
             let counted = open.tally.counted();
             // The recording began or ended within the hour.
             let begins_late =
-                venue.first.hour() == open.hour && venue.first.since(Timestamp::of_hour(open.hour)) > MINUTE;
+                venue.first.hour() == open.hour && venue.first.since(begins) > MINUTE;
             let ends_early = is_last && open.tally.last.is_some_and(|last| ends.since(last) > MINUTE);
             let layout = if self.is_kalshi_layout { "kalshi-recording" } else { "raw" };
             let facts = Facts {

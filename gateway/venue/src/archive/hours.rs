@@ -58,7 +58,7 @@ pub fn is_parquet(path: &Path) -> io::Result<bool> {
 /// All `.parquet` files of a folder and the folders in it, in order of path. Links are not followed.
 ///
 /// # Errors
-/// A folder cannot be read, is too deep, or has too many files.
+/// A folder cannot be read, or there are too many files.
 pub fn parquet_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     search(folder, 0, &mut found)?;
@@ -73,10 +73,9 @@ fn search(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<(
         let name = entry.file_name();
         let is_hidden = name.as_encoded_bytes().starts_with(b".");
         if kind.is_dir() && !is_hidden && name != "cache" {
-            if depth == DEPTH_MAX {
-                return Err(io::Error::other(format!("{}: too many folders in each other", entry.path().display())));
+            if depth < DEPTH_MAX {
+                search(&entry.path(), depth + 1, found)?;
             }
-            search(&entry.path(), depth + 1, found)?;
         } else if kind.is_file() && name.as_encoded_bytes().ends_with(PARQUET.as_bytes()) {
             if found.len() == FILES_MAX {
                 return Err(io::Error::other(format!("more than {FILES_MAX} files")));

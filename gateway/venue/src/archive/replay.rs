@@ -71,14 +71,16 @@ pub fn is_archive(path: &Path) -> Result<bool, TapeError> {
     if !std::fs::metadata(path).map_err(io)?.is_dir() {
         return is_parquet(path).map_err(io);
     }
-    let has_hours = !parquet_files(path).map_err(io)?.is_empty();
     let has_lines = path.join("events").is_dir() || crate::tape::has_lines(path).map_err(io)?;
-    match (has_hours, has_lines) {
-        (true, true) => {
+    match parquet_files(path) {
+        Ok(hours) if has_lines && !hours.is_empty() => {
             let reason = "the folder has lines and Parquet hours; give the path of one of them".into();
             Err(TapeError::Archive { path: path.to_path_buf(), reason })
         }
-        (has_hours, _) => Ok(has_hours),
+        Ok(hours) => Ok(!hours.is_empty()),
+        // Folders beside lines are not read.
+        Err(_) if has_lines => Ok(false),
+        Err(error) => Err(io(error)),
     }
 }
 

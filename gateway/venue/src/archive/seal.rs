@@ -206,7 +206,7 @@ impl Place {
         let (venue, hour) = (facts.origin.name(), Hour(facts.hour));
         let path = self.store.begin(&self.lock, venue, hour)?;
         let mut writer = HourWriter::create(&path, Some(facts.source))?;
-        let carried = self.store.carry(venue, hour);
+        let carried = self.store.books_before(venue, hour);
         let mut checks = Checks::new(facts.hour, &carried);
         for (number, row) in (0_u64..).zip(rows) {
             if number.is_multiple_of(ROWS_BETWEEN_CHECKS) && stop.is_set() {
@@ -233,7 +233,7 @@ impl Place {
         stop: &Stop,
     ) -> Result<Option<Sealed>, SealError> {
         let (venue, hour) = (facts.origin.name(), Hour(facts.hour));
-        let carried = self.store.carry(venue, hour);
+        let carried = self.store.books_before(venue, hour);
         let Some(findings) = examine(file, facts, &carried, stop)? else { return Ok(None) };
         let path = self.store.begin(&self.lock, venue, hour)?;
         let making = take(file.path(), &path, is_linked)?;

@@ -1,17 +1,15 @@
 //! What is counted while the lines of one hour of one venue are read: for the sidecar.
 
 use crate::FeedUpdate;
+use crate::live::recorder::{NOT_WRITTEN, TOO_LONG, TOO_SLOW};
 use crate::skips::{Skip, Skips};
 use ahash::{AHashMap, AHashSet};
 use engine::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Most gaps that are listed; further ones are counted in the totals.
-pub const GAPS_MAX: usize = 1_000;
-/// Reasons with which the recorder marks messages that it dropped (`live::recorder`).
-const LOSSES: [&str; 3] =
-    ["the disk could not follow", "the recording could not be written", "a message was too long to be recorded"];
+/// Reasons with which the recorder marks messages that it dropped.
+const LOSSES: [&str; 3] = [TOO_SLOW, NOT_WRITTEN, TOO_LONG];
 
 /// Counts of one hour.
 pub struct Tally {
@@ -262,7 +260,7 @@ impl Gaps {
     }
 
     /// The gaps of an hour that ends now, in order of time. Those of which no token came back continue in the next one.
-    pub fn end_hour(&mut self, ends: Timestamp) -> Vec<Gap> {
+    pub fn end_hour(&mut self, begins: Timestamp, ends: Timestamp) -> Vec<Gap> {
         let mut gaps = std::mem::take(&mut self.ended);
         for mut open in std::mem::take(&mut self.open) {
             gaps.push(Gap { to: open.resumed.unwrap_or(ends), ..open.gap.clone() });
@@ -271,6 +269,8 @@ impl Gaps {
                 self.open.push(open);
             }
         }
+        // A gap may have begun before an hour without any line.
+        gaps.iter_mut().for_each(|gap| gap.from = gap.from.max(begins));
         gaps.sort_by_key(|gap| gap.from);
         gaps
     }
@@ -320,10 +320,10 @@ mod tests {
         let ends = at(0).plus(HOUR);
         let expected =
             [(10, 30, 2, "ws-0".to_owned()), (40, 3_600, 1, "ws-1".to_owned()), (60, 70, 2, "ws-0".to_owned())];
-        assert_eq!(seen(gaps.end_hour(ends)), expected);
+        assert_eq!(seen(gaps.end_hour(at(0), ends)), expected);
         gaps.note(1, "ws-1", &[book("3")], at(3_700));
-        assert_eq!(seen(gaps.end_hour(ends.plus(HOUR))), [(3_600, 3_700, 1, "ws-1".to_owned())]);
-        assert_eq!(gaps.end_hour(ends.plus(2 * HOUR)), []);
+        assert_eq!(seen(gaps.end_hour(ends, ends.plus(HOUR))), [(3_600, 3_700, 1, "ws-1".to_owned())]);
+        assert_eq!(gaps.end_hour(ends, ends.plus(2 * HOUR)), []);
         println!("gaps: {} steps", steps.len());
     }
 

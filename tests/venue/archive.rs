@@ -61,7 +61,8 @@ fn hours_show_what_their_lines_show() {
     let archive = place.root().join("archive");
     let text = |path: &Path| path.to_str().expect("a path").to_owned();
     let import = |more: &[&str]| {
-        let mut words = vec!["archive".to_owned(), "import".to_owned(), text(&lines), "--archive".to_owned(), text(&archive)];
+        let mut words =
+            vec!["archive".to_owned(), "import".to_owned(), text(&lines), "--archive".to_owned(), text(&archive)];
         words.extend(more.iter().map(|word| (*word).to_owned()));
         words
     };

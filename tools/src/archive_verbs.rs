@@ -351,12 +351,7 @@ impl Recording {
 }
 
 impl RawCheck for Recording {
-    fn check(
-        &mut self,
-        entry: &HourEntry,
-        _: &Sidecar,
-        file: &HourFile,
-    ) -> Result<Vec<String>, archive::Error> {
+    fn check(&mut self, entry: &HourEntry, _: &Sidecar, file: &HourFile) -> Result<Vec<String>, archive::Error> {
         if self.folder.is_none() {
             return Ok(Vec::new());
         }
@@ -391,7 +386,8 @@ impl ListVerb {
     fn run(self) -> Result<(), Failure> {
         let ListVerb { common, market } = self;
         let store = common.store()?;
-        let market = market.map(|text| Condition::parse(&text).ok_or_else(|| Usage(format!("{text:?} is not a market id"))));
+        let market =
+            market.map(|text| Condition::parse(&text).ok_or_else(|| Usage(format!("{text:?} is not a market id"))));
         let market = market.transpose()?;
         for venue in store.venues() {
             for entry in store.all(&venue) {

@@ -205,8 +205,7 @@ impl Pass<'_> {
             }
             let counted = open.tally.counted();
             // The recording began or ended within the hour.
-            let begins_late =
-                venue.first.hour() == open.hour && venue.first.since(begins) > MINUTE;
+            let begins_late = venue.first.hour() == open.hour && venue.first.since(begins) > MINUTE;
             let ends_early = is_last && open.tally.last.is_some_and(|last| ends.since(last) > MINUTE);
             let layout = if self.is_kalshi_layout { "kalshi-recording" } else { "raw" };
             let facts = Facts {

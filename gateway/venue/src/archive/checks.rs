@@ -44,7 +44,9 @@ impl Findings {
 
     fn count(&mut self, row: &Row, begins: Timestamp) {
         let kind = row.event.kind();
-        if let Some(count) = Kind::ALL.into_iter().zip(&mut self.rows).find_map(|(of, count)| (of == kind).then_some(count)) {
+        if let Some(count) =
+            Kind::ALL.into_iter().zip(&mut self.rows).find_map(|(of, count)| (of == kind).then_some(count))
+        {
             *count += 1;
         }
         self.first = Some(self.first.map_or(row.received, |first| first.min(row.received)));

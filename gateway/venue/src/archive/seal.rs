@@ -256,7 +256,11 @@ impl Place {
         let (venue, hour) = (facts.origin.name(), Hour(facts.hour));
         let judged = Judged {
             facts: HourFacts { is_partial: facts.is_partial, is_merged: false },
-            prices: findings.by_market.iter().map(|(market, (compared, differs))| (*market, *compared, *differs)).collect(),
+            prices: findings
+                .by_market
+                .iter()
+                .map(|(market, (compared, differs))| (*market, *compared, *differs))
+                .collect(),
         };
         let sidecar = self.sidecar(facts, findings);
         match self.store.complete(&self.lock, venue, hour, sidecar, &judged, written) {

@@ -124,15 +124,23 @@ fn damaged_and_foreign_files_are_refused() {
         ("empty", put(NAME, Vec::new()), NAME),
         ("no hour in its name", put("prices.parquet", bytes.clone()), "YYYY-MM-DDTHH"),
         ("a link", Box::new(|| std::os::unix::fs::symlink(&good, &target).expect("a link")), "no recorded line"),
-        ("lines beside it", Box::new(|| {
-            fs::write(&target, &bytes).expect("a file");
-            fs::write(source.join("tape.ndjson"), "{}").expect("a file");
-        }), "lines and Parquet"),
-        ("one hour twice", Box::new(|| {
-            fs::create_dir(source.join("more")).expect("a folder");
-            fs::write(&target, &bytes).expect("a file");
-            fs::write(source.join("more").join(NAME), &bytes).expect("a file");
-        }), "two files of one hour"),
+        (
+            "lines beside it",
+            Box::new(|| {
+                fs::write(&target, &bytes).expect("a file");
+                fs::write(source.join("tape.ndjson"), "{}").expect("a file");
+            }),
+            "lines and Parquet",
+        ),
+        (
+            "one hour twice",
+            Box::new(|| {
+                fs::create_dir(source.join("more")).expect("a folder");
+                fs::write(&target, &bytes).expect("a file");
+                fs::write(source.join("more").join(NAME), &bytes).expect("a file");
+            }),
+            "two files of one hour",
+        ),
     ];
     for (name, prepare, part) in &cases {
         fs::remove_dir_all(&source).expect("a folder");

@@ -1,11 +1,11 @@
 //! One hour in order of time.
 
+use crate::FeedUpdate;
 use crate::archive::hours::{hour_text, origin_of_name};
 use crate::archive::markets::{Finder, Found};
-use crate::FeedUpdate;
 use crate::tape::Origin;
 use archive::fold::View;
-use archive::index::{AnchorKind, TimeIndex};
+use archive::index::TimeIndex;
 use archive::read::HourFile;
 use archive::row::{Condition, Row};
 use archive::sidecar::{Gap, Sidecar};
@@ -162,13 +162,17 @@ impl Hour {
             let mut books = Vec::new();
             let tokens = index.tokens().filter(|rows| wanted.is_none_or(|wanted| wanted.contains(&rows.market)));
             for rows in tokens.filter(|rows| !is_known(&rows.token)) {
-                let anchor = index.anchors(&rows).ok().and_then(|anchors| anchors.first().copied());
-                let anchor = anchor.filter(|anchor| anchor.kind == AnchorKind::Opening);
                 // An index that is damaged has no book to offer.
-                let Some(book) = anchor.and_then(|anchor| index.state(&anchor).ok()) else { continue };
+                let Some(book) = index.opening_state(&rows.market, &rows.token).ok().flatten() else { continue };
                 let View { bids, asks, .. } = book.view();
                 let venue_ts = book.snapshot_received();
-                books.push(FeedUpdate::BookSnapshot { token: rows.token.as_str().into(), bids, asks, venue_ts, hash: None });
+                books.push(FeedUpdate::BookSnapshot {
+                    token: rows.token.as_str().into(),
+                    bids,
+                    asks,
+                    venue_ts,
+                    hash: None,
+                });
             }
             if !books.is_empty() {
                 openings.push_back((origin, books));

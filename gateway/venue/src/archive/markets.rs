@@ -231,7 +231,9 @@ mod tests {
             }
         }
         let mut finder = Finder::default();
-        ["1", "2", "3"].map(|token| finder.note(&row(token, change(4_000)), Origin::Polymarket));
+        for token in ["1", "2", "3"] {
+            finder.note(&row(token, change(4_000)), Origin::Polymarket);
+        }
         assert_eq!(list_by_rows(Condition([7; 32]), &finder.markets[&Condition([7; 32])]), None);
         println!("listings: {} cases", cases.len() + 1);
     }

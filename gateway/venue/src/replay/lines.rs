@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// The lines of a tape as a recording.
 pub(crate) struct Lines {
     tape: Tape,
-    translators: Translators,
+    pub(super) translators: Translators,
     /// Connections by number.
     connections: Vec<(Origin, String)>,
     /// Changes of markets by time, and how many are done.

@@ -4,7 +4,7 @@
 //! `FUZZ_INPUTS` sets their number. The same targets under libFuzzer, with sanitizer and coverage: `libfuzzer.rs`.
 //!
 //! The corpora of the log's parsers are made by the tests themselves: `record`, `segment` and `epoch` from an intact
-//! log, `facts` and `snapshot` from the golden data directories.
+//! log, `facts` and `snapshot` from the golden data directories; those of the archive by its writers.
 
 mod mutator;
 mod sockets;
@@ -84,7 +84,18 @@ fn a_planted_fault_is_found() {
 #[test]
 #[ignore = "writes into tests/fuzz/corpus"]
 fn corpora_of_the_journal_are_made() {
-    for (target, name, bytes) in targets::journal_files() {
+    write_corpora(targets::journal_files());
+}
+
+/// Writes good files of the archive. `cargo test -p tests --test fuzz corpora_of_the_archive_are_made -- --ignored`
+#[test]
+#[ignore = "writes into tests/fuzz/corpus"]
+fn corpora_of_the_archive_are_made() {
+    write_corpora(targets::archive_files());
+}
+
+fn write_corpora(files: Vec<(&'static str, &'static str, Vec<u8>)>) {
+    for (target, name, bytes) in files {
         let folder = corpus_folder(target);
         fs::create_dir_all(&folder).expect("a folder");
         fs::write(folder.join(name), bytes).expect("a file");

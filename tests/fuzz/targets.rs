@@ -3,17 +3,22 @@
 //!
 //! The same functions run in `cargo test` (seeded mutations of the corpus) and under libFuzzer (`libfuzzer.rs`).
 
+mod archive;
 mod journal;
 mod text;
 mod venues;
 
+pub use archive::sound_files as archive_files;
 pub use journal::sound_files as journal_files;
 
 /// A parser under test.
 pub type Target = fn(&[u8]);
 
 /// Name of a target, which is also its folder in `corpus`, and its function.
-pub const TARGETS: [(&str, Target); 20] = [
+pub const TARGETS: [(&str, Target); 23] = [
+    ("archive_index", archive::index),
+    ("archive_parquet", archive::parquet),
+    ("archive_sidecar", archive::sidecar),
     ("config", text::config),
     ("cursor", text::cursor),
     ("decimal", text::decimal),

@@ -26,7 +26,8 @@ const fn layer(
     Layer { name, folder, may, tests_may }
 }
 
-const ALL_OF_THE_GATEWAY: &[&str] = &["engine", "wal", "wire", "host", "history", "journal", "archive", "venue", "edge", "admin"];
+const ALL_OF_THE_GATEWAY: &[&str] =
+    &["engine", "wal", "wire", "host", "history", "journal", "archive", "venue", "edge", "admin"];
 const ALL: &[&str] =
     &["engine", "wal", "wire", "host", "history", "journal", "archive", "venue", "edge", "admin", "gateway", "tools"];
 

@@ -1,9 +1,11 @@
 //! Files that appear whole: written under another name, synced, renamed, and the folder synced.
 
 use crate::error::{Error, Named};
+use crate::row::Condition;
+use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// End of the name of a file that is being made.
@@ -62,9 +64,43 @@ impl Drop for Making {
 
 /// Writes a small file whole.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    prepare(path, bytes)?.finish()
+}
+
+/// Writes a small file under its name for the time being, and syncs it.
+pub(crate) fn prepare(path: &Path, bytes: &[u8]) -> Result<Making, Error> {
     let making = Making::create(path)?;
     (&mut making.file()).write_all(bytes).of(path)?;
-    making.finish()
+    making.file().sync_all().of(path)?;
+    reached(Step::Synced)?;
+    Ok(making)
+}
+
+/// Removes a file, if it is there.
+pub(crate) fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::Io(path.to_owned(), error)),
+        _ => {}
+    }
+    reached(Step::Removed)
+}
+
+/// SHA-256 of a plain file, and its bytes.
+pub(crate) fn digest(path: &Path) -> Result<([u8; 32], u64), Error> {
+    const PIECE_BYTES: usize = 256 << 10;
+    let mut file = crate::parquet_file::source::plain_file(path).of(path)?;
+    let (mut digest, mut bytes, mut piece) = (Sha256::new(), 0, vec![0; PIECE_BYTES]);
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => return Ok((digest.finalize().into(), bytes)),
+            Ok(len) => {
+                digest.update(&piece[..len]);
+                bytes += len as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error).of(path),
+        }
+    }
 }
 
 pub(crate) fn sync_folder_of(path: &Path) -> Result<(), Error> {
@@ -82,6 +118,11 @@ pub(crate) fn making_path(path: &Path) -> PathBuf {
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+}
+
+/// A digest of exactly 64 such digits.
+pub(crate) fn unhex(text: &str) -> Option<[u8; 32]> {
+    Condition::parse(&format!("0x{text}")).map(|digest| digest.0)
 }
 
 /// Points at which a test ends the process's work, as a kill does.

@@ -272,7 +272,7 @@ fn levels(reader: &mut Reader<'_>, side: BookSide) -> Option<Levels> {
 fn replace(levels: &mut Levels, side: BookSide, by: &[(Price, Qty)]) {
     levels.clear();
     levels.extend_from_slice(by);
-    // Worst first: the highest rank. The sort is stable, so of equal prices the last one is behind.
+    // Worst first: the highest rank. The sort is stable, so of equal prices the last one is the last.
     let is_sorted = levels.is_sorted_by(|one, next| side.rank(one.0) > side.rank(next.0));
     if !is_sorted {
         levels.sort_by_key(|(price, _)| std::cmp::Reverse(side.rank(*price)));
@@ -338,60 +338,67 @@ mod tests {
         use BookSide::{Ask, Bid};
         let start = || (10, 10, book(&[(40, 1), (41, 2)], &[(60, 3), (59, 4)]));
         let cases: Vec<(&str, Vec<(u64, u64, Event)>, Expected)> = vec![
-            ("a book in any order", vec![(1, 1, book(&[(41, 2), (40, 1)], &[(59, 4), (60, 3)]))], (
-                &[(41, 2), (40, 1)],
-                &[(59, 4), (60, 3)],
-                0,
-            )),
-            ("of a repeated price the last size counts, and 0 is no level", vec![(
-                1,
-                1,
-                book(&[(40, 1), (40, 7), (30, 0)], &[(60, 1), (59, 2), (60, 0)]),
-            )], (&[(40, 7)], &[(59, 2)], 0)),
-            ("a level is set, changed and removed", vec![
-                start(),
-                (11, 11, change(Bid, 42, 5, [0, 0])),
-                (12, 12, change(Bid, 42, 6, [0, 0])),
-                (13, 13, change(Ask, 59, 0, [0, 0])),
-                (14, 14, change(Ask, 58, 0, [0, 0])),
-            ], (&[(42, 6), (41, 2), (40, 1)], &[(60, 3)], 0)),
-            ("an older book is ignored", vec![
-                start(),
-                (11, 12, change(Bid, 42, 5, [0, 0])),
-                (12, 11, book(&[(1, 1)], &[])),
-            ], (&[(42, 5), (41, 2), (40, 1)], &[(59, 4), (60, 3)], 0)),
-            ("a change older than the book is ignored, one as old is not", vec![
-                start(),
-                (11, 9, change(Bid, 42, 5, [0, 0])),
-                (12, 10, change(Bid, 43, 5, [0, 0])),
-            ], (&[(43, 5), (41, 2), (40, 1)], &[(59, 4), (60, 3)], 0)),
-            ("changes out of order among themselves are applied", vec![
-                start(),
-                (11, 14, change(Bid, 42, 5, [0, 0])),
-                (12, 12, change(Bid, 42, 6, [0, 0])),
-            ], (&[(42, 6), (41, 2), (40, 1)], &[(59, 4), (60, 3)], 0)),
-            ("a change before the first book is ignored", vec![(9, 9, change(Bid, 42, 5, [0, 0])), start()], (
-                &[(41, 2), (40, 1)],
-                &[(59, 4), (60, 3)],
-                0,
-            )),
-            ("levels beyond the stated best prices are dropped from a crossed book", vec![
-                start(),
-                (11, 11, change(Bid, 59, 5, [59, 60])),
-            ], (&[(59, 5), (41, 2), (40, 1)], &[(60, 3)], 1)),
-            ("stated prices that cross as well help nothing", vec![
-                start(),
-                (11, 11, change(Bid, 59, 5, [59, 59])),
-            ], (&[(41, 2), (40, 1)], &[(60, 3)], 2)),
-            ("without stated prices both sides lose what crosses", vec![
-                start(),
-                (11, 11, change(Bid, 60, 5, [0, 0])),
-            ], (&[(41, 2), (40, 1)], &[], 3)),
-            ("a book that is not crossed is shown whole", vec![start(), (11, 11, change(Bid, 45, 5, [41, 59]))], (
-                &[(45, 5), (41, 2), (40, 1)],
-                &[(59, 4), (60, 3)],
-                0,
-            )),
+            (
+                "a book in any order",
+                vec![(1, 1, book(&[(41, 2), (40, 1)], &[(59, 4), (60, 3)]))],
+                (&[(41, 2), (40, 1)], &[(59, 4), (60, 3)], 0),
+            ),
+            (
+                "of a repeated price the last size counts, and 0 is not a level",
+                vec![(1, 1, book(&[(40, 1), (40, 7), (30, 0)], &[(60, 1), (59, 2), (60, 0)]))],
+                (&[(40, 7)], &[(59, 2)], 0),
+            ),
+            (
+                "a level is set, changed and removed",
+                vec![
+                    start(),
+                    (11, 11, change(Bid, 42, 5, [0, 0])),
+                    (12, 12, change(Bid, 42, 6, [0, 0])),
+                    (13, 13, change(Ask, 59, 0, [0, 0])),
+                    (14, 14, change(Ask, 58, 0, [0, 0])),
+                ],
+                (&[(42, 6), (41, 2), (40, 1)], &[(60, 3)], 0),
+            ),
+            (
+                "an older book is ignored",
+                vec![start(), (11, 12, change(Bid, 42, 5, [0, 0])), (12, 11, book(&[(1, 1)], &[]))],
+                (&[(42, 5), (41, 2), (40, 1)], &[(59, 4), (60, 3)], 0),
+            ),
+            (
+                "a change older than the book is ignored, one as old is not",
+                vec![start(), (11, 9, change(Bid, 42, 5, [0, 0])), (12, 10, change(Bid, 43, 5, [0, 0]))],
+                (&[(43, 5), (41, 2), (40, 1)], &[(59, 4), (60, 3)], 0),
+            ),
+            (
+                "changes out of order among themselves are applied",
+                vec![start(), (11, 14, change(Bid, 42, 5, [0, 0])), (12, 12, change(Bid, 42, 6, [0, 0]))],
+                (&[(42, 6), (41, 2), (40, 1)], &[(59, 4), (60, 3)], 0),
+            ),
+            (
+                "a change before the first book is ignored",
+                vec![(9, 9, change(Bid, 42, 5, [0, 0])), start()],
+                (&[(41, 2), (40, 1)], &[(59, 4), (60, 3)], 0),
+            ),
+            (
+                "levels beyond the stated best prices are dropped from a crossed book",
+                vec![start(), (11, 11, change(Bid, 59, 5, [59, 60]))],
+                (&[(59, 5), (41, 2), (40, 1)], &[(60, 3)], 1),
+            ),
+            (
+                "stated prices that cross as well help nothing",
+                vec![start(), (11, 11, change(Bid, 59, 5, [59, 59]))],
+                (&[(41, 2), (40, 1)], &[(60, 3)], 2),
+            ),
+            (
+                "without stated prices both sides lose what crosses",
+                vec![start(), (11, 11, change(Bid, 60, 5, [0, 0]))],
+                (&[(41, 2), (40, 1)], &[], 3),
+            ),
+            (
+                "a book that is not crossed is shown whole",
+                vec![start(), (11, 11, change(Bid, 45, 5, [41, 59]))],
+                (&[(45, 5), (41, 2), (40, 1)], &[(59, 4), (60, 3)], 0),
+            ),
         ];
         for (name, events, (bids, asks, dropped)) in &cases {
             let folded = fold(events);
@@ -440,8 +447,12 @@ mod tests {
         ];
         for (events, (is_known, last, snapshot, deduped)) in &cases {
             let folded = fold(events);
-            let found =
-                (folded.is_known(), folded.last_received().millis(), folded.snapshot_received().millis(), folded.deduped());
+            let found = (
+                folded.is_known(),
+                folded.last_received().millis(),
+                folded.snapshot_received().millis(),
+                folded.deduped(),
+            );
             assert_eq!(found, (*is_known, *last, *snapshot, *deduped), "{events:?}");
         }
         println!("times: {} cases", cases.len());

@@ -19,6 +19,9 @@
 
 mod build;
 
+#[cfg(test)]
+pub(crate) use build::fault;
+pub(crate) use build::prepare;
 pub use build::{Builder, Built, Carried, NoCarry, build};
 
 use crate::error::{Error, Named, Refusal};
@@ -134,7 +137,8 @@ fn packed(token: &str) -> Option<[u8; PACKED_LEN]> {
 fn unpacked(packed: &[u8]) -> Option<String> {
     let digits: Vec<u8> = packed.iter().flat_map(|byte| [byte >> 4, byte & 15]).collect();
     let len = digits.iter().position(|digit| *digit == 0).unwrap_or(digits.len());
-    let is_text = len > 0 && digits[..len].iter().all(|digit| *digit <= 10) && digits[len..].iter().all(|digit| *digit == 0);
+    let is_text =
+        len > 0 && digits[..len].iter().all(|digit| *digit <= 10) && digits[len..].iter().all(|digit| *digit == 0);
     is_text.then(|| digits[..len].iter().map(|digit| char::from(b'0' + digit - 1)).collect())
 }
 
@@ -218,7 +222,44 @@ impl TimeIndex {
         TimeIndex::of_source(path, Source::Memory(bytes.into())).of(path)
     }
 
+    /// Whether a market has rows, without reading the whole tables.
+    ///
+    /// # Errors
+    /// As [`TimeIndex::open`], for the parts that are read.
+    pub fn probe(path: &Path, market: &Condition) -> Result<bool, Error> {
+        let source = Source::open(path).of(path)?;
+        TimeIndex::head(path, source).and_then(|index| index.probe_market(market)).of(path)
+    }
+
+    fn probe_market(&self, market: &Condition) -> Result<bool, Refusal> {
+        let table = (HEADER_LEN + self.token_count() * TOKEN_LEN) as u64;
+        let (mut low, mut high) = (0, self.market_count());
+        while low < high {
+            let middle = low.midpoint(high);
+            let bytes = self.checked(table + (middle * MARKET_LEN) as u64, MARKET_LEN)?;
+            match bytes[..].cmp(&market.0[..]) {
+                std::cmp::Ordering::Equal => return Ok(true),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        Ok(false)
+    }
+
     fn of_source(path: &Path, source: Source) -> Result<TimeIndex, Refusal> {
+        let mut index = TimeIndex::head(path, source)?;
+        // The header again, under its checksum.
+        let head = index.checked(0, HEADER_LEN + index.header.tables_len())?;
+        if Header::read(&head[..HEADER_LEN])? != index.header {
+            return Err(Refusal::at(0, "the file changes while it is read"));
+        }
+        index.tables = head.slice(HEADER_LEN..);
+        index.check_tables()?;
+        Ok(index)
+    }
+
+    /// Header and checksums.
+    fn head(path: &Path, source: Source) -> Result<TimeIndex, Refusal> {
         let len = source.len();
         if len < HEADER_LEN as u64 {
             return Err(Refusal::new(format!("the index has {len} bytes: it is truncated")));
@@ -233,15 +274,7 @@ impl TimeIndex {
             return Err(Refusal::at(header.body_len(), "the checksums of the index are damaged"));
         }
         let checksums = sums.as_chunks::<4>().0.iter().map(|sum| u32::from_le_bytes(*sum)).collect();
-        let mut index = TimeIndex { path: path.to_owned(), source, header, tables: Bytes::new(), checksums };
-        // The header again, under its checksum.
-        let head = index.checked(0, HEADER_LEN + header.tables_len())?;
-        if Header::read(&head[..HEADER_LEN])? != header {
-            return Err(Refusal::at(0, "the file changes while it is read"));
-        }
-        index.tables = head.slice(HEADER_LEN..);
-        index.check_tables()?;
-        Ok(index)
+        Ok(TimeIndex { path: path.to_owned(), source, header, tables: Bytes::new(), checksums })
     }
 
     /// Some bytes before the checksums, after the checksums of their blocks were compared.
@@ -399,6 +432,11 @@ impl TimeIndex {
         (number < self.token_count() && of(self.entry(number)) == key).then(|| self.token_rows(number))
     }
 
+    /// Whether a market has rows.
+    pub fn has_market(&self, market: &Condition) -> bool {
+        self.market(market).is_some()
+    }
+
     fn market(&self, market: &Condition) -> Option<u32> {
         let (mut low, mut high) = (0, self.market_count());
         while low < high {
@@ -467,6 +505,16 @@ impl TimeIndex {
         last.filter(|anchor| anchor.kind == AnchorKind::End).map(|anchor| self.state(&anchor)).transpose()
     }
 
+    /// The book of a token that an earlier hour ended with; `None`: it has no row, or began without a book.
+    ///
+    /// # Errors
+    /// As [`TimeIndex::state`].
+    pub fn opening_state(&self, market: &Condition, token: &str) -> Result<Option<Folded>, Error> {
+        let Some(token) = self.token(market, token) else { return Ok(None) };
+        let first = self.anchors(&token)?.first().copied();
+        first.filter(|anchor| anchor.kind == AnchorKind::Opening).map(|anchor| self.state(&anchor)).transpose()
+    }
+
     /// Checks every block and every state.
     ///
     /// # Errors
@@ -484,6 +532,18 @@ impl TimeIndex {
         }
         Ok(())
     }
+}
+
+/// Bytes with the header of an index, with right checksums: for tests of what they protect. `None`: the header is not
+/// one, or there are too few bytes.
+#[cfg(any(test, feature = "testing"))]
+pub fn resummed(bytes: &[u8]) -> Option<Vec<u8>> {
+    let header = Header::read(bytes.get(..HEADER_LEN)?).ok()?;
+    let mut body = bytes.get(..usize::try_from(header.body_len()).ok()?)?.to_vec();
+    let sums: Vec<u8> = body.chunks(BLOCK_LEN).flat_map(|block| crc32c::crc32c(block).to_le_bytes()).collect();
+    body.extend_from_slice(&sums);
+    body.extend_from_slice(&crc32c::crc32c(&sums).to_le_bytes());
+    Some(body)
 }
 
 #[cfg(test)]

@@ -1,5 +1,27 @@
-//! The archive: hours of a venue's market data on disk, and the book of a token at an instant.
+//! The archive: hours of a venue's market data on disk, and the book of a token at a past moment
+//! (gateway/docs/archive.md).
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | [`row`] | [`Row`](row::Row): one event of one token, what all file forms are made of |
+//! | [`schema`] | the sixteen columns of a Parquet hour |
+//! | [`write`] | rows → Parquet |
+//! | [`read`] | Parquet of any writer → rows; `parquet_file` is the reader below it |
+//! | [`sort`] | rows in another order, in bounded memory |
+//! | [`fold`] | the book of a token from its events |
+//! | [`index`] | the time index: rows of each token, its folded book at some of them |
+//! | [`sidecar`] | facts about an hour: source, losses, verdicts, digests |
+//! | [`store`] | the folder: list, completion of an hour, book at a moment, recovery, removal, verification |
+//! | `book` | rows between two anchors, decoded; `levels`, `varint`, `files`: texts of levels, numbers, files that appear whole |
+//!
+//! May depend on `engine`, `wire` and `host`; uses only the first. It knows no venue's messages, no route and no setting: `venue` turns
+//! recordings into rows, `gateway` decides when.
+//!
+//! Files are untrusted: sizes are checked before they are used, and a damaged file is refused with the place of the
+//! damage (`error`). Nothing here panics on any bytes. Whole hours appear and vanish atomically: an hour counts only
+//! with its sidecar, which is written last and removed first.
 
+mod book;
 pub mod error;
 mod files;
 pub mod fold;
@@ -9,7 +31,9 @@ mod parquet_file;
 pub mod read;
 pub mod row;
 pub mod schema;
+pub mod sidecar;
 pub mod sort;
+pub mod store;
 #[cfg(test)]
 mod testing;
 mod varint;

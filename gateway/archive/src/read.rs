@@ -1,10 +1,12 @@
 //! Reading of hours as Parquet: ours, and those of other writers.
 
 use crate::error::{Error, Named, Refusal};
+use crate::files;
 use crate::fold::Change;
 use crate::levels;
-use crate::parquet_file::columns::{Batch, Batches, Columns, NO_TEXT, Texts};
+use crate::parquet_file::columns::{Batch, Batches, Columns};
 use crate::parquet_file::source::Source;
+use crate::parquet_file::values::{NO_TEXT, Texts};
 use crate::row::{Condition, Event, Kind, Row, SIZE_MAX, is_price, is_token};
 use crate::schema::{self, Layout};
 use bytes::Bytes;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 const MILLIS_MAX: i64 = 253_402_300_799_999;
 /// Longest transaction hash.
 const HASH_BYTES_MAX: usize = 256;
-/// One unreadable row in so many is accepted: more are refused.
+/// At most one row in this number may be unreadable.
 const UNREADABLE_ONE_IN: u64 = 100;
 /// Key of the digest of the source in the metadata.
 pub(crate) const SOURCE_KEY: &str = "papertape.source";
@@ -139,8 +141,7 @@ impl HourFile {
 
     /// The value of `papertape.source`, if it is a SHA-256.
     pub fn source(&self) -> Option<[u8; 32]> {
-        let text = self.columns.footer.metadata(SOURCE_KEY)?;
-        Condition::parse(&format!("0x{text}")).map(|digest| digest.0)
+        self.columns.footer.metadata(SOURCE_KEY).and_then(files::unhex)
     }
 
     /// The rows with these numbers, in file order. Rows without a valid event are skipped and counted.
@@ -338,10 +339,9 @@ impl RowReader {
                     transaction_hash: hash.and_then(|hash| std::str::from_utf8(hash).ok()).map(Arc::from),
                 }
             }
-            Kind::TickSizeChange => Event::TickSizeChange {
-                old: tick(number(schema::OLD_TICK)),
-                new: tick(number(schema::NEW_TICK))?,
-            },
+            Kind::TickSizeChange => {
+                Event::TickSizeChange { old: tick(number(schema::OLD_TICK)), new: tick(number(schema::NEW_TICK))? }
+            }
         })
     }
 }

@@ -189,8 +189,9 @@ pub(crate) fn message() -> parquet::errors::Result<TypePtr> {
         };
         let builder = Type::primitive_type_builder(name, physical).with_repetition(repetition);
         let builder = match kind {
-            Kind::Time => builder
-                .with_logical_type(Some(LogicalType::timestamp(true, parquet::basic::TimeUnit::MILLIS))),
+            Kind::Time => {
+                builder.with_logical_type(Some(LogicalType::timestamp(true, parquet::basic::TimeUnit::MILLIS)))
+            }
             Kind::Id(width) => builder.with_length(width),
             Kind::Text => builder.with_logical_type(Some(LogicalType::String)),
             Kind::Decimal(precision, scale) => builder

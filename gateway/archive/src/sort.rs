@@ -243,7 +243,7 @@ impl Sorter {
 }
 
 fn open(order: Order, runs: Vec<Run>, ranks: &[u32]) -> Result<Source, Error> {
-    let mut runs = Runs::open(runs)?;
+    let runs = Runs::open(runs)?;
     let mut next = BinaryHeap::with_capacity(runs.len());
     for run in 0..runs.len() {
         next.extend(runs.peek(run).map(|(received, name)| Reverse(Next::new(order, ranks, run, received, name))));
@@ -297,9 +297,7 @@ impl Iterator for Sorted {
 /// Whether rows have an order.
 pub fn is_sorted<'a>(order: Order, rows: impl IntoIterator<Item = &'a Row>) -> bool {
     let key = |one: &Row, other: &Row| match order {
-        Order::Hour => {
-            (one.market, &one.token, one.received).cmp(&(other.market, &other.token, other.received))
-        }
+        Order::Hour => (one.market, &one.token, one.received).cmp(&(other.market, &other.token, other.received)),
         Order::Time => (one.received, one.market).cmp(&(other.received, other.market)),
     };
     let mut rows = rows.into_iter();

@@ -482,8 +482,11 @@ fn side_name(is_buy: bool) -> &'static str {
 }
 
 fn properties(source: Option<[u8; 32]>, version: WriterVersion) -> parquet::errors::Result<WriterProperties> {
-    let sorted = [schema::MARKET, schema::TOKEN, schema::RECEIVED]
-        .map(|column| SortingColumn { column_idx: column as i32, descending: false, nulls_first: false });
+    let sorted = [schema::MARKET, schema::TOKEN, schema::RECEIVED].map(|column| SortingColumn {
+        column_idx: column as i32,
+        descending: false,
+        nulls_first: false,
+    });
     let source = source.map(|digest| files::hex(&digest));
     let metadata = source.map(|source| vec![KeyValue::new(SOURCE_KEY.to_owned(), source)]);
     let mut builder = WriterProperties::builder()

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Rows of a token between two anchors, for a state of at most [`STATE_BYTES`].
-const ANCHOR_ROWS: u64 = 65_536;
+const ANCHOR_ROWS: u64 = if cfg!(test) { 512 } else { 65_536 };
 const STATE_BYTES: u64 = 16 << 10;
 /// Bytes of book texts between two anchors: what a reader decodes at most.
 const ANCHOR_TEXT_BYTES: usize = 16 << 20;
@@ -61,9 +61,7 @@ pub struct Builder<'a> {
     scratch: Vec<u8>,
     /// A row without valid ids came after the last row.
     is_interrupted: bool,
-    /// A fault for the test that must find it: an inner anchor has one more row than it states.
-    #[cfg(test)]
-    pub(super) is_late: bool,
+    /// The anchor that the planted fault delays.
     #[cfg(test)]
     late: Option<(u64, i32)>,
 }
@@ -114,9 +112,23 @@ pub fn build(
     parquet: [u8; 32],
     carried: &dyn Carried,
 ) -> Result<(Built, Findings), Error> {
+    let (built, findings, making) = prepare(path, hour, file, parquet, carried)?;
+    making.finish()?;
+    Ok((built, findings))
+}
+
+/// The same, under the file's name for the time being.
+pub(crate) fn prepare(
+    path: &Path,
+    hour: u32,
+    file: &HourFile,
+    parquet: [u8; 32],
+    carried: &dyn Carried,
+) -> Result<(Built, Findings, Making), Error> {
     let mut builder = Builder::create(path, hour, carried)?;
     let findings = builder.push_file(file)?;
-    Ok((builder.finish(parquet, file.row_count())?, findings))
+    let (built, making) = builder.prepare(parquet, file.row_count())?;
+    Ok((built, findings, making))
 }
 
 impl<'a> Builder<'a> {
@@ -142,8 +154,6 @@ impl<'a> Builder<'a> {
             carried_tokens: 0,
             scratch: Vec::new(),
             is_interrupted: false,
-            #[cfg(test)]
-            is_late: false,
             #[cfg(test)]
             late: None,
         })
@@ -213,13 +223,16 @@ impl<'a> Builder<'a> {
         }
         self.next_row = number + 1;
         let is_same_market = self.markets.last() == Some(market);
-        let current = self.token.as_ref().filter(|of| is_same_market && (Arc::ptr_eq(&of.name, token) || of.name == *token));
+        let current =
+            self.token.as_ref().filter(|of| is_same_market && (Arc::ptr_eq(&of.name, token) || of.name == *token));
         if let Some(of) = current {
             if i64::from(of.last) > at {
                 return Err(refused(format!("row {number} was received before its predecessor")));
             }
             if std::mem::take(&mut self.is_interrupted) {
-                return Err(refused(format!("a row without valid ids is before row {number}, among those of its token")));
+                return Err(refused(format!(
+                    "a row without valid ids is before row {number}, among those of its token"
+                )));
             }
             return self.anchor_if_due(number, begins_group);
         }
@@ -280,7 +293,7 @@ impl<'a> Builder<'a> {
         token.due = ANCHOR_ROWS;
         let through = token.last;
         #[cfg(test)]
-        if self.is_late {
+        if fault::IS_LATE.get() {
             self.late = Some((number, through));
             return Ok(());
         }
@@ -370,7 +383,14 @@ impl<'a> Builder<'a> {
     ///
     /// # Errors
     /// The system's.
-    pub fn finish(mut self, parquet: [u8; 32], rows: u64) -> Result<Built, Error> {
+    pub fn finish(self, parquet: [u8; 32], rows: u64) -> Result<Built, Error> {
+        let (built, making) = self.prepare(parquet, rows)?;
+        making.finish()?;
+        Ok(built)
+    }
+
+    /// Writes the file under its name for the time being.
+    pub(crate) fn prepare(mut self, parquet: [u8; 32], rows: u64) -> Result<(Built, Making), Error> {
         self.end_token()?;
         let path = self.making.path().to_owned();
         let header = Header {
@@ -385,7 +405,7 @@ impl<'a> Builder<'a> {
         };
         let mut states = self.states.into_inner().map_err(io::IntoInnerError::into_error).of(&path)?;
         let mut out = Summed::new(BufWriter::new(self.making.file()));
-        (|| {
+        let written = (|| {
             states.rewind()?;
             out.write_all(&header.write())?;
             out.write_all(&self.tokens)?;
@@ -393,19 +413,17 @@ impl<'a> Builder<'a> {
             out.write_all(&self.anchors)?;
             io::copy(&mut states, &mut out)?;
             out.finish()
-        })()
-        .of(&path)
-        .and_then(|(bytes, sha256)| {
-            self.making.finish()?;
-            Ok(Built {
-                bytes,
-                sha256,
-                tokens: header.tokens.into(),
-                markets: header.markets.into(),
-                anchors: header.anchors.into(),
-                carried_tokens: self.carried_tokens,
-            })
-        })
+        })();
+        let (bytes, sha256) = written.of(&path)?;
+        let built = Built {
+            bytes,
+            sha256,
+            tokens: header.tokens.into(),
+            markets: header.markets.into(),
+            anchors: header.anchors.into(),
+            carried_tokens: self.carried_tokens,
+        };
+        Ok((built, self.making))
     }
 }
 
@@ -475,4 +493,14 @@ fn unnamed(path: &Path) -> Result<File, Error> {
     let file = File::options().read(true).write(true).create_new(true).open(path).of(path)?;
     std::fs::remove_file(path).of(path)?;
     Ok(file)
+}
+
+/// A fault for the test that must find it: an inner anchor has one more row than it states.
+#[cfg(test)]
+pub(crate) mod fault {
+    use std::cell::Cell;
+
+    thread_local! {
+        pub(crate) static IS_LATE: Cell<bool> = const { Cell::new(false) };
+    }
 }

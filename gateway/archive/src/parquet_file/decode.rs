@@ -128,10 +128,8 @@ impl Delta {
         let miniblocks = varint(&bytes, &mut at)?;
         let left = varint(&bytes, &mut at)?;
         let first = varint(&bytes, &mut at)?;
-        let is_sane = block <= 1 << 16
-            && (1..=512).contains(&miniblocks)
-            && block.is_multiple_of(miniblocks * 8)
-            && block > 0;
+        let is_sane =
+            block <= 1 << 16 && (1..=512).contains(&miniblocks) && block.is_multiple_of(miniblocks * 8) && block > 0;
         if !is_sane {
             return Err(Refusal::new(format!("deltas are in blocks of {block} with {miniblocks} parts")));
         }

@@ -60,9 +60,18 @@ pub(crate) enum Logical {
     #[default]
     None,
     Text,
-    Decimal { precision: i64, scale: i64 },
-    Timestamp { is_utc: bool, unit: Unit },
-    Integer { bits: i64, is_signed: bool },
+    Decimal {
+        precision: i64,
+        scale: i64,
+    },
+    Timestamp {
+        is_utc: bool,
+        unit: Unit,
+    },
+    Integer {
+        bits: i64,
+        is_signed: bool,
+    },
     Other,
 }
 

@@ -7,6 +7,7 @@
 //! | `footer.rs` | schema, row groups, column chunks, and their bounds |
 //! | `page.rs` | pages: where they are, and decompressed |
 //! | `decode.rs` | encodings of values |
+//! | `values.rs` | values of a page in any encoding |
 //! | `columns.rs` | batches of decoded columns |
 
 pub(crate) mod columns;
@@ -15,3 +16,4 @@ pub(crate) mod footer;
 mod page;
 pub(crate) mod source;
 mod thrift;
+pub(crate) mod values;

@@ -156,9 +156,9 @@ impl<'a> Thrift<'a> {
             let of_type = Type::of(head & 15)?;
             id = match head >> 4 {
                 0 => i16::try_from(self.int()?).map_err(|_| Refusal::new("a Thrift field id is out of range"))?,
-                step => id
-                    .checked_add(i16::from(step))
-                    .ok_or_else(|| Refusal::new("a Thrift field id is out of range"))?,
+                step => {
+                    id.checked_add(i16::from(step)).ok_or_else(|| Refusal::new("a Thrift field id is out of range"))?
+                }
             };
             field(self, id, of_type)?;
         }

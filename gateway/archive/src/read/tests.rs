@@ -91,10 +91,7 @@ fn rows_out_of_order_or_range_are_not_written() {
         rows[0].clone(),
         Row { received: rows[1].received.plus(1), ..rows[1].clone() },
         Row { token: "x".into(), ..rows[1].clone() },
-        Row {
-            event: Event::Book { bids: vec![(Price(0), Qty(1))], asks: Vec::new() },
-            ..rows[1].clone()
-        },
+        Row { event: Event::Book { bids: vec![(Price(0), Qty(1))], asks: Vec::new() }, ..rows[1].clone() },
         Row {
             event: Event::PriceChange {
                 price: Price(1),

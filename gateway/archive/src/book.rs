@@ -1,0 +1,182 @@
+//! The book of a token at an instant, from the rows of one hour (gateway/docs/archive.md §5).
+//!
+//! The rows between two anchors are a [`Segment`]: it is decoded once, with the folded book at every few thousand
+//! events, and kept in memory as long as there is room. A moment then needs a search and a short fold.
+
+use crate::error::{Error, Refusal};
+use crate::fold::{Change, Folded};
+use crate::index::{Anchor, AnchorKind, TimeIndex, TokenRows};
+use crate::read::{HourFile, Read, RowReader};
+use crate::schema;
+use engine::amount::{Price, Qty};
+use engine::book::BookSide;
+use engine::time::Timestamp;
+use std::ops::Range;
+
+/// Columns of a fold.
+const COLUMNS: [usize; 10] = [
+    schema::RECEIVED,
+    schema::SOURCE,
+    schema::EVENT,
+    schema::BIDS,
+    schema::ASKS,
+    schema::PRICE,
+    schema::SIZE,
+    schema::SIDE,
+    schema::BEST_BID,
+    schema::BEST_ASK,
+];
+/// Events between two folded books of a segment.
+const STEP: usize = 4_096;
+/// Most bytes of decoded events of a segment.
+const SEGMENT_BYTES_MAX: usize = 64 << 20;
+
+/// The files of an hour.
+pub(crate) struct OpenHour {
+    pub(crate) file: HourFile,
+    pub(crate) index: TimeIndex,
+}
+
+/// The events of a token between two anchors.
+pub(crate) struct Segment {
+    events: Vec<Event>,
+    levels: Vec<(Price, Qty)>,
+    /// Numbers of events, each with the book before them.
+    folded: Vec<(usize, Folded)>,
+    bytes: usize,
+}
+
+/// An event in little memory; times in milliseconds.
+struct Event {
+    received: u64,
+    source: u64,
+    what: What,
+}
+
+enum What {
+    /// Ranges of the segment's levels.
+    Book {
+        bids: Range<u32>,
+        asks: Range<u32>,
+    },
+    Level {
+        side: BookSide,
+        price: Price,
+        stated: [Option<Price>; 2],
+        size: Qty,
+    },
+    Trade,
+}
+
+/// Where the book of a token at a moment is.
+pub(crate) enum Place {
+    /// No row of the token was received until then, and no earlier book is known.
+    Before,
+    /// The state of an anchor.
+    Anchor(Anchor),
+    /// In the rows after an anchor (`None`: from the first row), which the number identifies.
+    Segment { number: u32, from: Option<Anchor>, rows: Range<u64> },
+}
+
+impl OpenHour {
+    /// Finds the book of a token at a moment.
+    pub(crate) fn place(&self, token: &TokenRows, at: Timestamp) -> Result<Place, Error> {
+        let anchors = self.index.anchors(token)?;
+        let is_past = |anchor: &Anchor| anchor.through.is_none_or(|through| through <= at);
+        let past = anchors.iter().take_while(|anchor| is_past(anchor)).count();
+        let from = past.checked_sub(1).map(|last| anchors[last]);
+        Ok(match from {
+            Some(anchor) if anchor.kind == AnchorKind::End => Place::Anchor(anchor),
+            Some(anchor) if token.first > at => Place::Anchor(anchor),
+            None if token.first > at => Place::Before,
+            from => {
+                let end = anchors.get(past).map_or(token.rows.end, |next| next.row);
+                let rows = from.map_or(token.rows.start, |anchor| anchor.row)..end;
+                Place::Segment { number: past as u32, from, rows }
+            }
+        })
+    }
+
+    /// Decodes the rows of a segment.
+    ///
+    /// # Errors
+    /// A damaged page; more than 64 MiB of events.
+    pub(crate) fn segment(&self, from: Option<Anchor>, rows: Range<u64>) -> Result<Segment, Error> {
+        let start = from.map(|anchor| self.index.state(&anchor)).transpose()?.unwrap_or_default();
+        let mut batches = self.file.batches(&COLUMNS, rows);
+        let (mut reader, mut folded) = (RowReader::default(), start);
+        let (mut bids, mut asks) = (Vec::new(), Vec::new());
+        let mut segment = Segment { events: Vec::new(), levels: Vec::new(), folded: Vec::new(), bytes: 0 };
+        while batches.next().map_err(|refusal| self.file.refused(refusal))? {
+            let batch = batches.batch();
+            for at in 0..batch.rows {
+                let Some(Read { received, source, change }) = reader.read(batch, at, &mut bids, &mut asks) else {
+                    continue;
+                };
+                let Some(change) = change else { continue };
+                if segment.events.len().is_multiple_of(STEP) {
+                    segment.bytes += folded.memory();
+                    segment.folded.push((segment.events.len(), folded.clone()));
+                }
+                let (received, source) = (received.millis(), source.millis());
+                folded.change(received, source, change);
+                segment.push(received, source, change);
+            }
+            let bytes = segment.bytes + segment.levels.len() * size_of::<(Price, Qty)>();
+            if bytes + segment.events.len() * size_of::<Event>() > SEGMENT_BYTES_MAX {
+                return Err(self.file.refused(Refusal::new("the rows between two anchors take more than 64 MiB")));
+            }
+        }
+        if segment.folded.is_empty() {
+            segment.bytes += folded.memory();
+            segment.folded.push((0, folded));
+        }
+        segment.events.shrink_to_fit();
+        segment.levels.shrink_to_fit();
+        segment.bytes += segment.events.len() * size_of::<Event>() + segment.levels.len() * size_of::<(Price, Qty)>();
+        Ok(segment)
+    }
+}
+
+impl Segment {
+    fn push(&mut self, received: u64, source: u64, change: Change<'_>) {
+        let what = match change {
+            Change::Book { bids, asks } => {
+                let mut add = |side: &[(Price, Qty)]| {
+                    let start = self.levels.len() as u32;
+                    self.levels.extend_from_slice(side);
+                    start..self.levels.len() as u32
+                };
+                What::Book { bids: add(bids), asks: add(asks) }
+            }
+            Change::Level { side, price, size, stated } => What::Level { side, price, size, stated },
+            Change::Trade => What::Trade,
+        };
+        self.events.push(Event { received, source, what });
+    }
+
+    /// Bytes that it takes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes + size_of::<Segment>()
+    }
+
+    /// The book after the last event received until a moment.
+    pub(crate) fn at(&self, at: Timestamp) -> Folded {
+        let end = self.events.partition_point(|event| event.received <= at.millis());
+        let step = self.folded.partition_point(|(number, _)| *number <= end).saturating_sub(1);
+        let (start, folded) = &self.folded[step];
+        let mut folded = folded.clone();
+        let side = |range: &Range<u32>| &self.levels[range.start as usize..range.end as usize];
+        for Event { received, source, what } in &self.events[*start..end] {
+            let change = match what {
+                What::Book { bids, asks } => Change::Book { bids: side(bids), asks: side(asks) },
+                What::Level { side, price, stated, size } => {
+                    Change::Level { side: *side, price: *price, size: *size, stated: *stated }
+                }
+                What::Trade => Change::Trade,
+            };
+            folded.change(*received, *source, change);
+        }
+        folded
+    }
+}

@@ -1,0 +1,241 @@
+//! The end of making an hour: its Parquet file is there; index and sidecar follow, and the hours after it are chained to
+//! it.
+
+use super::at::{CARRY_HOURS_MAX, StoreCarry};
+use super::{HourEntry, Lock, Store, index_path, parquet_path, sidecar_path};
+use crate::error::{Error, Named, Refusal};
+use crate::files;
+use crate::fold::Folded;
+use crate::index::{self, Built, Carried, TimeIndex};
+use crate::read::{Findings, HourFile};
+use crate::row::Condition;
+use crate::sidecar::{HourFacts, MarketFacts, Piece, Sidecar, VERSION};
+use crate::write::Written;
+use ahash::AHashMap;
+use engine::backtest::Hour;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What the verdicts of an hour depend on besides the sidecar's fields.
+#[derive(Clone, Debug, Default)]
+pub struct Judged {
+    pub facts: HourFacts,
+    /// Stated best prices that were compared with the fold and that differ, by market.
+    pub prices: Vec<(Condition, u64, u64)>,
+}
+
+/// An hour that is complete.
+#[derive(Clone, Debug)]
+pub struct Completed {
+    pub sidecar: Sidecar,
+    pub index: Built,
+    /// Findings about the rows while the index was made.
+    pub findings: Findings,
+}
+
+impl Store {
+    /// The Parquet file of an hour to be written; its folder is created.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn begin(&self, _lock: &Lock, venue: &str, hour: Hour) -> Result<PathBuf, Error> {
+        if !super::names::is_venue(venue) {
+            return Err(Refusal::new(format!("{venue:?} is not the name of a venue"))).of(&self.root);
+        }
+        let path = parquet_path(&self.root, venue, hour);
+        let folder = path.parent().unwrap_or(&self.root);
+        fs::create_dir_all(folder).of(folder)?;
+        Ok(path)
+    }
+
+    /// Removes the sidecar of an hour that is about to be replaced, so that it never belongs to another file: called
+    /// right before the new Parquet file gets its name.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn withdraw(&self, _lock: &Lock, venue: &str, hour: Hour) -> Result<(), Error> {
+        let path = parquet_path(&self.root, venue, hour);
+        files::remove(&sidecar_path(&path))?;
+        if path.parent().is_some_and(Path::exists) {
+            files::sync_folder_of(&path)?;
+        }
+        self.refresh_hour(venue, hour).map(drop)
+    }
+
+    /// Completes an hour whose Parquet file is there: makes the index, then the sidecar, then chains the hours after it.
+    /// Of `sidecar`, these fields are set here: venue, hour, version, parquet, index, markets, tokens, carried tokens,
+    /// previous, verdict, exceptions, digest.
+    ///
+    /// # Errors
+    /// Refused: the file is damaged or out of order; nothing but the Parquet file stays. The system's.
+    pub fn complete(
+        &self,
+        lock: &Lock,
+        venue: &str,
+        hour: Hour,
+        mut sidecar: Sidecar,
+        judged: &Judged,
+        parquet: Written,
+    ) -> Result<Completed, Error> {
+        let path = parquet_path(&self.root, venue, hour);
+        let file = HourFile::open(&path)?;
+        let carry = self.carry(venue, hour, None);
+        let (built, findings, making) = index::prepare(&index_path(&path), hour.0, &file, parquet.sha256, &carry)?;
+        making.finish()?;
+        let index = TimeIndex::open(&index_path(&path))?;
+        venue.clone_into(&mut sidecar.venue);
+        sidecar.hour = hour.to_string();
+        sidecar.version = VERSION;
+        sidecar.parquet = Piece {
+            bytes: parquet.bytes,
+            row_groups: parquet.row_groups.into(),
+            rows: parquet.rows,
+            sha256: crate::hex(&parquet.sha256),
+        };
+        sidecar.previous = self.previous_digest(venue, hour);
+        sidecar.set_index(&built);
+        let markets = markets(&sidecar, &index, judged);
+        sidecar.judge(judged.facts, markets);
+        sidecar.write(&sidecar_path(&path))?;
+        self.refresh_hour(venue, hour)?;
+        self.relink(lock, venue, hour)?;
+        Ok(Completed { sidecar, index: built, findings })
+    }
+
+    /// The books before an hour of the archive.
+    pub(super) fn carry_of<'a>(&'a self, entry: &'a HourEntry) -> StoreCarry<'a> {
+        self.carry(&entry.venue, entry.hour, TimeIndex::open(&index_path(&entry.path)).ok())
+    }
+
+    fn carry<'a>(&'a self, venue: &'a str, hour: Hour, old: Option<TimeIndex>) -> StoreCarry<'a> {
+        let before = hour.0.checked_sub(1).and_then(|hour| self.hour(venue, Hour(hour)));
+        let sidecar = before.and_then(|entry| entry.sidecar().ok());
+        let previous = sidecar.and_then(|sidecar| files::unhex(&sidecar.parquet.sha256));
+        StoreCarry { store: self, venue, hour, previous, old }
+    }
+
+    pub(super) fn previous_digest(&self, venue: &str, hour: Hour) -> Option<String> {
+        let before = self.hour(venue, Hour(hour.0.checked_sub(1)?))?;
+        before.sidecar().ok().map(|sidecar| sidecar.digest.clone())
+    }
+
+    /// Chains the hours after a changed one to it, and carries its books into them.
+    fn relink(&self, lock: &Lock, venue: &str, changed: Hour) -> Result<(), Error> {
+        let mut hour = changed.next();
+        while let Some(entry) = self.hour(venue, hour) {
+            let is_near = hour.0 - changed.0 <= CARRY_HOURS_MAX;
+            // An hour without a good sidecar ends the chain; it is made again.
+            if entry.sidecar().is_err() || !(self.repair(lock, &entry, is_near)? || is_near) {
+                break;
+            }
+            hour = hour.next();
+        }
+        Ok(())
+    }
+
+    /// Makes index and sidecar of an hour agree with its Parquet file and with the hour before. Returns whether anything
+    /// changed. `is_deep`: the books at its begin are compared as well.
+    ///
+    /// # Errors
+    /// The Parquet file is damaged; the hour has no good sidecar; the system's.
+    pub fn repair(&self, _lock: &Lock, entry: &HourEntry, is_deep: bool) -> Result<bool, Error> {
+        let sidecar_path = sidecar_path(&entry.path);
+        let mut sidecar = Sidecar::clone(&*entry.sidecar().of(&sidecar_path)?);
+        let index_path = index_path(&entry.path);
+        let refusal = || Refusal::new("the digest of the Parquet file is not one");
+        let parquet = files::unhex(&sidecar.parquet.sha256).ok_or_else(refusal).of(&sidecar_path)?;
+        let carry = self.carry_of(entry);
+        let is_good = match &carry.old {
+            Some(index) if index.parquet() == parquet && index.hour() == entry.hour.0 => {
+                let is_named = || {
+                    let (sha256, bytes) = files::digest(&index_path)?;
+                    Ok::<_, Error>((crate::hex(&sha256), bytes) == (sidecar.index.sha256.clone(), sidecar.index.bytes))
+                };
+                !is_deep || (is_named()? && index.previous() == carry.previous() && is_carried(index, &carry)?)
+            }
+            _ => false,
+        };
+        let mut making = None;
+        if !is_good {
+            let file = HourFile::open(&entry.path)?;
+            let (built, _, of) = index::prepare(&index_path, entry.hour.0, &file, parquet, &carry)?;
+            sidecar.set_index(&built);
+            making = Some(of);
+        }
+        // That of an hour that was removed stays.
+        if let Some(previous) = self.previous_digest(&entry.venue, entry.hour) {
+            sidecar.previous = Some(previous);
+        }
+        if making.is_none() && sidecar == *entry.sidecar().of(&sidecar_path)? {
+            return Ok(false);
+        }
+        // The new sidecar is on disk before the index changes its name: recovery sees it after a kill in between.
+        let new_sidecar = sidecar.prepare(&sidecar_path)?;
+        if let Some(index) = making {
+            index.finish()?;
+        }
+        new_sidecar.finish()?;
+        self.refresh_hour(&entry.venue, entry.hour)?;
+        Ok(true)
+    }
+}
+
+/// Whether the opening anchors of an index are the books that the hours before end with.
+fn is_carried(index: &TimeIndex, carry: &StoreCarry<'_>) -> Result<bool, Error> {
+    for token in index.tokens() {
+        let carried = carry.carried(&token.market, &token.token)?.filter(Folded::is_known);
+        if carried != index.opening_state(&token.market, &token.token)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What each market's verdict depends on: its best prices, and the gaps that name its tokens.
+fn markets(sidecar: &Sidecar, index: &TimeIndex, judged: &Judged) -> Vec<(Condition, MarketFacts)> {
+    let mut facts: AHashMap<Condition, MarketFacts> = AHashMap::new();
+    for (condition, compared, differs) in &judged.prices {
+        let of = facts.entry(*condition).or_default();
+        (of.compared, of.differs) = (*compared, *differs);
+    }
+    let named = sidecar.gaps.iter().filter_map(|gap| Some((gap, gap.tokens.as_ref()?)));
+    let mut gaps: AHashMap<&str, u64> = AHashMap::new();
+    for (gap, tokens) in named {
+        let len = gap.to.saturating_sub(gap.from);
+        for token in tokens {
+            let longest = gaps.entry(token).or_default();
+            *longest = len.max(*longest);
+        }
+    }
+    if !gaps.is_empty() {
+        for token in index.tokens() {
+            if let Some(len) = gaps.get(token.token.as_str()) {
+                let of = facts.entry(token.market).or_default();
+                of.gap_ms_max = of.gap_ms_max.max(Some(*len));
+            }
+        }
+    }
+    facts.into_iter().collect()
+}
+
+impl Sidecar {
+    fn set_index(&mut self, built: &Built) {
+        self.tokens = built.tokens;
+        self.markets = built.markets;
+        self.checks.carried_tokens = built.carried_tokens;
+        self.index = Piece {
+            bytes: built.bytes,
+            row_groups: self.parquet.row_groups,
+            rows: self.parquet.rows,
+            sha256: crate::hex(&built.sha256),
+        };
+    }
+}
+
+impl HourEntry {
+    /// The state of its sidecar, for lists: the sidecar, or why the hour is quarantined.
+    pub fn state(&self) -> Result<Arc<Sidecar>, String> {
+        self.sidecar().map_err(|refusal| refusal.to_string())
+    }
+}

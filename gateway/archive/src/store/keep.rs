@@ -1,0 +1,222 @@
+//! What stays: recovery after a kill, pins, and the removal of old hours.
+
+use super::{CACHE, HourEntry, Lock, Store, entries, folders, index_path, names, parquet_path, sidecar_path};
+use crate::error::{Error, Named, Refusal};
+use crate::files::{self, MAKING};
+use engine::backtest::Hour;
+use engine::time::Timestamp;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const HOURS_PER_DAY: u32 = 24;
+
+/// Hours that a reader uses: they are not removed until it is dropped.
+pub struct Hold {
+    store: Arc<Store>,
+    hours: Vec<(String, Hour)>,
+}
+
+/// What a removal did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    pub hours: Vec<(String, Hour)>,
+    pub cache_files: u64,
+    /// Bytes of both.
+    pub bytes: u64,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut held = self.store.held.lock();
+        for key in &self.hours {
+            if let Some(users) = held.get_mut(key) {
+                *users -= 1;
+                if *users == 0 {
+                    held.remove(key);
+                }
+            }
+        }
+    }
+}
+
+impl Store {
+    /// Removes what a kill left half made, and repairs hours whose index was being replaced. Returns the number of
+    /// removed files.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn recover(&self, lock: &Lock) -> Result<u64, Error> {
+        let mut removed = 0;
+        let mut doubtful = Vec::new();
+        for entry in entries(&self.root)? {
+            let name = entry.file_name();
+            let Some(venue) = name.to_str().filter(|name| names::is_venue(name)) else { continue };
+            for year in folders(&self.root.join(venue))? {
+                for month in folders(&year)? {
+                    for day in folders(&month)? {
+                        for making in making_files(&day)? {
+                            // A sidecar that was replaced: the index may be the new one already.
+                            let of = making.with_extension("").with_extension(names::PARQUET);
+                            let name = of.file_name().and_then(|name| name.to_str());
+                            doubtful.extend(
+                                name.and_then(|name| names::hour_of_name(venue, name))
+                                    .map(|hour| (venue.to_owned(), hour)),
+                            );
+                            files::remove(&making)?;
+                            removed += 1;
+                        }
+                    }
+                }
+            }
+        }
+        for making in making_files(&self.root.join(CACHE))? {
+            files::remove(&making)?;
+            removed += 1;
+        }
+        self.refresh()?;
+        doubtful.sort();
+        doubtful.dedup();
+        for (venue, hour) in doubtful {
+            if let Some(entry) = self.hour(&venue, hour).filter(|entry| entry.sidecar().is_ok()) {
+                self.repair(lock, &entry, true)?;
+            }
+        }
+        self.relink_all(lock)?;
+        Ok(removed)
+    }
+
+    /// Chains every hour to the one before: a kill may have come before that.
+    fn relink_all(&self, lock: &Lock) -> Result<(), Error> {
+        for venue in self.venues() {
+            for entry in self.all(&venue) {
+                let Ok(sidecar) = entry.sidecar() else { continue };
+                let previous = self.previous_digest(&venue, entry.hour);
+                if previous.is_some() && sidecar.previous != previous {
+                    self.repair(lock, &entry, true)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps an hour from being removed, until [`Store::unpin`].
+    ///
+    /// # Errors
+    /// The hour is not there; the system's.
+    pub fn pin(&self, venue: &str, hour: Hour) -> Result<(), Error> {
+        let path = parquet_path(&self.root, venue, hour);
+        if self.hour(venue, hour).is_none() {
+            return Err(Refusal::new("the hour is not in the archive")).of(&path);
+        }
+        files::write(&names::pin_path(&path), b"")?;
+        self.refresh_hour(venue, hour).map(drop)
+    }
+
+    /// # Errors
+    /// The system's.
+    pub fn unpin(&self, venue: &str, hour: Hour) -> Result<(), Error> {
+        files::remove(&names::pin_path(&parquet_path(&self.root, venue, hour)))?;
+        self.refresh_hour(venue, hour).map(drop)
+    }
+
+    /// Keeps these hours until the value is dropped.
+    pub fn hold(self: &Arc<Store>, hours: impl IntoIterator<Item = (String, Hour)>) -> Hold {
+        let hours: Vec<(String, Hour)> = hours.into_iter().collect();
+        let mut held = self.held.lock();
+        hours.iter().for_each(|key| *held.entry(key.clone()).or_default() += 1);
+        drop(held);
+        Hold { store: self.clone(), hours }
+    }
+
+    fn may_be_removed(&self, entry: &HourEntry) -> bool {
+        !entry.is_pinned && !self.held.lock().contains_key(&(entry.venue.clone(), entry.hour))
+    }
+
+    /// Removes the oldest files of the cache beyond its bound, then hours older than `keep_days`, then the oldest hours
+    /// while all have more than `bytes_max`. Pinned hours and hours in use stay.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn retain(&self, _lock: &Lock, now: Timestamp) -> Result<Retention, Error> {
+        let mut done = Retention::default();
+        self.trim_cache(&mut done)?;
+        let settings = self.settings;
+        if settings.keep_days > 0 {
+            let first = Hour::of(now).0.saturating_sub(settings.keep_days.saturating_mul(HOURS_PER_DAY));
+            for entry in self.by_age().into_iter().filter(|entry| entry.hour.0 < first && self.may_be_removed(entry)) {
+                self.remove(&entry, &mut done)?;
+            }
+        }
+        if settings.bytes_max > 0 {
+            let mut bytes = self.bytes();
+            for entry in self.by_age() {
+                if bytes <= settings.bytes_max {
+                    break;
+                }
+                if self.may_be_removed(&entry) {
+                    bytes -= entry.bytes;
+                    self.remove(&entry, &mut done)?;
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    /// All hours, the oldest first.
+    fn by_age(&self) -> Vec<Arc<HourEntry>> {
+        let mut all: Vec<Arc<HourEntry>> = self.venues().iter().flat_map(|venue| self.all(venue)).collect();
+        all.sort_by_key(|entry| entry.hour);
+        all
+    }
+
+    /// Removes an hour. Its sidecar goes first: without it the rest counts for nothing, and is removed by the next call
+    /// after a kill.
+    fn remove(&self, entry: &HourEntry, done: &mut Retention) -> Result<(), Error> {
+        files::remove(&sidecar_path(&entry.path))?;
+        files::remove(&index_path(&entry.path))?;
+        files::remove(&entry.path)?;
+        files::sync_folder_of(&entry.path)?;
+        self.refresh_hour(&entry.venue, entry.hour)?;
+        done.hours.push((entry.venue.clone(), entry.hour));
+        done.bytes += entry.bytes;
+        // The folder of a day without hours.
+        for folder in entry.path.ancestors().skip(1).take(3) {
+            if fs::remove_dir(folder).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn trim_cache(&self, done: &mut Retention) -> Result<(), Error> {
+        let folder = self.root.join(CACHE);
+        let mut found = Vec::new();
+        for entry in entries(&folder)? {
+            let metadata = entry.metadata().of(&entry.path())?;
+            if metadata.is_file() && !is_making(&entry.path()) {
+                found.push((metadata.modified().of(&entry.path())?, metadata.len(), entry.path()));
+            }
+        }
+        found.sort();
+        let mut bytes: u64 = found.iter().map(|(_, bytes, _)| bytes).sum();
+        for (_, len, path) in found {
+            if bytes <= self.settings.cache_bytes {
+                break;
+            }
+            files::remove(&path)?;
+            bytes -= len;
+            done.cache_files += 1;
+            done.bytes += len;
+        }
+        Ok(())
+    }
+}
+
+fn is_making(path: &Path) -> bool {
+    path.to_str().is_some_and(|path| path.ends_with(MAKING))
+}
+
+fn making_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    Ok(entries(folder)?.into_iter().map(|entry| entry.path()).filter(|path| is_making(path)).collect())
+}

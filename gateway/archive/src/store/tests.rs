@@ -1,0 +1,528 @@
+use super::*;
+use crate::files::crash;
+use crate::fold::Folded;
+use crate::index::fault;
+use crate::row::{Condition, Row};
+use crate::sidecar::{Gap, HourFacts, Piece};
+use crate::testing::{Chance, HOUR, condition, row, token};
+use crate::write::HourWriter;
+use engine::backtest::{ArchivedBook, Confidence, Verdict};
+use engine::time::{HOUR as HOUR_MICROS, Timestamp};
+use std::collections::BTreeMap;
+
+const VENUE: &str = "polymarket";
+
+/// Rows of a token in an hour.
+struct Speaks {
+    market: u64,
+    outcome: u64,
+    rows: usize,
+}
+
+fn speaks(market: u64, outcome: u64, rows: usize) -> Speaks {
+    Speaks { market, outcome, rows }
+}
+
+/// Rows of an hour in file order. Several rows have the same millisecond.
+fn rows_of(seed: u64, hour: u32, all: &[Speaks]) -> Vec<Row> {
+    let mut chance = Chance::seeded(seed);
+    let mut rows: Vec<Row> = Vec::new();
+    for Speaks { market, outcome, rows: count } in all {
+        for _ in 0..*count {
+            let mut row = row(&mut chance, 1, 1);
+            row.market = condition(*market);
+            row.token = token(*market, *outcome);
+            // Most of them in the first ten minutes.
+            let within = if chance.one_in(4) { 3_600_000 } else { 600_000 };
+            row.received = Timestamp::of_hour(hour).plus(chance.below(within) * 1_000);
+            row.source = Timestamp::from_millis(row.received.millis() - chance.below(20));
+            rows.push(row);
+        }
+    }
+    rows.sort_by(|one, other| {
+        (one.market, &one.token, one.received).cmp(&(other.market, &other.token, other.received))
+    });
+    rows
+}
+
+fn sidecar_of(rows: &[Row]) -> Sidecar {
+    let millis = |row: &Row| row.received.millis();
+    let mut sidecar = Sidecar {
+        built_by: "test".to_owned(),
+        first_received: rows.iter().map(millis).min(),
+        last_received: rows.iter().map(millis).max(),
+        ..Sidecar::default()
+    };
+    sidecar.frames.dropped = Some(0);
+    sidecar
+}
+
+/// Makes an hour.
+fn make(
+    store: &Store,
+    lock: &Lock,
+    hour: u32,
+    rows: &[Row],
+    mut sidecar: Sidecar,
+    facts: HourFacts,
+) -> Result<Completed, Error> {
+    let path = store.begin(lock, VENUE, Hour(hour))?;
+    let mut writer = HourWriter::create(&path, Some([hour as u8; 32]))?;
+    for row in rows {
+        writer.push(row)?;
+    }
+    sidecar.set_rows(writer.counts());
+    store.withdraw(lock, VENUE, Hour(hour))?;
+    let written = writer.finish()?;
+    store.complete(lock, VENUE, Hour(hour), sidecar, &Judged { facts, prices: Vec::new() }, written)
+}
+
+fn simple(store: &Store, lock: &Lock, hour: u32, rows: &[Row]) -> Completed {
+    make(store, lock, hour, rows, sidecar_of(rows), HourFacts::default()).expect("made")
+}
+
+/// Every event of each token, in the order of receipt.
+type Events = BTreeMap<(Condition, Arc<str>), Vec<Row>>;
+
+fn events_of(hours: &[&[Row]]) -> Events {
+    let mut events = Events::new();
+    for row in hours.iter().flat_map(|rows| rows.iter()) {
+        events.entry((row.market, row.token.clone())).or_default().push(row.clone());
+    }
+    events
+}
+
+/// Compares `cases` books at random moments with folds from the start; returns the number of differences.
+fn compare(store: &Store, hours: Range<u32>, events: &Events, cases: usize) -> usize {
+    let mut chance = Chance::seeded(60);
+    let mut differences = 0;
+    for ((market, token), events) in events {
+        let mut moments: Vec<u64> = Vec::new();
+        let [first, end] = [hours.start, hours.end].map(|hour| Timestamp::of_hour(hour).millis());
+        // Moments at which an anchor's last row was received, and one millisecond around them.
+        let mut anchors = Vec::new();
+        for hour in hours.clone() {
+            let entry = store.hour(VENUE, Hour(hour)).expect("an hour");
+            let of = store.with_hour(&entry, |_, index| {
+                index.token(market, token).map_or(Ok(Vec::new()), |rows| index.anchors(&rows))
+            });
+            anchors.extend(of.expect("anchors").iter().filter_map(|anchor| anchor.through));
+        }
+        for _ in 0..cases.div_ceil(events.len()) {
+            let base = match chance.below(4) {
+                0 if !anchors.is_empty() => anchors[chance.below(anchors.len() as u64) as usize].millis(),
+                1 | 2 => events[chance.below(events.len() as u64) as usize].received.millis(),
+                _ => first + chance.below(end - first),
+            };
+            moments.push((base + chance.below(3)).saturating_sub(1).clamp(first, end - 1));
+        }
+        moments.sort_unstable();
+        let (mut folded, mut next) = (Folded::default(), 0);
+        for moment in moments {
+            let at = Timestamp::from_millis(moment);
+            while let Some(row) = events.get(next).filter(|row| row.received <= at) {
+                folded.apply(row.received, row.source, &row.event);
+                next += 1;
+            }
+            let expected = folded.is_known().then(|| folded.view());
+            let found = match store.book_at(market, token, at) {
+                Ok(book) => Some(book),
+                Err(BookError::NotCovered) => None,
+                Err(error) => panic!("{error}"),
+            };
+            let is_same = match (&expected, &found) {
+                (None, None) => true,
+                (Some(view), Some(book)) => {
+                    (&view.bids, &view.asks, view.crossed_dropped) == (&book.bids, &book.asks, book.crossed_dropped)
+                        && (book.last_message, book.deduped) == (folded.last_received(), folded.deduped())
+                }
+                _ => false,
+            };
+            differences += usize::from(!is_same);
+        }
+    }
+    differences
+}
+
+/// Two hours; a token that is silent in the second, one that is silent in the first.
+fn two_hours() -> [Vec<Row>; 2] {
+    let first = [speaks(1, 0, 9_000), speaks(1, 1, 700), speaks(2, 0, 1_500), speaks(3, 0, 30), speaks(3, 1, 1)];
+    let second = [speaks(1, 0, 7_000), speaks(1, 1, 800), speaks(2, 0, 1), speaks(4, 0, 600)];
+    [rows_of(61, HOUR, &first), rows_of(62, HOUR + 1, &second)]
+}
+
+fn open(folder: &Path, books_bytes: u64) -> Store {
+    Store::open(folder, Settings { books_bytes, ..Settings::default() }).expect("opened")
+}
+
+#[test]
+fn a_book_at_a_moment_is_the_fold_from_the_start() {
+    const CASES: usize = 100_000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path(), 64 << 20);
+    let lock = store.lock().expect("the lock");
+    let [first, second] = two_hours();
+    simple(&store, &lock, HOUR, &first);
+    simple(&store, &lock, HOUR + 1, &second);
+    let events = events_of(&[&first, &second]);
+    let differences = compare(&store, HOUR..HOUR + 2, &events, CASES);
+    assert_eq!(differences, 0);
+    assert!(store.memory() > 0 && store.memory() <= 64 << 20);
+    // With hardly any memory everything is read each time.
+    let small = open(folder.path(), 1_000);
+    assert_eq!(compare(&small, HOUR..HOUR + 2, &events, 300), 0);
+    assert_eq!(small.memory(), 0);
+    println!("books at moments: {} cases, and 300 without a cache", CASES.div_ceil(events.len()) * events.len());
+}
+
+/// The property finds an anchor that has one row more than it states.
+#[test]
+fn a_planted_fault_in_anchors_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path(), 64 << 20);
+    let lock = store.lock().expect("the lock");
+    let [first, second] = two_hours();
+    fault::IS_LATE.set(true);
+    simple(&store, &lock, HOUR, &first);
+    simple(&store, &lock, HOUR + 1, &second);
+    fault::IS_LATE.set(false);
+    let differences = compare(&store, HOUR..HOUR + 2, &events_of(&[&first, &second]), 10_000);
+    assert!(differences > 0, "an anchor one row late was not found");
+    println!("planted fault: {differences} cases differ");
+}
+
+/// An hour that is imported after the next one: the books of the later hour begin with those of the earlier.
+#[test]
+fn hours_may_come_in_any_order() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path(), 64 << 20);
+    let lock = store.lock().expect("the lock");
+    let [first, second] = two_hours();
+    simple(&store, &lock, HOUR + 1, &second);
+    let before = compare(&store, HOUR + 1..HOUR + 2, &events_of(&[&first, &second]), 700);
+    assert!(before > 0, "the earlier hour is not there yet");
+    simple(&store, &lock, HOUR, &first);
+    let events = events_of(&[&first, &second]);
+    assert_eq!(compare(&store, HOUR..HOUR + 2, &events, 7_000), 0);
+    assert_eq!(store.verify(Hour(0)..Hour(u32::MAX), Some(&mut NoRaw)).expect("verified"), []);
+    println!("hours in another order: {} cases", 7_000);
+}
+
+/// A check that finds nothing.
+struct NoRaw;
+
+impl RawCheck for NoRaw {
+    fn check(&mut self, _: &HourEntry, _: &Sidecar, _: &crate::read::HourFile) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
+    }
+}
+
+/// A whole book of one level in the given millisecond.
+fn book_row(market: u64, hour: u32, millis: u64) -> Row {
+    let mut chance = Chance::seeded(70);
+    let mut row = row(&mut chance, 1, 1);
+    row.market = condition(market);
+    row.token = token(market, 0);
+    row.received = Timestamp::of_hour(hour).plus(millis * 1_000);
+    row.source = row.received;
+    let level = (engine::amount::Price(5_000), engine::amount::Qty(7));
+    row.event = crate::row::Event::Book { bids: vec![level], asks: Vec::new() };
+    row
+}
+
+fn find(store: &Store, market: u64, hour: u32, millis: u64) -> Option<ArchivedBook> {
+    let at = Timestamp::of_hour(hour).plus(millis * 1_000);
+    store.book_at(&condition(market), &token(market, 0), at).ok()
+}
+
+#[test]
+fn books_are_carried_only_over_unbroken_hours() {
+    let gap = |tokens: Option<Vec<String>>, millis: u64| {
+        let from = Timestamp::of_hour(HOUR).millis() + millis;
+        Gap { from, to: from + 1_000, tokens, ..Gap::default() }
+    };
+    let other = || Some(vec!["12345".to_owned()]);
+    let own = || Some(vec![token(1, 0).to_string()]);
+    // Name, gaps of the first hour, whether it is partial, hours that are missing, and up to which hour it is carried.
+    type Case = (&'static str, Vec<Gap>, bool, &'static [u32], u32);
+    let cases: Vec<Case> = vec![
+        ("unbroken", vec![], false, &[], 24),
+        ("a gap before the book", vec![gap(None, 10)], false, &[], 24),
+        ("a gap after the book", vec![gap(None, 5_000)], false, &[], 0),
+        ("a gap of the token", vec![gap(own(), 5_000)], false, &[], 0),
+        ("a gap of another token", vec![gap(other(), 5_000)], false, &[], 24),
+        ("a missing hour", vec![], false, &[3], 2),
+        ("a recording that ends", vec![], true, &[], 0),
+    ];
+    let mut checked = 0;
+    for (name, gaps, is_partial, missing, carried) in &cases {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = open(folder.path(), 64 << 20);
+        let lock = store.lock().expect("the lock");
+        for number in (0..27).filter(|number| !missing.contains(number)) {
+            let rows = match number {
+                0 => vec![book_row(1, HOUR, 1_000), book_row(2, HOUR, 2_000)],
+                _ => vec![book_row(2, HOUR + number, 1_000)],
+            };
+            let mut sidecar = sidecar_of(&rows);
+            if number == 0 {
+                sidecar.gaps = gaps.clone();
+            }
+            let facts = HourFacts { is_partial: *is_partial && number == 0, is_merged: false };
+            make(&store, &lock, HOUR + number, &rows, sidecar, facts).expect("made");
+        }
+        for number in (1..27).filter(|number| !missing.contains(number)) {
+            let found = find(&store, 1, HOUR + number, 500);
+            assert_eq!(found.is_some(), number <= *carried, "{name}, {number} hours later");
+            let states = store.hours(&condition(1), Hour(HOUR + number)..Hour(HOUR + number + 1)).expect("states");
+            if gaps.is_empty() && !is_partial {
+                assert_eq!(states.len(), usize::from(number <= *carried), "{name}, {number}");
+            }
+            checked += 1;
+        }
+    }
+    println!("carried books: {checked} cases");
+}
+
+#[test]
+fn books_know_their_hour() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path(), 64 << 20);
+    let lock = store.lock().expect("the lock");
+    let rows = [book_row(1, HOUR, 1_000), book_row(1, HOUR, 90_000), book_row(2, HOUR, 1_000)];
+    let mut sidecar = sidecar_of(&rows);
+    let start = Timestamp::of_hour(HOUR).millis();
+    let gap = |from: u64, market: u64| Gap {
+        from: start + from,
+        to: start + from + 100,
+        tokens: Some(vec![token(market, 0).to_string()]),
+        ..Gap::default()
+    };
+    sidecar.gaps = vec![gap(60_000, 1), gap(2_000, 2)];
+    make(&store, &lock, HOUR, &rows, sidecar, HourFacts { is_partial: true, is_merged: false }).expect("made");
+    // Market, moment, and the expected staleness.
+    let cases = [
+        (1, 999, None),
+        (1, 1_000, Some(false)),
+        (1, 59_999, Some(false)),
+        (1, 60_000, Some(true)),
+        (1, 89_999, Some(true)),
+        (1, 90_000, Some(false)),
+        // The recording ended.
+        (1, 90_001, None),
+        (2, 1_999, Some(false)),
+        (2, 80_000, Some(true)),
+        (3, 80_000, None),
+    ];
+    for (market, millis, expected) in cases {
+        let found = find(&store, market, HOUR, millis);
+        assert_eq!(found.as_ref().map(|book| book.is_stale), expected, "{market} {millis}");
+        if let Some(book) = found {
+            assert_eq!((book.hour, book.verdict, book.confidence), (Hour(HOUR), Verdict::Partial, Confidence::Low));
+        }
+    }
+    println!("books of an hour: {} cases", cases.len());
+}
+
+#[test]
+fn damaged_hours_are_quarantined() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path(), 64 << 20);
+    let lock = store.lock().expect("the lock");
+    let rows = rows_of(71, HOUR, &[speaks(1, 0, 900)]);
+    simple(&store, &lock, HOUR, &rows);
+    let path = parquet_path(store.root(), VENUE, Hour(HOUR));
+    let good: Vec<(PathBuf, Vec<u8>)> = [path.clone(), index_path(&path), sidecar_path(&path)]
+        .map(|path| (path.clone(), fs::read(&path).expect("read")))
+        .into();
+    let at = rows[800].received;
+    let is_there = || store.book_at(&condition(1), &rows[0].token, at).is_ok();
+    assert!(is_there());
+    let verify = || store.verify(Hour(0)..Hour(u32::MAX), Some(&mut NoRaw)).expect("verified").len();
+    assert_eq!(verify(), 0);
+    let mut cases = 0;
+    for (number, (path, bytes)) in good.iter().enumerate() {
+        for damage in 0..3 {
+            let mut damaged = bytes.clone();
+            match damage {
+                0 => damaged.clear(),
+                1 => damaged.truncate(bytes.len() - 7),
+                _ => damaged[bytes.len() / 2] ^= 0x55,
+            }
+            fs::write(path, &damaged).expect("written");
+            store.refresh().expect("listed");
+            // A page that is not read may be damaged without notice, until it is verified.
+            assert!(!is_there() || damage == 2, "file {number}, damage {damage}");
+            assert!(verify() > 0, "file {number}, damage {damage}");
+            fs::write(path, bytes).expect("written");
+            store.refresh().expect("listed");
+            assert!(is_there() && verify() == 0, "file {number}, damage {damage}: repaired");
+            cases += 1;
+        }
+        fs::remove_file(path).expect("removed");
+        store.refresh().expect("listed");
+        assert!(!is_there(), "file {number} is gone");
+        let verdicts: Vec<Verdict> = store
+            .hours(&condition(1), Hour(HOUR)..Hour(HOUR + 1))
+            .expect("states")
+            .iter()
+            .map(|state| state.verdict)
+            .collect();
+        assert_eq!(verdicts, if number == 0 { vec![] } else { vec![Verdict::Quarantined] }, "file {number} is gone");
+        fs::write(path, bytes).expect("written");
+        store.refresh().expect("listed");
+        cases += 1;
+    }
+    // A lost index is made again from the Parquet file.
+    fs::remove_file(&good[1].0).expect("removed");
+    store.refresh().expect("listed");
+    let entry = store.hour(VENUE, Hour(HOUR)).expect("an hour");
+    assert!(store.repair(&lock, &entry, true).is_ok());
+    assert!(is_there() && verify() == 0);
+    assert_eq!(fs::read(&good[1].0).expect("read"), good[1].1);
+    println!("damaged hours: {} cases", cases + 1);
+}
+
+#[test]
+fn old_hours_are_removed_but_not_those_in_use() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = Settings { keep_days: 1, cache_bytes: 10, ..Settings::default() };
+    let store = Arc::new(Store::open(folder.path(), settings).expect("opened"));
+    let lock = store.lock().expect("the lock");
+    assert!(open(folder.path(), 1_000).lock().is_err(), "one process makes hours");
+    for number in 0..30 {
+        simple(&store, &lock, HOUR + number, &[book_row(1, HOUR + number, 1_000)]);
+    }
+    let cache = folder.path().join(CACHE);
+    fs::create_dir_all(&cache).expect("a folder");
+    fs::write(cache.join("old"), "123456789").expect("written");
+    fs::write(cache.join("new"), "123456789").expect("written");
+    store.pin(VENUE, Hour(HOUR + 1)).expect("pinned");
+    assert!(store.pin(VENUE, Hour(1)).is_err());
+    let hold = store.hold([(VENUE.to_owned(), Hour(HOUR + 2))]);
+    let left = || store.all(VENUE).iter().map(|entry| entry.hour.0 - HOUR).collect::<Vec<u32>>();
+    // A day before: hours 0 to 3 are older.
+    let now = Timestamp::of_hour(HOUR + 28);
+    let done = store.retain(&lock, now).expect("removed");
+    assert_eq!(done.hours.len(), 2);
+    assert_eq!(done.cache_files, 1);
+    assert!(left().iter().copied().eq([1, 2].into_iter().chain(4..30)));
+    drop(hold);
+    store.unpin(VENUE, Hour(HOUR + 1)).expect("unpinned");
+    assert_eq!(store.retain(&lock, now).expect("removed").hours.len(), 2);
+    assert!(left().iter().copied().eq(4..30));
+    drop((lock, store));
+    // By bytes, the oldest first.
+    let bytes_max = open(folder.path(), 1_000).bytes() / 2;
+    let store = Store::open(folder.path(), Settings { bytes_max, ..Settings::default() }).expect("opened");
+    let lock = store.lock().expect("the lock");
+    store.retain(&lock, now).expect("removed");
+    let left: Vec<u32> = store.all(VENUE).iter().map(|entry| entry.hour.0 - HOUR).collect();
+    assert!(left.iter().copied().eq(30 - left.len() as u32..30) && (12..=13).contains(&left.len()), "{left:?}");
+    assert!(store.bytes() <= bytes_max);
+    assert_eq!(store.verify(Hour(0)..Hour(u32::MAX), None).expect("verified"), [], "the chain begins later");
+    println!("removed hours: 17 cases");
+}
+
+/// Steps of a life of hours: made in order and out of order, replaced, pinned, removed.
+fn life(root: &Path) -> Result<(), Error> {
+    let store = Store::open(root, Settings { keep_days: 1, ..Settings::default() })?;
+    let lock = store.lock()?;
+    store.recover(&lock)?;
+    let now = Timestamp::of_hour(HOUR + 27);
+    for (hour, seed) in [(HOUR, 1), (HOUR + 4, 2), (HOUR + 3, 3), (HOUR + 4, 4)] {
+        let rows = rows_of(seed, hour, &[speaks(1, 0, 40), speaks(2, 1, 20)]);
+        // What a build does: an hour that is there stays.
+        let entry = store
+            .hour(VENUE, Hour(hour))
+            .filter(|entry| entry.sidecar().is_ok_and(|sidecar| sidecar.sealed_at >= seed));
+        if entry.is_none() {
+            let sidecar = Sidecar { sealed_at: seed, ..sidecar_of(&rows) };
+            make(&store, &lock, hour, &rows, sidecar, HourFacts::default())?;
+        }
+    }
+    store.pin(VENUE, Hour(HOUR + 3))?;
+    store.retain(&lock, now)?;
+    store.unpin(VENUE, Hour(HOUR + 3))
+}
+
+fn files_of(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in entries(&folder).expect("a folder") {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.insert(path.strip_prefix(root).expect("inside").to_owned(), fs::read(&path).expect("read"));
+            }
+        }
+    }
+    found
+}
+
+/// A kill after each step of each file: after recovery every hour is whole or not there, the chain is unbroken, and the
+/// work that is done again ends with the same files.
+#[test]
+fn a_kill_at_any_step_leaves_whole_hours() {
+    let whole = tempfile::tempdir().expect("a folder");
+    life(whole.path()).expect("no kill");
+    let expected = files_of(whole.path());
+    assert!(expected.keys().all(|path| !path.to_str().is_some_and(|path| path.ends_with(".making"))));
+    let mut kills = 0;
+    loop {
+        let folder = tempfile::tempdir().expect("a folder");
+        crash::after(Some(kills));
+        let ended = life(folder.path());
+        crash::after(None);
+        if ended.is_ok() {
+            break;
+        }
+        kills += 1;
+        let store = open(folder.path(), 1 << 20);
+        let lock = store.lock().expect("the lock");
+        store.recover(&lock).expect("recovered");
+        let left = files_of(folder.path());
+        let stray = left.keys().filter(|path| path.to_str().is_some_and(|path| path.ends_with(".making"))).count();
+        assert_eq!(stray, 0, "kill {kills}");
+        for finding in store.verify(Hour(0)..Hour(u32::MAX), Some(&mut NoRaw)).expect("verified") {
+            assert_eq!(finding.problem, "the sidecar is missing", "kill {kills}: {finding:?}");
+        }
+        drop((lock, store));
+        life(folder.path()).expect("done again");
+        let found = files_of(folder.path());
+        let names = |files: &BTreeMap<PathBuf, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&found), names(&expected), "kill {kills}");
+        let differing: Vec<&PathBuf> =
+            expected.iter().filter(|(path, bytes)| found[*path] != **bytes).map(|of| of.0).collect();
+        assert_eq!(differing, [&PathBuf::new(); 0], "kill {kills}");
+    }
+    assert!(kills > 30, "{kills}");
+    println!("kills: {kills} cases");
+}
+
+#[test]
+fn strange_folders_are_ignored() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    for name in ["Poly", "polymarket/2026/09/30", "polymarket/x/09/30", "cache/2026/09/30", "polymarket/2026/10/01"] {
+        fs::create_dir_all(at(name)).expect("a folder");
+    }
+    let name = "polymarket_orderbook_2026-09-30T17.parquet";
+    for path in ["Poly", "polymarket/x/09/30", "cache/2026/09/30", "polymarket/2026/10/01"] {
+        fs::write(at(path).join(name), "x").expect("written");
+    }
+    std::os::unix::fs::symlink("/dev/zero", at("polymarket/2026/09/30").join(name)).expect("a link");
+    let store = open(folder.path(), 1_000);
+    assert_eq!((store.venues(), store.bytes()), (vec!["polymarket".to_owned()], 0));
+    assert!(store.all(VENUE).is_empty());
+    assert!(matches!(store.book_at(&condition(1), "1", Timestamp(HOUR_MICROS)), Err(BookError::NotCovered)));
+    let lock = store.lock().expect("the lock");
+    assert!(store.begin(&lock, "../x", Hour(1)).is_err());
+    assert_eq!(
+        store.hour(VENUE, Hour(1)).map(|entry| entry.state().map(|of| of.parquet.clone())),
+        None::<Result<Piece, String>>
+    );
+    println!("strange folders: 6 cases");
+}

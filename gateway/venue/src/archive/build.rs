@@ -66,7 +66,10 @@ impl std::error::Error for BuildError {}
 
 impl From<SealError> for BuildError {
     fn from(error: SealError) -> BuildError {
-        BuildError::Seal(error)
+        match error {
+            SealError::Stopped => BuildError::Stopped,
+            error => BuildError::Seal(error),
+        }
     }
 }
 

@@ -59,7 +59,7 @@ impl std::error::Error for ImportError {}
 
 impl<E: Into<SealError>> From<E> for ImportError {
     fn from(error: E) -> ImportError {
-        ImportError::Build(BuildError::Seal(error.into()))
+        ImportError::Build(error.into().into())
     }
 }
 

@@ -138,6 +138,7 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     let recovery = recovered(&config)?;
     loading.end();
     config.venue.live.shelf = Some(config.data.dir.join("venue"));
+    config.venue.archive.cache = config.data.dir.join("archive").join("cache");
     check::check_kept(&config.data.dir, &config.kept_secrets())?;
     let has_records = recovery.report.lsn != Lsn::ZERO;
     let changes = config.complete_secrets_of_a_start(has_records).map_err(io("a secret"))?;

@@ -321,8 +321,14 @@ impl Config {
     /// # Errors
     /// Each such setting, with its origin.
     pub fn check_of_a_start(&self) -> Result<(), ConfigError> {
-        let VenueConfig { kind, speed, follow, .. } = self.venue;
-        let of_a_replay = [("venue.speed", speed != Speed::RECORDED), ("venue.follow", follow)];
+        let VenueConfig { kind, speed, follow, ref archive, .. } = self.venue;
+        let of_a_replay = [
+            ("venue.speed", speed != Speed::RECORDED),
+            ("venue.follow", follow),
+            ("venue.markets", !archive.markets.as_os_str().is_empty()),
+            ("venue.from", archive.from.is_some()),
+            ("venue.to", archive.to.is_some()),
+        ];
         let wrong =
             of_a_replay.into_iter().filter(|(_, is_set)| *is_set && kind != VenueKind::Replay).map(|(key, _)| {
                 let line =

@@ -52,7 +52,7 @@ pub const LAYERS: [Layer; 14] = [
 
 /// Folders of a package that may name only these other folders of it. A folder without an entry may name every folder,
 /// except in a circle.
-const FOLDERS: [(&str, &str, &[&str]); 17] = [
+const FOLDERS: [(&str, &str, &[&str]); 18] = [
     ("engine", "market", &[]),
     ("engine", "book", &["market"]),
     ("engine", "state", &["book", "market"]),
@@ -68,6 +68,7 @@ const FOLDERS: [(&str, &str, &[&str]); 17] = [
     ("venue", "polymarket", &["live", "tape"]),
     ("venue", "kalshi", &["live", "tape"]),
     ("venue", "replay", &["kalshi", "tape"]),
+    ("venue", "archive", &["kalshi", "live", "replay", "tape"]),
     ("journal", "commit", &[]),
     ("journal", "prefault", &[]),
 ];

@@ -1,5 +1,6 @@
 //! The venues through the whole server: recorded markets from their listing to their payout.
 
+mod archive;
 mod both_live;
 mod fake_kalshi;
 mod fake_polymarket;

@@ -10,6 +10,9 @@ const SETTINGS: &[(Option<&str>, &str, &str)] = &[
     (Some("serve"), "listen", "server.listen"),
     (Some("serve"), "venue", "venue.kind"),
     (Some("serve"), "tape", "venue.tape"),
+    (Some("serve"), "markets", "venue.markets"),
+    (Some("serve"), "from", "venue.from"),
+    (Some("serve"), "to", "venue.to"),
     (Some("serve"), "speed", "venue.speed"),
     (Some("serve"), "follow", "venue.follow"),
     (Some("serve"), "record", "venue.record"),
@@ -31,6 +34,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("settings", "papertape settings --config papertape.toml"),
     ("openapi", "papertape openapi > openapi.json"),
     ("asyncapi", "papertape asyncapi > asyncapi.json"),
+    ("archive", "papertape archive import recordings/ --from 2026-09-30T17 --to 2026-09-30T20"),
     ("log", "papertape log verify papertape-data"),
     ("clock", "papertape clock set-back papertape-data"),
     (

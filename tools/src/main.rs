@@ -1,5 +1,6 @@
 //! `papertape`: the command line. Each verb is a file; this one only lists them.
 
+mod archive_verbs;
 mod asyncapi;
 mod backup;
 mod clock;
@@ -59,6 +60,9 @@ enum Verb {
     /// Print the AsyncAPI document of the streams.
     #[command(name = "asyncapi")]
     AsyncApi(asyncapi::AsyncApi),
+    /// Make, import and check hours of market data. Exit code 1 when a file is refused, 2 for a wrong command.
+    #[command(subcommand)]
+    Archive(archive_verbs::ArchiveVerb),
     /// Read and check the log of a data directory; never writes there.
     #[command(subcommand)]
     Log(journal::LogVerb),
@@ -92,6 +96,7 @@ fn main() -> ExitCode {
         Verb::Configuration(verb) => verb.run(),
         Verb::OpenApi(verb) => verb.run(),
         Verb::AsyncApi(verb) => verb.run(),
+        Verb::Archive(verb) => verb.run(),
         Verb::Log(verb) => verb.run(),
         Verb::Backup(backup) => backup.run(),
         Verb::Restore(restore) => restore.run(),
@@ -103,7 +108,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             output::write_with_timeout(std::io::stderr, format!("papertape: {failure}\n"));
-            if failure.is::<backup::Usage>() {
+            if failure.is::<backup::Usage>() || failure.is::<archive_verbs::Usage>() {
                 return USAGE.into();
             }
             failure.downcast_ref().map_or(ExitCode::FAILURE, |by: &Interrupted| by.exit_code().into())

@@ -113,7 +113,7 @@ impl std::fmt::Display for Summary<'_> {
 }
 
 /// Set by SIGTERM and SIGINT, which wake the calling thread.
-fn stop_on_signals() -> Result<Stop, Failure> {
+pub fn stop_on_signals() -> Result<Stop, Failure> {
     let (stop, main) = (Stop::new(), std::thread::current());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut terminate, mut interrupt) = {

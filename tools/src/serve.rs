@@ -14,9 +14,18 @@ pub struct Serve {
     /// Source of market data: synthetic, replay, or live: polymarket, kalshi, or polymarket,kalshi.
     #[arg(long, value_name = "VENUE")]
     venue: Option<String>,
-    /// The recording to replay: a file or a folder.
+    /// The recording to replay: a file or a folder, of lines or of hours of an archive.
     #[arg(long, value_name = "PATH")]
     tape: Option<String>,
+    /// Replay only these markets of an archive: a file with one condition id a line.
+    #[arg(long, value_name = "FILE")]
+    markets: Option<String>,
+    /// First hour of an archive to replay, like 2026-09-30T17 (UTC).
+    #[arg(long, value_name = "HOUR")]
+    from: Option<String>,
+    /// Last hour of an archive to replay.
+    #[arg(long, value_name = "HOUR")]
+    to: Option<String>,
     /// Speed of the replay: a number (optionally followed by x), or max. Other venues accept only the default.
     #[arg(long, value_name = "N|max", allow_hyphen_values = true)]
     speed: Option<String>,
@@ -51,6 +60,9 @@ impl Serve {
             listen,
             venue,
             tape,
+            markets,
+            from,
+            to,
             speed,
             follow,
             record,
@@ -66,6 +78,9 @@ impl Serve {
             ("server.listen", listen),
             ("venue.kind", venue),
             ("venue.tape", tape),
+            ("venue.markets", markets),
+            ("venue.from", from),
+            ("venue.to", to),
             ("venue.speed", speed),
             ("venue.follow", follow.then(|| "true".to_owned())),
             ("venue.mix", mix_venues.then(|| "true".to_owned())),

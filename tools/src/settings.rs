@@ -54,8 +54,20 @@ pub fn log_events(log: Log) -> std::io::Result<()> {
 }
 
 /// The packages that log below `info`.
-const OWN: [&str; 11] =
-    ["papertape", "tools", "gateway", "edge", "venue", "journal", "history", "host", "wire", "engine", "wal"];
+const OWN: [&str; 12] = [
+    "papertape",
+    "tools",
+    "gateway",
+    "edge",
+    "archive",
+    "venue",
+    "journal",
+    "history",
+    "host",
+    "wire",
+    "engine",
+    "wal",
+];
 
 /// The filter of a log level. Below `info` only the project's own packages log, since libraries log bytes of messages
 /// there.

@@ -3,6 +3,7 @@
 use super::source::Values;
 use super::table::texts;
 use ::venue::adapters;
+use ::venue::archive::{hours, replay};
 use ::venue::live::Pace;
 use ::venue::{VenueConfig, kalshi, polymarket};
 
@@ -13,6 +14,14 @@ pub(super) fn venue(values: &Values) -> VenueConfig {
         tape: values.path("venue.tape").unwrap_or_default(),
         speed: values.parsed("venue.speed"),
         follow: values.boolean("venue.follow"),
+        archive: replay::Settings {
+            // Set by boot.rs to a folder of the data directory.
+            cache: Default::default(),
+            markets: values.path("venue.markets").unwrap_or_default(),
+            from: values.optional("venue.from").and_then(hours::parse_hour),
+            to: values.optional("venue.to").and_then(hours::parse_hour),
+            ..Default::default()
+        },
         liveliness: values.number("venue.liveliness"),
         mix: values.boolean("venue.mix"),
         categories: texts::categories(values.entries("fees.category_map")),

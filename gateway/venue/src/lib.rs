@@ -8,6 +8,7 @@
 //! notified).
 
 pub mod adapters;
+pub mod archive;
 mod bounds;
 pub mod category;
 pub mod doctor;
@@ -46,7 +47,6 @@ use replay::Replay;
 pub use replay::Speed;
 use skips::Skips;
 use smallvec::SmallVec;
-use std::hash::{DefaultHasher, Hasher as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use synthetic::Synthetic;
@@ -57,13 +57,6 @@ pub type Level = (Price, Qty);
 
 /// Levels that changed; usually one.
 pub type Changes = SmallVec<[(BookSide, Price, Qty); 2]>;
-
-/// A hash of the venue's id of a trade or of its transaction. It identifies two reports of the same trade.
-pub(crate) fn trade_id(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(text.as_bytes());
-    hasher.finish()
-}
 
 /// One translated message of a venue (gateway/docs/live-venues.md §1). Tokens and conditions are the texts of the wire;
 /// token texts are shared, since nearly every message has one.
@@ -133,8 +126,11 @@ pub enum FeedUpdate {
         size: Qty,
         taker_buys: bool,
         venue_ts: Timestamp,
-        /// The hash of the venue's id of the trade or of its transaction; `None` where it states neither.
-        id: Option<u64>,
+        /// The venue's id of the trade (Kalshi) or the hash of its transaction (Polymarket); `None` where it states
+        /// neither.
+        id: Option<Arc<str>>,
+        /// The fee rate that the venue states for the trade, in 1/10 000.
+        fee_rate_bps: Option<u16>,
     },
     /// A trade for which the venue did not state the taker's side. It fills no order and is not shown; it is only
     /// counted.
@@ -339,6 +335,8 @@ pub struct VenueConfig {
     pub speed: Speed,
     /// Reads the tape as it grows; `speed` is ignored then.
     pub follow: bool,
+    /// For a replay of an archive.
+    pub archive: self::archive::replay::Settings,
     /// Factor on how often the synthetic books change, from 1 to [`synthetic::LIVELINESS_MAX`].
     pub liveliness: u64,
     /// Whether a data directory may be used with several venues.
@@ -460,14 +458,29 @@ pub fn open(config: &VenueConfig, clock: &Clock) -> Result<Box<dyn Venue>, Venue
         VenueKind::Synthetic => Box::new(
             Synthetic::new(config.seed, clock.now(), config.categories.clone()).with_liveliness(config.liveliness),
         ),
-        VenueKind::Replay => Box::new(
-            Replay::open(&config.tape, config.speed, config.follow, &config.categories).map_err(VenueError::Tape)?,
-        ),
+        VenueKind::Replay => Box::new(replay(config).map_err(VenueError::Tape)?),
         VenueKind::Live { .. } => Box::new(
             Live::start(&config.kind.origins(), config.live.clone(), &config.categories, clock.clone())
                 .map_err(VenueError::Live)?,
         ),
     })
+}
+
+/// Opens a recording: the lines of a tape, or hours of an archive.
+fn replay(config: &VenueConfig) -> Result<Replay, TapeError> {
+    let VenueConfig { tape, speed, follow, categories, archive: settings, .. } = config;
+    if !self::archive::replay::is_archive(tape)? {
+        if settings.selects() {
+            let reason = "markets, from and to select of an archive; this tape has lines".into();
+            return Err(TapeError::Archive { path: tape.clone(), reason });
+        }
+        return Replay::open(tape, *speed, *follow, categories);
+    }
+    if *follow {
+        let reason = "an archive does not grow; only lines can be followed".into();
+        return Err(TapeError::Archive { path: tape.clone(), reason });
+    }
+    self::archive::replay::open(tape, *speed, settings, categories)
 }
 
 /// The segments of a URL's path, without scheme, host, query and empty segments. A recording may keep a prefix, so that

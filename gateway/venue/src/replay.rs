@@ -1,18 +1,19 @@
-//! A tape as a venue: its lines go through the same translators as live messages, on the recording's clock
-//! (gateway/docs/live-venues.md §7).
+//! A recording as a venue: it is handed out on the recording's clock (gateway/docs/live-venues.md §7).
 //!
-//! The agenda of a Kalshi recording holds the changes of its metadata (open, close, settle) with their times. It is
-//! merged into the lines by time and continues after the last line.
+//! [`Replay`] is the clock. What it plays is a [`Recording`]: [`Lines`] of a tape, or hours of an archive
+//! (`archive::replay`).
+
+mod lines;
+mod recording;
 
 use super::category::Names;
-use super::kalshi::{self, metadata::Change};
 use super::playback::Playback;
-use super::skips::{Skip, Skips};
-use super::tape::{Origin, Record, Tape, TapeError};
-use super::translators::Translators;
+use super::skips::Skips;
+use super::tape::TapeError;
 use super::{FeedUpdate, Frame, NO_CONNECTION, Polled, Upstream, Venue};
-use engine::book::SINGLE_ANSWERS;
 use engine::time::{HOUR, MILLISECOND, Timestamp};
+pub(crate) use lines::{Lines, Stepped};
+pub(crate) use recording::Recording;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
@@ -69,17 +70,9 @@ impl std::fmt::Display for Speed {
     }
 }
 
-/// A tape as a venue.
+/// A recording as a venue.
 pub struct Replay {
-    tape: Tape,
-    translators: Translators,
-    /// Connections by number.
-    connections: Vec<(Origin, String)>,
-    /// Changes of markets by time, and how many are done.
-    agenda: Vec<(Timestamp, String, Change)>,
-    agenda_done: usize,
-    /// Markets to list before the first line.
-    listed: Vec<kalshi::metadata::Dated>,
+    recording: Box<dyn Recording>,
     speed: Speed,
     follow: bool,
     /// Position of an earlier run: `catch_up` folds up to it.
@@ -99,28 +92,15 @@ impl Replay {
     /// Opens a tape; hands out nothing yet. `names` are those of the configuration.
     pub fn open(path: &Path, speed: Speed, follow: bool, names: &Names) -> Result<Replay, TapeError> {
         let skips = Arc::new(Skips::default());
-        let tape = Tape::open(path, follow, skips.clone())?;
-        let mut translators = Translators::new(kalshi::Sequence::Ignored, &skips, names);
-        let mut listed = Vec::new();
-        for path in tape.metadata() {
-            match std::fs::read_to_string(path) {
-                Ok(text) => listed.extend(translators.kalshi.metadata(&text)),
-                Err(error) => skips.count(Skip::UnreadableFile, || format!("{}: {error}", path.display())),
-            }
-        }
-        let changes = listed
-            .iter()
-            .flat_map(|dated| dated.changes.iter().map(|(at, change)| (*at, dated.ticker.clone(), *change)));
-        let mut agenda: Vec<_> = changes.collect();
-        agenda.sort_by_key(|(at, _, _)| *at);
-        Ok(Replay {
-            at_end: tape.next_at().is_none(),
-            tape,
-            translators,
-            connections: Vec::new(),
-            agenda,
-            agenda_done: 0,
-            listed,
+        let lines = Lines::open(path, follow, names, &skips)?;
+        Ok(Replay::of(Box::new(lines), speed, follow, skips))
+    }
+
+    /// A replay of this recording, which counts in `skips` what it skips.
+    pub(crate) fn of(recording: Box<dyn Recording>, speed: Speed, follow: bool, skips: Arc<Skips>) -> Replay {
+        Replay {
+            at_end: recording.line_at().is_none(),
+            recording,
             speed,
             follow,
             resumed: None,
@@ -130,70 +110,42 @@ impl Replay {
             updates: Vec::new(),
             skips,
             playback: Arc::new(Playback::new((!follow).then_some(speed))),
-        })
+        }
     }
 
-    /// Sets the clock to the first line and lists the markets of the metadata in their state at that time. Only this
-    /// step may go past `until`: there was no market before whose crossing could be missed.
+    /// Sets the clock to the first line and lists the markets that are known then. Only this step may go past `until`:
+    /// there was no market before whose crossing could be missed.
     fn begin(&mut self, frame: &mut dyn FnMut(Frame<'_>)) {
-        let Some(first) = self.tape.next_at().filter(|_| !self.has_begun) else { return };
+        let Some(first) = self.recording.line_at().filter(|_| !self.has_begun) else { return };
         self.has_begun = true;
         self.venue_now = first;
-        self.agenda_done = self.agenda.partition_point(|(at, _, _)| *at <= first);
         self.updates.clear();
-        for dated in self.listed.drain(..) {
-            let (mut state, mut past) = (engine::market::terms::MarketState::Upcoming, Vec::new());
-            for (at, change) in dated.changes.iter().filter(|(at, _)| *at <= first) {
-                self.translators.kalshi.change(&dated.ticker, *change, *at, &mut past);
-            }
-            past.retain(|update| match update {
-                FeedUpdate::StateChanged { state: later, .. } => {
-                    state = *later;
-                    false
-                }
-                _ => true,
-            });
-            self.updates.push(FeedUpdate::Listed { listing: Box::new(dated.listing), state });
-            self.updates.append(&mut past);
-        }
+        self.recording.begin(first, &mut self.updates);
         if !self.updates.is_empty() {
             frame(Frame { connection: NO_CONNECTION, received: first, is_answer: false, updates: &self.updates });
         }
     }
 
-    /// Time of the next line or agenda entry; `None` before the first line.
+    /// Time of the next line or change; `None` before the first line.
     fn next_at(&self) -> Option<Timestamp> {
         if !self.has_begun {
             return None;
         }
-        let agenda = self.agenda.get(self.agenda_done).map(|(at, _, _)| *at);
-        let next = match (agenda, self.tape.next_at()) {
-            (Some(agenda), Some(line)) => agenda.min(line),
-            (agenda, line) => agenda.or(line)?,
+        let next = match (self.recording.change_at(), self.recording.line_at()) {
+            (Some(change), Some(line)) => change.min(line),
+            (change, line) => change.or(line)?,
         };
         Some(next.max(self.venue_now))
     }
 
-    /// Hands out the next line or agenda entry.
+    /// Hands out the next line or change.
     fn step(&mut self, frame: &mut dyn FnMut(Frame<'_>)) {
         let Some(at) = self.next_at() else { return };
         self.venue_now = at;
         self.updates.clear();
-        let line_at = self.tape.next_at();
-        if let Some((due, ticker, change)) = self.agenda.get(self.agenda_done)
-            && line_at.is_none_or(|line| *due <= line)
-        {
-            self.agenda_done += 1;
-            self.translators.kalshi.change(ticker, *change, *due, &mut self.updates);
-            return frame(Frame { connection: NO_CONNECTION, received: at, is_answer: false, updates: &self.updates });
+        if let Some(connection) = self.recording.step(at, &mut self.updates) {
+            frame(Frame { connection, received: at, is_answer: false, updates: &self.updates });
         }
-        let Some(line) = self.tape.next_line() else { return };
-        let Some(record) = Record::parse(line.text) else {
-            return self.skips.count(Skip::UnknownLine, || line.text.into());
-        };
-        let connection = number(&mut self.connections, record.origin(), record.connection());
-        self.translators.translate(&record, connection, at, &mut self.updates);
-        frame(Frame { connection, received: at, is_answer: false, updates: &self.updates });
     }
 
     /// Whether lines are handed out without waiting for their time.
@@ -230,7 +182,7 @@ impl Replay {
 
     /// Notes that the last line was handed out, or that a followed tape has new ones.
     fn mark_end(&mut self, server_now: Timestamp) {
-        let at_end = self.has_begun && self.tape.next_at().is_none();
+        let at_end = self.has_begun && self.recording.line_at().is_none();
         if at_end && !self.at_end {
             self.anchor = Some((server_now, self.venue_now));
             tracing::info!("the recording has ended; its last books stay as they are");
@@ -246,21 +198,9 @@ impl Replay {
     }
 }
 
-/// The number of a connection, assigned in order of appearance; connections beyond the largest number share it.
-fn number(connections: &mut Vec<(Origin, String)>, origin: Origin, name: &str) -> u8 {
-    let known = connections.iter().position(|(of, known)| *of == origin && known == name);
-    let number = known.unwrap_or_else(|| {
-        if connections.len() < usize::from(SINGLE_ANSWERS) {
-            connections.push((origin, name.into()));
-        }
-        connections.len() - 1
-    });
-    number as u8
-}
-
 impl Venue for Replay {
     fn poll(&mut self, server_now: Timestamp, until: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) -> Polled {
-        self.tape.look_again();
+        self.recording.look_again();
         self.begin(frame);
         if self.has_begun && self.anchor.is_none() {
             self.anchor = Some((server_now, self.venue_now));
@@ -275,7 +215,7 @@ impl Venue for Replay {
             }
             self.step(frame);
             handed += 1;
-            if self.tape.next_at().is_none() {
+            if self.recording.line_at().is_none() {
                 self.mark_end(server_now);
                 due = self.due(server_now).min(until);
             }
@@ -297,22 +237,19 @@ impl Venue for Replay {
     }
 
     fn describe(&self) -> String {
-        let files = match self.tape.files_count() {
-            1 => "1 tape".into(),
-            count => format!("{count} tapes"),
-        };
+        let content = self.recording.describe();
         match self.follow {
-            true => format!("replay of {files}, followed as they grow"),
-            false => format!("replay of {files} at {}", self.speed),
+            true => format!("replay of {content}, followed as they grow"),
+            false => format!("replay of {content} at {}", self.speed),
         }
     }
 
     fn catch_up(&mut self, server_now: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) -> Timestamp {
-        self.tape.look_again();
+        self.recording.look_again();
         self.begin(frame);
-        let past = if self.follow { self.tape.next_at().map(|_| Timestamp(u64::MAX)) } else { self.resumed };
+        let past = if self.follow { self.recording.line_at().map(|_| Timestamp(u64::MAX)) } else { self.resumed };
         let Some(past) = past else { return self.venue_now };
-        while self.next_at().is_some_and(|at| at <= past) && (!self.follow || self.tape.next_at().is_some()) {
+        while self.next_at().is_some_and(|at| at <= past) && (!self.follow || self.recording.line_at().is_some()) {
             self.step(frame);
         }
         self.venue_now = self.venue_now.max(self.resumed.unwrap_or_default());
@@ -323,13 +260,13 @@ impl Venue for Replay {
     }
 
     fn resume(&mut self, first_line: [u8; 32], reached: Timestamp) -> bool {
-        let same = self.tape.first_line() == Some(first_line);
+        let same = self.recording.first_line() == Some(first_line);
         self.resumed = same.then_some(reached);
         same
     }
 
     fn first_line(&self) -> Option<[u8; 32]> {
-        self.tape.first_line()
+        self.recording.first_line()
     }
 
     fn ages_on_server_time(&self) -> bool {

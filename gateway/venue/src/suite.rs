@@ -211,6 +211,12 @@ impl Witness {
         (book.bids.keys().next_back().copied(), book.asks.keys().next().copied())
     }
 
+    /// The books that are known: bids and asks by token.
+    pub fn known_books(&self) -> BTreeMap<&str, (&BTreeMap<Price, Qty>, &BTreeMap<Price, Qty>)> {
+        let known = self.books.iter().filter(|(_, book)| book.synced);
+        known.map(|(token, book)| (token.as_str(), (&book.bids, &book.asks))).collect()
+    }
+
     /// All levels of a token: bids and asks.
     pub fn levels(&self, token: &str) -> (&BTreeMap<Price, Qty>, &BTreeMap<Price, Qty>) {
         let book = &self.books[token];

@@ -38,13 +38,19 @@ pub enum TapeError {
     Empty {
         path: PathBuf,
     },
+    /// Hours of an archive cannot be used, or a setting does not fit them.
+    Archive {
+        path: PathBuf,
+        reason: String,
+    },
 }
 
 impl std::fmt::Display for TapeError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             TapeError::Io { path, error } => write!(f, "cannot read the tape {}: {error}", path.display()),
-            TapeError::Empty { path } => write!(f, "no recorded line in {}", path.display()),
+            TapeError::Empty { path } => write!(f, "no recorded line or hour in {}", path.display()),
+            TapeError::Archive { path, reason } => write!(f, "cannot replay {}: {reason}", path.display()),
         }
     }
 }
@@ -73,6 +79,8 @@ pub struct Tape {
 pub struct Line<'a> {
     pub received: Timestamp,
     pub text: &'a str,
+    /// Number of its file, for [`Tape::file`].
+    pub file: usize,
 }
 
 struct Source {
@@ -138,6 +146,11 @@ impl Tape {
         self.sources.len()
     }
 
+    /// Path of a file, by its number.
+    pub fn file(&self, number: usize) -> &Path {
+        &self.sources[number].path
+    }
+
     /// Receive time of the next line; `None` at the end, or at the current end of a followed tape.
     pub fn next_at(&self) -> Option<Timestamp> {
         self.heads.peek().map(|Reverse((received_ms, _))| Timestamp::from_millis(*received_ms))
@@ -150,7 +163,7 @@ impl Tape {
         std::mem::swap(&mut self.current, &mut source.head);
         self.advance(number);
         let text = std::str::from_utf8(&self.current).expect("heads are checked to be UTF-8 when they are read");
-        Some(Line { received: Timestamp::from_millis(received_ms), text })
+        Some(Line { received: Timestamp::from_millis(received_ms), text, file: number })
     }
 
     /// Looks for new lines and files of a followed tape.
@@ -186,10 +199,6 @@ impl Tape {
     fn add_new_files(&mut self, folder: &Path) -> io::Result<()> {
         // The plain file comes before the packed one: while a file is being packed both exist, and only the plain one
         // is complete.
-        let is_tape = |name: &str| {
-            let name = name.strip_suffix(".gz").unwrap_or(name);
-            name.ends_with(".ndjson") || name.ends_with(".jsonl")
-        };
         for path in listed(folder, is_tape)? {
             self.add(path);
         }
@@ -334,6 +343,17 @@ impl LineReader {
     }
 }
 
+/// Whether a folder has files of lines.
+pub fn has_lines(folder: &Path) -> io::Result<bool> {
+    Ok(!listed(folder, is_tape)?.is_empty())
+}
+
+/// Whether a file of this name has lines.
+fn is_tape(name: &str) -> bool {
+    let name = name.strip_suffix(".gz").unwrap_or(name);
+    name.ends_with(".ndjson") || name.ends_with(".jsonl")
+}
+
 /// Files of a folder whose names match, sorted by name.
 fn listed(folder: &Path, passes: impl Fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
@@ -348,7 +368,7 @@ fn listed(folder: &Path, passes: impl Fn(&str) -> bool) -> io::Result<Vec<PathBu
 }
 
 /// The receive time of a line, in milliseconds. Recorders write it first, so it is looked for there first.
-fn received_ms(line: &str) -> Option<u64> {
+pub(crate) fn received_ms(line: &str) -> Option<u64> {
     #[derive(Deserialize)]
     struct Times<'a> {
         #[serde(borrow, default)]

@@ -38,6 +38,7 @@ fn a_missing_tape_is_an_error_with_its_path() {
         tape: "/nowhere/tape.ndjson".into(),
         speed: Speed::RECORDED,
         follow: false,
+        archive: Default::default(),
         liveliness: 1,
         mix: false,
         categories: Default::default(),
@@ -55,6 +56,7 @@ fn contradictory_settings_are_refused_before_a_venue_is_opened() {
         tape: Default::default(),
         speed: Speed::RECORDED,
         follow: false,
+        archive: Default::default(),
         liveliness: 1,
         mix: false,
         categories: Default::default(),
@@ -81,8 +83,9 @@ fn contradictory_settings_are_refused_before_a_venue_is_opened() {
     println!("settings of venues: {} cases", cases.len());
 }
 
-/// A recording of both live venues in the general form: catalogue rows, books, changes, a gap, a result.
-fn both_venues() -> String {
+/// A recording of both live venues in the general form: catalogue rows, books, changes, a gap, a result. It takes 62 s
+/// from `start`, in milliseconds.
+pub(crate) fn both_venues(start: u64) -> String {
     const CONDITION: &str = "0xaa00000000000000000000000000000000000000000000000000000000000001";
     let gamma = |more: &str| {
         format!(
@@ -104,7 +107,6 @@ fn both_venues() -> String {
     let kalshi = r#"{"markets":[{"ticker":"KX-1","status":"active","close_time":"2026-10-01T00:00:00Z"}]}"#;
     let snapshot = r#"{"type":"orderbook_snapshot","msg":{"market_ticker":"KX-1","yes_dollars_fp":[["0.4","1"]],"no_dollars_fp":[["0.5","2"]]}}"#;
     let delta = r#"{"type":"orderbook_delta","msg":{"market_ticker":"KX-1","price_dollars":"0.4","delta_fp":"2.00","side":"yes"}}"#;
-    let start = 1_788_000_000_000_u64;
     let mut lines = vec![
         format!(r#"{{"r":{start},"v":"polymarket","u":"/markets?limit=1","s":200,"b":{open}}}"#),
         format!(r#"{{"r":{},"v":"kalshi","u":"https://host/trade-api/v2/markets","s":200,"b":{kalshi}}}"#, start + 10),
@@ -134,7 +136,7 @@ fn both_venues() -> String {
 fn every_venue_keeps_the_guarantees_of_the_trait() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("both.ndjson");
-    std::fs::write(&tape, both_venues()).unwrap();
+    std::fs::write(&tape, both_venues(1_788_000_000_000)).unwrap();
     let categories = Names::default();
     let replay = |speed| VenueConfig {
         kind: VenueKind::Replay,
@@ -142,6 +144,7 @@ fn every_venue_keeps_the_guarantees_of_the_trait() {
         tape: tape.clone(),
         speed,
         follow: false,
+        archive: Default::default(),
         liveliness: 1,
         mix: false,
         categories: categories.clone(),
@@ -200,6 +203,7 @@ fn markets_are_listed_with_the_categories_of_the_configuration() {
         tape: tape.clone(),
         speed: Speed::Max,
         follow: false,
+        archive: Default::default(),
         liveliness: 1,
         mix: false,
         categories: Names::default(),

@@ -103,6 +103,11 @@ impl Store {
         Ok(Completed { sidecar, index: built, findings })
     }
 
+    /// The books that the hours before this one ended with.
+    pub fn books_before<'a>(&'a self, venue: &'a str, hour: Hour) -> impl Carried + 'a {
+        self.carry(venue, hour, None)
+    }
+
     /// The books before an hour of the archive.
     pub(super) fn carry_of<'a>(&'a self, entry: &'a HourEntry) -> StoreCarry<'a> {
         self.carry(&entry.venue, entry.hour, TimeIndex::open(&index_path(&entry.path)).ok())

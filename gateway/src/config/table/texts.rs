@@ -2,6 +2,7 @@
 
 use crate::config::Network;
 use crate::config::setting::Rule;
+use ::venue::archive::hours;
 use ::venue::category::Names;
 use ::venue::{Speed, VenueKind};
 use engine::amount::Cash;
@@ -96,6 +97,12 @@ pub(super) const SPEED: Rule = Rule {
         Speed::Max => Some("max".to_owned()),
         speed => Some(speed.to_string()),
     },
+};
+
+pub(super) const HOUR: Rule = Rule {
+    what: "hour",
+    allowed: "an hour like 2026-09-30T17, or \"\" for no bound",
+    read: |text| same(text, text.is_empty() || hours::parse_hour(text).is_some()),
 };
 
 pub(super) const HTTP_ADDRESS: Rule = Rule {

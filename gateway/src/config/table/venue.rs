@@ -25,7 +25,16 @@ fn data() -> Vec<Setting> {
             "Where market data comes from: a seeded world, a recording, or live venues.",
         ),
         integer("venue.seed", 1, 0..=u64::MAX, "Seed of the synthetic venue: the same seed is the same world."),
-        path("venue.tape", "The recording of `venue.kind = \"replay\"`: a file or a folder."),
+        path(
+            "venue.tape",
+            "The recording of `venue.kind = \"replay\"`: a file or a folder, of lines or of hours of an archive.",
+        ),
+        path(
+            "venue.markets",
+            "File of the markets to replay: one condition id a line. Only the replay of an archive takes it.",
+        ),
+        parsed("venue.from", "", texts::HOUR, "First hour to replay, in UTC. Only the replay of an archive takes it."),
+        parsed("venue.to", "", texts::HOUR, "Last hour to replay, in UTC. Only the replay of an archive takes it."),
         parsed(
             "venue.speed",
             Speed::RECORDED.to_string(),

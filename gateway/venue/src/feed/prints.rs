@@ -20,6 +20,7 @@ use engine::print::{Print, PrintLane};
 use engine::shard::{Outbox, Room};
 use engine::time::Timestamp;
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::Arc;
 
 /// Number of recent trades, over all markets, that repeated reports are compared with.
@@ -48,7 +49,15 @@ struct Report {
     taker: Side,
     /// The venue's time.
     at: Timestamp,
+    /// A hash of the venue's id.
     id: Option<u64>,
+}
+
+/// A hash of the venue's id of a trade or of its transaction. It identifies two reports of the same trade.
+fn hash_of(id: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(id.as_bytes());
+    hasher.finish()
 }
 
 impl Report {
@@ -163,10 +172,10 @@ impl<L: Links> Desk<L> {
 
     /// The trade in an update, if any.
     fn report(&self, update: &FeedUpdate) -> Option<Report> {
-        let FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts, id } = update else { return None };
+        let FeedUpdate::LastTrade { token, price, size, taker_buys, venue_ts, id, .. } = update else { return None };
         let instrument = self.catalog.by_token(token)?;
         let taker = if *taker_buys { Side::Buy } else { Side::Sell };
-        Some(Report { instrument, price: *price, size: *size, taker, at: *venue_ts, id: *id })
+        Some(Report { instrument, price: *price, size: *size, taker, at: *venue_ts, id: id.as_deref().map(hash_of) })
     }
 
     /// Journals the position of the recording. The order within the log suffices, since fills come later in it. False:

@@ -4,7 +4,6 @@
 use super::book::Side;
 use crate::json_scanner::{JsonScanner, once};
 use crate::loose::{change, dollars, qty};
-use crate::trade_id;
 use engine::amount::{Price, Qty};
 use engine::time::Timestamp;
 
@@ -15,14 +14,14 @@ pub(super) struct Frame<'a> {
     pub(super) seq: Option<u64>,
     pub(super) ticker: &'a str,
     pub(super) at: Option<Timestamp>,
-    pub(super) content: Content,
+    pub(super) content: Content<'a>,
 }
 
-pub(super) enum Content {
+pub(super) enum Content<'a> {
     /// A signed change of a bid.
     Delta(Side, Price, i64),
-    /// On this token, bought by the taker.
-    Trade(Side, Price, Qty, Option<u64>),
+    /// On this token, bought by the taker, with the venue's id.
+    Trade(Side, Price, Qty, Option<&'a str>),
 }
 
 /// Fields by name, before they are combined.
@@ -37,8 +36,7 @@ struct Fields<'a> {
     no_price: Option<Price>,
     count: Option<Qty>,
     taker: Option<Side>,
-    /// A hash of the trade id.
-    id: Option<u64>,
+    id: Option<&'a str>,
 }
 
 /// Parses a change or a trade in the usual form; `None` for anything else.
@@ -113,7 +111,7 @@ fn message<'a>(scanner: &mut JsonScanner<'a>) -> Option<Fields<'a>> {
         "count_fp" => once(&mut fields.count, qty(scanner.text()?).ok()?),
         "taker_side" => once(&mut fields.taker, Side::named(scanner.text()?)?),
         // Fields that are not used.
-        "trade_id" => once(&mut fields.id, trade_id(scanner.text().filter(|id| !id.trim().is_empty())?)),
+        "trade_id" => once(&mut fields.id, scanner.text().filter(|id| !id.trim().is_empty())?),
         "market_id" | "taker_outcome_side" | "taker_book_side" => scanner.text().map(drop),
         "ts" => scanner.text().map(drop).or_else(|| scanner.whole().map(drop)),
         _ => None,

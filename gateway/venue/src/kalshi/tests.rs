@@ -4,7 +4,7 @@ use super::metadata::Change;
 use super::*;
 use crate::skips::{Skip, Skips};
 use crate::suite::broken;
-use crate::{BookSide, FeedUpdate, trade_id};
+use crate::{BookSide, FeedUpdate};
 use engine::amount::{Price, Qty, TickSize};
 use engine::id::Outcome;
 use engine::market::terms::{Category, Listing, MarketState, Resolution};
@@ -185,7 +185,8 @@ fn a_trade_is_on_the_takers_token() {
             size: Qty(5_780_000),
             taker_buys: true,
             venue_ts: Timestamp::from_millis(1_786_405_577_414),
-            id: Some(trade_id("t")),
+            id: Some("t".into()),
+            fee_rate_bps: None,
         };
         assert_eq!(updates, [expected]);
     }

@@ -11,7 +11,7 @@ use super::listing::{EventFacts, resolution};
 use crate::category::Names;
 use crate::loose::{Fault, Loose};
 use crate::skips::{Skip, Skips};
-use crate::{BookSide, FeedUpdate, Level, trade_id};
+use crate::{BookSide, FeedUpdate, Level};
 use ahash::AHashMap;
 use engine::amount::{Price, Qty, TickSize};
 use engine::market::terms::{MarketState, Resolution};
@@ -347,8 +347,9 @@ impl Translate {
         };
         let price = if dollars.is_absent() { cents.cents() } else { dollars.dollars() };
         let parsed = price.and_then(|price| Ok((price, msg.count_fp.or(msg.count).qty()?)));
-        let id = msg.trade_id.filled().map(|id| trade_id(&id));
-        self.trade(ticker.as_deref(), side, parsed, msg.ts_ms.millis().unwrap_or(received), id, updates);
+        let id = msg.trade_id.filled();
+        let at = msg.ts_ms.millis().unwrap_or(received);
+        self.trade(ticker.as_deref(), side, parsed, at, id.as_deref(), updates);
     }
 
     fn trade(
@@ -357,7 +358,7 @@ impl Translate {
         side: Side,
         parsed: Result<Level, Fault>,
         venue_ts: Timestamp,
-        id: Option<u64>,
+        id: Option<&str>,
         updates: &mut Vec<FeedUpdate>,
     ) {
         let Some(market) = market(&mut self.markets, ticker, &self.skips) else { return };
@@ -368,7 +369,8 @@ impl Translate {
                 size,
                 taker_buys: true,
                 venue_ts,
-                id,
+                id: id.map(Arc::from),
+                fee_rate_bps: None,
             }),
             Err(fault) => self.skips.count(fault.into(), || format!("trade of {}", market.condition)),
         }

@@ -42,6 +42,11 @@ const RETRY_AFTER: u64 = SECOND;
 /// How long a file stays open after its hour, for captures of that hour that are still queued.
 const HOUR_GRACE: u64 = 2 * SECOND;
 
+/// Reasons of gap lines that stand for captures that were not recorded.
+pub(crate) const TOO_SLOW: &str = "the disk could not follow";
+pub(crate) const NOT_WRITTEN: &str = "the recording could not be written";
+pub(crate) const TOO_LONG: &str = "a message was too long to be recorded";
+
 /// Counters of a recording since its start; no other memory access is ordered by them.
 #[derive(Debug, Default)]
 pub struct Figures {
@@ -243,7 +248,7 @@ impl Writer {
         if self.losses != *losses {
             self.losses = *losses;
             self.is_broken_off = true;
-            self.break_off("the disk could not follow", |_| true);
+            self.break_off(TOO_SLOW, |_| true);
         }
         self.last_at = self.last_at.max(capture.received);
         if self.open.is_none() && !self.try_again() {
@@ -266,7 +271,7 @@ impl Writer {
             // Readers reject longer lines.
             self.batch.truncate(begins);
             self.figures.dropped.fetch_add(1, Relaxed);
-            self.gap(*origin, name, "a message was too long to be recorded");
+            self.gap(*origin, name, TOO_LONG);
         } else if is_gap {
             self.figures.gaps.fetch_add(1, Relaxed);
         }
@@ -381,7 +386,7 @@ impl Writer {
         if now < self.retry_at || !self.begin_hour(self.last_at.max(now).hour()) {
             return false;
         }
-        self.break_off("the recording could not be written", |_| true);
+        self.break_off(NOT_WRITTEN, |_| true);
         // If these lines cannot be written, more cannot either.
         if !self.flush() {
             return false;

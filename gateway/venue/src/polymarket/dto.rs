@@ -257,6 +257,8 @@ pub struct Message<'a> {
     #[serde(borrow, default)]
     pub transaction_hash: Loose<'a>,
     #[serde(borrow, default)]
+    pub fee_rate_bps: Loose<'a>,
+    #[serde(borrow, default)]
     pub new_tick_size: Loose<'a>,
     #[serde(borrow, default)]
     pub winning_asset_id: Loose<'a>,

@@ -16,7 +16,7 @@ use super::standing::Standing;
 use crate::category::Names;
 use crate::loose::{Loose, tick};
 use crate::skips::{Skip, Skips};
-use crate::{BookSide, FeedUpdate, Level, trade_id};
+use crate::{BookSide, FeedUpdate, Level};
 use ahash::AHashMap;
 use engine::amount::TickSize;
 use engine::id::Outcome;
@@ -434,7 +434,8 @@ impl Translate {
                 size,
                 taker_buys: side == BookSide::Bid,
                 venue_ts: at,
-                id: message.transaction_hash.filled().map(|hash| trade_id(&hash)),
+                id: message.transaction_hash.filled().map(Arc::from),
+                fee_rate_bps: message.fee_rate_bps.text().and_then(|rate| rate.parse().ok()),
             }),
             Ok(_) => skips.count(Skip::MissingField, || format!("trade without size: {message:?}")),
             Err(odd) => skips.count(odd.fault.into(), || format!("trade {message:?}")),

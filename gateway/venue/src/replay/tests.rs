@@ -1,5 +1,7 @@
 use super::*;
+use crate::skips::Skip;
 use crate::suite::{Witness, broken, recorded};
+use crate::tape::{Record, Tape};
 use engine::id::Outcome;
 use engine::market::terms::{MarketState, Resolution};
 use engine::time::SECOND;
@@ -346,13 +348,13 @@ fn rate_of_decoding() {
     }
     let floor = begin.elapsed();
 
-    let mut replay = Replay::open(&path, Speed::Max, false, &Default::default()).unwrap();
+    let mut recording = Lines::open(&path, false, &Default::default(), &skips).unwrap();
     let mut updates = Vec::new();
     let begin = std::time::Instant::now();
     for line in &lines {
         updates.clear();
         if let Some(Record::Frame { body, .. }) = Record::parse(line) {
-            replay.translators.kalshi.frame(&body, 0, Timestamp::default(), &mut updates);
+            recording.translators.kalshi.frame(&body, 0, Timestamp::default(), &mut updates);
         }
     }
     let decoded = begin.elapsed();

@@ -263,6 +263,7 @@ impl Market {
                     taker_buys: trade.taker_buys,
                     venue_ts: at,
                     id: None,
+                    fee_rate_bps: None,
                 });
             }
         }

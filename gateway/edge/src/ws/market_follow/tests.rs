@@ -250,6 +250,7 @@ impl Crowd {
             taker_buys: true,
             venue_ts: AT,
             id: None,
+            fee_rate_bps: None,
         };
         publisher.frame(&[trade], town.writer.borrow().books(), AT, |_| false);
         self.handed_out().await;

@@ -200,6 +200,7 @@ fn update(random: &mut Random, token: &str, at: u64) -> FeedUpdate {
             taker_buys: size().0 == 0,
             venue_ts,
             id: None,
+            fee_rate_bps: None,
         },
         _ => {
             let sides = [BookSide::Bid, BookSide::Ask];
@@ -262,6 +263,7 @@ fn a_frame_has_the_followed_tokens_only() {
         taker_buys: false,
         venue_ts: at,
         id: None,
+        fee_rate_bps: None,
     };
     let condition = followed.town.condition().to_owned();
     let say = || {

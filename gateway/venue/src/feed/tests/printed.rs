@@ -134,7 +134,8 @@ fn prints_of_a_live_venue_fill_orders_that_existed_at_their_arrival_once() {
         size: Qty(1_000_000),
         taker_buys: sold == second,
         venue_ts: NOW.plus(at),
-        id,
+        id: id.map(|id| id.to_string().into()),
+        fee_rate_bps: None,
     };
     let sideless =
         FeedUpdate::SidelessTrade { token: token(1).into(), price: Price(3_800), size: Qty(1_000_000), venue_ts: NOW };

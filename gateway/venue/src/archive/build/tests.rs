@@ -1,0 +1,210 @@
+use super::*;
+use crate::archive::replay;
+use crate::archive::testing::{built, options};
+use crate::replay::{Replay, Speed};
+use crate::suite::{Witness, recorded};
+use crate::tests::both_venues;
+use engine::time::{HOUR, MILLISECOND, SECOND};
+use std::fs;
+use std::path::PathBuf;
+
+const WALL: Timestamp = Timestamp(1_900_000_000_000_000);
+
+/// A replay of an archive in `root`, with its runs beside it.
+fn replay_of(root: &Path) -> Replay {
+    replay_from(root, None)
+}
+
+fn replay_from(root: &Path, from: Option<u32>) -> Replay {
+    let settings = replay::Settings { cache: root.join("cache"), memory_bytes: 64 << 20, from, ..Default::default() };
+    replay::open(root, Speed::Max, &settings, &Names::default()).expect("an archive")
+}
+
+/// Plays lines and their archive side by side to these times, and compares markets and books. Returns how many books
+/// were compared.
+fn compare(tape: &Path, mut hours: Replay, times: &[Timestamp]) -> usize {
+    let mut lines = Replay::open(tape, Speed::Max, false, &Names::default()).expect("a tape");
+    let (mut of_lines, mut of_hours) = (Witness::default(), Witness::default());
+    let mut compared = 0;
+    for at in times {
+        of_lines.run(&mut lines, WALL, *at, HOUR);
+        of_hours.run(&mut hours, WALL, *at, HOUR);
+        assert_eq!(of_hours.listings, of_lines.listings, "{at:?}");
+        assert_eq!(of_hours.states, of_lines.states, "{at:?}");
+        let results = |witness: &Witness| -> Vec<_> {
+            witness.resolutions.iter().map(|(market, (result, ..))| (market.clone(), *result)).collect()
+        };
+        assert_eq!(results(&of_hours), results(&of_lines), "{at:?}");
+        let (expected, found) = (of_lines.known_books(), of_hours.known_books());
+        for (token, book) in &expected {
+            assert_eq!(found.get(token), Some(book), "{token} at {at:?}");
+        }
+        compared += expected.len();
+    }
+    compared
+}
+
+#[test]
+fn an_hour_replays_as_its_lines() {
+    let mut cases = 0;
+    // In one hour, and around the end of one.
+    for (start, hours) in [(1_788_000_000_000_u64, 2), (1_788_001_170_000, 4)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tape = folder.path().join("tape.ndjson");
+        fs::write(&tape, both_venues(start)).expect("a tape");
+        let root = folder.path().join("archive");
+        let made = built(&tape, &options(&root));
+        assert_eq!(made.len(), hours, "{made:?}");
+        for hour in &made {
+            assert!(hour.path.starts_with(root.join(hour.origin.name())) && hour.path.is_file(), "{hour:?}");
+        }
+        let at = |millis: u64| Timestamp::from_millis(start + millis);
+        let times: Vec<_> = [25, 30, 130, 29_930, 30_030, 59_999, 60_002, 61_000, 70_000].map(at).to_vec();
+        cases += compare(&tape, replay_of(&root), &times);
+    }
+    println!("hours and their lines: {cases} books");
+    assert!(cases >= 50, "{cases}");
+}
+
+#[test]
+fn a_replay_from_a_later_hour_begins_with_its_books() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (tape, root) = (folder.path().join("tape.ndjson"), folder.path().join("archive"));
+    let start = 1_788_001_170_000_u64;
+    fs::write(&tape, both_venues(start)).expect("a tape");
+    let made = built(&tape, &options(&root));
+    let later = Timestamp::from_millis(start + 30_000).hour();
+    assert_eq!(made.iter().filter(|hour| hour.hour == later).count(), 2, "{made:?}");
+    let times: Vec<_> = [30_200, 45_000, 60_002, 70_000].map(|millis| Timestamp::from_millis(start + millis)).to_vec();
+    let compared = compare(&tape, replay_from(&root, Some(later)), &times);
+    println!("later hours: {compared} books");
+    assert!(compared >= 12, "{compared}");
+}
+
+#[test]
+fn a_second_build_changes_nothing_and_another_content_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (tape, root) = (folder.path().join("tape.ndjson"), folder.path().join("archive"));
+    let text = both_venues(1_788_001_170_000);
+    fs::write(&tape, &text).expect("a tape");
+    let first = built(&tape, &options(&root));
+    let contents =
+        |made: &[Sealed]| -> Vec<Vec<u8>> { made.iter().map(|hour| fs::read(&hour.path).expect("an hour")).collect() };
+    let before = contents(&first);
+    let again = built(&tape, &options(&root));
+    assert!(first.iter().all(|hour| hour.is_new) && again.iter().all(|hour| !hour.is_new), "{again:?}");
+    // Packed lines are the same lines.
+    let packed = folder.path().join("packed.ndjson.gz");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, text.as_bytes()).expect("memory");
+    fs::write(&packed, gzip.finish().expect("memory")).expect("a tape");
+    assert!(built(&packed, &options(&root)).iter().all(|hour| !hour.is_new));
+    // A line less in the second hour.
+    let shorter = text.lines().filter(|line| !line.contains("gap")).collect::<Vec<_>>().join("\n");
+    fs::write(&tape, shorter).expect("a tape");
+    let (names, stop) = (Names::default(), Stop::new());
+    let error = from_lines(&tape, &options(&root), &names, &stop, &mut |_| {}).expect_err("another content");
+    assert!(error.to_string().contains("--replace"), "{error}");
+    assert_eq!(contents(&first), before);
+    let mut replacing = options(&root);
+    replacing.place.replace = true;
+    assert!(built(&tape, &replacing).iter().any(|hour| hour.is_new));
+    // A stop leaves no part of an hour.
+    stop.set();
+    let other = folder.path().join("other");
+    let mut long = text.clone();
+    long += "\n";
+    long += &text.lines().skip(4).collect::<Vec<_>>().join("\n");
+    fs::write(&tape, long).expect("a tape");
+    assert!(matches!(from_lines(&tape, &options(&other), &names, &stop, &mut |_| {}), Err(BuildError::Stopped)));
+    assert_eq!(super::super::hours::parquet_files(&root.join("polymarket")).expect("files").len(), 2);
+    assert!(!other.exists() || super::super::hours::parquet_files(&other).expect("files").is_empty());
+}
+
+#[test]
+fn only_the_wanted_hours_and_markets_are_made() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (tape, root) = (folder.path().join("tape.ndjson"), folder.path().join("archive"));
+    fs::write(&tape, both_venues(1_788_001_170_000)).expect("a tape");
+    let later = Timestamp::from_millis(1_788_001_200_000).hour();
+    let polymarket = Condition::parse("0xaa00000000000000000000000000000000000000000000000000000000000001");
+    let cases = [
+        // from, to, one market, hours, whether Kalshi has rows
+        (Some(later), None, None, 2, true),
+        (None, Some(later - 1), None, 2, true),
+        (Some(later + 1), None, None, 0, true),
+        (None, None, polymarket, 4, false),
+    ];
+    for (number, (from, to, market, hours, has_kalshi)) in cases.into_iter().enumerate() {
+        let root = root.join(number.to_string());
+        let mut options = Options { from, to, ..options(&root) };
+        options.markets = market.map(|market| [market].into());
+        let made = built(&tape, &options);
+        assert_eq!(made.len(), hours, "case {number}: {made:?}");
+        let rows = |origin: Origin| made.iter().filter(|hour| hour.origin == origin).map(|hour| hour.rows).sum::<u64>();
+        assert_eq!(rows(Origin::Polymarket) > 0, hours > 0, "case {number}");
+        assert_eq!(rows(Origin::Kalshi) > 0, hours > 0 && has_kalshi, "case {number}");
+    }
+    println!("selections: {} cases", cases.len());
+}
+
+#[test]
+fn a_restart_within_an_hour_continues_where_it_was() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (tape, root) = (folder.path().join("tape.ndjson"), folder.path().join("archive"));
+    let start = 1_788_001_170_000;
+    fs::write(&tape, both_venues(start)).expect("a tape");
+    built(&tape, &options(&root));
+    let end = Timestamp::from_millis(start + 70_000);
+    let mut whole = Witness::default();
+    whole.run(&mut replay_of(&root), WALL, end, SECOND);
+    let mut cases = 0;
+    // The first row is 20 ms after the first line.
+    for millis in [20, 30, 12_345, 29_999, 30_000, 45_678, 60_001] {
+        let reached = Timestamp::from_millis(start + millis);
+        let mut replay = replay_of(&root);
+        let identity = crate::Venue::first_line(&replay).expect("hours have an identity");
+        assert!(!crate::Venue::resume(&mut replay, [7; 32], reached), "another archive");
+        assert!(crate::Venue::resume(&mut replay, identity, reached));
+        let mut again = Witness::default();
+        let at = crate::Venue::catch_up(&mut replay, WALL, &mut |frame| again.see(&frame));
+        assert_eq!(at, reached);
+        again.run(&mut replay, WALL, end, SECOND);
+        assert_eq!(again.digest(), whole.digest(), "{millis}");
+        cases += 1;
+    }
+    println!("restarts: {cases} cases");
+}
+
+/// Recorded markets: an archive of some of the tapes, and the tapes themselves.
+#[test]
+fn recorded_hours_replay_as_their_lines() {
+    const TAPES: usize = 3;
+    let Some(path) = recorded("kalshi_ws") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let tape = folder.path().join("tape");
+    for part in ["events", "metadata"] {
+        fs::create_dir_all(tape.join(part)).expect("a folder");
+        let mut files: Vec<PathBuf> =
+            fs::read_dir(path.join(part)).expect("files").map(|entry| entry.expect("a file").path()).collect();
+        let size = |file: &PathBuf| fs::metadata(file).expect("a file").len();
+        files.sort_by_key(size);
+        let few = if part == "events" { TAPES } else { usize::MAX };
+        for file in files.into_iter().take(few) {
+            fs::copy(&file, tape.join(part).join(file.file_name().expect("a name"))).expect("a copy");
+        }
+    }
+    let root = folder.path().join("archive");
+    let made = built(&tape, &options(&root));
+    let rows: u64 = made.iter().map(|hour| hour.rows).sum();
+    let first = Lines::open(&tape, false, &Names::default(), &Arc::default()).expect("a tape").line_at();
+    let first = first.expect("lines");
+    let last = made.iter().map(|hour| Timestamp::of_hour(hour.hour + 1)).max().expect("hours");
+    let step = last.since(first) / 40 / MILLISECOND * MILLISECOND;
+    let mut times: Vec<Timestamp> = (1..=40).map(|number| first.plus(number * step)).collect();
+    // The last settlement is a day later.
+    times.push(last.plus(48 * HOUR));
+    let compared = compare(&tape, replay_of(&root), &times);
+    println!("recorded hours: {} hours, {rows} rows, {compared} books", made.len());
+    assert!(compared > 0 && rows > 10_000, "{compared} books, {rows} rows");
+}

@@ -1,0 +1,227 @@
+//! Import of files into an archive (gateway/docs/archive-tools.md §2): recordings of lines, and Parquet hours of others.
+
+use super::build::{self, BuildError, Options};
+use super::catalogue::Catalogue;
+use super::hours::{by_hour, origin_of_name, parquet_files};
+use super::replay::is_archive;
+use super::seal::{Facts, SealError, Sealed, SourceFile, hash_file, keyed};
+use super::settled;
+use crate::category::Names;
+use crate::tape::{LINE_BYTES_MAX, Origin, TapeError};
+use archive::read::HourFile;
+use archive::sort::{Order, Sorter};
+use engine::time::Timestamp;
+use host::thread::Stop;
+use serde_json::{Map, Value, json};
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+/// Rows between two checks of the stop flag.
+const ROWS_BETWEEN_CHECKS: u64 = 4_096;
+/// The time from which a given catalogue is true: before every recording.
+const ALWAYS: Timestamp = Timestamp(1_000);
+
+/// What to import.
+#[derive(Clone)]
+pub struct Import {
+    pub options: Options,
+    /// A file that needs no change is linked instead of copied.
+    pub is_linked: bool,
+    /// Market objects, one a line.
+    pub catalogue: Option<PathBuf>,
+    /// Results: `condition_id,winner,at`.
+    pub settlements: Option<PathBuf>,
+}
+
+/// Why a file cannot be imported.
+#[derive(Debug)]
+pub enum ImportError {
+    Build(BuildError),
+    /// The file, and what is wrong with it.
+    Refused(PathBuf, String),
+    /// The files of markets or results.
+    Given(String),
+}
+
+impl std::fmt::Display for ImportError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ImportError::Build(error) => error.fmt(f),
+            ImportError::Refused(path, reason) => write!(f, "{}: {reason}", path.display()),
+            ImportError::Given(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for ImportError {}
+
+impl<E: Into<SealError>> From<E> for ImportError {
+    fn from(error: E) -> ImportError {
+        ImportError::Build(error.into().into())
+    }
+}
+
+impl Import {
+    /// Imports a file or a folder, and hands out each hour when it is complete. Hours are independent: those before an
+    /// error stay.
+    ///
+    /// # Errors
+    /// The first file that is refused.
+    pub fn run(
+        &self,
+        path: &Path,
+        names: &Names,
+        stop: &Stop,
+        sealed: &mut dyn FnMut(Sealed),
+    ) -> Result<(), ImportError> {
+        let tape = |error: TapeError| ImportError::Build(BuildError::Tape(error));
+        let mut origins = HashSet::new();
+        if is_archive(path).map_err(tape)? {
+            let is_folder = path.is_dir();
+            let io = |error| SealError::Io(path.to_path_buf(), error);
+            let files = if is_folder { parquet_files(path).map_err(io)? } else { vec![path.to_path_buf()] };
+            let hours = by_hour(files).map_err(|reason| ImportError::Refused(path.to_path_buf(), reason))?;
+            for (hour, files) in hours.into_iter().filter(|(hour, _)| self.options.wants(*hour)) {
+                for file in files {
+                    origins.insert(origin_of_name(&file));
+                    sealed(self.parquet(&file, hour, stop)?);
+                }
+            }
+        } else {
+            let mut note = |hour: Sealed| {
+                origins.insert(hour.origin);
+                sealed(hour);
+            };
+            build::from_lines(path, &self.options, names, stop, &mut note).map_err(ImportError::Build)?;
+        }
+        origins.into_iter().try_for_each(|origin| self.give(origin))
+    }
+
+    /// Imports one Parquet hour.
+    fn parquet(&self, path: &Path, hour: u32, stop: &Stop) -> Result<Sealed, ImportError> {
+        let place = &self.options.place;
+        let origin = origin_of_name(path);
+        let file = HourFile::open(path)?;
+        let (bytes, sha256) = hash_file(path).map_err(|error| SealError::Io(path.to_path_buf(), error))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut facts = Facts {
+            files: vec![SourceFile { name, bytes, sha256, lines: None }],
+            source: keyed(sha256, self.options.markets.as_ref()),
+            received: file.row_count(),
+            extra_columns: file.extra_columns().to_vec(),
+            ..Facts::of(origin, hour, "v2")
+        };
+        if let Some(there) = place.present(&facts)? {
+            return Ok(there);
+        }
+        if self.options.markets.is_none()
+            && let Some(sealed) = place.seal_file(&mut facts, &file, self.is_linked, stop)?
+        {
+            return Ok(sealed);
+        }
+        facts.is_resorted = self.options.markets.is_none();
+        let mut sorter = Sorter::new(Order::Hour, &place.cache(), place.memory_bytes);
+        let mut rows = file.all_rows();
+        for row in rows.by_ref() {
+            let (number, row) = row?;
+            if number.is_multiple_of(ROWS_BETWEEN_CHECKS) && stop.is_set() {
+                return Err(SealError::Stopped.into());
+            }
+            if self.options.markets.as_ref().is_none_or(|wanted| wanted.contains(&row.market)) {
+                sorter.push(&row)?;
+            }
+        }
+        let read = rows.findings();
+        facts.is_resorted |= read.unsorted;
+        facts.unreadable = read.unreadable;
+        facts.unfit = read.levels_dropped;
+        Ok(place.seal_rows(&facts, sorter.finish()?, stop)?)
+    }
+
+    /// Adds the given markets and results of a venue.
+    fn give(&self, origin: Origin) -> Result<(), ImportError> {
+        let folder = self.options.place.venue_folder(origin);
+        if let Some(path) = &self.catalogue {
+            let mut catalogue = Catalogue::of(&folder);
+            read_objects(path, origin, &mut catalogue).map_err(ImportError::Given)?;
+            catalogue.save().map_err(|error| SealError::Io(folder.clone(), error))?;
+        }
+        if let Some(path) = &self.settlements {
+            let given = settled::read(path).map_err(ImportError::Given)?;
+            settled::save(&folder, &given).map_err(ImportError::Given)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads market objects of a venue: what they say about a result or about prices is left out, since it has no time.
+fn read_objects(path: &Path, origin: Origin, catalogue: &mut Catalogue) -> Result<(), String> {
+    /// Fields of Polymarket's objects that change in the life of a market.
+    const PASSING: [&str; 20] = [
+        "closed",
+        "closedTime",
+        "active",
+        "archived",
+        "acceptingOrders",
+        "outcomePrices",
+        "umaResolutionStatus",
+        "umaResolutionStatuses",
+        "automaticallyResolved",
+        "resolvedBy",
+        "updatedAt",
+        "bestBid",
+        "bestAsk",
+        "spread",
+        "lastTradePrice",
+        "volume",
+        "volumeNum",
+        "volume24hr",
+        "liquidity",
+        "liquidityNum",
+    ];
+    let named = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let mut lines = BufReader::new(File::open(path).map_err(|error| named(&error))?);
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        let read = lines.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line);
+        if read.map_err(|error| named(&error))? == 0 {
+            break;
+        }
+        if line.len() > LINE_BYTES_MAX {
+            return Err(named(&format!("line {number} is too long")));
+        }
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        let object: Result<Map<String, Value>, _> = serde_json::from_slice(&line);
+        let mut object = object.map_err(|error| named(&format!("line {number}: {error}")))?;
+        match origin {
+            Origin::Polymarket => {
+                if !object.contains_key("conditionId") {
+                    return Err(named(&format!("line {number}: no conditionId")));
+                }
+                PASSING.iter().for_each(|name| drop(object.remove(*name)));
+                object.extend([("active".to_owned(), true.into()), ("acceptingOrders".to_owned(), true.into())]);
+                let line = json!({"r": ALWAYS.millis(), "v": origin.name(), "u": "/markets", "s": 200, "b": [object]});
+                catalogue.add(ALWAYS, &line);
+            }
+            Origin::Kalshi => {
+                let Some(event) = object.get("event_ticker").cloned() else {
+                    return Err(named(&format!("line {number}: no event_ticker")));
+                };
+                // Its states follow its own dates.
+                let file = json!({"response": {"event": {"event_ticker": event}, "markets": [object]}});
+                catalogue.metadata(&file.to_string(), ALWAYS);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod foreign;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+use super::foreign::{Row, id, write};
+use super::*;
+use crate::archive::replay;
+use crate::archive::testing::options;
+use crate::replay::Speed;
+use crate::suite::Witness;
+use engine::time::{HOUR, SECOND};
+use std::fs;
+
+const NAME: &str = "polymarket_orderbook_2026-08-11T00.parquet";
+/// 2026-08-11T00:00:00Z.
+const BEGIN: i64 = 1_786_406_400_000;
+
+fn book(received: i64, market: u8, token: &'static str, levels: [&'static str; 2]) -> Row {
+    Row { received: BEGIN + received, market, token, levels: Some(levels), price: 0, size: 0 }
+}
+
+fn change(received: i64, market: u8, token: &'static str, price: i32, size: i64) -> Row {
+    Row { received: BEGIN + received, market, token, levels: None, price, size }
+}
+
+/// Two markets; the second one has one token.
+fn rows() -> Vec<Row> {
+    vec![
+        book(0, 1, "11", [r#"[["0.3","5"],["0.4","6"]]"#, r#"[["0.5","7"]]"#]),
+        change(1_000, 1, "11", 4_100, 3),
+        book(0, 1, "12", [r#"[["0.5","7"]]"#, r#"[["0.6","6"]]"#]),
+        change(500, 2, "21", 9_000, 1),
+        book(2_000, 2, "21", ["[]", r#"[["0.015","1"]]"#]),
+        change(3_000, 2, "21", 100, 2),
+    ]
+}
+
+fn import(root: &Path) -> Import {
+    Import { options: options(root), is_linked: false, catalogue: None, settlements: None }
+}
+
+fn run(import: &Import, path: &Path) -> Result<Vec<Sealed>, String> {
+    let mut hours = Vec::new();
+    let done = import.run(path, &Names::default(), &Stop::new(), &mut |hour| hours.push(hour));
+    done.map(|()| hours).map_err(|error| error.to_string())
+}
+
+/// The names of an hour's files in an archive.
+fn names(root: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(folder) else { continue };
+        for entry in entries.map(|entry| entry.expect("an entry")) {
+            match entry.path().is_dir() {
+                true => folders.push(entry.path()),
+                false => found.push(entry.file_name().into_string().expect("a name")),
+            }
+        }
+    }
+    found.retain(|name| name.contains("2026-08-11T00"));
+    found.sort();
+    found
+}
+
+#[test]
+fn files_of_others() {
+    let unsorted = || rows().into_iter().rev().collect::<Vec<_>>();
+    let with = |row: Row| rows().into_iter().chain([row]).collect::<Vec<_>>();
+    let mut many: Vec<Row> = (0..300).map(|number| change(number, 1, "11", 4_000, 1)).collect();
+    many.push(change(301, 1, "11", 10_000, 1));
+    let mut bad = many.clone();
+    (0..10).for_each(|number| bad.push(change(302 + number, 1, "11", 0, 1)));
+    // rows, a further column, what the hour has (rows, unreadable rows, resorted), or a part of the refusal
+    type Case = (&'static str, Vec<Row>, Option<&'static str>, Result<(u64, u64, bool), &'static str>);
+    let cases: Vec<Case> = vec![
+        ("sorted", rows(), None, Ok((6, 0, false))),
+        ("not sorted", unsorted(), None, Ok((6, 0, true))),
+        ("a further column", rows(), Some("sequence_number"), Ok((6, 0, false))),
+        ("three seconds late", with(change(3_603_000, 2, "21", 100, 1)), None, Ok((7, 0, false))),
+        ("ten seconds late", with(change(3_610_000, 2, "21", 100, 1)), None, Err("hour")),
+        ("an unreadable row", many, None, Ok((301, 1, false))),
+        ("too many of them", bad, None, Err("unreadable")),
+        ("no digits", with(change(5, 3, "twelve", 100, 1)), None, Err("unreadable")),
+    ];
+    for (name, rows, more, expected) in &cases {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, root) = (folder.path().join(NAME), folder.path().join("archive"));
+        write(&file, rows, *more);
+        match (run(&import(&root), &file), expected) {
+            (Ok(hours), Ok(expected)) => {
+                let [hour] = hours.as_slice() else { panic!("{name}: {hours:?}") };
+                assert_eq!((hour.rows, hour.unreadable, hour.is_resorted), *expected, "{name}");
+                let is_same = fs::read(&hour.path).expect("an hour") == fs::read(&file).expect("a file");
+                assert_eq!(is_same, !hour.is_resorted, "{name}");
+                assert_eq!(names(&root).len(), 3, "{name}: {:?}", names(&root));
+            }
+            (Err(error), Err(part)) => {
+                assert!(error.contains(part), "{name}: {error}");
+                assert_eq!(names(&root), Vec::<String>::new(), "{name}");
+            }
+            (found, _) => panic!("{name}: {found:?}"),
+        }
+    }
+    println!("files of others: {} cases", cases.len());
+}
+
+#[test]
+fn damaged_and_foreign_files_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let good = folder.path().join(NAME);
+    write(&good, &rows(), None);
+    let bytes = fs::read(&good).expect("a file");
+    let source = folder.path().join("source");
+    fs::create_dir(&source).expect("a folder");
+    let target = source.join(NAME);
+    let mut torn = bytes.clone();
+    torn[60] ^= 0x55;
+    type Prepare<'a> = Box<dyn Fn() + 'a>;
+    let put = |name: &'static str, bytes: Vec<u8>| -> Prepare<'_> {
+        let path = source.join(name);
+        Box::new(move || fs::write(&path, &bytes).expect("a file"))
+    };
+    let cases: Vec<(&str, Prepare<'_>, &str)> = vec![
+        ("truncated", put(NAME, bytes[..bytes.len() - 9].to_vec()), NAME),
+        ("half of it", put(NAME, bytes[..bytes.len() / 2].to_vec()), NAME),
+        ("a damaged page", put(NAME, torn), NAME),
+        ("empty", put(NAME, Vec::new()), NAME),
+        ("no hour in its name", put("prices.parquet", bytes.clone()), "YYYY-MM-DDTHH"),
+        ("a link", Box::new(|| std::os::unix::fs::symlink(&good, &target).expect("a link")), "no recorded line"),
+        (
+            "lines beside it",
+            Box::new(|| {
+                fs::write(&target, &bytes).expect("a file");
+                fs::write(source.join("tape.ndjson"), "{}").expect("a file");
+            }),
+            "lines and Parquet",
+        ),
+        (
+            "one hour twice",
+            Box::new(|| {
+                fs::create_dir(source.join("more")).expect("a folder");
+                fs::write(&target, &bytes).expect("a file");
+                fs::write(source.join("more").join(NAME), &bytes).expect("a file");
+            }),
+            "two files of one hour",
+        ),
+    ];
+    for (name, prepare, part) in &cases {
+        fs::remove_dir_all(&source).expect("a folder");
+        fs::create_dir(&source).expect("a folder");
+        prepare();
+        let root = folder.path().join("archive");
+        let error = run(&import(&root), &source).expect_err(name);
+        assert!(error.contains(part), "{name}: {error}");
+        assert_eq!(names(&root), Vec::<String>::new(), "{name}");
+    }
+    // A link to a file that is named itself.
+    let link = folder.path().join("link_2026-08-11T00.parquet");
+    std::os::unix::fs::symlink(&good, &link).expect("a link");
+    assert!(run(&import(&folder.path().join("archive")), &link).is_err());
+    println!("damaged files: {} cases", cases.len() + 1);
+}
+
+#[test]
+fn an_hour_that_is_there_is_kept_or_replaced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, root) = (folder.path().join(NAME), folder.path().join("archive"));
+    write(&file, &rows(), None);
+    let first = run(&import(&root), &file).expect("an hour").remove(0);
+    let again = run(&import(&root), &file).expect("an hour").remove(0);
+    assert!(first.is_new && !again.is_new && again.rows == 6, "{again:?}");
+    write(&file, &rows()[..3], None);
+    let error = run(&import(&root), &file).expect_err("another content");
+    assert!(error.contains("--replace"), "{error}");
+    let mut replacing = Import { is_linked: true, ..import(&root) };
+    replacing.options.place.replace = true;
+    let replaced = run(&replacing, &file).expect("an hour").remove(0);
+    assert!(replaced.is_new && replaced.rows == 3);
+    use std::os::unix::fs::MetadataExt as _;
+    assert_eq!(fs::metadata(&replaced.path).expect("a file").ino(), fs::metadata(&file).expect("a file").ino());
+    // Only one market: rewritten, and another content.
+    let mut one = import(&root.join("one"));
+    one.options.markets = Some([archive::row::Condition([2; 32])].into());
+    write(&file, &rows(), None);
+    let hour = run(&one, &file).expect("an hour").remove(0);
+    assert_eq!((hour.rows, hour.is_resorted), (3, false));
+    assert!(!run(&one, &file).expect("an hour")[0].is_new);
+    one.options.markets = None;
+    assert!(run(&one, &file).is_err(), "all markets are another content");
+    one.options.from = Some(Timestamp::from_millis(BEGIN as u64).hour() + 1);
+    assert_eq!(run(&one, &file).expect("no hour").len(), 0);
+}
+
+/// A market that only rows name, one that was described, and their results.
+#[test]
+fn imported_hours_replay_with_what_is_known_of_their_markets() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, root) = (folder.path().join(NAME), folder.path().join("archive"));
+    write(&file, &rows(), None);
+    let catalogue = folder.path().join("markets.ndjson");
+    let market = format!(
+        r#"{{"id":"7","conditionId":"{}","slug":"s","question":"Q?","outcomes":"[\"Yes\",\"No\"]","clobTokenIds":"[\"12\",\"11\"]","closed":true,"outcomePrices":"[\"1\",\"0\"]","umaResolutionStatus":"resolved","endDate":"2026-12-01T00:00:00Z"}}"#,
+        id(1)
+    );
+    fs::write(&catalogue, market + "\n\n").expect("a file");
+    let settlements = folder.path().join("results.csv");
+    let at = |second: i64| (BEGIN / 1_000 + second).to_string();
+    fs::write(
+        &settlements,
+        format!("condition_id,winner,at\n{},1,{}\n{},split,{}\n{},0,1\n", id(1), at(2), id(2), at(5_000), id(9)),
+    )
+    .expect("a file");
+    let with = Import { catalogue: Some(catalogue), settlements: Some(settlements), ..import(&root) };
+    run(&with, &file).expect("an hour");
+    drop(with);
+    let settings = replay::Settings { cache: root.join("cache"), memory_bytes: 64 << 20, ..Default::default() };
+    let mut replay = replay::open(&root, Speed::Max, &settings, &Names::default()).expect("an archive");
+    let mut witness = Witness::default();
+    let (wall, begin) = (Timestamp::from_secs(1_900_000_000), Timestamp::from_millis(BEGIN as u64));
+    witness.run(&mut replay, wall, begin.plus(SECOND), HOUR);
+    let (described, alone) = (&witness.listings[&id(1)], &witness.listings[&id(2)]);
+    assert_eq!((described.question.as_str(), described.tokens[0].as_str()), ("Q?", "12"));
+    assert_eq!((alone.question.as_str(), alone.tokens[0].as_str(), alone.tick.0), (id(2).as_str(), "21", 10));
+    assert!(witness.resolutions.is_empty(), "{:?}", witness.resolutions);
+    let price = |price: u16| Some(engine::amount::Price(price));
+    assert_eq!(witness.touch("11"), (price(4_100), price(5_000)));
+    // The change before the first book counts for nothing.
+    assert!(!witness.known_books().contains_key("21"));
+    witness.run(&mut replay, wall, begin.plus(3 * SECOND), HOUR);
+    assert_eq!(witness.touch("21"), (price(100), price(150)));
+    assert_eq!(witness.resolutions.keys().collect::<Vec<_>>(), [&id(1)]);
+    witness.run(&mut replay, wall, begin.plus(2 * HOUR), HOUR);
+    assert_eq!(witness.resolutions.keys().collect::<Vec<_>>(), [&id(1), &id(2)]);
+
+    // One market alone.
+    let ids = folder.path().join("ids.txt");
+    fs::write(&ids, id(2)).expect("a file");
+    let settings = replay::Settings { markets: ids, ..settings };
+    let mut replay = replay::open(&root, Speed::Max, &settings, &Names::default()).expect("an archive");
+    let mut witness = Witness::default();
+    witness.run(&mut replay, wall, begin.plus(HOUR), HOUR);
+    assert_eq!(witness.known_books().keys().collect::<Vec<_>>(), [&"21"]);
+
+    let wrong = folder.path().join("wrong.ndjson");
+    let cases = [("{\"slug\":1}", "line 1: no conditionId"), ("\n[1]", "line 2"), ("{", "line 1")];
+    for (text, part) in cases {
+        fs::write(&wrong, text).expect("a file");
+        let error = run(&Import { catalogue: Some(wrong.clone()), ..import(&root) }, &file).expect_err("a wrong file");
+        assert!(error.contains(part), "{error}");
+    }
+    println!("catalogues: {} wrong files", cases.len());
+}

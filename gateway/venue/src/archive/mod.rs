@@ -1,0 +1,27 @@
+//! Archives of market data: recordings become hours, and hours are replayed (gateway/docs/archive-tools.md).
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | [`rows`] | updates of the feed as rows, and back |
+//! | [`tally`] | what is counted while an hour is read |
+//! | [`catalogue`], [`markets`], [`settled`] | what is known about the markets of an archive |
+//! | [`hours`] | which file is of which hour |
+//! | [`build`], [`import`] | recordings and files of others become hours |
+//! | [`seal`], [`checks`] | the files of one hour; what its rows say about each other |
+//! | [`replay`] | hours as a venue |
+//!
+//! The files themselves are those of the `archive` package.
+
+pub mod build;
+pub mod catalogue;
+pub mod checks;
+pub mod hours;
+pub mod import;
+pub mod markets;
+pub mod replay;
+pub mod rows;
+pub mod seal;
+pub mod settled;
+pub mod tally;
+#[cfg(test)]
+mod testing;

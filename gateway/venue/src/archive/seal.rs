@@ -1,0 +1,477 @@
+//! An hour's rows become its files (gateway/docs/archive-tools.md §2).
+//!
+//! The sidecar is written last. A stop or a crash before it leaves an hour that is not valid and is made again.
+
+use super::checks::{Checks, Findings};
+use super::tally::Gap;
+use crate::tape::Origin;
+use archive::index::Carried;
+use archive::read::HourFile;
+use archive::row::{Condition, Row};
+use archive::sidecar::{self, Frames, HourFacts, Sidecar, SourceOf};
+use archive::store::{Completed, Judged, Lock, Settings, Store, parquet_path};
+use archive::write::{HourWriter, Written};
+use engine::backtest::Hour;
+use engine::time::{SECOND, Timestamp};
+use host::thread::Stop;
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeSet, HashSet};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Rows between two checks of the stop flag.
+const ROWS_BETWEEN_CHECKS: u64 = 4_096;
+/// How far a row may be outside of its hour.
+const OUTSIDE_MAX: u64 = 5 * SECOND;
+
+/// Where hours are made, and how.
+#[derive(Clone)]
+pub struct Place {
+    pub store: Arc<Store>,
+    /// Nothing else makes hours in the archive meanwhile.
+    pub lock: Arc<Lock>,
+    /// Memory of the sorting, in bytes.
+    pub memory_bytes: u64,
+    /// Whether an hour with another content is replaced.
+    pub replace: bool,
+    /// Whether this server recorded the lines; else they are imported.
+    pub is_recorded: bool,
+    /// When the hours are made, by the server's clock.
+    pub now: Timestamp,
+    /// The program that makes them.
+    pub built_by: String,
+    pub url: Option<String>,
+    pub attribution: Option<String>,
+}
+
+/// What is known about an hour besides its rows.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    pub origin: Origin,
+    pub hour: u32,
+    /// `raw`, `v2`, or `kalshi-recording`.
+    pub layout: &'static str,
+    /// SHA-256 of the content that the hour is made of.
+    pub source: [u8; 32],
+    pub files: Vec<SourceFile>,
+    /// Lines or rows of the source.
+    pub received: u64,
+    /// Messages that the recorder dropped; `None` where the source cannot say.
+    pub dropped: Option<u64>,
+    pub unreadable: u64,
+    pub unlisted: u64,
+    pub unfit: u64,
+    pub deduped: u64,
+    /// The source was not in order.
+    pub is_resorted: bool,
+    pub gaps: Vec<Gap>,
+    /// Columns of the source that are left out.
+    pub extra_columns: Vec<String>,
+    /// Minutes without a line; `None`: minutes without a row count.
+    pub minutes_empty: Option<u32>,
+    pub steps_back: u64,
+    /// Median and maximum.
+    pub lag_ms: Option<(u64, u64)>,
+    /// The recording began or ended in this hour.
+    pub is_partial: bool,
+}
+
+/// A file that an hour was made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFile {
+    pub name: String,
+    pub bytes: u64,
+    pub sha256: [u8; 32],
+    /// Lines of the hour in it.
+    pub lines: Option<u64>,
+}
+
+/// An hour that is complete.
+#[derive(Clone, Debug)]
+pub struct Sealed {
+    pub origin: Origin,
+    pub hour: u32,
+    pub path: PathBuf,
+    /// False: an hour with the same content was there.
+    pub is_new: bool,
+    pub rows: u64,
+    pub bytes: u64,
+    pub unreadable: u64,
+    pub unfit: u64,
+    pub gaps: usize,
+    pub is_resorted: bool,
+    pub verdict: String,
+    /// Stated best prices that were compared with the fold, and those that differ.
+    pub compared: u64,
+    pub differs: u64,
+}
+
+/// Why an hour cannot be completed.
+#[derive(Debug)]
+pub enum SealError {
+    Archive(archive::Error),
+    Io(PathBuf, io::Error),
+    /// The hour is there with another content.
+    Exists(PathBuf),
+    /// The stop flag was set.
+    Stopped,
+}
+
+impl std::fmt::Display for SealError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SealError::Archive(error) => error.fmt(f),
+            SealError::Io(path, error) => write!(f, "{}: {error}", path.display()),
+            SealError::Exists(path) => {
+                write!(f, "{}: the hour is there with another content; --replace replaces it", path.display())
+            }
+            SealError::Stopped => f.write_str("stopped; complete hours stay"),
+        }
+    }
+}
+
+impl std::error::Error for SealError {}
+
+impl From<archive::Error> for SealError {
+    fn from(error: archive::Error) -> SealError {
+        SealError::Archive(error)
+    }
+}
+
+impl Place {
+    /// An archive in which this process may make hours.
+    ///
+    /// # Errors
+    /// The archive cannot be opened, or another process makes hours in it.
+    pub fn open(root: &Path, memory_bytes: u64, now: Timestamp) -> Result<Place, archive::Error> {
+        let store = Store::open(root, Settings::default())?;
+        let lock = store.lock()?;
+        store.recover(&lock)?;
+        Ok(Place {
+            store: Arc::new(store),
+            lock: Arc::new(lock),
+            memory_bytes,
+            replace: false,
+            is_recorded: false,
+            now,
+            built_by: concat!("papertape ", env!("CARGO_PKG_VERSION")).into(),
+            url: None,
+            attribution: None,
+        })
+    }
+
+    /// The folder of a venue.
+    pub fn venue_folder(&self, origin: Origin) -> PathBuf {
+        self.store.root().join(origin.name())
+    }
+
+    /// The folder of runs of the sorting.
+    pub fn cache(&self) -> PathBuf {
+        self.store.root().join("cache")
+    }
+
+    /// The hour, if it is complete with this content.
+    ///
+    /// # Errors
+    /// It has another content and may not be replaced.
+    pub fn present(&self, facts: &Facts) -> Result<Option<Sealed>, SealError> {
+        let entry = self.store.hour(facts.origin.name(), Hour(facts.hour));
+        // Without a good sidecar it is made again.
+        let Some(known) = entry.and_then(|entry| entry.sidecar().ok()) else { return Ok(None) };
+        if known.source.content == archive::hex(&facts.source) {
+            return Ok(Some(Sealed { is_new: false, ..self.sealed(facts, &known) }));
+        }
+        match self.replace {
+            true => Ok(None),
+            false => Err(SealError::Exists(self.path(facts))),
+        }
+    }
+
+    /// Makes the files of an hour from rows in file order.
+    ///
+    /// # Errors
+    /// A file cannot be written, the rows cannot be read, or the hour is there with another content and may not be
+    /// replaced.
+    pub fn seal_rows(
+        &self,
+        facts: &Facts,
+        rows: impl Iterator<Item = Result<Row, archive::Error>>,
+        stop: &Stop,
+    ) -> Result<Sealed, SealError> {
+        if let Some(there) = self.present(facts)? {
+            return Ok(there);
+        }
+        let (venue, hour) = (facts.origin.name(), Hour(facts.hour));
+        let path = self.store.begin(&self.lock, venue, hour)?;
+        let mut writer = HourWriter::create(&path, Some(facts.source))?;
+        let carried = self.store.books_before(venue, hour);
+        let mut checks = Checks::new(facts.hour, &carried);
+        for (number, row) in (0_u64..).zip(rows) {
+            if number.is_multiple_of(ROWS_BETWEEN_CHECKS) && stop.is_set() {
+                return Err(SealError::Stopped);
+            }
+            let row = row?;
+            checks.note(&row)?;
+            writer.push(&row)?;
+        }
+        self.store.withdraw(&self.lock, venue, hour)?;
+        let written = writer.finish()?;
+        self.complete(facts, &checks.finish(), written)
+    }
+
+    /// Makes a file of rows in order the file of an hour: a link or a copy of it. `None`: it is not in order.
+    ///
+    /// # Errors
+    /// As [`Place::seal_rows`], or the file has wrong rows.
+    pub fn seal_file(
+        &self,
+        facts: &mut Facts,
+        file: &HourFile,
+        is_linked: bool,
+        stop: &Stop,
+    ) -> Result<Option<Sealed>, SealError> {
+        let (venue, hour) = (facts.origin.name(), Hour(facts.hour));
+        let carried = self.store.books_before(venue, hour);
+        let Some(findings) = examine(file, facts, &carried, stop)? else { return Ok(None) };
+        let path = self.store.begin(&self.lock, venue, hour)?;
+        let making = take(file.path(), &path, is_linked)?;
+        // The file may have changed since it was read.
+        let io = |error| SealError::Io(making.clone(), error);
+        let (bytes, sha256) = hash_file(&making).map_err(io)?;
+        if facts.files.first().is_none_or(|file| file.sha256 != sha256) {
+            fs::remove_file(&making).map_err(io)?;
+            return Err(io(io::Error::other("the file changed while it was imported")));
+        }
+        self.store.withdraw(&self.lock, venue, hour)?;
+        fs::rename(&making, &path).map_err(io)?;
+        sync_folder(&path)?;
+        let (rows, row_groups) = (file.row_count(), file.row_groups().len() as u32);
+        self.complete(facts, &findings, Written { bytes, sha256, rows, row_groups }).map(Some)
+    }
+
+    /// Writes index and sidecar of an hour whose Parquet file is there. A file that is refused is removed.
+    fn complete(&self, facts: &Facts, findings: &Findings, written: Written) -> Result<Sealed, SealError> {
+        let (venue, hour) = (facts.origin.name(), Hour(facts.hour));
+        let judged = Judged {
+            facts: HourFacts { is_partial: facts.is_partial, is_merged: false },
+            prices: findings
+                .by_market
+                .iter()
+                .map(|(market, (compared, differs))| (*market, *compared, *differs))
+                .collect(),
+        };
+        let sidecar = self.sidecar(facts, findings);
+        match self.store.complete(&self.lock, venue, hour, sidecar, &judged, written) {
+            Ok(Completed { sidecar, .. }) => Ok(self.sealed(facts, &sidecar)),
+            Err(error) => {
+                let path = self.path(facts);
+                fs::remove_file(&path).map_err(|error| SealError::Io(path, error))?;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// The sidecar of an hour, apart from what the store knows.
+    fn sidecar(&self, facts: &Facts, findings: &Findings) -> Sidecar {
+        let millis = |moment: Timestamp| moment.millis();
+        let length = |gap: &Gap| gap.to.since(gap.from) / engine::time::MILLISECOND;
+        let lag_ms = facts.lag_ms.unwrap_or_default();
+        let mut sidecar = Sidecar {
+            built_by: self.built_by.clone(),
+            checks: sidecar::Checks {
+                bbo_compared: findings.bbo_compared,
+                bbo_differs: findings.bbo_differs,
+                crossed_ms: findings.crossed_ms,
+                deduped: facts.deduped,
+                outside_hour: findings.outside,
+                unanchored_tokens: findings.unanchored_tokens,
+                ..sidecar::Checks::default()
+            },
+            clock: sidecar::Clock {
+                lag_ms_p50: i64::try_from(lag_ms.0).unwrap_or(i64::MAX),
+                lag_ms_max: i64::try_from(lag_ms.1).unwrap_or(i64::MAX),
+                steps_back: facts.steps_back,
+            },
+            first_received: findings.first.map(millis),
+            last_received: findings.last.map(millis),
+            frames: Frames {
+                dropped: facts.dropped,
+                received: facts.received,
+                spilled: 0,
+                unfit: facts.unfit,
+                unlisted: facts.unlisted,
+                unreadable: facts.unreadable,
+            },
+            gap_ms_max: facts.gaps.iter().map(length).max().unwrap_or(0),
+            gap_ms_total: facts.gaps.iter().map(length).sum(),
+            gaps: facts.gaps.iter().map(gap).collect(),
+            minutes_empty: facts.minutes_empty.unwrap_or_else(|| findings.minutes_empty()).into(),
+            sealed_at: millis(self.now),
+            source: SourceOf {
+                attribution: self.attribution.clone(),
+                content: archive::hex(&facts.source),
+                extra_columns: facts.extra_columns.clone(),
+                files: facts.files.iter().map(source_file).collect(),
+                kind: if self.is_recorded { "recorded" } else { "imported" }.into(),
+                layout: facts.layout.into(),
+                resorted: facts.is_resorted,
+                unverified: false,
+                url: self.url.clone(),
+            },
+            ..Sidecar::default()
+        };
+        sidecar.set_rows(findings.rows);
+        sidecar
+    }
+
+    fn sealed(&self, facts: &Facts, sidecar: &Sidecar) -> Sealed {
+        Sealed {
+            origin: facts.origin,
+            hour: facts.hour,
+            path: self.path(facts),
+            is_new: true,
+            rows: sidecar.parquet.rows,
+            bytes: sidecar.parquet.bytes,
+            unreadable: sidecar.frames.unreadable,
+            unfit: sidecar.frames.unfit,
+            gaps: sidecar.gaps.len(),
+            is_resorted: sidecar.source.resorted,
+            verdict: sidecar.verdict.clone(),
+            compared: sidecar.checks.bbo_compared,
+            differs: sidecar.checks.bbo_differs,
+        }
+    }
+
+    fn path(&self, facts: &Facts) -> PathBuf {
+        parquet_path(self.store.root(), facts.origin.name(), Hour(facts.hour))
+    }
+}
+
+/// Compares the rows of a file with themselves, and counts the unreadable ones. `None`: they are not in order.
+fn examine(
+    file: &HourFile,
+    facts: &mut Facts,
+    carried: &dyn Carried,
+    stop: &Stop,
+) -> Result<Option<Findings>, SealError> {
+    let mut checks = Checks::new(facts.hour, carried);
+    let mut rows = file.all_rows();
+    while let Some(row) = rows.next() {
+        let (number, row) = row?;
+        if number.is_multiple_of(ROWS_BETWEEN_CHECKS) && stop.is_set() {
+            return Err(SealError::Stopped);
+        }
+        if rows.findings().unsorted {
+            return Ok(None);
+        }
+        checks.note(&row)?;
+        if checks.findings().farthest > OUTSIDE_MAX {
+            let (at, hour) = (row.received.millis(), Hour(facts.hour));
+            let reason = format!("row {number}: received at {at} ms, more than 5 s outside of the hour {hour}");
+            let refusal = archive::Refusal { offset: None, reason };
+            return Err(archive::Error::Refused(file.path().to_path_buf(), refusal).into());
+        }
+    }
+    let read = rows.findings();
+    (facts.unreadable, facts.unfit) = (read.unreadable, read.levels_dropped);
+    Ok(Some(checks.finish()))
+}
+
+fn gap(gap: &Gap) -> sidecar::Gap {
+    sidecar::Gap {
+        connection: Some(gap.connection.clone()),
+        from: gap.from.millis(),
+        reason: gap.reason.clone(),
+        to: gap.to.millis(),
+        tokens: (!gap.is_of_all).then(|| gap.tokens.iter().map(|token| token.to_string()).collect()),
+    }
+}
+
+fn source_file(file: &SourceFile) -> sidecar::SourceFile {
+    let SourceFile { name, bytes, sha256, lines } = file;
+    sidecar::SourceFile { bytes: *bytes, lines: *lines, name: name.clone(), sha256: archive::hex(sha256) }
+}
+
+impl Facts {
+    /// Of an hour about which nothing is known.
+    pub fn of(origin: Origin, hour: u32, layout: &'static str) -> Facts {
+        Facts {
+            origin,
+            hour,
+            layout,
+            source: [0; 32],
+            files: Vec::new(),
+            received: 0,
+            dropped: None,
+            unreadable: 0,
+            unlisted: 0,
+            unfit: 0,
+            deduped: 0,
+            is_resorted: false,
+            gaps: Vec::new(),
+            extra_columns: Vec::new(),
+            minutes_empty: None,
+            steps_back: 0,
+            lag_ms: None,
+            is_partial: false,
+        }
+    }
+}
+
+/// Links or copies a file to the name under which an hour is made; returns that name.
+fn take(from: &Path, path: &Path, is_linked: bool) -> Result<PathBuf, SealError> {
+    let mut making = path.as_os_str().to_owned();
+    making.push(".making");
+    let making = PathBuf::from(making);
+    let io = |error| SealError::Io(making.clone(), error);
+    match fs::remove_file(&making) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
+        _ => {}
+    }
+    match is_linked {
+        true => fs::hard_link(from, &making).map_err(io)?,
+        false => {
+            fs::copy(from, &making).map_err(io)?;
+            File::open(&making).and_then(|file| file.sync_all()).map_err(io)?;
+        }
+    }
+    Ok(making)
+}
+
+fn sync_folder(path: &Path) -> Result<(), SealError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| SealError::Io(folder.to_path_buf(), error))
+}
+
+/// Bytes and SHA-256 of a file.
+///
+/// # Errors
+/// It cannot be read.
+pub fn hash_file(path: &Path) -> io::Result<(u64, [u8; 32])> {
+    const PIECE_BYTES: usize = 1 << 20;
+    let (mut file, mut hash, mut bytes) = (File::open(path)?, Sha256::new(), 0);
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => return Ok((bytes, hash.finalize().into())),
+            Ok(read) => {
+                hash.update(&piece[..read]);
+                bytes += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The digest of a source of which only some markets are kept.
+pub fn keyed(source: [u8; 32], markets: Option<&HashSet<Condition>>) -> [u8; 32] {
+    let Some(markets) = markets else { return source };
+    let mut hash = Sha256::new_with_prefix(source);
+    let sorted: BTreeSet<&Condition> = markets.iter().collect();
+    sorted.into_iter().for_each(|market| hash.update(market.0));
+    hash.finalize().into()
+}

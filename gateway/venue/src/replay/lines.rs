@@ -1,0 +1,150 @@
+//! The lines of a tape, through the same translators as live messages.
+//!
+//! The agenda of a Kalshi recording holds the changes of its metadata (open, close, settle) with their times. It is
+//! merged into the lines by time and continues after the last line.
+
+use super::recording::Recording;
+use crate::category::Names;
+use crate::kalshi::{self, metadata::Change};
+use crate::skips::{Skip, Skips};
+use crate::tape::{Origin, Record, Tape, TapeError};
+use crate::translators::Translators;
+use crate::{FeedUpdate, NO_CONNECTION};
+use engine::book::SINGLE_ANSWERS;
+use engine::market::terms::MarketState;
+use engine::time::Timestamp;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The lines of a tape as a recording.
+pub(crate) struct Lines {
+    tape: Tape,
+    pub(super) translators: Translators,
+    /// Connections by number.
+    connections: Vec<(Origin, String)>,
+    /// Changes of markets by time, and how many are done.
+    agenda: Vec<(Timestamp, String, Change)>,
+    agenda_done: usize,
+    /// Markets to list before the first line.
+    listed: Vec<kalshi::metadata::Dated>,
+    skips: Arc<Skips>,
+}
+
+/// What one step handed out.
+pub(crate) enum Stepped<'a> {
+    /// A change of the agenda.
+    Change,
+    /// A line that has none of the known forms; it is counted.
+    Unknown,
+    /// A line of this connection, from this file of the tape, with the time that it states.
+    Line { connection: u8, record: Record<'a>, file: usize, stated_at: Timestamp, text: &'a str },
+}
+
+impl Lines {
+    /// Opens a tape. With `follow` it may grow. Counts in `skips` what is skipped.
+    pub(crate) fn open(path: &Path, follow: bool, names: &Names, skips: &Arc<Skips>) -> Result<Lines, TapeError> {
+        let tape = Tape::open(path, follow, skips.clone())?;
+        let mut translators = Translators::new(kalshi::Sequence::Ignored, skips, names);
+        let mut listed = Vec::new();
+        for path in tape.metadata() {
+            match std::fs::read_to_string(path) {
+                Ok(text) => listed.extend(translators.kalshi.metadata(&text)),
+                Err(error) => skips.count(Skip::UnreadableFile, || format!("{}: {error}", path.display())),
+            }
+        }
+        let changes = listed
+            .iter()
+            .flat_map(|dated| dated.changes.iter().map(|(at, change)| (*at, dated.ticker.clone(), *change)));
+        let mut agenda: Vec<_> = changes.collect();
+        agenda.sort_by_key(|(at, _, _)| *at);
+        Ok(Lines { tape, translators, connections: Vec::new(), agenda, agenda_done: 0, listed, skips: skips.clone() })
+    }
+
+    pub(crate) fn tape(&self) -> &Tape {
+        &self.tape
+    }
+
+    /// [`Recording::step`], with what was handed out.
+    pub(crate) fn advance(&mut self, at: Timestamp, updates: &mut Vec<FeedUpdate>) -> Stepped<'_> {
+        let line_at = self.tape.next_at();
+        if let Some((due, ticker, change)) = self.agenda.get(self.agenda_done)
+            && line_at.is_none_or(|line| *due <= line)
+        {
+            self.agenda_done += 1;
+            self.translators.kalshi.change(ticker, *change, *due, updates);
+            return Stepped::Change;
+        }
+        let Some(line) = self.tape.next_line() else { return Stepped::Unknown };
+        let Some(record) = Record::parse(line.text) else {
+            self.skips.count(Skip::UnknownLine, || line.text.into());
+            return Stepped::Unknown;
+        };
+        let connection = number(&mut self.connections, record.origin(), record.connection());
+        self.translators.translate(&record, connection, at, updates);
+        Stepped::Line { connection, record, file: line.file, stated_at: line.received, text: line.text }
+    }
+}
+
+impl Recording for Lines {
+    fn look_again(&mut self) {
+        self.tape.look_again();
+    }
+
+    fn begin(&mut self, first: Timestamp, updates: &mut Vec<FeedUpdate>) {
+        self.agenda_done = self.agenda.partition_point(|(at, _, _)| *at <= first);
+        for dated in self.listed.drain(..) {
+            let (mut state, mut past) = (MarketState::Upcoming, Vec::new());
+            for (at, change) in dated.changes.iter().filter(|(at, _)| *at <= first) {
+                self.translators.kalshi.change(&dated.ticker, *change, *at, &mut past);
+            }
+            past.retain(|update| match update {
+                FeedUpdate::StateChanged { state: later, .. } => {
+                    state = *later;
+                    false
+                }
+                _ => true,
+            });
+            updates.push(FeedUpdate::Listed { listing: Box::new(dated.listing), state });
+            updates.append(&mut past);
+        }
+    }
+
+    fn line_at(&self) -> Option<Timestamp> {
+        self.tape.next_at()
+    }
+
+    fn change_at(&self) -> Option<Timestamp> {
+        self.agenda.get(self.agenda_done).map(|(at, _, _)| *at)
+    }
+
+    fn step(&mut self, at: Timestamp, updates: &mut Vec<FeedUpdate>) -> Option<u8> {
+        match self.advance(at, updates) {
+            Stepped::Change => Some(NO_CONNECTION),
+            Stepped::Unknown => None,
+            Stepped::Line { connection, .. } => Some(connection),
+        }
+    }
+
+    fn first_line(&self) -> Option<[u8; 32]> {
+        self.tape.first_line()
+    }
+
+    fn describe(&self) -> String {
+        match self.tape.files_count() {
+            1 => "1 tape".into(),
+            count => format!("{count} tapes"),
+        }
+    }
+}
+
+/// The number of a connection, assigned in order of appearance; connections beyond the largest number share it.
+fn number(connections: &mut Vec<(Origin, String)>, origin: Origin, name: &str) -> u8 {
+    let known = connections.iter().position(|(of, known)| *of == origin && known == name);
+    let number = known.unwrap_or_else(|| {
+        if connections.len() < usize::from(SINGLE_ANSWERS) {
+            connections.push((origin, name.into()));
+        }
+        connections.len() - 1
+    });
+    number as u8
+}

@@ -1,0 +1,458 @@
+//! `archive`: hours of market data on disk (gateway/docs/archive-tools.md §1).
+
+use crate::Failure;
+use crate::record::stop_on_signals;
+use crate::settings::{Settings, print_line};
+use archive::read::HourFile;
+use archive::row::Condition;
+use archive::sidecar::Sidecar;
+use archive::store::{self, Finding, HourEntry, RawCheck, Store};
+use clap::{Args, Subcommand};
+use engine::backtest::{Hour, Verdict};
+use host::clock::Clock;
+use host::thread::Stop;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use venue::archive::build::{self, Options};
+use venue::archive::hours::{hour_text, parse_hour};
+use venue::archive::import::Import;
+use venue::archive::markets::read_ids;
+use venue::archive::seal::{Place, Sealed};
+
+/// Verbs of an archive.
+#[derive(Subcommand)]
+pub enum ArchiveVerb {
+    /// Import recordings and Parquet hours: files or folders.
+    Import(ImportVerb),
+    /// Make the hours of a recording.
+    Build(BuildVerb),
+    /// Check digests and the chain of hours; with --deep, also all rows.
+    Verify(VerifyVerb),
+    /// List hours with their verdicts.
+    Ls(ListVerb),
+    /// Keep an hour from being removed by retention.
+    Pin(PinVerb),
+    /// Let an hour be removed again.
+    Unpin(PinVerb),
+}
+
+impl ArchiveVerb {
+    pub fn run(self) -> Result<(), Failure> {
+        match self {
+            ArchiveVerb::Import(verb) => verb.run(),
+            ArchiveVerb::Build(verb) => verb.run(),
+            ArchiveVerb::Verify(verb) => verb.run(),
+            ArchiveVerb::Ls(verb) => verb.run(),
+            ArchiveVerb::Pin(verb) => verb.run(true),
+            ArchiveVerb::Unpin(verb) => verb.run(false),
+        }
+    }
+}
+
+/// A wrong command line that the parser does not catch.
+#[derive(Debug)]
+pub struct Usage(String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// Options of every verb.
+#[derive(Args)]
+struct Common {
+    #[command(flatten)]
+    settings: Settings,
+    /// The archive (default: archive in the data directory).
+    #[arg(long, value_name = "DIR")]
+    archive: Option<PathBuf>,
+    /// Print JSON, one object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Common {
+    fn root(&self) -> Result<PathBuf, Failure> {
+        match &self.archive {
+            Some(root) => Ok(root.clone()),
+            None => Ok(self.settings.load(Vec::new())?.data.dir.join("archive")),
+        }
+    }
+
+    fn store(&self) -> Result<Store, Failure> {
+        let root = self.root()?;
+        if !root.is_dir() {
+            return Err(format!("{}: there is no archive", root.display()).into());
+        }
+        Ok(Store::open(&root, store::Settings::default())?)
+    }
+
+    fn show(&self, text: impl fmt::Display, value: &Value) {
+        match self.json {
+            true => print_line(value),
+            false => print_line(text),
+        }
+    }
+
+    fn show_hour(&self, hour: &Sealed) {
+        let Sealed { origin, rows, bytes, unreadable, unfit, gaps, verdict, is_new, is_resorted, path, .. } = hour;
+        let text = hour_text(hour.hour);
+        let mut notes = String::new();
+        for (count, what) in [(*unreadable, "unreadable"), (*unfit, "fit no row"), (*gaps as u64, "gaps")] {
+            if count > 0 {
+                notes += &format!(", {count} {what}");
+            }
+        }
+        if *is_resorted {
+            notes += ", resorted";
+        }
+        let state = if *is_new { verdict.as_str() } else { "is there already" };
+        self.show(
+            format_args!("{} {text}  {rows} rows, {bytes} bytes, {state}{notes}", origin.name()),
+            &json!({
+                "venue": origin.name(),
+                "hour": text,
+                "rows": rows,
+                "bytes": bytes,
+                "verdict": verdict,
+                "new": is_new,
+                "unreadable": unreadable,
+                "unfit": unfit,
+                "gaps": gaps,
+                "resorted": is_resorted,
+                "path": path,
+            }),
+        );
+    }
+}
+
+/// Which hours and markets.
+#[derive(Args)]
+struct Selection {
+    /// Keep only these markets: a file with one condition id a line.
+    #[arg(long, value_name = "FILE")]
+    markets: Option<PathBuf>,
+    /// First hour, like 2026-09-30T17 (UTC).
+    #[arg(long, value_name = "HOUR", value_parser = hour)]
+    from: Option<u32>,
+    /// Last hour.
+    #[arg(long, value_name = "HOUR", value_parser = hour)]
+    to: Option<u32>,
+    /// Replace hours that have another content.
+    #[arg(long)]
+    replace: bool,
+}
+
+impl Selection {
+    fn options(&self, root: &Path, is_recorded: bool) -> Result<Options, Failure> {
+        if let (Some(from), Some(to)) = (self.from, self.to)
+            && from > to
+        {
+            return Err(Usage(format!("--from {} is after --to {}", hour_text(from), hour_text(to))).into());
+        }
+        let markets = self.markets.as_deref().map(read_ids).transpose().map_err(Usage)?;
+        let memory_bytes = venue::archive::replay::Settings::default().memory_bytes;
+        let place = Place::open(root, memory_bytes, Clock::wall().now())?;
+        let place = Place { replace: self.replace, is_recorded, ..place };
+        Ok(Options { place, markets, from: self.from, to: self.to })
+    }
+}
+
+fn hour(text: &str) -> Result<u32, String> {
+    parse_hour(text).ok_or_else(|| "allowed is an hour like 2026-09-30T17".to_owned())
+}
+
+#[derive(Args)]
+pub struct ImportVerb {
+    #[command(flatten)]
+    common: Common,
+    /// Recordings or Parquet hours: files or folders.
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    selection: Selection,
+    /// Link Parquet files that need no change, instead of copying them.
+    #[arg(long, conflicts_with = "copy")]
+    link: bool,
+    /// Copy Parquet files (the default).
+    #[arg(long)]
+    copy: bool,
+    /// Market objects of the venue, one a line.
+    #[arg(long, value_name = "FILE")]
+    catalogue: Option<PathBuf>,
+    /// Results of markets: CSV with the columns condition_id, winner (0, 1 or split), at.
+    #[arg(long, value_name = "FILE")]
+    settlements: Option<PathBuf>,
+}
+
+impl ImportVerb {
+    fn run(self) -> Result<(), Failure> {
+        let ImportVerb { common, paths, selection, link, copy: _, catalogue, settlements } = self;
+        let options = selection.options(&common.root()?, false)?;
+        let import = Import { options, is_linked: link, catalogue, settlements };
+        let (stop, names, mut hours) = (stop_on_signals()?, names_of(&common)?, Hours::default());
+        // Paths are independent: one that is refused does not keep the next one out.
+        let mut refused = Vec::new();
+        for path in &paths {
+            let mut sealed = |hour: Sealed| {
+                hours.note(&hour);
+                common.show_hour(&hour);
+            };
+            if let Err(error) = import.run(path, &names, &stop, &mut sealed) {
+                refused.push(error.to_string());
+            }
+            if stop.is_set() {
+                break;
+            }
+        }
+        hours.end(&common, refused)
+    }
+}
+
+#[derive(Args)]
+pub struct BuildVerb {
+    #[command(flatten)]
+    common: Common,
+    /// The recording: a file or a folder (default: tape in the data directory).
+    #[arg(long, value_name = "PATH")]
+    tape: Option<PathBuf>,
+    /// Only these hours, like 2026-09-30T17..2026-09-30T20, both included.
+    #[arg(long, value_name = "A..B", value_parser = hours)]
+    hours: Option<(u32, u32)>,
+    /// Replace hours that have another content.
+    #[arg(long)]
+    replace: bool,
+}
+
+fn hours(text: &str) -> Result<(u32, u32), String> {
+    let wrong = || "allowed are two hours like 2026-09-30T17..2026-09-30T20".to_owned();
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    parse_hour(from).zip(parse_hour(to)).filter(|(from, to)| from <= to).ok_or_else(wrong)
+}
+
+impl BuildVerb {
+    fn run(self) -> Result<(), Failure> {
+        let BuildVerb { common, tape, hours, replace } = self;
+        let tape = match tape {
+            Some(tape) => tape,
+            None => common.settings.load(Vec::new())?.data.dir.join("tape"),
+        };
+        let (from, to) = hours.unzip();
+        let options = Selection { markets: None, from, to, replace }.options(&common.root()?, true)?;
+        let (stop, names, mut made): (Stop, _, _) = (stop_on_signals()?, names_of(&common)?, Hours::default());
+        let mut sealed = |hour: Sealed| {
+            made.note(&hour);
+            common.show_hour(&hour);
+        };
+        let built = build::from_lines(&tape, &options, &names, &stop, &mut sealed);
+        made.end(&common, built.err().map(|error| error.to_string()).into_iter().collect())
+    }
+}
+
+/// The names of categories that the configuration sets.
+fn names_of(common: &Common) -> Result<venue::category::Names, Failure> {
+    Ok(common.settings.load(Vec::new())?.venue.categories)
+}
+
+/// Sums of the hours of a run.
+#[derive(Default)]
+struct Hours {
+    new: u64,
+    there: u64,
+    rows: u64,
+}
+
+impl Hours {
+    fn note(&mut self, hour: &Sealed) {
+        match hour.is_new {
+            true => self.new += 1,
+            false => self.there += 1,
+        }
+        self.rows += hour.rows;
+    }
+
+    /// Prints the sums; fails if anything was refused.
+    fn end(&self, common: &Common, refused: Vec<String>) -> Result<(), Failure> {
+        let Hours { new, there, rows } = self;
+        common.show(
+            format_args!("{new} hours are new, {there} were there, {rows} rows"),
+            &json!({"new": new, "there": there, "rows": rows, "refused": refused}),
+        );
+        match refused.is_empty() {
+            true => Ok(()),
+            false => Err(refused.join("; ").into()),
+        }
+    }
+}
+
+#[derive(Args)]
+pub struct VerifyVerb {
+    #[command(flatten)]
+    common: Common,
+    /// Also check every row, and the index by making it again.
+    #[arg(long)]
+    deep: bool,
+    /// The recording that the hours were made of: their rows are compared with it.
+    #[arg(long, value_name = "PATH", requires = "deep")]
+    tape: Option<PathBuf>,
+    /// Only these hours, like 2026-09-30T17..2026-09-30T20, both included.
+    #[arg(long, value_name = "A..B", value_parser = hours)]
+    hours: Option<(u32, u32)>,
+}
+
+impl VerifyVerb {
+    fn run(self) -> Result<(), Failure> {
+        let VerifyVerb { common, deep, tape, hours } = self;
+        let store = common.store()?;
+        let mut check = match tape {
+            Some(tape) => Recording::made(&tape, &names_of(&common)?)?,
+            None => Recording::default(),
+        };
+        let range = hours.map_or(Hour(0)..Hour(u32::MAX), |(from, to)| Hour(from)..Hour(to + 1));
+        let findings = store.verify(range, deep.then_some(&mut check))?;
+        for Finding { venue, hour, problem } in &findings {
+            let value = json!({"venue": venue, "hour": hour.to_string(), "problem": problem});
+            common.show(format_args!("{venue} {hour}  {problem}"), &value);
+        }
+        match findings.len() {
+            0 => {
+                common.show("all hours are sound", &json!({"problems": 0}));
+                Ok(())
+            }
+            count => Err(format!("{count} problems").into()),
+        }
+    }
+}
+
+/// The hours of a recording, made again to compare with.
+#[derive(Default)]
+struct Recording {
+    /// Removed when it is dropped.
+    folder: Option<tempfile::TempDir>,
+    made: BTreeMap<(&'static str, u32), PathBuf>,
+}
+
+impl Recording {
+    fn made(tape: &Path, names: &venue::category::Names) -> Result<Recording, Failure> {
+        let folder = tempfile::tempdir()?;
+        let mut made = BTreeMap::new();
+        let options = Selection { markets: None, from: None, to: None, replace: false }.options(folder.path(), true)?;
+        let mut note = |hour: Sealed| {
+            made.insert((hour.origin.name(), hour.hour), hour.path);
+        };
+        build::from_lines(tape, &options, names, &Stop::new(), &mut note)?;
+        Ok(Recording { folder: Some(folder), made })
+    }
+}
+
+impl RawCheck for Recording {
+    fn check(&mut self, entry: &HourEntry, _: &Sidecar, file: &HourFile) -> Result<Vec<String>, archive::Error> {
+        if self.folder.is_none() {
+            return Ok(Vec::new());
+        }
+        let Some(path) = self.made.get(&(entry.venue.as_str(), entry.hour.0)) else {
+            return Ok(vec!["the recording does not have this hour".to_owned()]);
+        };
+        let other = HourFile::open(path)?;
+        let (mut rows, mut others) = (file.all_rows(), other.all_rows());
+        loop {
+            match (rows.next().transpose()?, others.next().transpose()?) {
+                (None, None) => return Ok(Vec::new()),
+                (row, other) if row == other => {}
+                (row, other) => {
+                    let number = row.or(other).map_or(0, |(number, _)| number);
+                    return Ok(vec![format!("row {number} differs from the recording")]);
+                }
+            }
+        }
+    }
+}
+
+#[derive(Args)]
+pub struct ListVerb {
+    #[command(flatten)]
+    common: Common,
+    /// Only the hours of this market.
+    #[arg(long, value_name = "CONDITION")]
+    market: Option<String>,
+}
+
+impl ListVerb {
+    fn run(self) -> Result<(), Failure> {
+        let ListVerb { common, market } = self;
+        let store = common.store()?;
+        let market =
+            market.map(|text| Condition::parse(&text).ok_or_else(|| Usage(format!("{text:?} is not a market id"))));
+        let market = market.transpose()?;
+        for venue in store.venues() {
+            for entry in store.all(&venue) {
+                if let Some(market) = &market
+                    && store.tokens(&entry, market).is_ok_and(|tokens| tokens.is_empty())
+                {
+                    continue;
+                }
+                show_entry(&common, &entry, market.as_ref());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn show_entry(common: &Common, entry: &HourEntry, market: Option<&Condition>) {
+    let HourEntry { venue, hour, bytes, is_pinned, path, .. } = entry;
+    let pinned = if *is_pinned { ", pinned" } else { "" };
+    match entry.sidecar() {
+        Ok(sidecar) => {
+            let verdict = market.map_or(sidecar.verdict(), |market| sidecar.verdict_of(market)).name();
+            let (rows, kind, layout) = (sidecar.parquet.rows, &sidecar.source.kind, &sidecar.source.layout);
+            common.show(
+                format_args!("{venue} {hour}  {verdict}, {rows} rows, {bytes} bytes, {kind} ({layout}){pinned}"),
+                &json!({
+                    "venue": venue, "hour": hour.to_string(), "verdict": verdict, "rows": rows, "bytes": bytes,
+                    "source": kind, "layout": layout, "pinned": is_pinned, "path": path,
+                }),
+            );
+        }
+        Err(refusal) => {
+            let (verdict, reason) = (Verdict::Quarantined.name(), refusal.to_string());
+            common.show(
+                format_args!("{venue} {hour}  {verdict}: {reason}{pinned}"),
+                &json!({
+                    "venue": venue, "hour": hour.to_string(), "verdict": verdict, "reason": reason, "bytes": bytes,
+                    "pinned": is_pinned, "path": path,
+                }),
+            );
+        }
+    }
+}
+
+#[derive(Args)]
+pub struct PinVerb {
+    #[command(flatten)]
+    common: Common,
+    /// The hour, like 2026-09-30T17 (UTC).
+    #[arg(value_name = "HOUR", value_parser = hour)]
+    hour: u32,
+    /// The venue.
+    #[arg(long, default_value = "polymarket")]
+    venue: String,
+}
+
+impl PinVerb {
+    fn run(self, is_pinned: bool) -> Result<(), Failure> {
+        let PinVerb { common, hour, venue } = self;
+        let (store, hour) = (common.store()?, Hour(hour));
+        match is_pinned {
+            true => store.pin(&venue, hour)?,
+            false => store.unpin(&venue, hour)?,
+        }
+        let value = json!({"venue": venue, "hour": hour.to_string(), "pinned": is_pinned});
+        common.show(format_args!("{venue} {hour}  {}", if is_pinned { "pinned" } else { "not pinned" }), &value);
+        Ok(())
+    }
+}

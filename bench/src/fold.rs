@@ -83,7 +83,7 @@ fn measure<T>(
     let mut known = are_made.then_some(lines.len());
     for round in 0..size.pick(1, ROUNDS) {
         let (mut translate, listings) = listed();
-        let (mut desk, mut told) = (Desk::new(&listings), 0);
+        let (mut desk, mut messages) = (Desk::new(&listings), 0);
         let mut fold = || {
             let mut updates = Vec::new();
             for (number, line) in lines.iter().enumerate() {
@@ -93,7 +93,7 @@ fn measure<T>(
                 frame(&mut translate, &body, at, &mut updates);
                 let before = desk.written;
                 desk.write(&updates, at);
-                told += usize::from(desk.written > before);
+                messages += usize::from(desk.written > before);
             }
         };
         let alone = || lines.iter().filter(|line| parse(line)).count();
@@ -106,8 +106,8 @@ fn measure<T>(
             }
         };
         assert_eq!(parsed, lines.len(), "every line is a message");
-        let expected = *known.get_or_insert(told);
-        assert_eq!(told, expected, "{name}: each round counts the same book messages, of {} messages", lines.len());
+        let expected = *known.get_or_insert(messages);
+        assert_eq!(messages, expected, "{name}: each round counts the same book messages, of {} messages", lines.len());
         if round == 0 {
             report.computed(desk.written.to_le_bytes());
             report.computed(desk.tops());

@@ -24,7 +24,7 @@ const BYTES_MAX: u64 = 256;
 pub struct OtherVenue {
     /// The venues of the directory.
     known: String,
-    /// The venue of the start.
+    /// The venue that this start is configured for.
     wanted: String,
 }
 

@@ -36,7 +36,7 @@ enum Kind {
     Word {
         default: &'static str,
         words: Vec<&'static str>,
-        /// Texts of earlier versions and the words for which they stand.
+        /// Values that only earlier versions wrote, each with the word that it means now.
         synonyms: &'static [(&'static str, &'static str)],
     },
     Text {
@@ -118,7 +118,7 @@ pub(super) fn word<T: Word>(key: &'static str, default: T, meaning: &'static str
     words(key, default.word(), T::words().into_iter().map(|(word, _)| word), meaning)
 }
 
-/// No word is chosen if the setting is absent or empty.
+/// A setting that is one of the words of `T`, or absent or empty for none of them. `unset` describes the latter.
 pub(super) fn optional_word<T: Word>(key: &'static str, unset: &'static str, meaning: &'static str) -> Setting {
     words(key, "", T::words().into_iter().map(|(word, _)| word), meaning).unset(unset)
 }

@@ -246,9 +246,9 @@ fn a_start_without_a_replay_refuses_its_settings() {
     ];
     for (file, env, flags, expected) in rows {
         let config = read(file, env.as_slice(), flags).expect("each value is in its range");
-        let said = config.check_of_a_start().err().map_or(Vec::new(), |ConfigError(said)| said);
-        assert_eq!(said.len(), expected.len(), "{file} {env:?} {flags:?}: {said:?}");
-        for (line, begins) in said.iter().zip(expected) {
+        let problems = config.check_of_a_start().err().map_or(Vec::new(), |ConfigError(problems)| problems);
+        assert_eq!(problems.len(), expected.len(), "{file} {env:?} {flags:?}: {problems:?}");
+        for (line, begins) in problems.iter().zip(expected) {
             assert!(line.starts_with(begins) && line.contains("--tape PATH"), "{file} {env:?} {flags:?}: {line}");
         }
     }

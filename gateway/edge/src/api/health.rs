@@ -282,7 +282,7 @@ pub fn bytes_in(dir: &Path, files_left: &mut usize) -> u64 {
 mod tests {
     use super::*;
     use crate::api::testing::{Text as _, Town, shows};
-    use crate::engine_client::Late;
+    use crate::engine_client::AskError;
     use crate::http::record::Record as _;
     use engine::command::Answer;
     use engine::reject::Reject;
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn a_store_that_does_not_answer_is_not_ready() {
         let town = Town::new();
-        town.shard(|_, _| Err(Late::Unknown));
+        town.shard(|_, _| Err(AskError::Unknown));
         let answer = town.send("GET", "/v1/health/ready", "");
         assert_eq!((answer.status, answer.header("x-svc-code")), (503, Some("HTTP_503")));
         let expected = r#"{"status":"degraded","checks":{"database":{"status":"unusable","latency_ms":null}}}"#;

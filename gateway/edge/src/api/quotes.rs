@@ -47,7 +47,7 @@ async fn batch(call: Call) -> Outcome {
     let tier_max = app.front.settings.limits.tier(call.caller().tier).max_batch_size as usize;
     if market_ids.len() > tier_max {
         let message = format!("The request has {} markets; the tier allows {tier_max} in one batch.", market_ids.len());
-        return Err(Refusal::saying(Code::BatchLimitExceeded, message));
+        return Err(Refusal::new(Code::BatchLimitExceeded, message));
     }
     let quotes: Vec<_> = market_ids.into_iter().map(|id| MarketQuote::new(id, &app.reads)).collect();
     Ok(Reply::json(&quotes))

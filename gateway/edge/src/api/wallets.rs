@@ -44,7 +44,7 @@ fn named(text: &str) -> Option<Wallets> {
 }
 
 fn wrong(problems: &mut Problems, place: &'static str) {
-    problems.add(place, "wallet_id", "wallet_id", "is none of api, all and the number of a wallet");
+    problems.add(place, "wallet_id", "wallet_id", "must be api, all or the id of a wallet");
 }
 
 /// The wallets that a query names; `None` without `wallet_id`, and, with a problem, for a wrong one.

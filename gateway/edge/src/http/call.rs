@@ -1,7 +1,7 @@
 //! A request as its handler receives it: routed, authenticated, counted, with its body.
 
 use super::code::Code;
-use super::containment::{self, Deed};
+use super::containment::{self, KeyAction};
 use super::dialect::{self, Dialect};
 use super::front::Front;
 use super::limit::Source;
@@ -9,7 +9,7 @@ use super::reply::Refusal;
 use super::route::{Auth, Route};
 use super::router::Variables;
 use crate::app::{App, Edge};
-use crate::engine_client::Late;
+use crate::engine_client::AskError;
 use crate::reads::Reads;
 use crate::streams::Streams;
 use bytes::Bytes;
@@ -100,12 +100,12 @@ impl Call {
     ///
     /// # Errors
     /// `INSUFFICIENT_PERMISSION`.
-    pub fn may(&self, deed: Deed) -> Result<(), Refusal> {
+    pub fn may(&self, action: KeyAction) -> Result<(), Refusal> {
         if !self.is_contained() {
             return Ok(());
         }
-        let refused = |why| Refusal::saying(Code::InsufficientPermission, why);
-        containment::check(self.caller(), deed).map_err(refused)
+        let refused = |why| Refusal::new(Code::InsufficientPermission, why);
+        containment::check(self.caller(), action).map_err(refused)
     }
 
     /// The caller's key, on a route that takes only keys.
@@ -157,7 +157,7 @@ impl Call {
             Ok(value) => Ok(Some(value)),
             Err(read::NotJson::Empty) => Ok(None),
             Err(_) if !self.typed => Err(Code::Http415.into()),
-            Err(error) => Err(Refusal::saying(Code::InvalidBody, error.to_string())),
+            Err(error) => Err(Refusal::new(Code::InvalidBody, error.to_string())),
         }
     }
 
@@ -169,9 +169,9 @@ impl Call {
         match self.json()? {
             Some(value @ Value::Object(_)) => Ok(value),
             Some(other) => {
-                Err(Refusal::saying(Code::InvalidBody, format!("The body is {}, not an object.", other.kind())))
+                Err(Refusal::new(Code::InvalidBody, format!("The body is {}, not an object.", other.kind())))
             }
-            None => Err(Refusal::saying(Code::InvalidBody, "The body is empty.")),
+            None => Err(Refusal::new(Code::InvalidBody, "The body is empty.")),
         }
     }
 
@@ -181,16 +181,16 @@ impl Call {
     /// The code of a late or missing answer (gateway/docs/trading.md §7).
     pub async fn ask(&self, command: Command) -> Result<Answer, Refusal> {
         let user = self.caller().user;
-        self.edge.engine.ask(user, command, self.now).await.map_err(late)
+        self.edge.engine.ask(user, command, self.now).await.map_err(unanswered)
     }
 }
 
 /// The refusal for a late answer.
-fn late(late: Late) -> Refusal {
-    match late {
-        Late::Busy => Code::ServerBusy.into(),
-        Late::Unknown => Code::PersistenceUnknown.into(),
-        Late::Overshot(answer) => overshot(&answer),
+fn unanswered(error: AskError) -> Refusal {
+    match error {
+        AskError::Busy => Code::ServerBusy.into(),
+        AskError::Unknown => Code::PersistenceUnknown.into(),
+        AskError::Overshot(answer) => overshot(&answer),
     }
 }
 

@@ -6,7 +6,7 @@ use super::pipeline::respond;
 use super::route::Route;
 use crate::api::health::{Instruments, Playback, Vitals};
 use crate::app::{App, Edge, Instance};
-use crate::engine_client::{EngineClient, Late};
+use crate::engine_client::{AskError, EngineClient};
 use crate::reads::Reads;
 use crate::settings::Settings;
 use crate::streams::Streams;
@@ -49,7 +49,7 @@ pub const NOW: Timestamp = Timestamp(1_790_932_445_000_000);
 /// Signs the session tokens of tests.
 pub const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
-type Shard = RefCell<Box<dyn FnMut(UserId, Command) -> Result<Answer, Late>>>;
+type Shard = RefCell<Box<dyn FnMut(UserId, Command) -> Result<Answer, AskError>>>;
 
 /// An edge with everything that a request may use.
 pub struct World {
@@ -209,7 +209,7 @@ impl World {
     }
 
     /// Sets the shard's behaviour.
-    pub fn shard(&self, answer: impl FnMut(UserId, Command) -> Result<Answer, Late> + 'static) {
+    pub fn shard(&self, answer: impl FnMut(UserId, Command) -> Result<Answer, AskError> + 'static) {
         *self.shard.borrow_mut() = Box::new(answer);
     }
 

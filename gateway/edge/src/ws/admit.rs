@@ -83,7 +83,7 @@ pub fn admit(call: &Call, anonymous: Anonymous) -> Result<Admitted, Refusal> {
             }
         }
         (Credentials { token: Some(_), .. }, _) => {
-            return Err(Refusal::saying(
+            return Err(Refusal::new(
                 Code::InvalidKey,
                 "A session token cannot open a socket; use it to mint a socket token.",
             ));

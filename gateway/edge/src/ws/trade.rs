@@ -255,11 +255,11 @@ impl Desk {
             Ok((value @ Value::Object(_), params)) => (value, params),
             Ok((other, _)) => {
                 let message = format!("The frame is {}, not an object.", other.kind());
-                return OperationFrame { id: None, operation: Err(Refusal::saying(Code::InvalidBody, message)) };
+                return OperationFrame { id: None, operation: Err(Refusal::new(Code::InvalidBody, message)) };
             }
             Err(error) => {
                 let message = error.to_string().replacen("body", "frame", 1);
-                return OperationFrame { id: None, operation: Err(Refusal::saying(Code::InvalidBody, message)) };
+                return OperationFrame { id: None, operation: Err(Refusal::new(Code::InvalidBody, message)) };
             }
         };
         match Id::read(value.get("id")) {
@@ -276,8 +276,7 @@ impl Desk {
         };
         let shown = frame.get(PARAMS).filter(|params| **params != Value::Null);
         let shown = shown.ok_or_else(|| invalid("params is missing."));
-        let read =
-            || read::json(params.as_bytes()).map_err(|error| Refusal::saying(Code::InvalidBody, error.to_string()));
+        let read = || read::json(params.as_bytes()).map_err(|error| Refusal::new(Code::InvalidBody, error.to_string()));
         let (twin, action, body_bytes, target_bytes) = match op {
             "order.place" => {
                 named(shown?)?;
@@ -401,7 +400,7 @@ impl Id {
 }
 
 fn invalid(message: impl Into<Cow<'static, str>>) -> Refusal {
-    Refusal::saying(Code::InvalidRequest, message)
+    Refusal::new(Code::InvalidRequest, message)
 }
 
 /// The parameters as the twin's body. The twin's body declares no type, so one that is not JSON is 415.

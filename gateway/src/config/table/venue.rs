@@ -61,9 +61,8 @@ fn live() -> Vec<Setting> {
             "venue.polymarket.tokens_max",
             polymarket.tokens_max as u64,
             2..=80_000,
-            "Tokens that are followed at most: first those of markets with positions or orders, then those of \
-             up-or-down \
-             windows, then those of the most traded markets.",
+            "The largest number of tokens whose books are followed. If the venue has more, markets with positions or \
+             orders come first, then up-or-down windows, then the most traded markets.",
         ),
         text("venue.kalshi.api", kalshi.api, texts::HTTP_ADDRESS, "REST service of Kalshi."),
         text("venue.kalshi.socket", kalshi.socket, texts::SOCKET_ADDRESS, "Socket of Kalshi."),
@@ -78,7 +77,7 @@ fn live() -> Vec<Setting> {
             "venue.kalshi.markets_max",
             kalshi.markets_max as u64,
             1..=50_000,
-            "Markets that are followed at most.",
+            "The largest number of markets whose books are followed. The others have no book until a user trades them.",
         ),
     ]
 }

@@ -79,7 +79,7 @@ impl<L: Links> Desk<L> {
             if outages.of(origin) && !before.of(origin) {
                 tracing::warn!(
                     venue = origin.name(),
-                    "no connection to the venue is alive: its books are not traded on"
+                    "no connection to the venue works: its books fill no orders until it is back"
                 );
                 let is_of =
                     |cell: &&MarketCell| live::origin(&cell.listing) == Some(origin) && cell.resolution().is_none();

@@ -131,7 +131,7 @@ fn set_aside(path: &Path, why: &str, skips: &Skips) {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".damaged");
     if let Err(error) = fs::rename(path, &aside) {
-        tracing::warn!(file = %path.display(), %error, "a damaged file cannot be renamed");
+        tracing::warn!(file = %path.display(), %error, "a damaged file cannot be renamed; move it away");
     }
 }
 
@@ -147,7 +147,7 @@ fn store(folder: &Path, text: &str) {
         File::open(folder)?.sync_all()
     };
     if let Err(error) = write() {
-        tracing::warn!(folder = %folder.display(), %error, "price grids cannot be stored for the next start");
+        tracing::warn!(folder = %folder.display(), %error, "the price grids of markets cannot be stored; a start without the venue lacks them");
     }
 }
 

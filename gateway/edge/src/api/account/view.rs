@@ -32,7 +32,7 @@ record! {
         balance: Money = Money::of("81.40"), "Available cash, after reservations.";
         currency: CurrencyName = "USD".into();
         unrealized_pnl: Money = Money::of("-1.10"),
-            "total_value less starting_balance: the whole result since the start, realised or not, with fees.";
+            "`total_value` less `starting_balance`: profit or loss since the start, realised or not, after fees.";
         total_value: Money = Money::of("98.90"), "Cash and open positions at their marks.";
         starting_balance: Money = Money::of("100"), "Baselines of the present generations.";
         reserved: Money = Money::of("0"), "Cash set aside for open orders.";

@@ -78,7 +78,7 @@ fn by_query(call: &Call) -> Outcome {
     let query = call.query();
     // A condition id in place of a token has a refusal of its own.
     let is_condition = query.first_of(&["token_id", "token"]).is_some_and(|token| token.starts_with("0x"));
-    let token = if is_condition { Err(Code::BookUnavailable) } else { tokens::asked(&query) }?;
+    let token = if is_condition { Err(Code::BookUnavailable) } else { tokens::token_id(&query) }?;
     by_token(call, &query, token)
 }
 
@@ -146,7 +146,7 @@ fn depth(query: &Query<'_>) -> Result<Option<usize>, Refusal> {
 async fn batch(call: Call) -> Outcome {
     let default = depth(&call.query())?;
     let Some(body) = call.json()? else {
-        return Err(Refusal::saying(Code::InvalidBody, "The body is empty."));
+        return Err(Refusal::new(Code::InvalidBody, "The body is empty."));
     };
     let mut out = Vec::with_capacity(16 * 1_024);
     out.push(b'[');

@@ -48,8 +48,8 @@ record! {
 
     /// All orders at one price.
     pub struct BookLevel {
-        price: Price = Price::of("0.41"), "US dollars per share.";
-        size: Quantity = Quantity::of("85"), "Shares.";
+        pub price: Price = Price::of("0.41"), "US dollars per share.";
+        pub size: Quantity = Quantity::of("85"), "Shares.";
     }
 
     /// One token of a batch.

@@ -8,7 +8,7 @@
 use super::signature::{Address, Claim, NoClaim};
 use crate::api::keys::request::{self, NewKey};
 use crate::api::refuse::unexpected;
-use crate::engine_client::Late;
+use crate::engine_client::AskError;
 use crate::http::admission::first_sight;
 use crate::http::auth::RawKey;
 use crate::http::call::{Call, Caller};
@@ -117,15 +117,15 @@ fn newcomer(call: &Call, sub: &str) -> Result<(), Refusal> {
 fn verified(call: &Call) -> Result<Claim<'_>, Refusal> {
     let claim = Claim::read(&call.headers).map_err(|error| match error {
         NoClaim::Absent => Refusal::from(Code::MissingApiKey),
-        NoClaim::Malformed(name) => Refusal::saying(Code::InvalidToken, format!("{name} is missing or malformed.")),
+        NoClaim::Malformed(name) => Refusal::new(Code::InvalidToken, format!("{name} is missing or malformed.")),
     })?;
     let is_fresh = |now: Timestamp| claim.signed_at_secs().abs_diff(now.secs()) <= SIGNED_WITHIN_SECS;
     if !is_fresh(call.reads().clock.wall_now()) && !is_fresh(call.now) {
         let message = "POLY_TIMESTAMP is more than 60 seconds away from the time of this server.";
-        return Err(Refusal::saying(Code::TokenExpired, message));
+        return Err(Refusal::new(Code::TokenExpired, message));
     }
     if !claim.is_signed() {
-        return Err(Refusal::saying(Code::InvalidToken, "The signature is not that of the address."));
+        return Err(Refusal::new(Code::InvalidToken, "The signature is not that of the address."));
     }
     Ok(claim)
 }
@@ -146,9 +146,9 @@ async fn issued(call: &Call, user: UserId, credentials: Credentials) -> Result<C
     };
     let answer = match call.edge.engine.ask(user, Command::IssueKey(issue), call.now).await {
         Ok(answer) => answer,
-        Err(Late::Overshot(answer)) => *answer,
-        Err(Late::Busy) => return Err(Code::ServerBusy.into()),
-        Err(Late::Unknown) => return Err(Code::PersistenceUnknown.into()),
+        Err(AskError::Overshot(answer)) => *answer,
+        Err(AskError::Busy) => return Err(Code::ServerBusy.into()),
+        Err(AskError::Unknown) => return Err(Code::PersistenceUnknown.into()),
     };
     match answer {
         Answer::Key(_) => Ok(credentials),

@@ -46,7 +46,7 @@ const SIGNED: &[Param] = &[
     Param::header("POLY_ADDRESS", TEXT, "Without a key: the address that signs, 0x and 40 hexadecimal digits."),
     Param::header("POLY_SIGNATURE", TEXT, "Its EIP-712 signature of ClobAuth, 0x and 130 hexadecimal digits."),
     Param::header("POLY_TIMESTAMP", TEXT, "Unix seconds, at most 60 away from now."),
-    Param::header("POLY_NONCE", TEXT, "A number of at most 256 bits: each has a key of its own."),
+    Param::header("POLY_NONCE", TEXT, "An integer of at most 256 bits. An address has one key for each nonce."),
 ];
 /// Refusals of an address, besides those of the checks of a key.
 const LOGIN: &[Code] = &[

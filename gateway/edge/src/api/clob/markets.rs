@@ -40,7 +40,7 @@ const OUTCOMES: [MarketOutcome; 2] = [MarketOutcome::First, MarketOutcome::Secon
 /// The page of a list.
 pub const NEXT_CURSOR: &[Param] = &[
     Param::query("next_cursor", TEXT, "Where the page begins: MA==, or that of the page before."),
-    Param::query("cursor", TEXT, "The same; `next_cursor` wins."),
+    Param::query("cursor", TEXT, "The same as `next_cursor`, which overrides it."),
 ];
 const MARKET: &str = "0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4";
 
@@ -75,7 +75,7 @@ record! {
         tokens: [VenueToken<'a>; 2] = VenueToken::both(), "The outcomes, in their order.";
         neg_risk: bool = false, "Belongs to a group of markets with one winner.";
         enable_order_book: bool = true, "Always true.";
-        accepting_orders: bool = true, "Orders are taken now.";
+        accepting_orders: bool = true, "Whether new orders are accepted.";
         accepting_order_timestamp: Option<scalar::Timestamp> = None, "Since when.";
         minimum_order_size: Number = Number::of("5"), "Shares.";
         minimum_tick_size: Number = Number::of("0.01"), "The grid of prices.";
@@ -98,7 +98,7 @@ record! {
         icon: &'a str = "", "Address of its image; may be empty.";
         image: &'a str = "", "The same.";
         rewards: VenueRewards = VenueRewards::example(), "None.";
-        tags: &'a [String] = &[], "The venue's words for it.";
+        tags: &'a [String] = &[], "The venue's tags of the market.";
     }
 
     /// A market in the venue's shape, simplified.
@@ -109,7 +109,7 @@ record! {
         active: bool = true, "It accepts orders, or did until now.";
         closed: bool = false, "Trading has ended.";
         archived: bool = false, "Resolved for more than 30 days.";
-        accepting_orders: bool = true, "Orders are taken now.";
+        accepting_orders: bool = true, "Whether new orders are accepted.";
     }
 
     /// A page of markets in the venue's shape.
@@ -162,13 +162,13 @@ record! {
         tbf: u64 = 1_000, "Base fee of takers.";
         fd: Option<ClobFee> = Some(ClobFee::example()), "The fee; left out where there is none.", skip_serializing_if;
         r: ClobRewards = ClobRewards {}, "Rewards: an empty object.";
-        gst: () = (), "When the game starts: not known.";
-        ao: bool = true, "Orders are taken now.";
-        cbos: bool = false, "The book is cleared at the start: never.";
-        ibce: bool = false, "Orders are screened: never.";
-        rfqe: bool = false, "Quotes can be requested: never.";
+        gst: () = (), "Start of the game. Always null.";
+        ao: bool = true, "Whether new orders are accepted.";
+        cbos: bool = false, "Whether the book is cleared at the start. Always false.";
+        ibce: bool = false, "Whether orders are screened. Always false.";
+        rfqe: bool = false, "Whether quotes can be requested. Always false.";
         #[schemars(range(max = 0))]
-        oas: u8 = 0, "Minimum age of an order in seconds: 0.";
+        oas: u8 = 0, "Minimum age of an order in seconds. Always 0.";
     }
 }
 
@@ -281,7 +281,7 @@ async fn gathered(call: &Call, is_listed: MarketPredicate, place: usize) -> (Vec
 fn named(call: &Call) -> Result<&MarketCell, Refusal> {
     let catalog = &call.reads().catalog;
     let market = catalog.by_condition(&call.variable(0)).and_then(|market| catalog.market(market));
-    market.ok_or_else(|| Refusal::saying(Code::MarketNotFound, "market not found"))
+    market.ok_or_else(|| Refusal::new(Code::MarketNotFound, "market not found"))
 }
 
 fn whole(out: &mut Vec<u8>, cell: &MarketCell, reads: &Reads, now: Timestamp) {

@@ -121,11 +121,11 @@ pub async fn batch(call: &Call, orders: &[Value<'_>]) -> Outcome {
     let front = call.front();
     let most = front.settings.limits.tier(call.caller().tier).max_batch_size as usize;
     if orders.is_empty() {
-        return Err(Refusal::saying(Code::InvalidBody, "The list has no orders."));
+        return Err(Refusal::new(Code::InvalidBody, "The list has no orders."));
     }
     if orders.len() > most {
         let message = format!("{} orders were sent; the tier allows {most} in one batch.", orders.len());
-        return Err(Refusal::saying(Code::BatchLimitExceeded, message));
+        return Err(Refusal::new(Code::BatchLimitExceeded, message));
     }
     // A header names one request, not its entries.
     let sender = Sender { header_id: None, ..sender(call, BATCH, EntryRoute::Venue) };
@@ -168,7 +168,7 @@ pub async fn flat(call: Call) -> Outcome {
 /// The body of a placement. JSON that does not describe an order is refused by the shard, after its checks of repeats and
 /// of the daily limit.
 fn body(call: &Call) -> Result<Value<'_>, Refusal> {
-    call.json()?.ok_or_else(|| Refusal::saying(Code::InvalidBody, "The body is empty."))
+    call.json()?.ok_or_else(|| Refusal::new(Code::InvalidBody, "The body is empty."))
 }
 
 fn sender<'a>(call: &'a Call, endpoint: &'static str, route: EntryRoute) -> Sender<'a> {

@@ -66,7 +66,7 @@ record! {
         price: Price = Price::of("0.39"), "Per share.";
         // Empty where the venue stated a last price without its trade.
         #[schemars(with = "SideName")]
-        side: &'static str = "SELL", "What the taker did.";
+        side: &'static str = "SELL", "Side of the taker.";
     }
 }
 
@@ -160,7 +160,7 @@ async fn prices(call: Call) -> Outcome {
 
 async fn prices_of_body(call: Call) -> Outcome {
     let Some(body) = call.json()? else {
-        return Err(Refusal::saying(Code::InvalidBody, "The body is empty."));
+        return Err(Refusal::new(Code::InvalidBody, "The body is empty."));
     };
     match tokens::in_old_body(&body)? {
         Some(items) => Ok(rows(&requested_books(&call, items))),

@@ -32,9 +32,9 @@ record! {
         token_id: &'a str = TOKEN, "The outcome token.";
         side: SentSide = SentSide::example(), "0 is BUY.";
         maker_amount: SentDigits<'a> = SentDigits::Text("4100000"),
-            "What is given, in 10⁻⁶: USD of a BUY, shares of a SELL. Above 0.";
+            "What the order pays, in 10⁻⁶: USD of a BUY, shares of a SELL. Above 0.";
         taker_amount: SentDigits<'a> = SentDigits::Text("10000000"),
-            "What is taken, in 10⁻⁶: shares of a BUY, USD of a SELL. Above 0.";
+            "What the order gets, in 10⁻⁶: shares of a BUY, USD of a SELL. Above 0.";
         expiration: Option<SignedExpiration<'a>> = Some(SignedExpiration::example()),
             "Unix seconds in the future, at most ten years ahead, for GTD.", skip_serializing_if;
         salt: Option<Value> = Some(479_249_096_354_u64.into()),
@@ -50,7 +50,7 @@ record! {
         order: SignedOrder<'a> = SignedOrder::example();
         #[serde(rename = "orderType")]
         #[schemars(extend("x-or-null" = true))]
-        order_type: Option<SignedOrderType> = Some("GTC".into()), "In any case; IOC is FAK. Default GTC.",
+        order_type: Option<SignedOrderType> = Some("GTC".into()), "In upper or lower case; IOC means FAK. Default: GTC.",
             skip_serializing_if;
         #[serde(rename = "postOnly")]
         #[schemars(extend("x-or-null" = true))]

@@ -51,7 +51,7 @@ impl<'a> ListFilter<'a> {
             None => None,
             Some(name) => {
                 let known = VENUES.iter().find(|(word, _)| name.eq_ignore_ascii_case(word));
-                known.ok_or_else(|| Refusal::saying(Code::InvalidSource, "Unknown venue."))?.1
+                known.ok_or_else(|| Refusal::new(Code::InvalidSource, "Unknown venue."))?.1
             }
         };
         Ok(ListFilter {

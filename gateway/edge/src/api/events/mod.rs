@@ -44,7 +44,7 @@ const PARAMS: &[Param] = &[
     Param::query("markets_per_event", Schema::Integer { min: 1, max: 100 }, "Markets shown of each; default: 20."),
     Param::query("category", TEXT, "Part of a category's name, in any case; quotes around it are ignored."),
     Param::query("search", TEXT, "Part of an event's title or of a market's question, in any case."),
-    Param::query("include_sports", BOOLEAN, "Sports too, as without it."),
+    Param::query("include_sports", BOOLEAN, "Whether sports are included; default: true."),
     Param::query("venue", Schema::Word(&["all", "polymarket", "kalshi"]), "Where the markets come from."),
 ];
 
@@ -100,7 +100,7 @@ async fn list(call: Call) -> Outcome {
 
 /// The answer before the first listing: [`EventsWarming`], which is the error envelope and an empty page in one body.
 fn warming(filter: &ListFilter<'_>) -> Refusal {
-    Refusal::saying(Code::Http503, WARMING)
+    Refusal::new(Code::Http503, WARMING)
         .retry_after(WARM_AFTER_SECS)
         .field("events", |out| out.extend_from_slice(b"[]"))
         .field("total", |out| out.push(b'0'))

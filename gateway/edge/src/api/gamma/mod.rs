@@ -22,7 +22,9 @@ use engine::market::catalog::{Lists, MarketCell};
 use engine::market::terms::EventTerms;
 use filter::{EVENTS_MAX, ListFilter, MARKETS_MAX, Order, market_key};
 use std::collections::BTreeSet;
-use view::{GammaEvent, GammaEventPage, GammaFound, GammaMarket, GammaMarketPage, GammaPagination, GammaTag, Group};
+use view::{
+    GammaEvent, GammaEventPage, GammaMarket, GammaMarketPage, GammaPagination, GammaSearchPage, GammaTag, Group,
+};
 use wire::cursor::OffsetCursor;
 use wire::fields::Params;
 use wire::query::Query;
@@ -95,7 +97,7 @@ pub const ROUTES: &[Route] = &[
     read("/v1/gamma/public-search", "search_gamma")
         .about("Events whose title, or a question of whose markets, holds a text.")
         .params(params::SEARCH)
-        .gives::<GammaFound>(200)
+        .gives::<GammaSearchPage>(200)
         .run(|call| Box::pin(search(call))),
 ];
 
@@ -286,7 +288,7 @@ async fn one_event(call: Call, is: fn(&EventTerms, &str) -> bool) -> Outcome {
             return Ok(Reply::json(&event));
         }
     }
-    Err(Refusal::saying(Code::NotFound, "event not found"))
+    Err(Refusal::new(Code::NotFound, "event not found"))
 }
 
 async fn tags(call: Call) -> Outcome {
@@ -375,7 +377,7 @@ async fn search(call: Call) -> Outcome {
     let rows = &found[first..found.len().min(first + limit)];
     let pagination = GammaPagination { has_more: first + rows.len() < found.len(), total_results: found.len() };
     let events = event_rows(&call, rows).await;
-    Ok(Reply::json(&GammaFound { events, tags: EmptyList, profiles: EmptyList, pagination }))
+    Ok(Reply::json(&GammaSearchPage { events, tags: EmptyList, profiles: EmptyList, pagination }))
 }
 
 /// Where the page begins; `None`: after the last one.

@@ -13,16 +13,16 @@ const ACTIVE: Param = Param::query("active", BOOLEAN, "True: only those that ope
 const CLOSED: Param =
     Param::query("closed", BOOLEAN, "Without it open ones, and those that the request names in any state.");
 const ARCHIVED: Param = Param::query("archived", BOOLEAN, "");
-const TAG_ID: Param = Param::query("tag_id", TEXT, "");
-const TAG_SLUG: Param = Param::query("tag_slug", TEXT, "Wins over `tag_id`.");
-const START_MIN: Param = Param::query("start_date_min", TEXT, "A time, or a day.");
-const START_MAX: Param = Param::query("start_date_max", TEXT, "A time, or a day.");
-const END_MIN: Param = Param::query("end_date_min", TEXT, "A time, or a day.");
-const END_MAX: Param = Param::query("end_date_max", TEXT, "A time, or a day.");
-const VOLUME_MIN: Param = Param::query("volume_num_min", VOL, "");
-const VOLUME_MAX: Param = Param::query("volume_num_max", VOL, "");
-const LIQUIDITY_MIN: Param = Param::query("liquidity_num_min", VOL, "");
-const LIQUIDITY_MAX: Param = Param::query("liquidity_num_max", VOL, "");
+const TAG_ID: Param = Param::query("tag_id", TEXT, "Id of a tag.");
+const TAG_SLUG: Param = Param::query("tag_slug", TEXT, "Overrides `tag_id`.");
+const START_MIN: Param = Param::query("start_date_min", TEXT, "Earliest start: a time or a day.");
+const START_MAX: Param = Param::query("start_date_max", TEXT, "Latest start: a time or a day.");
+const END_MIN: Param = Param::query("end_date_min", TEXT, "Earliest end: a time or a day.");
+const END_MAX: Param = Param::query("end_date_max", TEXT, "Latest end: a time or a day.");
+const VOLUME_MIN: Param = Param::query("volume_num_min", VOL, "Lowest volume, in USD.");
+const VOLUME_MAX: Param = Param::query("volume_num_max", VOL, "Highest volume, in USD.");
+const LIQUIDITY_MIN: Param = Param::query("liquidity_num_min", VOL, "Lowest liquidity, in USD.");
+const LIQUIDITY_MAX: Param = Param::query("liquidity_num_max", VOL, "Highest liquidity, in USD.");
 const ORDER: Param = Param::query(
     "order",
     TEXT,

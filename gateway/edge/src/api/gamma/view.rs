@@ -134,18 +134,18 @@ record! {
         accepting_orders_timestamp: Option<scalar::Timestamp> = None, "The same as `startDate`.", skip_serializing_if;
         created_at: scalar::Timestamp = scalar::Timestamp::of("2026-09-01T00:00:00Z"), "When it was listed here.";
         updated_at: scalar::Timestamp = scalar::Timestamp::of("2026-10-02T09:14:05Z"), "When its figures last came.";
-        active: bool = true, "It opened; stays true when it is closed.";
+        active: bool = true, "Whether it has opened; stays true after it is closed.";
         closed: bool = false;
         archived: bool = false;
         accepting_orders: bool = true;
-        enable_order_book: bool = true, "true";
-        ready: bool = false, "false";
-        funded: bool = false, "false";
-        new: bool = false, "false";
-        featured: bool = false, "false";
-        restricted: bool = false, "false";
-        neg_risk_other: bool = false, "false";
-        approved: bool = true, "true";
+        enable_order_book: bool = true, "Always true.";
+        ready: bool = false, "Always false.";
+        funded: bool = false, "Always false.";
+        new: bool = false, "Always false.";
+        featured: bool = false, "Always false.";
+        restricted: bool = false, "Always false.";
+        neg_risk_other: bool = false, "Always false.";
+        approved: bool = true, "Always true.";
         neg_risk: bool = false;
         market_maker_address: EmptyText = "".into();
         order_price_min_tick_size: Number = Number::of("0.01");
@@ -173,28 +173,28 @@ record! {
         ticker: &'a str = "lisbon-weather";
         slug: &'a str = "lisbon-weather";
         title: &'a str = "Lisbon weather";
-        description: &'a str = "", "Of its first market.";
+        description: &'a str = "", "That of its first market.";
         resolution_source: EmptyText = "".into();
-        start_date: Option<scalar::Timestamp> = None, "The earliest of its markets.", skip_serializing_if;
+        start_date: Option<scalar::Timestamp> = None, "The earliest start of its markets.", skip_serializing_if;
         start_date_iso: Option<Date> = None, skip_serializing_if;
         end_date: Option<scalar::Timestamp> = Some(scalar::Timestamp::of("2026-10-04T00:00:00Z")),
-            "The latest of its markets.", skip_serializing_if;
+            "The latest end of its markets.", skip_serializing_if;
         end_date_iso: Option<Date> = Some(Date("2026-10-04".to_owned())), skip_serializing_if;
         image: &'a str = "";
         icon: &'a str = "", "The same as `image`.";
-        active: bool = true, "One of its markets opened.";
-        closed: bool = false, "All of its markets are.";
-        archived: bool = false, "All of its markets are.";
-        new: bool = false, "false";
-        featured: bool = false, "false";
-        restricted: bool = false, "false";
+        active: bool = true, "Whether at least one of its markets has opened.";
+        closed: bool = false, "Whether all its markets are closed.";
+        archived: bool = false, "Whether all its markets are archived.";
+        new: bool = false, "Always false.";
+        featured: bool = false, "Always false.";
+        restricted: bool = false, "Always false.";
         liquidity: Number = Number(0);
         volume: Number = Number::of("9310");
         volume24hr: Number = Number::of("1822.5");
-        enable_order_book: bool = true, "true";
+        enable_order_book: bool = true, "Always true.";
         neg_risk: bool = false;
         enable_neg_risk: bool = false, "The same as `negRisk`.";
-        neg_risk_augmented: bool = false, "false";
+        neg_risk_augmented: bool = false, "Always false.";
         category: Option<&'a str> = Some("weather"), skip_serializing_if;
         tags: Vec<GammaTag<'a>> = Vec::new();
         markets: Vec<GammaMarket<'a>> = Vec::new();
@@ -220,7 +220,7 @@ record! {
     }
 
     /// One page of a search.
-    pub struct GammaFound<'a> {
+    pub struct GammaSearchPage<'a> {
         pub events: Vec<Written<GammaEvent<'a>>> = Vec::new(), "Most traded first.";
         pub tags: EmptyList = EmptyList, "Always empty.";
         pub profiles: EmptyList = EmptyList, "Always empty.";

@@ -115,7 +115,7 @@ async fn archive(call: Call) -> Outcome {
     let range = HistoryRange::archive(&query)?;
     let (instrument, cell) = tokens::find(&call.reads().catalog, token).ok_or(Code::ArchiveNotFound)?;
     if !matches!(cell.state(), MarketState::Closed | MarketState::Resolved) {
-        return Err(Refusal::saying(Code::InvalidRequest, "The market is not closed."));
+        return Err(Refusal::new(Code::InvalidRequest, "The market is not closed."));
     }
     let found = find(&call, instrument, &range).await;
     let found = found.filter(|found| !found.broken).ok_or(Code::ArchiveUnavailable)?;

@@ -68,7 +68,7 @@ pub const ROUTES: &[Route] = &[
             MARKETS,
             Param::query("sizeThreshold", VOL, "Smaller holdings are left out; default: 1."),
             Param::query("redeemable", BOOLEAN, "true: none, because an ended market pays out immediately."),
-            Param::query("mergeable", BOOLEAN, "true: none."),
+            Param::query("mergeable", BOOLEAN, "`true`: no row, because nothing is merged here."),
             LIMIT,
             SKIPPED,
             Param::query("sortBy", Schema::of::<SortBy>(), "Default TOKENS."),

@@ -59,7 +59,7 @@ const LIST_PARAMS: &[Param] = &[
     Param::query("offset", OFFSET, "Markets before the page."),
     Param::query("hot_only", BOOLEAN, "Only markets with more than 5000 USD traded."),
     Param::query("active_only", BOOLEAN, "Only active ones that are not closed, as without it."),
-    Param::query("closed", BOOLEAN, "Only closed ones, or only open ones; wins over `active_only`."),
+    Param::query("closed", BOOLEAN, "`true`: only closed markets; `false`: only open ones. Overrides `active_only`."),
     Param::query("category", TEXT, "Part of a category's name, in any case."),
     Param::query("q", Schema::Text(120), "Part of the question or the slug, in any case."),
     Param::query("search", Schema::Text(120), "The same under another name."),

@@ -4,7 +4,7 @@
 //! The clock of the market data, in a replay that of the recording, decides which markets the window has.
 
 mod filter;
-mod view;
+pub mod view;
 
 use crate::http::call::Call;
 use crate::http::code::Code;

@@ -7,7 +7,7 @@ use crate::http::scalar::{self, ConditionId, Decimal, Number, words};
 use crate::http::written::Written;
 use crate::reads::Reads;
 use engine::market::catalog::MarketCell;
-use engine::market::spot::SpotPrice;
+use engine::market::spot::{self, SpotPrice};
 use engine::market::terms::{Asset, UpDown};
 use engine::time::Timestamp;
 use serde::Serialize;
@@ -17,6 +17,8 @@ use wire::updown;
 words! {
     pub AssetName = "BTC", "ETH", "SOL", "XRP", "SPX", "NDX";
     pub IntervalName = "5M", "15M", "1H", "4H", "daily";
+    /// Labels of `engine::market::spot`: computed prices, and the two sources of a live venue.
+    pub SpotSource = "chainlink", "chainlink_rtds", "polymarket_rtds";
 }
 
 record! {
@@ -67,7 +69,8 @@ record! {
     pub struct UpDownSpot<'a> {
         symbol: AssetName = "ETH".into(), "The asset.";
         price: Decimal<'a> = "2511.4".into(), "US dollars.";
-        source: &'a str = "synthetic", "Where it comes from.";
+        source: SpotSource = spot::SOURCE.into(),
+            "`chainlink`: computed by the synthetic venue; `chainlink_rtds`, `polymarket_rtds`: sources of a live venue.";
         change_24h: Option<&'a str> = None, "Null: the source does not report it.";
     }
 
@@ -163,7 +166,7 @@ impl UpDownSpot<'_> {
         UpDownSpot {
             symbol: asset.name().into(),
             price: decimal::text(|out| decimal::vol(out, price.micros)).into(),
-            source: price.source,
+            source: price.source.into(),
             change_24h: None,
         }
     }

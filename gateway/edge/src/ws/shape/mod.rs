@@ -37,7 +37,7 @@ const PONG: Message = Message::text("PONG", "The answer to `PING`.", &Schema::Wo
 const PING_JSON: Message = Message::of::<Ping>("ping", "Answered by `pong`. One of the two fields is enough.");
 const PONG_JSON: Message = Message::of::<Pong>("pong", "The answer to `ping`.");
 const ERROR: Message = Message::of::<StreamError>("error", "An error in a frame; the socket stays open.");
-/// On channels of the venue, whose clients expect no such frame.
+/// The error frame of the venue's channels. Clients of the venue do not expect it, so it is sent only on request.
 const ERROR_EVENT: Message =
     Message::of::<StreamErrorEvent>("error", "Only if the handshake has `errors=1`: an error in a frame.");
 const GAP: Message = Message::of::<Gap>(

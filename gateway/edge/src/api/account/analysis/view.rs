@@ -40,7 +40,7 @@ record! {
         auth_provider: Option<&'static str> = None, "Unknown here.";
         account_created_at: scalar::Timestamp = scalar::Timestamp::of("2026-09-30T08:00:00Z");
         account_age_days: u64 = 2, "Whole days.";
-        api_key_tier: TierName = "free".into(), "Of the key that asks.";
+        api_key_tier: TierName = "free".into(), "The tier of the key of this request.";
         profile_visibility: Visibility = "public".into();
     }
 

@@ -23,7 +23,7 @@ impl Record for Done {
 }
 
 record! {
-    /// Whether the caller's country is refused: none is.
+    /// Whether the caller's country is blocked. Always false.
     pub struct Geoblock {
         blocked: bool = false, "Always false.";
         #[schemars(length(max = 0))]
@@ -34,7 +34,7 @@ record! {
         region: &'static str = "", "Not reported.";
     }
 
-    /// Whether an order earns rewards: none does.
+    /// Whether an order earns rewards. Always false.
     pub struct OrderScoring {
         scoring: bool = false, "Always false.";
     }

@@ -36,7 +36,7 @@ words! {
 record! {
     /// The order was accepted.
     pub struct PlacedOrder<'a> {
-        success: bool = true, "true";
+        success: bool = true, "Always true.";
         #[serde(rename = "errorMsg")]
         error_msg: Blank = "".into();
         #[serde(rename = "orderID")]
@@ -56,7 +56,7 @@ record! {
 
     /// An entry that was refused or killed.
     pub struct FailedOrder {
-        success: bool = false, "false";
+        success: bool = false, "Always false.";
         #[serde(rename = "errorMsg")]
         error_msg: String = "Invalid order payload".to_owned(), "The venue's sentence.";
         #[serde(rename = "orderID")]
@@ -77,7 +77,7 @@ record! {
 
     /// The order was accepted.
     pub struct PlacedFlatOrder<'a> {
-        success: bool = true, "true";
+        success: bool = true, "Always true.";
         #[serde(rename = "orderID")]
         order_id: OrderHexId<'a> = ORDER_EXAMPLE.into();
         #[schemars(with = "PlacedStatus")]

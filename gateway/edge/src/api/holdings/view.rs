@@ -59,8 +59,8 @@ record! {
         realized_pnl: Number = Number::of("0");
         percent_realized_pnl: Number = Number::of("0");
         cur_price: Number = Number::of("0.42"), "The mark; the average price where there is none.";
-        redeemable: bool = false, "false";
-        mergeable: bool = false, "false";
+        redeemable: bool = false, "Always false.";
+        mergeable: bool = false, "Always false.";
         title: &'a str = QUESTION;
         slug: &'a str = "rain-in-lisbon-on-3-october";
         icon: &'a str = "";
@@ -94,10 +94,10 @@ record! {
         percent_pnl: Number = Number::of("9.090909"), "Unrealised, in percent of the cost.";
         percent_realized_pnl: Number = Number::of("0");
         status: OpenStatus = "OPEN".into();
-        redeemable: bool = false, "false";
-        mergeable: bool = false, "false";
-        archived: bool = false, "false";
-        verified: bool = false, "false";
+        redeemable: bool = false, "Always false.";
+        mergeable: bool = false, "Always false.";
+        archived: bool = false, "Always false.";
+        verified: bool = false, "Always false.";
         negative_risk: bool = false;
         title: &'a str = QUESTION;
         slug: &'a str = "rain-in-lisbon-on-3-october";

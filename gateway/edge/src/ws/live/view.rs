@@ -1,5 +1,6 @@
 //! Spot prices as records, and the parameters of their routes.
 
+use crate::api::updown::view::AssetName;
 use crate::http::record::{ByName, record};
 use crate::http::scalar::{self, Number, StreamTime, words};
 use crate::http::schema::{BOOLEAN, Param, Schema, TEXT};
@@ -26,7 +27,6 @@ pub const STREAM_EXAMPLE: &str = concat!(
 
 words! {
     pub Symbol = "BTC", "ETH", "SOL", "XRP";
-    AssetName = "BTC", "ETH", "SOL", "XRP", "SPX", "NDX";
     SourceLabel = "chainlink";
 }
 
@@ -34,8 +34,7 @@ record! {
     // A price without its symbol.
     pub struct SpotFigures {
         price: Number = Number::of("64310.22"), "US dollars.";
-        #[schemars(with = "SourceLabel")]
-        source: &'static str = SOURCE, "Its source.";
+        source: SourceLabel = SOURCE.into(), "Its source.";
         timestamp: StreamTime = StreamTime::of("2026-11-05T09:33:22Z"), "Time of the price.";
     }
 
@@ -81,7 +80,11 @@ impl From<Asset> for Symbol {
 
 impl From<spot::SpotPrice> for SpotFigures {
     fn from(price: spot::SpotPrice) -> SpotFigures {
-        SpotFigures { price: Number(price.micros.cast_signed()), source: price.source, timestamp: StreamTime(price.at) }
+        SpotFigures {
+            price: Number(price.micros.cast_signed()),
+            source: price.source.into(),
+            timestamp: StreamTime(price.at),
+        }
     }
 }
 

@@ -122,7 +122,7 @@ const TOKEN_AND_SIDE: &[Param] = &[
 words! {
     // The price before the first trade.
     NoTradePrice = "0.5";
-    TakerSide = "BUY", "SELL", "";
+    pub TakerSide = "BUY", "SELL", "";
 }
 
 forms! {
@@ -259,15 +259,15 @@ pub fn book_of(reads: &Reads, instrument: InstrumentId, cell: &MarketCell) -> Op
 }
 
 /// Side of the taker in the last trade; empty where the venue stated only the price.
-pub fn taker_word(last: &LastPrice) -> &'static str {
-    last.trade.map_or("", |trade| if trade.taker_buys { "BUY" } else { "SELL" })
+pub fn taker_side(last: &LastPrice) -> TakerSide {
+    last.trade.map_or("", |trade| if trade.taker_buys { "BUY" } else { "SELL" }).into()
 }
 
 fn last_trade_price(call: &Call) -> Outcome {
     let (instrument, _) = token_of(call, "market not found")?;
     let last = call.reads().books.last_price(instrument);
     Ok(Reply::json(&match last {
-        Some(last) => LastTrade { price: LastTradePrice::Known(last.price.into()), side: taker_word(&last).into() },
+        Some(last) => LastTrade { price: LastTradePrice::Known(last.price.into()), side: taker_side(&last) },
         None => LastTrade { price: LastTradePrice::NoTrade("0.5".into()), side: "".into() },
     }))
 }

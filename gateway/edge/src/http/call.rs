@@ -8,7 +8,7 @@ use super::limit::Source;
 use super::reply::Refusal;
 use super::route::{Auth, Route};
 use super::router::Variables;
-use crate::app::{App, Edge};
+use crate::app::{Edge, Instance};
 use crate::engine_client::AskError;
 use crate::reads::Reads;
 use crate::streams::Streams;
@@ -66,11 +66,6 @@ pub struct Caller {
 }
 
 impl Call {
-    /// All shared state; handlers use the part that they need.
-    pub fn app(&self) -> &App {
-        &self.edge.app
-    }
-
     pub fn reads(&self) -> &Reads {
         &self.edge.app.reads
     }
@@ -83,6 +78,10 @@ impl Call {
         &self.edge.app.streams
     }
 
+    pub fn instance(&self) -> &Instance {
+        &self.edge.app.instance
+    }
+
     /// The caller of a route that needs a credential.
     ///
     /// # Panics
@@ -93,7 +92,7 @@ impl Call {
 
     /// Whether the caller's key is read-only and contained (`keys.readonly_contained`).
     pub fn is_contained(&self) -> bool {
-        self.app().front.settings.keys.readonly_contained && containment::is_for(self.caller())
+        self.front().settings.keys.readonly_contained && containment::is_for(self.caller())
     }
 
     /// Checks whether the caller may do that to a key or a balance ([`containment`]).
@@ -139,7 +138,7 @@ impl Call {
     /// The pipeline decides with the same rule whether a key is needed.
     pub fn in_venue_shape(&self) -> bool {
         let Auth::KeyUnless(shape) = self.route.auth else { return false };
-        dialect::in_venue_shape(&self.app().front, shape, &self.headers, &self.query())
+        dialect::in_venue_shape(self.front(), shape, &self.headers, &self.query())
     }
 
     /// A header's text: ASCII without control characters, not empty.

@@ -189,7 +189,6 @@ impl World {
                 leap: Arc::new(Leap::none()),
                 instruments: Box::new(Nothing),
                 census: Default::default(),
-                cohort: Default::default(),
             },
         };
         let shard: Rc<Shard> = Rc::new(RefCell::new(Box::new(|_, command| panic!("not expected: {command:?}"))));

@@ -140,15 +140,15 @@ pub async fn open(call: Call) -> Outcome {
 }
 
 fn seat(call: &Call) -> Result<Option<Seat>, Refusal> {
-    let app = call.app();
+    let limits = &call.front().settings.limits;
     let keyed = call.caller.as_ref().and_then(|caller| Some((caller.key?, caller.tier)));
     let (owner, max) = match keyed {
-        Some((key, tier)) => (SeatOwner::Key(key), app.front.settings.limits.tier(tier).max_ws_connections),
+        Some((key, tier)) => (SeatOwner::Key(key), limits.tier(tier).max_ws_connections),
         // Limits by address do not apply to peers on loopback (gateway/docs/wire.md §8).
-        None if call.source.local && !app.front.settings.limits.meter_loopback => return Ok(None),
+        None if call.source.local && !limits.meter_loopback => return Ok(None),
         None => (SeatOwner::Address(network(call.source.address)), PER_ADDRESS_MAX),
     };
-    match app.streams.events.take(owner, max) {
+    match call.streams().events.take(owner, max) {
         Some(seat) => Ok(Some(seat)),
         None => Err(Refusal::rate_limit("concurrency", max, call.now.plus(engine::time::SECOND), 1)),
     }

@@ -63,19 +63,19 @@ pub const ROUTES: &[Route] = &[Route::get("/v1/ws/trade", "ws_trade")
 
 /// A token that was minted by a session token is refused: there is no key whose windows could count its operations.
 fn open(call: &Call) -> Outcome {
-    let app = call.app();
+    let front = call.front();
     let mut admitted = admit::admit(call, Anonymous::Refused)?;
     let mut key = None;
     if let Admitted::Open { bearer, .. } = &admitted {
-        match operates(bearer.as_ref(), |key| app.reads.directory.slot(key)) {
+        match operates(bearer.as_ref(), |key| call.reads().directory.slot(key)) {
             Ok(found) => key = Some(found),
             Err(close) => admitted = Admitted::Refused(close),
         }
     }
     let source = call.source;
-    let verbose = wants_details(&app.front.names, &call.headers);
-    let brand = &app.front.settings.brand.key_prefix;
-    let shown = auth::credentials(&call.headers, &app.front.key_aliases, brand).key;
+    let verbose = wants_details(&front.names, &call.headers);
+    let brand = &front.settings.brand.key_prefix;
+    let shown = auth::credentials(&call.headers, &front.key_aliases, brand).key;
     let key_prefix = shown.filter(|_| refusals::is_on()).and_then(|key| KeyPrefix::of(key, brand));
     upgrade(call, admitted, move |socket, edge| {
         let (key, key_slot) = key.expect("a socket without a key's slot was refused");

@@ -2,9 +2,9 @@
 
 use super::valuation::{Marks, Valuation, market_value};
 use crate::api::orders::view::{Texts, fill_price};
-use crate::api::orders::words;
+use crate::api::orders::words::{self, LiquidityName, SideName};
 use crate::http::record::{Record, record};
-use crate::http::scalar::{Money, Price, Quantity, Rate, Timestamp, TokenId, words};
+use crate::http::scalar::{Blank, Money, Price, Quantity, Rate, Timestamp, TokenId, words};
 use engine::amount::Qty;
 use engine::order::Liquidity;
 use engine::user;
@@ -15,11 +15,13 @@ use wire::decimal;
 
 words! {
     pub CurrencyName = "USD";
+    /// A position at any time of its life.
     pub PositionStatus = "OPEN", "CLOSED", "CLOSED_BY_RESET";
-    pub SideName = "BUY", "SELL";
+    /// A position in a list of open ones.
+    pub OpenStatus = "OPEN";
+    /// A position after a trade.
+    pub StatusAfterTrade = "OPEN", "CLOSED";
     pub FillStatus = "FILLED";
-    pub LiquidityName = "TAKER", "MAKER";
-    pub NoCursor = "";
 }
 
 /// The market of examples, and its question.
@@ -64,7 +66,7 @@ record! {
     pub struct PositionPage<'a> {
         limit: u64 = 1;
         count: u64 = 1;
-        next_cursor: NoCursor = "".into(), "All are in one page.";
+        next_cursor: Blank = "".into(), "All are in one page.";
         data: Vec<Position<'a>> = Vec::example();
     }
 

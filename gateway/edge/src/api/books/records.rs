@@ -1,9 +1,8 @@
 //! Records of the book routes. [`super::view`] writes books by hand, since they are read often; a test compares it with
 //! [`Book`].
 
-use crate::api::clob::words::Blank;
 use crate::http::record::{List, forms, record};
-use crate::http::scalar::{ConditionId, Decimal, Milliseconds, Price, Quantity, TokenId, words};
+use crate::http::scalar::{Blank, ConditionId, Decimal, Milliseconds, Price, Quantity, TokenId, words};
 use serde_json::Value;
 
 words! {

@@ -110,8 +110,8 @@ async fn credentials(call: Call) -> Outcome {
 
 /// The key as the request shows it.
 fn shown(call: &Call) -> Result<&str, Refusal> {
-    let (front, brand) = (&call.app().front, &call.front().settings.brand);
-    let key = auth::credentials(&call.headers, &front.key_aliases, &brand.key_prefix).key;
+    let front = call.front();
+    let key = auth::credentials(&call.headers, &front.key_aliases, &front.settings.brand.key_prefix).key;
     key.and_then(|key| std::str::from_utf8(key).ok()).ok_or_else(|| Code::InternalError.into())
 }
 

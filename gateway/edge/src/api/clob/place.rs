@@ -3,7 +3,7 @@
 use super::flat::FlatOrder;
 use super::ids::{ORDER_EXAMPLE, OrderIds};
 use super::signed::{SignedOrder, SignedRequest};
-use super::words::{self, Blank, OrderEcho};
+use super::words::{self, OrderEcho};
 use crate::api::orders::terms::Sender;
 use crate::api::orders::words::{self as native, SideName};
 use crate::api::refuse::{rejected, unexpected};
@@ -12,7 +12,7 @@ use crate::http::code::Code;
 use crate::http::dialect::Dialect;
 use crate::http::record::{EmptyList, forms, record};
 use crate::http::reply::{Outcome, Refusal, Reply};
-use crate::http::scalar::{Digits, OrderHexId, Price, Quantity, Volume, words};
+use crate::http::scalar::{Blank, Digits, OrderHexId, Price, Quantity, Volume, Zero, words};
 use engine::command::{Answer, BatchEntry, Command, Placement};
 use engine::order::{EntryRoute, Order, Side};
 use engine::reject::Reject;
@@ -28,9 +28,8 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 words! {
     /// `live`: a part of the order rests.
-    pub PlacedStatus = "live", "matched";
+    pub PlacedStatus = "live", "matched", "unmatched";
     pub Unmatched = "unmatched";
-    pub Zero = "0";
 }
 
 record! {
@@ -41,9 +40,8 @@ record! {
         error_msg: Blank = "".into();
         #[serde(rename = "orderID")]
         order_id: OrderHexId<'a> = ORDER_EXAMPLE.into();
-        // A replay of an order that was cancelled since is `unmatched`.
-        #[schemars(with = "PlacedStatus")]
-        status: &'static str = "live", "`live`: a part of it rests.";
+        status: PlacedStatus = "live".into(),
+            "`live`: a part of it rests; `unmatched`: a repeat of an order that was cancelled since.";
         #[serde(rename = "makingAmount")]
         making_amount: Volume = Volume(0), "Given so far, without fees.";
         #[serde(rename = "takingAmount")]
@@ -80,8 +78,8 @@ record! {
         success: bool = true, "Always true.";
         #[serde(rename = "orderID")]
         order_id: OrderHexId<'a> = ORDER_EXAMPLE.into();
-        #[schemars(with = "PlacedStatus")]
-        status: &'static str = "live", "`live`: a part of it rests.";
+        status: PlacedStatus = "live".into(),
+            "`live`: a part of it rests; `unmatched`: a repeat of an order that was cancelled since.";
         price: Price = Price::of("0.41"), "Its limit.";
         size: Quantity = Quantity::of("10"), "Shares asked for.";
         side: SideName = "BUY".into();
@@ -203,7 +201,7 @@ impl PlacedOrder<'_> {
             success: true,
             error_msg: "".into(),
             order_id: ids.shown(&view.order),
-            status: words::placed(&view.order),
+            status: words::placed(&view.order).into(),
             making_amount,
             taking_amount,
             transactions_hashes: EmptyList,
@@ -218,7 +216,7 @@ impl PlacedFlatOrder<'_> {
         PlacedFlatOrder {
             success: true,
             order_id: ids.shown(order),
-            status: words::placed(order),
+            status: words::placed(order).into(),
             price: order.terms.limit.into(),
             size: order.terms.quantity.into(),
             side: native::side(order.terms.side).into(),

@@ -10,7 +10,6 @@ use engine::reject::Reject;
 use wire::decimal;
 
 words! {
-    pub Blank = "";
     pub VenueOrderType = "GTC", "GTD", "FOK", "FAK";
     pub PlainStatus = "ORDER_STATUS_LIVE", "ORDER_STATUS_MATCHED", "ORDER_STATUS_CANCELED", "ORDER_STATUS_INVALID";
     pub StrictStatus = "LIVE", "MATCHED", "CANCELED", "CANCELED_MARKET_RESOLVED", "INVALID";

@@ -8,8 +8,7 @@ use crate::api::markets::quote::Quote;
 use crate::api::markets::view::{CONDITION, Phase, number as market_number};
 use crate::api::prices::{base_fee, book_of};
 use crate::http::record::{EmptyList, record};
-use crate::http::scalar::{self, ConditionId, Number, Price, Volume, words};
-use crate::http::written::Written;
+use crate::http::scalar::{self, Blank, ConditionId, Number, Price, Volume, words};
 use crate::reads::Reads;
 use engine::amount::Cash;
 use engine::book::BookSide;
@@ -60,8 +59,6 @@ impl Date {
 }
 
 words! {
-    // A field that the venue always has, and that is not known here.
-    EmptyText = "";
     ResolvedStatus = "resolved";
 }
 
@@ -105,7 +102,7 @@ record! {
         #[serde(rename = "questionID")]
         question_id: ConditionId<'a> = CONDITION.into(), "The condition id.";
         slug: &'a str = "rain-in-lisbon-oct-3";
-        resolution_source: EmptyText = "".into();
+        resolution_source: Blank = "".into();
         description: &'a str = "";
         image: &'a str = "";
         icon: &'a str = "", "The same as `image`.";
@@ -147,7 +144,7 @@ record! {
         neg_risk_other: bool = false, "Always false.";
         approved: bool = true, "Always true.";
         neg_risk: bool = false;
-        market_maker_address: EmptyText = "".into();
+        market_maker_address: Blank = "".into();
         order_price_min_tick_size: Number = Number::of("0.01");
         order_min_size: Number = Number::of("5");
         seconds_delay: u32 = 0, "0";
@@ -174,7 +171,7 @@ record! {
         slug: &'a str = "lisbon-weather";
         title: &'a str = "Lisbon weather";
         description: &'a str = "", "That of its first market.";
-        resolution_source: EmptyText = "".into();
+        resolution_source: Blank = "".into();
         start_date: Option<scalar::Timestamp> = None, "The earliest start of its markets.", skip_serializing_if;
         start_date_iso: Option<Date> = None, skip_serializing_if;
         end_date: Option<scalar::Timestamp> = Some(scalar::Timestamp::of("2026-10-04T00:00:00Z")),
@@ -202,13 +199,13 @@ record! {
 
     /// One page of markets.
     pub struct GammaMarketPage<'a> {
-        pub markets: Vec<Written<GammaMarket<'a>>> = Vec::new();
+        pub markets: Vec<GammaMarket<'a>> = Vec::new();
         pub next_cursor: Option<String> = Some("MjA=".to_owned()), "The last page has none.", skip_serializing_if;
     }
 
     /// One page of events.
     pub struct GammaEventPage<'a> {
-        pub events: Vec<Written<GammaEvent<'a>>> = Vec::new();
+        pub events: Vec<GammaEvent<'a>> = Vec::new();
         pub next_cursor: Option<String> = None, "The last page has none.", skip_serializing_if;
     }
 
@@ -221,7 +218,7 @@ record! {
 
     /// One page of a search.
     pub struct GammaSearchPage<'a> {
-        pub events: Vec<Written<GammaEvent<'a>>> = Vec::new(), "Most traded first.";
+        pub events: Vec<GammaEvent<'a>> = Vec::new(), "Most traded first.";
         pub tags: EmptyList = EmptyList, "Always empty.";
         pub profiles: EmptyList = EmptyList, "Always empty.";
         pub pagination: GammaPagination = GammaPagination::example();

@@ -167,7 +167,7 @@ pub const ROUTES: &[Route] = &[
 async fn issue(call: Call, bootstrap: bool) -> Outcome {
     let body = optional_object(&call)?;
     let request = NewKey::read(&body)?;
-    let tier = admitted(&request, call.caller(), call.app(), call.now)?;
+    let tier = admitted(&request, call.caller(), call.front(), &call.reads().directory, call.now)?;
     let raw = mint(&call)?;
     let (tier, permissions) = contained(&call, tier, request.permissions())?;
     let name = request.name.map(str::to_owned);
@@ -248,12 +248,8 @@ async fn tiers(call: Call) -> Outcome {
 
 async fn ws_token(call: Call) -> Outcome {
     optional_object(&call)?;
-    let token = call
-        .app()
-        .front
-        .tickets
-        .mint(call.caller(), call.now, call.reads().clock.wall_now())
-        .map_err(|_| Code::InternalError)?;
+    let token = call.front().tickets.mint(call.caller(), call.now, call.reads().clock.wall_now());
+    let token = token.map_err(|_| Code::InternalError)?;
     Ok(Reply::json(&SocketToken { token: &token, expires_in: ticket::TTL_SECS }))
 }
 

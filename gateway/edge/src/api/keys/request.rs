@@ -4,13 +4,15 @@
 //! the server and run here; 5 and 7 run in the shard. Check 5 comes before 6, so it runs here too.
 
 use super::view::TierName;
-use crate::app::App;
 use crate::http::call::Caller;
 use crate::http::code::Code;
+use crate::http::front::Front;
 use crate::http::record::record;
 use crate::http::reply::Refusal;
 use crate::http::scalar::words;
 use crate::settings::TIERS;
+use engine::directory::Directory;
+use engine::id::UserId;
 use engine::time::Timestamp;
 use engine::user::key::{entitlement, grant_ended};
 use engine::user::{Permissions, Tier};
@@ -115,10 +117,16 @@ impl<'a> KeyName<'a> {
 }
 
 /// Runs the checks of `gateway/docs/keys.md §3` in their order. Returns the requested tier, if the body has one.
-pub fn admitted(request: &NewKey<'_>, caller: &Caller, app: &App, now: Timestamp) -> Result<Option<Tier>, Refusal> {
-    let flags = &app.front.settings.flags;
+pub fn admitted(
+    request: &NewKey<'_>,
+    caller: &Caller,
+    front: &Front,
+    directory: &Directory,
+    now: Timestamp,
+) -> Result<Option<Tier>, Refusal> {
+    let flags = &front.settings.flags;
     let tier = request.tier.map(tier).transpose()?;
-    if flags.closed_beta_mode && !app.front.gatekeeper.lists(caller.user, &app.reads.directory) {
+    if flags.closed_beta_mode && !front.gatekeeper.lists(caller.user, directory) {
         return Err(Code::ClosedBeta.into());
     }
     let entitled = entitlement(caller.grant, now);
@@ -129,7 +137,7 @@ pub fn admitted(request: &NewKey<'_>, caller: &Caller, app: &App, now: Timestamp
     if request.asks_for_admin() || tier.is_some_and(|tier| tier > entitled) || trade_after_end {
         return Err(Code::TierRequiresUpgrade.into());
     }
-    cohort(caller, app, now)?;
+    cohort(caller.user, flags.cohort_cap, directory, now)?;
     Ok(tier)
 }
 
@@ -144,12 +152,11 @@ fn tier(word: &str) -> Result<Tier, Refusal> {
 }
 
 /// A cohort with a cap: users who hold a working key fill it, and may have further ones.
-fn cohort(caller: &Caller, app: &App, now: Timestamp) -> Result<(), Refusal> {
-    let cap = app.front.settings.flags.cohort_cap;
-    if cap == 0 || app.reads.directory.holds_key(caller.user, now) {
+fn cohort(user: UserId, cap: u64, directory: &Directory, now: Timestamp) -> Result<(), Refusal> {
+    if cap == 0 || directory.holds_key(user, now) {
         return Ok(());
     }
-    let active = app.reads.directory.holders_count(now) as u64;
+    let active = directory.holders_count(now) as u64;
     if active < cap {
         return Ok(());
     }

@@ -36,8 +36,8 @@ pub async fn place(call: Call) -> Outcome {
 /// Places a batch that was read before its caller was admitted.
 pub async fn enter(call: &Call, drafts: Drafts<'_>) -> Outcome {
     let Drafts { mut placements, requests } = drafts;
-    let (tier, app) = (call.caller().tier, call.app());
-    let tier_max = app.front.settings.limits.tier(tier).max_batch_size as usize;
+    let tier = call.caller().tier;
+    let tier_max = call.front().settings.limits.tier(tier).max_batch_size as usize;
     if placements.len() > tier_max {
         let message = format!("{} orders were sent; the tier allows {tier_max} in one batch.", placements.len());
         return Err(Refusal::new(Code::BatchLimitExceeded, message));
@@ -45,7 +45,7 @@ pub async fn enter(call: &Call, drafts: Drafts<'_>) -> Outcome {
     placements.iter_mut().for_each(|placement| placement.tier = tier);
     match call.ask(Command::PlaceBatch(placements)).await? {
         Answer::Batch(entries) if entries.len() == requests.len() => {
-            Ok(Reply::json(answer(&entries, requests, &app.reads.catalog, call.now)))
+            Ok(Reply::json(answer(&entries, requests, &call.reads().catalog, call.now)))
         }
         other => Err(unexpected(&other, call.now)),
     }

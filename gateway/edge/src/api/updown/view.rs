@@ -4,7 +4,6 @@ use crate::api::markets::quote::{OUTCOMES, Quote};
 use crate::api::markets::view::Phase;
 use crate::http::record::{ByName, record};
 use crate::http::scalar::{self, ConditionId, Decimal, Number, words};
-use crate::http::written::Written;
 use crate::reads::Reads;
 use engine::market::catalog::MarketCell;
 use engine::market::spot::{self, SpotPrice};
@@ -76,7 +75,7 @@ record! {
 
     /// The up-or-down markets of the near-term window, soonest-resolving first.
     pub struct UpDownList<'a> {
-        pub markets: Vec<Written<UpDownRow<'a>>> = Vec::example();
+        pub markets: Vec<UpDownRow<'a>> = Vec::example();
         pub total: u64 = 1, "That match, regardless of the limit.";
         pub interval_counts: ByName<IntervalName, u64> = ByName(vec![("1H".into(), 1)]),
             "Of the whole window, as are the next three.";

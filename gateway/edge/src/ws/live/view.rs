@@ -1,6 +1,6 @@
 //! Spot prices as records, and the parameters of their routes.
 
-use crate::api::updown::view::SpotSource;
+use crate::api::updown::view::{AssetName, SpotSource};
 use crate::http::record::{ByName, record};
 use crate::http::scalar::{self, Number, StreamTime, words};
 use crate::http::schema::{BOOLEAN, Param, Schema, TEXT};
@@ -27,7 +27,6 @@ pub const STREAM_EXAMPLE: &str = concat!(
 
 words! {
     pub Symbol = "BTC", "ETH", "SOL", "XRP";
-    AssetName = "BTC", "ETH", "SOL", "XRP", "SPX", "NDX";
     DecidingSource = "chainlink";
 }
 

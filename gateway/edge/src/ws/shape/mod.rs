@@ -1,8 +1,7 @@
 //! The channels for machines, and their frames as records: one file per channel, and [`CHANNELS`] lists them.
 //!
 //! A frame is a record ([`crate::http::record`]), so its text, its schema and its example come from one type. Frames of
-//! books and trades are written by hand ([`super::market_text`], [`super::user_text`]); tests compare them with their
-//! records.
+//! books and trades of the venue are written by hand ([`super::market_text`]); a test compares them with their records.
 
 pub mod executions;
 pub mod market;
@@ -51,6 +50,9 @@ words! {
     PongWord = "pong";
     ErrorWord = "error";
     GapWord = "gap";
+    ConnectedWord = "connected";
+    pub OrderWord = "order";
+    SubscriptionChange = "subscribe", "unsubscribe";
     pub ErrorCode = "INVALID_BODY", "INVALID_REQUEST", "MARKET_NOT_FOUND", "SUBSCRIPTION_LIMIT", "INVALID_KEY";
 }
 

@@ -3,8 +3,9 @@
 use super::{KEY, PING, PING_JSON, PONG, PONG_JSON, TOKEN};
 use crate::api::keys::view::TierName;
 use crate::api::orders::records::{
-    BatchResults, Cancelled, OrderDetail, OrderResponse, PlaceBatch, PlaceOrder, PlaceOrders, SentWallet,
+    BatchResults, Cancelled, OrderDetail, OrderResponse, PlaceBatch, PlaceOrder, PlaceOrders,
 };
+use crate::api::wallets::SentWallet;
 use crate::http::record::{List, Record as _, forms, record};
 use crate::http::scalar::words;
 use crate::ws::asyncapi::{Channel, Credential, Message};

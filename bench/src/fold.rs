@@ -11,13 +11,13 @@ use crate::report::{ONE_BY_ONE, Report, Size, timed};
 use engine::book::{BookWriter, Books, publish};
 use engine::market::Markets;
 use engine::market::catalog::Catalog;
-use engine::market::terms::{Listing, MarketState};
+use engine::market::terms::{Listing, MarketState, Venue};
 use engine::time::Timestamp;
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use venue::skips::Skips;
-use venue::tape::{Origin, Record, Tape};
+use venue::tape::{Record, Tape};
 use venue::{FeedUpdate, kalshi, polymarket};
 
 const ROUNDS: usize = 7;
@@ -303,7 +303,7 @@ pub(crate) fn token(number: usize) -> String {
 
 fn polymarket_lines(count: usize) -> Vec<String> {
     let mut chance = Chance::seeded(4);
-    let venue = Origin::Polymarket.name();
+    let venue = Venue::Polymarket.name();
     let book = |at: u64, number: usize| {
         let side = |from: u64, to: u64| -> String {
             let level = |cents| format!(r#"{{"price":"0.{cents:02}","size":"{}"}}"#, 10 + cents);

@@ -65,7 +65,7 @@ const FOLDERS: [(&str, &str, &[&str]); 17] = [
     ("venue", "feed", &["live", "tape"]),
     ("venue", "polymarket", &["live", "tape"]),
     ("venue", "kalshi", &["live", "tape"]),
-    ("venue", "replay", &["kalshi", "tape"]),
+    ("venue", "replay", &["tape"]),
     ("journal", "commit", &[]),
     ("journal", "prefault", &[]),
 ];

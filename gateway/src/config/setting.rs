@@ -134,7 +134,12 @@ pub(super) fn words(
 }
 
 /// A text that is shown in quotation marks.
-pub(super) fn text(key: &'static str, default: impl Into<String>, rule: Rule, meaning: &'static str) -> Setting {
+pub(super) fn text(
+    key: impl Into<Cow<'static, str>>,
+    default: impl Into<String>,
+    rule: Rule,
+    meaning: &'static str,
+) -> Setting {
     Setting::new(key, Kind::Text { default: default.into(), rule, is_quoted: true }, meaning)
 }
 
@@ -144,7 +149,7 @@ pub(super) fn parsed(key: &'static str, default: impl Into<String>, rule: Rule, 
 }
 
 /// A path that need not be set.
-pub(super) fn path(key: &'static str, meaning: &'static str) -> Setting {
+pub(super) fn path(key: impl Into<Cow<'static, str>>, meaning: &'static str) -> Setting {
     const PATH: Rule = Rule { what: "path", allowed: "a path", read: |text| Some(text.to_owned()) };
     text(key, "", PATH, meaning)
 }

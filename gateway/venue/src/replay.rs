@@ -5,11 +5,10 @@
 //! merged into the lines by time and continues after the last line.
 
 use super::category::Names;
-use super::kalshi::{self, metadata::Change};
 use super::playback::Playback;
 use super::skips::{Skip, Skips};
-use super::tape::{Origin, Record, Tape, TapeError};
-use super::translators::Translators;
+use super::tape::{Origin, Record, Tape, TapeError, UNNAMED};
+use super::translators::{Change, Dated, Source, Translators};
 use super::{FeedUpdate, Frame, NO_CONNECTION, Polled, Upstream, Venue};
 use engine::book::SINGLE_ANSWERS;
 use engine::time::{HOUR, MILLISECOND, Timestamp};
@@ -79,7 +78,7 @@ pub struct Replay {
     agenda: Vec<(Timestamp, String, Change)>,
     agenda_done: usize,
     /// Markets to list before the first line.
-    listed: Vec<kalshi::metadata::Dated>,
+    listed: Vec<Dated>,
     speed: Speed,
     follow: bool,
     /// Position of an earlier run: `catch_up` folds up to it.
@@ -100,17 +99,16 @@ impl Replay {
     pub fn open(path: &Path, speed: Speed, follow: bool, names: &Names) -> Result<Replay, TapeError> {
         let skips = Arc::new(Skips::default());
         let tape = Tape::open(path, follow, skips.clone())?;
-        let mut translators = Translators::new(kalshi::Sequence::Ignored, &skips, names);
+        let mut translators = Translators::new(Source::Recording, &skips, names);
         let mut listed = Vec::new();
         for path in tape.metadata() {
             match std::fs::read_to_string(path) {
-                Ok(text) => listed.extend(translators.kalshi.metadata(&text)),
+                Ok(text) => listed.extend(translators.of(UNNAMED).metadata(&text)),
                 Err(error) => skips.count(Skip::UnreadableFile, || format!("{}: {error}", path.display())),
             }
         }
-        let changes = listed
-            .iter()
-            .flat_map(|dated| dated.changes.iter().map(|(at, change)| (*at, dated.ticker.clone(), *change)));
+        let changes =
+            listed.iter().flat_map(|dated| dated.changes.iter().map(|(at, change)| (*at, dated.id.clone(), *change)));
         let mut agenda: Vec<_> = changes.collect();
         agenda.sort_by_key(|(at, _, _)| *at);
         Ok(Replay {
@@ -144,7 +142,7 @@ impl Replay {
         for dated in self.listed.drain(..) {
             let (mut state, mut past) = (engine::market::terms::MarketState::Upcoming, Vec::new());
             for (at, change) in dated.changes.iter().filter(|(at, _)| *at <= first) {
-                self.translators.kalshi.change(&dated.ticker, *change, *at, &mut past);
+                self.translators.of(UNNAMED).change(&dated.id, *change, *at, &mut past);
             }
             past.retain(|update| match update {
                 FeedUpdate::StateChanged { state: later, .. } => {
@@ -180,11 +178,11 @@ impl Replay {
         self.venue_now = at;
         self.updates.clear();
         let line_at = self.tape.next_at();
-        if let Some((due, ticker, change)) = self.agenda.get(self.agenda_done)
+        if let Some((due, id, change)) = self.agenda.get(self.agenda_done)
             && line_at.is_none_or(|line| *due <= line)
         {
             self.agenda_done += 1;
-            self.translators.kalshi.change(ticker, *change, *due, &mut self.updates);
+            self.translators.of(UNNAMED).change(id, *change, *due, &mut self.updates);
             return frame(Frame { connection: NO_CONNECTION, received: at, is_answer: false, updates: &self.updates });
         }
         let Some(line) = self.tape.next_line() else { return };

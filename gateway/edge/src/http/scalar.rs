@@ -269,17 +269,20 @@ impl StreamTime {
 /// }
 /// ```
 ///
-/// Such a type is made from a constant word; a word that is not in its list is a mistake, which debug builds, and
-/// so all tests, panic at.
+/// `in` and an expression stands for a list that is declared elsewhere. Such a type is made from a constant word; a word
+/// that is not in its list is a mistake, which debug builds, and so all tests, panic at.
 macro_rules! words {
-    ($($(#[$about:meta])* $vis:vis $name:ident = $($word:literal),+;)*) => {$(
+    ($($(#[$about:meta])* $vis:vis $name:ident = $($word:literal),+;)*) => {
+        $( $crate::http::scalar::words! { $(#[$about])* $vis $name in &[$($word),+]; } )*
+    };
+    ($(#[$about:meta])* $vis:vis $name:ident in $words:expr;) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, ::serde::Serialize)]
         #[serde(transparent)]
         $vis struct $name(&'static str);
 
         impl $name {
-            const ALL: &'static [&'static str] = &[$($word),+];
+            const ALL: &'static [&'static str] = $words;
         }
 
         impl From<&'static str> for $name {
@@ -302,7 +305,7 @@ macro_rules! words {
                 ::schemars::json_schema!({"type": "string", "enum": $name::ALL})
             }
         }
-    )*};
+    };
 }
 pub(crate) use words;
 

@@ -352,7 +352,7 @@ fn rate_of_decoding() {
     for line in &lines {
         updates.clear();
         if let Some(Record::Frame { body, .. }) = Record::parse(line) {
-            replay.translators.kalshi.frame(&body, 0, Timestamp::default(), &mut updates);
+            replay.translators.of(UNNAMED).frame(&body, 0, Timestamp::default(), &mut updates);
         }
     }
     let decoded = begin.elapsed();

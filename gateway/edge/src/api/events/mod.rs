@@ -45,7 +45,7 @@ const PARAMS: &[Param] = &[
     Param::query("category", TEXT, "Part of a category's name, in any case; quotes around it are ignored."),
     Param::query("search", TEXT, "Part of an event's title or of a market's question, in any case."),
     Param::query("include_sports", BOOLEAN, "Whether sports are included; default: true."),
-    Param::query("venue", Schema::Word(&["all", "polymarket", "kalshi"]), "Where the markets come from."),
+    Param::query("venue", Schema::Word(&filter::VENUES), "Where the markets come from."),
 ];
 
 /// An event of the page: its row of the list, and those of its markets that are shown.

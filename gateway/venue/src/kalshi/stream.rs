@@ -59,7 +59,7 @@ settings! {
     key_id: Option<String> = Kind::KeyId;
     /// File with the private key of `venue.kalshi.key_id`.
     private_key_file: Option<PathBuf> = Kind::Path;
-    /// Markets that are followed at most.
+    /// The largest number of markets whose books are followed. The others have no book until a user trades them.
     markets_max: usize = Kind::Count(20_000, 1..=50_000);
 }
 

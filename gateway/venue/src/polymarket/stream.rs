@@ -40,8 +40,8 @@ settings! {
     market_socket: String = Kind::SocketAddress("wss://ws-subscriptions-clob.polymarket.com/ws/market");
     /// Socket of spot prices.
     spot_socket: String = Kind::SocketAddress("wss://ws-live-data.polymarket.com");
-    /// Tokens that are followed at most: first those of markets with positions or orders, then those of up-or-down
-    /// windows, then those of the most traded markets.
+    /// The largest number of tokens whose books are followed. If the venue has more, markets with positions or orders
+    /// come first, then up-or-down windows, then the most traded markets.
     tokens_max: usize = Kind::Count(40_000, 2..=80_000);
 }
 

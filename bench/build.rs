@@ -43,7 +43,7 @@ fn main() {
     }
     let facts = [
         ("BENCH_COMMIT", commit(workspace).unwrap_or_else(|| "unknown".to_owned())),
-        ("BENCH_COMPILER", said(Command::new(var("RUSTC").expect("cargo sets it")).arg("--version"))),
+        ("BENCH_COMPILER", stdout_of(Command::new(var("RUSTC").expect("cargo sets it")).arg("--version"))),
         ("BENCH_PROFILE", profile(workspace)),
         ("BENCH_FEATURES", features()),
     ];
@@ -116,7 +116,7 @@ fn features() -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(" ") }
 }
 
-fn said(command: &mut Command) -> String {
+fn stdout_of(command: &mut Command) -> String {
     let output = command.output().map(|output| output.stdout).unwrap_or_default();
     String::from_utf8_lossy(&output).trim().to_owned()
 }

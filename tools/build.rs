@@ -46,6 +46,6 @@ fn git(workspace: &Path, args: &[&str]) -> Option<String> {
         git.env_remove(name);
     }
     let output = git.arg("-C").arg(workspace).args(args).output().ok()?;
-    let said = String::from_utf8(output.stdout).ok()?;
-    output.status.success().then(|| said.trim().to_owned())
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
 }

@@ -19,11 +19,12 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 /// Serves until it is killed. `template` is the text to send, with the time in it updated for each.
 pub async fn serve(kind: Kind, listener: &TcpListener, template: &[u8]) -> io::Result<()> {
-    let (sender, told) = std::sync::mpsc::channel();
+    let (sender, beats) = std::sync::mpsc::channel();
     let bell = Arc::new(Notify::new());
     let ring = bell.clone();
     pulse::listen(sender, move || ring.notify_one());
-    let mut hall = Hall { told, waiting: VecDeque::new(), sockets: Vec::new(), texts: Vec::new(), encoded: Vec::new() };
+    let mut hall =
+        Hall { beats, waiting: VecDeque::new(), sockets: Vec::new(), texts: Vec::new(), encoded: Vec::new() };
     loop {
         tokio::select! {
             biased;
@@ -49,7 +50,7 @@ pub async fn serve(kind: Kind, listener: &TcpListener, template: &[u8]) -> io::R
 
 /// All listeners, and the texts that some of them have not received yet.
 struct Hall {
-    told: Receiver<Beats>,
+    beats: Receiver<Beats>,
     /// Requested and not begun: a repeated burst waits for the one before.
     waiting: VecDeque<Beats>,
     /// Each with the number of texts that it has received.
@@ -62,7 +63,7 @@ struct Hall {
 
 impl Hall {
     fn next(&mut self) -> Option<Beats> {
-        self.waiting.pop_front().or_else(|| self.told.try_recv().ok())
+        self.waiting.pop_front().or_else(|| self.beats.try_recv().ok())
     }
 
     fn add(&mut self, changes: u32, template: &[u8]) {
@@ -182,14 +183,15 @@ mod tests {
             runtime.block_on(async {
                 let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
                 let address = listener.local_addr().expect("bound");
-                let (sender, told) = channel();
+                let (sender, beats) = channel();
                 let (mut sockets, mut listeners) = (Vec::new(), Vec::new());
                 for _ in 0..3 {
                     listeners.push(TcpStream::connect(address).await.expect("it listens"));
                     let (stream, _) = listener.accept().await.expect("it was connected");
                     sockets.push((Socket::of(kind, stream).await, 0));
                 }
-                let mut hall = Hall { told, waiting: VecDeque::new(), sockets, texts: Vec::new(), encoded: Vec::new() };
+                let mut hall =
+                    Hall { beats, waiting: VecDeque::new(), sockets, texts: Vec::new(), encoded: Vec::new() };
                 for changes in [2, 3] {
                     sender.send(Beats::once(changes)).expect("it listens");
                 }

@@ -11,13 +11,13 @@ use crate::report::{ONE_BY_ONE, Report, Size, timed};
 use engine::book::{BookWriter, Books, publish};
 use engine::market::Markets;
 use engine::market::catalog::Catalog;
-use engine::market::terms::{Listing, MarketState};
+use engine::market::terms::{Listing, MarketState, Venue};
 use engine::time::Timestamp;
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use venue::skips::Skips;
-use venue::tape::{Origin, Record, Tape};
+use venue::tape::{Record, Tape};
 use venue::{FeedUpdate, kalshi, polymarket};
 
 const ROUNDS: usize = 7;
@@ -83,7 +83,7 @@ fn measure<T>(
     let mut known = are_made.then_some(lines.len());
     for round in 0..size.pick(1, ROUNDS) {
         let (mut translate, listings) = listed();
-        let (mut desk, mut told) = (Desk::new(&listings), 0);
+        let (mut desk, mut messages) = (Desk::new(&listings), 0);
         let mut fold = || {
             let mut updates = Vec::new();
             for (number, line) in lines.iter().enumerate() {
@@ -93,7 +93,7 @@ fn measure<T>(
                 frame(&mut translate, &body, at, &mut updates);
                 let before = desk.written;
                 desk.write(&updates, at);
-                told += usize::from(desk.written > before);
+                messages += usize::from(desk.written > before);
             }
         };
         let alone = || lines.iter().filter(|line| parse(line)).count();
@@ -106,8 +106,8 @@ fn measure<T>(
             }
         };
         assert_eq!(parsed, lines.len(), "every line is a message");
-        let expected = *known.get_or_insert(told);
-        assert_eq!(told, expected, "{name}: each round counts the same book messages, of {} messages", lines.len());
+        let expected = *known.get_or_insert(messages);
+        assert_eq!(messages, expected, "{name}: each round counts the same book messages, of {} messages", lines.len());
         if round == 0 {
             report.computed(desk.written.to_le_bytes());
             report.computed(desk.tops());
@@ -303,7 +303,7 @@ pub(crate) fn token(number: usize) -> String {
 
 fn polymarket_lines(count: usize) -> Vec<String> {
     let mut chance = Chance::seeded(4);
-    let venue = Origin::Polymarket.name();
+    let venue = Venue::Polymarket.name();
     let book = |at: u64, number: usize| {
         let side = |from: u64, to: u64| -> String {
             let level = |cents| format!(r#"{{"price":"0.{cents:02}","size":"{}"}}"#, 10 + cents);

@@ -290,8 +290,8 @@ mod tests {
             ("the large one was fastest", [0.1, 0.2, 0.09], None),
         ];
         for (name, seconds, expected) in rows {
-            let told = growth(seconds, 10.0).map(|growth| (growth * 1e6).round() / 1e6);
-            assert_eq!(told, expected, "{name}");
+            let rounded = growth(seconds, 10.0).map(|growth| (growth * 1e6).round() / 1e6);
+            assert_eq!(rounded, expected, "{name}");
         }
         println!("growths: {} cases", rows.len());
     }

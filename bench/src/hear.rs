@@ -18,7 +18,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio_tungstenite::tungstenite::{self, Message};
 use venue::adapters::Settings;
-use venue::{FeedUpdate, Speed, VenueConfig, VenueKind, polymarket};
+use venue::settings::{Value, Values};
+use venue::{FeedUpdate, Speed, VenueConfig};
 
 /// Messages a second.
 const RATE: u32 = 1_000;
@@ -59,15 +60,17 @@ fn hear(count: u32, recording: Option<PathBuf>) -> Arrivals {
     let address = listener.local_addr().expect("bound");
     let threads: &[&'static str] = if recording.is_some() { &["venues", "recorder"] } else { &["venues"] };
     let clock = Clock::wall();
-    let settings = polymarket::stream::Settings {
-        gamma: NOWHERE.into(),
-        clob: NOWHERE.into(),
-        market_socket: format!("ws://{address}"),
-        spot_socket: NOWHERE.replace("http", "ws"),
-        ..Default::default()
-    };
+    let mut venues = Values::default();
+    for (key, address) in [
+        ("gamma", NOWHERE.to_owned()),
+        ("clob", NOWHERE.to_owned()),
+        ("market_socket", format!("ws://{address}")),
+        ("spot_socket", NOWHERE.replace("http", "ws")),
+    ] {
+        venues.set(format!("venue.polymarket.{key}"), Value::Text(address));
+    }
     let config = VenueConfig {
-        kind: VenueKind::Live { polymarket: true, kalshi: false },
+        kind: "polymarket".parse().expect("a venue"),
         seed: 0,
         tape: PathBuf::new(),
         speed: Speed::RECORDED,
@@ -75,7 +78,7 @@ fn hear(count: u32, recording: Option<PathBuf>) -> Arrivals {
         liveliness: 1,
         mix: false,
         categories: Default::default(),
-        live: Settings { polymarket: settings, recording, ..Settings::default() },
+        live: Settings { venues, recording, ..Settings::default() },
     };
     let mut venue = venue::open(&config, &clock).expect("the adapters start");
     let listings: Vec<Listing> = (0..MARKETS).map(listing).collect();

@@ -125,17 +125,17 @@ impl Listeners {
                 tasks.spawn_local(async move { socket.hear(in_burst, &progress, &bell).await.map(|()| socket) })
             })
             .collect();
-        let told = async {
-            let mut told = 0;
+        let sending = async {
+            let mut sent = 0;
             if let Pace::Every { us, changes } = pace {
                 server.tell(Beats { changes: 1, times: changes, every_us: us, whole: false });
-                told = bursts;
+                sent = bursts;
             }
             loop {
                 let heard = progress.borrow().bursts;
-                while told < (heard + WINDOW).min(bursts) {
+                while sent < (heard + WINDOW).min(bursts) {
                     server.tell(Beats::once(in_burst));
-                    told += 1;
+                    sent += 1;
                 }
                 if heard == bursts {
                     return Instant::now();
@@ -144,7 +144,7 @@ impl Listeners {
             }
         };
         let (ended, sockets) = self.runtime.block_on(tasks.run_until(async {
-            let ended = tokio::time::timeout(HEARD_WITHIN, told).await;
+            let ended = tokio::time::timeout(HEARD_WITHIN, sending).await;
             let mut sockets = Vec::with_capacity(hearing.len());
             for socket in hearing {
                 if ended.is_err() {

@@ -127,10 +127,10 @@ fn whole_server(size: Size, users: usize, report: &mut Report) {
 fn weigh(filling: Filling, users: usize, orders: usize, snapshot: &Path) -> Weighed {
     let role = Role::Weigh(Task { filling, users, orders, snapshot: snapshot.to_owned() });
     let output = role.command().output().expect("this program can be started");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{filling:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
-    let words: Vec<&str> = said.split_whitespace().collect();
-    let [users_bytes, orders_bytes, hash] = words[..] else { panic!("three words: {said:?}") };
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{filling:?}: {stdout}{}", String::from_utf8_lossy(&output.stderr));
+    let words: Vec<&str> = stdout.split_whitespace().collect();
+    let [users_bytes, orders_bytes, hash] = words[..] else { panic!("three words: {stdout:?}") };
     let number = |word: &str| word.parse().expect("a number of bytes");
     Weighed { users_bytes: number(users_bytes), orders_bytes: number(orders_bytes), hash: hash.to_owned() }
 }

@@ -130,7 +130,7 @@ pub fn listen(to: Sender<Beats>, wake: impl Fn() + Send + 'static) {
 
 /// Serves this venue until it is killed.
 pub fn serve(config: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let (sender, told) = channel();
+    let (sender, beats) = channel();
     let feed: Arc<OnceLock<Thread>> = Arc::default();
     let sleeper = feed.clone();
     listen(sender, move || {
@@ -138,12 +138,12 @@ pub fn serve(config: &Path) -> Result<(), Box<dyn std::error::Error>> {
             feed.unpark();
         }
     });
-    let pulse = Pulse::new(told, feed);
+    let pulse = Pulse::new(beats, feed);
     Ok(gateway::boot::serve_on(Config::load(Some(config), [])?, Box::new(pulse))?)
 }
 
 struct Pulse {
-    told: Receiver<Beats>,
+    beats: Receiver<Beats>,
     /// The thread that polls, woken for new requests.
     feed: Arc<OnceLock<Thread>>,
     listed: bool,
@@ -158,9 +158,9 @@ struct Pulse {
 }
 
 impl Pulse {
-    fn new(told: Receiver<Beats>, feed: Arc<OnceLock<Thread>>) -> Pulse {
+    fn new(beats: Receiver<Beats>, feed: Arc<OnceLock<Thread>>) -> Pulse {
         let [token, _] = tokens();
-        Pulse { told, feed, listed: false, due: None, waiting: VecDeque::new(), applied: 0, token: token.into() }
+        Pulse { beats, feed, listed: false, due: None, waiting: VecDeque::new(), applied: 0, token: token.into() }
     }
 }
 
@@ -173,7 +173,7 @@ impl Venue for Pulse {
             show(&[FeedUpdate::Listed { listing: Box::new(listing()), state: MarketState::Active }]);
             show(&tokens().map(|token| book(token.into(), LEVELS, Qty::from_shares(LEVEL_SHARES), now)));
         }
-        while let Ok(beats) = self.told.try_recv() {
+        while let Ok(beats) = self.beats.try_recv() {
             if beats == Beats::REST {
                 self.due = None;
                 self.waiting.clear();
@@ -247,8 +247,8 @@ mod tests {
     #[test]
     fn requests_of_changes_are_carried_out() {
         let beats = Beats { changes: 8, times: 3, every_us: 0, whole: false };
-        let (sender, told) = channel();
-        let mut pulse = Pulse::new(told, Arc::default());
+        let (sender, requests) = channel();
+        let mut pulse = Pulse::new(requests, Arc::default());
         let poll = |pulse: &mut Pulse, at: u64| {
             let mut kinds = Vec::new();
             let polled = pulse.poll(Timestamp(at), Timestamp(at), &mut |frame| {

@@ -39,7 +39,7 @@ impl Runs {
         let mut report = Report::new(name, question, self.size, self.with_peers);
         // A panic drops everything but the report, to which rows are only ever added.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| scenario(self.size, &mut report))) {
-            report.failed(format!("it ended in the middle: {}", said(&*panic)));
+            report.failed(format!("it ended in the middle: {}", panic_message(&*panic)));
         }
         println!("{report}");
         self.is_well &= report.is_well();
@@ -56,7 +56,7 @@ impl Runs {
 }
 
 /// The message of a panic.
-fn said(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message")
 }

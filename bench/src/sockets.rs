@@ -61,12 +61,12 @@ fn idle_connections(size: Size, report: &mut Report) {
     let key = place.keys[0].expose();
     let head =
         |target: &str| format!("GET {target} HTTP/1.1\r\nHost: bench\r\nX-API-Key: {key}\r\nAccept: */*\r\n\r\n");
-    let said = [
+    let requests = [
         ("without a request", None),
         ("read the balance", Some(head("/v1/account/balance"))),
         ("read a path that does not exist", Some(head("/nothing"))),
     ];
-    for (what, request) in said {
+    for (what, request) in requests {
         let open =
             |count| -> Vec<TcpStream> { (0..count).map(|_| spoken(server.address, request.as_deref())).collect() };
         // One-time allocations of the first connection are not part of the next one's cost.

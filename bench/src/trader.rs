@@ -78,7 +78,7 @@ impl Speaks for Trader {
         }
         let Frame { first, payload, bytes } = frame::read(bytes)?;
         let (number, status) = match first {
-            TEXT => said(payload).map_or((None, 500), |(number, status)| (Some(number), status)),
+            TEXT => number_and_status(payload).map_or((None, 500), |(number, status)| (Some(number), status)),
             _ => (None, UNASKED),
         };
         Some(Answer { bytes, number, status })
@@ -86,7 +86,7 @@ impl Speaks for Trader {
 }
 
 /// Number and status of an answer on the trade channel.
-fn said(payload: &[u8]) -> Option<(u64, u16)> {
+fn number_and_status(payload: &[u8]) -> Option<(u64, u16)> {
     let rest = std::str::from_utf8(payload).ok()?.strip_prefix("{\"id\":")?;
     let (number, rest) = rest.split_once(",\"status\":")?;
     Some((number.parse().ok()?, rest.get(..3)?.parse().ok()?))

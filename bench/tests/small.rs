@@ -25,8 +25,8 @@ fn run(scenario: &str, json: &Path) -> Value {
         .arg(json)
         .output()
         .expect("the benches can be run");
-    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(output.status.success(), "{}\n{}", said(&output.stdout), said(&output.stderr));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{}\n{}", text(&output.stdout), text(&output.stderr));
     let text = std::fs::read_to_string(json).expect("the benches write their results");
     serde_json::from_str(&text).expect("results are JSON")
 }
@@ -106,8 +106,8 @@ fn peers_that_were_not_built_are_refused() {
     let output = Command::new(env!("CARGO_BIN_EXE_bench")).args(["append", "--small", "--peers"]).output();
     let output = output.expect("the benches can be run");
     assert!(!output.status.success(), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("--features peers"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("--features peers"), "{stderr}");
 }
 
 /// Each does the same work, and has a ratio.

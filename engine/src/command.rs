@@ -138,7 +138,7 @@ pub enum Command {
 impl Command {
     /// The key that authorises a gain of money, shares or keys. The shard checks it again: it may have ended after the
     /// request was admitted. A command that only reduces risk names no key, so it is never refused for one.
-    pub fn asked_by(&self) -> Option<KeyId> {
+    pub fn authorising_key(&self) -> Option<KeyId> {
         match self {
             Command::Place(placement) => Some(placement.key),
             Command::PlaceBatch(placements) => placements.first().map(|placement| placement.key),

@@ -327,11 +327,23 @@ words! {
     WalletKind: Main, Api, Sandbox, Competition;
     BacktestEnd: Completed, Failed, Cancelled;
     Outcome: First, Second;
-    Venue: Synthetic, Polymarket, Kalshi;
     Category: Sports, Finance, Politics, Mentions, Tech, Economics, Culture, Weather, Other, Crypto, Geopolitics, Unknown;
     MarketState: Upcoming, Active, Halted, Closed, Resolved;
     Asset: Btc, Eth, Sol, Xrp, Spx, Ndx;
     Interval: FiveMinutes, FifteenMinutes, Hour, FourHours, Daily;
+}
+
+/// Declared with their names, in one table.
+impl Words for Venue {
+    const ALL: &'static [Venue] = Venue::ALL;
+    const NAMES: &'static [&'static str] = Venue::WORDS;
+}
+
+impl Described for Venue {
+    const SHAPE: Shape = Shape::Word(Venue::WORDS);
+    fn value(&self) -> Value<'_> {
+        Value::Text(Venue::WORDS[*self as usize])
+    }
 }
 
 /// The winning outcome, or a payout of one half per share.
@@ -351,10 +363,11 @@ mod tests {
 
     #[test]
     fn words_have_their_numbers() {
-        assert_eq!(
-            every_word_has_its_number(),
-            2 + 2 + 5 + 4 + 14 + 2 + 9 + 4 + 4 + 2 + 4 + 3 + 2 + 3 + 12 + 5 + 6 + 5
-        );
+        assert_eq!(every_word_has_its_number(), 2 + 2 + 5 + 4 + 14 + 2 + 9 + 4 + 4 + 2 + 4 + 3 + 2 + 12 + 5 + 6 + 5);
+        for (number, venue) in Venue::ALL.iter().enumerate() {
+            assert_eq!((*venue as usize, venue.value()), (number, Value::Text(&format!("{venue:?}"))));
+            assert_eq!(venue.name(), format!("{venue:?}").to_ascii_lowercase());
+        }
     }
 
     record! {

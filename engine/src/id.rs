@@ -51,7 +51,7 @@ pub const MARKETS: UserId = UserId(0);
 impl UserId {
     /// The id of this user's object number `number`.
     ///
-    /// When `number` does not fit [`OBJECT_BITS`]; `decide` refuses far below that.
+    /// # Panics
     /// When `number` does not fit [`OBJECT_BITS`]; `decide` refuses long before that.
     pub fn object(self, number: u32) -> u64 {
         assert!(number < 1 << OBJECT_BITS, "object numbers are below 2^28, got {number}");

@@ -193,22 +193,25 @@ impl Answers {
             };
         }
         if hosts_count > 1 {
-            return said(StatusCode::BAD_REQUEST, "A request has one Host header.\n");
+            return plain_text(StatusCode::BAD_REQUEST, "A request has one Host header.\n");
         }
         if !is_known {
-            return said(StatusCode::MISDIRECTED_REQUEST, "This listener does not accept that host name.\n");
+            return plain_text(StatusCode::MISDIRECTED_REQUEST, "This listener does not accept that host name.\n");
         }
         if request.uri().path() != PATH {
-            return said(StatusCode::NOT_FOUND, "This listener has /metrics, and /v1/admin/ with the admin token.\n");
+            return plain_text(
+                StatusCode::NOT_FOUND,
+                "This listener has /metrics, and /v1/admin/ with the admin token.\n",
+            );
         }
         if request.method() != Method::GET {
-            let mut response = said(StatusCode::METHOD_NOT_ALLOWED, "/metrics takes GET.\n");
+            let mut response = plain_text(StatusCode::METHOD_NOT_ALLOWED, "/metrics takes GET.\n");
             response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET"));
             return response;
         }
         match self.gather.text().await {
             Ok(text) => last(Response::new(Body::from(text.into_bytes())), CONTENT_TYPE),
-            Err(_) => said(StatusCode::INTERNAL_SERVER_ERROR, "The metrics cannot be encoded.\n"),
+            Err(_) => plain_text(StatusCode::INTERNAL_SERVER_ERROR, "The metrics cannot be encoded.\n"),
         }
     }
 
@@ -230,7 +233,7 @@ impl Answers {
     }
 }
 
-fn said(status: StatusCode, text: &'static str) -> Response<Body> {
+fn plain_text(status: StatusCode, text: &'static str) -> Response<Body> {
     let mut response = Response::new(Body::from(text.as_bytes().to_vec()));
     *response.status_mut() = status;
     last(response, HeaderValue::from_static("text/plain; charset=utf-8"))

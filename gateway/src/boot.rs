@@ -417,7 +417,6 @@ impl Shared {
                 leap,
                 instruments: Box::new(instruments),
                 census: Census::default(),
-                cohort: Default::default(),
             },
             streams: Streams {
                 news,

@@ -16,7 +16,7 @@ use std::path::Path;
 use venue::VenueKind;
 
 pub const FILE: &str = "venue_kinds";
-/// Longest content that is accepted: four short names.
+/// Longest content that is accepted: a short name for each venue.
 const BYTES_MAX: u64 = 256;
 
 /// A start on a venue that the directory was not used with.
@@ -24,7 +24,7 @@ const BYTES_MAX: u64 = 256;
 pub struct OtherVenue {
     /// The venues of the directory.
     known: String,
-    /// The venue of the start.
+    /// The venue that this start is configured for.
     wanted: String,
 }
 
@@ -107,10 +107,9 @@ fn of_markets(kind: VenueKind, markets: impl Iterator<Item = impl std::borrow::B
     let mut known = BTreeSet::new();
     for market in markets {
         let name = match market.borrow().listing.venue {
-            Venue::Synthetic => "synthetic",
+            Venue::Synthetic => Venue::Synthetic.name(),
             _ if kind == VenueKind::Replay => "replay",
-            Venue::Polymarket => "polymarket",
-            Venue::Kalshi => "kalshi",
+            live => live.name(),
         };
         known.insert(name.to_owned());
     }

@@ -60,7 +60,7 @@ pub enum End {
     /// After the log has ended: the job reads it. Its flag is set in the phase before, so that no record of the stop
     /// itself is read.
     AfterLog,
-    /// After the snapshot of the stop: the job holds the lock of the directory.
+    /// After the snapshot of the stop, because the job holds the lock of the directory.
     AfterSnapshot,
     /// After all of these; the stop waits for it.
     Last,
@@ -99,7 +99,7 @@ pub struct LogParts {
     pub snapshots: Snapshots<Files>,
     pub requests: DigestRequests,
     /// Takes the keeper when it has ended, for the snapshot of the stop.
-    pub heir: SyncSender<Keeper<Paced<Files>>>,
+    pub handover: SyncSender<Keeper<Paced<Files>>>,
 }
 
 /// The parts of the other jobs.
@@ -125,7 +125,10 @@ pub fn before_recovery(config: &Config, loading: &Loading) -> Vec<Row> {
         let job = Job::new("prefault", prefault::MEMORY_AGAIN, move || prefault);
         // Not of the idle scheduling class: a process has ended, and its log is unlocked, only after each of its
         // threads has run once more.
-        let job = job.low_priority().spare("memory is not prefaulted any more", || {});
+        let job = job.low_priority().spare(
+            "memory is no longer prefaulted; orders may wait for page faults until the server is restarted",
+            || {},
+        );
         Row { end: End::WithProcess, job }
     });
     row.into_iter().collect()
@@ -134,9 +137,9 @@ pub fn before_recovery(config: &Config, loading: &Loading) -> Vec<Row> {
 /// All other jobs, in the order of their start.
 pub fn table(server: &Server<'_>, own: OwnParts) -> Vec<Row> {
     let OwnParts { log, history, reader, feed, is_fed } = own;
-    let LogParts { storage, preparer, low, snapshots, requests, heir } = log;
+    let LogParts { storage, preparer, low, snapshots, requests, handover } = log;
     let spares = spares(server, preparer, low);
-    let keeper = keeper(server, storage, snapshots).answering(requests).handed_to(heir);
+    let keeper = keeper(server, storage, snapshots).answering(requests).handed_to(handover);
     let lost = "the price history has failed; there are no charts until the server is restarted";
     let history = Job::new("history", FILLS_WITHIN, move || history).spare(lost, move || reader.lose());
     vec![

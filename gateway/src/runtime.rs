@@ -111,8 +111,8 @@ impl Runtime {
         let storage = Files::open_existing(&config.data.dir).map_err(RecoverError::from)?;
         let low = JobWaker::default();
         committer.wake_when_low(low.clone());
-        let ((digests, requests), (heir, kept)) = (Digests::channel(), sync_channel(1));
-        let log = LogParts { storage, preparer, low, snapshots, requests, heir };
+        let ((digests, requests), (handover, kept)) = (Digests::channel(), sync_channel(1));
+        let log = LogParts { storage, preparer, low, snapshots, requests, handover };
         let inboxes: Inboxes = shards.iter().map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect();
         let crosses = config.rules.fill_model == FillModel::Cross;
         let prints = shards.iter().filter(|_| crosses).map(Shard::print_lane).collect();
@@ -171,7 +171,7 @@ impl Runtime {
         self.instance
     }
 
-    /// What the log may release; for pins.
+    /// The part of the log that snapshots cover, which the log may remove. A backup pins what it still needs.
     pub fn covered(&self) -> &Covered {
         &self.covered
     }

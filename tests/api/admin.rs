@@ -106,18 +106,18 @@ fn only_requests_with_the_token_are_answered() {
     for (method, target, host, headers, body, status, code) in rows {
         let lines: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
         let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
-        let said = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{lines}{length}\r\n{body}");
-        let shown = said.replace(&token, "TOKEN");
+        let request = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{lines}{length}\r\n{body}");
+        let shown = request.replace(&token, "TOKEN");
         if *method == "HEAD" {
             let mut stream = connect(admin).expect("the kernel takes it");
-            stream.write_all(said.as_bytes()).expect("the kernel takes it");
+            stream.write_all(request.as_bytes()).expect("the kernel takes it");
             let mut head = [0; 15];
             stream.read_exact(&mut head).expect("an answer");
             assert_eq!(&head, b"HTTP/1.1 200 OK", "{shown}");
             cases.one();
             continue;
         }
-        let answer = ask_raw(admin, said.as_bytes()).unwrap_or_else(|| panic!("no answer to {shown}"));
+        let answer = ask_raw(admin, request.as_bytes()).unwrap_or_else(|| panic!("no answer to {shown}"));
         assert_eq!(answer.status, *status, "{shown}: {}", answer.lossy());
         match *status {
             200 => assert_eq!(answer.header("Cache-Control"), Some("private, no-store"), "{shown}"),
@@ -133,8 +133,8 @@ fn only_requests_with_the_token_are_answered() {
     // With the token connections are kept alive, and figures are unchanged; without one, each connection ends after a
     // request.
     let head = |target: &str, more: &str| format!("GET {target} HTTP/1.1\r\nHost: {own}\r\n{more}\r\n");
-    for (said, closes) in [(head(node, &format!("{bearer}\r\n")), false), (head("/metrics", ""), true)] {
-        let answer = send_raw(admin, said.as_bytes());
+    for (request, closes) in [(head(node, &format!("{bearer}\r\n")), false), (head("/metrics", ""), true)] {
+        let answer = send_raw(admin, request.as_bytes());
         assert_eq!((answer.response.map(|response| response.status), answer.closed), (Some(200), closes));
         cases.one();
     }
@@ -142,8 +142,8 @@ fn only_requests_with_the_token_are_answered() {
     // The server's own listener has no such routes.
     let mut public = Client::with_token(world.server.address(), &token);
     public.get(node).refused(404, "NOT_FOUND");
-    let said = world.server.stop();
-    assert!(!said.contains(&token), "the token is not printed");
+    let output = world.server.stop();
+    assert!(!output.contains(&token), "the token is not printed");
 }
 
 #[test]
@@ -170,15 +170,15 @@ fn the_token_is_made_or_given() {
         }
         match expected {
             Some(expected) => {
-                let (status, said) = world.place.spawn_with(&[], &[]).ended();
-                assert!(!status.success() && said.contains(expected) && said.contains("given"), "{said}");
+                let (status, output) = world.place.spawn_with(&[], &[]).ended();
+                assert!(!status.success() && output.contains(expected) && output.contains("given"), "{output}");
             }
             None => {
                 let server = world.place.start();
                 let admin = server.admin().expect("the banner has the address");
                 Client::with_token(admin, &token).get("/v1/admin/node").refused(401, "INVALID_TOKEN");
                 Client::with_token(admin, &"y".repeat(32)).get("/v1/admin/node").expect(200);
-                assert!(server.said().contains(&format!("token in {}", given.display())), "{}", server.said());
+                assert!(server.output().contains(&format!("token in {}", given.display())), "{}", server.output());
             }
         }
         cases.one();
@@ -194,8 +194,8 @@ fn the_token_is_made_or_given() {
         if starts {
             world.place.start();
         } else {
-            let (status, said) = world.place.spawn_with(&[], &[]).ended();
-            assert!(!status.success() && said.contains("admin.remote = true"), "{said}");
+            let (status, output) = world.place.spawn_with(&[], &[]).ended();
+            assert!(!status.success() && output.contains("admin.remote = true"), "{output}");
         }
         cases.one();
     }
@@ -303,9 +303,9 @@ fn one_control_at_a_time() {
     let taken = operator.post("/v1/admin/backup", &json!({}));
     assert_eq!((taken.status, taken.header("Content-Type")), (200, Some("application/x-tar")), "{}", taken.status);
     assert!(taken.body.len() > 1_024 && taken.body.ends_with(&[0; 1_024]), "a whole tar stream");
-    let said = world.server.stop();
+    let output = world.server.stop();
     for word in ["the peer has left", "a backup was taken", "another one is running"] {
-        assert!(said.contains(word), "{word}: {said}");
+        assert!(output.contains(word), "{word}: {output}");
         cases.one();
     }
 }
@@ -340,8 +340,8 @@ fn a_bare_line_feed_in_a_head_is_refused() {
         let shown = head.replace(&token, "TOKEN");
         for behind in [0, 1, 3] {
             let mut stream = connect(admin).expect("the kernel takes it");
-            let said = format!("{}{head}{good}", good.repeat(behind));
-            let _ = stream.write_all(said.as_bytes());
+            let request = format!("{}{head}{good}", good.repeat(behind));
+            let _ = stream.write_all(request.as_bytes());
             let mut came = Vec::new();
             let _ = stream.read_to_end(&mut came);
             let came = String::from_utf8_lossy(&came).into_owned();
@@ -355,8 +355,8 @@ fn a_bare_line_feed_in_a_head_is_refused() {
         }
     }
     // An empty line before a request is not a bare line feed.
-    for (said, status) in [(format!("\r\n{good}"), 200), (format!("\r\n{scrape}"), 200)] {
-        assert_eq!(ask_raw(admin, said.as_bytes()).map(|answer| answer.status), Some(status));
+    for (request, status) in [(format!("\r\n{good}"), 200), (format!("\r\n{scrape}"), 200)] {
+        assert_eq!(ask_raw(admin, request.as_bytes()).map(|answer| answer.status), Some(status));
         cases.one();
     }
 }
@@ -370,7 +370,7 @@ fn idle_connections_give_way() {
     // A slow answer: its connection is not idle although no request is read from it.
     let taking = begun(admin, &token);
     let node = format!("GET /v1/admin/node HTTP/1.1\r\nHost: {admin}\r\nAuthorization: Bearer {token}\r\n\r\n");
-    for (what, said) in [
+    for (what, request) in [
         ("send nothing", String::new()),
         ("begin a head", "GET /metr".to_owned()),
         ("do not end a head", format!("GET /metrics HTTP/1.1\r\nHost: {admin}\r\n")),
@@ -381,7 +381,7 @@ fn idle_connections_give_way() {
             .map(|_| {
                 let mut stream = connect(admin).expect("the kernel takes it");
                 // It may have been closed already.
-                let _ = stream.write_all(said.as_bytes());
+                let _ = stream.write_all(request.as_bytes());
                 stream
             })
             .collect();
@@ -438,7 +438,7 @@ fn a_peer_that_does_not_read_is_cut_off() {
     let bulk = bulk(&world);
     let mut slow = begun(admin, &token);
     assert!(is_established(admin, &slow));
-    eventually("the cut", || world.server.said().contains("takes less than 1 MiB a second").then_some(()));
+    eventually("the cut", || world.server.output().contains("takes less than 1 MiB a second").then_some(()));
     // The peer reads nothing meanwhile: one read byte would let the server write again.
     eventually("the end of its connection", || (!is_established(admin, &slow)).then_some(()));
     let mut came = Vec::new();

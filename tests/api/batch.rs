@@ -36,8 +36,8 @@ fn entries_are_independent() {
         let mut client = world.user(user);
         // A header on this route identifies no entry.
         let request = Request::post("/v1/orders/batch").json(&body).header("Idempotency-Key", "ignored");
-        let said = client.send(&request).expect(200);
-        let results = list(&said, "/results");
+        let body = client.send(&request).expect(200);
+        let results = list(&body, "/results");
         assert_eq!(results.len(), rows.len());
         for ((entry, status, error), result) in rows.iter().zip(results) {
             assert_eq!((text(result, "/status"), at(result, "/error")), (*status, error), "{entry} gave {result}");
@@ -55,7 +55,7 @@ fn entries_are_independent() {
             }
             cases.one();
         }
-        assert_eq!((int(&said, "/succeeded"), int(&said, "/failed")), (4, 10));
+        assert_eq!((int(&body, "/succeeded"), int(&body, "/failed")), (4, 10));
         // A repeat of the first entry gets the same answer.
         assert_eq!(at(&results[12], "/order_id"), at(&results[0], "/order_id"));
         assert_eq!(at(&results[12], "/is_replay"), &json!(true));

@@ -101,8 +101,8 @@ fn what_has_no_book_is_not_found() {
     let unknown = "123456789012345678901234567890";
     for token in [unknown, m.silent.yes(), m.decided.yes(), m.decided.no()] {
         for path in [format!("/v1/book?token_id={token}"), format!("/v1/clob/book/{token}")] {
-            let said = world.public().get(&path).refused(404, "BOOK_UNAVAILABLE");
-            assert_eq!(text(&said, "/message"), "No orderbook exists for the requested token id");
+            let body = world.public().get(&path).refused(404, "BOOK_UNAVAILABLE");
+            assert_eq!(text(&body, "/message"), "No orderbook exists for the requested token id");
             cases.one();
         }
         for path in ["midpoint", "spread", "price"] {
@@ -150,12 +150,12 @@ fn a_bad_token_is_refused_in_the_venues_words() {
     for path in ["book", "midpoint", "spread", "price", "fee-rate", "neg-risk", "tick-size"] {
         for token in bad {
             let answer = world.public().get(&format!("/v1/{path}?side=BUY&token_id={}", encoded(token)));
-            let said = answer.refused(400, "INVALID_TOKEN_ID");
-            assert_eq!(text(&said, "/message"), "Invalid token id", "{path} {token:?}");
+            let body = answer.refused(400, "INVALID_TOKEN_ID");
+            assert_eq!(text(&body, "/message"), "Invalid token id", "{path} {token:?}");
             cases.one();
         }
-        let said = world.public().get(&format!("/v1/{path}?side=BUY")).refused(400, "INVALID_TOKEN_ID");
-        assert_eq!(text(&said, "/message"), "Invalid token id", "{path} without");
+        let body = world.public().get(&format!("/v1/{path}?side=BUY")).refused(400, "INVALID_TOKEN_ID");
+        assert_eq!(text(&body, "/message"), "Invalid token id", "{path} without");
         cases.one();
         if path != "book" {
             let hex = world.public().get(&format!("/v1/{path}?side=BUY&token_id=0x12ab"));
@@ -228,8 +228,8 @@ fn the_small_reads_return_one_value_each() {
         ("/v1/markets-by-token/abc".into(), "TOKEN_NOT_FOUND", ""),
     ];
     for (path, code, message) in rows {
-        let said = world.public().get(&path).refused(404, code);
-        assert!(message.is_empty() || text(&said, "/message") == message, "{path}: {said}");
+        let body = world.public().get(&path).refused(404, code);
+        assert!(message.is_empty() || text(&body, "/message") == message, "{path}: {body}");
         cases.one();
     }
 }

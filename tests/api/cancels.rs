@@ -95,13 +95,13 @@ fn cancel_all_wants_to_be_sure() {
     ];
     for request in &sure {
         let ids: Vec<String> = (0..2).map(|_| client.post("/v1/orders", &order).expect(200)).map(id_text).collect();
-        let said = client.send(request).expect(200);
+        let body = client.send(request).expect(200);
         let mut canceled: Vec<String> =
-            list(&said, "/canceled").iter().map(|id| id.as_str().expect("ids are texts").to_string()).collect();
+            list(&body, "/canceled").iter().map(|id| id.as_str().expect("ids are texts").to_string()).collect();
         canceled.retain(|other| *other != id.to_string());
         canceled.sort();
-        assert_eq!(canceled, ids, "{said}");
-        assert_eq!(at(&said, "/not_canceled"), &json!({}));
+        assert_eq!(canceled, ids, "{body}");
+        assert_eq!(at(&body, "/not_canceled"), &json!({}));
         for id in &ids {
             let row = client.get(&format!("/v1/orders/{id}")).expect(200);
             assert_eq!((text(&row, "/status"), text(&row, "/cancelled_reason")), ("CANCELLED", "cancel_all"));

@@ -295,8 +295,8 @@ fn fresh_addresses_are_metered_and_gated_before_they_are_accounts() {
     let cases = Cases::of("fresh addresses");
     let now = unix_now();
     let accounts = |world: &World| {
-        let said = world.place.log("inspect");
-        String::from_utf8_lossy(&said.stdout).matches("UserCreated").count()
+        let output = world.place.log("inspect");
+        String::from_utf8_lossy(&output.stdout).matches("UserCreated").count()
     };
     let metered = World::start_with(0, |place| {
         place.set("limits", "meter_loopback", "true");

@@ -42,8 +42,8 @@ fn one_order_is_cancelled_by_either_form_of_its_id() {
                 // A second cancel finds nothing: as a code, and in the venue's sentence.
                 let again = delete(&mut client, path, &json!({name: id})).expect(200);
                 assert_eq!(again, json!({"canceled": [], "not_canceled": {id.clone(): "ORDER_NOT_CANCELLABLE"}}));
-                let said = delete(&mut strict(&world, 0), path, &json!({name: id})).expect(200);
-                assert_eq!(said, json!({"canceled": [], "not_canceled": {id: SENTENCE}}));
+                let body = delete(&mut strict(&world, 0), path, &json!({name: id})).expect(200);
+                assert_eq!(body, json!({"canceled": [], "not_canceled": {id: SENTENCE}}));
                 cases.add(3);
             }
         }
@@ -93,8 +93,8 @@ fn a_list_of_orders_is_cancelled_in_one_call() {
         "not_canceled": {filled.clone(): "ORDER_NOT_CANCELLABLE", theirs: "ORDER_NOT_FOUND", "x": "ORDER_NOT_FOUND", "7": "ORDER_NOT_FOUND"}
     });
     assert_eq!(answer, expected);
-    let said = delete(&mut strict(&world, 0), "/orders", &json!([filled, ids[2]])).expect(200);
-    assert_eq!(said, json!({"canceled": [ids[2]], "not_canceled": {filled: SENTENCE}}));
+    let body = delete(&mut strict(&world, 0), "/orders", &json!([filled, ids[2]])).expect(200);
+    assert_eq!(body, json!({"canceled": [ids[2]], "not_canceled": {filled: SENTENCE}}));
     let row = client.get(&format!("/v1/orders/{}", decimal(&ids[2]))).expect(200);
     assert_eq!(text(&row, "/cancelled_reason"), "user_cancelled");
     assert_eq!(list(&client.get("/v1/data/orders").expect(200), "/data").len(), 1);

@@ -172,9 +172,9 @@ fn refusals_have_the_venues_words() {
     ] {
         let refused = client.post("/v1/order", &signed(&buy(maker, taker), kind)).refused(400, code);
         let message = text(&refused, "/message");
-        let (order, said) = message.split_at(73);
+        let (order, sentence) = message.split_at(73);
         assert!(order.starts_with("order 0x") && order[8..72].bytes().all(|b| b.is_ascii_hexdigit()), "{message}");
-        assert_eq!(said, rest, "{message}");
+        assert_eq!(sentence, rest, "{message}");
         cases.one();
     }
     // None of it had an effect.
@@ -268,12 +268,12 @@ fn a_batch_answers_entry_by_entry() {
     let request = Request::post("/v1/orders").json(&json!(bodies)).header("Idempotency-Key", "k");
     let answer = client.send(&request).expect(200);
     assert_eq!(list(&answer, "").len(), rows.len());
-    for (entry, (body, error, said)) in list(&answer, "").iter().zip(&rows) {
+    for (entry, (body, error, message)) in list(&answer, "").iter().zip(&rows) {
         if error.is_empty() {
-            assert_eq!(stands(entry).0, *said, "{body}");
+            assert_eq!(stands(entry).0, *message, "{body}");
         } else {
             let expected = json!({
-                "success": false, "errorMsg": said, "orderID": "", "status": "unmatched", "makingAmount": "0",
+                "success": false, "errorMsg": message, "orderID": "", "status": "unmatched", "makingAmount": "0",
                 "takingAmount": "0", "transactionsHashes": [], "tradeIDs": [], "error": error
             });
             assert_eq!(entry, &expected, "{body}");
@@ -390,11 +390,11 @@ fn flat_orders_are_plain_decimals() {
     let mine = changed(&base, &json!({"client_order_id": "flat-1"}));
     let placed = client.post("/v1/clob/order", &mine).expect(200);
     assert_eq!(client.post("/v1/clob/order", &mine).expect(200), placed);
-    let said = client.post("/v1/clob/order", &changed(&base, &json!({"price": "0.375"})));
+    let answer = client.post("/v1/clob/order", &changed(&base, &json!({"price": "0.375"})));
     assert!(
-        text(&said.json(), "/message").contains("Price (0.375) breaks minimum tick size rule: 0.01"),
+        text(&answer.json(), "/message").contains("Price (0.375) breaks minimum tick size rule: 0.01"),
         "{}",
-        said.lossy()
+        answer.lossy()
     );
     cases.add(3);
 }

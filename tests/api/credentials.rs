@@ -231,8 +231,8 @@ fn the_token_verb_makes_tokens_the_server_takes() {
     ];
     for is_there in [false, true] {
         let ended = tests::binary::command().args(&args).output().expect("papertape token");
-        let said = String::from_utf8_lossy(&ended.stderr);
-        assert!(!ended.status.success() && said.contains("this directory has no secret of a server"), "{said}");
+        let stderr = String::from_utf8_lossy(&ended.stderr);
+        assert!(!ended.status.success() && stderr.contains("this directory has no secret of a server"), "{stderr}");
         let found = std::fs::read_dir(&mistyped).map(|files| files.count()).ok();
         assert_eq!(found, is_there.then_some(0));
         if !is_there {

@@ -118,7 +118,7 @@ fn every_execution_is_sent_exactly_once() {
             }
         }
     }
-    let mut told = 0;
+    let mut received = 0;
     for user in 0..USERS {
         let mut client = world.user(user);
         client.post("/v1/cancel-all?confirm=true", &json!({})).expect(200);
@@ -143,10 +143,10 @@ fn every_execution_is_sent_exactly_once() {
             for (seq, trade) in &follower.read {
                 assert_eq!(*numbers.entry(*trade).or_insert(*seq), *seq, "one number on both channels");
             }
-            told += trades.len();
+            received += trades.len();
         }
     }
-    println!("{told} executions sent, {kills} kills, {returns} returns, {shards} shards");
-    assert!(told > 50, "a test of little");
-    cases.add(told);
+    println!("{received} executions sent, {kills} kills, {returns} returns, {shards} shards");
+    assert!(received > 50, "a test of little");
+    cases.add(received);
 }

@@ -46,7 +46,7 @@ fn place(client: &mut Client, body: &Value) -> i64 {
 }
 
 /// The frame without the fields that differ between sockets.
-fn told(frame: &Value) -> Value {
+fn comparable(frame: &Value) -> Value {
     changed(frame, &json!({"seq": null}))
 }
 
@@ -255,7 +255,7 @@ fn a_resume_continues_across_a_kill() {
         let id = place(&mut client, &limit(&rain, "BUY", "0.20", "20"));
         client.delete(&format!("/v1/orders/{id}")).expect(200);
     }
-    let all: Vec<Value> = frames(&mut live, 12).iter().map(told).collect();
+    let all: Vec<Value> = frames(&mut live, 12).iter().map(comparable).collect();
     let numbers: Vec<i64> = all.iter().map(|frame| int(frame, "/user_seq")).collect();
     assert_eq!(numbers, (1..=12).collect::<Vec<i64>>());
     for restarts in 0..3 {
@@ -274,7 +274,7 @@ fn a_resume_continues_across_a_kill() {
                 let got = frames(&mut socket, expected.len());
                 assert!(got.iter().zip(1..).all(|(frame, seq)| int(frame, "/seq") == seq));
                 assert_eq!(
-                    got.iter().map(told).collect::<Vec<_>>(),
+                    got.iter().map(comparable).collect::<Vec<_>>(),
                     expected,
                     "from {from}, restarted {restarts} times"
                 );
@@ -290,7 +290,7 @@ fn a_resume_continues_across_a_kill() {
     let mut socket = open(&world, 0, "events=all&from_seq=11");
     let id = place(&mut client, &limit(&rain, "BUY", "0.20", "20"));
     let got = frames(&mut socket, 2);
-    assert_eq!(told(&got[0]), all[11]);
+    assert_eq!(comparable(&got[0]), all[11]);
     assert_eq!((int(&got[1], "/user_seq"), int(&got[1], "/order_id")), (13, id));
     cases.add(2);
 }
@@ -349,25 +349,25 @@ fn thousands_of_facts_in_one_step_reach_every_reader() {
         assert!(frames.iter().all(|frame| text(frame, "/status") == status), "{status}");
         frames.iter().map(|frame| int(frame, "/user_seq")).collect()
     };
-    let mut told = 0;
+    let mut last_seq = 0;
     for ending in ["CANCELLED", "FILLED"] {
         for _ in 0..ORDERS / 25 {
             client.post("/v1/orders/batch", &batch).expect(200);
         }
         let placed = seqs(&mut all, "PENDING");
-        assert!(placed.into_iter().eq(told + 1..=told + ORDERS as i64), "placed, then {ending}");
+        assert!(placed.into_iter().eq(last_seq + 1..=last_seq + ORDERS as i64), "placed, then {ending}");
         match ending {
             "CANCELLED" => _ = client.post("/v1/cancel-all?confirm=true", &json!({})).expect(200),
             _ => world.tape.books(&rain, &[("0.01", "10")], &[("0.10", "1000000")]),
         }
-        let ended = told + ORDERS as i64 + 1..=told + 2 * ORDERS as i64;
+        let ended = last_seq + ORDERS as i64 + 1..=last_seq + 2 * ORDERS as i64;
         assert!(seqs(&mut all, ending).into_iter().eq(ended.clone()), "{ending}");
         if ending == "FILLED" {
             assert!(seqs(&mut fills, ending).into_iter().eq(ended), "{ending}, fills alone");
         } else {
             assert_eq!(fills.so_far(), Vec::<Value>::new(), "nothing was filled, and the socket is open");
         }
-        told += 2 * ORDERS as i64;
+        last_seq += 2 * ORDERS as i64;
         cases.one();
     }
 }

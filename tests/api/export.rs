@@ -238,9 +238,9 @@ fn the_outside_of_an_export() {
     let mut old = connect(world.server.address()).expect("the server accepts connections");
     let request = format!("GET /v1/export/trades.csv HTTP/1.0\r\nX-API-Key: {}\r\n\r\n", world.users[0].key);
     old.write_all(request.as_bytes()).expect("it is read");
-    let mut said = String::new();
-    old.read_to_string(&mut said).expect("it ends");
-    let body = said.split_once("\r\n\r\n").expect("a head").1;
+    let mut received = String::new();
+    old.read_to_string(&mut received).expect("it ends");
+    let body = received.split_once("\r\n\r\n").expect("a head").1;
     assert_eq!(body, client.get("/v1/export/trades.csv").text());
     cases.one();
 }

@@ -76,7 +76,7 @@ fn foreign_ids_look_unknown() {
 }
 
 /// The path to an object with that id.
-type Way<'a> = Box<dyn Fn(&str) -> String + 'a>;
+type PathOf<'a> = Box<dyn Fn(&str) -> String + 'a>;
 
 /// The same through every route of the table that names an object of a user: in its path, or by `wallet_id`.
 #[test]
@@ -98,7 +98,7 @@ fn no_route_distinguishes_a_foreign_id_from_an_unknown_one() {
     for door in &Table::of(&world).doors {
         let path = door.route.path;
         let glue = if door.path.contains('?') { '&' } else { '?' };
-        let (id, way): (&str, Way<'_>) = match () {
+        let (id, path_of): (&str, PathOf<'_>) = match () {
             () if path.contains("{client_order_id}") => {
                 ("7000001", Box::new(|id: &str| path.replace("{client_order_id}", id)))
             }
@@ -120,7 +120,7 @@ fn no_route_distinguishes_a_foreign_id_from_an_unknown_one() {
         };
         let unknown = if path.contains("{client_order_id}") { "7000002" } else { unknown.as_str() };
         let knock = |client: &mut Client, id: &str| {
-            let request = Request { path: way(id), ..door.example() };
+            let request = Request { path: path_of(id), ..door.example() };
             shape(client, &request, id)
         };
         let (theirs, nobodys) = (knock(&mut stranger, id), knock(&mut stranger, unknown));

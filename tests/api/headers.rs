@@ -214,24 +214,24 @@ fn errors_have_details_only_on_request() {
         for asked in ["true", "1", "yes"] {
             let request = Request::post("/v1/orders").json(body).header("X-Svc-Verbose", asked);
             let answer = world.user(0).send(&request);
-            let said = answer.refused(*status, code);
-            assert_eq!(at(&said, "/details"), details, "{code}");
-            assert_eq!(Some(text(&said, "/request_id")), answer.header("X-Request-Id"));
+            let body = answer.refused(*status, code);
+            assert_eq!(at(&body, "/details"), details, "{code}");
+            assert_eq!(Some(text(&body, "/request_id")), answer.header("X-Request-Id"));
             cases.one();
         }
         for not_asked in ["", "false", "TRUE!", "on"] {
             let request = Request::post("/v1/orders").json(body).header("X-Svc-Verbose", not_asked);
-            let said = world.user(0).send(&request).refused(*status, code);
-            let fields: Vec<&String> = said.as_object().expect("an object").keys().collect();
+            let body = world.user(0).send(&request).refused(*status, code);
+            let fields: Vec<&String> = body.as_object().expect("an object").keys().collect();
             assert_eq!(fields, ["error", "message"], "{code} with {not_asked:?}");
             cases.one();
         }
     }
     let bad = changed(&order, &json!({"quantity": "twenty"}));
-    let said = world.user(0).send(&Request::post("/v1/orders").json(&bad).header("X-Svc-Verbose", "1"));
-    let said = said.refused(422, "VALIDATION_FAILED");
-    assert_eq!(at(&said, "/details/errors/0/loc"), &json!(["body", "quantity"]));
-    assert!(!text(&said, "/details/errors/0/type").is_empty() && !text(&said, "/details/errors/0/msg").is_empty());
+    let body = world.user(0).send(&Request::post("/v1/orders").json(&bad).header("X-Svc-Verbose", "1"));
+    let body = body.refused(422, "VALIDATION_FAILED");
+    assert_eq!(at(&body, "/details/errors/0/loc"), &json!(["body", "quantity"]));
+    assert!(!text(&body, "/details/errors/0/type").is_empty() && !text(&body, "/details/errors/0/msg").is_empty());
     cases.one();
 }
 

@@ -12,11 +12,11 @@ fn health_reports_live_and_ready() {
     let cases = Cases::of("health");
     let world = World::start(0);
     for (path, status) in [("/v1/health", "ok"), ("/v1/health/live", "alive"), ("/v1/health/ready", "ok")] {
-        let said = world.public().get(path).expect(200);
-        assert_eq!(text(&said, "/status"), status, "{path}");
-        assert!(text(&said, "/timestamp").ends_with('Z'));
+        let body = world.public().get(path).expect(200);
+        assert_eq!(text(&body, "/status"), status, "{path}");
+        assert!(text(&body, "/timestamp").ends_with('Z'));
         if path != "/v1/health/ready" {
-            assert_eq!(text(&said, "/version"), "1.0.0-beta");
+            assert_eq!(text(&body, "/version"), "1.0.0-beta");
         }
         cases.one();
     }
@@ -37,7 +37,7 @@ fn health_reports_live_and_ready() {
 fn the_version_names_the_commit() {
     let cases = Cases::of("versions");
     let world = World::start(0);
-    let said = world.public().get("/v1/health/version").expect(200);
+    let body = world.public().get("/v1/health/version").expect(200);
     let git = |args: &[&str]| {
         let output = Command::new("git").arg("-C").arg(workspace()).args(args).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
@@ -47,7 +47,7 @@ fn the_version_names_the_commit() {
     let head = root.and_then(|_| git(&["rev-parse", "HEAD"]));
     // A program that was built before is of another commit.
     if std::env::var_os("PAPERTAPE_BINARY").is_none() {
-        assert_eq!(text(&said, "/git_sha"), head.as_deref().unwrap_or("unknown"));
+        assert_eq!(text(&body, "/git_sha"), head.as_deref().unwrap_or("unknown"));
         cases.one();
     }
 }
@@ -73,11 +73,11 @@ fn a_sleepless_server_answers_and_ends() {
 fn status_shows_the_parts() {
     let cases = Cases::of("status");
     let world = World::start(0);
-    let said = world.public().get("/v1/status").expect(200);
-    assert_eq!(text(&said, "/status"), "healthy");
-    assert_eq!(text(&said, "/version"), "1.0.0-beta");
-    assert!(at(&said, "/uptime_seconds").is_number());
-    assert_eq!(text(&said, "/redis/status"), "not_used");
+    let body = world.public().get("/v1/status").expect(200);
+    assert_eq!(text(&body, "/status"), "healthy");
+    assert_eq!(text(&body, "/version"), "1.0.0-beta");
+    assert!(at(&body, "/uptime_seconds").is_number());
+    assert_eq!(text(&body, "/redis/status"), "not_used");
     let fields = [
         "/database/status",
         "/database/latency_ms",
@@ -96,10 +96,10 @@ fn status_shows_the_parts() {
         "/markets/last_sync_at",
     ];
     for field in fields {
-        at(&said, field);
+        at(&body, field);
         cases.one();
     }
-    assert_eq!(text(&said, "/matching_engine/upstream"), "live", "a recording is never an outage");
+    assert_eq!(text(&body, "/matching_engine/upstream"), "live", "a recording is never an outage");
 }
 
 #[test]

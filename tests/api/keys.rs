@@ -51,8 +51,8 @@ fn a_key_lives_and_ends() {
     cases.add(2);
 
     // After the answer to its revocation a key is unknown, to itself too, and after a crash.
-    let said = world.server.with_key(&raw).delete(&format!("/v1/keys/{id}")).expect(200);
-    assert!(text(&said, "/message").contains(&id.to_string()));
+    let body = world.server.with_key(&raw).delete(&format!("/v1/keys/{id}")).expect(200);
+    assert!(text(&body, "/message").contains(&id.to_string()));
     world.server.with_key(&raw).get("/v1/me").refused(401, "INVALID_KEY");
     world.server.with_key(text(&made, "/venue_api_key")).get("/v1/me").refused(401, "INVALID_KEY");
     owner.delete(&format!("/v1/keys/{id}")).refused(404, "KEY_NOT_FOUND");

@@ -269,9 +269,9 @@ fn a_free_day_has_a_hundred_orders() {
         assert!((1..=86_400).contains(&wait), "{wait}");
         answer.refused(429, "FREE_TIER_DAILY_LIMIT")
     };
-    let said = refused(&mut client, &order.to_string());
-    assert_eq!((int(&said, "/details/limit"), int(&said, "/details/used")), (100, 100));
-    assert!(text(&said, "/details/resets_at").ends_with("T00:00:00Z"));
+    let body = refused(&mut client, &order.to_string());
+    assert_eq!((int(&body, "/details/limit"), int(&body, "/details/used")), (100, 100));
+    assert!(text(&body, "/details/resets_at").ends_with("T00:00:00Z"));
     // Checked before the body is parsed and after it was read (gateway/docs/wire.md §7: 12, 14, 15).
     refused(&mut client, "{\"side\":\"HOLD\"}");
     client.send(&Request::post("/v1/orders").text("application/json", "{")).refused(400, "INVALID_BODY");
@@ -328,8 +328,8 @@ fn placements_in_flight_have_their_own_bound() {
     let refused = tests::eventually("the cap of placements in flight", || {
         Some(world.user(0).post("/v1/orders", &order)).filter(|answer| answer.status != 200)
     });
-    let said = refused.refused(429, "RATE_LIMITED");
-    assert_eq!(int(&said, "/retry_after_ms"), 250);
+    let body = refused.refused(429, "RATE_LIMITED");
+    assert_eq!(int(&body, "/retry_after_ms"), 250);
     assert_eq!(refused.header("Retry-After"), Some("1"));
     // Batches too; reads and other users are not affected.
     world.user(0).post("/v1/orders/batch", &json!([order])).refused(429, "RATE_LIMITED");

@@ -67,16 +67,16 @@ fn every_family(cases: &Cases, layout: fn(&mut ServerDir)) {
     let (mut world, admin) = watched(2, layout);
     assert_eq!(listening(world.server.pid()), 2);
     let first = scrape(admin);
-    let of = |said: &Exposition, operation: &str, status: &str| {
-        said.get("papertape_requests_total", &[("operation", operation), ("status", status)]).unwrap_or(0.0)
+    let of = |metrics: &Exposition, operation: &str, status: &str| {
+        metrics.get("papertape_requests_total", &[("operation", operation), ("status", status)]).unwrap_or(0.0)
     };
     assert_eq!((of(&first, "place_order", "2xx"), first.value("papertape_orders_placed_total", &[])), (0.0, 0.0));
     let (rain, mut client) = (world.markets.rain.clone(), world.user(0));
 
     // Three are accepted: one fills immediately, one rests and is cancelled, one rests until the market reaches it.
     client.post("/v1/orders", &market(&rain, "BUY", "0.42", "20")).expect(200);
-    let said = scrape(admin);
-    assert_eq!(said.value("papertape_orders_placed_total", &[]), 1.0, "an answered order is counted immediately");
+    let metrics = scrape(admin);
+    assert_eq!(metrics.value("papertape_orders_placed_total", &[]), 1.0, "an answered order is counted immediately");
     let cancelled = client.post("/v1/orders", &limit(&rain, "BUY", "0.05", "20")).expect(200);
     client.delete(&format!("/v1/orders/{}", int(&cancelled, "/order_id"))).expect(200);
     client.delete(&format!("/v1/orders/{}", int(&cancelled, "/order_id"))).refused(400, "ORDER_NOT_CANCELLABLE");
@@ -111,14 +111,14 @@ fn every_family(cases: &Cases, layout: fn(&mut ServerDir)) {
     // The market reaches the resting order.
     let frames = scrape(admin).value("papertape_feed_frames_total", &[]);
     world.tape.books(&rain, &[("0.30", "10")], &[("0.36", "100")]);
-    let said = scrape_until(admin, "figures of all that was done", |said| {
-        let closed = |reason| said.get("papertape_sockets_closed_total", &[("reason", reason)]);
-        said.value("papertape_fills_total", &[("side", "resting")]) == 1.0
+    let metrics = scrape_until(admin, "figures of all that was done", |metrics| {
+        let closed = |reason| metrics.get("papertape_sockets_closed_total", &[("reason", reason)]);
+        metrics.value("papertape_fills_total", &[("side", "resting")]) == 1.0
             && closed("NORMAL") == Some(1.0)
             && closed("INVALID_TOKEN") == Some(1.0)
-            && said.value("papertape_fan_out_lag_seconds_count", &[]) >= 1.0
-            && said.value("papertape_orders_resting", &[]) == 1.0
-            && said.value("papertape_journal_unsynced_bytes", &[]) == 0.0
+            && metrics.value("papertape_fan_out_lag_seconds_count", &[]) >= 1.0
+            && metrics.value("papertape_orders_resting", &[]) == 1.0
+            && metrics.value("papertape_journal_unsynced_bytes", &[]) == 0.0
     });
 
     let place = |outcome| [("kind", "place"), ("outcome", outcome)];
@@ -173,7 +173,7 @@ fn every_family(cases: &Cases, layout: fn(&mut ServerDir)) {
         ("papertape_markets", &[], 10.0),
     ];
     for (name, labels, expected) in exact {
-        assert_eq!(said.value(name, labels), *expected, "{name}{labels:?}");
+        assert_eq!(metrics.value(name, labels), *expected, "{name}{labels:?}");
         cases.one();
     }
     // Which of them are above zero depends on the machine.
@@ -194,29 +194,29 @@ fn every_family(cases: &Cases, layout: fn(&mut ServerDir)) {
         ("process_threads", &[]),
         ("process_start_time_seconds", &[]),
     ] {
-        assert!(said.value(name, labels) > 0.0, "{name}{labels:?}");
+        assert!(metrics.value(name, labels) > 0.0, "{name}{labels:?}");
         cases.one();
     }
-    assert!(said.value("papertape_feed_frames_total", &[]) > frames);
-    let appended = said.value("papertape_journal_appended_lsn", &[]);
-    assert_eq!(said.value("papertape_journal_synced_lsn", &[]), appended);
-    let timed = said.value("papertape_journal_append_seconds_count", &[]);
+    assert!(metrics.value("papertape_feed_frames_total", &[]) > frames);
+    let appended = metrics.value("papertape_journal_appended_lsn", &[]);
+    assert_eq!(metrics.value("papertape_journal_synced_lsn", &[]), appended);
+    let timed = metrics.value("papertape_journal_append_seconds_count", &[]);
     assert!(timed <= appended / 64.0 + 1.0, "{timed} of {appended} appends");
     for (row, value) in first.rising() {
         let labels: Vec<(&str, &str)> = row.1.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        assert!(said.value(&row.0, &labels) >= value, "{row:?} fell");
+        assert!(metrics.value(&row.0, &labels) >= value, "{row:?} fell");
         cases.one();
     }
 
-    let told = said.names();
+    let names = metrics.names();
     // Those of live venues are compared in tests/venue/both_live.rs.
     let of_live_venues = |name: &String| {
-        name.starts_with("papertape_venue_") && !told.contains(name) || name.starts_with("papertape_recording_")
+        name.starts_with("papertape_venue_") && !names.contains(name) || name.starts_with("papertape_recording_")
     };
     let documented: BTreeSet<String> = documented().into_iter().filter(|name| !of_live_venues(name)).collect();
-    assert_eq!(told.difference(&documented).collect::<Vec<_>>(), Vec::<&String>::new(), "not in metrics.md");
-    assert_eq!(documented.difference(&told).collect::<Vec<_>>(), Vec::<&String>::new(), "only in metrics.md");
-    cases.add(told.len());
+    assert_eq!(names.difference(&documented).collect::<Vec<_>>(), Vec::<&String>::new(), "not in metrics.md");
+    assert_eq!(documented.difference(&names).collect::<Vec<_>>(), Vec::<&String>::new(), "only in metrics.md");
+    cases.add(names.len());
     drop((trade, follower, prices, executions, stream));
     recovered_facts(cases, world, appended);
 }
@@ -231,11 +231,11 @@ fn recovered_facts(cases: &Cases, mut world: World, appended: f64) {
             world.server.kill();
         }
         world.server = world.place.start();
-        let said = scrape(world.server.admin().expect("the banner has the address of the metrics"));
-        assert_eq!(said.value("papertape_recovery_clean_stop", &[]), clean_stop);
-        assert!(said.value("papertape_recovery_records", &[]) >= appended);
-        assert_eq!(said.value("papertape_orders_placed_total", &[]), 0.0);
-        assert_eq!(said.value("papertape_users", &[]), 2.0);
+        let metrics = scrape(world.server.admin().expect("the banner has the address of the metrics"));
+        assert_eq!(metrics.value("papertape_recovery_clean_stop", &[]), clean_stop);
+        assert!(metrics.value("papertape_recovery_records", &[]) >= appended);
+        assert_eq!(metrics.value("papertape_orders_placed_total", &[]), 0.0);
+        assert_eq!(metrics.value("papertape_users", &[]), 2.0);
         cases.add(4);
     }
 }
@@ -284,8 +284,8 @@ fn there_is_no_listener_by_default() {
         });
         assert_eq!(listening(world.server.pid()), expected, "{listen:?}");
         world.public().get("/metrics").refused(404, "NOT_FOUND");
-        let warned = world.server.said().contains("the metrics of the admin listener need no token");
-        assert_eq!(warned, listen == Some("\"0.0.0.0:0\""), "{}", world.server.said());
+        let warned = world.server.output().contains("the metrics of the admin listener need no token");
+        assert_eq!(warned, listen == Some("\"0.0.0.0:0\""), "{}", world.server.output());
         cases.one();
     }
 }
@@ -304,10 +304,10 @@ fn a_wrong_address_stops_the_start() {
     ] {
         let mut place = ServerDir::new();
         place.set("server", "listen", &format!("\"127.0.0.1:{server}\"")).set("admin", "listen", &admin);
-        let (status, said) = place.spawn_with(&[], &[]).ended();
-        assert!(!status.success(), "{admin}: {said}");
-        let lines: Vec<&str> = said.lines().filter(|line| line.contains("admin.listen")).collect();
-        assert!(matches!(lines[..], [line] if line.contains(&expected)), "{admin}: one sentence, not {said}");
+        let (status, output) = place.spawn_with(&[], &[]).ended();
+        assert!(!status.success(), "{admin}: {output}");
+        let lines: Vec<&str> = output.lines().filter(|line| line.contains("admin.listen")).collect();
+        assert!(matches!(lines[..], [line] if line.contains(&expected)), "{admin}: one sentence, not {output}");
         cases.one();
     }
 }
@@ -374,8 +374,8 @@ fn hostile_peers_take_nothing_from_the_server() {
     let silent: Vec<TcpStream> = (0..40)
         .map(|number: usize| {
             let mut stream = connect(admin).expect("the kernel takes it");
-            let said: &[u8] = [&b""[..], b"GET /met", b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"][number % 3];
-            stream.write_all(said).expect("the kernel takes it");
+            let bytes: &[u8] = [&b""[..], b"GET /met", b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"][number % 3];
+            stream.write_all(bytes).expect("the kernel takes it");
             stream
         })
         .collect();
@@ -384,8 +384,8 @@ fn hostile_peers_take_nothing_from_the_server() {
         cases.one();
     }
     // Each has ten seconds in all, so a peer that waits after them is answered within the bound of a broken server.
-    let said = scrape(admin);
-    assert_eq!(said.value("papertape_orders_placed_total", &[]), 200.0);
+    let metrics = scrape(admin);
+    assert_eq!(metrics.value("papertape_orders_placed_total", &[]), 200.0);
     cases.add(silent.len());
     world.server.stop();
 }
@@ -416,13 +416,13 @@ fn a_scrape_under_load_is_whole_and_only_rises() {
             let scraping = scope.spawn(move || {
                 let (mut before, mut scrapes) = (scrape(admin), 1);
                 while !is_over.load(Ordering::Relaxed) {
-                    let said = scrape(admin);
+                    let metrics = scrape(admin);
                     for ((name, labels), value) in before.rising() {
                         let labels: Vec<(&str, &str)> =
                             labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-                        assert!(said.value(name, &labels) >= value, "{name}{labels:?} fell below {value}");
+                        assert!(metrics.value(name, &labels) >= value, "{name}{labels:?} fell below {value}");
                     }
-                    before = said;
+                    before = metrics;
                     scrapes += 1;
                 }
                 scrapes
@@ -431,18 +431,18 @@ fn a_scrape_under_load_is_whole_and_only_rises() {
             is_over.store(true, Ordering::Relaxed);
             cases.add(scraping.join().expect("every scrape is whole"));
         });
-        let said = scrape(admin);
+        let metrics = scrape(admin);
         let accepted = [("kind", "place"), ("outcome", "accepted")];
         let expected = (4 * ORDERS) as f64;
-        assert_eq!(said.value("papertape_ack_seconds_count", &accepted), expected);
-        assert_eq!(said.value("papertape_orders_placed_total", &[]), expected);
+        assert_eq!(metrics.value("papertape_ack_seconds_count", &accepted), expected);
+        assert_eq!(metrics.value("papertape_orders_placed_total", &[]), expected);
         // A shard publishes its open orders after its turn, possibly after the last answer.
-        scrape_until(admin, "all orders to be open", |said| said.value("papertape_orders_open", &[]) == expected);
+        scrape_until(admin, "all orders to be open", |metrics| metrics.value("papertape_orders_open", &[]) == expected);
         let placed = [("operation", "place_order"), ("status", "2xx")];
-        assert_eq!(said.value("papertape_requests_total", &placed), expected);
-        assert!(said.value("papertape_journal_append_seconds_count", &[]) >= (expected / 64.0).floor());
+        assert_eq!(metrics.value("papertape_requests_total", &placed), expected);
+        assert!(metrics.value("papertape_journal_append_seconds_count", &[]) >= (expected / 64.0).floor());
         let version = world.public().get("/v1/health/version").expect(200);
-        let build = said.rows().into_iter().find(|row| row.starts_with("papertape_build_info"));
+        let build = metrics.rows().into_iter().find(|row| row.starts_with("papertape_build_info"));
         assert!(build.is_some_and(|row| row.contains(text(&version, "/version"))));
         cases.add(5);
     }

@@ -12,12 +12,12 @@ use tests::world::{World, limit};
 fn line(server: &Server, request_id: &str) -> Value {
     let begun = Instant::now();
     loop {
-        let said = server.said();
-        let mut lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let output = server.output();
+        let mut lines = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         if let Some(line) = lines.find(|line| line["fields"]["request_id"] == request_id) {
             return line;
         }
-        assert!(begun.elapsed() < Duration::from_secs(20), "no line about {request_id} in {said}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "no line about {request_id} in {output}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -68,9 +68,9 @@ fn a_refusal_leaves_a_line_at_debug() {
         assert_eq!((&fields["status"], fields["key"].as_str()), (&json!(status), shown), "{line}");
         cases.one();
     }
-    let said = world.server.said();
+    let output = world.server.output();
     for secret in [unknown.as_str(), key, "password"] {
-        assert!(!said.contains(secret), "{secret} is in the log");
+        assert!(!output.contains(secret), "{secret} is in the log");
     }
     cases.add(3);
 }
@@ -109,13 +109,13 @@ fn a_refused_operation_leaves_a_line_too() {
     let mut plain = Socket::open(world.server.address(), "/v1/ws/trade", &headers[..1]);
     plain.send(&json!({"id": 7, "op": "order.cancel", "params": {"order_id": 2}}));
     assert_eq!(plain.json()["error"].get("request_id"), None);
-    let said = world.server.stop();
-    let lines: Vec<Value> = said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let output = world.server.stop();
+    let lines: Vec<Value> = output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let refused: Vec<&Value> = lines.iter().filter(|line| line["fields"]["message"] == "request refused").collect();
     let has_id = |line: &&&Value| line["fields"]["request_id"].as_str().is_some_and(|id| !id.is_empty());
-    assert_eq!((refused.len(), refused.iter().filter(has_id).count()), (4, 4), "one line each: {said}");
+    assert_eq!((refused.len(), refused.iter().filter(has_id).count()), (4, 4), "one line each: {output}");
     for secret in [key.as_str(), "password"] {
-        assert!(!said.contains(secret), "{secret} is in the log");
+        assert!(!output.contains(secret), "{secret} is in the log");
     }
     cases.add(4);
 }

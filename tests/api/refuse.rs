@@ -315,9 +315,9 @@ fn an_old_quote_is_not_traded_on() {
         changed(&limit(rain, "BUY", "0.42", "10"), &json!({"time_in_force": "FOK"})),
     ] {
         let answer = client.send(&Request::post("/v1/orders").json(&order).header("X-Svc-Verbose", "true"));
-        let said = answer.refused(400, "STALE_QUOTE");
-        assert!(int(&said, "/details/quote_age_ms") > 1);
-        assert_eq!(int(&said, "/details/max_age_ms"), 1);
+        let body = answer.refused(400, "STALE_QUOTE");
+        assert!(int(&body, "/details/quote_age_ms") > 1);
+        assert_eq!(int(&body, "/details/max_age_ms"), 1);
         cases.one();
     }
     // A resting order is accepted and not filled, although it crosses: no fresh quote exists.

@@ -33,12 +33,12 @@ fn a_paid_wallet_is_reset() {
     let wallets = client.get("/v1/me/wallets").expect(200);
     let id = int(&list(&wallets, "/wallets")[1], "/id");
     let before = client.get("/v1/account/history").expect(200);
-    let said = client.post(PATH, &json!({})).expect(200);
+    let body = client.post(PATH, &json!({})).expect(200);
     let expected = json!({
         "message": "API wallet is back at 10000.00 USD", "new_api_balance": "10000.00", "positions_closed": 2,
         "orders_cancelled": 1, "cooldown_days": 0
     });
-    assert_eq!(said, expected);
+    assert_eq!(body, expected);
     // The same wallet, its next generation; its earlier trades stay listed.
     let wallet = client.get(&format!("/v1/me/wallets/{id}")).expect(200);
     let parts =
@@ -95,8 +95,8 @@ fn the_free_plan_has_no_reset_and_any_key_of_a_paid_one_does() {
     assert_eq!((text(&refused, "/feature_key"), text(&refused, "/upgrade_url")), ("api.reset_balance", "/pricing"));
     let mut paid = world.server.with_key(&users[1].key);
     let reads = paid.post("/v1/keys", &json!({"permissions": ["read"]})).expect(201);
-    let said = world.server.with_key(text(&reads, "/raw_key")).post(PATH, &json!({})).expect(200);
-    assert_eq!(text(&said, "/new_api_balance"), "10000.00");
+    let body = world.server.with_key(text(&reads, "/raw_key")).post(PATH, &json!({})).expect(200);
+    assert_eq!(text(&body, "/new_api_balance"), "10000.00");
     world.public().post(PATH, &json!({})).refused(401, "MISSING_API_KEY");
     world.server.with_token(&tests::token::token("person")).post(PATH, &json!({})).refused(401, "MISSING_API_KEY");
     cases.add(4);

@@ -3,7 +3,8 @@
 
 use crate::table::{Door, Table};
 use edge::http::code::{Code, Effect, Retry};
-use edge::http::route::{Auth, BodyKind, Method, Permission};
+use edge::http::route::{Auth, BodyKind, Gate, Method, Permission};
+use gateway::config::Config;
 use serde_json::{Value, json};
 use tests::binary::workspace;
 use tests::cases::Cases;
@@ -138,7 +139,7 @@ fn methods_and_paths_are_known_exactly() {
 fn a_closed_gate_is_no_route() {
     let cases = Cases::of("closed gates");
     let closed = World::start(1);
-    for door in &Table::with_gates(&closed).doors {
+    for door in &Table::split(&closed, &Config::defaults().edge()).1.doors {
         let Some(gate) = door.route.gate else { continue };
         let anonymous = ask(&mut closed.public(), door);
         if gate.asks_first() {
@@ -151,6 +152,33 @@ fn a_closed_gate_is_no_route() {
         }
         ask(&mut closed.user(0), door).refused(404, "NOT_FOUND");
         cases.add(2);
+    }
+}
+
+/// If a gate became open by default, the other tests of this file would cover its routes.
+#[test]
+fn a_route_behind_an_open_gate_is_in_the_table() {
+    let cases = Cases::of("routes by gate");
+    let world = World::start(0);
+    let defaults = Config::defaults().edge();
+    let has = |table: &Table, gate: Gate| table.doors.iter().any(|door| door.route.gate == Some(gate));
+    let mut facade = defaults.clone();
+    facade.compat.facade = true;
+    let mut archive = defaults.clone();
+    archive.flags.chart_archive_read_enabled = true;
+    for (settings, gate, is_open) in [
+        (&defaults, Gate::Facade, false),
+        (&defaults, Gate::ChartArchive, false),
+        (&facade, Gate::Facade, true),
+        (&facade, Gate::ChartArchive, false),
+        (&archive, Gate::Facade, false),
+        (&archive, Gate::ChartArchive, true),
+    ] {
+        let (open, closed) = Table::split(&world, settings);
+        assert_eq!((has(&open, gate), has(&closed, gate)), (is_open, !is_open), "{gate:?}");
+        let all = edge::groups::GROUPS.iter().map(|group| group.routes.len()).sum::<usize>();
+        assert_eq!(open.doors.len() + closed.doors.len(), all);
+        cases.one();
     }
 }
 

@@ -94,11 +94,11 @@ fn no_secret_is_written_down() {
         cases.add(2);
     }
     // A crash, a start, a clean stop: everything that is ever written is on disk.
-    let mut said = world.server.said();
+    let mut output = world.server.output();
     world.crash();
-    said.push_str(&world.server.said());
+    output.push_str(&world.server.output());
     let data = world.place.data();
-    said.push_str(&world.server.stop());
+    output.push_str(&world.server.stop());
 
     // The raw text, its random half in hex, and the bytes of the hex.
     let mut needles: Vec<(String, Vec<u8>)> = Vec::new();
@@ -115,8 +115,8 @@ fn no_secret_is_written_down() {
     assert!(files >= 3, "the data directory was searched");
     assert!(found.is_empty(), "secrets on disk: {found:?}");
     for (name, needle) in &needles {
-        let shown = said.as_bytes().windows(needle.len()).any(|window| window == needle);
-        assert!(!shown, "{name} was printed:\n{said}");
+        let shown = output.as_bytes().windows(needle.len()).any(|window| window == needle);
+        assert!(!shown, "{name} was printed:\n{output}");
         cases.one();
     }
     // The search finds what exists.

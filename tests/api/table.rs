@@ -2,6 +2,8 @@
 
 use edge::http::route::Route;
 use edge::http::schema::ParamIn;
+use edge::settings::Settings;
+use gateway::config::Config;
 use std::fmt;
 use tests::http::Request;
 use tests::world::World;
@@ -23,17 +25,18 @@ pub struct Door {
 }
 
 impl Table {
-    /// Every route with the default flags.
+    /// The routes that exist with the default settings: those without a gate, and those whose gate is open.
     pub fn of(world: &World) -> Table {
-        let mut table = Table::with_gates(world);
-        table.doors.retain(|door| door.route.gate.is_none());
-        table
+        Table::split(world, &Config::defaults().edge()).0
     }
 
-    /// Every route.
-    pub fn with_gates(world: &World) -> Table {
+    /// The routes that exist with these settings, and those behind a closed gate.
+    pub fn split(world: &World, settings: &Settings) -> (Table, Table) {
         let routes = edge::groups::GROUPS.iter().flat_map(|group| group.routes);
-        Table { doors: routes.map(|route| Door::of(route, world)).collect() }
+        let is_open = |route: &&Route| route.gate.is_none_or(|gate| gate.open(settings));
+        let (open, closed): (Vec<&Route>, Vec<&Route>) = routes.partition(is_open);
+        let doors = |routes: Vec<&'static Route>| routes.into_iter().map(|route| Door::of(route, world)).collect();
+        (Table { doors: doors(open) }, Table { doors: doors(closed) })
     }
 }
 

@@ -158,8 +158,8 @@ fn a_socket_is_a_use_and_no_request() {
         socket.is_alive();
         tests::eventually(&format!("{name}: a use"), || (!last_used().is_null()).then_some(()));
         let usage = owner.get(&format!("/v1/keys/{id}/usage")).expect(200);
-        let told = (int(&usage, "/month_to_date"), list(&usage, "/recent").len() as i64);
-        assert_eq!(told, (requests, requests), "{name}: {usage}");
+        let counted = (int(&usage, "/month_to_date"), list(&usage, "/recent").len() as i64);
+        assert_eq!(counted, (requests, requests), "{name}: {usage}");
         owner.delete(&format!("/v1/keys/{id}")).expect(200);
         cases.one();
     }

@@ -44,10 +44,10 @@ fn listed(client: &mut Client) -> Vec<Value> {
 }
 
 /// A handshake's query and headers, and the key of the first frame.
-type Way<'a> = (&'a str, Vec<(&'a str, &'a str)>, &'a str);
+type Handshake<'a> = (&'a str, Vec<(&'a str, &'a str)>, &'a str);
 
 /// A socket opened that way with a subscription to everything.
-fn come(world: &World, (query, headers, key): &Way<'_>) -> Socket {
+fn come(world: &World, (query, headers, key): &Handshake<'_>) -> Socket {
     let mut socket = Socket::open(world.server.address(), &format!("{PATH}{query}"), headers);
     socket.send(&auth(key));
     socket.is_alive();
@@ -70,7 +70,7 @@ fn a_trade_is_what_rest_shows() {
     let key = world.users[0].key.clone();
     // Each way, and its owner: the UUID that it shows, the account's, or none if the socket is plain.
     let account = "the account's";
-    let ways: [(Way<'_>, &str); 11] = [
+    let ways: [(Handshake<'_>, &str); 11] = [
         (("", vec![], &key), ""),
         (("", vec![], &other), ""),
         (("", vec![("User-Agent", "python-websockets/15.0")], &key), ""),
@@ -83,7 +83,7 @@ fn a_trade_is_what_rest_shows() {
         (("?dialect=strict", vec![], &key), account),
         (("?dialect=strict&from_seq=0", vec![], &key), account),
     ];
-    let mut sockets: Vec<(Socket, &Way<'_>, &str)> =
+    let mut sockets: Vec<(Socket, &Handshake<'_>, &str)> =
         ways.iter().map(|(way, owner)| (come(&world, way), way, *owner)).collect();
     let taken = take(&mut client, &rain, "0.42");
     let rested = int(&client.post("/v1/orders", &limit(&rain, "BUY", "0.37", "20")).expect(200), "/order_id");
@@ -91,10 +91,10 @@ fn a_trade_is_what_rest_shows() {
     for (socket, way, owner) in &mut sockets {
         let strict = !owner.is_empty();
         // A strict socket also receives orders: below.
-        let told: Vec<Value> = (0..if strict { 5 } else { 2 }).map(|_| socket.json()).collect();
+        let frames: Vec<Value> = (0..if strict { 5 } else { 2 }).map(|_| socket.json()).collect();
         assert_eq!(socket.so_far(), Vec::<Value>::new(), "{way:?}");
-        let trades = of_type(&told, "trade");
-        assert_eq!(trades.len(), 2, "{way:?}: {told:?}");
+        let trades = of_type(&frames, "trade");
+        assert_eq!(trades.len(), 2, "{way:?}: {frames:?}");
         for (frame, (order, role)) in trades.iter().zip([(taken, "TAKER"), (rested, "MAKER")]) {
             // When the frame arrives, reads find the trade.
             let rows = listed(&mut client);
@@ -210,7 +210,7 @@ fn subscriptions_choose_markets() {
     let world = brisk();
     let mut client = world.user(0);
     let (rain, vote) = (world.markets.rain.clone(), world.markets.vote.clone());
-    let mut told = |socket: &mut Socket| {
+    let mut received_from = |socket: &mut Socket| {
         // One fill in each market, and which of them is sent.
         take(&mut client, &rain, "0.44");
         take(&mut client, &vote, "0.651");
@@ -264,7 +264,7 @@ fn subscriptions_choose_markets() {
         let mut socket = open(&world, "", &first);
         then.iter().for_each(|message| socket.send(message));
         socket.is_alive();
-        assert_eq!(told(&mut socket), expected, "{first}, then {then:?}");
+        assert_eq!(received_from(&mut socket), expected, "{first}, then {then:?}");
         cases.one();
     }
 }
@@ -288,8 +288,8 @@ fn errors_are_sent_on_request() {
             socket.send_text(message);
         }
         let error = socket.json();
-        let told = (text(&error, "/event_type"), text(&error, "/code"), text(&error, "/action"));
-        assert_eq!(told, ("error", code, action), "{message}");
+        let refusal = (text(&error, "/event_type"), text(&error, "/code"), text(&error, "/action"));
+        assert_eq!(refusal, ("error", code, action), "{message}");
         cases.one();
     }
     assert_eq!(silent.so_far(), Vec::<Value>::new());
@@ -407,14 +407,15 @@ fn order_events_come_to_clients_of_the_venue_and_to_those_that_ask() {
             }
             // Type, order, status, size matched, trades.
             let ids = [rested, gone, gone, rested];
-            let told = [
+            let updates = [
                 ("PLACEMENT", "LIVE", "0", json!([])),
                 ("PLACEMENT", "LIVE", "0", json!([])),
                 ("CANCELLATION", "CANCELED", "0", json!([])),
                 ("UPDATE", "LIVE", "12", json!([at(trade, "/id")])),
             ];
             assert_eq!(at(&got[3], "/event_type"), "trade", "a trade comes before its effect on the order");
-            for ((frame, id), (kind, status, matched, trades)) in of_type(&got, "order").into_iter().zip(ids).zip(told)
+            for ((frame, id), (kind, status, matched, trades)) in
+                of_type(&got, "order").into_iter().zip(ids).zip(updates)
             {
                 let row = client.get(&format!("/v1/data/order/{id}?dialect=strict")).expect(200);
                 // Milliseconds, of the second in which it happened.
@@ -451,7 +452,7 @@ fn two_thousand_orders_close_no_socket_that_reads() {
     let rain = world.markets.rain.clone();
     let alias = text(&client.post("/v1/keys", &json!({})).expect(201), "/venue_api_key").to_string();
     // Two that look alike, and one that numbers its frames.
-    let ways: [Way<'_>; 3] = [("", vec![], &alias), ("", vec![], &alias), ("?from_seq=0", vec![], &alias)];
+    let ways: [Handshake<'_>; 3] = [("", vec![], &alias), ("", vec![], &alias), ("?from_seq=0", vec![], &alias)];
     let mut sockets = ways.map(|way| come(&world, &way));
     let mut plain = come(&world, &("", vec![], &world.users[0].key));
     let batch = json!(vec![limit(&rain, "BUY", "0.10", "5"); 25]);

@@ -38,11 +38,11 @@ struct Reader {
     /// Whole books after the first: sent by the venue as a whole, or instead of skipped changes.
     whole: usize,
     /// Messages sent.
-    said: usize,
+    sent: usize,
 }
 
 /// A socket accepts a limited number of messages a second; a reader that reached it reconnects.
-const SAID_MAX: usize = 24;
+const SENT_MAX: usize = 24;
 
 fn side(levels: &Value) -> BTreeMap<i64, String> {
     list(levels, "").iter().map(|level| (micros(text(level, "/price")), text(level, "/size").to_owned())).collect()
@@ -51,11 +51,11 @@ fn side(levels: &Value) -> BTreeMap<i64, String> {
 impl Reader {
     fn open(world: &World) -> Reader {
         let socket = Socket::open(world.server.address(), "/v1/ws/market", &[("X-API-Key", &world.users[0].key)]);
-        Reader { socket, books: BTreeMap::new(), frames: 0, whole: 0, said: 0 }
+        Reader { socket, books: BTreeMap::new(), frames: 0, whole: 0, sent: 0 }
     }
 
     fn subscribe(&mut self, token: &str) {
-        self.said += 1;
+        self.sent += 1;
         self.socket.send(&json!({"operation": "subscribe", "assets_ids": [token]}));
         // Frames of other tokens may come before it.
         loop {
@@ -68,7 +68,7 @@ impl Reader {
     }
 
     fn unsubscribe(&mut self, token: &str) {
-        self.said += 2;
+        self.sent += 2;
         self.socket.send(&json!({"operation": "unsubscribe", "assets_ids": [token]}));
         self.socket.so_far().iter().for_each(|frame| self.take(frame));
         self.books.remove(token);
@@ -183,14 +183,14 @@ fn folds(world: &mut World, chance: &mut Chance, rounds: usize) {
                     reader.subscribe(token);
                 }
             }
-            if chance.percent(8) || reader.said > SAID_MAX {
+            if chance.percent(8) || reader.sent > SENT_MAX {
                 *reader = Reader::open(world);
                 reconnects += 1;
             }
         }
         // What the venue sends meanwhile.
-        let told = if round == rounds / 2 { BURST } else { chance.between(1, 80) };
-        for _ in 0..told {
+        let changes = if round == rounds / 2 { BURST } else { chance.between(1, 80) };
+        for _ in 0..changes {
             let market = chance.pick(&markets);
             let price = format!("0.{:02}", chance.between(2, 98));
             match chance.below(20) {

@@ -184,11 +184,11 @@ fn changes_have_the_present_size_of_a_level() {
     // The whole book of both tokens from the venue: one `book` each.
     world.tape.books(&rain, &[("0.38", "10")], &[("0.43", "20")]);
     for token in [rain.yes(), rain.no()] {
-        let told = both.json();
-        assert_eq!((text(&told, "/event_type"), text(&told, "/asset_id")), ("book", token));
+        let frame = both.json();
+        assert_eq!((text(&frame, "/event_type"), text(&frame, "/asset_id")), ("book", token));
         let shown = book(&world, token);
         for field in ["bids", "asks", "hash", "timestamp", "last_trade_price"] {
-            assert_eq!(told[field], shown[field], "{field}");
+            assert_eq!(frame[field], shown[field], "{field}");
         }
         cases.one();
     }
@@ -201,8 +201,8 @@ fn changes_have_the_present_size_of_a_level() {
     assert_eq!((text(&tick, "/event_type"), text(&tick, "/asset_id")), ("tick_size_change", rain.yes()));
     assert_eq!((text(&tick, "/old_tick_size"), text(&tick, "/new_tick_size")), ("0.01", "0.001"));
     assert_eq!(tick.as_object().map(|o| o.len()), Some(6));
-    let told = both.until("book");
-    assert_eq!(text(&told, "/tick_size"), "0.001");
+    let frame = both.until("book");
+    assert_eq!(text(&frame, "/tick_size"), "0.001");
     cases.one();
 }
 
@@ -239,17 +239,17 @@ fn markets_begin_and_end_for_sockets_with_that_option() {
 
     let new = Market::new(77, "snow", "weather", 0.01);
     world.tape.list(&[&new]);
-    let told = custom.json();
+    let frame = custom.json();
     let message = json!({"id": "77", "ticker": "snow", "slug": "snow", "title": new.question,
         "description": "Resolves on snow."});
     let expected = json!({"event_type": "new_market", "id": "77", "question": new.question, "market": new.condition,
         "slug": "snow", "description": "Resolves on snow.", "assets_ids": new.tokens, "outcomes": ["Yes", "No"],
-        "event_message": message, "timestamp": told["timestamp"], "tags": told["tags"],
+        "event_message": message, "timestamp": frame["timestamp"], "tags": frame["tags"],
         "condition_id": new.condition, "active": true, "clob_token_ids": new.tokens,
         "order_price_min_tick_size": "0.01", "group_item_title": ""});
-    assert_eq!(told, expected);
-    assert!(told["tags"].is_array() && told["timestamp"].is_string());
-    assert_eq!(stranger.json(), told, "with any subscription of the socket");
+    assert_eq!(frame, expected);
+    assert!(frame["tags"].is_array() && frame["timestamp"].is_string());
+    assert_eq!(stranger.json(), frame, "with any subscription of the socket");
     cases.one();
     // A market that cannot be traded yet is new when it opens.
     let hail = Market::new(78, "hail", "weather", 0.01);
@@ -259,24 +259,24 @@ fn markets_begin_and_end_for_sockets_with_that_option() {
     world.tape.list(&[&fog]);
     assert_eq!(text(&stranger.json(), "/slug"), "fog");
     world.tape.list(&[&hail]);
-    let told = stranger.json();
+    let frame = stranger.json();
     assert_eq!(
-        (text(&told, "/event_type"), text(&told, "/slug"), &told["active"]),
+        (text(&frame, "/event_type"), text(&frame, "/slug"), &frame["active"]),
         ("new_market", "hail", &json!(true))
     );
     cases.one();
 
     world.tape.resolve(&rain, ["0", "1"]);
-    let told = custom.until("market_resolved");
+    let frame = custom.until("market_resolved");
     assert_eq!(
-        (text(&told, "/market"), text(&told, "/winning_asset_id"), text(&told, "/winning_outcome")),
+        (text(&frame, "/market"), text(&frame, "/winning_asset_id"), text(&frame, "/winning_outcome")),
         (rain.condition.as_str(), rain.no(), "No")
     );
     assert_eq!(
-        (&told["assets_ids"], &told["outcomes"], text(&told, "/slug")),
+        (&frame["assets_ids"], &frame["outcomes"], text(&frame, "/slug")),
         (&json!(rain.tokens), &json!(["Yes", "No"]), "rain")
     );
-    assert_eq!(told.as_object().map(|o| o.len()), Some(13), "{told}");
+    assert_eq!(frame.as_object().map(|o| o.len()), Some(13), "{frame}");
     assert!(stranger.so_far().is_empty(), "it has no subscription");
     for frame in plain.so_far() {
         assert!(["book", "price_change"].contains(&text(&frame, "/event_type")), "{frame}");
@@ -311,9 +311,9 @@ fn faults_are_sent_on_request() {
         (r#"{"assets_ids":["5"]}"#, "MARKET_NOT_FOUND", "subscribe"),
         (r#"{"operation":"unsubscribe","markets":["0x5"]}"#, "MARKET_NOT_FOUND", "unsubscribe"),
     ] {
-        let mut told = open(&world, "?errors=1");
-        told.send_text(message);
-        let error = told.json();
+        let mut verbose = open(&world, "?errors=1");
+        verbose.send_text(message);
+        let error = verbose.json();
         assert_eq!((text(&error, "/event_type"), text(&error, "/code")), ("error", code), "{message}");
         assert_eq!(text(&error, "/action"), action, "{message}");
         assert_eq!(error.get("markets").is_some(), code == "MARKET_NOT_FOUND", "{error}");
@@ -322,7 +322,7 @@ fn faults_are_sent_on_request() {
         let empty = |frame: &Value| *frame == json!([]);
         assert!(silent.so_far().iter().all(empty), "{message}: silence");
         // Both continue.
-        for socket in [&mut told, &mut silent] {
+        for socket in [&mut verbose, &mut silent] {
             socket.send(&json!({"type": "market", "assets_ids": [rain.yes()]}));
             while socket.json() == json!([]) {}
         }

@@ -102,17 +102,17 @@ fn a_price_is_the_own_midpoint_else_the_last_trade() {
             world.tape.trade(&rain, 0, "BUY", price, "2");
         }
         // Prices are sent four times a second: intermediate ones are skipped.
-        let told = loop {
-            let told = socket.until("price");
-            let traded = trade.is_none_or(|price| told["last_trade"] == price);
+        let frame = loop {
+            let frame = socket.until("price");
+            let traded = trade.is_none_or(|price| frame["last_trade"] == price);
             let best = |levels: Levels| levels.first().map_or(Value::Null, |(price, _)| json!(price));
-            if traded && told["best_bid"] == best(bids) && told["best_ask"] == best(asks) {
-                break told;
+            if traded && frame["best_bid"] == best(bids) && frame["best_ask"] == best(asks) {
+                break frame;
             }
         };
-        assert_eq!([0, 1].map(|place| text(&told, &format!("/outcomes/{place}/price"))), expected, "{about}: {told}");
+        assert_eq!([0, 1].map(|place| text(&frame, &format!("/outcomes/{place}/price"))), expected, "{about}: {frame}");
         for (token, price) in rain.tokens.iter().zip(expected) {
-            assert_eq!(text(&told, &format!("/tokens/{token}/price")), price, "{about}");
+            assert_eq!(text(&frame, &format!("/tokens/{token}/price")), price, "{about}");
         }
         cases.one();
     }
@@ -141,10 +141,10 @@ fn a_price_rests_for_a_quarter_of_a_second() {
         for step in 0..2 {
             let best = format!("0.4{}", 1 - step);
             world.tape.level(&rain, 0, "BUY", "0.41", if step == 0 { "50" } else { "0" });
-            let told = socket.until("price");
-            let next = int(&told, "/emit_ts_ms");
+            let frame = socket.until("price");
+            let next = int(&frame, "/emit_ts_ms");
             assert!(next - at >= 249, "round {round}: {} ms after the one before", next - at);
-            assert_eq!(text(&told, "/best_bid"), best);
+            assert_eq!(text(&frame, "/best_bid"), best);
             at = next;
             cases.one();
         }
@@ -173,16 +173,16 @@ fn subscriptions_are_acknowledged() {
     ] {
         socket.send(&message);
         if let Some(ids) = error {
-            let told = socket.json();
-            assert_eq!((text(&told, "/type"), text(&told, "/code")), ("error", "MARKET_NOT_FOUND"), "{message}");
-            assert_eq!((&told["markets"], text(&told, "/action")), (&ids, "subscribe"));
+            let frame = socket.json();
+            assert_eq!((text(&frame, "/type"), text(&frame, "/code")), ("error", "MARKET_NOT_FOUND"), "{message}");
+            assert_eq!((&frame["markets"], text(&frame, "/action")), (&ids, "subscribe"));
         }
-        let told = socket.json();
-        assert_eq!(told["type"], format!("{}d", text(&message, "/action")), "{message}");
-        assert_eq!(told["markets"], acknowledged, "{message}");
-        let told = socket.so_far();
-        assert_eq!(told.len(), prices, "{message}: {told:?}");
-        assert!(told.iter().all(|price| price["type"] == "price"));
+        let frame = socket.json();
+        assert_eq!(frame["type"], format!("{}d", text(&message, "/action")), "{message}");
+        assert_eq!(frame["markets"], acknowledged, "{message}");
+        let frame = socket.so_far();
+        assert_eq!(frame.len(), prices, "{message}: {frame:?}");
+        assert!(frame.iter().all(|price| price["type"] == "price"));
         cases.one();
     }
     for (message, code) in [
@@ -194,8 +194,8 @@ fn subscriptions_are_acknowledged() {
         (r#"{"action":"subscribe","conditions":[5]}"#, "INVALID_REQUEST"),
     ] {
         socket.send_text(message);
-        let told = socket.json();
-        assert_eq!((text(&told, "/type"), text(&told, "/code")), ("error", code), "{message}");
+        let frame = socket.json();
+        assert_eq!((text(&frame, "/type"), text(&frame, "/code")), ("error", code), "{message}");
         cases.one();
     }
 }
@@ -215,8 +215,8 @@ fn more_than_the_limit_is_left_out() {
     assert_eq!(int(&socket.json(), "/max_subscriptions"), 50);
     socket.send(&json!({"action": "subscribe", "markets": ids}));
     assert_eq!(text(&socket.json(), "/code"), "SUBSCRIPTION_LIMIT");
-    let told = socket.json();
-    assert_eq!((list(&told, "/markets").len(), int(&told, "/count")), (50, 50));
+    let frame = socket.json();
+    assert_eq!((list(&frame, "/markets").len(), int(&frame, "/count")), (50, 50));
     println!("price limits: 1 case");
 }
 
@@ -231,15 +231,15 @@ fn a_resolved_market_shows_its_result() {
     let price = socket.until("price");
     assert_eq!((text(&price, "/condition_id"), &price["closed"]), (decided.condition.as_str(), &json!(true)));
     assert_eq!((text(&price, "/outcomes/0/price"), text(&price, "/outcomes/1/price")), ("1.00", "0.00"));
-    let told = socket.json();
+    let frame = socket.json();
     let expected = json!({"type": "resolved", "condition_id": decided.condition, "winning_outcome": "Yes",
-        "winning_token_id": decided.yes(), "ts": told["ts"]});
-    assert_eq!(told, expected);
+        "winning_token_id": decided.yes(), "ts": frame["ts"]});
+    assert_eq!(frame, expected);
     cases.one();
     world.tape.resolve(&rain, ["0.5", "0.5"]);
-    let told = socket.until("resolved");
+    let frame = socket.until("resolved");
     assert_eq!(
-        (&told["condition_id"], &told["winning_outcome"], &told["winning_token_id"]),
+        (&frame["condition_id"], &frame["winning_outcome"], &frame["winning_token_id"]),
         (&json!(rain.condition), &Value::Null, &Value::Null)
     );
     world.tape.level(&rain, 0, "BUY", "0.39", "12");

@@ -298,8 +298,8 @@ fn a_stopping_server_closes_its_sockets() {
         assert_eq!(socket.closed(), (1001, "SERVER_SHUTDOWN".to_string()));
         cases.one();
     }
-    let (status, said) = world.server.ended();
-    assert!(status.success(), "{said}");
+    let (status, output) = world.server.ended();
+    assert!(status.success(), "{output}");
     cases.one();
 }
 

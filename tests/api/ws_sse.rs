@@ -239,7 +239,7 @@ fn a_stream_ends_with_its_server() {
     let path = format!("/prices/stream?condition_ids={}", world.markets.rain.condition);
     let mut stream = Stream::open(world.server.address(), &path, "");
     stream.until("snapshot");
-    let said = world.server.stop();
-    assert!(!said.contains("did not end in time"), "{said}");
+    let output = world.server.stop();
+    assert!(!output.contains("did not end in time"), "{output}");
     println!("ended streams: 1 case");
 }

@@ -159,8 +159,8 @@ fn every_operation_is_answered_as_its_twin() {
         let answer = ask(&mut socket, op, &params);
         let what = format!("step {number}: {op} {params}\nsocket {answer}\nREST {} {}", rest.status, rest.lossy());
         assert_eq!(answer["status"], rest.status, "{what}");
-        let said = if rest.status == 200 { "result" } else { "error" };
-        assert_eq!(same_for_all(&answer[said]), same_for_all(&rest.json()), "{what}");
+        let field = if rest.status == 200 { "result" } else { "error" };
+        assert_eq!(same_for_all(&answer[field]), same_for_all(&rest.json()), "{what}");
         assert_eq!(answer["code"].as_str(), rest.header("X-Svc-Code"), "{what}");
         let header = |name: &str| rest.header(name).map(|text| text.parse::<i64>().expect("a number"));
         assert_eq!(answer["retry_after"].as_i64(), header("Retry-After"), "{what}");
@@ -357,8 +357,8 @@ fn what_is_no_operation_is_answered() {
     // Heartbeats do not count.
     for (sent, kind) in [("PING", "PONG"), (r#"{"action":"ping"}"#, "pong"), (r#"{"type":"ping"}"#, "pong")] {
         socket.send_text(sent);
-        let said = socket.text();
-        assert!(said == kind || said.contains(&format!("\"{kind}\"")), "{said}");
+        let frame = socket.text();
+        assert!(frame == kind || frame.contains(&format!("\"{kind}\"")), "{frame}");
         cases.one();
     }
     // Refused operations, in any number, leave it open: each has an answer (gateway/docs/streams.md §1.3).

@@ -86,14 +86,14 @@ fn run(clients: &Clients, world: &World, config: &str) -> usize {
     // Both kinds of credential: each route takes its own.
     run.args(["--header", &format!("X-API-Key: {}", world.users[0].key)]);
     run.args(["--header", &format!("Authorization: Bearer {}", token("schemathesis"))]);
-    let said = run_well(run, world.place.root());
+    let output = run_well(run, world.place.root());
 
     // The document's own route is left out: the run depends on it.
     let described = operations(&world.public().get("/v1/openapi.json").expect(200)) - 1;
     let met = described - 1;
     assert!(
-        said.contains(&format!("Selected: {met}/{described}")),
-        "{met} of {described} operations are tested: {said}"
+        output.contains(&format!("Selected: {met}/{described}")),
+        "{met} of {described} operations are tested: {output}"
     );
     // The server still runs.
     world.user(0).get("/v1/me").expect(200);

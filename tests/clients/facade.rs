@@ -21,7 +21,7 @@ fn world() -> World {
 }
 
 /// Facts for both programs.
-fn told(world: &World) -> Value {
+fn facts_for_clients(world: &World) -> Value {
     let host = world.server.address();
     // The form of a key that clients of the venue have: their sockets receive order events for it.
     let key = world.user(0).post("/v1/keys", &json!({"name": "facade"})).expect(201);
@@ -49,7 +49,7 @@ fn the_unified_sdk_reads_the_facade() {
     let world = world();
     let rain = &world.markets.rain;
     let open = world.public().get("/v1/gamma/markets?limit=500").expect(200);
-    let mut facts = told(&world);
+    let mut facts = facts_for_clients(&world);
     facts["market"] = json!({"condition": rain.condition, "yes": rain.yes(), "no": rain.no(), "slug": rain.slug});
     facts["open"] = list(&open, "").iter().map(|row| Value::from(text(row, "/conditionId"))).collect();
     let program = || clients.script_in("unified", "unified.py").expect("an environment of the fetched clients");
@@ -77,7 +77,7 @@ fn nautilus_rests_an_order_and_takes_it_back() {
     };
     let world = world();
     let (rain, vote) = (&world.markets.rain, &world.markets.vote);
-    let mut facts = told(&world);
+    let mut facts = facts_for_clients(&world);
     facts["price"] = json!("0.05");
     facts["tokens"] = json!([
         {"condition": rain.condition, "id": rain.yes(), "bid": "0.41", "ask": "0.42"},

@@ -37,9 +37,9 @@ fn a_linter_finds_nothing_in_the_document() {
     // (options, whether warnings are allowed): with the recommended rules alone only those that the project's file
     // disables.
     for (options, warnings) in [(["--config", ours], false), (["--extends", "recommended"], true)] {
-        let said = linted(&clients, &options, &at);
-        assert_eq!(int(&said, "/totals/errors"), 0, "{options:?}: {said:#}");
-        assert!(warnings || int(&said, "/totals/warnings") == 0, "{options:?}: {said:#}");
+        let report = linted(&clients, &options, &at);
+        assert_eq!(int(&report, "/totals/errors"), 0, "{options:?}: {report:#}");
+        assert!(warnings || int(&report, "/totals/warnings") == 0, "{options:?}: {report:#}");
         cases.one();
     }
 }

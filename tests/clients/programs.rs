@@ -82,15 +82,15 @@ pub fn here() -> PathBuf {
 pub fn run_well(mut program: Command, at: &Path) -> String {
     let Output { status, stdout, stderr } =
         program.current_dir(at).stdin(Stdio::null()).output().expect("the program can be started");
-    let said = String::from_utf8_lossy(&stdout).into_owned();
-    println!("{said}");
+    let output = String::from_utf8_lossy(&stdout).into_owned();
+    println!("{output}");
     assert!(status.success(), "{program:?} ended with {status}\n{}", String::from_utf8_lossy(&stderr));
-    said
+    output
 }
 
 /// The count that a program prints at its end.
-pub fn counted(said: &str) -> usize {
-    let line = said.lines().last().unwrap_or_default();
+pub fn counted(output: &str) -> usize {
+    let line = output.lines().last().unwrap_or_default();
     let count =
         line.strip_suffix(" cases").and_then(|line| line.rsplit(' ').next()).and_then(|count| count.parse().ok());
     count.unwrap_or_else(|| panic!("no count in {line:?}"))
@@ -105,11 +105,11 @@ fn run_all(clients: &Clients, place: &ServerDir, server: &Server, facts: &Facts)
     for (round, host) in hosts.iter().enumerate() {
         let programs = [clients.script("python_v1.py"), clients.script("python_v2.py"), clients.node("typescript.mjs")];
         for (number, mut program) in programs.into_iter().enumerate() {
-            let mut told = facts.value.clone();
-            told["host"] = Value::from(host.clone());
-            told["private_key"] = Value::from(format!("0x{:064x}", 0x5eed_0000 + round * 16 + number));
+            let mut own = facts.value.clone();
+            own["host"] = Value::from(host.clone());
+            own["private_key"] = Value::from(format!("0x{:064x}", 0x5eed_0000 + round * 16 + number));
             let file = place.root().join("facts.json");
-            fs::write(&file, told.to_string()).expect("facts can be written");
+            fs::write(&file, own.to_string()).expect("facts can be written");
             println!("{host}");
             program.arg(&file);
             cases += counted(&run_well(program, place.root()));

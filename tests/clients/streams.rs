@@ -47,7 +47,7 @@ fn run(mut program: Command, world: &mut World, number: usize) -> usize {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut running = program.spawn().expect("the program can be started");
-    let mut said = String::new();
+    let mut output = String::new();
     for line in BufReader::new(running.stdout.take().expect("a pipe was requested")).lines() {
         let line = line.expect("text");
         match line.strip_prefix("MOVE ") {
@@ -60,12 +60,12 @@ fn run(mut program: Command, world: &mut World, number: usize) -> usize {
             Some(other) => panic!("an unknown move: {other}"),
             None => println!("{line}"),
         }
-        said.push_str(&line);
-        said.push('\n');
+        output.push_str(&line);
+        output.push('\n');
     }
     let ended = running.wait_with_output().expect("it ends");
     assert!(ended.status.success(), "{}\n{}", ended.status, String::from_utf8_lossy(&ended.stderr));
-    counted(&said)
+    counted(&output)
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn restore(from: &Path, out: &Path) -> Output {
     run([OsString::from("restore"), from.into(), "--out".into(), out.into()])
 }
 
-fn said(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -81,7 +81,7 @@ fn a_backup_is_restored_unchanged() {
     let tar = root.join("file.tar");
     for (out, more) in [(&folder, &[][..]), (&tar, &[][..]), (&root.join("secret"), &["--with-secrets"][..])] {
         let taken = backup(&data, out, more);
-        assert!(taken.status.success(), "{}", said(&taken));
+        assert!(taken.status.success(), "{}", output_text(&taken));
         assert!(String::from_utf8_lossy(&taken.stdout).contains(&expected), "the digest is printed");
         cases.one();
     }
@@ -99,7 +99,7 @@ fn a_backup_is_restored_unchanged() {
     }
     // Standard output and input carry the same stream.
     let streamed = backup(&data, Path::new("-"), &[]);
-    assert!(streamed.status.success() && streamed.stdout.len() == plain.len(), "{}", said(&streamed));
+    assert!(streamed.status.success() && streamed.stdout.len() == plain.len(), "{}", output_text(&streamed));
     fs::write(root.join("stream.tar"), &streamed.stdout).expect("written");
     for (number, from) in [folder.clone(), tar.clone(), root.join("stream.tar"), root.join("secret")].iter().enumerate()
     {
@@ -109,7 +109,7 @@ fn a_backup_is_restored_unchanged() {
             fs::set_permissions(&out, std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("a mode");
         }
         let restored = restore(from, &out);
-        assert!(restored.status.success(), "{}", said(&restored));
+        assert!(restored.status.success(), "{}", output_text(&restored));
         assert!(String::from_utf8_lossy(&restored.stdout).contains(&expected), "the digest is printed");
         assert!(log_of(&out, "verify").status.success());
         assert_eq!(digest_of(&out), expected, "facts about the directory are not state");
@@ -123,15 +123,15 @@ fn a_backup_is_restored_unchanged() {
         let at = args.iter().position(|arg| arg == "--data-dir").expect("the harness names it");
         let mut serve = command();
         serve.args(&args[..=at]).arg(&out).args(&args[at + 2..]).current_dir(place.root());
-        let server = tests::server::Starting::spawn(serve).ready().unwrap_or_else(|said| panic!("{said}"));
+        let server = tests::server::Starting::spawn(serve).ready().unwrap_or_else(|output| panic!("{output}"));
         let now = server.with_key(&user.key).get("/v1/account/balance").expect(200);
         assert_eq!(text(&now, "/balance"), text(&balance, "/balance"));
         let instance = text(&server.client().get("/v1/health").expect(200), "/instance").to_owned();
-        let told = String::from_utf8_lossy(&restored.stdout).into_owned();
-        assert!(told.contains(&format!("instance {instance}")), "{instance} in {told}");
+        let stdout = String::from_utf8_lossy(&restored.stdout).into_owned();
+        assert!(stdout.contains(&format!("instance {instance}")), "{instance} in {stdout}");
         server.stop();
         let again = backup(&out, &root.join(format!("again-{number}.tar")), &[]);
-        assert!(again.status.success(), "{}", said(&again));
+        assert!(again.status.success(), "{}", output_text(&again));
         cases.one();
     }
 }
@@ -174,7 +174,7 @@ fn files_that_a_start_checks_are_in_a_backup() {
                 assert_eq!(text(&status, "/clock/start"), found, "{venues:?} {known:?}");
                 server.kill();
             }
-            (Err(said), None) => assert!(said.contains("was used with venue synthetic"), "{said}"),
+            (Err(output), None) => assert!(output.contains("was used with venue synthetic"), "{output}"),
             (started, found) => panic!("{found:?} expected: {:?}", started.map(drop)),
         }
         let _ = fs::remove_file(data.join("clock_doubted"));
@@ -186,7 +186,7 @@ fn files_that_a_start_checks_are_in_a_backup() {
         let whole = root.join("whole.tar");
         fs::write(data.join(name), wrong).expect("written");
         let refused = backup(&data, &whole, &[]);
-        assert!(!refused.status.success() && said(&refused).contains(name), "{}", said(&refused));
+        assert!(!refused.status.success() && output_text(&refused).contains(name), "{}", output_text(&refused));
         match before {
             Some(before) => fs::write(data.join(name), before).expect("written"),
             None => fs::remove_file(data.join(name)).expect("removed"),
@@ -200,7 +200,11 @@ fn a_directory_in_use_is_not_copied() {
     let world = World::start(1);
     let out = world.place.root().join("never.tar");
     let refused = backup(&world.place.data(), &out, &[]);
-    assert!(!refused.status.success() && said(&refused).contains("owns the log directory"), "{}", said(&refused));
+    assert!(
+        !refused.status.success() && output_text(&refused).contains("owns the log directory"),
+        "{}",
+        output_text(&refused)
+    );
     assert!(!out.exists() && !out.with_file_name("never.tar.making").exists());
     world.user(0).get("/v1/account/balance").expect(200);
 }
@@ -229,15 +233,20 @@ fn a_backup_inside_its_source_is_refused() {
     ] {
         let taken = backup(from, &out, &[]);
         let expected = if is_apart { 0 } else { 2 };
-        assert_eq!(taken.status.code(), Some(expected), "{}: {}", out.display(), said(&taken));
-        assert!(is_apart || said(&taken).contains("write the backup elsewhere"), "{}: {}", out.display(), said(&taken));
+        assert_eq!(taken.status.code(), Some(expected), "{}: {}", out.display(), output_text(&taken));
+        assert!(
+            is_apart || output_text(&taken).contains("write the backup elsewhere"),
+            "{}: {}",
+            out.display(),
+            output_text(&taken)
+        );
         assert_eq!(evidence(&data), before, "{}: nothing is written there", out.display());
         cases.one();
     }
     // Relative paths of the current folder are resolved.
     for (out, is_apart) in [("inside", false), ("inside.tar", false), ("../outside", true)] {
         let taken = command().args(["backup", ".", "--out", out]).current_dir(&data).output().expect("it runs");
-        assert_eq!(taken.status.success(), is_apart, "{out}: {}", said(&taken));
+        assert_eq!(taken.status.success(), is_apart, "{out}: {}", output_text(&taken));
         assert_eq!(evidence(&data), before, "{out}: nothing is written there");
         cases.one();
     }
@@ -299,9 +308,13 @@ fn a_damaged_backup_leaves_nothing() {
         copy_dir(&whole, &copy);
         damage();
         let refused = restore(&copy, &out);
-        assert_eq!(refused.status.code(), Some(1), "{word}: {}", said(&refused));
+        assert_eq!(refused.status.code(), Some(1), "{word}: {}", output_text(&refused));
         let named = word.split(' ').find(|word| names.iter().any(|name| name == word)).unwrap_or(word);
-        assert!(said(&refused).contains(named) && !said(&refused).contains("panicked"), "{word}: {}", said(&refused));
+        assert!(
+            output_text(&refused).contains(named) && !output_text(&refused).contains("panicked"),
+            "{word}: {}",
+            output_text(&refused)
+        );
         assert!(!out.exists(), "{word}: something is left");
         fs::remove_dir_all(&copy).expect("removed");
         cases.one();
@@ -315,7 +328,7 @@ fn a_damaged_backup_leaves_nothing() {
         let cut = chance.below(bytes.len() - 2_048);
         fs::write(root.join("cut.tar"), &bytes[..cut]).expect("written");
         let refused = restore(&root.join("cut.tar"), &out);
-        assert_eq!(refused.status.code(), Some(1), "{cut} bytes of {}: {}", bytes.len(), said(&refused));
+        assert_eq!(refused.status.code(), Some(1), "{cut} bytes of {}: {}", bytes.len(), output_text(&refused));
         assert!(!out.exists(), "{cut}: something is left");
         cases.one();
     }
@@ -324,7 +337,7 @@ fn a_damaged_backup_leaves_nothing() {
     fs::write(out.join("mine"), "x").expect("written");
     for (from, out) in [(&tar, &out), (&root.join("nowhere"), &root.join("out-2"))] {
         let refused = restore(from, out);
-        assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+        assert_eq!(refused.status.code(), Some(2), "{}", output_text(&refused));
         cases.one();
     }
     assert_eq!(fs::read(out.join("mine")).expect("it still exists"), b"x");
@@ -385,8 +398,8 @@ fn a_kill_leaves_a_sound_source_and_no_half_directory() {
             half += 1;
             let mut serve = command();
             serve.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(&out);
-            let said = tests::server::Starting::spawn(serve).ready().err().expect("a partial restore does not start");
-            assert!(!said.contains("panicked"), "{said}");
+            let output = tests::server::Starting::spawn(serve).ready().err().expect("a partial restore does not start");
+            assert!(!output.contains("panicked"), "{output}");
         }
         cases.one();
     }

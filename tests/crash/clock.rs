@@ -50,9 +50,9 @@ fn clock_of(server: &Server) -> Value {
     server.client().get("/v1/status").expect(200)["clock"].clone()
 }
 
-/// The part of `said` from the line with the warning of a start.
-fn warnings(said: &str) -> usize {
-    said.lines().filter(|line| line.contains("WARN") && line.contains("the wall clock says")).count()
+/// The part of `output` from the line with the warning of a start.
+fn warnings(output: &str) -> usize {
+    output.lines().filter(|line| line.contains("WARN") && line.contains("the wall clock says")).count()
 }
 
 fn set_back(data: &Path, more: &[&str]) -> Output {
@@ -61,7 +61,7 @@ fn set_back(data: &Path, more: &[&str]) -> Output {
     run(args)
 }
 
-fn said(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
@@ -93,15 +93,15 @@ fn a_leap_is_reported_and_expiry_waits() {
     assert_eq!((text(&clock, "/start"), text(&clock, "/sweeps")), ("ahead", "waiting"), "{clock}");
     assert!(away(&clock["newest_record_at"]).abs() < 600 && away(&clock["wall_at_start"]) > 99 * DAY as i64);
     assert!(away(&clock["wall_at"]) > 99 * DAY as i64 && clock["venue_at"].is_null(), "{clock}");
-    let told = scrape(world.server.admin().expect("a metrics listener"));
-    assert!(told.value("papertape_clock_leap_seconds", &[]) > 99.0 * DAY as f64);
-    assert_eq!(told.value("papertape_clock_sweeps_waiting", &[]), 1.0);
-    assert!(told.value("papertape_clock_ahead_seconds", &[]).abs() < 60.0);
-    eventually("the warning", || (warnings(&world.server.said()) == 1).then_some(()));
+    let metrics = scrape(world.server.admin().expect("a metrics listener"));
+    assert!(metrics.value("papertape_clock_leap_seconds", &[]) > 99.0 * DAY as f64);
+    assert_eq!(metrics.value("papertape_clock_sweeps_waiting", &[]), 1.0);
+    assert!(metrics.value("papertape_clock_ahead_seconds", &[]).abs() < 60.0);
+    eventually("the warning", || (warnings(&world.server.output()) == 1).then_some(()));
     for part in
         ["100 days before", "If this server was off for that long, nothing is wrong", "clock set-back", "For 8 s"]
     {
-        assert!(world.server.said().contains(part), "{part:?} is not in {}", world.server.said());
+        assert!(world.server.output().contains(part), "{part:?} is not in {}", world.server.output());
         cases.one();
     }
     // An ask, and then a trade, that would fill both.
@@ -163,7 +163,11 @@ fn a_clock_that_was_ahead_is_put_right() {
     };
     // A directory in use is not changed.
     let refused = set_back(&world.place.data(), &[]);
-    assert!(!refused.status.success() && said(&refused).contains("owns the log directory"), "{}", said(&refused));
+    assert!(
+        !refused.status.success() && output_text(&refused).contains("owns the log directory"),
+        "{}",
+        output_text(&refused)
+    );
     world.server.kill();
 
     // The clock is right again.
@@ -171,14 +175,14 @@ fn a_clock_that_was_ahead_is_put_right() {
     world.server = world.place.start();
     let clock = clock_of(&world.server);
     assert_eq!((text(&clock, "/start"), text(&clock, "/sweeps")), ("behind", "waiting"), "{clock}");
-    let told = scrape(world.server.admin().expect("a metrics listener"));
-    assert!(told.value("papertape_clock_leap_seconds", &[]) < -399.0 * DAY as f64);
-    assert!(told.value("papertape_clock_ahead_seconds", &[]) > 399.0 * DAY as f64);
-    eventually("the warning", || (warnings(&world.server.said()) == 1).then_some(()));
+    let metrics = scrape(world.server.admin().expect("a metrics listener"));
+    assert!(metrics.value("papertape_clock_leap_seconds", &[]) < -399.0 * DAY as f64);
+    assert!(metrics.value("papertape_clock_ahead_seconds", &[]) > 399.0 * DAY as f64);
+    eventually("the warning", || (warnings(&world.server.output()) == 1).then_some(()));
     assert!(
-        world.server.said().contains("Server time continues from the record, at half speed"),
+        world.server.output().contains("Server time continues from the record, at half speed"),
         "{}",
-        world.server.said()
+        world.server.output()
     );
     // External tokens: those of now, and no others.
     let identity = |change: Value| {
@@ -230,18 +234,22 @@ fn a_clock_that_was_ahead_is_put_right() {
     // The correction.
     let (data, digest) = (world.place.data(), world.place.digest());
     let dry = set_back(&data, &["--dry-run"]);
-    assert!(dry.status.success() && said(&dry).contains("would be set back from"), "{}", said(&dry));
+    assert!(dry.status.success() && output_text(&dry).contains("would be set back from"), "{}", output_text(&dry));
     assert_eq!(world.place.digest(), digest, "nothing was written");
     let done = set_back(&data, &[]);
-    assert!(done.status.success() && said(&done).contains("set back from"), "{}", said(&done));
-    assert!(log_of(&data, "verify").status.success(), "{}", said(&log_of(&data, "verify")));
-    let inspected = said(&log_of(&data, "inspect"));
+    assert!(done.status.success() && output_text(&done).contains("set back from"), "{}", output_text(&done));
+    assert!(log_of(&data, "verify").status.success(), "{}", output_text(&log_of(&data, "verify")));
+    let inspected = output_text(&log_of(&data, "inspect"));
     assert_eq!(inspected.matches("ClockSetBack").count(), 1);
     assert_eq!(world.place.digest(), world.place.digest_from_nothing());
     assert!(world.place.digest() != digest);
     for more in [&[][..], &["--dry-run"][..]] {
         let refused = set_back(&data, more);
-        assert!(!refused.status.success() && said(&refused).contains("nothing to set back"), "{}", said(&refused));
+        assert!(
+            !refused.status.success() && output_text(&refused).contains("nothing to set back"),
+            "{}",
+            output_text(&refused)
+        );
         cases.one();
     }
     // A snapshot after it, and a backup, have the corrected state.
@@ -257,7 +265,7 @@ fn a_clock_that_was_ahead_is_put_right() {
     world.server = world.place.start();
     let clock = clock_of(&world.server);
     assert_eq!((text(&clock, "/start"), text(&clock, "/sweeps")), ("ok", "running"), "{clock}");
-    assert_eq!(warnings(&world.server.said()), 0);
+    assert_eq!(warnings(&world.server.output()), 0);
     let mut user = world.user(0);
     let after = place(&mut user, &limit(&world.markets.vote, "BUY", "0.65", "10"));
     // No time is in the future any more, and the list is in the order of its ids.
@@ -319,12 +327,12 @@ fn a_correction_that_is_killed_has_happened_or_not() {
         let _ = verb.kill();
         verb.wait().expect("a child can be waited for");
         let verified = log_of(&data, "verify");
-        assert!(verified.status.success(), "round {round}: {}", said(&verified));
-        let has_happened = said(&log_of(&data, "inspect")).contains("ClockSetBack");
+        assert!(verified.status.success(), "round {round}: {}", output_text(&verified));
+        let has_happened = output_text(&log_of(&data, "inspect")).contains("ClockSetBack");
         assert_eq!(digest_of(&data) == before, !has_happened, "round {round}");
         let again = set_back(&data, &[]);
-        assert_eq!(again.status.success(), !has_happened, "round {round}: {}", said(&again));
-        assert_eq!(said(&log_of(&data, "inspect")).matches("ClockSetBack").count(), 1, "round {round}");
+        assert_eq!(again.status.success(), !has_happened, "round {round}: {}", output_text(&again));
+        assert_eq!(output_text(&log_of(&data, "inspect")).matches("ClockSetBack").count(), 1, "round {round}");
         (undone, done) = (undone + u32::from(!has_happened), done + u32::from(has_happened));
         within = if has_happened { within * 4 / 5 + 1_000 } else { within * 5 / 4 };
         cases.one();

@@ -160,17 +160,17 @@ fn a_flipped_byte_of_a_promised_record_stops_the_start() {
         fs::write(&first, &bytes).expect("a segment can be written");
         let verified = log_of(&data, "verify");
         assert!(!verified.status.success(), "verify finds byte {at} of {}", first.display());
-        let said = match place.spawn_with(&[], &[]).ready() {
-            Err(said) => said,
-            Ok(server) => panic!("byte {at}: it started and printed\n{}", server.said()),
+        let output = match place.spawn_with(&[], &[]).ready() {
+            Err(output) => output,
+            Ok(server) => panic!("byte {at}: it started and printed\n{}", server.output()),
         };
         let name = first.file_name().expect("a name").to_string_lossy().into_owned();
-        assert!(said.contains(&name), "the file is named: {said}");
+        assert!(output.contains(&name), "the file is named: {output}");
         if at >= SEGMENT_HEADER_BYTES {
             let begins = range.start.to_string();
-            assert!(said.contains("LSN") && said.contains(&begins), "LSN and offset {begins} are named: {said}");
+            assert!(output.contains("LSN") && output.contains(&begins), "LSN and offset {begins} are named: {output}");
         }
-        assert!(!said.contains("panicked"), "{said}");
+        assert!(!output.contains("panicked"), "{output}");
         cases.one();
         fs::remove_dir_all(&data).expect("the damaged copy can be removed");
         copy_dir(&untouched, &data);
@@ -229,12 +229,12 @@ fn missing_and_foreign_files_stop_the_start() {
     for (name, damage) in &damages {
         damage(&data);
         assert!(!log_of(&data, "verify").status.success(), "{name}: verify accepts what does not start");
-        let said = match place.spawn_with(&[], &[]).ready() {
-            Err(said) => said,
-            Ok(server) => panic!("{name}: it started and printed\n{}", server.said()),
+        let output = match place.spawn_with(&[], &[]).ready() {
+            Err(output) => output,
+            Ok(server) => panic!("{name}: it started and printed\n{}", server.output()),
         };
-        assert!(!said.contains("panicked"), "{name}: {said}");
-        assert!(said.contains(".wal") || said.contains("epoch") || said.contains("segment"), "{name}: {said}");
+        assert!(!output.contains("panicked"), "{name}: {output}");
+        assert!(output.contains(".wal") || output.contains("epoch") || output.contains("segment"), "{name}: {output}");
         fs::remove_dir_all(&data).expect("the damaged copy can be removed");
         copy_dir(&untouched, &data);
         cases.one();
@@ -358,17 +358,17 @@ fn verify_agrees_with_a_start() {
         damage();
         let verified = log_of(&data, "verify");
         let verify_said = String::from_utf8_lossy(&verified.stderr).into_owned();
-        assert_eq!(verified.status.success(), *starts, "{name}: verify said {verify_said}");
+        assert_eq!(verified.status.success(), *starts, "{name}: verify output {verify_said}");
         // With an admin listener and without one.
         for env in [&[][..], &[("PAPERTAPE_ADMIN_LISTEN", "127.0.0.1:0")]] {
             match place.spawn_with(&[], env).ready() {
-                Ok(server) => assert!(starts, "{name}: it started and printed\n{}", server.said()),
-                Err(said) => {
-                    assert!(!starts && !said.contains("panicked"), "{name}: {said}");
+                Ok(server) => assert!(starts, "{name}: it started and printed\n{}", server.output()),
+                Err(output) => {
+                    assert!(!starts && !output.contains("panicked"), "{name}: {output}");
                     for word in names {
                         assert!(
-                            said.contains(word) && verify_said.contains(word),
-                            "{name}: {word} in {said}\n{verify_said}"
+                            output.contains(word) && verify_said.contains(word),
+                            "{name}: {word} in {output}\n{verify_said}"
                         );
                     }
                 }
@@ -407,12 +407,12 @@ fn a_newer_format_is_refused_by_version() {
         let at = version_offset(&bytes);
         bytes[at] += 1;
         OpenOptions::new().write(true).open(&path).expect("a file can be opened").write_all(&bytes).expect("written");
-        let said = match place.spawn_with(&[], &[]).ready() {
-            Err(said) => said,
-            Ok(server) => panic!("{} of a newer version was accepted:\n{}", path.display(), server.said()),
+        let output = match place.spawn_with(&[], &[]).ready() {
+            Err(output) => output,
+            Ok(server) => panic!("{} of a newer version was accepted:\n{}", path.display(), server.output()),
         };
-        assert!(!said.contains("panicked"), "{said}");
-        assert!(said.contains("newer"), "{}: {said}", path.display());
+        assert!(!output.contains("panicked"), "{output}");
+        assert!(output.contains("newer"), "{}: {output}", path.display());
         fs::remove_dir_all(&data).expect("the changed copy can be removed");
         copy_dir(&untouched, &data);
         cases.one();
@@ -442,12 +442,12 @@ fn what_others_could_change_is_refused() {
         (&data.join("lock"), 0o600, 0o640),
     ] {
         mode(path, wrong);
-        let said = match place.spawn_with(&[], &[]).ready() {
-            Err(said) => said,
-            Ok(server) => panic!("{} of mode {wrong:o} was taken:\n{}", path.display(), server.said()),
+        let output = match place.spawn_with(&[], &[]).ready() {
+            Err(output) => output,
+            Ok(server) => panic!("{} of mode {wrong:o} was taken:\n{}", path.display(), server.output()),
         };
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-        assert!(said.contains(&name) && said.contains(&format!("{wrong:o}")), "file and mode are named: {said}");
+        assert!(output.contains(&name) && output.contains(&format!("{wrong:o}")), "file and mode are named: {output}");
         mode(path, right);
         cases.one();
     }
@@ -456,8 +456,8 @@ fn what_others_could_change_is_refused() {
     for path in [&data, &newest] {
         fs::rename(path, &aside).expect("renamed");
         std::os::unix::fs::symlink(&aside, path).expect("a link");
-        let said = place.spawn_with(&[], &[]).ready().err().unwrap_or_else(|| panic!("{}: a link", path.display()));
-        assert!(!said.contains("panicked"), "{said}");
+        let output = place.spawn_with(&[], &[]).ready().err().unwrap_or_else(|| panic!("{}: a link", path.display()));
+        assert!(!output.contains("panicked"), "{output}");
         fs::remove_file(path).expect("the link is removed");
         fs::rename(&aside, path).expect("renamed");
         cases.one();

@@ -96,9 +96,9 @@ fn killed_at_random_nothing_is_lost_and_nothing_happens_twice() {
         });
     }
     final_accounts(&mut traders);
-    let said = server.stop();
+    let output = server.stop();
     check_log(&place, &mut total, &mut chance);
-    println!("after a clean stop the last lines were:\n{said}");
+    println!("after a clean stop the last lines were:\n{output}");
     let answered: u64 = traders.iter().map(|(trader, _)| trader.answered).sum();
     let fills: usize = traders.iter().map(|(_, books)| books.ledger.fills).sum();
     let orders: usize = traders.iter().map(|(trader, _)| trader.memory.by_id.len()).sum();
@@ -144,7 +144,7 @@ impl Totals {
 
     /// The banner reports the recovery, in numbers.
     fn note_recovery(&mut self, server: &Server, torn: bool) {
-        let line = server.recovered().unwrap_or_else(|| panic!("no line about the recovery in:\n{}", server.said()));
+        let line = server.recovered().unwrap_or_else(|| panic!("no line about the recovery in:\n{}", server.output()));
         let numbers: Vec<u64> = line
             .split(|c: char| !c.is_ascii_digit())
             .filter(|word| !word.is_empty())

@@ -55,8 +55,8 @@ fn trade(user: usize, mut client: Client, body: &Value, round: usize, is_over: &
         if answer.status == 503 {
             continue;
         }
-        let said = answer.expect(200);
-        let placed = names.into_iter().zip(list(&said, "/results")).filter(|(_, result)| int(result, "/order_id") > 0);
+        let body = answer.expect(200);
+        let placed = names.into_iter().zip(list(&body, "/results")).filter(|(_, result)| int(result, "/order_id") > 0);
         let placed = placed.map(|(name, result)| Acked { user, name, order: int(result, "/order_id") });
         acked.lock().unwrap().extend(placed);
     }
@@ -110,7 +110,7 @@ fn restore(from: &Path, out: &Path) -> Output {
     run([OsString::from("restore"), from.into(), "--out".into(), out.into()])
 }
 
-fn said(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
@@ -120,7 +120,7 @@ fn serve(place: &ServerDir, data: &Path) -> Server {
     let at = args.iter().position(|arg| arg == "--data-dir").expect("the harness names it");
     let mut serve = command();
     serve.args(&args[..=at]).arg(data).args(&args[at + 2..]).current_dir(place.root());
-    Starting::spawn(serve).ready().unwrap_or_else(|said| panic!("{said}"))
+    Starting::spawn(serve).ready().unwrap_or_else(|output| panic!("{output}"))
 }
 
 /// The orders have the ids that the client received.
@@ -156,7 +156,7 @@ fn what_was_acknowledged_before_is_in_it() {
                 let before: Vec<Acked> = acked.lock().unwrap().clone();
                 let out = root.join(name);
                 let output = backup_of(admin, &data, &out).output().expect("papertape can be run");
-                assert!(output.status.success(), "{}\n{}", said(&output), world.server.said());
+                assert!(output.status.success(), "{}\n{}", output_text(&output), world.server.output());
                 (out, before)
             });
             taken.collect()
@@ -170,12 +170,12 @@ fn what_was_acknowledged_before_is_in_it() {
         let World { place, server, users, .. } = world;
         drop(server);
         let verified = place.log("verify");
-        assert!(verified.status.success(), "{}", said(&verified));
+        assert!(verified.status.success(), "{}", output_text(&verified));
         for (number, (from, before)) in taken.iter().enumerate() {
             let out = root.join(format!("restored-{number}"));
             let restored = restore(from, &out);
-            assert!(restored.status.success(), "{}", said(&restored));
-            assert!(said(&restored).contains(&digest_of(&out)), "the digest is that of the manifest");
+            assert!(restored.status.success(), "{}", output_text(&restored));
+            assert!(output_text(&restored).contains(&digest_of(&out)), "the digest is that of the manifest");
             assert!(!out.join("server_secret").exists() && !out.join("admin_token").exists(), "no secrets");
             let server = serve(&place, &out);
             assert!(before.len() > BATCH, "{} orders before the call", before.len());
@@ -255,12 +255,16 @@ fn segments_stay_until_the_backup_has_ended() {
         }
         assert!(child.0.try_wait().expect("a child can be waited for").is_none(), "it has not ended");
         signal(child.0.id(), "CONT");
-        assert!(child.0.wait().expect("a child can be waited for").success(), "{}", world.server.said());
+        assert!(child.0.wait().expect("a child can be waited for").success(), "{}", world.server.output());
         eventually("a segment to be recycled", || (first_record(&data) > first).then_some(()));
     });
     let again = root.join("again");
     let restored = restore(&out, &again);
-    assert!(restored.status.success() && said(&restored).contains(&digest_of(&again)), "{}", said(&restored));
+    assert!(
+        restored.status.success() && output_text(&restored).contains(&digest_of(&again)),
+        "{}",
+        output_text(&restored)
+    );
 }
 
 #[test]
@@ -293,7 +297,7 @@ fn a_kill_of_either_side_leaves_both_intact() {
             let mut child = begin(admin, &data, &out, is_stream);
             if round < 2 {
                 // Duration of a backup without a kill.
-                assert!(child.wait().expect("a child can be waited for").success(), "{}", server.said());
+                assert!(child.wait().expect("a child can be waited for").success(), "{}", server.output());
                 longest_us = longest_us.max(begun.elapsed().as_micros() as usize);
                 longest_bytes = longest_bytes.max(bytes_at(&out));
             } else if !is_stream && chance.percent(60) {
@@ -314,7 +318,7 @@ fn a_kill_of_either_side_leaves_both_intact() {
         });
         if kills_server {
             let verified = world.place.log("verify");
-            assert!(verified.status.success(), "{}", said(&verified));
+            assert!(verified.status.success(), "{}", output_text(&verified));
             world.server = world.place.start();
         }
         // A backup with its final name is complete; a stream is checked by the restore.
@@ -323,11 +327,11 @@ fn a_kill_of_either_side_leaves_both_intact() {
             let restored = restore(&out, &again);
             match restored.status.code() {
                 Some(0) => {
-                    assert!(said(&restored).contains(&digest_of(&again)));
+                    assert!(output_text(&restored).contains(&digest_of(&again)));
                     whole += 1;
                 }
                 code => {
-                    assert!(is_stream && code == Some(1), "{}: {}", out.display(), said(&restored));
+                    assert!(is_stream && code == Some(1), "{}: {}", out.display(), output_text(&restored));
                     assert!(!again.exists(), "something is left");
                     partial += 1;
                     in_stream += u32::from(fs::metadata(&out).expect("it exists").len() > 0);
@@ -351,7 +355,7 @@ fn a_kill_of_either_side_leaves_both_intact() {
     });
     let out = root.join("last.tar");
     let output = backup_of(admin, &data, &out).output().expect("papertape can be run");
-    assert!(output.status.success(), "{}\n{}", said(&output), world.server.said());
+    assert!(output.status.success(), "{}\n{}", output_text(&output), world.server.output());
     let again = root.join("last");
     assert!(restore(&out, &again).status.success());
     let server = serve(&world.place, &again);
@@ -392,8 +396,8 @@ fn a_backup_that_is_refused_leaves_nothing() {
                 .arg("--out")
                 .arg(root.join(name));
             let output = backup.output().expect("papertape can be run");
-            assert_eq!(output.status.code(), Some(code), "{url}: {}", said(&output));
-            assert!(said(&output).contains(expected), "{url}: {}", said(&output));
+            assert_eq!(output.status.code(), Some(code), "{url}: {}", output_text(&output));
+            assert!(output_text(&output).contains(expected), "{url}: {}", output_text(&output));
             assert!(!root.join(name).exists() && !root.join(format!("{name}.making")).exists(), "{url}");
             cases.one();
         }
@@ -412,7 +416,7 @@ fn a_backup_that_is_refused_leaves_nothing() {
     // Secrets are included on request.
     let out = root.join("with");
     let output = backup_of(admin, &data, &out).arg("--with-secrets").output().expect("papertape can be run");
-    assert!(output.status.success() && out.join("server_secret").exists(), "{}", said(&output));
+    assert!(output.status.success() && out.join("server_secret").exists(), "{}", output_text(&output));
     assert!(!out.join("admin_token").exists(), "the token is of this server alone");
     cases.one();
 }

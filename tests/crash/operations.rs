@@ -41,9 +41,9 @@ fn a_second_server_names_the_first() {
         || fingerprint_of(&world.place.data(), |path| ["lock", "epoch"].iter().any(|name| path.ends_with(name)));
     let before = standing();
     assert_eq!(before.len(), 2, "lock and epoch");
-    let (status, said) = world.place.spawn_with(&[], &[]).ended();
-    assert!(!status.success(), "the second server must fail: {said}");
-    assert!(said.contains(&world.server.pid().to_string()), "the holder {} is named: {said}", world.server.pid());
+    let (status, output) = world.place.spawn_with(&[], &[]).ended();
+    assert!(!status.success(), "the second server must fail: {output}");
+    assert!(output.contains(&world.server.pid().to_string()), "the holder {} is named: {output}", world.server.pid());
     cases.one();
     let data = world.place.data();
     let data = data.as_os_str();
@@ -69,8 +69,8 @@ fn a_second_server_names_the_first() {
     ];
     for verb in verbs {
         let output = run(&verb);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains(&world.server.pid().to_string()), "{verb:?}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && stderr.contains(&world.server.pid().to_string()), "{verb:?}: {stderr}");
         cases.one();
     }
     assert!(!world.place.root().join("never.jsonl").exists(), "no keys of users that were not made");
@@ -104,18 +104,18 @@ fn a_first_start_is_ready_to_be_tried() {
     let cases = Cases::of("first starts");
     let mut place = ServerDir::new();
     let server = place.start();
-    let said = server.said();
+    let output = server.output();
     for word in [&server.address().to_string(), place.data().to_str().expect("a path"), "process", "curl", "synthetic"]
     {
-        assert!(said.to_lowercase().contains(&word.to_lowercase()), "{word:?} is missing in the banner:\n{said}");
+        assert!(output.to_lowercase().contains(&word.to_lowercase()), "{word:?} is missing in the banner:\n{output}");
         cases.one();
     }
-    let key = server.demo_key().unwrap_or_else(|| panic!("no demo key in\n{said}"));
+    let key = server.demo_key().unwrap_or_else(|| panic!("no demo key in\n{output}"));
     let me = server.with_key(&key).get("/v1/me").expect(200);
     assert_eq!(text(&me, "/auth_user_id"), "demo");
     // The printed command works unchanged (the tool itself may be missing where tests run).
-    if let Some(line) = said.lines().position(|line| line.trim_start().starts_with("curl ")) {
-        let lines: Vec<&str> = said.lines().skip(line).collect();
+    if let Some(line) = output.lines().position(|line| line.trim_start().starts_with("curl ")) {
+        let lines: Vec<&str> = output.lines().skip(line).collect();
         let mut shown = String::new();
         for line in lines {
             shown.push_str(line.trim_end_matches('\\'));
@@ -141,14 +141,14 @@ fn a_first_start_is_ready_to_be_tried() {
     fs::remove_dir_all(place.data()).expect("the directory can be removed");
     place.set("server", "listen", "\"0.0.0.0:0\"");
     let starting = place.spawn_with(&[], &[]);
-    let said = std::thread::scope(|scope| {
+    let output = std::thread::scope(|scope| {
         let pid = starting.pid();
         let ended = scope.spawn(move || starting.ended());
         std::thread::sleep(Duration::from_secs(2));
         signal(pid, "TERM");
         ended.join().expect("an end").1
     });
-    assert!(said.contains("0.0.0.0:") && !said.contains("svc_live_"), "{said}");
+    assert!(output.contains("0.0.0.0:") && !output.contains("svc_live_"), "{output}");
     cases.add(4);
 }
 
@@ -187,7 +187,7 @@ fn too_many_connections_are_survived() {
     let mut limited = Command::new("sh");
     limited.arg("-c").arg("ulimit -n 64; exec \"$0\" serve --config \"$1\" --data-dir \"$2\"");
     limited.arg(papertape()).arg(place.config()).arg(place.data());
-    let server = Starting::spawn(limited).ready().unwrap_or_else(|said| panic!("{said}"));
+    let server = Starting::spawn(limited).ready().unwrap_or_else(|output| panic!("{output}"));
     let crowd: Vec<_> = (0..200).filter_map(|_| connect(server.address()).ok()).collect();
     cases.add(crowd.len());
     drop(crowd);

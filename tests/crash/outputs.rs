@@ -98,8 +98,8 @@ fn a_log_that_cannot_be_written_stops_no_order() {
             assert_eq!(text(&client.post("/v1/orders", &order).expect(200), "/status"), "FILLED", "{case}");
         }
         let lost = eventually("lost lines to be counted", || {
-            let said = Client::new(admin).get("/metrics").lossy();
-            let line = said.lines().find(|line| line.starts_with("papertape_log_lines_lost_total "))?.to_owned();
+            let metrics = Client::new(admin).get("/metrics").lossy();
+            let line = metrics.lines().find(|line| line.starts_with("papertape_log_lines_lost_total "))?.to_owned();
             line.rsplit(' ').next()?.parse::<u64>().ok().filter(|lost| *lost > 0)
         });
         // Without any writes all lines are lost; without a reader, those that the queue does not hold.
@@ -110,16 +110,16 @@ fn a_log_that_cannot_be_written_stops_no_order() {
                 .into_iter()
                 .map(|mut reader| {
                     std::thread::spawn(move || {
-                        let mut said = Vec::new();
-                        reader.read_to_end(&mut said).expect("it can be read");
-                        String::from_utf8_lossy(&said).into_owned()
+                        let mut bytes = Vec::new();
+                        reader.read_to_end(&mut bytes).expect("it can be read");
+                        String::from_utf8_lossy(&bytes).into_owned()
                     })
                 })
                 .collect();
             std::thread::sleep(std::time::Duration::from_secs(2));
             running.ends_well();
-            let said: Vec<String> = readers.into_iter().map(|reader| reader.join().expect("an end")).collect();
-            assert!(said[1].contains("lines before this one are lost"), "the loss is reported: {}", said[1].len());
+            let texts: Vec<String> = readers.into_iter().map(|reader| reader.join().expect("an end")).collect();
+            assert!(texts[1].contains("lines before this one are lost"), "the loss is reported: {}", texts[1].len());
         } else {
             running.ends_well();
             drop(readers);

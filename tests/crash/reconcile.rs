@@ -178,8 +178,8 @@ fn settle_orders(trader: &mut Trader, figures: &mut Reconciled) {
         };
         let (id, is_replay) = match (response.status, in_batch) {
             (200, true) => {
-                let said = response.json();
-                (int(&said, "/results/0/order_id"), at(&said, "/results/0/is_replay").as_bool().unwrap_or(false))
+                let body = response.json();
+                (int(&body, "/results/0/order_id"), at(&body, "/results/0/is_replay").as_bool().unwrap_or(false))
             }
             (200, false) => (id_of(&response.json()), response.json()["is_replay"] == true),
             _ => (response.header("X-Svc-Order-Id").map_or(0, |id| id.parse().expect("a number")), known.status == 200),
@@ -240,8 +240,8 @@ fn check_rows(trader: &mut Trader, books: &mut Books, rows: &BTreeMap<String, Va
         match &sent.fate {
             Fate::Unknown => fail("still unknown"),
             Fate::Refused => fail("it was refused, and exists"),
-            Fate::Killed(said) => {
-                if *said != id || status != "CANCELLED" {
+            Fate::Killed(order) => {
+                if *order != id || status != "CANCELLED" {
                     fail("it was killed, and is not");
                 }
             }
@@ -257,8 +257,8 @@ fn check_rows(trader: &mut Trader, books: &mut Books, rows: &BTreeMap<String, Va
                     fail("less is filled than in the answer");
                 }
                 if said_filled {
-                    for (shown, said) in [("/fill_price", "/price"), ("/filled_at", "/filled_at")] {
-                        if row.pointer(shown).is_some() && at(row, shown) != at(answer, said) {
+                    for (shown, answered) in [("/fill_price", "/price"), ("/filled_at", "/filled_at")] {
+                        if row.pointer(shown).is_some() && at(row, shown) != at(answer, answered) {
                             fail("filled otherwise than in the answer");
                         }
                     }

@@ -55,9 +55,12 @@ fn keys_are_all_there_or_not_at_all() {
         assert!(!files(&place).contains(&"keys.jsonl".to_owned()), "not before it is complete");
         signal(pid, name);
         let output = running.wait_with_output().expect("a child can be waited for");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "SIG{name}: {said}");
-        assert!(said.contains(&format!("interrupted by SIG{name}; ")) && said.contains("users were created"), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "SIG{name}: {stderr}");
+        assert!(
+            stderr.contains(&format!("interrupted by SIG{name}; ")) && stderr.contains("users were created"),
+            "{stderr}"
+        );
         assert_eq!(files(&place), Vec::<String>::new(), "no temporary file is left");
         cases.one();
     }
@@ -71,8 +74,8 @@ fn keys_are_all_there_or_not_at_all() {
     cases.one();
     // Keys exist only in the file, so it is never overwritten.
     let output = seed(&place, "3", "keys.jsonl").wait_with_output().expect("a child can be waited for");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && said.contains("keys.jsonl: "), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && stderr.contains("keys.jsonl: "), "{stderr}");
     assert_eq!((fs::read_to_string(&keys).expect("it exists"), files(&place).len()), (text, 1));
     cases.one();
 }
@@ -92,10 +95,10 @@ fn seeded_users_exist_as_requested() {
             cases.one();
         }
         assert_eq!(server.demo_key(), None, "the directory was not empty");
-        let said = server.said();
+        let stderr = server.output();
         assert!(
-            !said.contains("server_secret"),
-            "the first seed created the secrets, and no later one changed them: {said}"
+            !stderr.contains("server_secret"),
+            "the first seed created the secrets, and no later one changed them: {stderr}"
         );
         server.stop();
     }
@@ -124,8 +127,8 @@ fn seeded_users_exist_as_requested() {
             out.clone().into(),
         ]);
         assert!(!output.status.success(), "{users} {tier} {balance}");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(users == "1" || said.contains("10000000"), "the bounds: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(users == "1" || stderr.contains("10000000"), "the bounds: {stderr}");
         assert!(!out.exists(), "{users} {tier} {balance}: no file for nothing");
         cases.one();
     }

@@ -32,20 +32,20 @@ fn wrong_settings_are_named() {
     for (section, key, value, named) in rows {
         let mut place = ServerDir::new();
         place.set(section, key, value);
-        let (status, said) = place.spawn_with(&[], &[]).ended();
-        assert!(!status.success(), "{section}.{key} = {value} was taken:\n{said}");
-        assert!(said.contains(named), "{named} is not named: {said}");
-        assert!(said.contains("allowed"), "the allowed values are not named: {said}");
+        let (status, output) = place.spawn_with(&[], &[]).ended();
+        assert!(!status.success(), "{section}.{key} = {value} was taken:\n{output}");
+        assert!(output.contains(named), "{named} is not named: {output}");
+        assert!(output.contains("allowed"), "the allowed values are not named: {output}");
         assert!(!place.data().exists(), "nothing is created before the settings are valid");
         cases.one();
     }
     for args in [["--speed", "0"], ["--venue", "moon"], ["--durability", "no"], ["--listen", "x"], ["--unknown", "1"]] {
-        let (status, said) = ServerDir::new().spawn_with(&args, &[]).ended();
-        assert!(!status.success(), "{args:?}: {said}");
+        let (status, output) = ServerDir::new().spawn_with(&args, &[]).ended();
+        assert!(!status.success(), "{args:?}: {output}");
         cases.one();
     }
-    let (status, said) = ServerDir::new().spawn_with(&[], &[("PAPERTAPE_SERVER_LISEN", "127.0.0.1:0")]).ended();
-    assert!(!status.success() && said.to_lowercase().contains("lisen"), "an unknown variable is named: {said}");
+    let (status, output) = ServerDir::new().spawn_with(&[], &[("PAPERTAPE_SERVER_LISEN", "127.0.0.1:0")]).ended();
+    assert!(!status.success() && output.to_lowercase().contains("lisen"), "an unknown variable is named: {output}");
     let (status, _) = ServerDir::new().spawn_with(&[], &[("PAPERTAPE_ENGINE_SHARDS", "many")]).ended();
     assert!(!status.success());
     cases.add(2);
@@ -57,9 +57,9 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
     let mut place = ServerDir::new();
     place.set("journal", "durability", "\"process\"");
     let durability = |server: &Server| {
-        let said = server.said().to_lowercase();
+        let output = server.output().to_lowercase();
         let line =
-            said.lines().find(|line| line.trim_start().starts_with("durability")).unwrap_or_default().to_string();
+            output.lines().find(|line| line.trim_start().starts_with("durability")).unwrap_or_default().to_string();
         line.split_whitespace().nth(1).unwrap_or_default().to_string()
     };
     type Given<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)]);
@@ -71,7 +71,7 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
     ];
     for ((args, env), expected) in rows {
         let server = place.start_with(args, env);
-        assert_eq!(durability(&server), expected, "{args:?} {env:?}\n{}", server.said());
+        assert_eq!(durability(&server), expected, "{args:?} {env:?}\n{}", server.output());
         server.stop();
         cases.one();
     }

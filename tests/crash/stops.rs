@@ -47,14 +47,14 @@ fn a_signal_drains_and_stops_the_server() {
         std::io::Write::write_all(&mut half, b"GET /v1/he").expect("half a word");
         let World { place, server, users, .. } = world;
         signal(server.pid(), signal_name);
-        let (status, said) = server.ended();
-        assert_eq!(status.code(), Some(0), "SIG{signal_name}: {status}\n{said}");
+        let (status, output) = server.ended();
+        assert_eq!(status.code(), Some(0), "SIG{signal_name}: {status}\n{output}");
         drop((idle, half));
         assert_eq!(place.digest_from_nothing(), place.digest(), "the state at rest equals the log's");
         let before = exported(&place);
         assert_eq!(text(before.last().expect("records"), "/kind"), "CleanStop");
         let server = place.start();
-        assert!(server.recovered().is_some_and(|line| line.contains(" 0 bytes cut")), "{}", server.said());
+        assert!(server.recovered().is_some_and(|line| line.contains(" 0 bytes cut")), "{}", server.output());
         let again =
             server.with_key(&users[0].key).get(&format!("/v1/orders/{}", int(&placed, "/order_id"))).expect(200);
         assert_eq!(text(&again, "/status"), "PENDING");
@@ -99,8 +99,8 @@ fn a_clean_stop_under_load_loses_nothing() {
         clients.into_iter().map(|client| client.join().expect("a client")).collect()
     });
     let World { place, server, users, .. } = world;
-    let (status, said) = server.ended();
-    assert_eq!(status.code(), Some(0), "{said}");
+    let (status, output) = server.ended();
+    assert_eq!(status.code(), Some(0), "{output}");
     let server = place.start();
     for (user, ids) in users.iter().zip(&acked) {
         let mut client = server.with_key(&user.key);
@@ -120,9 +120,9 @@ fn a_clean_stop_leaves_little_to_read() {
         place.set("engine", "shards", &shards.to_string());
         let server = place.start();
         let read = records_read(&server);
-        assert!((least..=most).contains(&read), "{read} records: {}", server.said());
-        let said = server.said();
-        assert!(said.contains(&format!("{USERS} users")), "{said}");
+        assert!((least..=most).contains(&read), "{read} records: {}", server.output());
+        let output = server.output();
+        assert!(output.contains(&format!("{USERS} users")), "{output}");
         server.stop();
         assert_eq!(place.digest(), place.digest_from_nothing(), "the snapshot equals the log's state");
         cases.one();
@@ -137,10 +137,10 @@ fn a_death_within_the_last_snapshot_takes_nothing() {
     let place = place();
     for crash_at in ["snapshot-write:1", "snapshot-write:9"] {
         let server = place.start_with(&[], &[("PAPERTAPE_JOURNAL_CRASH_AT", crash_at)]);
-        assert!(records_read(&server) >= 2 * USERS, "{}", server.said());
+        assert!(records_read(&server) >= 2 * USERS, "{}", server.output());
         server.terminate();
-        let (status, said) = server.ended();
-        assert!(!status.success(), "{crash_at} was not passed: {status}\n{said}");
+        let (status, output) = server.ended();
+        assert!(!status.success(), "{crash_at} was not passed: {status}\n{output}");
         whole(&place);
         cases.one();
     }
@@ -154,10 +154,10 @@ fn a_death_within_the_last_snapshot_takes_nothing() {
         cases.one();
     }
     let server = place.start();
-    assert!(server.said().contains(&format!("{USERS} users")), "{}", server.said());
+    assert!(server.output().contains(&format!("{USERS} users")), "{}", server.output());
     server.stop();
     let server = place.start();
-    assert!(records_read(&server) <= 2_000, "{}", server.said());
+    assert!(records_read(&server) <= 2_000, "{}", server.output());
     server.stop();
     cases.one();
 }
@@ -192,7 +192,7 @@ fn a_killed_server_starts_again_beside_busy_neighbours() {
                 // Only the next start waits for its end.
                 signal(before.pid(), "KILL");
                 let next = place.spawn_with(&[], &[]).ready();
-                before = next.unwrap_or_else(|said| panic!("it did not start; its output:\n{said}"));
+                before = next.unwrap_or_else(|output| panic!("it did not start; its output:\n{output}"));
                 cases.one();
             }
         }));

@@ -79,7 +79,7 @@ fn messages_of_any_kind_end_no_server() {
         let ready = world.public().get("/v1/health/ready");
         assert_eq!(ready.status, 200, "after {path}: {}", ready.lossy());
     }
-    let said = world.server.said();
-    assert!(!said.contains("panicked"), "{said}");
+    let output = world.server.output();
+    assert!(!output.contains("panicked"), "{output}");
     world.server.stop();
 }

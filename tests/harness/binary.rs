@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Time after which a slow build is reported.
-const BUILD_TOLD_AFTER: Duration = Duration::from_secs(3);
+const BUILD_REPORTED_AFTER: Duration = Duration::from_secs(3);
 
 /// Path of `papertape`.
 pub fn papertape() -> &'static Path {
@@ -86,7 +86,7 @@ fn build() -> PathBuf {
         _ => panic!("{} is not a directory of the profiles dev and release", profile_dir.display()),
     };
     let begun = Instant::now();
-    let told = told_after(BUILD_TOLD_AFTER);
+    let reported = reports_after(BUILD_REPORTED_AFTER);
     let output = cargo()
         .args(["test", "--quiet", "--workspace", "--test", "binary", "--no-run", "--target-dir"])
         .arg(target_dir)
@@ -95,24 +95,24 @@ fn build() -> PathBuf {
         .output()
         .expect("cargo can be run");
     assert!(output.status.success(), "papertape does not build:\n{}", String::from_utf8_lossy(&output.stderr));
-    if told.load(Ordering::Relaxed) {
+    if reported.load(Ordering::Relaxed) {
         say(&format!("papertape is built, after {} s", begun.elapsed().as_secs()));
     }
-    told.store(true, Ordering::Relaxed);
+    reported.store(true, Ordering::Relaxed);
     profile_dir.join("papertape")
 }
 
 /// Reports a build that takes long. True once it was reported, or is no longer necessary.
-fn told_after(delay: Duration) -> Arc<AtomicBool> {
-    let told = Arc::new(AtomicBool::new(false));
-    let later = told.clone();
+fn reports_after(delay: Duration) -> Arc<AtomicBool> {
+    let reported = Arc::new(AtomicBool::new(false));
+    let later = reported.clone();
     std::thread::spawn(move || {
         std::thread::sleep(delay);
         if !later.swap(true, Ordering::Relaxed) {
             say("building the program papertape for these tests");
         }
     });
-    told
+    reported
 }
 
 /// Reports that the running test is skipped, and why.

@@ -93,7 +93,7 @@ impl Description {
     ///
     /// # Panics
     /// When the operation does not describe the status.
-    fn validator(&self, operation: &Operation, status: u16, said: &str) -> Option<Arc<Validator>> {
+    fn validator(&self, operation: &Operation, status: u16, exchange: &str) -> Option<Arc<Validator>> {
         let mut validators = self.validators.lock().expect("no test panicked in here");
         let known = (operation.place.clone(), status);
         if let Some(validator) = validators.get(&known) {
@@ -102,7 +102,7 @@ impl Description {
         let declared = self.document.pointer(&format!("{}/responses/{status}", operation.place));
         let Some(mut declared) = declared else {
             drop(validators);
-            panic!("{}: the description has no status {status}: {said}", operation.place);
+            panic!("{}: the description has no status {status}: {exchange}", operation.place);
         };
         if let Some(named) = declared.get("$ref").and_then(Value::as_str) {
             let pointer = named.strip_prefix('#').expect("an inner reference");
@@ -129,23 +129,23 @@ pub fn check(request: &Request, response: &Response) {
     }
     let description = &*DESCRIPTION;
     let Some(operation) = description.find(&request.method, &request.path) else { return };
-    let said = || format!("{} {} → {} {}", request.method, request.path, response.status, response.lossy());
+    let exchange = || format!("{} {} → {} {}", request.method, request.path, response.status, response.lossy());
     // A route behind a closed flag is an unknown one, and so is a root path that is switched off.
     if response.status == 404 && response.code() == "NOT_FOUND" {
         return;
     }
-    let validator = description.validator(operation, response.status, &said());
+    let validator = description.validator(operation, response.status, &exchange());
     if request.method == "HEAD" || response.count("Content-Encoding") > 0 {
         return;
     }
     let is_json = response.header("Content-Type").is_some_and(|kind| kind.starts_with("application/json"));
     let Some(validator) = validator.filter(|_| is_json) else {
-        assert!(!is_json, "JSON where none is described: {}", said());
+        assert!(!is_json, "JSON where none is described: {}", exchange());
         return;
     };
-    let body: Value = serde_json::from_slice(&response.body).unwrap_or_else(|error| panic!("{error}: {}", said()));
+    let body: Value = serde_json::from_slice(&response.body).unwrap_or_else(|error| panic!("{error}: {}", exchange()));
     let wrong: Vec<_> =
         validator.iter_errors(&body).take(3).map(|error| format!("{} at {}", error, error.instance_path())).collect();
-    assert!(wrong.is_empty(), "not as described ({}): {}", wrong.join("; "), said());
+    assert!(wrong.is_empty(), "not as described ({}): {}", wrong.join("; "), exchange());
     CHECKED.fetch_add(1, Ordering::Relaxed);
 }

@@ -59,23 +59,23 @@ impl Exposition {
             if let Some(rest) = line.strip_prefix("# ") {
                 let mut words = rest.splitn(3, ' ');
                 let (what, name) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-                let said = words.next().unwrap_or_default();
-                if !is_name(name) || said.is_empty() {
+                let word = words.next().unwrap_or_default();
+                if !is_name(name) || word.is_empty() {
                     return Err(wrong("a name and a text were expected"));
                 }
                 match what {
                     "HELP" => helped = name.to_owned(),
                     "TYPE" if helped == name => {
-                        if !["counter", "gauge", "histogram", "info"].contains(&said) {
+                        if !["counter", "gauge", "histogram", "info"].contains(&word) {
                             return Err(wrong("an unknown type"));
                         }
-                        let family = Family { kind: said.to_owned(), rows: BTreeMap::new() };
+                        let family = Family { kind: word.to_owned(), rows: BTreeMap::new() };
                         if families.insert(name.to_owned(), family).is_some() {
                             return Err(wrong("a family twice"));
                         }
                         open = name.to_owned();
                     }
-                    "UNIT" if open == name && UNITS.contains(&said) && name.ends_with(&format!("_{said}")) => {}
+                    "UNIT" if open == name && UNITS.contains(&word) && name.ends_with(&format!("_{word}")) => {}
                     _ => return Err(wrong("a line out of place")),
                 }
                 continue;

@@ -49,7 +49,7 @@ fn nearest(channel: &Channel, value: &Value) -> String {
         let errors: Vec<_> = validator.iter_errors(value).map(|e| format!("{e} at {}", e.instance_path())).collect();
         (errors.len(), format!("{name}: {}", errors.into_iter().take(3).collect::<Vec<_>>().join("; ")))
     };
-    channel.json.iter().map(wrong).min().map(|(_, said)| said).unwrap_or_default()
+    channel.json.iter().map(wrong).min().map(|(_, message)| message).unwrap_or_default()
 }
 
 fn channels() -> HashMap<String, Channel> {
@@ -101,8 +101,8 @@ mod tests {
             ("/v1/ws/trade", "PING", None),
             ("/v1/ws/nothing", "PONG", None),
         ] {
-            let told = std::panic::catch_unwind(|| check(target, frame)).ok();
-            assert_eq!(told, expected, "{target} {frame}");
+            let verdict = std::panic::catch_unwind(|| check(target, frame)).ok();
+            assert_eq!(verdict, expected, "{target} {frame}");
             cases += 1;
         }
         for channel in CHANNELS.values() {

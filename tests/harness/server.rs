@@ -26,7 +26,7 @@ pub struct ServerDir {
 pub struct Server {
     child: Child,
     address: SocketAddr,
-    said: Arc<Transcript>,
+    output: Arc<Transcript>,
 }
 
 /// A user made by `papertape seed`.
@@ -217,7 +217,7 @@ fn digest_in(text: &str) -> String {
 /// A started process that may not be ready, or never become so.
 pub struct Starting {
     child: Child,
-    said: Arc<Transcript>,
+    output: Arc<Transcript>,
 }
 
 impl Starting {
@@ -228,10 +228,10 @@ impl Starting {
             .stderr(Stdio::piped())
             .spawn()
             .expect("papertape can be started");
-        let said = Arc::new(Transcript::default());
-        listen(&said, child.stdout.take().expect("a pipe was requested"));
-        listen(&said, child.stderr.take().expect("a pipe was requested"));
-        Starting { child, said }
+        let output = Arc::new(Transcript::default());
+        listen(&output, child.stdout.take().expect("a pipe was requested"));
+        listen(&output, child.stderr.take().expect("a pipe was requested"));
+        Starting { child, output }
     }
 
     /// Waits for the process to end on its own; returns its status and output.
@@ -239,16 +239,16 @@ impl Starting {
     pub fn ended(mut self) -> (ExitStatus, String) {
         let status =
             eventually("papertape to end on its own", || self.child.try_wait().expect("a child can be waited for"));
-        self.said.wait_for_end();
-        (status, self.said.all())
+        self.output.wait_for_end();
+        (status, self.output.all())
     }
 
     /// SIGKILL, in any state.
     pub fn kill(mut self) -> String {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        self.said.wait_for_end();
-        self.said.all()
+        self.output.wait_for_end();
+        self.output.all()
     }
 
     pub fn pid(&self) -> u32 {
@@ -266,20 +266,20 @@ impl Starting {
     pub fn listening(mut self) -> Result<Server, String> {
         let start = Instant::now();
         loop {
-            if let Some(address) = self.said.find(address_in) {
-                return Ok(Server { child: self.child, address, said: self.said });
+            if let Some(address) = self.output.find(address_in) {
+                return Ok(Server { child: self.child, address, output: self.output });
             }
             if self.child.try_wait().expect("a child can be waited for").is_some() {
-                self.said.wait_for_end();
-                if self.said.find(address_in).is_none() {
-                    return Err(self.said.all());
+                self.output.wait_for_end();
+                if self.output.find(address_in).is_none() {
+                    return Err(self.output.all());
                 }
             }
             if start.elapsed() > PATIENCE {
                 let _ = self.child.kill();
-                return Err(format!("no banner in time; the output:\n{}", self.said.all()));
+                return Err(format!("no banner in time; the output:\n{}", self.output.all()));
             }
-            self.said.wait_for_more();
+            self.output.wait_for_more();
         }
     }
 }
@@ -287,7 +287,7 @@ impl Starting {
 impl Server {
     #[track_caller]
     fn started(starting: Starting) -> Server {
-        starting.ready().unwrap_or_else(|said| panic!("papertape did not start; the output:\n{said}"))
+        starting.ready().unwrap_or_else(|output| panic!("papertape did not start; the output:\n{output}"))
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -313,22 +313,22 @@ impl Server {
 
     /// The address of the metrics listener, if there is one.
     pub fn admin(&self) -> Option<SocketAddr> {
-        self.said.find(|line| if line.ends_with("/metrics") { address_in(line) } else { None })
+        self.output.find(|line| if line.ends_with("/metrics") { address_in(line) } else { None })
     }
 
     /// The demo key of a first start.
     pub fn demo_key(&self) -> Option<String> {
-        self.said.find(key_in)
+        self.output.find(key_in)
     }
 
     /// The line about the recovery.
     pub fn recovered(&self) -> Option<String> {
-        self.said.find(|line| line.to_lowercase().contains("recovered").then(|| line.to_string()))
+        self.output.find(|line| line.to_lowercase().contains("recovered").then(|| line.to_string()))
     }
 
     /// Its output so far.
-    pub fn said(&self) -> String {
-        self.said.all()
+    pub fn output(&self) -> String {
+        self.output.all()
     }
 
     /// SIGKILL.
@@ -346,8 +346,8 @@ impl Server {
     #[track_caller]
     pub fn ended(mut self) -> (ExitStatus, String) {
         let status = eventually("papertape to end", || self.child.try_wait().expect("a child can be waited for"));
-        self.said.wait_for_end();
-        (status, self.said.all())
+        self.output.wait_for_end();
+        (status, self.output.all())
     }
 
     /// Whether the process has ended.
@@ -359,9 +359,9 @@ impl Server {
     #[track_caller]
     pub fn stop(self) -> String {
         self.terminate();
-        let (status, said) = self.ended();
-        assert!(status.success(), "SIGTERM must end with 0, not {status}; the output:\n{said}");
-        said
+        let (status, output) = self.ended();
+        assert!(status.success(), "SIGTERM must end with 0, not {status}; the output:\n{output}");
+        output
     }
 
     fn wait_ready(&self) {
@@ -411,8 +411,8 @@ impl Transcript {
     }
 }
 
-fn listen(said: &Arc<Transcript>, stream: impl Read + Send + 'static) {
-    let said = Arc::clone(said);
+fn listen(transcript: &Arc<Transcript>, stream: impl Read + Send + 'static) {
+    let transcript = Arc::clone(transcript);
     std::thread::spawn(move || {
         let mut stream = BufReader::new(stream);
         loop {
@@ -428,11 +428,11 @@ fn listen(said: &Arc<Transcript>, stream: impl Read + Send + 'static) {
             if lines.is_empty() {
                 break;
             }
-            said.state.lock().unwrap().lines.extend(lines);
-            said.changed.notify_all();
+            transcript.state.lock().unwrap().lines.extend(lines);
+            transcript.changed.notify_all();
         }
-        said.state.lock().unwrap().streams_ended += 1;
-        said.changed.notify_all();
+        transcript.state.lock().unwrap().streams_ended += 1;
+        transcript.changed.notify_all();
     });
 }
 

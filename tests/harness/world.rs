@@ -151,10 +151,10 @@ impl World {
     pub fn past<T>(&mut self, number: usize, write: impl FnOnce(&mut History, &Markets) -> T) -> T {
         self.server.kill();
         let mut history = History::open(&self.place, self.users[number].id);
-        let told = write(&mut history, &self.markets);
+        let written = write(&mut history, &self.markets);
         history.end();
         self.server = self.place.start();
-        told
+        written
     }
 
     /// Waits until a public read of `path` satisfies `ready`.

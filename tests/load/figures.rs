@@ -1,6 +1,6 @@
 //! Figures of runs: every due operation is counted once, and the server has the acknowledged orders.
 
-use crate::{Running, Site, keys_file, said, url};
+use crate::{Running, Site, keys_file, output_text, url};
 use serde_json::{Value, json};
 use std::fs;
 use std::time::Duration;
@@ -58,8 +58,8 @@ fn every_operation_is_counted_and_every_order_is_there() {
         assert_eq!((int(check, "/killed"), int(check, "/cancelled_otherwise")), (killed, 0), "{text}");
         let cleaned = args.contains(&"--clean");
         let (left, gone) = if cleaned { (0, rested) } else { (rested - cancelled, cancelled) };
-        let said = (int(&run, "/resting_afterwards"), int(check, "/cancels_acknowledged"));
-        assert_eq!(said, (left, gone), "a resting order rests until its cancel: {text}");
+        let counts = (int(&run, "/resting_afterwards"), int(check, "/cancels_acknowledged"));
+        assert_eq!(counts, (left, gone), "a resting order rests until its cancel: {text}");
         check_series(&run, succeeded, refused);
         let page = fs::read_to_string(&report).expect("the run has written it");
         assert!(
@@ -136,18 +136,18 @@ fn a_stall_of_two_seconds_is_in_the_tail() {
     std::thread::sleep(PAUSE);
     signal(server.pid(), "CONT");
     let output = load.ended();
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", output_text(&output));
     let run = site.figures();
-    assert_eq!(int(&run, "/operations/all/answered"), 800, "{}", said(&output));
+    assert_eq!(int(&run, "/operations/all/answered"), 800, "{}", output_text(&output));
     // Of 800 operations 200 were due during the stop, evenly spread: the last percent waited for almost all of it.
     let least = [("max", 1_900), ("p99.9", 1_900), ("p99", 1_800), ("p90", 1_000)];
     for (name, millis) in least {
         let nanos = int(&run, &format!("/operations/all/latency_ns/{name}"));
-        assert!(nanos >= millis * 1_000_000, "{name} is {nanos} ns: {}", said(&output));
+        assert!(nanos >= millis * 1_000_000, "{name} is {nanos} ns: {}", output_text(&output));
         cases.one();
     }
     let refused = int(&run, "/operations/all/refused");
-    assert_eq!(refused, 0, "{}", said(&output));
+    assert_eq!(refused, 0, "{}", output_text(&output));
 }
 
 /// A stopped client is late itself: it reports that, and its figures are in doubt.
@@ -171,11 +171,11 @@ fn a_pause_of_the_client_is_its_own() {
         std::thread::sleep(PAUSE);
         signal(load.pid(), "CONT");
         let output = load.ended();
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", output_text(&output));
         let run = site.figures();
         // A quarter of all operations was due meanwhile, and of all looks at the own clock.
-        assert!(int(&run, "/client/send_lag_p99_ns") >= 1_800_000_000, "{}", said(&output));
-        assert!(said(&output).contains(&format!("WARNING: {warning}")), "{}", said(&output));
+        assert!(int(&run, "/client/send_lag_p99_ns") >= 1_800_000_000, "{}", output_text(&output));
+        assert!(output_text(&output).contains(&format!("WARNING: {warning}")), "{}", output_text(&output));
         cases.one();
     }
 }

@@ -1,6 +1,6 @@
 //! A server that is killed during a run: acknowledged orders survive, and a client with other records is detected.
 
-use crate::{Running, Site, keys_file, said, url};
+use crate::{Running, Site, keys_file, output_text, url};
 use serde_json::{Value, json};
 use std::fs;
 use std::time::Duration;
@@ -22,8 +22,8 @@ fn killed(site: &mut Site, args: &[&str], comes_back: bool) -> (tests::server::S
     site.place.set("server", "listen", &format!("\"{address}\""));
     let back = comes_back.then(|| site.place.start());
     let output = load.ended();
-    assert_eq!(output.status.success(), comes_back, "{}", said(&output));
-    (back.unwrap_or_else(|| site.place.start()), site.figures(), said(&output))
+    assert_eq!(output.status.success(), comes_back, "{}", output_text(&output));
+    (back.unwrap_or_else(|| site.place.start()), site.figures(), output_text(&output))
 }
 
 #[test]
@@ -51,8 +51,8 @@ fn acknowledged_orders_survive_the_server() {
         } else {
             assert_eq!(text.contains("the server was gone at the end of the run"), !comes_back, "{text}");
         }
-        let (equal, said) = site.check(&server, &site.file("run.json"));
-        assert!(equal && said.starts_with("equal: "), "{said}\n{text}");
+        let (equal, verdict) = site.check(&server, &site.file("run.json"));
+        assert!(equal && verdict.starts_with("equal: "), "{verdict}\n{text}");
         cases.one();
     }
 }
@@ -101,16 +101,16 @@ fn a_difference_is_found_and_named() {
             "the orders of 1 users could not be read, and 0 orders of their connections not be checked: user 9999999: not in"
                 .to_owned(),
         ),
-        ("/orders/fates/0", json!("p4294967295"), false, "not what `papertape load --json FILE` writes".to_owned()),
-        ("/orders/fates/0", json!("x"), false, "not what `papertape load --json FILE` writes".to_owned()),
+        ("/orders/fates/0", json!("p4294967295"), false, "name an unchanged file of `papertape load --json FILE`".to_owned()),
+        ("/orders/fates/0", json!("x"), false, "name an unchanged file of `papertape load --json FILE`".to_owned()),
     ];
     for (place, value, equal, expected) in rows {
         let mut changed = run.clone();
         *changed.pointer_mut(place).expect(place) = value.clone();
         let file = site.file("changed.json");
         fs::write(&file, changed.to_string()).expect("room for a file");
-        let (was_equal, said) = site.check(&server, &file);
-        assert!(was_equal == equal && said.contains(&expected), "{place} = {value}: {said}");
+        let (was_equal, verdict) = site.check(&server, &file);
+        assert!(was_equal == equal && verdict.contains(&expected), "{place} = {value}: {verdict}");
         cases.one();
     }
 }
@@ -149,10 +149,10 @@ fn a_key_that_is_refused_is_named_and_the_others_are_checked() {
         changed["orders"]["fates"][0] = json!(fates);
         fs::write(site.place.root().join("changed.json"), changed.to_string()).expect("room for a file");
         site.keys = file;
-        let (equal, said) = site.check(&server, &site.file("changed.json"));
-        assert!(said.starts_with(word) && said.contains(expected.as_str()), "{keys:?}: {said}");
-        assert_eq!(equal, word.starts_with("equal"), "{said}");
-        assert!(!said.contains(unknown), "a key is shown");
+        let (equal, verdict) = site.check(&server, &site.file("changed.json"));
+        assert!(verdict.starts_with(word) && verdict.contains(expected.as_str()), "{keys:?}: {verdict}");
+        assert_eq!(equal, word.starts_with("equal"), "{verdict}");
+        assert!(!verdict.contains(unknown), "a key is shown");
         cases.one();
     }
     // The same after a run of its own: the figures are complete, and the verdict names the unchecked users.
@@ -163,8 +163,8 @@ fn a_key_that_is_refused_is_named_and_the_others_are_checked() {
     );
     let output =
         site.load(&url(&server), &args).args(["--check", "--json", "run.json"]).output().expect("it can be run");
-    assert_eq!(output.status.code(), Some(1), "{}", crate::said(&output));
-    assert!(crate::said(&output).contains(&format!("user {bad}: 401")), "{}", crate::said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", crate::output_text(&output));
+    assert!(crate::output_text(&output).contains(&format!("user {bad}: 401")), "{}", crate::output_text(&output));
     assert_eq!(int(&site.figures(), "/check/unread/count"), 1);
     cases.one();
 }

@@ -49,7 +49,7 @@ impl Site {
     pub fn load_well(&self, server: &Server, args: &[&str]) -> (String, Value) {
         let mut load = self.load(&url(server), args);
         let output = load.arg("--json").arg(self.file("run.json")).output().expect("papertape can be run");
-        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", said(&output));
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", output_text(&output));
         (String::from_utf8_lossy(&output.stdout).into_owned(), self.figures())
     }
 
@@ -63,7 +63,7 @@ impl Site {
         let mut flag = OsString::from("--check=");
         flag.push(file);
         let output = self.load(&url(server), &[]).arg(flag).output().expect("papertape can be run");
-        (output.status.success(), said(&output))
+        (output.status.success(), output_text(&output))
     }
 
     /// Waits until the server has that many orders of the first user.
@@ -87,7 +87,7 @@ pub fn keys_file<'a>(place: &ServerDir, name: &str, users: impl Iterator<Item = 
     path
 }
 
-pub fn said(output: &Output) -> String {
+pub fn output_text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 

@@ -1,6 +1,6 @@
 //! Refusals: before the run by the command line, during the run by the server.
 
-use crate::{Running, Site, keys_file, said, url};
+use crate::{Running, Site, keys_file, output_text, url};
 use std::fs;
 use std::time::Duration;
 use tests::cases::Cases;
@@ -49,9 +49,9 @@ fn a_wrong_option_is_one_sentence() {
             load.arg("--keys").arg(&site.keys);
         }
         let output = load.output().expect("papertape can be run");
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", said(&output));
-        let first = said(&output).lines().next().unwrap_or_default().to_owned();
-        let whole = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", output_text(&output));
+        let first = output_text(&output).lines().next().unwrap_or_default().to_owned();
+        let whole = output_text(&output);
         assert!(first.contains(expected) || whole.contains(expected), "{args:?}: {whole}");
         cases.one();
     }
@@ -62,8 +62,8 @@ fn a_wrong_option_is_one_sentence() {
     ];
     for (args, expected) in nobody {
         let output = site.load("http://127.0.0.1:1", args).output().expect("papertape can be run");
-        assert_eq!(output.status.code(), Some(1), "{args:?}: {}", said(&output));
-        let whole = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {}", output_text(&output));
+        let whole = output_text(&output);
         assert!(whole.contains(expected) && whole.lines().count() == 1, "{args:?}: {whole}");
         cases.one();
     }
@@ -94,19 +94,19 @@ fn refusals_are_counted_and_only_their_whole_is_a_failure() {
         site.keys = keys_file(&site.place, "some.jsonl", users.into_iter());
         let mut load = site.load(&url(&server), &run);
         let output = load.arg("--json").arg(site.file("run.json")).output().expect("papertape can be run");
-        assert_eq!(output.status.success(), some_succeed, "{code}: {}", said(&output));
+        assert_eq!(output.status.success(), some_succeed, "{code}: {}", output_text(&output));
         let figures = site.figures();
         let refused = int(&figures, "/operations/all/refused");
-        assert!(refused > 0, "{}", said(&output));
-        assert_eq!(int(&figures, &format!("/codes/{code}")), refused, "{}", said(&output));
-        assert_eq!(int(&figures, &format!("/statuses/{status}")), refused, "{}", said(&output));
-        assert_eq!(int(&figures, "/operations/all/answered"), 200, "{}", said(&output));
-        assert!(at(&figures, "/warnings").to_string().contains(code), "{}", said(&output));
+        assert!(refused > 0, "{}", output_text(&output));
+        assert_eq!(int(&figures, &format!("/codes/{code}")), refused, "{}", output_text(&output));
+        assert_eq!(int(&figures, &format!("/statuses/{status}")), refused, "{}", output_text(&output));
+        assert_eq!(int(&figures, "/operations/all/answered"), 200, "{}", output_text(&output));
+        assert!(at(&figures, "/warnings").to_string().contains(code), "{}", output_text(&output));
         if !some_succeed {
             assert!(
-                said(&output).contains("not one operation succeeded; the most frequent answer is"),
+                output_text(&output).contains("not one operation succeeded; the most frequent answer is"),
                 "{}",
-                said(&output)
+                output_text(&output)
             );
         }
         cases.one();
@@ -115,9 +115,9 @@ fn refusals_are_counted_and_only_their_whole_is_a_failure() {
     for transport in ["rest", "ws"] {
         site.keys = keys_file(&site.place, "some.jsonl", [(7, unknown)].into_iter());
         let output = site.load(&url(&server), &["--transport", transport]).output().expect("papertape can be run");
-        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-        assert!(said(&output).contains("lets in none of the first 1 keys: 401"), "{}", said(&output));
-        assert!(!said(&output).contains(unknown), "a key is shown");
+        assert_eq!(output.status.code(), Some(1), "{}", output_text(&output));
+        assert!(output_text(&output).contains("lets in none of the first 1 keys: 401"), "{}", output_text(&output));
+        assert!(!output_text(&output).contains(unknown), "a key is shown");
         cases.one();
     }
 }
@@ -133,7 +133,7 @@ fn what_an_earlier_run_wrote_stays_until_there_is_more() {
     }
     let written = ["--json", "run.json", "--report", "report.html"];
     let output = site.load("http://127.0.0.1:1", &written).output().expect("papertape can be run");
-    assert!(!output.status.success(), "{}", said(&output));
+    assert!(!output.status.success(), "{}", output_text(&output));
     for name in ["run.json", "report.html"] {
         assert_eq!(fs::read_to_string(site.file(name)).expect("it exists"), kept, "{name}");
         cases.one();
@@ -141,19 +141,23 @@ fn what_an_earlier_run_wrote_stays_until_there_is_more() {
     let server = site.place.start();
     let run = ["--rate", "50", "--duration", "0.2", "--mix", "rest=100"];
     let output = site.load(&url(&server), &run).args(written).output().expect("papertape can be run");
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", output_text(&output));
     assert_eq!(int(&site.figures(), "/operations/all/answered"), 10, "a shorter file replaces the whole");
     let page = fs::read_to_string(site.file("report.html")).expect("it exists");
     assert!(page.ends_with("</html>\n"));
     cases.add(2);
     // A file name from the shell may be a pipe.
     let output = site.load(&url(&server), &run).args(["--json", "/dev/stdout"]).output().expect("papertape can be run");
-    assert!(output.status.success() && said(&output).contains("\"offered\": 10"), "{}", said(&output));
+    assert!(output.status.success() && output_text(&output).contains("\"offered\": 10"), "{}", output_text(&output));
     // A check of an earlier run makes no run, so there is nothing to write.
     let earlier = format!("--check={}", old.display());
     for more in [&["--json", "new.json"][..], &["--report", "new.html"], &["--clean"]] {
         let output = site.load(&url(&server), more).arg(&earlier).output().expect("papertape can be run");
-        assert!(!output.status.success() && said(&output).contains("makes no run"), "{more:?}: {}", said(&output));
+        assert!(
+            !output.status.success() && output_text(&output).contains("makes no run"),
+            "{more:?}: {}",
+            output_text(&output)
+        );
         cases.one();
     }
     assert!(!site.file("new.json").exists() && !site.file("new.html").exists());
@@ -161,13 +165,21 @@ fn what_an_earlier_run_wrote_stays_until_there_is_more() {
     // One file cannot hold both.
     let same = ["--json", "new.json", "--report", "new.json"];
     let output = site.load(&url(&server), &same).output().expect("papertape can be run");
-    assert!(!output.status.success() && said(&output).contains("name the same file"), "{}", said(&output));
+    assert!(
+        !output.status.success() && output_text(&output).contains("name the same file"),
+        "{}",
+        output_text(&output)
+    );
     cases.one();
     // A page that cannot be written prevents neither the figures nor the verdict.
     let full = ["--json", "run.json", "--report", "/dev/full", "--check"];
     let output = site.load(&url(&server), &run).args(full).output().expect("papertape can be run");
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("/dev/full: ") && said(&output).contains("equal: 10 orders"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", output_text(&output));
+    assert!(
+        output_text(&output).contains("/dev/full: ") && output_text(&output).contains("equal: 10 orders"),
+        "{}",
+        output_text(&output)
+    );
     assert_eq!(int(&site.figures(), "/operations/all/answered"), 10);
     cases.one();
     // Figures that cannot be written leave those of the run before, and no temporary file.
@@ -182,7 +194,7 @@ fn what_an_earlier_run_wrote_stays_until_there_is_more() {
     fs::create_dir(site.file("whole")).expect("room for a folder");
     for args in [["--json", "whole"], ["--report", "whole"], ["--json", "whole/absent/run.json"]] {
         let output = site.load(&url(&server), &run).args(args).output().expect("papertape can be run");
-        assert_eq!(output.status.code(), Some(1), "{args:?}: {}", said(&output));
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {}", output_text(&output));
         cases.one();
     }
     fs::remove_dir(site.file("whole")).expect("it is empty");
@@ -202,7 +214,7 @@ fn connections_that_cannot_be_opened_are_reported() {
     let run = ["--rate", "50", "--duration", "0.5", "--connections", "20", "--transport", "ws", "--json", "run.json"];
     let output = site.load(&url(&server), &run).output().expect("papertape can be run");
     let warnings = at(&site.figures(), "/warnings").to_string();
-    assert!(warnings.contains(" of 20 connections were not open when the run began: "), "{}", said(&output));
+    assert!(warnings.contains(" of 20 connections were not open when the run began: "), "{}", output_text(&output));
     cases.one();
 }
 
@@ -235,7 +247,7 @@ fn a_signal_ends_what_is_being_done() {
         }
         let output = load.ended();
         signal(server.pid(), "CONT");
-        let text = said(&output);
+        let text = output_text(&output);
         assert_eq!(output.status.code(), Some(code), "{rate} {name}: {text}");
         assert!(text.contains(&format!("interrupted by SIG{name}; the check failed")), "{text}");
         let run = site.figures();
@@ -270,6 +282,6 @@ fn a_signal_before_the_run_leaves_no_files() {
     signal(load.pid(), "TERM");
     let output = load.ended();
     signal(server.pid(), "CONT");
-    assert_eq!((output.status.code(), files()), (Some(143), 0), "{}", said(&output));
+    assert_eq!((output.status.code(), files()), (Some(143), 0), "{}", output_text(&output));
     cases.one();
 }

@@ -1,7 +1,7 @@
 //! The clients of a world: the command of a step, given the current state.
 
 use crate::venue::middle;
-use crate::workload::{Deed, Look, Oddity, Wish};
+use crate::workload::{Action, Look, Oddity, Wish};
 use crate::world::World;
 use engine::amount::{Cash, Price, Qty};
 use engine::command::{
@@ -17,20 +17,20 @@ const DAY: u64 = 86_400_000_000;
 
 impl World {
     /// The command of a step; `None` when the state has nothing for it.
-    pub(crate) fn command(&mut self, user: u64, deed: &Deed) -> Option<Command> {
+    pub(crate) fn command(&mut self, user: u64, action: &Action) -> Option<Command> {
         let wallets = |everywhere: bool| if everywhere { Wallets::All } else { Wallets::Api };
-        Some(match deed {
-            Deed::Create { grant, dollars } => Command::CreateUser(CreateUser {
+        Some(match action {
+            Action::Create { grant, dollars } => Command::CreateUser(CreateUser {
                 sub: user.is_multiple_of(2).then(|| format!("sub-{user}")),
                 email: None,
                 grant: *grant,
                 api_balance: dollars.map(Cash::from_dollars),
             }),
-            Deed::Grant { tier, days } => {
+            Action::Grant { tier, days } => {
                 let expires_at = days.map(|days| Timestamp(self.now + days * DAY / 2));
                 Command::SetGrant { tier: *tier, expires_at }
             }
-            Deed::Issue { tier, permissions, bootstrap } => Command::IssueKey(IssueKey {
+            Action::Issue { tier, permissions, bootstrap } => Command::IssueKey(IssueKey {
                 secret: self.secret(),
                 name: Some("a key".to_owned()),
                 tier: *tier,
@@ -38,19 +38,19 @@ impl World {
                 bootstrap: *bootstrap,
                 by: None,
             }),
-            Deed::Rename(nth) => Command::RenameKey { key: self.key(user, *nth), name: Some(format!("key {nth}")) },
-            Deed::Rotate(nth) => {
+            Action::Rename(nth) => Command::RenameKey { key: self.key(user, *nth), name: Some(format!("key {nth}")) },
+            Action::Rotate(nth) => {
                 let key = self.key(user, *nth);
                 Command::RotateKey { key, replacement: self.secret(), by: nth.is_multiple_of(2).then_some(key) }
             }
-            Deed::Revoke(nth) => Command::RevokeKey { key: self.key(user, *nth) },
-            Deed::Use(nth) => Command::NoteKeyUsed { key: self.key(user, *nth) },
-            Deed::Place(wish) => {
+            Action::Revoke(nth) => Command::RevokeKey { key: self.key(user, *nth) },
+            Action::Use(nth) => Command::NoteKeyUsed { key: self.key(user, *nth) },
+            Action::Place(wish) => {
                 let placement = self.placement(user, wish, EntryRoute::Native);
                 self.sent.push((user, placement.clone()));
                 Command::Place(Box::new(placement))
             }
-            Deed::Batch(wishes) => {
+            Action::Batch(wishes) => {
                 let place = |wish: &Wish| self.placement(user, wish, EntryRoute::Batch);
                 let mut placements: Vec<Placement> = wishes.iter().map(place).collect();
                 if let Some(key) = placements.first().map(|placement| placement.key) {
@@ -59,7 +59,7 @@ impl World {
                 self.sent.extend(placements.iter().map(|placement| (user, placement.clone())));
                 Command::PlaceBatch(placements)
             }
-            Deed::Again { back, changed } => {
+            Action::Again { back, changed } => {
                 let mut mine = self.sent.iter().rev().filter(|(of, sent)| *of == user && sent.request.is_some());
                 let (_, mut again) = mine.nth(*back)?.clone();
                 if let Some(request) = again.request.as_mut().filter(|_| *changed) {
@@ -67,30 +67,30 @@ impl World {
                 }
                 Command::Place(Box::new(again))
             }
-            Deed::Cancel(nth) => Command::Cancel { order: self.order(user, *nth) },
-            Deed::CancelAll { everywhere } => Command::CancelAll { wallets: wallets(*everywhere) },
-            Deed::CancelMarket { market, token } => Command::CancelMarket {
+            Action::Cancel(nth) => Command::Cancel { order: self.order(user, *nth) },
+            Action::CancelAll { everywhere } => Command::CancelAll { wallets: wallets(*everywhere) },
+            Action::CancelMarket { market, token } => Command::CancelMarket {
                 market: market.map(MarketId),
                 instrument: token.map(InstrumentId),
                 wallets: Wallets::All,
             },
-            Deed::Beat { label, interval_ms } => {
+            Action::Beat { label, interval_ms } => {
                 Command::Beat { label: format!("beat {label}"), interval_ms: *interval_ms }
             }
-            Deed::EndBeats => Command::EndBeats,
-            Deed::OpenWallet => {
+            Action::EndBeats => Command::EndBeats,
+            Action::OpenWallet => {
                 Command::OpenWallet { label: Some(format!("wallet {}", self.now)), by: self.asking(user, 0) }
             }
-            Deed::NameWallet(nth) => Command::RelabelWallet {
+            Action::NameWallet(nth) => Command::RelabelWallet {
                 wallet: self.wallet(user, *nth),
                 label: (nth % 3 > 0).then(|| format!("name {nth}")),
             },
-            Deed::ArchiveWallet(nth) => Command::ArchiveWallet { wallet: self.wallet(user, *nth) },
-            Deed::ResetWallet(nth) => {
+            Action::ArchiveWallet(nth) => Command::ArchiveWallet { wallet: self.wallet(user, *nth) },
+            Action::ResetWallet(nth) => {
                 Command::ResetWallet { wallet: self.wallet(user, *nth), by: self.asking(user, *nth) }
             }
-            Deed::ResetApi(nth) => Command::ResetApiWallet { by: self.asking(user, *nth) },
-            Deed::Look(look) => Command::Query(match *look {
+            Action::ResetApi(nth) => Command::ResetApiWallet { by: self.asking(user, *nth) },
+            Action::Look(look) => Command::Query(match *look {
                 Look::Order(nth) => Query::Order(self.order(user, nth)),
                 Look::ByClientId(number) => Query::OrderByClientId(client_id(number)),
                 Look::Orders { status, side, market, offset, limit } => Query::Orders(OrderFilter {

@@ -139,7 +139,7 @@ fn shown(expected: &ExpectedOrder, found: &OrderView) -> Verdict {
 }
 
 fn facts(page: &FactPage) -> Vec<Fact> {
-    let told = |view: &FactView| {
+    let summary = |view: &FactView| {
         let order = view.order.id.0;
         match &view.what {
             Happened::Placed { rests } => Fact::Placed { order, rests: *rests },
@@ -150,7 +150,7 @@ fn facts(page: &FactPage) -> Vec<Fact> {
             Happened::Closed => Fact::Closed { order },
         }
     };
-    page.facts.iter().map(told).collect()
+    page.facts.iter().map(summary).collect()
 }
 
 /// The past of an order, and its terms.

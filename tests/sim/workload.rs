@@ -19,7 +19,7 @@ pub enum Step {
     /// A client sends something. `late_us`: how long ago its request was read.
     Ask {
         user: u64,
-        deed: Deed,
+        action: Action,
         late_us: u64,
     },
     Feed(Feed),
@@ -78,7 +78,7 @@ pub enum Disk {
 
 /// A client's request. Numbers select among existing objects.
 #[derive(Clone, Debug)]
-pub enum Deed {
+pub enum Action {
     Create {
         grant: Option<Tier>,
         dollars: Option<i64>,
@@ -242,7 +242,7 @@ pub fn steps(seed: u64, count: usize, calm: bool) -> Vec<Step> {
     for user in 1..=USERS {
         let grant = *chance.pick(&[None, None, Some(Tier::Pro), Some(Tier::Enterprise)]);
         let dollars = *chance.pick(&[None, Some(40), Some(5_000), Some(5_000)]);
-        steps.push(Step::Ask { user, deed: Deed::Create { grant, dollars }, late_us: 0 });
+        steps.push(Step::Ask { user, action: Action::Create { grant, dollars }, late_us: 0 });
     }
     for token in 0..2 * MARKETS as u32 {
         steps.push(Step::Feed(Feed::Book { token, seed: chance.draw(), pair: token % 6 == 0 }));
@@ -278,7 +278,7 @@ fn step(chance: &mut Chance, calm: bool, hot: u32) -> Step {
         0..500 => Step::Ask {
             // Now and then an unknown user.
             user: if chance.percent(1) { USERS + 1 } else { 1 + chance.below(USERS as usize) as u64 },
-            deed: deed(chance, hot),
+            action: action(chance, hot),
             late_us: if chance.percent(2) { chance.below(4_000_000) as u64 } else { 0 },
         },
         500..650 => Step::Feed(feed(chance, hot)),
@@ -330,39 +330,39 @@ fn wait(chance: &mut Chance) -> u64 {
     }
 }
 
-fn deed(chance: &mut Chance, hot: u32) -> Deed {
+fn action(chance: &mut Chance, hot: u32) -> Action {
     let nth = chance.below(64);
     match chance.below(100) {
-        0..43 => Deed::Place(wish(chance, hot)),
+        0..43 => Action::Place(wish(chance, hot)),
         43..48 => match chance.below(12) {
-            0..4 => Deed::OpenWallet,
-            4..6 => Deed::NameWallet(nth),
-            6..8 => Deed::ArchiveWallet(nth),
-            8..10 => Deed::ResetWallet(nth),
-            _ => Deed::ResetApi(nth),
+            0..4 => Action::OpenWallet,
+            4..6 => Action::NameWallet(nth),
+            6..8 => Action::ArchiveWallet(nth),
+            8..10 => Action::ResetWallet(nth),
+            _ => Action::ResetApi(nth),
         },
-        48..54 => Deed::Batch((0..1 + chance.below(6)).map(|_| wish(chance, hot)).collect()),
-        54..61 => Deed::Again { back: chance.below(8), changed: chance.percent(25) },
-        61..70 => Deed::Cancel(nth),
-        70 => Deed::CancelAll { everywhere: chance.percent(50) },
-        71 => Deed::CancelMarket {
+        48..54 => Action::Batch((0..1 + chance.below(6)).map(|_| wish(chance, hot)).collect()),
+        54..61 => Action::Again { back: chance.below(8), changed: chance.percent(25) },
+        61..70 => Action::Cancel(nth),
+        70 => Action::CancelAll { everywhere: chance.percent(50) },
+        71 => Action::CancelMarket {
             market: chance.percent(70).then(|| chance.below(MARKETS as usize) as u32),
             token: chance.percent(40).then(|| chance.below(2 * MARKETS as usize) as u32),
         },
-        72..75 => Deed::Beat { label: chance.below(3) as u8, interval_ms: *chance.pick(&[1_000, 5_000, 60_000]) },
-        75 => Deed::EndBeats,
-        76 => Deed::Create { grant: None, dollars: None },
-        77 => Deed::Grant { tier: *chance.pick(&TIERS), days: chance.percent(60).then(|| chance.below(3) as u64) },
-        78..82 => Deed::Issue {
+        72..75 => Action::Beat { label: chance.below(3) as u8, interval_ms: *chance.pick(&[1_000, 5_000, 60_000]) },
+        75 => Action::EndBeats,
+        76 => Action::Create { grant: None, dollars: None },
+        77 => Action::Grant { tier: *chance.pick(&TIERS), days: chance.percent(60).then(|| chance.below(3) as u64) },
+        78..82 => Action::Issue {
             tier: chance.percent(20).then(|| *chance.pick(&TIERS)),
             permissions: *chance.pick(&[None, Some(Permissions::Read), Some(Permissions::ReadTrade)]),
             bootstrap: chance.percent(10),
         },
-        82 => Deed::Rename(nth),
-        83 | 84 => Deed::Rotate(nth),
-        85 => Deed::Revoke(nth),
-        86 | 87 => Deed::Use(nth),
-        _ => Deed::Look(look(chance)),
+        82 => Action::Rename(nth),
+        83 | 84 => Action::Rotate(nth),
+        85 => Action::Revoke(nth),
+        86 | 87 => Action::Use(nth),
+        _ => Action::Look(look(chance)),
     }
 }
 

@@ -256,8 +256,8 @@ impl World {
     fn step(&mut self, step: &Step) -> Verdict {
         self.count.steps += 1;
         match step {
-            Step::Ask { user, deed, late_us } => {
-                if let Some(command) = self.command(*user, deed) {
+            Step::Ask { user, action, late_us } => {
+                if let Some(command) = self.command(*user, action) {
                     self.ask(UserId(*user), command, self.now - late_us, Why::Client);
                 }
             }

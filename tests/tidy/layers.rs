@@ -67,7 +67,7 @@ const FOLDERS: [(&str, &str, &[&str]); 18] = [
     ("venue", "feed", &["live", "tape"]),
     ("venue", "polymarket", &["live", "tape"]),
     ("venue", "kalshi", &["live", "tape"]),
-    ("venue", "replay", &["kalshi", "tape"]),
+    ("venue", "replay", &["tape"]),
     ("venue", "archive", &["kalshi", "live", "replay", "tape"]),
     ("journal", "commit", &[]),
     ("journal", "prefault", &[]),

@@ -42,13 +42,13 @@ fn another_venue_in_the_same_directory_needs_an_option() {
     ] {
         match place.spawn_with(args, &[]).ready() {
             Ok(server) => {
-                assert!(starts, "{args:?} started:\n{}", server.said());
+                assert!(starts, "{args:?} started:\n{}", server.output());
                 server.stop();
             }
-            Err(said) => {
-                assert!(!starts, "{args:?} did not start:\n{said}");
+            Err(output) => {
+                assert!(!starts, "{args:?} did not start:\n{output}");
                 for words in ["used with venue", "--data-dir", "--mix-venues"] {
-                    assert!(said.contains(words), "{args:?}: {words} in\n{said}");
+                    assert!(output.contains(words), "{args:?}: {words} in\n{output}");
                 }
             }
         }
@@ -56,11 +56,11 @@ fn another_venue_in_the_same_directory_needs_an_option() {
     }
     // A directory of an earlier version has no list; the venues are derived from its markets.
     fs::remove_file(place.data().join("venue_kinds")).expect("the list exists");
-    let said = place.spawn_with(&["--venue", "kalshi"], &[]).ready().err().expect("refused");
-    assert!(said.contains("used with venue polymarket,synthetic"), "{said}");
+    let output = place.spawn_with(&["--venue", "kalshi"], &[]).ready().err().expect("refused");
+    assert!(output.contains("used with venue polymarket,synthetic"), "{output}");
     fs::write(place.data().join("venue_kinds"), "moon\n").expect("it can be written");
-    let said = place.spawn_with(&[], &[]).ready().err().expect("refused");
-    assert!(said.contains("venue_kinds: not a list of venues"), "{said}");
+    let output = place.spawn_with(&[], &[]).ready().err().expect("refused");
+    assert!(output.contains("venue_kinds: not a list of venues"), "{output}");
     cases.add(2);
 }
 
@@ -68,8 +68,8 @@ fn another_venue_in_the_same_directory_needs_an_option() {
 fn a_venue_that_cannot_be_opened_leaves_no_mark() {
     let place = ServerDir::new();
     let args = ["--venue", "replay", "--tape", "/nonexistent"];
-    let said = place.spawn_with(&args, &[]).ready().err().expect("there is no such tape");
-    assert!(said.contains("/nonexistent"), "{said}");
+    let output = place.spawn_with(&args, &[]).ready().err().expect("there is no such tape");
+    assert!(output.contains("/nonexistent"), "{output}");
     place.start().stop();
 }
 
@@ -94,9 +94,9 @@ fn options_of_a_replay_are_refused_elsewhere() {
         let mut serve = command();
         serve.arg("serve").args(args).envs(env).current_dir(home.path());
         let output = serve.output().expect("it runs");
-        let said = stderr(&output);
+        let printed = stderr(&output);
         assert!(!output.status.success(), "{args:?} {env:?}");
-        assert!(said.contains("only a replay takes it") && said.contains(named), "{args:?} {env:?}: {said}");
+        assert!(printed.contains("only a replay takes it") && printed.contains(named), "{args:?} {env:?}: {printed}");
         assert!(!home.path().join("papertape-data").exists(), "{args:?} {env:?}: nothing is created");
         cases.one();
     }
@@ -120,12 +120,12 @@ fn the_printed_key_command_works() {
             let mut serve = command();
             serve.arg("serve").arg("--config").arg(&config).args(["--data-dir", folder, "--listen", listen]);
             serve.current_dir(place.root());
-            Starting::spawn(serve).ready().unwrap_or_else(|said| panic!("{said}"))
+            Starting::spawn(serve).ready().unwrap_or_else(|output| panic!("{output}"))
         };
         begin().stop();
         let server = begin();
-        let said = server.said();
-        let line = said.lines().find(|line| line.trim_start().starts_with("keys ")).expect("a command for a key");
+        let output = server.output();
+        let line = output.lines().find(|line| line.trim_start().starts_with("keys ")).expect("a command for a key");
         let printed = line.split('`').find(|text| text.starts_with("papertape key")).expect("a command");
         let typed = printed.replacen("papertape", "\"$PROGRAM\"", 1).replace("NAME", "somebody");
         let mut shell = std::process::Command::new("sh");
@@ -178,7 +178,7 @@ fn a_server_on_every_address_prints_the_key_command() {
     place.set("server", "listen", "\"0.0.0.0:0\"");
     let server = place.start();
     assert!(server.demo_key().is_none());
-    assert!(server.said().contains("papertape key --sub NAME --server 127.0.0.1:"), "{}", server.said());
+    assert!(server.output().contains("papertape key --sub NAME --server 127.0.0.1:"), "{}", server.output());
     server.stop();
     cases.one();
 }

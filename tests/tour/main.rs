@@ -19,20 +19,20 @@ fn a_newcomer_follows_the_readme() {
     let readme = fs::read_to_string(workspace().join("README.md")).expect("README.md can be read");
     let home = TempDir::with_prefix("papertape-tour-").expect("a temporary directory can be made");
     let mut server = start(home.path());
-    let said = server.said();
+    let output = server.output();
     for wanted in ["papertape-data", "durability  process", "synthetic", "markets", "demo key    svc_live_"] {
-        assert!(said.contains(wanted), "the banner has {wanted}: {said}");
+        assert!(output.contains(wanted), "the banner has {wanted}: {output}");
     }
     // A window may open or close, so the README states only an approximate number of markets.
     let number_behind = |text: &str, words: &str| -> i32 {
         let behind = text.split_once(words).expect("the words exist").1.trim_start();
         behind.split_whitespace().next().and_then(|word| word.parse().ok()).expect("a number follows the words")
     };
-    let (told, listed) = (number_behind(&readme, "synthetic venue of about "), number_behind(&said, "  markets "));
-    assert!((told - listed).abs() <= told / 20, "the README states {told} markets, the banner {listed}");
+    let (stated, listed) = (number_behind(&readme, "synthetic venue of about "), number_behind(&output, "  markets "));
+    assert!((stated - listed).abs() <= stated / 20, "the README states {stated} markets, the banner {listed}");
     cases.one();
     // The command in the banner.
-    let offered = said.split_once("  try\n").expect("the banner has a command").1;
+    let offered = output.split_once("  try\n").expect("the banner has a command").1;
     assert!(bash(home.path(), offered).contains(r#""status":"FILLED""#), "the order of the command is filled");
     cases.one();
 
@@ -68,7 +68,7 @@ fn a_newcomer_follows_the_readme() {
     }
     let digest = digest_of(&home.path().join("papertape-data"));
     let server = start(home.path());
-    assert!(server.recovered().is_some_and(|line| line.contains(" records up to LSN ")), "{}", server.said());
+    assert!(server.recovered().is_some_and(|line| line.contains(" records up to LSN ")), "{}", server.output());
     assert!(server.demo_key().is_none(), "the key is shown once");
     assert_eq!(state(&server, &key), before);
     println!("digest at the kill {digest}; the same orders, balances and positions afterwards");
@@ -80,7 +80,7 @@ fn start(home: &Path) -> Server {
     serve.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(home);
     // `cargo run`, the README's command, passes the environment of the build script on.
     serve.env("PAPERTAPE_GIT_SHA", "0123456789ab");
-    Starting::spawn(serve).ready().unwrap_or_else(|said| panic!("papertape did not start; the output:\n{said}"))
+    Starting::spawn(serve).ready().unwrap_or_else(|output| panic!("papertape did not start; the output:\n{output}"))
 }
 
 /// State that must be the same after the kill. Marks move with the market, so they are left out.

@@ -39,8 +39,8 @@ fn it_runs_on_the_oldest_processors() {
             (&["log", "digest", directory], digest.as_str()),
         ] {
             let output = run_on(processor, args).expect("bash runs");
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{processor}, {args:?}: {}: {said}", output.status);
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{processor}, {args:?}: {}: {stderr}", output.status);
             let printed = String::from_utf8_lossy(&output.stdout);
             assert!(!printed.is_empty() && printed.contains(wanted), "{processor}, {args:?}: {printed}");
             cases.one();

@@ -60,31 +60,32 @@ fn one_server_trades_on_both_and_on_one_while_the_other_is_out() {
     }
 
     // All families of gateway/docs/metrics.md, and no other.
-    let said = scrape(admin);
-    let (told, documented) = (said.names(), documented());
-    assert_eq!(told.difference(&documented).collect::<Vec<_>>(), Vec::<&String>::new(), "not in metrics.md");
+    let metrics = scrape(admin);
+    let (names, documented) = (metrics.names(), documented());
+    assert_eq!(names.difference(&documented).collect::<Vec<_>>(), Vec::<&String>::new(), "not in metrics.md");
     let of_venues = |name: &&String| name.starts_with("papertape_venue_") || name.starts_with("papertape_recording_");
-    let missing: BTreeSet<&String> = documented.difference(&told).filter(of_venues).collect();
+    let missing: BTreeSet<&String> = documented.difference(&names).filter(of_venues).collect();
     assert_eq!(missing, BTreeSet::new(), "only in metrics.md");
-    cases.add(told.len());
-    let of = |said: &Exposition, name: &str, venue: &str| said.value(name, &[("venue", venue)]);
+    cases.add(names.len());
+    let of = |metrics: &Exposition, name: &str, venue: &str| metrics.value(name, &[("venue", venue)]);
     for venue in ["polymarket", "kalshi"] {
-        assert!(of(&said, "papertape_venue_connections", venue) >= 1.0, "{venue}");
-        assert_eq!(of(&said, "papertape_venue_subscribed_tokens", venue), 2.0, "{venue}");
-        assert!(of(&said, "papertape_venue_age_seconds", venue) < 2.0, "{venue}");
+        assert!(of(&metrics, "papertape_venue_connections", venue) >= 1.0, "{venue}");
+        assert_eq!(of(&metrics, "papertape_venue_subscribed_tokens", venue), 2.0, "{venue}");
+        assert!(of(&metrics, "papertape_venue_age_seconds", venue) < 2.0, "{venue}");
         cases.add(3);
     }
-    assert!(said.value("papertape_recording_lines_total", &[]) > 0.0);
+    assert!(metrics.value("papertape_recording_lines_total", &[]) > 0.0);
 
     // The first venue goes; its books are not traded on, those of the second are.
     polymarket.gone(true);
     eventually("the one that is out", || (buy(&mut client, of_one) == "STALE_QUOTE").then_some(()));
     kalshi.change(kalshi_live::RAIN, 0, 3_800, 100);
     assert_eq!(buy(&mut client, of_other), "FILLED");
-    let said = scrape(admin);
-    assert_eq!(said.value("papertape_feed_outage", &[]), 0.0, "one of two continues");
+    let metrics = scrape(admin);
+    assert_eq!(metrics.value("papertape_feed_outage", &[]), 0.0, "one of two continues");
     assert!(
-        of(&said, "papertape_venue_age_seconds", "polymarket") > of(&said, "papertape_venue_age_seconds", "kalshi")
+        of(&metrics, "papertape_venue_age_seconds", "polymarket")
+            > of(&metrics, "papertape_venue_age_seconds", "kalshi")
     );
     cases.add(4);
 

@@ -127,9 +127,9 @@ fn strange_keys_and_half_credentials() {
     eventually("handshakes", || (fake.sockets().2 >= 5).then_some(()));
     right(&mut client, fake, RAIN, "requested");
     assert_eq!(fake.sockets().1, 0);
-    let said = scene.server.said();
-    assert_eq!(said.matches("401 Unauthorized").count(), 1, "{said}");
-    assert!(!said.contains("PRIVATE"), "{said}");
+    let output = scene.server.output();
+    assert_eq!(output.matches("401 Unauthorized").count(), 1, "{output}");
+    assert!(!output.contains("PRIVATE"), "{output}");
     drop(scene);
     // Half of the credentials, or unusable ones: no start, and the setting is named.
     for (key_id, file, named) in [
@@ -148,8 +148,8 @@ fn strange_keys_and_half_credentials() {
             let path = place.root().join(file);
             place.set("venue.kalshi", "private_key_file", &format!("{path:?}"));
         }
-        let (status, said) = place.spawn_with(&[], &[]).ended();
-        assert!(!status.success() && said.contains(named), "{key_id} {file:?}: {said}");
+        let (status, output) = place.spawn_with(&[], &[]).ended();
+        assert!(!status.success() && output.contains(named), "{key_id} {file:?}: {output}");
         cases.one();
     }
     cases.add(3);

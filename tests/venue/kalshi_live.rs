@@ -31,7 +31,7 @@ impl Scene {
         settings(&mut place);
         let user = place.seed(1, "enterprise", "10000").remove(0);
         let server =
-            place.spawn_with(&[], &[]).listening().unwrap_or_else(|said| panic!("no server; its output:\n{said}"));
+            place.spawn_with(&[], &[]).listening().unwrap_or_else(|output| panic!("no server; its output:\n{output}"));
         Scene { server, user, place, fake }
     }
 }

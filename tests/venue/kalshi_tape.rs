@@ -202,9 +202,9 @@ fn assert_undecided(look: &Look, market: &Recorded) {
     for token in list(detail, "/tokens") {
         assert_ne!(token["winner"], json!(true), "{detail}");
     }
-    let said = detail.to_string().to_lowercase();
+    let text = detail.to_string().to_lowercase();
     for word in ["settlement_value", "\"result\"", "finalized", "expiration_value", "settlement_ts"] {
-        assert!(!said.contains(word), "{word} in {detail}");
+        assert!(!text.contains(word), "{word} in {detail}");
     }
     // Figures in the metadata from the end of the day.
     for field in ["/volume_24h", "/volume_total"] {

@@ -36,14 +36,14 @@ impl Scene {
         let prepared = prepare(&fake, &mut place);
         let user = place.seed(1, "enterprise", "10000").remove(0);
         // Without any market a server is not ready, but listens.
-        let server = place.spawn_with(&[], &[]).listening().unwrap_or_else(|said| panic!("{said}"));
+        let server = place.spawn_with(&[], &[]).listening().unwrap_or_else(|output| panic!("{output}"));
         let client = server.with_key(&user.key);
         (Scene { fake, place, server, client, key: user.key }, prepared)
     }
 
     fn restart(&mut self) {
         self.server.kill();
-        self.server = self.place.spawn_with(&[], &[]).listening().unwrap_or_else(|said| panic!("{said}"));
+        self.server = self.place.spawn_with(&[], &[]).listening().unwrap_or_else(|output| panic!("{output}"));
         self.client = self.server.with_key(&self.key);
     }
 
@@ -72,7 +72,7 @@ impl Scene {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        panic!("no book of {bid} and {ask}, but {last:?}; the server's output:\n{}", self.server.said());
+        panic!("no book of {bid} and {ask}, but {last:?}; the server's output:\n{}", self.server.output());
     }
 
     fn until_stale(&mut self, market: &Market) {

@@ -26,7 +26,7 @@ fn run(place: &ServerDir, args: &[&str], mut meanwhile: impl FnMut()) -> Output 
     child.wait_with_output().expect("it has ended")
 }
 
-fn said(output: &Output) -> (bool, String, String) {
+fn status_and_output(output: &Output) -> (bool, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.success(), text(&output.stdout), text(&output.stderr))
 }
@@ -70,8 +70,8 @@ fn a_recording_plays_the_books_that_the_venue_had() {
             fake.level(&market, "BUY", "0.45", &(100 + changes).to_string());
         }
     });
-    let (well, told, events) = said(&recorded);
-    assert!(well && told.contains("of 1 markets") && told.contains("0 dropped"), "{told}\n{events}");
+    let (well, stdout, events) = status_and_output(&recorded);
+    assert!(well && stdout.contains("of 1 markets") && stdout.contains("0 dropped"), "{stdout}\n{events}");
     let kept = lines(&folder);
     assert!(kept.iter().any(|line| line["u"].as_str().is_some_and(|url| url.contains("/events"))), "{kept:?}");
     assert_eq!(kept.last().map(|line| line["gap"].clone()), Some(json!("the recording ended")), "{kept:?}");
@@ -118,17 +118,17 @@ fn a_recording_marks_where_the_second_venue_skipped_a_message() {
     ] {
         place.set("venue.kalshi", key, &format!("{value:?}"));
     }
-    let mut told = 0;
+    let mut stdout = 0;
     let recorded = run(&place, &["record", "--venue", "kalshi", "--out", "out", "--duration", "4"], || {
-        told += usize::from(fake.is_followed(TICKER));
-        match told {
+        stdout += usize::from(fake.is_followed(TICKER));
+        match stdout {
             0 => {}
             10 => fake.change_lost(TICKER, 0, 3_900, 100),
             _ => fake.change(TICKER, 0, 3_800, 100),
         }
     });
-    let (well, told, events) = said(&recorded);
-    assert!(well, "{told}\n{events}");
+    let (well, stdout, events) = status_and_output(&recorded);
+    assert!(well, "{stdout}\n{events}");
     let kept = lines(&place.root().join("out"));
     let holes: Vec<usize> = (0..kept.len()).filter(|at| kept[*at]["gap"] == json!("sequence gap")).collect();
     let [hole] = holes[..] else { panic!("one hole: {kept:?}") };
@@ -164,8 +164,8 @@ fn an_impossible_recording_is_refused_with_its_reason() {
         (&["serve", "--record", "out", "--tape", "file"], "only live venues are recorded"),
         (&["doctor", "--venue", "synthetic"], "only live venues"),
     ] {
-        let (well, told, events) = said(&run(&place, args, || {}));
-        assert!(!well && events.contains(why), "{args:?}: {told}\n{events}");
+        let (well, stdout, events) = status_and_output(&run(&place, args, || {}));
+        assert!(!well && events.contains(why), "{args:?}: {stdout}\n{events}");
         cases.one();
     }
 }
@@ -201,8 +201,8 @@ fn a_start_without_the_venue_knows_its_markets() {
 }
 
 /// The line of one check.
-fn line(told: &str, what: &str) -> String {
-    told.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what} in {told}")).to_owned()
+fn line(stdout: &str, what: &str) -> String {
+    stdout.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what} in {stdout}")).to_owned()
 }
 
 #[test]
@@ -216,35 +216,35 @@ fn a_doctor_looks_at_the_second_venue_with_its_credentials() {
     for (key, value) in [("api", fake.api()), ("socket", fake.socket())] {
         place.set("venue.kalshi", key, &format!("{value:?}"));
     }
-    let look = |place: &ServerDir| said(&run(place, &["doctor", "--venue", "kalshi"], || {}));
-    let (well, told, events) = look(&place);
-    assert!(well && line(&told, "a snapshot by socket").contains("not checked"), "{told}\n{events}");
+    let look = |place: &ServerDir| status_and_output(&run(place, &["doctor", "--venue", "kalshi"], || {}));
+    let (well, stdout, events) = look(&place);
+    assert!(well && line(&stdout, "a snapshot by socket").contains("not checked"), "{stdout}\n{events}");
     place.set("venue.kalshi", "key_id", &format!("{:?}", fake_kalshi::KEY_ID));
     place.set("venue.kalshi", "private_key_file", &format!("{:?}", fake_kalshi::key_file(place.root())));
-    let (well, told, events) = look(&place);
-    assert!(well, "{told}\n{events}");
+    let (well, stdout, events) = look(&place);
+    assert!(well, "{stdout}\n{events}");
     for what in ["resolve", "a page of events", "the names of categories", "one book", "a snapshot by", "a ping of"] {
-        assert!(line(&told, what).starts_with("ok "), "{what}: {told}");
+        assert!(line(&stdout, what).starts_with("ok "), "{what}: {stdout}");
         cases.one();
     }
     let strange = fake_kalshi::strange_key_file(place.root());
     place.set("venue.kalshi", "private_key_file", &format!("{strange:?}"));
-    let (well, told, _) = look(&place);
-    assert!(!well && line(&told, "a snapshot by").starts_with("failed "), "{told}");
+    let (well, stdout, _) = look(&place);
+    assert!(!well && line(&stdout, "a snapshot by").starts_with("failed "), "{stdout}");
     fake.event("KXODD", "Odd", Some("Chess Boxing"));
     fake.market(
         "KXODD",
         "KXODD-1",
         json!({"price_level_structure": "quarter_cent", "status": "resting", "close_time": 7}),
     );
-    let (_, told, _) = look(&place);
+    let (_, stdout, _) = look(&place);
     for what in [
         "\"Chess Boxing\" is taken as other",
         "unknown words: quarter_cent",
         "unknown words: resting",
         "close_time: not a string",
     ] {
-        line(&told, what);
+        line(&stdout, what);
         cases.one();
     }
 }
@@ -257,31 +257,31 @@ fn a_doctor_reports_answers_differences_and_failures() {
     let mut place = ServerDir::new();
     fake.configure(&mut place);
     let look = |place: &ServerDir| {
-        said(&run(place, &["doctor", "--venue", "polymarket"], || {
+        status_and_output(&run(place, &["doctor", "--venue", "polymarket"], || {
             fake.spot("crypto_prices", "btcusdt", "64000.5");
             fake.spot("crypto_prices_chainlink", "btc/usd", "64001.5");
         }))
     };
-    let (well, told, events) = look(&place);
-    assert!(well, "{told}\n{events}");
+    let (well, stdout, events) = look(&place);
+    assert!(well, "{stdout}\n{events}");
     for what in
         ["resolve", "the fields of a market", "one book", "a snapshot by socket", "a ping on it", "prices of assets"]
     {
-        assert!(line(&told, what).starts_with("ok "), "{told}");
+        assert!(line(&stdout, what).starts_with("ok "), "{stdout}");
         cases.one();
     }
     // It lists no windows, which is not a failure.
-    assert!(line(&told, "up-or-down windows").starts_with("differs "), "{told}");
+    assert!(line(&stdout, "up-or-down windows").starts_with("differs "), "{stdout}");
     fake.change(&market, json!({"conditionId": null, "active": "yes", "orderPriceMinTickSize": 0.3, "new": [1]}));
-    let (well, told, _) = look(&place);
-    assert!(well && line(&told, "the fields of a market").starts_with("differs "), "{told}");
+    let (well, stdout, _) = look(&place);
+    assert!(well && line(&stdout, "the fields of a market").starts_with("differs "), "{stdout}");
     for what in ["conditionId: missing in 1 of 1 rows", "active: not true or false", "unknown words: 0.3"] {
-        line(&told, what);
+        line(&stdout, what);
         cases.one();
     }
     fake.fault(RestFault { status: 500, times: 1_000, ..RestFault::default() });
-    let (well, told, events) = look(&place);
-    assert!(!well && events.contains("some checks got no answer"), "{told}\n{events}");
-    assert!(line(&told, "a page of events").starts_with("failed "), "{told}");
+    let (well, stdout, events) = look(&place);
+    assert!(!well && events.contains("some checks got no answer"), "{stdout}\n{events}");
+    assert!(line(&stdout, "a page of events").starts_with("failed "), "{stdout}");
     cases.add(3);
 }

@@ -5,13 +5,13 @@ use crate::settings::{Settings, print_line};
 use clap::Args;
 use venue::VenueKind;
 use venue::doctor::{Check, Outcome, examine};
+use venue::origin::{Origin, choices};
 
 #[derive(Args)]
 pub struct Doctor {
     #[command(flatten)]
     settings: Settings,
-    /// Venues to check: polymarket, kalshi, or polymarket,kalshi.
-    #[arg(long, value_name = "VENUE")]
+    #[arg(long, value_name = "VENUE", help = format!("Venues to check: {}", choices("")))]
     venue: String,
 }
 
@@ -20,10 +20,10 @@ impl Doctor {
     /// person to judge them.
     pub fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(vec![("venue.kind", Some(self.venue))])?;
-        if !matches!(config.venue.kind, VenueKind::Live { .. }) {
-            return Err(
-                format!("only live venues can be checked (polymarket, kalshi), not {}", config.venue.kind).into()
-            );
+        if !matches!(config.venue.kind, VenueKind::Live(_)) {
+            let names: Vec<&str> = Origin::all().map(Origin::name).collect();
+            let kind = config.venue.kind;
+            return Err(format!("only live venues can be checked ({}), not {kind}", names.join(", ")).into());
         }
         let well = examine(&config.venue, &mut |check| show(check))?;
         if well { Ok(()) } else { Err("some checks got no answer".into()) }

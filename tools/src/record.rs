@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use venue::live::recorder::Figures;
+use venue::origin::choices;
 use venue::{self, FeedUpdate, Upstream, Venue};
 
 /// Interval of the progress line on a terminal.
@@ -25,8 +26,7 @@ const SLEEP_MAX: u64 = SECOND;
 pub struct Record {
     #[command(flatten)]
     settings: Settings,
-    /// What to record: polymarket, kalshi, or polymarket,kalshi.
-    #[arg(long, value_name = "VENUE")]
+    #[arg(long, value_name = "VENUE", help = format!("What to record: {}", choices("")))]
     venue: String,
     /// Folder of the recording; an earlier recording in it is continued.
     #[arg(long, value_name = "DIR")]

@@ -52,7 +52,7 @@ impl Seed {
         let begun = Instant::now();
         let mut config = self.settings.load(Vec::new())?;
         let tier = TIERS.iter().find(|(_, name)| *name == self.tier).map(|(tier, _)| *tier);
-        let tier = tier.ok_or("--tier is one of free, pro, pro_plus, enterprise")?;
+        let tier = tier.ok_or("--tier must be one of free, pro, pro_plus, enterprise")?;
         let balance = Decimal::parse(&self.balance).ok().and_then(Decimal::cash_exact);
         // Half of what a wallet may hold, so that it can still win.
         let most = Cash(CASH_MAX.0 / 2);

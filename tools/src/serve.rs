@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::settings::{Settings, log_events};
 use clap::Args;
+use venue::origin::choices;
 
 #[derive(Args)]
 pub struct Serve {
@@ -11,8 +12,11 @@ pub struct Serve {
     /// Address and port of the server.
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
-    /// Source of market data: synthetic, replay, or live: polymarket, kalshi, or polymarket,kalshi.
-    #[arg(long, value_name = "VENUE")]
+    #[arg(
+        long,
+        value_name = "VENUE",
+        help = format!("Source of market data: synthetic, replay, or live: {}", choices(""))
+    )]
     venue: Option<String>,
     /// The recording to replay: a file or a folder, of lines or of hours of an archive.
     #[arg(long, value_name = "PATH")]

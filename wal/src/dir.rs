@@ -64,7 +64,7 @@ impl<S: Storage> Dir<S> {
         );
         assert!(
             (1..=SPARES_MAX).contains(&options.spares_count),
-            "1 to {SPARES_MAX} spares are kept, not {}",
+            "the number of spares is from 1 to {SPARES_MAX}, not {}",
             options.spares_count
         );
         let lock = Arc::new(storage.lock()?);

@@ -333,13 +333,15 @@ impl std::error::Error for PlaceFault {}
 impl fmt::Display for PlaceFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PlaceFault::SymbolicLink => f.write_str("is a symbolic link"),
-            PlaceFault::Type => f.write_str("is not a directory"),
+            PlaceFault::SymbolicLink => f.write_str("is a symbolic link; replace it by what it points to"),
+            PlaceFault::Type => f.write_str("is not a directory; name another path, or move it away"),
             PlaceFault::NotPlain => f.write_str(
                 "is a directory, a pipe or something else that is not a plain file; the log did not create it: \
                  move it out of the log's directory",
             ),
-            PlaceFault::Owner => f.write_str("belongs to another user"),
+            PlaceFault::Owner => {
+                f.write_str("belongs to another user; run the program as that user, or change the owner (chown)")
+            }
             PlaceFault::Mode(mode) => {
                 write!(f, "is open to others (mode {mode:o}); only its owner may have access (chmod 700)")
             }
@@ -347,7 +349,9 @@ impl fmt::Display for PlaceFault {
                 f.write_str("was removed while the server ran; its contents are lost when the server ends")
             }
             PlaceFault::DirectoryRemoved => f.write_str("the log's directory was removed while the server ran"),
-            PlaceFault::Network(kind) => write!(f, "is on a network file system (type {kind:#x})"),
+            PlaceFault::Network(kind) => {
+                write!(f, "is on a network file system (type {kind:#x}); move it to a local disk")
+            }
         }
     }
 }

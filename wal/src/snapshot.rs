@@ -359,7 +359,7 @@ impl<S: Storage> SnapshotReader<S> {
         if read < HEADER_BYTES {
             return Err(fault(Fault::Structure));
         }
-        // A flipped bit is not a newer program: the version is trusted only with a correct checksum.
+        // An unknown version may be a flipped bit, not a newer program: it is trusted only with a correct checksum.
         check_seal(&header).map_err(fault)?;
         let version = u32_at(&header, 8);
         if version != SNAPSHOT_VERSION {

@@ -113,7 +113,7 @@ pub trait SegmentMap: Send + 'static {
     fn write<R>(&mut self, at: usize, bytes: usize, write: impl FnOnce(&mut [u8]) -> R) -> R;
     /// Advice: `bytes` bytes from offset `at` on will be stored soon. Does nothing past the end of the mapping.
     fn expect(&mut self, at: usize, bytes: usize);
-    /// Stores once to each page of `from..to` without changing it, so that later stores find warm pages.
+    /// Writes to each page of `from..to` without changing its content, so that later stores cause no page fault.
     fn touch(&mut self, from: usize, to: usize);
 }
 

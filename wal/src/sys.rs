@@ -416,7 +416,7 @@ mod tests {
             .output()
             .expect("run");
         assert!(!output.status.success());
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("(SIGBUS); aborting"), "stderr was {said:?}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains("(SIGBUS); aborting"), "stderr was {stderr:?}");
     }
 }

@@ -66,7 +66,7 @@ impl Drop for PaperTrader {
 
 fn run(command: &mut Command) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{command:?}: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let last = said.lines().last().unwrap_or_default();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let last = stderr.lines().last().unwrap_or_default();
     if output.status.success() { Ok(()) } else { Err(format!("{command:?}: {last}")) }
 }

@@ -20,7 +20,7 @@ impl Chance {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// True once in `times`.
+    /// True with probability 1 / `times`.
     pub fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }

@@ -70,7 +70,7 @@ enum Change {
         at: Timestamp,
     },
     Trade(LastTrade),
-    /// The price of the last trade in a book of that time, and the decimals of its text.
+    /// The price of the last trade, as a book of the time `at` states it, and the number of decimals in its text.
     LastPrice {
         price: Price,
         decimals: Option<u8>,

@@ -129,7 +129,7 @@ pub fn rename(
     Ok(())
 }
 
-/// Revokes a key; a second time it is not found.
+/// Revokes a key. A key that is revoked already is not found.
 pub fn revoke(user: &User, key: KeyId, now: Timestamp, facts: &mut Vec<Mutation>) -> Result<(), Reject> {
     listed(user, key)?;
     facts.push(Mutation::KeyRevoked(fact::KeyRevoked { key, at: now }));

@@ -6,13 +6,39 @@ use crate::id::Outcome;
 use crate::time::Timestamp;
 use wincode::{SchemaRead, SchemaWrite};
 
-/// The origin of a market.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
-#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
-pub enum Venue {
-    Synthetic,
-    Polymarket,
-    Kalshi,
+/// Declares the venues, each with its name in requests, settings and recordings.
+macro_rules! venues {
+    ($($venue:ident = $name:literal),* $(,)?) => {
+        /// The origin of a market.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, SchemaWrite, SchemaRead)]
+        #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
+        pub enum Venue {
+            $($venue,)*
+        }
+
+        impl Venue {
+            /// All venues, in the order of their numbers.
+            pub const ALL: &[Venue] = &[$(Venue::$venue),*];
+            /// Their names.
+            pub const NAMES: &[&str] = &[$($name),*];
+            /// Their names in descriptions of the log.
+            pub(crate) const WORDS: &[&str] = &[$(stringify!($venue)),*];
+        }
+    };
+}
+
+// The log stores the position, so a new one is appended. The first one is the one without a live connection.
+venues! {
+    Synthetic = "synthetic",
+    Polymarket = "polymarket",
+    Kalshi = "kalshi",
+}
+
+impl Venue {
+    /// The name in requests, settings and recordings.
+    pub const fn name(self) -> &'static str {
+        Venue::NAMES[self as usize]
+    }
 }
 
 /// The eleven fee categories, and the default for all others.

@@ -337,7 +337,7 @@ impl<R> Shard<R> {
     /// Whether the key of the request is still usable. Keys are never removed from a user, so an unknown key was never
     /// issued and has no end.
     fn key_usable(&self, owner: UserId, command: &Command) -> Result<(), Reject> {
-        let Some(key) = command.asked_by() else { return Ok(()) };
+        let Some(key) = command.authorising_key() else { return Ok(()) };
         let key = self.users.get(owner).and_then(|user| user.key(key));
         key.map_or(Ok(()), |key| key.usable(self.now))
     }

@@ -37,7 +37,7 @@ use std::io::{self, Read, Write};
 pub const VERSION: u16 = 5;
 /// The previous format.
 const VERSION_FIRST: u16 = 4;
-/// The version in every digest.
+/// The version that digests are made with. It does not change with the format, so that one state has one digest.
 const DIGEST_VERSION: u16 = VERSION_FIRST;
 
 /// Maximum count of bytes read together, and of users for which space is reserved, before their presence is known.

@@ -103,7 +103,9 @@ fn log_result(taken: Result<Taken, String>) {
         Ok(Taken { lsn, files, bytes, with_secrets }) => {
             tracing::info!(lsn, files, bytes, with_secrets, "a backup was taken");
         }
-        Err(error) => tracing::warn!(%error, "a backup was cut off"),
+        Err(error) => {
+            tracing::warn!(%error, "a backup ended early; its receiver has an incomplete stream and must take a new one")
+        }
     }
 }
 

@@ -26,6 +26,6 @@ mod token;
 pub use deadline::{CONNECTION_MAX, Deadline};
 pub use namespace::{Namespace, PREFIX, Reply};
 pub use node::{Copying, Horizon, NoBackup, Node, Status, Stays, Taken};
-pub use pipe::{Cut, Stream};
+pub use pipe::{Stream, Truncated};
 pub use refusal::Refusal;
 pub use token::Token;

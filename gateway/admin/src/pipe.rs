@@ -67,7 +67,7 @@ pub struct Outlet {
 
 /// The stream ended before all of it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut;
+pub struct Truncated;
 
 /// The stream of a response.
 pub struct Stream {
@@ -85,8 +85,8 @@ impl Stream {
     /// The next bytes; `None` after the last ones.
     ///
     /// # Errors
-    /// [`Cut`].
-    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Cut> {
+    /// [`Truncated`].
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Truncated> {
         self.outlet.next().await
     }
 }
@@ -167,8 +167,8 @@ impl PendingOutlet {
 
 impl Outlet {
     /// The next piece; `None` after the last one.
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, Cut> {
-        let piece = self.pieces.recv().await.ok_or(Cut)?;
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Truncated> {
+        let piece = self.pieces.recv().await.ok_or(Truncated)?;
         if piece.is_some() {
             self.writer.unpark();
         }
@@ -222,7 +222,7 @@ mod tests {
         (taken.of(writing.thread().clone()), writing)
     }
 
-    async fn read(mut outlet: Outlet) -> Result<Vec<u8>, Cut> {
+    async fn read(mut outlet: Outlet) -> Result<Vec<u8>, Truncated> {
         let mut bytes = Vec::new();
         while let Some(piece) = outlet.next().await? {
             bytes.extend(piece);
@@ -242,7 +242,7 @@ mod tests {
                 inlet.flush()?;
                 if whole { inlet.end() } else { Ok(()) }
             });
-            let expected = if whole { Ok(&sent[..]) } else { Err(&Cut) };
+            let expected = if whole { Ok(&sent[..]) } else { Err(&Truncated) };
             assert_eq!(runtime.block_on(read(outlet)).as_deref(), expected, "whole: {whole}");
             writing.join().expect("no panic").expect("all of it was taken");
         }

@@ -1,6 +1,5 @@
 //! The state that all IO threads share, and the state of one IO thread.
 
-use crate::api::beta::Cohort;
 use crate::api::books::text_cache::TextCache;
 use crate::api::health::{Census, Instruments, Vitals};
 use crate::engine_client::EngineClient;
@@ -38,7 +37,6 @@ pub struct Instance {
     /// Figures of the parts outside the edge.
     pub instruments: Box<dyn Instruments>,
     pub census: Census,
-    pub cohort: Cohort,
 }
 
 /// State of one IO thread: the shared state and access to the core. Held in an `Rc`.

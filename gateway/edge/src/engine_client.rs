@@ -18,7 +18,7 @@ pub const ANSWER_DEADLINE_US: u64 = 10 * SECOND;
 
 /// Why a request has no answer in time.
 #[derive(Debug)]
-pub enum Late {
+pub enum AskError {
     /// The shard's queue is full. The command has no effect (`SERVER_BUSY`).
     Busy,
     /// The command was started and its commit is not confirmed. The client must look the order up
@@ -66,7 +66,7 @@ enum Lane {
 
 /// The answers of a test in place of a shard.
 #[cfg(any(test, feature = "testing"))]
-pub type Canned = Rc<dyn Fn(UserId, Command) -> Result<Answer, Late>>;
+pub type Canned = Rc<dyn Fn(UserId, Command) -> Result<Answer, AskError>>;
 
 impl EngineClient {
     /// The core on this thread.
@@ -115,8 +115,8 @@ impl EngineClient {
     /// it up.
     ///
     /// # Errors
-    /// [`Late`] if no answer is released within [`ANSWER_DEADLINE_US`], or none can be.
-    pub async fn ask(&self, owner: UserId, command: Command, received_at: Timestamp) -> Result<Answer, Late> {
+    /// [`AskError`] if no answer is released within [`ANSWER_DEADLINE_US`], or none can be.
+    pub async fn ask(&self, owner: UserId, command: Command, received_at: Timestamp) -> Result<Answer, AskError> {
         // The wait is a separate future. So the future of a request that is answered immediately stays small.
         let waiting = match self.hand_over(owner, command, received_at) {
             Handed::Answered(answer) => return answer,
@@ -142,7 +142,7 @@ impl EngineClient {
                 let (sender, receiver) = oneshot::channel();
                 let inbox = &inboxes[shard_of(owner, inboxes.len())];
                 if inbox.push(envelope(command, sender)).is_err() {
-                    return Handed::Answered(Err(Late::Busy));
+                    return Handed::Answered(Err(AskError::Busy));
                 }
                 Err(receiver)
             }
@@ -157,7 +157,7 @@ impl EngineClient {
     }
 
     /// Waits for an answer.
-    async fn wait(&self, waiting: Waiting, received_at: Timestamp) -> Result<Answer, Late> {
+    async fn wait(&self, waiting: Waiting, received_at: Timestamp) -> Result<Answer, AskError> {
         let Waiting { mut receiver, handed_at, changes } = waiting;
         // The call may have answered it already.
         if let Ok(answer) = receiver.try_recv() {
@@ -167,7 +167,7 @@ impl EngineClient {
         match tokio::time::timeout(Duration::from_micros(left), receiver).await {
             Ok(Ok(answer)) => in_time(answer, self.clock.now(), received_at, changes),
             // The slot was dropped: the log is poisoned, or the core is gone.
-            Ok(Err(_)) | Err(_) => Err(Late::Unknown),
+            Ok(Err(_)) | Err(_) => Err(AskError::Unknown),
         }
     }
 }
@@ -175,7 +175,7 @@ impl EngineClient {
 /// A command that was passed to the core.
 #[expect(clippy::large_enum_variant, reason = "most answers are ready")]
 enum Handed {
-    Answered(Result<Answer, Late>),
+    Answered(Result<Answer, AskError>),
     Waits(Waiting),
 }
 
@@ -188,12 +188,14 @@ struct Waiting {
 }
 
 /// The result of an answer at `at` to a request that was read at `received_at`.
-fn in_time(answer: Answer, at: Timestamp, received_at: Timestamp, changes: bool) -> Result<Answer, Late> {
+fn in_time(answer: Answer, at: Timestamp, received_at: Timestamp, changes: bool) -> Result<Answer, AskError> {
     let overshot = at.since(received_at) > ANSWER_DEADLINE_US;
     match answer {
-        Answer::Refused(Reject::NoRoom | Reject::Busy) => Err(Late::Busy),
+        Answer::Refused(Reject::NoRoom | Reject::Busy) => Err(AskError::Busy),
         // A refusal has no effect, so a late one is an ordinary refusal.
-        answer if overshot && changes && !matches!(answer, Answer::Refused(_)) => Err(Late::Overshot(Box::new(answer))),
+        answer if overshot && changes && !matches!(answer, Answer::Refused(_)) => {
+            Err(AskError::Overshot(Box::new(answer)))
+        }
         answer => Ok(answer),
     }
 }
@@ -229,7 +231,7 @@ mod tests {
             let asking = async { tokio::join!(client.ask(UserId(1), Command::EndBeats, read_at), shard).0 };
             let answer = runtime().expect("a runtime").block_on(asking);
             assert_eq!(matches!(answer, Ok(Answer::Done)), is_answered, "{body_us} µs of body: {answer:?}");
-            assert!(is_answered || matches!(answer, Err(Late::Unknown | Late::Overshot(_))), "{answer:?}");
+            assert!(is_answered || matches!(answer, Err(AskError::Unknown | AskError::Overshot(_))), "{answer:?}");
             cases += 1;
         }
         println!("slow bodies: {cases} cases");

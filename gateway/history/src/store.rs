@@ -190,7 +190,9 @@ impl Store {
         for (hour, rows) in open.iter_mut().filter(|(hour, _)| minutes.contains(hour)) {
             match damaged.all(&minutes_path(dir, *hour)) {
                 Ok(sealed) => merge(rows, sealed),
-                Err(error) => tracing::warn!(%error, hour, "an hour of the price history cannot be read and is lost"),
+                Err(error) => {
+                    tracing::warn!(%error, hour, "an hour of the price history cannot be read; charts lack it")
+                }
             }
         }
         for rows in open.values() {
@@ -242,7 +244,7 @@ impl Store {
             };
             let sealed = directory.damaged.all(&minutes_path(&directory.dir, hour));
             sealed.unwrap_or_else(|error| {
-                tracing::warn!(%error, hour, "an hour of the price history cannot be read and is lost");
+                tracing::warn!(%error, hour, "an hour of the price history cannot be read; charts lack it");
                 Rows::new()
             })
         })
@@ -295,7 +297,7 @@ impl Store {
     /// Logs that writing fails, and that it works again.
     fn written(&mut self, written: io::Result<()>) {
         match &written {
-            Ok(()) if self.failing => tracing::info!("the price history is written again"),
+            Ok(()) if self.failing => tracing::info!("the price history can be written again"),
             Err(error) if !self.failing => {
                 tracing::warn!(%error, "the price history cannot be written; it is kept in memory and tried again")
             }

@@ -57,12 +57,15 @@ impl Trail {
         if length < bytes.len() {
             let (cut, name) = (bytes.len() - length, path.display());
             if is_half_a_frame(&bytes[length..]) || length > 0 && bytes[length..].iter().all(|byte| *byte == 0) {
-                tracing::info!(bytes = cut, "a torn end of the price history is cut off");
+                tracing::info!(
+                    bytes = cut,
+                    "the price history ended in an incomplete row, as after a crash; that row is removed"
+                );
             } else if length == 0 {
-                tracing::warn!(bytes = cut, file = %name, "the newest price history is damaged and left out");
+                tracing::warn!(bytes = cut, file = %name, "the newest file of the price history is damaged and is not read");
             } else {
-                tracing::warn!(bytes = cut, kept = length, file = %name, "the newest price history is damaged; the \
-                    rest of the file is cut off");
+                tracing::warn!(bytes = cut, kept = length, file = %name, "the newest file of the price history is \
+                    damaged; the rest of it is removed");
             }
             file.set_len(length as u64)?;
         }

@@ -7,9 +7,9 @@ use std::path::Path;
 /// The text of a file, or the first `bytes_max` bytes of a longer one.
 ///
 /// # Errors
-/// The system's, and for anything but a plain file: a device or a pipe may have no end.
+/// Those of the system, and one if the path is not a regular file: reading a device or a pipe may never end.
 pub fn text(path: &Path, bytes_max: u64) -> io::Result<String> {
-    // A link may lead to one.
+    // A symbolic link may point to one.
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         return Err(io::Error::other("is not a plain file; the server did not create it: move it away"));
     }

@@ -102,7 +102,7 @@ pub struct Keeper<S: Storage = Files> {
     /// The state broke an invariant.
     is_broken: bool,
     /// Takes the keeper after its last turn.
-    heir: Option<SyncSender<Keeper<S>>>,
+    handover: Option<SyncSender<Keeper<S>>>,
 }
 
 impl<S: Storage> Keeper<S> {
@@ -119,7 +119,7 @@ impl<S: Storage> Keeper<S> {
             rests: None,
             requests: None,
             is_broken: false,
-            heir: None,
+            handover: None,
         }
     }
 
@@ -133,14 +133,14 @@ impl<S: Storage> Keeper<S> {
         Keeper { requests: Some(requests), ..self }
     }
 
-    /// Sends itself to `heir` after its last turn, for the checkpoint after a clean stop; unless the state broke an
+    /// Sends itself to `handover` after its last turn, for the checkpoint after a clean stop; unless the state broke an
     /// invariant.
-    pub fn handed_to(self, heir: SyncSender<Keeper<S>>) -> Keeper<S> {
-        Keeper { heir: Some(heir), ..self }
+    pub fn handed_to(self, handover: SyncSender<Keeper<S>>) -> Keeper<S> {
+        Keeper { handover: Some(handover), ..self }
     }
 
-    /// Rests during its work as long as the next checkpoint is not due before this one is written. The storages must
-    /// use the same `rests`.
+    /// Paces the writing of a checkpoint with pauses, unless the next checkpoint becomes due before this one is
+    /// written. The storages must use the same `rests`.
     pub fn resting(self, rests: Rests) -> Keeper<S> {
         Keeper { rests: Some(rests), ..self }
     }
@@ -333,10 +333,10 @@ impl<S: Storage> Work for Keeper<S> {
         // Later requests must not wait.
         self.requests = None;
         if !self.is_broken
-            && let Some(heir) = self.heir.take()
+            && let Some(handover) = self.handover.take()
         {
             // The receiver is gone if the start was given up.
-            let _ = heir.send(self);
+            let _ = handover.send(self);
         }
     }
 
@@ -507,9 +507,9 @@ mod tests {
             recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
         let stop = Stop::new();
         let storage = Files::open_existing(&data).expect("it was made");
-        let ((digests, requests), (heir, kept)) = (Digests::channel(), sync_channel(1));
+        let ((digests, requests), (handover, kept)) = (Digests::channel(), sync_channel(1));
         let keeper = Keeper::new(storage, snapshots, marks.clone(), 1, Covered::default());
-        let keeper = keeper.answering(requests).handed_to(heir);
+        let keeper = keeper.answering(requests).handed_to(handover);
         let running = Job::new("keeper", Duration::from_millis(250), move || keeper).start(&stop).expect("a thread");
         let mut cases = 0;
         for user in 1..=6_u64 {

@@ -75,7 +75,7 @@ const LARGE_AGAIN: Duration = Duration::from_secs(1);
 /// Time until the next try when there was no memory: the longest sleep of the job.
 pub const MEMORY_AGAIN: Duration = Duration::from_secs(5);
 
-/// The job that makes memory ahead.
+/// The job that touches memory before it is needed.
 #[derive(Debug)]
 pub struct Prefault {
     ahead: Ahead,

@@ -209,7 +209,7 @@ impl<S: Storage> Records for Scan<S> {
     }
 }
 
-/// The state before the records.
+/// The state to which the records are applied: that of the newest snapshot, or an empty one.
 fn begin_with<S: Storage>(
     snapshots: &Snapshots<S>,
     newest: Option<&wal::Snapshot>,

@@ -1,7 +1,7 @@
 //! Replies and refusals of the admin namespace as responses.
 
 use admin::Reply;
-use edge::http::body::{Cut, Pages};
+use edge::http::body::{Pages, Truncated};
 use edge::http::code::Code;
 use edge::http::reply::{self, Outcome, Refusal};
 use hyper::Method;
@@ -14,7 +14,7 @@ pub fn outcome(answered: Result<Reply, admin::Refusal>) -> Outcome {
         Ok(Reply::Json(json)) => Ok(reply::Reply::json(json)),
         Ok(Reply::Tar(mut stream)) => {
             let pages = Pages::new(|mut sink| async move {
-                while let Some(piece) = stream.next().await.map_err(|admin::Cut| Cut)? {
+                while let Some(piece) = stream.next().await.map_err(|admin::Truncated| Truncated)? {
                     sink.send(piece).await;
                 }
                 Ok(())
@@ -27,10 +27,10 @@ pub fn outcome(answered: Result<Reply, admin::Refusal>) -> Outcome {
 
 fn refusal(why: admin::Refusal) -> Refusal {
     match why {
-        admin::Refusal::NoToken => Refusal::saying(Code::MissingAuth, MISSING),
-        admin::Refusal::WrongToken => Refusal::saying(Code::InvalidToken, "This is not the admin token."),
+        admin::Refusal::NoToken => Refusal::new(Code::MissingAuth, MISSING),
+        admin::Refusal::WrongToken => Refusal::new(Code::InvalidToken, "This is not the admin token."),
         admin::Refusal::FromBrowser => Code::AdminForbidden.into(),
-        admin::Refusal::NotJsonType => Refusal::saying(Code::AdminForbidden, "A body must be application/json."),
+        admin::Refusal::NotJsonType => Refusal::new(Code::AdminForbidden, "A body must be application/json."),
         admin::Refusal::NoRoute => Code::NotFound.into(),
         admin::Refusal::Method(allowed) => {
             let allowed: Vec<&str> = allowed.iter().map(Method::as_str).collect();
@@ -42,8 +42,8 @@ fn refusal(why: admin::Refusal) -> Refusal {
         admin::Refusal::NotObject => Code::InvalidBody.into(),
         admin::Refusal::Fields(problems) => Refusal::validation(&problems),
         admin::Refusal::OtherControl => Code::AdminBusy.into(),
-        admin::Refusal::Unavailable(why) => Refusal::saying(Code::ServerBusy, why),
-        admin::Refusal::Failed(why) => Refusal::saying(Code::InternalError, why),
+        admin::Refusal::Unavailable(why) => Refusal::new(Code::ServerBusy, why),
+        admin::Refusal::Failed(why) => Refusal::new(Code::InternalError, why),
         admin::Refusal::Lost => Code::InternalError.into(),
     }
 }

@@ -36,7 +36,7 @@ enum Kind {
     Word {
         default: &'static str,
         words: Vec<&'static str>,
-        /// Texts of earlier versions and the words for which they stand.
+        /// Values that only earlier versions wrote, each with the word that it means now.
         synonyms: &'static [(&'static str, &'static str)],
     },
     Text {
@@ -118,7 +118,7 @@ pub(super) fn word<T: Word>(key: &'static str, default: T, meaning: &'static str
     words(key, default.word(), T::words().into_iter().map(|(word, _)| word), meaning)
 }
 
-/// No word is chosen if the setting is absent or empty.
+/// A setting that is one of the words of `T`, or absent or empty for none of them. `unset` describes the latter.
 pub(super) fn optional_word<T: Word>(key: &'static str, unset: &'static str, meaning: &'static str) -> Setting {
     words(key, "", T::words().into_iter().map(|(word, _)| word), meaning).unset(unset)
 }
@@ -134,7 +134,12 @@ pub(super) fn words(
 }
 
 /// A text that is shown in quotation marks.
-pub(super) fn text(key: &'static str, default: impl Into<String>, rule: Rule, meaning: &'static str) -> Setting {
+pub(super) fn text(
+    key: impl Into<Cow<'static, str>>,
+    default: impl Into<String>,
+    rule: Rule,
+    meaning: &'static str,
+) -> Setting {
     Setting::new(key, Kind::Text { default: default.into(), rule, is_quoted: true }, meaning)
 }
 
@@ -144,7 +149,7 @@ pub(super) fn parsed(key: &'static str, default: impl Into<String>, rule: Rule, 
 }
 
 /// A path that need not be set.
-pub(super) fn path(key: &'static str, meaning: &'static str) -> Setting {
+pub(super) fn path(key: impl Into<Cow<'static, str>>, meaning: &'static str) -> Setting {
     const PATH: Rule = Rule { what: "path", allowed: "a path", read: |text| Some(text.to_owned()) };
     text(key, "", PATH, meaning)
 }

@@ -1,6 +1,7 @@
 mod secrets;
 
 use super::*;
+use ::venue::tape::Origin;
 use ::venue::{Speed, VenueKind};
 use engine::market::terms::Category;
 use engine::rules::FillModel;
@@ -246,9 +247,9 @@ fn a_start_without_a_replay_refuses_its_settings() {
     ];
     for (file, env, flags, expected) in rows {
         let config = read(file, env.as_slice(), flags).expect("each value is in its range");
-        let said = config.check_of_a_start().err().map_or(Vec::new(), |ConfigError(said)| said);
-        assert_eq!(said.len(), expected.len(), "{file} {env:?} {flags:?}: {said:?}");
-        for (line, begins) in said.iter().zip(expected) {
+        let problems = config.check_of_a_start().err().map_or(Vec::new(), |ConfigError(problems)| problems);
+        assert_eq!(problems.len(), expected.len(), "{file} {env:?} {flags:?}: {problems:?}");
+        for (line, begins) in problems.iter().zip(expected) {
             assert!(line.starts_with(begins) && line.contains("--tape PATH"), "{file} {env:?} {flags:?}: {line}");
         }
     }
@@ -502,9 +503,11 @@ fn every_row_is_complete() {
         let (section, _) = key.split_once('.').expect("a section");
         assert!(table::SECTIONS.iter().any(|(name, _)| *name == section), "{key}: its section has no heading");
         let quoted = format!("\"{}\"", key.trim_end_matches(".*"));
-        // Read by a composed name, or by other rows.
-        let is_read_otherwise =
-            key.starts_with("limits.tiers.") || section == "fees" || key == "flags.order_semantics_v2_enabled";
+        // Read by a composed name, or by other rows. The reader of a venue's rows is made from them.
+        let is_read_otherwise = key.starts_with("limits.tiers.")
+            || section == "fees"
+            || key == "flags.order_semantics_v2_enabled"
+            || Origin::all().any(|origin| key.starts_with(&format!("venue.{}.", origin.name())));
         assert!(readers.contains(&quoted) || is_read_otherwise, "{key} is read nowhere");
         assert!(setting.meaning().ends_with('.') || setting.meaning().ends_with('…'), "{key}: {}", setting.meaning());
         assert!(!setting.allowed().is_empty() && !setting.what().is_empty(), "{key}");

@@ -2,10 +2,12 @@
 
 use super::source::Values;
 use super::table::texts;
+use ::venue::VenueConfig;
 use ::venue::adapters;
 use ::venue::archive::{hours, replay};
 use ::venue::live::Pace;
-use ::venue::{VenueConfig, kalshi, polymarket};
+use ::venue::settings::{self, Kind, Value};
+use ::venue::tape::Origin;
 
 pub(super) fn venue(values: &Values) -> VenueConfig {
     VenueConfig {
@@ -26,8 +28,7 @@ pub(super) fn venue(values: &Values) -> VenueConfig {
         mix: values.boolean("venue.mix"),
         categories: texts::categories(values.entries("fees.category_map")),
         live: adapters::Settings {
-            polymarket: polymarket(values),
-            kalshi: kalshi(values),
+            venues: venues(values),
             pace: pace(values),
             recording: values.path("venue.record"),
             // Set by boot.rs to a folder of the data directory.
@@ -36,29 +37,24 @@ pub(super) fn venue(values: &Values) -> VenueConfig {
     }
 }
 
-fn polymarket(values: &Values) -> polymarket::stream::Settings {
-    polymarket::stream::Settings {
-        gamma: address(values, "venue.polymarket.gamma"),
-        clob: address(values, "venue.polymarket.clob"),
-        market_socket: address(values, "venue.polymarket.market_socket"),
-        spot_socket: address(values, "venue.polymarket.spot_socket"),
-        tokens_max: values.number("venue.polymarket.tokens_max"),
+/// The values of the rows that the venues declare.
+fn venues(values: &Values) -> settings::Values {
+    let mut read = settings::Values::default();
+    for origin in Origin::all() {
+        for row in origin.registration().settings {
+            let key = row.key(origin);
+            let value = match row.kind {
+                // Paths are appended.
+                Kind::HttpAddress(_) | Kind::SocketAddress(_) => {
+                    Value::Text(values.text(&key).trim_end_matches('/').to_owned())
+                }
+                Kind::KeyId | Kind::Path => Value::Text(values.text(&key).to_owned()),
+                Kind::Count(..) => Value::Count(values.number(&key)),
+            };
+            read.set(key, value);
+        }
     }
-}
-
-fn kalshi(values: &Values) -> kalshi::stream::Settings {
-    kalshi::stream::Settings {
-        api: address(values, "venue.kalshi.api"),
-        socket: address(values, "venue.kalshi.socket"),
-        key_id: values.optional("venue.kalshi.key_id").map(str::to_owned),
-        private_key_file: values.path("venue.kalshi.private_key_file"),
-        markets_max: values.number("venue.kalshi.markets_max"),
-    }
-}
-
-/// The address of a service, to which paths are appended.
-fn address(values: &Values, key: &str) -> String {
-    values.text(key).trim_end_matches('/').to_owned()
+    read
 }
 
 fn pace(values: &Values) -> Pace {

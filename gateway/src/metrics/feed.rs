@@ -11,7 +11,7 @@ use venue::feed::FeedFigures;
 const AGE: Family = Family::new("papertape_feed_age_seconds", "Since the last message of the venue");
 const FRAMES: Family = Family::new("papertape_feed_frames_total", "Frames of the venue applied to the books");
 const UNLISTED: Family =
-    Family::new("papertape_feed_unlisted_total", "Updates skipped, of tokens and conditions that are not listed");
+    Family::new("papertape_feed_unlisted_total", "Skipped updates of tokens and conditions that are not listed");
 const CLAMPED: Family =
     Family::new("papertape_feed_clamped_total", "Levels of the venue that did not fit a book's grid");
 const PRINTS_LOST: Family = Family::new(

@@ -29,7 +29,7 @@ const BUILD: Family = Family::new("papertape_build_info", "What runs: version of
 const UPTIME: Family = Family::new("papertape_uptime_seconds", "Since this start");
 const STARTED: Family = Family::new("process_start_time_seconds", "Unix time of this start");
 const USERS: Family = Family::new("papertape_users", "Users");
-const KEYS: Family = Family::new("papertape_keys_issued", "API keys issued so far, revoked ones among them");
+const KEYS: Family = Family::new("papertape_keys_issued", "API keys issued so far, including revoked ones");
 const QUEUED: Family = Family::new(
     "papertape_queue_entries",
     "Entries that wait: shard, of all shards together; shard_longest, of the one with most; commit, waiting for the \
@@ -225,11 +225,11 @@ mod tests {
                     tokio::task::yield_now().await;
                 }
             };
-            let said = tokio::select! {
-                said = gather.text() => said.expect("memory takes it"),
+            let text = tokio::select! {
+                text = gather.text() => text.expect("memory takes it"),
                 () = writes => unreachable!("it does not end"),
             };
-            assert!(said.contains(&format!("papertape_scrape_whole {}\n", u8::from(is_written))), "{said}");
+            assert!(text.contains(&format!("papertape_scrape_whole {}\n", u8::from(is_written))), "{text}");
             for (family, is_there) in [
                 ("papertape_queue_entries{", true),
                 ("papertape_journal_unsynced_bytes ", true),
@@ -237,10 +237,10 @@ mod tests {
                 ("papertape_users ", is_written),
                 ("papertape_markets ", is_written),
             ] {
-                assert_eq!(said.contains(family), is_there, "{family} {is_written} {has_room}");
+                assert_eq!(text.contains(family), is_there, "{family} {is_written} {has_room}");
                 cases += 1;
             }
-            assert!(said.ends_with("# EOF\n"));
+            assert!(text.ends_with("# EOF\n"));
         }
         println!("families with a log that does not keep up: {cases} cases");
     }

@@ -40,7 +40,7 @@ const SEGMENTS: Family = Family::new("papertape_journal_segments", "Segments in 
 const LOG_BYTES: Family = Family::new("papertape_journal_log_bytes", "Length of the segments in use");
 const SNAPSHOT_LSN: Family =
     Family::new("papertape_snapshot_lsn", "Number of the last record in the newest snapshot; 0: there is none");
-const SNAPSHOT_AGE: Family = Family::new("papertape_snapshot_age_seconds", "Since the newest snapshot was written");
+const SNAPSHOT_AGE: Family = Family::new("papertape_snapshot_age_seconds", "Age of the newest snapshot");
 const DISK_FREE: Family =
     Family::new("papertape_disk_free_bytes", "Bytes that the file system of the directory has free for this user");
 
@@ -65,10 +65,7 @@ const CLOSED: Family = Family::new(
     "Orders that ended otherwise than by their last fill since the start: cancelled, expired, killed",
 );
 
-const OPEN: Family = Family::new(
-    "papertape_orders_open",
-    "Orders that rest now: open, wholly or in part; those from before the start included",
-);
+const OPEN: Family = Family::new("papertape_orders_open", "Resting orders, including those placed before the start");
 
 /// One append in this many is timed: two readings of the clock cost about as much as an append.
 const APPENDS_PER_TIMED: u64 = 64;

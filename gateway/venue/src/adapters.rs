@@ -9,24 +9,25 @@
 //!     └───────── adapters (stream.rs) ◄ requests ◄─┴─ roster
 //! ```
 //!
-//! [`ADAPTERS`] has a row for each venue: a new venue is one folder and one row.
+//! [`ADAPTERS`] has a row for each venue.
 
 use super::VenueConfig;
 use super::category::Names;
 use super::doctor::Doctor;
-use super::kalshi::{self, Sequence};
+use super::kalshi;
 use super::live::capture::{Capture, Payload};
 use super::live::outlet::FeedWaker;
-use super::live::roster::{self, Roster};
+use super::live::roster::Roster;
 use super::live::shelf::Shelf;
 use super::live::{Health, Outlet, Pace, Recorder, Request, Subject, Tools, fetch_client, queue};
+use super::origin::{Origin, Origins};
 use super::polymarket;
+use super::settings::{Row, Values};
 use super::skips::Skips;
-use super::tape::Origin;
-use super::translators::Translators;
+use super::translators::{Source, Translator, Translators};
 use super::{FeedUpdate, Frame, NO_CONNECTION, Outages, Polled, Upstream, Venue};
 use engine::market::Market;
-use engine::market::terms::Listing;
+use engine::market::terms::{self, Listing};
 use engine::time::Timestamp;
 use host::clock::Clock;
 use host::thread;
@@ -49,8 +50,8 @@ const STATUS_MARKETS_MAX: usize = 500;
 /// How live venues are reached and what is stored about them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    pub polymarket: polymarket::stream::Settings,
-    pub kalshi: kalshi::stream::Settings,
+    /// The settings of each venue.
+    pub venues: Values,
     pub pace: Pace,
     /// Folder of the recording, if captures are recorded.
     pub recording: Option<PathBuf>,
@@ -58,9 +59,18 @@ pub struct Settings {
     pub shelf: Option<PathBuf>,
 }
 
-/// A live venue, apart from its translator.
+/// A live venue.
 pub struct Registration {
-    pub origin: Origin,
+    /// The origin of its markets.
+    pub venue: terms::Venue,
+    /// Its settings.
+    pub settings: &'static [Row],
+    /// Most markets whose books are followed.
+    pub markets_max: fn(&Values) -> usize,
+    /// The file of [`Translator::kept_rows`], if it has any.
+    pub kept: Option<&'static str>,
+    /// Makes its translator, without markets.
+    pub translator: fn(Source, Arc<Skips>, Names) -> Box<dyn Translator>,
     /// Makes its adapter; called before the runtime exists.
     pub adapter: fn(&Settings) -> io::Result<Start>,
     /// Checks from this machine that the venue behaves as expected.
@@ -73,13 +83,8 @@ pub type Start = Box<dyn FnOnce(Tools, UnboundedReceiver<Request>) -> Pin<Box<dy
 /// The checks of one venue. An error: credentials that cannot be read.
 pub type Examination<'a> = Pin<Box<dyn Future<Output = io::Result<()>> + 'a>>;
 
-/// The live venues.
+/// The live venues, in the order in which settings and messages name them.
 pub const ADAPTERS: &[Registration] = &[polymarket::ADAPTER, kalshi::ADAPTER];
-
-/// The row of a venue in [`ADAPTERS`].
-pub fn registered(origin: Origin) -> &'static Registration {
-    ADAPTERS.iter().find(|adapter| adapter.origin == origin).expect("every origin has a row")
-}
 
 /// All live venues as one [`Venue`].
 pub struct Live {
@@ -89,7 +94,8 @@ pub struct Live {
     held: Option<Capture>,
     feed: Arc<FeedWaker>,
     roster: Roster,
-    shelf: Option<Shelf>,
+    /// What is stored for the next start, by venue.
+    shelves: Vec<(Origin, Shelf)>,
     adapters: Vec<Adapter>,
     pace: Pace,
     status_requested_at: Timestamp,
@@ -122,7 +128,7 @@ impl Live {
     ///
     /// # Errors
     /// The thread, the runtime or the recording cannot be created, or roots of trust or credentials cannot be read.
-    pub fn start(origins: &[Origin], settings: Settings, names: &Names, clock: Clock) -> io::Result<Live> {
+    pub fn start(origins: Origins, settings: Settings, names: &Names, clock: Clock) -> io::Result<Live> {
         // Another part of this process may have installed a provider; any will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let skips = Arc::new(Skips::default());
@@ -140,7 +146,7 @@ impl Live {
         // one.
         let starts: Vec<(Origin, Start)> = origins
             .iter()
-            .map(|origin| Ok((*origin, (registered(*origin).adapter)(&settings)?)))
+            .map(|origin| Ok((origin, (origin.registration().adapter)(&settings)?)))
             .collect::<io::Result<_>>()?;
         let outlet = Arc::new(Outlet::new(clock.clone(), sender, feed.clone(), recording));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -150,6 +156,7 @@ impl Live {
             let health = Arc::new(Health::starting(clock.now()));
             adapters.push(Adapter { origin, requests, health: health.clone() });
             let tools = Tools {
+                origin,
                 client: client.clone(),
                 outlet: outlet.clone(),
                 health,
@@ -164,16 +171,17 @@ impl Live {
             let _ = runtime.block_on(is_ended);
             runtime.shutdown_timeout(Duration::from_secs(1));
         })?;
-        let mut translators = Translators::new(Sequence::Checked, &skips, names);
-        // The adapter requests them.
-        translators.polymarket.wait_for_rows();
+        let shelf = |origin: Origin| {
+            let path = settings.shelf.as_ref()?.join(origin.registration().kept?);
+            Some((origin, Shelf::open(path, &skips)))
+        };
         Ok(Live {
-            translators,
+            translators: Translators::new(Source::Live, &skips, names),
             captures,
             held: None,
             feed,
-            roster: Roster::new(settings.polymarket.tokens_max / 2),
-            shelf: settings.shelf.as_ref().map(|folder| Shelf::open(folder, &skips)),
+            roster: Roster::new(ADAPTERS.iter().map(|adapter| (adapter.markets_max)(&settings.venues))),
+            shelves: origins.iter().filter_map(shelf).collect(),
             adapters,
             pace: settings.pace,
             status_requested_at: Timestamp::default(),
@@ -214,7 +222,8 @@ impl Live {
                 markets.iter().for_each(|market| send(&self.adapters, Request::Resync((*market).clone())));
             }
         }
-        let announced: Vec<_> = self.translators.polymarket.newly_announced().map(subject_of).collect();
+        let translator = self.translators.of(capture.source.origin);
+        let announced: Vec<_> = translator.newly_announced().into_iter().filter_map(subject_of).collect();
         if !announced.is_empty() {
             self.requests.push(Request::Status(announced));
         }
@@ -235,7 +244,7 @@ impl Live {
         for request in self.requests.drain(..) {
             if let Request::Unsubscribe(subject) = &request {
                 // After the next subscription the same book must be handed out again.
-                self.translators.polymarket.forget(&subject.tokens);
+                self.translators.of(subject.origin).forget(&subject.tokens);
                 self.left.push(FeedUpdate::Left { tokens: subject.tokens.clone() });
             }
             send(&self.adapters, request);
@@ -248,7 +257,8 @@ impl Live {
             return;
         }
         self.status_requested_at = now;
-        let announced = self.translators.polymarket.announced().map(subject_of);
+        let announced = self.translators.iter().flat_map(Translator::announced);
+        let announced = announced.filter_map(subject_of);
         let markets: Vec<Arc<Subject>> = self.roster.status_due(now).cloned().chain(announced).collect();
         for adapter in &self.adapters {
             let of: Vec<_> = markets.iter().filter(|subject| subject.origin == adapter.origin).cloned().collect();
@@ -260,13 +270,13 @@ impl Live {
 }
 
 /// A market that is not listed yet, for a request to its adapter.
-fn subject_of(listing: &Listing) -> Arc<Subject> {
-    Arc::new(Subject {
-        origin: Origin::Polymarket,
+fn subject_of(listing: &Listing) -> Option<Arc<Subject>> {
+    Some(Arc::new(Subject {
+        origin: Origin::of(listing.venue)?,
         id: listing.venue_market_id.clone(),
         condition: listing.condition.clone(),
         tokens: listing.tokens.clone(),
-    })
+    }))
 }
 
 /// Sends a request to the adapter of the market's venue. An adapter that has ended has logged it, and its connections
@@ -300,8 +310,8 @@ impl Venue for Live {
             let Some(capture) = self.next(due) else {
                 self.venue_now = self.venue_now.max(due);
                 self.request_status(server_now);
-                if let Some(shelf) = &mut self.shelf {
-                    shelf.turn(server_now, || self.translators.kalshi.odd_grids());
+                for (origin, shelf) in &mut self.shelves {
+                    shelf.turn(server_now, || self.translators.of(*origin).kept_rows());
                 }
                 let wake_at = self.held.as_ref().map_or(until, |held| held.received.min(until));
                 return Polled { venue_now: self.venue_now, wake_at: Some(wake_at) };
@@ -322,17 +332,13 @@ impl Venue for Live {
     }
 
     fn recall(&mut self, market: &Market) {
-        let Some(origin) = roster::origin(&market.listing) else { return };
+        let Some(origin) = Origin::of(market.listing.venue) else { return };
         if !self.adapters.iter().any(|adapter| adapter.origin == origin) {
             return;
         }
-        match origin {
-            Origin::Polymarket => self.translators.polymarket.recall(market),
-            Origin::Kalshi => {
-                let row = self.shelf.as_ref().and_then(|shelf| shelf.row(&market.listing.venue_market_id));
-                self.translators.kalshi.recall(market, row);
-            }
-        }
+        let shelf = self.shelves.iter().find(|(of, _)| *of == origin);
+        let kept = shelf.and_then(|(_, shelf)| shelf.row(&market.listing.venue_market_id));
+        self.translators.of(origin).recall(market, kept);
         self.roster.recall(market, &mut self.requests);
         self.send_requests();
     }
@@ -355,7 +361,7 @@ impl Venue for Live {
 
     fn resubscribe(&mut self, token: &str) {
         if let Some(subject) = self.roster.by_token(token) {
-            self.translators.polymarket.forget(&subject.tokens);
+            self.translators.of(subject.origin).forget(&subject.tokens);
             send(&self.adapters, Request::Resubscribe(subject.clone()));
         }
     }
@@ -365,9 +371,8 @@ impl Venue for Live {
         let mut outages = Outages { all: true, no_contact: true, ..Outages::default() };
         for adapter in &self.adapters {
             let is_out = adapter.health.is_out(server_now, after);
-            match adapter.origin {
-                Origin::Polymarket => outages.polymarket = is_out,
-                Origin::Kalshi => outages.kalshi = is_out,
+            if is_out {
+                outages.out.insert(adapter.origin);
             }
             outages.all &= is_out;
             outages.no_contact &= !adapter.health.was_alive();
@@ -391,8 +396,8 @@ impl Venue for Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        if let Some(shelf) = &mut self.shelf {
-            shelf.end(self.translators.kalshi.odd_grids());
+        for (origin, shelf) in &mut self.shelves {
+            shelf.end(self.translators.of(*origin).kept_rows());
         }
         if let Some(Running { end, thread, .. }) = self.running.take() {
             // Wakes adapters that wait for room with an error.

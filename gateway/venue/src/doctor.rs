@@ -4,10 +4,9 @@
 //!
 //! A check reads a page, a book and a snapshot or two from the configured addresses; it changes nothing.
 
-use super::VenueConfig;
-use super::adapters::registered;
 use super::live::Pace;
 use super::live::fetch_client;
+use super::{VenueConfig, VenueKind};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,8 +52,10 @@ pub fn examine(config: &VenueConfig, sink: &mut dyn FnMut(&Check)) -> io::Result
     let mut doctor = Doctor { client, pace: config.live.pace, sink, failed: false };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        for origin in config.kind.origins() {
-            (registered(origin).examine)(&mut doctor, config).await?;
+        if let VenueKind::Live(origins) = config.kind {
+            for origin in origins.iter() {
+                (origin.registration().examine)(&mut doctor, config).await?;
+            }
         }
         Ok::<(), io::Error>(())
     })?;

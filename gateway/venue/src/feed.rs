@@ -121,7 +121,7 @@ pub struct Feed<L: Links> {
     matched_to: Timestamp,
     /// Server time of the last journaled position of the tape.
     tape_marked: Timestamp,
-    /// Server time at which the venue was last sent the markets that users have traded.
+    /// Server time of the last report to the venue of the markets that users have traded.
     stakes_sent: Timestamp,
 }
 
@@ -193,7 +193,7 @@ pub struct FeedParts<L: Links> {
     /// Markets in which a user has a position or an order.
     pub stakes: Vec<MarketId>,
     pub spot: Spot,
-    /// The judgement of the clock at the start.
+    /// What the start found about the clock: whether it leapt.
     pub leap: Arc<Leap>,
 }
 

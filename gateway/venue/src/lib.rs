@@ -18,9 +18,11 @@ mod json_scanner;
 pub mod kalshi;
 pub mod live;
 pub mod loose;
+pub mod origin;
 pub mod playback;
 pub mod polymarket;
 pub mod replay;
+pub mod settings;
 pub mod skips;
 pub mod spot;
 #[cfg(test)]
@@ -31,7 +33,7 @@ pub mod tape;
 mod testing;
 #[cfg(test)]
 mod tests;
-mod translators;
+pub mod translators;
 
 use adapters::Live;
 use category::Names;
@@ -42,6 +44,7 @@ use engine::market::terms::{Asset, Listing, MarketState, Resolution};
 use engine::time::Timestamp;
 use host::clock::Clock;
 pub use live::Health;
+use origin::{Origin, Origins};
 use playback::Playback;
 use replay::Replay;
 pub use replay::Speed;
@@ -50,7 +53,7 @@ use smallvec::SmallVec;
 use std::path::PathBuf;
 use std::sync::Arc;
 use synthetic::Synthetic;
-use tape::{Origin, TapeError};
+use tape::TapeError;
 
 /// A price level as a venue reports it; the size is absolute.
 pub type Level = (Price, Qty);
@@ -276,22 +279,11 @@ pub trait Venue: Send {
 /// Venues that have no live connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outages {
-    pub polymarket: bool,
-    pub kalshi: bool,
+    pub out: Origins,
     /// All configured venues are out.
     pub all: bool,
     /// Whether no venue has sent a message since the start.
     pub no_contact: bool,
-}
-
-impl Outages {
-    /// Whether this venue is out.
-    pub fn of(&self, origin: Origin) -> bool {
-        match origin {
-            Origin::Polymarket => self.polymarket,
-            Origin::Kalshi => self.kalshi,
-        }
-    }
 }
 
 /// The state of the connections of a venue; written by its threads, read by any thread.
@@ -353,7 +345,7 @@ impl VenueConfig {
     /// # Errors
     /// [`VenueError::NoTape`], [`VenueError::NothingToRecord`].
     pub fn check(&self) -> Result<(), VenueError> {
-        let is_live = matches!(self.kind, VenueKind::Live { .. });
+        let is_live = matches!(self.kind, VenueKind::Live(_));
         match self.kind {
             VenueKind::Replay if self.tape.as_os_str().is_empty() => Err(VenueError::NoTape),
             kind if self.live.recording.is_some() && !is_live => Err(VenueError::NothingToRecord(kind)),
@@ -367,22 +359,8 @@ impl VenueConfig {
 pub enum VenueKind {
     Synthetic,
     Replay,
-    /// Real venues, one or both.
-    Live {
-        polymarket: bool,
-        kalshi: bool,
-    },
-}
-
-impl VenueKind {
-    /// The live venues of this kind.
-    pub fn origins(self) -> Vec<Origin> {
-        let VenueKind::Live { polymarket, kalshi } = self else { return Vec::new() };
-        [(polymarket, Origin::Polymarket), (kalshi, Origin::Kalshi)]
-            .into_iter()
-            .filter_map(|(wanted, origin)| wanted.then_some(origin))
-            .collect()
-    }
+    /// Real venues, one or several.
+    Live(Origins),
 }
 
 impl std::fmt::Display for VenueKind {
@@ -390,7 +368,7 @@ impl std::fmt::Display for VenueKind {
         match self {
             VenueKind::Synthetic => f.write_str("synthetic"),
             VenueKind::Replay => f.write_str("replay"),
-            live => f.write_str(&live.origins().iter().map(|origin| origin.name()).collect::<Vec<_>>().join(",")),
+            VenueKind::Live(origins) => f.write_str(&origins.names()),
         }
     }
 }
@@ -400,25 +378,19 @@ impl std::str::FromStr for VenueKind {
 
     /// Parses `synthetic`, `replay`, or names of live venues separated by commas.
     fn from_str(names: &str) -> Result<VenueKind, String> {
-        let wrong = || {
-            format!("a venue is `synthetic`, `replay`, `polymarket`, `kalshi`, or `polymarket,kalshi`, not {names:?}")
-        };
+        let wrong = || format!("a venue is `synthetic`, `replay`, {}, not {names:?}", origin::choices("`"));
         match names {
             "synthetic" => return Ok(VenueKind::Synthetic),
             "replay" => return Ok(VenueKind::Replay),
             _ => {}
         }
-        let (mut polymarket, mut kalshi) = (false, false);
+        let mut origins = Origins::default();
         for name in names.split(',') {
-            let wanted = match Origin::named(name.trim()).ok_or_else(wrong)? {
-                Origin::Polymarket => &mut polymarket,
-                Origin::Kalshi => &mut kalshi,
-            };
-            if std::mem::replace(wanted, true) {
+            if !origins.insert(Origin::named(name.trim()).ok_or_else(wrong)?) {
                 return Err(wrong());
             }
         }
-        Ok(VenueKind::Live { polymarket, kalshi })
+        Ok(VenueKind::Live(origins))
     }
 }
 
@@ -439,10 +411,7 @@ impl std::fmt::Display for VenueError {
         match self {
             VenueError::NoTape => f.write_str("venue.tape: venue.kind = replay needs the path of a tape"),
             VenueError::NothingToRecord(kind) => {
-                write!(
-                    f,
-                    "venue.record: only live venues are recorded (polymarket, kalshi, or polymarket,kalshi), not {kind}"
-                )
+                write!(f, "venue.record: only live venues are recorded ({}), not {kind}", origin::choices(""))
             }
             VenueError::Tape(error) => error.fmt(f),
             VenueError::Live(error) => write!(f, "the live venues cannot be started: {error}"),
@@ -459,9 +428,8 @@ pub fn open(config: &VenueConfig, clock: &Clock) -> Result<Box<dyn Venue>, Venue
             Synthetic::new(config.seed, clock.now(), config.categories.clone()).with_liveliness(config.liveliness),
         ),
         VenueKind::Replay => Box::new(replay(config).map_err(VenueError::Tape)?),
-        VenueKind::Live { .. } => Box::new(
-            Live::start(&config.kind.origins(), config.live.clone(), &config.categories, clock.clone())
-                .map_err(VenueError::Live)?,
+        VenueKind::Live(origins) => Box::new(
+            Live::start(origins, config.live.clone(), &config.categories, clock.clone()).map_err(VenueError::Live)?,
         ),
     })
 }

@@ -205,7 +205,7 @@ pub fn scaled(text: &str, places: u32) -> Result<u64, Fault> {
 /// [`scaled`] for the usual form: a few digits with at most one point. `None` for other forms.
 #[inline]
 fn short(text: &str, places: u32) -> Option<u64> {
-    /// So that no number of this length overflows.
+    /// Longest text that is read here. A number of this length cannot overflow.
     const BYTES_MAX: usize = 18;
     const TENS: [u64; 7] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
     let bytes = text.as_bytes();

@@ -12,7 +12,7 @@ use engine::time::{SECOND, Timestamp};
 pub fn of(venue: &VenueConfig) -> Spot {
     match venue.kind {
         VenueKind::Synthetic => made(venue.seed),
-        VenueKind::Replay | VenueKind::Live { .. } => Spot::board(),
+        VenueKind::Replay | VenueKind::Live(_) => Spot::board(),
     }
 }
 

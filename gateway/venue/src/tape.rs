@@ -5,7 +5,9 @@
 
 mod record;
 
-pub use record::{Origin, Record};
+pub use crate::origin::Origin;
+pub use record::Record;
+pub(crate) use record::UNNAMED;
 
 use crate::loose::Loose;
 use crate::skips::{Skip, Skips};

@@ -1,8 +1,13 @@
 //! Shared by the tests of this package.
 
+use crate::tape::Origin;
 use engine::amount::TickSize;
 use engine::market::terms::{Category, Listing, Venue};
 use engine::time::Timestamp;
+
+/// The live venues that the tests record.
+pub(crate) const POLYMARKET: Origin = Origin::of(Venue::Polymarket).expect("a live venue");
+pub(crate) const KALSHI: Origin = Origin::of(Venue::Kalshi).expect("a live venue");
 
 /// A market of the synthetic venue.
 pub(crate) fn listing(number: u8, tokens: [&str; 2]) -> Listing {

@@ -62,7 +62,7 @@ fn contradictory_settings_are_refused_before_a_venue_is_opened() {
         categories: Default::default(),
         live: Default::default(),
     };
-    let live = VenueKind::Live { polymarket: true, kalshi: false };
+    let live = VenueKind::Live(testing::POLYMARKET.into());
     let cases = [
         // kind, tape, recording, a part of the refusal
         (VenueKind::Synthetic, "", None, None),

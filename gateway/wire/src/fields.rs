@@ -215,7 +215,7 @@ impl<'a> Params<'a> {
             _ if text.eq_ignore_ascii_case("true") => Some(true),
             _ if text.eq_ignore_ascii_case("false") => Some(false),
             _ => {
-                self.problems.add("query", name, "bool_parsing", "is none of true, false, 1, 0");
+                self.problems.add("query", name, "bool_parsing", "must be one of true, false, 1, 0");
                 None
             }
         }
@@ -227,7 +227,7 @@ impl<'a> Params<'a> {
         let found = choices.iter().find(|(word, _)| text.eq_ignore_ascii_case(word));
         if found.is_none() {
             let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
-            self.problems.add("query", name, "literal_error", format!("is none of {}", words.join(", ")));
+            self.problems.add("query", name, "literal_error", format!("must be one of {}", words.join(", ")));
         }
         found.map(|(_, meaning)| *meaning)
     }

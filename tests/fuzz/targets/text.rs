@@ -302,8 +302,8 @@ fn sound_frames(bytes: &[u8]) -> Option<usize> {
         };
         let so_far = message.unwrap_or(0);
         // A length of one byte is only checked with the mask after it.
-        let told = rest.len() > 2;
-        if !minimal || (told && !control && so_far.saturating_add(length) > MESSAGE_BYTES_MAX) {
+        let is_checked = rest.len() > 2;
+        if !minimal || (is_checked && !control && so_far.saturating_add(length) > MESSAGE_BYTES_MAX) {
             return None;
         }
         if !control {

@@ -5,7 +5,8 @@ use engine::time::Timestamp;
 use std::sync::Arc;
 use venue::category::Names;
 use venue::skips::Skips;
-use venue::tape::{Origin, Record};
+use venue::tape::Record;
+use venue::translators::{Source, Translators};
 use venue::{FeedUpdate, kalshi, polymarket};
 
 const NOW: Timestamp = Timestamp(1_790_000_000_000_000);
@@ -73,25 +74,14 @@ pub fn kalshi(bytes: &[u8]) {
     }
 }
 
-/// Lines of a recording, through both translators.
+/// Lines of a recording, through the translators of all venues.
 pub fn tape(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let (mut first, mut second) = (of_polymarket(), of_kalshi(kalshi::Sequence::Ignored));
-    let mut updates = Vec::new();
+    let skips = Arc::new(Skips::default());
+    let (mut translators, mut updates) = (Translators::new(Source::Recording, &skips, &Names::default()), Vec::new());
     for line in text.split('\n') {
         let Some(record) = Record::parse(line) else { continue };
-        match (&record, record.origin()) {
-            (Record::Frame { body, .. }, Origin::Polymarket) => first.frame(body, 0, NOW, &mut updates),
-            (Record::Frame { body, .. }, Origin::Kalshi) => second.frame(body, 0, NOW, &mut updates),
-            (Record::Answer { url, status, body, .. }, Origin::Polymarket) => {
-                first.rest((url, *status, body), 0, NOW, &mut updates);
-            }
-            (Record::Answer { url, status, body, .. }, Origin::Kalshi) => {
-                second.rest(url, *status, body, NOW, &mut updates);
-            }
-            (Record::Gap { reason, .. }, Origin::Polymarket) => first.gap(0, reason, &mut updates),
-            (Record::Gap { reason, .. }, Origin::Kalshi) => second.gap(0, reason, &mut updates),
-        }
+        translators.translate(&record, 0, NOW, &mut updates);
     }
     check(&updates);
 }

@@ -160,9 +160,9 @@ impl Books {
 
     /// One level, 0 = gone. Nothing of it is taken yet.
     pub fn level(&mut self, token: u32, side: BookSide, price: u16, size: i128, connection: u8, now: u64) {
-        let said = place(token, side == BookSide::Ask, price);
+        let changed = place(token, side == BookSide::Ask, price);
         for ((_, at), take) in &mut self.taken {
-            take.news[token as usize % 2] |= *at == said;
+            take.news[token as usize % 2] |= *at == changed;
         }
         let known = self.hear(token, connection, now);
         let levels = if side == BookSide::Ask { &mut known.asks } else { &mut known.bids };

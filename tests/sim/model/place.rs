@@ -147,7 +147,7 @@ impl Model {
             resting: false,
             fills: Vec::new(),
             closed: None,
-            told: None,
+            answered_cash: None,
         };
         let done = if immediate {
             self.take_at_once(&user, order, may_exit, now)?
@@ -279,7 +279,7 @@ impl Model {
         let wallet = shown.order.wallet;
         let is_vague = |other: &Order| other.wallet == wallet && other.awaiting && other.side == Side::Buy;
         if request.is_some() || !user.open_orders().any(is_vague) {
-            user.orders.get_mut(&id).expect("it was placed").told = shown.available;
+            user.orders.get_mut(&id).expect("it was placed").answered_cash = shown.available;
         }
         if let Some(request) = request {
             let (id, digest) = (request.client_order_id.clone(), request.digest);

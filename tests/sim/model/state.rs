@@ -107,7 +107,7 @@ pub struct Order {
     pub closed: Option<(CloseReason, u64)>,
     /// Cash in the answer to its placement. `None`: its request is not remembered, and its wallet had a resting BUY,
     /// perhaps itself, that had met no live book.
-    pub told: Option<i128>,
+    pub answered_cash: Option<i128>,
 }
 
 /// Figures at placement (engine/docs/execution.md §8).
@@ -322,7 +322,7 @@ impl User {
         if !is_remembered && self.positions.iter().any(paid_then) {
             shown.available = None;
         } else if is_remembered || !wallet.resets.iter().any(|at| *at >= order.created_at) {
-            shown.available = order.told;
+            shown.available = order.answered_cash;
         }
         shown
     }

@@ -114,7 +114,7 @@ fn shake_hands(mut request: Request<Incoming>, venue: Arc<Venue>) -> Response<Fu
 }
 
 async fn converse(mut socket: WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>, venue: Arc<Venue>) {
-    let (out, mut said) = mpsc::unbounded_channel();
+    let (out, mut outgoing) = mpsc::unbounded_channel();
     let number = {
         let mut state = venue.lock();
         state.sockets_ever += 1;
@@ -126,7 +126,7 @@ async fn converse(mut socket: WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>
     let mut waiting: VecDeque<Message> = VecDeque::new();
     loop {
         let goes_on = tokio::select! {
-            message = said.recv() => match message {
+            message = outgoing.recv() => match message {
                 Some(message) => { waiting.push_back(message); true }
                 None => false,
             },

@@ -39,7 +39,7 @@ fn a_venue_that_contradicts_the_clock_keeps_orders() {
         assert_eq!(clock_of(&scene)["sweeps"], "contradicted");
         assert_eq!(scene.client.get(&path).expect(200)["status"], "PENDING");
         eventually("the line in the log", || {
-            scene.server.said().contains("the venue's time differs from server time").then_some(())
+            scene.server.output().contains("the venue's time differs from server time").then_some(())
         });
         cases.one();
     }
@@ -68,11 +68,11 @@ fn a_venue_that_agrees_with_the_clock_ends_the_wait() {
     let Running { log, syncer, .. } = dir.start(log, then, Box::new(|_| {})).expect("room");
     drop(log);
     syncer.finish().expect("a sync");
-    let server = place.spawn_with(&[], &[]).listening().unwrap_or_else(|said| panic!("{said}"));
+    let server = place.spawn_with(&[], &[]).listening().unwrap_or_else(|output| panic!("{output}"));
     let clock = eventually("the venue's time", || {
         Some(server.client().get("/v1/status").json()["clock"].clone()).filter(|clock| clock["sweeps"] == "running")
     });
     assert_eq!(text(&clock, "/start"), "ahead", "{clock}");
-    eventually("the log to report it", || server.said().contains("the wait after this start is over").then_some(()));
+    eventually("the log to report it", || server.output().contains("the wait after this start is over").then_some(()));
     println!("clocks that a venue agrees with: 1 case");
 }

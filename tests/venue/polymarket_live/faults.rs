@@ -12,12 +12,12 @@ const RIGHT: Option<(&str, &str)> = Some(("0.40", "0.60"));
 const MOVED: Option<(&str, &str)> = Some(("0.41", "0.60"));
 
 /// The venue's book changes, and no frame reports it.
-fn move_unsaid(fake: &Fake, market: &Market) {
+fn move_silently(fake: &Fake, market: &Market) {
     fake.book(market, &[("0.41", "500"), ("0.30", "100")], &[("0.60", "500"), ("0.70", "100")]);
 }
 
 /// The venue's book changes by a frame.
-fn move_said(fake: &Fake, market: &Market) {
+fn move_by_frame(fake: &Fake, market: &Market) {
     fake.level(market, "BUY", "0.41", "100");
 }
 
@@ -60,7 +60,7 @@ const FAULTS: &[Row] = &[
     (
         "a crossed book",
         |fake, market| {
-            move_unsaid(fake, market);
+            move_silently(fake, market);
             let at = fake.tick();
             let token = &market.tokens[0];
             fake.say(market, &format!(
@@ -88,7 +88,7 @@ const FAULTS: &[Row] = &[
     (
         "closed sockets",
         |fake, market| {
-            move_unsaid(fake, market);
+            move_silently(fake, market);
             fake.close();
         },
         MOVED,
@@ -96,7 +96,7 @@ const FAULTS: &[Row] = &[
     (
         "an empty first dump",
         |fake, market| {
-            move_unsaid(fake, market);
+            move_silently(fake, market);
             fake.dumps(false);
             fake.close();
         },
@@ -146,7 +146,7 @@ const FAULTS: &[Row] = &[
             for text in ["{", "[{\"event_type\":\"book\"", "\u{1}", "nul", "[[[[", "\"", "PONG?", "[]", "{}", "null"] {
                 fake.say(market, text);
             }
-            move_said(fake, market);
+            move_by_frame(fake, market);
         },
         MOVED,
     ),
@@ -178,7 +178,7 @@ const FAULTS: &[Row] = &[
             ] {
                 fake.say(market, &text);
             }
-            move_said(fake, market);
+            move_by_frame(fake, market);
         },
         MOVED,
     ),
@@ -192,7 +192,7 @@ const FAULTS: &[Row] = &[
             ] {
                 fake.say(market, text);
             }
-            move_said(fake, market);
+            move_by_frame(fake, market);
         },
         MOVED,
     ),
@@ -203,7 +203,7 @@ const FAULTS: &[Row] = &[
             fake.say(market, &format!(
             r#"{{"event_type":"book","asset_id":"{token}","timestamp":"1000","bids":[{{"price":"0.1","size":"5"}}],"asks":[]}}"#
         ));
-            move_said(fake, market);
+            move_by_frame(fake, market);
         },
         MOVED,
     ),
@@ -234,7 +234,7 @@ const FAULTS: &[Row] = &[
     (
         "425 from everywhere",
         |fake, market| {
-            move_unsaid(fake, market);
+            move_silently(fake, market);
             fake.fault(status(425, None));
             fake.close();
         },
@@ -243,7 +243,7 @@ const FAULTS: &[Row] = &[
     (
         "429 with a retry time",
         |fake, market| {
-            move_unsaid(fake, market);
+            move_silently(fake, market);
             fake.fault(RestFault { path: "/events", ..status(429, Some(1)) });
             fake.dumps(false);
             fake.close();
@@ -253,7 +253,7 @@ const FAULTS: &[Row] = &[
     (
         "500 from the order book's service",
         |fake, market| {
-            move_unsaid(fake, market);
+            move_silently(fake, market);
             fake.fault(RestFault { path: "/books", ..status(500, None) });
             fake.dumps(false);
             fake.close();
@@ -265,7 +265,7 @@ const FAULTS: &[Row] = &[
         |fake, market| {
             let slow = Duration::from_millis(700);
             fake.fault(RestFault { slow, times: 4, ..RestFault::default() });
-            move_said(fake, market);
+            move_by_frame(fake, market);
         },
         MOVED,
     ),
@@ -274,7 +274,7 @@ const FAULTS: &[Row] = &[
         |fake, market| {
             let slow = Duration::from_secs(30);
             fake.fault(RestFault { path: "/events", slow, times: 2, ..RestFault::default() });
-            move_said(fake, market);
+            move_by_frame(fake, market);
         },
         MOVED,
     ),
@@ -284,7 +284,7 @@ const FAULTS: &[Row] = &[
             for body in ["", "[", "{\"events\":7}", "[null,7,[],{\"markets\":\"x\"}]", "<html>"] {
                 fake.fault(RestFault { body: Some(body.into()), times: 2, ..RestFault::default() });
             }
-            move_said(fake, market);
+            move_by_frame(fake, market);
         },
         MOVED,
     ),

@@ -106,10 +106,10 @@ fn recorded_messages_fold_live_as_they_replay() {
     // The last one marks the arrival of all others.
     let last = Market::new(99);
     markets.push(last.clone());
-    let told: Vec<String> = markets.iter().map(|market| market.tokens[0].clone()).chain([pair[1].into()]).collect();
+    let tokens: Vec<String> = markets.iter().map(|market| market.tokens[0].clone()).chain([pair[1].into()]).collect();
     let book = |token: &String, bids: Value| json!({"event_type": "book", "asset_id": token, "bids": bids, "asks": []});
     // Changes follow a book; not all recorded changes came with theirs.
-    let mut frames: Vec<Value> = told.iter().map(|token| book(token, json!([]))).collect();
+    let mut frames: Vec<Value> = tokens.iter().map(|token| book(token, json!([]))).collect();
     frames.extend(messages.iter().cloned());
     frames.push(book(&last.tokens[0], json!([{"price": "0.5", "size": "1"}])));
 
@@ -124,7 +124,7 @@ fn recorded_messages_fold_live_as_they_replay() {
     });
     frames.iter().for_each(|frame| scene.fake.say(&markets[0], &frame.to_string()));
     scene.shows(&last, "0.50", "none");
-    let live = books(&mut scene.client, &told);
+    let live = books(&mut scene.client, &tokens);
     let levels: usize = live.iter().map(|book| list(book, "/0").len() + list(book, "/1").len()).sum();
     assert!(levels > 100, "{levels} levels: {live:?}");
 
@@ -142,7 +142,7 @@ fn recorded_messages_fold_live_as_they_replay() {
     let mut replayed = server.with_key(&key);
     let end = books(&mut scene.client, &last.tokens[..1]);
     eventually("the end of the tape", || (books(&mut replayed, &last.tokens[..1]) == end).then_some(()));
-    for ((token, live), replayed) in told.iter().zip(&live).zip(books(&mut replayed, &told)) {
+    for ((token, live), replayed) in tokens.iter().zip(&live).zip(books(&mut replayed, &tokens)) {
         assert_eq!(*live, replayed, "{token}");
         cases.one();
     }

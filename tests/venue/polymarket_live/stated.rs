@@ -39,8 +39,8 @@ fn a_wide_book_never_traded_has_the_prices_that_the_venue_states() {
         let detail = scene.market(market, |detail| at(detail, "/live_price/outcomes/0/price").is_string());
         assert_eq!((text(&detail, "/live_price/outcomes/0/price"), at(&detail, "/last_price").as_str()), (price, last));
         assert_eq!(text(&detail, "/live_price/outcomes/1/price"), "0.5475", "the other token states its own");
-        let told = scene.client.get(&format!("/v1/last-trade-price?token_id={}", market.tokens[0])).expect(200);
-        assert_eq!((text(&told, "/price"), text(&told, "/side")), (last.unwrap_or("0.5"), ""));
+        let answer = scene.client.get(&format!("/v1/last-trade-price?token_id={}", market.tokens[0])).expect(200);
+        assert_eq!((text(&answer, "/price"), text(&answer, "/side")), (last.unwrap_or("0.5"), ""));
         // 3 USD are 6 shares at the shown price and 3 at the worst price, too few for an order.
         let order = json!({"token_id": market.tokens[0], "side": "BUY", "order_type": "market", "amount": "3",
                            "price": "0.99", "time_in_force": "FAK"});
@@ -81,19 +81,19 @@ fn a_relayed_book_has_the_hash_that_its_fields_make() {
         scene.fake.book(&market, &[(levels[0], levels[1])], &[("0.65", "250")]);
         scene.fake.tell_books(&market);
         let now = scene.fake.tick();
-        let mut told = json!({
+        let mut sent = json!({
             "event_type": "book", "market": market.condition, "asset_id": token, "timestamp": now.to_string(),
             "bids": [{"price": levels[0], "size": levels[1]}], "asks": [{"price": "0.65", "size": "250"}],
             "min_order_size": "5", "tick_size": "0.01", "neg_risk": false, "last_trade_price": last,
         });
-        told["hash"] = recomputed(&told).into();
-        scene.fake.say(&market, &told.to_string());
+        sent["hash"] = recomputed(&sent).into();
+        scene.fake.say(&market, &sent.to_string());
         scene.shows(&market, levels[0], "0.65");
         for read in ["", "&dialect=strict"] {
             let book = scene.client.get(&format!("/v1/book?token_id={token}{read}")).expect(200);
             assert_eq!(
                 (text(&book, "/last_trade_price"), text(&book, "/hash")),
-                (last, text(&told, "/hash")),
+                (last, text(&sent, "/hash")),
                 "{book}"
             );
             assert_eq!(recomputed(&book), text(&book, "/hash"), "{book}");

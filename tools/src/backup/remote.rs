@@ -65,8 +65,8 @@ pub fn begin(url: &str, token_file: &Path, with_secrets: bool) -> Result<Answer,
     }
     let text = runtime.block_on(async { timeout(SENT_WITHIN, Limited::new(body, REFUSAL_BYTES_MAX).collect()).await });
     let text = text.ok().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
-    let said: Value = serde_json::from_slice(&text).unwrap_or_default();
-    let word = |field: &str| said[field].as_str().unwrap_or_default().to_owned();
+    let answer: Value = serde_json::from_slice(&text).unwrap_or_default();
+    let word = |field: &str| answer[field].as_str().unwrap_or_default().to_owned();
     Err(format!("{authority} refused: {} {} {}", status.as_u16(), word("error"), word("message")).trim_end().into())
 }
 

@@ -47,7 +47,7 @@ pub enum Check {
 }
 
 impl Check {
-    /// Nothing, or the JSON file of a run.
+    /// Parses the value of `--check`: nothing, or the path of a run's JSON file.
     pub fn parse(file: &str) -> Result<Check, String> {
         #[derive(Deserialize)]
         struct File {
@@ -56,13 +56,14 @@ impl Check {
         if file.is_empty() {
             return Ok(Check::ThisRun);
         }
-        let text = std::fs::read(file).map_err(|error| format!("it cannot be read: {error}"))?;
+        let text = std::fs::read(file).map_err(|error| format!("the file cannot be read: {error}"))?;
         let File { orders } = serde_json::from_slice(&text)
-            .map_err(|error| format!("it is not what `papertape load --json FILE` writes: {error}"))?;
+            .map_err(|error| format!("name a file of `papertape load --json FILE`; this is another one: {error}"))?;
         let mut left = ORDERS_MAX;
         for fates in &orders.fates {
             let Some(fates) = Fates::read(fates, left) else {
-                return Err("its orders are not what `papertape load --json FILE` writes".to_owned());
+                let message = "its orders were changed: name an unchanged file of `papertape load --json FILE`";
+                return Err(message.to_owned());
             };
             left -= fates.next();
         }
@@ -347,9 +348,9 @@ mod tests {
         for (fates, expected) in rows {
             let mut compared = compared_with(fates, &[("run-0-0", "PENDING")], true);
             compared.unread.add(|| "user 7: 401".to_owned());
-            let said = compared.lines().join("\n");
-            assert!(said.starts_with("INCOMPLETE: 1 orders") && said.contains(expected), "{fates}: {said}");
-            assert!(said.ends_with(": user 7: 401") && !compared.is_equal() && !compared.differs(), "{fates}: {said}");
+            let text = compared.lines().join("\n");
+            assert!(text.starts_with("INCOMPLETE: 1 orders") && text.contains(expected), "{fates}: {text}");
+            assert!(text.ends_with(": user 7: 401") && !compared.is_equal() && !compared.differs(), "{fates}: {text}");
         }
         let mut compared = compared_with("p1", &[("run-0-0", "PENDING"), ("run-0-0", "PENDING")], true);
         compared.unread.add(|| "user 7: 401".to_owned());
@@ -406,11 +407,11 @@ mod tests {
         ];
         for (fates, rows, expected) in cases {
             let compared = compared(fates, rows);
-            let said = compared.lines().join("\n") + "\n";
-            assert!(said.contains(expected), "{fates} {rows:?}: {said}");
+            let text = compared.lines().join("\n") + "\n";
+            assert!(text.contains(expected), "{fates} {rows:?}: {text}");
             let differs =
                 [" server: ", " acknowledgement: ", "not cancelled: "].iter().any(|word| expected.contains(word));
-            assert_eq!(compared.is_equal(), !differs, "{fates} {rows:?}: {said}");
+            assert_eq!(compared.is_equal(), !differs, "{fates} {rows:?}: {text}");
         }
         let many = compared("p30", &[]);
         assert!(many.lines()[1].starts_with("30 acknowledged") && many.lines()[1].ends_with("run-0-9, …"), "{many:?}");
@@ -441,10 +442,10 @@ mod tests {
         assert!(matches!(write(&format!("{{\"orders\":{orders},\"x\":1}}")), Ok(Check::Earlier(_))));
         let wrong = ["", "[]", "{}", &format!("{{\"orders\":{}}}", orders.replace("p1", "x"))];
         for text in wrong {
-            assert!(write(text).is_err_and(|said| said.contains("--json FILE")), "{text}");
+            assert!(write(text).is_err_and(|text| text.contains("--json FILE")), "{text}");
         }
         std::fs::remove_dir_all(&folder).expect("the file is valid");
-        assert!(write_missing(&folder).is_err_and(|said| said.contains("cannot be read")));
+        assert!(write_missing(&folder).is_err_and(|text| text.contains("cannot be read")));
         println!("files: {} cases", wrong.len() + 3);
     }
 

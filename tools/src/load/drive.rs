@@ -456,8 +456,8 @@ mod tests {
         let address = listener.local_addr().expect("bound");
         drop(listener);
         let plan = Plan { connections: 2, rate: Rate::Max, duration: Duration::from_millis(100), clean: false };
-        let said = run(address, 1, plan).err().expect("nothing listens").to_string();
-        assert!(said.contains("not one of 2 connections was opened: connection refused"), "{said}");
+        let error = run(address, 1, plan).err().expect("nothing listens").to_string();
+        assert!(error.contains("not one of 2 connections was opened: connection refused"), "{error}");
         println!("closed doors: 1 case");
     }
 

@@ -21,8 +21,8 @@ pub fn machine() -> Map<String, Value> {
 /// What the server reports about itself. Missing values keep their earlier ones: a load does not fail for them.
 pub async fn server(ask: &mut Ask, key: &str, facts: &mut Value) {
     for (name, path) in [("version", "/v1/health/version"), ("status", "/v1/status")] {
-        if let Ok(Some(said)) = ask.read_if_there::<Value>(path, key).await {
-            facts[name] = said;
+        if let Ok(Some(answer)) = ask.read_if_there::<Value>(path, key).await {
+            facts[name] = answer;
         }
     }
 }

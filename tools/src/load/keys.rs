@@ -22,7 +22,7 @@ pub struct Keys {
 
 impl Keys {
     pub fn read(file: &str) -> Result<Keys, String> {
-        let text = std::fs::read_to_string(file).map_err(|error| format!("it cannot be read: {error}"))?;
+        let text = std::fs::read_to_string(file).map_err(|error| format!("the file cannot be read: {error}"))?;
         let users = parse(&text)?;
         Ok(Keys { file: Path::new(file).to_owned(), users: users.into() })
     }
@@ -81,9 +81,9 @@ mod tests {
         for (text, expected) in &cases {
             match (parse(text), expected) {
                 (Ok(users), Ok(count)) => assert_eq!(users.len(), *count, "{text}"),
-                (Err(said), Err(expected)) => {
-                    assert!(said.contains(expected), "{text}: {said}");
-                    assert!(!said.contains("svc_live"), "a key is shown: {said}");
+                (Err(error), Err(expected)) => {
+                    assert!(error.contains(expected), "{text}: {error}");
+                    assert!(!error.contains("svc_live"), "a key is shown: {error}");
                 }
                 (parsed, expected) => panic!("{text}: {:?}, not {expected:?}", parsed.map(|users| users.len())),
             }

@@ -9,7 +9,7 @@ use super::course::{Course, Phase};
 use super::kind::Kind;
 use super::open::open;
 use super::protocol::{Received, is_success};
-use super::trader::{Deed, Trader, Verdict};
+use super::trader::{Action, Trader, Verdict};
 use crate::frame;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -70,7 +70,7 @@ enum Ended {
 
 struct Flight {
     number: u64,
-    deed: Deed,
+    action: Action,
     due: Duration,
 }
 
@@ -196,7 +196,7 @@ impl Lane {
                     }
                     Ok(0) => return (Ended::Broken("closed by the server".to_owned()), any_answer),
                     Ok(_) => last_read_at = Instant::now(),
-                    Err(error) => return (Ended::Broken(said(&error)), any_answer),
+                    Err(error) => return (Ended::Broken(error_text(&error)), any_answer),
                 },
                 () = writable(blocked) => self.flush(),
                 () = self.blocked.notified() => {}
@@ -225,12 +225,12 @@ impl Lane {
                         None => (!desk.flying.is_empty()).then_some(0),
                     };
                     let flight = place.and_then(|place| desk.flying.remove(place));
-                    let Flight { deed, due, .. } = flight.ok_or("an answer without an operation")?;
+                    let Flight { action, due, .. } = flight.ok_or("an answer without an operation")?;
                     let verdict = Verdict::of(answer.status, answer.code, answer.order_exists);
-                    desk.trader.record(deed, verdict);
+                    desk.trader.record(action, verdict);
                     let succeeded = is_success(answer.status);
                     let mut tally = self.course.tally.borrow_mut();
-                    tally.answered(deed.kind(), due, now, answer.status, answer.code, succeeded);
+                    tally.answered(action.kind(), due, now, answer.status, answer.code, succeeded);
                     self.course.finish(1);
                     taken += answer.bytes;
                     answers += 1;
@@ -245,7 +245,7 @@ impl Lane {
             return Err("an answer without an end".to_owned());
         }
         desk.pump(&self.course, self.number);
-        desk.flush().map_err(|error| said(&error))?;
+        desk.flush().map_err(|error| error_text(&error))?;
         Ok(answers)
     }
 
@@ -255,8 +255,8 @@ impl Lane {
         let mut tally = self.course.tally.borrow_mut();
         tally.broken(why);
         for flight in desk.flying.drain(..) {
-            desk.trader.record(flight.deed, Verdict::Unknown);
-            tally.kinds[flight.deed.kind() as usize].unanswered += 1;
+            desk.trader.record(flight.action, Verdict::Unknown);
+            tally.kinds[flight.action.kind() as usize].unanswered += 1;
             self.course.finish(1);
         }
         desk.writer = None;
@@ -284,7 +284,7 @@ async fn writable(blocked: Option<Rc<OwnedWriteHalf>>) {
 }
 
 /// The kind of an error; its number is dropped, so that one kind is one row. An error without a kind keeps its text.
-pub(super) fn said(error: &io::Error) -> String {
+pub(super) fn error_text(error: &io::Error) -> String {
     match error.kind().to_string() {
         kind if kind == "uncategorized error" => error.to_string(),
         kind => kind,
@@ -316,18 +316,18 @@ impl Desk {
     }
 
     fn send(&mut self, kind: Kind, due: Duration, course: &Course, lane: usize) {
-        let deed = self.trader.next(kind);
-        let order = deed.order();
+        let action = self.trader.next(kind);
+        let order = action.order();
         self.id.clear();
         write!(self.id, "{}-{lane}-{}", course.run, order.number).expect("writing to a string succeeds");
         let number = self.next_flight;
         self.next_flight += 1;
         let key = &course.keys.users[order.user as usize].api_key;
-        match self.trader.opening(deed) {
+        match self.trader.opening(action) {
             Some(opening) => course.protocol.place(&mut self.out, number, key, opening, &self.id),
             None => course.protocol.cancel(&mut self.out, number, key, &self.id),
         }
-        self.flying.push_back(Flight { number, deed, due });
+        self.flying.push_back(Flight { number, action, due });
     }
 
     fn is_blocked(&self) -> bool {

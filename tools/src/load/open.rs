@@ -1,6 +1,6 @@
 //! Opening a connection: a stream with one answered request, and on the trade channel the handshake of the socket.
 
-use super::lane::said;
+use super::lane::error_text;
 use super::protocol::{Protocol, Received, Transport};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -17,8 +17,8 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 /// Opens a stream that is ready for operations, with the bytes already received; or returns why it cannot.
 pub async fn open(address: SocketAddr, protocol: &Protocol, key: &str) -> Result<(TcpStream, Vec<u8>), String> {
     let opened = timeout(PATIENCE, async {
-        let stream = TcpStream::connect(address).await.map_err(|error| said(&error))?;
-        stream.set_nodelay(true).map_err(|error| said(&error))?;
+        let stream = TcpStream::connect(address).await.map_err(|error| error_text(&error))?;
+        stream.set_nodelay(true).map_err(|error| error_text(&error))?;
         match protocol.transport {
             Transport::Rest => greet(stream, protocol).await,
             Transport::Ws => upgrade(stream, &protocol.authority, key).await,
@@ -32,7 +32,7 @@ pub async fn open(address: SocketAddr, protocol: &Protocol, key: &str) -> Result
 async fn greet(mut stream: TcpStream, protocol: &Protocol) -> Result<(TcpStream, Vec<u8>), String> {
     let (mut out, mut received) = (Vec::new(), Vec::new());
     protocol.greet(&mut out);
-    stream.write_all(&out).await.map_err(|error| said(&error))?;
+    stream.write_all(&out).await.map_err(|error| error_text(&error))?;
     loop {
         match protocol.decode(&received) {
             Received::Answer(answer) if !answer.last => {
@@ -43,7 +43,7 @@ async fn greet(mut stream: TcpStream, protocol: &Protocol) -> Result<(TcpStream,
             Received::Broken(why) => return Err(why.to_owned()),
             _ => return Err("no answer to the first request".to_owned()),
         }
-        if stream.read_buf(&mut received).await.map_err(|error| said(&error))? == 0 {
+        if stream.read_buf(&mut received).await.map_err(|error| error_text(&error))? == 0 {
             return Err("closed by the server before its first answer".to_owned());
         }
     }
@@ -55,13 +55,15 @@ async fn upgrade(mut stream: TcpStream, authority: &str, key: &str) -> Result<(T
         "GET /v1/ws/trade HTTP/1.1\r\nHost: {authority}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: bG9hZCBpcyBub3QgbHVjaw==\r\nX-API-Key: {key}\r\n\r\n"
     );
-    stream.write_all(head.as_bytes()).await.map_err(|error| said(&error))?;
+    stream.write_all(head.as_bytes()).await.map_err(|error| error_text(&error))?;
     let mut received = Vec::new();
     let end = loop {
         if let Some(at) = received.windows(4).position(|four| four == b"\r\n\r\n") {
             break at + 4;
         }
-        if received.len() > HEAD_BYTES_MAX || stream.read_buf(&mut received).await.map_err(|error| said(&error))? == 0 {
+        if received.len() > HEAD_BYTES_MAX
+            || stream.read_buf(&mut received).await.map_err(|error| error_text(&error))? == 0
+        {
             return Err("no answer to the handshake".to_owned());
         }
     };
@@ -73,16 +75,16 @@ async fn upgrade(mut stream: TcpStream, authority: &str, key: &str) -> Result<(T
 
 /// Describes the head of an answer other than 101.
 fn refusal(head: &str) -> String {
-    let mut said = "handshake refused".to_owned();
+    let mut reason = "handshake refused".to_owned();
     if let Some(status) = head.split(' ').nth(1) {
-        write!(said, " with {status}").expect("writing to a string succeeds");
+        write!(reason, " with {status}").expect("writing to a string succeeds");
     }
     let named =
         |line: &&str| line.split_once(':').is_some_and(|(name, _)| name.to_ascii_lowercase().ends_with("-code"));
     if let Some((_, code)) = head.lines().find(named).and_then(|line| line.split_once(':')) {
-        write!(said, " {}", code.trim()).expect("writing to a string succeeds");
+        write!(reason, " {}", code.trim()).expect("writing to a string succeeds");
     }
-    said
+    reason
 }
 
 #[cfg(test)]

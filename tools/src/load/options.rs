@@ -275,13 +275,13 @@ mod tests {
     fn check<T: fmt::Display>(text: &str, parsed: Result<T, String>, expected: Result<&str, &str>) {
         match (parsed, expected) {
             (Ok(parsed), Ok(expected)) => assert_eq!(parsed.to_string(), expected, "{text:?}"),
-            (Err(said), Err(expected)) => {
-                assert!(said.contains(expected), "{text:?}: {said}");
+            (Err(error), Err(expected)) => {
+                assert!(error.contains(expected), "{text:?}: {error}");
                 // One sentence: clap adds the value before it and nothing after it.
-                assert!(!said.contains('\n') && !said.ends_with('.'), "{text:?}: {said}");
+                assert!(!error.contains('\n') && !error.ends_with('.'), "{text:?}: {error}");
             }
             (Ok(parsed), Err(expected)) => panic!("{text:?} became {parsed}, not: {expected}"),
-            (Err(said), Ok(_)) => panic!("{text:?}: {said}"),
+            (Err(error), Ok(_)) => panic!("{text:?}: {error}"),
         }
     }
 }

@@ -123,7 +123,7 @@ mod tests {
         let mut compared = Compared::default();
         compared.missing.count = 1;
         compared.missing.ids = vec![HOSTILE.to_owned()];
-        let said = json!({"processor": HOSTILE}).as_object().cloned().expect("an object");
+        let machine = json!({"processor": HOSTILE}).as_object().cloned().expect("an object");
         Outcome {
             options: RunOptions {
                 command: HOSTILE.to_owned(),
@@ -158,7 +158,7 @@ mod tests {
                 carried: vec![vec![1]],
                 fates: Vec::new(),
             },
-            machine: said,
+            machine,
             server: json!({"version": {"version": HOSTILE}, "status": {"uptime_seconds": 7}}),
             restarted: Some(Timestamp(1_800_000_000_000_000)),
             compared: Some(compared),

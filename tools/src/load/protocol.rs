@@ -167,7 +167,7 @@ fn decode_http(bytes: &[u8]) -> Received<'_> {
 fn decode_frame(bytes: &[u8]) -> Received<'_> {
     let Some(frame::Frame { first, payload, bytes }) = frame::read(bytes) else { return Received::Part };
     match first {
-        frame::TEXT => match said(payload) {
+        frame::TEXT => match flight_and_status(payload) {
             Some((flight, status)) => {
                 let failed = !is_success(status);
                 let code = if failed { code_in(payload) } else { None };
@@ -188,7 +188,7 @@ fn decode_frame(bytes: &[u8]) -> Received<'_> {
 }
 
 /// Number and status of an answer on the trade channel.
-fn said(payload: &[u8]) -> Option<(u64, u16)> {
+fn flight_and_status(payload: &[u8]) -> Option<(u64, u16)> {
     let rest = payload.strip_prefix(b"{\"id\":")?;
     let comma = rest.iter().position(|byte| *byte == b',')?;
     let status = rest[comma..].strip_prefix(b",\"status\":")?.get(..3)?;

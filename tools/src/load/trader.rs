@@ -20,27 +20,28 @@ pub struct Own {
 
 /// An operation that was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum Action {
     Rest { order: Own, instrument: u32 },
     Buy { order: Own, instrument: u32 },
     Sell { order: Own, instrument: u32 },
     Cancel { order: Own },
 }
 
-impl Deed {
+impl Action {
     pub fn kind(self) -> Kind {
         match self {
-            Deed::Rest { .. } => Kind::Rest,
-            Deed::Buy { .. } | Deed::Sell { .. } => Kind::Cross,
-            Deed::Cancel { .. } => Kind::Cancel,
+            Action::Rest { .. } => Kind::Rest,
+            Action::Buy { .. } | Action::Sell { .. } => Kind::Cross,
+            Action::Cancel { .. } => Kind::Cancel,
         }
     }
 
     pub fn order(self) -> Own {
         match self {
-            Deed::Rest { order, .. } | Deed::Buy { order, .. } | Deed::Sell { order, .. } | Deed::Cancel { order } => {
-                order
-            }
+            Action::Rest { order, .. }
+            | Action::Buy { order, .. }
+            | Action::Sell { order, .. }
+            | Action::Cancel { order } => order,
         }
     }
 }
@@ -100,10 +101,10 @@ impl Trader {
     }
 
     /// The next operation of that kind.
-    pub fn next(&mut self, kind: Kind) -> Deed {
+    pub fn next(&mut self, kind: Kind) -> Action {
         match kind {
             Kind::Cancel => match self.open.pop_front() {
-                Some(order) => Deed::Cancel { order },
+                Some(order) => Action::Cancel { order },
                 None => {
                     self.replaced += 1;
                     self.next(Kind::Rest)
@@ -111,13 +112,13 @@ impl Trader {
             },
             Kind::Rest => {
                 let order = self.begin(None);
-                Deed::Rest { order, instrument: self.instrument_of(order) }
+                Action::Rest { order, instrument: self.instrument_of(order) }
             }
             Kind::Cross => match self.held.pop_front() {
-                Some((user, instrument)) => Deed::Sell { order: self.begin(Some(user)), instrument },
+                Some((user, instrument)) => Action::Sell { order: self.begin(Some(user)), instrument },
                 None => {
                     let order = self.begin(None);
-                    Deed::Buy { order, instrument: self.instrument_of(order) }
+                    Action::Buy { order, instrument: self.instrument_of(order) }
                 }
             },
         }
@@ -134,18 +135,18 @@ impl Trader {
     }
 
     /// The body of an order up to the client's id.
-    pub fn opening(&self, deed: Deed) -> Option<&[u8]> {
-        match deed {
-            Deed::Rest { order, instrument } => Some(self.instruments[instrument as usize].rest(order.number)),
-            Deed::Buy { instrument, .. } => Some(&self.instruments[instrument as usize].buy),
-            Deed::Sell { instrument, .. } => Some(&self.instruments[instrument as usize].sell),
-            Deed::Cancel { .. } => None,
+    pub fn opening(&self, action: Action) -> Option<&[u8]> {
+        match action {
+            Action::Rest { order, instrument } => Some(self.instruments[instrument as usize].rest(order.number)),
+            Action::Buy { instrument, .. } => Some(&self.instruments[instrument as usize].buy),
+            Action::Sell { instrument, .. } => Some(&self.instruments[instrument as usize].sell),
+            Action::Cancel { .. } => None,
         }
     }
 
     /// Records the verdict on an operation.
-    pub fn record(&mut self, deed: Deed, verdict: Verdict) {
-        if let Deed::Cancel { order } = deed {
+    pub fn record(&mut self, action: Action, verdict: Verdict) {
+        if let Action::Cancel { order } = action {
             match verdict {
                 Verdict::Done => self.fates.set(order.number, Fate::Cancelled),
                 Verdict::Refused { later: true } => self.open.push_back(order),
@@ -159,12 +160,12 @@ impl Trader {
             Verdict::Killed => Fate::Killed,
             Verdict::Unknown => Fate::Unknown,
         };
-        self.fates.set(deed.order().number, fate);
-        match (deed, verdict) {
-            (Deed::Rest { order, .. }, Verdict::Done) => self.open.push_back(order),
-            (Deed::Buy { order, instrument }, Verdict::Done) => self.held.push_back((order.user, instrument)),
+        self.fates.set(action.order().number, fate);
+        match (action, verdict) {
+            (Action::Rest { order, .. }, Verdict::Done) => self.open.push_back(order),
+            (Action::Buy { order, instrument }, Verdict::Done) => self.held.push_back((order.user, instrument)),
             // The lot is still held.
-            (Deed::Sell { order, instrument }, Verdict::Refused { later: true }) => {
+            (Action::Sell { order, instrument }, Verdict::Refused { later: true }) => {
                 self.held.push_back((order.user, instrument));
             }
             _ => {}
@@ -196,7 +197,7 @@ mod tests {
         let mut trader = trader(&[4, 9]);
         let mut seen: Vec<_> = Vec::new();
         for number in 0..12 {
-            let Deed::Rest { order, instrument } = trader.next(Kind::Rest) else { panic!("a rest is a rest") };
+            let Action::Rest { order, instrument } = trader.next(Kind::Rest) else { panic!("a rest is a rest") };
             assert_eq!((order.number, order.user), (number, [4, 9][number as usize % 2]));
             seen.push((order.user, instrument));
         }
@@ -214,24 +215,24 @@ mod tests {
         assert_eq!((first.kind(), trader.replaced), (Kind::Rest, 1));
         trader.record(first, Verdict::Done);
         let cancel = trader.next(Kind::Cancel);
-        assert_eq!(cancel, Deed::Cancel { order: first.order() });
+        assert_eq!(cancel, Action::Cancel { order: first.order() });
         assert_eq!(trader.next(Kind::Cancel).kind(), Kind::Rest, "it is already being cancelled");
         trader.record(cancel, Verdict::Refused { later: true });
         assert_eq!(trader.next(Kind::Cancel), cancel, "a cancel that a busy server refused is repeated");
         trader.record(cancel, Verdict::Done);
         let buy = trader.next(Kind::Cross);
-        assert!(matches!(buy, Deed::Buy { .. }));
+        assert!(matches!(buy, Action::Buy { .. }));
         trader.record(buy, Verdict::Done);
         let sell = trader.next(Kind::Cross);
-        assert!(matches!(sell, Deed::Sell { .. }), "{sell:?}");
+        assert!(matches!(sell, Action::Sell { .. }), "{sell:?}");
         trader.record(sell, Verdict::Refused { later: true });
         let again = trader.next(Kind::Cross);
-        assert!(matches!(again, Deed::Sell { .. }), "{again:?}");
+        assert!(matches!(again, Action::Sell { .. }), "{again:?}");
         trader.record(again, Verdict::There);
         let killed = trader.next(Kind::Cross);
-        assert!(matches!(killed, Deed::Buy { .. }));
+        assert!(matches!(killed, Action::Buy { .. }));
         trader.record(killed, Verdict::Killed);
-        assert!(matches!(trader.next(Kind::Cross), Deed::Buy { .. }), "nothing was bought");
+        assert!(matches!(trader.next(Kind::Cross), Action::Buy { .. }), "nothing was bought");
         assert_eq!(trader.fates.write(), "c1u1p1r1p1k1u1");
         println!("a life of orders: 9 cases");
     }

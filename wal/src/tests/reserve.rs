@@ -216,10 +216,10 @@ fn a_hanging_sync_holds_the_segments_back() {
 fn a_failed_sync_is_final() {
     for call in [Call::Sync, Call::Rename, Call::SyncDirectory] {
         let world = Faults::new(5);
-        let told = Arc::new(AtomicU64::new(0));
+        let reported = Arc::new(AtomicU64::new(0));
         let dir = Dir::open(world.clone(), tiny()).expect("open");
         let recovered = dir.recover(None, false).expect("new").finish().expect("new");
-        let counter = told.clone();
+        let counter = reported.clone();
         let waker = move |_| {
             counter.fetch_add(1, Ordering::Relaxed);
         };
@@ -231,7 +231,7 @@ fn a_failed_sync_is_final() {
         assert!(matches!(running.syncer.turn(), Err(Error::Io { .. })), "{call:?}");
         assert!(running.marks.is_poisoned() && running.log.room(0) == 0, "{call:?}");
         assert_eq!(
-            (running.marks.synced(), told.load(Ordering::Relaxed)),
+            (running.marks.synced(), reported.load(Ordering::Relaxed)),
             (synced, 1),
             "{call:?}: waiters are notified"
         );

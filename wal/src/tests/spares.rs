@@ -248,10 +248,10 @@ fn segments_under_a_spares_name_are_refused() {
     let mut check = |what: &str, world: &Faults, name: &str, expected: &dyn Fn(&Fault) -> bool| {
         let before = world.names();
         let error = Dir::open(world.clone(), small()).and_then(|dir| recover(&dir, false)).err();
-        let said = error.as_ref().map(ToString::to_string);
+        let message = error.as_ref().map(ToString::to_string);
         match error {
             Some(Error::Format { file, fault }) if file == name && expected(&fault) => {}
-            _ => panic!("{what}: {said:?}"),
+            _ => panic!("{what}: {message:?}"),
         }
         assert_eq!(world.names(), before, "{what}: nothing was changed");
         cases += 1;
@@ -345,8 +345,11 @@ fn anything_but_a_plain_file_is_refused() {
         assert_eq!(world.names().len(), before.len() + 1, "nothing was changed");
         cases += 1;
     }
-    let said = Error::Place { file: names[0].to_owned(), fault: PlaceFault::NotPlain }.to_string();
-    assert!(said.starts_with("00000007.spare: is a directory, a pipe") && said.ends_with("directory"), "{said}");
+    let message = Error::Place { file: names[0].to_owned(), fault: PlaceFault::NotPlain }.to_string();
+    assert!(
+        message.starts_with("00000007.spare: is a directory, a pipe") && message.ends_with("directory"),
+        "{message}"
+    );
     println!("not plain files: {cases} cases");
 }
 
@@ -357,9 +360,9 @@ fn a_refusal_for_lost_records_names_a_remedy() {
     put_changed(&world, FIRST, |bytes| bytes[places[4] + 60] ^= 1);
     let Err(Error::Lost(loss)) = recovered(&world) else { panic!("record 4 was promised") };
     assert_eq!((loss.lsn, loss.synced), (Lsn(4), Lsn(5)));
-    let said = Error::Lost(loss).to_string();
+    let message = Error::Lost(loss).to_string();
     for words in [FIRST, "2 records (LSN 4 to 5) cannot be replayed", "nothing was changed", "put it back", "one copy"]
     {
-        assert!(said.contains(words), "{words:?} is not in {said:?}");
+        assert!(message.contains(words), "{words:?} is not in {message:?}");
     }
 }

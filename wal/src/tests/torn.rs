@@ -41,31 +41,31 @@ fn sample(with_snapshot: bool) -> Sample {
 #[derive(Debug, PartialEq)]
 enum Expected {
     /// The log continues after this LSN; the number of bytes cut.
-    Cut(u64, u64),
+    Truncated(u64, u64),
     /// Promised records are gone from this LSN on.
     Lost(u64),
 }
 
 #[test]
 fn the_table() {
-    use Expected::{Cut, Lost};
+    use Expected::{Lost, Truncated};
     type Change = fn(&mut [u8], &[usize]);
     let slot = record::slot_bytes(64) as u64;
     #[rustfmt::skip]
     let table: [(&str, Change, Expected); 17] = [
-        ("nothing", |_, _| {}, Cut(9, 0)),
-        ("last byte of the last record", |b, at| b[at[9] + 119] ^= 1, Cut(8, slot)),
-        ("last record has no header", |b, at| b[at[9]..at[9] + 56].fill(0), Cut(8, slot)),
-        ("last record has no payload", |b, at| b[at[9] + 56..at[9] + 120].fill(0), Cut(8, 51)),
-        ("last record gone", |b, at| b[at[9]..].fill(0), Cut(8, 0)),
-        ("two torn in a row", |b, at| { b[at[7] + 60] ^= 1; b[at[8] + 60] ^= 1 }, Cut(6, 3 * slot)),
-        ("hole, good ones after it", |b, at| b[at[7]..at[8]].fill(0), Cut(6, 3 * slot)),
-        ("first unsynced torn, good ones after it", |b, at| b[at[6] + 9] ^= 1, Cut(5, 4 * slot)),
-        ("all unsynced gone", |b, at| b[at[6]..].fill(0), Cut(5, 0)),
-        ("impossible length", |b, at| b[at[8]..at[8] + 4].fill(0xff), Cut(7, 2 * slot)),
-        ("length beyond the segment", |b, at| b[at[8]..at[8] + 4].copy_from_slice(&100_000u32.to_le_bytes()), Cut(7, 2 * slot)),
-        ("length of a header", |b, at| b[at[8]..at[8] + 4].copy_from_slice(&56u32.to_le_bytes()), Cut(7, 2 * slot)),
-        ("bytes after the end", |b, _| b[4000] = 1, Cut(9, 4001 - 1080)),
+        ("nothing", |_, _| {}, Truncated(9, 0)),
+        ("last byte of the last record", |b, at| b[at[9] + 119] ^= 1, Truncated(8, slot)),
+        ("last record has no header", |b, at| b[at[9]..at[9] + 56].fill(0), Truncated(8, slot)),
+        ("last record has no payload", |b, at| b[at[9] + 56..at[9] + 120].fill(0), Truncated(8, 51)),
+        ("last record gone", |b, at| b[at[9]..].fill(0), Truncated(8, 0)),
+        ("two torn in a row", |b, at| { b[at[7] + 60] ^= 1; b[at[8] + 60] ^= 1 }, Truncated(6, 3 * slot)),
+        ("hole, good ones after it", |b, at| b[at[7]..at[8]].fill(0), Truncated(6, 3 * slot)),
+        ("first unsynced torn, good ones after it", |b, at| b[at[6] + 9] ^= 1, Truncated(5, 4 * slot)),
+        ("all unsynced gone", |b, at| b[at[6]..].fill(0), Truncated(5, 0)),
+        ("impossible length", |b, at| b[at[8]..at[8] + 4].fill(0xff), Truncated(7, 2 * slot)),
+        ("length beyond the segment", |b, at| b[at[8]..at[8] + 4].copy_from_slice(&100_000u32.to_le_bytes()), Truncated(7, 2 * slot)),
+        ("length of a header", |b, at| b[at[8]..at[8] + 4].copy_from_slice(&56u32.to_le_bytes()), Truncated(7, 2 * slot)),
+        ("bytes after the end", |b, _| b[4000] = 1, Truncated(9, 4001 - 1080)),
         ("last synced torn", |b, at| b[at[5] + 70] ^= 1, Lost(5)),
         ("last synced gone", |b, at| b[at[5]..at[6]].fill(0), Lost(5)),
         ("first record torn", |b, at| b[at[1] + 30] ^= 1, Lost(1)),
@@ -84,7 +84,7 @@ fn the_table() {
 fn check(what: &str, world: &Faults, expected: &Expected) {
     let dir = Dir::open(world.clone(), tiny()).expect("open");
     match (recover(&dir, false), expected) {
-        (Ok((_, recovered)), Expected::Cut(last, bytes)) => {
+        (Ok((_, recovered)), Expected::Truncated(last, bytes)) => {
             assert_eq!((recovered.last_lsn.0, recovered.bytes_cut), (*last, *bytes), "{what}");
             // The second time there is nothing left to cut.
             let (_, again) = recover(&dir, false).expect("it was repaired");
@@ -170,7 +170,7 @@ fn a_record_follows_by_its_chain_and_by_its_epoch() {
     for (what, byte, value) in [("another record's follower", 44, 0xa5), ("an earlier start's", 40, 0)] {
         let sample = sample(false);
         put_resealed(&sample.world, sample.offsets[9], byte, value);
-        check(what, &sample.world, &Expected::Cut(8, record::slot_bytes(64) as u64));
+        check(what, &sample.world, &Expected::Truncated(8, record::slot_bytes(64) as u64));
     }
 }
 
@@ -182,7 +182,7 @@ fn proof_of_a_sync_may_come_from_elsewhere() {
     };
     let plain = sample(false);
     gone(&plain);
-    check("no proof", &plain.world, &Expected::Cut(4, 0));
+    check("no proof", &plain.world, &Expected::Truncated(4, 0));
 
     let covered = sample(true);
     gone(&covered);

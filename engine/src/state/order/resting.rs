@@ -239,7 +239,8 @@ impl Resting {
             && held == counted.map(|(instrument, sides)| (*instrument, sides.held_count)).collect()
     }
 
-    /// Adds what [`Resting::list`] does not, and the order's entry to `standing`.
+    /// Adds the order to every index except the price levels, and appends to `standing` its entry for
+    /// [`Resting::list`], which fills those in bulk.
     pub(crate) fn put_unlisted(&mut self, order: &Order, standing: &mut Vec<Standing>) {
         standing.push(Standing::of(order));
         if order.awaiting_book {

@@ -1,8 +1,8 @@
 //! The available cash in the first answer to an order (gateway/docs/trading.md §2, `account_balance`), for later
 //! lookups of the order.
 //!
-//! A remembered request has it. For other orders it is not stored: it is computed from the wallet's present cash and
-//! the later order facts, fills and payouts.
+//! It is stored with a request that has an id, for its replay. For other orders it is computed from the wallet's present
+//! cash and the later order facts, fills and payouts.
 
 use super::User;
 use super::facts::Fact;

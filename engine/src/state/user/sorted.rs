@@ -120,7 +120,7 @@ impl<T: Copy + Ord> Blocks<T> {
         self.len -= usize::from(removed);
         if self.blocks[at].is_empty() {
             self.blocks.remove(at);
-            // The block before it now reaches to its end; of the first one the bound is removed.
+            // The range of the removed block goes to the block before it, or to the next one if it was the first.
             self.bounds.remove(at.saturating_sub(1));
         }
         removed

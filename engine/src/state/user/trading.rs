@@ -237,7 +237,7 @@ impl Trading {
         Fills::Many(fills)
     }
 
-    /// Whether nothing was ever traded, armed or back-tested.
+    /// Whether the user has neither orders, positions, points of equity nor resets, no back-test and no armed heartbeat.
     pub fn is_empty(&self) -> bool {
         let traded = !self.orders.is_empty() || !self.positions.is_empty();
         let noted = !self.safeguards.is_empty() || !self.equity.is_empty() || !self.resets.is_empty();

@@ -3,7 +3,6 @@
 
 mod view;
 
-use crate::app::App;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::http::route::{RateClass, Route};
@@ -109,7 +108,7 @@ fn process(status: &'static str, call: &Call) -> Reply {
         status: status.into(),
         timestamp: scalar::Timestamp(call.now),
         version: API_VERSION,
-        instance: &call.app().instance.id,
+        instance: &call.instance().id,
     })
 }
 
@@ -168,16 +167,16 @@ impl Markets {
 }
 
 async fn checked(call: &Call) -> Checked {
-    let app = call.app();
-    let sent_at = app.reads.clock.now();
+    let reads = call.reads();
+    let sent_at = reads.clock.now();
     // The user need not exist: any answer shows that the store works.
     let answer = call.edge.engine.ask(UserId(1), Command::Query(Query::User), sent_at).await;
     Checked {
-        store_us: answer.ok().map(|_| app.reads.clock.now().since(sent_at)),
-        vitals: app.vitals(),
-        markets: app.instance.census.of(&app.reads, call.now),
-        outage: app.reads.books.outage(),
-        charts_lost: app.reads.history.is_lost(),
+        store_us: answer.ok().map(|_| reads.clock.now().since(sent_at)),
+        vitals: call.edge.app.vitals(),
+        markets: call.instance().census.of(reads, call.now),
+        outage: reads.books.outage(),
+        charts_lost: reads.history.is_lost(),
     }
 }
 
@@ -211,21 +210,20 @@ fn checks(checked: &Checked, now: Timestamp) -> Checks {
 
 async fn status(call: Call) -> Outcome {
     let checked = checked(&call).await;
-    let app = call.app();
     let mut files_left = FILES_MAX;
-    let size = bytes_in(&app.front.settings.data_dir, &mut files_left);
+    let size = bytes_in(&call.front().settings.data_dir, &mut files_left);
     let word = match &checked {
         Checked { store_us: None, .. } => "down",
         checked if checked.outage || checked.charts_lost || checked.markets.known == 0 => "degraded",
         _ => "healthy",
     };
     let Checked { store_us, vitals, markets, outage, .. } = checked;
-    let playback = app.instance.instruments.recording();
+    let playback = call.instance().instruments.recording();
     Ok(Reply::json(&Status {
         status: word.into(),
         timestamp: scalar::Timestamp(call.now),
         version: API_VERSION,
-        uptime_seconds: call.now.since(app.instance.started_at) / SECOND,
+        uptime_seconds: call.now.since(call.instance().started_at) / SECOND,
         database: StoreStatus::new(store_us, size, vitals.last_commit_at.map(scalar::Timestamp)),
         redis: CacheStatus { status: "not_used".into() },
         matching_engine: EngineStatus {
@@ -241,21 +239,21 @@ async fn status(call: Call) -> Outcome {
             last_upstream_message_at: vitals.last_message_at.map(scalar::Timestamp),
         },
         markets: markets.into(),
-        clock: clock(app),
+        clock: clock(&call),
         recording: playback.as_ref().map(Into::into),
     }))
 }
 
 /// What this start found about its clock, and whether anything ends by it.
-fn clock(app: &App) -> ClockStatus {
-    let leap = &app.instance.leap;
+fn clock(call: &Call) -> ClockStatus {
+    let (leap, clock) = (&call.instance().leap, &call.reads().clock);
     ClockStatus {
         start: leap.found.name().into(),
         newest_record_at: leap.newest.map(scalar::Timestamp),
         wall_at_start: leap.newest.map(|_| scalar::Timestamp(leap.wall)),
-        wall_at: scalar::Timestamp(app.reads.clock.wall_now()),
+        wall_at: scalar::Timestamp(clock.wall_now()),
         venue_at: leap.venue_now().map(scalar::Timestamp),
-        sweeps: leap.sweeping(app.reads.clock.now()).name().into(),
+        sweeps: leap.sweeping(clock.now()).name().into(),
     }
 }
 
@@ -282,7 +280,7 @@ pub fn bytes_in(dir: &Path, files_left: &mut usize) -> u64 {
 mod tests {
     use super::*;
     use crate::api::testing::{Text as _, Town, shows};
-    use crate::engine_client::Late;
+    use crate::engine_client::AskError;
     use crate::http::record::Record as _;
     use engine::command::Answer;
     use engine::reject::Reject;
@@ -312,7 +310,7 @@ mod tests {
     #[test]
     fn a_store_that_does_not_answer_is_not_ready() {
         let town = Town::new();
-        town.shard(|_, _| Err(Late::Unknown));
+        town.shard(|_, _| Err(AskError::Unknown));
         let answer = town.send("GET", "/v1/health/ready", "");
         assert_eq!((answer.status, answer.header("x-svc-code")), (503, Some("HTTP_503")));
         let expected = r#"{"status":"degraded","checks":{"database":{"status":"unusable","latency_ms":null}}}"#;

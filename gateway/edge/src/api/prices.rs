@@ -122,7 +122,7 @@ const TOKEN_AND_SIDE: &[Param] = &[
 words! {
     // The price before the first trade.
     NoTradePrice = "0.5";
-    TakerSide = "BUY", "SELL", "";
+    pub TakerSide = "BUY", "SELL", "";
 }
 
 forms! {
@@ -172,9 +172,9 @@ record! {
     /// What takers pay.
     struct FeeRate {
         #[schemars(range(min = 0, max = BASE_FEE))]
-        base_fee: u64 = 1_000, "What clients put into their orders; 0 without fees.";
+        base_fee: u64 = 1_000, "The fee rate that clients write into a signed order; 0 in a market without fees.";
         #[schemars(range(min = 0, max = 10_000))]
-        fee_rate_bps: u32 = 400, "The rate of the market's category.";
+        fee_rate_bps: u32 = 400, "The rate of the market's category, in basis points.";
     }
 
     /// The market of a token.
@@ -206,7 +206,7 @@ fn midpoint(call: &Call) -> Outcome {
 /// BUY names the best bid, SELL the best ask.
 fn price(call: &Call) -> Outcome {
     let query = call.query();
-    tokens::asked(&query)?;
+    tokens::token_id(&query)?;
     let side = side(query.get("side"))?;
     let (instrument, top) = top(call.reads(), &query)?;
     let price = top.price(side).ok_or(Code::BookUnavailable)?;
@@ -234,7 +234,7 @@ pub fn side(word: Option<&str>) -> Result<BookSide, Refusal> {
 }
 
 pub fn invalid_side() -> Refusal {
-    Refusal::saying(Code::InvalidRequest, "Invalid side")
+    Refusal::new(Code::InvalidRequest, "Invalid side")
 }
 
 fn spread(call: &Call) -> Outcome {
@@ -249,7 +249,7 @@ fn spread(call: &Call) -> Outcome {
 
 /// Best levels of the token that the query names.
 fn top(reads: &Reads, query: &Query<'_>) -> Result<(InstrumentId, Top), Refusal> {
-    let (instrument, cell) = tokens::find(&reads.catalog, tokens::asked(query)?).ok_or(Code::BookUnavailable)?;
+    let (instrument, cell) = tokens::find(&reads.catalog, tokens::token_id(query)?).ok_or(Code::BookUnavailable)?;
     Ok((instrument, book_of(reads, instrument, cell).ok_or(Code::BookUnavailable)?))
 }
 
@@ -259,15 +259,15 @@ pub fn book_of(reads: &Reads, instrument: InstrumentId, cell: &MarketCell) -> Op
 }
 
 /// Side of the taker in the last trade; empty where the venue stated only the price.
-pub fn taker_word(last: &LastPrice) -> &'static str {
-    last.trade.map_or("", |trade| if trade.taker_buys { "BUY" } else { "SELL" })
+pub fn taker_side(last: &LastPrice) -> TakerSide {
+    last.trade.map_or("", |trade| if trade.taker_buys { "BUY" } else { "SELL" }).into()
 }
 
 fn last_trade_price(call: &Call) -> Outcome {
     let (instrument, _) = token_of(call, "market not found")?;
     let last = call.reads().books.last_price(instrument);
     Ok(Reply::json(&match last {
-        Some(last) => LastTrade { price: LastTradePrice::Known(last.price.into()), side: taker_word(&last).into() },
+        Some(last) => LastTrade { price: LastTradePrice::Known(last.price.into()), side: taker_side(&last) },
         None => LastTrade { price: LastTradePrice::NoTrade("0.5".into()), side: "".into() },
     }))
 }
@@ -300,9 +300,9 @@ fn token_of<'a>(call: &'a Call, unknown: &'static str) -> Result<(InstrumentId, 
     let found = if call.route.path.ends_with('}') {
         tokens::find(catalog, &call.variable(0))
     } else {
-        tokens::find(catalog, tokens::asked(&call.query())?)
+        tokens::find(catalog, tokens::token_id(&call.query())?)
     };
-    found.ok_or_else(|| Refusal::saying(Code::MarketNotFound, unknown))
+    found.ok_or_else(|| Refusal::new(Code::MarketNotFound, unknown))
 }
 
 async fn market_by_token(call: Call) -> Outcome {

@@ -43,13 +43,12 @@ record! {
 async fn batch(call: Call) -> Outcome {
     let body = call.json_object()?;
     let PricesRequest { market_ids } = PricesRequest::read(&body)?;
-    let app = call.app();
-    let tier_max = app.front.settings.limits.tier(call.caller().tier).max_batch_size as usize;
+    let tier_max = call.front().settings.limits.tier(call.caller().tier).max_batch_size as usize;
     if market_ids.len() > tier_max {
         let message = format!("The request has {} markets; the tier allows {tier_max} in one batch.", market_ids.len());
-        return Err(Refusal::saying(Code::BatchLimitExceeded, message));
+        return Err(Refusal::new(Code::BatchLimitExceeded, message));
     }
-    let quotes: Vec<_> = market_ids.into_iter().map(|id| MarketQuote::new(id, &app.reads)).collect();
+    let quotes: Vec<_> = market_ids.into_iter().map(|id| MarketQuote::new(id, call.reads())).collect();
     Ok(Reply::json(&quotes))
 }
 

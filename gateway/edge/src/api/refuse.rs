@@ -73,22 +73,22 @@ pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
             problems.add("body", "amount", "less_than_equal", above_cap(*cap));
             Refusal::validation(&problems)
         }
-        Reject::GtdUnsupported => Refusal::saying(Code::ValidationFailed, "time_in_force: GTD is not supported here"),
+        Reject::GtdUnsupported => Refusal::new(Code::ValidationFailed, "time_in_force: GTD is not supported here"),
         Reject::ResetCoolsDown { until } => {
-            let refusal = Refusal::saying(Code::Http429, "The API wallet was reset too short a time ago.");
+            let refusal = Refusal::new(Code::Http429, "The API wallet was reset too short a time ago.");
             refusal.retry_after(seconds_until(*until, now))
         }
         Reject::WrongWalletKind => {
-            Refusal::saying(Code::InvalidRequest, "Wallets of this kind, or in this state, have no such operation.")
+            Refusal::new(Code::InvalidRequest, "Wallets of this kind, or in this state, have no such operation.")
         }
-        Reject::TooManyWallets => Refusal::saying(
+        Reject::TooManyWallets => Refusal::new(
             Code::InvalidRequest,
             "There have been too many wallets, archived ones included; no more can be opened.",
         ),
         Reject::TooManySafeguards => {
-            Refusal::saying(Code::InvalidRequest, "Too many heartbeats with other labels are armed.")
+            Refusal::new(Code::InvalidRequest, "Too many heartbeats with other labels are armed.")
         }
-        Reject::KeyExpiring => Refusal::saying(Code::InvalidRequest, "The key was rotated already and is expiring."),
+        Reject::KeyExpiring => Refusal::new(Code::InvalidRequest, "The key was rotated already and is expiring."),
         _ => refusal,
     }
 }

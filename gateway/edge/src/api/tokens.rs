@@ -18,7 +18,7 @@ pub fn well_formed(token: &str) -> bool {
 ///
 /// # Errors
 /// [`Code::InvalidTokenId`] without a well-formed one.
-pub fn asked<'a>(query: &'a Query<'_>) -> Result<&'a str, Code> {
+pub fn token_id<'a>(query: &'a Query<'_>) -> Result<&'a str, Code> {
     query.first_of(&["token_id", "token"]).filter(|token| well_formed(token)).ok_or(Code::InvalidTokenId)
 }
 
@@ -49,7 +49,7 @@ mod tests {
             ("token_id=1%00", Err(Code::InvalidTokenId)),
             ("token_id=%EF%BC%91", Err(Code::InvalidTokenId)),
         ] {
-            assert_eq!(asked(&Query::read(query)), expected, "{query}");
+            assert_eq!(token_id(&Query::read(query)), expected, "{query}");
         }
     }
 }

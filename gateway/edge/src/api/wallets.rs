@@ -1,6 +1,8 @@
 //! The `wallet_id` parameter of reads and sweeps (gateway/docs/accounts.md §1).
 
-use crate::http::schema::{Format, Param, Schema};
+use crate::http::record::forms;
+use crate::http::scalar::{WalletChoice, words};
+use crate::http::schema::{Param, Schema};
 use engine::command::Wallets;
 use engine::id::WalletId;
 use engine::user::Wallet;
@@ -10,15 +12,22 @@ use wire::query::Query;
 use wire::value::Value;
 
 /// The parameter as the routes declare it.
-pub const WALLET_ID: Param = Param::query(
+pub const WALLET_ID: Param =
+    Param::query("wallet_id", Schema::of::<WalletChoice<'static>>(), "Which wallets; the API wallet where absent.");
+/// The same of the routes of orders.
+pub const WALLET_OF_ORDERS: Param = Param::query(
     "wallet_id",
-    Schema::Format(&Format {
-        name: "WalletChoice",
-        about: "`api`, `all` (the active ones together), or the number of a wallet.",
-        pattern: "^([aA][pP][iI]|[aA][lL][lL]|-?[0-9]{1,18})$",
-    }),
-    "Which wallets; the API wallet where absent.",
+    Schema::of::<SentWallet>(),
+    "A wallet's id, `api` (the API wallet, the default) or `all` (every active wallet).",
 );
+
+words! {
+    pub WalletWord = "api", "all";
+}
+
+forms! {
+    pub SentWallet = Id(u64), Word(WalletWord); SentWallet::Word("all".into());
+}
 
 /// The most digits of an integer (gateway/docs/wire.md §1).
 const DIGITS_MAX: usize = 18;
@@ -44,7 +53,7 @@ fn named(text: &str) -> Option<Wallets> {
 }
 
 fn wrong(problems: &mut Problems, place: &'static str) {
-    problems.add(place, "wallet_id", "wallet_id", "is none of api, all and the number of a wallet");
+    problems.add(place, "wallet_id", "wallet_id", "must be api, all or the id of a wallet");
 }
 
 /// The wallets that a query names; `None` without `wallet_id`, and, with a problem, for a wrong one.

@@ -11,7 +11,7 @@ use super::reply::Refusal;
 use super::response_head::ResponseHead;
 use super::route::{Auth, Permission, RateClass, Route};
 use crate::app::{App, Edge};
-use crate::engine_client::Late;
+use crate::engine_client::AskError;
 use crate::http::front::Front;
 use crate::reads::Reads;
 use crate::settings::Local;
@@ -119,7 +119,7 @@ pub(super) fn identify<'h>(
         (Needed::Key | Needed::KeyOrToken, Some(None), _) => Err(Code::InvalidKey.into()),
         (Needed::Key, None, _) => Err(Code::MissingApiKey.into()),
         (Needed::Token | Needed::KeyOrToken, _, Some(token)) => Ok(Identity::Token(token)),
-        (Needed::Token, _, None) => Err(Refusal::saying(Code::MissingAuth, "This route needs a session token.")),
+        (Needed::Token, _, None) => Err(Refusal::new(Code::MissingAuth, "This route needs a session token.")),
         (Needed::KeyOrToken, _, None) => Err(Code::MissingAuth.into()),
     }
 }
@@ -341,12 +341,12 @@ pub(crate) async fn first_sight(
     let created = tokio::task::spawn_local(async move {
         let answer = creating.engine.ask(user, create, now).await;
         match answer {
-            Ok(Answer::Created(_)) | Err(Late::Overshot(_)) => Ok(()),
-            Ok(_) | Err(Late::Busy) => {
+            Ok(Answer::Created(_)) | Err(AskError::Overshot(_)) => Ok(()),
+            Ok(_) | Err(AskError::Busy) => {
                 creating.app.reads.directory.give_back(user);
                 Err(Code::ServerBusy)
             }
-            Err(Late::Unknown) => Err(Code::AuthStateIncomplete),
+            Err(AskError::Unknown) => Err(Code::AuthStateIncomplete),
         }
     });
     created.await.map_err(|_| Code::InternalError)??;

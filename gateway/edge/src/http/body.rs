@@ -66,20 +66,20 @@ impl fmt::Debug for Upgrade {
 
 /// A page failed: the body is incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut;
+pub struct Truncated;
 
-impl fmt::Display for Cut {
+impl fmt::Display for Truncated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a page of the response could not be made")
     }
 }
 
-impl std::error::Error for Cut {}
+impl std::error::Error for Truncated {}
 
 /// Compressing a piece of this size takes well under a millisecond.
 const PIECE_BYTES: usize = 32 << 10;
 
-type Making = Pin<Box<dyn Future<Output = Result<(), Cut>>>>;
+type Making = Pin<Box<dyn Future<Output = Result<(), Truncated>>>>;
 
 /// A body that is made while it is sent.
 pub struct Pages {
@@ -117,7 +117,7 @@ impl Pages {
     /// A body of the pages that `make` sends.
     pub fn new<F>(make: impl FnOnce(Sink) -> F) -> Pages
     where
-        F: Future<Output = Result<(), Cut>> + 'static,
+        F: Future<Output = Result<(), Truncated>> + 'static,
     {
         let page = Rc::new(RefCell::new(None));
         Pages { making: Box::pin(make(Sink(Rc::clone(&page)))), page, in_flight: None, live: false }
@@ -126,7 +126,7 @@ impl Pages {
     /// A body without an end. It is not compressed, and its handler limits how many are open.
     pub fn live<F>(make: impl FnOnce(Sink) -> F) -> Pages
     where
-        F: Future<Output = Result<(), Cut>> + 'static,
+        F: Future<Output = Result<(), Truncated>> + 'static,
     {
         Pages { live: true, ..Pages::new(make) }
     }
@@ -152,7 +152,7 @@ impl Pages {
         }
     }
 
-    fn poll_page(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Vec<u8>>, Cut>> {
+    fn poll_page(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Vec<u8>>, Truncated>> {
         match self.making.as_mut().poll(context) {
             Poll::Ready(Err(cut)) => Poll::Ready(Err(cut)),
             Poll::Ready(Ok(())) => Poll::Ready(Ok(None)),
@@ -182,7 +182,7 @@ impl Streamed {
         self.pages.as_ref().is_some_and(Pages::is_live)
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
         let Some(pages) = &mut self.pages else { return Poll::Ready(None) };
         let page = match std::task::ready!(pages.poll_page(context)) {
             Ok(page) => page,
@@ -196,13 +196,13 @@ impl Streamed {
             // A page is flushed, so that the peer can decompress what it has.
             (Some(page), Some(gzip)) => match gzip.write_all(&page).and_then(|()| gzip.flush()) {
                 Ok(()) => std::mem::take(gzip.get_mut()),
-                Err(_) => return Poll::Ready(Some(Err(Cut))),
+                Err(_) => return Poll::Ready(Some(Err(Truncated))),
             },
             (None, gzip) => {
                 self.pages = None;
                 match gzip.take().map(GzEncoder::finish) {
                     Some(Ok(rest)) => rest,
-                    Some(Err(_)) => return Poll::Ready(Some(Err(Cut))),
+                    Some(Err(_)) => return Poll::Ready(Some(Err(Truncated))),
                     None => return Poll::Ready(None),
                 }
             }
@@ -219,9 +219,9 @@ impl From<Vec<u8>> for Body {
 
 impl hyper::body::Body for Body {
     type Data = Bytes;
-    type Error = Cut;
+    type Error = Truncated;
 
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
         match self.get_mut() {
             Body::Whole(Whole(bytes)) => {
                 let piece = std::mem::take(bytes);
@@ -265,7 +265,7 @@ mod tests {
         let pages = Pages::new(|mut sink| async move {
             for number in 0..PAGES {
                 if number == fails_at {
-                    return Err(Cut);
+                    return Err(Truncated);
                 }
                 made.set(made.get() + 1);
                 sink.send(format!("page {number}\n").into_bytes()).await;
@@ -309,7 +309,7 @@ mod tests {
         for (gzip, fails_at) in [(false, 0), (false, 7), (true, 7)] {
             let made = Rc::new(Cell::new(0));
             let error = run(async { body(&made, gzip, fails_at).collect().await.map(|_| ()) });
-            assert_eq!((error, made.get()), (Err(Cut), fails_at));
+            assert_eq!((error, made.get()), (Err(Truncated), fails_at));
         }
         println!("cut bodies: 3 cases");
     }

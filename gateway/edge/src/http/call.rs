@@ -1,15 +1,15 @@
 //! A request as its handler receives it: routed, authenticated, counted, with its body.
 
 use super::code::Code;
-use super::containment::{self, Deed};
+use super::containment::{self, KeyAction};
 use super::dialect::{self, Dialect};
 use super::front::Front;
 use super::limit::Source;
 use super::reply::Refusal;
 use super::route::{Auth, Route};
 use super::router::Variables;
-use crate::app::{App, Edge};
-use crate::engine_client::Late;
+use crate::app::{Edge, Instance};
+use crate::engine_client::AskError;
 use crate::reads::Reads;
 use crate::streams::Streams;
 use bytes::Bytes;
@@ -66,11 +66,6 @@ pub struct Caller {
 }
 
 impl Call {
-    /// All shared state; handlers use the part that they need.
-    pub fn app(&self) -> &App {
-        &self.edge.app
-    }
-
     pub fn reads(&self) -> &Reads {
         &self.edge.app.reads
     }
@@ -83,6 +78,10 @@ impl Call {
         &self.edge.app.streams
     }
 
+    pub fn instance(&self) -> &Instance {
+        &self.edge.app.instance
+    }
+
     /// The caller of a route that needs a credential.
     ///
     /// # Panics
@@ -93,19 +92,19 @@ impl Call {
 
     /// Whether the caller's key is read-only and contained (`keys.readonly_contained`).
     pub fn is_contained(&self) -> bool {
-        self.app().front.settings.keys.readonly_contained && containment::is_for(self.caller())
+        self.front().settings.keys.readonly_contained && containment::is_for(self.caller())
     }
 
     /// Checks whether the caller may do that to a key or a balance ([`containment`]).
     ///
     /// # Errors
     /// `INSUFFICIENT_PERMISSION`.
-    pub fn may(&self, deed: Deed) -> Result<(), Refusal> {
+    pub fn may(&self, action: KeyAction) -> Result<(), Refusal> {
         if !self.is_contained() {
             return Ok(());
         }
-        let refused = |why| Refusal::saying(Code::InsufficientPermission, why);
-        containment::check(self.caller(), deed).map_err(refused)
+        let refused = |why| Refusal::new(Code::InsufficientPermission, why);
+        containment::check(self.caller(), action).map_err(refused)
     }
 
     /// The caller's key, on a route that takes only keys.
@@ -139,7 +138,7 @@ impl Call {
     /// The pipeline decides with the same rule whether a key is needed.
     pub fn in_venue_shape(&self) -> bool {
         let Auth::KeyUnless(shape) = self.route.auth else { return false };
-        dialect::in_venue_shape(&self.app().front, shape, &self.headers, &self.query())
+        dialect::in_venue_shape(self.front(), shape, &self.headers, &self.query())
     }
 
     /// A header's text: ASCII without control characters, not empty.
@@ -157,7 +156,7 @@ impl Call {
             Ok(value) => Ok(Some(value)),
             Err(read::NotJson::Empty) => Ok(None),
             Err(_) if !self.typed => Err(Code::Http415.into()),
-            Err(error) => Err(Refusal::saying(Code::InvalidBody, error.to_string())),
+            Err(error) => Err(Refusal::new(Code::InvalidBody, error.to_string())),
         }
     }
 
@@ -169,9 +168,9 @@ impl Call {
         match self.json()? {
             Some(value @ Value::Object(_)) => Ok(value),
             Some(other) => {
-                Err(Refusal::saying(Code::InvalidBody, format!("The body is {}, not an object.", other.kind())))
+                Err(Refusal::new(Code::InvalidBody, format!("The body is {}, not an object.", other.kind())))
             }
-            None => Err(Refusal::saying(Code::InvalidBody, "The body is empty.")),
+            None => Err(Refusal::new(Code::InvalidBody, "The body is empty.")),
         }
     }
 
@@ -181,16 +180,16 @@ impl Call {
     /// The code of a late or missing answer (gateway/docs/trading.md §7).
     pub async fn ask(&self, command: Command) -> Result<Answer, Refusal> {
         let user = self.caller().user;
-        self.edge.engine.ask(user, command, self.now).await.map_err(late)
+        self.edge.engine.ask(user, command, self.now).await.map_err(unanswered)
     }
 }
 
 /// The refusal for a late answer.
-fn late(late: Late) -> Refusal {
-    match late {
-        Late::Busy => Code::ServerBusy.into(),
-        Late::Unknown => Code::PersistenceUnknown.into(),
-        Late::Overshot(answer) => overshot(&answer),
+fn unanswered(error: AskError) -> Refusal {
+    match error {
+        AskError::Busy => Code::ServerBusy.into(),
+        AskError::Unknown => Code::PersistenceUnknown.into(),
+        AskError::Overshot(answer) => overshot(&answer),
     }
 }
 

@@ -44,14 +44,6 @@ impl Components {
                 }
                 written
             }
-            Schema::Format(format) => {
-                let written = json!({"type": "string", "description": format.about, "pattern": format.pattern});
-                self.named(format.name, written)
-            }
-            Schema::OneOf(of) => {
-                let of: Vec<_> = of.iter().map(|one| self.of(one)).collect();
-                json!({"anyOf": of})
-            }
             Schema::Type(of) => {
                 let mut schema = of(&mut self.generator);
                 settle(&mut schema);

@@ -1,7 +1,7 @@
 //! What a read-only key may do to keys and balances if such keys are contained (`keys.readonly_contained`). The rule is
 //! the same on every route. Without the setting any active key may do everything.
 //!
-//! | Deed | Allowed to a contained key |
+//! | Action | Allowed to a contained key |
 //! |---|---|
 //! | create a key | without `trade`, of at most its own tier, and only while it has no end itself |
 //! | rename, replace or revoke a key | itself |
@@ -15,9 +15,9 @@ use engine::user::{Permissions, Tier};
 
 /// An action on a key or a balance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum KeyAction {
     /// Creates a key with this tier and these permissions, if the request gives them.
-    Make { tier: Option<Tier>, permissions: Option<Permissions> },
+    Create { tier: Option<Tier>, permissions: Option<Permissions> },
     /// Renames, replaces or revokes this key.
     Change(KeyId),
     /// Resets a balance to its baseline.
@@ -33,20 +33,20 @@ pub fn is_for(caller: &Caller) -> bool {
 ///
 /// # Errors
 /// The reason, as a sentence.
-pub fn check(caller: &Caller, deed: Deed) -> Result<(), &'static str> {
-    match deed {
+pub fn check(caller: &Caller, action: KeyAction) -> Result<(), &'static str> {
+    match action {
         _ if !is_for(caller) => Ok(()),
         // A new key would outlive this one.
-        Deed::Make { .. } if caller.expires_at.is_some() => {
+        KeyAction::Create { .. } if caller.expires_at.is_some() => {
             Err("A read-only key that expires cannot create keys here.")
         }
-        Deed::Make { tier, permissions } => {
+        KeyAction::Create { tier, permissions } => {
             let is_more = permissions == Some(Permissions::ReadTrade) || tier.is_some_and(|tier| tier > caller.tier);
             if is_more { Err("A read-only key cannot create a key here that may do more than itself.") } else { Ok(()) }
         }
-        Deed::Change(key) if caller.key == Some(key) => Ok(()),
-        Deed::Change(_) => Err("A read-only key cannot rename, replace or revoke other keys here."),
-        Deed::Reset => Err("A read-only key cannot reset a balance here."),
+        KeyAction::Change(key) if caller.key == Some(key) => Ok(()),
+        KeyAction::Change(_) => Err("A read-only key cannot rename, replace or revoke other keys here."),
+        KeyAction::Reset => Err("A read-only key cannot reset a balance here."),
     }
 }
 
@@ -71,28 +71,28 @@ mod tests {
         let reader = caller(Some(1), Read, None);
         let ending = caller(Some(1), Read, Some(9));
         let free = [caller(Some(1), ReadTrade, None), caller(Some(1), ReadTrade, Some(9)), caller(None, Read, None)];
-        let make = |tier, permissions| Deed::Make { tier, permissions };
+        let create = |tier, permissions| KeyAction::Create { tier, permissions };
         // The action; whether a read-only key may do it, and one that has an end.
         let rows = [
-            (make(None, None), true, false),
-            (make(None, Some(Read)), true, false),
-            (make(Some(Tier::Free), Some(Read)), true, false),
-            (make(Some(Tier::Pro), None), true, false),
-            (make(Some(Tier::ProPlus), None), false, false),
-            (make(Some(Tier::Enterprise), Some(Read)), false, false),
-            (make(None, Some(ReadTrade)), false, false),
-            (make(Some(Tier::Free), Some(ReadTrade)), false, false),
-            (Deed::Change(KeyId(1)), true, true),
-            (Deed::Change(KeyId(2)), false, false),
-            (Deed::Reset, false, false),
+            (create(None, None), true, false),
+            (create(None, Some(Read)), true, false),
+            (create(Some(Tier::Free), Some(Read)), true, false),
+            (create(Some(Tier::Pro), None), true, false),
+            (create(Some(Tier::ProPlus), None), false, false),
+            (create(Some(Tier::Enterprise), Some(Read)), false, false),
+            (create(None, Some(ReadTrade)), false, false),
+            (create(Some(Tier::Free), Some(ReadTrade)), false, false),
+            (KeyAction::Change(KeyId(1)), true, true),
+            (KeyAction::Change(KeyId(2)), false, false),
+            (KeyAction::Reset, false, false),
         ];
-        for (deed, of_reader, of_ending) in rows {
-            assert_eq!(check(&reader, deed).is_ok(), of_reader, "{deed:?}");
-            assert_eq!(check(&ending, deed).is_ok(), of_ending, "{deed:?} of a key with an end");
+        for (action, of_reader, of_ending) in rows {
+            assert_eq!(check(&reader, action).is_ok(), of_reader, "{action:?}");
+            assert_eq!(check(&ending, action).is_ok(), of_ending, "{action:?} of a key with an end");
             for caller in &free {
-                assert_eq!(check(caller, deed), Ok(()), "{deed:?} of {caller:?}");
+                assert_eq!(check(caller, action), Ok(()), "{action:?} of {caller:?}");
             }
         }
-        println!("deeds of contained keys: {} cases", rows.len() * (2 + free.len()));
+        println!("actions of contained keys: {} cases", rows.len() * (2 + free.len()));
     }
 }

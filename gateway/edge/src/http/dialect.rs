@@ -28,15 +28,17 @@ impl Dialect {
     /// The dialect of a request. `?dialect=` with `strict` or `plain` decides; other values are ignored. Otherwise it
     /// is strict for a request with a header of the venue's clients, or with a `User-Agent` that starts with one of
     /// `client_agents`.
-    pub fn of(headers: &HeaderMap, asked: Option<&str>, client_agents: &[String]) -> Dialect {
-        Dialect::asked(asked).unwrap_or_else(|| match CLIENT_HEADERS.iter().any(|name| headers.contains_key(*name)) {
-            true => Dialect::Strict,
-            false => Dialect::of_agent(agent(headers), client_agents),
+    pub fn of(headers: &HeaderMap, requested: Option<&str>, client_agents: &[String]) -> Dialect {
+        Dialect::parse(requested).unwrap_or_else(|| {
+            match CLIENT_HEADERS.iter().any(|name| headers.contains_key(*name)) {
+                true => Dialect::Strict,
+                false => Dialect::of_agent(agent(headers), client_agents),
+            }
         })
     }
 
     /// Parses the value of `?dialect=`.
-    pub fn asked(word: Option<&str>) -> Option<Dialect> {
+    pub fn parse(word: Option<&str>) -> Option<Dialect> {
         match word {
             Some("strict") => Some(Dialect::Strict),
             Some("plain") => Some(Dialect::Plain),
@@ -52,12 +54,12 @@ impl Dialect {
 
     /// The dialect that a WebSocket handshake decides: `?dialect=`, else strict if these headers make a request strict,
     /// or if there is any header of the venue's clients. `None`: the key decides, and a UUID makes it strict.
-    pub fn of_handshake(headers: &HeaderMap, asked: Option<&str>, client_agents: &[String]) -> Option<Dialect> {
-        if asked == Some("plain") {
+    pub fn of_handshake(headers: &HeaderMap, requested: Option<&str>, client_agents: &[String]) -> Option<Dialect> {
+        if requested == Some("plain") {
             return Some(Dialect::Plain);
         }
         let is_client = headers.keys().any(|name| name.as_str().starts_with(CLIENT_HEADER_PREFIX));
-        (is_client || Dialect::of(headers, asked, client_agents).is_strict()).then_some(Dialect::Strict)
+        (is_client || Dialect::of(headers, requested, client_agents).is_strict()).then_some(Dialect::Strict)
     }
 
     pub fn is_strict(self) -> bool {
@@ -92,9 +94,9 @@ fn venue_shaped(
     // The native list refuses a value that is not a boolean.
     let enveloped = |text: &str| !(text == "0" || text.eq_ignore_ascii_case("false"));
     let page = || query.get("next_cursor").is_some() && !query.get("envelope").is_some_and(enveloped);
-    let asked = query.get("dialect");
-    Dialect::of(headers, asked, client_agents).is_strict()
-        || (is_of_a_transport(agent(headers)) && asked.is_none() && keyless())
+    let requested = query.get("dialect");
+    Dialect::of(headers, requested, client_agents).is_strict()
+        || (is_of_a_transport(agent(headers)) && requested.is_none() && keyless())
         || (shape == VenueShape::StrictOrPage && page())
 }
 
@@ -139,13 +141,13 @@ mod tests {
             (&[("poly_api_key", "svc_live_1"), ("user-agent", "py_clob_client")], Some("plain"), false),
             (&[("poly_api_key", "svc_live_1")], Some("loose"), true),
         ];
-        for (sent, asked, strict) in cases {
+        for (sent, requested, strict) in cases {
             let mut headers = HeaderMap::new();
             for (name, value) in sent {
                 let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
                 headers.append(name, HeaderValue::from_static(value));
             }
-            assert_eq!(Dialect::of(&headers, asked, &agents).is_strict(), strict, "{sent:?} {asked:?}");
+            assert_eq!(Dialect::of(&headers, requested, &agents).is_strict(), strict, "{sent:?} {requested:?}");
         }
         assert!(!Dialect::of(&HeaderMap::new(), None, &[]).is_strict());
         println!("{} cases", cases.len() + 1);
@@ -166,12 +168,12 @@ mod tests {
             (&[], Some("loose"), None),
             (&[("poly_api_key", "svc_live_1"), ("user-agent", "py_clob_client")], Some("plain"), plain),
         ];
-        for (sent, asked, expected) in cases {
+        for (sent, requested, expected) in cases {
             let mut headers = HeaderMap::new();
             for (name, value) in sent {
                 headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_static(value));
             }
-            assert_eq!(Dialect::of_handshake(&headers, asked, &agents), expected, "{sent:?} {asked:?}");
+            assert_eq!(Dialect::of_handshake(&headers, requested, &agents), expected, "{sent:?} {requested:?}");
         }
         println!("{} cases", cases.len());
     }
@@ -199,9 +201,9 @@ mod tests {
             if client {
                 headers.insert("poly_address", HeaderValue::from_static("0xA1"));
             }
-            let asked = |shape| venue_shaped(shape, &headers, &Query::read(query), &[], || true);
+            let is_shaped = |shape| venue_shaped(shape, &headers, &Query::read(query), &[], || true);
             assert_eq!(
-                (asked(VenueShape::Strict), asked(VenueShape::StrictOrPage)),
+                (is_shaped(VenueShape::Strict), is_shaped(VenueShape::StrictOrPage)),
                 (strict, page),
                 "{query} {client}"
             );

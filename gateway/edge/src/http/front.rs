@@ -1,6 +1,7 @@
 //! Settings, route table, header names, limits, token secrets and access lists of the edge. All IO threads share them,
 //! and they do not change after the start.
 
+use super::cohort::Cohort;
 use super::hosts::Hosts;
 use super::jwt::Verifier;
 use super::limit::Limits;
@@ -31,6 +32,7 @@ pub struct Front {
     pub key_aliases: Vec<HeaderName>,
     pub limits: Arc<Limits>,
     pub usage: Usage,
+    pub cohort: Cohort,
     pub identity: Verifier,
     /// Socket tokens.
     pub tickets: Tickets,
@@ -60,6 +62,7 @@ impl Front {
             key_aliases: brand.key_header_aliases.iter().map(alias).collect::<Result<_, _>>()?,
             limits: Arc::new(Limits::new(config.limits.clone(), config.http.trusted_proxies.clone())),
             usage: Usage::new(tables),
+            cohort: Cohort::default(),
             identity: Verifier::new(&config.auth.jwt_secrets),
             tickets: Tickets::new(config.auth.ws_secret.as_ref()).map_err(|error| format!("no randomness: {error}"))?,
             gatekeeper: Gatekeeper { access: config.access.clone(), allowlist_on: config.flags.allowlist_enabled },

@@ -9,7 +9,7 @@
 //! | `admission.rs`, `auth.rs`, `limit.rs` | credentials, permissions, limits |
 //! | `call.rs`, `reply.rs`, `code.rs` | what handlers get and return; error codes |
 //! | `record.rs`, `scalar.rs` | JSON records: text, schema and example from one type |
-//! | `written.rs` | rows of long lists, serialised in turns with other work |
+//! | `turns.rs` | long loops and long lists, in turns with other work |
 //! | `openapi.rs`, `components.rs`, `schema.rs` | the description of the routes for machines |
 
 pub mod admission;
@@ -18,6 +18,7 @@ pub mod body;
 pub mod buffer;
 pub mod call;
 pub mod code;
+pub mod cohort;
 pub(crate) mod components;
 pub mod containment;
 pub mod dialect;
@@ -40,8 +41,8 @@ pub mod scalar;
 pub mod schema;
 pub mod server;
 pub mod ticket;
+pub mod turns;
 pub mod usage;
-pub mod written;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

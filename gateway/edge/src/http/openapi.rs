@@ -400,7 +400,7 @@ fn strict_error() -> Value {
     })
 }
 
-/// These fields, and those that single codes have beside them.
+/// The fields of an error envelope: `first`, then those that only some codes have.
 fn error_fields<const N: usize>(first: [(&str, Value); N]) -> Value {
     let mut fields = json!({
             "feature_key": {"type": "string", "description": "UPGRADE_REQUIRED: the feature that the plan lacks."},
@@ -409,7 +409,7 @@ fn error_fields<const N: usize>(first: [(&str, Value); N]) -> Value {
             "retry_after": {"type": "integer", "description": "VENUE_UNAVAILABLE: wait this many seconds."},
             "source": {"enum": ["pending", "filled"], "description": "DEADLINE_OVERSHOT_BUT_PERSISTED."},
             "supported_intervals": {
-                "type": "array", "items": {"type": "string"}, "description": "INVALID_INTERVAL: what is known.",
+                "type": "array", "items": {"type": "string"}, "description": "INVALID_INTERVAL: the supported intervals.",
             },
             "details": {"type": ["object", "null"], "description": "Only when asked for with the verbose header."},
             "request_id": {"type": "string", "description": "Only when asked for with the verbose header."},

@@ -138,21 +138,21 @@ impl From<Code> for Refusal {
 
 impl Refusal {
     /// A refusal with this code and another message than the default.
-    pub fn saying(code: Code, message: impl Into<Cow<'static, str>>) -> Refusal {
+    pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Refusal {
         let mut refusal = Refusal::from(code);
         refusal.0.message = message.into();
         refusal
     }
 
     /// Replaces the message.
-    pub fn worded(mut self, message: impl Into<Cow<'static, str>>) -> Refusal {
+    pub fn with_message(mut self, message: impl Into<Cow<'static, str>>) -> Refusal {
         self.0.message = message.into();
         self
     }
 
     /// `422 VALIDATION_FAILED` with the invalid fields.
     pub fn validation(problems: &wire::fields::Problems) -> Refusal {
-        Refusal::saying(Code::ValidationFailed, problems.message()).details(problems.details())
+        Refusal::new(Code::ValidationFailed, problems.message()).details(problems.details())
     }
 
     /// `429 RATE_LIMIT_EXCEEDED`; `window` is `second`, `minute` or `concurrency`.
@@ -189,7 +189,7 @@ impl Refusal {
 
     /// `400` for a request that breaks HTTP. The connection ends.
     pub fn broken(message: &'static str) -> Refusal {
-        let mut refusal = Refusal::saying(Code::Http400, message);
+        let mut refusal = Refusal::new(Code::Http400, message);
         refusal.0.closes_connection = true;
         refusal
     }

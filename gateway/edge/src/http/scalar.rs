@@ -155,6 +155,8 @@ texts! {
     OrderHexId: "An order in its venue-shaped form: 0x and 64 hexadecimal digits.", r"^0x[0-9a-f]{64}$";
     TransactionHash: "0x and 64 hexadecimal digits, made from the trade's id: a paper trade has no transaction.",
         r"^0x[0-9a-f]{64}$";
+    WalletChoice: "`api`, `all` (the active ones together), or the number of a wallet.",
+        "^([aA][pP][iI]|[aA][lL][lL]|-?[0-9]{1,18})$";
     Uuid: "A UUID in lower case.", r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$";
 }
 
@@ -332,16 +334,20 @@ impl StreamTime {
 /// }
 /// ```
 ///
-/// Such a type is made from a constant word; a word that is not in its list is a mistake, which debug builds panic at.
+/// `in` and an expression stands for a list that is declared elsewhere. Such a type is made from a constant word; a word
+/// that is not in its list is a mistake, which debug builds, and so all tests, panic at.
 macro_rules! words {
-    ($($(#[$about:meta])* $vis:vis $name:ident = $($word:literal),+;)*) => {$(
+    ($($(#[$about:meta])* $vis:vis $name:ident = $($word:literal),+;)*) => {
+        $( $crate::http::scalar::words! { $(#[$about])* $vis $name in &[$($word),+]; } )*
+    };
+    ($(#[$about:meta])* $vis:vis $name:ident in $words:expr;) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, ::serde::Serialize)]
         #[serde(transparent)]
         $vis struct $name(&'static str);
 
         impl $name {
-            const ALL: &'static [&'static str] = &[$($word),+];
+            const ALL: &'static [&'static str] = $words;
         }
 
         impl From<&'static str> for $name {
@@ -364,13 +370,25 @@ macro_rules! words {
                 ::schemars::json_schema!({"type": "string", "enum": $name::ALL})
             }
         }
-    )*};
+    };
 }
 pub(crate) use words;
+
+words! {
+    /// A field that the venue always has, and that has nothing to say here.
+    pub Blank = "";
+    pub Zero = "0";
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[should_panic(expected = "unknown is not a Zero")]
+    fn a_word_that_is_not_described_is_a_mistake() {
+        let _ = Zero::from("unknown");
+    }
 
     fn text(scalar: &impl Serialize) -> String {
         let text = serde_json::to_string(scalar).expect("a scalar");

@@ -22,10 +22,6 @@ pub enum Schema {
     Text(u32),
     /// One of these texts, exactly as written here.
     Word(&'static [&'static str]),
-    /// A text of a format that has a name and a pattern.
-    Format(&'static Format),
-    /// Any one of these.
-    OneOf(&'static [Schema]),
     /// See [`Schema::of`].
     Type(fn(&mut SchemaGenerator) -> schemars::Schema),
 }
@@ -35,15 +31,6 @@ impl Schema {
     pub const fn of<T: JsonSchema>() -> Schema {
         Schema::Type(SchemaGenerator::subschema_for::<T>)
     }
-}
-
-/// A text with a syntax of its own.
-#[derive(Debug)]
-pub struct Format {
-    pub name: &'static str,
-    pub about: &'static str,
-    /// An anchored pattern, ECMA 262.
-    pub pattern: &'static str,
 }
 
 /// A parameter of the query string, or a request header.

@@ -8,7 +8,7 @@ use crate::api::health::{Instruments, Playback, Vitals};
 use crate::api::simulation::archive::Archive;
 use crate::api::simulation::jobs::Jobs;
 use crate::app::{App, Edge, Instance};
-use crate::engine_client::{EngineClient, Late};
+use crate::engine_client::{AskError, EngineClient};
 use crate::reads::Reads;
 use crate::settings::Settings;
 use crate::streams::Streams;
@@ -51,7 +51,7 @@ pub const NOW: Timestamp = Timestamp(1_790_932_445_000_000);
 /// Signs the session tokens of tests.
 pub const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
-type Shard = RefCell<Box<dyn FnMut(UserId, Command) -> Result<Answer, Late>>>;
+type Shard = RefCell<Box<dyn FnMut(UserId, Command) -> Result<Answer, AskError>>>;
 
 /// An edge with everything that a request may use.
 pub struct World {
@@ -207,7 +207,6 @@ impl World {
                 leap: Arc::new(Leap::none()),
                 instruments: Box::new(Nothing),
                 census: Default::default(),
-                cohort: Default::default(),
             },
         };
         let shard: Rc<Shard> = Rc::new(RefCell::new(Box::new(|_, command| panic!("not expected: {command:?}"))));
@@ -227,7 +226,7 @@ impl World {
     }
 
     /// Sets the shard's behaviour.
-    pub fn shard(&self, answer: impl FnMut(UserId, Command) -> Result<Answer, Late> + 'static) {
+    pub fn shard(&self, answer: impl FnMut(UserId, Command) -> Result<Answer, AskError> + 'static) {
         *self.shard.borrow_mut() = Box::new(answer);
     }
 

@@ -348,7 +348,7 @@ fn bucket(latency_ms: u64) -> usize {
     BUCKETS_MS.iter().position(|bound| latency_ms <= *bound).unwrap_or(BUCKETS - 1)
 }
 
-/// The upper bound of the bucket in which the given share of the samples ends; `None` without samples, and in the
+/// The upper bound of the bucket that has the given percentile, in milliseconds. `None` without samples, and in the
 /// bucket without a bound.
 pub fn percentile_ms(buckets: &[u64; BUCKETS], percent: u64) -> Option<u64> {
     let samples: u64 = buckets.iter().sum();

@@ -70,7 +70,7 @@ pub enum Anonymous {
 pub fn admit(call: &Call, anonymous: Anonymous) -> Result<Admitted, Refusal> {
     // Only a handshake that succeeds uses its token up.
     session::check_handshake(call)?;
-    let app = call.app();
+    let app = &*call.edge.app;
     let shown = auth::credentials(&call.headers, &app.front.key_aliases, &app.front.settings.brand.key_prefix);
     let query = call.query();
     let token = query.get("token").filter(|token| !token.is_empty());
@@ -83,7 +83,7 @@ pub fn admit(call: &Call, anonymous: Anonymous) -> Result<Admitted, Refusal> {
             }
         }
         (Credentials { token: Some(_), .. }, _) => {
-            return Err(Refusal::saying(
+            return Err(Refusal::new(
                 Code::InvalidKey,
                 "A session token cannot open a socket; use it to mint a socket token.",
             ));

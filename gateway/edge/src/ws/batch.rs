@@ -62,8 +62,8 @@ impl Batch {
         &self.changes
     }
 
-    /// Whether the whole batch is new to a socket whose subscription began at change `number`, whose copy of a book has
-    /// `version`, and whose last `book` had the time `shown_at`.
+    /// Whether a socket has seen nothing of this batch. Its subscription began at change `number`, and its last `book`
+    /// frame had this `version` and was of the time `shown_at`.
     pub fn is_new_after(&self, number: u64, version: u64, shown_at: Timestamp) -> bool {
         let first = &self.changes[0];
         first.number > number && first.version > version && self.earliest >= shown_at

@@ -12,7 +12,7 @@ use super::session::{Socket, caught};
 use super::shape::Gap;
 use super::user_wakeups::UserWakeup;
 use crate::app::Edge;
-use crate::engine_client::Late;
+use crate::engine_client::AskError;
 use crate::http::reply::Refusal;
 use engine::command::{Answer, Command, Query};
 use engine::id::UserId;
@@ -148,8 +148,8 @@ impl<T: FrameEncoder> Follower<T> {
             match self.edge.engine.ask(self.user, query, self.edge.app.reads.clock.now()).await {
                 Ok(Answer::Facts(page)) => return Ok(page),
                 // The shard did not take the query.
-                Err(Late::Busy) => tokio::time::sleep(BUSY_PAUSE).await,
-                Ok(_) | Err(Late::Unknown | Late::Overshot(_)) => return Err(Close::INTERNAL),
+                Err(AskError::Busy) => tokio::time::sleep(BUSY_PAUSE).await,
+                Ok(_) | Err(AskError::Unknown | AskError::Overshot(_)) => return Err(Close::INTERNAL),
             }
         }
     }

@@ -258,7 +258,7 @@ pub(super) fn check_handshake(call: &Call) -> Result<HeaderValue, Refusal> {
     let accept = accept(&call.headers)?;
     let origin = call.headers.get(header::ORIGIN);
     if origin.is_some() && call.front().cors.allows(origin).is_none() {
-        return Err(Refusal::saying(Code::AccessRestricted, "This origin may not connect."));
+        return Err(Refusal::new(Code::AccessRestricted, "This origin may not connect."));
     }
     Ok(accept)
 }
@@ -270,7 +270,7 @@ fn accept(headers: &HeaderMap) -> Result<HeaderValue, Refusal> {
         values.flat_map(|value| value.split(',')).any(|token| token.trim().eq_ignore_ascii_case(word))
     };
     if !lists(&header::CONNECTION, "upgrade") || !lists(&header::UPGRADE, "websocket") {
-        return Err(Refusal::saying(Code::InvalidRequest, "This path is a WebSocket: the request must be an upgrade."));
+        return Err(Refusal::new(Code::InvalidRequest, "This path is a WebSocket: the request must be an upgrade."));
     }
     let only = |name: &HeaderName| {
         let mut values = headers.get_all(name).iter();
@@ -281,7 +281,7 @@ fn accept(headers: &HeaderMap) -> Result<HeaderValue, Refusal> {
     }
     let key = only(&header::SEC_WEBSOCKET_KEY).map(HeaderValue::as_bytes);
     let Some(key) = key.filter(|key| STANDARD.decode(key).is_ok_and(|nonce| nonce.len() == 16)) else {
-        return Err(Refusal::saying(Code::InvalidRequest, "Sec-WebSocket-Key must be 16 bytes in base64."));
+        return Err(Refusal::new(Code::InvalidRequest, "Sec-WebSocket-Key must be 16 bytes in base64."));
     };
     let mut hash = Sha1::new();
     hash.update(key);

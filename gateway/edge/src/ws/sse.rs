@@ -10,7 +10,7 @@ use super::price_text::{self, Price};
 use super::shape::prices::TypedPrice;
 use crate::api::books::view::{self, BookCopy};
 use crate::api::markets::quote::OUTCOMES;
-use crate::http::body::{Cut, Pages, Sink};
+use crate::http::body::{Pages, Sink, Truncated};
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::record::{ByName, write_record};
@@ -133,22 +133,22 @@ pub async fn open(call: Call) -> Outcome {
     let pages = Pages::live(move |sink| async move {
         let (_seat, _counted) = (seat, counted);
         Stream::new(subscription, hub).run(sink).await;
-        Ok::<(), Cut>(())
+        Ok::<(), Truncated>(())
     });
     let buffering = HeaderName::from_static("x-accel-buffering");
     Ok(Reply::streamed("text/event-stream", pages).with_header(buffering, HeaderValue::from_static("no")))
 }
 
 fn seat(call: &Call) -> Result<Option<Seat>, Refusal> {
-    let app = call.app();
+    let limits = &call.front().settings.limits;
     let keyed = call.caller.as_ref().and_then(|caller| Some((caller.key?, caller.tier)));
     let (owner, max) = match keyed {
-        Some((key, tier)) => (SeatOwner::Key(key), app.front.settings.limits.tier(tier).max_ws_connections),
+        Some((key, tier)) => (SeatOwner::Key(key), limits.tier(tier).max_ws_connections),
         // Limits by address do not apply to peers on loopback (gateway/docs/wire.md §8).
-        None if call.source.local && !app.front.settings.limits.meter_loopback => return Ok(None),
+        None if call.source.local && !limits.meter_loopback => return Ok(None),
         None => (SeatOwner::Address(network(call.source.address)), PER_ADDRESS_MAX),
     };
-    match app.streams.events.take(owner, max) {
+    match call.streams().events.take(owner, max) {
         Some(seat) => Ok(Some(seat)),
         None => Err(Refusal::rate_limit("concurrency", max, call.now.plus(engine::time::SECOND), 1)),
     }
@@ -181,10 +181,10 @@ impl Subscription {
             }
         }
         if count > MARKETS_MAX {
-            return Err(Refusal::saying(Code::InvalidRequest, "A stream has at most 50 markets."));
+            return Err(Refusal::new(Code::InvalidRequest, "A stream has at most 50 markets."));
         }
         if named + count == 0 {
-            return Err(Refusal::saying(Code::InvalidRequest, "Name crypto symbols or condition_ids."));
+            return Err(Refusal::new(Code::InvalidRequest, "Name crypto symbols or condition_ids."));
         }
         let family = live::family(query.get("crypto_source"))?;
         let background = matches!(query.get("background"), Some("true" | "1"));
@@ -416,4 +416,153 @@ fn batch<T>(out: &mut Vec<u8>, name: &str, updates: &[T], write: impl FnMut(&mut
             o.integer("count", updates.len() as u64);
         });
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::books::records::BookLevel;
+    use crate::api::testing::Town;
+    use crate::http::body::{Body, Streamed};
+    use crate::http::scalar::{self, ConditionId, Milliseconds, Quantity, TokenId};
+    use crate::http::testing::{NOW, run};
+    use engine::amount::{Price as Ticks, Qty};
+    use engine::id::Outcome;
+    use http_body_util::BodyExt as _;
+
+    /// The data of `orderbook`, which is written by hand.
+    #[derive(Serialize)]
+    struct Orderbook<'a> {
+        condition_id: ConditionId<'a>,
+        token_id: TokenId<'a>,
+        bids: Vec<BookLevel>,
+        asks: Vec<BookLevel>,
+        timestamp: Milliseconds,
+        hash: String,
+    }
+
+    /// The data of an event that has several updates.
+    #[derive(Serialize)]
+    struct Batch<T> {
+        updates: Vec<T>,
+        count: usize,
+    }
+
+    impl<T> Batch<T> {
+        fn of(updates: Vec<T>) -> Batch<T> {
+            Batch { count: updates.len(), updates }
+        }
+    }
+
+    /// Twelve bids from 0.41 down and one ask for the first outcome, one bid for the second; the unquoted market has an
+    /// empty book.
+    fn quoted() -> Town {
+        let town = Town::new();
+        let [first, second] = OUTCOMES.map(|outcome| town.market.instrument(outcome));
+        let bids: Vec<_> = (0..12).map(|step| (Ticks(4_100 - 100 * step), Qty(85_000_001 + u64::from(step)))).collect();
+        town.writer.borrow_mut().frame(0, NOW, |frame| {
+            frame.snapshot(first, &bids, &[(Ticks(4_255), Qty(1))], NOW, None);
+            frame.snapshot(second, &[(Ticks(10), Qty(7_000_000))], &[], NOW, None);
+            frame.snapshot(town.unquoted.instrument(Outcome::First), &[], &[], NOW, None);
+        });
+        town
+    }
+
+    fn cell(town: &Town, market: MarketId) -> &MarketCell {
+        town.catalog.market(market).expect("listed")
+    }
+
+    fn orderbook(town: &Town, market: MarketId, outcome: Outcome) -> Orderbook<'_> {
+        let cell = cell(town, market);
+        let level =
+            |(price, size)| BookLevel { price: scalar::Price::from(Ticks(price)), size: Quantity::uncut(Qty(size)) };
+        let (bids, asks) = match (market == town.market, outcome) {
+            // The ten best ones, the best last.
+            (true, Outcome::First) => (
+                (0..10).rev().map(|step| level((4_100 - 100 * step, 85_000_001 + u64::from(step)))).collect(),
+                vec![level((4_255, 1))],
+            ),
+            (true, Outcome::Second) => (vec![level((10, 7_000_000))], Vec::new()),
+            _ => (Vec::new(), Vec::new()),
+        };
+        let hash = view::copied(&town.books, cell, cell.instrument(outcome), usize::MAX, |copy| copy.hash());
+        Orderbook {
+            condition_id: cell.listing.condition.as_str().into(),
+            token_id: cell.token(outcome).into(),
+            bids,
+            asks,
+            timestamp: Milliseconds(NOW.millis()),
+            hash: hash.expect("a book").as_str().to_owned(),
+        }
+    }
+
+    fn stream(town: &Town, background: bool) -> Stream {
+        let markets = vec![town.market, town.unquoted];
+        let crypto = vec![Asset::Btc, Asset::Eth];
+        Stream::new(Subscription { crypto, family: None, markets, background }, Rc::clone(&town.edge.hub))
+    }
+
+    /// What a stream sends about its markets after all of them changed.
+    fn sent(town: &Town, background: bool) -> String {
+        let stream = stream(town, background);
+        for market in [town.market, town.unquoted] {
+            let cell = cell(town, market);
+            stream.mailbox.put(cell, &Rc::new(Price::of(cell, &town.edge.app.reads)));
+        }
+        let pages = Pages::new(move |mut sink| async move {
+            stream.send_markets(&mut sink).await;
+            Ok(())
+        });
+        let body = Body::Streamed(Box::new(Streamed::new(pages, false)));
+        let bytes = run(body.collect()).expect("no page fails").to_bytes();
+        String::from_utf8(bytes.to_vec()).expect("UTF-8")
+    }
+
+    fn event_text(name: &str, record: &impl Serialize) -> String {
+        format!("event: {name}\ndata: {}\n\n", serde_json::to_string(record).expect("JSON"))
+    }
+
+    #[test]
+    fn books_and_prices_are_written_as_their_records() {
+        let town = quoted();
+        let prices =
+            [town.market, town.unquoted].map(|market| price_text::fields(cell(&town, market), &town.edge.app.reads));
+        let books = [
+            orderbook(&town, town.market, Outcome::First),
+            orderbook(&town, town.market, Outcome::Second),
+            orderbook(&town, town.unquoted, Outcome::First),
+        ];
+        let [first, second] = &prices;
+        let single = [
+            event_text("market_price", first),
+            event_text("orderbook", &books[0]),
+            event_text("orderbook", &books[1]),
+            event_text("market_price", second),
+            event_text("orderbook", &books[2]),
+        ];
+        assert_eq!(sent(&town, false), single.concat());
+        let batches = [
+            event_text("market_price_batch", &Batch::of(prices.into())),
+            event_text("orderbook_batch", &Batch::of(books.into())),
+        ];
+        assert_eq!(sent(&town, true), batches.concat());
+        println!("events of books and prices: 7 cases");
+    }
+
+    #[test]
+    fn spot_prices_are_written_as_their_records() {
+        let town = Town::new();
+        let newest = |asset| {
+            let price = town.edge.app.reads.spot.price(asset, None, town.clock.now()).expect("a source");
+            SpotEvent::new(asset, price)
+        };
+        let spots = || [Asset::Btc, Asset::Eth].map(newest);
+        let text = |background| String::from_utf8(stream(&town, background).spots()).expect("UTF-8");
+        assert_eq!(text(false), spots().each_ref().map(|spot| event_text("crypto_price", spot)).concat());
+        assert_eq!(text(true), event_text("crypto_price_batch", &Batch::of(spots().into())));
+        let mut out = Vec::new();
+        batch(&mut out, "crypto_price_batch", &[(); 0], |_, ()| {});
+        assert_eq!(out, b"", "an empty batch is not sent");
+        println!("events of spot prices: 4 cases");
+    }
 }

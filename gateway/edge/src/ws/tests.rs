@@ -119,12 +119,12 @@ fn handshake(path: &str) -> String {
 async fn response_at(path: &str, address: SocketAddr, sent: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(&[handshake(path).as_bytes(), sent].concat()).await.unwrap();
-    let mut said = Vec::new();
-    stream.read_to_end(&mut said).await.unwrap();
-    let head = said.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
-    let text = String::from_utf8_lossy(&said[..head]).to_lowercase();
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).await.unwrap();
+    let head = received.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
+    let text = String::from_utf8_lossy(&received[..head]).to_lowercase();
     assert!(text.starts_with("http/1.1 101 ") && text.contains("s3pplmbitxaq9kygzzhzrbk+xoo="), "{text}");
-    said.split_off(head)
+    received.split_off(head)
 }
 
 #[test]
@@ -167,9 +167,9 @@ fn a_socket_lives_from_its_handshake_to_its_close() {
             ("bad frames", bad, close(4008, "INVALID_REQUEST")),
             ("many frames", many, close(4008, "RATE_LIMIT_EXCEEDED")),
         ] {
-            let said = response_to(address, &sent).await;
+            let received = response_to(address, &sent).await;
             assert_eq!(
-                String::from_utf8_lossy(&said),
+                String::from_utf8_lossy(&received),
                 String::from_utf8_lossy(&[hello.clone(), expected].concat()),
                 "{what}"
             );
@@ -217,12 +217,15 @@ fn a_handshake_may_follow_any_number_of_requests() {
             let requests = "GET /v1/plain HTTP/1.1\r\nHost: t\r\n\r\n".repeat(count) + &handshake("/v1/ws/echo");
             let goodbye = masked(0x88, &1000u16.to_be_bytes());
             stream.write_all(&[requests.as_bytes(), &masked(0x81, b"abc"), &goodbye].concat()).await.unwrap();
-            let mut said = Vec::new();
-            stream.read_to_end(&mut said).await.unwrap();
-            let text = String::from_utf8_lossy(&said);
+            let mut received = Vec::new();
+            stream.read_to_end(&mut received).await.unwrap();
+            let text = String::from_utf8_lossy(&received);
             assert_eq!(text.matches("HTTP/1.1 200 ").count(), count, "{text}");
             assert!(text.contains("HTTP/1.1 101 "), "after {count}: {text}");
-            assert!(said.ends_with(&[b"\x81\x05hello\x81\x03abc", &close(1000, "")[..]].concat()), "{count}: {text}");
+            assert!(
+                received.ends_with(&[b"\x81\x05hello\x81\x03abc", &close(1000, "")[..]].concat()),
+                "{count}: {text}"
+            );
             cases += 1;
         }
     });
@@ -293,8 +296,8 @@ fn operations_do_not_count_and_all_other_frames_do() {
             WORKED.set(0);
             tokio::task::yield_now().await;
             most.set(0);
-            let said = response_at("/v1/ws/work", address, &sent).await;
-            assert_eq!(String::from_utf8_lossy(&said), String::from_utf8_lossy(&expected), "{what}");
+            let received = response_at("/v1/ws/work", address, &sent).await;
+            assert_eq!(String::from_utf8_lossy(&received), String::from_utf8_lossy(&expected), "{what}");
             assert_eq!(WORKED.get(), worked, "{what}");
             assert!(most.get() <= in_a_turn, "{what}: {} in one turn", most.get());
             cases += 1;

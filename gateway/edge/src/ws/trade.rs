@@ -63,19 +63,19 @@ pub const ROUTES: &[Route] = &[Route::get("/v1/ws/trade", "ws_trade")
 
 /// A token that was minted by a session token is refused: there is no key whose windows could count its operations.
 fn open(call: &Call) -> Outcome {
-    let app = call.app();
+    let front = call.front();
     let mut admitted = admit::admit(call, Anonymous::Refused)?;
     let mut key = None;
     if let Admitted::Open { bearer, .. } = &admitted {
-        match operates(bearer.as_ref(), |key| app.reads.directory.slot(key)) {
+        match operates(bearer.as_ref(), |key| call.reads().directory.slot(key)) {
             Ok(found) => key = Some(found),
             Err(close) => admitted = Admitted::Refused(close),
         }
     }
     let source = call.source;
-    let verbose = wants_details(&app.front.names, &call.headers);
-    let brand = &app.front.settings.brand.key_prefix;
-    let shown = auth::credentials(&call.headers, &app.front.key_aliases, brand).key;
+    let verbose = wants_details(&front.names, &call.headers);
+    let brand = &front.settings.brand.key_prefix;
+    let shown = auth::credentials(&call.headers, &front.key_aliases, brand).key;
     let key_prefix = shown.filter(|_| refusals::is_on()).and_then(|key| KeyPrefix::of(key, brand));
     upgrade(call, admitted, move |socket, edge| {
         let (key, key_slot) = key.expect("a socket without a key's slot was refused");
@@ -255,11 +255,11 @@ impl Desk {
             Ok((value @ Value::Object(_), params)) => (value, params),
             Ok((other, _)) => {
                 let message = format!("The frame is {}, not an object.", other.kind());
-                return OperationFrame { id: None, operation: Err(Refusal::saying(Code::InvalidBody, message)) };
+                return OperationFrame { id: None, operation: Err(Refusal::new(Code::InvalidBody, message)) };
             }
             Err(error) => {
                 let message = error.to_string().replacen("body", "frame", 1);
-                return OperationFrame { id: None, operation: Err(Refusal::saying(Code::InvalidBody, message)) };
+                return OperationFrame { id: None, operation: Err(Refusal::new(Code::InvalidBody, message)) };
             }
         };
         match Id::read(value.get("id")) {
@@ -276,8 +276,7 @@ impl Desk {
         };
         let shown = frame.get(PARAMS).filter(|params| **params != Value::Null);
         let shown = shown.ok_or_else(|| invalid("params is missing."));
-        let read =
-            || read::json(params.as_bytes()).map_err(|error| Refusal::saying(Code::InvalidBody, error.to_string()));
+        let read = || read::json(params.as_bytes()).map_err(|error| Refusal::new(Code::InvalidBody, error.to_string()));
         let (twin, action, body_bytes, target_bytes) = match op {
             "order.place" => {
                 named(shown?)?;
@@ -401,7 +400,7 @@ impl Id {
 }
 
 fn invalid(message: impl Into<Cow<'static, str>>) -> Refusal {
-    Refusal::saying(Code::InvalidRequest, message)
+    Refusal::new(Code::InvalidRequest, message)
 }
 
 /// The parameters as the twin's body. The twin's body declares no type, so one that is not JSON is 415.

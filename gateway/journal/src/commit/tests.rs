@@ -67,8 +67,8 @@ fn all_writers_together_find_the_promised_room() {
             // The ring is not drained meanwhile: all check, then all write, until no writer is promised room.
             let mut lanes = vec![lane.clone(); size.writers_count as usize];
             while lanes[0].room() != Room::None {
-                let told: Vec<bool> = lanes.iter().map(|lane| lane.room() != Room::None).collect();
-                for (lane, _) in lanes.iter_mut().zip(told).filter(|(_, told)| *told) {
+                let has_room: Vec<bool> = lanes.iter().map(|lane| lane.room() != Room::None).collect();
+                for (lane, _) in lanes.iter_mut().zip(has_room).filter(|(_, has_room)| *has_room) {
                     lane.record(UserId(1), Timestamp(1), &payload);
                 }
                 let in_flight = figures.in_flight_bytes.load(Ordering::Relaxed);

@@ -4,10 +4,12 @@ use crate::config::Network;
 use crate::config::setting::Rule;
 use ::venue::archive::hours;
 use ::venue::category::Names;
+use ::venue::origin::choices;
 use ::venue::{Speed, VenueKind};
 use engine::amount::Cash;
 use engine::market::terms::Category;
 use std::net::SocketAddr;
+use std::sync::LazyLock;
 use wal::Point;
 use wire::decimal::{self, Decimal};
 
@@ -84,11 +86,10 @@ pub(in crate::config) fn crash_at(text: &str) -> Option<(Point, u64)> {
     count.parse().ok().filter(|count| *count > 0).map(|count| (point, count))
 }
 
-pub(super) const VENUE_KIND: Rule = Rule {
-    what: "word",
-    allowed: "synthetic, replay, polymarket, kalshi, or polymarket,kalshi",
-    read: |text| text.parse().ok().map(|kind: VenueKind| kind.to_string()),
-};
+pub(super) fn venue_kind() -> Rule {
+    static ALLOWED: LazyLock<String> = LazyLock::new(|| format!("synthetic, replay, {}", choices("")));
+    Rule { what: "word", allowed: &ALLOWED, read: |text| text.parse().ok().map(|kind: VenueKind| kind.to_string()) }
+}
 
 pub(super) const SPEED: Rule = Rule {
     what: "number or word",

@@ -6,7 +6,9 @@ use crate::config::setting::{Setting, boolean, integer, list, parsed, path, swit
 use crate::config::source::Values;
 use ::venue::live::Pace;
 use ::venue::replay::Speed;
-use ::venue::{VenueKind, kalshi, polymarket, synthetic};
+use ::venue::settings::{Kind, Row};
+use ::venue::tape::Origin;
+use ::venue::{VenueKind, synthetic};
 use std::time::Duration;
 
 /// Upper bound of the adapters' intervals and waits, ms.
@@ -21,7 +23,7 @@ fn data() -> Vec<Setting> {
         parsed(
             "venue.kind",
             VenueKind::Synthetic.to_string(),
-            texts::VENUE_KIND,
+            texts::venue_kind(),
             "Where market data comes from: a seeded world, a recording, or live venues.",
         ),
         integer("venue.seed", 1, 0..=u64::MAX, "Seed of the synthetic venue: the same seed is the same world."),
@@ -59,37 +61,19 @@ fn data() -> Vec<Setting> {
     ]
 }
 
+/// The rows that the venues declare.
 fn live() -> Vec<Setting> {
-    let (polymarket, kalshi) = (polymarket::stream::Settings::default(), kalshi::stream::Settings::default());
-    vec![
-        text("venue.polymarket.gamma", polymarket.gamma, texts::HTTP_ADDRESS, "Catalogue service of Polymarket."),
-        text("venue.polymarket.clob", polymarket.clob, texts::HTTP_ADDRESS, "Book service of Polymarket."),
-        text("venue.polymarket.market_socket", polymarket.market_socket, texts::SOCKET_ADDRESS, "Socket of its books."),
-        text("venue.polymarket.spot_socket", polymarket.spot_socket, texts::SOCKET_ADDRESS, "Socket of spot prices."),
-        integer(
-            "venue.polymarket.tokens_max",
-            polymarket.tokens_max as u64,
-            2..=80_000,
-            "Tokens that are followed at most: first those of markets with positions or orders, then those of \
-             up-or-down \
-             windows, then those of the most traded markets.",
-        ),
-        text("venue.kalshi.api", kalshi.api, texts::HTTP_ADDRESS, "REST service of Kalshi."),
-        text("venue.kalshi.socket", kalshi.socket, texts::SOCKET_ADDRESS, "Socket of Kalshi."),
-        text(
-            "venue.kalshi.key_id",
-            "",
-            texts::KEY_ID,
-            "Id of the key that signs the handshake of the socket. Without key and file books are polled.",
-        ),
-        path("venue.kalshi.private_key_file", "File with the private key of `venue.kalshi.key_id`."),
-        integer(
-            "venue.kalshi.markets_max",
-            kalshi.markets_max as u64,
-            1..=50_000,
-            "Markets that are followed at most.",
-        ),
-    ]
+    let row = |origin: Origin, row: &Row| {
+        let (key, meaning) = (row.key(origin), row.meaning());
+        match &row.kind {
+            Kind::HttpAddress(default) => text(key, *default, texts::HTTP_ADDRESS, meaning),
+            Kind::SocketAddress(default) => text(key, *default, texts::SOCKET_ADDRESS, meaning),
+            Kind::KeyId => text(key, "", texts::KEY_ID, meaning),
+            Kind::Path => path(key, meaning),
+            Kind::Count(default, range) => integer(key, *default, range.clone(), meaning),
+        }
+    };
+    Origin::all().flat_map(|origin| origin.registration().settings.iter().map(move |of| row(origin, of))).collect()
 }
 
 fn pace() -> Vec<Setting> {

@@ -12,7 +12,7 @@ use super::tally::{Counted, Gaps, Tally};
 use crate::category::Names;
 use crate::replay::{Lines, Recording as _, Stepped};
 use crate::skips::Skips;
-use crate::tape::{Origin, TapeError};
+use crate::tape::{Origin, TapeError, UNNAMED};
 use archive::row::{Condition, Row};
 use archive::sort::{Order, Sorter};
 use engine::time::{MINUTE, Timestamp};
@@ -131,7 +131,7 @@ impl Pass<'_> {
         for path in lines.tape().metadata() {
             // A file that cannot be read was counted when the lines were opened.
             if let Ok(text) = std::fs::read_to_string(path) {
-                self.venue(Origin::Kalshi, first).catalogue.metadata(&text, first);
+                self.venue(UNNAMED, first).catalogue.metadata(&text, first);
             }
         }
         // What lists markets makes no row.

@@ -6,7 +6,7 @@
 
 use crate::FeedUpdate;
 use crate::kalshi::metadata::lasting;
-use crate::tape::{Origin, Record};
+use crate::tape::{Record, UNNAMED};
 use ahash::{AHashMap, AHashSet};
 use engine::time::Timestamp;
 use flate2::Compression;
@@ -88,7 +88,7 @@ impl Catalogue {
     /// and their states from the times of these on. Text of another form is left out.
     pub fn metadata(&mut self, text: &str, first: Timestamp) {
         for (at, url, body) in lasting(text, first) {
-            let line = json!({"r": at.millis(), "v": Origin::Kalshi.name(), "u": url, "s": 200, "b": body});
+            let line = json!({"r": at.millis(), "v": UNNAMED.name(), "u": url, "s": 200, "b": body});
             self.add(at, &line);
         }
     }

@@ -39,10 +39,11 @@ pub fn hour_of_name(path: &Path) -> Option<u32> {
     parse_hour(stem.get(stem.len().checked_sub(HOUR_LEN)?..)?)
 }
 
-/// The venue of a file: Kalshi's files have its name.
+/// The venue of a file: the one whose name it contains; files of the public archives that name none are Polymarket's.
 pub fn origin_of_name(path: &Path) -> Origin {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    if name.contains(Origin::Kalshi.name()) { Origin::Kalshi } else { Origin::Polymarket }
+    let named = Origin::all().find(|origin| name.contains(origin.name()));
+    named.or(Origin::of(engine::market::terms::Venue::Polymarket)).expect("a live venue")
 }
 
 /// Whether a file begins as Parquet does.

@@ -10,6 +10,7 @@ use crate::category::Names;
 use crate::tape::{LINE_BYTES_MAX, Origin, TapeError};
 use archive::read::HourFile;
 use archive::sort::{Order, Sorter};
+use engine::market::terms::Venue;
 use engine::time::Timestamp;
 use host::thread::Stop;
 use serde_json::{Map, Value, json};
@@ -198,8 +199,8 @@ fn read_objects(path: &Path, origin: Origin, catalogue: &mut Catalogue) -> Resul
         }
         let object: Result<Map<String, Value>, _> = serde_json::from_slice(&line);
         let mut object = object.map_err(|error| named(&format!("line {number}: {error}")))?;
-        match origin {
-            Origin::Polymarket => {
+        match origin.registration().venue {
+            Venue::Polymarket => {
                 if !object.contains_key("conditionId") {
                     return Err(named(&format!("line {number}: no conditionId")));
                 }
@@ -208,7 +209,7 @@ fn read_objects(path: &Path, origin: Origin, catalogue: &mut Catalogue) -> Resul
                 let line = json!({"r": ALWAYS.millis(), "v": origin.name(), "u": "/markets", "s": 200, "b": [object]});
                 catalogue.add(ALWAYS, &line);
             }
-            Origin::Kalshi => {
+            Venue::Kalshi => {
                 let Some(event) = object.get("event_ticker").cloned() else {
                     return Err(named(&format!("line {number}: no event_ticker")));
                 };
@@ -216,6 +217,7 @@ fn read_objects(path: &Path, origin: Origin, catalogue: &mut Catalogue) -> Resul
                 let file = json!({"response": {"event": {"event_ticker": event}, "markets": [object]}});
                 catalogue.metadata(&file.to_string(), ALWAYS);
             }
+            other => return Err(named(&format!("market objects of {} are not read", other.name()))),
         }
     }
     Ok(())

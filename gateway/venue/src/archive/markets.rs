@@ -10,7 +10,7 @@ use crate::skips::Skips;
 use crate::tape::{Origin, TapeError};
 use archive::row::{Condition, Event, Row};
 use engine::amount::{Price, TickSize};
-use engine::market::terms::{Category, Listing, MarketState, Resolution, Venue};
+use engine::market::terms::{Category, Listing, MarketState, Resolution};
 use engine::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -137,10 +137,7 @@ pub fn list_by_rows(market: Condition, found: &Found) -> Option<Listing> {
     let tokens: [String; 2] = tokens.try_into().ok()?;
     let condition = market.to_string();
     Some(Listing {
-        venue: match found.origin {
-            Origin::Polymarket => Venue::Polymarket,
-            Origin::Kalshi => Venue::Kalshi,
-        },
+        venue: found.origin.registration().venue,
         venue_market_id: condition.clone(),
         tokens,
         outcomes: ["Token A".into(), "Token B".into()],
@@ -218,7 +215,7 @@ mod tests {
         for (events, tick) in &cases {
             let mut finder = Finder::default();
             for (number, event) in events.iter().enumerate() {
-                finder.note(&row(["10", "9"][number % 2], event.clone()), Origin::Polymarket);
+                finder.note(&row(["10", "9"][number % 2], event.clone()), Origin::of(engine::market::terms::Venue::Polymarket).expect("a live venue"));
             }
             let found = &finder.markets[&Condition([7; 32])];
             let listing = list_by_rows(Condition([7; 32]), found).expect("a listing");
@@ -232,7 +229,7 @@ mod tests {
         }
         let mut finder = Finder::default();
         for token in ["1", "2", "3"] {
-            finder.note(&row(token, change(4_000)), Origin::Polymarket);
+            finder.note(&row(token, change(4_000)), Origin::of(engine::market::terms::Venue::Polymarket).expect("a live venue"));
         }
         assert_eq!(list_by_rows(Condition([7; 32]), &finder.markets[&Condition([7; 32])]), None);
         println!("listings: {} cases", cases.len() + 1);

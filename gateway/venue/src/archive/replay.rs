@@ -349,10 +349,7 @@ impl Recording for Hours {
 
 /// All rows of a venue share one connection: hours do not name those of the recording.
 fn connection_of(origin: Origin) -> u8 {
-    match origin {
-        Origin::Polymarket => 0,
-        Origin::Kalshi => 1,
-    }
+    origin.index() as u8
 }
 
 /// The digest of the hour's sidecar; without one, the hash of the file.

@@ -64,7 +64,7 @@ impl<L: Links> Desk<L> {
         Ok(())
     }
 
-    /// Writes the held books of markets that are listed by now.
+    /// Writes the books that were held back because their markets were not listed, and now are.
     fn show_held(&mut self) {
         let (catalog, publisher) = (&self.catalog, &self.publisher);
         let (writer, touched) = (&mut self.writer, &mut self.touched);

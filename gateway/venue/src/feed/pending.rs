@@ -22,7 +22,7 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Empty, with `listed` markets in the log.
+    /// No pending facts, for a log in which `listed` markets are listed.
     pub(super) fn new(listed: usize) -> Pending {
         Pending { facts: Vec::new(), listed: listed as u32 }
     }

@@ -2,7 +2,7 @@
 //!
 //! In a recording the feed waits for the fills, as for matching cycles, so that they are the same at any speed. It
 //! journals the position before it hands a print over, so that no later start fills an order with the same print.
-//! Prints of the past that a start folds fill nothing.
+//! Prints in the part of a tape that a start only reads again fill nothing.
 //!
 //! A venue may report a trade once for each token of its market, and again when sockets overlap. A repeated report is
 //! dropped. It is recognised by the venue's id of the trade or its transaction, or, without an id, by equal time and
@@ -31,7 +31,7 @@ const RECENT_MAX: usize = 256;
 pub(super) struct Prints {
     /// One for each shard; empty when prints fill nothing.
     lanes: Vec<Arc<PrintLane>>,
-    /// False while the past is folded.
+    /// False while a start reads again what an earlier run has processed.
     pub(super) is_matching: bool,
     /// Set in a recording; `tape` is the hash of its first line, once there is one.
     pub(super) waits: bool,

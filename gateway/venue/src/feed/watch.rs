@@ -4,7 +4,7 @@ use super::doubts::Verdict;
 use super::publish::OUTCOMES;
 use super::{Desk, Links};
 use crate::tape::Origin;
-use crate::{FeedUpdate, Frame, Outages, Venue, live};
+use crate::{FeedUpdate, Frame, Outages, Venue};
 use engine::id::Outcome;
 use engine::market::Market;
 use engine::market::catalog::MarketCell;
@@ -63,7 +63,7 @@ impl<L: Links> Desk<L> {
         }
     }
 
-    /// Applies outages of venues (engine/docs/execution.md §10). When one venue of two is out, only its books are
+    /// Applies outages of venues (engine/docs/execution.md §10). When one venue of several is out, only its books are
     /// untradable, until new snapshots come.
     pub(super) fn watch_outages(&mut self, outages: Outages) {
         if self.writer.books().outage() != outages.all {
@@ -75,16 +75,11 @@ impl<L: Links> Desk<L> {
         }
         self.writer.no_contact(outages.no_contact);
         let before = std::mem::replace(&mut self.outages, outages);
-        for origin in [Origin::Polymarket, Origin::Kalshi] {
-            if outages.of(origin) && !before.of(origin) {
-                tracing::warn!(
-                    venue = origin.name(),
-                    "no connection to the venue is alive: its books are not traded on"
-                );
-                let is_of =
-                    |cell: &&MarketCell| live::origin(&cell.listing) == Some(origin) && cell.resolution().is_none();
-                self.catalog.iter().filter(is_of).for_each(|cell| self.writer.distrust(cell.id));
-            }
+        for origin in outages.out.without(before.out).iter() {
+            tracing::warn!(venue = origin.name(), "no connection to the venue works: its books fill no orders until it is back");
+            let is_of =
+                |cell: &&MarketCell| Origin::of(cell.listing.venue) == Some(origin) && cell.resolution().is_none();
+            self.catalog.iter().filter(is_of).for_each(|cell| self.writer.distrust(cell.id));
         }
     }
 

@@ -7,25 +7,11 @@ use super::translate::Translate;
 use crate::FeedUpdate;
 use crate::loose::{Loose, instant};
 use crate::skips::Skip;
-use engine::market::terms::{Listing, MarketState, Resolution};
+use crate::translators::{Change, Dated};
+use engine::market::terms::MarketState;
 use engine::time::{MILLISECOND, Timestamp};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-
-/// A listed market and its changes by time.
-pub struct Dated {
-    pub ticker: String,
-    pub listing: Listing,
-    pub changes: Vec<(Timestamp, Change)>,
-}
-
-/// A change in a market's life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    Open,
-    Close,
-    Settle(Resolution),
-}
 
 #[derive(Default, Deserialize)]
 struct File<'a> {
@@ -124,7 +110,7 @@ impl Translate {
             changes.extend(market.close_time.instant().map(|at| (at, Change::Close)));
             let result = resolution(market.result, market.settlement_value_dollars);
             changes.extend(market.settlement_ts.instant().zip(result).map(|(at, result)| (at, Change::Settle(result))));
-            dated.push(Dated { ticker: listing.venue_market_id.clone(), listing, changes });
+            dated.push(Dated { id: listing.venue_market_id.clone(), listing, changes });
         }
         dated
     }

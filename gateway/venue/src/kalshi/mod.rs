@@ -6,25 +6,81 @@ pub mod doctor;
 pub mod dto;
 mod hot;
 mod listing;
-pub mod metadata;
+pub(crate) mod metadata;
 mod recall;
 pub mod stream;
 pub mod translate;
 
 pub use translate::{Sequence, Translate};
 
+use crate::FeedUpdate;
 use crate::adapters::Registration;
-use crate::tape::Origin;
+use crate::translators::{Change, Dated, Source, Translator};
+use engine::market::Market;
+use engine::market::terms::Venue;
+use engine::time::Timestamp;
 
 /// The row of Kalshi in [`crate::adapters::ADAPTERS`].
 pub const ADAPTER: Registration = Registration {
-    origin: Origin::Kalshi,
+    venue: Venue::Kalshi,
+    settings: stream::Settings::ROWS,
+    // Its adapter polls the markets that exceed its sockets.
+    markets_max: |_| usize::MAX,
+    kept: Some("kalshi-grids.ndjson"),
+    translator: |source, skips, names| {
+        let sequence = match source {
+            Source::Live => Sequence::Checked,
+            Source::Recording => Sequence::Ignored,
+        };
+        Box::new(Translate::new(sequence, skips, names))
+    },
     adapter: |settings| {
-        let (settings, signer) = (settings.kalshi.clone(), settings.kalshi.signer()?);
+        let settings = stream::Settings::of(&settings.venues);
+        let signer = settings.signer()?;
         Ok(Box::new(move |tools, requests| Box::pin(stream::run(settings, signer, tools, requests))))
     },
-    examine: |doctor, config| Box::pin(doctor::examine(doctor, &config.live.kalshi, &config.categories)),
+    examine: |doctor, config| {
+        Box::pin(async move {
+            doctor::examine(doctor, &stream::Settings::of(&config.live.venues), &config.categories).await
+        })
+    },
 };
+
+impl Translator for Translate {
+    fn frame(&mut self, text: &str, connection: u8, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
+        self.frame(text, connection, received, updates);
+    }
+
+    fn rest(
+        &mut self,
+        (url, status, body): (&str, u16, &str),
+        _: u8,
+        received: Timestamp,
+        updates: &mut Vec<FeedUpdate>,
+    ) {
+        self.rest(url, status, body, received, updates);
+    }
+
+    fn gap(&mut self, connection: u8, reason: &str, updates: &mut Vec<FeedUpdate>) {
+        self.gap(connection, reason, updates);
+    }
+
+    fn recall(&mut self, market: &Market, kept: Option<&str>) {
+        self.recall(market, kept);
+    }
+
+    fn kept_rows(&self) -> Vec<(&str, String)> {
+        self.odd_grids()
+    }
+
+    fn metadata(&mut self, text: &str) -> Vec<Dated> {
+        self.metadata(text)
+    }
+
+    fn change(&mut self, id: &str, change: Change, at: Timestamp, updates: &mut Vec<FeedUpdate>) {
+        self.change(id, change, at, updates);
+    }
+}
 
 #[cfg(test)]
 mod tests;

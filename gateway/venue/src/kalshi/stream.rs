@@ -21,10 +21,11 @@ mod tests;
 pub use signer::Signer;
 
 use crate::live::{Budget, Link, Request, Subject, Tools, run_link};
-use crate::tape::Origin;
+use crate::settings::{Kind, settings};
 use ahash::AHashMap;
 use books::{Books, Change, Hint, LinkState, MARKETS_MAX};
 use crawl::{Crawl, KnownEvents, Shared, StatusQueue};
+use engine::market::terms::Venue;
 use host::thread::guard_task;
 use polling::Polls;
 use std::collections::VecDeque;
@@ -47,37 +48,26 @@ const REQUESTS_MAX: usize = 4_096;
 /// Longest interval of the sockets' timer; shorter if timeouts are short.
 const TICK_EVERY_MAX: Duration = Duration::from_secs(1);
 
-/// Addresses, credentials and limits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// URLs of its services, prefix included.
-    pub api: String,
-    pub socket: String,
-    /// Id of the API key that signs handshakes; without it books are polled.
-    pub key_id: Option<String>,
-    /// Its RSA private key, in PEM.
-    pub private_key_file: Option<PathBuf>,
-    /// Most markets whose books are subscribed.
-    pub markets_max: usize,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            api: "https://external-api.kalshi.com/trade-api/v2".into(),
-            socket: "wss://external-api-ws.kalshi.com/trade-api/ws/v2".into(),
-            key_id: None,
-            private_key_file: None,
-            markets_max: 20_000,
-        }
-    }
+settings! {
+    /// Addresses, credentials and limits.
+    pub struct Settings of Venue::Kalshi;
+    /// REST service of Kalshi.
+    api: String = Kind::HttpAddress("https://external-api.kalshi.com/trade-api/v2");
+    /// Socket of Kalshi.
+    socket: String = Kind::SocketAddress("wss://external-api-ws.kalshi.com/trade-api/ws/v2");
+    /// Id of the key that signs the handshake of the socket. Without key and file books are polled.
+    key_id: Option<String> = Kind::KeyId;
+    /// File with the private key of `venue.kalshi.key_id`.
+    private_key_file: Option<PathBuf> = Kind::Path;
+    /// The largest number of markets whose books are followed. The others have no book until a user trades them.
+    markets_max: usize = Kind::Count(20_000, 1..=50_000);
 }
 
 /// Runs until the request channel closes.
 pub async fn run(settings: Settings, signer: Option<Signer>, tools: Tools, mut requests: UnboundedReceiver<Request>) {
     let pace = tools.pace;
     let budget = Budget::new(CALLS_MAX, CALLS_PER);
-    let fetch = tools.fetch(&settings.api, tools.answers(Origin::Kalshi), budget);
+    let fetch = tools.fetch(&settings.api, tools.answers(), budget);
     let shared = Shared {
         known: Arc::new(KnownEvents::default()),
         status: Arc::new(StatusQueue::default()),
@@ -234,7 +224,7 @@ impl Desk {
         // The first socket subscribes to the lifecycle of all markets.
         let books = Books::new(url, signer, clock.clone(), *pace, number == 0, self.hints.clone());
         let link_state = books.link_state();
-        let port = self.tools.port(Origin::Kalshi, &format!("kalshi-{number}"));
+        let port = self.tools.port(&format!("kalshi-{number}"));
         let link = Link { url: url.clone(), port, pace: *pace, ping: None };
         let (changes, changed) = unbounded_channel();
         tasks.spawn(guard_task(run_link(link, books, changed)));

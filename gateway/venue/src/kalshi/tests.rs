@@ -1,6 +1,5 @@
 mod live;
 
-use super::metadata::Change;
 use super::*;
 use crate::skips::{Skip, Skips};
 use crate::suite::broken;

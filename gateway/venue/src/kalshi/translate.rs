@@ -22,10 +22,10 @@ use std::sync::Arc;
 /// Whether a gap in the venue's sequence numbers means lost messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sequence {
-    /// Live: every number of a subscription arrives. Unknown events of markets are requested, so that a market is
-    /// listed with the lasting title and category of its event.
+    /// It does, because a live subscription receives every number. Also, the event of a new market is requested before
+    /// the market is listed, so that its title and category do not change later.
     Checked,
-    /// Recordings: a subscription covered more markets than the tape has.
+    /// It does not: a recording has only some of the markets that its subscriptions covered.
     Ignored,
 }
 

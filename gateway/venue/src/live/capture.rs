@@ -127,7 +127,7 @@ mod tests {
     use wire::testing::Random;
 
     fn capture(name: &str, payload: Payload) -> Capture {
-        let source = Source { origin: Origin::Kalshi, number: 3, name: name.into() };
+        let source = Source { origin: crate::testing::KALSHI, number: 3, name: name.into() };
         Capture { received: Timestamp::from_millis(1_786_406_405_459), source: Arc::new(source), payload }
     }
 

@@ -25,7 +25,7 @@ pub use outlet::lone_port;
 pub use outlet::{Closed, Outlet, Port};
 pub use pace::Pace;
 pub use recorder::Recorder;
-pub use roster::{Request, Subject, origin};
+pub use roster::{Request, Subject};
 
 use super::tape::Origin;
 use engine::time::Timestamp;
@@ -35,6 +35,7 @@ use std::sync::Arc;
 /// The shared parts that an adapter works with.
 #[derive(Clone)]
 pub struct Tools {
+    pub origin: Origin,
     pub(crate) client: reqwest::Client,
     pub(crate) outlet: Arc<Outlet>,
     pub health: Arc<Health>,
@@ -44,13 +45,13 @@ pub struct Tools {
 
 impl Tools {
     /// A port for one connection; `name` is its name in recordings.
-    pub fn port(&self, origin: Origin, name: &str) -> Port {
-        self.outlet.port(origin, name, &self.health)
+    pub fn port(&self, name: &str) -> Port {
+        self.outlet.port(self.origin, name, &self.health)
     }
 
     /// A port for responses that belong to no connection.
-    pub fn answers(&self, origin: Origin) -> Port {
-        self.outlet.answers(origin, &self.health)
+    pub fn answers(&self) -> Port {
+        self.outlet.answers(self.origin, &self.health)
     }
 
     /// The same for a connection that carries no books: its health is separate and decides no outage.

@@ -84,7 +84,7 @@ impl Outlet {
 pub fn lone_port(clock: Clock) -> (Port, queue::Receiver) {
     let (sender, captures) = queue::queue();
     let outlet = Arc::new(Outlet::new(clock, sender, Arc::default(), None));
-    (outlet.port(Origin::Polymarket, "market-0", &Arc::default()), captures)
+    (outlet.port(crate::testing::POLYMARKET, "market-0", &Arc::default()), captures)
 }
 
 /// The sender of one connection.
@@ -208,7 +208,7 @@ mod tests {
             (answer("https://host/books", 503), false),
         ] {
             let health = Arc::new(Health::starting(Timestamp(1)));
-            let port = outlet.port(Origin::Polymarket, "market-1", &health);
+            let port = outlet.port(crate::testing::POLYMARKET, "market-1", &health);
             clock.set(clock.now().plus(1_000_000));
             let what = format!("{payload:?}");
             port.send(payload).await.expect("the queue is open");

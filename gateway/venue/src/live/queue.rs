@@ -110,14 +110,14 @@ impl Receiver {
 mod tests {
     use super::super::capture::{Payload, Source};
     use super::*;
-    use crate::tape::Origin;
+    use crate::testing::KALSHI;
     use engine::time::Timestamp;
     use std::future::Future;
     use std::pin::{Pin, pin};
     use std::task::{Context, Poll, Waker};
 
     fn capture(bytes: usize) -> Capture {
-        let source = Arc::new(Source { origin: Origin::Kalshi, number: 0, name: "a".into() });
+        let source = Arc::new(Source { origin: KALSHI, number: 0, name: "a".into() });
         Capture { received: Timestamp(1), source, payload: Payload::Frame("x".repeat(bytes).into()) }
     }
 

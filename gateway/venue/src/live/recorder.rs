@@ -236,7 +236,7 @@ impl Writer {
         let files = self.folder.open_files().unwrap_or_default();
         for path in &files {
             if let Err(error) = note_connections(path, &mut self.connections) {
-                tracing::warn!(file = %path.display(), %error, "an earlier recording cannot be read");
+                tracing::warn!(file = %path.display(), %error, "a file of an earlier recording cannot be read; it gets no gap line for the pause");
             }
         }
         self.break_off("the recording was interrupted", |is_alive| is_alive);

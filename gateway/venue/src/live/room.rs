@@ -111,7 +111,8 @@ impl Room {
                 if !std::mem::replace(&mut self.has_warned, true) {
                     tracing::warn!(
                         markets = self.max,
-                        "the limit of followed books is reached: lower ranked markets have no book"
+                        "the limit of followed books is reached: lower ranked markets have no book; to follow more, \
+                         raise venue.polymarket.tokens_max"
                     );
                 }
                 if !self.selected.first().is_some_and(|(weakest, ..)| best.displaces(*weakest)) {

@@ -5,7 +5,7 @@ use crate::FeedUpdate;
 use crate::tape::Origin;
 use ahash::{AHashMap, AHashSet};
 use engine::market::Market;
-use engine::market::terms::{Listing, MarketState, Venue};
+use engine::market::terms::{Listing, MarketState};
 use engine::time::Timestamp;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub enum Request {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Subject {
     pub origin: Origin,
-    /// The venue's own id: Gamma id, Kalshi ticker.
+    /// The venue's own id.
     pub id: String,
     pub condition: String,
     pub tokens: [String; 2],
@@ -44,9 +44,8 @@ pub struct Roster {
     tokens: AHashMap<String, String>,
     /// Conditions of markets that users trade.
     stakes: AHashSet<String>,
-    /// The markets to follow. Kalshi has no limit here: its adapter polls the markets that exceed its sockets.
-    polymarket: Room,
-    kalshi: Room,
+    /// The markets to follow, by venue.
+    rooms: Vec<Room>,
     moves: Vec<Move>,
 }
 
@@ -61,14 +60,13 @@ struct Entry {
 }
 
 impl Roster {
-    /// With a limit of `polymarket_max` followed markets of Polymarket.
-    pub fn new(polymarket_max: usize) -> Roster {
+    /// With a limit of followed markets for each venue, in the order of their rows.
+    pub fn new(markets_max: impl IntoIterator<Item = usize>) -> Roster {
         Roster {
             markets: AHashMap::new(),
             tokens: AHashMap::new(),
             stakes: AHashSet::new(),
-            polymarket: Room::new(polymarket_max),
-            kalshi: Room::new(usize::MAX),
+            rooms: markets_max.into_iter().map(Room::new).collect(),
             moves: Vec::new(),
         }
     }
@@ -131,7 +129,7 @@ impl Roster {
 
     /// Whether the books of this token are followed.
     pub fn follows(&self, token: &str) -> bool {
-        self.by_token(token).is_some_and(|subject| self.room(subject.origin).follows(&subject.condition))
+        self.by_token(token).is_some_and(|subject| self.rooms[subject.origin.index()].follows(&subject.condition))
     }
 
     /// The market of a token.
@@ -151,7 +149,7 @@ impl Roster {
     }
 
     fn add(&mut self, listing: &Listing, is_confirmed: bool) {
-        let Some(origin) = origin(listing) else { return };
+        let Some(origin) = Origin::of(listing.venue) else { return };
         let subject = || {
             Arc::new(Subject {
                 origin,
@@ -201,10 +199,7 @@ impl Roster {
     /// Adds a market to the selection or removes it, and appends the resulting requests for all markets.
     fn place(&mut self, condition: &str, requests: &mut Vec<Request>) {
         let Some(entry) = self.markets.get(condition) else { return };
-        let room = match entry.subject.origin {
-            Origin::Polymarket => &mut self.polymarket,
-            Origin::Kalshi => &mut self.kalshi,
-        };
+        let room = &mut self.rooms[entry.subject.origin.index()];
         match entry.wanted {
             true => room.put(condition, entry.rank, &mut self.moves),
             false => room.take(condition, &mut self.moves),
@@ -214,22 +209,6 @@ impl Roster {
             Move::In(of) => Some(Request::Subscribe(subject(&self.markets, &of)?)),
             Move::Out(of) => Some(Request::Unsubscribe(subject(&self.markets, &of)?)),
         }));
-    }
-
-    fn room(&self, origin: Origin) -> &Room {
-        match origin {
-            Origin::Polymarket => &self.polymarket,
-            Origin::Kalshi => &self.kalshi,
-        }
-    }
-}
-
-/// The live venue of a market, if any.
-pub fn origin(listing: &Listing) -> Option<Origin> {
-    match listing.venue {
-        Venue::Polymarket => Some(Origin::Polymarket),
-        Venue::Kalshi => Some(Origin::Kalshi),
-        Venue::Synthetic => None,
     }
 }
 
@@ -250,7 +229,7 @@ mod tests {
     use super::*;
     use crate::Figures;
     use engine::amount::TickSize;
-    use engine::market::terms::{Asset, Category, Interval, UpDown};
+    use engine::market::terms::{Asset, Category, Interval, UpDown, Venue};
 
     fn market(venue: Venue, state: MarketState) -> Market {
         let listing = Listing {
@@ -290,7 +269,7 @@ mod tests {
             (Venue::Kalshi, Closed, false),
         ];
         for (venue, state, wanted) in cases {
-            let (mut roster, mut requests) = (Roster::new(1), Vec::new());
+            let (mut roster, mut requests) = (Roster::new([1, usize::MAX]), Vec::new());
             roster.recall(&market(venue, state), &mut requests);
             assert_eq!(matches!(requests[..], [Request::Subscribe(_)]), wanted, "{venue:?} {state:?}: {requests:?}");
             assert_eq!(roster.follows("11"), wanted, "{venue:?} {state:?}");
@@ -308,7 +287,7 @@ mod tests {
             assert_eq!(is_due(&roster, 0), 1, "{venue:?} {state:?}: a stake");
             assert!(roster.by_token("12").is_some());
         }
-        let (mut roster, mut requests) = (Roster::new(1), Vec::new());
+        let (mut roster, mut requests) = (Roster::new([1, usize::MAX]), Vec::new());
         roster.recall(&market(Venue::Synthetic, Active), &mut requests);
         assert!(requests.is_empty() && is_due(&roster, 9_999) == 0);
         println!("recalled markets: {} cases", cases.len() + 1);
@@ -367,7 +346,7 @@ mod tests {
             (note(resolved("b")), "-b +w"),
             (stake("unknown"), ""),
         ];
-        let (mut roster, count) = (Roster::new(2), rows.len());
+        let (mut roster, count) = (Roster::new([2, usize::MAX]), rows.len());
         for (number, (step, expected)) in rows.into_iter().enumerate() {
             let mut requests = Vec::new();
             step(&mut roster, &mut requests);

@@ -1,5 +1,5 @@
-//! A file with what translators need beyond the journal after a start without the venue: the irregular price grids of
-//! Kalshi markets.
+//! A file with what the translator of a venue needs beyond the journal after a start without the venue, such as
+//! irregular price grids.
 //!
 //! The journal is the catalogue of such a start: it holds each market's listing, state, tick and end. This file holds
 //! no states, so it cannot undo a resolution.
@@ -18,11 +18,11 @@ use std::thread::JoinHandle;
 const SHELF_BYTES_MAX: u64 = 64 << 20;
 /// How often changes are looked for.
 const LOOK_EVERY: u64 = 60 * SECOND;
-const FILE: &str = "kalshi-grids.ndjson";
 
 /// Catalogue rows by ticker; the file has one row per line.
 pub(crate) struct Shelf {
-    folder: PathBuf,
+    /// The file.
+    path: PathBuf,
     rows: AHashMap<String, String>,
     /// The content of the file.
     written: String,
@@ -32,20 +32,20 @@ pub(crate) struct Shelf {
 
 impl Shelf {
     /// Reads the file of an earlier run. A damaged file is renamed and counted; its valid rows are used.
-    pub(crate) fn open(folder: &Path, skips: &Skips) -> Shelf {
+    pub(crate) fn open(path: PathBuf, skips: &Skips) -> Shelf {
         let mut shelf = Shelf {
-            folder: folder.to_owned(),
+            path,
             rows: AHashMap::new(),
             written: String::new(),
             looked_at: Timestamp::default(),
             writing: None,
         };
-        let path = folder.join(FILE);
-        let text = match read(&path) {
+        let path = &shelf.path;
+        let text = match read(path) {
             Ok(text) => text,
             Err(error) => {
                 if error.kind() != io::ErrorKind::NotFound {
-                    set_aside(&path, &error.to_string(), skips);
+                    set_aside(path, &error.to_string(), skips);
                 }
                 return shelf;
             }
@@ -59,7 +59,7 @@ impl Shelf {
             }
         }
         match broken {
-            Some(line) => set_aside(&path, line, skips),
+            Some(line) => set_aside(&shelf.path, line, skips),
             None => shelf.written = text.into_owned(),
         }
         shelf
@@ -80,8 +80,8 @@ impl Shelf {
         // Markets are recalled only before the first poll.
         self.rows = AHashMap::new();
         if let Some(text) = self.changed(rows()) {
-            let folder = self.folder.clone();
-            let write = move || store(&folder, &text);
+            let path = self.path.clone();
+            let write = move || store(&path, &text);
             self.writing = thread::spawn_spare("shelf", write, || {}).ok();
         }
     }
@@ -93,7 +93,7 @@ impl Shelf {
             let _ = writing.join();
         }
         if let Some(text) = self.changed(rows) {
-            store(&self.folder, &text);
+            store(&self.path, &text);
         }
     }
 
@@ -131,29 +131,33 @@ fn set_aside(path: &Path, why: &str, skips: &Skips) {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".damaged");
     if let Err(error) = fs::rename(path, &aside) {
-        tracing::warn!(file = %path.display(), %error, "a damaged file cannot be renamed");
+        tracing::warn!(file = %path.display(), %error, "a damaged file cannot be renamed; move it away");
     }
 }
 
-/// Replaces the file atomically. If that fails, the next start without the venue lacks the grids; nothing else is lost.
-fn store(folder: &Path, text: &str) {
-    let unfinished = folder.join(format!("{FILE}.tmp"));
+/// Replaces the file atomically. If that fails, the next start without the venue lacks the rows; nothing else is lost.
+fn store(path: &Path, text: &str) {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".tmp");
     let write = || -> io::Result<()> {
         fs::create_dir_all(folder)?;
         let mut file = File::create(&unfinished)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&unfinished, folder.join(FILE))?;
+        fs::rename(&unfinished, path)?;
         File::open(folder)?.sync_all()
     };
     if let Err(error) = write() {
-        tracing::warn!(folder = %folder.display(), %error, "price grids cannot be stored for the next start");
+        tracing::warn!(folder = %folder.display(), %error, "rows of the venue cannot be stored; a start without the venue lacks them");
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const FILE: &str = "grids.ndjson";
 
     fn row(ticker: &str) -> (&str, String) {
         (ticker, format!("{{\"ticker\":\"{ticker}\",\"price_ranges\":[]}}"))
@@ -164,7 +168,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("venue");
         let skips = Skips::default();
-        let open = || Shelf::open(&folder, &skips);
+        let open = || Shelf::open(folder.join(FILE), &skips);
         let mut shelf = open();
         shelf.turn(Timestamp(LOOK_EVERY), || vec![row("A"), row("B")]);
         // Too early to look again.

@@ -16,23 +16,68 @@ pub mod translate;
 
 pub use translate::Translate;
 
+use crate::FeedUpdate;
 use crate::adapters::Registration;
-use crate::tape::Origin;
+use crate::translators::{Source, Translator};
+use engine::market::Market;
+use engine::market::terms::{Listing, Venue};
+use engine::time::Timestamp;
 
 /// The row of Polymarket in [`crate::adapters::ADAPTERS`].
 pub const ADAPTER: Registration = Registration {
-    origin: Origin::Polymarket,
+    venue: Venue::Polymarket,
+    settings: stream::Settings::ROWS,
+    markets_max: |settings| stream::Settings::of(settings).tokens_max / 2,
+    kept: None,
+    translator: |source, skips, names| {
+        let mut translate = Translate::new(skips, names);
+        if source == Source::Live {
+            // The adapter requests them.
+            translate.wait_for_rows();
+        }
+        Box::new(translate)
+    },
     adapter: |settings| {
-        let settings = settings.polymarket.clone();
+        let settings = stream::Settings::of(&settings.venues);
         Ok(Box::new(move |tools, requests| Box::pin(stream::run(settings, tools, requests))))
     },
     examine: |doctor, config| {
         Box::pin(async move {
-            doctor::examine(doctor, &config.live.polymarket).await;
+            doctor::examine(doctor, &stream::Settings::of(&config.live.venues)).await;
             Ok(())
         })
     },
 };
+
+impl Translator for Translate {
+    fn frame(&mut self, text: &str, connection: u8, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
+        self.frame(text, connection, received, updates);
+    }
+
+    fn rest(&mut self, answer: (&str, u16, &str), connection: u8, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
+        self.rest(answer, connection, received, updates);
+    }
+
+    fn gap(&mut self, connection: u8, reason: &str, updates: &mut Vec<FeedUpdate>) {
+        self.gap(connection, reason, updates);
+    }
+
+    fn recall(&mut self, market: &Market, _: Option<&str>) {
+        self.recall(market);
+    }
+
+    fn forget(&mut self, tokens: &[String; 2]) {
+        self.forget(tokens);
+    }
+
+    fn newly_announced(&mut self) -> Vec<&Listing> {
+        self.newly_announced().collect()
+    }
+
+    fn announced(&self) -> Vec<&Listing> {
+        self.announced().collect()
+    }
+}
 
 #[cfg(test)]
 mod tests;

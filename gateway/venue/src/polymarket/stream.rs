@@ -16,7 +16,8 @@ mod status;
 pub(super) use spot::subscription as spot_subscription;
 
 use crate::live::{Budget, Request, Tools};
-use crate::tape::Origin;
+use crate::settings::{Kind, settings};
+use engine::market::terms::Venue;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -28,33 +29,25 @@ const CLOB_PUBLISHED: u32 = 500;
 const BUDGET_PER: Duration = Duration::from_secs(10);
 const SHARE: u32 = 5;
 
-/// Addresses and limits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// URLs of its services, without a path at the end.
-    pub gamma: String,
-    pub clob: String,
-    pub market_socket: String,
-    pub spot_socket: String,
-    /// Most tokens that are subscribed.
-    pub tokens_max: usize,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            gamma: "https://gamma-api.polymarket.com".into(),
-            clob: "https://clob.polymarket.com".into(),
-            market_socket: "wss://ws-subscriptions-clob.polymarket.com/ws/market".into(),
-            spot_socket: "wss://ws-live-data.polymarket.com".into(),
-            tokens_max: 40_000,
-        }
-    }
+settings! {
+    /// Addresses and limits.
+    pub struct Settings of Venue::Polymarket;
+    /// Catalogue service of Polymarket.
+    gamma: String = Kind::HttpAddress("https://gamma-api.polymarket.com");
+    /// Book service of Polymarket.
+    clob: String = Kind::HttpAddress("https://clob.polymarket.com");
+    /// Socket of its books.
+    market_socket: String = Kind::SocketAddress("wss://ws-subscriptions-clob.polymarket.com/ws/market");
+    /// Socket of spot prices.
+    spot_socket: String = Kind::SocketAddress("wss://ws-live-data.polymarket.com");
+    /// The largest number of tokens whose books are followed. If the venue has more, markets with positions or orders
+    /// come first, then up-or-down windows, then the most traded markets.
+    tokens_max: usize = Kind::Count(40_000, 2..=80_000);
 }
 
 /// Runs until the request channel closes.
 pub async fn run(settings: Settings, tools: Tools, requests: UnboundedReceiver<Request>) {
-    let port = tools.port(Origin::Polymarket, "");
+    let port = tools.port("");
     let service =
         |base: &str, published: u32| tools.fetch(base, port.clone(), Budget::new(published / SHARE, BUDGET_PER));
     let events = service(&settings.gamma, EVENTS_PUBLISHED);

@@ -5,10 +5,9 @@
 
 use super::recording::Recording;
 use crate::category::Names;
-use crate::kalshi::{self, metadata::Change};
 use crate::skips::{Skip, Skips};
-use crate::tape::{Origin, Record, Tape, TapeError};
-use crate::translators::Translators;
+use crate::tape::{Origin, Record, Tape, TapeError, UNNAMED};
+use crate::translators::{Change, Dated, Source, Translators};
 use crate::{FeedUpdate, NO_CONNECTION};
 use engine::book::SINGLE_ANSWERS;
 use engine::market::terms::MarketState;
@@ -26,7 +25,7 @@ pub(crate) struct Lines {
     agenda: Vec<(Timestamp, String, Change)>,
     agenda_done: usize,
     /// Markets to list before the first line.
-    listed: Vec<kalshi::metadata::Dated>,
+    listed: Vec<Dated>,
     skips: Arc<Skips>,
 }
 
@@ -44,17 +43,16 @@ impl Lines {
     /// Opens a tape. With `follow` it may grow. Counts in `skips` what is skipped.
     pub(crate) fn open(path: &Path, follow: bool, names: &Names, skips: &Arc<Skips>) -> Result<Lines, TapeError> {
         let tape = Tape::open(path, follow, skips.clone())?;
-        let mut translators = Translators::new(kalshi::Sequence::Ignored, skips, names);
+        let mut translators = Translators::new(Source::Recording, skips, names);
         let mut listed = Vec::new();
         for path in tape.metadata() {
             match std::fs::read_to_string(path) {
-                Ok(text) => listed.extend(translators.kalshi.metadata(&text)),
+                Ok(text) => listed.extend(translators.of(UNNAMED).metadata(&text)),
                 Err(error) => skips.count(Skip::UnreadableFile, || format!("{}: {error}", path.display())),
             }
         }
-        let changes = listed
-            .iter()
-            .flat_map(|dated| dated.changes.iter().map(|(at, change)| (*at, dated.ticker.clone(), *change)));
+        let changes =
+            listed.iter().flat_map(|dated| dated.changes.iter().map(|(at, change)| (*at, dated.id.clone(), *change)));
         let mut agenda: Vec<_> = changes.collect();
         agenda.sort_by_key(|(at, _, _)| *at);
         Ok(Lines { tape, translators, connections: Vec::new(), agenda, agenda_done: 0, listed, skips: skips.clone() })
@@ -71,7 +69,7 @@ impl Lines {
             && line_at.is_none_or(|line| *due <= line)
         {
             self.agenda_done += 1;
-            self.translators.kalshi.change(ticker, *change, *due, updates);
+            self.translators.of(UNNAMED).change(ticker, *change, *due, updates);
             return Stepped::Change;
         }
         let Some(line) = self.tape.next_line() else { return Stepped::Unknown };
@@ -95,7 +93,7 @@ impl Recording for Lines {
         for dated in self.listed.drain(..) {
             let (mut state, mut past) = (MarketState::Upcoming, Vec::new());
             for (at, change) in dated.changes.iter().filter(|(at, _)| *at <= first) {
-                self.translators.kalshi.change(&dated.ticker, *change, *at, &mut past);
+                self.translators.of(UNNAMED).change(&dated.id, *change, *at, &mut past);
             }
             past.retain(|update| match update {
                 FeedUpdate::StateChanged { state: later, .. } => {

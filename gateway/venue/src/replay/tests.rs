@@ -1,7 +1,7 @@
 use super::*;
 use crate::skips::Skip;
 use crate::suite::{Witness, broken, recorded};
-use crate::tape::{Record, Tape};
+use crate::tape::{Record, Tape, UNNAMED};
 use engine::id::Outcome;
 use engine::market::terms::{MarketState, Resolution};
 use engine::time::SECOND;
@@ -354,7 +354,7 @@ fn rate_of_decoding() {
     for line in &lines {
         updates.clear();
         if let Some(Record::Frame { body, .. }) = Record::parse(line) {
-            recording.translators.kalshi.frame(&body, 0, Timestamp::default(), &mut updates);
+            recording.translators.of(UNNAMED).frame(&body, 0, Timestamp::default(), &mut updates);
         }
     }
     let decoded = begin.elapsed();

@@ -1,30 +1,13 @@
 //! The content of a line of a recording (gateway/docs/live-venues.md §7).
 
 use crate::loose::Loose;
+use crate::origin::Origin;
+use engine::market::terms::Venue;
 use serde::Deserialize;
 use std::borrow::Cow;
 
-/// The venue of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Origin {
-    Polymarket,
-    Kalshi,
-}
-
-impl Origin {
-    /// The name in lines and settings.
-    pub fn name(self) -> &'static str {
-        match self {
-            Origin::Polymarket => "polymarket",
-            Origin::Kalshi => "kalshi",
-        }
-    }
-
-    /// The venue with this name.
-    pub fn named(name: &str) -> Option<Origin> {
-        [Origin::Polymarket, Origin::Kalshi].into_iter().find(|origin| origin.name() == name)
-    }
-}
+/// The venue of lines that name none, which are those of its own folder layout.
+pub(crate) const UNNAMED: Origin = Origin::of(Venue::Kalshi).expect("a live venue");
 
 /// The content of a line, borrowed from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +30,7 @@ impl<'a> Record<'a> {
         let fields: Fields<'a> = serde_json::from_str(line).ok()?;
         let origin = match fields.v.text() {
             Some(name) => Origin::named(&name)?,
-            None if !fields.event.is_absent() => Origin::Kalshi,
+            None if !fields.event.is_absent() => UNNAMED,
             None => return None,
         };
         let connection = fields.c.text().unwrap_or_default();
@@ -103,15 +86,12 @@ struct Fields<'a> {
 fn written_frame(line: &str) -> Option<(Origin, &str, &str)> {
     let after_digits = |text: &'_ str| text.bytes().position(|byte| !byte.is_ascii_digit()).filter(|at| *at > 0);
     let (origin, connection, body) = match line.strip_prefix("{\"recv_ms\":") {
-        Some(rest) => (Origin::Kalshi, "", rest[after_digits(rest)?..].strip_prefix(",\"event\":")?),
+        Some(rest) => (UNNAMED, "", rest[after_digits(rest)?..].strip_prefix(",\"event\":")?),
         None => {
             let rest = line.strip_prefix("{\"r\":")?;
             let rest = rest[after_digits(rest)?..].strip_prefix(",\"v\":\"")?;
-            let (origin, rest) = match rest.strip_prefix(Origin::Polymarket.name()) {
-                Some(rest) => (Origin::Polymarket, rest),
-                None => (Origin::Kalshi, rest.strip_prefix(Origin::Kalshi.name())?),
-            };
-            let rest = rest.strip_prefix("\",")?;
+            let (name, rest) = rest.split_once('"')?;
+            let (origin, rest) = (Origin::named(name)?, rest.strip_prefix(',')?);
             let (connection, rest) = match rest.strip_prefix("\"c\":\"") {
                 Some(rest) => {
                     let (name, rest) = rest.split_once('"')?;

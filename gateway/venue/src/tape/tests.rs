@@ -95,34 +95,34 @@ fn the_first_line_is_the_tapes_identity() {
 
 #[test]
 fn lines_are_distinguished_by_their_fields() {
-    use Origin::*;
+    use crate::testing::{KALSHI, POLYMARKET};
     let frame = |origin, connection: &str, body: &str| {
         Some(format!("{:?}", Record::Frame { origin, connection: connection.into(), body: body.into() }))
     };
     for (line, expected) in [
-        (r#"{"recv_ms":1,"event":{"type":"t","msg":{"a":1}}}"#, frame(Kalshi, "", r#"{"type":"t","msg":{"a":1}}"#)),
+        (r#"{"recv_ms":1,"event":{"type":"t","msg":{"a":1}}}"#, frame(KALSHI, "", r#"{"type":"t","msg":{"a":1}}"#)),
         (
             r#"{"recv_ms":1,"event":{"type":"t","msg":{"a":1}},"x":{"y":{}}}"#,
-            frame(Kalshi, "", r#"{"type":"t","msg":{"a":1}}"#),
+            frame(KALSHI, "", r#"{"type":"t","msg":{"a":1}}"#),
         ),
-        (r#"{"recv_ms":1,"event":{"msg":{"a":{"b":1}}}}"#, frame(Kalshi, "", r#"{"msg":{"a":{"b":1}}}"#)),
+        (r#"{"recv_ms":1,"event":{"msg":{"a":{"b":1}}}}"#, frame(KALSHI, "", r#"{"msg":{"a":{"b":1}}}"#)),
         (
             r#"{"r":1,"v":"polymarket","c":"a-1","m":{"a":[{},{"b":1}]}}"#,
-            frame(Polymarket, "a-1", r#"{"a":[{},{"b":1}]}"#),
+            frame(POLYMARKET, "a-1", r#"{"a":[{},{"b":1}]}"#),
         ),
         (
             r#"{"r":1,"v":"kalshi","c":"a","m":{"a":{"b":1},"c":{"d":1}}}"#,
-            frame(Kalshi, "a", r#"{"a":{"b":1},"c":{"d":1}}"#),
+            frame(KALSHI, "a", r#"{"a":{"b":1},"c":{"d":1}}"#),
         ),
         // Text after the message is not part of it.
-        (r#"{"r":1,"v":"kalshi","m":{"a":{"b":1}},"x":{"y":{}}}"#, frame(Kalshi, "", r#"{"a":{"b":1}}"#)),
-        (r#"{"r":1,"v":"kalshi","m":{"a":1} ,"x":[{"y":{}}]}"#, frame(Kalshi, "", r#"{"a":1}"#)),
-        (r#"{"r":1,"v":"kalshi","m":{"a":"},{"}}"#, frame(Kalshi, "", r#"{"a":"},{"}"#)),
-        (r#"{"r":1,"v":"kalshi","c":"\u0041","m":{"a":1}}"#, frame(Kalshi, "A", r#"{"a":1}"#)),
+        (r#"{"r":1,"v":"kalshi","m":{"a":{"b":1}},"x":{"y":{}}}"#, frame(KALSHI, "", r#"{"a":{"b":1}}"#)),
+        (r#"{"r":1,"v":"kalshi","m":{"a":1} ,"x":[{"y":{}}]}"#, frame(KALSHI, "", r#"{"a":1}"#)),
+        (r#"{"r":1,"v":"kalshi","m":{"a":"},{"}}"#, frame(KALSHI, "", r#"{"a":"},{"}"#)),
+        (r#"{"r":1,"v":"kalshi","c":"\u0041","m":{"a":1}}"#, frame(KALSHI, "A", r#"{"a":1}"#)),
         (r#"{"r":1,"v":"polymarket","c":"a","m":{"a":{"b":1}}"#, None),
-        (r#"{"r":1,"v":"polymarket","m":[{"a":1}]}"#, frame(Polymarket, "", r#"[{"a":1}]"#)),
-        (r#"{"m":{"a":1},"c":"x","v":"kalshi","r":1}"#, frame(Kalshi, "x", r#"{"a":1}"#)),
-        (r#"{"r":1,"v":"kalshi","m":"{\"a\":1}"}"#, frame(Kalshi, "", r#"{"a":1}"#)),
+        (r#"{"r":1,"v":"polymarket","m":[{"a":1}]}"#, frame(POLYMARKET, "", r#"[{"a":1}]"#)),
+        (r#"{"m":{"a":1},"c":"x","v":"kalshi","r":1}"#, frame(KALSHI, "x", r#"{"a":1}"#)),
+        (r#"{"r":1,"v":"kalshi","m":"{\"a\":1}"}"#, frame(KALSHI, "", r#"{"a":1}"#)),
         (r#"{"r":1,"v":"binance","m":{}}"#, None),
         (r#"{"r":1,"m":{}}"#, None),
         (r#"{"r":1,"v":"kalshi"}"#, None),

@@ -75,7 +75,7 @@ async fn equity(call: Call) -> Outcome {
     let fidelity =
         params.choice("fidelity", &[("hour", Fidelity::Hour), ("minute", Fidelity::Minute)]).unwrap_or(Fidelity::Hour);
     if fidelity == Fidelity::Minute && days.is_some_and(|days| days > 1) {
-        params.problems.add("query", "days", "less_than_equal", "is above 1, and `fidelity` is `minute`");
+        params.problems.add("query", "days", "less_than_equal", "must be 1 if `fidelity` is `minute`");
     }
     let limit = params.integer("limit", 1..=LIMIT_MAX);
     let wallets = wallets::in_query(&query, &mut params.problems).unwrap_or(Wallets::Api);

@@ -48,7 +48,7 @@ pub const ROUTES: &[Route] = &[
     Route::get("/v1/account/balance", "get_balance")
         .auth(Auth::Key)
         .needs(Permission::Read)
-        .about("What the wallets have and are worth.")
+        .about("Cash and value of the wallets.")
         .params(&[WALLET_ID])
         .gives::<Balance>(200)
         .fails(READ)
@@ -179,10 +179,10 @@ fn history_filter(call: &Call, query: &QueryText<'_>) -> Result<(FillFilter, boo
     Ok((filter, envelope))
 }
 
-/// A wrong side has a code of its own here.
+/// Parses a side. An unknown one is `INVALID_REQUEST` on this route, not `VALIDATION_FAILED`.
 fn side(text: &str) -> Result<Side, Refusal> {
     let side = SIDES.iter().find(|(word, _)| text.eq_ignore_ascii_case(word));
-    side.map(|(_, side)| *side).ok_or_else(|| Refusal::saying(Code::InvalidRequest, "side is neither BUY nor SELL."))
+    side.map(|(_, side)| *side).ok_or_else(|| Refusal::new(Code::InvalidRequest, "side is neither BUY nor SELL."))
 }
 
 /// The market that `market_id` names; `None` without one.

@@ -3,7 +3,7 @@
 use crate::api::refuse::wallet_refused;
 use crate::http::call::Call;
 use crate::http::code::Code;
-use crate::http::containment::Deed;
+use crate::http::containment::KeyAction;
 use crate::http::record::record;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, BodyKind, Route};
@@ -53,9 +53,9 @@ async fn reset(call: Call) -> Outcome {
     if let Some(other) = call.json()?
         && !matches!(other, Value::Object(_))
     {
-        return Err(Refusal::saying(Code::InvalidBody, format!("The body is {}, not an object.", other.kind())));
+        return Err(Refusal::new(Code::InvalidBody, format!("The body is {}, not an object.", other.kind())));
     }
-    call.may(Deed::Reset)?;
+    call.may(KeyAction::Reset)?;
     let by = call.caller().key;
     let cooldown_days = call.reads().rules.api_reset_cooldown_us / DAY;
     match call.ask(Command::ResetApiWallet { by }).await? {

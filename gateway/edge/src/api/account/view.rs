@@ -2,9 +2,9 @@
 
 use super::valuation::{Marks, Valuation, market_value};
 use crate::api::orders::view::{Texts, fill_price};
-use crate::api::orders::words;
+use crate::api::orders::words::{self, LiquidityName, SideName};
 use crate::http::record::{Record, record};
-use crate::http::scalar::{Money, Price, Quantity, Rate, Timestamp, TokenId, words};
+use crate::http::scalar::{Blank, Money, Price, Quantity, Rate, Timestamp, TokenId, words};
 use engine::amount::Qty;
 use engine::order::Liquidity;
 use engine::user;
@@ -15,11 +15,13 @@ use wire::decimal;
 
 words! {
     pub CurrencyName = "USD";
+    /// A position at any time of its life.
     pub PositionStatus = "OPEN", "CLOSED", "CLOSED_BY_RESET";
-    pub SideName = "BUY", "SELL";
+    /// A position in a list of open ones.
+    pub OpenStatus = "OPEN";
+    /// A position after a trade.
+    pub StatusAfterTrade = "OPEN", "CLOSED";
     pub FillStatus = "FILLED";
-    pub LiquidityName = "TAKER", "MAKER";
-    pub NoCursor = "";
 }
 
 /// The market of examples, and its question.
@@ -32,7 +34,7 @@ record! {
         balance: Money = Money::of("81.40"), "Available cash, after reservations.";
         currency: CurrencyName = "USD".into();
         unrealized_pnl: Money = Money::of("-1.10"),
-            "total_value less starting_balance: the whole result since the start, realised or not, with fees.";
+            "`total_value` less `starting_balance`: profit or loss since the start, realised or not, after fees.";
         total_value: Money = Money::of("98.90"), "Cash and open positions at their marks.";
         starting_balance: Money = Money::of("100"), "Baselines of the present generations.";
         reserved: Money = Money::of("0"), "Cash set aside for open orders.";
@@ -64,7 +66,7 @@ record! {
     pub struct PositionPage<'a> {
         limit: u64 = 1;
         count: u64 = 1;
-        next_cursor: NoCursor = "".into(), "All are in one page.";
+        next_cursor: Blank = "".into(), "All are in one page.";
         data: Vec<Position<'a>> = Vec::example();
     }
 

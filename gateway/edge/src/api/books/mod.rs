@@ -15,6 +15,7 @@ use crate::http::record::Example;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::Route;
 use crate::http::schema::{Param, Schema, TEXT, TOKEN_ID};
+use crate::http::turns::LongList;
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::catalog::MarketCell;
 use records::{Book, BookBatch};
@@ -22,7 +23,6 @@ use view::BookRequest;
 use wire::fields::{Body, Params};
 use wire::query::Query;
 use wire::value::Value;
-use wire::write::separate;
 
 const DEPTH_MAX: u64 = 500;
 /// Books of a batch that are written before other tasks of the thread run.
@@ -78,7 +78,7 @@ fn by_query(call: &Call) -> Outcome {
     let query = call.query();
     // A condition id in place of a token has a refusal of its own.
     let is_condition = query.first_of(&["token_id", "token"]).is_some_and(|token| token.starts_with("0x"));
-    let token = if is_condition { Err(Code::BookUnavailable) } else { tokens::asked(&query) }?;
+    let token = if is_condition { Err(Code::BookUnavailable) } else { tokens::token_id(&query) }?;
     by_token(call, &query, token)
 }
 
@@ -146,27 +146,19 @@ fn depth(query: &Query<'_>) -> Result<Option<usize>, Refusal> {
 async fn batch(call: Call) -> Outcome {
     let default = depth(&call.query())?;
     let Some(body) = call.json()? else {
-        return Err(Refusal::saying(Code::InvalidBody, "The body is empty."));
+        return Err(Refusal::new(Code::InvalidBody, "The body is empty."));
     };
-    let mut out = Vec::with_capacity(16 * 1_024);
-    out.push(b'[');
-    for (count, item) in batch_items(&body)?.iter().enumerate() {
+    let mut list = LongList::alone(BOOKS_PER_TURN);
+    for item in batch_items(&body)? {
+        list.turns.work(1).await;
         let (token, levels_max) = entry(item, default)?;
         if let Some((instrument, cell)) = tokens::find(&call.reads().catalog, token) {
-            let before = out.len();
-            separate(&mut out);
-            if view::cached_book(&mut out, request(&call, cell, instrument, levels_max), &call.edge, call.now).is_err()
-            {
-                // No book: left out, as the venue does.
-                out.truncate(before);
-            }
-        }
-        if (count + 1).is_multiple_of(BOOKS_PER_TURN) {
-            tokio::task::yield_now().await;
+            let request = request(&call, cell, instrument, levels_max);
+            // A token without a book is left out, as the venue does.
+            list.push_with(|out| view::cached_book(out, request, &call.edge, call.now));
         }
     }
-    out.push(b']');
-    Ok(Reply::json(out))
+    Ok(list.reply())
 }
 
 /// Token and depth of one entry.

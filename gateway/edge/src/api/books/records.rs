@@ -1,9 +1,8 @@
 //! Records of the book routes. [`super::view`] writes books by hand, since they are read often; a test compares it with
 //! [`Book`].
 
-use crate::api::clob::words::Blank;
 use crate::http::record::{List, forms, record};
-use crate::http::scalar::{ConditionId, Decimal, Milliseconds, Price, Quantity, TokenId, words};
+use crate::http::scalar::{Blank, ConditionId, Decimal, Milliseconds, Price, Quantity, TokenId, words};
 use serde_json::Value;
 
 words! {
@@ -48,8 +47,8 @@ record! {
 
     /// All orders at one price.
     pub struct BookLevel {
-        price: Price = Price::of("0.41"), "US dollars per share.";
-        size: Quantity = Quantity::of("85"), "Shares.";
+        pub price: Price = Price::of("0.41"), "US dollars per share.";
+        pub size: Quantity = Quantity::of("85"), "Shares.";
     }
 
     /// One token of a batch.

@@ -104,14 +104,14 @@ impl CandleRange {
         let time = |name: &str, read: fn(&str) -> Option<Timestamp>| match query.get(name) {
             None => Ok(None),
             Some(text) => {
-                let wrong = || Refusal::saying(Code::InvalidWindow, format!("{name} is not a time."));
+                let wrong = || Refusal::new(Code::InvalidWindow, format!("{name} is not a time."));
                 read(text).map(Some).ok_or_else(wrong)
             }
         };
         let start = time("start_time", instant::read)?.unwrap_or(Timestamp(0));
         let end = time("end_time", instant::read_end)?.unwrap_or(Timestamp(u64::MAX));
         if start >= end {
-            return Err(Refusal::saying(Code::InvalidWindow, "start_time is not before end_time."));
+            return Err(Refusal::new(Code::InvalidWindow, "start_time is not before end_time."));
         }
         Ok(CandleRange { grid, secs: start.secs()..=end.0 / SECOND, limit: limit as usize })
     }

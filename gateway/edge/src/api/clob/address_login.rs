@@ -8,7 +8,7 @@
 use super::signature::{Address, Claim, NoClaim};
 use crate::api::keys::request::{self, NewKey};
 use crate::api::refuse::unexpected;
-use crate::engine_client::Late;
+use crate::engine_client::AskError;
 use crate::http::admission::first_sight;
 use crate::http::auth::RawKey;
 use crate::http::call::{Call, Caller};
@@ -72,24 +72,24 @@ impl Credentials {
 /// 401 for anything but a fresh signature of the address; then the refusals of a new key (gateway/docs/keys.md §3).
 pub async fn credentials(call: &Call) -> Result<Credentials, Refusal> {
     let claim = verified(call)?;
-    let app = call.app();
+    let (front, directory) = (call.front(), &call.reads().directory);
     let sub = format!("address:{}", claim.address);
-    let user = match app.reads.directory.by_sub(&sub) {
+    let user = match directory.by_sub(&sub) {
         Some(user) => user,
         None => {
             newcomer(call, &sub)?;
             // On a server without paid keys an account with a plan could not get a key.
-            let plan = app.front.settings.local.filter(|_| app.front.settings.flags.paid_keys_enabled);
+            let plan = front.settings.local.filter(|_| front.settings.flags.paid_keys_enabled);
             first_sight(&call.edge, sub, None, plan, call.now).await?
         }
     };
-    if app.front.gatekeeper.restricts(user, &app.reads.directory) {
+    if front.gatekeeper.restricts(user, directory) {
         return Err(Code::AccessRestricted.into());
     }
     let credentials = Credentials::of(call, claim.address, &claim.nonce);
-    match app.reads.directory.principal(&credentials.key.secret().hash) {
+    match directory.principal(&credentials.key.secret().hash) {
         Some(known) if known.revoked => Err(Code::InvalidKey.into()),
-        Some(known) if app.front.gatekeeper.disables(known.key) => Err(Code::KeyDeactivated.into()),
+        Some(known) if front.gatekeeper.disables(known.key) => Err(Code::KeyDeactivated.into()),
         Some(known) if known.expires_at.is_some_and(|end| end <= call.now) => Err(Code::KeyExpired.into()),
         Some(_) => Ok(credentials),
         None => issued(call, user, credentials).await,
@@ -99,43 +99,44 @@ pub async fn credentials(call: &Call) -> Result<Credentials, Refusal> {
 /// Refuses an account to an address: by the gates that its key would not pass, and by the windows of first keys of the
 /// source address (gateway/docs/wire.md §8), because an account is permanent.
 fn newcomer(call: &Call, sub: &str) -> Result<(), Refusal> {
-    let app = call.app();
-    if app.front.gatekeeper.restricts_newcomer(sub) {
+    let front = call.front();
+    if front.gatekeeper.restricts_newcomer(sub) {
         return Err(Code::AccessRestricted.into());
     }
-    if app.front.settings.flags.closed_beta_mode && !app.front.gatekeeper.lists_newcomer(sub) {
+    if front.settings.flags.closed_beta_mode && !front.gatekeeper.lists_newcomer(sub) {
         return Err(Code::ClosedBeta.into());
     }
-    let cap = app.front.settings.flags.cohort_cap;
-    if cap > 0 && app.reads.directory.holders_count(call.now) as u64 >= cap {
+    let cap = front.settings.flags.cohort_cap;
+    if cap > 0 && call.reads().directory.holders_count(call.now) as u64 >= cap {
         return Err(Code::CohortFull.into());
     }
-    app.front.limits.bootstrap(call.source, call.now)
+    front.limits.bootstrap(call.source, call.now)
 }
 
 /// The claim of the request's headers, fresh and signed.
 fn verified(call: &Call) -> Result<Claim<'_>, Refusal> {
     let claim = Claim::read(&call.headers).map_err(|error| match error {
         NoClaim::Absent => Refusal::from(Code::MissingApiKey),
-        NoClaim::Malformed(name) => Refusal::saying(Code::InvalidToken, format!("{name} is missing or malformed.")),
+        NoClaim::Malformed(name) => Refusal::new(Code::InvalidToken, format!("{name} is missing or malformed.")),
     })?;
     let is_fresh = |now: Timestamp| claim.signed_at_secs().abs_diff(now.secs()) <= SIGNED_WITHIN_SECS;
     if !is_fresh(call.reads().clock.wall_now()) && !is_fresh(call.now) {
         let message = "POLY_TIMESTAMP is more than 60 seconds away from the time of this server.";
-        return Err(Refusal::saying(Code::TokenExpired, message));
+        return Err(Refusal::new(Code::TokenExpired, message));
     }
     if !claim.is_signed() {
-        return Err(Refusal::saying(Code::InvalidToken, "The signature is not that of the address."));
+        return Err(Refusal::new(Code::InvalidToken, "The signature is not that of the address."));
     }
     Ok(claim)
 }
 
 /// Issues the key, with the checks of every key.
 async fn issued(call: &Call, user: UserId, credentials: Credentials) -> Result<Credentials, Refusal> {
-    let grant = call.reads().directory.grant(user);
+    let directory = &call.reads().directory;
+    let grant = directory.grant(user);
     let permissions = if grant_ended(grant, call.now) { Permissions::Read } else { Permissions::ReadTrade };
     let caller = Caller { user, key: None, tier: entitlement(grant, call.now), permissions, grant, expires_at: None };
-    let tier = request::admitted(&NewKey::default(), &caller, call.app(), call.now)?;
+    let tier = request::admitted(&NewKey::default(), &caller, call.front(), directory, call.now)?;
     let issue = IssueKey {
         secret: credentials.key.secret(),
         name: Some(KEY_NAME.to_owned()),
@@ -146,9 +147,9 @@ async fn issued(call: &Call, user: UserId, credentials: Credentials) -> Result<C
     };
     let answer = match call.edge.engine.ask(user, Command::IssueKey(issue), call.now).await {
         Ok(answer) => answer,
-        Err(Late::Overshot(answer)) => *answer,
-        Err(Late::Busy) => return Err(Code::ServerBusy.into()),
-        Err(Late::Unknown) => return Err(Code::PersistenceUnknown.into()),
+        Err(AskError::Overshot(answer)) => *answer,
+        Err(AskError::Busy) => return Err(Code::ServerBusy.into()),
+        Err(AskError::Unknown) => return Err(Code::PersistenceUnknown.into()),
     };
     match answer {
         Answer::Key(_) => Ok(credentials),

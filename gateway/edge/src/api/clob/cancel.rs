@@ -33,7 +33,7 @@ record! {
 pub async fn one(call: Call) -> Outcome {
     let body = call.json_object()?;
     let named = ID_NAMES.iter().find_map(|name| body.get(name)).filter(|id| **id != Value::Null);
-    let named = named.ok_or_else(|| Refusal::saying(Code::InvalidRequest, "Name the order: orderID."))?;
+    let named = named.ok_or_else(|| Refusal::new(Code::InvalidRequest, "Name the order: orderID."))?;
     cancel(&call, std::slice::from_ref(named)).await
 }
 
@@ -47,10 +47,10 @@ pub async fn several(call: Call) -> Outcome {
         Some(Value::Array(ids)) if ids.len() <= IDS_MAX => cancel(&call, &ids).await,
         Some(Value::Array(ids)) => {
             let message = format!("{} ids were sent; at most {IDS_MAX} can be.", ids.len());
-            Err(Refusal::saying(Code::InvalidBody, message))
+            Err(Refusal::new(Code::InvalidBody, message))
         }
-        Some(other) => Err(Refusal::saying(Code::InvalidBody, format!("The body is {}, not an array.", other.kind()))),
-        None => Err(Refusal::saying(Code::InvalidBody, "The body is empty.")),
+        Some(other) => Err(Refusal::new(Code::InvalidBody, format!("The body is {}, not an array.", other.kind()))),
+        None => Err(Refusal::new(Code::InvalidBody, "The body is empty.")),
     }
 }
 
@@ -82,7 +82,7 @@ async fn named<'a>(call: &Call, ids: &'a [Value<'_>]) -> Result<Vec<(&'a str, Op
     let texts = ids.iter().map(|id| match id {
         Value::Text(text) => Ok(text.as_ref()),
         Value::Number(text) => Ok(*text),
-        other => Err(Refusal::saying(Code::InvalidBody, format!("An id is {}, not a string.", other.kind()))),
+        other => Err(Refusal::new(Code::InvalidBody, format!("An id is {}, not a string.", other.kind()))),
     });
     let texts = texts.collect::<Result<Vec<&str>, Refusal>>()?;
     let found = OrderIds::of(call).find(call, &texts).await?;

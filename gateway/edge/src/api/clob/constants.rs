@@ -23,7 +23,7 @@ impl Record for Done {
 }
 
 record! {
-    /// Whether the caller's country is refused: none is.
+    /// Whether the caller's country is blocked. Always false.
     pub struct Geoblock {
         blocked: bool = false, "Always false.";
         #[schemars(length(max = 0))]
@@ -34,7 +34,7 @@ record! {
         region: &'static str = "", "Not reported.";
     }
 
-    /// Whether an order earns rewards: none does.
+    /// Whether an order earns rewards. Always false.
     pub struct OrderScoring {
         scoring: bool = false, "Always false.";
     }
@@ -62,7 +62,7 @@ record! {
     /// An object without fields.
     pub struct NoPercentages {}
 
-    /// What a builder takes: nothing.
+    /// The fees of a builder.
     pub struct BuilderFees {
         #[schemars(range(max = 0))]
         builder_maker_fee_rate_bps: u64 = 0, "Always 0.";
@@ -70,34 +70,34 @@ record! {
         builder_taker_fee_rate_bps: u64 = 0, "Always 0.";
     }
 
-    /// Whether a read-only key of the venue's kind is valid: never, since there are none.
+    /// Whether a read-only key of the venue's kind is valid.
     pub struct KeyValidity {
         valid: bool = false, "Always false.";
     }
 
-    /// Always empty: the venue's read-only keys do not exist here.
+    /// Read-only keys of the venue's kind.
     pub struct ReadonlyKeys {
         #[serde(rename = "readonlyApiKeys")]
         keys: EmptyList = EmptyList, "Always empty.";
     }
 }
 
-const ALIVE: &str = "That there is a server.";
-const COUNTRY: &str = "Whether the caller's country is refused: none is.";
-const LIST: &str = "A list of what does not exist here: always empty.";
-const PAGE: &str = "Pages of what does not exist here: always one without rows.";
-const NO_NOTIFICATIONS: &str = "Nothing: there are no notifications.";
-const SCORING: &str = "Whether an order earns rewards: none does.";
-const PERCENTAGES: &str = "Shares of rewards by market: there are no rewards.";
-const BUILDER_FEES: &str = "What a builder takes: nothing.";
-const NO_QUOTES: &str = "Refused: requests for quotes are not offered here.";
-const BUILDER_TRADES: &str = "Trades of a builder: there are none here.";
-const PRE_MIGRATION: &str = "Orders of before a migration: there are none here.";
-const KEY_DELETED: &str = "Nothing: a key is revoked by DELETE /v1/keys/{id}.";
-const NO_KEYS: &str = "Keys of a kind that does not exist here: none.";
-const NO_KEY: &str = "Nothing: there are no keys of this kind.";
-const NOT_ISSUED: &str = "Refused: keys of this kind are not issued here.";
-const INVALID_KEY: &str = "Whether a read-only key of the venue's kind is valid: never.";
+const ALIVE: &str = "Shows that the server is up.";
+const COUNTRY: &str = "Whether the caller's country is blocked. Always false.";
+const LIST: &str = "A feature of the venue that this server does not have. Always an empty list.";
+const PAGE: &str = "A feature of the venue that this server does not have. Always one page without rows.";
+const NO_NOTIFICATIONS: &str = "Has no effect: this server has no notifications.";
+const SCORING: &str = "Whether an order earns rewards. Always false.";
+const PERCENTAGES: &str = "Shares of rewards by market. Always empty.";
+const BUILDER_FEES: &str = "The fees of a builder. Always zero.";
+const NO_QUOTES: &str = "Always refused: this server has no requests for quotes.";
+const BUILDER_TRADES: &str = "Trades of a builder. Always one page without rows.";
+const PRE_MIGRATION: &str = "Orders from before a migration of the venue. Always one page without rows.";
+const KEY_DELETED: &str = "Has no effect. DELETE /v1/keys/{id} revokes a key.";
+const NO_KEYS: &str = "Keys of a kind that this server does not have. Always empty.";
+const NO_KEY: &str = "Has no effect: this server has no keys of this kind.";
+const NOT_ISSUED: &str = "Always refused: this server issues no keys of this kind.";
+const INVALID_KEY: &str = "Whether a read-only key of the venue's kind is valid. Always false.";
 
 const ORDER: &[Param] = &[Param::query("order_id", TEXT, "The order; ignored.")];
 
@@ -180,12 +180,10 @@ const fn refused(route: Route, about: &'static str, refuse: fn(Call) -> Running)
 const fn not_issued(path: &'static str, name: &'static str) -> Route {
     refused(Route::post(path, name), NOT_ISSUED, |_| {
         let message = "Keys of this kind are not issued here; a read-only key is made by POST /v1/keys.";
-        Box::pin(async move { Err(Refusal::saying(Code::InvalidRequest, message)) })
+        Box::pin(async move { Err(Refusal::new(Code::InvalidRequest, message)) })
     })
 }
 
 const fn no_quotes(route: Route) -> Route {
-    refused(route, NO_QUOTES, |_| {
-        Box::pin(async { Err(Refusal::saying(Code::InvalidRequest, "rfq is not supported")) })
-    })
+    refused(route, NO_QUOTES, |_| Box::pin(async { Err(Refusal::new(Code::InvalidRequest, "rfq is not supported")) }))
 }

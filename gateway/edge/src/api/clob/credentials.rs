@@ -46,7 +46,7 @@ const SIGNED: &[Param] = &[
     Param::header("POLY_ADDRESS", TEXT, "Without a key: the address that signs, 0x and 40 hexadecimal digits."),
     Param::header("POLY_SIGNATURE", TEXT, "Its EIP-712 signature of ClobAuth, 0x and 130 hexadecimal digits."),
     Param::header("POLY_TIMESTAMP", TEXT, "Unix seconds, at most 60 away from now."),
-    Param::header("POLY_NONCE", TEXT, "A number of at most 256 bits: each has a key of its own."),
+    Param::header("POLY_NONCE", TEXT, "An integer of at most 256 bits. An address has one key for each nonce."),
 ];
 /// Refusals of an address, besides those of the checks of a key.
 const LOGIN: &[Code] = &[
@@ -110,8 +110,8 @@ async fn credentials(call: Call) -> Outcome {
 
 /// The key as the request shows it.
 fn shown(call: &Call) -> Result<&str, Refusal> {
-    let (front, brand) = (&call.app().front, &call.front().settings.brand);
-    let key = auth::credentials(&call.headers, &front.key_aliases, &brand.key_prefix).key;
+    let front = call.front();
+    let key = auth::credentials(&call.headers, &front.key_aliases, &front.settings.brand.key_prefix).key;
     key.and_then(|key| std::str::from_utf8(key).ok()).ok_or_else(|| Code::InternalError.into())
 }
 

@@ -133,17 +133,17 @@ async fn scorings_of_query(call: Call) -> Outcome {
     let query = call.query();
     let ids = query.get("order_ids").unwrap_or_default();
     if ids.split(',').count() > BATCH_MAX {
-        return Err(Refusal::saying(Code::InvalidRequest, "Payload exceeds the limit"));
+        return Err(Refusal::new(Code::InvalidRequest, "Payload exceeds the limit"));
     }
     Ok(scorings(ids.split(',').filter(|id| !id.is_empty())))
 }
 
 async fn scorings_of_body(call: Call) -> Outcome {
-    let no_list = || Refusal::saying(Code::InvalidBody, "The body is not a list of order ids.");
+    let no_list = || Refusal::new(Code::InvalidBody, "The body is not a list of order ids.");
     let body = call.json()?.ok_or_else(no_list)?;
     let Value::Array(items) = &body else { return Err(no_list()) };
     if items.len() > BATCH_MAX {
-        return Err(Refusal::saying(Code::InvalidBody, "Payload exceeds the limit"));
+        return Err(Refusal::new(Code::InvalidBody, "Payload exceeds the limit"));
     }
     let ids: Option<Vec<&str>> = items
         .iter()

@@ -10,11 +10,12 @@ use crate::api::markets::view::Phase;
 use crate::api::prices::{base_fee, book_of};
 use crate::http::call::Call;
 use crate::http::code::Code;
-use crate::http::record::{Record as _, record, write_record};
+use crate::http::record::{Record as _, record};
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::Route;
 use crate::http::scalar::{self, ConditionId, Number, TokenId};
 use crate::http::schema::{Param, TEXT};
+use crate::http::turns::{LongList, Turns};
 use crate::reads::Reads;
 use engine::amount::Cash;
 use engine::id::{MarketId, Outcome as MarketOutcome};
@@ -23,14 +24,12 @@ use engine::market::terms::Resolution;
 use engine::time::Timestamp;
 use std::borrow::Cow;
 use wire::cursor::{self, OffsetCursor};
-use wire::write::separate;
 
 /// Rows of a page, in every list.
 const PAGE_ROWS: usize = 1_000;
 /// Markets that are read, and rows that are written, before other tasks of the thread run.
 const MARKETS_PER_TURN: usize = 2_000;
 const ROWS_PER_TURN: usize = 100;
-const ROW_BYTES: usize = 1_536;
 /// The price of a token that was never quoted: typed clients read a number only.
 const UNQUOTED: Cash = Cash(500_000);
 /// Basis points × 100 are 10⁻⁶.
@@ -40,7 +39,7 @@ const OUTCOMES: [MarketOutcome; 2] = [MarketOutcome::First, MarketOutcome::Secon
 /// The page of a list.
 pub const NEXT_CURSOR: &[Param] = &[
     Param::query("next_cursor", TEXT, "Where the page begins: MA==, or that of the page before."),
-    Param::query("cursor", TEXT, "The same; `next_cursor` wins."),
+    Param::query("cursor", TEXT, "The same as `next_cursor`, which overrides it."),
 ];
 const MARKET: &str = "0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4";
 
@@ -75,7 +74,7 @@ record! {
         tokens: [VenueToken<'a>; 2] = VenueToken::both(), "The outcomes, in their order.";
         neg_risk: bool = false, "Belongs to a group of markets with one winner.";
         enable_order_book: bool = true, "Always true.";
-        accepting_orders: bool = true, "Orders are taken now.";
+        accepting_orders: bool = true, "Whether new orders are accepted.";
         accepting_order_timestamp: Option<scalar::Timestamp> = None, "Since when.";
         minimum_order_size: Number = Number::of("5"), "Shares.";
         minimum_tick_size: Number = Number::of("0.01"), "The grid of prices.";
@@ -98,7 +97,7 @@ record! {
         icon: &'a str = "", "Address of its image; may be empty.";
         image: &'a str = "", "The same.";
         rewards: VenueRewards = VenueRewards::example(), "None.";
-        tags: &'a [String] = &[], "The venue's words for it.";
+        tags: &'a [String] = &[], "The venue's tags of the market.";
     }
 
     /// A market in the venue's shape, simplified.
@@ -109,7 +108,7 @@ record! {
         active: bool = true, "It accepts orders, or did until now.";
         closed: bool = false, "Trading has ended.";
         archived: bool = false, "Resolved for more than 30 days.";
-        accepting_orders: bool = true, "Orders are taken now.";
+        accepting_orders: bool = true, "Whether new orders are accepted.";
     }
 
     /// A page of markets in the venue's shape.
@@ -162,13 +161,13 @@ record! {
         tbf: u64 = 1_000, "Base fee of takers.";
         fd: Option<ClobFee> = Some(ClobFee::example()), "The fee; left out where there is none.", skip_serializing_if;
         r: ClobRewards = ClobRewards {}, "Rewards: an empty object.";
-        gst: () = (), "When the game starts: not known.";
-        ao: bool = true, "Orders are taken now.";
-        cbos: bool = false, "The book is cleared at the start: never.";
-        ibce: bool = false, "Orders are screened: never.";
-        rfqe: bool = false, "Quotes can be requested: never.";
+        gst: () = (), "Start of the game. Always null.";
+        ao: bool = true, "Whether new orders are accepted.";
+        cbos: bool = false, "Whether the book is cleared at the start. Always false.";
+        ibce: bool = false, "Whether orders are screened. Always false.";
+        rfqe: bool = false, "Whether quotes can be requested. Always false.";
         #[schemars(range(max = 0))]
-        oas: u8 = 0, "Minimum age of an order in seconds: 0.";
+        oas: u8 = 0, "Minimum age of an order in seconds. Always 0.";
     }
 }
 
@@ -215,7 +214,7 @@ pub fn one(call: &Call) -> Outcome {
 /// Whether a list has a market.
 type MarketPredicate = fn(&MarketCell, &Reads, Timestamp) -> bool;
 /// Writes the row of a market.
-type WriteRow = fn(&mut Vec<u8>, &MarketCell, &Reads, Timestamp);
+type PushRow = fn(&mut LongList, &MarketCell, &Reads, Timestamp);
 
 /// All but archived markets, which have no list.
 fn every(cell: &MarketCell, _: &Reads, now: Timestamp) -> bool {
@@ -230,8 +229,7 @@ fn sampled(cell: &MarketCell, reads: &Reads, now: Timestamp) -> bool {
     phase.active && !phase.closed && two_sided()
 }
 
-/// A page of markets. Its rows are written in batches, between which other tasks of the thread run.
-async fn list(call: Call, is_listed: MarketPredicate, row: WriteRow) -> Outcome {
+async fn list(call: Call, is_listed: MarketPredicate, push: PushRow) -> Outcome {
     let query = call.query();
     let cursor = OffsetCursor::read(query.first_of(&["next_cursor", "cursor"]).unwrap_or_default())
         .map_err(|_| Code::InvalidCursor)?;
@@ -241,30 +239,22 @@ async fn list(call: Call, is_listed: MarketPredicate, row: WriteRow) -> Outcome 
     };
     let reads = call.reads();
     let next_cursor = next.map_or(cursor::END.into(), |place| OffsetCursor::write(place).into());
-    let mut out = Vec::with_capacity(128 + ROW_BYTES * rows.len());
-    // The rows follow the head of the page, which is the same for all kinds of them.
-    let data = Vec::new();
-    write_record(&mut out, &VenueMarketPage { limit: PAGE_ROWS, count: rows.len(), next_cursor, data });
-    out.truncate(out.len() - "]}".len());
-    for rows in rows.chunks(ROWS_PER_TURN) {
-        for cell in rows.iter().filter_map(|market| reads.catalog.market(*market)) {
-            separate(&mut out);
-            row(&mut out, cell, reads, call.now);
-        }
-        tokio::task::yield_now().await;
+    // The page is the same for all kinds of rows.
+    let head = VenueMarketPage { limit: PAGE_ROWS, count: rows.len(), next_cursor, data: Vec::new() };
+    let mut list = LongList::in_page(&head, "data", ROWS_PER_TURN);
+    for cell in rows.iter().filter_map(|market| reads.catalog.market(*market)) {
+        list.turns.work(1).await;
+        push(&mut list, cell, reads, call.now);
     }
-    out.extend_from_slice(b"]}");
-    Ok(Reply::json(out))
+    Ok(list.reply())
 }
 
 /// The markets of the page that begins at a place of the catalogue, and the place of the next page.
 async fn gathered(call: &Call, is_listed: MarketPredicate, place: usize) -> (Vec<MarketId>, Option<usize>) {
     let reads = call.reads();
-    let mut rows = Vec::new();
+    let (mut rows, mut turns) = (Vec::new(), Turns::of(MARKETS_PER_TURN));
     for at in place..reads.catalog.len() {
-        if (at - place) % MARKETS_PER_TURN == MARKETS_PER_TURN - 1 {
-            tokio::task::yield_now().await;
-        }
+        turns.work(1).await;
         let market = MarketId(at as u32);
         if !reads.catalog.market(market).is_some_and(|cell| is_listed(cell, reads, call.now)) {
             continue;
@@ -281,16 +271,16 @@ async fn gathered(call: &Call, is_listed: MarketPredicate, place: usize) -> (Vec
 fn named(call: &Call) -> Result<&MarketCell, Refusal> {
     let catalog = &call.reads().catalog;
     let market = catalog.by_condition(&call.variable(0)).and_then(|market| catalog.market(market));
-    market.ok_or_else(|| Refusal::saying(Code::MarketNotFound, "market not found"))
+    market.ok_or_else(|| Refusal::new(Code::MarketNotFound, "market not found"))
 }
 
-fn whole(out: &mut Vec<u8>, cell: &MarketCell, reads: &Reads, now: Timestamp) {
-    write_record(out, &VenueMarket::new(cell, reads, now));
+fn whole(list: &mut LongList, cell: &MarketCell, reads: &Reads, now: Timestamp) {
+    list.push(&VenueMarket::new(cell, reads, now));
 }
 
-fn simplified(out: &mut Vec<u8>, cell: &MarketCell, reads: &Reads, now: Timestamp) {
+fn simplified(list: &mut LongList, cell: &MarketCell, reads: &Reads, now: Timestamp) {
     let phase = Phase::of(cell, now);
-    let row = VenueSimplifiedMarket {
+    list.push(&VenueSimplifiedMarket {
         condition_id: cell.listing.condition.as_str().into(),
         tokens: VenueToken::of(cell, reads),
         rewards: VenueRewards::NONE,
@@ -298,8 +288,7 @@ fn simplified(out: &mut Vec<u8>, cell: &MarketCell, reads: &Reads, now: Timestam
         closed: phase.closed,
         archived: phase.archived_at.is_some(),
         accepting_orders: phase.accepting_orders,
-    };
-    write_record(out, &row);
+    });
 }
 
 impl VenueRewards {

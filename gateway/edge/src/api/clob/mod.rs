@@ -37,10 +37,11 @@ pub mod tokens;
 pub mod words;
 
 use crate::api::orders::PLACEMENT;
+use crate::api::wallets::WALLET_OF_ORDERS;
 use crate::http::code::Code;
 use crate::http::record::{Example, value};
 use crate::http::route::{Auth, BodyKind, Permission, RateClass, Route, joined};
-use crate::http::schema::{INTEGER, Param, Schema, TEXT};
+use crate::http::schema::{Param, Schema, TEXT};
 use cancel::CanceledOrders;
 use list::{VenueOrderPage, VenueTradePage};
 use place::{PlacedFlatOrder, PlacedOrder};
@@ -165,11 +166,6 @@ const AFTER: Param = Param::query("after", TEXT, "Only rows from then on: unix s
 const NEXT_CURSOR: Param = Param::query("next_cursor", TEXT, "`next_cursor` of the page before.");
 const CURSOR: Param = Param::query("cursor", TEXT, "The same, and wins.");
 const LIMIT: Param = Param::query("limit", Schema::Integer { min: 1, max: 500 }, "Default 100.");
-const WALLET_ID: Param = Param::query(
-    "wallet_id",
-    Schema::OneOf(&[INTEGER, Schema::Word(&["api", "all"])]),
-    "A wallet's id, `api` (the API wallet, the default) or `all` (every active wallet).",
-);
 
 const ORDER_FILTER: [Param; 11] = [
     Param::query("id", TEXT, "Only this order: hexadecimal or decimal."),
@@ -201,7 +197,7 @@ const ORDER_FILTER: [Param; 11] = [
     NEXT_CURSOR,
     CURSOR,
     LIMIT,
-    WALLET_ID,
+    WALLET_OF_ORDERS,
     DIALECT,
 ];
 const TRADE_FILTER: [Param; 10] = [
@@ -213,6 +209,6 @@ const TRADE_FILTER: [Param; 10] = [
     NEXT_CURSOR,
     CURSOR,
     LIMIT,
-    WALLET_ID,
+    WALLET_OF_ORDERS,
     DIALECT,
 ];

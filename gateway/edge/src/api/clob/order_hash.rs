@@ -18,7 +18,7 @@ const CHAIN: u64 = 137;
 /// How orders of a version are hashed.
 struct Version {
     type_hash: [u8; 32],
-    /// Of markets without the neg-risk flag, and with it.
+    /// Domain separators: first that of markets without the neg-risk flag, then that of markets with it.
     domains: [[u8; 32]; 2],
     fields: &'static [Field],
 }

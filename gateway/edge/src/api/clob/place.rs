@@ -3,7 +3,7 @@
 use super::flat::FlatOrder;
 use super::ids::{ORDER_EXAMPLE, OrderIds};
 use super::signed::{SignedOrder, SignedRequest};
-use super::words::{self, Blank, OrderEcho};
+use super::words::{self, OrderEcho};
 use crate::api::orders::terms::Sender;
 use crate::api::orders::words::{self as native, SideName};
 use crate::api::refuse::{rejected, unexpected};
@@ -12,7 +12,7 @@ use crate::http::code::Code;
 use crate::http::dialect::Dialect;
 use crate::http::record::{EmptyList, forms, record};
 use crate::http::reply::{Outcome, Refusal, Reply};
-use crate::http::scalar::{Digits, OrderHexId, Price, Quantity, Volume, words};
+use crate::http::scalar::{Blank, Digits, OrderHexId, Price, Quantity, Volume, Zero, words};
 use engine::command::{Answer, BatchEntry, Command, Placement};
 use engine::order::{EntryRoute, Order, Side};
 use engine::reject::Reject;
@@ -28,22 +28,20 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 words! {
     /// `live`: a part of the order rests.
-    pub PlacedStatus = "live", "matched";
+    pub PlacedStatus = "live", "matched", "unmatched";
     pub Unmatched = "unmatched";
-    pub Zero = "0";
 }
 
 record! {
     /// The order was accepted.
     pub struct PlacedOrder<'a> {
-        success: bool = true, "true";
+        success: bool = true, "Always true.";
         #[serde(rename = "errorMsg")]
         error_msg: Blank = "".into();
         #[serde(rename = "orderID")]
         order_id: OrderHexId<'a> = ORDER_EXAMPLE.into();
-        // A replay of an order that was cancelled since is `unmatched`.
-        #[schemars(with = "PlacedStatus")]
-        status: &'static str = "live", "`live`: a part of it rests.";
+        status: PlacedStatus = "live".into(),
+            "`live`: a part of it rests; `unmatched`: a repeat of an order that was cancelled since.";
         #[serde(rename = "makingAmount")]
         making_amount: Volume = Volume(0), "Given so far, without fees.";
         #[serde(rename = "takingAmount")]
@@ -56,7 +54,7 @@ record! {
 
     /// An entry that was refused or killed.
     pub struct FailedOrder {
-        success: bool = false, "false";
+        success: bool = false, "Always false.";
         #[serde(rename = "errorMsg")]
         error_msg: String = "Invalid order payload".to_owned(), "The venue's sentence.";
         #[serde(rename = "orderID")]
@@ -77,11 +75,11 @@ record! {
 
     /// The order was accepted.
     pub struct PlacedFlatOrder<'a> {
-        success: bool = true, "true";
+        success: bool = true, "Always true.";
         #[serde(rename = "orderID")]
         order_id: OrderHexId<'a> = ORDER_EXAMPLE.into();
-        #[schemars(with = "PlacedStatus")]
-        status: &'static str = "live", "`live`: a part of it rests.";
+        status: PlacedStatus = "live".into(),
+            "`live`: a part of it rests; `unmatched`: a repeat of an order that was cancelled since.";
         price: Price = Price::of("0.41"), "Its limit.";
         size: Quantity = Quantity::of("10"), "Shares asked for.";
         side: SideName = "BUY".into();
@@ -121,11 +119,11 @@ pub async fn batch(call: &Call, orders: &[Value<'_>]) -> Outcome {
     let front = call.front();
     let most = front.settings.limits.tier(call.caller().tier).max_batch_size as usize;
     if orders.is_empty() {
-        return Err(Refusal::saying(Code::InvalidBody, "The list has no orders."));
+        return Err(Refusal::new(Code::InvalidBody, "The list has no orders."));
     }
     if orders.len() > most {
         let message = format!("{} orders were sent; the tier allows {most} in one batch.", orders.len());
-        return Err(Refusal::saying(Code::BatchLimitExceeded, message));
+        return Err(Refusal::new(Code::BatchLimitExceeded, message));
     }
     // A header names one request, not its entries.
     let sender = Sender { header_id: None, ..sender(call, BATCH, EntryRoute::Venue) };
@@ -168,7 +166,7 @@ pub async fn flat(call: Call) -> Outcome {
 /// The body of a placement. JSON that does not describe an order is refused by the shard, after its checks of repeats and
 /// of the daily limit.
 fn body(call: &Call) -> Result<Value<'_>, Refusal> {
-    call.json()?.ok_or_else(|| Refusal::saying(Code::InvalidBody, "The body is empty."))
+    call.json()?.ok_or_else(|| Refusal::new(Code::InvalidBody, "The body is empty."))
 }
 
 fn sender<'a>(call: &'a Call, endpoint: &'static str, route: EntryRoute) -> Sender<'a> {
@@ -203,7 +201,7 @@ impl PlacedOrder<'_> {
             success: true,
             error_msg: "".into(),
             order_id: ids.shown(&view.order),
-            status: words::placed(&view.order),
+            status: words::placed(&view.order).into(),
             making_amount,
             taking_amount,
             transactions_hashes: EmptyList,
@@ -218,7 +216,7 @@ impl PlacedFlatOrder<'_> {
         PlacedFlatOrder {
             success: true,
             order_id: ids.shown(order),
-            status: words::placed(order),
+            status: words::placed(order).into(),
             price: order.terms.limit.into(),
             size: order.terms.quantity.into(),
             side: native::side(order.terms.side).into(),

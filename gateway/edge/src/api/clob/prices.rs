@@ -3,22 +3,21 @@
 
 use super::requests::{PriceBatch, TokenBatch};
 use super::tokens::{self, BatchItem, Sides};
-use crate::api::orders::words::SideName;
-use crate::api::prices::{book_of, taker_word};
+use crate::api::prices::{TakerSide, book_of, taker_side};
 use crate::api::tokens::find;
 use crate::http::call::Call;
 use crate::http::code::Code;
-use crate::http::record::{ByName, Example, Record as _, record, value, write_record};
+use crate::http::record::{ByName, Example, Record as _, record, value};
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{BodyKind, Route};
 use crate::http::scalar::{Price, TokenId};
 use crate::http::schema::{Param, TEXT};
+use crate::http::turns::LongList;
 use ahash::AHashMap;
 use engine::amount;
 use engine::book::{BookSide, Top};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::catalog::MarketCell;
-use wire::write::{separate, string};
 
 /// Markets whose prices are written before other tasks of the thread run.
 const MARKETS_PER_TURN: usize = 500;
@@ -64,9 +63,7 @@ record! {
     pub struct LastTradeRow<'a> {
         token_id: TokenId<'a> = "81140002".into(), "The outcome token.";
         price: Price = Price::of("0.39"), "Per share.";
-        // Empty where the venue stated a last price without its trade.
-        #[schemars(with = "SideName")]
-        side: &'static str = "SELL", "What the taker did.";
+        side: TakerSide = "SELL".into(), "What the taker did; empty where the venue states only the price.";
     }
 }
 
@@ -160,7 +157,7 @@ async fn prices(call: Call) -> Outcome {
 
 async fn prices_of_body(call: Call) -> Outcome {
     let Some(body) = call.json()? else {
-        return Err(Refusal::saying(Code::InvalidBody, "The body is empty."));
+        return Err(Refusal::new(Code::InvalidBody, "The body is empty."));
     };
     match tokens::in_old_body(&body)? {
         Some(items) => Ok(rows(&requested_books(&call, items))),
@@ -171,42 +168,23 @@ async fn prices_of_body(call: Call) -> Outcome {
 /// The best prices of every token that has any.
 async fn every_price(call: &Call) -> Outcome {
     let reads = call.reads();
-    let mut out = vec![b'{'];
-    for (count, cell) in reads.catalog.iter().enumerate() {
+    let mut list = LongList::by_name(MARKETS_PER_TURN);
+    for cell in reads.catalog.iter() {
+        list.turns.work(1).await;
         for outcome in [MarketOutcome::First, MarketOutcome::Second] {
             let instrument = cell.instrument(outcome);
-            if let Some(top) = book_of(reads, instrument, cell) {
-                write_sides(&mut out, &BatchBook { cell, instrument, top, sides: BOTH });
+            let book = book_of(reads, instrument, cell).map(|top| BatchBook { cell, instrument, top, sides: BOTH });
+            if let Some((token, prices)) = book.and_then(|book| book.best_prices()) {
+                list.push_entry(&token, &prices);
             }
         }
-        if (count + 1).is_multiple_of(MARKETS_PER_TURN) {
-            tokio::task::yield_now().await;
-        }
     }
-    out.push(b'}');
-    Ok(Reply::json(out))
+    Ok(list.reply())
 }
 
 /// Best prices by token: BUY names the best bid, SELL the best ask.
 fn sides(books: &[BatchBook<'_>]) -> Reply {
-    let mut out = Vec::with_capacity(64 + 128 * books.len());
-    out.push(b'{');
-    books.iter().for_each(|book| write_sides(&mut out, book));
-    out.push(b'}');
-    Reply::json(out)
-}
-
-/// One entry of [`BestByToken`], if one of the requested sides has a price.
-fn write_sides(out: &mut Vec<u8>, book: &BatchBook<'_>) {
-    let [is_buy, is_sell] = book.sides;
-    let buy = book.top.price(BookSide::Bid).filter(|_| is_buy).map(Price::from);
-    let sell = book.top.price(BookSide::Ask).filter(|_| is_sell).map(Price::from);
-    if buy.is_some() || sell.is_some() {
-        separate(out);
-        string(out, book.cell.token(book.instrument.outcome()));
-        out.push(b':');
-        write_record(out, &BestPrices { buy, sell });
-    }
+    Reply::json(&ByName(books.iter().filter_map(BatchBook::best_prices).collect()))
 }
 
 /// The older shape: a row for each token with a book.
@@ -227,7 +205,7 @@ async fn last_trades(call: Call) -> Outcome {
         let (instrument, cell) = find(&reads.catalog, &item.token)?;
         let last = reads.books.last_price(instrument)?;
         let token_id = cell.token(instrument.outcome()).into();
-        Some(LastTradeRow { token_id, price: last.price.into(), side: taker_word(&last) })
+        Some(LastTradeRow { token_id, price: last.price.into(), side: taker_side(&last) })
     });
     Ok(Reply::json(&rows.collect::<Vec<_>>()))
 }
@@ -247,6 +225,14 @@ struct BatchBook<'a> {
 impl<'a> BatchBook<'a> {
     fn token(&self) -> TokenId<'a> {
         self.cell.token(self.instrument.outcome()).into()
+    }
+
+    /// One entry of [`BestByToken`], if one of the requested sides has a price.
+    fn best_prices(&self) -> Option<(TokenId<'a>, BestPrices)> {
+        let [is_buy, is_sell] = self.sides;
+        let buy = self.top.price(BookSide::Bid).filter(|_| is_buy).map(Price::from);
+        let sell = self.top.price(BookSide::Ask).filter(|_| is_sell).map(Price::from);
+        (buy.is_some() || sell.is_some()).then(|| (self.token(), BestPrices { buy, sell }))
     }
 }
 

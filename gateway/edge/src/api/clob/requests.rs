@@ -1,18 +1,14 @@
 //! Request bodies in the shapes of the venue's clients, for the machine description. Their readers ([`super::signed`],
 //! [`super::flat`], [`super::cancel`], [`super::tokens`]) take the fields one at a time.
 
+use super::words::VenueOrderType;
 use crate::api::orders::records::{SentDecimal, SentExpiration};
-use crate::api::orders::words::{SideInAnyCase, SideName};
+use crate::api::orders::words::{RequestedTimeInForce, SideInAnyCase, SideName};
 use crate::http::record::{List, forms, record};
-use crate::http::scalar::{TokenId, words};
+use crate::http::scalar::TokenId;
 use serde_json::Value;
 
 const TOKEN: &str = "71321045679252212594626385532706912750332728571942532289631379312455583992563";
-
-words! {
-    pub SignedOrderType = "GTC", "GTD", "FOK", "FAK", "IOC";
-    pub FlatOrderType = "GTC", "GTD", "FOK", "FAK";
-}
 
 forms! {
     // An integer: digits as text, or a number.
@@ -32,9 +28,9 @@ record! {
         token_id: &'a str = TOKEN, "The outcome token.";
         side: SentSide = SentSide::example(), "0 is BUY.";
         maker_amount: SentDigits<'a> = SentDigits::Text("4100000"),
-            "What is given, in 10⁻⁶: USD of a BUY, shares of a SELL. Above 0.";
+            "What the order pays, in 10⁻⁶: USD of a BUY, shares of a SELL. Above 0.";
         taker_amount: SentDigits<'a> = SentDigits::Text("10000000"),
-            "What is taken, in 10⁻⁶: shares of a BUY, USD of a SELL. Above 0.";
+            "What the order gets, in 10⁻⁶: shares of a BUY, USD of a SELL. Above 0.";
         expiration: Option<SignedExpiration<'a>> = Some(SignedExpiration::example()),
             "Unix seconds in the future, at most ten years ahead, for GTD.", skip_serializing_if;
         salt: Option<Value> = Some(479_249_096_354_u64.into()),
@@ -50,7 +46,7 @@ record! {
         order: SignedOrder<'a> = SignedOrder::example();
         #[serde(rename = "orderType")]
         #[schemars(extend("x-or-null" = true))]
-        order_type: Option<SignedOrderType> = Some("GTC".into()), "In any case; IOC is FAK. Default GTC.",
+        order_type: Option<RequestedTimeInForce> = Some("GTC".into()), "In upper or lower case; IOC means FAK. Default: GTC.",
             skip_serializing_if;
         #[serde(rename = "postOnly")]
         #[schemars(extend("x-or-null" = true))]
@@ -74,7 +70,7 @@ record! {
             "Shares, above 0, cut down to four decimals. Required, here or as `quantity`.", skip_serializing_if;
         quantity: Option<SentDecimal<'a>> = None, "The same as `size`, which wins.", skip_serializing_if;
         #[schemars(extend("x-or-null" = true))]
-        order_type: Option<FlatOrderType> = Some("GTC".into()), "In any case. Default GTC.", skip_serializing_if;
+        order_type: Option<VenueOrderType> = Some("GTC".into()), "In any case. Default GTC.", skip_serializing_if;
         expiration: Option<SentExpiration<'a>> = None,
             "Unix seconds in the future, at most ten years ahead, for GTD.", skip_serializing_if;
         #[schemars(extend("x-or-null" = true))]

@@ -6,7 +6,7 @@ use crate::api::orders::view::{Texts, fill_price};
 use crate::api::orders::words::{self as native, LiquidityName, SideName};
 use crate::http::call::Call;
 use crate::http::dialect::Dialect;
-use crate::http::record::{EmptyList, List, forms, record, write_record};
+use crate::http::record::{EmptyList, List, forms, record};
 use crate::http::scalar::{
     self, ConditionId, Digits, Money, OrderHexId, Price, Quantity, TokenId, TransactionHash, Uuid, words,
 };
@@ -14,9 +14,6 @@ use engine::market::catalog::Catalog;
 use engine::order::{Fill, Liquidity, Order, Side};
 use engine::time::Timestamp;
 use engine::view::{FillView, OrderView};
-use serde::Serialize;
-use wire::decimal;
-use wire::write::Object;
 
 const MARKET: &str = "0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4";
 const TOKEN: &str = "71321045679252212594626385532706912750332728571942532289631379312455583992563";
@@ -31,16 +28,16 @@ words! {
 record! {
     // The terms of an order and its progress: the first fields of every row and event of an order.
     pub struct OrderTerms<'a> {
-        id: OrderHexId<'a> = ORDER_EXAMPLE.into();
-        market: ConditionId<'a> = MARKET.into();
-        asset_id: TokenId<'a> = TOKEN.into();
-        side: SideName = "BUY".into();
-        original_size: Quantity = Quantity::of("10"),
+        pub id: OrderHexId<'a> = ORDER_EXAMPLE.into();
+        pub market: ConditionId<'a> = MARKET.into();
+        pub asset_id: TokenId<'a> = TOKEN.into();
+        pub side: SideName = "BUY".into();
+        pub original_size: Quantity = Quantity::of("10"),
             "Shares asked for; of a budget the shares it was expected to buy.";
-        size_matched: Quantity = Quantity::of("4");
-        price: Price = Price::of("0.41"), "The limit.";
-        outcome: &'a str = "Yes";
-        order_type: VenueOrderType = "GTC".into();
+        pub size_matched: Quantity = Quantity::of("4");
+        pub price: Price = Price::of("0.41"), "The limit.";
+        pub outcome: &'a str = "Yes";
+        pub order_type: VenueOrderType = "GTC".into();
     }
 
     /// An order row in the plain dialect.
@@ -73,14 +70,14 @@ record! {
 
     // A fill: the first fields of every row and event of a trade.
     pub struct Execution<'a> {
-        id: Digits = Digits(268_435_461);
-        taker_order_id: OrderHexId<'a> = ORDER_EXAMPLE.into(), "The caller's own order, also where it was the maker.";
-        market: ConditionId<'a> = MARKET.into();
-        asset_id: TokenId<'a> = TOKEN.into();
-        side: SideName = "BUY".into(), "Of the caller's order; in the strict dialect of the taker's, as at the venue.";
-        size: Quantity = Quantity::of("4");
-        price: Price = Price::of("0.41"), "Average of the fill.";
-        outcome: &'a str = "Yes";
+        pub id: Digits = Digits(268_435_461);
+        pub taker_order_id: OrderHexId<'a> = ORDER_EXAMPLE.into(), "The caller's own order, also where it was the maker.";
+        pub market: ConditionId<'a> = MARKET.into();
+        pub asset_id: TokenId<'a> = TOKEN.into();
+        pub side: SideName = "BUY".into(), "Of the caller's order; in the strict dialect of the taker's, as at the venue.";
+        pub size: Quantity = Quantity::of("4");
+        pub price: Price = Price::of("0.41"), "Average of the fill.";
+        pub outcome: &'a str = "Yes";
     }
 
     /// A trade row in the plain dialect: one fill.
@@ -157,13 +154,13 @@ pub struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// Rows for the caller.
     pub fn of(call: &'a Call) -> Rows<'a> {
-        let (app, dialect) = (call.app(), call.dialect());
+        let dialect = call.dialect();
         Rows {
-            catalog: &app.reads.catalog,
+            catalog: &call.reads().catalog,
             ids: OrderIds::of(call),
             dialect,
             account: dialect.is_strict().then(|| (ids::owner(call), ids::address(call.caller().user))),
-            confirmed: app.front.settings.compat.confirmed_trades,
+            confirmed: call.front().settings.compat.confirmed_trades,
         }
     }
 
@@ -246,7 +243,7 @@ impl<'a> Rows<'a> {
 }
 
 impl<'a> OrderTerms<'a> {
-    fn new(ids: &OrderIds, order: &Order, texts: &Texts<'a>) -> OrderTerms<'a> {
+    pub fn new(ids: &OrderIds, order: &Order, texts: &Texts<'a>) -> OrderTerms<'a> {
         let terms = &order.terms;
         OrderTerms {
             id: ids.shown(order),
@@ -263,7 +260,7 @@ impl<'a> OrderTerms<'a> {
 }
 
 impl<'a> Execution<'a> {
-    fn new(ids: &OrderIds, fill: &Fill, order: &Order, texts: &Texts<'a>, dialect: Dialect) -> Execution<'a> {
+    pub fn new(ids: &OrderIds, fill: &Fill, order: &Order, texts: &Texts<'a>, dialect: Dialect) -> Execution<'a> {
         Execution {
             id: Digits(fill.id.0),
             taker_order_id: ids.shown(order),
@@ -279,7 +276,7 @@ impl<'a> Execution<'a> {
 
 impl<'a> MakerOrder<'a> {
     /// The own order of a maker, empty for a taker. `owner` and `address` are those of the trade.
-    fn of(
+    pub fn of(
         ids: &OrderIds,
         fill: &Fill,
         order: &Order,
@@ -301,37 +298,6 @@ impl<'a> MakerOrder<'a> {
     }
 }
 
-/// Writes the fields of [`OrderTerms`] into an object.
-pub fn placement(o: &mut Object<'_>, ids: &OrderIds, order: &Order, texts: &Texts<'_>) {
-    write_fields(o, &OrderTerms::new(ids, order, texts));
-}
-
-/// Writes the fields of [`Execution`] into an object.
-pub fn execution(o: &mut Object<'_>, ids: &OrderIds, fill: &Fill, order: &Order, texts: &Texts<'_>, dialect: Dialect) {
-    write_fields(o, &Execution::new(ids, fill, order, texts, dialect));
-}
-
-/// Writes the `maker_orders` of a trade; see [`MakerOrder`].
-pub fn maker_orders(
-    o: &mut Object<'_>,
-    ids: &OrderIds,
-    fill: &Fill,
-    order: &Order,
-    texts: &Texts<'_>,
-    account: (&str, &str),
-) {
-    write_record(o.name("maker_orders"), &MakerOrder::of(ids, fill, order, texts, account));
-}
-
-/// Writes the fields of a record that has some into an object with fields.
-fn write_fields(o: &mut Object<'_>, record: &impl Serialize) {
-    let out = o.out();
-    let from = out.len();
-    write_record(out, record);
-    out[from] = b',';
-    out.pop();
-}
-
 /// The side of a trade: the own order's, but in the strict dialect the taker's, as at the venue. Its clients take the side
 /// of a maker's fill for that of the other party, and its own order from `maker_orders`.
 fn trade_side(fill: &Fill, order: &Order, dialect: Dialect) -> Side {
@@ -345,12 +311,4 @@ fn trade_side(fill: &Fill, order: &Order, dialect: Dialect) -> Side {
 /// The rate that a fill paid, in basis points: makers pay nothing.
 pub fn rate(fill: &Fill) -> u64 {
     if fill.liquidity == Liquidity::Maker { 0 } else { fill.fee_rate.0.into() }
-}
-
-/// A number as a text.
-pub fn quoted(o: &mut Object<'_>, name: &str, value: u64) {
-    let out = o.name(name);
-    out.push(b'"');
-    decimal::integer(out, value);
-    out.push(b'"');
 }

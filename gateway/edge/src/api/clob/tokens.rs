@@ -89,7 +89,7 @@ pub fn in_query(query: &Query<'_>, sides: Sides) -> Result<Option<Vec<BatchItem>
 pub fn requested(call: &Call) -> Result<Vec<BatchItem>, Refusal> {
     match call.json()? {
         Some(body) => in_body(&body, Sides::Ignored),
-        None if call.route.body == BodyKind::Required => Err(Refusal::saying(Code::InvalidBody, "The body is empty.")),
+        None if call.route.body == BodyKind::Required => Err(Refusal::new(Code::InvalidBody, "The body is empty.")),
         None => Ok(in_query(&call.query(), Sides::Ignored)?.ok_or(Code::InvalidTokenId)?),
     }
 }
@@ -125,11 +125,11 @@ fn text(id: Option<&Value<'_>>) -> Result<String, Refusal> {
 }
 
 fn no_list() -> Refusal {
-    Refusal::saying(Code::InvalidBody, "The body is not a list of token ids.")
+    Refusal::new(Code::InvalidBody, "The body is not a list of token ids.")
 }
 
 fn too_many() -> Refusal {
-    Refusal::saying(Code::InvalidBody, "Payload exceeds the limit")
+    Refusal::new(Code::InvalidBody, "Payload exceeds the limit")
 }
 
 #[cfg(test)]

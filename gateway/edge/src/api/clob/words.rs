@@ -10,7 +10,6 @@ use engine::reject::Reject;
 use wire::decimal;
 
 words! {
-    pub Blank = "";
     pub VenueOrderType = "GTC", "GTD", "FOK", "FAK";
     pub PlainStatus = "ORDER_STATUS_LIVE", "ORDER_STATUS_MATCHED", "ORDER_STATUS_CANCELED", "ORDER_STATUS_INVALID";
     pub StrictStatus = "LIVE", "MATCHED", "CANCELED", "CANCELED_MARKET_RESOLVED", "INVALID";
@@ -36,24 +35,26 @@ pub fn worded(refusal: Refusal, reject: Option<&Reject>, echo: &OrderEcho) -> Re
     let above_cap = matches!(reject, Some(Reject::AboveShareCap { .. }));
     let refusal = if above_cap { Code::InvalidOrderPayload.into() } else { refusal };
     match refusal.code() {
-        Code::InsufficientBalance | Code::InsufficientPosition => refusal.worded("not enough balance / allowance"),
-        Code::FokOrderNotFilled => {
-            refusal.worded("order couldn't be fully filled. FOK orders are fully filled or killed.")
+        Code::InsufficientBalance | Code::InsufficientPosition => {
+            refusal.with_message("not enough balance / allowance")
         }
-        Code::NoExecutableDepth => refusal.worded(
+        Code::FokOrderNotFilled => {
+            refusal.with_message("order couldn't be fully filled. FOK orders are fully filled or killed.")
+        }
+        Code::NoExecutableDepth => refusal.with_message(
             "no orders found to match with FAK order. FAK orders are partially filled or killed if no match is found.",
         ),
-        Code::InvalidPostOnlyOrder => refusal.worded("invalid post-only order: order crosses book"),
-        Code::InvalidOrderExpiration => refusal.worded("invalid expiration"),
-        Code::MarketNotFound => refusal.worded("market not found"),
-        Code::MarketClosed => refusal.worded("the market is not accepting orders"),
-        Code::InvalidOrderPayload => refusal.worded("Invalid order payload"),
+        Code::InvalidPostOnlyOrder => refusal.with_message("invalid post-only order: order crosses book"),
+        Code::InvalidOrderExpiration => refusal.with_message("invalid expiration"),
+        Code::MarketNotFound => refusal.with_message("market not found"),
+        Code::MarketClosed => refusal.with_message("the market is not accepting orders"),
+        Code::InvalidOrderPayload => refusal.with_message("Invalid order payload"),
         Code::InvalidOrderMinTickSize => match reject {
-            Some(Reject::OffTick { tick }) => refusal.worded(off_tick(echo, *tick)),
+            Some(Reject::OffTick { tick }) => refusal.with_message(off_tick(echo, *tick)),
             _ => refusal,
         },
         Code::InvalidOrderMinSize => match reject {
-            Some(Reject::BelowMinimum { minimum }) => refusal.worded(below_minimum(echo, *minimum)),
+            Some(Reject::BelowMinimum { minimum }) => refusal.with_message(below_minimum(echo, *minimum)),
             _ => refusal,
         },
         _ => refusal,

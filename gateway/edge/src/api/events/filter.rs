@@ -15,9 +15,14 @@ const LIMIT_MAX: u64 = 200;
 const LIMIT_DEFAULT: u64 = 50;
 const MARKETS_PER_EVENT_MAX: u64 = 100;
 const MARKETS_PER_EVENT_DEFAULT: u64 = 20;
-/// Words of the venue filter. A venue that is not open has no events.
-const VENUES: [(&str, Option<Venue>); 3] =
-    [("all", None), ("polymarket", Some(Venue::Polymarket)), ("kalshi", Some(Venue::Kalshi))];
+/// Words of the venue filter: `all` in the place of the synthetic venue, then the live ones. A venue that is not open
+/// has no events.
+pub const VENUES: [&str; Venue::NAMES.len()] = {
+    let mut words = ["all"; Venue::NAMES.len()];
+    let (_, live) = words.split_at_mut(1);
+    live.copy_from_slice(Venue::NAMES.split_at(1).1);
+    words
+};
 
 /// The parameters of the list.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,8 +55,9 @@ impl<'a> ListFilter<'a> {
         let venue = match query.get("venue") {
             None => None,
             Some(name) => {
-                let known = VENUES.iter().find(|(word, _)| name.eq_ignore_ascii_case(word));
-                known.ok_or_else(|| Refusal::saying(Code::InvalidSource, "Unknown venue."))?.1
+                let known = VENUES.iter().position(|word| name.eq_ignore_ascii_case(word));
+                let known = known.ok_or_else(|| Refusal::new(Code::InvalidSource, "Unknown venue."))?;
+                (known > 0).then(|| Venue::ALL[known])
             }
         };
         Ok(ListFilter {

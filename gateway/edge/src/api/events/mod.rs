@@ -9,10 +9,10 @@ mod view;
 
 use crate::http::call::Call;
 use crate::http::code::Code;
-use crate::http::reply::{Outcome, Refusal, Reply};
+use crate::http::reply::{Outcome, Refusal};
 use crate::http::route::{Auth, Permission, Route};
 use crate::http::schema::{BOOLEAN, OFFSET, Param, Schema, TEXT};
-use crate::http::written::Written;
+use crate::http::turns::{LongList, Turns};
 use engine::id::MarketId;
 use engine::market::catalog::EventRow;
 use filter::ListFilter;
@@ -44,8 +44,8 @@ const PARAMS: &[Param] = &[
     Param::query("markets_per_event", Schema::Integer { min: 1, max: 100 }, "Markets shown of each; default: 20."),
     Param::query("category", TEXT, "Part of a category's name, in any case; quotes around it are ignored."),
     Param::query("search", TEXT, "Part of an event's title or of a market's question, in any case."),
-    Param::query("include_sports", BOOLEAN, "Sports too, as without it."),
-    Param::query("venue", Schema::Word(&["all", "polymarket", "kalshi"]), "Where the markets come from."),
+    Param::query("include_sports", BOOLEAN, "Whether sports are included; default: true."),
+    Param::query("venue", Schema::Word(&filter::VENUES), "Where the markets come from."),
 ];
 
 /// An event of the page: its row of the list, and those of its markets that are shown.
@@ -61,13 +61,10 @@ async fn list(call: Call) -> Outcome {
     if lists.generation == 0 {
         return Err(warming(&filter));
     }
-    let (mut page, mut total, mut sports_left_out, mut examined) = (Vec::new(), 0, false, 0);
+    let (mut page, mut total, mut sports_left_out) = (Vec::new(), 0, false);
+    let mut turns = Turns::of(EXAMINED_PER_TURN);
     for row in &lists.events {
-        examined += row.markets.len();
-        if examined > EXAMINED_PER_TURN {
-            examined = 0;
-            tokio::task::yield_now().await;
-        }
+        turns.work(row.markets.len()).await;
         let catalog = &call.reads().catalog;
         let Some(markets) = filter.shows(row, catalog, call.now) else { continue };
         if row.sports && !filter.include_sports {
@@ -79,28 +76,25 @@ async fn list(call: Call) -> Outcome {
         }
         total += 1;
     }
-    let (mut events, mut written) = (Vec::with_capacity(page.len()), 0);
-    for event in &page {
-        written += event.markets.len();
-        if written > WRITTEN_PER_TURN {
-            written = 0;
-            tokio::task::yield_now().await;
-        }
-        events.push(Written::new(&Event::new(event, call.reads())));
-    }
-    Ok(Reply::json(&EventPage {
-        events,
+    let head = EventPage {
+        events: Vec::new(),
         total,
         limit: filter.limit,
         offset: filter.offset,
         cache_source: "memory",
         has_sports: (!filter.include_sports).then_some(sports_left_out),
-    }))
+    };
+    let mut list = LongList::in_page(&head, "events", WRITTEN_PER_TURN);
+    for event in &page {
+        list.turns.work(event.markets.len()).await;
+        list.push(&Event::new(event, call.reads()));
+    }
+    Ok(list.reply())
 }
 
 /// The answer before the first listing: [`EventsWarming`], which is the error envelope and an empty page in one body.
 fn warming(filter: &ListFilter<'_>) -> Refusal {
-    Refusal::saying(Code::Http503, WARMING)
+    Refusal::new(Code::Http503, WARMING)
         .retry_after(WARM_AFTER_SECS)
         .field("events", |out| out.extend_from_slice(b"[]"))
         .field("total", |out| out.push(b'0'))

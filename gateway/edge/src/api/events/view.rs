@@ -5,7 +5,6 @@ use crate::api::markets::quote::Quote;
 use crate::api::markets::view::{CONDITION, CategoryName, is_hot_volume, number, token_ids};
 use crate::http::record::{EmptyList, record};
 use crate::http::scalar::{ConditionId, Price, Timestamp, TokenId, Volume, words};
-use crate::http::written::Written;
 use crate::reads::Reads;
 use engine::market::catalog::MarketCell;
 use wire::fields::OFFSET_MAX;
@@ -50,7 +49,7 @@ record! {
 
     /// One page of events.
     pub struct EventPage<'a> {
-        pub events: Vec<Written<Event<'a>>> = Vec::example(), "By summed volume.";
+        pub events: Vec<Event<'a>> = Vec::example(), "By summed volume.";
         pub total: usize = 1, "Across all pages.";
         pub limit: usize = 50;
         #[schemars(range(min = 0, max = OFFSET_MAX))]

@@ -9,8 +9,8 @@ use super::account::{market, settlements};
 use super::refuse::unexpected;
 use super::wallets;
 use crate::app::Edge;
-use crate::engine_client::Late;
-use crate::http::body::{Cut, Pages, Sink};
+use crate::engine_client::AskError;
+use crate::http::body::{Pages, Sink, Truncated};
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
@@ -121,7 +121,7 @@ struct Page {
 
 impl Export {
     /// Sends the header line, then page after page.
-    async fn run(mut self, first: Page, mut sink: Sink) -> Result<(), Cut> {
+    async fn run(mut self, first: Page, mut sink: Sink) -> Result<(), Truncated> {
         sink.send(match self.kind {
             ExportKind::Trades => Lines::header(lines::TRADES_EXAMPLE),
             ExportKind::Settlements => Lines::header(lines::SETTLEMENTS_EXAMPLE),
@@ -142,8 +142,8 @@ impl Export {
             let Some(next) = page.next else { return Ok(()) };
             let now = self.edge.app.reads.clock.now();
             page = self.page(Some(next), now).await.map_err(|refusal| {
-                tracing::warn!(user = %self.user, code = refusal.code().text(), "an export was cut off");
-                Cut
+                tracing::warn!(user = %self.user, code = refusal.code().text(), "an export ended early: a page could not be read, and its connection is closed");
+                Truncated
             })?;
         }
     }
@@ -163,8 +163,8 @@ impl Export {
         };
         let answer = self.edge.engine.ask(self.user, Command::Query(query), now).await;
         let answer = answer.map_err(|late| match late {
-            Late::Busy => Code::ServerBusy,
-            Late::Unknown | Late::Overshot(_) => Code::PersistenceUnknown,
+            AskError::Busy => Code::ServerBusy,
+            AskError::Unknown | AskError::Overshot(_) => Code::PersistenceUnknown,
         })?;
         let catalog = &self.edge.app.reads.catalog;
         let mut lines = Lines::default();

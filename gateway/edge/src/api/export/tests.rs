@@ -252,7 +252,7 @@ fn refusals_follow_the_order_of_the_checks() {
         pages += 1;
         match pages {
             1 => Ok(Answer::FillSpan(HistoryPage { rows: vec![row.clone()], next: Some(5) })),
-            _ => Err(Late::Busy),
+            _ => Err(AskError::Busy),
         }
     });
     let request = hyper::Request::builder().uri("/v1/export/trades.csv").header("host", "test");
@@ -265,6 +265,6 @@ fn refusals_follow_the_order_of_the_checks() {
             .await
             .err()
     });
-    assert_eq!(cut, Some(Cut));
+    assert_eq!(cut, Some(Truncated));
     println!("refused exports: {} cases", 2 * rows.len() + 1);
 }

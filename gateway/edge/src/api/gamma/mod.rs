@@ -16,13 +16,15 @@ use crate::http::code::Code;
 use crate::http::record::{EmptyList, Example};
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Gate, Route};
-use crate::http::written::{Written, written};
+use crate::http::turns::{LongList, Turns};
 use engine::id::MarketId;
 use engine::market::catalog::{Lists, MarketCell};
 use engine::market::terms::EventTerms;
 use filter::{EVENTS_MAX, ListFilter, MARKETS_MAX, Order, market_key};
 use std::collections::BTreeSet;
-use view::{GammaEvent, GammaEventPage, GammaFound, GammaMarket, GammaMarketPage, GammaPagination, GammaTag, Group};
+use view::{
+    GammaEvent, GammaEventPage, GammaMarket, GammaMarketPage, GammaPagination, GammaSearchPage, GammaTag, Group,
+};
 use wire::cursor::OffsetCursor;
 use wire::fields::Params;
 use wire::query::Query;
@@ -95,7 +97,7 @@ pub const ROUTES: &[Route] = &[
     read("/v1/gamma/public-search", "search_gamma")
         .about("Events whose title, or a question of whose markets, holds a text.")
         .params(params::SEARCH)
-        .gives::<GammaFound>(200)
+        .gives::<GammaSearchPage>(200)
         .run(|call| Box::pin(search(call))),
 ];
 
@@ -108,7 +110,7 @@ async fn markets(call: Call) -> Outcome {
     let filter = ListFilter::read(&query, MARKETS_MAX)?;
     let found = matching_markets(&call, &filter).await;
     let page = found.into_iter().skip(filter.offset).take(filter.limit);
-    Ok(Reply::json(&market_rows(&call, page).await))
+    Ok(LongList::alone(WRITTEN_PER_TURN).with_rows(market_rows(&call, page)).await)
 }
 
 async fn markets_page(call: Call) -> Outcome {
@@ -129,8 +131,9 @@ async fn markets_page(call: Call) -> Outcome {
         true => first + page.len(),
         false => market.0 as usize,
     });
-    let markets = market_rows(&call, page.iter().copied()).await;
-    Ok(Reply::json(&GammaMarketPage { markets, next_cursor: next.map(OffsetCursor::write) }))
+    let head = GammaMarketPage { markets: Vec::new(), next_cursor: next.map(OffsetCursor::write) };
+    let list = LongList::in_page(&head, "markets", WRITTEN_PER_TURN);
+    Ok(list.with_rows(market_rows(&call, page.iter().copied())).await)
 }
 
 /// The markets that the list shows, in its order.
@@ -154,20 +157,18 @@ async fn matching_markets(call: &Call, filter: &ListFilter<'_>) -> Vec<MarketId>
     filter.sort(found, |market, order| catalog.market(*market).map_or(0, |cell| market_key(cell, order)))
 }
 
-async fn market_rows(call: &Call, page: impl Iterator<Item = MarketId>) -> Vec<Written<GammaMarket<'_>>> {
+fn market_rows(call: &Call, page: impl Iterator<Item = MarketId>) -> impl Iterator<Item = GammaMarket<'_>> {
     let reads = call.reads();
     let cells = page.filter_map(|market| reads.catalog.market(market));
-    written(cells.map(|cell| GammaMarket::new(cell, reads, call.now)), WRITTEN_PER_TURN).await
+    cells.map(|cell| GammaMarket::new(cell, reads, call.now))
 }
 
 async fn market_by_id(call: Call) -> Outcome {
     let id = call.variable(0);
     let catalog = &call.reads().catalog;
-    let mut found = None;
+    let (mut found, mut turns) = (None, Turns::of(EXAMINED_PER_TURN));
     for at in 0..catalog.len() {
-        if at % EXAMINED_PER_TURN == EXAMINED_PER_TURN - 1 {
-            tokio::task::yield_now().await;
-        }
+        turns.work(1).await;
         let cell = catalog.market(MarketId(at as u32));
         found = cell.filter(|cell| market_number(&cell.listing).to_string() == id);
         if found.is_some() {
@@ -193,7 +194,7 @@ async fn events(call: Call) -> Outcome {
     let lists = call.reads().catalog.lists();
     let found = matching_events(&call, &filter, &lists).await;
     let rows: Vec<Group<'_>> = found.into_iter().skip(filter.offset).take(filter.limit).collect();
-    Ok(Reply::json(&event_rows(&call, &rows).await))
+    Ok(event_list(&call, LongList::alone(WRITTEN_PER_TURN), &rows).await)
 }
 
 async fn events_page(call: Call) -> Outcome {
@@ -207,8 +208,8 @@ async fn events_page(call: Call) -> Outcome {
     let first = start.min(found.len());
     let rows = &found[first..found.len().min(first.saturating_add(filter.limit))];
     let next = Some(first + rows.len()).filter(|next| *next < found.len());
-    let events = event_rows(&call, rows).await;
-    Ok(Reply::json(&GammaEventPage { events, next_cursor: next.map(OffsetCursor::write) }))
+    let head = GammaEventPage { events: Vec::new(), next_cursor: next.map(OffsetCursor::write) };
+    Ok(event_list(&call, LongList::in_page(&head, "events", WRITTEN_PER_TURN), rows).await)
 }
 
 /// All events: groups of markets, then windows of up-or-down markets, which are events of one market each.
@@ -225,13 +226,9 @@ async fn matching_events<'l>(call: &Call, filter: &ListFilter<'_>, lists: &'l Li
         Tag::Any => None,
         Tag::Only(slug) => Some(slug),
     };
-    let (mut found, mut examined) = (Vec::new(), 0);
+    let (mut found, mut turns) = (Vec::new(), Turns::of(EXAMINED_PER_TURN));
     for group in groups(lists) {
-        examined += group.markets.len();
-        if examined > EXAMINED_PER_TURN {
-            examined = 0;
-            tokio::task::yield_now().await;
-        }
+        turns.work(group.markets.len()).await;
         let Some((first, event)) = group.event(reads) else { continue };
         let is = |names: &[&str], text: &str| names.is_empty() || names.contains(&text);
         if !(is(&filter.ids, &event.id) && is(&filter.slugs, &event.slug)) {
@@ -260,33 +257,30 @@ async fn matching_events<'l>(call: &Call, filter: &ListFilter<'_>, lists: &'l Li
     sorted.into_iter().map(|(group, _)| group).collect()
 }
 
-async fn event_rows<'a>(call: &'a Call, rows: &[Group<'_>]) -> Vec<Written<GammaEvent<'a>>> {
-    let (mut list, mut written) = (Vec::with_capacity(rows.len()), 0);
+/// The list with these rows.
+async fn event_list(call: &Call, mut list: LongList, rows: &[Group<'_>]) -> Reply {
     for group in rows {
-        written += group.markets.len();
-        if written > WRITTEN_PER_TURN {
-            written = 0;
-            tokio::task::yield_now().await;
+        list.turns.work(group.markets.len()).await;
+        if let Some(event) = GammaEvent::new(group, call.reads(), call.now) {
+            list.push(&event);
         }
-        list.extend(GammaEvent::new(group, call.reads(), call.now).map(|event| Written::new(&event)));
     }
-    list
+    list.reply()
 }
 
 /// The event that the path names.
 async fn one_event(call: Call, is: fn(&EventTerms, &str) -> bool) -> Outcome {
     let (text, reads) = (call.variable(0), call.reads());
     let lists = reads.catalog.lists();
-    for (at, group) in groups(&lists).enumerate() {
-        if at % EXAMINED_PER_TURN == EXAMINED_PER_TURN - 1 {
-            tokio::task::yield_now().await;
-        }
+    let mut turns = Turns::of(EXAMINED_PER_TURN);
+    for group in groups(&lists) {
+        turns.work(1).await;
         if group.event(reads).is_some_and(|(_, event)| is(event, &text)) {
             let event = GammaEvent::new(&group, reads, call.now).ok_or(Code::NotFound)?;
             return Ok(Reply::json(&event));
         }
     }
-    Err(Refusal::saying(Code::NotFound, "event not found"))
+    Err(Refusal::new(Code::NotFound, "event not found"))
 }
 
 async fn tags(call: Call) -> Outcome {
@@ -304,11 +298,9 @@ async fn tags(call: Call) -> Outcome {
 
 /// Slugs of all tags, each once.
 async fn known_tags(call: &Call) -> BTreeSet<&str> {
-    let mut known = BTreeSet::new();
-    for (at, cell) in call.reads().catalog.iter().enumerate() {
-        if at % EXAMINED_PER_TURN == EXAMINED_PER_TURN - 1 {
-            tokio::task::yield_now().await;
-        }
+    let (mut known, mut turns) = (BTreeSet::new(), Turns::of(EXAMINED_PER_TURN));
+    for cell in call.reads().catalog.iter() {
+        turns.work(1).await;
         known.extend(cell.listing.tags.iter().map(String::as_str));
     }
     known
@@ -356,13 +348,9 @@ async fn search(call: Call) -> Outcome {
     let closed = if keep_closed && query.get("events_status").is_none() { None } else { closed };
     let (reads, needle) = (call.reads(), text.and_then(Needle::new));
     let lists = reads.catalog.lists();
-    let (mut found, mut examined) = (Vec::new(), 0);
+    let (mut found, mut turns) = (Vec::new(), Turns::of(EXAMINED_PER_TURN));
     for group in groups(&lists) {
-        examined += group.markets.len();
-        if examined > EXAMINED_PER_TURN {
-            examined = 0;
-            tokio::task::yield_now().await;
-        }
+        turns.work(group.markets.len()).await;
         let Some((_, event)) = group.event(reads) else { continue };
         let holds = |text: &str| needle.as_ref().is_none_or(|needle| needle.is_in(text));
         let in_market = || group.cells(reads).any(|cell| holds(&cell.listing.question) || holds(&cell.listing.slug));
@@ -374,8 +362,8 @@ async fn search(call: Call) -> Outcome {
     let first = (page - 1).saturating_mul(limit).min(found.len());
     let rows = &found[first..found.len().min(first + limit)];
     let pagination = GammaPagination { has_more: first + rows.len() < found.len(), total_results: found.len() };
-    let events = event_rows(&call, rows).await;
-    Ok(Reply::json(&GammaFound { events, tags: EmptyList, profiles: EmptyList, pagination }))
+    let head = GammaSearchPage { events: Vec::new(), tags: EmptyList, profiles: EmptyList, pagination };
+    Ok(event_list(&call, LongList::in_page(&head, "events", WRITTEN_PER_TURN), rows).await)
 }
 
 /// Where the page begins; `None`: after the last one.

@@ -8,8 +8,7 @@ use crate::api::markets::quote::Quote;
 use crate::api::markets::view::{CONDITION, Phase, number as market_number};
 use crate::api::prices::{base_fee, book_of};
 use crate::http::record::{EmptyList, record};
-use crate::http::scalar::{self, ConditionId, Number, Price, Volume, words};
-use crate::http::written::Written;
+use crate::http::scalar::{self, Blank, ConditionId, Number, Price, Volume, words};
 use crate::reads::Reads;
 use engine::amount::Cash;
 use engine::book::BookSide;
@@ -60,8 +59,6 @@ impl Date {
 }
 
 words! {
-    // A field that the venue always has, and that is not known here.
-    EmptyText = "";
     ResolvedStatus = "resolved";
 }
 
@@ -105,7 +102,7 @@ record! {
         #[serde(rename = "questionID")]
         question_id: ConditionId<'a> = CONDITION.into(), "The condition id.";
         slug: &'a str = "rain-in-lisbon-oct-3";
-        resolution_source: EmptyText = "".into();
+        resolution_source: Blank = "".into();
         description: &'a str = "";
         image: &'a str = "";
         icon: &'a str = "", "The same as `image`.";
@@ -134,20 +131,20 @@ record! {
         accepting_orders_timestamp: Option<scalar::Timestamp> = None, "The same as `startDate`.", skip_serializing_if;
         created_at: scalar::Timestamp = scalar::Timestamp::of("2026-09-01T00:00:00Z"), "When it was listed here.";
         updated_at: scalar::Timestamp = scalar::Timestamp::of("2026-10-02T09:14:05Z"), "When its figures last came.";
-        active: bool = true, "It opened; stays true when it is closed.";
+        active: bool = true, "Whether it has opened; stays true after it is closed.";
         closed: bool = false;
         archived: bool = false;
         accepting_orders: bool = true;
-        enable_order_book: bool = true, "true";
-        ready: bool = false, "false";
-        funded: bool = false, "false";
-        new: bool = false, "false";
-        featured: bool = false, "false";
-        restricted: bool = false, "false";
-        neg_risk_other: bool = false, "false";
-        approved: bool = true, "true";
+        enable_order_book: bool = true, "Always true.";
+        ready: bool = false, "Always false.";
+        funded: bool = false, "Always false.";
+        new: bool = false, "Always false.";
+        featured: bool = false, "Always false.";
+        restricted: bool = false, "Always false.";
+        neg_risk_other: bool = false, "Always false.";
+        approved: bool = true, "Always true.";
         neg_risk: bool = false;
-        market_maker_address: EmptyText = "".into();
+        market_maker_address: Blank = "".into();
         order_price_min_tick_size: Number = Number::of("0.01");
         order_min_size: Number = Number::of("5");
         seconds_delay: u32 = 0, "0";
@@ -173,28 +170,28 @@ record! {
         ticker: &'a str = "lisbon-weather";
         slug: &'a str = "lisbon-weather";
         title: &'a str = "Lisbon weather";
-        description: &'a str = "", "Of its first market.";
-        resolution_source: EmptyText = "".into();
-        start_date: Option<scalar::Timestamp> = None, "The earliest of its markets.", skip_serializing_if;
+        description: &'a str = "", "That of its first market.";
+        resolution_source: Blank = "".into();
+        start_date: Option<scalar::Timestamp> = None, "The earliest start of its markets.", skip_serializing_if;
         start_date_iso: Option<Date> = None, skip_serializing_if;
         end_date: Option<scalar::Timestamp> = Some(scalar::Timestamp::of("2026-10-04T00:00:00Z")),
-            "The latest of its markets.", skip_serializing_if;
+            "The latest end of its markets.", skip_serializing_if;
         end_date_iso: Option<Date> = Some(Date("2026-10-04".to_owned())), skip_serializing_if;
         image: &'a str = "";
         icon: &'a str = "", "The same as `image`.";
-        active: bool = true, "One of its markets opened.";
-        closed: bool = false, "All of its markets are.";
-        archived: bool = false, "All of its markets are.";
-        new: bool = false, "false";
-        featured: bool = false, "false";
-        restricted: bool = false, "false";
+        active: bool = true, "Whether at least one of its markets has opened.";
+        closed: bool = false, "Whether all its markets are closed.";
+        archived: bool = false, "Whether all its markets are archived.";
+        new: bool = false, "Always false.";
+        featured: bool = false, "Always false.";
+        restricted: bool = false, "Always false.";
         liquidity: Number = Number(0);
         volume: Number = Number::of("9310");
         volume24hr: Number = Number::of("1822.5");
-        enable_order_book: bool = true, "true";
+        enable_order_book: bool = true, "Always true.";
         neg_risk: bool = false;
         enable_neg_risk: bool = false, "The same as `negRisk`.";
-        neg_risk_augmented: bool = false, "false";
+        neg_risk_augmented: bool = false, "Always false.";
         category: Option<&'a str> = Some("weather"), skip_serializing_if;
         tags: Vec<GammaTag<'a>> = Vec::new();
         markets: Vec<GammaMarket<'a>> = Vec::new();
@@ -202,13 +199,13 @@ record! {
 
     /// One page of markets.
     pub struct GammaMarketPage<'a> {
-        pub markets: Vec<Written<GammaMarket<'a>>> = Vec::new();
+        pub markets: Vec<GammaMarket<'a>> = Vec::new();
         pub next_cursor: Option<String> = Some("MjA=".to_owned()), "The last page has none.", skip_serializing_if;
     }
 
     /// One page of events.
     pub struct GammaEventPage<'a> {
-        pub events: Vec<Written<GammaEvent<'a>>> = Vec::new();
+        pub events: Vec<GammaEvent<'a>> = Vec::new();
         pub next_cursor: Option<String> = None, "The last page has none.", skip_serializing_if;
     }
 
@@ -220,8 +217,8 @@ record! {
     }
 
     /// One page of a search.
-    pub struct GammaFound<'a> {
-        pub events: Vec<Written<GammaEvent<'a>>> = Vec::new(), "Most traded first.";
+    pub struct GammaSearchPage<'a> {
+        pub events: Vec<GammaEvent<'a>> = Vec::new(), "Most traded first.";
         pub tags: EmptyList = EmptyList, "Always empty.";
         pub profiles: EmptyList = EmptyList, "Always empty.";
         pub pagination: GammaPagination = GammaPagination::example();

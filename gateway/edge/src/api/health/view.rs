@@ -25,7 +25,7 @@ record! {
         pub timestamp: Timestamp = Timestamp::of("2026-10-02T09:14:05Z");
         pub version: &'a str = API_VERSION;
         pub instance: &'a str = "7d4f6a0e-9c21-4b0e-8f57-2a1c3be0d964",
-            "A UUID: which copy of its data directory the server runs on. A restored one is another.";
+            "UUID of this copy of the data directory. A restored backup has another one.";
     }
 
     /// The build.

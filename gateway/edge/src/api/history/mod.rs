@@ -17,13 +17,13 @@ use crate::http::record::List;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Gate, Permission, Route};
 use crate::http::schema::{Param, Schema, TEXT, TOKEN_ID};
-use crate::http::written::written;
+use crate::http::turns::LongList;
 use engine::book::candles::{Bucket, Grid};
 use engine::book::stretches::{HistoryQuery, Stretches};
 use engine::id::{InstrumentId, Outcome as MarketOutcome};
 use engine::market::terms::{MarketState, Resolution};
 use request::HistoryRange;
-use view::{AnyArchive, AnyHistory, Points, PriceCandle, PricePoint, PricesArchive, PricesHistory};
+use view::{AnyArchive, AnyHistory, PriceCandle, PricePoint, PricesArchive, PricesHistory};
 
 /// Most points of an answer.
 const POINTS_MAX: usize = 5_000;
@@ -100,13 +100,11 @@ async fn prices(call: Call) -> Outcome {
         // An unreadable part of the history is a gap in the chart, not an error.
         points = found.map(|found| of_outcome(found.points, instrument)).unwrap_or_default();
     }
-    Ok(Reply::json(&match range.ohlcv {
-        true => AnyHistory::Candles(candles(&points).await),
-        false => {
-            let history = written(points.iter().map(PricePoint::new), POINTS_PER_TURN).await;
-            AnyHistory::Usual(PricesHistory { history: List(history) })
-        }
-    }))
+    if range.ohlcv {
+        return Ok(candles(&points).await);
+    }
+    let list = LongList::in_page(&PricesHistory { history: List(Vec::new()) }, "history", POINTS_PER_TURN);
+    Ok(list.with_rows(points.iter().map(PricePoint::new)).await)
 }
 
 async fn archive(call: Call) -> Outcome {
@@ -115,7 +113,7 @@ async fn archive(call: Call) -> Outcome {
     let range = HistoryRange::archive(&query)?;
     let (instrument, cell) = tokens::find(&call.reads().catalog, token).ok_or(Code::ArchiveNotFound)?;
     if !matches!(cell.state(), MarketState::Closed | MarketState::Resolved) {
-        return Err(Refusal::saying(Code::InvalidRequest, "The market is not closed."));
+        return Err(Refusal::new(Code::InvalidRequest, "The market is not closed."));
     }
     let found = find(&call, instrument, &range).await;
     let found = found.filter(|found| !found.broken).ok_or(Code::ArchiveUnavailable)?;
@@ -128,23 +126,25 @@ async fn archive(call: Call) -> Outcome {
             return Err(Code::ArchiveNotFound.into());
         }
     }
-    let history = candles(&of_outcome(found.points, instrument)).await;
+    let points = of_outcome(found.points, instrument);
     if range.ohlcv {
-        return Ok(Reply::json(&AnyArchive::Candles(history)));
+        return Ok(candles(&points).await);
     }
     let resolved_outcome = match cell.resolution() {
         Some(Resolution::Winner(outcome)) => Some(cell.outcome(outcome)),
         Some(Resolution::Split) | None => None,
     };
-    Ok(Reply::json(&PricesArchive {
+    let page = PricesArchive {
         market: token.into(),
         condition_id: cell.listing.condition.as_str().into(),
         outcome: cell.outcome(instrument.outcome()),
         resolved_outcome,
         fidelity: found.grid.secs() / 60,
         source: "archive".into(),
-        history,
-    }))
+        history: List(Vec::new()),
+    };
+    let list = LongList::in_page(&page, "history", POINTS_PER_TURN);
+    Ok(list.with_rows(points.iter().map(PriceCandle::new)).await)
 }
 
 /// Stretches of `fidelity` minutes; where those are too many, of the next coarser size that fits, else the newest ones.
@@ -175,8 +175,8 @@ pub fn of_outcome(mut buckets: Vec<Bucket>, instrument: InstrumentId) -> Vec<Buc
     buckets
 }
 
-async fn candles(points: &[Bucket]) -> Points<PriceCandle> {
-    List(written(points.iter().map(PriceCandle::new), POINTS_PER_TURN).await)
+async fn candles(points: &[Bucket]) -> Reply {
+    LongList::alone(POINTS_PER_TURN).with_rows(points.iter().map(PriceCandle::new)).await
 }
 
 #[cfg(test)]

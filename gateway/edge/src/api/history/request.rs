@@ -74,11 +74,11 @@ fn ends(query: &Query<'_>) -> Result<(Option<u64>, Option<u64>), Refusal> {
         None => Ok(None),
         Some(text) => match digits(text) {
             Some(secs) => Ok(Some(secs)),
-            None => Err(Refusal::saying(Code::InvalidWindow, format!("{name} is not a number of unix seconds."))),
+            None => Err(Refusal::new(Code::InvalidWindow, format!("{name} is not a number of unix seconds."))),
         },
     };
     match (end("startTs")?, end("endTs")?) {
-        (Some(start), Some(end)) if start > end => Err(Refusal::saying(Code::InvalidWindow, "startTs is after endTs.")),
+        (Some(start), Some(end)) if start > end => Err(Refusal::new(Code::InvalidWindow, "startTs is after endTs.")),
         ends => Ok(ends),
     }
 }
@@ -97,7 +97,7 @@ pub fn unknown_interval(known: impl Iterator<Item = &'static str>) -> Refusal {
 fn fidelity(query: &Query<'_>, max: u64) -> Result<Option<u64>, Refusal> {
     let Some(text) = query.get("fidelity") else { return Ok(None) };
     let minutes = digits(text).filter(|minutes| (1..=max).contains(minutes));
-    let wrong = || Refusal::saying(Code::InvalidRequest, "fidelity is not one of the supported numbers of minutes.");
+    let wrong = || Refusal::new(Code::InvalidRequest, "fidelity is not one of the supported numbers of minutes.");
     minutes.map(Some).ok_or_else(wrong)
 }
 

@@ -4,7 +4,6 @@ use super::POINTS_MAX;
 use crate::api::markets::view::CONDITION;
 use crate::http::record::{List, forms, record};
 use crate::http::scalar::{ConditionId, Number, Price, TokenId, words};
-use crate::http::written::Written;
 use engine::book::candles::Bucket;
 
 words! {
@@ -21,8 +20,8 @@ record! {
     /// Prices, oldest first.
     pub struct PricesHistory {
         pub history: Points<PricePoint> = List(vec![
-            Written::new(&PricePoint::example()),
-            Written::new(&PricePoint { t: 1_790_931_720, p: Number::of("0.415") }),
+            PricePoint::example(),
+            PricePoint { t: 1_790_931_720, p: Number::of("0.415") },
         ]);
     }
 
@@ -55,7 +54,7 @@ forms! {
 }
 
 /// The points of a history.
-pub type Points<R> = List<Written<R>, 0, POINTS_MAX>;
+pub type Points<R> = List<R, 0, POINTS_MAX>;
 
 impl PricePoint {
     pub fn new(point: &Bucket) -> PricePoint {

@@ -7,13 +7,13 @@
 
 mod view;
 
-use crate::api::account::view::SideName;
 use crate::api::clob::ids;
 use crate::api::gamma::filter::values;
+use crate::api::orders::words::SideName;
 use crate::api::refuse::unexpected;
 use crate::http::call::Call;
 use crate::http::code::Code;
-use crate::http::record::Example;
+use crate::http::record::{Example, List};
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Gate, Route};
 use crate::http::scalar::words;
@@ -24,7 +24,7 @@ use engine::mark::Marks;
 use engine::order::Side;
 use engine::view::PositionView;
 use view::{
-    Address, AtMostOne, Held, Pagination, PositionOfPage, PositionPage, PositionRow, TradeOfPage, TradePage, TradeRow,
+    Address, Held, Pagination, PositionOfPage, PositionPage, PositionRow, TradeOfPage, TradePage, TradeRow,
     ValueEnvelope, ValueRow,
 };
 use wire::cursor::OffsetCursor;
@@ -43,7 +43,7 @@ const THRESHOLD_MICROS: i64 = 1_000_000;
 words! {
     SortBy = "TOKENS", "CURRENT", "INITIAL", "CASHPNL", "PERCENTPNL", "PRICE", "AVGPRICE", "TITLE", "RESOLVING";
     SortDirection = "ASC", "DESC";
-    PositionStatus = "OPEN", "CLOSED", "REDEEMABLE", "REDEEMABLE_LOST", "MERGEABLE";
+    WantedStatus = "OPEN", "CLOSED", "REDEEMABLE", "REDEEMABLE_LOST", "MERGEABLE";
 }
 
 const USER: Param =
@@ -68,7 +68,7 @@ pub const ROUTES: &[Route] = &[
             MARKETS,
             Param::query("sizeThreshold", VOL, "Smaller holdings are left out; default: 1."),
             Param::query("redeemable", BOOLEAN, "true: none, because an ended market pays out immediately."),
-            Param::query("mergeable", BOOLEAN, "true: none."),
+            Param::query("mergeable", BOOLEAN, "`true`: no row, because nothing is merged here."),
             LIMIT,
             SKIPPED,
             Param::query("sortBy", Schema::of::<SortBy>(), "Default TOKENS."),
@@ -84,14 +84,14 @@ pub const ROUTES: &[Route] = &[
     read("/v1/data-api/value", "get_data_value")
         .about("What the caller's open positions are worth.")
         .params(&[USER, MARKETS])
-        .gives::<AtMostOne<ValueRow<'_>>>(200)
+        .gives::<List<ValueRow<'_>, 0, 1>>(200)
         .run(|call| Box::pin(value(call))),
     read("/v1/data-api/v2/positions", "list_data_positions_by_cursor")
         .about("Open positions of the caller, largest first, in pages.")
         .params(&[
             USER,
             CONDITIONS,
-            Param::query("status", Schema::of::<PositionStatus>(), "Only open ones are listed."),
+            Param::query("status", Schema::of::<WantedStatus>(), "Only open ones are listed."),
             PAGE_LIMIT,
             CURSOR,
         ])
@@ -324,7 +324,8 @@ async fn worth(call: &Call, market: &'static str) -> Result<Option<Cash>, Refusa
 async fn value(call: Call) -> Outcome {
     let value = worth(&call, "market").await?;
     let query = call.query();
-    Ok(Reply::json(&AtMostOne::new(query.get("user").unwrap_or_default(), value)))
+    let user = query.get("user").unwrap_or_default();
+    Ok(Reply::json(&List::<_, 0, 1>(value.map(|value| ValueRow::new(user, value)).into_iter().collect())))
 }
 
 async fn value_page(call: Call) -> Outcome {

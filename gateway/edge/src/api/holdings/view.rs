@@ -1,11 +1,11 @@
 //! The records of positions and trades of the venue's service. All figures are JSON numbers.
 
-use crate::api::account::view::{CONDITION, QUESTION, SideName};
+use crate::api::account::view::{CONDITION, OpenStatus, QUESTION};
 use crate::api::clob::ids;
 use crate::api::orders::view::fill_price;
-use crate::api::orders::words;
-use crate::http::record::{Record, record};
-use crate::http::scalar::{ConditionId, Number, TokenId, TransactionHash, words};
+use crate::api::orders::words::{self, SideName};
+use crate::http::record::record;
+use crate::http::scalar::{Blank, ConditionId, Number, TokenId, TransactionHash};
 use engine::amount::{Cash, Qty};
 use engine::id::Outcome;
 use engine::mark::{Marks, market_value};
@@ -27,18 +27,6 @@ const DATE_CHARS: usize = 10;
 #[serde(transparent)]
 pub struct Address<'a>(#[schemars(regex(pattern = r"^0x[0-9a-fA-F]{40}$"))] &'a str);
 
-// A list of one row or none.
-#[derive(Serialize, JsonSchema)]
-#[serde(transparent)]
-#[schemars(inline)]
-pub struct AtMostOne<R>(#[schemars(length(min = 0, max = 1))] Vec<R>);
-
-words! {
-    pub OpenStatus = "OPEN";
-    // What the venue knows of a user and this server does not.
-    pub Unknown = "";
-}
-
 const ADDRESS: &str = "0x56687bf447db6ffa42ffe2204a05edaa20f55839";
 
 record! {
@@ -59,8 +47,8 @@ record! {
         realized_pnl: Number = Number::of("0");
         percent_realized_pnl: Number = Number::of("0");
         cur_price: Number = Number::of("0.42"), "The mark; the average price where there is none.";
-        redeemable: bool = false, "false";
-        mergeable: bool = false, "false";
+        redeemable: bool = false, "Always false.";
+        mergeable: bool = false, "Always false.";
         title: &'a str = QUESTION;
         slug: &'a str = "rain-in-lisbon-on-3-october";
         icon: &'a str = "";
@@ -94,10 +82,10 @@ record! {
         percent_pnl: Number = Number::of("9.090909"), "Unrealised, in percent of the cost.";
         percent_realized_pnl: Number = Number::of("0");
         status: OpenStatus = "OPEN".into();
-        redeemable: bool = false, "false";
-        mergeable: bool = false, "false";
-        archived: bool = false, "false";
-        verified: bool = false, "false";
+        redeemable: bool = false, "Always false.";
+        mergeable: bool = false, "Always false.";
+        archived: bool = false, "Always false.";
+        verified: bool = false, "Always false.";
         negative_risk: bool = false;
         title: &'a str = QUESTION;
         slug: &'a str = "rain-in-lisbon-on-3-october";
@@ -129,11 +117,12 @@ record! {
         icon: &'a str = "";
         event_slug: &'a str = "rain-in-lisbon";
         outcome_index: u64 = 0;
-        name: Unknown = "".into();
-        pseudonym: Unknown = "".into();
-        bio: Unknown = "".into();
-        profile_image: Unknown = "".into();
-        profile_image_optimized: Unknown = "".into();
+        // What the venue knows of a user and this server does not.
+        name: Blank = "".into();
+        pseudonym: Blank = "".into();
+        bio: Blank = "".into();
+        profile_image: Blank = "".into();
+        profile_image_optimized: Blank = "".into();
     }
 
     /// A trade.
@@ -194,12 +183,6 @@ record! {
     pub struct TradePage<'a> {
         pub data: Vec<TradeOfPage<'a>> = Vec::new();
         pub pagination: Pagination = Pagination::example();
-    }
-}
-
-impl<R: Record> Record for AtMostOne<R> {
-    fn example() -> AtMostOne<R> {
-        AtMostOne(Vec::example())
     }
 }
 
@@ -383,11 +366,9 @@ impl<'a> TradeOfPage<'a> {
     }
 }
 
-impl<'a> AtMostOne<ValueRow<'a>> {
-    /// No row without a value.
-    pub fn new(user: &'a str, value: Option<Cash>) -> AtMostOne<ValueRow<'a>> {
-        let row = |value: Cash| ValueRow { user: Address(user), value: value.into() };
-        AtMostOne(value.map(row).into_iter().collect())
+impl<'a> ValueRow<'a> {
+    pub fn new(user: &'a str, value: Cash) -> ValueRow<'a> {
+        ValueRow { user: Address(user), value: value.into() }
     }
 }
 

@@ -5,11 +5,11 @@ mod usage;
 pub mod view;
 
 use super::refuse::unexpected;
-use crate::engine_client::Late;
+use crate::engine_client::AskError;
 use crate::http::auth::RawKey;
 use crate::http::call::Call;
 use crate::http::code::Code;
-use crate::http::containment::Deed;
+use crate::http::containment::KeyAction;
 use crate::http::record::{Example, value};
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, BodyKind, RateClass, Route};
@@ -166,11 +166,11 @@ pub const ROUTES: &[Route] = &[
 
 async fn issue(call: Call, bootstrap: bool) -> Outcome {
     let body = optional_object(&call)?;
-    let asked = NewKey::read(&body)?;
-    let tier = admitted(&asked, call.caller(), call.app(), call.now)?;
+    let request = NewKey::read(&body)?;
+    let tier = admitted(&request, call.caller(), call.front(), &call.reads().directory, call.now)?;
     let raw = mint(&call)?;
-    let (tier, permissions) = contained(&call, tier, asked.permissions())?;
-    let name = asked.name.map(str::to_owned);
+    let (tier, permissions) = contained(&call, tier, request.permissions())?;
+    let name = request.name.map(str::to_owned);
     let issue = IssueKey { secret: raw.secret(), name, tier, permissions, bootstrap, by: call.caller().key };
     match ask(&call, Command::IssueKey(issue)).await? {
         Answer::Key(key) => Ok(Reply::created(&IssuedKey::new(&key, &raw, moment(&call)))),
@@ -185,7 +185,7 @@ fn contained(
     tier: Option<Tier>,
     permissions: Option<Permissions>,
 ) -> Result<(Option<Tier>, Option<Permissions>), Refusal> {
-    call.may(Deed::Make { tier, permissions })?;
+    call.may(KeyAction::Create { tier, permissions })?;
     if !call.is_contained() {
         return Ok((tier, permissions));
     }
@@ -194,7 +194,7 @@ fn contained(
 
 async fn rotate(call: Call) -> Outcome {
     let key = key(&call)?;
-    call.may(Deed::Change(key))?;
+    call.may(KeyAction::Change(key))?;
     let raw = mint(&call)?;
     match ask(&call, Command::RotateKey { key, replacement: raw.secret(), by: call.caller().key }).await? {
         Answer::Rotated { replacement, old_expires_at } => {
@@ -224,7 +224,7 @@ async fn list(call: Call) -> Outcome {
 
 async fn rename(call: Call) -> Outcome {
     let key = key(&call)?;
-    call.may(Deed::Change(key))?;
+    call.may(KeyAction::Change(key))?;
     let body = call.json_object()?;
     let name = KeyName::read(&body)?.name.map(str::to_owned);
     match call.ask(Command::RenameKey { key, name }).await? {
@@ -235,7 +235,7 @@ async fn rename(call: Call) -> Outcome {
 
 async fn revoke(call: Call) -> Outcome {
     let key = key(&call)?;
-    call.may(Deed::Change(key))?;
+    call.may(KeyAction::Change(key))?;
     match call.ask(Command::RevokeKey { key }).await? {
         Answer::Done => Ok(Reply::json(&KeyRevoked { message: format!("Key {key} is revoked.") })),
         other => Err(unexpected(&other, call.now)),
@@ -248,12 +248,8 @@ async fn tiers(call: Call) -> Outcome {
 
 async fn ws_token(call: Call) -> Outcome {
     optional_object(&call)?;
-    let token = call
-        .app()
-        .front
-        .tickets
-        .mint(call.caller(), call.now, call.reads().clock.wall_now())
-        .map_err(|_| Code::InternalError)?;
+    let token = call.front().tickets.mint(call.caller(), call.now, call.reads().clock.wall_now());
+    let token = token.map_err(|_| Code::InternalError)?;
     Ok(Reply::json(&SocketToken { token: &token, expires_in: ticket::TTL_SECS }))
 }
 
@@ -262,7 +258,7 @@ fn optional_object(call: &Call) -> Result<Value<'_>, Refusal> {
     match call.json()? {
         None => Ok(Value::Object(Vec::new())),
         Some(body @ Value::Object(_)) => Ok(body),
-        Some(other) => Err(Refusal::saying(Code::InvalidBody, format!("The body is {}, not an object.", other.kind()))),
+        Some(other) => Err(Refusal::new(Code::InvalidBody, format!("The body is {}, not an object.", other.kind()))),
     }
 }
 
@@ -270,9 +266,9 @@ fn optional_object(call: &Call) -> Result<Value<'_>, Refusal> {
 async fn ask(call: &Call, command: Command) -> Result<Answer, Refusal> {
     match call.edge.engine.ask(call.caller().user, command, call.now).await {
         Ok(answer) => Ok(answer),
-        Err(Late::Overshot(answer)) => Ok(*answer),
-        Err(Late::Busy) => Err(Code::ServerBusy.into()),
-        Err(Late::Unknown) => Err(Code::PersistenceUnknown.into()),
+        Err(AskError::Overshot(answer)) => Ok(*answer),
+        Err(AskError::Busy) => Err(Code::ServerBusy.into()),
+        Err(AskError::Unknown) => Err(Code::PersistenceUnknown.into()),
     }
 }
 

@@ -4,13 +4,15 @@
 //! the server and run here; 5 and 7 run in the shard. Check 5 comes before 6, so it runs here too.
 
 use super::view::TierName;
-use crate::app::App;
 use crate::http::call::Caller;
 use crate::http::code::Code;
+use crate::http::front::Front;
 use crate::http::record::record;
 use crate::http::reply::Refusal;
 use crate::http::scalar::words;
 use crate::settings::TIERS;
+use engine::directory::Directory;
+use engine::id::UserId;
 use engine::time::Timestamp;
 use engine::user::key::{entitlement, grant_ended};
 use engine::user::{Permissions, Tier};
@@ -36,7 +38,7 @@ record! {
         pub name: Option<&'a str> = Some("grid bot"), "A label.", skip_serializing_if;
         // As it was sent: any text that is not a name is an unknown tier, which is refused after other mistakes.
         #[schemars(with = "Option<TierName>", extend("x-or-null" = true))]
-        pub tier: Option<&'a str> = None, "At most the plan's; without it the plan's.", skip_serializing_if;
+        pub tier: Option<&'a str> = None, "At most the tier of the plan, which is the default.", skip_serializing_if;
         #[schemars(extend("x-or-null" = true))]
         pub permissions: Option<Vec<AskedPermission>> = Some(vec!["read".into(), "trade".into()]),
             "Without it both; `trade` implies `read`; `admin` can be named and is never given.", skip_serializing_if;
@@ -115,21 +117,27 @@ impl<'a> KeyName<'a> {
 }
 
 /// Runs the checks of `gateway/docs/keys.md §3` in their order. Returns the requested tier, if the body has one.
-pub fn admitted(asked: &NewKey<'_>, caller: &Caller, app: &App, now: Timestamp) -> Result<Option<Tier>, Refusal> {
-    let flags = &app.front.settings.flags;
-    let tier = asked.tier.map(tier).transpose()?;
-    if flags.closed_beta_mode && !app.front.gatekeeper.lists(caller.user, &app.reads.directory) {
+pub fn admitted(
+    request: &NewKey<'_>,
+    caller: &Caller,
+    front: &Front,
+    directory: &Directory,
+    now: Timestamp,
+) -> Result<Option<Tier>, Refusal> {
+    let flags = &front.settings.flags;
+    let tier = request.tier.map(tier).transpose()?;
+    if flags.closed_beta_mode && !front.gatekeeper.lists(caller.user, directory) {
         return Err(Code::ClosedBeta.into());
     }
     let entitled = entitlement(caller.grant, now);
     if tier.unwrap_or(entitled) > Tier::Free && !flags.paid_keys_enabled {
         return Err(Code::ApiProComingSoon.into());
     }
-    let trade_after_end = asked.permissions() == Some(Permissions::ReadTrade) && grant_ended(caller.grant, now);
-    if asked.asks_for_admin() || tier.is_some_and(|tier| tier > entitled) || trade_after_end {
+    let trade_after_end = request.permissions() == Some(Permissions::ReadTrade) && grant_ended(caller.grant, now);
+    if request.asks_for_admin() || tier.is_some_and(|tier| tier > entitled) || trade_after_end {
         return Err(Code::TierRequiresUpgrade.into());
     }
-    cohort(caller, app, now)?;
+    cohort(caller.user, flags.cohort_cap, directory, now)?;
     Ok(tier)
 }
 
@@ -138,18 +146,17 @@ fn tier(word: &str) -> Result<Tier, Refusal> {
     let found = TIERS.iter().find(|(_, name)| *name == word);
     found.map(|(tier, _)| *tier).ok_or_else(|| {
         let word: String = word.chars().take(SHOWN_CHARS_MAX).collect();
-        let message = format!("tier: {word:?} is none of free, pro, pro_plus, enterprise");
-        Refusal::saying(Code::ValidationFailed, message).with_status(StatusCode::BAD_REQUEST)
+        let message = format!("tier: {word:?} must be one of free, pro, pro_plus, enterprise");
+        Refusal::new(Code::ValidationFailed, message).with_status(StatusCode::BAD_REQUEST)
     })
 }
 
 /// A cohort with a cap: users who hold a working key fill it, and may have further ones.
-fn cohort(caller: &Caller, app: &App, now: Timestamp) -> Result<(), Refusal> {
-    let cap = app.front.settings.flags.cohort_cap;
-    if cap == 0 || app.reads.directory.holds_key(caller.user, now) {
+fn cohort(user: UserId, cap: u64, directory: &Directory, now: Timestamp) -> Result<(), Refusal> {
+    if cap == 0 || directory.holds_key(user, now) {
         return Ok(());
     }
-    let active = app.reads.directory.holders_count(now) as u64;
+    let active = directory.holders_count(now) as u64;
     if active < cap {
         return Ok(());
     }
@@ -168,7 +175,7 @@ mod tests {
     use wire::read;
 
     /// A request of this name and tier.
-    fn asked<'a>(name: impl Into<Option<&'a str>>, tier: impl Into<Option<&'a str>>) -> NewKey<'a> {
+    fn new_key<'a>(name: impl Into<Option<&'a str>>, tier: impl Into<Option<&'a str>>) -> NewKey<'a> {
         NewKey { name: name.into(), tier: tier.into(), permissions: None }
     }
 
@@ -176,12 +183,12 @@ mod tests {
     fn a_key_is_asked_for_by_name_tier_and_permissions() {
         let long = format!(r#"{{"name":"{}"}}"#, "é".repeat(100));
         for (body, expected) in [
-            ("{}", asked(None, None)),
-            (r#"{"name":null,"tier":null,"permissions":null}"#, asked(None, None)),
-            (r#"{"name":"grid bot","tier":"free"}"#, asked("grid bot", "free")),
-            (r#"{"tier":"pro_plus","expires_at":5,"x":[]}"#, asked(None, "pro_plus")),
-            (r#"{"tier":"PRO"}"#, asked(None, "PRO")),
-            (long.as_str(), asked(&*"é".repeat(100), None)),
+            ("{}", new_key(None, None)),
+            (r#"{"name":null,"tier":null,"permissions":null}"#, new_key(None, None)),
+            (r#"{"name":"grid bot","tier":"free"}"#, new_key("grid bot", "free")),
+            (r#"{"tier":"pro_plus","expires_at":5,"x":[]}"#, new_key(None, "pro_plus")),
+            (r#"{"tier":"PRO"}"#, new_key(None, "PRO")),
+            (long.as_str(), new_key(&*"é".repeat(100), None)),
         ] {
             let value = read::json(body.as_bytes()).expect("JSON");
             assert_eq!(NewKey::read(&value).expect("sound"), expected, "{body}");
@@ -204,8 +211,8 @@ mod tests {
         ] {
             let body = format!(r#"{{"permissions":{words}}}"#);
             let value = read::json(body.as_bytes()).expect("JSON");
-            let asked = NewKey::read(&value).expect("sound");
-            assert_eq!((asked.permissions(), asked.asks_for_admin()), expected, "{words}");
+            let request = NewKey::read(&value).expect("sound");
+            assert_eq!((request.permissions(), request.asks_for_admin()), expected, "{words}");
         }
     }
 

@@ -30,11 +30,11 @@ fn view(id: u64) -> KeyView {
 fn issuing(town: &Town) {
     town.shard(|user, command| match command {
         Command::CreateUser(_) => Ok(Answer::Created(user)),
-        Command::IssueKey(asked) => Ok(Answer::Key(Box::new(KeyView {
-            prefix: asked.secret.prefix.as_str().into(),
-            name: asked.name.map(Box::from),
-            tier: asked.tier.unwrap_or(Tier::Free),
-            permissions: asked.permissions.unwrap_or(Permissions::ReadTrade),
+        Command::IssueKey(request) => Ok(Answer::Key(Box::new(KeyView {
+            prefix: request.secret.prefix.as_str().into(),
+            name: request.name.map(Box::from),
+            tier: request.tier.unwrap_or(Tier::Free),
+            permissions: request.permissions.unwrap_or(Permissions::ReadTrade),
             ..view(318)
         }))),
         other => panic!("{other:?}"),
@@ -72,9 +72,9 @@ fn a_new_key_is_shown_once_and_never_stored_by_anybody() {
 #[test]
 fn a_key_that_exists_is_told_however_late() {
     let town = Town::new();
-    town.shard(|_, _| Err(Late::Overshot(Box::new(Answer::Key(Box::new(view(318)))))));
+    town.shard(|_, _| Err(AskError::Overshot(Box::new(Answer::Key(Box::new(view(318)))))));
     assert_eq!(town.send("POST", "/v1/keys", "").status, 201);
-    town.shard(|_, _| Err(Late::Unknown));
+    town.shard(|_, _| Err(AskError::Unknown));
     assert_eq!(town.send("POST", "/v1/keys", "").code(), (503, "PERSISTENCE_UNKNOWN"));
 }
 
@@ -296,7 +296,7 @@ fn a_key_that_ended_on_the_way_is_refused_as_at_the_door() {
         town.shard(move |_, command| match command {
             Command::NoteKeyUsed { .. } => Ok(Answer::Done),
             command => {
-                assert!(command.asked_by().is_some(), "{command:?}");
+                assert!(command.authorising_key().is_some(), "{command:?}");
                 Ok(Answer::Refused(reject))
             }
         });

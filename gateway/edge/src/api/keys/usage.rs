@@ -112,8 +112,7 @@ async fn usage(call: Call) -> Outcome {
         other => return Err(unexpected(&other, call.now)),
     };
     let shown = keys.iter().find(|shown| shown.id == key).ok_or(Code::KeyNotFound)?;
-    let app = call.app();
-    let report = app.front.usage.report(app.reads.directory.slot(key), days, hours, call.now);
+    let report = call.front().usage.report(call.reads().directory.slot(key), days, hours, call.now);
     let tier = view::served(shown, super::moment(&call)).tier;
     Ok(Reply::json(&KeyUsage::new(shown, tier, &report)))
 }

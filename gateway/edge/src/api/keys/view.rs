@@ -68,7 +68,7 @@ record! {
         id: u64 = 318;
         key_prefix: &'a str = "svc_live_4f0c9d2";
         name: Option<&'a str> = Some("grid bot");
-        rate_limit_tier: TierName = "free".into(), "As it was issued.";
+        rate_limit_tier: TierName = "free".into(), "The tier with which it was issued.";
         permissions: Vec<PermissionName> = permission_names(Permissions::ReadTrade), "What it may do now.";
         is_active: bool = true;
         created_at: scalar::Timestamp = scalar::Timestamp::of("2026-10-02T09:14:05Z");

@@ -11,6 +11,7 @@ use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Permission, Route, VenueShape};
 use crate::http::schema::{BOOLEAN, OFFSET, Param, Schema, TEXT};
+use crate::http::turns::Turns;
 use engine::id::MarketId;
 use engine::market::catalog::MarketCell;
 use filter::ListFilter;
@@ -59,7 +60,7 @@ const LIST_PARAMS: &[Param] = &[
     Param::query("offset", OFFSET, "Markets before the page."),
     Param::query("hot_only", BOOLEAN, "Only markets with more than 5000 USD traded."),
     Param::query("active_only", BOOLEAN, "Only active ones that are not closed, as without it."),
-    Param::query("closed", BOOLEAN, "Only closed ones, or only open ones; wins over `active_only`."),
+    Param::query("closed", BOOLEAN, "`true`: only closed markets; `false`: only open ones. Overrides `active_only`."),
     Param::query("category", TEXT, "Part of a category's name, in any case."),
     Param::query("q", Schema::Text(120), "Part of the question or the slug, in any case."),
     Param::query("search", Schema::Text(120), "The same under another name."),
@@ -101,10 +102,9 @@ async fn list(call: Call) -> Outcome {
 async fn page(call: &Call, filter: &ListFilter<'_>, offset: usize) -> (Vec<MarketId>, Option<usize>) {
     let catalog = &call.reads().catalog;
     let (mut page, mut skipped) = (Vec::with_capacity(filter.limit), 0);
-    for (examined, market) in catalog.ordered().iter().enumerate() {
-        if examined % EXAMINED_PER_TURN == EXAMINED_PER_TURN - 1 {
-            tokio::task::yield_now().await;
-        }
+    let mut turns = Turns::of(EXAMINED_PER_TURN);
+    for market in catalog.ordered().iter() {
+        turns.work(1).await;
         if !catalog.market(*market).is_some_and(|cell| filter.shows(cell, call.now)) {
             continue;
         }

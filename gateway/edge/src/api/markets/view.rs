@@ -62,7 +62,10 @@ pub fn is_hot_volume(volume: u64) -> bool {
 words! {
     pub CategoryName = "sports", "finance", "politics", "mentions", "tech", "economics", "culture", "weather", "other",
         "crypto", "geopolitics";
-    VenueName = "synthetic", "polymarket", "kalshi";
+}
+
+words! {
+    VenueName in Venue::NAMES;
 }
 
 record! {
@@ -261,7 +264,7 @@ impl<'a> MarketDetail<'a> {
             min_order_size: Quantity::uncut(min_order_size),
             fee_rate_bps: bps,
             description: listing.description.as_deref(),
-            venue: venue(listing.venue).into(),
+            venue: listing.venue.name().into(),
             enable_order_book: true,
             accepting_orders: phase.accepting_orders,
             accepting_order_timestamp: listing.start.map(scalar::Timestamp),
@@ -305,14 +308,6 @@ pub fn token_ids(listing: &Listing) -> [TokenId<'_>; 2] {
 
 fn non_empty(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
-}
-
-fn venue(venue: Venue) -> &'static str {
-    match venue {
-        Venue::Synthetic => "synthetic",
-        Venue::Polymarket => "polymarket",
-        Venue::Kalshi => "kalshi",
-    }
 }
 
 /// Largest number that every reader of JSON holds exactly.

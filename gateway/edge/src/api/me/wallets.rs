@@ -217,7 +217,7 @@ impl<'a> NewWallet<'a> {
             return Err(Refusal::validation(&body.problems));
         }
         if kind != Some(SANDBOX) {
-            return Err(Refusal::saying(Code::InvalidRequest, "Only SANDBOX wallets are opened by their user."));
+            return Err(Refusal::new(Code::InvalidRequest, "Only SANDBOX wallets are opened by their user."));
         }
         Ok(NewWallet { kind: SANDBOX.into(), label, name })
     }

@@ -27,7 +27,7 @@ const ENTRY_BYTES: usize = 1_280;
 
 pub async fn place(call: Call) -> Outcome {
     let Some(body) = call.json()? else {
-        return Err(Refusal::saying(Code::InvalidBody, "The body is empty."));
+        return Err(Refusal::new(Code::InvalidBody, "The body is empty."));
     };
     let drafts = Drafts::read(&body, call.reads(), call.key())?;
     enter(&call, drafts).await
@@ -36,16 +36,16 @@ pub async fn place(call: Call) -> Outcome {
 /// Places a batch that was read before its caller was admitted.
 pub async fn enter(call: &Call, drafts: Drafts<'_>) -> Outcome {
     let Drafts { mut placements, requests } = drafts;
-    let (tier, app) = (call.caller().tier, call.app());
-    let tier_max = app.front.settings.limits.tier(tier).max_batch_size as usize;
+    let tier = call.caller().tier;
+    let tier_max = call.front().settings.limits.tier(tier).max_batch_size as usize;
     if placements.len() > tier_max {
         let message = format!("{} orders were sent; the tier allows {tier_max} in one batch.", placements.len());
-        return Err(Refusal::saying(Code::BatchLimitExceeded, message));
+        return Err(Refusal::new(Code::BatchLimitExceeded, message));
     }
     placements.iter_mut().for_each(|placement| placement.tier = tier);
     match call.ask(Command::PlaceBatch(placements)).await? {
         Answer::Batch(entries) if entries.len() == requests.len() => {
-            Ok(Reply::json(answer(&entries, requests, &app.reads.catalog, call.now)))
+            Ok(Reply::json(answer(&entries, requests, &call.reads().catalog, call.now)))
         }
         other => Err(unexpected(&other, call.now)),
     }
@@ -86,7 +86,7 @@ fn entries<'a, 'v>(body: &'a Value<'v>) -> Result<&'a [Value<'v>], Refusal> {
         },
         other => {
             let message = format!("The body is {}, not a list of orders.", other.kind());
-            return Err(Refusal::saying(Code::InvalidBody, message));
+            return Err(Refusal::new(Code::InvalidBody, message));
         }
     };
     let mut problems = Problems::default();
@@ -149,7 +149,89 @@ fn write(out: &mut Vec<u8>, entry: &BatchEntry, request: Request<'_>, catalog: &
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::orders::records::{BatchResults, EntryResult, OrderResponse};
+    use crate::api::testing::{Town, Trader};
+    use crate::http::record::Record as _;
+    use crate::http::scalar::{self, Money, Quantity};
+    use crate::http::testing::NOW;
+    use engine::amount::{Price, Qty};
+    use engine::fact;
+    use engine::id::{OrderId, Outcome};
+    use engine::mutation::Mutation;
+    use engine::order::{CloseReason, OrderTerms, Side, TimeInForce};
     use wire::read;
+
+    /// The answer is written by hand; its record is that of the machine description.
+    #[test]
+    fn an_answer_is_written_as_its_record() {
+        let town = Town::new();
+        let mut trader = Trader::new(100_000_000, town.market.instrument(Outcome::First));
+        let terms = trader.terms(3_700, 20);
+        trader.place(90_415, terms, NOW);
+        let placed = trader.view(90_415);
+        let terms = OrderTerms { time_in_force: TimeInForce::Fok, ..trader.terms(3_700, 20) };
+        trader.place(90_416, terms, NOW);
+        let order = OrderId(90_416);
+        let reason = CloseReason::FokNotFilled;
+        trader.apply(&Mutation::OrderClosed(fact::OrderClosed { order, reason, at: NOW }));
+        let killed = trader.view(90_416);
+        let reject = Reject::FokNotFilled { order, fillable: Qty(1), requested: Qty(2), limit: Price(3_700) };
+
+        let echo = Echo {
+            side: Some(Side::Sell),
+            outcome: Some("\"No\"".into()),
+            quantity: Some("900".into()),
+            client_order_id: Some("é".into()),
+            ..Echo::default()
+        };
+        let fault = || Refusal::new(Code::ValidationFailed, "price: \"x\" is not a number");
+        let resting = |order_id| OrderResponse {
+            order_id,
+            account_balance: Money::of("100.00"),
+            client_order_id: None,
+            token_id: "81140002".into(),
+            market_id: town.condition().into(),
+            wallet_id: 3,
+            time_in_force: "GTC".into(),
+            requested_time_in_force: "GTC".into(),
+            created_at: scalar::Timestamp(NOW),
+            ..OrderResponse::resting()
+        };
+        let (by_book, by_reject, by_fault) =
+            (rejected(&reject, NOW), rejected(&Reject::PostOnlyWouldCross, NOW), fault());
+        let refused = [&by_reject, &by_fault].map(|refusal| {
+            let entry = RefusedEntry::new(&echo, refusal.code(), refusal.message(), &town.catalog);
+            EntryResult::Refused(Box::new(entry))
+        });
+        let of_placed = EntryResult::Order(Box::new(resting(90_415)));
+        let of_killed = EntryResult::Order(Box::new(OrderResponse {
+            status: "CANCELLED".into(),
+            notional: Money::of("0.00"),
+            cancelled_reason: Some("fok_not_filled".into()),
+            error: Some(by_book.code().text()),
+            error_message: Some(by_book.message()),
+            remaining_quantity: Quantity::of("0"),
+            time_in_force: "FOK".into(),
+            requested_time_in_force: "FOK".into(),
+            ..resting(90_416)
+        }));
+        let entries = [
+            BatchEntry::Placed(placed),
+            BatchEntry::Killed { reject, order: killed },
+            BatchEntry::Refused(Reject::PostOnlyWouldCross),
+            BatchEntry::Refused(Reject::InvalidTerms),
+        ];
+        let results = [of_placed, of_killed].into_iter().chain(refused).collect();
+        let record = BatchResults { results, succeeded: 1, failed: 3 };
+        let request = |fault| Request { fault, echo: echo.clone() };
+        let requests = vec![request(None), request(None), request(None), request(Some(fault()))];
+        let (mut of_list, mut of_none) = (Vec::new(), Vec::new());
+        write_record(&mut of_list, &record);
+        write_record(&mut of_none, &BatchResults::example());
+        let written = [answer(&entries, requests, &town.catalog, NOW), answer(&[], Vec::new(), &town.catalog, NOW)];
+        assert_eq!(written.map(String::from_utf8), [of_list, of_none].map(String::from_utf8));
+        println!("answers of batches: 2 cases");
+    }
 
     #[test]
     fn a_batch_is_a_list_or_an_object_with_one() {

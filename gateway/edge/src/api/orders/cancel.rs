@@ -113,7 +113,7 @@ pub async fn market(call: Call) -> Outcome {
     }
     let wallets = wallets_of(&mut params, &query, body.as_ref())?;
     if market.is_none() && asset.is_none() {
-        return Err(Refusal::saying(Code::InvalidRequest, "Name a market, an asset_id, or both."));
+        return Err(Refusal::new(Code::InvalidRequest, "Name a market, an asset_id, or both."));
     }
     let command = market_sweep(market, asset, wallets, &call.reads().catalog);
     clob::cancel::swept(&sweep(&call, command).await?, &call).await
@@ -143,7 +143,7 @@ fn sweep_body(call: &Call) -> Result<Option<Value<'_>>, Refusal> {
     match call.json()? {
         None => Ok(None),
         Some(body @ Value::Object(_)) => Ok(Some(body)),
-        Some(other) => Err(Refusal::saying(Code::InvalidBody, format!("The body is {}, not an object.", other.kind()))),
+        Some(other) => Err(Refusal::new(Code::InvalidBody, format!("The body is {}, not an object.", other.kind()))),
     }
 }
 

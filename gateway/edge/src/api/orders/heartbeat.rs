@@ -63,7 +63,7 @@ async fn beat_by_name(call: &Call, shown: &Value<'_>) -> Outcome {
         Answer::Beating { .. } => Ok(Reply::json(&VenueBeating { heartbeat_id: next.into() })),
         Answer::WrongBeat { current } => {
             let current = current.map(|name| ids::uuid_text(&name)).unwrap_or_default();
-            let refusal = Refusal::saying(Code::InvalidRequest, WRONG_BEAT);
+            let refusal = Refusal::new(Code::InvalidRequest, WRONG_BEAT);
             let refusal = refusal.field("error_msg", |out| write::string(out, WRONG_BEAT));
             Err(refusal.field("heartbeat_id", |out| write::string(out, &current)))
         }

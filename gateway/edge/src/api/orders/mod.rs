@@ -19,9 +19,10 @@ pub mod terms;
 pub mod view;
 pub mod words;
 
+use crate::api::wallets::WALLET_OF_ORDERS;
 use crate::http::code::Code;
 use crate::http::route::{Auth, BodyKind, Permission, RateClass, Route};
-use crate::http::schema::{BOOLEAN, INTEGER, OFFSET, Param, Schema, TEXT};
+use crate::http::schema::{BOOLEAN, OFFSET, Param, Schema, TEXT};
 use records::{
     BatchResults, CancelAll, CancelMarketOrders, Cancelled, HeartbeatAnswer, HeartbeatBody, HeartbeatsEnded,
     OrderDetail, OrderOrBatch, OrderPage, OrderResponse, PlaceAny, PlaceBatch,
@@ -159,7 +160,7 @@ pub const ROUTES: &[Route] = &[
     Route::delete("/v1/cancel-all", "cancel_all_unconfirmed")
         .at_root()
         .about("The same as the venue's clients send it; deprecated for others.")
-        .params(&[WALLET_ID])
+        .params(&[WALLET_OF_ORDERS])
         .takes::<CancelAll>()
         .gives::<Cancelled>(200)
         .auth(Auth::Key)
@@ -209,15 +210,9 @@ pub const ROUTES: &[Route] = &[
         .run(|call| Box::pin(heartbeat::end(call))),
 ];
 
-/// `wallet_id` of reads and sweeps.
-const WALLET_ID: Param = Param::query(
-    "wallet_id",
-    Schema::OneOf(&[INTEGER, Schema::Word(&["api", "all"])]),
-    "A wallet's id, `api` (the API wallet, the default) or `all` (every active wallet).",
-);
 /// `wallet_id` of the lookup of one order.
 const ANY_WALLET_ID: Param =
-    Param::query("wallet_id", WALLET_ID.schema, "Only in this wallet; by default in every wallet of the user.");
+    Param::query("wallet_id", WALLET_OF_ORDERS.schema, "Only in this wallet; by default in every wallet of the user.");
 const IDEMPOTENCY_KEY: Param = Param::header(
     "Idempotency-Key",
     Schema::Text(256),
@@ -226,7 +221,7 @@ const IDEMPOTENCY_KEY: Param = Param::header(
 const CONFIRM: [Param; 3] = [
     Param::header("X-Confirm-Cancel-All", TEXT, "`true` confirms that every open order is to be cancelled."),
     Param::query("confirm", BOOLEAN, "Instead of the header."),
-    WALLET_ID,
+    WALLET_OF_ORDERS,
 ];
 
 const LIST: [Param; 8] = [
@@ -253,7 +248,7 @@ const LIST: [Param; 8] = [
     Param::query("offset", OFFSET, "Rows to leave out; not together with a cursor."),
     Param::query("cursor", TEXT, "`next_cursor` of the page before."),
     Param::query("next_cursor", TEXT, "The same; `cursor` wins."),
-    WALLET_ID,
+    WALLET_OF_ORDERS,
 ];
 
 const LOOKUP: [Param; 2] = [
@@ -268,7 +263,7 @@ const LOOKUP: [Param; 2] = [
 const SWEEP_MARKET_PARAMS: [Param; 3] = [
     Param::query("market", TEXT, "Condition id; wins over the body."),
     Param::query("asset_id", TEXT, "Token id; wins over the body."),
-    WALLET_ID,
+    WALLET_OF_ORDERS,
 ];
 
 #[cfg(test)]

@@ -32,9 +32,9 @@ pub fn place(call: Call) -> impl Future<Output = Outcome> {
             Some(body @ Value::Object(_)) => body,
             Some(other) => {
                 let message = format!("The body is {}, neither an order nor a list of orders.", other.kind());
-                return Err(Refusal::saying(Code::InvalidBody, message));
+                return Err(Refusal::new(Code::InvalidBody, message));
             }
-            None => return Err(Refusal::saying(Code::InvalidBody, "The body is empty.")),
+            None => return Err(Refusal::new(Code::InvalidBody, "The body is empty.")),
         };
         let header_id = call.headers.get(IDEMPOTENCY_KEY).map(|id| id.as_bytes());
         let sender = Sender { header_id, ..sender(call.reads(), call.key(), call.caller().tier) };

@@ -5,10 +5,12 @@ use super::words::{
     LiquidityName, OrderTypeInAnyCase, OrderTypeName, RequestedTimeInForce, SideInAnyCase, SideName, StatusName,
     TimeInForceName,
 };
+use crate::api::account::view::StatusAfterTrade;
 use crate::api::clob::place::PlacedOrFailed;
 use crate::api::clob::requests::PlaceSignedOrder;
+use crate::api::wallets::SentWallet;
 use crate::http::record::{ByName, List, forms, record};
-use crate::http::scalar::{ConditionId, Digits, Money, Number, Price, Quantity, Timestamp, TokenId, Uuid, words};
+use crate::http::scalar::{ConditionId, Digits, Money, Number, Price, Quantity, Timestamp, TokenId, Uuid, Zero, words};
 use std::borrow::Cow;
 use wire::cursor;
 
@@ -26,10 +28,7 @@ words! {
     pub HoldReason = "venue_outage";
     pub AmountUnit = "usd";
     pub FillsLiquidity = "TAKER", "MAKER", "MIXED";
-    pub PositionStatus = "OPEN", "CLOSED";
     pub RefusedStatus = "REJECTED", "ERROR";
-    pub Zero = "0";
-    pub WalletWord = "api", "all";
     pub OkWord = "ok";
 }
 
@@ -38,7 +37,6 @@ forms! {
     pub SentDecimal<'a> = Text(#[schemars(length(max = 32))] &'a str), Number(Number); SentDecimal::Text("0.37");
     // Unix seconds.
     pub SentExpiration<'a> = Number(u64), Text(&'a str), Null(()); SentExpiration::Number(1_791_000_000);
-    pub SentWallet = Id(u64), Word(WalletWord); SentWallet::Word("all".into());
 }
 
 record! {
@@ -135,7 +133,7 @@ record! {
         pub outcome: &'a str = "Yes";
         pub quantity: Quantity = Quantity::of("50");
         pub avg_entry_price: Price = Price::of("0.42");
-        pub status: PositionStatus = "OPEN".into();
+        pub status: StatusAfterTrade = "OPEN".into();
     }
 
     /// One order with its fills.

@@ -347,7 +347,7 @@ enum Fault {
 impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Refusal {
         match fault {
-            Fault::Contradicts(message) => Refusal::saying(Code::InvalidRequest, message),
+            Fault::Contradicts(message) => Refusal::new(Code::InvalidRequest, message),
             Fault::Code(code) => Refusal::from(code),
             Fault::Missing => Refusal::from(Code::ValidationFailed),
         }
@@ -373,7 +373,7 @@ fn word<T: Copy>(body: &mut Body<'_, '_>, field: &str, words: &[(&str, T)]) -> O
     let found = words.iter().find(|(word, _)| text.eq_ignore_ascii_case(word));
     if found.is_none() {
         let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-        body.problems.add("body", field, "literal_error", format!("is none of {}", words.join(", ")));
+        body.problems.add("body", field, "literal_error", format!("must be one of {}", words.join(", ")));
     }
     found.map(|(_, meaning)| *meaning)
 }

@@ -1,7 +1,7 @@
 use super::list::filter;
 use crate::api::clob;
 use crate::api::testing::{Text as _, Town, Trader, WALLET, shows};
-use crate::engine_client::Late;
+use crate::engine_client::AskError;
 use crate::http::code::Code;
 use crate::http::testing::NOW;
 use engine::amount::{Price, Qty};
@@ -20,7 +20,7 @@ use wire::cursor::OrderCursor;
 use wire::query::Query as QueryText;
 
 /// Records the commands that the shard of a town gets, each answered by `answer`.
-fn recorded(town: &Town, answer: impl Fn(&Command) -> Result<Answer, Late> + 'static) -> Rc<RefCell<Vec<Command>>> {
+fn recorded(town: &Town, answer: impl Fn(&Command) -> Result<Answer, AskError> + 'static) -> Rc<RefCell<Vec<Command>>> {
     let commands = Rc::new(RefCell::new(Vec::new()));
     let record = Rc::clone(&commands);
     town.shard(move |_, command| {
@@ -212,9 +212,9 @@ fn a_placement_is_answered_by_its_result() {
         let late = view.clone();
         town.shard(move |_, _| match &answer {
             Ok(answer) => Ok(answer.clone()),
-            Err("busy") => Err(Late::Busy),
-            Err("unknown") => Err(Late::Unknown),
-            Err(_) => Err(Late::Overshot(Box::new(Answer::Order(late.clone())))),
+            Err("busy") => Err(AskError::Busy),
+            Err("unknown") => Err(AskError::Unknown),
+            Err(_) => Err(AskError::Overshot(Box::new(Answer::Order(late.clone())))),
         });
         let answer = town.send("POST", "/v1/orders", body);
         assert_eq!(answer.code(), (status, code));
@@ -236,8 +236,8 @@ fn an_unsound_placement_is_refused_after_the_shard() {
     let answer = town.send_with("POST", "/v1/orders", &verbose, body);
     assert_eq!(answer.code(), (422, "VALIDATION_FAILED"));
     let expected = concat!(
-        r#"{"error":"VALIDATION_FAILED","message":"side: is none of BUY, SELL","details":{"errors":["#,
-        r#"{"loc":["body","side"],"type":"literal_error","msg":"is none of BUY, SELL"},"#,
+        r#"{"error":"VALIDATION_FAILED","message":"side: must be one of BUY, SELL","details":{"errors":["#,
+        r#"{"loc":["body","side"],"type":"literal_error","msg":"must be one of BUY, SELL"},"#,
         r#"{"loc":["body","quantity"],"type":"decimal_parsing","msg":"is not a plain decimal"}]}}"#
     );
     shows(answer.text().as_bytes(), expected);

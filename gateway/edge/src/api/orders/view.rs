@@ -231,7 +231,7 @@ fn synchronous(fill: &Fill, order: &Order) -> bool {
     fill.at == order.created_at && fill.source != PriceSource::MatchingEngine
 }
 
-/// Σ of the fills; of an order that rests untouched what it is worth at its limit.
+/// The notional of the fills; for a pending order without a fill, that of its quantity at its limit.
 fn shown_notional(order: &Order) -> Cash {
     if order.filled.is_zero() && order.status() == Status::Pending {
         notional_half_up(exact_notional(order.terms.limit, order.terms.quantity))

@@ -42,7 +42,7 @@ impl ListFilter {
             None => None,
             Some(name) => {
                 let known = Interval::ALL.into_iter().find(|interval| interval.name().eq_ignore_ascii_case(name));
-                Some(known.ok_or_else(|| Refusal::saying(Code::MarketNotFound, "No such interval."))?)
+                Some(known.ok_or_else(|| Refusal::new(Code::MarketNotFound, "No such interval."))?)
             }
         };
         let limit = limit.map_or(usize::MAX, |limit| limit as usize);
@@ -62,7 +62,7 @@ impl ListFilter {
 pub fn asset(query: &Query<'_>) -> Result<Option<Asset>, Refusal> {
     let Some(name) = query.get("asset") else { return Ok(None) };
     let known = Asset::ALL.into_iter().find(|asset| asset.name().eq_ignore_ascii_case(name));
-    known.map(Some).ok_or_else(|| Refusal::saying(Code::MarketNotFound, "No such asset."))
+    known.map(Some).ok_or_else(|| Refusal::new(Code::MarketNotFound, "No such asset."))
 }
 
 /// The markets of the near-term window, soonest-resolving first: open, ended a short while ago, or starting soon.

@@ -4,7 +4,7 @@
 //! The clock of the market data, in a replay that of the recording, decides which markets the window has.
 
 mod filter;
-mod view;
+pub mod view;
 
 use crate::http::call::Call;
 use crate::http::code::Code;
@@ -13,7 +13,7 @@ use crate::http::reply::{Outcome, Reply};
 use crate::http::route::{Auth, Permission, Route};
 use crate::http::scalar;
 use crate::http::schema::{Param, Schema};
-use crate::http::written::written;
+use crate::http::turns::LongList;
 use engine::market::terms::{Asset, Interval};
 use filter::{ListFilter, in_window};
 use view::{AssetName, IntervalName, UpDownCount, UpDownIntervals, UpDownList, UpDownRow, UpDownSpot};
@@ -93,15 +93,13 @@ async fn list(call: Call) -> Outcome {
             }
         }
     }
-    let rows = rows.into_iter().map(|row| UpDownRow::new(row, reads, call.now, venue_now));
-    let markets = written(rows, WRITTEN_PER_TURN).await;
     let (intervals, assets) = (counts.intervals(), counts.assets());
     let spot = |asset: Asset| {
         let price = reads.spot.price(asset, None, call.now)?;
         Some((asset.name().into(), UpDownSpot::new(asset, price)))
     };
-    Ok(Reply::json(&UpDownList {
-        markets,
+    let page = UpDownList {
+        markets: Vec::new(),
         total,
         available_intervals: intervals.iter().map(|(interval, _)| *interval).collect(),
         available_assets: assets.iter().map(|(asset, _)| *asset).collect(),
@@ -111,7 +109,9 @@ async fn list(call: Call) -> Outcome {
         crypto_prices: ByName(reads.spot.assets().into_iter().filter_map(spot).collect()),
         timestamp: scalar::Timestamp(call.now),
         cache_hit: true,
-    }))
+    };
+    let rows = rows.into_iter().map(|row| UpDownRow::new(row, reads, call.now, venue_now));
+    Ok(LongList::in_page(&page, "markets", WRITTEN_PER_TURN).with_rows(rows).await)
 }
 
 async fn intervals(call: Call) -> Outcome {

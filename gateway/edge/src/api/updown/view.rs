@@ -4,10 +4,9 @@ use crate::api::markets::quote::{OUTCOMES, Quote};
 use crate::api::markets::view::Phase;
 use crate::http::record::{ByName, record};
 use crate::http::scalar::{self, ConditionId, Decimal, Number, words};
-use crate::http::written::Written;
 use crate::reads::Reads;
 use engine::market::catalog::MarketCell;
-use engine::market::spot::SpotPrice;
+use engine::market::spot::{self, SpotPrice};
 use engine::market::terms::{Asset, UpDown};
 use engine::time::Timestamp;
 use serde::Serialize;
@@ -17,6 +16,8 @@ use wire::updown;
 words! {
     pub AssetName = "BTC", "ETH", "SOL", "XRP", "SPX", "NDX";
     pub IntervalName = "5M", "15M", "1H", "4H", "daily";
+    /// Labels of `engine::market::spot`: computed prices, and the two sources of a live venue.
+    pub SpotSource = "chainlink", "chainlink_rtds", "polymarket_rtds";
 }
 
 record! {
@@ -67,13 +68,14 @@ record! {
     pub struct UpDownSpot<'a> {
         symbol: AssetName = "ETH".into(), "The asset.";
         price: Decimal<'a> = "2511.4".into(), "US dollars.";
-        source: &'a str = "synthetic", "Where it comes from.";
+        source: SpotSource = spot::SOURCE.into(),
+            "`chainlink`: computed by the synthetic venue; `chainlink_rtds`, `polymarket_rtds`: sources of a live venue.";
         change_24h: Option<&'a str> = None, "Null: the source does not report it.";
     }
 
     /// The up-or-down markets of the near-term window, soonest-resolving first.
     pub struct UpDownList<'a> {
-        pub markets: Vec<Written<UpDownRow<'a>>> = Vec::example();
+        pub markets: Vec<UpDownRow<'a>> = Vec::example();
         pub total: u64 = 1, "That match, regardless of the limit.";
         pub interval_counts: ByName<IntervalName, u64> = ByName(vec![("1H".into(), 1)]),
             "Of the whole window, as are the next three.";
@@ -163,7 +165,7 @@ impl UpDownSpot<'_> {
         UpDownSpot {
             symbol: asset.name().into(),
             price: decimal::text(|out| decimal::vol(out, price.micros)).into(),
-            source: price.source,
+            source: price.source.into(),
             change_24h: None,
         }
     }

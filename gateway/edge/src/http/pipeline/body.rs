@@ -18,7 +18,7 @@ pub(super) fn size(declared: Option<u64>, bounds: &Http) -> Result<(), Refusal> 
 
 fn too_large(bounds: &Http) -> Refusal {
     let message = format!("The body is larger than {} bytes.", bounds.body_bytes_max);
-    Refusal::saying(Code::Http413, message).closing()
+    Refusal::new(Code::Http413, message).closing()
 }
 
 /// Reads the complete body within its bounds of size and time.

@@ -47,7 +47,7 @@ pub struct Head {
     pub credential: Credential,
     /// The declared length of the body.
     pub body_bytes: Option<u64>,
-    /// Whether the head declares the type of the body.
+    /// Whether the head has a `Content-Type`.
     pub typed: bool,
     /// Dialect of venue-shaped rows and of refusals.
     pub dialect: Dialect,

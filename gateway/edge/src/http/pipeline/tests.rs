@@ -1,5 +1,5 @@
 use super::*;
-use crate::engine_client::Late;
+use crate::engine_client::AskError;
 use crate::http::jwt;
 use crate::http::limit::Payer;
 use crate::http::route::{Gate, Permission, RateClass, VenueShape};
@@ -328,12 +328,12 @@ fn a_first_token_creates_its_user_once() {
     world.shard(|_, command| panic!("known by now: {command:?}"));
     assert_eq!(manage("u-1").header("x-ratelimit-remaining"), Some("118"));
     // While another request creates the user, the account is incomplete. If that fails, the next request tries again.
-    world.shard(|_, _| Err(Late::Busy));
+    world.shard(|_, _| Err(AskError::Busy));
     assert_eq!(manage("u-2").code(), (503, "SERVER_BUSY"));
     creates_users(&world);
     world.clock.set(NOW.plus(1_000_000));
     assert_eq!(manage("u-2").status, 200);
-    world.shard(|_, _| Err(Late::Unknown));
+    world.shard(|_, _| Err(AskError::Unknown));
     assert_eq!(manage("u-3").code(), (401, "AUTH_STATE_INCOMPLETE"));
     let again = manage("u-3");
     assert_eq!((again.code(), again.header("retry-after")), ((401, "AUTH_STATE_INCOMPLETE"), Some("1")));

@@ -74,7 +74,7 @@ pub(super) struct Exchanges<F> {
     spare: RefCell<Vec<Memory<F>>>,
 }
 
-/// The memory of one exchange. `None` while it is spare.
+/// The reusable allocation of one exchange. It holds `None` while no exchange uses it.
 type Memory<F> = Pin<Box<Option<F>>>;
 
 impl<F: Future<Output = Option<Response<Body>>>> Exchanges<F> {
@@ -297,7 +297,7 @@ impl<'a, F: Future<Output = Option<Response<Body>>>> FastPath<'a, F> {
                 Match::Route(route, variables) if is_fast(route) => Some((route, variables)),
                 _ => None,
             };
-            let dialect = Dialect::asked(Query::read(uri.query().unwrap_or_default()).get("dialect"));
+            let dialect = Dialect::parse(Query::read(uri.query().unwrap_or_default()).get("dialect"));
             self.last = Some(LastTarget { method: head.method, target: head.target.into(), uri, dialect, route });
         }
         self.last.as_ref()?.fast()

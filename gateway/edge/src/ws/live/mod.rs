@@ -61,7 +61,7 @@ pub const ROUTES: &[Route] = &[
 pub fn family(name: Option<&str>) -> Result<Option<Family>, Refusal> {
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
     let known = Family::named(&name.to_ascii_lowercase());
-    known.map(Some).ok_or_else(|| Refusal::saying(Code::InvalidRequest, "The source must be chainlink or binance."))
+    known.map(Some).ok_or_else(|| Refusal::new(Code::InvalidRequest, "The source must be chainlink or binance."))
 }
 
 async fn all(call: Call) -> Outcome {
@@ -82,8 +82,7 @@ async fn one(call: Call) -> Outcome {
     let family = family(call.query().get("source"))?;
     let asset = spot::asset(&call.variable(0));
     let price = asset.and_then(|asset| Some((asset, call.reads().spot.price(asset, family, call.now)?)));
-    let (asset, price) =
-        price.ok_or_else(|| Refusal::saying(Code::NotFound, "No source has a price of this symbol."))?;
+    let (asset, price) = price.ok_or_else(|| Refusal::new(Code::NotFound, "No source has a price of this symbol."))?;
     let venue_now = call.reads().books.venue_now(call.now);
     Ok(Reply::json(&SpotPrice::new(asset, price, venue_now)))
 }
@@ -100,7 +99,6 @@ async fn to_beat(call: Call) -> Outcome {
         Some((window, price))
     };
     let found = market.and_then(|market| catalog.market(market)).and_then(known);
-    let (window, price) =
-        found.ok_or_else(|| Refusal::saying(Code::NotFound, "The price to beat is not known yet."))?;
+    let (window, price) = found.ok_or_else(|| Refusal::new(Code::NotFound, "The price to beat is not known yet."))?;
     Ok(Reply::json(&PriceToBeat::new(&window, price)))
 }

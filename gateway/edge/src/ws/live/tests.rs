@@ -1,12 +1,13 @@
 use super::view::{STREAM_EXAMPLE, SpotEvent};
 use crate::api::testing::{Text as _, Town, listing, shows};
+use crate::api::updown::view::SpotSource;
 use crate::http::record::{Record as _, write_record};
 use crate::http::testing::NOW;
 use crate::http::testing::World;
 use engine::fact;
 use engine::id::MarketId;
 use engine::market::mutation::MarketMutation;
-use engine::market::spot::Spot;
+use engine::market::spot::{self, Family, Spot};
 use engine::market::terms::{Asset, Interval, Listing, MarketState, UpDown};
 use engine::time::{HOUR, SECOND};
 use serde_json::json;
@@ -55,6 +56,28 @@ fn a_recording_has_no_spot_prices() {
     let all = town.send("GET", "/v1/prices/live", "").json();
     assert_eq!((&all["prices"], &all["supported_symbols"]), (&json!({}), &json!([])));
     assert_eq!(town.send("GET", "/v1/prices/live/BTC", "").code(), (404, "NOT_FOUND"));
+}
+
+/// Every label that the engine has is in the machine description.
+#[test]
+fn a_live_venue_names_its_sources() {
+    let spot = Spot::board();
+    spot.tell(Asset::Btc, Family::Chainlink, 64_321_500_000, NOW);
+    spot.tell(Asset::Eth, Family::Binance, 2_511_400_000, NOW);
+    let town = Town::of(World::with_spot("", &crate::groups::tables(), spot));
+    let schema = schemars::schema_for!(SpotSource).to_value();
+    let described = schema["enum"].as_array().expect("a list of words");
+    let mut cases = 0;
+    for (symbol, family, label) in [("BTC", "chainlink", "chainlink_rtds"), ("ETH", "binance", "polymarket_rtds")] {
+        for query in [String::new(), format!("?source={family}")] {
+            let price = town.send("GET", &format!("/v1/prices/live/{symbol}{query}"), "").json();
+            assert_eq!(price["source"], label, "{symbol}{query}");
+            cases += 1;
+        }
+        assert!(described.contains(&json!(label)), "{label} is not described: {schema}");
+    }
+    assert!(described.contains(&json!(spot::SOURCE)), "the label of computed prices is not described: {schema}");
+    println!("labels of spot prices: {cases} cases");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Spot prices as records, and the parameters of their routes.
 
+use crate::api::updown::view::{AssetName, SpotSource};
 use crate::http::record::{ByName, record};
 use crate::http::scalar::{self, Number, StreamTime, words};
 use crate::http::schema::{BOOLEAN, Param, Schema, TEXT};
@@ -26,16 +27,15 @@ pub const STREAM_EXAMPLE: &str = concat!(
 
 words! {
     pub Symbol = "BTC", "ETH", "SOL", "XRP";
-    AssetName = "BTC", "ETH", "SOL", "XRP", "SPX", "NDX";
-    SourceLabel = "chainlink";
+    DecidingSource = "chainlink";
 }
 
 record! {
     // A price without its symbol.
     pub struct SpotFigures {
         price: Number = Number::of("64310.22"), "US dollars.";
-        #[schemars(with = "SourceLabel")]
-        source: &'static str = SOURCE, "Its source.";
+        source: SpotSource = SOURCE.into(),
+            "`chainlink`: computed by the synthetic venue; `chainlink_rtds`, `polymarket_rtds`: sources of a live venue.";
         timestamp: StreamTime = StreamTime::of("2026-11-05T09:33:22Z"), "Time of the price.";
     }
 
@@ -69,7 +69,7 @@ record! {
         price: Box<RawValue> = digits(Decimal::new(642_881, 1)), "US dollars.";
         asset: AssetName = "BTC".into(), "The asset.";
         start_date: scalar::Timestamp = scalar::Timestamp::of("2026-11-05T09:30:00Z"), "Start of the window.";
-        source: SourceLabel = SOURCE.into(), "Its source.";
+        source: DecidingSource = SOURCE.into(), "The source that decides the window.";
     }
 }
 
@@ -81,7 +81,11 @@ impl From<Asset> for Symbol {
 
 impl From<spot::SpotPrice> for SpotFigures {
     fn from(price: spot::SpotPrice) -> SpotFigures {
-        SpotFigures { price: Number(price.micros.cast_signed()), source: price.source, timestamp: StreamTime(price.at) }
+        SpotFigures {
+            price: Number(price.micros.cast_signed()),
+            source: price.source.into(),
+            timestamp: StreamTime(price.at),
+        }
     }
 }
 

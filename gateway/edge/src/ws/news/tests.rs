@@ -138,9 +138,9 @@ fn lag_is_that_of_the_oldest_news() {
 fn times_never_go_back() {
     let news = News::new(1, FeeTable::default());
     let [one, two] = [InstrumentId(4), InstrumentId(5)];
-    let said =
+    let counts =
         [(one, 5), (one, 3), (two, 4), (one, 6), (two, 1)].map(|(token, at)| news.advance_time(token, Timestamp(at)).0);
-    assert_eq!(said, [5, 5, 4, 6, 4]);
+    assert_eq!(counts, [5, 5, 4, 6, 4]);
     assert_eq!(
         (news.last_time(one), news.last_time(two), news.last_time(InstrumentId(9))),
         (Timestamp(6), Timestamp(4), Timestamp(0))

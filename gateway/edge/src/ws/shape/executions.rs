@@ -1,6 +1,6 @@
 //! `/v1/ws/executions` (gateway/docs/streams.md §3).
 
-use super::{FROM_SEQ, GAP, KEY, PING, PING_JSON, PONG, PONG_JSON, SideName, TOKEN};
+use super::{ConnectedWord, FROM_SEQ, GAP, KEY, OrderWord, PING, PING_JSON, PONG, PONG_JSON, SideName, TOKEN};
 use crate::api::orders::view::{Texts, fill_price};
 use crate::api::orders::words;
 use crate::api::wallets;
@@ -39,9 +39,7 @@ pub const CHANNEL: Channel = Channel {
 };
 
 words! {
-    ConnectedWord = "connected";
     FillWord = "fill";
-    OrderWord = "order";
     FilledStatus = "PENDING", "FILLED";
     OtherStatus = "PENDING", "CANCELLED", "EXPIRED";
 }

@@ -1,16 +1,15 @@
 //! `/v1/ws/market` (gateway/docs/streams.md §4.1, §4.2): events in the form of the venue, with numbers as strings.
 
-use super::{ERROR_EVENT, ERRORS, KEY, PING, PING_JSON, PONG, PONG_JSON, SideName, TOKEN};
-use crate::http::record::{Example, List, Record as _, record, value};
-use crate::http::scalar::{ConditionId, Decimal, Milliseconds, TokenId, words};
+use super::{ERROR_EVENT, ERRORS, KEY, PING, PING_JSON, PONG, PONG_JSON, SideName, SubscriptionChange, TOKEN};
+use crate::api::books::records::LastTradePrice;
+use crate::http::record::{Example, List, Record as _, forms, record, value};
+use crate::http::scalar::{Blank, ConditionId, Decimal, Milliseconds, TokenId, words};
 use crate::ws::asyncapi::{Channel, Credential, Message};
 use engine::amount::TickSize;
 use engine::id::Outcome;
 use engine::market::catalog::MarketCell;
 use engine::market::terms::{MarketState, Resolution};
 use engine::time::Timestamp;
-use schemars::JsonSchema;
-use serde::Serialize;
 use wire::decimal;
 
 pub const CHANNEL: Channel = Channel {
@@ -61,7 +60,6 @@ const NOW: Milliseconds = Milliseconds(1_793_871_202_417);
 const TOKENS: [&str; 2] = ["721503", "883490"];
 
 words! {
-    SubscriptionChange = "subscribe", "unsubscribe";
     BookWord = "book";
     PriceChangeWord = "price_change";
     TickSizeChangeWord = "tick_size_change";
@@ -69,7 +67,6 @@ words! {
     BestBidAskWord = "best_bid_ask";
     NewMarketWord = "new_market";
     MarketResolvedWord = "market_resolved";
-    Empty = "";
 }
 
 record! {
@@ -116,7 +113,7 @@ record! {
         min_order_size: Decimal<'a> = "5".into();
         tick_size: Decimal<'a> = "0.01".into();
         neg_risk: bool = false;
-        last_trade_price: LastTrade<'a> = LastTrade::Price("0.39".into()), "Empty before the first trade.";
+        last_trade_price: LastTradePrice<'a> = LastTradePrice::Price("0.39".into()), "Empty before the first trade.";
     }
 
     /// Levels with their new sizes.
@@ -213,7 +210,7 @@ record! {
         event_type: MarketResolvedWord = "market_resolved".into();
         #[serde(flatten)]
         identity: MarketIdentity<'a> = MarketIdentity::example();
-        winning_asset_id: Winner<'a> = Winner::Token(TOKENS[0].into()),
+        winning_asset_id: Winner<'a> = Winner::example(),
             "Empty if the shares of both outcomes pay half.";
         winning_outcome: &'a str = "Yes", "Empty in the same case.";
         timestamp: Milliseconds = NOW;
@@ -221,28 +218,15 @@ record! {
     }
 }
 
-// The price of the last trade.
-#[derive(Serialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(inline)]
-enum LastTrade<'a> {
-    Price(Decimal<'a>),
-    None(Empty),
-}
-
-// The token that pays.
-#[derive(Serialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(inline)]
-enum Winner<'a> {
-    Token(TokenId<'a>),
-    None(Empty),
+forms! {
+    // The token that pays.
+    Winner<'a> = Token(TokenId<'a>), None(Blank); Winner::Token(TOKENS[0].into());
 }
 
 impl BookEvent<'_> {
     /// A book without orders that was never traded.
     fn empty_example() -> Self {
-        let last_trade_price = LastTrade::None("".into());
+        let last_trade_price = LastTradePrice::Never("".into());
         BookEvent { bids: Vec::new(), asks: Vec::new(), last_trade_price, ..BookEvent::example() }
     }
 }
@@ -340,6 +324,7 @@ mod tests {
     use crate::ws::market_text::{self, LevelSize, TokenLevels};
     use engine::amount::{Bps, Price, Qty};
     use engine::book::{self, BookSide, Top};
+    use serde::Serialize;
 
     /// The text of the record, and what `write` writes.
     fn texts(record: &impl Serialize, write: impl FnOnce(&mut Vec<u8>)) -> [String; 2] {
@@ -368,7 +353,7 @@ mod tests {
                 hash: hash.as_str(),
                 bids: vec![level("0.40", "310"), level("0.41", "85")],
                 asks: vec![level("0.44", "120"), level("0.42", "60.5")],
-                last_trade_price: LastTrade::Price("0.42".into()),
+                last_trade_price: LastTradePrice::Price("0.42".into()),
                 ..BookEvent::example()
             };
             let [expected, written] = texts(&book, |out| market_text::book(out, shown, &hash, NOW));

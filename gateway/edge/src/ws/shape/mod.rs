@@ -1,8 +1,7 @@
 //! The channels for machines, and their frames as records: one file per channel, and [`CHANNELS`] lists them.
 //!
 //! A frame is a record ([`crate::http::record`]), so its text, its schema and its example come from one type. Frames of
-//! books and trades are written by hand ([`super::market_text`], [`super::user_text`]); tests compare them with their
-//! records.
+//! books and trades of the venue are written by hand ([`super::market_text`]); a test compares them with their records.
 
 pub mod executions;
 pub mod market;
@@ -37,7 +36,7 @@ const PONG: Message = Message::text("PONG", "The answer to `PING`.", &Schema::Wo
 const PING_JSON: Message = Message::of::<Ping>("ping", "Answered by `pong`. One of the two fields is enough.");
 const PONG_JSON: Message = Message::of::<Pong>("pong", "The answer to `ping`.");
 const ERROR: Message = Message::of::<StreamError>("error", "An error in a frame; the socket stays open.");
-/// On channels of the venue, whose clients expect no such frame.
+/// The error frame of the venue's channels. Clients of the venue do not expect it, so it is sent only on request.
 const ERROR_EVENT: Message =
     Message::of::<StreamErrorEvent>("error", "Only if the handshake has `errors=1`: an error in a frame.");
 const GAP: Message = Message::of::<Gap>(
@@ -51,6 +50,9 @@ words! {
     PongWord = "pong";
     ErrorWord = "error";
     GapWord = "gap";
+    ConnectedWord = "connected";
+    pub OrderWord = "order";
+    SubscriptionChange = "subscribe", "unsubscribe";
     pub ErrorCode = "INVALID_BODY", "INVALID_REQUEST", "MARKET_NOT_FOUND", "SUBSCRIPTION_LIMIT", "INVALID_KEY";
 }
 

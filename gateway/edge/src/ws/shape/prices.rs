@@ -1,6 +1,6 @@
 //! `/v1/ws/prices` (gateway/docs/streams.md §2).
 
-use super::{ERROR, KEY, PING, PING_JSON, PONG, PONG_JSON, SideName, TOKEN};
+use super::{ConnectedWord, ERROR, KEY, PING, PING_JSON, PONG, PONG_JSON, SideName, TOKEN};
 use crate::http::record::{ByName, Record as _, record};
 use crate::http::scalar::{ConditionId, Instant, Price, Quantity, TokenId, Volume, words};
 use crate::ws::asyncapi::{Channel, Credential, Message};
@@ -38,7 +38,6 @@ const MARKET: &str = "0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0
 words! {
     SubscribeAction = "subscribe";
     UnsubscribeAction = "unsubscribe";
-    ConnectedWord = "connected";
     SubscribedWord = "subscribed";
     UnsubscribedWord = "unsubscribed";
     PriceWord = "price";

@@ -3,8 +3,9 @@
 use super::{KEY, PING, PING_JSON, PONG, PONG_JSON, TOKEN};
 use crate::api::keys::view::TierName;
 use crate::api::orders::records::{
-    BatchResults, Cancelled, OrderDetail, OrderResponse, PlaceBatch, PlaceOrder, PlaceOrders, SentWallet,
+    BatchResults, Cancelled, OrderDetail, OrderResponse, PlaceBatch, PlaceOrder, PlaceOrders,
 };
+use crate::api::wallets::SentWallet;
 use crate::http::record::{List, Record as _, forms, record};
 use crate::http::scalar::words;
 use crate::ws::asyncapi::{Channel, Credential, Message};
@@ -61,7 +62,7 @@ words! {
 
 forms! {
     // The client's id of an operation.
-    OperationId<'a> = Text(#[schemars(length(max = ID_CHARS_MAX))] &'a str),
+    pub OperationId<'a> = Text(#[schemars(length(max = ID_CHARS_MAX))] &'a str),
         Number(#[schemars(range(min = i64::MIN, max = i64::MAX))] i64);
         OperationId::Number(1);
     // An order in a request.
@@ -134,49 +135,49 @@ record! {
     }
 
     /// The windows of the key after this operation, as in the rate headers of REST.
-    struct Rate {
-        limit: u32 = 120, "Requests in a minute.";
-        remaining: u32 = 118, "Those left in this minute.";
-        reset: u64 = 1_793_871_240, "Unix second at which the minute ends.";
-        limit_per_second: u32 = 10;
-        remaining_per_second: u32 = 9;
-        tier: TierName = "free".into();
+    pub struct Rate {
+        pub limit: u32 = 120, "Requests in a minute.";
+        pub remaining: u32 = 118, "Those left in this minute.";
+        pub reset: u64 = 1_793_871_240, "Unix second at which the minute ends.";
+        pub limit_per_second: u32 = 10;
+        pub remaining_per_second: u32 = 9;
+        pub tier: TierName = "free".into();
     }
 
     /// The operation succeeded.
-    struct OrderAnswer<'a> {
-        id: OperationId<'a> = OperationId::Number(1), "Of the operation.";
+    pub struct OrderAnswer<'a> {
+        pub id: OperationId<'a> = OperationId::Number(1), "Of the operation.";
         #[schemars(range(min = 200, max = 200))]
-        status: u16 = 200;
-        result: OrderResponse<'a> = OrderResponse::example(), "The answer of the REST twin.";
-        rate: Rate = Rate::example();
+        pub status: u16 = 200;
+        pub result: OrderResponse<'a> = OrderResponse::example(), "The answer of the REST twin.";
+        pub rate: Rate = Rate::example();
     }
 
     /// The operation succeeded.
-    struct BatchAnswer<'a> {
-        id: OperationId<'a> = OperationId::Number(2), "Of the operation.";
+    pub struct BatchAnswer<'a> {
+        pub id: OperationId<'a> = OperationId::Number(2), "Of the operation.";
         #[schemars(range(min = 200, max = 200))]
-        status: u16 = 200;
-        result: BatchResults<'a> = BatchResults::example(), "The answer of the REST twin.";
-        rate: Rate = Rate::example();
+        pub status: u16 = 200;
+        pub result: BatchResults<'a> = BatchResults::example(), "The answer of the REST twin.";
+        pub rate: Rate = Rate::example();
     }
 
     /// The operation succeeded.
-    struct CancelAllAnswer<'a> {
-        id: OperationId<'a> = OperationId::Number(5), "Of the operation.";
+    pub struct CancelAllAnswer<'a> {
+        pub id: OperationId<'a> = OperationId::Number(5), "Of the operation.";
         #[schemars(range(min = 200, max = 200))]
-        status: u16 = 200;
-        result: Cancelled = Cancelled::example(), "The answer of the REST twin.";
-        rate: Rate = Rate::example();
+        pub status: u16 = 200;
+        pub result: Cancelled = Cancelled::example(), "The answer of the REST twin.";
+        pub rate: Rate = Rate::example();
     }
 
     /// The operation succeeded.
-    struct StatusAnswer<'a> {
-        id: OperationId<'a> = OperationId::Text("s-4"), "Of the operation.";
+    pub struct StatusAnswer<'a> {
+        pub id: OperationId<'a> = OperationId::Text("s-4"), "Of the operation.";
         #[schemars(range(min = 200, max = 200))]
-        status: u16 = 200;
-        result: OrderDetail<'a> = OrderDetail::example(), "The answer of the REST twin.";
-        rate: Rate = Rate::example();
+        pub status: u16 = 200;
+        pub result: OrderDetail<'a> = OrderDetail::example(), "The answer of the REST twin.";
+        pub rate: Rate = Rate::example();
     }
 
     /// The error envelope of REST.

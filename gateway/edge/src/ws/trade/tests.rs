@@ -1,9 +1,11 @@
 use super::*;
+use crate::api::orders::records::{BatchResults, Cancelled, EntryResult, OrderDetail, OrderResponse};
 use crate::api::testing::{Town, Trader};
 use crate::http::limit::Payer;
 use crate::http::record::{Record as _, write_record};
+use crate::http::scalar::{self, Digits, Money};
 use crate::http::testing::{NOW, run};
-use crate::ws::shape::trade::Refused;
+use crate::ws::shape::trade::{BatchAnswer, CancelAllAnswer, OperationId, OrderAnswer, Rate, Refused, StatusAnswer};
 use engine::amount::{Price, Qty};
 use engine::command::{Answer, BatchEntry, Command};
 use engine::fact;
@@ -33,10 +35,13 @@ fn desk(town: &Town, key: &str, verbose: bool) -> Desk {
 }
 
 fn answer_to(desk: &Desk, frame: &str) -> Json {
-    let asked = desk.read(frame);
-    let answer = run(desk.answer(asked));
-    let answer = answer.payload();
-    serde_json::from_slice(answer).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(answer)))
+    let answer = text_of_answer(desk, frame);
+    serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{error}: {answer}"))
+}
+
+fn text_of_answer(desk: &Desk, frame: &str) -> String {
+    let operation = desk.read(frame);
+    String::from_utf8(run(desk.answer(operation)).payload().to_vec()).expect("JSON is UTF-8")
 }
 
 fn resting(town: &Town) -> OrderView {
@@ -48,8 +53,8 @@ fn resting(town: &Town) -> OrderView {
 
 /// A shard that accepts everything, or refuses everything with `reject`. Returns the commands that it received.
 fn shard(town: &Town, reject: Option<Reject>) -> Rc<RefCell<Vec<String>>> {
-    let asked = Rc::new(RefCell::new(Vec::new()));
-    let (record, view) = (Rc::clone(&asked), resting(town));
+    let received = Rc::new(RefCell::new(Vec::new()));
+    let (record, view) = (Rc::clone(&received), resting(town));
     town.shard(move |_, command| {
         record.borrow_mut().push(format!("{command:?}"));
         Ok(match (&reject, command) {
@@ -64,7 +69,7 @@ fn shard(town: &Town, reject: Option<Reject>) -> Rc<RefCell<Vec<String>>> {
             (None, _) => Answer::Order(view.clone()),
         })
     });
-    asked
+    received
 }
 
 /// Answers are written by hand.
@@ -85,6 +90,77 @@ fn a_refusal_is_written_as_its_record() {
     write_answer(&mut written, Some(&Id::Number("1".to_owned())), Err(refusal), StatusCode::TOO_MANY_REQUESTS, &head);
     write_record(&mut expected, &Refused::example());
     assert_eq!(String::from_utf8(written), String::from_utf8(expected));
+}
+
+/// The result is the body of the REST twin; the rest of an answer is written by hand.
+#[test]
+fn an_answer_is_written_as_its_record() {
+    let town = Town::new();
+    let desk = desk(&town, &town.key, false);
+    let order = || OrderResponse {
+        order_id: ORDER,
+        account_balance: Money::of("100.00"),
+        client_order_id: None,
+        token_id: "81140002".into(),
+        market_id: town.condition().into(),
+        wallet_id: 3,
+        time_in_force: "GTC".into(),
+        requested_time_in_force: "GTC".into(),
+        created_at: scalar::Timestamp(NOW),
+        ..OrderResponse::resting()
+    };
+    let detail = || OrderDetail { order: order(), expiration: None, ..OrderDetail::example() };
+    let results = || vec![EntryResult::Order(Box::new(order())), EntryResult::Order(Box::new(order()))];
+    // Every operation counts in both windows.
+    let rate = |number: u32| Rate {
+        limit: 1_000_000,
+        remaining: 1_000_000 - number,
+        reset: NOW.secs() / 60 * 60 + 60,
+        limit_per_second: 1_000_000,
+        remaining_per_second: 1_000_000 - number,
+        tier: "free".into(),
+    };
+    let written = |record: &dyn Fn(&mut Vec<u8>)| {
+        let mut out = Vec::new();
+        record(&mut out);
+        String::from_utf8(out).expect("JSON is UTF-8")
+    };
+    shard(&town, None);
+    let (number, text) = (OperationId::Number, OperationId::Text);
+    let answer = |id, rate| OrderAnswer { id, status: 200, result: order(), rate };
+    let batch = BatchAnswer {
+        id: number(i64::MIN),
+        status: 200,
+        result: BatchResults { results: results(), succeeded: 2, failed: 0 },
+        rate: rate(3),
+    };
+    let swept = Cancelled { canceled: vec![Digits(ORDER)], ..Cancelled::example() };
+    let swept = CancelAllAnswer { id: text("\"\\\u{7}€"), status: 200, result: swept, rate: rate(4) };
+    let status = StatusAnswer { id: text("s-4"), status: 200, result: detail(), rate: rate(5) };
+    let cancel = r#"{"id":"","op":"order.cancel","params":{"order_id":90415}}"#;
+    let rows = [
+        (
+            format!(r#"{{"id":1,"op":"order.place","params":{PLACE}}}"#),
+            written(&|out| write_record(out, &answer(number(1), rate(1)))),
+        ),
+        (cancel.to_owned(), written(&|out| write_record(out, &answer(text(""), rate(2))))),
+        (
+            format!(r#"{{"id":{},"op":"order.batch","params":[{PLACE},{PLACE}]}}"#, i64::MIN),
+            written(&|out| write_record(out, &batch)),
+        ),
+        (
+            r#"{"id":"\"\\\u0007€","op":"cancel_all","params":{"confirm":true}}"#.to_owned(),
+            written(&|out| write_record(out, &swept)),
+        ),
+        (
+            r#"{"id":"s-4","op":"order.status","params":{"order_id":90415}}"#.to_owned(),
+            written(&|out| write_record(out, &status)),
+        ),
+    ];
+    for (frame, expected) in &rows {
+        assert_eq!(text_of_answer(&desk, frame), *expected, "{frame}");
+    }
+    println!("answers as records: {} cases", rows.len());
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn listing() -> Listing {
     let found = crate::archive::markets::Found {
         tokens: ["11".into(), "12".into()].into(),
         tick: TickSize(100),
-        origin: crate::tape::Origin::Polymarket,
+        origin: crate::tape::Origin::of(engine::market::terms::Venue::Polymarket).expect("a live venue"),
     };
     let listing = crate::archive::markets::list_by_rows(Condition([0xab; 32]), &found).expect("a listing");
     Listing { condition, ..listing }

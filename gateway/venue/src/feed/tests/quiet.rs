@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Upstream;
-use crate::tape::Origin;
+use crate::testing::POLYMARKET;
 use engine::market::terms::{Asset, Interval, UpDown};
 
 /// A live venue that hands out the updates of the test and notes the calls of the feed.
@@ -69,7 +69,7 @@ impl Venue for QuietVenue {
     }
 
     fn upstream(&self) -> Upstream {
-        Upstream { venues: vec![(Origin::Polymarket, Arc::default())], ..Upstream::default() }
+        Upstream { venues: vec![(POLYMARKET, Arc::default())], ..Upstream::default() }
     }
 }
 

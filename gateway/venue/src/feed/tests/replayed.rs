@@ -3,7 +3,7 @@
 use super::*;
 use crate::live::capture::{Capture, Payload, Source};
 use crate::live::recorder::Recorder;
-use crate::tape::Origin;
+use crate::testing::{KALSHI, POLYMARKET};
 use engine::shard::snapshot;
 use wire::testing::Random;
 
@@ -22,12 +22,8 @@ fn record(folder: &Path) {
         let clock = Clock::fake(FIRST.plus(run.start * SECOND / 10));
         let (recorder, sender) = Recorder::start(folder, clock.clone()).expect("a recorder");
         let source = |origin, name: &str| Arc::new(Source { origin, number: 0, name: name.into() });
-        let sources = [
-            source(Origin::Polymarket, ""),
-            source(Origin::Polymarket, "market-0"),
-            source(Origin::Kalshi, ""),
-            source(Origin::Kalshi, "socket"),
-        ];
+        let sources =
+            [source(POLYMARKET, ""), source(POLYMARKET, "market-0"), source(KALSHI, ""), source(KALSHI, "socket")];
         let say = |from: usize, payload| {
             sender.send(&Capture { received: clock.now(), source: sources[from].clone(), payload });
         };

@@ -97,7 +97,11 @@ fn orders_meet_no_book_of_an_absent_venue_until_its_next_snapshot() {
     let directory = tempfile::tempdir().expect("a directory");
     let (venue, mut life) = begun(directory.path());
     let (stale, unavailable) = (Some("STALE_QUOTE"), Some("VENUE_UNAVAILABLE"));
-    let outages = |polymarket, kalshi| Outages { polymarket, kalshi, all: polymarket && kalshi, no_contact: false };
+    let outages = |polymarket: bool, kalshi: bool| {
+        let venues = [(polymarket, crate::testing::POLYMARKET), (kalshi, crate::testing::KALSHI)];
+        let out = venues.into_iter().filter_map(|(is_out, origin)| is_out.then_some(origin)).collect();
+        Outages { out, all: polymarket && kalshi, no_contact: false }
+    };
     let mut cases = 0;
     // (outages; new snapshots; refusals of an order on Polymarket and on Kalshi)
     for (out, snapshots, refusals) in [

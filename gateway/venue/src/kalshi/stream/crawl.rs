@@ -256,7 +256,10 @@ impl Crawl {
             }
             cursor = next;
         }
-        tracing::warn!(pages = PAGES_MAX, "the venue's list of events does not end; the crawl is cut off");
+        tracing::warn!(
+            pages = PAGES_MAX,
+            "the venue's list of events has more pages than are read in one crawl; the rest is ignored"
+        );
         true
     }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 const SIX: Timestamp = Timestamp(1_786_428_000 * SECOND);
 
 fn capture(at: Timestamp, name: &str, text: &str) -> Capture {
-    let source = Source { origin: Origin::Polymarket, number: 0, name: name.into() };
+    let source = Source { origin: crate::testing::POLYMARKET, number: 0, name: name.into() };
     Capture { received: at, source: Arc::new(source), payload: Payload::Frame(text.to_owned().into()) }
 }
 

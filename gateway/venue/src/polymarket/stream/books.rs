@@ -8,7 +8,6 @@ use super::Settings;
 use super::missing::MissingBooks;
 use super::status::StatusQueue;
 use crate::live::{Fetch, Link, Port, Protocol, Request, Subject, Tools, run_link};
-use crate::tape::Origin;
 use ahash::AHashMap;
 use host::thread::guard_task;
 use serde::Serialize;
@@ -77,7 +76,7 @@ struct Socket {
 
 impl Socket {
     fn open(number: usize, settings: &Settings, tools: &Tools, clob: &Fetch, tasks: &mut JoinSet<()>) -> Socket {
-        let port = tools.port(Origin::Polymarket, &format!("market-{number}"));
+        let port = tools.port(&format!("market-{number}"));
         let missing = Arc::new(MissingBooks::new(tools.pace.silent_after));
         let (changes, receiver) = unbounded_channel();
         let url = settings.market_socket.clone();
@@ -269,10 +268,11 @@ impl Protocol for Books {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::POLYMARKET;
 
     fn market(number: usize) -> Arc<Subject> {
         Arc::new(Subject {
-            origin: Origin::Polymarket,
+            origin: POLYMARKET,
             id: number.to_string(),
             condition: format!("0x{number:064x}"),
             tokens: [format!("{number}1"), format!("{number}2")],

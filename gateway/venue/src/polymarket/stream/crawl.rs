@@ -101,7 +101,7 @@ async fn whole(events: &Fetch, pause: Duration) {
             Step::Retry => sleep(pause).await,
         }
     }
-    tracing::warn!(PAGES_MAX, "the catalogue does not end; the crawl is cut off");
+    tracing::warn!(PAGES_MAX, "the catalogue has more pages than are read in one crawl; the rest is ignored");
 }
 
 impl Position {

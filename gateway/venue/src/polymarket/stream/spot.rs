@@ -2,7 +2,6 @@
 //! books: it is not a sign of life for them, and its silence is not an outage.
 
 use crate::live::{Link, Protocol, Tools, run_link};
-use crate::tape::Origin;
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
@@ -14,7 +13,7 @@ const ORACLE_SYMBOLS: [&str; 4] = ["btc/usd", "eth/usd", "sol/usd", "xrp/usd"];
 
 /// Runs the socket until the process stops.
 pub async fn run(url: &str, tools: &Tools) {
-    let port = tools.aside().port(Origin::Polymarket, "spot");
+    let port = tools.aside().port("spot");
     let link = Link { url: url.into(), port, pace: tools.pace, ping: Some((PING_EVERY, "PING")) };
     // The sender is kept so that the channel stays open; the subscriptions never change.
     let (_changes, receiver) = unbounded_channel();

@@ -3,6 +3,7 @@
 //! Sums are exact integers; ratios are `rust_decimal`, rounded half up when they are written. A figure out of the range
 //! of a decimal is [`TooLarge`], never a wrong figure.
 
+use crate::http::turns::Turns;
 use engine::amount::Cash;
 use engine::id::MarketId;
 use engine::order::Side;
@@ -13,7 +14,7 @@ use rust_decimal::prelude::{Decimal, RoundingStrategy, ToPrimitive as _};
 use std::collections::{BTreeMap, HashSet};
 
 /// Distinct trade sizes that are visited before the task yields.
-const SIZES_PER_PIECE: usize = 16_384;
+const SIZES_PER_TURN: usize = 16_384;
 
 /// A figure is out of the range of a decimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,10 +112,9 @@ impl Trades {
     pub async fn median(&self) -> Option<Cash> {
         let (low, high) = (self.count().checked_sub(1)? / 2, self.count() / 2);
         let (mut seen, mut lower) = (0, None);
-        for (step, (size, count)) in self.sizes.iter().enumerate() {
-            if step % SIZES_PER_PIECE == SIZES_PER_PIECE - 1 {
-                tokio::task::yield_now().await;
-            }
+        let mut turns = Turns::of(SIZES_PER_TURN);
+        for (size, count) in &self.sizes {
+            turns.work(1).await;
             seen += count;
             if seen > low {
                 let lower = *lower.get_or_insert(*size);

@@ -3,13 +3,14 @@
 use super::figures::{self, Figure, TooLarge, average, drawdown, extremes, gain, percent, ratio, since};
 use super::{Inputs, OpenPosition};
 use crate::api::account::valuation::{Marks, Valuation};
-use crate::api::account::view::{CONDITION, CurrencyName, QUESTION, SideName, win_rate};
+use crate::api::account::view::{CONDITION, CurrencyName, OpenStatus, QUESTION, win_rate};
 use crate::api::keys::view::TierName;
 use crate::api::orders::view::{Texts, fill_price};
-use crate::api::orders::words;
+use crate::api::orders::words::{self, SideName};
 use crate::http::call::Caller;
 use crate::http::record::record;
 use crate::http::scalar::{self, ConditionId, Money, Percentage, Price, Quantity, Rate, words};
+use crate::http::turns::Turns;
 use engine::amount::Cash;
 use engine::time::{DAY, Timestamp};
 use engine::view::FillView;
@@ -18,7 +19,7 @@ use std::collections::BTreeMap;
 use wire::decimal;
 
 /// Positions that are shown before the task yields.
-const ROWS_PER_PIECE: usize = 256;
+const ROWS_PER_TURN: usize = 256;
 /// Decimals of percentages and of plain ratios (gateway/docs/wire.md §1).
 const PERCENT_PLACES: u32 = 2;
 const RATIO_PLACES: u32 = 6;
@@ -26,7 +27,6 @@ const RATIO_PLACES: u32 = 6;
 words! {
     pub AnalysisVersion = "1.0.0";
     pub Visibility = "public";
-    pub OpenStatus = "OPEN";
 }
 
 record! {
@@ -40,7 +40,7 @@ record! {
         auth_provider: Option<&'static str> = None, "Unknown here.";
         account_created_at: scalar::Timestamp = scalar::Timestamp::of("2026-09-30T08:00:00Z");
         account_age_days: u64 = 2, "Whole days.";
-        api_key_tier: TierName = "free".into(), "Of the key that asks.";
+        api_key_tier: TierName = "free".into(), "The tier of the key of this request.";
         profile_visibility: Visibility = "public".into();
     }
 
@@ -188,10 +188,9 @@ impl<'a> ProfileAnalysis<'a> {
     ) -> Result<ProfileAnalysis<'a>, TooLarge> {
         let median = inputs.trades.median().await;
         let mut open_positions = Vec::with_capacity(inputs.open.len());
-        for (index, open) in inputs.open.iter().enumerate() {
-            if index % ROWS_PER_PIECE == ROWS_PER_PIECE - 1 {
-                tokio::task::yield_now().await;
-            }
+        let mut turns = Turns::of(ROWS_PER_TURN);
+        for open in &inputs.open {
+            turns.work(1).await;
             open_positions.push(AnalysisPosition::new(open, inputs, marks)?);
         }
         Ok(ProfileAnalysis {

@@ -337,7 +337,7 @@ fn requests_that_say_the_same_have_one_digest() {
 fn refusals_name_the_fields_that_are_wrong() {
     let town = Town::new();
     let (code, message) = terms(&town, &with(&[("quantity", "\"x\""), ("side", "\"HOLD\"")])).expect_err("unsound");
-    assert_eq!((code, message.as_str()), (Code::ValidationFailed, "side: is none of BUY, SELL"));
+    assert_eq!((code, message.as_str()), (Code::ValidationFailed, "side: must be one of BUY, SELL"));
 }
 
 #[test]

@@ -2,6 +2,7 @@ use super::*;
 use crate::api::orders::records::{OrderDetail, OrderFill, OrderPosition, OrderResponse};
 use crate::api::testing::{Filled, Town, Trader, shows};
 use crate::http::record::{Record as _, write_record};
+use engine::amount::Price;
 use engine::fact;
 use engine::id::Outcome;
 use engine::mutation::Mutation;
@@ -303,68 +304,267 @@ fn a_fill_at_the_limit_has_exactly_that_price() {
 /// The bytes of the writers are those of the records that the machine description has.
 #[test]
 fn the_writers_write_the_records() {
+    const ORDER: u64 = 90_412;
     let town = Town::new();
-    let mut trader = trader(&town);
-    let terms = market_order(&trader);
-    trader.place(90_412, terms, FILLED_AT);
-    trader.fill(90_412, 90_413, (50_000_000, 21_000_000, 609_000), immediate(FILLED_AT));
-    let view = trader.view(90_412);
+    let later = FILLED_AT.plus(1_000_000);
     let market_id = town.condition();
-    let filled = |error, error_message| OrderResponse {
-        order_id: 90_412,
-        position: Some(OrderPosition { market_id: market_id.into(), ..OrderPosition::example() }),
-        error,
-        error_message,
+    let placed = |change: &dyn Fn(OrderTerms) -> OrderTerms| {
+        let mut trader = trader(&town);
+        let terms = change(trader.terms(3_700, 20));
+        trader.place(ORDER, terms, FILLED_AT);
+        trader
+    };
+    let close = |trader: &mut Trader, reason| {
+        let order = engine::id::OrderId(ORDER);
+        trader.apply(&Mutation::OrderClosed(fact::OrderClosed { order, reason, at: later }));
+    };
+    let position = |quantity, average| {
+        Some(OrderPosition {
+            market_id: market_id.into(),
+            quantity: scalar::Quantity::of(quantity),
+            avg_entry_price: scalar::Price::of(average),
+            ..OrderPosition::example()
+        })
+    };
+    // A GTC BUY of 20 at 0.37 that rests, and the example of a filled market order.
+    let resting = || OrderResponse {
+        order_id: ORDER,
+        account_balance: scalar::Money::of("100.00"),
+        client_order_id: None,
+        token_id: "81140002".into(),
+        market_id: market_id.into(),
+        time_in_force: "GTC".into(),
+        requested_time_in_force: "GTC".into(),
+        wallet_id: 3,
+        created_at: scalar::Timestamp(FILLED_AT),
+        ..OrderResponse::resting()
+    };
+    let filled = || OrderResponse {
+        order_id: ORDER,
+        position: position("50", "0.42"),
         token_id: "81140002".into(),
         market_id: market_id.into(),
         wallet_id: 3,
         created_at: scalar::Timestamp(FILLED_AT),
         ..OrderResponse::example()
     };
+    let detailed = |order| OrderDetail { order, expiration: None, ..OrderDetail::example() };
+    let detailed_filled = |order| OrderDetail {
+        limit_price: scalar::Price::of("0.43"),
+        fill_price: Some(scalar::Price::of("0.42")),
+        fills: vec![OrderFill { trade_id: 90_413, ..OrderFill::example() }],
+        ..detailed(order)
+    };
+    let maker_fill = |trade_id, price, quantity, notional| OrderFill {
+        trade_id,
+        price: scalar::Price::of(price),
+        quantity: scalar::Quantity::of(quantity),
+        notional: scalar::Money::of(notional),
+        fee: scalar::Money::of("0.00"),
+        fee_rate_bps: 0,
+        liquidity: "MAKER".into(),
+        filled_at: scalar::Timestamp(later),
+        price_source: "matching_engine".into(),
+        venue_time: None,
+    };
+    let bought = |change: &dyn Fn(OrderTerms) -> OrderTerms| {
+        let mut trader = trader(&town);
+        let terms = change(market_order(&trader));
+        trader.place(ORDER, terms, FILLED_AT);
+        trader.fill(ORDER, 90_413, (50_000_000, 21_000_000, 609_000), immediate(FILLED_AT));
+        trader.view(ORDER)
+    };
+    let mut cases: Vec<(&str, OrderView, OrderDetail<'_>)> = Vec::new();
+
+    cases.push(("filled", bought(&|terms| terms), detailed_filled(filled())));
+    let replay = OrderView { is_replay: true, ..bought(&|terms| terms) };
+    let no_walk =
+        OrderResponse { is_replay: true, spread_bps: None, impact_bps: None, book_walk_levels: None, ..filled() };
+    cases.push(("a replay of a filled order", replay, detailed_filled(no_walk)));
+    let by_amount = bought(&|terms| OrderTerms {
+        amount: Some(Cash(21_000_000)),
+        client_order_id: Some("\"\\\u{7}\n€".to_owned()),
+        ..terms
+    });
+    let record =
+        OrderResponse {
+            amount_interpreted_as: Some("usd".into()), client_order_id: Some("\"\\\u{7}\n€"), ..filled()
+        };
+    cases.push(("an amount, and an id with escapes", by_amount, detailed_filled(record)));
+
+    let trader_at_rest = placed(&|terms| OrderTerms {
+        time_in_force: TimeInForce::Gtd,
+        expiration: Some(Timestamp::from_secs(1_791_000_000)),
+        client_order_id: Some("g-0017".to_owned()),
+        rounded_from: Some("20.00009".to_owned()),
+        ..terms
+    });
+    let record = OrderResponse {
+        client_order_id: Some("g-0017"),
+        time_in_force: "GTD".into(),
+        requested_time_in_force: "GTD".into(),
+        warnings: vec!["quantity_rounded:requested=20.00009,used=20".into()],
+        ..resting()
+    };
+    let record = OrderDetail { expiration: Some(1_791_000_000), ..detailed(record) };
+    cases.push(("resting", trader_at_rest.view(ORDER), record));
+    let replay = OrderView { is_replay: true, ..placed(&|terms| terms).view(ORDER) };
+    cases.push(("a replay of a resting order", replay, detailed(OrderResponse { is_replay: true, ..resting() })));
+
+    let mut held = placed(&|terms| OrderTerms { post_only: true, ..terms });
+    held.apply(&Mutation::OrderRested(fact::OrderRested {
+        order: engine::id::OrderId(ORDER),
+        reserved_cash: Cash(7_400_000),
+        reserved_qty: Qty::ZERO,
+        awaiting_book: false,
+        held: true,
+        at: FILLED_AT,
+    }));
+    let record = OrderResponse {
+        account_balance: scalar::Money::of("92.60"),
+        hold_reason: Some("venue_outage".into()),
+        ..resting()
+    };
+    cases.push(("held", held.view(ORDER), OrderDetail { post_only: true, ..detailed(record) }));
+
+    for (reason, status, text) in [
+        (CloseReason::UserCancelled, "CANCELLED", "user_cancelled"),
+        (CloseReason::MarketResolved, "EXPIRED", "market_resolved"),
+    ] {
+        let mut trader = placed(&|terms| terms);
+        close(&mut trader, reason);
+        let record = OrderResponse {
+            status: status.into(),
+            notional: scalar::Money::of("0.00"),
+            cancelled_reason: Some(text.into()),
+            remaining_quantity: scalar::Quantity::of("0"),
+            ..resting()
+        };
+        let record = OrderDetail { cancelled_at: Some(scalar::Timestamp(later)), ..detailed(record) };
+        cases.push((text, trader.view(ORDER), record));
+    }
+    let mut part = placed(&|terms| terms);
+    part.fill(ORDER, 90_413, (12_000_000, 4_440_000, 0), rested(later));
+    close(&mut part, CloseReason::CancelAll);
+    let record = OrderResponse {
+        status: "CANCELLED".into(),
+        quantity: scalar::Quantity::of("12"),
+        notional: scalar::Money::of("4.44"),
+        filled_at: Some(scalar::Timestamp(later)),
+        cancelled_reason: Some("cancel_all".into()),
+        fill_source: Some("matching_engine".into()),
+        price_source: Some("matching_engine".into()),
+        quote_age_ms: Some(40),
+        account_balance: scalar::Money::of("95.56"),
+        position: position("12", "0.37"),
+        filled_quantity: scalar::Quantity::of("12"),
+        remaining_quantity: scalar::Quantity::of("0"),
+        fee_rate_bps: Some(0),
+        liquidity: Some("MAKER".into()),
+        ..resting()
+    };
+    let record = OrderDetail {
+        fill_price: Some(scalar::Price::of("0.37")),
+        cancelled_at: Some(scalar::Timestamp(later)),
+        fills: vec![maker_fill(90_413, "0.37", "12", "4.44")],
+        ..detailed(record)
+    };
+    cases.push(("cancelled after a part", part.view(ORDER), record));
+
+    let mut mixed = placed(&|terms| OrderTerms { limit: Price(4_200), quantity: Qty::from_shares(100), ..terms });
+    mixed.fill(ORDER, 90_413, (60_000_000, 24_600_000, 700_000), immediate(FILLED_AT));
+    mixed.fill(ORDER, 90_414, (40_000_000, 16_800_000, 0), rested(later));
+    let record = OrderResponse {
+        status: "FILLED".into(),
+        price: scalar::Price::of("0.414"),
+        quantity: scalar::Quantity::of("100"),
+        notional: scalar::Money::of("41.40"),
+        fee: scalar::Money::of("0.70"),
+        filled_at: Some(scalar::Timestamp(later)),
+        fill_source: Some("matching_engine".into()),
+        price_source: Some("matching_engine".into()),
+        quote_age_ms: Some(40),
+        account_balance: scalar::Money::of("57.90"),
+        position: position("100", "0.414"),
+        warnings: vec!["partial_fill:filled=60,requested=100".into()],
+        requested_quantity: scalar::Quantity::of("100"),
+        filled_quantity: scalar::Quantity::of("100"),
+        remaining_quantity: scalar::Quantity::of("0"),
+        fee_rate_bps: Some(500),
+        liquidity: Some("MIXED".into()),
+        ..resting()
+    };
+    let taker_fill = OrderFill {
+        trade_id: 90_413,
+        price: scalar::Price::of("0.41"),
+        quantity: scalar::Quantity::of("60"),
+        notional: scalar::Money::of("24.60"),
+        fee: scalar::Money::of("0.70"),
+        ..OrderFill::example()
+    };
+    let record = OrderDetail {
+        limit_price: scalar::Price::of("0.42"),
+        fill_price: Some(scalar::Price::of("0.414")),
+        fills: vec![taker_fill, maker_fill(90_414, "0.42", "40", "16.80")],
+        ..detailed(record)
+    };
+    cases.push(("taker and maker", mixed.view(ORDER), record));
+
+    let mut slice = placed(&|terms| OrderTerms {
+        time_in_force: TimeInForce::Fak,
+        limit: Price(4_200),
+        quantity: Qty::from_shares(100),
+        rounded_from: Some("100.00009".to_owned()),
+        quality: Quality {
+            slippage_bps: Some(612),
+            quote_age_ms: Some(70_000),
+            high_slippage: true,
+            stale_quote: true,
+            ..Quality::default()
+        },
+        ..terms
+    });
+    slice.fill(ORDER, 90_413, (50_000_000, 21_000_000, 609_000), immediate(FILLED_AT));
+    close(&mut slice, CloseReason::FakRest);
+    let record = OrderResponse {
+        order_type: "limit".into(),
+        slippage_bps: None,
+        spread_bps: None,
+        impact_bps: None,
+        book_walk_levels: None,
+        client_order_id: None,
+        warnings: [
+            "partial_fill:filled=50,requested=100",
+            "high_slippage_bps_612",
+            "quantity_rounded:requested=100.00009,used=100",
+            "stale_quote:age_ms=70000",
+        ]
+        .map(Into::into)
+        .into(),
+        requested_quantity: scalar::Quantity::of("100"),
+        time_in_force: "IOC".into(),
+        requested_time_in_force: "FAK".into(),
+        ..filled()
+    };
+    let record = OrderDetail { limit_price: scalar::Price::of("0.42"), ..detailed_filled(record) };
+    cases.push(("a slice with every warning", slice.view(ORDER), record));
+
     let json = |write: &dyn Fn(&mut Vec<u8>)| {
         let mut out = Vec::new();
         write(&mut out);
         String::from_utf8(out).expect("JSON is UTF-8")
     };
-    let code = Code::FokOrderNotFilled;
-    for failure in [None, Some((code, "Too little."))] {
-        let written = json(&|out| order(out, &view, &town.catalog, failure));
-        let record = filled(failure.map(|(code, _)| code.text()), failure.map(|(_, message)| message));
-        assert_eq!(written, json(&|out| write_record(out, &record)));
+    let count = 3 * cases.len();
+    for (name, view, mut record) in cases {
+        let written = json(&|out| detail(out, &view, &town.catalog));
+        assert_eq!(written, json(&|out| write_record(out, &record)), "{name}");
+        let written = json(&|out| order(out, &view, &town.catalog, None));
+        assert_eq!(written, json(&|out| write_record(out, &record.order)), "{name}");
+        // The entry of a batch that was killed.
+        let code = Code::FokOrderNotFilled;
+        let written = json(&|out| order(out, &view, &town.catalog, Some((code, "Too \"little\"."))));
+        (record.order.error, record.order.error_message) = (Some(code.text()), Some("Too \"little\"."));
+        assert_eq!(written, json(&|out| write_record(out, &record.order)), "{name}, killed");
     }
-    let written = json(&|out| detail(out, &view, &town.catalog));
-    let record = OrderDetail {
-        order: filled(None, None),
-        limit_price: scalar::Price::of("0.43"),
-        fill_price: Some(scalar::Price::of("0.42")),
-        expiration: None,
-        fills: vec![OrderFill { trade_id: 90_413, ..OrderFill::example() }],
-        ..OrderDetail::example()
-    };
-    assert_eq!(written, json(&|out| write_record(out, &record)));
-
-    let terms = OrderTerms {
-        time_in_force: TimeInForce::Gtd,
-        expiration: Some(Timestamp::from_secs(1_791_000_000)),
-        client_order_id: Some("g-0017".to_owned()),
-        rounded_from: Some("20.00009".to_owned()),
-        ..trader.terms(3_700, 20)
-    };
-    trader.place(90_415, terms, Timestamp::from_secs(1_790_932_800));
-    let view = trader.view(90_415);
-    let written = json(&|out| detail(out, &view, &town.catalog));
-    let record = OrderDetail {
-        order: OrderResponse {
-            order_id: 90_415,
-            account_balance: scalar::Money(view.available),
-            position: Some(OrderPosition { market_id: market_id.into(), ..OrderPosition::example() }),
-            warnings: vec!["quantity_rounded:requested=20.00009,used=20".into()],
-            token_id: "81140002".into(),
-            market_id: market_id.into(),
-            wallet_id: 3,
-            ..OrderResponse::resting()
-        },
-        ..OrderDetail::example()
-    };
-    assert_eq!(written, json(&|out| write_record(out, &record)));
+    println!("orders as records: {count} cases");
 }

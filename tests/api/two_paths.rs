@@ -53,7 +53,7 @@ fn cut(text: &str, digits: usize) -> String {
 }
 
 /// The requests of both. `{order}` is the order of the last placement.
-fn asked(world: &World) -> Vec<Request> {
+fn requests(world: &World) -> Vec<Request> {
     let m = &world.markets;
     let get = Request::get;
     let delete = |path: &str| Request::new("DELETE", path);
@@ -61,7 +61,7 @@ fn asked(world: &World) -> Vec<Request> {
     let raw = |body: &str| Request::post("/v1/orders").text("application/json", body);
     let rest = limit(&m.rain, "BUY", "0.37", "20");
     let token = m.rain.yes();
-    let mut asked = vec![
+    let mut requests = vec![
         // Reads, valid and invalid.
         get("/v1/account/balance"),
         get("/v1/orders"),
@@ -131,18 +131,18 @@ fn asked(world: &World) -> Vec<Request> {
         Request::post("/v1/cancel-all").json(&json!({})),
     ];
     // A body in a request that takes none.
-    asked.push(get("/v1/account/balance").text("application/json", "{}"));
-    asked
+    requests.push(get("/v1/account/balance").text("application/json", "{}"));
+    requests
 }
 
 #[test]
 fn both_paths_give_the_same_answer() {
-    let cases = Cases::of("requests on both ways");
+    let cases = Cases::of("requests on both paths");
     let world = World::start(2);
     let (mut plain, mut long) = (world.user(0), world.user(1).with_header(ODD.0, ODD.1));
     let mut accepted = 0;
     let mut orders = [String::new(), String::new()];
-    for mut request in asked(&world) {
+    for mut request in requests(&world) {
         if !request.headers.iter().any(|(name, _)| name == REQUEST_ID.0) {
             request = request.header(REQUEST_ID.0, REQUEST_ID.1);
         }
@@ -172,7 +172,7 @@ fn both_paths_give_the_same_answer() {
 /// All in one write, the two paths alternating, with bodies of both framings: the answers come in order.
 #[test]
 fn requests_of_both_paths_in_one_write_are_answered_in_order() {
-    let cases = Cases::of("pipelined requests of both ways");
+    let cases = Cases::of("pipelined requests on both paths");
     let world = World::start(1);
     let key = &world.users[0].key;
     let address = world.server.address();

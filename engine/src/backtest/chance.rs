@@ -101,7 +101,7 @@ impl Chance {
 
 /// A number below `span` from one of 64 bits.
 fn scaled(drawn: u64, span: u64) -> u64 {
-    (u128::from(drawn) * u128::from(span) >> 64) as u64
+    ((u128::from(drawn) * u128::from(span)) >> 64) as u64
 }
 
 /// The output function of SplitMix64.

@@ -97,7 +97,7 @@ fn accepted(summary: Summary<'static>) -> Reply {
 fn request_id(call: &Call) -> Result<Option<String>, Refusal> {
     let id = call.header(&IDEMPOTENCY_KEY);
     if id.is_some_and(|id| id.chars().nth(KEY_CHARS_MAX).is_some()) {
-        return Err(Refusal::saying(Code::ValidationFailed, "Idempotency-Key: has more than 256 characters"));
+        return Err(Refusal::new(Code::ValidationFailed, "Idempotency-Key: has more than 256 characters"));
     }
     Ok(id.map(str::to_owned))
 }
@@ -175,7 +175,7 @@ async fn in_universe(call: &Call, spec: &Spec) -> Result<(), Refusal> {
         ),
         None => Code::UnuniverseExcluded.message().to_owned(),
     };
-    Err(Refusal::saying(Code::UnuniverseExcluded, why).details(details))
+    Err(Refusal::new(Code::UnuniverseExcluded, why).details(details))
 }
 
 /// Whether the month has room; the shard checks it again.

@@ -122,7 +122,7 @@ fn too_long() -> Refusal {
 }
 
 fn wrong(why: impl Into<std::borrow::Cow<'static, str>>) -> Refusal {
-    Refusal::saying(Code::InvalidWindow, why)
+    Refusal::new(Code::InvalidWindow, why)
 }
 
 impl<'a> CoverageReport<'a> {

@@ -129,7 +129,7 @@ impl<'a> Wanted<'a> {
         let at = past("at", at.unwrap_or_default(), now)?;
         let instant = at.plus(latency_ms * MILLISECOND);
         if instant > now {
-            return Err(Refusal::saying(Code::InvalidWindow, "at plus latency_ms is in the future."));
+            return Err(Refusal::new(Code::InvalidWindow, "at plus latency_ms is in the future."));
         }
         Ok(Wanted {
             condition: condition.unwrap_or_default(),

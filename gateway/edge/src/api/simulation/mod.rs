@@ -187,11 +187,11 @@ async fn market(archive: &dyn Archive, condition: &str) -> Result<ArchivedMarket
 fn outcome(market: &ArchivedMarket, token: Option<&str>, label: Option<&str>) -> Result<Outcome, Refusal> {
     let Some(token) = token else {
         let label = label.unwrap_or(OUTCOME_DEFAULT);
-        return market.labelled(label).ok_or_else(|| Refusal::saying(Code::InvalidRequest, NO_OUTCOME));
+        return market.labelled(label).ok_or_else(|| Refusal::new(Code::InvalidRequest, NO_OUTCOME));
     };
-    let outcome = market.of_token(token).ok_or_else(|| Refusal::saying(Code::InvalidRequest, NO_TOKEN))?;
+    let outcome = market.of_token(token).ok_or_else(|| Refusal::new(Code::InvalidRequest, NO_TOKEN))?;
     match label.map(|label| market.labelled(label)) {
-        Some(named) if named != Some(outcome) => Err(Refusal::saying(Code::InvalidRequest, CONTRADICTION)),
+        Some(named) if named != Some(outcome) => Err(Refusal::new(Code::InvalidRequest, CONTRADICTION)),
         _ => Ok(outcome),
     }
 }
@@ -231,9 +231,9 @@ fn needs_everything(call: &Call) -> Refusal {
 /// `INVALID_WINDOW` for another text, and for a moment after `now`.
 fn past(name: &str, text: &str, now: Timestamp) -> Result<Timestamp, Refusal> {
     let at = instant::read(text);
-    let at = at.ok_or_else(|| Refusal::saying(Code::InvalidWindow, format!("{name} is not a time.")))?;
+    let at = at.ok_or_else(|| Refusal::new(Code::InvalidWindow, format!("{name} is not a time.")))?;
     if at > now {
-        return Err(Refusal::saying(Code::InvalidWindow, format!("{name} is in the future.")));
+        return Err(Refusal::new(Code::InvalidWindow, format!("{name} is in the future.")));
     }
     Ok(at)
 }

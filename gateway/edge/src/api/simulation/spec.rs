@@ -184,7 +184,7 @@ impl Spec {
             return Err(Refusal::validation(&body.problems));
         }
         let [start, end] = times.map(|text| instant::read(text.unwrap_or_default()));
-        let wrong = |why| Err(Refusal::saying(Code::InvalidWindow, why));
+        let wrong = |why| Err(Refusal::new(Code::InvalidWindow, why));
         let (Some(start), Some(end)) = (start, end) else { return wrong("start or end is not a time.") };
         if start >= end {
             return wrong("start is not before end.");
@@ -194,7 +194,7 @@ impl Spec {
         }
         let (conditions, tokens) = (conditions.unwrap_or_default(), tokens.unwrap_or_default());
         if tokens.iter().any(|(condition, _)| !conditions.contains(condition)) {
-            return Err(Refusal::saying(
+            return Err(Refusal::new(
                 Code::InvalidRequest,
                 "token_ids names a market that is not in condition_ids.",
             ));

@@ -5,7 +5,7 @@ use super::{CONDITION, HOUR, ON, Shelf};
 use crate::api::simulation::archive::Reading;
 use crate::api::simulation::summary::Summary;
 use crate::api::testing::{Answered, Text as _, Town};
-use crate::engine_client::Late;
+use crate::engine_client::AskError;
 use crate::groups::tables;
 use crate::http::record::{Record as _, value};
 use crate::http::testing::{NOW, World};
@@ -477,7 +477,7 @@ fn without_a_runner_or_a_core_nothing_is_created() {
     assert_eq!(lab.create(&json!({})).code(), (503, "JOB_STORE_UNAVAILABLE"));
     assert_eq!(lab.used(), (json!(0), json!("0.000")));
     let lab = Lab::new(&HOURS);
-    lab.town.world.shard(|_, _| Err(Late::Busy));
+    lab.town.world.shard(|_, _| Err(AskError::Busy));
     assert_eq!(lab.create(&json!({})).code(), (503, "METERING_UNAVAILABLE"));
     assert_eq!(lab.get("/v1/simulation/quota").code(), (503, "SERVER_BUSY"));
     // A core that writes the format of the build before has no back-tests.

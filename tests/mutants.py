@@ -50,7 +50,9 @@ def listed(package, only):
     mutants = [mutant for mutant in mutants if only in mutant["file"]]
     for number, mutant in enumerate(mutants, 1):
         mutant["number"] = number
-        mutant["verdict"] = None if mutant["function"] else "separate"
+        # Every arm would have its own `impl Trait`.
+        is_one_type = mutant["function"] and "impl " not in mutant["function"]["return_type"]
+        mutant["verdict"] = None if is_one_type else "separate"
     return mutants
 
 
@@ -119,14 +121,15 @@ def drop_what_fails(tree, messages, mutants):
                 continue
             before = (tree / span["file_name"]).read_text().encode()[: span["byte_start"]].decode()
             numbers = re.findall(r"/\*([<>])(\d+)\*/", before)
+            called = re.search(r"non-const .*function `(.*)`", message["message"])
             if numbers and numbers[-1][0] == "<":
                 found, verdict = [by_number[int(numbers[-1][1])]], "unviable"
+            elif called:
+                path = "::" + called.group(1)
+                found = [of for of in mutants if path.endswith("::" + of["function"]["function_name"])]
+                verdict = "separate"
             else:
-                # A constant that calls the function, or the types of `impl Trait` in two arms.
-                called = re.search(r"function `(?:\w+::)*?(\w+(?:::\w+)?)` in constants", message["message"])
-                of = by_number[int(numbers[-1][1])]["function"]["function_name"] if numbers else None
-                name = called.group(1) if called else of
-                found, verdict = [of for of in mutants if of["function"]["function_name"] == name], "separate"
+                continue
             for mutant in found:
                 dropped += mutant["verdict"] is None
                 mutant["verdict"] = mutant["verdict"] or verdict

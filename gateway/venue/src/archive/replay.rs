@@ -272,11 +272,10 @@ impl Hours {
             translated.into_iter().for_each(|update| self.note_market(update, updates));
             return true;
         }
-        let Some((market, Settlement { resolution, at })) =
-            self.settlements.pop_front_if(|(_, settlement)| settlement.at <= until)
-        else {
+        if settlement.is_none() {
             return false;
-        };
+        }
+        let Some((market, Settlement { resolution, at })) = self.settlements.pop_front() else { return false };
         let condition = market.to_string();
         if self.listed.contains(&condition) && self.resolved.insert(condition.clone()) {
             updates.push(FeedUpdate::Resolved { condition, resolution, venue_ts: at });

@@ -194,8 +194,8 @@ impl Hour {
             return Some(Line::Opening { origin, books });
         }
         let rows_at = self.group.first().map(|row| row.received);
-        if let Some(gap) = self.breaks.pop_front_if(|gap| rows_at.is_none_or(|rows| gap.at <= rows)) {
-            return Some(Line::Break(gap));
+        if self.breaks.front().is_some_and(|gap| rows_at.is_none_or(|rows| gap.at <= rows)) {
+            return self.breaks.pop_front().map(Line::Break);
         }
         let rows = std::mem::take(&mut self.group);
         let origin = *self.origins.get(&rows.first()?.market)?;

@@ -135,16 +135,25 @@ pub(crate) enum Step {
     Removed,
 }
 
-#[cfg(not(test))]
-mod crash {
-    pub(super) fn is_on() -> bool {
-        false
+#[cfg(test)]
+pub(crate) fn reached(step: Step) -> Result<(), Error> {
+    if crash::step() {
+        let error = io::Error::other(format!("killed at {step:?}"));
+        return Err(Error::Io(PathBuf::new(), error));
     }
+    Ok(())
 }
 
 #[cfg(not(test))]
 pub(crate) fn reached(_: Step) -> Result<(), Error> {
     Ok(())
+}
+
+#[cfg(not(test))]
+mod crash {
+    pub(super) fn is_on() -> bool {
+        false
+    }
 }
 
 /// A kill at the n-th step: this and all later steps fail, and nothing is cleaned up.
@@ -177,13 +186,4 @@ pub(crate) mod crash {
         }
         KILLED.get()
     }
-}
-
-#[cfg(test)]
-pub(crate) fn reached(step: Step) -> Result<(), Error> {
-    if crash::step() {
-        let error = io::Error::other(format!("killed at {step:?}"));
-        return Err(Error::Io(PathBuf::new(), error));
-    }
-    Ok(())
 }

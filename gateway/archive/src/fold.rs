@@ -330,6 +330,9 @@ mod tests {
         folded
     }
 
+    /// Name, events of (receipt, source, event), and what they fold to.
+    type Case = (&'static str, Vec<(u64, u64, Event)>, Expected);
+
     /// Bids, asks, and the number of dropped levels.
     type Expected = (&'static [(u16, u64)], &'static [(u16, u64)], u32);
 
@@ -337,7 +340,7 @@ mod tests {
     fn books_are_folded_by_the_rules() {
         use BookSide::{Ask, Bid};
         let start = || (10, 10, book(&[(40, 1), (41, 2)], &[(60, 3), (59, 4)]));
-        let cases: Vec<(&str, Vec<(u64, u64, Event)>, Expected)> = vec![
+        let cases: Vec<Case> = vec![
             (
                 "a book in any order",
                 vec![(1, 1, book(&[(41, 2), (40, 1)], &[(59, 4), (60, 3)]))],

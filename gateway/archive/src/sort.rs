@@ -51,6 +51,9 @@ pub struct Sorted {
     source: Source,
 }
 
+/// Receipt in milliseconds, name and bytes of a row.
+type Record<'a> = (u64, u32, &'a [u8]);
+
 /// Where sorted rows come from.
 enum Source {
     Memory { records: Vec<u8>, keys: std::vec::IntoIter<Key> },
@@ -258,8 +261,7 @@ impl Next {
 }
 
 impl Source {
-    /// Receipt in milliseconds, name and record of the next row.
-    fn next(&mut self, order: Order, ranks: &[u32]) -> Result<Option<(u64, u32, &[u8])>, Error> {
+    fn next(&mut self, order: Order, ranks: &[u32]) -> Result<Option<Record<'_>>, Error> {
         match self {
             Source::Memory { records, keys } => {
                 Ok(keys.next().map(|key| (key.received, key.name, record::at(records, key.at))))

@@ -20,7 +20,9 @@ use parquet::column::writer::{ColumnWriter, get_column_writer};
 use parquet::data_type::{ByteArray, FixedLenByteArray};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, SortingColumn};
-use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr, WriterVersion};
+use parquet::file::properties::{
+    EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterPropertiesPtr, WriterVersion,
+};
 use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{ColumnPath, SchemaDescriptor};
 use sha2::{Digest, Sha256};
@@ -154,10 +156,22 @@ impl HourWriter {
     /// # Errors
     /// The system's.
     pub fn create(path: &Path, source: Option<[u8; 32]>) -> Result<HourWriter, Error> {
+        HourWriter::create_with(path, source, |properties| properties)
+    }
+
+    /// The same with other properties, as other writers have them.
+    pub(crate) fn create_with(
+        path: &Path,
+        source: Option<[u8; 32]>,
+        change: impl Fn(WriterPropertiesBuilder) -> WriterPropertiesBuilder,
+    ) -> Result<HourWriter, Error> {
         let making = files::Making::create(path)?;
         let sink = Sink { file: making.file().try_clone().of(path)?, digest: Sha256::new(), bytes: 0 };
         let schema = schema::message().map_err(|error| failed(path, &error))?;
-        let of = |version| properties(source, version).map(Arc::new).map_err(|error| failed(path, &error));
+        let of = |version| {
+            let properties = properties(source, version).map_err(|error| failed(path, &error))?;
+            Ok::<_, Error>(Arc::new(change(properties).build()))
+        };
         let properties = [of(WriterVersion::PARQUET_1_0)?, of(WriterVersion::PARQUET_2_0)?];
         let writer = SerializedFileWriter::new(sink, schema.clone(), properties[0].clone());
         Ok(HourWriter {
@@ -481,7 +495,7 @@ fn side_name(is_buy: bool) -> &'static str {
     if is_buy { "BUY" } else { "SELL" }
 }
 
-fn properties(source: Option<[u8; 32]>, version: WriterVersion) -> parquet::errors::Result<WriterProperties> {
+fn properties(source: Option<[u8; 32]>, version: WriterVersion) -> parquet::errors::Result<WriterPropertiesBuilder> {
     let sorted = [schema::MARKET, schema::TOKEN, schema::RECEIVED].map(|column| SortingColumn {
         column_idx: column as i32,
         descending: false,
@@ -512,5 +526,5 @@ fn properties(source: Option<[u8; 32]>, version: WriterVersion) -> parquet::erro
             builder = builder.set_column_statistics_enabled(path, EnabledStatistics::None);
         }
     }
-    Ok(builder.build())
+    Ok(builder)
 }

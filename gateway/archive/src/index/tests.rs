@@ -22,6 +22,9 @@ fn built(path: &Path, rows: &[Row], carried: &dyn Carried, group: usize) -> Buil
     builder.finish([9; 32], rows.len() as u64).expect("finished")
 }
 
+/// Rows with their numbers.
+type Numbered<'a> = Vec<(usize, &'a Row)>;
+
 /// A book that every token begins with.
 struct Opening(Folded);
 
@@ -58,7 +61,7 @@ fn an_index_has_tokens_and_books() {
         index.verify().expect("sound");
         assert_eq!((index.hour(), index.parquet(), index.previous()), (HOUR, [9; 32], [3; 32]));
         assert_eq!(index.row_count(), count as u64);
-        let mut expected: BTreeMap<(Condition, Arc<str>), Vec<(usize, &Row)>> = BTreeMap::new();
+        let mut expected: BTreeMap<(Condition, Arc<str>), Numbered<'_>> = BTreeMap::new();
         for (number, row) in rows.iter().enumerate() {
             expected.entry((row.market, row.token.clone())).or_default().push((number, row));
         }

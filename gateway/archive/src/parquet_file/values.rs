@@ -95,7 +95,7 @@ impl Decoder {
             Encoding::Dictionary => Decoder::Dictionary(Hybrid::new(bytes.slice(1..), bytes[0])?),
             Encoding::Delta if is_number => Decoder::Delta(Delta::new(bytes)?),
             Encoding::DeltaLengths if !is_number => lengths(bytes)?,
-            Encoding::DeltaTexts if !is_number => prefixed(bytes)?,
+            Encoding::DeltaTexts if !is_number => prefixed(column, bytes)?,
             other => return Err(Refusal::new(format!("the encoding {other:?} does not fit the column"))),
         })
     }
@@ -253,7 +253,7 @@ fn pass(delta: &mut Delta) -> Result<(), Refusal> {
 }
 
 /// Texts that share a prefix with the one before; they are put together here, within the bound of a page.
-fn prefixed(bytes: Bytes) -> Result<Decoder, Refusal> {
+fn prefixed(column: &Column, bytes: Bytes) -> Result<Decoder, Refusal> {
     let mut prefixes = Delta::new(bytes.clone())?;
     pass(&mut prefixes)?;
     let suffixes_at = prefixes.end();
@@ -263,7 +263,8 @@ fn prefixed(bytes: Bytes) -> Result<Decoder, Refusal> {
     pass(&mut suffixes)?;
     let mut at = suffixes.end();
     let mut suffixes = Delta::new(rest.clone())?;
-    // Texts as in plain pages: their length in four bytes first.
+    // As in plain pages: the length first, unless all have the same.
+    let is_fixed = column.physical == Physical::Fixed;
     let (mut whole, mut last): (Vec<u8>, Range<usize>) = (Vec::new(), 0..0);
     for _ in 0..prefixes.left() {
         let (mut prefix, mut suffix) = (0, 0);
@@ -277,7 +278,11 @@ fn prefixed(bytes: Bytes) -> Result<Decoder, Refusal> {
         if whole.len() + 4 + len > PAGE_BYTES_MAX as usize {
             return Err(Refusal::new(format!("a page has more than {PAGE_BYTES_MAX} bytes decoded")));
         }
-        whole.extend_from_slice(&(len as u32).to_le_bytes());
+        match is_fixed {
+            true if len as u64 != column.width => return Err(Refusal::new(format!("a value has {len} bytes"))),
+            true => {}
+            false => whole.extend_from_slice(&(len as u32).to_le_bytes()),
+        }
         let start = whole.len();
         whole.extend_from_within(last.start..last.start + prefix);
         whole.extend_from_slice(&rest[at..at + suffix]);

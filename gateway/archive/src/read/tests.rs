@@ -2,7 +2,10 @@ use super::*;
 use crate::sort::{Order, Sorter};
 use crate::testing::{Chance, row};
 use crate::write::{HourWriter, ROW_GROUP_ROWS, Written};
+use parquet::basic::{Compression, Encoding};
+use parquet::file::properties::{EnabledStatistics, WriterPropertiesBuilder, WriterVersion};
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::schema::types::ColumnPath;
 
 fn rows_of(seed: u64, count: usize) -> Vec<Row> {
     let (mut chance, folder) = (Chance::seeded(seed), tempfile::tempdir().expect("a folder"));
@@ -46,6 +49,54 @@ fn written_rows_are_read_back() {
         cases += count;
     }
     println!("rows there and back: {cases} cases");
+}
+
+/// Changes the properties of a file.
+type Change = fn(WriterPropertiesBuilder) -> WriterPropertiesBuilder;
+
+/// Files of other writers differ in encodings, pages, compression and indexes; the rows are the same.
+#[test]
+fn files_of_other_writers_have_the_same_rows() {
+    let cases: [(&str, Change); 8] = [
+        ("plain values", |of| plain(of).set_compression(Compression::SNAPPY)),
+        ("plain values in pages of version 2", |of| plain(of).set_writer_version(WriterVersion::PARQUET_2_0)),
+        ("texts with shared prefixes", |of| {
+            let texts = schema::TABLE.into_iter().filter(|(_, kind)| kind.is_text());
+            texts.fold(plain(of), |of, (name, _)| {
+                of.set_column_encoding(ColumnPath::from(name), Encoding::DELTA_BYTE_ARRAY)
+            })
+        }),
+        ("lengths before texts", |of| {
+            let texts = [schema::TOKEN, schema::BIDS, schema::HASH].map(|column| schema::TABLE[column].0);
+            texts.into_iter().fold(plain(of), |of, name| {
+                of.set_column_encoding(ColumnPath::from(name), Encoding::DELTA_LENGTH_BYTE_ARRAY)
+            })
+        }),
+        ("no compression", |of| of.set_compression(Compression::UNCOMPRESSED)),
+        ("no page index", |of| of.set_offset_index_disabled(true).set_statistics_enabled(EnabledStatistics::None)),
+        ("short pages", |of| of.set_data_page_row_count_limit(7).set_write_batch_size(7)),
+        ("short pages without index", |of| {
+            plain(of).set_data_page_row_count_limit(11).set_write_batch_size(11).set_offset_index_disabled(true)
+        }),
+    ];
+    let (folder, rows) = (tempfile::tempdir().expect("a folder"), rows_of(12, 9_000));
+    for (name, change) in cases {
+        let path = folder.path().join("hour.parquet");
+        let mut writer = HourWriter::create_with(&path, None, change).expect("created");
+        rows.iter().for_each(|row| writer.push(row).expect("pushed"));
+        writer.finish().expect("finished");
+        let file = HourFile::open(&path).expect("opened");
+        assert!(read(&file, 0..u64::MAX).into_iter().map(|(_, row)| row).eq(rows.iter().cloned()), "{name}");
+        let range = read(&file, 4_321..8_765);
+        assert!(range.into_iter().map(|(_, row)| row).eq(rows[4_321..8_765].iter().cloned()), "{name}");
+    }
+    println!("files of other writers: {} cases", cases.len());
+}
+
+fn plain(properties: WriterPropertiesBuilder) -> WriterPropertiesBuilder {
+    schema::TABLE.into_iter().fold(properties.set_dictionary_enabled(false), |of, (name, _)| {
+        of.set_column_dictionary_enabled(ColumnPath::from(name), false)
+    })
 }
 
 /// The library's reader finds the same sizes, pages and metadata.
@@ -150,7 +201,10 @@ fn links_devices_and_other_files_are_refused() {
     println!("refused files: {} cases", cases.len());
 }
 
-/// Seeded changes of a good file: every one is read or refused, and what is read is within the bounds of a row.
+/// Most bytes that a damaged file of some kilobytes may take: a page of the largest size, twice.
+const MEMORY_MAX: u64 = 2 * (64 << 20);
+
+/// Seeded changes of a good file: every one is read or refused, in bounded memory.
 #[test]
 fn damaged_files_never_fail_otherwise() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -158,7 +212,7 @@ fn damaged_files_never_fail_otherwise() {
     written(&path, &rows_of(9, 3_000));
     let good = std::fs::read(&path).expect("read");
     let mut chance = Chance::seeded(10);
-    let (mut refused, mut unread, mut cases) = (0, 0, 0);
+    let (mut refused, mut unread, mut cases, mut most) = (0, 0, 0, 0);
     for _ in 0..3_000 {
         let mut bytes = good.clone();
         for _ in 0..1 + chance.below(3) {
@@ -174,14 +228,15 @@ fn damaged_files_never_fail_otherwise() {
             };
         }
         cases += 1;
-        let Ok(file) = HourFile::of_bytes("damaged", bytes) else {
-            refused += 1;
-            continue;
-        };
-        unread += usize::from(file.all_rows().any(|row| row.is_err()));
+        let memory = allocation_counter::measure(|| match HourFile::of_bytes("damaged", bytes) {
+            Ok(file) => unread += usize::from(file.all_rows().any(|row| row.is_err())),
+            Err(_) => refused += 1,
+        });
+        assert!(memory.bytes_max <= MEMORY_MAX, "{} bytes", memory.bytes_max);
+        most = most.max(memory.bytes_max);
     }
     assert!(refused > 0 && unread > 0 && refused + unread < cases, "{refused} {unread} of {cases}");
-    println!("damaged files: {cases} cases, {refused} refused, {unread} refused while reading");
+    println!("damaged files: {cases} cases, {refused} refused, {unread} refused while reading; {most} bytes");
 }
 
 #[test]

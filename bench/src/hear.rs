@@ -75,6 +75,7 @@ fn hear(count: u32, recording: Option<PathBuf>) -> Arrivals {
         tape: PathBuf::new(),
         speed: Speed::RECORDED,
         follow: false,
+        archive: Default::default(),
         liveliness: 1,
         mix: false,
         categories: Default::default(),

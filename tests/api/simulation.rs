@@ -52,7 +52,9 @@ fn with_the_flag_off_every_path_is_unknown_after_the_credential() {
 #[test]
 fn without_an_archive_reads_are_unavailable_after_their_checks() {
     let cases = Cases::of("simulation without an archive");
-    let world = World::start_with(1, |place| place.set("flags", "feature_simulation_api_enabled", "true"));
+    let world = World::start_with(1, |place| {
+        place.set("flags", "feature_simulation_api_enabled", "true");
+    });
     let made = world.user(0).post("/v1/keys", &json!({"permissions": ["read"]})).expect(201);
     let mut reader = world.server.with_key(text(&made, "/raw_key"));
     let mut answers = all(&mut reader, &world);

@@ -189,7 +189,8 @@ pub(super) mod tests {
     fn an_archived_pair_is_met_by_the_rules_of_a_live_one() {
         // own bids and asks, those of the complement; the effective prices
         type Levels = &'static [(u16, u64)];
-        let rows: [(Levels, Levels, Option<(Levels, Levels)>, &[u16], &[u16]); 5] = [
+        type Row = (Levels, Levels, Option<(Levels, Levels)>, &'static [u16], &'static [u16]);
+        let rows: [Row; 5] = [
             (&[(4_100, 8)], &[(4_200, 6)], None, &[4_100], &[4_200]),
             // Mirrors count once.
             (&[(4_100, 8)], &[(4_200, 6)], Some((&[(5_800, 6)], &[(5_900, 8)])), &[4_100], &[4_200]),

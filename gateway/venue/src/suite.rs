@@ -9,6 +9,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::PathBuf;
 
+/// Sizes by price.
+type Levels = BTreeMap<Price, Qty>;
+
 /// Checks every frame against the guarantees of a venue.
 #[derive(Default)]
 pub struct Witness {
@@ -212,13 +215,13 @@ impl Witness {
     }
 
     /// The books that are known: bids and asks by token.
-    pub fn known_books(&self) -> BTreeMap<&str, (&BTreeMap<Price, Qty>, &BTreeMap<Price, Qty>)> {
+    pub fn known_books(&self) -> BTreeMap<&str, (&Levels, &Levels)> {
         let known = self.books.iter().filter(|(_, book)| book.synced);
         known.map(|(token, book)| (token.as_str(), (&book.bids, &book.asks))).collect()
     }
 
     /// All levels of a token: bids and asks.
-    pub fn levels(&self, token: &str) -> (&BTreeMap<Price, Qty>, &BTreeMap<Price, Qty>) {
+    pub fn levels(&self, token: &str) -> (&Levels, &Levels) {
         let book = &self.books[token];
         (&book.bids, &book.asks)
     }

@@ -332,7 +332,8 @@ fn entries_and_exits_take_what_the_book_has() {
     use Reason::{Entry, Exit};
     use Side::{Buy, Sell};
     // Of three levels the walk takes 25: 10 at 0.30, 5 at 0.31, 10 at 0.40.
-    let rows: [(FillModel, Vec<(u64, Side, u64, i64, Reason)>); 4] = [
+    type Fill = (u64, Side, u64, i64, Reason);
+    let rows: [(FillModel, Vec<Fill>); 4] = [
         (DepthWalk, vec![(0, Buy, 25, 3_420, Entry), (600, Sell, 16, 4_462, Exit), (660, Sell, 9, 4_500, Exit)]),
         // What was taken at 17:10 is gone until the book changes.
         (
@@ -705,7 +706,8 @@ fn equal_inputs_have_one_result_and_others_another() {
     let of_one = ran(&alone, &frames);
     assert_eq!((&of_one.trades, &of_one.points), (&report.trades, &report.points));
     let mut hashes = vec![report.hash, of_one.hash];
-    let changed: [(&str, fn(&mut Job)); 14] = [
+    type Changed = (&'static str, fn(&mut Job));
+    let changed: [Changed; 14] = [
         ("seed", |job| job.seed = 1),
         ("latency", |job| job.latency = Latency::Uniform(100, 3_001)),
         ("haircut", |job| job.haircut = Haircut(2_999)),

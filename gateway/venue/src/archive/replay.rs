@@ -272,7 +272,7 @@ impl Hours {
             translated.into_iter().for_each(|update| self.note_market(update, updates));
             return true;
         }
-        if self.settlements.front().is_none_or(|(_, settlement)| settlement.at > until) {
+        if settlement.is_none() {
             return false;
         }
         let Some((market, Settlement { resolution, at })) = self.settlements.pop_front() else { return false };

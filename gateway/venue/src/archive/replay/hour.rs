@@ -194,8 +194,7 @@ impl Hour {
             return Some(Line::Opening { origin, books });
         }
         let rows_at = self.group.first().map(|row| row.received);
-        let is_due = |gap: &Break| rows_at.is_none_or(|rows| gap.at <= rows);
-        if self.breaks.front().is_some_and(is_due) {
+        if self.breaks.front().is_some_and(|gap| rows_at.is_none_or(|rows| gap.at <= rows)) {
             return self.breaks.pop_front().map(Line::Break);
         }
         let rows = std::mem::take(&mut self.group);

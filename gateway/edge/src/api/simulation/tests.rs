@@ -197,7 +197,7 @@ fn the_example_of_a_fill_to_the_last_byte() {
     );
     let answer = place.fill(&json!({}));
     assert_eq!((answer.status, answer.text()), (200, expected));
-    assert_eq!(serde_json::from_str::<Value>(expected).expect("JSON"), value(&super::fill::Fill::example()));
+    assert_eq!(serde_json::from_str::<Value>(expected).expect("JSON"), value(&super::fill::SimulatedFill::example()));
 }
 
 #[test]

@@ -3,7 +3,9 @@
 
 use super::jobs::{JobProgress, Jobs};
 use super::spec::Spec;
-use super::summary::{EquityPage, EquityRow, Summary, SummaryPage, TradePage, TradeRow};
+use super::summary::{
+    BacktestPage, BacktestPoint, BacktestPointPage, BacktestSummary, BacktestTrade, BacktestTradePage,
+};
 use super::{archive, has_everything, market, needs_everything, outcome};
 use crate::api::clob::ids::uuid;
 use crate::api::refuse::unexpected;
@@ -86,7 +88,7 @@ pub async fn create(call: Call) -> Outcome {
     }
 }
 
-fn accepted(summary: Summary<'static>) -> Reply {
+fn accepted(summary: BacktestSummary<'static>) -> Reply {
     Reply::json(&summary).with_status(StatusCode::ACCEPTED)
 }
 
@@ -215,7 +217,7 @@ pub async fn list(call: Call) -> Outcome {
         Answer::Backtests { jobs, has_more } => {
             let last = jobs.last().filter(|_| has_more).map(|job| URL_SAFE_NO_PAD.encode(job.id));
             let data: Result<Vec<_>, _> = jobs.iter().map(|job| summary(&call, job, false)).collect();
-            Ok(Reply::json(&SummaryPage { data: data?, next_cursor: last }))
+            Ok(Reply::json(&BacktestPage { data: data?, next_cursor: last }))
         }
         other => Err(unexpected(&other, call.now)),
     }
@@ -257,8 +259,8 @@ pub async fn trades(call: Call) -> Outcome {
         Some((from, limit)) => jobs(&call)?.trades(call.caller().user, &job, from, limit).await.map_err(store)?,
     };
     let next_cursor = page.next(rows.len());
-    let data = rows.iter().take(page.limit).map(|row| TradeRow::new(row, &spec)).collect();
-    Ok(Reply::json(&TradePage { data, next_cursor }))
+    let data = rows.iter().take(page.limit).map(|row| BacktestTrade::new(row, &spec)).collect();
+    Ok(Reply::json(&BacktestTradePage { data, next_cursor }))
 }
 
 pub async fn equity(call: Call) -> Outcome {
@@ -269,8 +271,8 @@ pub async fn equity(call: Call) -> Outcome {
         Some((from, limit)) => jobs(&call)?.points(call.caller().user, &job, from, limit).await.map_err(store)?,
     };
     let next_cursor = page.next(rows.len()).map(Into::into);
-    let data = rows.iter().take(page.limit).map(EquityRow::new).collect();
-    Ok(Reply::json(&EquityPage { data, next_cursor }))
+    let data = rows.iter().take(page.limit).map(BacktestPoint::new).collect();
+    Ok(Reply::json(&BacktestPointPage { data, next_cursor }))
 }
 
 /// A page of rows of a result.
@@ -346,6 +348,6 @@ fn progress(call: &Call, job: &Backtest) -> Option<JobProgress> {
     call.reads().jobs.as_deref()?.progress(call.caller().user, job.id)
 }
 
-fn summary(call: &Call, job: &Backtest, is_replay: bool) -> Result<Summary<'static>, Refusal> {
-    Ok(Summary::new(job, &spec_of(job)?, progress(call, job), is_replay))
+fn summary(call: &Call, job: &Backtest, is_replay: bool) -> Result<BacktestSummary<'static>, Refusal> {
+    Ok(BacktestSummary::new(job, &spec_of(job)?, progress(call, job), is_replay))
 }

@@ -41,9 +41,9 @@ record! {
         universe_eligible: bool = true,
             "The coverage is at least `min_coverage_pct`, and no hour is quarantined.";
         min_coverage_pct: Percentage<'a> = "80.00".into();
-        hours: Vec<HourRow<'a>> = vec![
-            HourRow::example(),
-            HourRow {
+        hours: Vec<CoveredHour<'a>> = vec![
+            CoveredHour::example(),
+            CoveredHour {
                 hour: "2026-09-30T18".into(),
                 verdict: "degraded".into(),
                 bbo_confidence: "medium".into(),
@@ -53,7 +53,7 @@ record! {
     }
 
     /// One hour of a market.
-    pub struct HourRow<'a> {
+    pub struct CoveredHour<'a> {
         hour: HourText<'a> = "2026-09-30T17".into();
         verdict: VerdictName = "valid".into();
         bbo_confidence: ConfidenceName = "high".into();
@@ -140,14 +140,18 @@ impl<'a> CoverageReport<'a> {
             settlement_source: market.settlement.map(|settled| settled.source.name().into()),
             universe_eligible: coverage.is_eligible(),
             min_coverage_pct: percent(COVERAGE_MIN, 10_000),
-            hours: coverage.hours.iter().map(HourRow::new).collect(),
+            hours: coverage.hours.iter().map(CoveredHour::new).collect(),
             leakage: Leakage::of_a_read(coverage.missing_periods(), coverage.available() > 0),
         }
     }
 }
 
-impl HourRow<'_> {
-    fn new(state: &HourState) -> HourRow<'static> {
-        HourRow { hour: hour_text(state.hour), verdict: state.verdict.into(), bbo_confidence: state.confidence.into() }
+impl CoveredHour<'_> {
+    fn new(state: &HourState) -> CoveredHour<'static> {
+        CoveredHour {
+            hour: hour_text(state.hour),
+            verdict: state.verdict.into(),
+            bbo_confidence: state.confidence.into(),
+        }
     }
 }

@@ -48,7 +48,7 @@ record! {
     }
 
     /// A computed fill.
-    pub struct Fill<'a> {
+    pub struct SimulatedFill<'a> {
         vwap_fill_price: Option<PriceIn4> = Some(PriceIn4::of("0.32")), "Average price; null: nothing was filled.";
         filled_shares: SharesIn4 = SharesIn4::of("40");
         remaining_shares: SharesIn4 = SharesIn4::of("0");
@@ -83,7 +83,7 @@ pub async fn fill(call: Call) -> Outcome {
     let rate = call.reads().rules.fees.rate(market.category);
     let Wanted { side, shares, model, limit, .. } = wanted;
     let result = backtest::fill(&FillRequest { side, shares, model, limit, rate }, &pair);
-    Ok(Reply::json(&Fill::new(&wanted, &market, outcome, &pair, result)))
+    Ok(Reply::json(&SimulatedFill::new(&wanted, &market, outcome, &pair, result)))
 }
 
 /// A request in integers.
@@ -201,17 +201,17 @@ fn queue_position<'a>(body: &mut Body<'a, '_>) -> Cow<'a, str> {
     sent.into()
 }
 
-impl<'a> Fill<'a> {
+impl<'a> SimulatedFill<'a> {
     fn new(
         wanted: &'a Wanted<'_>,
         market: &'a ArchivedMarket,
         outcome: MarketOutcome,
         pair: &ArchivedPair,
         result: FillResult,
-    ) -> Fill<'a> {
+    ) -> SimulatedFill<'a> {
         let book = &pair.own;
         let token = |outcome: MarketOutcome| Some(TokenId::from(&*market.tokens[outcome as usize]));
-        Fill {
+        SimulatedFill {
             vwap_fill_price: result.vwap.map(PriceIn4),
             filled_shares: SharesIn4(result.filled),
             remaining_shares: SharesIn4(result.remaining),

@@ -40,7 +40,7 @@ pub const ROUTES: &[Route] = &[
     opened(Route::post("/v1/simulation/fill", "simulate_fill"))
         .about("What an order of a past moment would have taken.")
         .takes::<fill::NewFill<'_>>()
-        .gives::<fill::Fill<'_>>(200)
+        .gives::<fill::SimulatedFill<'_>>(200)
         .fails(&[
             Code::InvalidBody,
             Code::ValidationFailed,
@@ -77,7 +77,7 @@ pub const ROUTES: &[Route] = &[
         .run(|call| Box::pin(book::book(call))),
     opened(Route::get("/v1/simulation/quota", "get_simulation_quota"))
         .about("What the plan allows of back-tests, and what is used this month.")
-        .gives::<quota::Quota>(200)
+        .gives::<quota::BacktestQuota>(200)
         .run(|call| Box::pin(quota::quota(call))),
     opened(Route::post("/v1/simulation/backtests", "create_backtest"))
         .about("Creates a back-test, which runs later.")
@@ -87,7 +87,7 @@ pub const ROUTES: &[Route] = &[
             "The same again answers the same back-test.",
         )])
         .takes::<spec::NewBacktest<'_>>()
-        .gives::<summary::Summary<'_>>(202)
+        .gives::<summary::BacktestSummary<'_>>(202)
         .fails(&[
             Code::InvalidBody,
             Code::ValidationFailed,
@@ -115,29 +115,29 @@ pub const ROUTES: &[Route] = &[
             CURSOR,
             Param::query("limit", Schema::Integer { min: 1, max: 100 }, "Rows of a page; 20 where absent."),
         ])
-        .gives::<summary::SummaryPage<'_>>(200)
+        .gives::<summary::BacktestPage<'_>>(200)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor])
         .run(|call| Box::pin(backtests::list(call))),
     opened(Route::get("/v1/simulation/backtests/{job_id}", "get_backtest"))
         .about("One back-test.")
-        .gives::<summary::Summary<'_>>(200)
+        .gives::<summary::BacktestSummary<'_>>(200)
         .fails(&[Code::NotFound])
         .run(|call| Box::pin(backtests::get(call))),
     opened(Route::get("/v1/simulation/backtests/{job_id}/trades", "list_backtest_trades"))
         .about("Trades of a back-test, oldest first.")
         .params(&[CURSOR, ROWS])
-        .gives::<summary::TradePage<'_>>(200)
+        .gives::<summary::BacktestTradePage<'_>>(200)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor, Code::NotFound, Code::JobStoreUnavailable])
         .run(|call| Box::pin(backtests::trades(call))),
     opened(Route::get("/v1/simulation/backtests/{job_id}/equity", "list_backtest_equity"))
         .about("Points of equity of a back-test, oldest first.")
         .params(&[CURSOR, ROWS])
-        .gives::<summary::EquityPage<'_>>(200)
+        .gives::<summary::BacktestPointPage<'_>>(200)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor, Code::NotFound, Code::JobStoreUnavailable])
         .run(|call| Box::pin(backtests::equity(call))),
     opened(Route::delete("/v1/simulation/backtests/{job_id}", "cancel_backtest"))
         .about("Cancels a back-test; one that has ended stays as it is.")
-        .gives::<summary::Summary<'_>>(200)
+        .gives::<summary::BacktestSummary<'_>>(200)
         .fails(&[Code::NotFound, Code::PersistenceUnknown, Code::DeadlineOvershotButPersisted, Code::ServerBusy])
         .run(|call| Box::pin(backtests::cancel(call))),
 ];

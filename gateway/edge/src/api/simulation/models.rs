@@ -10,11 +10,11 @@ use serde_json::Value;
 record! {
     /// The fill models.
     pub struct FillModels {
-        models: Vec<ModelRow> = vec![ModelRow::example()];
+        models: Vec<FillModelRow> = vec![FillModelRow::example()];
     }
 
     /// How a fill takes from a book.
-    pub struct ModelRow {
+    pub struct FillModelRow {
         id: FillModelName = "depth_walk".into();
         label: &'static str = "Depth walk";
         realistic: bool = true, "It fills as a live order would.";
@@ -23,9 +23,9 @@ record! {
     }
 }
 
-impl ModelRow {
-    fn new(model: FillModel) -> ModelRow {
-        ModelRow {
+impl FillModelRow {
+    fn new(model: FillModel) -> FillModelRow {
+        FillModelRow {
             id: model.into(),
             label: model.label(),
             realistic: model.is_realistic(),
@@ -36,7 +36,7 @@ impl ModelRow {
 }
 
 fn all() -> FillModels {
-    FillModels { models: FillModel::ALL.into_iter().map(ModelRow::new).collect() }
+    FillModels { models: FillModel::ALL.into_iter().map(FillModelRow::new).collect() }
 }
 
 pub fn example() -> Value {

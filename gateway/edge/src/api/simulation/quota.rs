@@ -12,7 +12,7 @@ use engine::user::key::entitlement;
 
 record! {
     /// Limits of back-tests, and what is used in a calendar month of UTC. A null limit has no bound.
-    pub struct Quota {
+    pub struct BacktestQuota {
         month: Digits = Digits(202_610), "`YYYYMM`.";
         backtests_used: u64 = 1;
         backtests_limit: Option<u64> = Some(100);
@@ -27,7 +27,7 @@ pub async fn quota(call: Call) -> Outcome {
     let month = call.now.month();
     let caps = backtest_caps(entitlement(call.caller().grant, call.now));
     match call.ask(Command::Query(Query::BacktestMeter(month))).await? {
-        Answer::BacktestMeter(BacktestMeter { month, jobs, hours }) => Ok(Reply::json(&Quota {
+        Answer::BacktestMeter(BacktestMeter { month, jobs, hours }) => Ok(Reply::json(&BacktestQuota {
             month: Digits(month.into()),
             backtests_used: jobs.into(),
             backtests_limit: Some(caps.jobs_per_month),

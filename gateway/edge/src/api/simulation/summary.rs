@@ -28,7 +28,7 @@ const JOB: &str = "0d0b7a1e-5f0e-4c55-9a51-2f1f6f2c9d11";
 
 record! {
     /// A back-test. Figures are null until it is completed.
-    pub struct Summary<'a> {
+    pub struct BacktestSummary<'a> {
         job_id: Uuid<'a> = JOB.into();
         status: JobStatus = "completed".into();
         condition_ids: Vec<ConditionId<'a>> = vec![CONDITION.into()];
@@ -57,14 +57,14 @@ record! {
         progress: Progress = Progress(1_000);
         hours_done: Option<u64> = None, "While it runs.";
         hours_total: Option<u64> = None, "While it runs.";
-        comparison: Option<ComparisonRow> = Some(ComparisonRow::example());
+        comparison: Option<BacktestComparison> = Some(BacktestComparison::example());
         result_hash: Option<Cow<'a, str>> =
             Some("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into()),
             "SHA-256 over everything that decides the result, and the result.";
     }
 
     /// The result beside that of the same strategy at midpoints without fees and delays, and over all seeds.
-    pub struct ComparisonRow {
+    pub struct BacktestComparison {
         naive_pnl: MoneyIn2 = MoneyIn2::of("4.00");
         honest_pnl: MoneyIn2 = MoneyIn2::of("2.92"), "Of the first seed.";
         gap: MoneyIn2 = MoneyIn2::of("1.08");
@@ -76,13 +76,13 @@ record! {
     }
 
     /// A page of back-tests.
-    pub struct SummaryPage<'a> {
-        pub data: Vec<Summary<'a>> = vec![Summary::example()];
+    pub struct BacktestPage<'a> {
+        pub data: Vec<BacktestSummary<'a>> = vec![BacktestSummary::example()];
         pub next_cursor: Option<String> = None, "Null: this is the last page.";
     }
 
     /// A trade of a back-test.
-    pub struct TradeRow<'a> {
+    pub struct BacktestTrade<'a> {
         ts: Timestamp = Timestamp::of("2026-09-30T17:22:00Z");
         condition_id: ConditionId<'a> = CONDITION.into();
         side: SideName = "BUY".into();
@@ -95,13 +95,13 @@ record! {
     }
 
     /// A page of trades.
-    pub struct TradePage<'a> {
-        pub data: Vec<TradeRow<'a>> = vec![TradeRow::example()];
+    pub struct BacktestTradePage<'a> {
+        pub data: Vec<BacktestTrade<'a>> = vec![BacktestTrade::example()];
         pub next_cursor: Option<String> = None, "Null: this is the last page.";
     }
 
     /// The value of the account at a moment of a back-test.
-    pub struct EquityRow {
+    pub struct BacktestPoint {
         ts: Timestamp = Timestamp::of("2026-09-30T17:22:00Z");
         equity: MoneyIn2 = MoneyIn2::of("499.48");
         cash: MoneyIn2 = MoneyIn2::of("491.98");
@@ -109,15 +109,20 @@ record! {
     }
 
     /// A page of points.
-    pub struct EquityPage<'a> {
-        pub data: Vec<EquityRow> = vec![EquityRow::example()];
+    pub struct BacktestPointPage<'a> {
+        pub data: Vec<BacktestPoint> = vec![BacktestPoint::example()];
         pub next_cursor: Option<Cow<'a, str>> = None, "Null: this is the last page.";
     }
 }
 
-impl Summary<'_> {
+impl BacktestSummary<'_> {
     /// A back-test and what was asked for; `progress` while it runs.
-    pub fn new(job: &Backtest, spec: &Spec, progress: Option<JobProgress>, is_replay: bool) -> Summary<'static> {
+    pub fn new(
+        job: &Backtest,
+        spec: &Spec,
+        progress: Option<JobProgress>,
+        is_replay: bool,
+    ) -> BacktestSummary<'static> {
         let end = job.ended.as_ref();
         let figures = end.and_then(|ended| ended.figures.as_ref());
         let status = match end.map(|ended| ended.end) {
@@ -133,7 +138,7 @@ impl Summary<'_> {
             _ => running.map_or(0, |running| u64::from(running.done.min(1_000))),
         };
         let token = |(market, token): &(String, String)| (Cow::Owned(market.clone()), TokenId::from(token.clone()));
-        Summary {
+        BacktestSummary {
             job_id: uuid_text(&job.id).into(),
             status: status.into(),
             condition_ids: spec.conditions.iter().map(|id| id.clone().into()).collect(),
@@ -163,7 +168,7 @@ impl Summary<'_> {
             progress: Progress(done),
             hours_done: running.map(|running| running.hours_done),
             hours_total: running.map(|running| running.hours_total),
-            comparison: figures.map(ComparisonRow::new),
+            comparison: figures.map(BacktestComparison::new),
             result_hash: figures.map(|of| of.hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()),
         }
     }
@@ -173,10 +178,10 @@ fn notice(step: u64) -> String {
     format!("A run has at most {TICKS_MAX} ticks: these are {} s apart.", step / SECOND)
 }
 
-impl ComparisonRow {
-    fn new(figures: &BacktestFigures) -> ComparisonRow {
+impl BacktestComparison {
+    fn new(figures: &BacktestFigures) -> BacktestComparison {
         let percentile = |at: usize| figures.percentiles.get(at).copied().map(MoneyIn2);
-        ComparisonRow {
+        BacktestComparison {
             naive_pnl: MoneyIn2(figures.naive_pnl),
             honest_pnl: MoneyIn2(figures.total_pnl),
             gap: MoneyIn2(figures.naive_pnl - figures.total_pnl),
@@ -189,10 +194,10 @@ impl ComparisonRow {
     }
 }
 
-impl TradeRow<'_> {
-    pub fn new(of: &JobTrade, spec: &Spec) -> TradeRow<'static> {
+impl BacktestTrade<'_> {
+    pub fn new(of: &JobTrade, spec: &Spec) -> BacktestTrade<'static> {
         let trade = &of.trade;
-        TradeRow {
+        BacktestTrade {
             ts: Timestamp(trade.at),
             condition_id: spec.conditions.get(trade.market).cloned().unwrap_or_default().into(),
             side: side(trade.side).into(),
@@ -206,9 +211,9 @@ impl TradeRow<'_> {
     }
 }
 
-impl EquityRow {
-    pub fn new(point: &EquityPoint) -> EquityRow {
-        EquityRow {
+impl BacktestPoint {
+    pub fn new(point: &EquityPoint) -> BacktestPoint {
+        BacktestPoint {
             ts: Timestamp(point.at),
             equity: MoneyIn2(point.equity()),
             cash: MoneyIn2(point.cash),

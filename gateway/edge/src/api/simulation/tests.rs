@@ -162,7 +162,7 @@ fn a_closed_gate_answers_after_the_credential() {
     ] {
         assert_eq!(town.send(method, path, "{}").code(), (404, "NOT_FOUND"), "{path}");
         assert_eq!(town.world.send(method, path, &[], "{}").code(), (401, "MISSING_API_KEY"), "{path}");
-        let unknown = format!("svc_live_{}", "0".repeat(64));
+        let unknown = format!("svc_live_{}", "f".repeat(64));
         assert_eq!(town.send_as(&unknown, method, path, "{}").code(), (401, "INVALID_KEY"), "{path}");
         // The methods of a path that does not exist are not listed.
         assert_eq!(town.send("DELETE", path, "").code(), (404, "NOT_FOUND"), "{path}");
@@ -197,7 +197,7 @@ fn the_example_of_a_fill_to_the_last_byte() {
     );
     let answer = place.fill(&json!({}));
     assert_eq!((answer.status, answer.text()), (200, expected));
-    assert_eq!(serde_json::from_str::<Value>(expected).expect("JSON"), value(&super::fill::Fill::example()));
+    assert_eq!(serde_json::from_str::<Value>(expected).expect("JSON"), value(&super::fill::SimulatedFill::example()));
 }
 
 #[test]
@@ -337,7 +337,8 @@ fn wrong_fills_have_their_codes() {
     let answer = place.fill(&json!({"fill_model": "depth_walk_depletion"}));
     assert!(answer.text().contains(r#""feature_key":"dataset.historical_full","upgrade_url":"/pricing""#));
     for body in ["", "[]", "{", "5"] {
-        let answer = place.town.send("POST", "/v1/simulation/fill", body);
+        let typed = [("content-type", "application/json")];
+        let answer = place.town.send_with("POST", "/v1/simulation/fill", &typed, body);
         assert_eq!(answer.code(), (400, "INVALID_BODY"), "{body:?}");
     }
     println!("wrong fills: {} cases", cases.len() + 5);

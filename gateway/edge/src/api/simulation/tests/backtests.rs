@@ -3,7 +3,7 @@
 use super::super::jobs::{JobProgress, JobTrade, Jobs};
 use super::{CONDITION, HOUR, ON, Shelf};
 use crate::api::simulation::archive::Reading;
-use crate::api::simulation::summary::Summary;
+use crate::api::simulation::summary::BacktestSummary;
 use crate::api::testing::{Answered, Text as _, Town};
 use crate::engine_client::AskError;
 use crate::groups::tables;
@@ -275,7 +275,7 @@ fn a_back_test_is_created_run_and_read() {
     assert_eq!(done["result_hash"], "ab".repeat(32));
     // The fields of the example are those of an answer.
     let names = |value: &Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(&done), names(&value(&Summary::example())));
+    assert_eq!(names(&done), names(&value(&BacktestSummary::example())));
 }
 
 #[test]

@@ -215,7 +215,10 @@ mod tests {
         for (events, tick) in &cases {
             let mut finder = Finder::default();
             for (number, event) in events.iter().enumerate() {
-                finder.note(&row(["10", "9"][number % 2], event.clone()), Origin::of(engine::market::terms::Venue::Polymarket).expect("a live venue"));
+                finder.note(
+                    &row(["10", "9"][number % 2], event.clone()),
+                    Origin::of(engine::market::terms::Venue::Polymarket).expect("a live venue"),
+                );
             }
             let found = &finder.markets[&Condition([7; 32])];
             let listing = list_by_rows(Condition([7; 32]), found).expect("a listing");
@@ -229,7 +232,10 @@ mod tests {
         }
         let mut finder = Finder::default();
         for token in ["1", "2", "3"] {
-            finder.note(&row(token, change(4_000)), Origin::of(engine::market::terms::Venue::Polymarket).expect("a live venue"));
+            finder.note(
+                &row(token, change(4_000)),
+                Origin::of(engine::market::terms::Venue::Polymarket).expect("a live venue"),
+            );
         }
         assert_eq!(list_by_rows(Condition([7; 32]), &finder.markets[&Condition([7; 32])]), None);
         println!("listings: {} cases", cases.len() + 1);

@@ -76,7 +76,10 @@ impl<L: Links> Desk<L> {
         self.writer.no_contact(outages.no_contact);
         let before = std::mem::replace(&mut self.outages, outages);
         for origin in outages.out.without(before.out).iter() {
-            tracing::warn!(venue = origin.name(), "no connection to the venue works: its books fill no orders until it is back");
+            tracing::warn!(
+                venue = origin.name(),
+                "no connection to the venue works: its books fill no orders until it is back"
+            );
             let is_of =
                 |cell: &&MarketCell| Origin::of(cell.listing.venue) == Some(origin) && cell.resolution().is_none();
             self.catalog.iter().filter(is_of).for_each(|cell| self.writer.distrust(cell.id));

@@ -194,10 +194,7 @@ impl Spec {
         }
         let (conditions, tokens) = (conditions.unwrap_or_default(), tokens.unwrap_or_default());
         if tokens.iter().any(|(condition, _)| !conditions.contains(condition)) {
-            return Err(Refusal::new(
-                Code::InvalidRequest,
-                "token_ids names a market that is not in condition_ids.",
-            ));
+            return Err(Refusal::new(Code::InvalidRequest, "token_ids names a market that is not in condition_ids."));
         }
         let strategy = strategy.ok_or(Code::ValidationFailed)?;
         let (tick_mode, seeds) = (tick_mode.unwrap_or_default(), seeds as u16);

@@ -142,8 +142,16 @@ fn only_the_wanted_hours_and_markets_are_made() {
         let made = built(&tape, &options);
         assert_eq!(made.len(), hours, "case {number}: {made:?}");
         let rows = |origin: Origin| made.iter().filter(|hour| hour.origin == origin).map(|hour| hour.rows).sum::<u64>();
-        assert_eq!(rows(Origin::of(engine::market::terms::Venue::Polymarket).expect("a live venue")) > 0, hours > 0, "case {number}");
-        assert_eq!(rows(Origin::of(engine::market::terms::Venue::Kalshi).expect("a live venue")) > 0, hours > 0 && has_kalshi, "case {number}");
+        assert_eq!(
+            rows(Origin::of(engine::market::terms::Venue::Polymarket).expect("a live venue")) > 0,
+            hours > 0,
+            "case {number}"
+        );
+        assert_eq!(
+            rows(Origin::of(engine::market::terms::Venue::Kalshi).expect("a live venue")) > 0,
+            hours > 0 && has_kalshi,
+            "case {number}"
+        );
     }
     println!("selections: {} cases", cases.len());
 }

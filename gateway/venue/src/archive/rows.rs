@@ -21,7 +21,7 @@ const LEVEL_BYTES_MAX: usize = 33;
 #[derive(Default)]
 pub struct RowMaker {
     /// Market of a token, and the venue's time of its last book or change. It never goes back in rows: the translators
-    /// have decided already which message counts, and who folds the rows must not drop one by its time.
+    /// have decided already which message counts, and a fold of the rows must not drop one by its time.
     tokens: AHashMap<Arc<str>, (Condition, Timestamp)>,
     markets: AHashMap<String, Market>,
 }

@@ -46,6 +46,8 @@ pub(super) enum Headers {
 pub(super) struct Stream {
     source: Source,
     at: u64,
+    /// Whether the header of a page at `at` has been checked, or there is none.
+    is_checked: bool,
 }
 
 impl Source {
@@ -85,9 +87,15 @@ impl Source {
     }
 }
 
-impl Chunks {
-    fn check_header(&self, bytes: &[u8], at: u64) -> parquet::errors::Result<()> {
-        vet::page_header(bytes, PAGE_BYTES_MAX).map_err(|refusal| ParquetError::External(refusal.at_byte(at).into()))
+impl Stream {
+    fn check_header(&self) -> Result<(), Refusal> {
+        // Most headers are short.
+        let left = self.source.len().saturating_sub(self.at);
+        let read = |len: u64| self.source.read(self.at, left.min(len));
+        if vet::page_header(&read(HEADER_BYTES as u64)?, PAGE_BYTES_MAX).is_ok() {
+            return Ok(());
+        }
+        vet::page_header(&read(HEADER_BYTES_MAX)?, PAGE_BYTES_MAX).map_err(|refusal| refusal.at_byte(self.at))
     }
 }
 
@@ -100,22 +108,17 @@ impl Length for Chunks {
 impl ChunkReader for Chunks {
     type T = BufReader<Stream>;
 
+    /// The library asks for a reader at the start of a page's data, too, and then does not read from it.
     fn get_read(&self, start: u64) -> parquet::errors::Result<BufReader<Stream>> {
-        if self.headers == Headers::InStreams {
-            // Most headers are short.
-            let left = self.source.len().saturating_sub(start);
-            let read = |len: u64| self.source.read(start, left.min(len)).map_err(external);
-            if self.check_header(&read(HEADER_BYTES as u64)?, start).is_err() {
-                self.check_header(&read(HEADER_BYTES_MAX)?, start)?;
-            }
-        }
-        Ok(BufReader::with_capacity(HEADER_BYTES, Stream { source: self.source.clone(), at: start }))
+        let is_checked = self.headers != Headers::InStreams;
+        let stream = Stream { source: self.source.clone(), at: start, is_checked };
+        Ok(BufReader::with_capacity(HEADER_BYTES, stream))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
         let bytes = self.source.read(start, length as u64).map_err(external)?;
         if self.headers == Headers::InRanges {
-            self.check_header(&bytes, start)?;
+            vet::page_header(&bytes, PAGE_BYTES_MAX).map_err(|refusal| external(refusal.at_byte(start)))?;
         }
         Ok(bytes)
     }
@@ -123,6 +126,9 @@ impl ChunkReader for Chunks {
 
 impl Read for Stream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if !std::mem::replace(&mut self.is_checked, true) {
+            self.check_header().map_err(io::Error::other)?;
+        }
         let read = match &self.source {
             Source::Disk(file, _) => file.read_at(into, self.at)?,
             Source::Memory(bytes) => {

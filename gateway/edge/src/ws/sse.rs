@@ -504,17 +504,19 @@ mod tests {
 
     /// What a stream sends about its markets after all of them changed.
     fn sent(town: &Town, background: bool) -> String {
-        let stream = stream(town, background);
-        for market in [town.market, town.unquoted] {
-            let cell = cell(town, market);
-            stream.mailbox.put(cell, &Rc::new(Price::of(cell, &town.edge.app.reads)));
-        }
-        let pages = Pages::new(move |mut sink| async move {
-            stream.send_markets(&mut sink).await;
-            Ok(())
+        let collected = run(async {
+            let stream = stream(town, background);
+            for market in [town.market, town.unquoted] {
+                let cell = cell(town, market);
+                stream.mailbox.put(cell, &Rc::new(Price::of(cell, &town.edge.app.reads)));
+            }
+            let pages = Pages::new(move |mut sink| async move {
+                stream.send_markets(&mut sink).await;
+                Ok(())
+            });
+            Body::Streamed(Box::new(Streamed::new(pages, false))).collect().await
         });
-        let body = Body::Streamed(Box::new(Streamed::new(pages, false)));
-        let bytes = run(body.collect()).expect("no page fails").to_bytes();
+        let bytes = collected.expect("no page fails").to_bytes();
         String::from_utf8(bytes.to_vec()).expect("UTF-8")
     }
 
@@ -557,7 +559,10 @@ mod tests {
             SpotEvent::new(asset, price)
         };
         let spots = || [Asset::Btc, Asset::Eth].map(newest);
-        let text = |background| String::from_utf8(stream(&town, background).spots()).expect("UTF-8");
+        let text = |background| {
+            let spots = run(async { stream(&town, background).spots() });
+            String::from_utf8(spots).expect("UTF-8")
+        };
         assert_eq!(text(false), spots().each_ref().map(|spot| event_text("crypto_price", spot)).concat());
         assert_eq!(text(true), event_text("crypto_price_batch", &Batch::of(spots().into())));
         let mut out = Vec::new();

@@ -61,14 +61,14 @@ fn a_recording_has_no_spot_prices() {
 /// Every label that the engine has is in the machine description.
 #[test]
 fn a_live_venue_names_its_sources() {
-    let spot = Spot::board();
-    spot.tell(Asset::Btc, Family::Chainlink, 64_321_500_000, NOW);
-    spot.tell(Asset::Eth, Family::Binance, 2_511_400_000, NOW);
-    let town = Town::of(World::with_spot("", &crate::groups::tables(), spot));
     let schema = schemars::schema_for!(SpotSource).to_value();
     let described = schema["enum"].as_array().expect("a list of words");
     let mut cases = 0;
     for (symbol, family, label) in [("BTC", "chainlink", "chainlink_rtds"), ("ETH", "binance", "polymarket_rtds")] {
+        let spot = Spot::board();
+        spot.tell(Asset::Btc, Family::Chainlink, 64_321_500_000, NOW);
+        spot.tell(Asset::Eth, Family::Binance, 2_511_400_000, NOW);
+        let town = Town::of(World::with_spot("", &crate::groups::tables(), spot));
         for query in [String::new(), format!("?source={family}")] {
             let price = town.send("GET", &format!("/v1/prices/live/{symbol}{query}"), "").json();
             assert_eq!(price["source"], label, "{symbol}{query}");

@@ -65,7 +65,7 @@ impl std::error::Error for Usage {}
 
 /// Options of every verb.
 #[derive(Args)]
-struct Common {
+struct VerbOptions {
     #[command(flatten)]
     settings: Settings,
     /// The archive (default: archive in the data directory).
@@ -76,7 +76,7 @@ struct Common {
     json: bool,
 }
 
-impl Common {
+impl VerbOptions {
     fn root(&self) -> Result<PathBuf, Failure> {
         match &self.archive {
             Some(root) => Ok(root.clone()),
@@ -170,7 +170,7 @@ fn hour(text: &str) -> Result<u32, String> {
 #[derive(Args)]
 pub struct ImportVerb {
     #[command(flatten)]
-    common: Common,
+    of_verb: VerbOptions,
     /// Recordings or Parquet hours: files or folders.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
@@ -192,16 +192,16 @@ pub struct ImportVerb {
 
 impl ImportVerb {
     fn run(self) -> Result<(), Failure> {
-        let ImportVerb { common, paths, selection, link, copy: _, catalogue, settlements } = self;
-        let options = selection.options(&common.root()?, false)?;
+        let ImportVerb { of_verb, paths, selection, link, copy: _, catalogue, settlements } = self;
+        let options = selection.options(&of_verb.root()?, false)?;
         let import = Import { options, is_linked: link, catalogue, settlements };
-        let (stop, names, mut hours) = (stop_on_signals()?, names_of(&common)?, Hours::default());
+        let (stop, names, mut hours) = (stop_on_signals()?, names_of(&of_verb)?, Hours::default());
         // Paths are independent: one that is refused does not keep the next one out.
         let mut refused = Vec::new();
         for path in &paths {
             let mut sealed = |hour: Sealed| {
                 hours.note(&hour);
-                common.show_hour(&hour);
+                of_verb.show_hour(&hour);
             };
             if let Err(error) = import.run(path, &names, &stop, &mut sealed) {
                 refused.push(error.to_string());
@@ -210,14 +210,14 @@ impl ImportVerb {
                 break;
             }
         }
-        hours.end(&common, refused)
+        hours.end(&of_verb, refused)
     }
 }
 
 #[derive(Args)]
 pub struct BuildVerb {
     #[command(flatten)]
-    common: Common,
+    of_verb: VerbOptions,
     /// The recording: a file or a folder (default: tape in the data directory).
     #[arg(long, value_name = "PATH")]
     tape: Option<PathBuf>,
@@ -237,26 +237,26 @@ fn hours(text: &str) -> Result<(u32, u32), String> {
 
 impl BuildVerb {
     fn run(self) -> Result<(), Failure> {
-        let BuildVerb { common, tape, hours, replace } = self;
+        let BuildVerb { of_verb, tape, hours, replace } = self;
         let tape = match tape {
             Some(tape) => tape,
-            None => common.settings.load(Vec::new())?.data.dir.join("tape"),
+            None => of_verb.settings.load(Vec::new())?.data.dir.join("tape"),
         };
         let (from, to) = hours.unzip();
-        let options = Selection { markets: None, from, to, replace }.options(&common.root()?, true)?;
-        let (stop, names, mut made): (Stop, _, _) = (stop_on_signals()?, names_of(&common)?, Hours::default());
+        let options = Selection { markets: None, from, to, replace }.options(&of_verb.root()?, true)?;
+        let (stop, names, mut made): (Stop, _, _) = (stop_on_signals()?, names_of(&of_verb)?, Hours::default());
         let mut sealed = |hour: Sealed| {
             made.note(&hour);
-            common.show_hour(&hour);
+            of_verb.show_hour(&hour);
         };
         let built = build::from_lines(&tape, &options, &names, &stop, &mut sealed);
-        made.end(&common, built.err().map(|error| error.to_string()).into_iter().collect())
+        made.end(&of_verb, built.err().map(|error| error.to_string()).into_iter().collect())
     }
 }
 
 /// The names of categories that the configuration sets.
-fn names_of(common: &Common) -> Result<venue::category::Names, Failure> {
-    Ok(common.settings.load(Vec::new())?.venue.categories)
+fn names_of(of_verb: &VerbOptions) -> Result<venue::category::Names, Failure> {
+    Ok(of_verb.settings.load(Vec::new())?.venue.categories)
 }
 
 /// Sums of the hours of a run.
@@ -277,9 +277,9 @@ impl Hours {
     }
 
     /// Prints the sums; fails if anything was refused.
-    fn end(&self, common: &Common, refused: Vec<String>) -> Result<(), Failure> {
+    fn end(&self, of_verb: &VerbOptions, refused: Vec<String>) -> Result<(), Failure> {
         let Hours { new, there, rows } = self;
-        common.show(
+        of_verb.show(
             format_args!("{new} hours are new, {there} were there, {rows} rows"),
             &json!({"new": new, "there": there, "rows": rows, "refused": refused}),
         );
@@ -293,7 +293,7 @@ impl Hours {
 #[derive(Args)]
 pub struct VerifyVerb {
     #[command(flatten)]
-    common: Common,
+    of_verb: VerbOptions,
     /// Also check every row, and the index by making it again.
     #[arg(long)]
     deep: bool,
@@ -307,21 +307,21 @@ pub struct VerifyVerb {
 
 impl VerifyVerb {
     fn run(self) -> Result<(), Failure> {
-        let VerifyVerb { common, deep, tape, hours } = self;
-        let store = common.store()?;
+        let VerifyVerb { of_verb, deep, tape, hours } = self;
+        let store = of_verb.store()?;
         let mut check = match tape {
-            Some(tape) => Recording::made(&tape, &names_of(&common)?)?,
+            Some(tape) => Recording::made(&tape, &names_of(&of_verb)?)?,
             None => Recording::default(),
         };
         let range = hours.map_or(Hour(0)..Hour(u32::MAX), |(from, to)| Hour(from)..Hour(to + 1));
         let findings = store.verify(range, deep.then_some(&mut check))?;
         for Finding { venue, hour, problem } in &findings {
             let value = json!({"venue": venue, "hour": hour.to_string(), "problem": problem});
-            common.show(format_args!("{venue} {hour}  {problem}"), &value);
+            of_verb.show(format_args!("{venue} {hour}  {problem}"), &value);
         }
         match findings.len() {
             0 => {
-                common.show("all hours are sound", &json!({"problems": 0}));
+                of_verb.show("all hours are sound", &json!({"problems": 0}));
                 Ok(())
             }
             count => Err(format!("{count} problems").into()),
@@ -376,7 +376,7 @@ impl RawCheck for Recording {
 #[derive(Args)]
 pub struct ListVerb {
     #[command(flatten)]
-    common: Common,
+    of_verb: VerbOptions,
     /// Only the hours of this market.
     #[arg(long, value_name = "CONDITION")]
     market: Option<String>,
@@ -384,8 +384,8 @@ pub struct ListVerb {
 
 impl ListVerb {
     fn run(self) -> Result<(), Failure> {
-        let ListVerb { common, market } = self;
-        let store = common.store()?;
+        let ListVerb { of_verb, market } = self;
+        let store = of_verb.store()?;
         let market =
             market.map(|text| Condition::parse(&text).ok_or_else(|| Usage(format!("{text:?} is not a market id"))));
         let market = market.transpose()?;
@@ -396,21 +396,21 @@ impl ListVerb {
                 {
                     continue;
                 }
-                show_entry(&common, &entry, market.as_ref());
+                show_entry(&of_verb, &entry, market.as_ref());
             }
         }
         Ok(())
     }
 }
 
-fn show_entry(common: &Common, entry: &HourEntry, market: Option<&Condition>) {
+fn show_entry(of_verb: &VerbOptions, entry: &HourEntry, market: Option<&Condition>) {
     let HourEntry { venue, hour, bytes, is_pinned, path, .. } = entry;
     let pinned = if *is_pinned { ", pinned" } else { "" };
     match entry.sidecar() {
         Ok(sidecar) => {
             let verdict = market.map_or(sidecar.verdict(), |market| sidecar.verdict_of(market)).name();
             let (rows, kind, layout) = (sidecar.parquet.rows, &sidecar.source.kind, &sidecar.source.layout);
-            common.show(
+            of_verb.show(
                 format_args!("{venue} {hour}  {verdict}, {rows} rows, {bytes} bytes, {kind} ({layout}){pinned}"),
                 &json!({
                     "venue": venue, "hour": hour.to_string(), "verdict": verdict, "rows": rows, "bytes": bytes,
@@ -420,7 +420,7 @@ fn show_entry(common: &Common, entry: &HourEntry, market: Option<&Condition>) {
         }
         Err(refusal) => {
             let (verdict, reason) = (Verdict::Quarantined.name(), refusal.to_string());
-            common.show(
+            of_verb.show(
                 format_args!("{venue} {hour}  {verdict}: {reason}{pinned}"),
                 &json!({
                     "venue": venue, "hour": hour.to_string(), "verdict": verdict, "reason": reason, "bytes": bytes,
@@ -434,7 +434,7 @@ fn show_entry(common: &Common, entry: &HourEntry, market: Option<&Condition>) {
 #[derive(Args)]
 pub struct PinVerb {
     #[command(flatten)]
-    common: Common,
+    of_verb: VerbOptions,
     /// The hour, like 2026-09-30T17 (UTC).
     #[arg(value_name = "HOUR", value_parser = hour)]
     hour: u32,
@@ -445,14 +445,14 @@ pub struct PinVerb {
 
 impl PinVerb {
     fn run(self, is_pinned: bool) -> Result<(), Failure> {
-        let PinVerb { common, hour, venue } = self;
-        let (store, hour) = (common.store()?, Hour(hour));
+        let PinVerb { of_verb, hour, venue } = self;
+        let (store, hour) = (of_verb.store()?, Hour(hour));
         match is_pinned {
             true => store.pin(&venue, hour)?,
             false => store.unpin(&venue, hour)?,
         }
         let value = json!({"venue": venue, "hour": hour.to_string(), "pinned": is_pinned});
-        common.show(format_args!("{venue} {hour}  {}", if is_pinned { "pinned" } else { "not pinned" }), &value);
+        of_verb.show(format_args!("{venue} {hour}  {}", if is_pinned { "pinned" } else { "not pinned" }), &value);
         Ok(())
     }
 }

@@ -1,5 +1,5 @@
 //! A back-test to run: its markets, its window, and the changes of books that it is fed with (gateway/docs/simulation.md
-//! §6.3).
+//! §6.1).
 
 use super::book::ArchivedMarket;
 use super::chance::{Haircut, Latency};

@@ -1,5 +1,5 @@
 //! What a back-test found: figures, trades, points of equity, and the hash that ties them to their inputs
-//! (gateway/docs/simulation.md §6.4).
+//! (gateway/docs/simulation.md §6.3).
 
 use super::canonical::Canonical;
 use super::chance::Latency;

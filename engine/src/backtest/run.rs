@@ -1,4 +1,4 @@
-//! One back-test: archived frames in, trades and figures out (gateway/docs/simulation.md §6.3).
+//! One back-test: archived frames in, trades and figures out (gateway/docs/simulation.md §6.1).
 //!
 //! ```text
 //! frames ─► archived books ─┬─► lane of the first seed ─► trades, equity

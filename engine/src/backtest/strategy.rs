@@ -1,5 +1,5 @@
 //! The strategy of a back-test: what it trades, and the conditions of entering and leaving (gateway/docs/simulation.md
-//! §6.2).
+//! §6).
 
 use super::fill::FillModel;
 use crate::amount::{Cash, Price, Qty};

@@ -95,7 +95,8 @@ fn a_refusal_is_written_as_its_record() {
 /// The result is the body of the REST twin; the rest of an answer is written by hand.
 #[test]
 fn an_answer_is_written_as_its_record() {
-    let town = Town::with("[limits.tiers.free]\nmax_batch_size = 2\n");
+    let rates = "requests_per_second = 1000000\nrequests_per_minute = 1000000\n";
+    let town = Town::with(&format!("[limits.tiers.free]\nmax_batch_size = 2\n{rates}"));
     let desk = desk(&town, &town.key, false);
     let order = || OrderResponse {
         order_id: ORDER,

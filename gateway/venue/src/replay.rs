@@ -1,6 +1,6 @@
 //! A recording as a venue: it is handed out on the recording's clock (gateway/docs/live-venues.md §7).
 //!
-//! [`Replay`] is the clock. What it plays is a [`Recording`]: [`Lines`] of a tape, or hours of an archive
+//! [`Replay`] is the clock. What it plays is a `Recording`: `Lines` of a tape, or hours of an archive
 //! (`archive::replay`).
 
 mod lines;

@@ -1,4 +1,4 @@
-//! The settings of live venues. A venue declares its own as one table ([`settings`]), from which its struct, its rows in
+//! The settings of live venues. A venue declares its own as one table (`settings!`), from which its struct, its rows in
 //! the configuration and the reading are made.
 
 use super::origin::Origin;
@@ -42,7 +42,7 @@ pub enum Value {
 pub struct Values(BTreeMap<String, Value>);
 
 impl Row {
-    /// For [`settings`].
+    /// For `settings!`.
     pub(crate) const fn new(name: &'static str, kind: Kind, meaning: &'static str) -> Row {
         Row { name, kind, meaning }
     }

@@ -76,7 +76,7 @@ pub struct Playback {
     pub speed: Option<String>,
 }
 
-/// Figures of the core and the feed, which the process keeps anyway ([`App::vitals`]).
+/// Figures of the core and the feed, which the process keeps anyway ([`crate::app::App::vitals`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vitals {
     /// Server time of the last record.

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`row`] | [`Row`](row::Row): one event of one token, what all file forms are made of |
 //! | [`schema`] | the sixteen columns of a Parquet hour |
-//! | [`write`] | rows → Parquet |
+//! | [`mod@write`] | rows → Parquet |
 //! | [`read`] | Parquet of any writer → rows; `parquet_file` is the reader below it |
 //! | [`sort`] | rows in another order, in bounded memory |
 //! | [`fold`] | the book of a token from its events |

@@ -27,12 +27,12 @@ const fn layer(
 }
 
 const ALL_OF_THE_GATEWAY: &[&str] =
-    &["engine", "wal", "wire", "host", "history", "journal", "archive", "venue", "edge", "admin"];
+    &["engine", "wal", "wire", "host", "history", "journal", "archive", "venue", "edge", "admin", "simulation"];
 const ALL: &[&str] =
-    &["engine", "wal", "wire", "host", "history", "journal", "archive", "venue", "edge", "admin", "gateway", "tools"];
+    &["engine", "wal", "wire", "host", "history", "journal", "archive", "venue", "edge", "admin", "simulation", "gateway", "tools"];
 
 /// From the bottom up.
-pub const LAYERS: [Layer; 14] = [
+pub const LAYERS: [Layer; 15] = [
     layer("engine", "engine", &[], &[]),
     layer("wal", "wal", &[], &[]),
     layer("wire", "gateway/wire", &["engine"], &[]),
@@ -44,6 +44,7 @@ pub const LAYERS: [Layer; 14] = [
     layer("edge", "gateway/edge", &["engine", "wire", "host"], &["history", "journal", "venue", "wal"]),
     // The thread of a backup, with its priority and its stop flag, and the token are values of `host`.
     layer("admin", "gateway/admin", &["engine", "wire", "host"], &[]),
+    layer("simulation", "gateway/simulation", &["engine", "wire", "host", "archive", "venue", "edge"], &[]),
     layer("gateway", "gateway", ALL_OF_THE_GATEWAY, &[]),
     layer("tools", "tools", ALL, &[]),
     layer("bench", "bench", ALL, &[]),

@@ -71,6 +71,8 @@ pub struct Store {
     /// Hours in use, by number of users.
     held: Mutex<AHashMap<(String, Hour), u32>>,
     next_number: AtomicU64,
+    /// Grows with every change of the list of hours.
+    version: AtomicU64,
 }
 
 /// The files of an hour.
@@ -126,6 +128,7 @@ impl Store {
             readers: Readers::default(),
             held: Mutex::default(),
             next_number: AtomicU64::new(1),
+            version: AtomicU64::new(0),
         };
         store.refresh()?;
         Ok(store)
@@ -163,14 +166,20 @@ impl Store {
             }
         }
         let old = std::mem::replace(&mut *self.venues.write(), venues.clone());
+        let count = |venues: &BTreeMap<String, BTreeMap<Hour, _>>| venues.values().map(BTreeMap::len).sum::<usize>();
+        let mut is_changed = count(&old) != count(&venues);
         for (venue, hours) in old {
             for (hour, entry) in hours {
                 let stays =
                     venues.get(&venue).and_then(|hours| hours.get(&hour)).is_some_and(|now| now.number == entry.number);
                 if !stays {
                     self.cache.forget(entry.number);
+                    is_changed = true;
                 }
             }
+        }
+        if is_changed {
+            self.version.fetch_add(1, Ordering::Release);
         }
         Ok(())
     }
@@ -229,10 +238,19 @@ impl Store {
             None => hours.remove(&hour),
         };
         drop(venues);
+        let number = |entry: &Option<Arc<HourEntry>>| entry.as_ref().map(|entry| entry.number);
+        if number(&old) != number(&now) {
+            self.version.fetch_add(1, Ordering::Release);
+        }
         if let Some(old) = old.filter(|old| now.as_ref().is_none_or(|now| now.number != old.number)) {
             self.cache.forget(old.number);
         }
         Ok(now)
+    }
+
+    /// A number that is another one after every change of the hours.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 
     /// Names of the venues that have hours.

@@ -328,7 +328,7 @@ impl Store {
     }
 
     /// Whether a market has rows in an hour; `None`: the index is damaged.
-    fn has_market(&self, entry: &HourEntry, condition: &Condition) -> Option<bool> {
+    pub fn has_market(&self, entry: &HourEntry, condition: &Condition) -> Option<bool> {
         match self.cache.get(Key::Hour(entry.number)) {
             Some(Value::Hour(open)) => Some(open.index.has_market(condition)),
             _ => TimeIndex::probe(&index_path(&entry.path), condition).ok(),

@@ -87,6 +87,19 @@ pub struct Found {
     pub origin: Origin,
 }
 
+impl Found {
+    /// Of a market of this venue of which no row was seen.
+    pub fn of(origin: Origin) -> Found {
+        Found { tokens: BTreeSet::new(), tick: COARSEST, origin }
+    }
+
+    /// Makes the grid as fine as these prices need it.
+    pub fn prices(&mut self, prices: impl IntoIterator<Item = Price>) {
+        let finest = prices.into_iter().map(grid_of).min();
+        self.tick = finest.map_or(self.tick, |finest| self.tick.min(finest));
+    }
+}
+
 /// The coarsest grid that prices alone can show.
 const COARSEST: TickSize = TickSize(100);
 
@@ -102,8 +115,7 @@ impl Finder {
     /// Notes a row of a file of this venue.
     pub fn note(&mut self, row: &Row, origin: Origin) {
         let is_same = self.last.as_ref().is_some_and(|(market, token)| *market == row.market && *token == row.token);
-        let new = || Found { tokens: BTreeSet::new(), tick: COARSEST, origin };
-        let found = self.markets.entry(row.market).or_insert_with(new);
+        let found = self.markets.entry(row.market).or_insert_with(|| Found::of(origin));
         if !is_same {
             found.tokens.insert(row.token.clone());
             self.last = Some((row.market, row.token.clone()));

@@ -82,6 +82,13 @@ pub const GOALS: &[Goal] = &[
     most("memory", "memory", "order", ORDER_BYTES_MAX, "bytes"),
     most("sockets", "idle socket", "memory of one", SOCKET_BYTES_MAX, "bytes"),
     most("sockets", "idle server", "processor time of a second, without clients", 10_000.0, "µs"),
+    least("archive", "A1 ", "import beside reading all columns", 0.5, "×"),
+    least("archive", "A2 ", "build beside parsing the lines", 0.6, "×"),
+    least("archive", "A3 ", "fold beside decoding eight columns", 0.5, "×"),
+    least("archive", "A3 ", "fold beside the hour's lines", 8.0, "×"),
+    most("archive", "A4 ", "p99, cold", 50.0, "ms"),
+    most("archive", "A4 ", "p99, warm", 2.0, "ms"),
+    least("archive", "A5 ", "replay beside packed lines", 3.0, "×"),
     least("growth", "growth", "in process, beside the small size", 0.4, "×"),
     least("growth", "growth", "over HTTP, beside the small size", 0.85, "×"),
     most("growth", "start with 1 M", "start over 1 M open orders, and linear", 1.0, "s"),
@@ -109,7 +116,7 @@ impl fmt::Display for Goal {
         let Goal { what, unit, .. } = self;
         write!(f, "{what}: {word} {value} {unit}")?;
         match self.row.split(' ').next() {
-            Some(number) if number.starts_with('P') => write!(f, " ({number})"),
+            Some(number) if number.starts_with(['P', 'A']) => write!(f, " ({number})"),
             _ => Ok(()),
         }
     }

@@ -10,6 +10,7 @@
 mod acks;
 mod answer;
 mod append;
+mod archive;
 mod backtest;
 mod book;
 mod broadcast;
@@ -140,6 +141,11 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario { name: "memory", question: "what do users and orders cost in memory?", run: memory::run },
     Scenario { name: "growth", question: "how do rate and start change when a server grows?", run: growth::run },
+    Scenario {
+        name: "archive",
+        question: "how fast does an hour become files, and a moment of it a book?",
+        run: archive::run,
+    },
     Scenario {
         name: "hostile",
         question: "what do a thousand listeners that do not read cost orders?",

@@ -13,10 +13,10 @@ const SEATED: [&str; 4] = ["http", "reads", "fanout", "trade"];
 const HASHLESS: [&str; 3] = ["echo", "fanout", "sockets"];
 const MACHINE: [&str; 10] =
     ["version", "commit", "build", "features", "compiler", "machine", "cores", "kernel", "file system", "load"];
-const SCENARIOS: [&str; 26] = [
+const SCENARIOS: [&str; 27] = [
     "ladder", "walk", "fold", "hear", "shard", "book", "backtest", "answer", "append", "commit", "acks", "device",
     "busy", "frames", "recovery", "http", "reads", "echo", "fanout", "trade", "sockets", "service", "replay", "memory",
-    "growth", "hostile",
+    "growth", "archive", "hostile",
 ];
 
 fn run(scenario: &str, json: &Path) -> Value {

@@ -11,7 +11,7 @@ use crate::listeners::{CommitFigures, Listeners, ServerLinks};
 use crate::metrics::gather::Sources;
 use crate::metrics::journal::JournalMeters;
 use crate::runtime::{Parts, Runtime};
-use crate::{banner, check, demo};
+use crate::{banner, check, demo, simulation};
 use edge::api::health::Census;
 use edge::app::{App, Edge, Instance};
 use edge::http::auth::uuid_text;
@@ -433,7 +433,7 @@ impl Shared {
                 clock,
                 history: Box::new(history),
                 spot,
-                archive: None,
+                archive: simulation::archive(config),
                 jobs: None,
             },
         })

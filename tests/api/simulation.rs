@@ -1,12 +1,18 @@
-//! The simulation routes (gateway/docs/simulation.md) of a server without an archive; `api/simulation/tests.rs` of the
-//! edge has those with one.
+//! The simulation routes (gateway/docs/simulation.md) on archives that are off, empty, broken, and of two markets;
+//! `api/simulation/tests.rs` of the edge has the rows of each route.
 
+use engine::time::Timestamp;
 use serde_json::{Value, json};
+use std::path::Path;
+use tests::binary::{run, run_well};
 use tests::cases::Cases;
 use tests::http::{Client, Response};
 use tests::json::text;
+use tests::server::ServerDir;
+use tests::tape::{Market, Tape};
 use tests::token::token;
 use tests::world::{World, changed};
+use wire::instant::ts_text;
 
 const FILL: &str = "/v1/simulation/fill";
 
@@ -50,8 +56,23 @@ fn with_the_flag_off_every_path_is_unknown_after_the_credential() {
 }
 
 #[test]
-fn without_an_archive_reads_are_unavailable_after_their_checks() {
-    let cases = Cases::of("simulation without an archive");
+fn a_broken_archive_is_unavailable() {
+    let cases = Cases::of("simulation on a broken archive");
+    let world = World::start_with(1, |place| {
+        place.set("flags", "feature_simulation_api_enabled", "true");
+        std::fs::create_dir_all(place.data()).expect("a data directory");
+        std::fs::write(place.data().join("archive"), "not a folder").expect("a file");
+    });
+    for answer in all(&mut world.user(0), &world).into_iter().take(3) {
+        answer.refused(503, "ARCHIVE_UNAVAILABLE");
+        assert_eq!(answer.header("Retry-After"), Some("30"));
+        cases.one();
+    }
+}
+
+#[test]
+fn an_empty_archive_knows_no_market_after_the_checks() {
+    let cases = Cases::of("simulation on an empty archive");
     let world = World::start_with(1, |place| {
         place.set("flags", "feature_simulation_api_enabled", "true");
     });
@@ -63,8 +84,7 @@ fn without_an_archive_reads_are_unavailable_after_their_checks() {
     let quota = answers.pop().expect("four answers").expect(200);
     assert_eq!((&quota["backtests_used"], &quota["market_hours_used"]), (&json!(0), &json!("0.000")));
     for answer in answers {
-        answer.refused(503, "ARCHIVE_UNAVAILABLE");
-        assert_eq!(answer.header("Retry-After"), Some("30"));
+        answer.refused(404, "ARCHIVE_NOT_FOUND");
         cases.one();
     }
     for answer in all(&mut world.public(), &world) {
@@ -78,7 +98,7 @@ fn without_an_archive_reads_are_unavailable_after_their_checks() {
         (json!({"at": "never"}), 400, "INVALID_WINDOW"),
         (json!({"at": "2999-01-01T00:00:00Z"}), 400, "INVALID_WINDOW"),
         // An enterprise plan has every model.
-        (json!({"fill_model": "depth_walk_depletion"}), 503, "ARCHIVE_UNAVAILABLE"),
+        (json!({"fill_model": "depth_walk_depletion"}), 404, "ARCHIVE_NOT_FOUND"),
     ] {
         world.user(0).post(FILL, &changed(&body, &changes)).refused(status, code);
         cases.one();
@@ -91,7 +111,7 @@ fn without_an_archive_reads_are_unavailable_after_their_checks() {
     }
     let job = json!({"condition_ids": ["0x1"], "start": "2026-01-30T17:00:00Z", "end": "2026-01-30T19:00:00Z",
         "strategy": {"size": "25"}});
-    world.user(0).post(backtests, &job).refused(503, "ARCHIVE_UNAVAILABLE");
+    world.user(0).post(backtests, &job).refused(404, "ARCHIVE_NOT_FOUND");
     world.user(0).post(backtests, &changed(&job, &json!({"strategy": {}}))).refused(422, "VALIDATION_FAILED");
     world
         .user(0)
@@ -103,4 +123,107 @@ fn without_an_archive_reads_are_unavailable_after_their_checks() {
         .post(FILL, &changed(&body, &json!({"fill_model": "depth_walk_depletion"})))
         .refused(402, "UPGRADE_REQUIRED");
     cases.one();
+}
+
+/// Two markets, and the moment of their last line.
+fn recorded(path: &Path) -> (Vec<Market>, String) {
+    let markets = vec![Market::new(1, "rain", "weather", 0.01), Market::new(2, "snow", "weather", 0.001)];
+    let mut tape = Tape::create(path);
+    tape.list(&markets.iter().collect::<Vec<_>>());
+    for market in &markets {
+        tape.books(market, &[("0.30", "100"), ("0.29", "50")], &[("0.40", "70"), ("0.41", "200")]);
+    }
+    // Each change in both books, as the venue mirrors them.
+    tape.level(&markets[0], 0, "SELL", "0.40", "20");
+    tape.level(&markets[0], 1, "BUY", "0.60", "20");
+    tape.level(&markets[0], 0, "BUY", "0.31", "12.5");
+    tape.level(&markets[0], 1, "SELL", "0.69", "12.5");
+    tape.resolve(&markets[1], ["1", "0"]);
+    tape.level(&markets[1], 0, "BUY", "0.305", "7");
+    tape.level(&markets[1], 1, "SELL", "0.695", "7");
+    let last = Timestamp::from_millis(tape.last_millis());
+    (markets, ts_text(last))
+}
+
+#[test]
+fn routes_and_the_command_give_the_same_answers() {
+    let cases = Cases::of("simulation on an archive");
+    let mut place = ServerDir::new();
+    place.set("flags", "feature_simulation_api_enabled", "true");
+    let lines = place.root().join("tape.ndjson");
+    let (markets, last) = recorded(&lines);
+    let archive = place.data().join("archive");
+    let key = place.seed(1, "enterprise", "1").remove(0).key;
+    let path = |path: &Path| path.to_str().expect("a path").to_owned();
+    run_well(["archive", "import", &path(&lines), "--archive", &path(&archive)]);
+    let server = place.start();
+    let mut client = server.with_key(&key);
+    let said = |verb: &str, options: &[(&str, &str)]| {
+        let mut words = vec!["simulate".to_owned(), verb.to_owned(), "--archive".to_owned(), path(&archive)];
+        for (name, value) in options {
+            words.extend([format!("--{}", name.replace('_', "-")), (*value).to_owned()]);
+        }
+        run(words)
+    };
+    let (rain, snow) = (&markets[0], &markets[1]);
+    // Field values, the average price (null: refused), shares that remain.
+    let fills: [(&[(&str, &str)], Value, &str); 6] = [
+        (&[("condition_id", &rain.condition), ("shares", "20")], json!("0.4000"), "0.0000"),
+        (&[("condition_id", &rain.condition), ("shares", "60")], json!("0.4067"), "0.0000"),
+        (&[("condition_id", &rain.condition), ("shares", "60"), ("limit_price", "0.40")], json!("0.4000"), "40.0000"),
+        (&[("condition_id", &rain.condition), ("shares", "10"), ("side", "SELL")], json!("0.3100"), "0.0000"),
+        (&[("condition_id", &snow.condition), ("shares", "7"), ("side", "SELL")], json!("0.3050"), "0.0000"),
+        (
+            &[("condition_id", &rain.condition), ("shares", "5"), ("side", "SELL"), ("token_id", rain.no())],
+            json!("0.6000"),
+            "0.0000",
+        ),
+    ];
+    for (fields, price, remaining) in fills {
+        let fields: Vec<_> = fields.iter().copied().chain([("at", last.as_str())]).collect();
+        let body: serde_json::Map<_, _> = fields.iter().map(|(name, value)| ((*name).into(), json!(value))).collect();
+        let answer = client.post(FILL, &Value::Object(body)).expect(200);
+        assert_eq!((&answer["vwap_fill_price"], &answer["remaining_shares"]), (&price, &json!(remaining)), "{answer}");
+        assert_eq!(answer["provenance"]["hour_status"], "partial", "{answer}");
+        let output = said("fill", &fields);
+        let printed: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(printed, answer, "{fields:?}: {}", String::from_utf8_lossy(&output.stderr));
+        cases.one();
+    }
+    for market in &markets {
+        for (verb, fields) in [
+            ("coverage", vec![("condition_id", market.condition.as_str())]),
+            ("book", vec![("condition_id", market.condition.as_str()), ("at", &last), ("depth", "1")]),
+            ("book", vec![("condition_id", &market.condition), ("at", &last), ("outcome", "no")]),
+        ] {
+            let query: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let answer = client.get(&format!("/v1/simulation/{verb}?{}", query.join("&"))).expect(200);
+            let output = said(verb, &fields);
+            let printed: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            assert_eq!(printed, answer, "{fields:?}: {}", String::from_utf8_lossy(&output.stderr));
+            cases.one();
+        }
+    }
+    let coverage = |market: &Market, client: &mut Client| {
+        client.get(&format!("/v1/simulation/coverage?condition_id={}", market.condition)).expect(200)
+    };
+    let (open, settled) = (coverage(rain, &mut client), coverage(snow, &mut client));
+    assert_eq!((&open["settlement_known"], &settled["settlement_known"]), (&json!(false), &json!(true)));
+    assert_eq!(settled["settlement_source"], "upstream");
+    let unknown = format!("0x{:064x}", 99);
+    let refused: [(&str, &[(&str, &str)], i32, &str); 5] = [
+        ("fill", &[("condition_id", &unknown), ("shares", "1"), ("at", &last)], 1, "ARCHIVE_NOT_FOUND"),
+        ("fill", &[("condition_id", &rain.condition), ("shares", "0"), ("at", &last)], 2, "VALIDATION_FAILED"),
+        ("book", &[("condition_id", &rain.condition), ("at", "2000-01-01T00:00:00Z")], 1, "CONDITION_HOUR_NOT_COVERED"),
+        ("book", &[("condition_id", &rain.condition), ("at", "never")], 1, "INVALID_WINDOW"),
+        ("coverage", &[("condition_id", "")], 2, "VALIDATION_FAILED"),
+    ];
+    for (verb, fields, code, part) in refused {
+        let output = said(verb, fields);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{verb} {fields:?}: {error}");
+        assert!(error.contains(part), "{verb} {fields:?}: {error}");
+        cases.one();
+    }
+    server.stop();
 }

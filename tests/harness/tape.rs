@@ -114,6 +114,11 @@ impl Tape {
         &self.path
     }
 
+    /// Receipt of the last line, in Unix milliseconds.
+    pub fn last_millis(&self) -> u64 {
+        self.last_ms
+    }
+
     /// Lists markets, or repeats their state.
     pub fn list(&mut self, markets: &[&Market]) {
         let rows: Vec<Value> = markets.iter().map(|market| market.listed(None)).collect();

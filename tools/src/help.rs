@@ -35,6 +35,11 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("openapi", "papertape openapi > openapi.json"),
     ("asyncapi", "papertape asyncapi > asyncapi.json"),
     ("archive", "papertape archive import recordings/ --from 2026-09-30T17 --to 2026-09-30T20"),
+    (
+        "simulate",
+        "papertape simulate coverage --condition-id \
+         0x5151515151515151515151515151515151515151515151515151515151515151",
+    ),
     ("log", "papertape log verify papertape-data"),
     ("clock", "papertape clock set-back papertape-data"),
     (

@@ -14,6 +14,7 @@ mod openapi;
 mod record;
 mod seed;
 mod serve;
+mod simulate;
 mod snapshot;
 mod token;
 
@@ -63,6 +64,10 @@ enum Verb {
     /// Make, import and check hours of market data. Exit code 1 when a file is refused, 2 for a wrong command.
     #[command(subcommand)]
     Archive(archive_verbs::ArchiveVerb),
+    /// Ask an archive what the simulation routes answer, without a server. Exit code 1 when it refuses, 2 for a wrong
+    /// command.
+    #[command(subcommand)]
+    Simulate(simulate::SimulateVerb),
     /// Read and check the log of a data directory; never writes there.
     #[command(subcommand)]
     Log(journal::LogVerb),
@@ -97,6 +102,7 @@ fn main() -> ExitCode {
         Verb::OpenApi(verb) => verb.run(),
         Verb::AsyncApi(verb) => verb.run(),
         Verb::Archive(verb) => verb.run(),
+        Verb::Simulate(verb) => verb.run(),
         Verb::Log(verb) => verb.run(),
         Verb::Backup(backup) => backup.run(),
         Verb::Restore(restore) => restore.run(),
@@ -108,7 +114,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             output::write_with_timeout(std::io::stderr, format!("papertape: {failure}\n"));
-            if failure.is::<backup::Usage>() || failure.is::<archive_verbs::Usage>() {
+            let is_refused_usage = failure.downcast_ref().is_some_and(|refused: &simulate::Refused| refused.is_usage);
+            if failure.is::<backup::Usage>() || failure.is::<archive_verbs::Usage>() || is_refused_usage {
                 return USAGE.into();
             }
             failure.downcast_ref().map_or(ExitCode::FAILURE, |by: &Interrupted| by.exit_code().into())

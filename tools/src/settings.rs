@@ -54,10 +54,11 @@ pub fn log_events(log: Log) -> std::io::Result<()> {
 }
 
 /// The packages that log below `info`.
-const OWN: [&str; 12] = [
+const OWN: [&str; 13] = [
     "papertape",
     "tools",
     "gateway",
+    "simulation",
     "edge",
     "archive",
     "venue",

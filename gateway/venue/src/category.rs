@@ -20,7 +20,7 @@ impl FromIterator<(String, Category)> for Names {
 
 impl Names {
     /// The category that the configuration gives a name, unless it is one of the eleven.
-    fn added(&self, name: &str) -> Option<Category> {
+    pub fn added(&self, name: &str) -> Option<Category> {
         let name = name.trim().to_lowercase();
         let (_, category) = self.0.iter().find(|(added, _)| *added == name)?;
         Category::named(&name).is_none().then_some(*category)
@@ -29,11 +29,6 @@ impl Names {
     /// The category of a name from any source: one of the eleven, an added one, or a built-in word.
     pub fn named(&self, name: &str) -> Option<Category> {
         self.added(name).or_else(|| named(name))
-    }
-
-    /// The category of a Kalshi event or series.
-    pub fn of_kalshi(&self, name: &str) -> Category {
-        self.added(name).unwrap_or_else(|| of_kalshi(name))
     }
 
     /// The category of the first tag that is an added name.
@@ -96,22 +91,6 @@ pub fn of_asset(asset: Asset) -> Category {
     }
 }
 
-fn of_kalshi(name: &str) -> Category {
-    match name.trim().to_ascii_lowercase().as_str() {
-        "politics" | "elections" => Category::Politics,
-        "world" => Category::Geopolitics,
-        "crypto" => Category::Crypto,
-        "economics" => Category::Economics,
-        "financials" | "commodities" => Category::Finance,
-        "companies" | "science and technology" => Category::Tech,
-        "climate and weather" => Category::Weather,
-        "sports" => Category::Sports,
-        "entertainment" => Category::Culture,
-        "mentions" => Category::Mentions,
-        _ => Category::Other,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,9 +120,6 @@ mod tests {
         ] {
             assert_eq!(none.of_tags(tags.iter().copied(), sports, updown), expected, "{tags:?}");
         }
-        assert_eq!(none.of_kalshi("Science and Technology"), Category::Tech);
-        assert_eq!(none.of_kalshi("Commodities"), Category::Finance);
-        assert_eq!(none.of_kalshi("Transportation"), Category::Other);
     }
 
     #[test]
@@ -167,11 +143,6 @@ mod tests {
             (&["chess"], None, None),
         ] {
             assert_eq!(names.of_tags(tags.iter().copied(), false, updown), expected, "{tags:?}");
-        }
-        for (name, expected) in
-            [("E-sports", Category::Sports), ("Crypto", Category::Crypto), ("World", Category::Geopolitics)]
-        {
-            assert_eq!(names.of_kalshi(name), expected, "{name}");
         }
     }
 }

@@ -407,8 +407,8 @@ impl Outcome {
             },
             "stalls": {
                 "late_from_ms": LATE.as_millis() as u64,
-                "told": tally.stalls.reported.iter().map(stall).collect::<Vec<_>>(),
-                "untold": tally.stalls.unreported,
+                "reported": tally.stalls.reported.iter().map(stall).collect::<Vec<_>>(),
+                "unreported": tally.stalls.unreported,
             },
             "check": self.compared,
             "orders": self.orders,

@@ -1,6 +1,7 @@
 //! Kalshi's REST responses: listings, changes, and results of markets (gateway/docs/live-venues.md §4.1, §4.3).
 
 use super::book::{Book, Fold};
+use super::category;
 use super::dto;
 use super::listing::{grid, listing, resolution, state};
 use super::translate::{Market, Sequence, Sides, Translate};
@@ -84,7 +85,7 @@ impl Translate {
         let category = category.or_else(|| event.series_ticker.filled().is_none().then(String::new));
         let facts = self.events.entry(ticker).or_default();
         facts.title = event.title.owned().or(facts.title.take());
-        facts.category = category.map(|name| self.names.of_kalshi(&name)).or(facts.category);
+        facts.category = category.map(|name| category::category(&self.names, &name)).or(facts.category);
         for market in event.markets.elements().unwrap_or_default() {
             let close = market.object::<dto::Market<'_>>().and_then(|market| market.close_time.instant());
             facts.end = facts.end.max(close);

@@ -1,6 +1,7 @@
 //! Checks of Kalshi (gateway/docs/live-venues.md §4, §8): page limits, the words of statuses, price structures and
 //! categories, a book, and with credentials the signed handshake, a snapshot and the server's pings.
 
+use super::category::category;
 use super::stream::Settings;
 use crate::category::Names;
 use crate::doctor::{Doctor, Field, Kind, LISTEN_MAX, Received, differences, list, shown};
@@ -129,7 +130,7 @@ async fn events(doctor: &mut Doctor<'_>, api: &str, names: &Names) -> Vec<Value>
 fn categories(doctor: &mut Doctor<'_>, events: &[Value], names: &Names) {
     let stated: BTreeSet<&str> = events.iter().filter_map(|event| event["category"].as_str()).collect();
     let unknown = stated.iter().filter(|name| !name.eq_ignore_ascii_case("other"));
-    let unknown = unknown.filter(|name| names.of_kalshi(name) == Category::Other);
+    let unknown = unknown.filter(|name| category(names, name) == Category::Other);
     let differ = unknown.map(|name| format!("{name:?} is taken as other (map it in [fees.category_map])")).collect();
     doctor.report("the names of categories", stated.iter().copied().collect::<Vec<_>>().join(", "), differ);
 }

@@ -2,6 +2,7 @@
 
 mod book;
 mod catalogue;
+mod category;
 pub mod doctor;
 pub mod dto;
 mod hot;

@@ -1,5 +1,6 @@
 //! `GET /v1/simulation/book`: the book of a token at a past moment (gateway/docs/simulation.md §5).
 
+use super::archive::Archive;
 use super::provenance::{Leakage, Provenance};
 use super::{ID_CHARS_MAX, LABEL_CHARS_MAX, archive, books, condition, market, missing, outcome, past};
 use crate::http::call::Call;
@@ -12,6 +13,7 @@ use engine::backtest::{ArchivedBook, ArchivedMarket};
 use engine::id::Outcome as MarketOutcome;
 use engine::time::{self, MILLISECOND};
 use wire::fields::Params;
+use wire::query::Query;
 
 const DEPTH_MAX: u64 = 500;
 const DEPTH_DEFAULT: u64 = 10;
@@ -54,24 +56,46 @@ record! {
 
 pub async fn book(call: Call) -> Outcome {
     let query = call.query();
-    let mut params = Params::new(&query);
-    let condition = condition(&mut params);
-    let at = params.text("at", ID_CHARS_MAX);
-    if query.get("at").is_none() {
-        missing(&mut params.problems, "query", "at");
+    let wanted = Wanted::read(&query, call.now)?;
+    wanted.answer(archive(&call)?).await
+}
+
+/// A request.
+pub(super) struct Wanted<'a> {
+    condition: &'a str,
+    at: time::Timestamp,
+    label: Option<&'a str>,
+    token: Option<&'a str>,
+    depth: u64,
+}
+
+impl<'a> Wanted<'a> {
+    /// # Errors
+    /// `VALIDATION_FAILED`, then `INVALID_WINDOW`.
+    pub(super) fn read(query: &'a Query<'_>, now: time::Timestamp) -> Result<Wanted<'a>, Refusal> {
+        let mut params = Params::new(query);
+        let condition = condition(&mut params);
+        let at = params.text("at", ID_CHARS_MAX);
+        if query.get("at").is_none() {
+            missing(&mut params.problems, "query", "at");
+        }
+        let label = params.text("outcome", LABEL_CHARS_MAX);
+        let token = params.text("token_id", ID_CHARS_MAX);
+        let depth = params.integer("depth", 1..=DEPTH_MAX).unwrap_or(DEPTH_DEFAULT);
+        if !params.problems.is_empty() {
+            return Err(Refusal::validation(&params.problems));
+        }
+        Ok(Wanted { condition, at: past("at", at.unwrap_or_default(), now)?, label, token, depth })
     }
-    let label = params.text("outcome", LABEL_CHARS_MAX);
-    let token = params.text("token_id", ID_CHARS_MAX);
-    let depth = params.integer("depth", 1..=DEPTH_MAX).unwrap_or(DEPTH_DEFAULT);
-    if !params.problems.is_empty() {
-        return Err(Refusal::validation(&params.problems));
+
+    /// # Errors
+    /// `ARCHIVE_NOT_FOUND`, `INVALID_REQUEST`, `CONDITION_HOUR_NOT_COVERED`, `ARCHIVE_UNAVAILABLE`.
+    pub(super) async fn answer(self, archive: &dyn Archive) -> Outcome {
+        let market = market(archive, self.condition).await?;
+        let outcome = outcome(&market, self.token, self.label)?;
+        let pair = books(archive, &market, outcome, self.at).await?;
+        Ok(Reply::json(&PastBook::new(&market, outcome, self.at, self.depth, &pair.own)))
     }
-    let at = past("at", at.unwrap_or_default(), call.now)?;
-    let archive = archive(&call)?;
-    let market = market(archive, condition).await?;
-    let outcome = outcome(&market, token, label)?;
-    let pair = books(archive, &market, outcome, at).await?;
-    Ok(Reply::json(&PastBook::new(&market, outcome, at, depth, &pair.own)))
 }
 
 impl<'a> PastBook<'a> {

@@ -1,5 +1,6 @@
 //! `GET /v1/simulation/coverage`: the hours of a market that the archive has (gateway/docs/simulation.md §4).
 
+use super::archive::Archive;
 use super::provenance::{ConfidenceName, Leakage, VerdictName, hour_text};
 use super::{ID_CHARS_MAX, archive, condition, market};
 use crate::http::call::Call;
@@ -62,17 +63,36 @@ record! {
 
 pub async fn coverage(call: Call) -> Outcome {
     let query = call.query();
-    let mut params = Params::new(&query);
-    let condition = condition(&mut params);
-    if !params.problems.is_empty() {
-        return Err(Refusal::validation(&params.problems));
+    let wanted = Wanted::read(&query)?;
+    wanted.answer(archive(&call)?).await
+}
+
+/// A request.
+pub(super) struct Wanted<'a> {
+    condition: &'a str,
+    asked: Asked,
+}
+
+impl<'a> Wanted<'a> {
+    /// # Errors
+    /// `VALIDATION_FAILED`, then `INVALID_WINDOW`.
+    pub(super) fn read(query: &'a Query<'_>) -> Result<Wanted<'a>, Refusal> {
+        let mut params = Params::new(query);
+        let condition = condition(&mut params);
+        if !params.problems.is_empty() {
+            return Err(Refusal::validation(&params.problems));
+        }
+        Ok(Wanted { condition, asked: Asked::read(query)? })
     }
-    let asked = Asked::read(&query)?;
-    let archive = archive(&call)?;
-    let market = market(archive, condition).await?;
-    let window = asked.window(&market)?;
-    let known = archive.hours(&market, window.clone()).await?;
-    Ok(Reply::json(&CoverageReport::new(&market, &Coverage::of(window, known))))
+
+    /// # Errors
+    /// `ARCHIVE_NOT_FOUND`, `INVALID_WINDOW`, `ARCHIVE_UNAVAILABLE`.
+    pub(super) async fn answer(self, archive: &dyn Archive) -> Outcome {
+        let market = market(archive, self.condition).await?;
+        let window = self.asked.window(&market)?;
+        let known = archive.hours(&market, window.clone()).await?;
+        Ok(Reply::json(&CoverageReport::new(&market, &Coverage::of(window, known))))
+    }
 }
 
 /// The window of a request.

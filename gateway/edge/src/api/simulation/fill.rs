@@ -1,5 +1,6 @@
 //! `POST /v1/simulation/fill`: one counterfactual fill (gateway/docs/simulation.md §3).
 
+use super::archive::Archive;
 use super::provenance::{
     ConfidenceName, FEE_MODEL, FeeModelName, FigureSourceName, FillModelName, Leakage, Provenance, QUEUE_POSITION,
 };
@@ -15,6 +16,7 @@ use engine::amount::{Price, Qty};
 use engine::backtest::{self, ArchivedMarket, ArchivedPair, FillModel, FillRequest, FillResult, SHARES_MAX};
 use engine::id::Outcome as MarketOutcome;
 use engine::order::Side;
+use engine::rules::FeeTable;
 use engine::time::{MILLISECOND, Timestamp};
 use std::borrow::Cow;
 use wire::decimal::Decimal;
@@ -76,19 +78,12 @@ pub async fn fill(call: Call) -> Outcome {
     if !wanted.model.is_free() && !has_everything(&call) {
         return Err(needs_everything(&call));
     }
-    let archive = archive(&call)?;
-    let market = market(archive, wanted.condition).await?;
-    let outcome = outcome(&market, wanted.token, wanted.outcome)?;
-    let pair = books(archive, &market, outcome, wanted.instant).await?;
-    let rate = call.reads().rules.fees.rate(market.category);
-    let Wanted { side, shares, model, limit, .. } = wanted;
-    let result = backtest::fill(&FillRequest { side, shares, model, limit, rate }, &pair);
-    Ok(Reply::json(&SimulatedFill::new(&wanted, &market, outcome, &pair, result)))
+    wanted.answer(archive(&call)?, &call.reads().rules.fees).await
 }
 
 /// A request in integers.
 #[derive(Debug)]
-struct Wanted<'a> {
+pub(super) struct Wanted<'a> {
     condition: &'a str,
     token: Option<&'a str>,
     outcome: Option<&'a str>,
@@ -105,7 +100,7 @@ struct Wanted<'a> {
 impl<'a> Wanted<'a> {
     /// # Errors
     /// `VALIDATION_FAILED`, then `INVALID_WINDOW`.
-    fn read(body: &'a Value<'_>, now: Timestamp) -> Result<Wanted<'a>, Refusal> {
+    pub(super) fn read(body: &'a Value<'_>, now: Timestamp) -> Result<Wanted<'a>, Refusal> {
         let mut body = Body::new(body);
         let condition = body.text("condition_id", ID_CHARS_MAX);
         if condition.is_none_or(str::is_empty) && body.problems.is_empty() {
@@ -143,6 +138,18 @@ impl<'a> Wanted<'a> {
             queue_position,
             instant,
         })
+    }
+
+    /// # Errors
+    /// `ARCHIVE_NOT_FOUND`, `INVALID_REQUEST`, `CONDITION_HOUR_NOT_COVERED`, `ARCHIVE_UNAVAILABLE`.
+    pub(super) async fn answer(self, archive: &dyn Archive, fees: &FeeTable) -> Outcome {
+        let market = market(archive, self.condition).await?;
+        let outcome = outcome(&market, self.token, self.outcome)?;
+        let pair = books(archive, &market, outcome, self.instant).await?;
+        let (rate, Wanted { side, shares, model, limit, .. }) = (fees.rate(market.category), &self);
+        let asked = FillRequest { side: *side, shares: *shares, model: *model, limit: *limit, rate };
+        let result = backtest::fill(&asked, &pair);
+        Ok(Reply::json(&SimulatedFill::new(&self, &market, outcome, &pair, result)))
     }
 }
 

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`archive`], [`jobs`] | the archive, and the runner of back-tests, as ports |
 //! | `fill.rs`, `book.rs`, `coverage.rs` | the reads of it, each with its records |
+//! | [`offline`] | the same reads without a server, for the command line |
 //! | `models.rs`, `quota.rs` | the list of fill models; what the plan allows and what is used |
 //! | [`spec`] | what a back-test is asked for |
 //! | `backtests.rs`, `summary.rs` | routes of back-tests, and their records |
@@ -17,6 +18,7 @@ mod coverage;
 mod fill;
 pub mod jobs;
 mod models;
+pub mod offline;
 mod provenance;
 mod quota;
 pub mod spec;

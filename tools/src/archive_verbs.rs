@@ -16,16 +16,20 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use venue::archive::build::{self, Options};
-use venue::archive::hours::{hour_text, parse_hour};
+use venue::archive::fetch::{Fetch, Pace, Source, Sums, Told, parse_digest};
+use venue::archive::hours::{hour_of_name, hour_text, parse_hour};
 use venue::archive::import::Import;
 use venue::archive::markets::read_ids;
 use venue::archive::seal::{Place, Sealed};
+use venue::origin::Origin;
 
 /// Verbs of an archive.
 #[derive(Subcommand)]
 pub enum ArchiveVerb {
     /// Import recordings and Parquet hours: files or folders.
     Import(ImportVerb),
+    /// Download published hours and import them.
+    Fetch(FetchVerb),
     /// Make the hours of a recording.
     Build(BuildVerb),
     /// Check digests and the chain of hours; with --deep, also all rows.
@@ -42,6 +46,7 @@ impl ArchiveVerb {
     pub fn run(self) -> Result<(), Failure> {
         match self {
             ArchiveVerb::Import(verb) => verb.run(),
+            ArchiveVerb::Fetch(verb) => verb.run(),
             ArchiveVerb::Build(verb) => verb.run(),
             ArchiveVerb::Verify(verb) => verb.run(),
             ArchiveVerb::Ls(verb) => verb.run(),
@@ -99,8 +104,15 @@ impl VerbOptions {
         }
     }
 
+    /// An hour that was not made, and why.
+    fn show_other(&self, venue: Origin, hour: u32, state: &str) {
+        let text = hour_text(hour);
+        let value = json!({"venue": venue.name(), "hour": text, "state": state});
+        self.show(format_args!("{} {text}  {state}", venue.name()), &value);
+    }
+
     fn show_hour(&self, hour: &Sealed) {
-        let Sealed { origin, rows, bytes, unreadable, unfit, gaps, verdict, is_new, is_resorted, path, .. } = hour;
+        let Sealed { origin, rows, bytes, unreadable, unfit, gaps, verdict, is_new, path, .. } = hour;
         let text = hour_text(hour.hour);
         let mut notes = String::new();
         for (count, what) in [(*unreadable, "unreadable"), (*unfit, "fit no row"), (*gaps as u64, "gaps")] {
@@ -108,8 +120,10 @@ impl VerbOptions {
                 notes += &format!(", {count} {what}");
             }
         }
-        if *is_resorted {
-            notes += ", resorted";
+        for (is_so, what) in [(hour.is_resorted, "resorted"), (hour.is_unverified, "unverified")] {
+            if is_so {
+                notes += &format!(", {what}");
+            }
         }
         let state = if *is_new { verdict.as_str() } else { "is there already" };
         self.show(
@@ -124,7 +138,8 @@ impl VerbOptions {
                 "unreadable": unreadable,
                 "unfit": unfit,
                 "gaps": gaps,
-                "resorted": is_resorted,
+                "resorted": hour.is_resorted,
+                "unverified": hour.is_unverified,
                 "path": path,
             }),
         );
@@ -196,6 +211,9 @@ impl ImportVerb {
         let options = selection.options(&of_verb.root()?, false)?;
         let import = Import { options, is_linked: link, catalogue, settlements };
         let (stop, names, mut hours) = (stop_on_signals()?, names_of(&of_verb)?, Hours::default());
+        let mut paths = paths;
+        // In order of time: an hour that comes before its successors changes their files.
+        paths.sort_by_key(|path| hour_of_name(path));
         // Paths are independent: one that is refused does not keep the next one out.
         let mut refused = Vec::new();
         for path in &paths {
@@ -211,6 +229,79 @@ impl ImportVerb {
             }
         }
         hours.end(&of_verb, refused)
+    }
+}
+
+#[derive(Args)]
+pub struct FetchVerb {
+    #[command(flatten)]
+    of_verb: VerbOptions,
+    #[command(flatten)]
+    selection: Selection,
+    /// Where the hours are published: an address with https, or http of this machine.
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// The SHA-256 of the one hour, or a file of digests like SHA256SUMS.txt (default: the one beside the hours).
+    #[arg(long, value_name = "DIGEST|FILE")]
+    sha256: Option<String>,
+    /// The venue.
+    #[arg(long, default_value = "polymarket", value_parser = live_venue)]
+    venue: Origin,
+}
+
+fn live_venue(text: &str) -> Result<Origin, String> {
+    let names: Vec<&str> = Origin::all().map(Origin::name).collect();
+    Origin::named(text).ok_or_else(|| format!("allowed is {}", names.join(" or ")))
+}
+
+impl FetchVerb {
+    fn run(self) -> Result<(), Failure> {
+        let FetchVerb { of_verb, selection, url, sha256, venue } = self;
+        let (Some(from), Some(to)) = (selection.from, selection.to) else {
+            return Err(Usage("--from and --to are needed".into()).into());
+        };
+        let url = url.ok_or_else(|| Usage("nothing is fetched without an address: --url".into()))?;
+        let name = format!("{}.parquet", store::hour_name(venue.name(), Hour(from)));
+        let sums = sha256.map(|given| given_sums(&given, (from == to).then_some(name))).transpose()?;
+        let options = selection.options(&of_verb.root()?, false)?;
+        let source = Source::new(&url, &options.place.cache(), Pace::default()).map_err(Usage)?;
+        let import = Import { options, is_linked: true, catalogue: None, settlements: None };
+        let (stop, mut hours, mut refused) = (stop_on_signals()?, Hours::default(), Vec::new());
+        let fetch = Fetch { import: &import, source: &source, origin: venue, hours: from..=to, sums };
+        let done = fetch.run(&stop, &mut |told| match told {
+            Told::Hour(hour) => {
+                hours.note(&hour);
+                of_verb.show_hour(&hour);
+            }
+            Told::There(hour) => {
+                hours.there += 1;
+                of_verb.show_other(venue, hour, "is there already");
+            }
+            Told::Missing(hour) => {
+                of_verb.show_other(venue, hour, "missing");
+                refused.push(format!("{} is missing", hour_text(hour)));
+            }
+            Told::Refused(hour, reason) => {
+                of_verb.show_other(venue, hour, &reason);
+                refused.push(format!("{}: {reason}", hour_text(hour)));
+            }
+            Told::NoSums(reason) => of_verb.show(&reason, &json!({"note": reason})),
+        });
+        refused.extend(done.err().map(|error| error.to_string()));
+        hours.end(&of_verb, refused)
+    }
+}
+
+/// The digests that the user gave: one, of the file with this name, or a file of them.
+fn given_sums(given: &str, name: Option<String>) -> Result<Sums, Failure> {
+    if let Some(digest) = parse_digest(given) {
+        let name = name.ok_or_else(|| Usage("one digest is of one hour; give a file of digests".into()))?;
+        return Ok(Sums::one(name, digest));
+    }
+    let text = std::fs::read(given).map_err(|error| Usage(format!("--sha256 {given}: {error}")))?;
+    match Sums::parse(&text) {
+        sums if sums.is_empty() => Err(Usage(format!("--sha256 {given}: no line of a digest")).into()),
+        sums => Ok(sums),
     }
 }
 

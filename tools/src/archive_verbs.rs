@@ -20,6 +20,7 @@ use venue::archive::fetch::{Fetch, Pace, Source, Sums, Told, parse_digest};
 use venue::archive::hours::{hour_of_name, hour_text, parse_hour};
 use venue::archive::import::Import;
 use venue::archive::markets::read_ids;
+use venue::archive::replay;
 use venue::archive::seal::{Place, Sealed};
 use venue::origin::Origin;
 
@@ -171,7 +172,7 @@ impl Selection {
             return Err(Usage(format!("--from {} is after --to {}", hour_text(from), hour_text(to))).into());
         }
         let markets = self.markets.as_deref().map(read_ids).transpose().map_err(Usage)?;
-        let memory_bytes = venue::archive::replay::Settings::default().memory_bytes;
+        let memory_bytes = replay::Settings::default().memory_bytes;
         let place = Place::open(root, memory_bytes, Clock::wall().now())?;
         let place = Place { replace: self.replace, is_recorded, ..place };
         Ok(Options { place, markets, from: self.from, to: self.to })
@@ -318,6 +319,9 @@ pub struct BuildVerb {
     /// Replace hours that have another content.
     #[arg(long)]
     replace: bool,
+    /// Also bring all hours of the archive into order of time, so that no replay has to. Without a recording, only that.
+    #[arg(long)]
+    time_ordered: bool,
 }
 
 fn hours(text: &str) -> Result<(u32, u32), String> {
@@ -328,7 +332,8 @@ fn hours(text: &str) -> Result<(u32, u32), String> {
 
 impl BuildVerb {
     fn run(self) -> Result<(), Failure> {
-        let BuildVerb { of_verb, tape, hours, replace } = self;
+        let BuildVerb { of_verb, tape, hours, replace, time_ordered } = self;
+        let is_named = tape.is_some();
         let tape = match tape {
             Some(tape) => tape,
             None => of_verb.settings.load(Vec::new())?.data.dir.join("tape"),
@@ -336,13 +341,48 @@ impl BuildVerb {
         let (from, to) = hours.unzip();
         let options = Selection { markets: None, from, to, replace }.options(&of_verb.root()?, true)?;
         let (stop, names, mut made): (Stop, _, _) = (stop_on_signals()?, names_of(&of_verb)?, Hours::default());
-        let mut sealed = |hour: Sealed| {
-            made.note(&hour);
-            of_verb.show_hour(&hour);
-        };
-        let built = build::from_lines(&tape, &options, &names, &stop, &mut sealed);
-        made.end(&of_verb, built.err().map(|error| error.to_string()).into_iter().collect())
+        let mut refused = Vec::new();
+        if is_named || !time_ordered || tape.exists() {
+            let mut sealed = |hour: Sealed| {
+                made.note(&hour);
+                of_verb.show_hour(&hour);
+            };
+            let built = build::from_lines(&tape, &options, &names, &stop, &mut sealed);
+            refused.extend(built.err().map(|error| error.to_string()));
+        }
+        if time_ordered {
+            fill_cache(&of_verb, &options, &stop, &mut refused)?;
+        }
+        made.end(&of_verb, refused)
     }
+}
+
+/// Brings the hours of an archive into order of time.
+fn fill_cache(
+    of_verb: &VerbOptions,
+    options: &Options,
+    stop: &Stop,
+    refused: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let place = &options.place;
+    let settings = replay::Settings { cache: place.cache(), ..replay::Settings::default() };
+    for venue in place.store.venues() {
+        for entry in place.store.all(&venue).iter().filter(|entry| options.wants(entry.hour.0)) {
+            let hour = entry.hour;
+            let state = match replay::fill_cache(&entry.path, &settings, stop) {
+                Ok(true) => "in order of time",
+                Ok(false) => "is there already in order of time",
+                Err(reason) => {
+                    refused.push(reason);
+                    continue;
+                }
+            };
+            let value = json!({"venue": venue, "hour": hour.to_string(), "time_ordered": true});
+            of_verb.show(format_args!("{venue} {hour}  {state}"), &value);
+        }
+    }
+    place.store.retain(&place.lock, place.now)?;
+    Ok(())
 }
 
 /// The names of categories that the configuration sets.

@@ -1,4 +1,4 @@
-//! Published hours are downloaded and imported (gateway/docs/archive-tools.md §3).
+//! Published hours are downloaded and imported (gateway/docs/archive-tools.md §4).
 //!
 //! | File | Holds |
 //! |---|---|

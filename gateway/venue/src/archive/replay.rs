@@ -1,4 +1,4 @@
-//! Hours of an archive as a recording (gateway/docs/archive-tools.md §2).
+//! Hours of an archive as a recording (gateway/docs/archive-tools.md §3).
 //!
 //! The rows of an hour are brought into order of receipt once, while the hour before it plays, and kept in a file. One
 //! line of the recording is all rows of a market with one millisecond of receipt. The sidecar's gaps make books stale,

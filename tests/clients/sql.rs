@@ -160,11 +160,11 @@ fn recipes_find_what_the_rows_say() {
     let mut chance = Chance::seeded(77);
     let markets = hours::record(&tape, &mut chance, HOURS, 900);
     let made = lines(&["archive", "import", text(&tape), "--archive", text(&root), "--json"]);
-    let files: Vec<String> =
-        made.iter().filter_map(|hour| Some(hour["path"].as_str()?.to_owned())).collect();
+    let files: Vec<String> = made.iter().filter_map(|hour| Some(hour["path"].as_str()?.to_owned())).collect();
     assert_eq!(files.len(), HOURS as usize);
     let (market, token) = (Condition::parse(&markets[0].condition).expect("an id"), markets[0].yes().to_owned());
-    let moments: Vec<u64> = (0..40).map(|_| FIRST_MS + 10_000 + chance.below((HOURS * HOUR_MS) as usize - 20_000) as u64).collect();
+    let moments: Vec<u64> =
+        (0..40).map(|_| FIRST_MS + 10_000 + chance.below((HOURS * HOUR_MS) as usize - 20_000) as u64).collect();
     let folder = place.root().join("found");
     fs::create_dir(&folder).expect("a folder");
     let ls = lines(&["archive", "ls", "--archive", text(&root), "--json"]);
@@ -252,14 +252,14 @@ fn recipes_find_what_the_rows_say() {
             assert!(!output.status.success() && said.contains(&kind.to_uppercase()), "{kind}: {said}");
         } else {
             assert!(output.status.success(), "{kind}: {said}");
-            let hour: Value = serde_json::from_slice(output.stdout.split(|byte| *byte == b'\n').next().expect("a line"))
-                .expect("JSON");
+            let hour: Value =
+                serde_json::from_slice(output.stdout.split(|byte| *byte == b'\n').next().expect("a line"))
+                    .expect("JSON");
             assert_eq!(hour["rows"], ls[0]["rows"], "{kind}");
             let other = HourFile::open(Path::new(hour["path"].as_str().expect("a path"))).expect("an hour");
             let ours = HourFile::open(Path::new(&files[0])).expect("an hour");
-            let [one, other] = [ours, other].map(|file| {
-                file.all_rows().map(|row| row.expect("a row").1).collect::<Vec<Row>>()
-            });
+            let [one, other] =
+                [ours, other].map(|file| file.all_rows().map(|row| row.expect("a row").1).collect::<Vec<Row>>());
             assert!(one == other, "{kind}: other rows");
         }
         cases.one();

@@ -33,7 +33,8 @@ impl Book {
 
     /// The best prices of the second outcome.
     fn other_best(&self) -> [String; 2] {
-        let text = |price: Option<&u32>, empty: &str| price.map_or_else(|| empty.to_owned(), |price| cents(100 - *price));
+        let text =
+            |price: Option<&u32>, empty: &str| price.map_or_else(|| empty.to_owned(), |price| cents(100 - *price));
         [text(self.asks.keys().next(), "0"), text(self.bids.keys().next_back(), "1")]
     }
 
@@ -92,7 +93,8 @@ fn change(tape: &mut Tape, chance: &mut Chance, market: &Market, book: &mut Book
         return;
     }
     // Bids are below all asks.
-    let (side, price) = if is_bid { (&mut book.bids, chance.between(20, 39)) } else { (&mut book.asks, chance.between(41, 60)) };
+    let (side, price) =
+        if is_bid { (&mut book.bids, chance.between(20, 39)) } else { (&mut book.asks, chance.between(41, 60)) };
     let price = price as u32;
     let size = if chance.percent(30) { 0 } else { chance.between(1, 500) as u32 };
     side.insert(price, size);

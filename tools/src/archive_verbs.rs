@@ -358,12 +358,7 @@ impl BuildVerb {
 }
 
 /// Brings the hours of an archive into order of time.
-fn fill_cache(
-    of_verb: &VerbOptions,
-    options: &Options,
-    stop: &Stop,
-    refused: &mut Vec<String>,
-) -> Result<(), Failure> {
+fn fill_cache(of_verb: &VerbOptions, options: &Options, stop: &Stop, refused: &mut Vec<String>) -> Result<(), Failure> {
     let place = &options.place;
     let settings = replay::Settings { cache: place.cache(), ..replay::Settings::default() };
     for venue in place.store.venues() {

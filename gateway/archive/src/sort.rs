@@ -60,10 +60,19 @@ type Record<'a> = (u64, u32, &'a [u8]);
 
 /// Where sorted rows come from.
 enum Source {
-    Memory { records: Vec<u8>, keys: std::vec::IntoIter<Key> },
-    Runs { runs: Runs, next: BinaryHeap<Reverse<Next>> },
+    Memory {
+        records: Vec<u8>,
+        keys: std::vec::IntoIter<Key>,
+    },
+    Runs {
+        runs: Runs,
+        next: BinaryHeap<Reverse<Next>>,
+    },
     /// One run of a file that was kept, and the rows that are left in it.
-    Kept { run: Runs, left: u64 },
+    Kept {
+        run: Runs,
+        left: u64,
+    },
 }
 
 /// The next row of a run.

@@ -230,7 +230,8 @@ mod tests {
             (Compression::LZO, Some("LZO")),
         ];
         for (compression, refused) in cases {
-            let chunk = footer.chunk(0, 0).clone().into_builder().set_compression(compression).build().expect("a chunk");
+            let chunk =
+                footer.chunk(0, 0).clone().into_builder().set_compression(compression).build().expect("a chunk");
             match (check_chunk(&chunk, 1, len), refused) {
                 (Ok(()), None) => {}
                 (Err(error), Some(name)) => assert!(error.contains(name), "{error}"),

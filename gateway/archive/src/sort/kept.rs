@@ -131,7 +131,8 @@ impl Kept {
         }
         let mut names = vec![0; names_len];
         file.read_exact_at(&mut names, HEADER_LEN as u64).of(&path)?;
-        let tokens = tokens(&names, names_count).ok_or_else(|| refused("a token of the rows in order of time is none"))?;
+        let tokens =
+            tokens(&names, names_count).ok_or_else(|| refused("a token of the rows in order of time is none"))?;
         let all = tokens.iter().map(|(market, token, _)| (*market, token.clone())).collect();
         let run = Runs::open(vec![Run::within(file, begin, end - begin, folder)])?;
         let names = Names { all, ..Names::default() };
@@ -292,7 +293,8 @@ mod tests {
             let mut bytes = body[..names_end].to_vec();
             bytes[44..52].copy_from_slice(&1_u64.to_le_bytes());
             let scratch = folder.path().join("scratch");
-            let file = File::options().read(true).write(true).create(true).truncate(true).open(&scratch).expect("a file");
+            let file =
+                File::options().read(true).write(true).create(true).truncate(true).open(&scratch).expect("a file");
             let mut writer = Writer::append(file, 0, at).expect("a writer");
             writer.push(received, name, record).expect("pushed");
             writer.finish().expect("finished");

@@ -96,7 +96,8 @@ impl Store {
                 continue;
             }
             let index = index_path(&parquet);
-            let places = [(&parquet, &sidecar.parquet), (&index, &sidecar.index)].map(|(path, piece)| of_piece(path, piece));
+            let places =
+                [(&parquet, &sidecar.parquet), (&index, &sidecar.index)].map(|(path, piece)| of_piece(path, piece));
             let [Some(parquet), Some(index)] = places else { continue };
             self.rename(venue, hour, parquet, index, Making::left(&path)?)?;
         }
@@ -223,7 +224,8 @@ fn hour_of(venue: &str, parquet: &Path) -> Option<Hour> {
 /// is not there.
 fn of_piece(path: &Path, piece: &Piece) -> Option<Option<Making>> {
     let is_it = |path: &Path| {
-        files::digest(path).is_ok_and(|(digest, bytes)| (crate::hex(&digest), bytes) == (piece.sha256.clone(), piece.bytes))
+        files::digest(path)
+            .is_ok_and(|(digest, bytes)| (crate::hex(&digest), bytes) == (piece.sha256.clone(), piece.bytes))
     };
     match is_it(&files::making_path(path)) {
         true => Making::left(path).ok().map(Some),

@@ -251,8 +251,7 @@ fn the_order_of_arrival_changes_no_file() {
     };
     let ascending: Vec<u32> = (0..HOURS).collect();
     let expected = made(&ascending);
-    let sidecars: Vec<Sidecar> =
-        expected.iter().filter_map(|(_, bytes)| serde_json::from_slice(bytes).ok()).collect();
+    let sidecars: Vec<Sidecar> = expected.iter().filter_map(|(_, bytes)| serde_json::from_slice(bytes).ok()).collect();
     assert_eq!(sidecars.len(), HOURS as usize);
     assert!(sidecars.iter().any(|sidecar| sidecar.checks.carried_tokens > 0 && !sidecar.exceptions.is_empty()));
     assert!(sidecars.windows(2).all(|two| two[1].previous.as_deref() == Some(two[0].digest.as_str())));

@@ -190,7 +190,10 @@ fn overlapping_parts_make_the_hour_of_the_whole() {
     const BEGIN: u64 = 1_788_000_000_000;
     let line = |at: u64, rest: String| format!(r#"{{"r":{},"v":"kalshi",{rest}}}"#, BEGIN + at);
     let message = |at: u64, seq: u64, kind: &str, msg: String| {
-        line(at, format!(r#""c":"k","m":{{"type":"{kind}","sid":1,"seq":{seq},"msg":{{"market_ticker":"KX-1",{msg}}}}}"#))
+        line(
+            at,
+            format!(r#""c":"k","m":{{"type":"{kind}","sid":1,"seq":{seq},"msg":{{"market_ticker":"KX-1",{msg}}}}}"#),
+        )
     };
     let snapshot = |at: u64, seq: u64, size: u64| {
         message(at, seq, "orderbook_snapshot", format!(r#""yes_dollars_fp":[["0.4","{size}"]],"no_dollars_fp":[]"#))

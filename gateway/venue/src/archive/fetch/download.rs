@@ -363,7 +363,9 @@ fn announced(headers: &HeaderMap) -> Result<u64, Fault> {
     match text(headers, CONTENT_LENGTH).and_then(|text| text.parse().ok()) {
         None => lasting("the answer does not state its length"),
         Some(bytes @ ..FILE_BYTES_MIN) => lasting(format!("it has {bytes} bytes")),
-        Some(bytes) if bytes > FILE_BYTES_MAX => lasting(format!("it has {bytes} bytes; at most {FILE_BYTES_MAX} are taken")),
+        Some(bytes) if bytes > FILE_BYTES_MAX => {
+            lasting(format!("it has {bytes} bytes; at most {FILE_BYTES_MAX} are taken"))
+        }
         Some(bytes) => Ok(bytes),
     }
 }
@@ -454,7 +456,11 @@ mod tests {
             ("", "60", same, false),
         ];
         for (range, len, etag, expected) in cases {
-            assert_eq!(is_rest(&headers(range, len, etag), 40, 100, "\"a\"").is_ok(), expected, "{range} {len} {etag:?}");
+            assert_eq!(
+                is_rest(&headers(range, len, etag), 40, 100, "\"a\"").is_ok(),
+                expected,
+                "{range} {len} {etag:?}"
+            );
         }
         let etags = [("\"a\"", true), ("\"\"", true), ("W/\"a\"", false), ("a", false), ("\"", false)];
         for (etag, is_strong) in etags {

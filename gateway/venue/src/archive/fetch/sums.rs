@@ -16,7 +16,10 @@ impl Sums {
     pub fn parse(text: &[u8]) -> Sums {
         let mut sums = Sums::default();
         for (digest, name) in text.split(|byte| *byte == b'\n').filter_map(line) {
-            sums.digests.entry(name).and_modify(|known| *known = known.filter(|known| *known == digest)).or_insert(Some(digest));
+            sums.digests
+                .entry(name)
+                .and_modify(|known| *known = known.filter(|known| *known == digest))
+                .or_insert(Some(digest));
         }
         sums
     }

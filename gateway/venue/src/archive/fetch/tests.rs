@@ -217,11 +217,12 @@ fn answers_that_are_not_believed() {
         ("packed for the way", vec![whole().with("Content-Encoding: gzip")], Some("encoding"), vec![None]),
         ("a part that was not asked for", vec![rest(half)], Some("not asked for"), vec![None]),
         ("a cut", vec![cut(), rest(half)], None, vec![None, Some(half)]),
-        ("two cuts", vec![cut(), rest(half).cut_after(10), rest(half + 10)], None, vec![
+        (
+            "two cuts",
+            vec![cut(), rest(half).cut_after(10), rest(half + 10)],
             None,
-            Some(half),
-            Some(half + 10),
-        ]),
+            vec![None, Some(half), Some(half + 10)],
+        ),
         ("a cut in the first bytes", vec![whole().cut_after(3), rest(3)], None, vec![None, Some(3)]),
         ("a cut before the first byte", vec![whole().cut_after(0), whole()], None, vec![None; 2]),
         ("cuts without end", vec![cut(), Reply::status("503 Busy")], Some("503"), vec![None, Some(half), Some(half)]),
@@ -241,9 +242,12 @@ fn answers_that_are_not_believed() {
         ("another length", vec![cut(), rest_with(&format!("bytes {half}-{}/{len}", len - 1), 7), whole()], None, {
             vec![None, Some(half), None]
         }),
-        ("a range of a longer file", vec![cut(), rest_with(&format!("bytes {half}-{len}/{}", len + 1), len - half), whole()], None, {
-            vec![None, Some(half), None]
-        }),
+        (
+            "a range of a longer file",
+            vec![cut(), rest_with(&format!("bytes {half}-{len}/{}", len + 1), len - half), whole()],
+            None,
+            { vec![None, Some(half), None] },
+        ),
         ("416", vec![cut(), Reply::status("416 Range"), whole()], None, vec![None, Some(half), None]),
         ("404 after a cut", vec![cut(), Reply::status("404 Not Found")], Some("missing"), vec![None, Some(half)]),
         ("a page after a cut", vec![cut(), page], Some("PAR1 (text/html)"), vec![None, Some(half)]),

@@ -37,11 +37,8 @@ fn kept_orders_change_nothing() {
     let (tape, root) = (folder.path().join("tape.ndjson"), folder.path().join("archive"));
     fs::write(&tape, both_venues(START)).expect("a tape");
     let made = built(&tape, &options(&root));
-    let settings = |name: &str| Settings {
-        cache: folder.path().join(name),
-        memory_bytes: 64 << 20,
-        ..Settings::default()
-    };
+    let settings =
+        |name: &str| Settings { cache: folder.path().join(name), memory_bytes: 64 << 20, ..Settings::default() };
     // Nothing is kept where nothing fits.
     let expected = shown(&root, &Settings { cache_bytes: 0, ..settings("none") });
     assert_eq!(names_in(&folder.path().join("none")), Vec::<String>::new());

@@ -9,6 +9,7 @@ mod hot;
 mod listing;
 pub(crate) mod metadata;
 mod recall;
+mod seen;
 pub mod stream;
 pub mod translate;
 

@@ -4,7 +4,7 @@
 //! A row takes about 30 bytes in memory, with 24 for its key, and some 10 bytes in a spilled run (blocks of ZSTD). Token
 //! texts are kept once.
 
-mod record;
+pub(crate) mod record;
 mod run;
 
 use crate::error::Error;

@@ -6,8 +6,10 @@
 //! | [`tally`] | what is counted while an hour is read |
 //! | [`catalogue`], [`markets`], [`settled`] | what is known about the markets of an archive |
 //! | [`hours`] | which file is of which hour |
+//! | [`hourly`] | a recording that grows, hour by hour |
 //! | [`build`], [`import`] | recordings and files of others become hours |
 //! | [`seal`], [`checks`] | the files of one hour; what its rows say about each other |
+//! | [`tail`] | hours of a recording that are not made yet |
 //! | [`replay`] | hours as a venue |
 //!
 //! The files themselves are those of the `archive` package.
@@ -15,6 +17,7 @@
 pub mod build;
 pub mod catalogue;
 pub mod checks;
+pub mod hourly;
 pub mod hours;
 pub mod import;
 pub mod markets;
@@ -22,6 +25,7 @@ pub mod replay;
 pub mod rows;
 pub mod seal;
 pub mod settled;
+pub mod tail;
 pub mod tally;
 #[cfg(test)]
 mod testing;

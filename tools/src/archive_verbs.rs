@@ -9,6 +9,7 @@ use archive::sidecar::Sidecar;
 use archive::store::{self, Finding, HourEntry, RawCheck, Store};
 use clap::{Args, Subcommand};
 use engine::backtest::{Hour, Verdict};
+use gateway::config::{Archive, Config};
 use host::clock::Clock;
 use host::thread::Stop;
 use serde_json::{Value, json};
@@ -68,7 +69,7 @@ impl std::error::Error for Usage {}
 struct VerbOptions {
     #[command(flatten)]
     settings: Settings,
-    /// The archive (default: archive in the data directory).
+    /// The archive (default: `archive.dir`).
     #[arg(long, value_name = "DIR")]
     archive: Option<PathBuf>,
     /// Print JSON, one object a line.
@@ -80,7 +81,7 @@ impl VerbOptions {
     fn root(&self) -> Result<PathBuf, Failure> {
         match &self.archive {
             Some(root) => Ok(root.clone()),
-            None => Ok(self.settings.load(Vec::new())?.data.dir.join("archive")),
+            None => Ok(self.settings.load(Vec::new())?.archive.dir),
         }
     }
 
@@ -149,17 +150,16 @@ struct Selection {
 }
 
 impl Selection {
-    fn options(&self, root: &Path, is_recorded: bool) -> Result<Options, Failure> {
+    fn options(&self, root: &Path, is_recorded: bool, settings: &Archive) -> Result<Options, Failure> {
         if let (Some(from), Some(to)) = (self.from, self.to)
             && from > to
         {
             return Err(Usage(format!("--from {} is after --to {}", hour_text(from), hour_text(to))).into());
         }
         let markets = self.markets.as_deref().map(read_ids).transpose().map_err(Usage)?;
-        let memory_bytes = venue::archive::replay::Settings::default().memory_bytes;
-        let place = Place::open(root, memory_bytes, Clock::wall().now())?;
+        let place = Place::open(root, settings.memory_bytes, Clock::wall().now())?;
         let place = Place { replace: self.replace, is_recorded, ..place };
-        Ok(Options { place, markets, from: self.from, to: self.to })
+        Ok(Options { place, markets, from: self.from, to: self.to, threads: settings.threads })
     }
 }
 
@@ -193,9 +193,10 @@ pub struct ImportVerb {
 impl ImportVerb {
     fn run(self) -> Result<(), Failure> {
         let ImportVerb { of_verb, paths, selection, link, copy: _, catalogue, settlements } = self;
-        let options = selection.options(&of_verb.root()?, false)?;
+        let config = of_verb.settings.load(Vec::new())?;
+        let options = selection.options(&of_verb.root()?, false, &config.archive)?;
         let import = Import { options, is_linked: link, catalogue, settlements };
-        let (stop, names, mut hours) = (stop_on_signals()?, names_of(&of_verb)?, Hours::default());
+        let (stop, names, mut hours) = (stop_on_signals()?, config.venue.categories, Hours::default());
         // Paths are independent: one that is refused does not keep the next one out.
         let mut refused = Vec::new();
         for path in &paths {
@@ -238,13 +239,12 @@ fn hours(text: &str) -> Result<(u32, u32), String> {
 impl BuildVerb {
     fn run(self) -> Result<(), Failure> {
         let BuildVerb { of_verb, tape, hours, replace } = self;
-        let tape = match tape {
-            Some(tape) => tape,
-            None => of_verb.settings.load(Vec::new())?.data.dir.join("tape"),
-        };
+        let config = of_verb.settings.load(Vec::new())?;
+        let tape = tape.unwrap_or_else(|| config.data.dir.join("tape"));
         let (from, to) = hours.unzip();
-        let options = Selection { markets: None, from, to, replace }.options(&of_verb.root()?, true)?;
-        let (stop, names, mut made): (Stop, _, _) = (stop_on_signals()?, names_of(&of_verb)?, Hours::default());
+        let selection = Selection { markets: None, from, to, replace };
+        let options = selection.options(&of_verb.root()?, true, &config.archive)?;
+        let (stop, names, mut made): (Stop, _, _) = (stop_on_signals()?, config.venue.categories, Hours::default());
         let mut sealed = |hour: Sealed| {
             made.note(&hour);
             of_verb.show_hour(&hour);
@@ -252,11 +252,6 @@ impl BuildVerb {
         let built = build::from_lines(&tape, &options, &names, &stop, &mut sealed);
         made.end(&of_verb, built.err().map(|error| error.to_string()).into_iter().collect())
     }
-}
-
-/// The names of categories that the configuration sets.
-fn names_of(of_verb: &VerbOptions) -> Result<venue::category::Names, Failure> {
-    Ok(of_verb.settings.load(Vec::new())?.venue.categories)
 }
 
 /// Sums of the hours of a run.
@@ -310,7 +305,7 @@ impl VerifyVerb {
         let VerifyVerb { of_verb, deep, tape, hours } = self;
         let store = of_verb.store()?;
         let mut check = match tape {
-            Some(tape) => Recording::made(&tape, &names_of(&of_verb)?)?,
+            Some(tape) => Recording::made(&tape, &of_verb.settings.load(Vec::new())?)?,
             None => Recording::default(),
         };
         let range = hours.map_or(Hour(0)..Hour(u32::MAX), |(from, to)| Hour(from)..Hour(to + 1));
@@ -338,14 +333,15 @@ struct Recording {
 }
 
 impl Recording {
-    fn made(tape: &Path, names: &venue::category::Names) -> Result<Recording, Failure> {
+    fn made(tape: &Path, config: &Config) -> Result<Recording, Failure> {
         let folder = tempfile::tempdir()?;
         let mut made = BTreeMap::new();
-        let options = Selection { markets: None, from: None, to: None, replace: false }.options(folder.path(), true)?;
+        let selection = Selection { markets: None, from: None, to: None, replace: false };
+        let options = selection.options(folder.path(), true, &config.archive)?;
         let mut note = |hour: Sealed| {
             made.insert((hour.origin.name(), hour.hour), hour.path);
         };
-        build::from_lines(tape, &options, names, &Stop::new(), &mut note)?;
+        build::from_lines(tape, &options, &config.venue.categories, &Stop::new(), &mut note)?;
         Ok(Recording { folder: Some(folder), made })
     }
 }

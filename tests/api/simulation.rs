@@ -54,6 +54,8 @@ fn without_an_archive_reads_are_unavailable_after_their_checks() {
     let cases = Cases::of("simulation without an archive");
     let world = World::start_with(1, |place| {
         place.set("flags", "feature_simulation_api_enabled", "true");
+        // A folder that cannot be made.
+        place.set("archive", "dir", "\"/dev/null/archive\"");
     });
     let made = world.user(0).post("/v1/keys", &json!({"permissions": ["read"]})).expect(201);
     let mut reader = world.server.with_key(text(&made, "/raw_key"));

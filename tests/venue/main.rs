@@ -10,4 +10,5 @@ mod kalshi_recorded;
 mod kalshi_tape;
 mod polymarket_live;
 mod recorded_live;
+mod sealed;
 mod synthetic;

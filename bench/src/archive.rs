@@ -194,7 +194,7 @@ fn write_tape(tape: &Path, packed: &Path, frames: usize) {
 
 fn options(root: &Path) -> Options {
     let place = Place::open(root, MEMORY_BYTES, Timestamp::from_secs(1_900_000_000)).expect("an archive");
-    Options { place, markets: None, from: None, to: None }
+    Options { place, markets: None, from: None, to: None, threads: 1 }
 }
 
 /// Builds the hour; returns its Parquet file.

@@ -5,6 +5,7 @@ use crate::backup::Running;
 use crate::config::{Config, Secret};
 use crate::directory_venue::{self, OtherVenue};
 use crate::instruments::Instruments;
+use crate::jobs::archive::{self as keeping, Keeping};
 use crate::jobs::{self, End, Jobs, OwnParts, Stops};
 use crate::layout;
 use crate::listeners::{CommitFigures, Listeners, ServerLinks};
@@ -12,7 +13,9 @@ use crate::metrics::gather::Sources;
 use crate::metrics::journal::JournalMeters;
 use crate::runtime::{Parts, Runtime};
 use crate::{banner, check, demo, simulation};
+use ::archive::store::Store;
 use edge::api::health::Census;
+use edge::api::simulation::archive::Archive;
 use edge::app::{App, Edge, Instance};
 use edge::http::auth::uuid_text;
 use edge::http::front::Front;
@@ -137,8 +140,9 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     }
     let recovery = recovered(&config)?;
     loading.end();
+    ::archive::crash_at(config.archive.crash_at);
     config.venue.live.shelf = Some(config.data.dir.join("venue"));
-    config.venue.archive.cache = config.data.dir.join("archive").join("cache");
+    config.venue.archive.cache = config.archive.dir.join("cache");
     check::check_kept(&config.data.dir, &config.kept_secrets())?;
     let has_records = recovery.report.lsn != Lsn::ZERO;
     let changes = config.complete_secrets_of_a_start(has_records).map_err(io("a secret"))?;
@@ -232,6 +236,8 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     }
     let Recovery { dir, log, state, report } = recovery;
 
+    let is_recording = upstream.recording.is_some();
+    let kept = Kept::open(&config, is_recording);
     let shared = Shared::new(&config);
     let stakes = stakes(&state.users);
     let shards = shared.shards(state.users, Timestamp(log.last_time), clock.now());
@@ -261,7 +267,12 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         leap: leap.clone(),
     };
     let (is_fed, fed) = oneshot::channel();
-    let own = OwnParts { log, history, reader: reader.clone(), feed, is_fed };
+    let mut keeping = kept.keeping(&config, is_recording, &clock);
+    let past = kept.store.as_ref().and_then(|store| {
+        let tail = keeping.as_mut().filter(|_| config.flags.feature_simulation_api_enabled).and_then(Keeping::tail);
+        simulation::archive(&config, store.clone(), tail)
+    });
+    let own = OwnParts { log, history, reader: reader.clone(), feed, archive: keeping, is_fed };
     let (marks, covered, stops) = (runtime.marks(), runtime.covered(), jobs.stops());
     let rows = jobs::table(&jobs::Server { config: &config, marks, covered, stops }, own);
     let started = match jobs.start(rows) {
@@ -273,8 +284,13 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         return Err(error);
     }
     let instance = uuid_text(&runtime.instance()).to_string();
-    let instruments = Instruments { commit: shared.commit.clone(), feed: shared.feed.clone(), upstream };
-    let app = shared.app(&config, clock, leap, reader, instruments.clone(), instance)?;
+    let instruments = Instruments {
+        commit: shared.commit.clone(),
+        feed: shared.feed.clone(),
+        upstream,
+        archive: kept.figures.clone(),
+    };
+    let app = shared.app(&config, clock, leap, reader, past, instruments.clone(), instance)?;
     let config = Arc::new(config);
     let edge = Rc::new(Edge::new(Arc::new(app), runtime.client()));
     // The demo user's key: only without users, and only if no other machine can reach the listener.
@@ -348,6 +364,35 @@ fn start_admin(
     Admin::start(listener, sources, token, running).map_err(io("the thread of the admin listener"))
 }
 
+/// The archive of this server, for the job that keeps it and for readers.
+struct Kept {
+    /// `None`: nothing needs it, or it cannot be opened.
+    store: Option<Arc<Store>>,
+    figures: Option<Arc<keeping::Figures>>,
+}
+
+impl Kept {
+    fn open(config: &Config, is_recording: bool) -> Kept {
+        let is_kept = Keeping::is_needed(config, is_recording);
+        let store = (is_kept || config.flags.feature_simulation_api_enabled).then(|| keeping::open(&config.archive));
+        let store = store.and_then(|opened| match opened {
+            Ok(store) => Some(Arc::new(store)),
+            Err(error) => {
+                tracing::warn!(%error, "the archive cannot be opened: it is neither kept nor read until a restart");
+                None
+            }
+        });
+        Kept { figures: store.as_ref().filter(|_| is_kept).map(|_| Arc::default()), store }
+    }
+
+    /// The job, if there is something to keep.
+    fn keeping(&self, config: &Config, is_recording: bool, clock: &Clock) -> Option<Keeping> {
+        let (store, figures) = (self.store.clone()?, self.figures.clone()?);
+        let recording = config.venue.live.recording.clone().filter(|_| is_recording);
+        Some(Keeping::new(config, store, recording, clock.clone(), figures))
+    }
+}
+
 /// State shared by the threads.
 struct Shared {
     catalog: Arc<Catalog>,
@@ -403,6 +448,7 @@ impl Shared {
         clock: Clock,
         leap: Arc<Leap>,
         history: Reader,
+        archive: Option<Arc<dyn Archive>>,
         instruments: Instruments,
         instance: String,
     ) -> Result<App, BootError> {
@@ -433,7 +479,7 @@ impl Shared {
                 clock,
                 history: Box::new(history),
                 spot,
-                archive: simulation::archive(config),
+                archive,
                 jobs: None,
             },
         })

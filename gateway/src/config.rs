@@ -57,6 +57,7 @@ pub struct Config {
     pub http: Http,
     pub data: DirectorySettings,
     pub journal: Journal,
+    pub archive: Archive,
     pub venue: VenueConfig,
     pub compat: Compat,
     /// `None`: other machines can reach the listener.
@@ -182,6 +183,41 @@ pub struct Journal {
     pub crash_at: Option<(Point, u64)>,
 }
 
+/// Hours of recorded market data.
+#[derive(Clone, Debug)]
+pub struct Archive {
+    pub dir: PathBuf,
+    pub build: ArchiveBuild,
+    /// How long after its end an hour is made.
+    pub seal_after: Duration,
+    /// Venues whose hours are written at the same time, at most.
+    pub threads: usize,
+    /// Memory for the sorting of rows, bytes.
+    pub memory_bytes: u64,
+    /// Days after which an hour is removed; 0: never.
+    pub keep_days: u32,
+    /// Days after which an hour of the recording is removed; 0: never.
+    pub raw_keep_days: u32,
+    /// Bytes of all hours; 0: no bound.
+    pub bytes_max: u64,
+    /// Memory for books and rows that were read, bytes.
+    pub books_bytes: u64,
+    /// Bytes of files that can be made again.
+    pub cache_bytes: u64,
+    /// Address to which the names of hours are appended; `None`: nothing is fetched.
+    pub fetch_url: Option<String>,
+    /// For crash tests: the process ends at that step; 0: it does not.
+    pub crash_at: u64,
+}
+
+/// Whether a server makes hours of its recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArchiveBuild {
+    /// If it records.
+    Auto,
+    Off,
+}
+
 #[derive(Clone, Debug)]
 pub struct Engine {
     pub shards: usize,
@@ -229,6 +265,7 @@ impl Config {
             http: read::http(&values),
             data: DirectorySettings { dir: values.text("data.dir").into() },
             journal: read::journal(&values),
+            archive: read::archive(&values),
             venue: venue::venue(&values),
             compat: compat::compat(&values),
             local: table::is_own_machine_only(&values).then(|| local::local(&values)),

@@ -1,5 +1,6 @@
 //! The figures of the journal and the feed that the edge reads.
 
+use crate::jobs::archive::Figures;
 use crate::listeners::CommitFigures;
 use edge::api::health::{self, Vitals};
 use engine::time::Timestamp;
@@ -15,6 +16,8 @@ pub struct Instruments {
     pub feed: Arc<FeedFigures>,
     /// State of the live venues.
     pub upstream: Upstream,
+    /// Of the job that keeps the archive, if there is one.
+    pub archive: Option<Arc<Figures>>,
 }
 
 impl health::Instruments for Instruments {

@@ -11,6 +11,7 @@
 //! | `history` | the price history, in memory and in files (`history`) |
 //! | `spares` | segments ready for the log; releases those that snapshots cover (`journal::spares`) |
 //! | `keeper` | snapshots and digests of the state (`journal::checkpoint`) |
+//! | `archive` | hours of the recording become hours of the archive; old ones are removed ([`archive`]) |
 //! | `feed` | polls the venue; books, markets, and the matching cycle (`venue::feed`) |
 //! | `last` | the snapshot of a clean stop; not in the table, since the stop starts it |
 //!
@@ -24,11 +25,13 @@
 //! - Connections to venues, their crawls, and the recorder: they begin and end with an open venue, which the feed owns.
 //! - The writer of log lines: the process has it before a server starts and after it has stopped.
 
+pub mod archive;
 mod feed;
 mod last;
 
 pub use last::last;
 
+use self::archive::Keeping;
 use crate::boot::{BootError, io};
 use crate::config::Config;
 use crate::listeners::ServerLinks;
@@ -64,7 +67,8 @@ pub enum End {
     AfterSnapshot,
     /// After all of these; the stop waits for it.
     Last,
-    /// Its flag is set last, and the stop does not wait for the job: it only reads, so it may end at any point.
+    /// Its flag is set last, and the stop does not wait for the job: it only reads, or leaves nothing that is not whole,
+    /// so it may end at any point.
     WithProcess,
 }
 
@@ -108,6 +112,8 @@ pub struct OwnParts {
     pub history: History,
     pub reader: Reader,
     pub feed: FeedParts<ServerLinks>,
+    /// `None`: there is nothing to keep.
+    pub archive: Option<Keeping>,
     /// Notified when the feed's first frames are applied; dropped if it ends before that.
     pub is_fed: oneshot::Sender<()>,
 }
@@ -136,18 +142,24 @@ pub fn before_recovery(config: &Config, loading: &Loading) -> Vec<Row> {
 
 /// All other jobs, in the order of their start.
 pub fn table(server: &Server<'_>, own: OwnParts) -> Vec<Row> {
-    let OwnParts { log, history, reader, feed, is_fed } = own;
+    let OwnParts { log, history, reader, feed, archive: keeping, is_fed } = own;
     let LogParts { storage, preparer, low, snapshots, requests, handover } = log;
     let spares = spares(server, preparer, low);
     let keeper = keeper(server, storage, snapshots).answering(requests).handed_to(handover);
     let lost = "the price history has failed; there are no charts until the server is restarted";
     let history = Job::new("history", FILLS_WITHIN, move || history).spare(lost, move || reader.lose());
-    vec![
+    let keeping = keeping.map(|keeping| {
+        let lost = "no hours of the archive are made until the server is restarted";
+        let job = Job::new("archive", archive::CHECK_EVERY, move || keeping).low_priority().spare(lost, || {});
+        Row { end: End::WithProcess, job }
+    });
+    let rows = vec![
         Row { end: End::Last, job: history },
         Row { end: End::AfterSnapshot, job: Job::new("spares", LOG_CHECK_EVERY, move || spares) },
         Row { end: End::AfterLog, job: Job::new("keeper", LOG_CHECK_EVERY, move || keeper).low_priority() },
         Row { end: End::BeforeShards, job: Job::new("feed", SLEEP_MAX, move || Polling::new(feed, is_fed)) },
-    ]
+    ];
+    rows.into_iter().chain(keeping).collect()
 }
 
 fn spares(server: &Server<'_>, preparer: Preparer<Files>, low: JobWaker) -> Spares {

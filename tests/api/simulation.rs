@@ -75,6 +75,8 @@ fn an_empty_archive_knows_no_market_after_the_checks() {
     let cases = Cases::of("simulation on an empty archive");
     let world = World::start_with(1, |place| {
         place.set("flags", "feature_simulation_api_enabled", "true");
+        // A folder that cannot be made.
+        place.set("archive", "dir", "\"/dev/null/archive\"");
     });
     let made = world.user(0).post("/v1/keys", &json!({"permissions": ["read"]})).expect(201);
     let mut reader = world.server.with_key(text(&made, "/raw_key"));

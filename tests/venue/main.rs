@@ -11,4 +11,5 @@ mod kalshi_recorded;
 mod kalshi_tape;
 mod polymarket_live;
 mod recorded_live;
+mod sealed;
 mod synthetic;

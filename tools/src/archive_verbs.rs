@@ -9,6 +9,7 @@ use archive::sidecar::Sidecar;
 use archive::store::{self, Finding, HourEntry, RawCheck, Store};
 use clap::{Args, Subcommand};
 use engine::backtest::{Hour, Verdict};
+use gateway::config::{Archive, Config};
 use host::clock::Clock;
 use host::thread::Stop;
 use serde_json::{Value, json};
@@ -74,7 +75,7 @@ impl std::error::Error for Usage {}
 struct VerbOptions {
     #[command(flatten)]
     settings: Settings,
-    /// The archive (default: archive in the data directory).
+    /// The archive (default: `archive.dir`).
     #[arg(long, value_name = "DIR")]
     archive: Option<PathBuf>,
     /// Print JSON, one object a line.
@@ -86,7 +87,7 @@ impl VerbOptions {
     fn root(&self) -> Result<PathBuf, Failure> {
         match &self.archive {
             Some(root) => Ok(root.clone()),
-            None => Ok(self.settings.load(Vec::new())?.data.dir.join("archive")),
+            None => Ok(self.settings.load(Vec::new())?.archive.dir),
         }
     }
 
@@ -165,17 +166,16 @@ struct Selection {
 }
 
 impl Selection {
-    fn options(&self, root: &Path, is_recorded: bool) -> Result<Options, Failure> {
+    fn options(&self, root: &Path, is_recorded: bool, settings: &Archive) -> Result<Options, Failure> {
         if let (Some(from), Some(to)) = (self.from, self.to)
             && from > to
         {
             return Err(Usage(format!("--from {} is after --to {}", hour_text(from), hour_text(to))).into());
         }
         let markets = self.markets.as_deref().map(read_ids).transpose().map_err(Usage)?;
-        let memory_bytes = replay::Settings::default().memory_bytes;
-        let place = Place::open(root, memory_bytes, Clock::wall().now())?;
+        let place = Place::open(root, settings.memory_bytes, Clock::wall().now())?;
         let place = Place { replace: self.replace, is_recorded, ..place };
-        Ok(Options { place, markets, from: self.from, to: self.to })
+        Ok(Options { place, markets, from: self.from, to: self.to, threads: settings.threads })
     }
 }
 
@@ -209,9 +209,10 @@ pub struct ImportVerb {
 impl ImportVerb {
     fn run(self) -> Result<(), Failure> {
         let ImportVerb { of_verb, paths, selection, link, copy: _, catalogue, settlements } = self;
-        let options = selection.options(&of_verb.root()?, false)?;
+        let config = of_verb.settings.load(Vec::new())?;
+        let options = selection.options(&of_verb.root()?, false, &config.archive)?;
         let import = Import { options, is_linked: link, catalogue, settlements };
-        let (stop, names, mut hours) = (stop_on_signals()?, names_of(&of_verb)?, Hours::default());
+        let (stop, names, mut hours) = (stop_on_signals()?, config.venue.categories, Hours::default());
         let mut paths = paths;
         // In order of time: an hour that comes before its successors changes their files.
         paths.sort_by_key(|path| hour_of_name(path));
@@ -261,10 +262,12 @@ impl FetchVerb {
         let (Some(from), Some(to)) = (selection.from, selection.to) else {
             return Err(Usage("--from and --to are needed".into()).into());
         };
-        let url = url.ok_or_else(|| Usage("nothing is fetched without an address: --url".into()))?;
+        let config = of_verb.settings.load(Vec::new())?;
+        let url = url.or_else(|| config.archive.fetch_url.clone());
+        let url = url.ok_or_else(|| Usage("nothing is fetched without an address: archive.fetch_url or --url".into()))?;
         let name = format!("{}.parquet", store::hour_name(venue.name(), Hour(from)));
         let sums = sha256.map(|given| given_sums(&given, (from == to).then_some(name))).transpose()?;
-        let options = selection.options(&of_verb.root()?, false)?;
+        let options = selection.options(&of_verb.root()?, false, &config.archive)?;
         let source = Source::new(&url, &options.place.cache(), Pace::default()).map_err(Usage)?;
         let import = Import { options, is_linked: true, catalogue: None, settlements: None };
         let (stop, mut hours, mut refused) = (stop_on_signals()?, Hours::default(), Vec::new());
@@ -333,14 +336,13 @@ fn hours(text: &str) -> Result<(u32, u32), String> {
 impl BuildVerb {
     fn run(self) -> Result<(), Failure> {
         let BuildVerb { of_verb, tape, hours, replace, time_ordered } = self;
+        let config = of_verb.settings.load(Vec::new())?;
         let is_named = tape.is_some();
-        let tape = match tape {
-            Some(tape) => tape,
-            None => of_verb.settings.load(Vec::new())?.data.dir.join("tape"),
-        };
+        let tape = tape.unwrap_or_else(|| config.data.dir.join("tape"));
         let (from, to) = hours.unzip();
-        let options = Selection { markets: None, from, to, replace }.options(&of_verb.root()?, true)?;
-        let (stop, names, mut made): (Stop, _, _) = (stop_on_signals()?, names_of(&of_verb)?, Hours::default());
+        let selection = Selection { markets: None, from, to, replace };
+        let options = selection.options(&of_verb.root()?, true, &config.archive)?;
+        let (stop, names, mut made): (Stop, _, _) = (stop_on_signals()?, config.venue.categories, Hours::default());
         let mut refused = Vec::new();
         if is_named || !time_ordered || tape.exists() {
             let mut sealed = |hour: Sealed| {
@@ -378,11 +380,6 @@ fn fill_cache(of_verb: &VerbOptions, options: &Options, stop: &Stop, refused: &m
     }
     place.store.retain(&place.lock, place.now)?;
     Ok(())
-}
-
-/// The names of categories that the configuration sets.
-fn names_of(of_verb: &VerbOptions) -> Result<venue::category::Names, Failure> {
-    Ok(of_verb.settings.load(Vec::new())?.venue.categories)
 }
 
 /// Sums of the hours of a run.
@@ -436,7 +433,7 @@ impl VerifyVerb {
         let VerifyVerb { of_verb, deep, tape, hours } = self;
         let store = of_verb.store()?;
         let mut check = match tape {
-            Some(tape) => Recording::made(&tape, &names_of(&of_verb)?)?,
+            Some(tape) => Recording::made(&tape, &of_verb.settings.load(Vec::new())?)?,
             None => Recording::default(),
         };
         let range = hours.map_or(Hour(0)..Hour(u32::MAX), |(from, to)| Hour(from)..Hour(to + 1));
@@ -464,14 +461,15 @@ struct Recording {
 }
 
 impl Recording {
-    fn made(tape: &Path, names: &venue::category::Names) -> Result<Recording, Failure> {
+    fn made(tape: &Path, config: &Config) -> Result<Recording, Failure> {
         let folder = tempfile::tempdir()?;
         let mut made = BTreeMap::new();
-        let options = Selection { markets: None, from: None, to: None, replace: false }.options(folder.path(), true)?;
+        let selection = Selection { markets: None, from: None, to: None, replace: false };
+        let options = selection.options(folder.path(), true, &config.archive)?;
         let mut note = |hour: Sealed| {
             made.insert((hour.origin.name(), hour.hour), hour.path);
         };
-        build::from_lines(tape, &options, names, &Stop::new(), &mut note)?;
+        build::from_lines(tape, &options, &config.venue.categories, &Stop::new(), &mut note)?;
         Ok(Recording { folder: Some(folder), made })
     }
 }

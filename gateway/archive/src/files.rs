@@ -101,8 +101,11 @@ impl Drop for Making {
     }
 }
 
-/// Writes a small file whole.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+/// Writes a small file whole: under another name, synced, renamed, and the folder synced.
+///
+/// # Errors
+/// The system's.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     prepare(path, bytes)?.finish()
 }
 
@@ -112,6 +115,17 @@ pub(crate) fn prepare(path: &Path, bytes: &[u8]) -> Result<Making, Error> {
     (&mut making.file()).write_all(bytes).of(path)?;
     making.sync()?;
     Ok(making)
+}
+
+/// A file without a name, so that a kill leaves nothing: it has this one for a moment.
+pub(crate) fn unnamed(path: &Path) -> Result<File, Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::Io(path.to_owned(), error)),
+        _ => {}
+    }
+    let file = File::options().read(true).write(true).create_new(true).open(path).of(path)?;
+    fs::remove_file(path).of(path)?;
+    Ok(file)
 }
 
 /// Removes a file, if it is there.
@@ -210,6 +224,14 @@ pub(crate) fn unhex(text: &str) -> Option<[u8; 32]> {
     Condition::parse(&format!("0x{text}")).map(|digest| digest.0)
 }
 
+/// Steps until the process ends itself; 0: it does not.
+static STEPS_LEFT: AtomicU64 = AtomicU64::new(0);
+
+/// For crash tests of a running process: it ends itself at that step of the files of its archives, counted from 1.
+pub fn crash_at(step: u64) {
+    STEPS_LEFT.store(step, Ordering::Relaxed);
+}
+
 /// Points at which a test ends the process's work, as a kill does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -231,6 +253,11 @@ pub(crate) fn reached(step: Step) -> Result<(), Error> {
 
 #[cfg(not(test))]
 pub(crate) fn reached(_: Step) -> Result<(), Error> {
+    // Without a limit the counter stays at 0.
+    let left = STEPS_LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+    if left == Ok(1) {
+        std::process::abort();
+    }
     Ok(())
 }
 

@@ -13,6 +13,7 @@
 //! | [`checks`] | what the rows of an hour say about each other |
 //! | [`sidecar`] | facts about an hour: source, losses, verdicts, digests |
 //! | [`store`] | the folder: list, completion of an hour, book at a moment, recovery, removal, verification |
+//! | [`unsealed`] | hours that are not made yet: their rows, and books at a moment |
 //! | `book` | rows between two anchors, decoded; `levels`, `varint`, `files`: texts of levels, numbers, files that appear whole |
 //!
 //! May depend on `engine`, `wire` and `host`; uses only the first. It knows no venue's messages, no route and no setting: `venue` turns
@@ -38,8 +39,9 @@ pub mod sort;
 pub mod store;
 #[cfg(test)]
 mod testing;
+pub mod unsealed;
 mod varint;
 pub mod write;
 
 pub use error::{Error, Refusal};
-pub use files::hex;
+pub use files::{crash_at, hex, write as write_file};

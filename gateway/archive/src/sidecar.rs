@@ -188,6 +188,14 @@ pub struct HourFacts {
     pub is_merged: bool,
 }
 
+impl Gap {
+    /// Whether it is one of this token, and begins after a moment and not after another, in milliseconds.
+    pub(crate) fn begins_within(&self, token: &str, since: u64, until: u64) -> bool {
+        let is_named = || self.tokens.as_ref().is_none_or(|tokens| tokens.iter().any(|of| of == token));
+        since <= self.from && self.from <= until && is_named()
+    }
+}
+
 impl Sidecar {
     /// Reads a sidecar.
     ///
@@ -287,8 +295,7 @@ impl Sidecar {
     /// Whether a gap of a token begins after a moment and not after another, in milliseconds: its book is unknown then
     /// if it had no whole book since.
     pub fn has_gap(&self, token: &str, since: u64, until: u64) -> bool {
-        let names = |gap: &Gap| gap.tokens.as_ref().is_none_or(|tokens| tokens.iter().any(|of| of == token));
-        self.gaps.iter().any(|gap| since <= gap.from && gap.from <= until && names(gap))
+        self.gaps.iter().any(|gap| gap.begins_within(token, since, until))
     }
 
     /// Sets the counts of rows, in the order of [`Kind::ALL`].

@@ -5,7 +5,7 @@
 //! texts are kept once. An hour in order of time may be kept in a file (`kept.rs`).
 
 mod kept;
-mod record;
+pub(crate) mod record;
 mod run;
 
 pub use kept::{Kept, keep};

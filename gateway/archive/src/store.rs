@@ -19,6 +19,7 @@ mod names;
 mod verify;
 
 pub use at::BookError;
+pub(crate) use at::CARRY_HOURS_MAX;
 pub use complete::{Completed, Judged};
 pub use keep::{Hold, Retention};
 pub use names::{hour_name, hour_of_name, index_path, parquet_path, sidecar_path};

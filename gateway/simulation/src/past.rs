@@ -3,7 +3,9 @@
 use ahash::AHashMap;
 use archive::row::Condition;
 use archive::store::{BookError, Store};
-use engine::backtest::{ArchivedBook, ArchivedMarket, ArchivedPair, Hour, HourState, Settled, SettlementSource};
+use engine::backtest::{
+    ArchivedBook, ArchivedMarket, ArchivedPair, Hour, HourState, Settled, SettlementSource, Verdict,
+};
 use engine::id::Outcome;
 use engine::market::terms::Listing;
 use engine::time::Timestamp;
@@ -17,11 +19,15 @@ use std::time::{Duration, Instant, SystemTime};
 use venue::archive::catalogue;
 use venue::archive::markets::{self, Found, Known};
 use venue::archive::settled::{self, Settlement};
+use venue::archive::tail::{Tail, TailError};
 use venue::category::Names;
 use venue::tape::Origin;
 
 /// How old the list of hours may be: other processes import hours, too.
 const LIST_AGE_MAX: Duration = Duration::from_secs(10);
+/// How long a read waits for the end of the recording, and how often it reads more of it itself.
+const TAIL_WAIT_MAX: Duration = Duration::from_secs(2);
+const TAIL_READS_MAX: usize = 64;
 /// Markets whose hours are remembered.
 const SPANS_MAX: usize = 4_096;
 
@@ -34,6 +40,8 @@ pub enum PastError {
     Archive(archive::Error),
     /// What the venue said about its markets cannot be read.
     Markets(String),
+    /// The end of the recording cannot be read.
+    Tail(TailError),
 }
 
 impl fmt::Display for PastError {
@@ -42,11 +50,18 @@ impl fmt::Display for PastError {
             PastError::Busy => f.write_str("too many books are read"),
             PastError::Archive(error) => error.fmt(f),
             PastError::Markets(reason) => f.write_str(reason),
+            PastError::Tail(error) => error.fmt(f),
         }
     }
 }
 
 impl std::error::Error for PastError {}
+
+impl From<TailError> for PastError {
+    fn from(error: TailError) -> PastError {
+        PastError::Tail(error)
+    }
+}
 
 impl From<archive::Error> for PastError {
     fn from(error: archive::Error) -> PastError {
@@ -57,6 +72,8 @@ impl From<archive::Error> for PastError {
 /// An archive as simulations read it.
 pub struct Past {
     store: Arc<Store>,
+    /// Hours of this server's recording that are not made yet.
+    tail: Option<Arc<Mutex<Tail>>>,
     names: Names,
     listed_at: Mutex<Instant>,
     /// What the venues said, by venue.
@@ -80,6 +97,15 @@ struct Span {
     found: Found,
 }
 
+impl Span {
+    /// With the hours of the same market that are not made yet.
+    fn until(mut self, unsealed: Span) -> Span {
+        self.hours.end = self.hours.end.max(unsealed.hours.end);
+        self.found.tokens.extend(unsealed.found.tokens);
+        self
+    }
+}
+
 /// What is known of a venue's markets besides their rows.
 struct Described {
     stamp: Vec<(PathBuf, u64, Option<SystemTime>)>,
@@ -92,11 +118,17 @@ impl Past {
     pub fn new(store: Arc<Store>, names: Names) -> Past {
         Past {
             store,
+            tail: None,
             names,
             listed_at: Mutex::new(Instant::now()),
             described: Mutex::default(),
             spans: Mutex::default(),
         }
+    }
+
+    /// The same with the hours of a recording that are not made yet.
+    pub fn with_tail(self, tail: Arc<Mutex<Tail>>) -> Past {
+        Past { tail: Some(tail), ..self }
     }
 
     pub fn store(&self) -> &Arc<Store> {
@@ -110,11 +142,17 @@ impl Past {
     pub fn market(&self, condition: &str) -> Result<Option<ArchivedMarket>, PastError> {
         let Some(id) = Condition::parse(condition) else { return Ok(None) };
         self.list_again()?;
-        let Some(span) = self.span(&id)? else { return Ok(None) };
+        let (span, listed) = match self.tail_market(&id)? {
+            Some((unsealed, listed)) => (self.span(&id)?.map_or(unsealed.clone(), |span| span.until(unsealed)), listed),
+            None => match self.span(&id)? {
+                Some(span) => (span, None),
+                None => return Ok(None),
+            },
+        };
         let described = self.described(&span.venue)?;
         let known = described.markets.get(condition);
-        let Some(listing) = known.map(|known| known.listing.clone()).or_else(|| markets::list_by_rows(id, &span.found))
-        else {
+        let listing = known.map(|known| known.listing.clone()).or(listed);
+        let Some(listing) = listing.or_else(|| markets::list_by_rows(id, &span.found)) else {
             return Ok(None);
         };
         let given = described.settlements.get(&id);
@@ -143,7 +181,26 @@ impl Past {
     /// [`PastError`].
     pub fn hours(&self, market: &ArchivedMarket, window: Range<Hour>) -> Result<Vec<HourState>, PastError> {
         let Some(id) = Condition::parse(&market.condition) else { return Ok(Vec::new()) };
-        Ok(self.store.hours(&id, window)?)
+        let mut states = self.store.hours(&id, window.clone())?;
+        let sealed_end = states.last().map_or(Hour(0), |state| state.hour.next());
+        let mut unsealed = Vec::new();
+        self.with_tail_now(|tail| {
+            let range = tail.all_hours();
+            for hour in (range.start.0.max(window.start.0)..range.end.0.min(window.end.0)).map(Hour) {
+                let last = Timestamp(Timestamp::of_hour(hour.next().0).0 - 1);
+                let has_book = |token: &Arc<str>| Ok::<_, PastError>(tail.book_at(&id, token, last)?.is_some());
+                // A market without rows has the books that are carried into the hour.
+                if !tail.hours(&id, hour..hour.next()).is_empty()
+                    || has_book(&market.tokens[0])?
+                    || has_book(&market.tokens[1])?
+                {
+                    unsealed.push(HourState::new(hour, Verdict::Partial, false));
+                }
+            }
+            Ok(())
+        })?;
+        states.extend(unsealed.into_iter().filter(|state| sealed_end <= state.hour));
+        Ok(states)
     }
 
     /// The books of a market at a moment, from the view of `outcome`; `None`: the archive does not cover that moment.
@@ -165,10 +222,45 @@ impl Past {
     fn book(&self, market: &Condition, token: &str, at: Timestamp) -> Result<Option<ArchivedBook>, PastError> {
         match self.store.book_at(market, token, at) {
             Ok(book) => Ok(Some(book)),
-            Err(BookError::NotCovered) => Ok(None),
+            Err(BookError::NotCovered) => {
+                let book = self.with_tail_now(|tail| match tail.all_hours().contains(&Hour::of(at)) {
+                    // After a start its first lines take a while.
+                    true if !tail.is_caught_up() => Err(PastError::Busy),
+                    true => Ok(tail.book_at(market, token, at)?),
+                    false => Ok(None),
+                })?;
+                Ok(book.flatten())
+            }
             Err(BookError::Busy) => Err(PastError::Busy),
             Err(BookError::Failed(error)) => Err(error.into()),
         }
+    }
+
+    /// Reads the hours that are not made, with the lines until now; `None`: there are none.
+    fn with_tail_now<T>(&self, read: impl FnOnce(&Tail) -> Result<T, PastError>) -> Result<Option<T>, PastError> {
+        let Some(tail) = &self.tail else { return Ok(None) };
+        let mut tail = tail.try_lock_for(TAIL_WAIT_MAX).ok_or(PastError::Busy)?;
+        if !tail.has_begun() {
+            return Ok(None);
+        }
+        tail.look_again();
+        for _ in 0..TAIL_READS_MAX {
+            if !tail.read_some()? {
+                break;
+            }
+        }
+        read(&tail).map(Some)
+    }
+
+    /// A market of the hours that are not made, as they show it, and its listing if it was listed in them.
+    fn tail_market(&self, market: &Condition) -> Result<Option<(Span, Option<Listing>)>, PastError> {
+        let found = self.with_tail_now(|tail| {
+            let Some((origin, tokens, listing)) = tail.market(market) else { return Ok(None) };
+            let found = Found { tokens, ..Found::of(origin) };
+            let span = Span { venue: origin.name().to_owned(), hours: tail.range(origin.name()), found };
+            Ok(Some((span, listing.cloned())))
+        })?;
+        Ok(found.flatten())
     }
 
     /// Lists the hours on disk again if the list is old.

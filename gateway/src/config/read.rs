@@ -59,6 +59,24 @@ pub(super) fn journal(values: &Values) -> Journal {
     }
 }
 
+pub(super) fn archive(values: &Values) -> Archive {
+    let data_dir = Path::new(values.text("data.dir"));
+    Archive {
+        dir: values.path("archive.dir").unwrap_or_else(|| data_dir.join("archive")),
+        build: values.word("archive.build"),
+        seal_after: values.seconds("archive.seal_after_s"),
+        threads: values.number("archive.threads"),
+        memory_bytes: values.number("archive.memory_bytes"),
+        keep_days: values.number("archive.keep_days"),
+        raw_keep_days: values.number("archive.raw_keep_days"),
+        bytes_max: values.number("archive.bytes_max"),
+        books_bytes: values.number("archive.books_bytes"),
+        cache_bytes: values.number("archive.cache_bytes"),
+        fetch_url: values.optional("archive.fetch_url").map(str::to_owned),
+        crash_at: values.number("archive.crash_at"),
+    }
+}
+
 pub(super) fn brand(values: &Values) -> Brand {
     Brand {
         key_prefix: values.text("brand.key_prefix").to_owned(),
@@ -196,6 +214,12 @@ impl Word for LogFormat {
 impl Word for Formats {
     fn words() -> Vec<(&'static str, Formats)> {
         vec![("newest", Formats::Newest), ("previous", Formats::Previous)]
+    }
+}
+
+impl Word for ArchiveBuild {
+    fn words() -> Vec<(&'static str, ArchiveBuild)> {
+        vec![("auto", ArchiveBuild::Auto), ("off", ArchiveBuild::Off)]
     }
 }
 

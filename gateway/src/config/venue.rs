@@ -17,8 +17,9 @@ pub(super) fn venue(values: &Values) -> VenueConfig {
         speed: values.parsed("venue.speed"),
         follow: values.boolean("venue.follow"),
         archive: replay::Settings {
-            // Set by boot.rs to a folder of the data directory.
+            // Set by boot.rs to a folder of the archive.
             cache: Default::default(),
+            memory_bytes: values.number("archive.memory_bytes"),
             markets: values.path("venue.markets").unwrap_or_default(),
             from: values.optional("venue.from").and_then(hours::parse_hour),
             to: values.optional("venue.to").and_then(hours::parse_hour),

@@ -22,6 +22,7 @@ pub mod origin;
 pub mod playback;
 pub mod polymarket;
 pub mod replay;
+mod saved;
 pub mod settings;
 pub mod skips;
 pub mod spot;

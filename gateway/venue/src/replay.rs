@@ -12,7 +12,7 @@ use super::skips::Skips;
 use super::tape::TapeError;
 use super::{FeedUpdate, Frame, NO_CONNECTION, Polled, Upstream, Venue};
 use engine::time::{HOUR, MILLISECOND, Timestamp};
-pub(crate) use lines::{Lines, Stepped};
+pub(crate) use lines::{Lines, Saved, Stepped};
 pub(crate) use recording::Recording;
 use std::num::NonZeroU32;
 use std::path::Path;

@@ -89,7 +89,12 @@ pub struct Skips([AtomicU64; Skip::ALL.len()]);
 impl Skips {
     /// Counts one, and logs the first of its kind with an excerpt.
     pub fn count(&self, kind: Skip, seen: impl FnOnce() -> String) {
-        if self.0[kind as usize].fetch_add(1, Ordering::Relaxed) == 0 {
+        self.count_more(kind, 1, seen);
+    }
+
+    /// Counts several of a kind; `seen` is about the first of them.
+    pub(crate) fn count_more(&self, kind: Skip, more: u64, seen: impl FnOnce() -> String) {
+        if self.0[kind as usize].fetch_add(more, Ordering::Relaxed) == 0 {
             let mut seen = seen();
             const SHOWN_CHARS: usize = 300;
             if let Some((at, _)) = seen.char_indices().nth(SHOWN_CHARS) {

@@ -90,7 +90,47 @@ struct Source {
     reader: Reader,
     /// Lines read from the file so far, so that a file that is opened again continues after them.
     lines_count: u64,
+    /// Lines of the file until the last one that was handed out, included.
+    taken_count: u64,
     head: Vec<u8>,
+    /// What was skipped before the head. It counts when the head is handed out: so it belongs to the line after it,
+    /// whichever files are open beside this one.
+    passed: Passed,
+    /// The file may grow: an unfinished last line is waited for.
+    grows: bool,
+}
+
+/// A file of a recording, and where to begin in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub path: PathBuf,
+    /// Lines that are left out.
+    pub skip: u64,
+    /// The file may grow: only its whole lines are read.
+    pub grows: bool,
+}
+
+/// Skipped lines that do not count yet: kind, count, and the beginning of the first one.
+#[derive(Default)]
+struct Passed(Vec<(Skip, u64, String)>);
+
+impl Passed {
+    fn note(&mut self, kind: Skip, line: &[u8]) {
+        const SHOWN_BYTES: usize = 200;
+        match self.0.iter_mut().find(|(of, ..)| *of == kind) {
+            Some((_, count, _)) => *count += 1,
+            None => {
+                let shown = String::from_utf8_lossy(&line[..line.len().min(SHOWN_BYTES)]).into_owned();
+                self.0.push((kind, 1, shown));
+            }
+        }
+    }
+
+    fn count(&mut self, skips: &Skips) {
+        for (kind, count, seen) in self.0.drain(..) {
+            skips.count_more(kind, count, || seen);
+        }
+    }
 }
 
 enum Reader {
@@ -108,12 +148,41 @@ impl Tape {
         let kalshi_layout = is_folder && events.is_dir();
         let folder = is_folder.then(|| if kalshi_layout { events } else { path.to_path_buf() });
         let metadata = path.join("metadata");
-        let mut tape = Tape {
-            metadata: match kalshi_layout && metadata.is_dir() {
-                true => listed(&metadata, |name| name.ends_with(".json")).map_err(io)?,
-                false => Vec::new(),
-            },
-            folder,
+        let mut tape = Tape::empty(follow, skips);
+        if kalshi_layout && metadata.is_dir() {
+            tape.metadata = listed(&metadata, |name| name.ends_with(".json")).map_err(io)?;
+        }
+        tape.folder = folder;
+        match tape.folder.clone() {
+            Some(folder) => tape.add_new_files(&folder).map_err(io)?,
+            None => tape.add(Part { path: path.to_path_buf(), skip: 0, grows: follow }),
+        }
+        if tape.heads.is_empty() && !follow {
+            return Err(TapeError::Empty { path: path.to_path_buf() });
+        }
+        tape.note_first_line();
+        Ok(tape)
+    }
+
+    /// Opens these files, in the order of their names. They may have no line.
+    pub fn of_parts(parts: Vec<Part>, skips: Arc<Skips>) -> Tape {
+        let mut tape = Tape::empty(false, skips);
+        parts.into_iter().for_each(|part| tape.add(part));
+        tape.note_first_line();
+        tape
+    }
+
+    /// Follows a folder from here on, but for these files.
+    pub fn follow(&mut self, folder: &Path, known: Vec<PathBuf>) {
+        self.known.extend(known.iter().map(|path| stem_of(path)));
+        self.folder = Some(folder.to_owned());
+        self.follow = true;
+    }
+
+    fn empty(follow: bool, skips: Arc<Skips>) -> Tape {
+        Tape {
+            folder: None,
+            metadata: Vec::new(),
             follow,
             sources: Vec::new(),
             known: HashSet::new(),
@@ -121,16 +190,16 @@ impl Tape {
             current: Vec::new(),
             first_line: None,
             skips,
-        };
-        match tape.folder.clone() {
-            Some(folder) => tape.add_new_files(&folder).map_err(io)?,
-            None => tape.add(path.to_path_buf()),
         }
-        if tape.heads.is_empty() && !follow {
-            return Err(TapeError::Empty { path: path.to_path_buf() });
-        }
-        tape.note_first_line();
-        Ok(tape)
+    }
+
+    /// How far each file was read: its path, and the number of its lines until the last one that was handed out; `None`:
+    /// all of it.
+    pub fn taken(&self) -> impl Iterator<Item = (&Path, Option<u64>)> {
+        self.sources.iter().map(|source| {
+            let is_whole = source.head.is_empty() && matches!(source.reader, Reader::Finished);
+            (source.path.as_path(), (!is_whole).then_some(source.taken_count))
+        })
     }
 
     /// SHA-256 of the first line, which identifies the tape. `None` while a followed tape has no line.
@@ -163,6 +232,8 @@ impl Tape {
         let Reverse((received_ms, number)) = self.heads.pop()?;
         let source = &mut self.sources[number];
         std::mem::swap(&mut self.current, &mut source.head);
+        source.taken_count = source.lines_count;
+        source.passed.count(&self.skips);
         self.advance(number);
         let text = std::str::from_utf8(&self.current).expect("heads are checked to be UTF-8 when they are read");
         Some(Line { received: Timestamp::from_millis(received_ms), text, file: number })
@@ -202,19 +273,25 @@ impl Tape {
         // The plain file comes before the packed one: while a file is being packed both exist, and only the plain one
         // is complete.
         for path in listed(folder, is_tape)? {
-            self.add(path);
+            self.add(Part { path, skip: 0, grows: self.follow });
         }
         Ok(())
     }
 
-    fn add(&mut self, path: PathBuf) {
-        let name = path.to_string_lossy();
-        let stem = name.strip_suffix(".gz").unwrap_or(&name).to_string();
-        if !self.known.insert(stem) {
+    fn add(&mut self, Part { path, skip, grows }: Part) {
+        if !self.known.insert(stem_of(&path)) {
             return;
         }
         let number = self.sources.len();
-        self.sources.push(Source { path, reader: Reader::Closed, lines_count: 0, head: Vec::new() });
+        self.sources.push(Source {
+            path,
+            reader: Reader::Closed,
+            lines_count: skip,
+            taken_count: skip,
+            head: Vec::new(),
+            passed: Passed::default(),
+            grows,
+        });
         self.advance(number);
         if number >= FILES_OPEN_MAX
             && !self.sources[number].head.is_empty()
@@ -228,11 +305,15 @@ impl Tape {
     fn advance(&mut self, number: usize) {
         let source = &mut self.sources[number];
         source.head.clear();
-        let read = source.read(self.follow, &self.skips);
+        let read = source.read();
         match read {
             Ok(Some(received_ms)) => self.heads.push(Reverse((received_ms, number))),
-            Ok(None) => source.head.clear(),
+            Ok(None) => {
+                source.head.clear();
+                source.passed.count(&self.skips);
+            }
             Err(error) => {
+                source.passed.count(&self.skips);
                 let path = &source.path;
                 self.skips.count(Skip::UnreadableFile, || format!("{}: {error}", path.display()));
                 source.head.clear();
@@ -244,12 +325,12 @@ impl Tape {
 
 impl Source {
     /// Opens the file, or its packed form if it was packed in the meantime.
-    fn open(&mut self, follow: bool) -> io::Result<LineReader> {
-        match LineReader::open(&self.path, follow) {
+    fn open(&mut self) -> io::Result<LineReader> {
+        match LineReader::open(&self.path, self.grows) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let mut packed = self.path.clone().into_os_string();
                 packed.push(".gz");
-                let reader = LineReader::open(Path::new(&packed), follow)?;
+                let reader = LineReader::open(Path::new(&packed), self.grows)?;
                 self.path = packed.into();
                 Ok(reader)
             }
@@ -258,23 +339,25 @@ impl Source {
     }
 
     /// Reads the next line into `head` and returns its time; `None` at the (current) end of the file.
-    fn read(&mut self, follow: bool, skips: &Skips) -> io::Result<Option<u64>> {
+    fn read(&mut self) -> io::Result<Option<u64>> {
         if let Reader::Closed = self.reader {
-            let mut reader = self.open(follow)?;
+            let mut reader = self.open()?;
+            // They count already.
+            let mut passed = Passed::default();
             for _ in 0..self.lines_count {
-                reader.read(&mut self.head, skips)?;
+                reader.read(&mut self.head, &mut passed)?;
             }
             self.reader = Reader::Open(Box::new(reader));
         }
         let Reader::Open(reader) = &mut self.reader else { return Ok(None) };
-        while reader.read(&mut self.head, skips)? {
+        while reader.read(&mut self.head, &mut self.passed)? {
             self.lines_count += 1;
             if self.head.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
             match std::str::from_utf8(&self.head).ok().and_then(received_ms) {
                 Some(received) => return Ok(Some(received)),
-                None => skips.count(Skip::UnknownLine, || String::from_utf8_lossy(&self.head).into_owned()),
+                None => self.passed.note(Skip::UnknownLine, &self.head),
             }
         }
         if !reader.grows {
@@ -296,7 +379,7 @@ struct LineReader {
 }
 
 impl LineReader {
-    fn open(path: &Path, follow: bool) -> io::Result<LineReader> {
+    fn open(path: &Path, grows: bool) -> io::Result<LineReader> {
         const BUFFER_BYTES: usize = 128 << 10;
         let mut file = BufReader::with_capacity(BUFFER_BYTES, File::open(path)?);
         let packed = file.fill_buf()?.starts_with(&[0x1f, 0x8b]);
@@ -304,11 +387,11 @@ impl LineReader {
             true => Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(file))),
             false => Box::new(file),
         };
-        Ok(LineReader { input, partial: Vec::new(), dropping: false, grows: follow && !packed })
+        Ok(LineReader { input, partial: Vec::new(), dropping: false, grows: grows && !packed })
     }
 
     /// Reads the next line without its line end; `false` at the (current) end.
-    fn read(&mut self, line: &mut Vec<u8>, skips: &Skips) -> io::Result<bool> {
+    fn read(&mut self, line: &mut Vec<u8>, passed: &mut Passed) -> io::Result<bool> {
         line.clear();
         loop {
             let available = match self.input.fill_buf() {
@@ -329,7 +412,7 @@ impl LineReader {
             }
             self.input.consume(taken);
             if self.partial.len() > LINE_BYTES_MAX {
-                skips.count(Skip::LineTooLong, || String::from_utf8_lossy(&self.partial[..200]).into_owned());
+                passed.note(Skip::LineTooLong, &self.partial);
                 self.partial.clear();
                 self.dropping = true;
             }
@@ -343,6 +426,12 @@ impl LineReader {
             }
         }
     }
+}
+
+/// The path without `.gz`: a file stays the same file when it is packed.
+fn stem_of(path: &Path) -> String {
+    let name = path.to_string_lossy();
+    name.strip_suffix(".gz").unwrap_or(&name).to_string()
 }
 
 /// Whether a folder has files of lines.

@@ -56,6 +56,13 @@ pub trait Translator: Send {
         Vec::new()
     }
 
+    /// All that later messages depend on, for [`Translator::restore`]; `None`: it is too large.
+    fn save(&self) -> Option<Vec<u8>>;
+
+    /// Continues after the messages before [`Translator::save`], on a translator without markets. False: the bytes are
+    /// not such; the translator is as it was.
+    fn restore(&mut self, saved: &[u8]) -> bool;
+
     /// Lists the markets of a metadata file beside a recording.
     fn metadata(&mut self, text: &str) -> Vec<Dated> {
         let _ = text;
@@ -102,6 +109,18 @@ impl Translators {
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &dyn Translator> {
         self.0.iter().map(|translator| &**translator)
+    }
+
+    /// [`Translator::save`] of all, by name of the venue; `None`: one is too large.
+    pub fn save(&self) -> Option<Vec<(String, Vec<u8>)>> {
+        let saved =
+            |(origin, translator): (Origin, &dyn Translator)| Some((origin.name().to_owned(), translator.save()?));
+        Origin::all().zip(self.iter()).map(saved).collect()
+    }
+
+    /// [`Translator::restore`] of all. False: a venue is unknown, or its bytes are not such.
+    pub fn restore(&mut self, saved: &[(String, Vec<u8>)]) -> bool {
+        saved.iter().all(|(name, bytes)| Origin::named(name).is_some_and(|origin| self.of(origin).restore(bytes)))
     }
 
     /// Appends the updates of a record that arrived on this connection at this time.

@@ -138,7 +138,7 @@ impl<'a> Builder<'a> {
     /// The system's.
     pub fn create(path: &Path, hour: u32, carried: &'a dyn Carried) -> Result<Builder<'a>, Error> {
         let making = Making::create(path)?;
-        let states = unnamed(&states_path(path))?;
+        let states = files::unnamed(&states_path(path))?;
         Ok(Builder {
             carried,
             making,
@@ -482,17 +482,6 @@ fn states_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".states");
     files::making_path(Path::new(&name))
-}
-
-/// A file without a name, so that a kill leaves nothing.
-fn unnamed(path: &Path) -> Result<File, Error> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::Io(path.to_owned(), error)),
-        _ => {}
-    }
-    let file = File::options().read(true).write(true).create_new(true).open(path).of(path)?;
-    std::fs::remove_file(path).of(path)?;
-    Ok(file)
 }
 
 /// A fault for the test that must find it: an inner anchor has one more row than it states.

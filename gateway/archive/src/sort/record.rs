@@ -7,6 +7,9 @@ use engine::amount::{Price, Qty, TickSize};
 use engine::book::BookSide;
 use engine::time::Timestamp;
 
+/// Bytes of the length before a record.
+pub(crate) const HEAD_BYTES: usize = 4;
+
 const BOOK: u8 = 0;
 const CHANGE: u8 = 1;
 const TRADE: u8 = 2;
@@ -17,9 +20,9 @@ const HAS_FIRST: u8 = 8;
 const HAS_SECOND: u8 = 16;
 
 /// Appends a record with its length before it.
-pub(super) fn write(row: &Row, out: &mut Vec<u8>) {
+pub(crate) fn write(row: &Row, out: &mut Vec<u8>) {
     let start = out.len();
-    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&[0; HEAD_BYTES]);
     let late = row.received.millis() as i64 - row.source.millis() as i64;
     match &row.event {
         Event::Book { bids, asks } => {
@@ -53,18 +56,18 @@ pub(super) fn write(row: &Row, out: &mut Vec<u8>) {
             old.iter().chain([new]).for_each(|tick| put(out, tick.0.into()));
         }
     }
-    let len = (out.len() - start - 4) as u32;
-    out[start..start + 4].copy_from_slice(&len.to_le_bytes());
+    let len = (out.len() - start - HEAD_BYTES) as u32;
+    out[start..start + HEAD_BYTES].copy_from_slice(&len.to_le_bytes());
 }
 
 /// The record that was written at a position.
-pub(super) fn at(records: &[u8], at: usize) -> &[u8] {
+pub(crate) fn at(records: &[u8], at: usize) -> &[u8] {
     let len = u32::from_le_bytes([records[at], records[at + 1], records[at + 2], records[at + 3]]) as usize;
-    &records[at + 4..at + 4 + len]
+    &records[at + HEAD_BYTES..at + HEAD_BYTES + len]
 }
 
 /// The venue's time and the event of a record.
-pub(super) fn read(record: &[u8], received: Timestamp) -> (Timestamp, Event) {
+pub(crate) fn read(record: &[u8], received: Timestamp) -> (Timestamp, Event) {
     let mut reader = Record(Reader::new(record));
     let head = reader.0.byte().unwrap_or(0);
     let has = |flag: u8| head & flag != 0;

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 const READERS_MAX: u32 = 4;
 const WAIT_MAX: Duration = Duration::from_secs(2);
 /// How many hours a silent token's book is looked for.
-pub(super) const CARRY_HOURS_MAX: u32 = 24;
+pub(crate) const CARRY_HOURS_MAX: u32 = 24;
 
 /// Why there is no book.
 #[derive(Debug)]

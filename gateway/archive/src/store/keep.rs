@@ -147,6 +147,12 @@ impl Store {
         Hold { store: self.clone(), hours }
     }
 
+    /// Whether nobody keeps an hour: it has no pin, and no reader of this process holds it.
+    pub fn is_free(&self, venue: &str, hour: Hour) -> bool {
+        let is_pinned = self.hour(venue, hour).is_some_and(|entry| entry.is_pinned);
+        !is_pinned && !self.held.lock().contains_key(&(venue.to_owned(), hour))
+    }
+
     fn may_be_removed(&self, entry: &HourEntry) -> bool {
         !entry.is_pinned && !self.held.lock().contains_key(&(entry.venue.clone(), entry.hour))
     }

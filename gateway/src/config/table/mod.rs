@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 pub(super) use venue::is_own_machine_only;
 
 /// The sections of the configuration, in the order of the rows, each with its description.
-pub(super) const SECTIONS: [(&str, &str); 21] = [
+pub(super) const SECTIONS: [(&str, &str); 22] = [
     ("server", "The listener of the wire and the threads that serve it."),
     ("clock", "What a start does when the clock of the machine and the journal disagree."),
     ("log", "Log lines on standard error."),
@@ -22,6 +22,7 @@ pub(super) const SECTIONS: [(&str, &str); 21] = [
     ("http", "Bounds of requests and connections."),
     ("data", "The data directory."),
     ("journal", "The write-ahead log."),
+    ("archive", "Hours of recorded market data."),
     ("venue", "Market data, and how clients of the venue's own kind are answered."),
     ("local", "Accounts that an address makes on a server that only its own machine reaches."),
     ("brand", "Names in keys and headers."),

@@ -2,11 +2,11 @@
 
 use super::texts;
 use crate::config::setting::{Setting, boolean, integer, list, optional_word, parsed, path, text, word};
-use crate::config::{DATA_DIR, Durability, LogFormat, LogLevel};
+use crate::config::{ArchiveBuild, DATA_DIR, Durability, LogFormat, LogLevel};
 use engine::format::Formats;
 
 pub(super) fn rows() -> Vec<Setting> {
-    [server(), admin(), http(), storage()].into_iter().flatten().collect()
+    [server(), admin(), http(), storage(), archive()].into_iter().flatten().collect()
 }
 
 fn server() -> Vec<Setting> {
@@ -207,6 +207,68 @@ fn storage() -> Vec<Setting> {
             "",
             texts::CRASH_AT,
             "For crash tests: the process ends itself at that passage of that place of the log.",
+        ),
+    ]
+}
+
+fn archive() -> Vec<Setting> {
+    vec![
+        path("archive.dir", "Folder of the archive.").unset("`archive` in the data directory"),
+        word(
+            "archive.build",
+            ArchiveBuild::Auto,
+            "Whether the server makes hours of its recording. `auto`: if it records (`venue.record`).",
+        ),
+        integer(
+            "archive.seal_after_s",
+            600,
+            60..=86_400,
+            "How long after its end an hour is made, in seconds; until then it is provisional.",
+        ),
+        integer("archive.threads", 1, 1..=16, "Venues whose hours are written at the same time, at most."),
+        integer(
+            "archive.memory_bytes",
+            512 << 20,
+            128 << 20..=16 << 30,
+            "Memory for the sorting of rows, when hours are made and when an archive is replayed, in bytes.",
+        ),
+        integer("archive.keep_days", 0, 0..=36_500, "Days after which an hour is removed; 0: never."),
+        integer(
+            "archive.raw_keep_days",
+            0,
+            0..=36_500,
+            "Days after which an hour of the recording is removed; 0: never. Unless `archive.build = \"off\"`, an hour that \
+             is not in the archive yet stays.",
+        ),
+        integer(
+            "archive.bytes_max",
+            0,
+            0..=1 << 50,
+            "Bytes of all hours, above which the oldest are removed; 0: no bound.",
+        ),
+        integer(
+            "archive.books_bytes",
+            256 << 20,
+            16 << 20..=64 << 30,
+            "Memory for books and rows that were read from the archive, in bytes.",
+        ),
+        integer(
+            "archive.cache_bytes",
+            4 << 30,
+            16 << 20..=64 << 30,
+            "Bytes of files in the archive that can be made again, above which the oldest are removed.",
+        ),
+        parsed(
+            "archive.fetch_url",
+            "",
+            texts::ARCHIVE_ADDRESS,
+            "Address of a public archive from which `papertape archive fetch` takes hours. Without it nothing is fetched.",
+        ),
+        integer(
+            "archive.crash_at",
+            0,
+            0..=1 << 32,
+            "For crash tests: the process ends itself at that step of the archive's files; 0: it does not.",
         ),
     ]
 }

@@ -8,7 +8,7 @@ use ::venue::origin::choices;
 use ::venue::{Speed, VenueKind};
 use engine::amount::Cash;
 use engine::market::terms::Category;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::LazyLock;
 use wal::Point;
 use wire::decimal::{self, Decimal};
@@ -111,6 +111,32 @@ pub(super) const HTTP_ADDRESS: Rule = Rule {
     allowed: "an address that begins with https:// or http://",
     read: |text| service(text, ["https://", "http://"]),
 };
+
+pub(super) const ARCHIVE_ADDRESS: Rule = Rule {
+    what: "address",
+    allowed: "an address that begins with https://, or with http:// and an address of this machine",
+    read: archive_address,
+};
+
+/// Without a final slash, since names are appended.
+fn archive_address(text: &str) -> Option<String> {
+    let is_own = |host: &str| {
+        let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+        let name = name.map_or(host, |(name, _)| name).trim_matches(['[', ']']);
+        name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    };
+    let is_allowed = match text.split_once("://") {
+        None => text.is_empty(),
+        Some((scheme, rest)) => {
+            let host = rest.split('/').next().unwrap_or_default();
+            // A user name before the host would hide it.
+            let is_host = !host.is_empty() && !host.contains('@');
+            is_host && (scheme == "https" || scheme == "http" && is_own(host))
+        }
+    };
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#'));
+    (is_allowed && is_plain).then(|| text.trim_end_matches('/').to_owned())
+}
 
 pub(super) const SOCKET_ADDRESS: Rule = Rule {
     what: "address",

@@ -5,6 +5,7 @@
 //! same pass, so it begins with the first line of the recording even if only later hours are wanted.
 
 use super::catalogue::Catalogue;
+use super::hourly::Progress;
 use super::hours::hour_text;
 use super::rows::RowMaker;
 use super::seal::{Facts, Place, SealError, Sealed, SourceFile, hash_file, keyed};
@@ -19,7 +20,8 @@ use engine::time::{MINUTE, Timestamp};
 use host::thread::Stop;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Lines between two checks of the stop flag.
@@ -34,6 +36,8 @@ pub struct Options {
     /// First and last hour to make.
     pub from: Option<u32>,
     pub to: Option<u32>,
+    /// Venues whose hours are written at the same time, at most.
+    pub threads: usize,
 }
 
 impl Options {
@@ -86,31 +90,42 @@ pub fn from_lines(
     sealed: &mut dyn FnMut(Sealed),
 ) -> Result<(), BuildError> {
     let skips = Arc::new(Skips::default());
-    let lines = Lines::open(path, false, names, &skips).map_err(BuildError::Tape)?;
-    Pass { options, stop, sealed, skips, rows: RowMaker::default(), venues: Vec::new(), is_kalshi_layout: false }
-        .run(lines)
+    let mut lines = Lines::open(path, false, names, &skips).map_err(BuildError::Tape)?;
+    let Some(first) = lines.line_at() else { return Ok(()) };
+    let mut pass = Pass::new(options, stop, sealed, skips, first);
+    pass.begin(&mut lines, first);
+    pass.read(&mut lines, None)
 }
 
-/// One pass over a recording.
-struct Pass<'a> {
-    options: &'a Options,
+/// One pass over a recording, or over a part of one that is read hour by hour (`hourly.rs`).
+pub(super) struct Pass<'a> {
+    pub(super) options: &'a Options,
     stop: &'a Stop,
     sealed: &'a mut dyn FnMut(Sealed),
     skips: Arc<Skips>,
-    rows: RowMaker,
-    venues: Vec<Venue>,
+    pub(super) rows: RowMaker,
+    pub(super) venues: Vec<Venue>,
     /// A recording of another recorder: it cannot say what it dropped.
     is_kalshi_layout: bool,
+    /// The time of the last line; never goes back.
+    pub(super) now: Timestamp,
+    /// The hour that is read.
+    pub(super) hour: u32,
+    /// Skips that no line counts yet, and all so far.
+    pub(super) skipped: Counted,
+    counted: Counted,
+    /// Of a recording that is read hour by hour.
+    pub(super) progress: Option<Progress>,
 }
 
 /// What a pass holds of one venue.
-struct Venue {
-    origin: Origin,
-    gaps: Gaps,
-    catalogue: Catalogue,
+pub(super) struct Venue {
+    pub(super) origin: Origin,
+    pub(super) gaps: Gaps,
+    pub(super) catalogue: Catalogue,
     open: Option<Open>,
     /// Time of the recording's first line of the venue.
-    first: Timestamp,
+    pub(super) first: Timestamp,
 }
 
 /// An hour of one venue whose lines are being read.
@@ -121,11 +136,34 @@ struct Open {
     hash: Sha256,
 }
 
-impl Pass<'_> {
-    fn run(mut self, mut lines: Lines) -> Result<(), BuildError> {
-        let Some(first) = lines.line_at() else { return Ok(()) };
+impl<'a> Pass<'a> {
+    /// Before the first line, which has this time.
+    pub(super) fn new(
+        options: &'a Options,
+        stop: &'a Stop,
+        sealed: &'a mut dyn FnMut(Sealed),
+        skips: Arc<Skips>,
+        first: Timestamp,
+    ) -> Pass<'a> {
+        Pass {
+            options,
+            stop,
+            sealed,
+            skips,
+            rows: RowMaker::default(),
+            venues: Vec::new(),
+            is_kalshi_layout: false,
+            now: first,
+            hour: first.hour(),
+            skipped: Counted::default(),
+            counted: Counted::default(),
+            progress: None,
+        }
+    }
+
+    /// Lists the markets that are known before the first line.
+    fn begin(&mut self, lines: &mut Lines, first: Timestamp) {
         let (mut updates, mut rows) = (Vec::new(), Vec::new());
-        let mut now = first;
         lines.begin(first, &mut updates);
         self.is_kalshi_layout = !lines.tape().metadata().is_empty();
         for path in lines.tape().metadata() {
@@ -136,17 +174,29 @@ impl Pass<'_> {
         }
         // What lists markets makes no row.
         self.rows.frame(&updates, first, &mut rows);
-        let mut before = Counted::default();
+    }
+
+    /// Reads the lines of the hours before `until`, and makes these hours. Without `until` the recording ends with its
+    /// last line.
+    ///
+    /// # Errors
+    /// An hour cannot be written, or is there with another content and may not be replaced; the stop flag is set.
+    pub(super) fn read(&mut self, lines: &mut Lines, until: Option<u32>) -> Result<(), BuildError> {
+        let (mut updates, mut rows) = (Vec::new(), Vec::new());
         let mut count = 0_u64;
         while let Some(line_at) = lines.line_at() {
             count += 1;
             if count.is_multiple_of(LINES_BETWEEN_CHECKS) && self.stop.is_set() {
                 return Err(BuildError::Stopped);
             }
-            now = now.max(lines.change_at().map_or(line_at, |change| change.min(line_at)));
-            if self.venues.iter().any(|venue| venue.open.as_ref().is_some_and(|open| open.hour < now.hour())) {
-                self.end_hours(&lines, now.hour(), false)?;
+            let now = self.now.max(lines.change_at().map_or(line_at, |change| change.min(line_at)));
+            if until.is_some_and(|until| until <= now.hour()) {
+                break;
             }
+            if self.hour < now.hour() {
+                self.end_hours(lines, now.hour(), false)?;
+            }
+            self.now = now;
             updates.clear();
             rows.clear();
             let stepped = match lines.advance(now, &mut updates) {
@@ -163,19 +213,33 @@ impl Pass<'_> {
                 Stepped::Change | Stepped::Unknown => None,
             };
             let unfit = self.rows.frame(&updates, now, &mut rows);
+            self.count_skips();
             let Some((origin, file, stated_at)) = stepped else { continue };
-            // The tape reads ahead: what was skipped since the last line counts for this one.
-            let after = Counted::of(&self.skips);
+            // What was skipped since the last line counts for this one.
+            let skipped = std::mem::take(&mut self.skipped);
+            if let Some(progress) = &mut self.progress {
+                progress.late += u64::from(stated_at.hour() < progress.begun);
+            }
             let Some(open) = self.venue(origin, now).open.as_mut() else { continue };
-            open.tally.line(file, stated_at, now, [before, after]);
+            open.tally.line(file, stated_at, now, skipped);
             open.tally.updates(&updates, now);
             open.tally.unfit += unfit;
-            before = after;
             if self.options.wants(now.hour()) {
                 self.push(origin, &rows)?;
             }
         }
-        self.end_hours(&lines, u32::MAX, true)
+        self.end_hours(lines, until.unwrap_or(u32::MAX), until.is_none())
+    }
+
+    fn count_skips(&mut self) {
+        let all = Counted::of(&self.skips);
+        self.skipped = self.skipped.plus(all.since(self.counted));
+        self.counted = all;
+    }
+
+    /// What was skipped so far counts for no line.
+    pub(super) fn forget_skips(&mut self) {
+        self.counted = Counted::of(&self.skips);
     }
 
     fn push(&mut self, origin: Origin, rows: &[Row]) -> Result<(), BuildError> {
@@ -197,6 +261,7 @@ impl Pass<'_> {
 
     /// Writes the hours before this one.
     fn end_hours(&mut self, lines: &Lines, before: u32, is_last: bool) -> Result<(), BuildError> {
+        let mut ended = Vec::new();
         for number in 0..self.venues.len() {
             let Some(open) = self.venues[number].open.take_if(|open| open.hour < before) else { continue };
             let venue = &mut self.venues[number];
@@ -229,13 +294,53 @@ impl Pass<'_> {
             };
             let rows = open.sorter.finish().map_err(SealError::Archive)?;
             tracing::debug!(hour = hour_text(open.hour), venue = venue.origin.name(), "an hour is read");
-            (self.sealed)(self.options.place.seal_rows(&facts, rows, self.stop)?);
+            ended.push((facts, rows));
         }
-        Ok(())
+        for sealed in seal_all(self.options, self.stop, ended) {
+            match (sealed, &mut self.progress) {
+                (Err(SealError::Exists(path)), Some(progress)) => progress.foreign.push(path),
+                (sealed, _) => (self.sealed)(sealed?),
+            }
+        }
+        self.hour = before;
+        match &self.progress {
+            Some(_) => self.save(lines),
+            None => Ok(()),
+        }
     }
 }
 
-fn venue<'v>(venues: &'v mut Vec<Venue>, options: &Options, origin: Origin, now: Timestamp) -> &'v mut Venue {
+/// Writes hours of different venues, some at a time.
+fn seal_all<R>(options: &Options, stop: &Stop, ended: Vec<(Facts, R)>) -> Vec<Result<Sealed, SealError>>
+where
+    R: Iterator<Item = Result<Row, archive::Error>> + Send,
+{
+    let seal = |(facts, rows): (Facts, R)| options.place.seal_rows(&facts, rows, stop);
+    let mut done = Vec::new();
+    let mut left = ended.into_iter().peekable();
+    while left.peek().is_some() {
+        let some: Vec<(Facts, R)> = left.by_ref().take(options.threads.max(1)).collect();
+        if some.len() == 1 {
+            done.extend(some.into_iter().map(seal));
+            continue;
+        }
+        done.extend(std::thread::scope(|scope| {
+            let threads: Vec<_> = some.into_iter().map(|one| scope.spawn(move || seal(one))).collect();
+            let joined = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            threads.into_iter().map(joined).collect::<Vec<_>>()
+        }));
+    }
+    done
+}
+
+pub(super) fn venue<'v>(
+    venues: &'v mut Vec<Venue>,
+    options: &Options,
+    origin: Origin,
+    now: Timestamp,
+) -> &'v mut Venue {
     let known = venues.iter().position(|venue| venue.origin == origin);
     let number = known.unwrap_or_else(|| {
         venues.push(Venue {
@@ -265,12 +370,25 @@ fn open(options: &Options, origin: Origin, hour: u32) -> Open {
 /// The files of the recording that an hour came from.
 fn source_files(lines: &Lines, tally: &Tally) -> Result<Vec<SourceFile>, SealError> {
     let file = |(number, count): (&usize, &u64)| {
-        let path = lines.tape().file(*number);
-        let (bytes, sha256) = hash_file(path).map_err(|error| SealError::Io(path.to_path_buf(), error))?;
+        let plain = lines.tape().file(*number);
+        let (path, (bytes, sha256)) = hash_packed(plain).map_err(|error| SealError::Io(plain.to_path_buf(), error))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(SourceFile { name, bytes, sha256, lines: Some(*count) })
     };
     tally.files.iter().map(file).collect()
+}
+
+/// The digest of a file, or of its packed form if it was packed since it was read.
+fn hash_packed(plain: &Path) -> io::Result<(PathBuf, (u64, [u8; 32]))> {
+    match hash_file(plain) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut packed = plain.as_os_str().to_owned();
+            packed.push(".gz");
+            let hashed = hash_file(Path::new(&packed))?;
+            Ok((packed.into(), hashed))
+        }
+        hashed => Ok((plain.to_owned(), hashed?)),
+    }
 }
 
 #[cfg(test)]

@@ -42,6 +42,16 @@ impl Catalogue {
         &self.folder
     }
 
+    /// The venue's own ids of the markets that were listed so far, by condition.
+    pub(super) fn ids(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.ids.iter().map(|(condition, id)| (condition.as_str(), id.as_str()))
+    }
+
+    /// Notes the venue's own id of a market that was listed before.
+    pub(super) fn learn(&mut self, condition: String, id: String) {
+        self.ids.insert(condition, id);
+    }
+
     /// Notes what a line changed.
     pub fn note(&mut self, at: Timestamp, record: &Record<'_>, updates: &[FeedUpdate]) {
         let mut changed: AHashSet<&str> = AHashSet::new();

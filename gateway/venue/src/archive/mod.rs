@@ -6,9 +6,11 @@
 //! | [`tally`] | what is counted while an hour is read |
 //! | [`catalogue`], [`markets`], [`settled`] | what is known about the markets of an archive |
 //! | [`hours`] | which file is of which hour |
+//! | [`hourly`] | a recording that grows, hour by hour |
 //! | [`build`], [`import`] | recordings and files of others become hours |
 //! | [`fetch`] | published hours are downloaded and imported |
 //! | [`seal`] | the files of one hour |
+//! | [`tail`] | hours of a recording that are not made yet |
 //! | [`replay`] | hours as a venue |
 //!
 //! The files themselves are those of the `archive` package.
@@ -16,6 +18,7 @@
 pub mod build;
 pub mod catalogue;
 pub mod fetch;
+pub mod hourly;
 pub mod hours;
 pub mod import;
 pub mod markets;
@@ -23,6 +26,7 @@ pub mod replay;
 pub mod rows;
 pub mod seal;
 pub mod settled;
+pub mod tail;
 pub mod tally;
 #[cfg(test)]
 mod testing;

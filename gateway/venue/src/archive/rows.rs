@@ -11,6 +11,7 @@ use engine::amount::TickSize;
 use engine::market::terms::Listing;
 use engine::time::Timestamp;
 use std::sync::Arc;
+use wincode::{SchemaRead, SchemaWrite};
 
 /// Longest id of a trade that a row holds, in bytes: a transaction hash has 66, an id of Kalshi 36.
 const TRADE_ID_BYTES_MAX: usize = 128;
@@ -24,6 +25,15 @@ pub struct RowMaker {
     /// have decided already which message counts, and a fold of the rows must not drop one by its time.
     tokens: AHashMap<Arc<str>, (Condition, Timestamp)>,
     markets: AHashMap<String, Market>,
+}
+
+/// A [`RowMaker`] as bytes.
+#[derive(SchemaWrite, SchemaRead)]
+pub(super) struct SavedRows {
+    /// Token, its market, and the venue's time of its last book or change.
+    tokens: Vec<(String, [u8; 32], Timestamp)>,
+    /// Id of the venue, market, tokens, tick.
+    markets: Vec<(String, [u8; 32], [String; 2], TickSize)>,
 }
 
 struct Market {
@@ -104,6 +114,30 @@ impl RowMaker {
             }
         }
         unfit
+    }
+
+    /// What the rows of later frames depend on.
+    pub(super) fn save(&self) -> SavedRows {
+        SavedRows {
+            tokens: self.tokens.iter().map(|(token, (market, last))| (token.to_string(), market.0, *last)).collect(),
+            markets: self
+                .markets
+                .iter()
+                .map(|(id, market)| {
+                    let tokens = market.tokens.each_ref().map(|token| token.to_string());
+                    (id.clone(), market.condition.0, tokens, market.tick)
+                })
+                .collect(),
+        }
+    }
+
+    /// Continues after [`RowMaker::save`].
+    pub(super) fn restored(SavedRows { tokens, markets }: SavedRows) -> RowMaker {
+        let token = |(token, market, last): (String, _, _)| (token.into(), (Condition(market), last));
+        let market = |(id, condition, tokens, tick): (String, _, [String; 2], _)| {
+            (id, Market { condition: Condition(condition), tokens: tokens.map(Arc::from), tick })
+        };
+        RowMaker { tokens: tokens.into_iter().map(token).collect(), markets: markets.into_iter().map(market).collect() }
     }
 
     /// The market of a listed token.

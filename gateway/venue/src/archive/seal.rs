@@ -36,6 +36,8 @@ pub struct Place {
     pub memory_bytes: u64,
     /// Whether an hour with another content is replaced.
     pub replace: bool,
+    /// Whether one is replaced that was made of this server's recording, such as a part of it.
+    pub replaces_recorded: bool,
     /// Whether this server recorded the lines; else they are imported.
     pub is_recorded: bool,
     /// When the hours are made, by the server's clock.
@@ -158,6 +160,7 @@ impl Place {
             lock: Arc::new(lock),
             memory_bytes,
             replace: false,
+            replaces_recorded: false,
             is_recorded: false,
             now,
             built_by: concat!("papertape ", env!("CARGO_PKG_VERSION")).into(),
@@ -187,7 +190,7 @@ impl Place {
         if known.source.content == archive::hex(&facts.source) {
             return Ok(Some(Sealed { is_new: false, ..self.sealed(facts, &known) }));
         }
-        match self.replace {
+        match self.replace || (self.replaces_recorded && known.source.kind == "recorded") {
             true => Ok(None),
             false => Err(SealError::Exists(self.path(facts))),
         }
@@ -366,7 +369,7 @@ fn examine(
     Ok(Some(checks.finish()))
 }
 
-fn gap(gap: &Gap) -> sidecar::Gap {
+pub(super) fn gap(gap: &Gap) -> sidecar::Gap {
     sidecar::Gap {
         connection: Some(gap.connection.clone()),
         from: gap.from.millis(),

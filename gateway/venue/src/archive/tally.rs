@@ -7,6 +7,7 @@ use ahash::{AHashMap, AHashSet};
 use engine::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use wincode::{SchemaRead, SchemaWrite};
 
 /// Reasons with which the recorder marks messages that it dropped.
 const LOSSES: [&str; 3] = [TOO_SLOW, NOT_WRITTEN, TOO_LONG];
@@ -32,7 +33,7 @@ pub struct Tally {
 }
 
 /// Counts of skipped parts by what the sidecar calls them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, SchemaWrite, SchemaRead)]
 pub struct Counted {
     pub unreadable: u64,
     pub unlisted: u64,
@@ -75,12 +76,24 @@ impl Counted {
         counted
     }
 
-    /// Adds what was counted between two moments.
-    fn add(&mut self, before: Counted, after: Counted) {
-        self.unreadable += after.unreadable - before.unreadable;
-        self.unlisted += after.unlisted - before.unlisted;
-        self.unfit += after.unfit - before.unfit;
-        self.deduped += after.deduped - before.deduped;
+    /// What was counted since an earlier moment.
+    pub fn since(self, before: Counted) -> Counted {
+        Counted {
+            unreadable: self.unreadable - before.unreadable,
+            unlisted: self.unlisted - before.unlisted,
+            unfit: self.unfit - before.unfit,
+            deduped: self.deduped - before.deduped,
+        }
+    }
+
+    /// Both together.
+    pub fn plus(self, more: Counted) -> Counted {
+        Counted {
+            unreadable: self.unreadable + more.unreadable,
+            unlisted: self.unlisted + more.unlisted,
+            unfit: self.unfit + more.unfit,
+            deduped: self.deduped + more.deduped,
+        }
     }
 }
 
@@ -102,8 +115,9 @@ impl Tally {
         }
     }
 
-    /// Notes a line. `stated_at`: the time that it states; `at`: the highest so far, at which it counts.
-    pub fn line(&mut self, file: usize, stated_at: Timestamp, at: Timestamp, [before, after]: [Counted; 2]) {
+    /// Notes a line. `stated_at`: the time that it states; `at`: the highest so far, at which it counts; `skipped`: what
+    /// was skipped since the line before it.
+    pub fn line(&mut self, file: usize, stated_at: Timestamp, at: Timestamp, skipped: Counted) {
         const MINUTES: u64 = 60;
         self.received += 1;
         *self.files.entry(file).or_default() += 1;
@@ -112,7 +126,7 @@ impl Tally {
         self.last = Some(at);
         let minute = at.since(self.begins) / engine::time::MINUTE;
         self.minutes |= 1 << minute.min(MINUTES - 1);
-        self.skips.add(before, after);
+        self.skips = self.skips.plus(skipped);
     }
 
     /// Notes the updates of a line: how old they are, and whether it marks a loss of the recorder.
@@ -191,6 +205,24 @@ pub struct Gaps {
     ended: Vec<Gap>,
 }
 
+/// [`Gaps`] as bytes. Between two hours none has ended or resumed.
+#[derive(SchemaWrite, SchemaRead)]
+pub(super) struct SavedGaps {
+    carried: Vec<(String, u8)>,
+    open: Vec<SavedGap>,
+}
+
+#[derive(SchemaWrite, SchemaRead)]
+struct SavedGap {
+    from: Timestamp,
+    to: Timestamp,
+    connection: String,
+    tokens: Vec<String>,
+    is_of_all: bool,
+    reason: String,
+    waiting: Vec<String>,
+}
+
 struct Open {
     gap: Gap,
     waiting: AHashSet<Arc<str>>,
@@ -256,6 +288,48 @@ impl Gaps {
         let is_over = |open: &Open| open.waiting.is_empty();
         for open in self.open.extract_if(.., |open| is_over(open)) {
             self.ended.push(Gap { to: at, ..open.gap });
+        }
+    }
+
+    /// The gaps of an hour until now, in order of time, as [`Gaps::end_hour`] will have them but for their ends.
+    pub(super) fn so_far(&self, begins: Timestamp) -> Vec<Gap> {
+        let mut gaps: Vec<Gap> = self.ended.iter().chain(self.open.iter().map(|open| &open.gap)).cloned().collect();
+        gaps.iter_mut().for_each(|gap| gap.from = gap.from.max(begins));
+        gaps.sort_by_key(|gap| gap.from);
+        gaps
+    }
+
+    /// What later gaps depend on, between two hours.
+    pub(super) fn save(&self) -> SavedGaps {
+        let open = |open: &Open| {
+            let Gap { from, to, connection, tokens, is_of_all, reason } = &open.gap;
+            SavedGap {
+                from: *from,
+                to: *to,
+                connection: connection.clone(),
+                tokens: tokens.iter().map(|token| token.to_string()).collect(),
+                is_of_all: *is_of_all,
+                reason: reason.clone(),
+                waiting: open.waiting.iter().map(|token| token.to_string()).collect(),
+            }
+        };
+        SavedGaps {
+            carried: self.carried.iter().map(|(token, connection)| (token.to_string(), *connection)).collect(),
+            open: self.open.iter().map(open).collect(),
+        }
+    }
+
+    /// Continues after [`Gaps::save`].
+    pub(super) fn restored(SavedGaps { carried, open }: SavedGaps) -> Gaps {
+        let restored = |SavedGap { from, to, connection, tokens, is_of_all, reason, waiting }: SavedGap| Open {
+            gap: Gap { from, to, connection, tokens: tokens.into_iter().map(Arc::from).collect(), is_of_all, reason },
+            waiting: waiting.into_iter().map(Arc::from).collect(),
+            resumed: None,
+        };
+        Gaps {
+            carried: carried.into_iter().map(|(token, connection)| (Arc::from(token), connection)).collect(),
+            open: open.into_iter().map(restored).collect(),
+            ended: Vec::new(),
         }
     }
 
@@ -330,9 +404,8 @@ mod tests {
     #[test]
     fn minutes_steps_and_lags() {
         let mut tally = Tally::of_hour(500_000);
-        let same = [Counted::default(); 2];
         for (file, stated, counts_at) in [(0, 0, 0), (0, 59, 59), (1, 130, 130), (1, 125, 130), (1, 3_599, 3_599)] {
-            tally.line(file, at(stated), at(counts_at), same);
+            tally.line(file, at(stated), at(counts_at), Counted::default());
         }
         assert_eq!((tally.received, tally.steps_back, tally.minutes_empty()), (5, 1, 57));
         assert_eq!((tally.first, tally.last), (Some(at(0)), Some(at(3_599))));

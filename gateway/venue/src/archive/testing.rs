@@ -11,7 +11,7 @@ use std::path::Path;
 pub(super) fn options(root: &Path) -> Options {
     let now = Timestamp::from_secs(1_900_000_000);
     let place = Place { is_recorded: true, ..Place::open(root, 32 << 20, now).expect("an archive") };
-    Options { place, markets: None, from: None, to: None }
+    Options { place, markets: None, from: None, to: None, threads: 1 }
 }
 
 /// Makes the hours of a recording.

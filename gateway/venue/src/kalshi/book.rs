@@ -49,6 +49,16 @@ pub(super) enum Fold {
 }
 
 impl Book {
+    /// Of [`Book::levels`], from this source.
+    pub(super) fn of_levels(bids: [Vec<(Price, Qty)>; 2], fold: Fold) -> Book {
+        Book { bids, fold }
+    }
+
+    /// The bids of both sides, worst first.
+    pub(super) fn levels(&self) -> &[Vec<(Price, Qty)>; 2] {
+        &self.bids
+    }
+
     /// Clears the book, for a snapshot from this source.
     pub(super) fn reset(&mut self, fold: Fold) {
         self.bids.iter_mut().for_each(Vec::clear);

@@ -9,6 +9,7 @@ mod hot;
 mod listing;
 pub(crate) mod metadata;
 mod recall;
+mod saved;
 mod seen;
 pub mod stream;
 pub mod translate;
@@ -69,6 +70,14 @@ impl Translator for Translate {
 
     fn recall(&mut self, market: &Market, kept: Option<&str>) {
         self.recall(market, kept);
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        self.save()
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> bool {
+        self.restore(saved)
     }
 
     fn kept_rows(&self) -> Vec<(&str, String)> {

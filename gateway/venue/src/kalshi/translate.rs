@@ -131,6 +131,17 @@ impl Translate {
         }
     }
 
+    /// Connection, subscription and last number of each sequence.
+    pub(super) fn sequences(&self) -> impl Iterator<Item = (u8, u64, u64)> {
+        self.sequences.iter().map(|((connection, subscription), last)| (*connection, *subscription, *last))
+    }
+
+    /// Replaces the sequences.
+    pub(super) fn set_sequences(&mut self, sequences: Vec<(u8, u64, u64)>) {
+        let sequence = |(connection, subscription, last)| ((connection, subscription), last);
+        self.sequences = sequences.into_iter().map(sequence).collect();
+    }
+
     /// Counters of skipped parts.
     pub fn skips(&self) -> &Skips {
         &self.skips

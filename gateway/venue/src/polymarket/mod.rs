@@ -9,6 +9,7 @@ mod hot;
 mod listing;
 mod recall;
 mod recent;
+mod saved;
 mod spot;
 mod standing;
 pub mod stream;
@@ -68,6 +69,14 @@ impl Translator for Translate {
 
     fn forget(&mut self, tokens: &[String; 2]) {
         self.forget(tokens);
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        self.save()
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> bool {
+        self.restore(saved)
     }
 
     fn newly_announced(&mut self) -> Vec<&Listing> {

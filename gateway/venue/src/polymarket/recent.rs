@@ -10,6 +10,9 @@ use std::collections::VecDeque;
 const CHANGES_MAX: usize = 256;
 const KEEP_US: u64 = 10 * SECOND;
 
+/// A change as bytes: time, whether it is of the bids, price, size.
+pub(super) type Change = (Timestamp, bool, Price, Qty);
+
 /// In order of arrival.
 #[derive(Default)]
 pub(super) struct Recent {
@@ -52,6 +55,22 @@ impl Recent {
             }
         }
         any
+    }
+
+    /// The kept changes, and the time of the newest dropped one.
+    pub(super) fn parts(&self) -> (Vec<Change>, Timestamp) {
+        let parts =
+            |&(at, side, (price, size)): &(Timestamp, BookSide, Level)| (at, side == BookSide::Bid, price, size);
+        (self.changes.iter().map(parts).collect(), self.dropped_to)
+    }
+
+    /// Of [`Recent::parts`].
+    pub(super) fn of_parts(changes: Vec<Change>, dropped_to: Timestamp) -> Recent {
+        let change = |(at, is_bid, price, size): Change| {
+            let side = if is_bid { BookSide::Bid } else { BookSide::Ask };
+            (at, side, (price, size))
+        };
+        Recent { changes: changes.into_iter().map(change).collect(), dropped_to }
     }
 
     /// Drops all changes.

@@ -6,14 +6,15 @@
 use super::recording::Recording;
 use crate::category::Names;
 use crate::skips::{Skip, Skips};
-use crate::tape::{Origin, Record, Tape, TapeError, UNNAMED};
+use crate::tape::{Origin, Part, Record, Tape, TapeError, UNNAMED};
 use crate::translators::{Change, Dated, Source, Translators};
 use crate::{FeedUpdate, NO_CONNECTION};
 use engine::book::SINGLE_ANSWERS;
 use engine::market::terms::MarketState;
 use engine::time::Timestamp;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use wincode::{SchemaRead, SchemaWrite};
 
 /// The lines of a tape as a recording.
 pub(crate) struct Lines {
@@ -27,6 +28,15 @@ pub(crate) struct Lines {
     /// Markets to list before the first line.
     listed: Vec<Dated>,
     skips: Arc<Skips>,
+}
+
+/// What later lines of a recording depend on.
+#[derive(SchemaWrite, SchemaRead)]
+pub(crate) struct Saved {
+    /// Venue and name of each connection, by number.
+    connections: Vec<(String, String)>,
+    /// By name of the venue.
+    translators: Vec<(String, Vec<u8>)>,
 }
 
 /// What one step handed out.
@@ -56,6 +66,71 @@ impl Lines {
         let mut agenda: Vec<_> = changes.collect();
         agenda.sort_by_key(|(at, _, _)| *at);
         Ok(Lines { tape, translators, connections: Vec::new(), agenda, agenda_done: 0, listed, skips: skips.clone() })
+    }
+
+    /// The lines of these files, after those of `saved`, if any. `None`: what was saved is not usable.
+    pub(crate) fn of_parts(
+        parts: Vec<Part>,
+        names: &Names,
+        skips: &Arc<Skips>,
+        saved: Option<&Saved>,
+    ) -> Option<Lines> {
+        let mut translators = Translators::new(Source::Recording, skips, names);
+        let mut connections = Vec::new();
+        if let Some(saved) = saved {
+            let connection = |(venue, name): &(String, String)| Some((Origin::named(venue)?, name.clone()));
+            connections = saved.connections.iter().map(connection).collect::<Option<_>>()?;
+            if !translators.restore(&saved.translators) {
+                return None;
+            }
+        }
+        Some(Lines {
+            tape: Tape::of_parts(parts, skips.clone()),
+            translators,
+            connections,
+            agenda: Vec::new(),
+            agenda_done: 0,
+            listed: Vec::new(),
+            skips: skips.clone(),
+        })
+    }
+
+    /// The same lines, and those that are added to the files of a folder; not those of these files.
+    pub(crate) fn following(mut self, folder: &Path, known: Vec<PathBuf>) -> Lines {
+        self.tape.follow(folder, known);
+        self
+    }
+
+    /// What the lines after those read so far depend on; `None`: it is too large.
+    pub(crate) fn save(&self) -> Option<Saved> {
+        let connection = |(origin, name): &(Origin, String)| (origin.name().to_owned(), name.clone());
+        Some(Saved {
+            connections: self.connections.iter().map(connection).collect(),
+            translators: self.translators.save()?,
+        })
+    }
+
+    /// Translates the lines of another folder before this moment as if they came first: what a venue said about its
+    /// markets before the oldest file. Hands out the updates of each.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub(crate) fn recall(
+        &mut self,
+        folder: &Path,
+        before: Timestamp,
+        each: &mut dyn FnMut(&[FeedUpdate]),
+    ) -> Result<(), TapeError> {
+        let mut tape = Tape::open(folder, true, self.skips.clone())?;
+        let mut updates = Vec::new();
+        while let Some(line) = tape.next_at().filter(|at| *at < before).and_then(|_| tape.next_line()) {
+            let Some(record) = Record::parse(line.text) else { continue };
+            let connection = number(&mut self.connections, record.origin(), record.connection());
+            updates.clear();
+            self.translators.translate(&record, connection, line.received, &mut updates);
+            each(&updates);
+        }
+        Ok(())
     }
 
     pub(crate) fn tape(&self) -> &Tape {

@@ -6,6 +6,7 @@
 //! set back.
 
 use crate::tape::{Origin, Record};
+use engine::backtest::Hour;
 use engine::time::Timestamp;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -101,6 +102,48 @@ impl Folder {
         }
         Ok((path, file))
     }
+}
+
+/// A file of a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedFile {
+    /// Its name without `.gz`: the same before and after it is packed.
+    pub name: String,
+    pub hour: u32,
+    pub path: PathBuf,
+}
+
+/// The files of a recording, in order of time. Of a file that is being packed, the plain form.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn recorded_files(folder: &Path) -> io::Result<Vec<RecordedFile>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let Some((name, hour)) = name_of(&path).and_then(|name| Some((name.clone(), hour_of(&name)?))) else {
+            continue;
+        };
+        let is_plain = path.extension().is_some_and(|ending| ending == "ndjson");
+        if is_plain || !found.contains_key(&name) {
+            found.insert(name.clone(), RecordedFile { name, hour, path });
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// The name of a recording's file without `.gz`; `None` for other files.
+pub fn name_of(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let plain = name.strip_suffix(".gz").unwrap_or(name);
+    hour_of(plain).map(|_| plain.to_owned())
+}
+
+/// The hour of a name of [`name_of`].
+pub fn hour_of(name: &str) -> Option<u32> {
+    const HOUR: std::ops::Range<usize> = PREFIX.len()..PREFIX.len() + "0000-00-00T00".len();
+    let stem = name.strip_suffix(PLAIN).filter(|stem| is_stem(stem))?;
+    stem.get(HOUR)?.parse::<Hour>().ok().map(|hour| hour.0)
 }
 
 /// Name of an hour's file without its ending.

@@ -12,7 +12,12 @@ use crate::metrics::gather::Sources;
 use crate::metrics::journal::JournalMeters;
 use crate::runtime::{Parts, Runtime};
 use crate::{banner, check, demo, simulation};
+use ::simulation::past::Past;
+use ::simulation::reads::Reads as ReadsOfPast;
+use ::simulation::runner::{Open, Runner};
 use edge::api::health::Census;
+use edge::api::simulation::archive::Archive;
+use edge::api::simulation::jobs::Jobs as Backtests;
 use edge::app::{App, Edge, Instance};
 use edge::http::auth::uuid_text;
 use edge::http::front::Front;
@@ -232,8 +237,8 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     }
     let Recovery { dir, log, state, report } = recovery;
 
-    let shared = Shared::new(&config);
-    let stakes = stakes(&state.users);
+    let mut shared = Shared::new(&config);
+    let (stakes, open) = (stakes(&state.users), Open::of(&state.users));
     let shards = shared.shards(state.users, Timestamp(log.last_time), clock.now());
     let figures = shared.commit.clone();
     let parts = Parts { config: &config, clock: &clock, dir, log, shards, figures };
@@ -261,7 +266,10 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         leap: leap.clone(),
     };
     let (is_fed, fed) = oneshot::channel();
-    let own = OwnParts { log, history, reader: reader.clone(), feed, is_fed };
+    shared.runner = shared.past.clone().and_then(|past| {
+        simulation::runner(&config, past, shared.rules.clone(), runtime.inboxes(), clock.clone(), open)
+    });
+    let own = OwnParts { log, history, reader: reader.clone(), feed, is_fed, runner: shared.runner.clone() };
     let (marks, covered, stops) = (runtime.marks(), runtime.covered(), jobs.stops());
     let rows = jobs::table(&jobs::Server { config: &config, marks, covered, stops }, own);
     let started = match jobs.start(rows) {
@@ -358,6 +366,9 @@ struct Shared {
     feed: Arc<FeedFigures>,
     news: Arc<News>,
     spot: Spot,
+    /// The archive, and the runner of back-tests on it.
+    past: Option<Arc<Past>>,
+    runner: Option<Arc<Runner>>,
 }
 
 impl Shared {
@@ -378,6 +389,8 @@ impl Shared {
             feed: Arc::default(),
             news: Arc::new(news),
             spot: venue::spot::of(&config.venue),
+            past: simulation::past(config),
+            runner: None,
         }
     }
 
@@ -406,7 +419,7 @@ impl Shared {
         instruments: Instruments,
         instance: String,
     ) -> Result<App, BootError> {
-        let Shared { catalog, books, directory, rules, commit, news, spot, .. } = self;
+        let Shared { catalog, books, directory, rules, commit, news, spot, past, runner, .. } = self;
         let mut front = Front::new(config.edge(), &edge::groups::tables()).map_err(BootError::Edge)?;
         front.meters = config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes()));
         Ok(App {
@@ -433,8 +446,8 @@ impl Shared {
                 clock,
                 history: Box::new(history),
                 spot,
-                archive: simulation::archive(config),
-                jobs: None,
+                archive: past.map(|past| Arc::new(ReadsOfPast::new(past)) as Arc<dyn Archive>),
+                jobs: runner.map(|runner| runner as Arc<dyn Backtests>),
             },
         })
     }

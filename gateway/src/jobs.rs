@@ -12,6 +12,7 @@
 //! | `spares` | segments ready for the log; releases those that snapshots cover (`journal::spares`) |
 //! | `keeper` | snapshots and digests of the state (`journal::checkpoint`) |
 //! | `feed` | polls the venue; books, markets, and the matching cycle (`venue::feed`) |
+//! | `backtest` | runs back-tests; one for each of `simulation.threads` (`simulation::runner`) |
 //! | `last` | the snapshot of a clean stop; not in the table, since the stop starts it |
 //!
 //! # Threads and tasks that are not jobs
@@ -33,6 +34,7 @@ use crate::boot::{BootError, io};
 use crate::config::Config;
 use crate::listeners::ServerLinks;
 use ::history::{History, Reader};
+use ::simulation::runner::{self, Runner};
 use feed::Polling;
 use host::job::{Job, JobWaker, RunningJob};
 use host::thread::Stop;
@@ -40,6 +42,7 @@ use journal::checkpoint::{DigestRequests, Keeper};
 use journal::paced::{Paced, Rests};
 use journal::prefault::{self, Loading, Prefault};
 use journal::spares::{Covered, Spares};
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -110,6 +113,8 @@ pub struct OwnParts {
     pub feed: FeedParts<ServerLinks>,
     /// Notified when the feed's first frames are applied; dropped if it ends before that.
     pub is_fed: oneshot::Sender<()>,
+    /// Runs back-tests, if this server does.
+    pub runner: Option<Arc<Runner>>,
 }
 
 /// A row of the table.
@@ -136,18 +141,24 @@ pub fn before_recovery(config: &Config, loading: &Loading) -> Vec<Row> {
 
 /// All other jobs, in the order of their start.
 pub fn table(server: &Server<'_>, own: OwnParts) -> Vec<Row> {
-    let OwnParts { log, history, reader, feed, is_fed } = own;
+    let OwnParts { log, history, reader, feed, is_fed, runner } = own;
     let LogParts { storage, preparer, low, snapshots, requests, handover } = log;
     let spares = spares(server, preparer, low);
     let keeper = keeper(server, storage, snapshots).answering(requests).handed_to(handover);
     let lost = "the price history has failed; there are no charts until the server is restarted";
     let history = Job::new("history", FILLS_WITHIN, move || history).spare(lost, move || reader.lose());
-    vec![
+    let mut rows = vec![
         Row { end: End::Last, job: history },
         Row { end: End::AfterSnapshot, job: Job::new("spares", LOG_CHECK_EVERY, move || spares) },
         Row { end: End::AfterLog, job: Job::new("keeper", LOG_CHECK_EVERY, move || keeper).low_priority() },
         Row { end: End::BeforeShards, job: Job::new("feed", SLEEP_MAX, move || Polling::new(feed, is_fed)) },
-    ]
+    ];
+    rows.extend(runner.iter().flat_map(Runner::workers).map(|worker| {
+        let lost = "a thread of back-tests has failed; fewer of them run until the server is restarted";
+        let job = Job::new("backtest", runner::SLEEP_MAX, move || worker).low_priority().spare(lost, || {});
+        Row { end: End::BeforeShards, job }
+    }));
+    rows
 }
 
 fn spares(server: &Server<'_>, preparer: Preparer<Files>, low: JobWaker) -> Spares {

@@ -13,6 +13,8 @@ pub struct Tape {
     path: PathBuf,
     file: File,
     last_ms: u64,
+    /// Times are those that the test gives, not those of the wall clock.
+    is_timed: bool,
 }
 
 /// A binary market as the recording lists it.
@@ -107,7 +109,14 @@ impl Tape {
     /// A new, empty recording at `path`.
     pub fn create(path: &Path) -> Tape {
         let file = OpenOptions::new().create_new(true).append(true).open(path).expect("a tape can be made");
-        Tape { path: path.to_path_buf(), file, last_ms: 0 }
+        Tape { path: path.to_path_buf(), file, last_ms: 0, is_timed: false }
+    }
+
+    /// The next lines are received from this moment on, in Unix milliseconds, each a few milliseconds after the one
+    /// before.
+    pub fn go_to(&mut self, millis: u64) {
+        self.last_ms = millis - 1;
+        self.is_timed = true;
     }
 
     pub fn path(&self) -> &Path {
@@ -252,7 +261,8 @@ impl Tape {
     /// Wall clock in ms, later with every call so that the order of lines is the order of time.
     fn now(&mut self) -> u64 {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970").as_millis() as u64;
-        self.last_ms = wall.max(self.last_ms + 1);
+        let next = self.last_ms + 1;
+        self.last_ms = if self.is_timed { next } else { wall.max(next) };
         self.last_ms
     }
 }

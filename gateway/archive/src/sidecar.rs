@@ -188,6 +188,13 @@ pub struct HourFacts {
     pub is_merged: bool,
 }
 
+impl Piece {
+    /// The digest as bytes; `None`: the text is not one.
+    pub fn digest(&self) -> Option<[u8; 32]> {
+        files::unhex(&self.sha256)
+    }
+}
+
 impl Sidecar {
     /// Reads a sidecar.
     ///
@@ -289,6 +296,17 @@ impl Sidecar {
     pub fn has_gap(&self, token: &str, since: u64, until: u64) -> bool {
         let names = |gap: &Gap| gap.tokens.as_ref().is_none_or(|tokens| tokens.iter().any(|of| of == token));
         self.gaps.iter().any(|gap| since <= gap.from && gap.from <= until && names(gap))
+    }
+
+    /// Where the recording begins in a partial hour, and where it ends there: `None` where it goes on over the border of
+    /// the hour, as it does with a message within a minute of it.
+    pub fn recorded(&self, hour: Hour) -> (Option<Timestamp>, Option<Timestamp>) {
+        const NEAR_MS: u64 = 60_000;
+        let (begin, end) = (hour.start().millis(), hour.end().millis());
+        let first = self.first_received.unwrap_or(end);
+        let last = self.last_received.unwrap_or(begin);
+        let begins = (first > begin + NEAR_MS).then(|| Timestamp::from_millis(first));
+        (begins, (last + NEAR_MS < end).then(|| Timestamp::from_millis(last)))
     }
 
     /// Sets the counts of rows, in the order of [`Kind::ALL`].

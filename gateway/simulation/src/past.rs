@@ -3,7 +3,6 @@
 use ahash::AHashMap;
 use archive::row::Condition;
 use archive::store::{BookError, Store};
-use engine::amount::{Price, TickSize};
 use engine::backtest::{ArchivedBook, ArchivedMarket, ArchivedPair, Hour, HourState, Settled, SettlementSource};
 use engine::id::Outcome;
 use engine::market::terms::Listing;

@@ -214,7 +214,7 @@ impl Rows {
         let metadata = reader.metadata().file_metadata();
         let entries = metadata.key_value_metadata().into_iter().flatten();
         let found = entries.filter(|entry| entry.key == RESULT_KEY).find_map(|entry| entry.value.as_deref());
-        if found != Some(&hex(hash)) {
+        if found != Some(hex(hash).as_str()) {
             return Ok(None);
         }
         let wrong = || ParquetError::General("other columns, or more than one row group".to_owned());
@@ -236,7 +236,7 @@ impl Rows {
                     let mut values: Vec<ByteArray> = Vec::new();
                     column.skip_records(from)?;
                     column.read_records(limit, None, None, &mut values)?;
-                    let text = |value: &ByteArray| Ok(Arc::from(value.as_utf8()?));
+                    let text = |value: &ByteArray| value.as_utf8().map(Arc::from);
                     Values::Texts(values.iter().map(text).collect::<ParquetResult<_>>()?)
                 }
                 _ => return Err(wrong()),
@@ -282,7 +282,7 @@ impl Results {
         for rows in Rows::ALL {
             rows.write(&folder.join(rows.file_name()), plan, report)?;
         }
-        sync_folder(Some(&self.folder))
+        sync_folder(Some(self.folder.as_path()))
     }
 
     /// Removes the rows of a result.

@@ -277,8 +277,10 @@ impl Runner {
         let mut queue = self.queue.lock();
         let readers = queue.readers.remove(&job.id).unwrap_or_default();
         if is_kept {
-            // A reader that has left needs no rows.
-            readers.into_iter().for_each(|reader| drop(reader.send(())));
+            for reader in readers {
+                // One that has left needs no rows.
+                let _ = reader.send(());
+            }
         } else {
             queue.lost.retain(|_, at| at.elapsed() < AGAIN_AFTER);
             queue.lost.insert(job.id, Instant::now());

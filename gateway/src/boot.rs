@@ -14,8 +14,12 @@ use crate::metrics::journal::JournalMeters;
 use crate::runtime::{Parts, Runtime};
 use crate::{banner, check, demo, simulation};
 use ::archive::store::Store;
+use ::simulation::past::Past;
+use ::simulation::reads::Reads as ReadsOfPast;
+use ::simulation::runner::{Open, Runner};
 use edge::api::health::Census;
 use edge::api::simulation::archive::Archive;
+use edge::api::simulation::jobs::Jobs as Backtests;
 use edge::app::{App, Edge, Instance};
 use edge::http::auth::uuid_text;
 use edge::http::front::Front;
@@ -238,8 +242,8 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
 
     let is_recording = upstream.recording.is_some();
     let kept = Kept::open(&config, is_recording);
-    let shared = Shared::new(&config);
-    let stakes = stakes(&state.users);
+    let mut shared = Shared::new(&config);
+    let (stakes, open) = (stakes(&state.users), Open::of(&state.users));
     let shards = shared.shards(state.users, Timestamp(log.last_time), clock.now());
     let figures = shared.commit.clone();
     let parts = Parts { config: &config, clock: &clock, dir, log, shards, figures };
@@ -268,11 +272,15 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     };
     let (is_fed, fed) = oneshot::channel();
     let mut keeping = kept.keeping(&config, is_recording, &clock);
-    let past = kept.store.as_ref().and_then(|store| {
+    shared.past = kept.store.as_ref().and_then(|store| {
         let tail = keeping.as_mut().filter(|_| config.flags.feature_simulation_api_enabled).and_then(Keeping::tail);
-        simulation::archive(&config, store.clone(), tail)
+        simulation::past(&config, store.clone(), tail)
     });
-    let own = OwnParts { log, history, reader: reader.clone(), feed, archive: keeping, is_fed };
+    shared.runner = shared.past.clone().and_then(|past| {
+        simulation::runner(&config, past, shared.rules.clone(), runtime.inboxes(), clock.clone(), open)
+    });
+    let runner = shared.runner.clone();
+    let own = OwnParts { log, history, reader: reader.clone(), feed, archive: keeping, is_fed, runner };
     let (marks, covered, stops) = (runtime.marks(), runtime.covered(), jobs.stops());
     let rows = jobs::table(&jobs::Server { config: &config, marks, covered, stops }, own);
     let started = match jobs.start(rows) {
@@ -290,7 +298,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         upstream,
         archive: kept.figures.clone(),
     };
-    let app = shared.app(&config, clock, leap, reader, past, instruments.clone(), instance)?;
+    let app = shared.app(&config, clock, leap, reader, instruments.clone(), instance)?;
     let config = Arc::new(config);
     let edge = Rc::new(Edge::new(Arc::new(app), runtime.client()));
     // The demo user's key: only without users, and only if no other machine can reach the listener.
@@ -403,6 +411,9 @@ struct Shared {
     feed: Arc<FeedFigures>,
     news: Arc<News>,
     spot: Spot,
+    /// The archive, and the runner of back-tests on it.
+    past: Option<Arc<Past>>,
+    runner: Option<Arc<Runner>>,
 }
 
 impl Shared {
@@ -423,6 +434,8 @@ impl Shared {
             feed: Arc::default(),
             news: Arc::new(news),
             spot: venue::spot::of(&config.venue),
+            past: None,
+            runner: None,
         }
     }
 
@@ -448,11 +461,10 @@ impl Shared {
         clock: Clock,
         leap: Arc<Leap>,
         history: Reader,
-        archive: Option<Arc<dyn Archive>>,
         instruments: Instruments,
         instance: String,
     ) -> Result<App, BootError> {
-        let Shared { catalog, books, directory, rules, commit, news, spot, .. } = self;
+        let Shared { catalog, books, directory, rules, commit, news, spot, past, runner, .. } = self;
         let mut front = Front::new(config.edge(), &edge::groups::tables()).map_err(BootError::Edge)?;
         front.meters = config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes()));
         Ok(App {
@@ -479,8 +491,8 @@ impl Shared {
                 clock,
                 history: Box::new(history),
                 spot,
-                archive,
-                jobs: None,
+                archive: past.map(|past| Arc::new(ReadsOfPast::new(past)) as Arc<dyn Archive>),
+                jobs: runner.map(|runner| runner as Arc<dyn Backtests>),
             },
         })
     }

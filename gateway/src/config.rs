@@ -72,6 +72,7 @@ pub struct Config {
     pub book: Book,
     pub export: Export,
     pub streams: Streams,
+    pub simulation: Simulation,
     /// Fees, rollout flags and bounds for the engine (`[fees]`, `[flags]`, `[keys]`).
     pub rules: Rules,
     /// The configuration file, if one was named.
@@ -231,6 +232,15 @@ pub struct Book {
     pub stale_after: Duration,
 }
 
+/// Back-tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Simulation {
+    /// Threads that run them; 0: none is created.
+    pub threads: usize,
+    /// Memory of the rows of one, in bytes.
+    pub job_memory_bytes: u64,
+}
+
 impl Config {
     /// Reads the file (if one is named), the environment of this process, and the flags (dotted keys).
     pub fn load(file: Option<&Path>, flags: impl IntoIterator<Item = (String, String)>) -> Result<Config, ConfigError> {
@@ -279,6 +289,7 @@ impl Config {
             book: Book { stale_after: values.seconds("book.stale_after_s") },
             export: Export { max_rows: values.number("export.max_rows") },
             streams: read::streams(&values),
+            simulation: read::simulation(&values),
             rules,
             built_from: None,
             file: None,

@@ -13,6 +13,7 @@
 //! | `keeper` | snapshots and digests of the state (`journal::checkpoint`) |
 //! | `archive` | hours of the recording become hours of the archive; old ones are removed ([`archive`]) |
 //! | `feed` | polls the venue; books, markets, and the matching cycle (`venue::feed`) |
+//! | `backtest` | runs back-tests; one for each of `simulation.threads` (`simulation::runner`) |
 //! | `last` | the snapshot of a clean stop; not in the table, since the stop starts it |
 //!
 //! # Threads and tasks that are not jobs
@@ -36,6 +37,7 @@ use crate::boot::{BootError, io};
 use crate::config::Config;
 use crate::listeners::ServerLinks;
 use ::history::{History, Reader};
+use ::simulation::runner::{self, Runner};
 use feed::Polling;
 use host::job::{Job, JobWaker, RunningJob};
 use host::thread::Stop;
@@ -43,6 +45,7 @@ use journal::checkpoint::{DigestRequests, Keeper};
 use journal::paced::{Paced, Rests};
 use journal::prefault::{self, Loading, Prefault};
 use journal::spares::{Covered, Spares};
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -116,6 +119,8 @@ pub struct OwnParts {
     pub archive: Option<Keeping>,
     /// Notified when the feed's first frames are applied; dropped if it ends before that.
     pub is_fed: oneshot::Sender<()>,
+    /// Runs back-tests, if this server does.
+    pub runner: Option<Arc<Runner>>,
 }
 
 /// A row of the table.
@@ -142,7 +147,7 @@ pub fn before_recovery(config: &Config, loading: &Loading) -> Vec<Row> {
 
 /// All other jobs, in the order of their start.
 pub fn table(server: &Server<'_>, own: OwnParts) -> Vec<Row> {
-    let OwnParts { log, history, reader, feed, archive: keeping, is_fed } = own;
+    let OwnParts { log, history, reader, feed, archive: keeping, is_fed, runner } = own;
     let LogParts { storage, preparer, low, snapshots, requests, handover } = log;
     let spares = spares(server, preparer, low);
     let keeper = keeper(server, storage, snapshots).answering(requests).handed_to(handover);
@@ -153,13 +158,19 @@ pub fn table(server: &Server<'_>, own: OwnParts) -> Vec<Row> {
         let job = Job::new("archive", archive::CHECK_EVERY, move || keeping).low_priority().spare(lost, || {});
         Row { end: End::WithProcess, job }
     });
-    let rows = vec![
+    let mut rows = vec![
         Row { end: End::Last, job: history },
         Row { end: End::AfterSnapshot, job: Job::new("spares", LOG_CHECK_EVERY, move || spares) },
         Row { end: End::AfterLog, job: Job::new("keeper", LOG_CHECK_EVERY, move || keeper).low_priority() },
         Row { end: End::BeforeShards, job: Job::new("feed", SLEEP_MAX, move || Polling::new(feed, is_fed)) },
     ];
-    rows.into_iter().chain(keeping).collect()
+    rows.extend(keeping);
+    rows.extend(runner.iter().flat_map(Runner::workers).map(|worker| {
+        let lost = "a thread of back-tests has failed; fewer of them run until the server is restarted";
+        let job = Job::new("backtest", runner::SLEEP_MAX, move || worker).low_priority().spare(lost, || {});
+        Row { end: End::BeforeShards, job }
+    }));
+    rows
 }
 
 fn spares(server: &Server<'_>, preparer: Preparer<Files>, low: JobWaker) -> Spares {

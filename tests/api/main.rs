@@ -8,6 +8,7 @@ mod account;
 mod admin;
 mod analysis;
 mod asyncapi;
+mod backtests;
 mod batch;
 mod books;
 mod cancels;

@@ -117,9 +117,11 @@ impl Tape {
         Tape { last_ms: begins_ms, is_past: true, ..Tape::create(path) }
     }
 
-    /// The next line of a recording of the past is of this moment, if that is later than the last one.
+    /// The next lines are received from this moment on, in ms since 1970, if that is later than the last one; each a
+    /// millisecond or more after the one before.
     pub fn go_to(&mut self, moment_ms: u64) {
         self.last_ms = self.last_ms.max(moment_ms - 1);
+        self.is_past = true;
     }
 
     pub fn path(&self) -> &Path {

@@ -40,6 +40,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "papertape simulate coverage --condition-id \
          0x5151515151515151515151515151515151515151515151515151515151515151",
     ),
+    ("backtest", "papertape backtest strategy.json --seeds 16 --json - --trades trades.csv"),
     ("log", "papertape log verify papertape-data"),
     ("clock", "papertape clock set-back papertape-data"),
     (

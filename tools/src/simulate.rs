@@ -68,7 +68,7 @@ impl OfArchive {
     fn answer(&self, question: Question<'_>) -> Result<(), Failure> {
         let config = self.settings.load(Vec::new())?;
         log_events(config.log)?;
-        let root = self.archive.clone().unwrap_or_else(|| config.data.dir.join("archive"));
+        let root = self.archive.clone().unwrap_or_else(|| config.archive.dir.clone());
         if !root.is_dir() {
             return Err(format!("{}: there is no archive", root.display()).into());
         }

@@ -196,6 +196,13 @@ impl Gap {
     }
 }
 
+impl Piece {
+    /// The digest as bytes; `None`: the text is not one.
+    pub fn digest(&self) -> Option<[u8; 32]> {
+        files::unhex(&self.sha256)
+    }
+}
+
 impl Sidecar {
     /// Reads a sidecar.
     ///
@@ -296,6 +303,17 @@ impl Sidecar {
     /// if it had no whole book since.
     pub fn has_gap(&self, token: &str, since: u64, until: u64) -> bool {
         self.gaps.iter().any(|gap| gap.begins_within(token, since, until))
+    }
+
+    /// Where the recording begins in a partial hour, and where it ends there: `None` where it goes on over the border of
+    /// the hour, as it does with a message within a minute of it.
+    pub fn recorded(&self, hour: Hour) -> (Option<Timestamp>, Option<Timestamp>) {
+        const NEAR_MS: u64 = 60_000;
+        let (begin, end) = (hour.start().millis(), hour.end().millis());
+        let first = self.first_received.unwrap_or(end);
+        let last = self.last_received.unwrap_or(begin);
+        let begins = (first > begin + NEAR_MS).then(|| Timestamp::from_millis(first));
+        (begins, (last + NEAR_MS < end).then(|| Timestamp::from_millis(last)))
     }
 
     /// Sets the counts of rows, in the order of [`Kind::ALL`].

@@ -5,9 +5,21 @@
 //! |---|---|
 //! | [`past`] | markets, hours and books of an archive; blocking |
 //! | [`reads`] | the same for routes: on other threads, a few at a time |
+//! | [`plan`] | a request with an archive: the job of the engine |
+//! | [`frames`] | the rows of a job's markets as frames, in the order of receipt |
+//! | [`mod@run`] | one run, its progress and its figures |
+//! | [`results`] | rows of results as Parquet files |
+//! | [`runner`] | runs back-tests one after the other, and journals their ends |
 //!
 //! May depend on `engine`, `wire`, `host`, `archive`, `venue` and `edge`. It writes no answer and reads no request:
 //! `edge` does. It makes no hour: `venue::archive` does.
 
+pub mod frames;
 pub mod past;
+pub mod plan;
 pub mod reads;
+pub mod results;
+pub mod run;
+pub mod runner;
+#[cfg(test)]
+mod testing;

@@ -199,6 +199,13 @@ pub(super) fn streams(values: &Values) -> Streams {
     }
 }
 
+pub(super) fn simulation(values: &Values) -> Simulation {
+    Simulation {
+        threads: values.number("simulation.threads"),
+        job_memory_bytes: values.number("simulation.job_memory_bytes"),
+    }
+}
+
 impl Word for LogLevel {
     fn words() -> Vec<(&'static str, LogLevel)> {
         LogLevel::ALL.into_iter().map(|level| (level.name(), level)).collect()

@@ -111,6 +111,23 @@ impl Store {
         Err(BookError::NotCovered)
     }
 
+    /// The book of a token at the begin of an hour: that which an earlier hour ended with. `None`: there is none, or it
+    /// is unknown.
+    ///
+    /// # Errors
+    /// A file is damaged or cannot be read.
+    pub fn opening(&self, entry: &HourEntry, condition: &Condition, token: &str) -> Result<Option<Folded>, Error> {
+        let open = self.open_hour(entry)?;
+        if open.index.token(condition, token).is_some() {
+            // What the index has stays after the hours before were removed.
+            return Ok(open.index.opening_state(condition, token)?.filter(Folded::is_known));
+        }
+        Ok(match self.carried(&entry.venue, entry.hour, condition, token, None)? {
+            CarriedBook::Book(folded) => Some(folded),
+            CarriedBook::Unknown | CarriedBook::Absent => None,
+        })
+    }
+
     fn begin_read(&self) -> Result<Reading<'_>, BookError> {
         let until = Instant::now() + WAIT_MAX;
         let mut busy = self.readers.busy.lock();
@@ -236,9 +253,7 @@ impl Store {
 
     /// Whether a partial hour lasts to its end: its last message is in its last minute.
     fn continues(&self, entry: &HourEntry) -> bool {
-        let end = entry.hour.end().millis();
-        let last = entry.sidecar().ok().and_then(|sidecar| sidecar.last_received);
-        last.is_some_and(|last| last + 60_000 >= end)
+        entry.sidecar().is_ok_and(|sidecar| sidecar.recorded(entry.hour).1.is_none())
     }
 
     /// Whether a gap of the token began after its last whole book and until the moment.

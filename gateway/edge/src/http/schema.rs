@@ -65,6 +65,9 @@ pub struct Gives {
     pub example: Example,
 }
 
+/// The media type of Parquet files.
+pub const PARQUET: &str = "application/vnd.apache.parquet";
+
 /// The kind of an answer's body.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
@@ -72,6 +75,8 @@ pub enum Kind {
     Csv,
     /// Server-sent events.
     Events,
+    /// A Parquet file.
+    Parquet,
 }
 
 impl Param {

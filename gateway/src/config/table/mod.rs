@@ -37,6 +37,7 @@ pub(super) const SECTIONS: [(&str, &str); 22] = [
     ("book", "Books without news."),
     ("export", "CSV exports."),
     ("streams", "Sockets."),
+    ("simulation", "Back-tests."),
 ];
 
 /// Every setting.

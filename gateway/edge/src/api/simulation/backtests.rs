@@ -1,7 +1,7 @@
 //! The routes of back-tests (gateway/docs/simulation.md §6). A creation is checked here as far as the archive and the plan
 //! are concerned; the shard of the user decides about the month.
 
-use super::jobs::{JobProgress, Jobs};
+use super::jobs::{JobProgress, JobRows, Jobs};
 use super::spec::Spec;
 use super::summary::{
     BacktestPage, BacktestPoint, BacktestPointPage, BacktestSummary, BacktestTrade, BacktestTradePage,
@@ -13,6 +13,7 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::scalar::HourText;
+use crate::http::schema::PARQUET;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use engine::backtest::{Coverage, Hour};
@@ -253,6 +254,9 @@ pub async fn cancel(call: Call) -> Outcome {
 pub async fn trades(call: Call) -> Outcome {
     let page = Page::read(&call)?;
     let job = one(&call).await?;
+    if page.is_file {
+        return file(&call, &job, JobRows::Trades).await;
+    }
     let spec = spec_of(&job)?;
     let rows = match page.rows(&job) {
         None => Vec::new(),
@@ -266,6 +270,9 @@ pub async fn trades(call: Call) -> Outcome {
 pub async fn equity(call: Call) -> Outcome {
     let page = Page::read(&call)?;
     let job = one(&call).await?;
+    if page.is_file {
+        return file(&call, &job, JobRows::Equity).await;
+    }
     let rows = match page.rows(&job) {
         None => Vec::new(),
         Some((from, limit)) => jobs(&call)?.points(call.caller().user, &job, from, limit).await.map_err(store)?,
@@ -275,12 +282,27 @@ pub async fn equity(call: Call) -> Outcome {
     Ok(Reply::json(&BacktestPointPage { data, next_cursor }))
 }
 
+/// All rows of a completed back-test as a file; another one has none.
+async fn file(call: &Call, job: &Backtest, rows: JobRows) -> Outcome {
+    if !is_completed(job) {
+        return Err(Refusal::new(Code::NotFound, "The back-test is not completed: it has no file."));
+    }
+    let body = jobs(call)?.file(call.caller().user, job, rows).await.map_err(store)?;
+    Ok(Reply { content_type: PARQUET, ..Reply::json(body) })
+}
+
+fn is_completed(job: &Backtest) -> bool {
+    job.ended.as_ref().is_some_and(|ended| ended.figures.is_some())
+}
+
 /// A page of rows of a result.
 #[derive(Clone, Copy, Debug)]
 struct Page {
     /// `None`: after the last page.
     from: Option<usize>,
     limit: usize,
+    /// The whole file is asked for.
+    is_file: bool,
 }
 
 impl Page {
@@ -290,6 +312,7 @@ impl Page {
         let query = call.query();
         let mut params = Params::new(&query);
         let limit = params.integer("limit", 1..=ROWS_MAX).unwrap_or(ROWS_DEFAULT) as usize;
+        let is_file = params.choice("format", &[("json", false), ("parquet", true)]).unwrap_or(false);
         if !params.problems.is_empty() {
             return Err(Refusal::validation(&params.problems));
         }
@@ -298,13 +321,12 @@ impl Page {
             Ok(OffsetCursor::End) => None,
             Err(_) => return Err(Code::InvalidCursor.into()),
         };
-        Ok(Page { from, limit })
+        Ok(Page { from, limit, is_file })
     }
 
     /// The first row, and one more than the page has; `None`: there are no rows. Only a completed back-test has some.
     fn rows(&self, job: &Backtest) -> Option<(usize, usize)> {
-        let is_completed = job.ended.as_ref().is_some_and(|ended| ended.figures.is_some());
-        self.from.filter(|_| is_completed).map(|from| (from, self.limit + 1))
+        self.from.filter(|_| is_completed(job)).map(|from| (from, self.limit + 1))
     }
 
     /// The cursor of the next page, if there is one.

@@ -23,6 +23,13 @@ pub struct JobTrade {
     pub outcome: Arc<str>,
 }
 
+/// Which rows of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobRows {
+    Trades,
+    Equity,
+}
+
 /// Runs back-tests, and keeps the rows of their results.
 pub trait Jobs: Send + Sync {
     /// A back-test waits; its creation is in the log.
@@ -45,4 +52,7 @@ pub trait Jobs: Send + Sync {
         from: usize,
         limit: usize,
     ) -> Reading<'a, Vec<EquityPoint>>;
+
+    /// All rows as a Parquet file.
+    fn file<'a>(&'a self, user: UserId, job: &'a Backtest, rows: JobRows) -> Reading<'a, Vec<u8>>;
 }

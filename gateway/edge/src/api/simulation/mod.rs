@@ -8,7 +8,7 @@
 //! | [`offline`] | the same reads without a server, for the command line |
 //! | `models.rs`, `quota.rs` | the list of fill models; what the plan allows and what is used |
 //! | [`spec`] | what a back-test is asked for |
-//! | `backtests.rs`, `summary.rs` | routes of back-tests, and their records |
+//! | `backtests.rs`, [`summary`] | routes of back-tests, and their records |
 //! | `provenance.rs` | objects that several answers share |
 
 pub mod archive;
@@ -22,13 +22,13 @@ pub mod offline;
 mod provenance;
 mod quota;
 pub mod spec;
-mod summary;
+pub mod summary;
 
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
 use crate::http::route::{Auth, Gate, Permission, Route};
-use crate::http::schema::{Param, Schema, TEXT};
+use crate::http::schema::{Kind, Param, Schema, TEXT};
 use archive::{Archive, Unreachable};
 use engine::backtest::{ArchivedMarket, ArchivedPair};
 use engine::id::Outcome;
@@ -127,14 +127,16 @@ pub const ROUTES: &[Route] = &[
         .run(|call| Box::pin(backtests::get(call))),
     opened(Route::get("/v1/simulation/backtests/{job_id}/trades", "list_backtest_trades"))
         .about("Trades of a back-test, oldest first.")
-        .params(&[CURSOR, ROWS])
+        .params(&[CURSOR, ROWS, FORMAT])
         .gives::<summary::BacktestTradePage<'_>>(200)
+        .gives_kind(200, Kind::Parquet, "")
         .fails(&[Code::ValidationFailed, Code::InvalidCursor, Code::NotFound, Code::JobStoreUnavailable])
         .run(|call| Box::pin(backtests::trades(call))),
     opened(Route::get("/v1/simulation/backtests/{job_id}/equity", "list_backtest_equity"))
         .about("Points of equity of a back-test, oldest first.")
-        .params(&[CURSOR, ROWS])
+        .params(&[CURSOR, ROWS, FORMAT])
         .gives::<summary::BacktestPointPage<'_>>(200)
+        .gives_kind(200, Kind::Parquet, "")
         .fails(&[Code::ValidationFailed, Code::InvalidCursor, Code::NotFound, Code::JobStoreUnavailable])
         .run(|call| Box::pin(backtests::equity(call))),
     opened(Route::delete("/v1/simulation/backtests/{job_id}", "cancel_backtest"))
@@ -146,6 +148,11 @@ pub const ROUTES: &[Route] = &[
 
 const CURSOR: Param = Param::query("cursor", TEXT, "`next_cursor` of the page before.");
 const ROWS: Param = Param::query("limit", Schema::Integer { min: 1, max: 1_000 }, "Rows of a page; 100 where absent.");
+const FORMAT: Param = Param::query(
+    "format",
+    Schema::Word(&["json", "parquet"]),
+    "`parquet`: all rows as one file, of a completed back-test. Default `json`.",
+);
 
 /// What all routes of the group have.
 const fn opened(route: Route) -> Route {

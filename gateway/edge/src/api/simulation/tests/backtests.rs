@@ -1,6 +1,6 @@
 //! Back-tests on an archive of one market, with a shard that keeps them and a runner that runs none.
 
-use super::super::jobs::{JobProgress, JobTrade, Jobs};
+use super::super::jobs::{JobProgress, JobRows, JobTrade, Jobs};
 use super::{CONDITION, HOUR, ON, Shelf};
 use crate::api::simulation::archive::Reading;
 use crate::api::simulation::summary::BacktestSummary;
@@ -79,6 +79,10 @@ impl Jobs for Runner {
         };
         let rows = (from..1).take(limit).map(|_| point).collect();
         Box::pin(std::future::ready(Ok(rows)))
+    }
+
+    fn file<'a>(&'a self, _: UserId, _: &'a Backtest, rows: JobRows) -> Reading<'a, Vec<u8>> {
+        Box::pin(std::future::ready(Ok(format!("PAR1 {rows:?}").into_bytes())))
     }
 }
 
@@ -306,6 +310,7 @@ fn rows_have_pages() {
         ("limit=1001", 422, "VALIDATION_FAILED"),
         ("cursor=x", 400, "INVALID_CURSOR"),
         ("cursor=-1", 400, "INVALID_CURSOR"),
+        ("format=csv", 422, "VALIDATION_FAILED"),
     ];
     for (query, status, code) in cases {
         for rows in ["trades", "equity"] {
@@ -315,6 +320,25 @@ fn rows_have_pages() {
     }
     assert_eq!(lab.get(&format!("{trades}?cursor=LTE%3D")).json()["data"], json!([]), "after the last page");
     println!("pages: {} cases", 2 * cases.len());
+}
+
+#[test]
+fn rows_of_a_completed_back_test_are_a_file() {
+    let lab = Lab::new(&HOURS);
+    let job = lab.created();
+    let file = |rows: &str| lab.get(&format!("{PATH}/{job}/{rows}?format=parquet"));
+    for rows in ["trades", "equity"] {
+        assert_eq!(file(rows).code(), (404, "NOT_FOUND"), "{rows} of one that waits");
+    }
+    lab.run(|job| Command::EndBacktest { job, result: BacktestResult::Completed(figures()) });
+    for (rows, text) in [("trades", "PAR1 Trades"), ("equity", "PAR1 Equity")] {
+        let answer = file(rows);
+        assert_eq!((answer.status, &*answer.text()), (200, text));
+        assert_eq!(answer.header("content-type"), Some("application/vnd.apache.parquet"));
+        let page = lab.get(&format!("{PATH}/{job}/{rows}?format=JSON")).json();
+        assert!(page["data"].is_array(), "{rows}");
+    }
+    println!("files: 6 cases");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod archive_verbs;
 mod asyncapi;
+mod backtest;
 mod backup;
 mod clock;
 mod configuration;
@@ -68,6 +69,8 @@ enum Verb {
     /// command.
     #[command(subcommand)]
     Simulate(simulate::SimulateVerb),
+    /// Run a bot against a recording, on one clock. Exit code 1 when the bot fails, 2 for a wrong command.
+    Backtest(backtest::BacktestVerb),
     /// Read and check the log of a data directory; never writes there.
     #[command(subcommand)]
     Log(journal::LogVerb),
@@ -103,6 +106,7 @@ fn main() -> ExitCode {
         Verb::AsyncApi(verb) => verb.run(),
         Verb::Archive(verb) => verb.run(),
         Verb::Simulate(verb) => verb.run(),
+        Verb::Backtest(verb) => verb.run(),
         Verb::Log(verb) => verb.run(),
         Verb::Backup(backup) => backup.run(),
         Verb::Restore(restore) => restore.run(),
@@ -117,6 +121,9 @@ fn main() -> ExitCode {
             let is_refused_usage = failure.downcast_ref().is_some_and(|refused: &simulate::Refused| refused.is_usage);
             if failure.is::<backup::Usage>() || failure.is::<archive_verbs::Usage>() || is_refused_usage {
                 return USAGE.into();
+            }
+            if let Some(failed) = failure.downcast_ref::<backtest::Failed>() {
+                return failed.exit_code().into();
             }
             failure.downcast_ref().map_or(ExitCode::FAILURE, |by: &Interrupted| by.exit_code().into())
         }

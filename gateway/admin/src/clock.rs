@@ -54,11 +54,14 @@ impl ClockStatus {
         let mut json = Vec::with_capacity(256);
         write::object(&mut json, |o| {
             o.word("mode", if self.run.is_some() { "venue" } else { "wall" });
-            o.word("state", match self.run {
-                None => "running",
-                Some(RunStatus { is_stepping: true, .. }) => "running",
-                Some(_) => "gated",
-            });
+            o.word(
+                "state",
+                match self.run {
+                    None => "running",
+                    Some(RunStatus { is_stepping: true, .. }) => "running",
+                    Some(_) => "gated",
+                },
+            );
             o.word_or_null("speed", self.run.map(|_| "max"));
             o.ts("server_at", self.server_at);
             o.ts("venue_at", self.venue_at);

@@ -66,11 +66,7 @@ pub(super) struct ReadHalf {
 }
 
 impl AsyncRead for ReadHalf {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.line.as_ref().is_some_and(|line| !line.enter(context)) {
             return Poll::Pending;
         }

@@ -199,7 +199,9 @@ enum Wanted {
     /// To leave for this time, once everything is settled.
     Leave(Timestamp),
     /// To end the step, or the run, once everything is settled.
-    EndStep { is_end: bool },
+    EndStep {
+        is_end: bool,
+    },
     EndRun,
     /// To look again soon.
     Check,

@@ -80,7 +80,9 @@ fn round(text: &str) -> Result<u64, String> {
 fn quiet(text: &str) -> Result<u64, String> {
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
     let is_number = |text: &str, most| (1..=most).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
-    let micros = || -> Option<u64> { Some(whole.parse::<u64>().ok()? * MILLISECOND + format!("{part:0<3}").parse::<u64>().ok()?) };
+    let micros = || -> Option<u64> {
+        Some(whole.parse::<u64>().ok()? * MILLISECOND + format!("{part:0<3}").parse::<u64>().ok()?)
+    };
     let read = if is_number(whole, 4) && is_number(part, 3) { micros() } else { None };
     read.filter(|micros| (QUIET_MIN..=QUIET_MAX).contains(micros))
         .ok_or_else(|| format!("the silence of a gate is 0.1 to 1000 milliseconds, not {text:?}"))

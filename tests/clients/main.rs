@@ -9,6 +9,7 @@
 //! | `streams.py`, `streams.mjs` | websockets and ws: every channel, and a bot that trades |
 //! | `unified.py` | polymarket-client, over the catalogue service and the service of positions |
 //! | `nautilus.py` | nautilus_trader: a live node with its Polymarket adapter, which `nautilus-install` fetches |
+//! | `bot.py` | py-clob-client: an ordinary polling bot, by `papertape backtest --bot` |
 //! | `checks.py` | nothing: the checks of the Python programs |
 //! | `proxy.rs` | nginx, with its file in `gateway/docs` |
 //! | `description.rs` | schemathesis over `/v1/openapi.json` |
@@ -18,6 +19,7 @@
 //! `tests/clients/install` fetches them into `target/clients`. Without them these tests report that they were skipped:
 //! the test suite needs neither Python nor a network. With `PAPERTAPE_REQUIRE_CLIENTS` set they fail instead.
 
+mod bot;
 mod description;
 mod facade;
 mod openapi;

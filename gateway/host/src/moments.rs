@@ -475,11 +475,13 @@ impl Moments {
     pub fn begin(self: &Arc<Self>, operation: Option<&str>) -> Turn {
         let now = self.clock.now();
         let mut state = self.state.lock();
+        if state.progress != Progress::Ended {
+            state.begun += 1;
+            state.late += u64::from(state.last_sent_at.is_some_and(|at| at < now));
+        }
         if state.progress != Progress::Runs {
             return Turn { moments: Arc::clone(self), ticket: None, is_refused: true };
         }
-        state.begun += 1;
-        state.late += u64::from(state.last_sent_at.is_some_and(|at| at < now));
         let is_parked = match &self.gate {
             Gate::Round { operation: of_round, .. } => operation == Some(of_round.as_str()),
             Gate::Stepped | Gate::Quiet { .. } => false,

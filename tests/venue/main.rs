@@ -1,8 +1,8 @@
 //! The venues through the whole server: recorded markets from their listing to their payout.
 
 mod archive;
-mod bots;
 mod both_live;
+mod bots;
 mod fake_kalshi;
 mod fake_polymarket;
 mod kalshi_faults;

@@ -200,9 +200,9 @@ impl BotVerb {
         let ended = self.wait(&moments, &mut bot, &server, signals);
         moments.end(END_WITHIN);
         let figures = moments.figures();
-        let served = server.join().map_err(|_| "the server's thread panicked")?;
+        // Why the server ended says more than that it did.
+        server.join().map_err(|_| "the server's thread panicked")??;
         let exit = ended?;
-        served?;
         let (state, _) = recover::look(&data, false)?;
         let spec = outcome::Spec {
             gate: self.gate.to_string(),

@@ -21,7 +21,7 @@ use edge::api::health::Census;
 use edge::api::simulation::archive::Archive;
 use edge::api::simulation::jobs::Jobs as Backtests;
 use edge::app::{App, Edge, Instance};
-use edge::http::auth::uuid_text;
+use edge::http::auth::{RawKey, uuid_text};
 use edge::http::front::Front;
 use edge::http::server;
 use edge::meters::EdgeMeters;
@@ -41,6 +41,7 @@ use engine::user::Users;
 use history::{History, Reader};
 use host::clock::Clock;
 use host::leap::Leap;
+use host::moments::Moments;
 use journal::commit::Reply;
 use journal::prefault::Loading;
 use journal::recover::{self, RecoverError, Recovery};
@@ -54,7 +55,8 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 use venue::feed::{FeedFigures, FeedParts};
-use venue::{Venue, VenueError};
+use venue::replay::Speed;
+use venue::{Venue, VenueError, VenueKind};
 use wal::{Lsn, Options, Point, Points};
 
 /// Time for responses to leave after the log has failed.
@@ -84,6 +86,8 @@ pub enum BootError {
     Feed,
     /// The route table or the brand's names are inconsistent.
     Edge(String),
+    /// A back-test with a bot cannot be made of this configuration, or its recording is empty.
+    Bot(String),
 }
 
 impl fmt::Display for BootError {
@@ -96,7 +100,7 @@ impl fmt::Display for BootError {
             BootError::Journal(why) => {
                 write!(f, "the journal failed and the server stopped: {why}; the next start recovers")
             }
-            BootError::Edge(why) => f.write_str(why),
+            BootError::Edge(why) | BootError::Bot(why) => f.write_str(why),
             BootError::Feed => {
                 f.write_str("the feed stopped before it was ready; the log lines before this one say why")
             }
@@ -124,7 +128,47 @@ pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Boot
 /// [`BootError`].
 pub fn serve(config: Config) -> Result<(), BootError> {
     config.venue.check().map_err(BootError::Venue)?;
-    start(config, None)
+    start(config, None, None)
+}
+
+/// The server of a back-test with a bot: its clock is that of the recording.
+pub struct ForBot {
+    pub moments: Arc<Moments>,
+    /// Called when the listener is open.
+    pub started: Box<dyn FnOnce(Started)>,
+}
+
+/// What a bot needs to know of its server.
+pub struct Started {
+    pub server: SocketAddr,
+    pub admin: Option<SocketAddr>,
+    pub admin_token: Option<Secret>,
+    /// A key of the user `demo`, who has the highest plan.
+    pub key: RawKey,
+    /// Identifies the recording.
+    pub recording: Option<[u8; 32]>,
+    /// The markets; those of the first moment are there.
+    pub catalog: Arc<Catalog>,
+    pub books: Arc<Books>,
+}
+
+/// Runs the server of a back-test with a bot until the run is ended. `config` names an empty data directory.
+///
+/// # Errors
+/// [`BootError`].
+pub fn serve_bot(config: Config, bot: ForBot) -> Result<(), BootError> {
+    config.venue.check().map_err(BootError::Venue)?;
+    let wrong = [
+        (config.venue.kind != VenueKind::Replay, "the venue of a back-test is a recording (venue.kind = replay)"),
+        (config.venue.speed != Speed::Max || config.venue.follow, "a back-test plays its recording at the speed max"),
+        (config.engine.shards != 1 || config.server.io_threads != 1, "a back-test has one shard and one IO thread"),
+        (config.server.busy_poll, "the threads of a back-test sleep (server.busy_poll = false)"),
+        (config.server.clock_ahead_file.is_some(), "the clock of a back-test is that of the recording"),
+    ];
+    match wrong.into_iter().find(|(is_wrong, _)| *is_wrong) {
+        Some((_, why)) => Err(BootError::Bot(why.to_owned())),
+        None => start(config, None, Some(bot)),
+    }
 }
 
 /// As [`serve`], with a venue of the caller instead of the configured one.
@@ -132,11 +176,14 @@ pub fn serve(config: Config) -> Result<(), BootError> {
 /// # Errors
 /// [`BootError`].
 pub fn serve_on(config: Config, venue: Box<dyn Venue>) -> Result<(), BootError> {
-    start(config, Some(venue))
+    start(config, Some(venue), None)
 }
 
-fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootError> {
-    let clock = Clock::ahead_of_wall(config.server.clock_ahead_file.as_deref());
+fn start(mut config: Config, venue: Option<Box<dyn Venue>>, bot: Option<ForBot>) -> Result<(), BootError> {
+    let clock = match &bot {
+        Some(bot) => bot.moments.clock().clone(),
+        None => Clock::ahead_of_wall(config.server.clock_ahead_file.as_deref()),
+    };
     let (mut jobs, loading) = (Jobs::default(), Loading::default());
     // A server runs without these, only slower.
     if let Err(error) = jobs.start(jobs::before_recovery(&config, &loading)) {
@@ -159,13 +206,14 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>) -> Result<(), BootEr
     let leap = Leap::of_start(&config.data.dir, newest, clock.wall_now(), config.clock.leap_wait)
         .map_err(io(config.data.dir.join("clock_doubted").display().to_string()))?;
     clock.not_before(newest.unwrap_or_default());
-    let tokio_runtime = match config.server.busy_poll && host::runtime::may_spin() {
-        true => host::runtime::sleepless_runtime(),
-        false => host::runtime::runtime(),
+    let tokio_runtime = match &bot {
+        Some(bot) => host::runtime::runtime_of(&bot.moments),
+        None if config.server.busy_poll && host::runtime::may_spin() => host::runtime::sleepless_runtime(),
+        None => host::runtime::runtime(),
     };
     let tokio_runtime = tokio_runtime.map_err(io("the runtime"))?;
     let local = tokio::task::LocalSet::new();
-    let begun = Begun { clock, leap, recovery, jobs, warnings: changes, token };
+    let begun = Begun { clock, leap, recovery, jobs, warnings: changes, token, bot };
     tokio_runtime.block_on(local.run_until(run(config, begun, venue)))
 }
 
@@ -213,10 +261,12 @@ struct Begun {
     warnings: Vec<String>,
     /// The admin token, if there is an admin listener.
     token: Option<Secret>,
+    bot: Option<ForBot>,
 }
 
 async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Result<(), BootError> {
-    let Begun { clock, leap, recovery, mut jobs, mut warnings, token } = begun;
+    let Begun { clock, leap, recovery, mut jobs, mut warnings, token, bot } = begun;
+    let moments = bot.as_ref().map(|bot| bot.moments.clone());
     let (listener, address) = listening("server.listen", config.server.listen)?;
     let admin = config.admin.listen.map(|listen| listening("admin.listen", listen)).transpose()?;
     let venue = match venue {
@@ -231,7 +281,10 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
             venue
         }
     };
-    let venue_line = venue.describe();
+    if bot.is_some() {
+        clock.set(venue.next_at().ok_or_else(|| BootError::Bot("the recording is empty".to_owned()))?);
+    }
+    let (venue_line, recording) = (venue.describe(), venue.first_line());
     let upstream = venue.upstream();
     let leap = Arc::new(leap.with_venues(upstream.venues.iter().map(|(_, health)| health.time.clone())));
     if let Some(warning) = leap.warning(&config.data.dir) {
@@ -269,6 +322,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         stakes,
         spot: shared.spot.clone(),
         leap: leap.clone(),
+        moments: moments.clone(),
     };
     let (is_fed, fed) = oneshot::channel();
     let mut keeping = kept.keeping(&config, is_recording, &clock);
@@ -299,6 +353,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         archive: kept.figures.clone(),
     };
     let app = shared.app(&config, clock, leap, reader, instruments.clone(), instance)?;
+    let app = App { moments: moments.clone(), ..app };
     let config = Arc::new(config);
     let edge = Rc::new(Edge::new(Arc::new(app), runtime.client()));
     // The demo user's key: only without users, and only if no other machine can reach the listener.
@@ -320,9 +375,21 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         }
         _ => None,
     };
-    let addresses = banner::Addresses { server: address, admin: admin_address };
-    banner::print(&config, &edge.app.reads, addresses, &venue_line, &report, &warnings, demo.as_ref());
-    let served = listen_until_stopped(listener, config.server.io_threads, edge, &runtime, failed).await;
+    match bot {
+        Some(ForBot { moments, started }) => {
+            moments.serve_here().map_err(io("the file of a thread"))?;
+            let key = demo.ok_or_else(|| BootError::Bot("the user of the bot could not be created".to_owned()))?;
+            let (catalog, books) = (edge.app.reads.catalog.clone(), edge.app.reads.books.clone());
+            let (server, admin, admin_token) = (address, admin_address, token);
+            started(Started { server, admin, admin_token, key, recording, catalog, books });
+        }
+        None => {
+            let addresses = banner::Addresses { server: address, admin: admin_address };
+            banner::print(&config, &edge.app.reads, addresses, &venue_line, &report, &warnings, demo.as_ref());
+        }
+    }
+    let stopping = Stopping { failed, moments };
+    let served = listen_until_stopped(listener, config.server.io_threads, edge, &runtime, stopping).await;
     if let Some(admin) = admin {
         admin.end();
     }
@@ -494,17 +561,24 @@ impl Shared {
                 archive: past.map(|past| Arc::new(ReadsOfPast::new(past)) as Arc<dyn Archive>),
                 jobs: runner.map(|runner| runner as Arc<dyn Backtests>),
             },
+            moments: None,
         })
     }
 }
 
-/// Serves until a signal comes or the log fails.
+/// What stops a server besides a signal: a failure of the log, and the end of a back-test.
+struct Stopping {
+    failed: mpsc::UnboundedReceiver<String>,
+    moments: Option<Arc<Moments>>,
+}
+
+/// Serves until a signal comes, the log fails, or the back-test ends.
 async fn listen_until_stopped(
     listener: TcpListener,
     io_threads: usize,
     edge: Rc<Edge>,
     runtime: &Runtime,
-    mut failed: mpsc::UnboundedReceiver<String>,
+    Stopping { mut failed, moments }: Stopping,
 ) -> Result<(), BootError> {
     let (end, ending) = watch::channel(false);
     let app = edge.app.clone();
@@ -514,9 +588,16 @@ async fn listen_until_stopped(
     let serving = tokio::task::spawn_local(server::serve(listener, edge, app.front.connections.clone(), ending));
     let mut terminate = signal(SignalKind::terminate()).map_err(io("the handler of SIGTERM"))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(io("the handler of SIGINT"))?;
+    let ended = async {
+        match moments {
+            Some(moments) => moments.ended().await,
+            None => std::future::pending().await,
+        }
+    };
     let failure = tokio::select! {
         _ = terminate.recv() => None,
         _ = interrupt.recv() => None,
+        () = ended => None,
         why = failed.recv() => why,
     };
     if let Some(why) = failure {

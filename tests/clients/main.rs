@@ -10,6 +10,7 @@
 //! | `unified.py` | polymarket-client, over the catalogue service and the service of positions |
 //! | `nautilus.py` | nautilus_trader: a live node with its Polymarket adapter, which `nautilus-install` fetches |
 //! | `sql.py`, `sql/` | DuckDB with the recipes, pyarrow, polars and pandas, over the files of an archive |
+//! | `bot.py` | py-clob-client: an ordinary polling bot, by `papertape backtest --bot` |
 //! | `checks.py` | nothing: the checks of the Python programs |
 //! | `proxy.rs` | nginx, with its file in `gateway/docs` |
 //! | `description.rs` | schemathesis over `/v1/openapi.json` |
@@ -19,6 +20,7 @@
 //! `tests/clients/install` fetches them into `target/clients`. Without them these tests report that they were skipped:
 //! the test suite needs neither Python nor a network. With `PAPERTAPE_REQUIRE_CLIENTS` set they fail instead.
 
+mod bot;
 mod description;
 mod facade;
 mod openapi;

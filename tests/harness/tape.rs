@@ -128,6 +128,11 @@ impl Tape {
         &self.path
     }
 
+    /// Makes the next line at least this much later than the last one. Only for a recording that is not followed.
+    pub fn wait(&mut self, millis: u64) {
+        self.last_ms += millis;
+    }
+
     /// Receipt of the last line, in Unix milliseconds.
     pub fn last_millis(&self) -> u64 {
         self.last_ms

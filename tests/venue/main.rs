@@ -3,6 +3,7 @@
 mod archive;
 mod archive_fetch;
 mod both_live;
+mod bots;
 mod fake_kalshi;
 mod fake_polymarket;
 mod kalshi_faults;

@@ -6,6 +6,7 @@
 //! | `token.rs` | the admin token |
 //! | `node.rs` | [`Node`]: the server as this package sees it; `GET /v1/admin/node` |
 //! | `backup.rs` | `POST /v1/admin/backup`: a backup of the running server |
+//! | `clock.rs` | `GET /v1/admin/clock`, `POST /v1/admin/clock/step`: the clock, and steps of a back-test with a bot |
 //! | `pipe.rs` | bytes from a thread that may block to a connection, and the detection of slow peers |
 //! | `deadline.rs` | how long a connection may take, before and after it has shown the token |
 //! | `refusal.rs` | why a request is refused |
@@ -16,6 +17,7 @@
 //! or files: `gateway` implements [`Node`], and turns a [`Reply`] or a [`Refusal`] into a response.
 
 mod backup;
+mod clock;
 mod deadline;
 mod namespace;
 mod node;
@@ -23,6 +25,7 @@ mod pipe;
 mod refusal;
 mod token;
 
+pub use clock::{ClockStatus, NoStep, RunStatus};
 pub use deadline::{CONNECTION_MAX, Deadline};
 pub use namespace::{Namespace, PREFIX, Reply};
 pub use node::{Copying, Horizon, NoBackup, Node, Status, Stays, Taken};

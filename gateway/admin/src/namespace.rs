@@ -1,6 +1,7 @@
 //! The routes under `/v1/admin/`.
 
 use crate::backup::{self, BackupRequest};
+use crate::clock::{self, StepRequest};
 use crate::deadline::{Admitted, Deadline};
 use crate::node::Node;
 use crate::pipe::Stream;
@@ -19,6 +20,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub const PREFIX: &str = "/v1/admin/";
 const NODE: &str = "/v1/admin/node";
 const BACKUP: &str = "/v1/admin/backup";
+const CLOCK: &str = "/v1/admin/clock";
+const STEP: &str = "/v1/admin/clock/step";
 /// How long a control waits for the one before it.
 const CONTROL_WAIT: Duration = Duration::from_secs(10);
 /// Bound of the body of a control, and how long it may take to arrive.
@@ -28,6 +31,8 @@ const BODY_WITHIN: Duration = Duration::from_secs(10);
 /// The answer to a request that was not refused.
 pub enum Reply {
     Json(Vec<u8>),
+    /// The same for a control that continues: 202.
+    Accepted(Vec<u8>),
     /// A tar stream.
     Tar(Stream),
 }
@@ -66,8 +71,8 @@ impl<N: Node> Namespace<N> {
         self.token.check(&parts.headers)?;
         let admitted = Admitted::by(deadline);
         let allowed: &[Method] = match parts.uri.path() {
-            NODE => &[Method::GET, Method::HEAD],
-            BACKUP => &[Method::POST],
+            NODE | CLOCK => &[Method::GET, Method::HEAD],
+            BACKUP | STEP => &[Method::POST],
             _ => return Err(Refusal::NoRoute),
         };
         if !allowed.contains(&parts.method) {
@@ -81,6 +86,13 @@ impl<N: Node> Namespace<N> {
                 let status = tokio::task::spawn_blocking(move || node.status()).await;
                 let status = status.map_err(|_| Refusal::Lost)?.map_err(|why| Refusal::Failed(format!("{why}.")))?;
                 Ok(Reply::Json(status.json()))
+            }
+            CLOCK => Ok(Reply::Json(self.node.clock().json())),
+            STEP => {
+                let request = StepRequest::read(&body)?;
+                watch();
+                let _control = self.control("clock step").await?;
+                clock::step(&*self.node, &request).await
             }
             _ => {
                 let request = BackupRequest::read(&body)?;

@@ -1,10 +1,13 @@
 //! The server as this package sees it, and `GET /v1/admin/node`: which server this is, the state of its log, and how far
 //! back the log reaches.
 
+use crate::clock::{ClockStatus, NoStep};
 use engine::time::Timestamp;
+use host::moments::{StepBy, Stepped};
 use host::thread::Stop;
 use std::fmt;
 use std::io::Write;
+use tokio::sync::oneshot;
 use wire::write;
 
 /// A running server. Its methods read files: they are called on threads that may block.
@@ -21,6 +24,15 @@ pub trait Node: Send + Sync + 'static {
     /// # Errors
     /// [`NoBackup`].
     fn backup(&self, with_secrets: bool, stays: Stays) -> Result<Copying, NoBackup>;
+
+    /// The clock now; reads no file.
+    fn clock(&self) -> ClockStatus;
+
+    /// Begins a step of the clock, whose result the receiver gets.
+    ///
+    /// # Errors
+    /// [`NoStep`].
+    fn step(&self, by: StepBy) -> Result<oneshot::Receiver<Stepped>, NoStep>;
 
     /// Set when the server stops.
     fn stop(&self) -> &Stop;
@@ -72,6 +84,8 @@ pub struct Status {
     /// The record up to which the newest snapshot goes.
     pub snapshot: Option<u64>,
     pub horizon: Horizon,
+    /// Server time is that of the recording: a back-test with a bot.
+    pub is_on_venue_time: bool,
     /// Size of the data directory.
     pub data_bytes: u64,
 }
@@ -103,7 +117,7 @@ impl Status {
                 o.ts_or_null("at", self.horizon.at);
                 o.integer("lsn", self.horizon.lsn);
             });
-            o.word("clock", "wall");
+            o.word("clock", if self.is_on_venue_time { "venue" } else { "wall" });
             o.array("checkpoints", [(); 0], |_, ()| {});
             o.integer("data_bytes", self.data_bytes);
         });

@@ -29,6 +29,12 @@ pub enum Refusal {
     Fields(Problems),
     /// Another control runs.
     OtherControl,
+    /// Server time is the machine's clock.
+    ClockNotControlled,
+    /// The clock moves: another gate, or a step that is being made.
+    ClockRunning,
+    /// The time is before the present one.
+    ClockBackwards,
     /// The server cannot do it now; the text says why.
     Unavailable(String),
     /// The server failed to do it; the text says why.

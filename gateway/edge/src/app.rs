@@ -12,6 +12,7 @@ use crate::ws::hub::Hub;
 use crate::ws::sockets::Sockets;
 use engine::time::Timestamp;
 use host::leap::Leap;
+use host::moments::Moments;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -25,6 +26,8 @@ pub struct App {
     pub streams: Streams,
     /// The running server.
     pub instance: Instance,
+    /// The moments of a back-test with a bot; `None` in a server.
+    pub moments: Option<Arc<Moments>>,
 }
 
 /// The running server, as health, status and metrics report it.

@@ -122,13 +122,14 @@ impl EngineClient {
             Handed::Answered(answer) => return answer,
             Handed::Waits(waiting) => waiting,
         };
-        Box::pin(self.wait(waiting, received_at)).await
+        Box::pin(self.wait(waiting)).await
     }
 
     /// Hands the command over; returns the answer if it is ready.
     fn hand_over(&self, owner: UserId, command: Command, received_at: Timestamp) -> Handed {
         let changes = !matches!(command, Command::Query(_));
-        let handed_at = self.clock.now();
+        let (handed_at, steady_at) = self.clock.both();
+        let begun = self.clock.deadline_from(received_at);
         let envelope =
             |command, sender| Envelope { owner, command, received_at: handed_at, reply: Reply::Request(sender) };
         let asked = match &self.lane {
@@ -151,21 +152,21 @@ impl EngineClient {
         };
         match asked {
             // The answer has the time of its decision and needs no timer.
-            Ok(answer) => Handed::Answered(in_time(answer, handed_at, received_at, changes)),
-            Err(receiver) => Handed::Waits(Waiting { receiver, handed_at, changes }),
+            Ok(answer) => Handed::Answered(in_time(answer, steady_at, begun, changes)),
+            Err(receiver) => Handed::Waits(Waiting { receiver, handed_at: steady_at, begun, changes }),
         }
     }
 
     /// Waits for an answer.
-    async fn wait(&self, waiting: Waiting, received_at: Timestamp) -> Result<Answer, AskError> {
-        let Waiting { mut receiver, handed_at, changes } = waiting;
+    async fn wait(&self, waiting: Waiting) -> Result<Answer, AskError> {
+        let Waiting { mut receiver, handed_at, begun, changes } = waiting;
         // The call may have answered it already.
         if let Ok(answer) = receiver.try_recv() {
-            return in_time(answer, handed_at, received_at, changes);
+            return in_time(answer, handed_at, begun, changes);
         }
-        let left = ANSWER_DEADLINE_US.saturating_sub(self.clock.now().since(received_at));
+        let left = ANSWER_DEADLINE_US.saturating_sub(self.clock.steady().since(begun));
         match tokio::time::timeout(Duration::from_micros(left), receiver).await {
-            Ok(Ok(answer)) => in_time(answer, self.clock.now(), received_at, changes),
+            Ok(Ok(answer)) => in_time(answer, self.clock.steady(), begun, changes),
             // The slot was dropped: the log is poisoned, or the core is gone.
             Ok(Err(_)) | Err(_) => Err(AskError::Unknown),
         }
@@ -182,14 +183,16 @@ enum Handed {
 /// A command whose answer is pending.
 struct Waiting {
     receiver: oneshot::Receiver<Answer>,
+    /// When it was passed on, and from when its deadline counts; both as [`Clock::steady`] counts.
     handed_at: Timestamp,
+    begun: Timestamp,
     /// Whether the command is not a query.
     changes: bool,
 }
 
-/// The result of an answer at `at` to a request that was read at `received_at`.
-fn in_time(answer: Answer, at: Timestamp, received_at: Timestamp, changes: bool) -> Result<Answer, AskError> {
-    let overshot = at.since(received_at) > ANSWER_DEADLINE_US;
+/// The result of an answer at `at` to a request that was read at `begun`, both steady times.
+fn in_time(answer: Answer, at: Timestamp, begun: Timestamp, changes: bool) -> Result<Answer, AskError> {
+    let overshot = at.since(begun) > ANSWER_DEADLINE_US;
     match answer {
         Answer::Refused(Reject::NoRoom | Reject::Busy) => Err(AskError::Busy),
         // A refusal has no effect, so a late one is an ordinary refusal.

@@ -11,6 +11,9 @@
 //! It begins where the journal ends, so a journal that was written while the wall clock was ahead moves it permanently,
 //! until an operator sets it back (`papertape clock set-back`). External times (identity tokens) are compared with the
 //! wall clock itself: [`Clock::wall_now`].
+//!
+//! A clock of a recording ([`Clock::of_recording`]) is one clock for server and venue: the feed sets it from moment to
+//! moment (`crate::moments`), and it stays there in between. Timers of connections then use [`Clock::steady`].
 
 use engine::time::{SECOND, Timestamp};
 use parking_lot::Mutex;
@@ -35,6 +38,16 @@ enum Source {
     Wall(Box<Wall>),
     /// Set by tests and by deterministic replays.
     Fake(AtomicU64),
+    /// Set by the feed of a recording.
+    Recording(Recording),
+}
+
+#[derive(Debug)]
+struct Recording {
+    now: AtomicU64,
+    /// A moment of the monotonic clock, and the wall clock then.
+    started: Instant,
+    began: Timestamp,
 }
 
 #[derive(Debug)]
@@ -78,6 +91,12 @@ impl Clock {
         Clock(Arc::new(Source::Fake(AtomicU64::new(now.0))))
     }
 
+    /// Server time as the feed of a recording sets it; at the start of 1970 until then.
+    pub fn of_recording() -> Clock {
+        let (started, began) = (Instant::now(), Timestamp(wall_us().max(0) as u64));
+        Clock(Arc::new(Source::Recording(Recording { now: AtomicU64::new(0), started, began })))
+    }
+
     /// The time now; never before an earlier result of any clone.
     pub fn now(&self) -> Timestamp {
         match &*self.0 {
@@ -87,6 +106,34 @@ impl Clock {
                 wall.ahead.as_ref().map_or(now, |ahead| ahead.of(now))
             }
             Source::Fake(now) => Timestamp(now.load(Relaxed)),
+            Source::Recording(recording) => Timestamp(recording.now.load(Relaxed)),
+        }
+    }
+
+    /// A time for deadlines and intervals, which passes even if server time stays; comparable with its own readings
+    /// only. That of the wall clock and of a test is server time.
+    pub fn steady(&self) -> Timestamp {
+        match &*self.0 {
+            Source::Recording(recording) => recording.steady(),
+            Source::Wall(_) | Source::Fake(_) => self.now(),
+        }
+    }
+
+    /// Server time and [`Clock::steady`], of one reading.
+    pub fn both(&self) -> (Timestamp, Timestamp) {
+        let now = self.now();
+        match &*self.0 {
+            Source::Recording(recording) => (now, recording.steady()),
+            Source::Wall(_) | Source::Fake(_) => (now, now),
+        }
+    }
+
+    /// The steady time from which a deadline counts that begins at `now`, a server time of this moment or of before. In
+    /// a recording it begins with this call: server time says nothing about how long a client has waited.
+    pub fn deadline_from(&self, now: Timestamp) -> Timestamp {
+        match &*self.0 {
+            Source::Recording(recording) => recording.steady(),
+            Source::Wall(_) | Source::Fake(_) => now,
         }
     }
 
@@ -96,6 +143,7 @@ impl Clock {
         match &*self.0 {
             Source::Wall(wall) => Timestamp(wall_us().max(0) as u64).plus(wall.ahead.as_ref().map_or(0, Ahead::micros)),
             Source::Fake(now) => Timestamp(now.load(Relaxed)),
+            Source::Recording(_) => Timestamp(wall_us().max(0) as u64),
         }
     }
 
@@ -107,17 +155,23 @@ impl Clock {
                 let moment = moment.0.saturating_sub(ahead);
                 wall.discipline.not_before(wall.started.elapsed().as_micros() as i64, moment);
             }
-            Source::Fake(now) => {
+            Source::Fake(now) | Source::Recording(Recording { now, .. }) => {
                 now.fetch_max(moment.0, Relaxed);
             }
         }
     }
 
-    /// Moves a fake clock ahead. Moving it back, or the wall clock, has no effect.
+    /// Moves a fake clock, or that of a recording, ahead. Moving it back, or the wall clock, has no effect.
     pub fn set(&self, now: Timestamp) {
-        if let Source::Fake(current) = &*self.0 {
+        if let Source::Fake(current) | Source::Recording(Recording { now: current, .. }) = &*self.0 {
             current.fetch_max(now.0, Relaxed);
         }
+    }
+}
+
+impl Recording {
+    fn steady(&self) -> Timestamp {
+        self.began.plus(self.started.elapsed().as_micros() as u64)
     }
 }
 
@@ -367,6 +421,30 @@ mod tests {
             assert!((hours..=hours + 1).contains(&ahead), "{text}: {ahead}");
         }
         assert_eq!(Clock::fake(Timestamp(5)).wall_now(), Timestamp(5));
+    }
+
+    #[test]
+    fn a_recording_has_one_clock_besides_wall_and_steady_time() {
+        let (clock, wall) = (Clock::of_recording(), Clock::wall());
+        assert_eq!(clock.now(), Timestamp(0));
+        let mut last = clock.steady();
+        // (set to, server time)
+        for (set, now) in [(7, 7), (3, 7), (7, 7), (90, 90)] {
+            clock.set(Timestamp(set));
+            assert_eq!(clock.clone().now(), Timestamp(now), "set to {set}");
+            let (server, steady) = clock.both();
+            assert_eq!(server, Timestamp(now));
+            assert!(steady >= last, "{steady:?} after {last:?}");
+            assert!(clock.deadline_from(server) >= steady);
+            last = steady;
+        }
+        let apart = |a: Timestamp, b: Timestamp| a.since(b).max(b.since(a)) / (3_600 * SECOND);
+        assert_eq!((apart(clock.wall_now(), wall.now()), apart(clock.steady(), wall.now())), (0, 0));
+        // The other clocks have one time.
+        let fake = Clock::fake(Timestamp(5));
+        assert_eq!((fake.steady(), fake.both()), (Timestamp(5), (Timestamp(5), Timestamp(5))));
+        assert_eq!(fake.deadline_from(Timestamp(2)), Timestamp(2));
+        assert_eq!(wall.deadline_from(Timestamp(2)), Timestamp(2));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! | Module | Holds |
 //! |---|---|
 //! | [`clock`], [`leap`] | server time; the check of the clock at a start |
+//! | [`moments`] | one clock for server, recording and bot: when it may move |
 //! | [`thread`], [`runtime`] | threads and runtimes |
 //! | [`job`], `failing` | work that is done now and then; the pause after a failed turn |
 //! | [`slot`] | the receiver of an answer |
@@ -19,6 +20,7 @@ mod failing;
 pub mod histogram;
 pub mod job;
 pub mod leap;
+pub mod moments;
 pub mod output;
 pub mod runtime;
 pub mod secret;

@@ -1,10 +1,20 @@
 //! Runtimes of threads that own sockets.
 
+use crate::moments::Moments;
 use std::io;
+use std::sync::Arc;
 
 /// The runtime of one thread that owns sockets.
 pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().event_interval(61).build()
+}
+
+/// The same runtime, which reports to `moments` whether its thread has nothing to do.
+pub fn runtime_of(moments: &Arc<Moments>) -> io::Result<tokio::runtime::Runtime> {
+    let (parks, wakes) = (Arc::clone(moments), Arc::clone(moments));
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.on_thread_park(move || parks.parks(true)).on_thread_unpark(move || wakes.parks(false));
+    builder.enable_all().event_interval(61).build()
 }
 
 /// Whether a thread may spin: not if it would take the only processor.

@@ -4,7 +4,7 @@ use admin::Reply;
 use edge::http::body::{Pages, Truncated};
 use edge::http::code::Code;
 use edge::http::reply::{self, Outcome, Refusal};
-use hyper::Method;
+use hyper::{Method, StatusCode};
 
 const MISSING: &str = "This route needs the admin token: Authorization: Bearer, with what is in admin.token_file.";
 
@@ -12,6 +12,7 @@ const MISSING: &str = "This route needs the admin token: Authorization: Bearer, 
 pub fn outcome(answered: Result<Reply, admin::Refusal>) -> Outcome {
     match answered {
         Ok(Reply::Json(json)) => Ok(reply::Reply::json(json)),
+        Ok(Reply::Accepted(json)) => Ok(reply::Reply::json(json).with_status(StatusCode::ACCEPTED)),
         Ok(Reply::Tar(mut stream)) => {
             let pages = Pages::new(|mut sink| async move {
                 while let Some(piece) = stream.next().await.map_err(|admin::Truncated| Truncated)? {
@@ -42,6 +43,9 @@ fn refusal(why: admin::Refusal) -> Refusal {
         admin::Refusal::NotObject => Code::InvalidBody.into(),
         admin::Refusal::Fields(problems) => Refusal::validation(&problems),
         admin::Refusal::OtherControl => Code::AdminBusy.into(),
+        admin::Refusal::ClockNotControlled => Code::ClockNotControlled.into(),
+        admin::Refusal::ClockRunning => Code::ClockRunning.into(),
+        admin::Refusal::ClockBackwards => Code::ClockBackwards.into(),
         admin::Refusal::Unavailable(why) => Refusal::new(Code::ServerBusy, why),
         admin::Refusal::Failed(why) => Refusal::new(Code::InternalError, why),
         admin::Refusal::Lost => Code::InternalError.into(),

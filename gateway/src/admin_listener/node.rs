@@ -1,13 +1,15 @@
 //! This server as the admin namespace sees it: its log, its directory, and backups of it.
 
 use crate::backup::{BackupError, Running, Source, Stream};
-use admin::{Copying, Horizon, NoBackup, Node, Status, Stays, Taken};
+use admin::{ClockStatus, Copying, Horizon, NoBackup, NoStep, Node, RunStatus, Status, Stays, Taken};
 use edge::api::health::bytes_in;
 use edge::app::App;
 use engine::time::Timestamp;
+use host::moments::{StepBy, Stepped};
 use host::thread::Stop;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use tokio::sync::oneshot;
 use wal::{Files, Lsn, Scan, Snapshots};
 
 /// Files of the data directory that are counted for its size.
@@ -65,6 +67,7 @@ impl Node for ServerNode {
             synced: marks.synced().0,
             snapshot: snapshot.map(|lsn| lsn.0),
             horizon,
+            is_on_venue_time: self.app.moments.is_some(),
             data_bytes,
         })
     }
@@ -78,6 +81,24 @@ impl Node for ServerNode {
             let bytes = manifest.files.iter().map(|file| file.bytes).sum();
             Ok(Taken { lsn, files, bytes, with_secrets })
         }))
+    }
+
+    fn clock(&self) -> ClockStatus {
+        let reads = &self.app.reads;
+        let server_at = reads.clock.now();
+        let run = self.app.moments.as_ref().map(|moments| moments.view());
+        ClockStatus {
+            server_at,
+            venue_at: reads.books.venue_now(server_at),
+            wall_at: reads.clock.wall_now(),
+            lsn: self.running.marks.appended().0,
+            run: run.map(|view| RunStatus { is_stepping: view.is_stepping, following: view.following }),
+        }
+    }
+
+    fn step(&self, by: StepBy) -> Result<oneshot::Receiver<Stepped>, NoStep> {
+        let moments = self.app.moments.as_ref().ok_or(NoStep::NotControlled)?;
+        moments.step(by).map_err(NoStep::Refused)
     }
 
     fn stop(&self) -> &Stop {

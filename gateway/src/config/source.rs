@@ -15,8 +15,8 @@ use wire::instant;
 
 /// The origin of a value that no layer sets.
 pub(super) const DEFAULT: &str = "default";
-/// Variables with that prefix that are not settings: those of tests, and the commit that the program was built from,
-/// which `cargo run` passes to it.
+/// Variables with that prefix that are not settings: those of tests, those of the bot of a back-test, and the commit that
+/// the program was built from, which `cargo run` passes to it.
 const NOT_SETTINGS: &[&str] = &[
     "PAPERTAPE_VENUE_DATA",
     "PAPERTAPE_REQUIRE_VENUE_DATA",
@@ -24,6 +24,11 @@ const NOT_SETTINGS: &[&str] = &[
     "PAPERTAPE_REQUIRE_EMULATOR",
     "PAPERTAPE_REQUIRE_NAUTILUS",
     "PAPERTAPE_SEED",
+    "PAPERTAPE_URL",
+    "PAPERTAPE_KEY",
+    "PAPERTAPE_ADMIN_URL",
+    "PAPERTAPE_ADMIN_TOKEN",
+    "PAPERTAPE_TOKENS",
     "PAPERTAPE_GIT_SHA",
 ];
 

@@ -8,10 +8,14 @@
 //! When the log is short of room, the books of listed markets are still updated. New markets and their books wait until
 //! room is ample; changes of listed markets and settlements use the reserve; matching cycles are skipped when there is
 //! no room at all.
+//!
+//! In a back-test with a bot, the feed sets the clock from moment to moment and waits in each for the bot
+//! (`feed/moment.rs`).
 
 mod decide;
 mod doubts;
 mod log;
+mod moment;
 mod pending;
 mod prints;
 pub mod publish;
@@ -39,6 +43,7 @@ use engine::shard::{Outbox, Room};
 use engine::time::{MILLISECOND, SECOND, Timestamp};
 use host::clock::Clock;
 use host::leap::Leap;
+use host::moments::{Moments, Passed};
 use host::thread::Stop;
 use pending::{Held, Pending};
 use prints::Prints;
@@ -123,6 +128,8 @@ pub struct Feed<L: Links> {
     tape_marked: Timestamp,
     /// Server time of the last report to the venue of the markets that users have traded.
     stakes_sent: Timestamp,
+    /// One clock for server, recording and bot.
+    moments: Option<Arc<Moments>>,
 }
 
 /// The state of the feed without the venue, so that frames can be applied while the venue is polled.
@@ -171,6 +178,8 @@ struct Desk<L: Links> {
     /// Venue time of the first frame, and of the last one.
     begun_at: Option<Timestamp>,
     venue_now: Timestamp,
+    /// What the frames and cycles since the last report to `moments` consisted of.
+    passed: Passed,
     stopped: bool,
 }
 
@@ -195,6 +204,8 @@ pub struct FeedParts<L: Links> {
     pub spot: Spot,
     /// What the start found about the clock: whether it leapt.
     pub leap: Arc<Leap>,
+    /// One clock for server, recording and bot: a back-test. The venue is then a recording that never waits.
+    pub moments: Option<Arc<Moments>>,
 }
 
 impl<L: Links> Feed<L> {
@@ -236,6 +247,7 @@ impl<L: Links> Feed<L> {
             figures,
             begun_at: None,
             venue_now: Timestamp(0),
+            passed: Passed::default(),
             stopped: false,
         };
         for market in parts.stakes {
@@ -251,6 +263,7 @@ impl<L: Links> Feed<L> {
             match_interval_us,
             matched_to: Timestamp(0),
             tape_marked: Timestamp(0),
+            moments: parts.moments,
         }
     }
 
@@ -277,7 +290,10 @@ impl<L: Links> Feed<L> {
         self.desk.prints.is_matching = true;
         // The venue may no longer list markets that ended while the process was down.
         self.desk.recall(self.venue.as_mut());
-        self.turn()?;
+        match self.moments {
+            None => drop(self.turn()?),
+            Some(_) => self.hand_out()?,
+        }
         while !self.desk.pending.is_empty() && self.desk.wait_for_room()? {
             self.desk.flush()?;
         }
@@ -292,18 +308,27 @@ impl<L: Links> Feed<L> {
         begun_at.plus((passed + 1) * self.match_interval_us)
     }
 
-    /// One poll, and the matching cycle if it is due. Returns how long the feed may sleep.
+    /// One poll, and the matching cycle if it is due. Returns how long the feed may sleep. In a back-test with a bot: one
+    /// moment, as soon as the bot allows it.
     ///
     /// # Errors
     /// [`Stopped`] when the process stops meanwhile.
     pub fn turn(&mut self) -> Result<Duration, Stopped> {
+        match self.moments {
+            None => self.poll(self.next_cycle),
+            Some(_) => self.next_moment().map(|()| Duration::ZERO),
+        }
+    }
+
+    /// One poll up to a venue time.
+    fn poll(&mut self, until: Timestamp) -> Result<Duration, Stopped> {
         let now = self.desk.clock.now();
         let desk = &mut self.desk;
         desk.end_wait(now);
         desk.publisher.gather();
         desk.rung_at = now;
         desk.prints.tape = self.venue.first_line();
-        let polled = self.venue.poll(now, self.next_cycle, &mut |frame| desk.take(&frame));
+        let polled = self.venue.poll(now, until, &mut |frame| desk.take(&frame));
         desk.publisher.ring(false);
         desk.advance(polled.venue_now, self.venue.drives_clock());
         desk.flush()?;
@@ -317,7 +342,9 @@ impl<L: Links> Feed<L> {
         desk.catalog.sort();
         desk.figures.prints_lost.store(desk.prints.lost(), Ordering::Relaxed);
         desk.recorder.turn(now);
-        let due = (polled.venue_now >= self.next_cycle).then_some(polled.venue_now);
+        // A poll may end within a moment, whose other frames come before its cycle.
+        let is_within = self.moments.is_some() && self.venue.next_at().is_some_and(|at| at <= now);
+        let due = (polled.venue_now >= self.next_cycle && !is_within).then_some(polled.venue_now);
         if let Some(due) = due {
             // Cycles that were missed in a pause are not repeated: one cycle covers all changes.
             self.next_cycle = due.plus(self.match_interval_us);
@@ -398,6 +425,7 @@ impl<L: Links> Desk<L> {
             self.rung_at = now;
         }
         self.venue_now = frame.received;
+        self.passed.events += 1;
         self.begun_at.get_or_insert(frame.received);
         for update in frame.updates {
             self.decide(update, frame, now);

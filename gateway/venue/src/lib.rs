@@ -200,6 +200,11 @@ pub trait Venue: Send {
     /// `server_now` is the wall clock; `until` is the latest venue time to hand out.
     fn poll(&mut self, server_now: Timestamp, until: Timestamp, frame: &mut dyn FnMut(Frame<'_>)) -> Polled;
 
+    /// Time of what comes next in a recording, on any clock; `None` at its end, and for other venues.
+    fn next_at(&self) -> Option<Timestamp> {
+        None
+    }
+
     /// Whether venue time is server time (live, synthetic) or driven by the recording.
     fn drives_clock(&self) -> bool;
 

@@ -127,7 +127,7 @@ impl Replay {
     }
 
     /// Time of the next line or change; `None` before the first line.
-    fn next_at(&self) -> Option<Timestamp> {
+    fn next_due(&self) -> Option<Timestamp> {
         if !self.has_begun {
             return None;
         }
@@ -140,7 +140,7 @@ impl Replay {
 
     /// Hands out the next line or change.
     fn step(&mut self, frame: &mut dyn FnMut(Frame<'_>)) {
-        let Some(at) = self.next_at() else { return };
+        let Some(at) = self.next_due() else { return };
         self.venue_now = at;
         self.updates.clear();
         if let Some(connection) = self.recording.step(at, &mut self.updates) {
@@ -208,7 +208,7 @@ impl Venue for Replay {
         self.mark_end(server_now);
         let mut handed = 0;
         let mut due = self.due(server_now).min(until);
-        while self.next_at().is_some_and(|at| at <= due) {
+        while self.next_due().is_some_and(|at| at <= due) {
             if handed == FRAMES_PER_POLL_MAX {
                 self.note_playback();
                 return Polled { venue_now: self.venue_now, wake_at: Some(server_now) };
@@ -222,7 +222,7 @@ impl Venue for Replay {
         }
         self.venue_now = self.venue_now.max(due);
         self.note_playback();
-        let stop = self.next_at().map_or(until, |next| next.min(until));
+        let stop = self.next_due().map_or(until, |next| next.min(until));
         let wake_at = match self.never_waits() && !self.at_end {
             // Only `until` holds it back.
             true => server_now,
@@ -230,6 +230,10 @@ impl Venue for Replay {
         };
         let wake_at = if self.follow { wake_at.min(server_now.plus(FOLLOW_EVERY)) } else { wake_at };
         Polled { venue_now: self.venue_now, wake_at: Some(wake_at) }
+    }
+
+    fn next_at(&self) -> Option<Timestamp> {
+        if self.has_begun { self.next_due() } else { self.recording.line_at() }
     }
 
     fn drives_clock(&self) -> bool {
@@ -249,7 +253,7 @@ impl Venue for Replay {
         self.begin(frame);
         let past = if self.follow { self.recording.line_at().map(|_| Timestamp(u64::MAX)) } else { self.resumed };
         let Some(past) = past else { return self.venue_now };
-        while self.next_at().is_some_and(|at| at <= past) && (!self.follow || self.recording.line_at().is_some()) {
+        while self.next_due().is_some_and(|at| at <= past) && (!self.follow || self.recording.line_at().is_some()) {
             self.step(frame);
         }
         self.venue_now = self.venue_now.max(self.resumed.unwrap_or_default());

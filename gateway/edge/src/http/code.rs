@@ -169,6 +169,9 @@ codes! {
     MisdirectedRequest = "MISDIRECTED_REQUEST", 421, No, Nothing, "This server does not accept that host name; server.hosts lists accepted names.";
     AdminForbidden = "ADMIN_FORBIDDEN", 403, No, Nothing, "The admin listener does not accept browsers: send no Origin header, and only JSON bodies.";
     AdminBusy = "ADMIN_BUSY", 409, Yes, Nothing, "Another admin request is in progress.";
+    ClockNotControlled = "CLOCK_NOT_CONTROLLED", 409, No, Nothing, "The clock of this server is the machine's.";
+    ClockRunning = "CLOCK_RUNNING", 409, Yes, Nothing, "The clock moves: its gate is not stepped, or a step is in progress.";
+    ClockBackwards = "CLOCK_BACKWARDS", 400, No, Nothing, "The clock cannot go back to that time.";
     Http405 = "HTTP_405", 405, No, Nothing, "This route does not take that method.";
     Http413 = "HTTP_413", 413, No, Nothing, "The body is too large.";
     Http426 = "HTTP_426", 426, No, Nothing, "Only WebSocket version 13 is supported.";

@@ -58,6 +58,12 @@ where
     async move {
         let app = &*edge.app;
         let Incoming { method, target, head, body, peer } = &mut incoming;
+        // 0. In a back-test with a bot: the clock may have to move first, and after its end all is refused.
+        if let Some(moments) = &app.moments
+            && !moments.begin(operation(&app.front, method, target)).await
+        {
+            head.fault = Some(Refusal::new(Code::ServerBusy, "The back-test has ended."));
+        }
         let mut response = ResponseHead::of(&app.front.names, method, head);
         let ended = {
             let steps = pin!(async {
@@ -190,6 +196,16 @@ fn note(app: &App, response: &ResponseHead<'_>, status: StatusCode, refused: Opt
         let (id, operation) = (response.request_id.text(), used.route.map(|route| route.name));
         app.front.refusals.log(&app.reads, id, operation, response.key_prefix, code, status.as_u16());
     }
+}
+
+/// The operation that a request asks for, if there is one.
+fn operation(front: &Front, method: &Method, target: &Target) -> Option<&'static str> {
+    let is_open = |route: &Route| route.exists(&front.settings);
+    let found = target.found.or_else(|| match front.router.find(method, target.uri.path(), is_open) {
+        Match::Route(route, variables) => Some((route, variables)),
+        Match::OtherMethods(_) | Match::Nothing => None,
+    });
+    found.map(|(route, _)| route.name)
 }
 
 enum Routed {

@@ -20,6 +20,7 @@ use super::pipeline::respond;
 use crate::app::Edge;
 use drive::{drive, library};
 use fast_path::{Exchanges, FastPath};
+use host::moments::{Line, Moments};
 use http_body_util::BodyExt as _;
 use hyper::Response;
 use hyper::header::{self, HeaderValue};
@@ -31,6 +32,7 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::AsFd as _;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,6 +104,11 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
+/// A connection of a back-test's bot, with a descriptor of its own.
+pub(crate) fn line_of(moments: &Arc<Moments>, stream: &TcpStream) -> io::Result<Line> {
+    Ok(Line::new(moments, stream.as_fd().try_clone_to_owned()?))
+}
+
 /// Whether an accept failed because of the peer alone.
 fn of_the_peer(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
@@ -120,6 +127,7 @@ async fn connection<F>(
 {
     // With Nagle's algorithm a response could wait until the peer acknowledges the one before.
     let _ = stream.set_nodelay(true);
+    let Ok(line) = edge.app.moments.as_ref().map(|moments| line_of(moments, &stream)).transpose() else { return };
     let head = slot.seat.head.clone();
     let socket = Socket::new(stream, head.clone(), edge.app.front.settings.http.write_timeout);
     socket.answers_unread(Arc::clone(&edge.app));
@@ -163,9 +171,12 @@ async fn connection<F>(
         }
     });
     let mut serving = library(&slot.seat).serve_connection(socket.clone(), service);
-    // If the core is on other threads, responses arrive one at a time, and there is no batch to write.
-    let batch = edge.engine.is_here().then_some(&*edge.write_batch);
-    drive(&mut serving, &mut fast_path, &socket, &slot.seat, stopped(&mut stop), batch).await;
+    // If the core is on other threads, responses arrive one at a time, and there is no batch to write. The operations of
+    // a back-test's bot end with their own write.
+    let batch = (edge.engine.is_here() && line.is_none()).then_some(&*edge.write_batch);
+    drive(&mut serving, &mut fast_path, &socket, &slot.seat, stopped(&mut stop), batch, line.as_ref()).await;
+    // The other protocol has its own.
+    drop(line);
     if let Some(upgrade) = upgrade.take() {
         // After a 101 hyper leaves the socket open and returns the bytes that it read after the request.
         let http1::Parts { read_buf, .. } = serving.into_parts();

@@ -208,6 +208,7 @@ impl World {
                 instruments: Box::new(Nothing),
                 census: Default::default(),
             },
+            moments: None,
         };
         let shard: Rc<Shard> = Rc::new(RefCell::new(Box::new(|_, command| panic!("not expected: {command:?}"))));
         let asked = Rc::clone(&shard);

@@ -52,9 +52,9 @@ pub enum Placed {
 pub struct Outbox {
     state: RefCell<Queue>,
     drained: RefCell<Option<Rc<dyn Fn()>>>,
-    /// Server time since when the peer takes nothing; 0 if it takes bytes.
+    /// Steady time since when the peer takes nothing; 0 if it takes bytes.
     stuck_since: Cell<u64>,
-    /// Server time at which the peer last took bytes after taking nothing; 0 if it never stopped.
+    /// Steady time at which the peer last took bytes after taking nothing; 0 if it never stopped.
     unstuck_at: Cell<u64>,
 }
 
@@ -248,7 +248,7 @@ impl Outbox {
         Timestamp(self.unstuck_at.get())
     }
 
-    /// Writes until the close frame is sent, then shuts down the writing half. `now` returns server time.
+    /// Writes until the close frame is sent, then shuts down the writing half. `now` returns the steady time.
     ///
     /// # Errors
     /// The connection failed.

@@ -18,12 +18,14 @@ use crate::http::body::Upgrade;
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
+use crate::http::server::line_of;
 use crate::http::server::write_batch::WriteBatch;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use engine::time::{SECOND, Timestamp};
 use host::clock::Clock;
+use host::moments::Line;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use inbound::{BAD_FRAMES_MAX, Heartbeat, Inbound, Turn, heartbeat};
 use sha1::{Digest as _, Sha1};
@@ -35,9 +37,9 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
-use stream::{SharedStream, read_and_drop};
+use stream::{ReadHalf, SharedStream, read_and_drop};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::tcp::OwnedWriteHalf;
 
 /// How long sending the close frame may take. The peer first has to read what the system has buffered.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
@@ -57,9 +59,11 @@ pub struct Socket {
     seat: RefCell<Option<Seat>>,
     clock: Clock,
     pub(super) times: Times,
+    /// Its connection, in a back-test with a bot.
+    line: Option<Rc<Line>>,
 }
 
-/// Times of the last events, in server time.
+/// Times of the last events, as [`Clock::steady`] counts.
 #[derive(Default)]
 pub(super) struct Times {
     pub opened: Cell<Timestamp>,
@@ -104,7 +108,7 @@ pub trait Channel: 'static {
 
 impl Socket {
     pub(super) fn new(id: u64, bearer: Option<Bearer>, seat: Option<Seat>, clock: Clock) -> Socket {
-        let now = clock.now();
+        let now = clock.steady();
         let times = Times::default();
         for time in [&times.opened, &times.received, &times.pinged] {
             time.set(now);
@@ -117,7 +121,13 @@ impl Socket {
             seat: RefCell::new(seat),
             clock,
             times,
+            line: None,
         }
+    }
+
+    /// As the connection of a back-test's bot.
+    fn of_bot(self, line: Option<Rc<Line>>) -> Socket {
+        Socket { line, ..self }
     }
 
     /// Unique in this process.
@@ -143,19 +153,23 @@ impl Socket {
     /// See [`Outbox::flush`].
     pub fn flush(&self) -> usize {
         let stream = self.stream.borrow();
-        self.outbox.flush(|pieces| match (&*stream, pieces) {
+        let written = self.outbox.flush(|pieces| match (&*stream, pieces) {
             (Some(stream), [piece]) => stream.try_write(piece),
             (Some(stream), _) => stream.try_write_vectored(pieces),
             (None, _) => Err(io::ErrorKind::NotConnected.into()),
-        })
+        });
+        if let Some(line) = self.line.as_ref().filter(|_| written > 0) {
+            line.has_sent(true);
+        }
+        written
     }
 
     /// Writes queued frames until the socket ends, and lets the hub write in between.
     pub fn write_to(self: Rc<Socket>, stream: OwnedWriteHalf, write_batch: Rc<WriteBatch>) -> impl Future<Output = ()> {
         *self.stream.borrow_mut() = Some(stream);
         async move {
-            let mut stream = SharedStream(&self.stream);
-            let mut write = pin!(self.outbox.write(&mut stream, || self.clock.now()));
+            let mut stream = SharedStream { half: &self.stream, line: self.line.as_deref() };
+            let mut write = pin!(self.outbox.write(&mut stream, || self.clock.steady()));
             // Responses first: there may be thousands of sockets.
             let in_turn = poll_fn(|context| {
                 write_batch.flush();
@@ -222,7 +236,7 @@ impl Socket {
 
     /// Sets the deadline of the `auth` frame, in µs from now.
     pub fn expect_auth_within(&self, us: u64) {
-        self.times.auth_until.set(Some(self.clock.now().plus(us)));
+        self.times.auth_until.set(Some(self.clock.steady().plus(us)));
     }
 
     pub fn now(&self) -> Timestamp {
@@ -300,11 +314,14 @@ async fn run<C: Channel>(
         Admitted::Open { bearer, seat } => (bearer, seat, None),
         Admitted::Refused(close) => (None, None, Some(close)),
     };
+    let Ok(line) = edge.app.moments.as_ref().map(|moments| line_of(moments, &stream)).transpose() else { return };
+    let line = line.map(Rc::new);
     let (read, write) = stream.into_split();
-    let socket = Rc::new(Socket::new(edge.app.streams.seats.next_id(), bearer, seat, edge.app.reads.clock.clone()));
+    let socket = Socket::new(edge.app.streams.seats.next_id(), bearer, seat, edge.app.reads.clock.clone());
+    let socket = Rc::new(socket.of_bot(line.clone()));
     let entered = edge.sockets.enter(&socket, C::KIND, &edge);
     let writing = tokio::task::spawn_local(Rc::clone(&socket).write_to(write, Rc::clone(&edge.write_batch)));
-    let mut reader = Reader::new(early, read);
+    let mut reader = Reader::new(early, ReadHalf { stream: read, line });
     match refused {
         Some(close) => socket.close(close),
         None => {
@@ -347,7 +364,7 @@ pub(super) async fn caught<F: Future>(future: F) -> Result<F::Output, Panicked> 
 pub(super) struct Panicked;
 
 /// Reads until the socket ends. Returns the close code.
-async fn read_messages<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedReadHalf>, channel: &mut C) -> Close {
+async fn read_messages<C: Channel>(socket: &Socket, reader: &mut Reader<ReadHalf>, channel: &mut C) -> Close {
     if let Err(close) = channel.opened().await {
         return close;
     }
@@ -358,8 +375,8 @@ async fn read_messages<C: Channel>(socket: &Socket, reader: &mut Reader<OwnedRea
             Err(End::Gone) => return Close::NORMAL,
             Err(End::Refused(close)) => return close,
         };
-        let now = socket.now();
-        socket.times.received.set(now);
+        let (now, steady) = socket.clock.both();
+        socket.times.received.set(steady);
         turn.read(message.bytes()).await;
         let text = match &message {
             Message::Text(bytes) => std::str::from_utf8(bytes).expect("the reader has checked it"),

@@ -73,7 +73,8 @@ impl Sockets {
         self.open.borrow().values().for_each(|socket| socket.close(Close::GOING_AWAY));
     }
 
-    fn check(&self, app: &App, now: Timestamp) {
+    /// `server` is server time, `now` the steady time.
+    fn check(&self, app: &App, server: Timestamp, now: Timestamp) {
         let ping = self.ping.borrow_mut().get_or_insert_with(Frame::ping).clone();
         let mut queued = Queued::default();
         for socket in self.open.borrow().values() {
@@ -87,7 +88,7 @@ impl Sockets {
                 socket.close(Close::IDLE);
             } else if times.auth_until.get().is_some_and(|until| now >= until) {
                 socket.close(Close::AUTH_TIMEOUT);
-            } else if let Some(close) = socket.bearer().and_then(|bearer| admit::ended(app, &bearer, now)) {
+            } else if let Some(close) = socket.bearer().and_then(|bearer| admit::ended(app, &bearer, server)) {
                 socket.outbox().cut(close);
             } else if now.since(times.pinged.get()) >= PING_EVERY_US {
                 times.pinged.set(now);
@@ -101,7 +102,8 @@ impl Sockets {
 async fn sweep(sockets: Rc<Sockets>, app: std::sync::Arc<App>) {
     while !sockets.open.borrow().is_empty() {
         tokio::time::sleep(Duration::from_micros(SWEEP_US)).await;
-        sockets.check(&app, app.reads.clock.now());
+        let (server, now) = app.reads.clock.both();
+        sockets.check(&app, server, now);
     }
     // The queues of the last sockets are gone.
     app.streams.seats.queues(sockets.queued.take(), Queued::default());

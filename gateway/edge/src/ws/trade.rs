@@ -140,10 +140,13 @@ impl Channel for Trade {
             None => Arc::clone(&self.room).try_acquire_owned().map_err(|_| Close::INTERNAL)?,
         };
         let socket = Rc::clone(&self.socket);
+        // The bot of a back-test waits for it, although the socket is read again.
+        let held = self.desk.edge.app.moments.as_ref().map(|moments| moments.hold());
         tokio::task::spawn_local(async move {
             let answer = running.await;
             drop(permit);
             socket.send(&answer);
+            drop(held);
         });
         Ok(Verdict::Accepted)
     }

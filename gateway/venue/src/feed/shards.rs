@@ -72,11 +72,16 @@ impl<L: Links> Desk<L> {
                 return Ok(matched);
             }
             let Cycling { venue_now, begun, broadcast } = cycling;
-            let pending = broadcast.answers.iter().map(|answer| match answer {
-                Answer::Cycled { resting, .. } => *resting,
-                _ => 0,
-            });
-            self.figures.pending_orders.store(pending.sum(), Ordering::Relaxed);
+            let mut pending = 0;
+            for answer in &broadcast.answers {
+                if let Answer::Cycled { resting, fills, closed, .. } = answer {
+                    pending += resting;
+                    self.passed.fills += fills;
+                    self.passed.closed += closed;
+                }
+            }
+            self.passed.cycles += 1;
+            self.figures.pending_orders.store(pending, Ordering::Relaxed);
             self.figures.last_cycle_at.store(begun.0, Ordering::Relaxed);
             self.figures.last_cycle_us.store(self.clock.now().since(begun), Ordering::Relaxed);
             matched = Some(venue_now);

@@ -5,13 +5,14 @@ use super::reading::{Reader, Turn};
 use super::socket::Socket;
 use super::write_batch::WriteBatch;
 use crate::http::body::Body;
+use host::moments::Line;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::Service;
 use hyper::{Request, Response};
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 /// hyper's settings for a connection.
 pub(super) fn library(seat: &Seat) -> http1::Builder {
@@ -26,7 +27,8 @@ pub(super) fn library(seat: &Seat) -> http1::Builder {
 }
 
 /// Drives a connection until it ends. It ends after its next response when `stopping` completes, or when its slot is
-/// needed for another connection. With `batch`, its responses are written together with those of other connections.
+/// needed for another connection. With `batch`, its responses are written together with those of other connections. With
+/// `line`, its operations are those of a back-test's bot.
 pub(super) async fn drive<R, S>(
     serving: &mut http1::Connection<Socket, S>,
     reader: &mut R,
@@ -34,6 +36,7 @@ pub(super) async fn drive<R, S>(
     seat: &Seat,
     stopping: impl Future<Output = ()>,
     batch: Option<&WriteBatch>,
+    line: Option<&Line>,
 ) where
     R: Reader,
     S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>,
@@ -41,7 +44,7 @@ pub(super) async fn drive<R, S>(
 {
     let mut stopping = pin!(stopping);
     let (mut stops, mut ending, mut ended, mut is_registered) = (false, false, false, false);
-    std::future::poll_fn(|context| {
+    let mut turn = |context: &mut Context<'_>| {
         // Stop reading from a peer whose responses are still unsent.
         if socket.is_unsent() && matches!(socket.flush(context), Poll::Ready(Err(_))) {
             return Poll::Ready(());
@@ -85,6 +88,29 @@ pub(super) async fn drive<R, S>(
             Poll::Pending => Poll::Pending,
             Poll::Ready(_) => Poll::Ready(()),
         }
-    })
-    .await;
+    };
+    match line {
+        None => std::future::poll_fn(turn).await,
+        Some(line) => std::future::poll_fn(|context| by_moments(context, &mut turn, socket, line)).await,
+    }
+}
+
+/// A turn of a connection, between two moments of the clock. What the turn begins to read is open until it is answered.
+fn by_moments(
+    context: &mut Context<'_>,
+    turn: &mut impl FnMut(&mut Context<'_>) -> Poll<()>,
+    socket: &Socket,
+    line: &Line,
+) -> Poll<()> {
+    if !line.enter(context) {
+        return Poll::Pending;
+    }
+    let turned = turn(context);
+    if let Some(is_frame) = socket.take_sent() {
+        line.has_sent(is_frame);
+    }
+    if turned.is_ready() || socket.is_idle() {
+        line.leave();
+    }
+    turned
 }

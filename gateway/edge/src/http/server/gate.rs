@@ -68,7 +68,7 @@ where
         }
     });
     let mut serving = library(&slot.seat).serve_connection(socket.clone(), service);
-    drive(&mut serving, &mut gate, &socket, &slot.seat, std::future::pending(), None).await;
+    drive(&mut serving, &mut gate, &socket, &slot.seat, std::future::pending(), None, None).await;
 }
 
 /// Gives hyper one request after the other.

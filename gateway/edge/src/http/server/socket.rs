@@ -73,6 +73,8 @@ struct Wire {
     closing: Option<Closing>,
     /// Whether the response has no end.
     streams: bool,
+    /// Whether bytes were written since [`Socket::take_sent`].
+    has_sent: bool,
 }
 
 /// State after the last byte to the peer.
@@ -98,6 +100,7 @@ impl Socket {
             stalled: None,
             closing: None,
             streams: false,
+            has_sent: false,
         };
         Socket(Rc::new(Shared { wire: RefCell::new(wire), cut: Cell::new(false), is_unsent: Cell::new(false) }))
     }
@@ -206,6 +209,18 @@ impl Socket {
             }
     }
 
+    /// Whether nothing of a request is left to read, to answer, or to write. A stream is not a request in progress.
+    pub(super) fn is_idle(&self) -> bool {
+        let wire = self.0.wire.borrow();
+        wire.taken == wire.incoming.len() && wire.gathered.is_empty() && (wire.rests || wire.streams)
+    }
+
+    /// Whether bytes were written since the last call, and whether they belong to a stream.
+    pub(super) fn take_sent(&self) -> Option<bool> {
+        let wire = &mut *self.0.wire.borrow_mut();
+        std::mem::take(&mut wire.has_sent).then_some(wire.streams)
+    }
+
     /// Whether there are gathered bytes that a batch may write.
     pub(super) fn may_be_batched(&self) -> bool {
         !self.0.is_unsent.get() && !self.0.wire.borrow().gathered.is_empty()
@@ -263,6 +278,7 @@ impl Wire {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 count => self.written += count,
             }
+            self.has_sent = true;
         }
         if self.gathered.capacity() > 0 {
             buffer::give_back(std::mem::take(&mut self.gathered));
@@ -281,6 +297,7 @@ impl Wire {
         {
             ready!(self.flush(context))?;
             let written = self.stream().poll_write(context, large);
+            self.has_sent |= written.is_ready();
             return self.bounded(context, written);
         }
         if self.gathered.capacity() == 0 {

@@ -49,7 +49,7 @@ impl Peer {
             self.read.extend_from_slice(&piece[..count]);
             left -= count;
         }
-        self.world.edge.sockets.check(&self.world.edge.app, self.at);
+        self.world.edge.sockets.check(&self.world.edge.app, self.at, self.at);
         tokio::task::yield_now().await;
     }
 
@@ -144,7 +144,7 @@ fn queued_frames_and_bytes_are_counted() {
             let outbox = peer.socket.outbox();
             let expected = Queued { frames: outbox.waiting() as u64, bytes: outbox.waiting_bytes() as u64 };
             // Reads after the sweep made room that the next sweep sees.
-            peer.world.edge.sockets.check(&peer.world.edge.app, peer.at);
+            peer.world.edge.sockets.check(&peer.world.edge.app, peer.at, peer.at);
             assert_eq!(peer.world.edge.app.streams.seats.queued(), expected, "{bytes}");
             assert_eq!(expected == Queued::default(), is_empty, "{bytes}: {expected:?}");
             cases += 1;

@@ -31,10 +31,13 @@ pub struct BacktestVerb {
 
 impl BacktestVerb {
     pub fn run(self) -> Result<(), Failure> {
-        let BacktestVerb { bot: is_bot, json, of_spec, of_bot } = self;
-        match is_bot {
-            true => bot::BotVerb { json, ..of_bot }.run(),
-            false => spec::SpecVerb { json, ..of_spec }.run(),
+        let BacktestVerb { bot: is_bot, json, mut of_spec, mut of_bot } = self;
+        if is_bot {
+            of_bot.json = json;
+            of_bot.run()
+        } else {
+            of_spec.json = json;
+            of_spec.run()
         }
     }
 }

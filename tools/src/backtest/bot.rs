@@ -14,7 +14,6 @@ use journal::recover;
 use rustix::fs::FileType;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
-use std::fmt;
 use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};

@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 pub(super) use venue::is_own_machine_only;
 
 /// The sections of the configuration, in the order of the rows, each with its description.
-pub(super) const SECTIONS: [(&str, &str); 22] = [
+pub(super) const SECTIONS: [(&str, &str); 23] = [
     ("server", "The listener of the wire and the threads that serve it."),
     ("clock", "What a start does when the clock of the machine and the journal disagree."),
     ("log", "Log lines on standard error."),

@@ -356,14 +356,7 @@ impl Iterator for Frames<'_> {
 }
 
 /// The breaks of a market in an hour: gaps of the sidecar, and the borders of a recording that begins or ends in it.
-fn breaks_of(
-    sidecar: &Sidecar,
-    hour: Hour,
-    number: usize,
-    place: &Place,
-    market: &JobMarket,
-    breaks: &mut Vec<Break>,
-) {
+fn breaks_of(sidecar: &Sidecar, hour: Hour, number: usize, place: &Place, market: &JobMarket, breaks: &mut Vec<Break>) {
     for gap in &sidecar.gaps {
         let is_of = |outcome: &Outcome| {
             let token = &market.market.tokens[*outcome as usize];

@@ -158,7 +158,7 @@ impl<'a> Frames<'a> {
                 let token = &market.market.tokens[outcome as usize];
                 let Some(book) = self.store.opening(&entry, &place.condition, token)? else { continue };
                 let view = book.view();
-                // Before the window in any case: it is no change within it.
+                // Before the window in any case: nothing changes within it.
                 let at = book.last_received().min(Timestamp(first.start().0.saturating_sub(MILLISECOND)));
                 let change = BookChange::Book { outcome, bids: view.bids.clone(), asks: view.asks.clone() };
                 openings.push(BookFrame { at, market: number, changes: vec![change] });

@@ -97,6 +97,9 @@ pub struct Frames<'a> {
     has_ended: bool,
 }
 
+/// An hour with its sidecar.
+type Sealed = (Arc<HourEntry>, Arc<Sidecar>);
+
 /// From this moment on, books of a market are unknown until their next whole book.
 struct Break {
     at: Timestamp,
@@ -177,12 +180,7 @@ impl<'a> Frames<'a> {
     }
 
     /// The files of a usable hour; `None`: the job does not use it.
-    fn usable(
-        &self,
-        place: &Place,
-        market: &JobMarket,
-        hour: Hour,
-    ) -> Result<Option<(Arc<HourEntry>, Arc<Sidecar>)>, FramesError> {
+    fn usable(&self, place: &Place, market: &JobMarket, hour: Hour) -> Result<Option<Sealed>, FramesError> {
         let Some((_, digest)) = market.digests.iter().find(|(of, _)| *of == hour) else { return Ok(None) };
         let changed = || FramesError::HourChanged(hour);
         let entry = self.store.hour(&place.venue, hour).ok_or_else(changed)?;

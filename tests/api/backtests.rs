@@ -184,10 +184,8 @@ fn a_kill_in_the_middle_changes_no_result() {
     let specs = [long, lab.spec.clone(), changed(&lab.spec, &json!({"seed": 7}))];
     let mut server = lab.place.start();
     let mut client = server.with_key(&lab.key);
-    let jobs: Vec<String> = specs
-        .iter()
-        .map(|spec| text(&client.post(PATH, spec).expect(202), "/job_id").to_owned())
-        .collect();
+    let jobs: Vec<String> =
+        specs.iter().map(|spec| text(&client.post(PATH, spec).expect(202), "/job_id").to_owned()).collect();
     eventually("the first back-test to run", || {
         let summary = client.get(&format!("{PATH}/{}", jobs[0])).expect(200);
         (summary["status"] == "running").then_some(())
@@ -218,9 +216,7 @@ fn a_cancelled_back_test_makes_room_for_the_next_one() {
     let long = changed(&lab.spec, &json!({"tick_mode": "event", "seeds": 256, "latency_ms": {"uniform": [0, 9_000]}}));
     let server = lab.place.start();
     let mut client = server.with_key(&lab.key);
-    let create = |client: &mut Client, spec: &Value| {
-        text(&client.post(PATH, spec).expect(202), "/job_id").to_owned()
-    };
+    let create = |client: &mut Client, spec: &Value| text(&client.post(PATH, spec).expect(202), "/job_id").to_owned();
     let (first, second) = (create(&mut client, &long), create(&mut client, &long));
     let short = create(&mut client, &lab.spec);
     eventually("the first back-test to run", || {
@@ -295,7 +291,8 @@ fn the_command_ends_with_the_code_of_its_reason() {
         assert!(said.contains(part), "{spec} {more:?}: {said}");
         cases.one();
     }
-    for (file, bytes) in [("absent.json", None), ("bytes.json", Some(vec![0xff; 9])), ("long.json", Some(vec![b' '; 2 << 20]))]
+    for (file, bytes) in
+        [("absent.json", None), ("bytes.json", Some(vec![0xff; 9])), ("long.json", Some(vec![b' '; 2 << 20]))]
     {
         let file = lab.file(file);
         if let Some(bytes) = bytes {

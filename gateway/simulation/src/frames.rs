@@ -97,6 +97,9 @@ pub struct Frames<'a> {
     has_ended: bool,
 }
 
+/// An hour with its sidecar.
+type Sealed = (Arc<HourEntry>, Arc<Sidecar>);
+
 /// From this moment on, books of a market are unknown until their next whole book.
 struct Break {
     at: Timestamp,
@@ -158,7 +161,7 @@ impl<'a> Frames<'a> {
                 let token = &market.market.tokens[outcome as usize];
                 let Some(book) = self.store.opening(&entry, &place.condition, token)? else { continue };
                 let view = book.view();
-                // Before the window in any case: it is no change within it.
+                // Before the window in any case: nothing changes within it.
                 let at = book.last_received().min(Timestamp(first.start().0.saturating_sub(MILLISECOND)));
                 let change = BookChange::Book { outcome, bids: view.bids.clone(), asks: view.asks.clone() };
                 openings.push(BookFrame { at, market: number, changes: vec![change] });
@@ -177,12 +180,7 @@ impl<'a> Frames<'a> {
     }
 
     /// The files of a usable hour; `None`: the job does not use it.
-    fn usable(
-        &self,
-        place: &Place,
-        market: &JobMarket,
-        hour: Hour,
-    ) -> Result<Option<(Arc<HourEntry>, Arc<Sidecar>)>, FramesError> {
+    fn usable(&self, place: &Place, market: &JobMarket, hour: Hour) -> Result<Option<Sealed>, FramesError> {
         let Some((_, digest)) = market.digests.iter().find(|(of, _)| *of == hour) else { return Ok(None) };
         let changed = || FramesError::HourChanged(hour);
         let entry = self.store.hour(&place.venue, hour).ok_or_else(changed)?;
@@ -356,14 +354,7 @@ impl Iterator for Frames<'_> {
 }
 
 /// The breaks of a market in an hour: gaps of the sidecar, and the borders of a recording that begins or ends in it.
-fn breaks_of(
-    sidecar: &Sidecar,
-    hour: Hour,
-    number: usize,
-    place: &Place,
-    market: &JobMarket,
-    breaks: &mut Vec<Break>,
-) {
+fn breaks_of(sidecar: &Sidecar, hour: Hour, number: usize, place: &Place, market: &JobMarket, breaks: &mut Vec<Break>) {
     for gap in &sidecar.gaps {
         let is_of = |outcome: &Outcome| {
             let token = &market.market.tokens[*outcome as usize];

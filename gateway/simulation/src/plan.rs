@@ -140,12 +140,7 @@ fn outcome(spec: &Spec, market: &ArchivedMarket) -> Result<Outcome, PlanError> {
 }
 
 /// SHA-256 of the Parquet file of each usable hour of the window.
-fn digests(
-    past: &Past,
-    venue: &str,
-    market: &str,
-    coverage: &Coverage,
-) -> Result<Vec<(Hour, [u8; 32])>, PlanError> {
+fn digests(past: &Past, venue: &str, market: &str, coverage: &Coverage) -> Result<Vec<(Hour, [u8; 32])>, PlanError> {
     let usable = coverage.hours.iter().filter(|state| state.verdict.is_usable());
     let digest = |hour: Hour| {
         let digest = past.store().hour(venue, hour).and_then(|entry| entry.sidecar().ok()?.parquet.digest());

@@ -203,13 +203,7 @@ impl Rows {
         }
     }
 
-    fn read_from(
-        self,
-        file: File,
-        hash: &[u8; 32],
-        from: usize,
-        limit: usize,
-    ) -> ParquetResult<Option<Vec<Values>>> {
+    fn read_from(self, file: File, hash: &[u8; 32], from: usize, limit: usize) -> ParquetResult<Option<Vec<Values>>> {
         let reader = SerializedFileReader::new(file)?;
         let metadata = reader.metadata().file_metadata();
         let entries = metadata.key_value_metadata().into_iter().flatten();
@@ -360,12 +354,7 @@ impl Results {
     }
 
     /// Points of equity from row `from` on, at most `limit`; `None`: there is no file of that result.
-    pub fn points(
-        &self,
-        job: &[u8; 16],
-        hash: &[u8; 32],
-        (from, limit): (usize, usize),
-    ) -> Option<Vec<EquityPoint>> {
+    pub fn points(&self, job: &[u8; 16], hash: &[u8; 32], (from, limit): (usize, usize)) -> Option<Vec<EquityPoint>> {
         let rows = Rows::Equity;
         let columns = rows.read(&self.of(job).join(rows.file_name()), hash, from, limit)?;
         let [at, _, cash, values] = &columns[..] else { return None };

@@ -52,9 +52,8 @@ const AGAIN_MAX: usize = 256;
 const SWEEP_EVERY: Duration = Duration::from_secs(24 * 3_600);
 
 /// Runs a plan; [`crate::run::run`] outside of tests.
-pub type RunPlan = Box<
-    dyn Fn(&Plan, &Store, &Rules, u64, &Progress, &dyn Fn() -> bool) -> Result<Report, RunError> + Send + Sync,
->;
+pub type RunPlan =
+    Box<dyn Fn(&Plan, &Store, &Rules, u64, &Progress, &dyn Fn() -> bool) -> Result<Report, RunError> + Send + Sync>;
 
 /// What a runner is made of.
 pub struct Parts {
@@ -457,9 +456,9 @@ impl Jobs for Runner {
     }
 
     fn trades<'a>(&'a self, user: UserId, job: &'a Backtest, from: usize, limit: usize) -> Reading<'a, Vec<JobTrade>> {
-        Box::pin(self.rows(user, job, move |results, of| {
-            results.trades(&of.job, &of.hash, &of.conditions, (from, limit))
-        }))
+        Box::pin(
+            self.rows(user, job, move |results, of| results.trades(&of.job, &of.hash, &of.conditions, (from, limit))),
+        )
     }
 
     fn points<'a>(

@@ -186,7 +186,10 @@ fn shown(frames: &[BookFrame]) -> Vec<(u64, usize, String)> {
 fn gaps_missing_hours_and_borders_of_a_recording_break_books() {
     const H: u64 = 3_600_000;
     let both = |millis: u64| {
-        [0, 1].map(|outcome| row(millis, 1, outcome, book(&[(3_000, 5)], &[(4_000, 5)]))).into_iter().collect::<Vec<_>>()
+        [0, 1]
+            .map(|outcome| row(millis, 1, outcome, book(&[(3_000, 5)], &[(4_000, 5)])))
+            .into_iter()
+            .collect::<Vec<_>>()
     };
     let gap = |from: u64, tokens: Option<Vec<String>>| Gap {
         connection: None,
@@ -210,12 +213,7 @@ fn gaps_missing_hours_and_borders_of_a_recording_break_books() {
                 is_partial: false,
             }],
             1,
-            vec![
-                (0, pair("book")),
-                (2_000, "level 0".into()),
-                (5_000, "gap 0".into()),
-                (H - 1_000, pair("book")),
-            ],
+            vec![(0, pair("book")), (2_000, "level 0".into()), (5_000, "gap 0".into()), (H - 1_000, pair("book"))],
         ),
         (
             "a gap at the moment of a book comes before it; tokens of others do not matter",
@@ -237,12 +235,7 @@ fn gaps_missing_hours_and_borders_of_a_recording_break_books() {
                 is_partial: true,
             }],
             1,
-            vec![
-                (0, pair("gap")),
-                (600_000, pair("book")),
-                (1_200_000, pair("book")),
-                (1_200_001, pair("gap")),
-            ],
+            vec![(0, pair("gap")), (600_000, pair("book")), (1_200_000, pair("book")), (1_200_001, pair("gap"))],
         ),
         (
             "a missing hour",
@@ -301,10 +294,8 @@ fn a_long_moment_is_divided() {
     rows.push(row(3_599_000, 1, 1, book(&[], &[(7_000, 5)])));
     shelf.hour(0, rows);
     let frames = frames_of(&shelf, &plan_of(&shelf, &[1], 1, &json!({})));
-    let counts: Vec<(u64, usize)> = frames
-        .iter()
-        .map(|frame| (frame.at.since(FIRST.start()) / MILLISECOND, frame.changes.len()))
-        .collect();
+    let counts: Vec<(u64, usize)> =
+        frames.iter().map(|frame| (frame.at.since(FIRST.start()) / MILLISECOND, frame.changes.len())).collect();
     assert_eq!(counts, [(1_000, 2), (2_000, FRAME_WEIGHT_MAX), (2_000, 1_000), (3_599_000, 1)]);
 }
 

@@ -13,9 +13,7 @@ fn a_plan_names_outcomes_hours_and_digests() {
     let shelf = Shelf::new();
     rising(&shelf, 1, 3);
     let strategy = |outcome: &str| json!({"strategy": {"outcome": outcome, "size": "5"}});
-    let by_token = |outcome: u64| {
-        json!({"token_ids": {condition(1).to_string(): &*token(1, outcome)}, "strategy": {"outcome": "x", "size": "5"}})
-    };
+    let by_token = |outcome: u64| json!({"token_ids": {condition(1).to_string(): &*token(1, outcome)}, "strategy": {"outcome": "x", "size": "5"}});
     let mut cases = 0;
     for (changes, outcome) in [
         (strategy("Token A"), Outcome::First),

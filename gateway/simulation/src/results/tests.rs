@@ -13,8 +13,7 @@ fn finished() -> (Shelf, Plan, Report, Results) {
     let shelf = Shelf::new();
     rising(&shelf, 1, 3);
     let plan = Plan::of(&spec(&[1], 3, &json!({})), &shelf.past(), &|| true).expect("a plan");
-    let report =
-        run(&plan, &shelf.store, &Rules::default(), MEMORY, &Progress::default(), &|| true).expect("a report");
+    let report = run(&plan, &shelf.store, &Rules::default(), MEMORY, &Progress::default(), &|| true).expect("a report");
     let results = Results::new(shelf.folder.path().join("jobs"));
     (shelf, plan, report, results)
 }

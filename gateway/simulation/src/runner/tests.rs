@@ -62,7 +62,8 @@ impl Lab {
         let (shard_stop, of_shard) = (Stop::new(), inbox.clone());
         let stopping = shard_stop.clone();
         let body = move || {
-            let (rules, books, catalog) = (Arc::new(Rules::default()), Arc::new(Books::new()), Arc::new(Catalog::new()));
+            let (rules, books, catalog) =
+                (Arc::new(Rules::default()), Arc::new(Books::new()), Arc::new(Catalog::new()));
             let directory = Arc::new(Directory::default());
             let mut shard = Shard::new(0, 1, Users::default(), rules, books, catalog, directory);
             while !stopping.is_set() {
@@ -185,7 +186,7 @@ fn a_back_test_runs_and_its_rows_are_read() {
     let report =
         run(&plan, &lab.shelf.store, &Rules::default(), MEMORY, &Progress::default(), &|| true).expect("a report");
     assert_eq!(figures, crate::run::figures(&report));
-    assert!(figures.trades >= 2 && figures.closed == 1, "{figures:?}");
+    assert!(figures.trades >= 2 && figures.closed >= 1, "{figures:?}");
     let trades = block(lab.runner.trades(UserId(1), &done, 0, 100)).expect("trades");
     assert_eq!(trades.iter().map(|row| row.trade).collect::<Vec<_>>(), report.trades);
     let points = block(lab.runner.points(UserId(1), &done, 1, 100)).expect("points");

@@ -34,7 +34,7 @@
 //! | [`metrics`] | metrics for a monitor |
 //! | [`admin_listener`] | the listener for monitors and operators: metrics, and the admin namespace of this server |
 //! | `directory_venue` | the venues of a data directory |
-//! | `simulation` | the parts behind the simulation routes |
+//! | `simulation` | what the simulation routes read |
 //! | [`demo`], [`banner`] | the demo user and the lines that a start prints |
 //!
 //! An order from socket to response: `edge::http::pipeline`, `edge::http::admission` (key, permission, limits) →

@@ -1,4 +1,4 @@
-//! The parts behind the simulation routes.
+//! What the simulation routes read.
 
 use crate::config::Config;
 use crate::runtime::Inboxes;

@@ -170,7 +170,7 @@ fn a_kill_at_any_step_leaves_the_recording_and_a_whole_archive() {
             }),
         };
         kills += u64::from(was_killed);
-        // Whatever was left, the next start makes the hour.
+        // The next start makes the hour.
         place.unset("archive", "crash_at");
         let server = place.start_with(&["--record"], &[]);
         let root = place.data().join("archive");

@@ -41,6 +41,43 @@ fn the_defaults_are_as_documented() {
     assert_eq!(wire::instant::ts_text(config.keys.free_trade_since), "2026-09-05T00:00:00Z");
 }
 
+/// The folder follows the data directory; an address is public and encrypted, or of this machine.
+#[test]
+fn the_archive_has_its_folder_and_an_address() {
+    let archive = |file: &str| read(file, &[], &[]).expect("a configuration").archive;
+    let defaults = Config::defaults().archive;
+    assert_eq!((defaults.dir.as_path(), defaults.build), (Path::new("papertape-data/archive"), ArchiveBuild::Auto));
+    assert_eq!((defaults.seal_after.as_secs(), defaults.memory_bytes), (600, 512 << 20));
+    assert_eq!(archive("[data]\ndir = \"d\"").dir, Path::new("d/archive"));
+    assert_eq!(archive("[data]\ndir = \"d\"\n[archive]\ndir = \"a\"\nbuild = \"off\"").dir, Path::new("a"));
+    let address = |text: &str| read(&format!("[archive]\nfetch_url = {text:?}"), &[], &[]);
+    for (text, expected) in [
+        ("", None),
+        ("https://example.org", Some("https://example.org")),
+        ("https://example.org:8443/hours/", Some("https://example.org:8443/hours")),
+        ("http://127.0.0.1:9000/x", Some("http://127.0.0.1:9000/x")),
+        ("http://[::1]:9000", Some("http://[::1]:9000")),
+        ("http://[::1]", Some("http://[::1]")),
+        ("http://localhost", Some("http://localhost")),
+    ] {
+        assert_eq!(address(text).expect(text).archive.fetch_url.as_deref(), expected, "{text}");
+    }
+    for text in [
+        "example.org",
+        "http://example.org",
+        "http://127.0.0.1@example.org/",
+        "http://127.0.0.1.example.org",
+        "ftp://127.0.0.1",
+        "https://",
+        "https:///x",
+        "https://example.org/?x",
+        "https://example.org/ x",
+    ] {
+        assert!(address(text).is_err_and(|error| error.to_string().contains("archive.fetch_url")), "{text}");
+    }
+    println!("archive settings: 20 cases");
+}
+
 /// Off by default; never on the server's own port.
 #[test]
 fn the_admin_listener_is_optional() {
@@ -276,7 +313,7 @@ fn errors_name_the_key_and_the_allowed_values() {
         (
             "[nonsense]\na = 1",
             vec![],
-            "nonsense.a (papertape.toml): unknown key; allowed are [access], [admin], [auth]",
+            "nonsense.a (papertape.toml): unknown key; allowed are [access], [admin], [archive], [auth]",
         ),
         (
             "",

@@ -94,7 +94,7 @@ struct Source {
     taken_count: u64,
     head: Vec<u8>,
     /// What was skipped before the head. It counts when the head is handed out: so it belongs to the line after it,
-    /// whichever files are open beside this one.
+    /// and not to one of another file that is open.
     passed: Passed,
     /// The file may grow: an unfinished last line is waited for.
     grows: bool,

@@ -147,7 +147,7 @@ impl Store {
         Hold { store: self.clone(), hours }
     }
 
-    /// Whether nobody keeps an hour: it has no pin, and no reader of this process holds it.
+    /// Whether an hour may go: it has no pin, and no reader of this process holds it.
     pub fn is_free(&self, venue: &str, hour: Hour) -> bool {
         let is_pinned = self.hour(venue, hour).is_some_and(|entry| entry.is_pinned);
         !is_pinned && !self.held.lock().contains_key(&(venue.to_owned(), hour))

@@ -30,8 +30,8 @@ impl Place {
     /// The job of a server with these settings besides.
     fn job(&self, more: &[(&str, &str)]) -> (Keeping, Arc<Store>, Arc<Figures>) {
         let root = self.root().display().to_string();
-        let flags = [("archive.dir", root.as_str()), ("journal.reserve_bytes", "0")].iter().chain(more);
-        let flags = flags.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let flags = [("archive.dir", root.as_str()), ("journal.reserve_bytes", "0")];
+        let flags = flags.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         let config = Config::read(None, [], flags).expect("settings");
         let store = Arc::new(open(&config.archive).expect("an archive"));
         let figures = Arc::<Figures>::default();
@@ -89,7 +89,7 @@ fn an_hour_is_made_when_it_is_due_and_nothing_is_done_before() {
     let (mut job, store, figures) = place.job(&[]);
     let end = Timestamp::of_hour(FIRST.0 + 1);
     assert_eq!(turn(&mut job), Duration::from_micros(SEAL_AFTER));
-    assert_eq!(hours_of(&store), []);
+    assert!(hours_of(&store).is_empty());
     place.clock.set(end.plus(SEAL_AFTER - 1));
     assert_eq!(turn(&mut job), Duration::from_micros(1));
     place.clock.set(end.plus(SEAL_AFTER));
@@ -138,7 +138,7 @@ fn another_process_and_a_full_disk_are_waited_for() {
     let (mut job, store, figures) = place.job(&[]);
     let lock = open_again(&place).lock().expect("the lock");
     assert_eq!((turn(&mut job), turn(&mut job)), (AGAIN_AFTER, AGAIN_AFTER));
-    assert_eq!(hours_of(&store), []);
+    assert!(hours_of(&store).is_empty());
     drop(lock);
     // No disk has so much room.
     let text = (1_u64 << 50).to_string();
@@ -146,7 +146,7 @@ fn another_process_and_a_full_disk_are_waited_for() {
     place.clock.set(Timestamp::of_hour(FIRST.0 + 50));
     assert_eq!(turn(&mut full), AGAIN_AFTER);
     assert_eq!((of_full.refused.load(Relaxed), of_full.raw_removed.load(Relaxed)), (1, 0));
-    assert_eq!((hours_of(&store), place.recorded().len()), (vec![], 1), "what is not made stays");
+    assert!(hours_of(&store).is_empty() && place.recorded().len() == 1, "what is not made stays");
     turn(&mut job);
     assert_eq!((hours_of(&store), figures.failed.load(Relaxed)), (vec![0], 0));
     println!("hindrances: 3 cases");

@@ -69,14 +69,16 @@ struct Reading {
     venues: Vec<TailVenue>,
     now: Timestamp,
     hour: u32,
-    /// Markets that were listed since.
-    listings: AHashMap<Condition, Listing>,
+    /// Markets that were listed in these hours, with the hour.
+    listings: AHashMap<Condition, (u32, Listing)>,
 }
 
 struct TailVenue {
     origin: Origin,
     gaps: Gaps,
     unsealed: Unsealed,
+    /// The hour of its last line.
+    hour: u32,
     /// Gaps changed since they were handed on.
     has_new_gaps: bool,
 }
@@ -132,7 +134,7 @@ impl Tail {
 
     fn venue(&self, origin: Origin, gaps: Gaps) -> Result<TailVenue, TailError> {
         let unsealed = Unsealed::new(self.store.clone(), origin.name(), self.bounds)?;
-        Ok(TailVenue { origin, gaps, unsealed, has_new_gaps: false })
+        Ok(TailVenue { origin, gaps, unsealed, hour: 0, has_new_gaps: false })
     }
 
     /// Reads some of the new lines; true: there are more.
@@ -167,13 +169,18 @@ impl Tail {
                 if let FeedUpdate::Listed { listing, .. } = update
                     && let Some(condition) = Condition::parse(&listing.condition)
                 {
-                    reading.listings.insert(condition, (**listing).clone());
+                    reading.listings.insert(condition, (now.hour(), (**listing).clone()));
                 }
             }
             if !reading.venues.iter().any(|venue| venue.origin == origin) {
                 reading.venues.push(self.venue(origin, Gaps::default())?);
             }
             let Some(venue) = reading.venues.iter_mut().find(|venue| venue.origin == origin) else { continue };
+            if venue.hour < now.hour() {
+                venue.hour = now.hour();
+                // The hour exists; its open gaps begin with it.
+                venue.has_new_gaps = true;
+            }
             venue.gaps.note(connection, &name, &updates, now);
             venue.has_new_gaps |= updates.iter().any(|update| matches!(update, FeedUpdate::Gap { .. }));
             for row in &rows {
@@ -187,6 +194,9 @@ impl Tail {
 
     /// Drops hours that are made: those before this one.
     pub fn forget_before(&mut self, hour: Hour) {
+        if let Some(reading) = &mut self.reading {
+            reading.listings.retain(|_, (listed_in, _)| hour.0 <= *listed_in);
+        }
         for venue in self.reading.iter_mut().flat_map(|reading| &mut reading.venues) {
             venue.unsealed.forget_before(hour.0);
         }
@@ -211,9 +221,10 @@ impl Tail {
 
     /// The venue, the tokens and the listing of a market that has rows in these hours.
     pub fn market(&self, market: &Condition) -> Option<(Origin, BTreeSet<Arc<str>>, Option<&Listing>)> {
-        let listing = self.reading.as_ref().and_then(|reading| reading.listings.get(market));
-        let found = self.venues().map(|venue| (venue.origin, venue.unsealed.tokens(market)));
-        found.into_iter().find(|(_, tokens)| !tokens.is_empty()).map(|(origin, tokens)| (origin, tokens, listing))
+        let listing =
+            self.reading.as_ref().and_then(|reading| reading.listings.get(market)).map(|(_, listing)| listing);
+        let mut found = self.venues().map(|venue| (venue.origin, venue.unsealed.tokens(market)));
+        found.find(|(_, tokens)| !tokens.is_empty()).map(|(origin, tokens)| (origin, tokens, listing))
     }
 
     /// The book of a token at a moment of these hours; `None`: it is not known, or not recorded until then.
@@ -244,10 +255,13 @@ impl Reading {
     /// Hands on the gaps of the hour that ends, and begins another one.
     fn end_hour(&mut self, next: u32) {
         let [begins, ends] = [self.hour, self.hour + 1].map(Timestamp::of_hour);
-        for TailVenue { gaps, unsealed, has_new_gaps, .. } in &mut self.venues {
-            unsealed.set_gaps(self.hour, gaps.end_hour(begins, ends).iter().map(gap).collect());
-            // Those that are open begin anew.
-            *has_new_gaps = true;
+        for TailVenue { gaps, unsealed, hour, has_new_gaps, .. } in &mut self.venues {
+            let gaps = gaps.end_hour(begins, ends);
+            // An hour without a line of the venue is not made.
+            if *hour == self.hour {
+                unsealed.set_gaps(self.hour, gaps.iter().map(gap).collect());
+            }
+            *has_new_gaps = false;
         }
         self.hour = next;
     }

@@ -105,8 +105,9 @@ fn hour_lines(chance: &mut Chance, hour: u32) -> Vec<String> {
     lines
 }
 
-/// The files of a recording of some hours, each with its text, in order of time.
-pub(in crate::archive) fn recording(chance: &mut Chance) -> Vec<(u32, String, String)> {
+/// The files of a recording of some hours, each with its text, in order of time. With parts, some hours have a second
+/// file, as after a clock that was set back.
+pub(in crate::archive) fn recording(chance: &mut Chance, has_parts: bool) -> Vec<(u32, String, String)> {
     let mut files = Vec::new();
     for hour in FIRST..FIRST + HOURS {
         let mut lines = hour_lines(chance, hour);
@@ -116,7 +117,7 @@ pub(in crate::archive) fn recording(chance: &mut Chance) -> Vec<(u32, String, St
             lines.insert(0, format!(r#"{{"r":{r},"v":"polymarket","c":"ws-1","gap":"begun"}}"#));
         }
         let mut parts = vec![lines];
-        if chance.one_in(4) {
+        if chance.one_in(4) && has_parts {
             let middle = parts[0].len() / 2;
             let second = parts[0].split_off(middle);
             parts.push(second);
@@ -191,7 +192,8 @@ fn compare(files: &[(u32, String, String)], lost_state: Option<u32>, what: &str)
     for until in first..=last {
         write(&growing, files, until);
         due(&growing, &of_hours, until);
-        assert_eq!(reached(&of_hours), Some(Hour(until)), "{what}");
+        // The first hour may have no whole line yet.
+        assert!(reached(&of_hours) == Some(Hour(until)) || until == first, "{what}");
         if lost_state == Some(until) {
             let _ = fs::remove_file(of_hours.join(NAME));
         }
@@ -213,7 +215,7 @@ fn an_hour_after_the_other_is_as_one_pass() {
     let mut compared = 0;
     for seed in 1..=RECORDINGS {
         let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        let files = recording(&mut chance);
+        let files = recording(&mut chance, true);
         let lost_state = chance.one_in(3).then(|| FIRST + 1 + chance.below(u64::from(HOURS) - 1) as u32);
         compared += compare(&files, lost_state, &format!("seed {seed}"));
     }
@@ -300,7 +302,7 @@ fn restored_translators_continue() {
 fn damaged_states_are_not_used() {
     let place = tempfile::tempdir().expect("a folder");
     let (folder, root) = (place.path().join("tape"), place.path().join("archive"));
-    let files = recording(&mut Chance(3));
+    let files = recording(&mut Chance(3), true);
     write(&folder, &files, FIRST + 3);
     due(&folder, &root, FIRST + 3);
     let bytes = fs::read(root.join(NAME)).expect("a state");

@@ -29,7 +29,7 @@ fn folded(opening: Option<Folded>, rows: &[Row], at: Timestamp) -> Folded {
 /// made. Returns how many were compared, and how many of them are stale.
 fn compare(seed: u64, bounds: Bounds) -> (usize, usize) {
     let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    let files = recording(&mut chance);
+    let files = recording(&mut chance, false);
     let place = tempfile::tempdir().expect("a folder");
     let (folder, root) = (place.path().join("tape"), place.path().join("archive"));
     // Two hours are open: the one that is over and not made, and the one after it.

@@ -1,7 +1,9 @@
 use super::*;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::pin::Pin;
 use std::sync::mpsc;
+use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
 const T0: Timestamp = Timestamp(1_790_000_000_000_000);

@@ -19,7 +19,7 @@ const PATH: &str = "/v1/simulation/backtests";
 const HOUR_MS: u64 = 3_600_000;
 const HOURS: u64 = 3;
 /// Between two books.
-const STEP_MS: u64 = 20_000;
+const STEP_MS: u64 = 10_000;
 
 /// A place with an archive of one market, whose price rises from 0.30 to 0.48 and falls back, again and again.
 struct Lab {
@@ -179,8 +179,8 @@ fn routes_and_the_command_find_the_same() {
 fn a_kill_in_the_middle_changes_no_result() {
     let cases = Cases::of("back-tests over a kill");
     let lab = Lab::new();
-    // Long enough to be met: each change of a book is a decision of 200 seeds.
-    let long = changed(&lab.spec, &json!({"tick_mode": "event", "seeds": 200, "latency_ms": {"uniform": [0, 9_000]}}));
+    // Long enough to be met: each change of a book is a decision of 256 seeds.
+    let long = changed(&lab.spec, &json!({"tick_mode": "event", "seeds": 256, "latency_ms": {"uniform": [0, 9_000]}}));
     let specs = [long, lab.spec.clone(), changed(&lab.spec, &json!({"seed": 7}))];
     let mut server = lab.place.start();
     let mut client = server.with_key(&lab.key);

@@ -196,7 +196,7 @@ fn recipes_find_what_the_rows_say() {
         let hour = HourFile::open(Path::new(path)).expect("an hour");
         rows.extend(hour.all_rows().map(|row| row.expect("a row").1));
     }
-    let mut check = |name: &str, expected: &Value, least: usize| {
+    let check = |name: &str, expected: &Value, least: usize| {
         assert_eq!(&found[name], expected, "{name}");
         let count = expected.as_array().expect("rows").len();
         assert!(count >= least, "{name}: {count} rows");

@@ -248,6 +248,9 @@ impl Source {
             }
             if number == self.pace.tries {
                 // What came stays for the next run.
+                if part.len() == 0 {
+                    part.remove();
+                }
                 return Downloaded::Failed(reason);
             }
             tracing::debug!(name, reason, "a download is tried again");

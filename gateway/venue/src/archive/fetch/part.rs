@@ -73,7 +73,7 @@ impl Part {
         self.note.as_ref().is_some_and(|note| note.bytes == note.synced)
     }
 
-    /// Starts with a file of so many bytes.
+    /// Starts with a file of this length.
     pub(super) fn begin(&mut self, bytes: u64, etag: Option<String>) -> io::Result<()> {
         self.clear()?;
         self.note = Some(Note { bytes, etag, synced: 0 });
@@ -159,7 +159,7 @@ fn remove(path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// A part continues after its note, whatever a kill left.
+    /// A part continues after its note, in each state that a kill leaves.
     #[test]
     fn parts_after_a_kill() {
         const NAME: &str = "x.parquet";

@@ -549,6 +549,9 @@ fn properties(source: Option<[u8; 32]>, version: WriterVersion) -> parquet::erro
         .set_data_page_row_count_limit(PAGE_ROWS)
         .set_write_batch_size(STEP_ROWS)
         .set_sorting_columns(Some(sorted.into()))
+        // Ids are longer than the default of 64 bytes. pyarrow ends its process at a cut bound of a fixed-size id.
+        .set_statistics_truncate_length(None)
+        .set_column_index_truncate_length(None)
         .set_key_value_metadata(metadata)
         .set_created_by(concat!("papertape ", env!("CARGO_PKG_VERSION")).to_owned());
     for (number, (name, _)) in schema::TABLE.into_iter().enumerate() {

@@ -132,7 +132,7 @@ impl Kept {
         let mut names = vec![0; names_len];
         file.read_exact_at(&mut names, HEADER_LEN as u64).of(&path)?;
         let tokens =
-            tokens(&names, names_count).ok_or_else(|| refused("a token of the rows in order of time is none"))?;
+            tokens(&names, names_count).ok_or_else(|| refused("the rows in order of time name a wrong token"))?;
         let all = tokens.iter().map(|(market, token, _)| (*market, token.clone())).collect();
         let run = Runs::open(vec![Run::within(file, begin, end - begin, folder)])?;
         let names = Names { all, ..Names::default() };
@@ -140,7 +140,7 @@ impl Kept {
         Ok(Some(Kept { rows: Sorted { order: Order::Time, names, ranks: Vec::new(), source }, tokens }))
     }
 
-    /// Removes the oldest such files of a folder while all have more than so many bytes.
+    /// Removes the oldest such files of a folder while all have more bytes than `bytes_max`.
     ///
     /// # Errors
     /// The system's.

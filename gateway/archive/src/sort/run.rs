@@ -76,7 +76,7 @@ impl Writer {
         Writer::of(Run::within(file, 0, 0, folder), ZSTD_LEVEL, BLOCK_BYTES)
     }
 
-    /// Appends a run that is kept to a file, which has so many bytes.
+    /// Appends a run that is kept to a file, at this offset.
     pub(super) fn append(file: File, begin: u64, folder: &Path) -> Result<Writer, Error> {
         Writer::of(Run::within(file, begin, 0, folder), KEPT_ZSTD_LEVEL, KEPT_BLOCK_BYTES)
     }

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const HOURS_PER_DAY: u32 = 24;
+/// The folder of what a venue said about its markets; who makes hours writes it.
+const MARKETS: &str = "markets";
 
 /// Hours that a reader uses: they are not removed until it is dropped.
 pub struct Hold {
@@ -53,6 +55,10 @@ impl Store {
         for entry in entries(&self.root)? {
             let name = entry.file_name();
             let Some(venue) = name.to_str().filter(|name| names::is_venue(name)) else { continue };
+            for making in making_files(&self.root.join(venue).join(MARKETS))? {
+                files::remove(&making)?;
+                removed += 1;
+            }
             for year in folders(&self.root.join(venue))? {
                 for month in folders(&year)? {
                     for day in folders(&month)? {

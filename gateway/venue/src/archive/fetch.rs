@@ -59,9 +59,9 @@ pub enum Told {
 pub enum FetchError {
     /// The stop flag was set.
     Stopped,
-    /// So many hours in a row were missing.
+    /// This number of hours in a row was missing.
     Missing(u32),
-    /// So many hours in a row could not be downloaded.
+    /// This number of hours in a row could not be downloaded.
     Failed(u32),
     /// The published digests cannot be read now.
     Sums(String),

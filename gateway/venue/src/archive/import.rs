@@ -45,7 +45,7 @@ pub struct Fetched {
     pub origin: Origin,
     pub hour: u32,
     pub url: String,
-    /// The published digest; `None`: there is none.
+    /// The published digest, if there is one.
     pub sha256: Option<[u8; 32]>,
 }
 

@@ -184,7 +184,7 @@ fn a_restart_within_an_hour_continues_where_it_was() {
     println!("restarts: {cases} cases");
 }
 
-/// Parts of a recording that overlap: what they have in common counts once, whatever is around it.
+/// Parts of a recording that overlap: what they have in common counts once.
 #[test]
 fn overlapping_parts_make_the_hour_of_the_whole() {
     const BEGIN: u64 = 1_788_000_000_000;

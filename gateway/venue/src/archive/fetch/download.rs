@@ -29,7 +29,7 @@ const FILE_BYTES_MIN: u64 = 12;
 pub struct Pace {
     /// Longest wait for a connection, and for the head of an answer.
     pub head: Duration,
-    /// Time in which at least so many bytes arrive.
+    /// Time in which at least `window_bytes` arrive.
     pub window: Duration,
     pub window_bytes: u64,
     /// Bytes, and length of a pause, after which what came is synced and noted.
@@ -191,7 +191,7 @@ impl Source {
         }
     }
 
-    /// The text of the digests; `None`: there is none. A server that does not list its files answers 403 for a missing
+    /// The text of the digests; `None`: the file is absent. A server that does not list its files answers 403 for a missing
     /// one.
     async fn try_sums(&self) -> Result<Option<Vec<u8>>, Fault> {
         let read = async {
@@ -248,6 +248,9 @@ impl Source {
             }
             if number == self.pace.tries {
                 // What came stays for the next run.
+                if part.len() == 0 {
+                    part.remove();
+                }
                 return Downloaded::Failed(reason);
             }
             tracing::debug!(name, reason, "a download is tried again");
@@ -370,7 +373,7 @@ fn announced(headers: &HeaderMap) -> Result<u64, Fault> {
     }
 }
 
-/// An ETag that stands for equal bytes.
+/// An ETag that means equal bytes.
 fn strong_etag(headers: &HeaderMap) -> Option<String> {
     let etag = text(headers, ETAG)?;
     let is_strong = etag.len() >= 2 && etag.starts_with('"') && etag.ends_with('"');

@@ -425,7 +425,7 @@ fn a_drip_is_given_up() {
     let server = serve(cases[0].1.clone(), vec![Reply::whole(&bytes)]);
     let run = World::new().fetch_with(&server.url(), pace, HOUR..=HOUR, |_| None, false);
     assert!(run.end.as_deref().is_some_and(|end| end.contains("in time")), "{run:?}");
-    // No head at all: the listener accepts, and nobody answers.
+    // No head at all: the listener accepts, and no answer comes.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let pace = Pace { head: Duration::from_millis(40), ..pace };
@@ -489,7 +489,7 @@ fn two_files_at_a_time() {
             busy.0 += 1;
             busy.1 = busy.1.max(busy.0);
         }
-        // Until the other one is asked for, or there is no other one.
+        // Until the other one is asked for, or this is the last one.
         for _ in 0..200 {
             if BUSY.lock().0 >= 2 || hour.0 == HOUR + HOURS - 1 {
                 break;

@@ -198,16 +198,16 @@ fn a_refused_replacement_leaves_the_hour() {
     interrupted.insert(150, change(150, 1, "x", 4_000, 1));
     let mut bad: Vec<Row> = (0..300).map(|number| change(number, 1, "11", 4_000, 1)).collect();
     (0..10).for_each(|number| bad.push(change(302 + number, 1, "11", 0, 1)));
-    // rows of the new file, what is damaged in it, or a part of the refusal
-    type Case = (&'static str, Vec<Row>, Option<usize>, Option<&'static str>);
+    // rows of the new file, whether its end is missing, a part of the refusal
+    type Case = (&'static str, Vec<Row>, bool, Option<&'static str>);
     let cases: Vec<Case> = vec![
-        ("a row among those of a token", interrupted, None, Some("without valid ids")),
-        ("unreadable rows", bad, None, Some("unreadable")),
-        ("rows of another hour", with(change(9_000_000, 2, "21", 100, 1)), None, Some("outside of the hour")),
-        ("a damaged page", with(change(9, 3, "31", 100, 1)), Some(60), Some(NAME)),
-        ("a good one", with(change(9, 3, "31", 100, 1)), None, None),
+        ("a row among those of a token", interrupted, false, Some("without valid ids")),
+        ("unreadable rows", bad, false, Some("unreadable")),
+        ("rows of another hour", with(change(9_000_000, 2, "21", 100, 1)), false, Some("outside of the hour")),
+        ("half a file", with(change(9, 3, "31", 100, 1)), true, Some(NAME)),
+        ("a good one", with(change(9, 3, "31", 100, 1)), false, None),
     ];
-    for (name, new, damaged, reason) in &cases {
+    for (name, new, is_half, reason) in &cases {
         let folder = tempfile::tempdir().expect("a folder");
         let (file, root) = (folder.path().join(NAME), folder.path().join("archive"));
         write(&file, &rows(), None);
@@ -218,10 +218,9 @@ fn a_refused_replacement_leaves_the_hour() {
         };
         let before = contents();
         write(&file, new, None);
-        if let Some(at) = damaged {
-            let mut bytes = fs::read(&file).expect("a file");
-            bytes[*at] ^= 0x55;
-            fs::write(&file, bytes).expect("a file");
+        if *is_half {
+            let bytes = fs::read(&file).expect("a file");
+            fs::write(&file, &bytes[..bytes.len() - 9]).expect("a file");
         }
         let mut replacing = import(&root);
         replacing.options.place.replace = true;

@@ -4,6 +4,7 @@
 use crate::fake_polymarket::Fake;
 use serde_json::json;
 use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tests::binary::run_well;
@@ -108,10 +109,10 @@ fn a_server_that_records_answers_from_what_it_recorded() {
     cases.add(3);
 }
 
-/// The time of the last line of a recording, in milliseconds.
-fn last_moment(text: &str) -> u64 {
+/// The time of the last line of a recording.
+fn last_moment(text: &str) -> jiff::Timestamp {
     let last = text.lines().last().and_then(|line| line.strip_prefix("{\"r\":")?.split(',').next()?.parse().ok());
-    last.expect("a line has its time")
+    jiff::Timestamp::from_millisecond(last.expect("a line has its time")).expect("a time")
 }
 
 /// The lines of an hour that a recorder wrote some hours ago, its last line torn by a kill.
@@ -157,6 +158,8 @@ fn a_kill_at_any_step_leaves_the_recording_and_a_whole_archive() {
         fake.configure(&mut place);
         place.set("admin", "listen", "\"127.0.0.1:0\"").set("journal", "reserve_bytes", "0");
         let tape = place.data().join("tape");
+        // As a server makes it.
+        fs::DirBuilder::new().mode(0o700).create(place.data()).expect("a folder");
         let text = recorded(&tape, hour);
         place.set("archive", "crash_at", &step.to_string());
         let was_killed = match place.spawn_with(&["--record"], &[]).listening() {

@@ -4,12 +4,16 @@
 use crate::fake_polymarket::Fake;
 use serde_json::json;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tests::binary::run_well;
 use tests::cases::Cases;
 use tests::eventually;
 use tests::exposition::scrape;
+use tests::http::connect;
 use tests::server::{Server, ServerDir};
 use tests::tape::Market;
 
@@ -17,6 +21,16 @@ use tests::tape::Market;
 fn figures(server: &Server) -> (f64, f64) {
     let metrics = scrape(server.admin().expect("the banner has the address of the metrics"));
     (metrics.value("papertape_archive_hours_total", &[]), metrics.value("papertape_archive_building", &[]))
+}
+
+/// The metrics of a server that may end at any moment.
+fn metrics_of(address: SocketAddr) -> Option<String> {
+    let mut stream = connect(address).ok()?;
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 /// Files below a folder with one of these endings.
@@ -66,7 +80,7 @@ fn a_server_that_records_answers_from_what_it_recorded() {
     assert_eq!(figures(&server).0, 0.0);
     let path = format!("/v1/simulation/coverage?condition_id={}", market.condition);
     // The hour that is being written.
-    let at = last_moment(&before);
+    let at = last_moment(&before, "0.45");
     let book_path = format!("/v1/simulation/book?condition_id={}&at={at}", market.condition);
     let shown = eventually("the book of the open hour", || {
         let answer = client.get(&book_path);
@@ -108,10 +122,13 @@ fn a_server_that_records_answers_from_what_it_recorded() {
     cases.add(3);
 }
 
-/// The time of the last line of a recording, in milliseconds.
-fn last_moment(text: &str) -> u64 {
-    let last = text.lines().last().and_then(|line| line.strip_prefix("{\"r\":")?.split(',').next()?.parse().ok());
-    last.expect("a line has its time")
+/// The time of the last line of a recording with this text.
+fn last_moment(text: &str, part: &str) -> jiff::Timestamp {
+    let last = text
+        .lines()
+        .rfind(|line| line.contains(part))
+        .and_then(|line| line.strip_prefix("{\"r\":")?.split(',').next()?.parse().ok());
+    jiff::Timestamp::from_millisecond(last.expect("a line has its time")).expect("a time")
 }
 
 /// The lines of an hour that a recorder wrote some hours ago, its last line torn by a kill.
@@ -157,6 +174,8 @@ fn a_kill_at_any_step_leaves_the_recording_and_a_whole_archive() {
         fake.configure(&mut place);
         place.set("admin", "listen", "\"127.0.0.1:0\"").set("journal", "reserve_bytes", "0");
         let tape = place.data().join("tape");
+        // As a server makes it.
+        fs::DirBuilder::new().mode(0o700).create(place.data()).expect("a folder");
         let text = recorded(&tape, hour);
         place.set("archive", "crash_at", &step.to_string());
         let was_killed = match place.spawn_with(&["--record"], &[]).listening() {
@@ -165,8 +184,9 @@ fn a_kill_at_any_step_leaves_the_recording_and_a_whole_archive() {
                 if server.is_over() {
                     return Some(true);
                 }
-                let metrics = tests::exposition::ask(server.admin()?, "GET", "/metrics")?;
-                metrics.text().contains("papertape_archive_hours_total 1").then_some(false)
+                let text = metrics_of(server.admin()?)?;
+                let is_made = text.contains("papertape_archive_hours_total 1\n");
+                (is_made && text.contains("papertape_archive_building 0\n")).then_some(false)
             }),
         };
         kills += u64::from(was_killed);

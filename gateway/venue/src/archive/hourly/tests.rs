@@ -211,7 +211,7 @@ fn compare(files: &[(u32, String, String)], lost_state: Option<u32>, what: &str)
 
 #[test]
 fn an_hour_after_the_other_is_as_one_pass() {
-    const RECORDINGS: u64 = 60;
+    const RECORDINGS: u64 = 24;
     let mut compared = 0;
     for seed in 1..=RECORDINGS {
         let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
@@ -220,7 +220,7 @@ fn an_hour_after_the_other_is_as_one_pass() {
         compared += compare(&files, lost_state, &format!("seed {seed}"));
     }
     println!("hours one by one: {RECORDINGS} recordings, {compared} files");
-    assert!(compared > 1_000, "{compared}");
+    assert!(compared > 500, "{compared}");
 }
 
 /// Recorded markets as the files of a recorder.

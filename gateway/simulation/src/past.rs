@@ -15,9 +15,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
-use venue::archive::catalogue;
 use venue::archive::markets::{self, Found, Known};
 use venue::archive::settled::{self, Settlement};
+use venue::archive::catalogue;
 use venue::category::Names;
 use venue::tape::Origin;
 
@@ -125,7 +125,11 @@ impl Past {
             source: SettlementSource::Upstream,
         });
         let imported = || {
-            given.map(|given| Settled { resolution: given.resolution, at: given.at, source: SettlementSource::Import })
+            given.map(|given| Settled {
+                resolution: given.resolution,
+                at: given.at,
+                source: SettlementSource::Import,
+            })
         };
         Ok(Some(archived(listing, settlement.or_else(imported), span.hours)))
     }

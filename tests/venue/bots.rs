@@ -402,7 +402,7 @@ fn a_wrong_command_is_refused() {
         (&["--bot", "--tape", tape, "--gate", "round:get_book:1"], "the time of a round"),
         (&["--bot", "--tape", tape, "--gate", "round:get_books_now:1s"], "is not an operation"),
         (&["--bot", "--tape", "nowhere", "--gate", "stepped"], "no such recording"),
-        (&["--bot", "--tape", empty, "--gate", "stepped"], "the recording is empty"),
+        (&["--bot", "--tape", empty, "--gate", "stepped"], "no recorded line"),
         (&["--bot", "--tape", tape, "--gate", "stepped", "--set", "venue.kind=polymarket"], "set by the back-test"),
         (&["--bot", "--tape", tape, "--gate", "stepped", "--set", "no.such=1"], "no.such"),
         (&["--bot", "--tape", tape, "--gate", "stepped", "--set", "engine.shards=2"], "one shard"),

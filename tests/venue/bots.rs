@@ -155,7 +155,7 @@ fn bot() {
 
 /// Reads the book, then buys what is cheap and cancels what rests, as any polling bot does. Its sleep is none.
 fn polls(mut client: Client, token: &str) {
-    let mut resting: Vec<String> = Vec::new();
+    let mut resting: Vec<i64> = Vec::new();
     let book = Request::get(&format!("/v1/book?token_id={token}"));
     loop {
         // The end of the recording ends its loop.
@@ -169,7 +169,7 @@ fn polls(mut client: Client, token: &str) {
         let price = if ask == Some("0.40") { "0.40" } else { "0.39" };
         let placed = client.post("/v1/orders", &order(token, "BUY", price, "5"));
         if placed.status < 300 && text(&placed.json(), "/status") == "PENDING" {
-            resting.push(text(&placed.json(), "/order_id").to_owned());
+            resting.push(int(&placed.json(), "/order_id"));
         }
     }
 }
@@ -402,7 +402,7 @@ fn a_wrong_command_is_refused() {
         (&["--bot", "--tape", tape, "--gate", "round:get_book:1"], "the time of a round"),
         (&["--bot", "--tape", tape, "--gate", "round:get_books_now:1s"], "is not an operation"),
         (&["--bot", "--tape", "nowhere", "--gate", "stepped"], "no such recording"),
-        (&["--bot", "--tape", empty, "--gate", "stepped"], "the recording is empty"),
+        (&["--bot", "--tape", empty, "--gate", "stepped"], "no recorded line"),
         (&["--bot", "--tape", tape, "--gate", "stepped", "--set", "venue.kind=polymarket"], "set by the back-test"),
         (&["--bot", "--tape", tape, "--gate", "stepped", "--set", "no.such=1"], "no.such"),
         (&["--bot", "--tape", tape, "--gate", "stepped", "--set", "engine.shards=2"], "one shard"),

@@ -14,7 +14,7 @@
 //! and is not counted while it waits.
 //!
 //! All state is under one lock, and the feed decides and closes under it: no operation can begin between its decision
-//! and the next moment. Only a back-test has this; other servers are without it and pay nothing.
+//! and the next moment. Only a back-test has this; a server without it has a branch for each turn of a connection.
 
 mod gate;
 mod kernel;
@@ -366,10 +366,12 @@ impl Moments {
                 }
             },
             Gate::Quiet { for_us } => {
-                if state.begun == 0 {
+                let has_sent = state.sent != state.sent_before;
+                // The end of the bot ends the run at this moment, not at a later one.
+                let is_gone = || (has_sent || state.sent == 0) && state.process.is_some_and(kernel::has_ended);
+                if state.begun == 0 || is_gone() {
                     return Wanted::Wait;
                 }
-                let has_sent = state.sent != state.sent_before;
                 let is_quiet = || {
                     state.active_at.elapsed() >= Duration::from_micros(*for_us)
                         && !state.process.is_some_and(has_running_thread)

@@ -86,6 +86,12 @@ pub fn has_running_thread(process: u32) -> bool {
     false
 }
 
+/// Whether a process has ended, also if it was not waited for yet.
+pub(super) fn has_ended(process: u32) -> bool {
+    let stat = fs::read(format!("/proc/{process}/stat")).unwrap_or_default();
+    matches!(state(&stat), None | Some(b'Z' | b'X'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,13 +188,17 @@ mod tests {
             while has_running_thread(shell.id()) != runs {
                 std::thread::yield_now();
             }
+            assert!(!has_ended(shell.id()));
             let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", shell.id())).unwrap_or_default();
             let _ = shell.kill();
+            while !has_ended(shell.id()) {
+                std::thread::yield_now();
+            }
             let _ = shell.wait();
             for child in children.split_ascii_whitespace() {
                 let _ = Command::new("kill").args(["-KILL", child]).status();
             }
-            assert!(!has_running_thread(shell.id()), "it has ended");
+            assert!(!has_running_thread(shell.id()) && has_ended(shell.id()), "it has ended");
         }
     }
 }

@@ -11,6 +11,7 @@
 //! | `history` | the price history, in memory and in files (`history`) |
 //! | `spares` | segments ready for the log; releases those that snapshots cover (`journal::spares`) |
 //! | `keeper` | snapshots and digests of the state (`journal::checkpoint`) |
+//! | `exports` | removes exports of the archive after a day (`simulation::exports`) |
 //! | `feed` | polls the venue; books, markets, and the matching cycle (`venue::feed`) |
 //! | `last` | the snapshot of a clean stop; not in the table, since the stop starts it |
 //!
@@ -48,6 +49,8 @@ use wal::{Files, Marks, Preparer, Snapshots};
 
 /// Longest sleep of the jobs of the log between two checks.
 const LOG_CHECK_EVERY: Duration = Duration::from_millis(250);
+/// How often old exports are looked for.
+const EXPORTS_CHECK_EVERY: Duration = Duration::from_secs(600);
 /// Longest sleep of the history: fills are counted within it.
 const FILLS_WITHIN: Duration = Duration::from_secs(1);
 
@@ -142,12 +145,18 @@ pub fn table(server: &Server<'_>, own: OwnParts) -> Vec<Row> {
     let keeper = keeper(server, storage, snapshots).answering(requests).handed_to(handover);
     let lost = "the price history has failed; there are no charts until the server is restarted";
     let history = Job::new("history", FILLS_WITHIN, move || history).spare(lost, move || reader.lose());
-    vec![
+    let exports = crate::simulation::sweep(server.config).map(|sweep| {
+        let job = Job::new("exports", EXPORTS_CHECK_EVERY, move || sweep).low_priority();
+        Row { end: End::WithProcess, job: job.spare("old exports stay until the server is restarted", || {}) }
+    });
+    let mut rows = vec![
         Row { end: End::Last, job: history },
         Row { end: End::AfterSnapshot, job: Job::new("spares", LOG_CHECK_EVERY, move || spares) },
         Row { end: End::AfterLog, job: Job::new("keeper", LOG_CHECK_EVERY, move || keeper).low_priority() },
         Row { end: End::BeforeShards, job: Job::new("feed", SLEEP_MAX, move || Polling::new(feed, is_fed)) },
-    ]
+    ];
+    rows.extend(exports);
+    rows
 }
 
 fn spares(server: &Server<'_>, preparer: Preparer<Files>, low: JobWaker) -> Spares {

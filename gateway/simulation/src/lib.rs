@@ -5,9 +5,11 @@
 //! |---|---|
 //! | [`past`] | markets, hours and books of an archive; blocking |
 //! | [`reads`] | the same for routes: on other threads, a few at a time |
+//! | [`exports`] | events of a market as Parquet files in a folder |
 //!
 //! May depend on `engine`, `wire`, `host`, `archive`, `venue` and `edge`. It writes no answer and reads no request:
 //! `edge` does. It makes no hour: `venue::archive` does.
 
+pub mod exports;
 pub mod past;
 pub mod reads;

@@ -3,7 +3,6 @@
 use ahash::AHashMap;
 use archive::row::Condition;
 use archive::store::{BookError, Store};
-use engine::amount::{Price, TickSize};
 use engine::backtest::{ArchivedBook, ArchivedMarket, ArchivedPair, Hour, HourState, Settled, SettlementSource};
 use engine::id::Outcome;
 use engine::market::terms::Listing;
@@ -15,9 +14,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
+use venue::archive::catalogue;
 use venue::archive::markets::{self, Found, Known};
 use venue::archive::settled::{self, Settlement};
-use venue::archive::catalogue;
 use venue::category::Names;
 use venue::tape::Origin;
 
@@ -125,11 +124,7 @@ impl Past {
             source: SettlementSource::Upstream,
         });
         let imported = || {
-            given.map(|given| Settled {
-                resolution: given.resolution,
-                at: given.at,
-                source: SettlementSource::Import,
-            })
+            given.map(|given| Settled { resolution: given.resolution, at: given.at, source: SettlementSource::Import })
         };
         Ok(Some(archived(listing, settlement.or_else(imported), span.hours)))
     }
@@ -221,6 +216,10 @@ impl Past {
                     found: Found::of(origin),
                 });
                 span.hours.end = entry.hour.next();
+                // A quarantined hour shows nothing of its market.
+                if entry.sidecar().is_err() {
+                    continue;
+                }
                 self.store.with_hour(&entry, |_, index| {
                     for rows in index.tokens_of(market) {
                         if let Some(book) = index.end_state(market, &rows.token)? {

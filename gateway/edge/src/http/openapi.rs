@@ -8,7 +8,7 @@ use super::components::Components;
 use super::names::Names;
 use super::record::Example;
 use super::route::{Auth, BodyKind, Group, Method, Permission, RateClass, Root, Route};
-use super::schema::{Gives, Kind, Param, ParamIn};
+use super::schema::{Gives, Kind, PARQUET, Param, ParamIn};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 
@@ -265,6 +265,11 @@ impl Answers<'_> {
                     example = example.or_else(|| Some(gives.example.value()));
                 }
                 Kind::Csv => _ = content.insert("text/csv".into(), text_content(&gives.example)),
+                Kind::Parquet => {
+                    _ = content.insert(PARQUET.into(), json!({"schema": {"type": "string", "format": "binary"}}));
+                }
+                Kind::Html => _ = content.insert("text/html".into(), text_content(&gives.example)),
+                Kind::Nothing => {}
                 Kind::Events => _ = content.insert("text/event-stream".into(), text_content(&gives.example)),
             }
         }

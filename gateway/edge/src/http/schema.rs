@@ -65,6 +65,12 @@ pub struct Gives {
     pub example: Example,
 }
 
+/// The media type of Parquet files.
+pub const PARQUET: &str = "application/vnd.apache.parquet";
+
+/// The media type of pages.
+pub const HTML: &str = "text/html; charset=utf-8";
+
 /// The kind of an answer's body.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
@@ -72,6 +78,12 @@ pub enum Kind {
     Csv,
     /// Server-sent events.
     Events,
+    /// A Parquet file.
+    Parquet,
+    /// A page.
+    Html,
+    /// No body.
+    Nothing,
 }
 
 impl Param {

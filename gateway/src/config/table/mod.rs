@@ -6,6 +6,7 @@
 mod accounts;
 mod rules;
 mod server;
+mod simulation;
 pub(super) mod texts;
 mod venue;
 
@@ -14,7 +15,7 @@ use std::sync::LazyLock;
 pub(super) use venue::is_own_machine_only;
 
 /// The sections of the configuration, in the order of the rows, each with its description.
-pub(super) const SECTIONS: [(&str, &str); 21] = [
+pub(super) const SECTIONS: [(&str, &str); 22] = [
     ("server", "The listener of the wire and the threads that serve it."),
     ("clock", "What a start does when the clock of the machine and the journal disagree."),
     ("log", "Log lines on standard error."),
@@ -36,12 +37,13 @@ pub(super) const SECTIONS: [(&str, &str); 21] = [
     ("book", "Books without news."),
     ("export", "CSV exports."),
     ("streams", "Sockets."),
+    ("simulation", "Exports of the archive."),
 ];
 
 /// Every setting.
 pub fn settings() -> &'static [Setting] {
     static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
-        let parts = [server::rows(), venue::rows(), accounts::rows(), rules::rows()];
+        let parts = [server::rows(), venue::rows(), accounts::rows(), rules::rows(), simulation::rows()];
         parts.into_iter().flatten().collect()
     });
     &SETTINGS

@@ -6,6 +6,7 @@
 //! | [`archive`], [`jobs`] | the archive, and the runner of back-tests, as ports |
 //! | `fill.rs`, `book.rs`, `coverage.rs` | the reads of it, each with its records |
 //! | [`offline`] | the same reads without a server, for the command line |
+//! | [`exports`] | events of a market as a file, with the port that makes it |
 //! | `models.rs`, `quota.rs` | the list of fill models; what the plan allows and what is used |
 //! | [`spec`] | what a back-test is asked for |
 //! | `backtests.rs`, `summary.rs` | routes of back-tests, and their records |
@@ -15,6 +16,7 @@ pub mod archive;
 mod backtests;
 mod book;
 mod coverage;
+pub mod exports;
 mod fill;
 pub mod jobs;
 mod models;
@@ -28,7 +30,7 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::Refusal;
 use crate::http::route::{Auth, Gate, Permission, Route};
-use crate::http::schema::{Param, Schema, TEXT};
+use crate::http::schema::{Kind, Param, Schema, TEXT};
 use archive::{Archive, Unreachable};
 use engine::backtest::{ArchivedMarket, ArchivedPair};
 use engine::id::Outcome;
@@ -142,6 +144,30 @@ pub const ROUTES: &[Route] = &[
         .gives::<summary::BacktestSummary<'_>>(200)
         .fails(&[Code::NotFound, Code::PersistenceUnknown, Code::DeadlineOvershotButPersisted, Code::ServerBusy])
         .run(|call| Box::pin(backtests::cancel(call))),
+    opened(Route::post("/v1/simulation/exports", "create_export"))
+        .about("Makes a Parquet file of a market's events, and answers with a link to it.")
+        .takes::<exports::make::NewExport<'_>>()
+        .gives::<exports::make::ExportLink<'_>>(200)
+        .fails(&[
+            Code::InvalidBody,
+            Code::ValidationFailed,
+            Code::InvalidWindow,
+            Code::UpgradeRequired,
+            Code::ConditionHourNotCovered,
+            Code::ArchiveNotFound,
+            Code::ArchiveUnavailable,
+        ])
+        .run(|call| Box::pin(exports::make::make(call))),
+    Route::get("/v1/simulation/exports/files/{id}", "get_export_file")
+        .gate(Gate::SimulationApi)
+        .no_store()
+        .about("The file of an export, for the bearer of its link.")
+        .params(exports::file::PARAMS)
+        .gives_kind(200, Kind::Parquet, "")
+        .gives_kind(206, Kind::Parquet, "")
+        .gives_kind(304, Kind::Nothing, "")
+        .fails(&[Code::Http403, Code::NotFound, Code::Http416, Code::ArchiveUnavailable])
+        .run(|call| Box::pin(exports::file::file(call))),
 ];
 
 const CURSOR: Param = Param::query("cursor", TEXT, "`next_cursor` of the page before.");

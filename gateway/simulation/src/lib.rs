@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`past`] | markets, hours and books of an archive; blocking |
 //! | [`reads`] | the same for routes: on other threads, a few at a time |
+//! | [`report`] | a back-test as a page of HTML; pure |
 //! | [`exports`] | events of a market as Parquet files in a folder |
 //!
 //! May depend on `engine`, `wire`, `host`, `archive`, `venue` and `edge`. It writes no answer and reads no request:
@@ -13,3 +14,4 @@
 pub mod exports;
 pub mod past;
 pub mod reads;
+pub mod report;

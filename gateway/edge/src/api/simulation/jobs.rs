@@ -45,4 +45,7 @@ pub trait Jobs: Send + Sync {
         from: usize,
         limit: usize,
     ) -> Reading<'a, Vec<EquityPoint>>;
+
+    /// The page of a completed back-test: HTML that loads nothing.
+    fn report<'a>(&'a self, user: UserId, job: &'a Backtest) -> Reading<'a, String>;
 }

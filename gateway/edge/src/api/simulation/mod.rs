@@ -139,6 +139,11 @@ pub const ROUTES: &[Route] = &[
         .gives::<summary::BacktestPointPage<'_>>(200)
         .fails(&[Code::ValidationFailed, Code::InvalidCursor, Code::NotFound, Code::JobStoreUnavailable])
         .run(|call| Box::pin(backtests::equity(call))),
+    opened(Route::get("/v1/simulation/backtests/{job_id}/report", "get_backtest_report"))
+        .about("A completed back-test as one page that loads nothing.")
+        .gives_kind(200, Kind::Html, "<!DOCTYPE html>")
+        .fails(&[Code::NotFound, Code::JobStoreUnavailable])
+        .run(|call| Box::pin(backtests::report(call))),
     opened(Route::delete("/v1/simulation/backtests/{job_id}", "cancel_backtest"))
         .about("Cancels a back-test; one that has ended stays as it is.")
         .gives::<summary::BacktestSummary<'_>>(200)

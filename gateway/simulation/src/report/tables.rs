@@ -41,7 +41,7 @@ pub(super) fn figures(page: &mut Html, job: &Job, report: &Report) {
     }
     page.raw("<section><dl class=\"figures\">");
     for (name, value) in rows {
-        let is_wide = value.len() > 24;
+        let is_wide = value.len() > 20;
         page.raw(if is_wide { "<div class=\"wide\">" } else { "<div>" })
             .element("dt", "", name)
             .element("dd", "", &value)

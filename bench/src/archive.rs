@@ -75,13 +75,9 @@ pub fn run(size: Size, report: &mut Report) {
         ratios.fold_rates.push(2.0 * frames as f64 / fold);
         report_once(report, round, &path, levels);
 
-        let settings = replay::Settings {
-            cache: root.join("cache"),
-            memory_bytes: MEMORY_BYTES,
-            ..replay::Settings::default()
-        };
-        let (of_hours, updates) =
-            timed(|| replayed(replay::open(&root, Speed::Max, &settings, &Names::default())));
+        let settings =
+            replay::Settings { cache: root.join("cache"), memory_bytes: MEMORY_BYTES, ..replay::Settings::default() };
+        let (of_hours, updates) = timed(|| replayed(replay::open(&root, Speed::Max, &settings, &Names::default())));
         let (of_packed, expected) = timed(|| replayed(Replay::open(&packed, Speed::Max, false, &Names::default())));
         assert!(updates >= 2 * frames && expected >= frames, "{updates} and {expected} updates were played");
         ratios.replay.push(of_packed / of_hours);

@@ -407,7 +407,7 @@ impl Shared {
         instance: String,
     ) -> Result<App, BootError> {
         let Shared { catalog, books, directory, rules, commit, news, spot, .. } = self;
-        let ports = simulation::ports(config);
+        let ports = simulation::ports(config, &clock);
         let mut front = Front::new(config.edge(), &edge::groups::tables()).map_err(BootError::Edge)?;
         front.meters = config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes()));
         Ok(App {

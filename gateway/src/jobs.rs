@@ -145,7 +145,7 @@ pub fn table(server: &Server<'_>, own: OwnParts) -> Vec<Row> {
     let keeper = keeper(server, storage, snapshots).answering(requests).handed_to(handover);
     let lost = "the price history has failed; there are no charts until the server is restarted";
     let history = Job::new("history", FILLS_WITHIN, move || history).spare(lost, move || reader.lose());
-    let exports = crate::simulation::sweep(server.config).map(|sweep| {
+    let exports = crate::simulation::sweep(server.config, &feed.clock).map(|sweep| {
         let job = Job::new("exports", EXPORTS_CHECK_EVERY, move || sweep).low_priority();
         Row { end: End::WithProcess, job: job.spare("old exports stay until the server is restarted", || {}) }
     });

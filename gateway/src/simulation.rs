@@ -1,4 +1,4 @@
-//! The parts behind the simulation routes.
+//! The parts of the simulation routes outside of the edge.
 
 use crate::config::Config;
 use ::simulation::exports::{self, ExportFolder, Sweep};
@@ -7,6 +7,7 @@ use ::simulation::reads::Reads;
 use archive::store::{Settings, Store};
 use edge::api::simulation::archive::Archive;
 use edge::api::simulation::exports::Exports;
+use host::clock::Clock;
 use std::sync::Arc;
 
 /// What the routes need; all `None` if they are off, or if the archive cannot be opened.
@@ -18,9 +19,9 @@ pub struct Ports {
 }
 
 /// The ports on the archive of the data directory.
-pub fn ports(config: &Config) -> Ports {
+pub fn ports(config: &Config, clock: &Clock) -> Ports {
     let Some(past) = past(config) else { return Ports::default() };
-    Ports { exports: exports(config, &past), archive: Some(Arc::new(Reads::new(past))) }
+    Ports { exports: exports(config, &past, clock), archive: Some(Arc::new(Reads::new(past))) }
 }
 
 fn past(config: &Config) -> Option<Arc<Past>> {
@@ -37,8 +38,8 @@ fn past(config: &Config) -> Option<Arc<Past>> {
     }
 }
 
-fn exports(config: &Config, past: &Arc<Past>) -> Option<Arc<dyn Exports>> {
-    match ExportFolder::open(past.clone(), export_settings(config)?) {
+fn exports(config: &Config, past: &Arc<Past>, clock: &Clock) -> Option<Arc<dyn Exports>> {
+    match ExportFolder::open(past.clone(), export_settings(config)?, clock.clone()) {
         Ok(folder) => Some(Arc::new(folder)),
         Err(error) => {
             tracing::warn!(%error, "simulation.export_dir cannot be made; exports answer 503 until a restart");
@@ -56,7 +57,7 @@ fn export_settings(config: &Config) -> Option<exports::Settings> {
 }
 
 /// The removal of old exports, if this server makes some.
-pub fn sweep(config: &Config) -> Option<Sweep> {
+pub fn sweep(config: &Config, clock: &Clock) -> Option<Sweep> {
     let settings = export_settings(config).filter(|_| config.flags.feature_simulation_api_enabled)?;
-    Some(Sweep::new(&settings))
+    Some(Sweep::new(&settings, clock.clone()))
 }

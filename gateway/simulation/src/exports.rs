@@ -15,6 +15,7 @@ use edge::api::simulation::archive::{Reading, Unreachable};
 use edge::api::simulation::exports::{ExportFile, ExportId, ExportLayout, Exports, Making, NotMade, WantedExport};
 use engine::backtest::Hour;
 use engine::time::{SECOND, Timestamp};
+use host::clock::Clock;
 use host::job::{Next, Work};
 use host::thread::Stop;
 use parking_lot::Mutex;
@@ -70,6 +71,7 @@ pub struct ExportFolder {
 struct Maker {
     past: Arc<Past>,
     settings: Settings,
+    clock: Clock,
     /// The newest ones last.
     too_large: Mutex<VecDeque<ExportId>>,
 }
@@ -88,6 +90,7 @@ struct Plan {
 /// Removes exports whose day is over.
 pub struct Sweep {
     dir: PathBuf,
+    clock: Clock,
 }
 
 /// A file being written.
@@ -106,9 +109,9 @@ impl ExportFolder {
     ///
     /// # Errors
     /// The folder cannot be created.
-    pub fn open(past: Arc<Past>, settings: Settings) -> io::Result<ExportFolder> {
+    pub fn open(past: Arc<Past>, settings: Settings, clock: Clock) -> io::Result<ExportFolder> {
         fs::create_dir_all(&settings.dir)?;
-        let maker = Maker { past, settings, too_large: Mutex::default() };
+        let maker = Maker { past, settings, clock, too_large: Mutex::default() };
         Ok(ExportFolder { maker: Arc::new(maker), place: Arc::new(Semaphore::new(1)), wait: WAIT_MAX })
     }
 
@@ -220,7 +223,7 @@ impl Maker {
     /// Whether the file is there. Its day begins again.
     fn find(&self, id: ExportId) -> Result<bool, NotMade> {
         let touched = File::options().append(true).open(path(&self.settings.dir, id));
-        match touched.and_then(|file| file.set_modified(SystemTime::now())) {
+        match touched.and_then(|file| file.set_modified(of_the_system(self.clock.wall_now()))) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => {
@@ -413,8 +416,8 @@ fn open(path: &Path) -> io::Result<Option<OpenExport>> {
 
 impl Sweep {
     /// The work on the folder of these settings.
-    pub fn new(settings: &Settings) -> Sweep {
-        Sweep { dir: settings.dir.clone() }
+    pub fn new(settings: &Settings, clock: Clock) -> Sweep {
+        Sweep { dir: settings.dir.clone(), clock }
     }
 
     /// Removes exports whose day is over at `now`, and what a kill left of one. Returns the number of files.
@@ -449,12 +452,17 @@ impl Work for Sweep {
     const FAILED: &'static str = "exports cannot be removed";
 
     fn take_turn(&mut self, _: &Stop) -> io::Result<Next> {
-        let removed = self.sweep(SystemTime::now())?;
+        let removed = self.sweep(of_the_system(self.clock.wall_now()))?;
         if removed > 0 {
             tracing::debug!(removed, "exports of more than a day ago were removed");
         }
         Ok(Next::Sleep)
     }
+}
+
+/// A time as files have it.
+fn of_the_system(at: Timestamp) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_micros(at.0)
 }
 
 /// Whether a name is that of an export, or of one in making.

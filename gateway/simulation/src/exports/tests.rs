@@ -71,7 +71,7 @@ impl Lab {
 
     fn exports(&self, bytes_max: u64) -> ExportFolder {
         let settings = Settings { dir: self.exports_dir(), bytes_max, reserve_bytes: 0 };
-        ExportFolder::open(self.past.clone(), settings).expect("a folder")
+        ExportFolder::open(self.past.clone(), settings, Clock::wall()).expect("a folder")
     }
 
     fn market(&self) -> ArchivedMarket {
@@ -218,7 +218,7 @@ fn the_same_content_is_made_once() {
     let first = make(whole(), ExportLayout::Events);
     let file = path(&lab.exports_dir(), first);
     // A mark that would be lost if it was made again; its day begins again.
-    let old = SystemTime::now() - KEPT;
+    let old = of_the_system(Clock::wall().wall_now()) - KEPT;
     let marked = File::options().append(true).open(&file).expect("it is there");
     io::Write::write_all(&mut &marked, b"mark").expect("written");
     marked.set_modified(old).expect("a time");
@@ -271,7 +271,7 @@ fn a_file_beyond_the_bound_is_not_made() {
 fn a_full_disk_refuses() {
     let lab = Lab::new();
     let settings = Settings { dir: lab.exports_dir(), bytes_max: BYTES_MAX, reserve_bytes: u64::MAX };
-    let exports = ExportFolder::open(lab.past.clone(), settings).expect("a folder");
+    let exports = ExportFolder::open(lab.past.clone(), settings, Clock::wall()).expect("a folder");
     assert_eq!(run(exports.make(&lab.wanted(whole(), ExportLayout::Events))), Err(NotMade::Unreachable));
     assert_eq!(lab.files(), [""; 0]);
 }
@@ -338,8 +338,9 @@ fn a_request_does_not_wait_forever() {
 #[test]
 fn files_are_removed_after_a_day() {
     let folder = tempfile::tempdir().expect("a folder");
-    let sweep = Sweep::new(&Settings { dir: folder.path().to_owned(), bytes_max: 0, reserve_bytes: 0 });
-    let now = SystemTime::now();
+    let settings = Settings { dir: folder.path().to_owned(), bytes_max: 0, reserve_bytes: 0 };
+    let sweep = Sweep::new(&settings, Clock::wall());
+    let now = of_the_system(Clock::wall().wall_now());
     let id = ExportId([0xab; 32]);
     let second = Duration::from_secs(1);
     let cases = [
@@ -369,7 +370,7 @@ fn files_are_removed_after_a_day() {
     }
     assert!(folder.path().join(future).exists());
     // Before the first export there is no folder.
-    let none = Sweep { dir: folder.path().join("none") };
+    let none = Sweep { dir: folder.path().join("none"), ..sweep };
     assert_eq!(none.sweep(now).expect("nothing to do"), 0);
     println!("removals: {} cases", cases.len() + 1);
 }

@@ -532,6 +532,7 @@ impl Shared {
         instance: String,
     ) -> Result<App, BootError> {
         let Shared { catalog, books, directory, rules, commit, news, spot, past, runner, .. } = self;
+        let exports = past.as_ref().and_then(|past| simulation::exports(config, past, &clock));
         let mut front = Front::new(config.edge(), &edge::groups::tables()).map_err(BootError::Edge)?;
         front.meters = config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes()));
         Ok(App {
@@ -560,6 +561,7 @@ impl Shared {
                 spot,
                 archive: past.map(|past| Arc::new(ReadsOfPast::new(past)) as Arc<dyn Archive>),
                 jobs: runner.map(|runner| runner as Arc<dyn Backtests>),
+                exports,
             },
             moments: None,
         })

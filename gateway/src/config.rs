@@ -71,6 +71,7 @@ pub struct Config {
     pub access: Access,
     pub book: Book,
     pub export: Export,
+    pub simulation: Simulation,
     pub streams: Streams,
     pub simulation: Simulation,
     /// Fees, rollout flags and bounds for the engine (`[fees]`, `[flags]`, `[keys]`).
@@ -88,6 +89,8 @@ pub struct Server {
     pub listen: SocketAddr,
     /// Names with a dot that a listener on loopback accepts in `Host`; addresses and other names are always accepted.
     pub hosts: Vec<String>,
+    /// How clients reach the server, without a slash at its end. Empty: as each request did, without TLS.
+    pub public_url: String,
     /// Threads that own sockets; more than one only in the threaded layout.
     pub io_threads: usize,
     /// The thread that runs the core never sleeps: responses are faster, and one processor is always busy.
@@ -226,6 +229,15 @@ pub struct Engine {
     pub prefault_bytes: usize,
 }
 
+/// Back-tests and exports of the archive.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    /// The folder of exports; `None`: this server makes none.
+    pub export_dir: Option<PathBuf>,
+    /// Bytes of an export at most.
+    pub export_bytes_max: u64,
+}
+
 #[derive(Clone, Debug)]
 pub struct Book {
     /// A book without news for longer is shown as stale.
@@ -288,6 +300,7 @@ impl Config {
             access: read::access(&values),
             book: Book { stale_after: values.seconds("book.stale_after_s") },
             export: Export { max_rows: values.number("export.max_rows") },
+            simulation: read::simulation(&values),
             streams: read::streams(&values),
             simulation: read::simulation(&values),
             rules,
@@ -336,6 +349,7 @@ impl Config {
             server: edge::settings::Server {
                 listen: self.server.listen,
                 hosts: self.server.hosts.clone(),
+                public_url: self.server.public_url.clone(),
                 drain: self.server.drain,
             },
             http: self.http.clone(),

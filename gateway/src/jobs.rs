@@ -12,6 +12,7 @@
 //! | `spares` | segments ready for the log; releases those that snapshots cover (`journal::spares`) |
 //! | `keeper` | snapshots and digests of the state (`journal::checkpoint`) |
 //! | `archive` | hours of the recording become hours of the archive; old ones are removed ([`archive`]) |
+//! | `exports` | removes exports of the archive after a day (`simulation::exports`) |
 //! | `feed` | polls the venue; books, markets, and the matching cycle (`venue::feed`) |
 //! | `backtest` | runs back-tests; one for each of `simulation.threads` (`simulation::runner`) |
 //! | `last` | the snapshot of a clean stop; not in the table, since the stop starts it |
@@ -54,6 +55,8 @@ use wal::{Files, Marks, Preparer, Snapshots};
 
 /// Longest sleep of the jobs of the log between two checks.
 const LOG_CHECK_EVERY: Duration = Duration::from_millis(250);
+/// How often old exports are looked for.
+const EXPORTS_CHECK_EVERY: Duration = Duration::from_secs(600);
 /// Longest sleep of the history: fills are counted within it.
 const FILLS_WITHIN: Duration = Duration::from_secs(1);
 
@@ -158,6 +161,10 @@ pub fn table(server: &Server<'_>, own: OwnParts) -> Vec<Row> {
         let job = Job::new("archive", archive::CHECK_EVERY, move || keeping).low_priority().spare(lost, || {});
         Row { end: End::WithProcess, job }
     });
+    let exports = crate::simulation::sweep(server.config, &feed.clock).map(|sweep| {
+        let job = Job::new("exports", EXPORTS_CHECK_EVERY, move || sweep).low_priority();
+        Row { end: End::WithProcess, job: job.spare("old exports stay until the server is restarted", || {}) }
+    });
     let mut rows = vec![
         Row { end: End::Last, job: history },
         Row { end: End::AfterSnapshot, job: Job::new("spares", LOG_CHECK_EVERY, move || spares) },
@@ -165,6 +172,7 @@ pub fn table(server: &Server<'_>, own: OwnParts) -> Vec<Row> {
         Row { end: End::BeforeShards, job: Job::new("feed", SLEEP_MAX, move || Polling::new(feed, is_fed)) },
     ];
     rows.extend(keeping);
+    rows.extend(exports);
     rows.extend(runner.iter().flat_map(Runner::workers).map(|worker| {
         let lost = "a thread of back-tests has failed; fewer of them run until the server is restarted";
         let job = Job::new("backtest", runner::SLEEP_MAX, move || worker).low_priority().spare(lost, || {});

@@ -18,7 +18,7 @@
 //! | `venue` | market data: live, recorded, synthetic; the feed that writes the books | `engine`, `wire`, `host` |
 //! | `edge` | HTTP, the endpoints, the streams, their descriptions | `engine`, `wire`, `host` |
 //! | `admin` | the admin namespace: controls of a running server | `engine`, `wire`, `host` |
-//! | `simulation` | the archive behind the simulation routes, back-tests | `engine`, `wire`, `host`, `archive`, `venue`, `edge` |
+//! | `simulation` | the archive of the simulation routes, back-tests | `engine`, `wire`, `host`, `archive`, `venue`, `edge` |
 //!
 //! # Map
 //!
@@ -34,7 +34,7 @@
 //! | [`metrics`] | metrics for a monitor |
 //! | [`admin_listener`] | the listener for monitors and operators: metrics, and the admin namespace of this server |
 //! | `directory_venue` | the venues of a data directory |
-//! | `simulation` | what the simulation routes read |
+//! | `simulation` | the parts of the simulation routes outside of the edge |
 //! | [`demo`], [`banner`] | the demo user and the lines that a start prints |
 //!
 //! An order from socket to response: `edge::http::pipeline`, `edge::http::admission` (key, permission, limits) →

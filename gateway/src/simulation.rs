@@ -1,13 +1,15 @@
-//! What the simulation routes read.
+//! The parts of the simulation routes outside of the edge.
 
 use crate::config::Config;
 use crate::runtime::Inboxes;
+use ::simulation::exports::{self, ExportFolder, Sweep};
 use ::simulation::past::Past;
 use ::simulation::results::Results;
 use ::simulation::run::run;
 use ::simulation::runner::{Open, Parts, Runner, Settings, TIME_MAX};
 use ::venue::archive::tail::Tail;
 use archive::store::Store;
+use edge::api::simulation::exports::Exports;
 use engine::rules::Rules;
 use host::clock::Clock;
 use parking_lot::Mutex;
@@ -51,4 +53,29 @@ pub fn runner(
         run: Box::new(run),
     };
     (settings.threads > 0).then(|| Arc::new(Runner::new(parts)))
+}
+
+/// The exports of an archive; `None` without `simulation.export_dir`.
+pub fn exports(config: &Config, past: &Arc<Past>, clock: &Clock) -> Option<Arc<dyn Exports>> {
+    match ExportFolder::open(past.clone(), export_settings(config)?, clock.clone()) {
+        Ok(folder) => Some(Arc::new(folder)),
+        Err(error) => {
+            tracing::warn!(%error, "simulation.export_dir cannot be made; exports answer 503 until a restart");
+            None
+        }
+    }
+}
+
+fn export_settings(config: &Config) -> Option<exports::Settings> {
+    Some(exports::Settings {
+        dir: config.simulation.export_dir.clone()?,
+        bytes_max: config.simulation.export_bytes_max,
+        reserve_bytes: config.journal.reserve_bytes,
+    })
+}
+
+/// The removal of old exports, if this server makes some.
+pub fn sweep(config: &Config, clock: &Clock) -> Option<Sweep> {
+    let settings = export_settings(config).filter(|_| config.flags.feature_simulation_api_enabled)?;
+    Some(Sweep::new(&settings, clock.clone()))
 }

@@ -1,17 +1,21 @@
 //! The simulation routes (gateway/docs/simulation.md) on archives that are off, empty, broken, and of two markets;
 //! `api/simulation/tests.rs` of the edge has the rows of each route.
 
-use engine::time::Timestamp;
+use archive::events::testing::{event_row, read as read_events};
+use archive::read::HourFile;
+use archive::row::Row;
+use engine::time::{HOUR, MILLISECOND, Timestamp};
 use serde_json::{Value, json};
 use std::path::Path;
 use tests::binary::{run, run_well};
 use tests::cases::Cases;
-use tests::http::{Client, Response};
+use tests::http::{Client, Request, Response};
 use tests::json::text;
 use tests::server::ServerDir;
 use tests::tape::{Market, Tape};
 use tests::token::token;
 use tests::world::{World, changed};
+use venue::archive::hours::parquet_files;
 use wire::instant::ts_text;
 
 const FILL: &str = "/v1/simulation/fill";
@@ -227,5 +231,65 @@ fn routes_and_the_command_give_the_same_answers() {
         assert!(error.contains(part), "{verb} {fields:?}: {error}");
         cases.one();
     }
+    server.stop();
+}
+
+#[test]
+fn exports_are_served_by_links() {
+    let cases = Cases::of("exports");
+    let mut place = ServerDir::new();
+    place.set("flags", "feature_simulation_api_enabled", "true");
+    let folder = place.root().join("exports");
+    place.set("simulation", "export_dir", &format!("{folder:?}"));
+    let lines = place.root().join("tape.ndjson");
+    let (markets, last) = recorded(&lines);
+    let archive = place.data().join("archive");
+    let key = place.seed(1, "enterprise", "1").remove(0).key;
+    let path = |path: &Path| path.to_str().expect("a path").to_owned();
+    run_well(["archive", "import", &path(&lines), "--archive", &path(&archive)]);
+    let server = place.start();
+    let mut client = server.with_key(&key);
+    let last = wire::instant::read(&last).expect("a time");
+    let window = Timestamp(last.0 - HOUR)..Timestamp(last.0 + MILLISECOND);
+    for market in &markets {
+        let mut rows: Vec<Row> = Vec::new();
+        for hour in parquet_files(&archive).expect("hours") {
+            let file = HourFile::open(&hour).expect("an hour");
+            rows.extend(file.all_rows().map(|row| row.expect("a row").1));
+        }
+        rows.retain(|row| row.market.to_string() == market.condition && window.contains(&row.received));
+        rows.sort_by(|one, other| (&one.token, one.received).cmp(&(&other.token, other.received)));
+        assert!(rows.len() >= 4, "{} rows", rows.len());
+        for layout in ["events", "v2"] {
+            let body = json!({"condition_id": market.condition, "layout": layout,
+                "start": ts_text(window.start), "end": ts_text(window.end)});
+            let link = client.post("/v1/simulation/exports", &body).expect(200);
+            let base = format!("http://{}", server.address());
+            let url = text(&link, "/url").strip_prefix(&base).expect("the address of the server");
+            let mut bearer = Client::new(server.address());
+            let whole = bearer.get(url);
+            let bytes = whole.body.len();
+            assert_eq!((whole.status, whole.header("Content-Length")), (200, Some(bytes.to_string().as_str())));
+            let saved = place.root().join(layout);
+            std::fs::write(&saved, &whole.body).expect("written");
+            match layout {
+                "v2" => {
+                    let file = HourFile::open(&saved).expect("a sound file");
+                    assert!(file.all_rows().map(|row| row.expect("a row").1).eq(rows.iter().cloned()), "{layout}");
+                }
+                _ => assert!(read_events(&saved).expect("a sound file").into_iter().eq(rows.iter().map(event_row))),
+            }
+            // Resumed after a part.
+            let tag = whole.header("ETag").expect("a tag").to_owned();
+            let rest = Request::get(url).header("Range", &format!("bytes={}-", bytes / 2)).header("If-Range", &tag);
+            let rest = bearer.send(&rest);
+            assert_eq!((rest.status, rest.body.as_slice()), (206, &whole.body[bytes / 2..]));
+            assert_eq!(bearer.send(&Request::get(url).header("If-None-Match", &tag)).status, 304);
+            let beyond = bearer.send(&Request::get(url).header("Range", "bytes=9999999-"));
+            beyond.refused(416, "HTTP_416");
+            cases.add(4);
+        }
+    }
+    assert_eq!(std::fs::read_dir(&folder).expect("a folder").count(), 4);
     server.stop();
 }

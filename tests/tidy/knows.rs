@@ -99,6 +99,8 @@ fn unsafe_is_in_two_files_only() {
             continue;
         }
         for (number, line) in source.all_code() {
+            // A policy of pages has the word.
+            let line = &line.replace("'unsafe-inline'", "");
             let names_unsafe = has_word(line, "unsafe") || has_word(line, "unsafe_code");
             assert!(
                 !names_unsafe || allowed.contains(&source.name.as_str()),

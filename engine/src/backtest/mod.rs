@@ -12,6 +12,7 @@
 //! | `run.rs` | [`run`]: frames in, a report out |
 //! | `lane.rs` | the private world of one seed: a shard with one user |
 //! | `report.rs` | [`Report`], [`Trade`], [`EquityPoint`], [`Comparison`], and the hash of a result |
+//! | `samples.rs` | [`Samples`]: pictures of a run for its reader |
 //! | `canonical.rs` | the JSON that is hashed |
 //!
 //! Pure calculations: an archive reads files and makes these values.
@@ -25,6 +26,7 @@ mod job;
 mod lane;
 mod report;
 mod run;
+mod samples;
 mod strategy;
 
 pub use book::{ArchivedBook, ArchivedMarket, ArchivedPair, Settled, SettlementSource};
@@ -34,4 +36,5 @@ pub use hours::{COVERAGE_HOURS_MAX, COVERAGE_MIN, Confidence, Coverage, Hour, Ho
 pub use job::{BookChange, BookFrame, Job, JobMarket, ORDERS_MAX, ROWS_MAX, SEEDS_MAX, TICKS_MAX, TickMode, TickPlan};
 pub use report::{Comparison, EquityPoint, Reason, Report, Trade};
 pub use run::{Failure, run};
+pub use samples::{SAMPLES_MAX, Sample, Samples};
 pub use strategy::{Field, Move, Operator, PREDICATES_MAX, Predicate, Quote, Strategy, Threshold};

@@ -6,6 +6,7 @@ use super::chance::Latency;
 use super::hours::Hour;
 use super::job::{Job, TickPlan};
 use super::lane::Lane;
+use super::samples::Samples;
 use super::strategy::Predicate;
 use crate::amount::{Cash, Qty};
 use crate::market::terms::{Category, Resolution};
@@ -33,6 +34,7 @@ pub struct Report {
     /// Of the first seed, in the order of time; at least the first and the last moment.
     pub points: Vec<EquityPoint>,
     pub comparison: Comparison,
+    pub samples: Samples,
     /// SHA-256 over everything that decides the result, and the result.
     pub hash: [u8; 32],
 }
@@ -107,7 +109,7 @@ impl Comparison {
 
 impl Report {
     /// The report of finished lanes: those of the seeds, then the one without costs.
-    pub(super) fn of(job: &Job, rules: &Rules, plan: TickPlan, lanes: &mut [Lane]) -> Report {
+    pub(super) fn of(job: &Job, rules: &Rules, plan: TickPlan, lanes: &mut [Lane], samples: Samples) -> Report {
         let pnl = |lane: &Lane| {
             let (cash, positions) = lane.worth(job);
             cash + positions - job.bankroll
@@ -137,6 +139,7 @@ impl Report {
             trades: std::mem::take(&mut first.trades),
             points: std::mem::take(&mut first.points),
             comparison,
+            samples,
             hash: [0; 32],
         };
         report.hash = report.document(job, rules).sha256();
@@ -191,7 +194,7 @@ impl Report {
 }
 
 /// Percentiles by nearest rank, of two results or more.
-fn percentiles(results: &mut [Cash]) -> Option<[Cash; 3]> {
+pub(super) fn percentiles(results: &mut [Cash]) -> Option<[Cash; 3]> {
     if results.len() < 2 {
         return None;
     }

@@ -14,6 +14,7 @@ use super::fill::FillModel;
 use super::job::{BookChange, BookFrame, Job, TICKS_MAX, TickMode, TickPlan};
 use super::lane::{Conduct, Ground, Lane, Stop, changed_tick, write};
 use super::report::Report;
+use super::samples::Sampler;
 use crate::book::{BookWriter, Books};
 use crate::fact;
 use crate::id::MarketId;
@@ -77,11 +78,12 @@ where
     }
     run.pass(job.end)?;
     run.results(Timestamp(job.end.0 + 1))?;
-    let mut lanes = run.lanes;
+    let Run { mut ground, mut lanes, mut sampler, .. } = run;
     for lane in &mut lanes {
-        lane.finish(&mut run.ground)?;
+        lane.finish(&mut ground)?;
     }
-    Ok(Report::of(job, rules, plan, &mut lanes))
+    sampler.take(&ground, &lanes, job.end);
+    Ok(Report::of(job, rules, plan, &mut lanes, sampler.end()))
 }
 
 /// Changes of books within the window, at most one above the bound.
@@ -120,6 +122,7 @@ struct Run<'a> {
     published: usize,
     /// The time of the last frame.
     reached: Timestamp,
+    sampler: Sampler,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -191,7 +194,8 @@ impl<'a> Run<'a> {
         });
         let mut lanes: Vec<Lane> = seeds.collect();
         lanes.push(Lane::new(&ground, rules, Chance::new(0), naive));
-        Run { ground, writer, lanes, decisions, published: 0, reached: Timestamp(0) }
+        let sampler = Sampler::new(job);
+        Run { ground, writer, lanes, decisions, published: 0, reached: Timestamp(0), sampler }
     }
 
     /// Does what is due before a frame, then applies it. A receipt time that goes back counts as the highest so far.
@@ -222,8 +226,15 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Everything that is due before `until`.
+    /// Everything that is due before `until`, with the samples of it.
     fn pass(&mut self, until: Timestamp) -> Result<(), Stop> {
+        while self.sampler.next() < until {
+            let at = self.sampler.next();
+            let after = Timestamp(at.0 + 1);
+            self.results(after)?;
+            self.advance(after)?;
+            self.sampler.take(&self.ground, &self.lanes, at);
+        }
         self.results(until)?;
         self.advance(until)
     }

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`row`] | [`Row`](row::Row): one event of one token, what all file forms are made of |
 //! | [`schema`] | the sixteen columns of a Parquet hour |
-//! | [`mod@write`] | rows → Parquet |
+//! | [`mod@write`], [`events`] | rows → Parquet: hours, and events in seven columns; `sink` is the file below |
 //! | [`read`] | Parquet of any writer → rows; `parquet_file` is the reader below it |
 //! | [`sort`] | rows in another order, in bounded memory |
 //! | [`fold`] | the book of a token from its events |
@@ -26,6 +26,7 @@
 mod book;
 pub mod checks;
 pub mod error;
+pub mod events;
 mod files;
 pub mod fold;
 pub mod index;
@@ -35,6 +36,7 @@ pub mod read;
 pub mod row;
 pub mod schema;
 pub mod sidecar;
+mod sink;
 pub mod sort;
 pub mod store;
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::levels;
 use crate::read::{HourFile, SOURCE_KEY};
 use crate::row::{Condition, Event, Kind, LEVELS_BYTES_MAX, Row, SIZE_MAX, is_price, is_token};
 use crate::schema::{self, COLUMNS};
+use crate::sink::{Sink, after_failure, failed};
 use bytes::Bytes;
 use engine::amount::{Price, Qty};
 use engine::book::BookSide;
@@ -25,8 +26,6 @@ use parquet::file::properties::{
 };
 use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{ColumnPath, SchemaDescriptor};
-use sha2::{Digest, Sha256};
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -78,13 +77,6 @@ pub struct Written {
 pub struct Prepared {
     pub(crate) making: files::Making,
     written: Written,
-}
-
-/// The file, with the digest of what was written.
-struct Sink {
-    file: File,
-    digest: Sha256,
-    bytes: u64,
 }
 
 /// The open columns of a row group.
@@ -141,19 +133,6 @@ impl Prepared {
     }
 }
 
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.digest.update(&bytes[..written]);
-        self.bytes += written as u64;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
 impl Write for Shared {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().extend_from_slice(bytes);
@@ -192,16 +171,16 @@ impl HourWriter {
         change: impl Fn(WriterPropertiesBuilder) -> WriterPropertiesBuilder,
     ) -> Result<HourWriter, Error> {
         let making = files::Making::create(path)?;
-        let sink = Sink { file: making.file().try_clone().of(path)?, digest: Sha256::new(), bytes: 0 };
-        let schema = schema::message().map_err(|error| failed(path, &error))?;
+        let sink = Sink::new(making.file().try_clone().of(path)?, u64::MAX);
+        let schema = schema::message().map_err(|error| failed(path, error))?;
         let of = |version| {
-            let properties = properties(source, version).map_err(|error| failed(path, &error))?;
+            let properties = properties(source, version).map_err(|error| failed(path, error))?;
             Ok::<_, Error>(Arc::new(change(properties).build()))
         };
         let properties = [of(WriterVersion::PARQUET_1_0)?, of(WriterVersion::PARQUET_2_0)?];
         let writer = SerializedFileWriter::new(sink, schema.clone(), properties[0].clone());
         Ok(HourWriter {
-            writer: Some(writer.map_err(|error| failed(path, &error))?),
+            writer: Some(writer.map_err(|error| failed(path, error))?),
             making,
             properties,
             schema: SchemaDescriptor::new(schema),
@@ -214,6 +193,15 @@ impl HourWriter {
             counts: [0; Kind::ALL.len()],
             last: None,
         })
+    }
+
+    /// The same file with a bound: a write beyond it fails with [`io::ErrorKind::FileTooLarge`].
+    #[must_use]
+    pub fn at_most(mut self, bytes: u64) -> HourWriter {
+        if let Some(writer) = &mut self.writer {
+            writer.inner_mut().bytes_max = bytes;
+        }
+        self
     }
 
     /// Adds a row. Rows come in file order: (market, token, receipt).
@@ -305,9 +293,8 @@ impl HourWriter {
         self.end_group()?;
         let path = self.making.path().to_owned();
         let mut writer = self.writer.take().ok_or_else(|| after_failure(&path))?;
-        writer.finish().map_err(|error| failed(&path, &error))?;
-        let sink = writer.inner();
-        let (bytes, sha256) = (sink.bytes, sink.digest.clone().finalize().into());
+        writer.finish().map_err(|error| failed(&path, error))?;
+        let (bytes, sha256) = writer.inner().written();
         self.making.sync()?;
         let written = Written { bytes, sha256, rows: self.rows, row_groups: self.row_groups };
         Ok(Prepared { making: self.making, written })
@@ -320,7 +307,7 @@ impl HourWriter {
         }
         let path = self.making.path();
         let group = self.group.get_or_insert_with(|| Group::new(&self.schema, &self.properties));
-        group.write(&mut self.waiting).map_err(|error| failed(path, &error))
+        group.write(&mut self.waiting).map_err(|error| failed(path, error))
     }
 
     fn end_group(&mut self) -> Result<(), Error> {
@@ -328,21 +315,13 @@ impl HourWriter {
         let path = self.making.path();
         // A row group that was written in part is of no use: the writer is gone then.
         let mut writer = self.writer.take().ok_or_else(|| after_failure(path))?;
-        group.splice(&mut writer).map_err(|error| failed(path, &error))?;
+        group.splice(&mut writer).map_err(|error| failed(path, error))?;
         self.writer = Some(writer);
         self.row_groups += 1;
         self.group_rows = 0;
         self.group_text = 0;
         Ok(())
     }
-}
-
-fn failed(path: &Path, error: &ParquetError) -> Error {
-    Error::Io(path.to_owned(), io::Error::other(error.to_string()))
-}
-
-fn after_failure(path: &Path) -> Error {
-    Error::Io(path.to_owned(), io::Error::other("an earlier write failed"))
 }
 
 impl Group {
@@ -528,20 +507,20 @@ struct Columns {
     new_tick: Option<i64>,
 }
 
-fn side_name(is_buy: bool) -> &'static str {
+pub(crate) fn side_name(is_buy: bool) -> &'static str {
     if is_buy { "BUY" } else { "SELL" }
 }
 
-fn properties(source: Option<[u8; 32]>, version: WriterVersion) -> parquet::errors::Result<WriterPropertiesBuilder> {
-    let sorted = [schema::MARKET, schema::TOKEN, schema::RECEIVED].map(|column| SortingColumn {
-        column_idx: column as i32,
-        descending: false,
-        nulls_first: false,
-    });
+/// What all files have, sorted by these columns.
+pub(crate) fn base_properties<const N: usize>(
+    source: Option<[u8; 32]>,
+    sorted: [usize; N],
+) -> parquet::errors::Result<WriterPropertiesBuilder> {
+    let sorted =
+        sorted.map(|column| SortingColumn { column_idx: column as i32, descending: false, nulls_first: false });
     let source = source.map(|digest| files::hex(&digest));
     let metadata = source.map(|source| vec![KeyValue::new(SOURCE_KEY.to_owned(), source)]);
-    let mut builder = WriterProperties::builder()
-        .set_writer_version(version)
+    Ok(WriterProperties::builder()
         .set_encoding(Encoding::PLAIN)
         .set_dictionary_page_size_limit(DICTIONARY_BYTES)
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
@@ -553,7 +532,12 @@ fn properties(source: Option<[u8; 32]>, version: WriterVersion) -> parquet::erro
         .set_statistics_truncate_length(None)
         .set_column_index_truncate_length(None)
         .set_key_value_metadata(metadata)
-        .set_created_by(concat!("papertape ", env!("CARGO_PKG_VERSION")).to_owned());
+        .set_created_by(concat!("papertape ", env!("CARGO_PKG_VERSION")).to_owned()))
+}
+
+fn properties(source: Option<[u8; 32]>, version: WriterVersion) -> parquet::errors::Result<WriterPropertiesBuilder> {
+    let sorted = [schema::MARKET, schema::TOKEN, schema::RECEIVED];
+    let mut builder = base_properties(source, sorted)?.set_writer_version(version);
     for (number, (name, _)) in schema::TABLE.into_iter().enumerate() {
         let path = ColumnPath::from(name);
         if matches!(number, schema::RECEIVED | schema::SOURCE | schema::FEE_RATE) {

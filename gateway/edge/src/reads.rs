@@ -1,6 +1,7 @@
 //! What handlers read: the lock-free read sides of the core, and the clock.
 
 use crate::api::simulation::archive::Archive;
+use crate::api::simulation::exports::Exports;
 use crate::api::simulation::jobs::Jobs;
 use engine::book::Books;
 use engine::book::stretches::PriceHistory;
@@ -30,4 +31,6 @@ pub struct Reads {
     pub archive: Option<Arc<dyn Archive>>,
     /// The runner of back-tests; `None`: this server has none.
     pub jobs: Option<Arc<dyn Jobs>>,
+    /// Exports of the archive; `None`: this server makes none.
+    pub exports: Option<Arc<dyn Exports>>,
 }

@@ -49,6 +49,8 @@ pub struct Server {
     /// Names with a dot that a loopback listener accepts in `Host`. Addresses and names without a dot are always
     /// accepted.
     pub hosts: Vec<String>,
+    /// How clients reach this server, without a slash at its end. Empty: as the request did, without TLS.
+    pub public_url: String,
     /// How long requests in flight may take when the server stops.
     pub drain: Duration,
 }

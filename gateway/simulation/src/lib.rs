@@ -10,14 +10,18 @@
 //! | [`mod@run`] | one run, its progress and its figures |
 //! | [`results`] | rows of results as Parquet files |
 //! | [`runner`] | runs back-tests one after the other, and journals their ends |
+//! | [`report`] | a back-test as a page of HTML; pure |
+//! | [`exports`] | events of a market as Parquet files in a folder |
 //!
 //! May depend on `engine`, `wire`, `host`, `archive`, `venue` and `edge`. It writes no answer and reads no request:
 //! `edge` does. It makes no hour: `venue::archive` does.
 
+pub mod exports;
 pub mod frames;
 pub mod past;
 pub mod plan;
 pub mod reads;
+pub mod report;
 pub mod results;
 pub mod run;
 pub mod runner;

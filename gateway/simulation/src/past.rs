@@ -308,6 +308,10 @@ impl Past {
                     found: Found::of(origin),
                 });
                 span.hours.end = entry.hour.next();
+                // A quarantined hour shows nothing of its market.
+                if entry.sidecar().is_err() {
+                    continue;
+                }
                 self.store.with_hour(&entry, |_, index| {
                     for rows in index.tokens_of(market) {
                         if let Some(book) = index.end_state(market, &rows.token)? {

@@ -1,8 +1,9 @@
-//! Rows of results as Parquet files: `{folder}/{job}/trades.parquet` and `equity.parquet`. A file is whole or absent: it
-//! is written under another name, synced, renamed, and its folder is synced. Its metadata has the hash of the result, so
-//! a file of another result counts as absent, and so does a damaged one.
+//! Results as files: rows as Parquet in `{folder}/{job}/trades.parquet` and `equity.parquet`, and the page for people,
+//! `report.html`. A file is whole or absent: it is written under another name, synced, renamed, and its folder is synced.
+//! It has the hash of the result, so a file of another result counts as absent, and so does a damaged one.
 
 use crate::plan::Plan;
+use crate::report;
 use archive::hex;
 use edge::api::clob::ids::{uuid, uuid_text};
 use edge::api::simulation::jobs::{JobRows, JobTrade};
@@ -21,13 +22,15 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Key of the hash of the result in the metadata.
 const RESULT_KEY: &str = "papertape.result";
+/// The page of a result.
+const PAGE: &str = "report.html";
 /// End of the name of a file that is being written.
 const MAKING: &str = ".making";
 /// Larger files are not of this program: a row has less than 200 bytes.
@@ -145,21 +148,7 @@ impl Rows {
     /// # Errors
     /// The system's.
     pub fn write(self, path: &Path, plan: &Plan, report: &Report) -> io::Result<()> {
-        let mut making = path.as_os_str().to_owned();
-        making.push(MAKING);
-        let making = PathBuf::from(making);
-        match fs::remove_file(&making) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let file = File::options().write(true).create_new(true).open(&making)?;
-        let written = self.write_to(file.try_clone()?, plan, report).map_err(io::Error::other);
-        let renamed = written.and_then(|()| file.sync_all()).and_then(|()| fs::rename(&making, path));
-        if renamed.is_err() {
-            // The first error is the one that matters.
-            let _ = fs::remove_file(&making);
-        }
-        renamed.and_then(|()| sync_folder(path.parent()))
+        write_whole(path, |file| self.write_to(file, plan, report).map_err(io::Error::other))
     }
 
     fn write_to(self, file: File, plan: &Plan, report: &Report) -> ParquetResult<()> {
@@ -240,6 +229,25 @@ impl Rows {
     }
 }
 
+/// Writes a file that appears whole.
+fn write_whole(path: &Path, write: impl FnOnce(File) -> io::Result<()>) -> io::Result<()> {
+    let mut making = path.as_os_str().to_owned();
+    making.push(MAKING);
+    let making = PathBuf::from(making);
+    match fs::remove_file(&making) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = File::options().write(true).create_new(true).open(&making)?;
+    let written = write(file.try_clone()?);
+    let renamed = written.and_then(|()| file.sync_all()).and_then(|()| fs::rename(&making, path));
+    if renamed.is_err() {
+        // The first error is the one that matters.
+        let _ = fs::remove_file(&making);
+    }
+    renamed.and_then(|()| sync_folder(path.parent()))
+}
+
 impl Kind {
     fn field(self, name: &str) -> ParquetResult<Arc<Type>> {
         let physical = if self == Kind::Text { PhysicalType::BYTE_ARRAY } else { PhysicalType::INT64 };
@@ -266,13 +274,14 @@ impl Results {
         self.folder.join(uuid_text(job))
     }
 
-    /// Keeps the rows of a result.
+    /// Keeps the rows of a result, and its page.
     ///
     /// # Errors
     /// The system's.
-    pub fn keep(&self, job: &[u8; 16], plan: &Plan, report: &Report) -> io::Result<()> {
+    pub fn keep(&self, job: &[u8; 16], plan: &Plan, report: &Report, page: &str) -> io::Result<()> {
         let folder = self.of(job);
         fs::create_dir_all(&folder)?;
+        write_whole(&folder.join(PAGE), |mut file| file.write_all(page.as_bytes()))?;
         for rows in Rows::ALL {
             rows.write(&folder.join(rows.file_name()), plan, report)?;
         }
@@ -312,14 +321,23 @@ impl Results {
                 self.remove(&job);
                 continue;
             }
-            for rows in Rows::ALL {
-                let making = folder.path().join(format!("{}{MAKING}", rows.file_name()));
+            for name in Rows::ALL.map(Rows::file_name).into_iter().chain([PAGE]) {
+                let making = folder.path().join(format!("{name}{MAKING}"));
                 if making.exists() {
                     fs::remove_file(making)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// The page of a result; `None`: there is none of that result.
+    pub fn page(&self, job: &[u8; 16], hash: &[u8; 32]) -> Option<Vec<u8>> {
+        let file = File::open(self.of(job).join(PAGE)).ok()?;
+        let mut page = String::new();
+        file.take(report::BYTES_MAX as u64 + 1).read_to_string(&mut page).ok()?;
+        let is_whole = page.len() <= report::BYTES_MAX && page.contains(&hex(hash));
+        is_whole.then(|| page.into_bytes())
     }
 
     /// Trades from row `from` on, at most `limit`. `conditions`: the markets of the job. `None`: there is no file of that

@@ -7,6 +7,7 @@
 
 use crate::past::Past;
 use crate::plan::{Plan, PlanError};
+use crate::report::{self, Context};
 use crate::results::Results;
 use crate::run::{Progress, RunError, figures};
 use ahash::AHashMap;
@@ -30,6 +31,7 @@ use host::thread::Stop;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -225,7 +227,7 @@ impl Runner {
         };
         let result = match self.compute(&job, running, stop) {
             Ok((plan, report)) => {
-                if let Err(error) = self.results.keep(&id, &plan, &report) {
+                if let Err(error) = self.keep(&id, &plan, &report) {
                     tracing::warn!(%error, "rows of a back-test cannot be kept; they are made again when they are read");
                 }
                 BacktestResult::Completed(Box::new(figures(&report)))
@@ -252,11 +254,16 @@ impl Runner {
         }
     }
 
+    /// Keeps the files of a result.
+    fn keep(&self, job: &[u8; 16], plan: &Plan, report: &Report) -> io::Result<()> {
+        self.results.keep(job, plan, report, &page(plan, report, &self.rules))
+    }
+
     /// Makes the rows of a completed back-test again.
     fn run_again(&self, job: &Backtest, running: &Running, stop: &Stop) {
         let hash = job.ended.as_ref().and_then(|ended| Some(ended.figures.as_ref()?.hash));
         let is_kept = match self.compute(job, running, stop) {
-            Ok((plan, report)) if Some(report.hash) == hash => match self.results.keep(&job.id, &plan, &report) {
+            Ok((plan, report)) if Some(report.hash) == hash => match self.keep(&job.id, &plan, &report) {
                 Ok(()) => true,
                 Err(error) => {
                     tracing::warn!(%error, "rows of a back-test cannot be kept");
@@ -378,6 +385,12 @@ impl Runner {
     }
 }
 
+/// A result as a page for people.
+pub fn page(plan: &Plan, report: &Report, rules: &Rules) -> String {
+    let program = concat!("papertape ", env!("CARGO_PKG_VERSION"));
+    report::html(&plan.job, report, &Context { questions: &[], fees: &rules.fees, program, warnings: &[] })
+}
+
 /// What a stored back-test was asked for. Its window is in the past at any time.
 fn spec_of(job: &Backtest) -> Option<Spec> {
     let value = wire::read::json(job.spec.as_bytes()).ok()?;
@@ -469,6 +482,13 @@ impl Jobs for Runner {
         limit: usize,
     ) -> Reading<'a, Vec<EquityPoint>> {
         Box::pin(self.rows(user, job, move |results, of| results.points(&of.job, &of.hash, (from, limit))))
+    }
+
+    fn report<'a>(&'a self, user: UserId, job: &'a Backtest) -> Reading<'a, String> {
+        Box::pin(async move {
+            let page = self.rows(user, job, |results, of| results.page(&of.job, &of.hash)).await?;
+            String::from_utf8(page).map_err(|_| Unreachable)
+        })
     }
 
     fn file<'a>(&'a self, user: UserId, job: &'a Backtest, rows: JobRows) -> Reading<'a, Vec<u8>> {

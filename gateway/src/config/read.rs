@@ -12,6 +12,7 @@ pub(super) fn server(values: &Values) -> Server {
     Server {
         listen: values.parsed("server.listen"),
         hosts: values.list("server.hosts").to_vec(),
+        public_url: values.text("server.public_url").to_owned(),
         io_threads: values.number("server.io_threads"),
         busy_poll: values.boolean("server.busy_poll"),
         drain: values.millis("server.drain_ms"),
@@ -120,6 +121,13 @@ pub(super) fn limits(values: &Values) -> Limits {
         };
     }
     limits
+}
+
+pub(super) fn simulation(values: &Values) -> Simulation {
+    Simulation {
+        export_dir: values.path("simulation.export_dir"),
+        export_bytes_max: values.number("simulation.export_bytes_max"),
+    }
 }
 
 pub(super) fn flags(values: &Values) -> Flags {

@@ -8,6 +8,7 @@ use ::simulation::past::Past;
 use ::simulation::plan::{Plan, PlanError};
 use ::simulation::results::Rows;
 use ::simulation::run::{self, Progress, RunError};
+use ::simulation::runner;
 use archive::store::{self, Store};
 use clap::Args;
 use edge::api::simulation::jobs::JobTrade;
@@ -16,6 +17,7 @@ use edge::api::simulation::summary::{BacktestPoint, BacktestSummary, BacktestTra
 use edge::http::record::{Record, value};
 use engine::amount::Cash;
 use engine::backtest::{Report, SEEDS_MAX};
+use engine::rules::Rules;
 use engine::time::Timestamp;
 use engine::user::Backtest;
 use engine::user::backtests::{BacktestEnd, BacktestEnded};
@@ -52,6 +54,9 @@ pub struct SpecVerb {
     /// Write the points of equity: .ndjson, .csv or .parquet.
     #[arg(long, value_name = "FILE", value_parser = file_of_rows, conflicts_with = "bot")]
     equity: Option<PathBuf>,
+    /// Write the report as a page of HTML.
+    #[arg(long, value_name = "FILE", conflicts_with = "bot")]
+    html: Option<PathBuf>,
     /// End with exit code 3 unless the result has this hash.
     #[arg(long, value_name = "HASH", value_parser = hash, conflicts_with = "bot")]
     expect: Option<String>,
@@ -105,7 +110,7 @@ impl SpecVerb {
         let ran = run::run(&plan, past.store(), &config.rules, memory_bytes, &progress, &goes_on);
         let at = clock.now();
         match ran {
-            Ok(report) => self.finish(&spec, &plan, &report, (begun, at)),
+            Ok(report) => self.finish(&spec, &plan, &report, &config.rules, (begun, at)),
             Err(RunError::Ended) => Err(interrupted(&signals)),
             Err(error) => {
                 let end = BacktestEnd::Failed;
@@ -143,6 +148,7 @@ impl SpecVerb {
         spec: &Spec,
         plan: &Plan,
         report: &Report,
+        rules: &Rules,
         (begun, at): (Timestamp, Timestamp),
     ) -> Result<(), Failure> {
         let figures = Some(run::figures(report));
@@ -154,6 +160,10 @@ impl SpecVerb {
                 form => std::fs::write(path, text_of(rows, form == Some(Form::Csv), spec, plan, report)?),
             };
             written.map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        if let Some(path) = &self.html {
+            let page = runner::page(plan, report, rules);
+            std::fs::write(path, page).map_err(|error| format!("{}: {error}", path.display()))?;
         }
         self.write_summary(spec, begun, completed)?;
         let found = hex(&report.hash);

@@ -1,6 +1,7 @@
 //! Back-tests on hand-made books.
 
 mod law;
+mod samples;
 
 use super::*;
 use crate::amount::{Cash, Price, Qty, TickSize};

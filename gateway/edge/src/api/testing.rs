@@ -162,6 +162,13 @@ impl Town {
         self.world.send(method, target, &[("x-api-key", key)], body)
     }
 
+    /// As another user, with further headers, without a body.
+    pub fn send_as_with(&self, key: &str, method: &str, target: &str, headers: &[(&str, &str)]) -> Answered {
+        let mut all = vec![("x-api-key", key)];
+        all.extend_from_slice(headers);
+        self.world.send(method, target, &all, "")
+    }
+
     /// The same with further headers.
     pub fn send_with(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> Answered {
         let mut all = vec![("x-api-key", self.key.as_str())];

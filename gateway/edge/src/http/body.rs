@@ -89,6 +89,8 @@ pub struct Pages {
     in_flight: Option<InFlight>,
     /// Whether the body ends when the peer leaves.
     live: bool,
+    /// How many bytes are still to come, if that is known.
+    left: Option<u64>,
 }
 
 impl fmt::Debug for Pages {
@@ -120,7 +122,15 @@ impl Pages {
         F: Future<Output = Result<(), Truncated>> + 'static,
     {
         let page = Rc::new(RefCell::new(None));
-        Pages { making: Box::pin(make(Sink(Rc::clone(&page)))), page, in_flight: None, live: false }
+        Pages { making: Box::pin(make(Sink(Rc::clone(&page)))), page, in_flight: None, live: false, left: None }
+    }
+
+    /// A body of exactly this many bytes. Its response states them, and it is not compressed.
+    pub fn sized<F>(bytes: u64, make: impl FnOnce(Sink) -> F) -> Pages
+    where
+        F: Future<Output = Result<(), Truncated>> + 'static,
+    {
+        Pages { left: Some(bytes), ..Pages::new(make) }
     }
 
     /// A body without an end. It is not compressed, and its handler limits how many are open.
@@ -133,6 +143,11 @@ impl Pages {
 
     pub(super) fn is_live(&self) -> bool {
         self.live
+    }
+
+    /// Bytes that are still to come, if that is known.
+    pub(super) fn left(&self) -> Option<u64> {
+        self.left
     }
 
     /// Splits a complete body into pieces: compressing it in one step would delay other tasks.
@@ -157,7 +172,10 @@ impl Pages {
             Poll::Ready(Err(cut)) => Poll::Ready(Err(cut)),
             Poll::Ready(Ok(())) => Poll::Ready(Ok(None)),
             Poll::Pending => match self.page.borrow_mut().take() {
-                Some(page) => Poll::Ready(Ok(Some(page))),
+                Some(page) => {
+                    self.left = self.left.map(|left| left.saturating_sub(page.len() as u64));
+                    Poll::Ready(Ok(Some(page)))
+                }
                 None => Poll::Pending,
             },
         }
@@ -243,7 +261,9 @@ impl hyper::body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Body::Whole(Whole(bytes)) => SizeHint::with_exact(bytes.len() as u64),
-            Body::Streamed(_) => SizeHint::default(),
+            Body::Streamed(streamed) => {
+                streamed.pages.as_ref().and_then(Pages::left).map_or_else(SizeHint::default, SizeHint::with_exact)
+            }
             Body::Upgraded(_) => SizeHint::with_exact(0),
         }
     }
@@ -302,6 +322,28 @@ mod tests {
             });
         }
         println!("streamed bodies: 2 cases");
+    }
+
+    #[test]
+    fn a_body_of_a_known_size_states_what_is_left() {
+        let pages = Pages::sized(10, |mut sink| async move {
+            for page in ["four", "", "six by"] {
+                sink.send(page.as_bytes().to_vec()).await;
+            }
+            Ok(())
+        });
+        let mut body = Body::Streamed(Box::new(Streamed::new(pages, false)));
+        let mut hints = Vec::new();
+        run(async {
+            loop {
+                hints.push(hyper::body::Body::size_hint(&body).exact());
+                if body.frame().await.is_none() {
+                    break;
+                }
+            }
+        });
+        assert_eq!(hints, [Some(10), Some(6), Some(0)]);
+        println!("sized bodies: {} hints", hints.len());
     }
 
     #[test]

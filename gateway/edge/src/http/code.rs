@@ -176,6 +176,7 @@ codes! {
     Http413 = "HTTP_413", 413, No, Nothing, "The body is too large.";
     Http426 = "HTTP_426", 426, No, Nothing, "Only WebSocket version 13 is supported.";
     Http415 = "HTTP_415", 415, No, Nothing, "The body must be application/json.";
+    Http416 = "HTTP_416", 416, No, Nothing, "The range is beyond the end of the file.";
 }
 
 impl Code {

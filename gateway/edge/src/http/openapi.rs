@@ -268,6 +268,8 @@ impl Answers<'_> {
                 Kind::Parquet => {
                     _ = content.insert(PARQUET.into(), json!({"schema": {"type": "string", "format": "binary"}}));
                 }
+                Kind::Nothing => {}
+                Kind::Html => _ = content.insert("text/html".into(), text_content(&gives.example)),
                 Kind::Events => _ = content.insert("text/event-stream".into(), text_content(&gives.example)),
             }
         }

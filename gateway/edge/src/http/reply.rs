@@ -114,6 +114,8 @@ pub(super) struct Parts {
     details: Option<Vec<u8>>,
     pub(super) order_id: Option<u64>,
     pub(super) allow: Option<String>,
+    /// Bytes of the file that the asked range is beyond of.
+    pub(super) range_beyond: Option<u64>,
     pub(super) closes_connection: bool,
 }
 
@@ -131,6 +133,7 @@ impl From<Code> for Refusal {
             details: None,
             order_id: None,
             allow: None,
+            range_beyond: None,
             closes_connection: false,
         }))
     }
@@ -184,6 +187,13 @@ impl Refusal {
     pub fn method_not_allowed(allow: String) -> Refusal {
         let mut refusal = Refusal::from(Code::Http405);
         refusal.0.allow = Some(allow);
+        refusal
+    }
+
+    /// `416` for a range beyond a file of this many bytes.
+    pub fn range_beyond(bytes: u64) -> Refusal {
+        let mut refusal = Refusal::from(Code::Http416);
+        refusal.0.range_beyond = Some(bytes);
         refusal
     }
 

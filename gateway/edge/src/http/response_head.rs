@@ -354,6 +354,10 @@ impl ResponseHead<'_> {
         if let Some(allow) = parts.allow.and_then(|allow| HeaderValue::try_from(allow).ok()) {
             headers.insert(header::ALLOW, allow);
         }
+        if let Some(bytes) = parts.range_beyond.and_then(|bytes| HeaderValue::try_from(format!("bytes */{bytes}")).ok())
+        {
+            headers.insert(header::CONTENT_RANGE, bytes);
+        }
         if parts.code == Code::Http426 {
             headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
             headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
@@ -421,8 +425,15 @@ impl ResponseHead<'_> {
         Body::from(Vec::new())
     }
 
-    /// The length is unknown. So a HEAD has none, and a body of any length is compressed.
+    /// Usually the length is unknown. So a HEAD has none, and a body of any length is compressed.
     fn streamed(&self, headers: &mut HeaderMap, pages: Pages) -> Body {
+        if let Some(bytes) = pages.left() {
+            if self.is_head {
+                headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
+                return Body::from(Vec::new());
+            }
+            return Body::Streamed(Box::new(Streamed::new(pages, false)));
+        }
         let gzip = self.takes_gzip && !pages.is_live();
         if !pages.is_live() {
             Lines::append(headers, Name::Vary, "Accept-Encoding");

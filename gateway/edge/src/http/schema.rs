@@ -68,6 +68,9 @@ pub struct Gives {
 /// The media type of Parquet files.
 pub const PARQUET: &str = "application/vnd.apache.parquet";
 
+/// The media type of pages.
+pub const HTML: &str = "text/html; charset=utf-8";
+
 /// The kind of an answer's body.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
@@ -77,6 +80,10 @@ pub enum Kind {
     Events,
     /// A Parquet file.
     Parquet,
+    /// A page.
+    Html,
+    /// No body.
+    Nothing,
 }
 
 impl Param {

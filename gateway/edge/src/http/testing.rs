@@ -6,6 +6,7 @@ use super::pipeline::respond;
 use super::route::Route;
 use crate::api::health::{Instruments, Playback, Vitals};
 use crate::api::simulation::archive::Archive;
+use crate::api::simulation::exports::Exports;
 use crate::api::simulation::jobs::Jobs;
 use crate::app::{App, Edge, Instance};
 use crate::engine_client::{AskError, EngineClient};
@@ -119,7 +120,12 @@ impl Instruments for Nothing {
 }
 
 /// The ports of the simulation routes.
-type Simulation = (Option<Arc<dyn Archive>>, Option<Arc<dyn Jobs>>);
+#[derive(Default)]
+pub struct Simulation {
+    pub archive: Option<Arc<dyn Archive>>,
+    pub jobs: Option<Arc<dyn Jobs>>,
+    pub exports: Option<Arc<dyn Exports>>,
+}
 
 /// Made spot prices.
 fn spot() -> Spot {
@@ -151,12 +157,12 @@ impl Answered {
 
 impl World {
     pub fn new(toml: &str, tables: &[&'static [Route]]) -> World {
-        World::of(toml, tables, spot(), (None, None))
+        World::of(toml, tables, spot(), Simulation::default())
     }
 
     /// As [`World::new`], with these spot prices.
     pub fn with_spot(toml: &str, tables: &[&'static [Route]], spot: Spot) -> World {
-        World::of(toml, tables, spot, (None, None))
+        World::of(toml, tables, spot, Simulation::default())
     }
 
     /// As [`World::new`], with an archive and a runner of back-tests.
@@ -166,10 +172,16 @@ impl World {
         archive: Arc<dyn Archive>,
         jobs: Option<Arc<dyn Jobs>>,
     ) -> World {
-        World::of(toml, tables, spot(), (Some(archive), jobs))
+        World::with_simulation(toml, tables, Simulation { archive: Some(archive), jobs, exports: None })
     }
 
-    fn of(toml: &str, tables: &[&'static [Route]], spot: Spot, (archive, jobs): Simulation) -> World {
+    /// As [`World::new`], with these ports of the simulation routes.
+    pub fn with_simulation(toml: &str, tables: &[&'static [Route]], simulation: Simulation) -> World {
+        World::of(toml, tables, spot(), simulation)
+    }
+
+    fn of(toml: &str, tables: &[&'static [Route]], spot: Spot, simulation: Simulation) -> World {
+        let Simulation { archive, jobs, exports } = simulation;
         let mut config = Settings::of_test(toml);
         config.auth.jwt_secrets = vec![Secret::new(SECRET.to_owned())];
         config.auth.server_secret = Secret::new(SECRET.to_owned());
@@ -199,6 +211,7 @@ impl World {
                 spot,
                 archive,
                 jobs,
+                exports,
             },
             front: Front::new(config, tables).expect("a sound table"),
             instance: Instance {

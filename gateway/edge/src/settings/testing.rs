@@ -13,6 +13,7 @@ impl Settings {
             server: Server {
                 listen: SocketAddr::from(([127, 0, 0, 1], 8_080)),
                 hosts: Vec::new(),
+                public_url: String::new(),
                 drain: millis(10_000),
             },
             http: Http {
@@ -100,6 +101,7 @@ impl Settings {
             match (section, key.as_str()) {
                 ("server", "listen") => server.listen = text(value).parse().expect("an address"),
                 ("server", "hosts") => server.hosts = texts(value),
+                ("server", "public_url") => text(value).clone_into(&mut server.public_url),
                 ("server", "drain_ms") => server.drain = millis(),
                 ("http", "body_bytes_max") => http.body_bytes_max = number(value) as usize,
                 ("http", "connections_max") => http.connections_max = number(value) as usize,

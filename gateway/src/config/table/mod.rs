@@ -6,6 +6,7 @@
 mod accounts;
 mod rules;
 mod server;
+mod simulation;
 pub(super) mod texts;
 mod venue;
 
@@ -37,13 +38,13 @@ pub(super) const SECTIONS: [(&str, &str); 23] = [
     ("book", "Books without news."),
     ("export", "CSV exports."),
     ("streams", "Sockets."),
-    ("simulation", "Back-tests."),
+    ("simulation", "Back-tests and exports."),
 ];
 
 /// Every setting.
 pub fn settings() -> &'static [Setting] {
     static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
-        let parts = [server::rows(), venue::rows(), accounts::rows(), rules::rows()];
+        let parts = [server::rows(), venue::rows(), accounts::rows(), rules::rows(), simulation::rows()];
         parts.into_iter().flatten().collect()
     });
     &SETTINGS

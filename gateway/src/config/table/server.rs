@@ -27,6 +27,13 @@ fn server() -> Vec<Setting> {
              `localhost` and names without a dot are always accepted. A server with such names counts as open to others, by \
              a proxy.",
         ),
+        parsed(
+            "server.public_url",
+            "",
+            texts::PUBLIC_URL,
+            "How clients reach this server, for links in answers. Without it a link has the `Host` of its request, and \
+             `http://`.",
+        ),
         integer(
             "server.io_threads",
             1,

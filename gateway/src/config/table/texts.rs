@@ -144,6 +144,16 @@ pub(super) const SOCKET_ADDRESS: Rule = Rule {
     read: |text| service(text, ["wss://", "ws://"]),
 };
 
+pub(super) const PUBLIC_URL: Rule = Rule {
+    what: "address",
+    allowed: "an address that begins with https:// or http://, without ? and #; \"\" for none",
+    read: |text| {
+        let text = text.trim_end_matches('/');
+        let is_url = !text.contains(['?', '#', '"', '\\']) && service(text, ["https://", "http://"]).is_some();
+        same(text, text.is_empty() || is_url)
+    },
+};
+
 /// The address of a service of a venue.
 fn service(text: &str, schemes: [&str; 2]) -> Option<String> {
     let rest = schemes.iter().find_map(|scheme| text.strip_prefix(scheme))?;

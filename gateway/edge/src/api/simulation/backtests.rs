@@ -13,7 +13,7 @@ use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::scalar::HourText;
-use crate::http::schema::PARQUET;
+use crate::http::schema::{HTML, PARQUET};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use engine::backtest::{Coverage, Hour};
@@ -23,7 +23,7 @@ use engine::time::{DAY, Timestamp};
 use engine::user::Backtest;
 use engine::user::key::entitlement;
 use hyper::StatusCode;
-use hyper::header::HeaderName;
+use hyper::header::{self, HeaderName, HeaderValue};
 use sha2::{Digest as _, Sha256};
 use wire::cursor::OffsetCursor;
 use wire::fields::Params;
@@ -291,6 +291,21 @@ async fn file(call: &Call, job: &Backtest, rows: JobRows) -> Outcome {
     Ok(Reply { content_type: PARQUET, ..Reply::json(body) })
 }
 
+pub async fn report(call: Call) -> Outcome {
+    let job = one(&call).await?;
+    if !is_completed(&job) {
+        return Err(Refusal::new(Code::NotFound, "A back-test has a report when it is completed."));
+    }
+    let page = jobs(&call)?.report(call.caller().user, &job).await.map_err(store)?;
+    let reply = Reply { content_type: HTML, ..Reply::json(page.into_bytes()) };
+    // The page has this policy itself; a sandbox is of another origin, too.
+    let policy = HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; sandbox");
+    Ok(reply
+        .with_header(header::CONTENT_SECURITY_POLICY, policy)
+        .with_header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
+}
+
+/// Whether there is a result.
 fn is_completed(job: &Backtest) -> bool {
     job.ended.as_ref().is_some_and(|ended| ended.figures.is_some())
 }

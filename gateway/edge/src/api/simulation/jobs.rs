@@ -55,4 +55,7 @@ pub trait Jobs: Send + Sync {
 
     /// All rows as a Parquet file.
     fn file<'a>(&'a self, user: UserId, job: &'a Backtest, rows: JobRows) -> Reading<'a, Vec<u8>>;
+
+    /// The page of a completed back-test: HTML that loads nothing.
+    fn report<'a>(&'a self, user: UserId, job: &'a Backtest) -> Reading<'a, String>;
 }

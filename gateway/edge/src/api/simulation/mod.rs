@@ -6,6 +6,7 @@
 //! | [`archive`], [`jobs`] | the archive, and the runner of back-tests, as ports |
 //! | `fill.rs`, `book.rs`, `coverage.rs` | the reads of it, each with its records |
 //! | [`offline`] | the same reads without a server, for the command line |
+//! | [`exports`] | events of a market as a file, with the port that makes it |
 //! | `models.rs`, `quota.rs` | the list of fill models; what the plan allows and what is used |
 //! | [`spec`] | what a back-test is asked for |
 //! | `backtests.rs`, [`summary`] | routes of back-tests, and their records |
@@ -15,6 +16,7 @@ pub mod archive;
 mod backtests;
 mod book;
 mod coverage;
+pub mod exports;
 mod fill;
 pub mod jobs;
 mod models;
@@ -139,11 +141,40 @@ pub const ROUTES: &[Route] = &[
         .gives_kind(200, Kind::Parquet, "")
         .fails(&[Code::ValidationFailed, Code::InvalidCursor, Code::NotFound, Code::JobStoreUnavailable])
         .run(|call| Box::pin(backtests::equity(call))),
+    opened(Route::get("/v1/simulation/backtests/{job_id}/report", "get_backtest_report"))
+        .about("A completed back-test as one page that loads nothing.")
+        .gives_kind(200, Kind::Html, "<!DOCTYPE html>")
+        .fails(&[Code::NotFound, Code::JobStoreUnavailable])
+        .run(|call| Box::pin(backtests::report(call))),
     opened(Route::delete("/v1/simulation/backtests/{job_id}", "cancel_backtest"))
         .about("Cancels a back-test; one that has ended stays as it is.")
         .gives::<summary::BacktestSummary<'_>>(200)
         .fails(&[Code::NotFound, Code::PersistenceUnknown, Code::DeadlineOvershotButPersisted, Code::ServerBusy])
         .run(|call| Box::pin(backtests::cancel(call))),
+    opened(Route::post("/v1/simulation/exports", "create_export"))
+        .about("Makes a Parquet file of a market's events, and answers with a link to it.")
+        .takes::<exports::make::NewExport<'_>>()
+        .gives::<exports::make::ExportLink<'_>>(200)
+        .fails(&[
+            Code::InvalidBody,
+            Code::ValidationFailed,
+            Code::InvalidWindow,
+            Code::UpgradeRequired,
+            Code::ConditionHourNotCovered,
+            Code::ArchiveNotFound,
+            Code::ArchiveUnavailable,
+        ])
+        .run(|call| Box::pin(exports::make::make(call))),
+    Route::get("/v1/simulation/exports/files/{id}", "get_export_file")
+        .gate(Gate::SimulationApi)
+        .no_store()
+        .about("The file of an export, for the bearer of its link.")
+        .params(exports::file::PARAMS)
+        .gives_kind(200, Kind::Parquet, "")
+        .gives_kind(206, Kind::Parquet, "")
+        .gives_kind(304, Kind::Nothing, "")
+        .fails(&[Code::Http403, Code::NotFound, Code::Http416, Code::ArchiveUnavailable])
+        .run(|call| Box::pin(exports::file::file(call))),
 ];
 
 const CURSOR: Param = Param::query("cursor", TEXT, "`next_cursor` of the page before.");

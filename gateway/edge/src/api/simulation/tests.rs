@@ -1,6 +1,7 @@
 //! The simulation routes on an archive of one market.
 
 mod backtests;
+mod exports;
 
 use super::archive::{Archive, Reading, Unreachable};
 use crate::api::testing::{Answered, Text as _, Town};

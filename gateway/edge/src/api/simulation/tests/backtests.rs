@@ -2,7 +2,7 @@
 
 use super::super::jobs::{JobProgress, JobRows, JobTrade, Jobs};
 use super::{CONDITION, HOUR, ON, Shelf};
-use crate::api::simulation::archive::Reading;
+use crate::api::simulation::archive::{Reading, Unreachable};
 use crate::api::simulation::summary::BacktestSummary;
 use crate::api::testing::{Answered, Text as _, Town};
 use crate::engine_client::AskError;
@@ -35,6 +35,8 @@ const PATH: &str = "/v1/simulation/backtests";
 struct Runner {
     asked: Mutex<Vec<(&'static str, [u8; 16])>>,
     progress: Mutex<Option<JobProgress>>,
+    /// The page of every result.
+    page: Mutex<Option<String>>,
 }
 
 /// Rows of a result.
@@ -83,6 +85,10 @@ impl Jobs for Runner {
 
     fn file<'a>(&'a self, _: UserId, _: &'a Backtest, rows: JobRows) -> Reading<'a, Vec<u8>> {
         Box::pin(std::future::ready(Ok(format!("PAR1 {rows:?}").into_bytes())))
+    }
+
+    fn report<'a>(&'a self, _: UserId, _: &'a Backtest) -> Reading<'a, String> {
+        Box::pin(std::future::ready(self.page.lock().expect("no panic").clone().ok_or(Unreachable)))
     }
 }
 
@@ -339,6 +345,42 @@ fn rows_of_a_completed_back_test_are_a_file() {
         assert!(page["data"].is_array(), "{rows}");
     }
     println!("files: 6 cases");
+}
+
+#[test]
+fn a_completed_back_test_has_a_report() {
+    let lab = Lab::new(&HOURS);
+    let job = lab.created();
+    let path = format!("{PATH}/{job}/report");
+    let none = "A back-test has a report when it is completed.";
+    let pending = lab.get(&path);
+    assert_eq!((pending.code(), &pending.json()["message"]), ((404, "NOT_FOUND"), &json!(none)));
+    lab.run(|job| Command::StartBacktest { job });
+    assert_eq!(lab.get(&path).code(), (404, "NOT_FOUND"), "it runs");
+    lab.run(|job| Command::EndBacktest { job, result: BacktestResult::Completed(figures()) });
+    assert_eq!(lab.get(&path).code(), (503, "JOB_STORE_UNAVAILABLE"), "its rows cannot be read");
+    *lab.runner.page.lock().expect("no panic") = Some("<!DOCTYPE html><p>é</p>".to_owned());
+    let page = lab.get(&path);
+    assert_eq!((page.status, page.text()), (200, "<!DOCTYPE html><p>é</p>"));
+    for (name, expected) in [
+        ("content-type", "text/html; charset=utf-8"),
+        ("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox"),
+        ("x-content-type-options", "nosniff"),
+        ("cache-control", "private, no-store"),
+    ] {
+        assert_eq!(page.header(name), Some(expected), "{name}");
+    }
+    let other = lab.town.send_as(&lab.pro, "GET", &path, "");
+    assert_eq!(other.code(), (404, "NOT_FOUND"), "it is that of another user");
+    for wrong in ["1", "0d0b7a1e-5f0e-4c55-9a51-2f1f6f2c9d11"] {
+        assert_eq!(lab.get(&format!("{PATH}/{wrong}/report")).code(), (404, "NOT_FOUND"), "{wrong}");
+    }
+    // One that failed has none.
+    let failed = lab.created();
+    let result = BacktestResult::Failed { error: "time_limit".to_owned(), left: 0 };
+    lab.run(|job| Command::EndBacktest { job, result });
+    assert_eq!(lab.get(&format!("{PATH}/{failed}/report")).code(), (404, "NOT_FOUND"));
+    println!("reports: 8 cases");
 }
 
 #[test]

@@ -1,0 +1,19 @@
+//! Rows of what the simulation routes use.
+
+use crate::config::setting::{Setting, integer, path};
+
+pub(super) fn rows() -> Vec<Setting> {
+    vec![
+        path(
+            "simulation.export_dir",
+            "Folder of exports, each of which is removed after a day. Without it `POST /v1/simulation/exports` answers 503 \
+             `ARCHIVE_UNAVAILABLE`.",
+        ),
+        integer(
+            "simulation.export_bytes_max",
+            2 << 30,
+            1 << 20..=1 << 40,
+            "Bytes of one export at most; a larger one is refused with 422 `VALIDATION_FAILED`.",
+        ),
+    ]
+}

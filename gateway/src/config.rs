@@ -71,7 +71,6 @@ pub struct Config {
     pub access: Access,
     pub book: Book,
     pub export: Export,
-    pub simulation: Simulation,
     pub streams: Streams,
     pub simulation: Simulation,
     /// Fees, rollout flags and bounds for the engine (`[fees]`, `[flags]`, `[keys]`).
@@ -232,6 +231,10 @@ pub struct Engine {
 /// Back-tests and exports of the archive.
 #[derive(Clone, Debug)]
 pub struct Simulation {
+    /// Threads that run back-tests; 0: none is created.
+    pub threads: usize,
+    /// Memory of the rows of one back-test, in bytes.
+    pub job_memory_bytes: u64,
     /// The folder of exports; `None`: this server makes none.
     pub export_dir: Option<PathBuf>,
     /// Bytes of an export at most.
@@ -242,15 +245,6 @@ pub struct Simulation {
 pub struct Book {
     /// A book without news for longer is shown as stale.
     pub stale_after: Duration,
-}
-
-/// Back-tests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Simulation {
-    /// Threads that run them; 0: none is created.
-    pub threads: usize,
-    /// Memory of the rows of one, in bytes.
-    pub job_memory_bytes: u64,
 }
 
 impl Config {
@@ -300,7 +294,6 @@ impl Config {
             access: read::access(&values),
             book: Book { stale_after: values.seconds("book.stale_after_s") },
             export: Export { max_rows: values.number("export.max_rows") },
-            simulation: read::simulation(&values),
             streams: read::streams(&values),
             simulation: read::simulation(&values),
             rules,

@@ -61,8 +61,7 @@ impl Shelf {
         };
         sidecar.frames.dropped = Some(0);
         sidecar.set_rows(writer.counts());
-        self.store.withdraw(&lock, VENUE, hour).expect("withdrawn");
-        let written = writer.finish().expect("written");
+        let written = writer.prepare().expect("written");
         let judged = Judged { facts: HourFacts { is_partial, ..HourFacts::default() }, prices: Vec::new() };
         self.store.complete(&lock, VENUE, hour, sidecar, &judged, written).expect("complete");
     }

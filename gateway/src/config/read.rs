@@ -125,6 +125,8 @@ pub(super) fn limits(values: &Values) -> Limits {
 
 pub(super) fn simulation(values: &Values) -> Simulation {
     Simulation {
+        threads: values.number("simulation.threads"),
+        job_memory_bytes: values.number("simulation.job_memory_bytes"),
         export_dir: values.path("simulation.export_dir"),
         export_bytes_max: values.number("simulation.export_bytes_max"),
     }
@@ -204,13 +206,6 @@ pub(super) fn streams(values: &Values) -> Streams {
     Streams {
         max_subscriptions: values.number("streams.max_subscriptions"),
         order_events: values.word("streams.order_events"),
-    }
-}
-
-pub(super) fn simulation(values: &Values) -> Simulation {
-    Simulation {
-        threads: values.number("simulation.threads"),
-        job_memory_bytes: values.number("simulation.job_memory_bytes"),
     }
 }
 

@@ -60,8 +60,7 @@ impl Lab {
         };
         sidecar.frames.dropped = Some(0);
         sidecar.set_rows(writer.counts());
-        self.store.withdraw(&self.lock, VENUE, hour).expect("withdrawn");
-        let written = writer.finish().expect("written");
+        let written = writer.prepare().expect("written");
         self.store.complete(&self.lock, VENUE, hour, sidecar, &Judged::default(), written).expect("complete");
     }
 

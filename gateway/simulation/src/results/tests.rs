@@ -18,13 +18,38 @@ fn finished() -> (Shelf, Plan, Report, Results) {
     (shelf, plan, report, results)
 }
 
+/// A page that names its result.
+fn page_of(report: &Report) -> String {
+    format!("<p>{}</p>", hex(&report.hash))
+}
+
+#[test]
+fn a_page_is_that_of_its_result() {
+    let (shelf, plan, report, results) = finished();
+    let hash = &report.hash;
+    let page = page_of(&report);
+    assert_eq!(results.page(&JOB, hash), None, "nothing is kept yet");
+    results.keep(&JOB, &plan, &report, &page).expect("kept");
+    assert_eq!(results.page(&JOB, hash), Some(page.clone().into_bytes()));
+    let mut other = *hash;
+    other[0] ^= 1;
+    assert_eq!(results.page(&JOB, &other), None, "of another result");
+    let path = shelf.folder.path().join("jobs").join(uuid_text(&JOB)).join(PAGE);
+    let long = page.clone() + &" ".repeat(report::BYTES_MAX);
+    for (bytes, what) in [(page[..20].as_bytes(), "cut"), (&[0xff, 0xfe], "not a text"), (long.as_bytes(), "too long")] {
+        fs::write(&path, bytes).expect("written");
+        assert_eq!(results.page(&JOB, hash), None, "{what}");
+    }
+    println!("pages: 6 cases");
+}
+
 #[test]
 fn rows_are_read_back_by_page() {
     let (_shelf, plan, report, results) = finished();
     let conditions = [condition(1).to_string()];
     let hash = &report.hash;
     assert_eq!(results.points(&JOB, hash, (0, 10)), None, "nothing is kept yet");
-    results.keep(&JOB, &plan, &report).expect("kept");
+    results.keep(&JOB, &plan, &report, &page_of(&report)).expect("kept");
     assert!(report.trades.len() >= 2 && report.points.len() >= 3, "{report:?}");
     let mut cases = 0;
     for from in 0..report.points.len() + 2 {
@@ -44,7 +69,7 @@ fn rows_are_read_back_by_page() {
         cases += 1;
     }
     // Writing again changes nothing.
-    results.keep(&JOB, &plan, &report).expect("kept");
+    results.keep(&JOB, &plan, &report, &page_of(&report)).expect("kept");
     assert_eq!(results.points(&JOB, hash, (0, 10)).map(|rows| rows.len()), Some(report.points.len()));
     println!("rows: {cases} cases");
 }
@@ -52,7 +77,7 @@ fn rows_are_read_back_by_page() {
 #[test]
 fn rows_of_another_result_and_damaged_ones_count_as_absent() {
     let (shelf, plan, report, results) = finished();
-    results.keep(&JOB, &plan, &report).expect("kept");
+    results.keep(&JOB, &plan, &report, &page_of(&report)).expect("kept");
     let (hash, conditions) = (&report.hash, [condition(1).to_string()]);
     let mut other = *hash;
     other[31] ^= 1;
@@ -84,8 +109,8 @@ fn rows_of_another_result_and_damaged_ones_count_as_absent() {
 fn old_rows_and_halves_are_swept() {
     let (shelf, plan, report, results) = finished();
     results.sweep(Timestamp(0)).expect("there is no folder");
-    results.keep(&JOB, &plan, &report).expect("kept");
-    results.keep(&[2; 16], &plan, &report).expect("kept");
+    results.keep(&JOB, &plan, &report, &page_of(&report)).expect("kept");
+    results.keep(&[2; 16], &plan, &report, &page_of(&report)).expect("kept");
     let folder = shelf.folder.path().join("jobs");
     let half = folder.join(uuid_text(&JOB)).join("trades.parquet.making");
     fs::write(&half, "half").expect("written");

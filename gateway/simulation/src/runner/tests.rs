@@ -310,7 +310,7 @@ fn the_first_end_counts() {
     let started = lab.ask(1, || Command::StartBacktest { job });
     let Answer::Backtest { job: known, .. } = started else { panic!("{started:?}") };
     let (plan, report) = lab.runner.compute(&known, &running, &lab.stop).expect("a result");
-    lab.runner.results.keep(&job, &plan, &report).expect("kept");
+    lab.runner.keep(&job, &plan, &report).expect("kept");
     lab.ask(1, || Command::EndBacktest { job, result: BacktestResult::Cancelled { left: 0 } });
     lab.runner.give_back(&running);
     drop(task);

@@ -8,7 +8,7 @@ use engine::market::terms::Category;
 use engine::rules::Rules;
 
 pub(super) fn rows() -> Vec<Setting> {
-    [gates(), rollout(), orders(), fees(), accounts(), streams(), simulation()].into_iter().flatten().collect()
+    [gates(), rollout(), orders(), fees(), accounts(), streams()].into_iter().flatten().collect()
 }
 
 fn gates() -> Vec<Setting> {
@@ -187,22 +187,5 @@ fn streams() -> Vec<Setting> {
              `auth.order_events`, all, or none. `true` and `false` mean `all` and `off`.",
         )
         .synonyms(&[("true", "all"), ("false", "off")]),
-    ]
-}
-
-fn simulation() -> Vec<Setting> {
-    vec![
-        integer(
-            "simulation.threads",
-            1,
-            0..=16,
-            "Threads that run back-tests, below the priority of orders. 0: none is created, 503 `JOB_STORE_UNAVAILABLE`.",
-        ),
-        integer(
-            "simulation.job_memory_bytes",
-            256 << 20,
-            32 << 20..=16 << 30,
-            "Memory for the rows of one back-test, in bytes; what exceeds it is spilled into `archive/cache`.",
-        ),
     ]
 }

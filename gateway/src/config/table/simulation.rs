@@ -4,6 +4,18 @@ use crate::config::setting::{Setting, integer, path};
 
 pub(super) fn rows() -> Vec<Setting> {
     vec![
+        integer(
+            "simulation.threads",
+            1,
+            0..=16,
+            "Threads that run back-tests, below the priority of orders. 0: none is created, 503 `JOB_STORE_UNAVAILABLE`.",
+        ),
+        integer(
+            "simulation.job_memory_bytes",
+            256 << 20,
+            32 << 20..=16 << 30,
+            "Memory for the rows of one back-test, in bytes; what exceeds it is spilled into `archive/cache`.",
+        ),
         path(
             "simulation.export_dir",
             "Folder of exports, each of which is removed after a day. Without it `POST /v1/simulation/exports` answers 503 \

@@ -238,7 +238,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
 
     let is_recording = upstream.recording.is_some();
     let kept = Kept::open(&config, is_recording);
-    let shared = Shared::new(&config);
+    let mut shared = Shared::new(&config);
     let stakes = stakes(&state.users);
     let shards = shared.shards(state.users, Timestamp(log.last_time), clock.now());
     let figures = shared.commit.clone();
@@ -268,7 +268,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     };
     let (is_fed, fed) = oneshot::channel();
     let mut keeping = kept.keeping(&config, is_recording, &clock);
-    let past = kept.store.as_ref().and_then(|store| {
+    shared.archive = kept.store.as_ref().and_then(|store| {
         let tail = keeping.as_mut().filter(|_| config.flags.feature_simulation_api_enabled).and_then(Keeping::tail);
         simulation::archive(&config, store.clone(), tail)
     });
@@ -290,7 +290,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         upstream,
         archive: kept.figures.clone(),
     };
-    let app = shared.app(&config, clock, leap, reader, past, instruments.clone(), instance)?;
+    let app = shared.app(&config, clock, leap, reader, instruments.clone(), instance)?;
     let config = Arc::new(config);
     let edge = Rc::new(Edge::new(Arc::new(app), runtime.client()));
     // The demo user's key: only without users, and only if no other machine can reach the listener.
@@ -403,6 +403,8 @@ struct Shared {
     feed: Arc<FeedFigures>,
     news: Arc<News>,
     spot: Spot,
+    /// For the simulation routes, if they are on.
+    archive: Option<Arc<dyn Archive>>,
 }
 
 impl Shared {
@@ -423,6 +425,7 @@ impl Shared {
             feed: Arc::default(),
             news: Arc::new(news),
             spot: venue::spot::of(&config.venue),
+            archive: None,
         }
     }
 
@@ -448,11 +451,10 @@ impl Shared {
         clock: Clock,
         leap: Arc<Leap>,
         history: Reader,
-        archive: Option<Arc<dyn Archive>>,
         instruments: Instruments,
         instance: String,
     ) -> Result<App, BootError> {
-        let Shared { catalog, books, directory, rules, commit, news, spot, .. } = self;
+        let Shared { catalog, books, directory, rules, commit, news, spot, archive, .. } = self;
         let mut front = Front::new(config.edge(), &edge::groups::tables()).map_err(BootError::Edge)?;
         front.meters = config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes()));
         Ok(App {

@@ -18,7 +18,7 @@
 //! | `venue` | market data: live, recorded, synthetic; the feed that writes the books | `engine`, `wire`, `host` |
 //! | `edge` | HTTP, the endpoints, the streams, their descriptions | `engine`, `wire`, `host` |
 //! | `admin` | the admin namespace: controls of a running server | `engine`, `wire`, `host` |
-//! | `simulation` | the archive behind the simulation routes, back-tests | `engine`, `wire`, `host`, `archive`, `venue`, `edge` |
+//! | `simulation` | the archive that the simulation routes read, back-tests | `engine`, `wire`, `host`, `archive`, `venue`, `edge` |
 //!
 //! # Map
 //!

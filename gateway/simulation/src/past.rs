@@ -19,7 +19,7 @@ use std::time::{Duration, Instant, SystemTime};
 use venue::archive::catalogue;
 use venue::archive::markets::{self, Found, Known};
 use venue::archive::settled::{self, Settlement};
-use venue::archive::tail::{Tail, TailError};
+use venue::archive::tail::{Tail, TailError, TailMarket};
 use venue::category::Names;
 use venue::tape::Origin;
 
@@ -255,7 +255,7 @@ impl Past {
     /// A market of the hours that are not made, as they show it, and its listing if it was listed in them.
     fn tail_market(&self, market: &Condition) -> Result<Option<(Span, Option<Listing>)>, PastError> {
         let found = self.with_tail_now(|tail| {
-            let Some((origin, tokens, listing)) = tail.market(market) else { return Ok(None) };
+            let Some(TailMarket { origin, tokens, listing }) = tail.market(market) else { return Ok(None) };
             let found = Found { tokens, ..Found::of(origin) };
             let span = Span { venue: origin.name().to_owned(), hours: tail.range(origin.name()), found };
             Ok(Some((span, listing.cloned())))

@@ -23,7 +23,6 @@ pub(super) fn venue(values: &Values) -> VenueConfig {
             markets: values.path("venue.markets").unwrap_or_default(),
             from: values.optional("venue.from").and_then(hours::parse_hour),
             to: values.optional("venue.to").and_then(hours::parse_hour),
-            ..Default::default()
         },
         liveliness: values.number("venue.liveliness"),
         mix: values.boolean("venue.mix"),

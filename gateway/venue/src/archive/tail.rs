@@ -62,6 +62,16 @@ pub struct Tail {
     is_caught_up: bool,
 }
 
+/// A market as these hours show it.
+#[derive(Debug)]
+pub struct TailMarket<'a> {
+    pub origin: Origin,
+    /// Its tokens that have rows.
+    pub tokens: BTreeSet<Arc<str>>,
+    /// Its listing, if it was listed in these hours.
+    pub listing: Option<&'a Listing>,
+}
+
 /// A recording that is read.
 struct Reading {
     lines: Lines,
@@ -219,12 +229,13 @@ impl Tail {
         first..ranges().map(|range| range.end).max().unwrap_or_default()
     }
 
-    /// The venue, the tokens and the listing of a market that has rows in these hours.
-    pub fn market(&self, market: &Condition) -> Option<(Origin, BTreeSet<Arc<str>>, Option<&Listing>)> {
+    /// A market that has rows in these hours.
+    pub fn market(&self, market: &Condition) -> Option<TailMarket<'_>> {
         let listing =
             self.reading.as_ref().and_then(|reading| reading.listings.get(market)).map(|(_, listing)| listing);
         let mut found = self.venues().map(|venue| (venue.origin, venue.unsealed.tokens(market)));
-        found.find(|(_, tokens)| !tokens.is_empty()).map(|(origin, tokens)| (origin, tokens, listing))
+        let (origin, tokens) = found.find(|(_, tokens)| !tokens.is_empty())?;
+        Some(TailMarket { origin, tokens, listing })
     }
 
     /// The book of a token at a moment of these hours; `None`: it is not known, or not recorded until then.

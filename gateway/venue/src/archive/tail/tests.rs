@@ -98,7 +98,7 @@ fn compare(seed: u64, bounds: Bounds) -> (usize, usize) {
                     stale += usize::from(found.is_stale);
                 }
                 assert_eq!(tail.hours(&market, Hour(hour)..Hour(hour + 1)).len(), 1);
-                assert!(tail.market(&market).is_some_and(|(_, tokens, _)| tokens.contains(token)));
+                assert!(tail.market(&market).is_some_and(|of| of.tokens.contains(token)));
             }
         }
     }

@@ -28,8 +28,21 @@ const fn layer(
 
 const ALL_OF_THE_GATEWAY: &[&str] =
     &["engine", "wal", "wire", "host", "history", "journal", "archive", "venue", "edge", "admin", "simulation"];
-const ALL: &[&str] =
-    &["engine", "wal", "wire", "host", "history", "journal", "archive", "venue", "edge", "admin", "simulation", "gateway", "tools"];
+const ALL: &[&str] = &[
+    "engine",
+    "wal",
+    "wire",
+    "host",
+    "history",
+    "journal",
+    "archive",
+    "venue",
+    "edge",
+    "admin",
+    "simulation",
+    "gateway",
+    "tools",
+];
 
 /// From the bottom up.
 pub const LAYERS: [Layer; 15] = [

@@ -264,7 +264,8 @@ impl FetchVerb {
         };
         let config = of_verb.settings.load(Vec::new())?;
         let url = url.or_else(|| config.archive.fetch_url.clone());
-        let url = url.ok_or_else(|| Usage("nothing is fetched without an address: archive.fetch_url or --url".into()))?;
+        let url =
+            url.ok_or_else(|| Usage("nothing is fetched without an address: archive.fetch_url or --url".into()))?;
         let name = format!("{}.parquet", store::hour_name(venue.name(), Hour(from)));
         let sums = sha256.map(|given| given_sums(&given, (from == to).then_some(name))).transpose()?;
         let options = selection.options(&of_verb.root()?, false, &config.archive)?;

@@ -20,6 +20,7 @@ pub(super) fn venue(values: &Values) -> VenueConfig {
             // Set by boot.rs to a folder of the archive.
             cache: Default::default(),
             memory_bytes: values.number("archive.memory_bytes"),
+            cache_bytes: values.number("archive.cache_bytes"),
             markets: values.path("venue.markets").unwrap_or_default(),
             from: values.optional("venue.from").and_then(hours::parse_hour),
             to: values.optional("venue.to").and_then(hours::parse_hour),

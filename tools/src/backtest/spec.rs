@@ -128,8 +128,7 @@ impl SpecVerb {
         let mut text = Vec::new();
         let read = match path.as_os_str() == "-" {
             true => std::io::stdin().lock().take(SPEC_BYTES_MAX + 1).read_to_end(&mut text),
-            false => std::fs::File::open(&path)
-                .and_then(|file| file.take(SPEC_BYTES_MAX + 1).read_to_end(&mut text)),
+            false => std::fs::File::open(&path).and_then(|file| file.take(SPEC_BYTES_MAX + 1).read_to_end(&mut text)),
         };
         read.map_err(|error| named(&error))?;
         if text.len() as u64 > SPEC_BYTES_MAX {
@@ -262,7 +261,12 @@ impl fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Summary { report, hash } = self;
         let money = |cash: Cash| wire::decimal::text(|out| wire::decimal::exactly::<2>(out, cash.0));
-        writeln!(f, "profit      {} USD, {} without costs", money(report.total_pnl), money(report.comparison.naive_pnl))?;
+        writeln!(
+            f,
+            "profit      {} USD, {} without costs",
+            money(report.total_pnl),
+            money(report.comparison.naive_pnl)
+        )?;
         writeln!(f, "trades      {} at {} decisions", report.trades.len(), report.ticks_evaluated)?;
         if let Some([low, middle, high]) = report.comparison.percentiles {
             writeln!(f, "seeds       {} to {}, half of them below {}", money(low), money(high), money(middle))?;

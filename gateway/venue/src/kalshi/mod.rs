@@ -8,6 +8,7 @@ mod hot;
 mod listing;
 pub(crate) mod metadata;
 mod recall;
+mod seen;
 pub mod stream;
 pub mod translate;
 

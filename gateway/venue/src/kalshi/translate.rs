@@ -8,6 +8,7 @@ use super::book::{Book, Fold, Grid, Side};
 use super::dto;
 use super::hot::{self, Content};
 use super::listing::{EventFacts, resolution};
+use super::seen::Seen;
 use crate::category::Names;
 use crate::loose::{Fault, Loose};
 use crate::skips::{Skip, Skips};
@@ -68,6 +69,8 @@ pub struct Translate {
     pub(super) series: AHashMap<String, String>,
     /// Last sequence number by connection and subscription.
     sequences: AHashMap<(u8, u64), u64>,
+    /// The last messages of a recording.
+    seen: Seen,
     pub(super) sequence: Sequence,
     pub(super) skips: Arc<Skips>,
     pub(super) names: Names,
@@ -121,6 +124,7 @@ impl Translate {
             events: AHashMap::new(),
             series: AHashMap::new(),
             sequences: AHashMap::new(),
+            seen: Seen::default(),
             sequence,
             skips,
             names,
@@ -154,6 +158,7 @@ impl Translate {
             market.book.fold = Fold::Lost;
         }
         self.sequences.retain(|(of, _), _| *of != connection);
+        self.seen.forget(connection);
         updates.push(FeedUpdate::Gap { tokens: Vec::new(), reason: reason.into() });
     }
 
@@ -165,6 +170,7 @@ impl Translate {
             tokens.extend(market.tokens.iter().map(|token| token.to_string()));
         }
         self.sequences.retain(|(of, _), _| *of != connection);
+        self.seen.forget(connection);
         if !tokens.is_empty() {
             updates.push(FeedUpdate::Gap { tokens, reason: SEQUENCE_GAP.into() });
         }
@@ -172,7 +178,7 @@ impl Translate {
 
     fn message(&mut self, text: &str, connection: u8, received: Timestamp, updates: &mut Vec<FeedUpdate>) {
         if let Some(hot::Frame { kind, sid, seq, ticker, at, content }) = hot::read(text) {
-            if self.is_repeated((sid, seq), Some(kind), connection, updates) {
+            if self.is_repeated((text, received), (sid, seq), Some(kind), connection, updates) {
                 return self.skips.count(Skip::Duplicate, || text.into());
             }
             let at = at.unwrap_or(received);
@@ -192,7 +198,7 @@ impl Translate {
         };
         let number = |field: Loose<'_>| field.text()?.parse::<u64>().ok();
         let (kind, counted) = (frame.kind.text(), (number(frame.sid), number(frame.seq)));
-        if self.is_repeated(counted, kind.as_deref(), connection, updates) {
+        if self.is_repeated((text, received), counted, kind.as_deref(), connection, updates) {
             return self.skips.count(Skip::Duplicate, || text.into());
         }
         let msg = &frame.msg;
@@ -210,19 +216,21 @@ impl Translate {
         }
     }
 
-    /// Whether this message repeats the last one of its subscription. If numbers before it are missing, and it is about
-    /// books, the books of the connection are lost.
+    /// Whether this message repeats the last one of its subscription, or in a recording one that parts have in common. If
+    /// numbers before it are missing, and it is about books, the books of the connection are lost.
     fn is_repeated(
         &mut self,
+        (text, received): (&str, Timestamp),
         (sid, seq): (Option<u64>, Option<u64>),
         kind: Option<&str>,
         connection: u8,
         updates: &mut Vec<FeedUpdate>,
     ) -> bool {
-        if self.sequence == Sequence::Ignored {
-            return false;
-        }
         let (Some(sid), Some(seq)) = (sid, seq) else { return false };
+        if self.sequence == Sequence::Ignored {
+            let is_snapshot = kind == Some("orderbook_snapshot");
+            return self.seen.repeats(connection, text, is_snapshot, received);
+        }
         let last = self.sequences.get(&(connection, sid)).copied();
         let Some(step) = Step::from(last, seq, kind.unwrap_or_default()) else { return false };
         self.sequences.insert((connection, sid), seq);

@@ -184,6 +184,103 @@ fn a_restart_within_an_hour_continues_where_it_was() {
     println!("restarts: {cases} cases");
 }
 
+/// Parts of a recording that overlap: what they have in common counts once.
+#[test]
+fn overlapping_parts_make_the_hour_of_the_whole() {
+    const BEGIN: u64 = 1_788_000_000_000;
+    let line = |at: u64, rest: String| format!(r#"{{"r":{},"v":"kalshi",{rest}}}"#, BEGIN + at);
+    let message = |at: u64, seq: u64, kind: &str, msg: String| {
+        line(
+            at,
+            format!(r#""c":"k","m":{{"type":"{kind}","sid":1,"seq":{seq},"msg":{{"market_ticker":"KX-1",{msg}}}}}"#),
+        )
+    };
+    let snapshot = |at: u64, seq: u64, size: u64| {
+        message(at, seq, "orderbook_snapshot", format!(r#""yes_dollars_fp":[["0.4","{size}"]],"no_dollars_fp":[]"#))
+    };
+    let delta = |at: u64, seq: u64| {
+        let msg = format!(r#""price_dollars":"0.4","delta_fp":"{seq}.00","side":"yes","ts_ms":{}"#, BEGIN + at);
+        message(at, seq, "orderbook_delta", msg)
+    };
+    let trade = |at: u64, seq: u64| {
+        let msg = format!(
+            r#""trade_id":"t{seq}","yes_price_dollars":"0.4","no_price_dollars":"0.6","count_fp":"1","taker_side":"yes","ts_ms":{}"#,
+            BEGIN + at
+        );
+        message(at, seq, "trade", msg)
+    };
+    let markets = r#"{"markets":[{"ticker":"KX-1","status":"active","close_time":"2026-10-01T00:00:00Z"}]}"#;
+    let lines = [
+        line(0, format!(r#""u":"/markets","s":200,"b":{markets}"#)),
+        snapshot(10, 1, 100),
+        delta(20, 2),
+        // Several in one millisecond, with a snapshot and a gap among them.
+        delta(30, 3),
+        snapshot(30, 4, 200),
+        delta(30, 5),
+        trade(30, 6),
+        delta(40, 7),
+        line(50, r#""c":"k","gap":"reconnect""#.into()),
+        // A new start counts from the same numbers, and sends the same book.
+        snapshot(50, 1, 100),
+        delta(50, 2),
+        delta(60, 3),
+        trade(60, 4),
+    ];
+    let count = lines.len();
+    // The lines of two or three parts.
+    let parts: Vec<Vec<std::ops::Range<usize>>> = vec![
+        vec![0..count, 0..count],
+        vec![0..count, 2..5],
+        vec![0..6, 3..count],
+        vec![0..7, 5..count],
+        vec![0..10, 7..count],
+        vec![0..11, 9..count],
+        vec![0..12, 11..count],
+        vec![0..5, 2..9, 6..count],
+        vec![0..count, 0..1, 12..count],
+    ];
+    let rows_of = |parts: &[std::ops::Range<usize>]| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tape = folder.path().join("tape");
+        fs::create_dir(&tape).expect("a folder");
+        for (number, part) in parts.iter().enumerate() {
+            let text = lines[part.clone()].join("\n");
+            fs::write(tape.join(format!("tape-2026-08-29T00_{number:02}.ndjson")), text).expect("a part");
+        }
+        let made = built(&tape, &options(&folder.path().join("archive")));
+        let [hour] = made.as_slice() else { panic!("{made:?}") };
+        let sidecar = archive::sidecar::Sidecar::read(&archive::store::sidecar_path(&hour.path)).expect("a sidecar");
+        let file = archive::read::HourFile::open(&hour.path).expect("an hour");
+        let rows: Vec<Row> = file.all_rows().map(|row| row.expect("a row").1).collect();
+        (rows, sidecar.checks.deduped)
+    };
+    let whole: std::ops::Range<usize> = 0..count;
+    let (expected, none) = rows_of(&[whole]);
+    assert_eq!(none, 0);
+    // The books at the end.
+    let books = |rows: &[Row]| {
+        let mut folded: std::collections::BTreeMap<Arc<str>, archive::fold::Folded> = Default::default();
+        for row in rows {
+            folded.entry(row.token.clone()).or_default().apply(row.received, row.source, &row.event);
+        }
+        folded.values().map(|book| book.view().bids).collect::<Vec<_>>()
+    };
+    for parts in &parts {
+        let (rows, deduped) = rows_of(parts);
+        assert!(deduped > 0, "{parts:?}");
+        assert_eq!(books(&rows), books(&expected), "{parts:?}");
+        let trades = |rows: &[Row]| {
+            rows.iter().filter(|row| matches!(row.event, archive::row::Event::LastTradePrice { .. })).count()
+        };
+        assert_eq!(trades(&rows), trades(&expected), "{parts:?}");
+        // Only what is around a gap that comes twice may be there twice, as whole books.
+        let gaps = parts.iter().filter(|part| part.contains(&8)).count();
+        assert!(rows == expected || gaps > 1, "{parts:?}: {rows:#?}");
+    }
+    println!("overlapping parts: {} cases", parts.len());
+}
+
 /// Recorded markets: an archive of some of the tapes, and the tapes themselves.
 #[test]
 fn recorded_hours_replay_as_their_lines() {

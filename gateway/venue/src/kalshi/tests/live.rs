@@ -61,7 +61,8 @@ fn an_unreadable_book_message_loses_the_book() {
         assert_eq!(gap, lost, "{text}: {updates:?}");
         let after = world.frame(&delta(3, "no", "\"0.5000\"", "\"1.00\""));
         assert_eq!(after.is_empty(), lost, "{text}: the next change: {after:?}");
-        assert_eq!(world.frame(&good()).len(), 2, "{text}: the next snapshot");
+        let next = good().replace("\"seq\":1,", "\"seq\":4,");
+        assert_eq!(world.frame(&next).len(), 2, "{text}: the next snapshot");
         assert!(world.skips.total() > 0, "{text}");
     }
 }

@@ -16,16 +16,21 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use venue::archive::build::{self, Options};
-use venue::archive::hours::{hour_text, parse_hour};
+use venue::archive::fetch::{Fetch, Pace, Source, Sums, Told, parse_digest};
+use venue::archive::hours::{hour_of_name, hour_text, parse_hour};
 use venue::archive::import::Import;
 use venue::archive::markets::read_ids;
+use venue::archive::replay;
 use venue::archive::seal::{Place, Sealed};
+use venue::origin::Origin;
 
 /// Verbs of an archive.
 #[derive(Subcommand)]
 pub enum ArchiveVerb {
     /// Import recordings and Parquet hours: files or folders.
     Import(ImportVerb),
+    /// Download published hours and import them.
+    Fetch(FetchVerb),
     /// Make the hours of a recording.
     Build(BuildVerb),
     /// Check digests and the chain of hours; with --deep, also all rows.
@@ -42,6 +47,7 @@ impl ArchiveVerb {
     pub fn run(self) -> Result<(), Failure> {
         match self {
             ArchiveVerb::Import(verb) => verb.run(),
+            ArchiveVerb::Fetch(verb) => verb.run(),
             ArchiveVerb::Build(verb) => verb.run(),
             ArchiveVerb::Verify(verb) => verb.run(),
             ArchiveVerb::Ls(verb) => verb.run(),
@@ -99,8 +105,15 @@ impl VerbOptions {
         }
     }
 
+    /// An hour that was not made, and why.
+    fn show_other(&self, venue: Origin, hour: u32, state: &str) {
+        let text = hour_text(hour);
+        let value = json!({"venue": venue.name(), "hour": text, "state": state});
+        self.show(format_args!("{} {text}  {state}", venue.name()), &value);
+    }
+
     fn show_hour(&self, hour: &Sealed) {
-        let Sealed { origin, rows, bytes, unreadable, unfit, gaps, verdict, is_new, is_resorted, path, .. } = hour;
+        let Sealed { origin, rows, bytes, unreadable, unfit, gaps, verdict, is_new, path, .. } = hour;
         let text = hour_text(hour.hour);
         let mut notes = String::new();
         for (count, what) in [(*unreadable, "unreadable"), (*unfit, "fit no row"), (*gaps as u64, "gaps")] {
@@ -108,8 +121,10 @@ impl VerbOptions {
                 notes += &format!(", {count} {what}");
             }
         }
-        if *is_resorted {
-            notes += ", resorted";
+        for (is_so, what) in [(hour.is_resorted, "resorted"), (hour.is_unverified, "unverified")] {
+            if is_so {
+                notes += &format!(", {what}");
+            }
         }
         let state = if *is_new { verdict.as_str() } else { "is there already" };
         self.show(
@@ -124,7 +139,8 @@ impl VerbOptions {
                 "unreadable": unreadable,
                 "unfit": unfit,
                 "gaps": gaps,
-                "resorted": is_resorted,
+                "resorted": hour.is_resorted,
+                "unverified": hour.is_unverified,
                 "path": path,
             }),
         );
@@ -156,7 +172,7 @@ impl Selection {
             return Err(Usage(format!("--from {} is after --to {}", hour_text(from), hour_text(to))).into());
         }
         let markets = self.markets.as_deref().map(read_ids).transpose().map_err(Usage)?;
-        let memory_bytes = venue::archive::replay::Settings::default().memory_bytes;
+        let memory_bytes = replay::Settings::default().memory_bytes;
         let place = Place::open(root, memory_bytes, Clock::wall().now())?;
         let place = Place { replace: self.replace, is_recorded, ..place };
         Ok(Options { place, markets, from: self.from, to: self.to })
@@ -196,6 +212,9 @@ impl ImportVerb {
         let options = selection.options(&of_verb.root()?, false)?;
         let import = Import { options, is_linked: link, catalogue, settlements };
         let (stop, names, mut hours) = (stop_on_signals()?, names_of(&of_verb)?, Hours::default());
+        let mut paths = paths;
+        // In order of time: an hour that comes before its successors changes their files.
+        paths.sort_by_key(|path| hour_of_name(path));
         // Paths are independent: one that is refused does not keep the next one out.
         let mut refused = Vec::new();
         for path in &paths {
@@ -215,6 +234,79 @@ impl ImportVerb {
 }
 
 #[derive(Args)]
+pub struct FetchVerb {
+    #[command(flatten)]
+    of_verb: VerbOptions,
+    #[command(flatten)]
+    selection: Selection,
+    /// Where the hours are published: an address with https, or http of this machine.
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// The SHA-256 of the one hour, or a file of digests like SHA256SUMS.txt (default: the one beside the hours).
+    #[arg(long, value_name = "DIGEST|FILE")]
+    sha256: Option<String>,
+    /// The venue.
+    #[arg(long, default_value = "polymarket", value_parser = live_venue)]
+    venue: Origin,
+}
+
+fn live_venue(text: &str) -> Result<Origin, String> {
+    let names: Vec<&str> = Origin::all().map(Origin::name).collect();
+    Origin::named(text).ok_or_else(|| format!("allowed is {}", names.join(" or ")))
+}
+
+impl FetchVerb {
+    fn run(self) -> Result<(), Failure> {
+        let FetchVerb { of_verb, selection, url, sha256, venue } = self;
+        let (Some(from), Some(to)) = (selection.from, selection.to) else {
+            return Err(Usage("--from and --to are needed".into()).into());
+        };
+        let url = url.ok_or_else(|| Usage("nothing is fetched without an address: --url".into()))?;
+        let name = format!("{}.parquet", store::hour_name(venue.name(), Hour(from)));
+        let sums = sha256.map(|given| given_sums(&given, (from == to).then_some(name))).transpose()?;
+        let options = selection.options(&of_verb.root()?, false)?;
+        let source = Source::new(&url, &options.place.cache(), Pace::default()).map_err(Usage)?;
+        let import = Import { options, is_linked: true, catalogue: None, settlements: None };
+        let (stop, mut hours, mut refused) = (stop_on_signals()?, Hours::default(), Vec::new());
+        let fetch = Fetch { import: &import, source: &source, origin: venue, hours: from..=to, sums };
+        let done = fetch.run(&stop, &mut |told| match told {
+            Told::Hour(hour) => {
+                hours.note(&hour);
+                of_verb.show_hour(&hour);
+            }
+            Told::There(hour) => {
+                hours.there += 1;
+                of_verb.show_other(venue, hour, "is there already");
+            }
+            Told::Missing(hour) => {
+                of_verb.show_other(venue, hour, "missing");
+                refused.push(format!("{} is missing", hour_text(hour)));
+            }
+            Told::Refused(hour, reason) => {
+                of_verb.show_other(venue, hour, &reason);
+                refused.push(format!("{}: {reason}", hour_text(hour)));
+            }
+            Told::NoSums(reason) => of_verb.show(&reason, &json!({"note": reason})),
+        });
+        refused.extend(done.err().map(|error| error.to_string()));
+        hours.end(&of_verb, refused)
+    }
+}
+
+/// The digests that the user gave: one, of the file with this name, or a file of them.
+fn given_sums(given: &str, name: Option<String>) -> Result<Sums, Failure> {
+    if let Some(digest) = parse_digest(given) {
+        let name = name.ok_or_else(|| Usage("one digest is of one hour; give a file of digests".into()))?;
+        return Ok(Sums::one(name, digest));
+    }
+    let text = std::fs::read(given).map_err(|error| Usage(format!("--sha256 {given}: {error}")))?;
+    match Sums::parse(&text) {
+        sums if sums.is_empty() => Err(Usage(format!("--sha256 {given}: no line of a digest")).into()),
+        sums => Ok(sums),
+    }
+}
+
+#[derive(Args)]
 pub struct BuildVerb {
     #[command(flatten)]
     of_verb: VerbOptions,
@@ -227,6 +319,9 @@ pub struct BuildVerb {
     /// Replace hours that have another content.
     #[arg(long)]
     replace: bool,
+    /// Also bring all hours of the archive into order of time, so that no replay has to. Without a recording, only that.
+    #[arg(long)]
+    time_ordered: bool,
 }
 
 fn hours(text: &str) -> Result<(u32, u32), String> {
@@ -237,7 +332,8 @@ fn hours(text: &str) -> Result<(u32, u32), String> {
 
 impl BuildVerb {
     fn run(self) -> Result<(), Failure> {
-        let BuildVerb { of_verb, tape, hours, replace } = self;
+        let BuildVerb { of_verb, tape, hours, replace, time_ordered } = self;
+        let is_named = tape.is_some();
         let tape = match tape {
             Some(tape) => tape,
             None => of_verb.settings.load(Vec::new())?.data.dir.join("tape"),
@@ -245,13 +341,43 @@ impl BuildVerb {
         let (from, to) = hours.unzip();
         let options = Selection { markets: None, from, to, replace }.options(&of_verb.root()?, true)?;
         let (stop, names, mut made): (Stop, _, _) = (stop_on_signals()?, names_of(&of_verb)?, Hours::default());
-        let mut sealed = |hour: Sealed| {
-            made.note(&hour);
-            of_verb.show_hour(&hour);
-        };
-        let built = build::from_lines(&tape, &options, &names, &stop, &mut sealed);
-        made.end(&of_verb, built.err().map(|error| error.to_string()).into_iter().collect())
+        let mut refused = Vec::new();
+        if is_named || !time_ordered || tape.exists() {
+            let mut sealed = |hour: Sealed| {
+                made.note(&hour);
+                of_verb.show_hour(&hour);
+            };
+            let built = build::from_lines(&tape, &options, &names, &stop, &mut sealed);
+            refused.extend(built.err().map(|error| error.to_string()));
+        }
+        if time_ordered {
+            fill_cache(&of_verb, &options, &stop, &mut refused)?;
+        }
+        made.end(&of_verb, refused)
     }
+}
+
+/// Brings the hours of an archive into order of time.
+fn fill_cache(of_verb: &VerbOptions, options: &Options, stop: &Stop, refused: &mut Vec<String>) -> Result<(), Failure> {
+    let place = &options.place;
+    let settings = replay::Settings { cache: place.cache(), ..replay::Settings::default() };
+    for venue in place.store.venues() {
+        for entry in place.store.all(&venue).iter().filter(|entry| options.wants(entry.hour.0)) {
+            let hour = entry.hour;
+            let state = match replay::fill_cache(&entry.path, &settings, stop) {
+                Ok(true) => "in order of time",
+                Ok(false) => "is there already in order of time",
+                Err(reason) => {
+                    refused.push(reason);
+                    continue;
+                }
+            };
+            let value = json!({"venue": venue, "hour": hour.to_string(), "time_ordered": true});
+            of_verb.show(format_args!("{venue} {hour}  {state}"), &value);
+        }
+    }
+    place.store.retain(&place.lock, place.now)?;
+    Ok(())
 }
 
 /// The names of categories that the configuration sets.

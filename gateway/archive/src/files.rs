@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// End of the name of a file that is being made.
 pub(crate) const MAKING: &str = ".making";
@@ -23,13 +24,41 @@ pub(crate) struct Making {
 impl Making {
     /// Creates the file under its name for the time being.
     pub(crate) fn create(path: &Path) -> Result<Making, Error> {
-        let making = making_path(path);
-        // A link with that name must not lead elsewhere.
-        match fs::remove_file(&making) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::Io(making, error)),
-            _ => {}
-        }
+        let making = free_name(path)?;
         let file = File::options().read(true).write(true).create_new(true).open(&making).of(&making)?;
+        Ok(Making { path: path.to_owned(), making, file, is_finished: false })
+    }
+
+    /// The same under a name that no other process uses: several may make the file.
+    pub(crate) fn create_apart(path: &Path) -> Result<Making, Error> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let mut name = OsString::from(path);
+        name.push(format!(".{}-{}{MAKING}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
+        let making = PathBuf::from(name);
+        let file = File::options().read(true).write(true).create_new(true).open(&making).of(&making)?;
+        Ok(Making { path: path.to_owned(), making, file, is_finished: false })
+    }
+
+    /// A link to a file, or a copy of it, under the name for the time being; synced.
+    pub(crate) fn of_file(from: &Path, path: &Path, is_linked: bool) -> Result<Making, Error> {
+        let making = if is_linked {
+            let making = free_name(path)?;
+            fs::hard_link(from, &making).of(&making)?;
+            Making::left(path)?
+        } else {
+            let making = Making::create(path)?;
+            let mut source = crate::parquet_file::source::plain_file(from).of(from)?;
+            io::copy(&mut source, &mut &making.file).of(&making.making)?;
+            making
+        };
+        making.sync()?;
+        Ok(making)
+    }
+
+    /// The file that a kill left under its name for the time being.
+    pub(crate) fn left(path: &Path) -> Result<Making, Error> {
+        let making = making_path(path);
+        let file = File::open(&making).of(&making)?;
         Ok(Making { path: path.to_owned(), making, file, is_finished: false })
     }
 
@@ -42,10 +71,20 @@ impl Making {
         &self.path
     }
 
+    /// Its name for the time being.
+    pub(crate) fn making(&self) -> &Path {
+        &self.making
+    }
+
+    /// Syncs the file.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        self.file.sync_all().of(&self.making)?;
+        reached(Step::Synced)
+    }
+
     /// Syncs the file, gives it its name, and syncs the folder.
     pub(crate) fn finish(mut self) -> Result<(), Error> {
-        self.file.sync_all().of(&self.making)?;
-        reached(Step::Synced)?;
+        self.sync()?;
         fs::rename(&self.making, &self.path).of(&self.path)?;
         self.is_finished = true;
         reached(Step::Renamed)?;
@@ -71,8 +110,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 pub(crate) fn prepare(path: &Path, bytes: &[u8]) -> Result<Making, Error> {
     let making = Making::create(path)?;
     (&mut making.file()).write_all(bytes).of(path)?;
-    making.file().sync_all().of(path)?;
-    reached(Step::Synced)?;
+    making.sync()?;
     Ok(making)
 }
 
@@ -83,6 +121,44 @@ pub(crate) fn remove(path: &Path) -> Result<(), Error> {
         _ => {}
     }
     reached(Step::Removed)
+}
+
+/// Removes the oldest files of a folder while all have more than `bytes_max`: files that `is_meant` and that are not being
+/// made. Returns the bytes of each.
+pub(crate) fn trim(folder: &Path, bytes_max: u64, is_meant: impl Fn(&Path) -> bool) -> Result<Vec<u64>, Error> {
+    let listed = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed.of(folder)?,
+    };
+    let mut found = Vec::new();
+    for entry in listed {
+        let path = entry.of(folder)?.path();
+        let metadata = match fs::symlink_metadata(&path) {
+            // Another process trims as well.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            metadata => metadata.of(&path)?,
+        };
+        if metadata.is_file() && !is_making(&path) && is_meant(&path) {
+            found.push((metadata.modified().of(&path)?, metadata.len(), path));
+        }
+    }
+    found.sort();
+    let mut bytes: u64 = found.iter().map(|(_, bytes, _)| bytes).sum();
+    let mut removed = Vec::new();
+    for (_, len, path) in found {
+        if bytes <= bytes_max {
+            break;
+        }
+        remove(&path)?;
+        bytes -= len;
+        removed.push(len);
+    }
+    Ok(removed)
+}
+
+/// Whether a file is being made.
+pub(crate) fn is_making(path: &Path) -> bool {
+    path.to_str().is_some_and(|path| path.ends_with(MAKING))
 }
 
 /// SHA-256 of a plain file, and its bytes.
@@ -106,6 +182,15 @@ pub(crate) fn digest(path: &Path) -> Result<([u8; 32], u64), Error> {
 pub(crate) fn sync_folder_of(path: &Path) -> Result<(), Error> {
     let folder = path.parent().unwrap_or(Path::new("."));
     File::open(folder).and_then(|folder| folder.sync_all()).of(folder)
+}
+
+/// A name for the time being that no file has: a link with that name must not lead elsewhere.
+fn free_name(path: &Path) -> Result<PathBuf, Error> {
+    let making = making_path(path);
+    match fs::remove_file(&making) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::Io(making, error)),
+        _ => Ok(making),
+    }
 }
 
 pub(crate) fn making_path(path: &Path) -> PathBuf {

@@ -10,6 +10,7 @@
 //! | [`sort`] | rows in another order, in bounded memory |
 //! | [`fold`] | the book of a token from its events |
 //! | [`index`] | the time index: rows of each token, its folded book at some of them |
+//! | [`checks`] | what the rows of an hour say about each other |
 //! | [`sidecar`] | facts about an hour: source, losses, verdicts, digests |
 //! | [`store`] | the folder: list, completion of an hour, book at a moment, recovery, removal, verification |
 //! | `book` | rows between two anchors, decoded; `levels`, `varint`, `files`: texts of levels, numbers, files that appear whole |
@@ -22,6 +23,7 @@
 //! with its sidecar, which is written last and removed first.
 
 mod book;
+pub mod checks;
 pub mod error;
 mod files;
 pub mod fold;

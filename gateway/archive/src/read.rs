@@ -5,6 +5,7 @@ use crate::files;
 use crate::fold::Change;
 use crate::levels;
 use crate::parquet_file::columns::{Batch, Batches, Columns, Texts};
+pub use crate::parquet_file::footer::FILE_BYTES_MAX;
 use crate::parquet_file::source::Source;
 use crate::row::{Condition, Event, Kind, Row, SIZE_MAX, is_price, is_token};
 use crate::schema::{self, Layout};
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The last millisecond of the year 9999: later times are not read.
-const MILLIS_MAX: i64 = 253_402_300_799_999;
+pub(crate) const MILLIS_MAX: i64 = 253_402_300_799_999;
 /// Longest transaction hash.
 const HASH_BYTES_MAX: usize = 256;
 /// At most one row in this number may be unreadable.

@@ -90,6 +90,21 @@ impl Event {
     }
 }
 
+impl Event {
+    /// Whether its prices, sizes and grids are within their bounds.
+    pub(crate) fn is_valid(&self) -> bool {
+        let is_level = |price: Price, size: Qty| is_price(price) && size <= SIZE_MAX;
+        match self {
+            Event::Book { bids, asks } => bids.iter().chain(asks).all(|(price, size)| is_level(*price, *size)),
+            Event::PriceChange { price, size, best_bid, best_ask, .. } => {
+                is_level(*price, *size) && best_bid.iter().chain(best_ask).all(|price| is_price(*price))
+            }
+            Event::LastTradePrice { price, size, .. } => is_level(*price, *size),
+            Event::TickSizeChange { old, new } => old.iter().chain([new]).all(|tick| is_tick(*tick)),
+        }
+    }
+}
+
 impl Condition {
     /// Bytes of its text.
     pub const TEXT_LEN: usize = 66;
@@ -137,6 +152,11 @@ impl fmt::Debug for Condition {
 /// Whether a text is a token id: 1..=[`TOKEN_DIGITS_MAX`] decimal digits.
 pub fn is_token(text: &[u8]) -> bool {
     (1..=TOKEN_DIGITS_MAX).contains(&text.len()) && text.iter().all(u8::is_ascii_digit)
+}
+
+/// Whether a grid of prices can be that of a market.
+pub(crate) fn is_tick(tick: TickSize) -> bool {
+    (1..=10_000).contains(&tick.0)
 }
 
 /// Whether a price can be that of a level.

@@ -298,8 +298,13 @@ impl Sidecar {
 
     /// Sets verdict and exceptions by the other fields and by these facts (gateway/docs/archive.md §3.1).
     pub fn judge(&mut self, facts: HourFacts, markets: impl IntoIterator<Item = (Condition, MarketFacts)>) {
-        let verdict = self.verdict_of_hour(facts);
-        self.verdict = verdict.name().to_owned();
+        self.verdict = self.verdict_of_hour(facts).name().to_owned();
+        self.except(markets);
+    }
+
+    /// Sets the exceptions by the verdict, the other fields and these facts.
+    pub(crate) fn except(&mut self, markets: impl IntoIterator<Item = (Condition, MarketFacts)>) {
+        let verdict = self.verdict();
         self.exceptions.clear();
         for (condition, of) in markets {
             let (mut own, mut reason) = (verdict, String::new());

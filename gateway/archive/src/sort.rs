@@ -2,12 +2,16 @@
 //! merged.
 //!
 //! A row takes about 30 bytes in memory, with 24 for its key, and some 10 bytes in a spilled run (blocks of ZSTD). Token
-//! texts are kept once.
+//! texts are kept once. An hour in order of time may be kept in a file (`kept.rs`).
 
+mod kept;
 mod record;
 mod run;
 
+pub use kept::{Kept, keep};
+
 use crate::error::Error;
+use crate::read::MILLIS_MAX;
 use crate::row::{Condition, Row};
 use ahash::AHashMap;
 use engine::time::Timestamp;
@@ -56,8 +60,19 @@ type Record<'a> = (u64, u32, &'a [u8]);
 
 /// Where sorted rows come from.
 enum Source {
-    Memory { records: Vec<u8>, keys: std::vec::IntoIter<Key> },
-    Runs { runs: Runs, next: BinaryHeap<Reverse<Next>> },
+    Memory {
+        records: Vec<u8>,
+        keys: std::vec::IntoIter<Key>,
+    },
+    Runs {
+        runs: Runs,
+        next: BinaryHeap<Reverse<Next>>,
+    },
+    /// One run of a file that was kept, and the rows that are left in it.
+    Kept {
+        run: Runs,
+        left: u64,
+    },
 }
 
 /// The next row of a run.
@@ -276,6 +291,15 @@ impl Source {
                 }
                 Ok(Some(runs.current(run)))
             }
+            Source::Kept { run, left } => match (run.peek(0), left.checked_sub(1)) {
+                (None, None) => Ok(None),
+                (Some(_), Some(rest)) => {
+                    *left = rest;
+                    run.advance(0)?;
+                    Ok(Some(run.current(0)))
+                }
+                _ => Err(kept::damaged()),
+            },
         }
     }
 }
@@ -285,13 +309,21 @@ impl Iterator for Sorted {
 
     fn next(&mut self) -> Option<Self::Item> {
         let Sorted { order, names, ranks, source } = self;
+        let is_own = !matches!(source, Source::Kept { .. });
         let (received, name, record) = match source.next(*order, ranks) {
             Ok(next) => next?,
             Err(error) => return Some(Err(error)),
         };
+        let is_known = is_own || ((name as usize) < names.all.len() && received <= MILLIS_MAX as u64);
+        if !is_known {
+            return Some(Err(kept::damaged()));
+        }
         let (market, token) = &names.all[name as usize];
         let received = Timestamp::from_millis(received);
         let (source, event) = record::read(record, received);
+        if !is_own && !event.is_valid() {
+            return Some(Err(kept::damaged()));
+        }
         Some(Ok(Row { received, source, market: *market, token: token.clone(), event }))
     }
 }

@@ -6,7 +6,7 @@
 use crate::error::{Error, Named, Refusal};
 use crate::files;
 use crate::levels;
-use crate::read::SOURCE_KEY;
+use crate::read::{HourFile, SOURCE_KEY};
 use crate::row::{Condition, Event, Kind, LEVELS_BYTES_MAX, Row, SIZE_MAX, is_price, is_token};
 use crate::schema::{self, COLUMNS};
 use bytes::Bytes;
@@ -45,6 +45,7 @@ const ZSTD_LEVEL: i32 = 9;
 const DICTIONARY_BYTES: usize = 4 << 20;
 
 /// Writes `NAME.making`; [`HourWriter::finish`] renames it to NAME. A writer that is dropped before removes its file.
+/// [`HourWriter::prepare`] leaves the renaming to [`Store::complete`](crate::store::Store::complete).
 pub struct HourWriter {
     making: files::Making,
     /// `None` after a failure.
@@ -70,6 +71,13 @@ pub struct Written {
     pub sha256: [u8; 32],
     pub rows: u64,
     pub row_groups: u32,
+}
+
+/// A Parquet file that is whole and synced, and has its name for the time being. Dropped, it is removed.
+#[derive(Debug)]
+pub struct Prepared {
+    pub(crate) making: files::Making,
+    written: Written,
 }
 
 /// The file, with the digest of what was written.
@@ -113,6 +121,24 @@ struct Numbers {
 struct TextValues {
     values: Vec<ByteArray>,
     levels: Vec<i16>,
+}
+
+impl Prepared {
+    /// A link to a Parquet file, or a copy of it, that is to become the file of an hour.
+    ///
+    /// # Errors
+    /// The file is not a complete Parquet hour; the system's.
+    pub fn of_file(from: &Path, path: &Path, is_linked: bool) -> Result<Prepared, Error> {
+        let making = files::Making::of_file(from, path, is_linked)?;
+        let (sha256, bytes) = files::digest(making.making())?;
+        let file = HourFile::open(making.making())?;
+        let (rows, row_groups) = (file.row_count(), file.row_groups().len() as u32);
+        Ok(Prepared { making, written: Written { bytes, sha256, rows, row_groups } })
+    }
+
+    pub fn written(&self) -> Written {
+        self.written
+    }
 }
 
 impl Write for Sink {
@@ -264,7 +290,17 @@ impl HourWriter {
     ///
     /// # Errors
     /// The system's; the file keeps its `.making` name until the writer is dropped.
-    pub fn finish(mut self) -> Result<Written, Error> {
+    pub fn finish(self) -> Result<Written, Error> {
+        let Prepared { making, written } = self.prepare()?;
+        making.finish()?;
+        Ok(written)
+    }
+
+    /// Writes the footer and syncs the file, which keeps its `.making` name.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn prepare(mut self) -> Result<Prepared, Error> {
         self.encode()?;
         self.end_group()?;
         let path = self.making.path().to_owned();
@@ -272,8 +308,9 @@ impl HourWriter {
         writer.finish().map_err(|error| failed(&path, &error))?;
         let sink = writer.inner();
         let (bytes, sha256) = (sink.bytes, sink.digest.clone().finalize().into());
-        self.making.finish()?;
-        Ok(Written { bytes, sha256, rows: self.rows, row_groups: self.row_groups })
+        self.making.sync()?;
+        let written = Written { bytes, sha256, rows: self.rows, row_groups: self.row_groups };
+        Ok(Prepared { making: self.making, written })
     }
 
     /// Encodes the waiting rows.
@@ -512,6 +549,9 @@ fn properties(source: Option<[u8; 32]>, version: WriterVersion) -> parquet::erro
         .set_data_page_row_count_limit(PAGE_ROWS)
         .set_write_batch_size(STEP_ROWS)
         .set_sorting_columns(Some(sorted.into()))
+        // Ids are longer than the default of 64 bytes. pyarrow ends its process at a cut bound of a fixed-size id.
+        .set_statistics_truncate_length(None)
+        .set_column_index_truncate_length(None)
         .set_key_value_metadata(metadata)
         .set_created_by(concat!("papertape ", env!("CARGO_PKG_VERSION")).to_owned());
     for (number, (name, _)) in schema::TABLE.into_iter().enumerate() {

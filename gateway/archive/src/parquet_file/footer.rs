@@ -10,7 +10,8 @@ use parquet::file::page_index::offset_index::PageLocation;
 use parquet::schema::types::ColumnDescPtr;
 
 /// Bounds of a file.
-pub(crate) const FILE_BYTES_MAX: u64 = 8 << 30;
+/// Largest file.
+pub const FILE_BYTES_MAX: u64 = 8 << 30;
 const FOOTER_BYTES_MAX: u64 = 64 << 20;
 pub(crate) const ROWS_MAX: u64 = 1_000_000_000;
 /// Decoded bytes of a row group, and of a page.
@@ -130,6 +131,7 @@ fn check_chunk(chunk: &ColumnChunkMetaData, rows: u64, end: u64) -> Result<(), S
     if chunk.file_path().is_some_and(|path| !path.is_empty()) {
         return Err("its pages are in another file".to_owned());
     }
+    // The library unpacks GZIP and Brotli without a bound: a page of 64 KiB may become gigabytes.
     if !matches!(chunk.compression(), Compression::UNCOMPRESSED | Compression::ZSTD(_) | Compression::SNAPPY) {
         return Err(format!("the compression {} is not read", chunk.compression()));
     }
@@ -198,4 +200,44 @@ fn check_pages(metadata: &ParquetMetaData) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Chance, row};
+    use crate::write::HourWriter;
+    use parquet::basic::{BrotliLevel, GzipLevel, ZstdLevel};
+
+    /// Compressions of other writers are read if the library bounds what a page becomes.
+    #[test]
+    fn compressions() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("hour.parquet");
+        let mut writer = HourWriter::create(&path, None).expect("created");
+        writer.push(&row(&mut Chance::seeded(1), 1, 1)).expect("pushed");
+        writer.finish().expect("finished");
+        let source = Source::open(&path).expect("a file");
+        let (footer, len) = (Footer::read(&source).expect("a footer"), source.len());
+        let cases = [
+            (Compression::UNCOMPRESSED, None),
+            (Compression::SNAPPY, None),
+            (Compression::ZSTD(ZstdLevel::default()), None),
+            (Compression::GZIP(GzipLevel::default()), Some("GZIP")),
+            (Compression::BROTLI(BrotliLevel::default()), Some("BROTLI")),
+            (Compression::LZ4, Some("LZ4")),
+            (Compression::LZ4_RAW, Some("LZ4_RAW")),
+            (Compression::LZO, Some("LZO")),
+        ];
+        for (compression, refused) in cases {
+            let chunk =
+                footer.chunk(0, 0).clone().into_builder().set_compression(compression).build().expect("a chunk");
+            match (check_chunk(&chunk, 1, len), refused) {
+                (Ok(()), None) => {}
+                (Err(error), Some(name)) => assert!(error.contains(name), "{error}"),
+                (found, _) => panic!("{compression}: {found:?}"),
+            }
+        }
+        println!("compressions: {} cases", cases.len());
+    }
 }

@@ -1,4 +1,4 @@
-//! Sorted runs in files: blocks of ZSTD with checksum. Their files have no names.
+//! Sorted runs in files: blocks of ZSTD with checksum. Spilled runs have no names.
 
 use crate::error::{Error, Named};
 use crate::varint::{Reader, put, put_signed};
@@ -8,17 +8,21 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Records of a block, in bytes.
+/// Records of a block, in bytes: of a spilled run, and of one that is kept.
 const BLOCK_BYTES: usize = 128 << 10;
+const KEPT_BLOCK_BYTES: usize = 1 << 20;
 /// Most bytes of a block: one record may be long.
 const BLOCK_BYTES_MAX: usize = 16 << 20;
 /// Lengths before a block, raw and packed.
 const HEAD_BYTES: usize = 8;
 const ZSTD_LEVEL: i32 = 1;
-const DAMAGED: &str = "a spilled run is damaged";
+const KEPT_ZSTD_LEVEL: i32 = 6;
+pub(super) const DAMAGED: &str = "a run of rows is damaged";
 
 pub(super) struct Run {
     file: File,
+    /// Where it is in the file.
+    begin: u64,
     bytes: u64,
     /// For errors.
     folder: PathBuf,
@@ -27,6 +31,7 @@ pub(super) struct Run {
 pub(super) struct Writer {
     run: Run,
     zstd: zstd::bulk::Compressor<'static>,
+    block_bytes: usize,
     block: Vec<u8>,
     last: u64,
 }
@@ -50,6 +55,11 @@ struct RunReader {
 }
 
 impl Run {
+    /// The run in a part of a file.
+    pub(super) fn within(file: File, begin: u64, bytes: u64, folder: &Path) -> Run {
+        Run { file, begin, bytes, folder: folder.to_owned() }
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -63,9 +73,18 @@ impl Writer {
         let path = folder.join(format!("run-{}-{number}{}", std::process::id(), crate::files::MAKING));
         let file = File::options().read(true).write(true).create_new(true).open(&path).of(&path)?;
         fs::remove_file(&path).of(&path)?;
-        let mut zstd = zstd::bulk::Compressor::new(ZSTD_LEVEL).of(folder)?;
-        zstd.include_checksum(true).of(folder)?;
-        Ok(Writer { run: Run { file, bytes: 0, folder: folder.to_owned() }, zstd, block: Vec::new(), last: 0 })
+        Writer::of(Run::within(file, 0, 0, folder), ZSTD_LEVEL, BLOCK_BYTES)
+    }
+
+    /// Appends a run that is kept to a file, at this offset.
+    pub(super) fn append(file: File, begin: u64, folder: &Path) -> Result<Writer, Error> {
+        Writer::of(Run::within(file, begin, 0, folder), KEPT_ZSTD_LEVEL, KEPT_BLOCK_BYTES)
+    }
+
+    fn of(run: Run, level: i32, block_bytes: usize) -> Result<Writer, Error> {
+        let mut zstd = zstd::bulk::Compressor::new(level).of(&run.folder)?;
+        zstd.include_checksum(true).of(&run.folder)?;
+        Ok(Writer { run, zstd, block_bytes, block: Vec::new(), last: 0 })
     }
 
     pub(super) fn push(&mut self, received: u64, name: u32, record: &[u8]) -> Result<(), Error> {
@@ -74,7 +93,7 @@ impl Writer {
         put(&mut self.block, record.len() as u64);
         self.block.extend_from_slice(record);
         self.last = received;
-        if self.block.len() >= BLOCK_BYTES { self.flush() } else { Ok(()) }
+        if self.block.len() >= self.block_bytes { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<(), Error> {
@@ -129,7 +148,8 @@ impl RunReader {
     fn open(run: Run) -> Result<RunReader, Error> {
         let zstd = zstd::bulk::Decompressor::new().of(&run.folder)?;
         let (block, record) = (Vec::new(), Vec::new());
-        let mut reader = RunReader { run, zstd, offset: 0, block, at: 0, next: None, last: 0, current: (0, 0), record };
+        let offset = run.begin;
+        let mut reader = RunReader { run, zstd, offset, block, at: 0, next: None, last: 0, current: (0, 0), record };
         reader.read_next()?;
         Ok(reader)
     }
@@ -145,7 +165,7 @@ impl RunReader {
 
     fn read_next(&mut self) -> Result<(), Error> {
         if self.at == self.block.len() {
-            if self.offset == self.run.bytes {
+            if self.offset == self.run.begin + self.run.bytes {
                 self.next = None;
                 return Ok(());
             }

@@ -1,20 +1,21 @@
-//! The end of making an hour: its Parquet file is there; index and sidecar follow, and the hours after it are chained to
-//! it.
+//! The end of making an hour: its Parquet file is written; index and sidecar follow, all get their names, and the hours
+//! after it are chained to it.
 
 use super::at::{CARRY_HOURS_MAX, StoreCarry};
 use super::{HourEntry, Lock, Store, index_path, parquet_path, sidecar_path};
+use crate::checks::{self, Checks};
 use crate::error::{Error, Named, Refusal};
-use crate::files;
+use crate::files::{self, Making};
 use crate::fold::Folded;
 use crate::index::{self, Built, Carried, TimeIndex};
 use crate::read::{Findings, HourFile};
 use crate::row::Condition;
-use crate::sidecar::{HourFacts, MarketFacts, Piece, Sidecar, VERSION};
-use crate::write::Written;
+use crate::sidecar::{GAPS_MAX, HourFacts, MarketFacts, Piece, Sidecar, VERSION};
+use crate::write::Prepared;
 use ahash::AHashMap;
 use engine::backtest::Hour;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What the verdicts of an hour depend on besides the sidecar's fields.
@@ -49,26 +50,12 @@ impl Store {
         Ok(path)
     }
 
-    /// Removes the sidecar of an hour that is about to be replaced, so that it never belongs to another file: called
-    /// right before the new Parquet file gets its name.
+    /// Completes an hour: makes its index and its sidecar, gives all three files their names, then chains the hours after
+    /// it. Of `sidecar`, these fields are set here: venue, hour, version, parquet, index, markets, tokens, carried
+    /// tokens, previous, verdict, exceptions, digest. An hour that is there stays until the new one is on disk.
     ///
     /// # Errors
-    /// The system's.
-    pub fn withdraw(&self, _lock: &Lock, venue: &str, hour: Hour) -> Result<(), Error> {
-        let path = parquet_path(&self.root, venue, hour);
-        files::remove(&sidecar_path(&path))?;
-        if path.parent().is_some_and(Path::exists) {
-            files::sync_folder_of(&path)?;
-        }
-        self.refresh_hour(venue, hour).map(drop)
-    }
-
-    /// Completes an hour whose Parquet file is there: makes the index, then the sidecar, then chains the hours after it.
-    /// Of `sidecar`, these fields are set here: venue, hour, version, parquet, index, markets, tokens, carried tokens,
-    /// previous, verdict, exceptions, digest.
-    ///
-    /// # Errors
-    /// Refused: the file is damaged or out of order; nothing but the Parquet file stays. The system's.
+    /// Refused: the file is damaged or out of order. The system's. What was there before stays.
     pub fn complete(
         &self,
         lock: &Lock,
@@ -76,31 +63,53 @@ impl Store {
         hour: Hour,
         mut sidecar: Sidecar,
         judged: &Judged,
-        parquet: Written,
+        parquet: Prepared,
     ) -> Result<Completed, Error> {
         let path = parquet_path(&self.root, venue, hour);
-        let file = HourFile::open(&path)?;
+        let file = HourFile::open(parquet.making.making())?;
+        let written = parquet.written();
         let carry = self.carry(venue, hour, None);
-        let (built, findings, making) = index::prepare(&index_path(&path), hour.0, &file, parquet.sha256, &carry)?;
-        making.finish()?;
-        let index = TimeIndex::open(&index_path(&path))?;
+        let (built, findings, making) = index::prepare(&index_path(&path), hour.0, &file, written.sha256, &carry)?;
+        making.sync()?;
         venue.clone_into(&mut sidecar.venue);
         sidecar.hour = hour.to_string();
         sidecar.version = VERSION;
         sidecar.parquet = Piece {
-            bytes: parquet.bytes,
-            row_groups: parquet.row_groups.into(),
-            rows: parquet.rows,
-            sha256: crate::hex(&parquet.sha256),
+            bytes: written.bytes,
+            row_groups: written.row_groups.into(),
+            rows: written.rows,
+            sha256: crate::hex(&written.sha256),
         };
         sidecar.previous = self.previous_digest(venue, hour);
         sidecar.set_index(&built);
-        let markets = markets(&sidecar, &index, judged);
+        let index = TimeIndex::open(making.making())?;
+        let markets = markets(&sidecar, &index, judged.prices.iter().copied());
         sidecar.judge(judged.facts, markets);
-        sidecar.write(&sidecar_path(&path))?;
-        self.refresh_hour(venue, hour)?;
+        let of_sidecar = sidecar.prepare(&sidecar_path(&path))?;
+        self.rename(venue, hour, Some(parquet.making), Some(making), of_sidecar)?;
         self.relink(lock, venue, hour)?;
         Ok(Completed { sidecar, index: built, findings })
+    }
+
+    /// Gives the files of an hour their names; `None`: the file that is there stays. A sidecar under its name for the
+    /// time being states that all is on disk: after a kill in here, recovery ends the work.
+    pub(super) fn rename(
+        &self,
+        venue: &str,
+        hour: Hour,
+        parquet: Option<Making>,
+        index: Option<Making>,
+        sidecar: Making,
+    ) -> Result<(), Error> {
+        if parquet.is_some() {
+            // An old sidecar never belongs to another file. It goes when the new one is in the folder.
+            files::sync_folder_of(sidecar.path())?;
+            files::remove(sidecar.path())?;
+        }
+        for making in parquet.into_iter().chain(index).chain([sidecar]) {
+            making.finish()?;
+        }
+        self.refresh_hour(venue, hour).map(drop)
     }
 
     /// The books that the hours before this one ended with.
@@ -165,7 +174,15 @@ impl Store {
         if !is_good {
             let file = HourFile::open(&entry.path)?;
             let (built, _, of) = index::prepare(&index_path, entry.hour.0, &file, parquet, &carry)?;
+            of.sync()?;
             sidecar.set_index(&built);
+            let findings = checked(&file, entry.hour, &carry)?;
+            sidecar.set_checks(&findings);
+            // Prices decide only where the source cannot say what it dropped, and the gaps are all known.
+            if sidecar.frames.dropped.is_none() && sidecar.gaps.len() < GAPS_MAX {
+                let markets = markets(&sidecar, &TimeIndex::open(of.making())?, findings.prices());
+                sidecar.except(markets);
+            }
             making = Some(of);
         }
         // That of an hour that was removed stays.
@@ -175,15 +192,19 @@ impl Store {
         if making.is_none() && sidecar == *entry.sidecar().of(&sidecar_path)? {
             return Ok(false);
         }
-        // The new sidecar is on disk before the index changes its name: recovery sees it after a kill in between.
         let new_sidecar = sidecar.prepare(&sidecar_path)?;
-        if let Some(index) = making {
-            index.finish()?;
-        }
-        new_sidecar.finish()?;
-        self.refresh_hour(&entry.venue, entry.hour)?;
+        self.rename(&entry.venue, entry.hour, None, making, new_sidecar)?;
         Ok(true)
     }
+}
+
+/// What the rows of an hour say about each other, with these books at its begin.
+fn checked(file: &HourFile, hour: Hour, carry: &StoreCarry<'_>) -> Result<checks::Findings, Error> {
+    let mut checks = Checks::new(hour.0, carry);
+    for row in file.all_rows() {
+        checks.note(&row?.1)?;
+    }
+    Ok(checks.finish())
 }
 
 /// Whether the opening anchors of an index are the books that the hours before end with.
@@ -198,11 +219,15 @@ fn is_carried(index: &TimeIndex, carry: &StoreCarry<'_>) -> Result<bool, Error> 
 }
 
 /// What each market's verdict depends on: its best prices, and the gaps that name its tokens.
-fn markets(sidecar: &Sidecar, index: &TimeIndex, judged: &Judged) -> Vec<(Condition, MarketFacts)> {
+fn markets(
+    sidecar: &Sidecar,
+    index: &TimeIndex,
+    prices: impl Iterator<Item = (Condition, u64, u64)>,
+) -> Vec<(Condition, MarketFacts)> {
     let mut facts: AHashMap<Condition, MarketFacts> = AHashMap::new();
-    for (condition, compared, differs) in &judged.prices {
-        let of = facts.entry(*condition).or_default();
-        (of.compared, of.differs) = (*compared, *differs);
+    for (condition, compared, differs) in prices {
+        let of = facts.entry(condition).or_default();
+        (of.compared, of.differs) = (compared, differs);
     }
     let named = sidecar.gaps.iter().filter_map(|gap| Some((gap, gap.tokens.as_ref()?)));
     let mut gaps: AHashMap<&str, u64> = AHashMap::new();
@@ -225,6 +250,14 @@ fn markets(sidecar: &Sidecar, index: &TimeIndex, judged: &Judged) -> Vec<(Condit
 }
 
 impl Sidecar {
+    /// Sets what depends on the books at the begin of the hour.
+    fn set_checks(&mut self, findings: &checks::Findings) {
+        self.checks.bbo_compared = findings.bbo_compared;
+        self.checks.bbo_differs = findings.bbo_differs;
+        self.checks.crossed_ms = findings.crossed_ms;
+        self.checks.unanchored_tokens = findings.unanchored_tokens;
+    }
+
     fn set_index(&mut self, built: &Built) {
         self.tokens = built.tokens;
         self.markets = built.markets;

@@ -2,7 +2,8 @@
 
 use super::{CACHE, HourEntry, Lock, Store, entries, folders, index_path, names, parquet_path, sidecar_path};
 use crate::error::{Error, Named, Refusal};
-use crate::files::{self, MAKING};
+use crate::files::{self, Making, is_making};
+use crate::sidecar::{Piece, Sidecar};
 use engine::backtest::Hour;
 use engine::time::Timestamp;
 use std::fs;
@@ -10,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const HOURS_PER_DAY: u32 = 24;
+/// The folder of what a venue said about its markets; who makes hours writes it.
+const MARKETS: &str = "markets";
 
 /// Hours that a reader uses: they are not removed until it is dropped.
 pub struct Hold {
@@ -41,8 +44,8 @@ impl Drop for Hold {
 }
 
 impl Store {
-    /// Removes what a kill left half made, and repairs hours whose index was being replaced. Returns the number of
-    /// removed files.
+    /// Ends what a kill interrupted: an hour whose new files are all on disk gets them, other files that are half made are
+    /// removed, and hours whose index was being replaced are repaired. Returns the number of removed files.
     ///
     /// # Errors
     /// The system's.
@@ -52,17 +55,18 @@ impl Store {
         for entry in entries(&self.root)? {
             let name = entry.file_name();
             let Some(venue) = name.to_str().filter(|name| names::is_venue(name)) else { continue };
+            for making in making_files(&self.root.join(venue).join(MARKETS))? {
+                files::remove(&making)?;
+                removed += 1;
+            }
             for year in folders(&self.root.join(venue))? {
                 for month in folders(&year)? {
                     for day in folders(&month)? {
+                        self.end_renames(venue, &day)?;
                         for making in making_files(&day)? {
                             // A sidecar that was replaced: the index may be the new one already.
                             let of = making.with_extension("").with_extension(names::PARQUET);
-                            let name = of.file_name().and_then(|name| name.to_str());
-                            doubtful.extend(
-                                name.and_then(|name| names::hour_of_name(venue, name))
-                                    .map(|hour| (venue.to_owned(), hour)),
-                            );
+                            doubtful.extend(hour_of(venue, &of).map(|hour| (venue.to_owned(), hour)));
                             files::remove(&making)?;
                             removed += 1;
                         }
@@ -84,6 +88,26 @@ impl Store {
         }
         self.relink_all(lock)?;
         Ok(removed)
+    }
+
+    /// Ends the renaming of hours whose new files are all on disk: a sidecar under its name for the time being states
+    /// their digests.
+    fn end_renames(&self, venue: &str, day: &Path) -> Result<(), Error> {
+        for making in making_files(day)? {
+            let path = making.with_extension("");
+            let parquet = path.with_extension(names::PARQUET);
+            let Some(hour) = hour_of(venue, &parquet).filter(|_| path == sidecar_path(&parquet)) else { continue };
+            let Ok(sidecar) = Sidecar::read(&making) else { continue };
+            if (sidecar.venue.as_str(), &sidecar.hour) != (venue, &hour.to_string()) {
+                continue;
+            }
+            let index = index_path(&parquet);
+            let places =
+                [(&parquet, &sidecar.parquet), (&index, &sidecar.index)].map(|(path, piece)| of_piece(path, piece));
+            let [Some(parquet), Some(index)] = places else { continue };
+            self.rename(venue, hour, parquet, index, Making::left(&path)?)?;
+        }
+        Ok(())
     }
 
     /// Chains every hour to the one before: a kill may have come before that.
@@ -190,31 +214,29 @@ impl Store {
     }
 
     fn trim_cache(&self, done: &mut Retention) -> Result<(), Error> {
-        let folder = self.root.join(CACHE);
-        let mut found = Vec::new();
-        for entry in entries(&folder)? {
-            let metadata = entry.metadata().of(&entry.path())?;
-            if metadata.is_file() && !is_making(&entry.path()) {
-                found.push((metadata.modified().of(&entry.path())?, metadata.len(), entry.path()));
-            }
-        }
-        found.sort();
-        let mut bytes: u64 = found.iter().map(|(_, bytes, _)| bytes).sum();
-        for (_, len, path) in found {
-            if bytes <= self.settings.cache_bytes {
-                break;
-            }
-            files::remove(&path)?;
-            bytes -= len;
-            done.cache_files += 1;
-            done.bytes += len;
-        }
+        let removed = files::trim(&self.root.join(CACHE), self.settings.cache_bytes, |_| true)?;
+        done.cache_files += removed.len() as u64;
+        done.bytes += removed.iter().sum::<u64>();
         Ok(())
     }
 }
 
-fn is_making(path: &Path) -> bool {
-    path.to_str().is_some_and(|path| path.ends_with(MAKING))
+/// The hour of a Parquet file of a venue, by its name.
+fn hour_of(venue: &str, parquet: &Path) -> Option<Hour> {
+    names::hour_of_name(venue, parquet.file_name()?.to_str()?)
+}
+
+/// Where a file is that a sidecar states: under its name for the time being, or (`Some(None)`) under its own. `None`: it
+/// is not there.
+fn of_piece(path: &Path, piece: &Piece) -> Option<Option<Making>> {
+    let is_it = |path: &Path| {
+        files::digest(path)
+            .is_ok_and(|(digest, bytes)| (crate::hex(&digest), bytes) == (piece.sha256.clone(), piece.bytes))
+    };
+    match is_it(&files::making_path(path)) {
+        true => Making::left(path).ok().map(Some),
+        false => is_it(path).then_some(None),
+    }
 }
 
 fn making_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {

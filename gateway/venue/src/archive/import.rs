@@ -4,7 +4,7 @@ use super::build::{self, BuildError, Options};
 use super::catalogue::Catalogue;
 use super::hours::{by_hour, origin_of_name, parquet_files};
 use super::replay::is_archive;
-use super::seal::{Facts, SealError, Sealed, SourceFile, hash_file, keyed};
+use super::seal::{Facts, Place, SealError, Sealed, SourceFile, hash_file, keyed};
 use super::settled;
 use crate::category::Names;
 use crate::tape::{LINE_BYTES_MAX, Origin, TapeError};
@@ -34,6 +34,29 @@ pub struct Import {
     pub catalogue: Option<PathBuf>,
     /// Results: `condition_id,winner,at`.
     pub settlements: Option<PathBuf>,
+}
+
+/// A downloaded hour.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    pub path: PathBuf,
+    /// Its published name.
+    pub name: String,
+    pub origin: Origin,
+    pub hour: u32,
+    pub url: String,
+    /// The published digest, if there is one.
+    pub sha256: Option<[u8; 32]>,
+}
+
+/// A Parquet hour to import.
+struct Given<'a> {
+    path: &'a Path,
+    name: &'a str,
+    origin: Origin,
+    hour: u32,
+    is_unverified: bool,
+    is_linked: bool,
 }
 
 /// Why a file cannot be imported.
@@ -85,9 +108,14 @@ impl Import {
             let files = if is_folder { parquet_files(path).map_err(io)? } else { vec![path.to_path_buf()] };
             let hours = by_hour(files).map_err(|reason| ImportError::Refused(path.to_path_buf(), reason))?;
             for (hour, files) in hours.into_iter().filter(|(hour, _)| self.options.wants(*hour)) {
-                for file in files {
-                    origins.insert(origin_of_name(&file));
-                    sealed(self.parquet(&file, hour, stop)?);
+                for path in files {
+                    let origin = origin_of_name(&path);
+                    let name = path.file_name().unwrap_or_default().to_string_lossy();
+                    let is_linked = self.is_linked;
+                    let file = Given { path: &path, name: &name, origin, hour, is_unverified: false, is_linked };
+                    let found = hash_file(&path).map_err(|error| SealError::Io(path.clone(), error))?;
+                    origins.insert(origin);
+                    sealed(self.parquet(&self.options.place, &file, found, stop)?);
                 }
             }
         } else {
@@ -100,25 +128,44 @@ impl Import {
         origins.into_iter().try_for_each(|origin| self.give(origin))
     }
 
-    /// Imports one Parquet hour.
-    fn parquet(&self, path: &Path, hour: u32, stop: &Stop) -> Result<Sealed, ImportError> {
-        let place = &self.options.place;
-        let origin = origin_of_name(path);
-        let file = HourFile::open(path)?;
-        let (bytes, sha256) = hash_file(path).map_err(|error| SealError::Io(path.to_path_buf(), error))?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    /// Imports a downloaded hour; its file is linked.
+    ///
+    /// # Errors
+    /// It is refused, or has another digest than the published one.
+    pub fn fetched(&self, fetched: &Fetched, stop: &Stop) -> Result<Sealed, ImportError> {
+        let Fetched { path, name, origin, hour, url, sha256 } = fetched;
+        let place = Place { url: Some(url.clone()), ..self.options.place.clone() };
+        let found = hash_file(path).map_err(|error| SealError::Io(path.clone(), error))?;
+        if sha256.is_some_and(|expected| expected != found.1) {
+            let reason = format!("its digest is {}, not the published one", archive::hex(&found.1));
+            return Err(ImportError::Refused(path.clone(), reason));
+        }
+        let file = Given { path, name, origin: *origin, hour: *hour, is_unverified: sha256.is_none(), is_linked: true };
+        self.parquet(&place, &file, found, stop)
+    }
+
+    /// Imports one Parquet hour, of these bytes and this digest.
+    fn parquet(
+        &self,
+        place: &Place,
+        given: &Given<'_>,
+        (bytes, sha256): (u64, [u8; 32]),
+        stop: &Stop,
+    ) -> Result<Sealed, ImportError> {
+        let file = HourFile::open(given.path)?;
         let mut facts = Facts {
-            files: vec![SourceFile { name, bytes, sha256, lines: None }],
+            files: vec![SourceFile { name: given.name.to_owned(), bytes, sha256, lines: None }],
             source: keyed(sha256, self.options.markets.as_ref()),
             received: file.row_count(),
             extra_columns: file.extra_columns().to_vec(),
-            ..Facts::of(origin, hour, "v2")
+            is_unverified: given.is_unverified,
+            ..Facts::of(given.origin, given.hour, "v2")
         };
         if let Some(there) = place.present(&facts)? {
             return Ok(there);
         }
         if self.options.markets.is_none()
-            && let Some(sealed) = place.seal_file(&mut facts, &file, self.is_linked, stop)?
+            && let Some(sealed) = place.seal_file(&mut facts, &file, given.is_linked, stop)?
         {
             return Ok(sealed);
         }
@@ -224,6 +271,6 @@ fn read_objects(path: &Path, origin: Origin, catalogue: &mut Catalogue) -> Resul
 }
 
 #[cfg(test)]
-mod foreign;
+pub(super) mod foreign;
 #[cfg(test)]
 mod tests;

@@ -7,14 +7,15 @@
 //! | [`catalogue`], [`markets`], [`settled`] | what is known about the markets of an archive |
 //! | [`hours`] | which file is of which hour |
 //! | [`build`], [`import`] | recordings and files of others become hours |
-//! | [`seal`], [`checks`] | the files of one hour; what its rows say about each other |
+//! | [`fetch`] | published hours are downloaded and imported |
+//! | [`seal`] | the files of one hour |
 //! | [`replay`] | hours as a venue |
 //!
 //! The files themselves are those of the `archive` package.
 
 pub mod build;
 pub mod catalogue;
-pub mod checks;
+pub mod fetch;
 pub mod hours;
 pub mod import;
 pub mod markets;

@@ -1,6 +1,6 @@
-//! Hours of an archive as a recording (gateway/docs/archive-tools.md §2).
+//! Hours of an archive as a recording (gateway/docs/archive-tools.md §3).
 //!
-//! The rows of an hour are brought into order of receipt once, by runs in files, while the hour before it plays. One
+//! The rows of an hour are brought into order of receipt once, while the hour before it plays, and kept in a file. One
 //! line of the recording is all rows of a market with one millisecond of receipt. The sidecar's gaps make books stale,
 //! and so does a missing or unreadable hour. What the venue said about its markets is in lines beside the hours; a
 //! market without any is listed by its rows alone.
@@ -20,6 +20,7 @@ use ahash::AHashSet;
 use archive::row::Condition;
 use engine::market::terms::MarketState;
 use engine::time::Timestamp;
+use host::thread::Stop;
 use hour::{Break, Hour, Making};
 use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
@@ -31,8 +32,10 @@ use std::sync::Arc;
 /// What a replay of an archive needs besides its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Folder of time-ordered runs.
+    /// Folder of hours in order of time.
     pub cache: PathBuf,
+    /// Bytes of all of them: the oldest are removed.
+    pub cache_bytes: u64,
     /// Memory of the sorting, in bytes.
     pub memory_bytes: u64,
     /// File of the markets to replay; empty: all.
@@ -45,8 +48,10 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         const MEMORY_BYTES: u64 = 512 << 20;
+        const CACHE_BYTES: u64 = 4 << 30;
         Settings {
             cache: PathBuf::from("cache"),
+            cache_bytes: CACHE_BYTES,
             memory_bytes: MEMORY_BYTES,
             markets: PathBuf::new(),
             from: None,
@@ -94,6 +99,14 @@ pub fn open(path: &Path, speed: Speed, settings: &Settings, names: &Names) -> Re
     Ok(Replay::of(Box::new(hours), speed, false, skips))
 }
 
+/// Brings an hour into order of time and keeps it, so that no replay has to. Returns whether it was not kept yet.
+///
+/// # Errors
+/// The hour has no good sidecar, or cannot be read, or the cache cannot be written; the text names it.
+pub fn fill_cache(hour: &Path, settings: &Settings, stop: &Stop) -> Result<bool, String> {
+    Making::of(settings).fill_cache(hour, stop)
+}
+
 /// Hours of an archive as a recording.
 struct Hours {
     making: Arc<Making>,
@@ -136,12 +149,8 @@ impl Hours {
             true => None,
             false => Some(markets::read_ids(&settings.markets).map_err(refused)?),
         };
-        let making = Arc::new(Making {
-            wanted,
-            cache: settings.cache.clone(),
-            // An hour is merged while the next one is sorted.
-            memory_bytes: settings.memory_bytes / 2,
-        });
+        let own_cache = is_folder.then(|| path.join("cache")).filter(|own| own.is_dir());
+        let making = Arc::new(Making { wanted, own_cache, ..Making::of(settings) });
         let identity = identity_of(&files[0]).map_err(io)?;
         let follows = rest.front().map(|(hour, _)| *hour);
         let current = making.hour(hour, &files, follows, &Default::default()).map_err(refused)?;

@@ -1,22 +1,22 @@
 //! An hour's rows become its files (gateway/docs/archive-tools.md §2).
 //!
-//! The sidecar is written last. A stop or a crash before it leaves an hour that is not valid and is made again.
+//! The files get their names when all are on disk. A stop or a crash before that leaves the hour as it was.
 
-use super::checks::{Checks, Findings};
 use super::tally::Gap;
 use crate::tape::Origin;
+use archive::checks::{Checks, Findings};
 use archive::index::Carried;
 use archive::read::HourFile;
 use archive::row::{Condition, Row};
 use archive::sidecar::{self, Frames, HourFacts, Sidecar, SourceOf};
 use archive::store::{Completed, Judged, Lock, Settings, Store, parquet_path};
-use archive::write::{HourWriter, Written};
+use archive::write::{HourWriter, Prepared};
 use engine::backtest::Hour;
 use engine::time::{SECOND, Timestamp};
 use host::thread::Stop;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashSet};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -76,6 +76,8 @@ pub struct Facts {
     pub lag_ms: Option<(u64, u64)>,
     /// The recording began or ended in this hour.
     pub is_partial: bool,
+    /// It was fetched, and no digest of it was published.
+    pub is_unverified: bool,
 }
 
 /// A file that an hour was made of.
@@ -102,6 +104,8 @@ pub struct Sealed {
     pub unfit: u64,
     pub gaps: usize,
     pub is_resorted: bool,
+    /// It was fetched, and no digest of it was published.
+    pub is_unverified: bool,
     pub verdict: String,
     /// Stated best prices that were compared with the fold, and those that differ.
     pub compared: u64,
@@ -216,9 +220,7 @@ impl Place {
             checks.note(&row)?;
             writer.push(&row)?;
         }
-        self.store.withdraw(&self.lock, venue, hour)?;
-        let written = writer.finish()?;
-        self.complete(facts, &checks.finish(), written)
+        self.complete(facts, &checks.finish(), writer.prepare()?)
     }
 
     /// Makes a file of rows in order the file of an hour: a link or a copy of it. `None`: it is not in order.
@@ -236,41 +238,25 @@ impl Place {
         let carried = self.store.books_before(venue, hour);
         let Some(findings) = examine(file, facts, &carried, stop)? else { return Ok(None) };
         let path = self.store.begin(&self.lock, venue, hour)?;
-        let making = take(file.path(), &path, is_linked)?;
+        let parquet = Prepared::of_file(file.path(), &path, is_linked)?;
         // The file may have changed since it was read.
-        let io = |error| SealError::Io(making.clone(), error);
-        let (bytes, sha256) = hash_file(&making).map_err(io)?;
-        if facts.files.first().is_none_or(|file| file.sha256 != sha256) {
-            fs::remove_file(&making).map_err(io)?;
-            return Err(io(io::Error::other("the file changed while it was imported")));
+        if facts.files.first().is_none_or(|file| file.sha256 != parquet.written().sha256) {
+            let error = io::Error::other("the file changed while it was imported");
+            return Err(SealError::Io(file.path().to_path_buf(), error));
         }
-        self.store.withdraw(&self.lock, venue, hour)?;
-        fs::rename(&making, &path).map_err(io)?;
-        sync_folder(&path)?;
-        let (rows, row_groups) = (file.row_count(), file.row_groups().len() as u32);
-        self.complete(facts, &findings, Written { bytes, sha256, rows, row_groups }).map(Some)
+        self.complete(facts, &findings, parquet).map(Some)
     }
 
-    /// Writes index and sidecar of an hour whose Parquet file is there. A file that is refused is removed.
-    fn complete(&self, facts: &Facts, findings: &Findings, written: Written) -> Result<Sealed, SealError> {
+    /// Completes an hour whose Parquet file is written. If it is refused, the hour that was there stays.
+    fn complete(&self, facts: &Facts, findings: &Findings, parquet: Prepared) -> Result<Sealed, SealError> {
         let (venue, hour) = (facts.origin.name(), Hour(facts.hour));
         let judged = Judged {
             facts: HourFacts { is_partial: facts.is_partial, is_merged: false },
-            prices: findings
-                .by_market
-                .iter()
-                .map(|(market, (compared, differs))| (*market, *compared, *differs))
-                .collect(),
+            prices: findings.prices().collect(),
         };
         let sidecar = self.sidecar(facts, findings);
-        match self.store.complete(&self.lock, venue, hour, sidecar, &judged, written) {
-            Ok(Completed { sidecar, .. }) => Ok(self.sealed(facts, &sidecar)),
-            Err(error) => {
-                let path = self.path(facts);
-                fs::remove_file(&path).map_err(|error| SealError::Io(path, error))?;
-                Err(error.into())
-            }
-        }
+        let Completed { sidecar, .. } = self.store.complete(&self.lock, venue, hour, sidecar, &judged, parquet)?;
+        Ok(self.sealed(facts, &sidecar))
     }
 
     /// The sidecar of an hour, apart from what the store knows.
@@ -317,7 +303,7 @@ impl Place {
                 kind: if self.is_recorded { "recorded" } else { "imported" }.into(),
                 layout: facts.layout.into(),
                 resorted: facts.is_resorted,
-                unverified: false,
+                unverified: facts.is_unverified,
                 url: self.url.clone(),
             },
             ..Sidecar::default()
@@ -338,6 +324,7 @@ impl Place {
             unfit: sidecar.frames.unfit,
             gaps: sidecar.gaps.len(),
             is_resorted: sidecar.source.resorted,
+            is_unverified: sidecar.source.unverified,
             verdict: sidecar.verdict.clone(),
             compared: sidecar.checks.bbo_compared,
             differs: sidecar.checks.bbo_differs,
@@ -416,34 +403,9 @@ impl Facts {
             steps_back: 0,
             lag_ms: None,
             is_partial: false,
+            is_unverified: false,
         }
     }
-}
-
-/// Links or copies a file to the name under which an hour is made; returns that name.
-fn take(from: &Path, path: &Path, is_linked: bool) -> Result<PathBuf, SealError> {
-    let mut making = path.as_os_str().to_owned();
-    making.push(".making");
-    let making = PathBuf::from(making);
-    let io = |error| SealError::Io(making.clone(), error);
-    match fs::remove_file(&making) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
-        _ => {}
-    }
-    match is_linked {
-        true => fs::hard_link(from, &making).map_err(io)?,
-        false => {
-            fs::copy(from, &making).map_err(io)?;
-            File::open(&making).and_then(|file| file.sync_all()).map_err(io)?;
-        }
-    }
-    Ok(making)
-}
-
-fn sync_folder(path: &Path) -> Result<(), SealError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(|error| SealError::Io(folder.to_path_buf(), error))
 }
 
 /// Bytes and SHA-256 of a file.

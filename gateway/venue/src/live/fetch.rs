@@ -148,7 +148,8 @@ fn is_temporary(status: StatusCode) -> bool {
     matches!(status.as_u16(), 425 | 429) || status.is_server_error()
 }
 
-fn retry_after(response: &Response) -> Option<Duration> {
+/// The wait that a response asks for, at most a minute.
+pub(crate) fn retry_after(response: &Response) -> Option<Duration> {
     let seconds: u64 = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
 }
@@ -161,7 +162,7 @@ fn server_time(headers: &HeaderMap) -> Option<Timestamp> {
 }
 
 /// The innermost cause of an error; the outer messages carry no detail.
-fn reason(error: reqwest::Error) -> String {
+pub(crate) fn reason(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut cause: &dyn std::error::Error = &error;
     while let Some(inner) = cause.source() {

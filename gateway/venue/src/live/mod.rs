@@ -18,6 +18,7 @@ pub(crate) mod shelf;
 pub use budget::Budget;
 pub use fetch::Fetch;
 pub(super) use fetch::client as fetch_client;
+pub(crate) use fetch::{reason, retry_after};
 pub use health::Health;
 pub use link::{Link, Protocol, run_link};
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::archive::replay;
 use crate::archive::testing::options;
 use crate::replay::Speed;
 use crate::suite::Witness;
+use engine::backtest::Hour;
 use engine::time::{HOUR, SECOND};
 use std::fs;
 
@@ -186,6 +187,55 @@ fn an_hour_that_is_there_is_kept_or_replaced() {
     assert!(run(&one, &file).is_err(), "all markets are another content");
     one.options.from = Some(Timestamp::from_millis(BEGIN as u64).hour() + 1);
     assert_eq!(run(&one, &file).expect("no hour").len(), 0);
+}
+
+/// An hour that is to be replaced stays until the new one is whole.
+#[test]
+fn a_refused_replacement_leaves_the_hour() {
+    let with = |row: Row| rows().into_iter().chain([row]).collect::<Vec<_>>();
+    let mut interrupted: Vec<Row> = (0..300).map(|number| change(number, 1, "11", 4_000, 1)).collect();
+    // No digits, among the rows of a token: found when the index is made.
+    interrupted.insert(150, change(150, 1, "x", 4_000, 1));
+    let mut bad: Vec<Row> = (0..300).map(|number| change(number, 1, "11", 4_000, 1)).collect();
+    (0..10).for_each(|number| bad.push(change(302 + number, 1, "11", 0, 1)));
+    // rows of the new file, whether its end is missing, a part of the refusal
+    type Case = (&'static str, Vec<Row>, bool, Option<&'static str>);
+    let cases: Vec<Case> = vec![
+        ("a row among those of a token", interrupted, false, Some("without valid ids")),
+        ("unreadable rows", bad, false, Some("unreadable")),
+        ("rows of another hour", with(change(9_000_000, 2, "21", 100, 1)), false, Some("outside of the hour")),
+        ("half a file", with(change(9, 3, "31", 100, 1)), true, Some(NAME)),
+        ("a good one", with(change(9, 3, "31", 100, 1)), false, None),
+    ];
+    for (name, new, is_half, reason) in &cases {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, root) = (folder.path().join(NAME), folder.path().join("archive"));
+        write(&file, &rows(), None);
+        let path = run(&import(&root), &file).expect("an hour").remove(0).path;
+        let contents = || -> Vec<(String, Vec<u8>)> {
+            let of = path.parent().expect("a folder");
+            names(&root).into_iter().map(|name| (name.clone(), fs::read(of.join(name)).expect("a file"))).collect()
+        };
+        let before = contents();
+        write(&file, new, None);
+        if *is_half {
+            let bytes = fs::read(&file).expect("a file");
+            fs::write(&file, &bytes[..bytes.len() - 9]).expect("a file");
+        }
+        let mut replacing = import(&root);
+        replacing.options.place.replace = true;
+        match (run(&replacing, &file), reason) {
+            (Err(error), Some(part)) => {
+                assert!(error.contains(part), "{name}: {error}");
+                assert_eq!(contents(), before, "{name}");
+            }
+            (Ok(hours), None) => assert!(hours[0].is_new && contents() != before, "{name}"),
+            (found, _) => panic!("{name}: {found:?}"),
+        }
+        let store = &replacing.options.place.store;
+        assert_eq!(store.verify(Hour(0)..Hour(u32::MAX), None).expect("verified"), [], "{name}");
+    }
+    println!("replaced hours: {} cases", cases.len());
 }
 
 /// A market that only rows name, one that was described, and their results.

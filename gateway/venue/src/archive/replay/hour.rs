@@ -1,5 +1,6 @@
 //! One hour in order of time.
 
+use super::Settings;
 use crate::FeedUpdate;
 use crate::archive::hours::{hour_text, origin_of_name};
 use crate::archive::markets::{Finder, Found};
@@ -9,8 +10,9 @@ use archive::index::TimeIndex;
 use archive::read::HourFile;
 use archive::row::{Condition, Row};
 use archive::sidecar::{Gap, Sidecar};
-use archive::sort::{Order, Sorted, Sorter};
+use archive::sort::{Kept, Order, Sorted, Sorter, keep};
 use archive::store::{index_path, sidecar_path};
+use engine::amount::TickSize;
 use engine::time::Timestamp;
 use host::thread::Stop;
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
@@ -22,13 +24,28 @@ use std::thread::JoinHandle;
 pub(super) struct Making {
     /// The markets to keep; `None`: all.
     pub(super) wanted: Option<HashSet<Condition>>,
+    /// Where hours in order are kept.
     pub(super) cache: PathBuf,
+    /// Bytes of all of them.
+    pub(super) cache_bytes: u64,
+    /// Where they may be, too.
+    pub(super) own_cache: Option<PathBuf>,
     pub(super) memory_bytes: u64,
 }
 
+/// The rows of a file in order of time.
+struct Ordered {
+    rows: Sorted,
+    /// What they show of their markets.
+    markets: BTreeMap<Condition, Found>,
+}
+
+/// The rows of all files of an hour in order of time. A market is in one of them.
+struct Merged(Vec<(Option<Row>, Sorted)>);
+
 /// An hour in order of time.
 pub(super) struct Hour {
-    rows: Option<Sorted>,
+    rows: Option<Merged>,
     /// The row after the next line.
     ahead: Option<Row>,
     /// The rows of the next line.
@@ -40,6 +57,8 @@ pub(super) struct Hour {
     /// What its rows show of its markets.
     pub(super) markets: BTreeMap<Condition, Found>,
     origins: BTreeMap<Condition, Origin>,
+    /// Only some markets are replayed.
+    is_selection: bool,
     /// Why the whole hour cannot be read, and why its rest cannot.
     pub(super) unreadable: Option<String>,
     pub(super) failed: Option<String>,
@@ -64,60 +83,164 @@ pub(super) enum Line {
 /// What a replay needs of a sidecar.
 pub(super) struct Facts {
     pub(super) digest: [u8; 32],
+    /// Of the Parquet file, and its bytes.
     parquet: [u8; 32],
+    bytes: u64,
     gaps: Vec<(Timestamp, Vec<String>, String)>,
 }
 
 impl Making {
+    /// Of all markets.
+    pub(super) fn of(settings: &Settings) -> Making {
+        Making {
+            wanted: None,
+            cache: settings.cache.clone(),
+            cache_bytes: settings.cache_bytes,
+            own_cache: None,
+            // An hour is merged while the next one is sorted.
+            memory_bytes: settings.memory_bytes / 2,
+        }
+    }
+
     /// Brings an hour into order. `follows`: the next hour of the recording.
     pub(super) fn hour(&self, hour: u32, files: &[PathBuf], follows: Option<u32>, stop: &Stop) -> Result<Hour, String> {
-        const ROWS_BETWEEN_CHECKS: u64 = 4_096;
-        let mut sorter = Sorter::new(Order::Time, &self.cache, self.memory_bytes);
-        let mut finders: Vec<(Origin, Finder)> = Vec::new();
-        let (mut breaks, mut indexes) = (Vec::new(), Vec::new());
+        let mut made = Hour { is_selection: self.wanted.is_some(), ..Hour::empty() };
+        let (mut breaks, mut parts) = (Vec::new(), Vec::new());
         for path in files {
-            let (origin, mut finder) = (origin_of_name(path), Finder::default());
-            let file = HourFile::open(path).map_err(|error| error.to_string())?;
-            let rows = file.rows(0..file.row_count());
-            for row in rows {
-                let (number, row) = row.map_err(|error| error.to_string())?;
-                if number % ROWS_BETWEEN_CHECKS == 0 && stop.is_set() {
-                    return Err("the replay was ended".into());
-                }
-                if self.wanted.as_ref().is_none_or(|wanted| wanted.contains(&row.market)) {
-                    finder.note(&row, origin);
-                    sorter.push(&row).map_err(|error| error.to_string())?;
-                }
-            }
-            let facts = sidecar(path);
+            let (origin, facts) = (origin_of_name(path), sidecar(path));
+            let Ordered { rows, markets } = self.ordered(path, facts.as_ref(), files.len(), stop)?;
+            parts.push((None, rows));
+            made.origins.extend(markets.keys().map(|market| (*market, origin)));
+            made.markets.extend(markets);
             let index = TimeIndex::open(&index_path(path)).ok();
             let is_own = |index: &TimeIndex| facts.as_ref().is_some_and(|facts| facts.parquet == index.parquet());
-            indexes.extend(index.filter(is_own).map(|index| (origin, index)));
+            made.indexes.extend(index.filter(is_own).map(|index| (origin, index)));
             let gaps = facts.map(|facts| facts.gaps).unwrap_or_default();
             breaks.extend(gaps.into_iter().map(|(at, tokens, reason)| Break { at, origin, tokens, reason }));
-            finders.push((origin, finder));
         }
-        let rows = sorter.finish().map_err(|error| error.to_string())?;
         if let Some(follows) = follows.filter(|follows| *follows != hour + 1) {
             let reason = format!("no hour from {} to {}", hour_text(hour + 1), hour_text(follows - 1));
-            breaks.extend(finders.iter().map(|(origin, _)| Break {
+            breaks.extend(files.iter().map(|path| Break {
                 at: Timestamp::of_hour(hour + 1),
-                origin: *origin,
+                origin: origin_of_name(path),
                 tokens: Vec::new(),
                 reason: reason.clone(),
             }));
         }
         breaks.sort_by_key(|gap| gap.at);
-        let mut made = Hour::empty();
         made.breaks = breaks.into();
-        made.indexes = indexes;
-        for (origin, finder) in finders {
-            made.origins.extend(finder.markets.keys().map(|market| (*market, origin)));
-            made.markets.extend(finder.markets);
-        }
-        made.rows = Some(rows);
+        made.rows = Some(Merged::of(parts).map_err(|error| error.to_string())?);
         made.fill();
         Ok(made)
+    }
+
+    /// The rows of a file in order: those that are kept, or else sorted now and kept.
+    fn ordered(&self, path: &Path, facts: Option<&Facts>, files: usize, stop: &Stop) -> Result<Ordered, String> {
+        let origin = origin_of_name(path);
+        // Without a sidecar the digest is not known.
+        let parquet = facts.filter(|facts| facts.is_of(path)).map(|facts| facts.parquet);
+        if let Some(parquet) = parquet {
+            if let Some(kept) = self.kept(parquet) {
+                return Ok(self.of_kept(kept, origin));
+            }
+            // Only a whole hour is kept.
+            if self.wanted.is_none() {
+                let sorted = self.sorted(path, files, stop)?;
+                match self.keep(parquet, sorted) {
+                    Ok(Some(kept)) => return Ok(self.of_kept(kept, origin)),
+                    Ok(None) => {}
+                    Err(error) => tracing::debug!(%error, "an hour in order of time is not kept"),
+                }
+            }
+        }
+        self.sorted(path, files, stop)
+    }
+
+    fn sorted(&self, path: &Path, files: usize, stop: &Stop) -> Result<Ordered, String> {
+        const ROWS_BETWEEN_CHECKS: u64 = 4_096;
+        let text = |error: archive::Error| error.to_string();
+        let (origin, mut finder) = (origin_of_name(path), Finder::default());
+        let mut sorter = Sorter::new(Order::Time, &self.cache, self.memory_bytes / files.max(1) as u64);
+        let file = HourFile::open(path).map_err(text)?;
+        for row in file.rows(0..file.row_count()) {
+            let (number, row) = row.map_err(text)?;
+            if number % ROWS_BETWEEN_CHECKS == 0 && stop.is_set() {
+                return Err("the replay was ended".into());
+            }
+            if self.is_wanted(&row.market) {
+                finder.note(&row, origin);
+                sorter.push(&row).map_err(text)?;
+            }
+        }
+        Ok(Ordered { rows: sorter.finish().map_err(text)?, markets: finder.markets })
+    }
+
+    /// The rows that are kept of a file; a damaged one is removed.
+    fn kept(&self, parquet: [u8; 32]) -> Option<Kept> {
+        [Some(&self.cache), self.own_cache.as_ref()].into_iter().flatten().find_map(|folder| {
+            Kept::open(folder, parquet).unwrap_or_else(|error| {
+                tracing::warn!(%error, "an hour is brought into order of time again");
+                if let Err(error) = Kept::remove(folder, parquet) {
+                    tracing::debug!(%error, "a damaged file of the cache stays");
+                }
+                None
+            })
+        })
+    }
+
+    /// Keeps rows, and opens them again.
+    fn keep(&self, parquet: [u8; 32], Ordered { rows, markets }: Ordered) -> Result<Option<Kept>, archive::Error> {
+        let coarsest = TickSize(100);
+        keep(&self.cache, parquet, rows, |market| markets.get(market).map_or(coarsest, |found| found.tick))?;
+        let kept = Kept::open(&self.cache, parquet);
+        // One that is open can be read even if it is removed.
+        Kept::trim(&self.cache, self.cache_bytes)?;
+        kept
+    }
+
+    fn of_kept(&self, kept: Kept, origin: Origin) -> Ordered {
+        let mut markets: BTreeMap<Condition, Found> = BTreeMap::new();
+        for (market, token, tick) in kept.tokens.into_iter().filter(|(market, ..)| self.is_wanted(market)) {
+            let found = markets.entry(market).or_insert_with(|| Found::of(origin));
+            found.tokens.insert(token);
+            found.tick = tick;
+        }
+        Ordered { rows: kept.rows, markets }
+    }
+
+    /// Keeps the rows of a file in order of time, if they are not kept yet. Returns whether they were not.
+    pub(super) fn fill_cache(&self, path: &Path, stop: &Stop) -> Result<bool, String> {
+        let facts = sidecar(path).filter(|facts| facts.is_of(path));
+        let parquet = facts.ok_or_else(|| format!("{}: it has no good sidecar", path.display()))?.parquet;
+        if self.kept(parquet).is_some() {
+            return Ok(false);
+        }
+        let sorted = self.sorted(path, 1, stop)?;
+        self.keep(parquet, sorted).map(|_| true).map_err(|error| error.to_string())
+    }
+
+    fn is_wanted(&self, market: &Condition) -> bool {
+        self.wanted.as_ref().is_none_or(|wanted| wanted.contains(market))
+    }
+}
+
+impl Merged {
+    fn of(parts: Vec<(Option<Row>, Sorted)>) -> Result<Merged, archive::Error> {
+        let mut merged = Merged(parts);
+        for (ahead, rows) in &mut merged.0 {
+            *ahead = rows.next().transpose()?;
+        }
+        Ok(merged)
+    }
+
+    /// The next row: the earliest one, of several the one of the first market.
+    fn next(&mut self) -> Result<Option<Row>, archive::Error> {
+        let key = |ahead: &Option<Row>| ahead.as_ref().map(|row| (row.received, row.market));
+        let part = self.0.iter_mut().filter(|(ahead, _)| ahead.is_some()).min_by_key(|(ahead, _)| key(ahead));
+        let Some((ahead, rows)) = part else { return Ok(None) };
+        let row = ahead.take();
+        *ahead = rows.next().transpose()?;
+        Ok(row)
     }
 }
 
@@ -132,6 +255,7 @@ impl Hour {
             openings: VecDeque::new(),
             markets: BTreeMap::new(),
             origins: BTreeMap::new(),
+            is_selection: false,
             unreadable: None,
             failed: None,
         }
@@ -211,18 +335,20 @@ impl Hour {
 
     /// Reads the rows of the next line.
     fn fill(&mut self) {
-        let Some(sorted) = &mut self.rows else { return };
+        let Some(rows) = &mut self.rows else { return };
         self.group.extend(self.ahead.take());
         loop {
-            match sorted.next() {
-                Some(Ok(row)) => match self.group.first() {
+            match rows.next() {
+                // A kept file has all markets.
+                Ok(Some(row)) if self.is_selection && !self.origins.contains_key(&row.market) => {}
+                Ok(Some(row)) => match self.group.first() {
                     Some(first) if (first.received, first.market) != (row.received, row.market) => {
                         self.ahead = Some(row);
                         return;
                     }
                     _ => self.group.push(row),
                 },
-                Some(Err(error)) => {
+                Err(error) => {
                     self.failed = Some(error.to_string());
                     // The rest is lost; the books stay as they are until the next hour, but are not trusted.
                     let at = self.group.last().map(|row| row.received).unwrap_or_default();
@@ -237,7 +363,7 @@ impl Hour {
                     self.rows = None;
                     return;
                 }
-                None => {
+                Ok(None) => {
                     self.rows = None;
                     return;
                 }
@@ -283,11 +409,19 @@ impl Drop for Coming {
     }
 }
 
+impl Facts {
+    /// Whether the file has the bytes that the sidecar states.
+    fn is_of(&self, path: &Path) -> bool {
+        std::fs::metadata(path).is_ok_and(|file| file.len() == self.bytes)
+    }
+}
+
 /// The facts of the sidecar beside a file; `None` without one, or if it is damaged.
 pub(super) fn sidecar(path: &Path) -> Option<Facts> {
     let sidecar = Sidecar::read(&sidecar_path(path)).ok()?;
     let digest = |text: &str| Some(Condition::parse(&format!("0x{text}"))?.0);
     let (parquet, digest) = (digest(&sidecar.parquet.sha256)?, digest(&sidecar.digest)?);
     let gap = |gap: Gap| (Timestamp::from_millis(gap.from), gap.tokens.unwrap_or_default(), gap.reason);
-    Some(Facts { digest, parquet, gaps: sidecar.gaps.into_iter().map(gap).collect() })
+    let bytes = sidecar.parquet.bytes;
+    Some(Facts { digest, parquet, bytes, gaps: sidecar.gaps.into_iter().map(gap).collect() })
 }

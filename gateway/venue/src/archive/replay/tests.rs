@@ -1,1 +1,152 @@
+use super::*;
+use crate::archive::import::Import;
+use crate::archive::import::foreign::{Row, id, write};
+use crate::archive::testing::{built, options};
+use crate::suite::Witness;
+use crate::tests::both_venues;
+use engine::time::HOUR;
+use std::fs;
 
+const WALL: Timestamp = Timestamp(1_900_000_000_000_000);
+const START: u64 = 1_788_001_170_000;
+
+/// What a replay shows: a digest after each of some times.
+fn shown(root: &Path, settings: &Settings) -> Vec<String> {
+    let mut replay = open(root, Speed::Max, settings, &Names::default()).expect("an archive");
+    let mut witness = Witness::default();
+    [25, 30, 130, 29_930, 30_030, 59_999, 60_002, 61_000, 70_000]
+        .map(|millis| {
+            witness.run(&mut replay, WALL, Timestamp::from_millis(START + millis), HOUR);
+            format!("{:?}", witness.digest())
+        })
+        .into()
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name")).collect();
+    names.sort();
+    names
+}
+
+/// Replays without kept orders, with them, and with damaged ones show the same.
+#[test]
+fn kept_orders_change_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (tape, root) = (folder.path().join("tape.ndjson"), folder.path().join("archive"));
+    fs::write(&tape, both_venues(START)).expect("a tape");
+    let made = built(&tape, &options(&root));
+    let settings =
+        |name: &str| Settings { cache: folder.path().join(name), memory_bytes: 64 << 20, ..Settings::default() };
+    // Nothing is kept where nothing fits.
+    let expected = shown(&root, &Settings { cache_bytes: 0, ..settings("none") });
+    assert_eq!(names_in(&folder.path().join("none")), Vec::<String>::new());
+    let kept = settings("cache");
+    assert_eq!(shown(&root, &kept), expected, "sorted and kept");
+    let names = names_in(&kept.cache);
+    assert_eq!(names.len(), made.len(), "{names:?}");
+    assert!(names.iter().all(|name| name.starts_with("time-") && name.ends_with(".rows")), "{names:?}");
+    // The rows of the Parquet files are not looked at again: what is in them is lost, but for their length.
+    let originals: Vec<Vec<u8>> = made.iter().map(|hour| fs::read(&hour.path).expect("an hour")).collect();
+    for hour in &made {
+        fs::write(&hour.path, vec![0; hour.bytes as usize]).expect("written");
+    }
+    assert_eq!(shown(&root, &kept), expected, "kept");
+    for (hour, bytes) in made.iter().zip(&originals) {
+        fs::write(&hour.path, bytes).expect("written");
+    }
+    let mut cases = 3;
+    // Damaged ones are made again.
+    for (number, name) in names.iter().enumerate() {
+        let path = kept.cache.join(name);
+        let good = fs::read(&path).expect("a file");
+        for damage in 0..4 {
+            let mut bytes = good.clone();
+            match damage {
+                0 => bytes.clear(),
+                1 => bytes.truncate(good.len() / 2),
+                2 => bytes[good.len() / 2] ^= 0x55,
+                _ => bytes.push(0),
+            }
+            fs::write(&path, bytes).expect("written");
+            assert_eq!(shown(&root, &kept), expected, "file {number}, damage {damage}");
+            assert_eq!(fs::read(&path).expect("a file"), good, "file {number}, damage {damage}");
+            cases += 1;
+        }
+    }
+    // What a build kept is used by a replay, also from the folder of the recording itself.
+    let stop = Stop::new();
+    let own = Settings { cache: root.join("cache"), ..settings("other") };
+    for hour in &made {
+        assert_eq!(fill_cache(&hour.path, &own, &stop), Ok(true));
+        assert_eq!(fill_cache(&hour.path, &own, &stop), Ok(false));
+    }
+    assert_eq!(names_in(&own.cache), names);
+    assert_eq!(shown(&root, &settings("empty")), expected);
+    assert_eq!(names_in(&folder.path().join("empty")), Vec::<String>::new());
+    // A cache that cannot be written.
+    let file = folder.path().join("file");
+    fs::write(&file, "").expect("written");
+    fs::remove_dir_all(&own.cache).expect("removed");
+    assert_eq!(shown(&root, &Settings { cache: file.join("cache"), ..settings("x") }), expected);
+    // One market of all that are kept.
+    let ids = folder.path().join("ids.txt");
+    fs::write(&ids, "0xaa00000000000000000000000000000000000000000000000000000000000001").expect("a file");
+    let of_one = |name: &str| Settings { markets: ids.clone(), ..settings(name) };
+    let alone = shown(&root, &of_one("empty"));
+    assert!(alone != expected && names_in(&folder.path().join("empty")).is_empty(), "only whole hours are kept");
+    assert_eq!(shown(&root, &of_one("cache")), alone);
+    println!("kept orders: {} cases", cases + 2 * made.len() + 4);
+}
+
+/// The oldest are removed beyond the bound; an hour without a sidecar is not kept.
+#[test]
+fn kept_orders_are_bounded() {
+    const HOURS: i64 = 4;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (files, root, cache) =
+        (folder.path().join("files"), folder.path().join("archive"), folder.path().join("cache"));
+    fs::create_dir(&files).expect("a folder");
+    for hour in 0..HOURS {
+        let begins = (496_224 + hour) * 3_600_000;
+        let rows: Vec<Row> = (0..50)
+            .map(|number| Row {
+                received: begins + number * 1_000,
+                market: 1,
+                token: "11",
+                levels: Some([r#"[["0.3","5"]]"#, r#"[["0.5","7"]]"#]),
+                price: 0,
+                size: 0,
+            })
+            .collect();
+        write(&files.join(format!("polymarket_orderbook_2026-08-11T{hour:02}.parquet")), &rows, None);
+    }
+    let settings = Settings { cache: cache.clone(), memory_bytes: 64 << 20, ..Settings::default() };
+    let play = |root: &Path, settings: &Settings| {
+        let mut replay = open(root, Speed::Max, settings, &Names::default()).expect("an archive");
+        let mut witness = Witness::default();
+        witness.run(&mut replay, WALL, Timestamp::from_millis(1_786_406_400_000).plus(10 * HOUR), HOUR);
+        assert!(witness.listings.contains_key(&id(1)));
+        witness.digest()
+    };
+    let expected = play(&files, &settings);
+    assert_eq!(names_in(&cache), Vec::<String>::new(), "without sidecars");
+    let import = Import { options: options(&root), is_linked: false, catalogue: None, settlements: None };
+    import.run(&files, &Names::default(), &Stop::new(), &mut |_| {}).expect("hours");
+    drop(import);
+    assert_eq!(play(&root, &settings), expected);
+    let all = names_in(&cache);
+    assert_eq!(all.len(), HOURS as usize);
+    let bytes = |name: &String| fs::metadata(cache.join(name)).expect("a file").len();
+    let most = all.iter().map(bytes).max().expect("files");
+    fs::remove_dir_all(&cache).expect("removed");
+    fs::create_dir(&cache).expect("a folder");
+    fs::write(cache.join("x.parquet.part"), vec![0; 1_000]).expect("a part of a download");
+    let settings = Settings { cache_bytes: 2 * most, ..settings };
+    assert_eq!(play(&root, &settings), expected);
+    let left = names_in(&cache);
+    assert_eq!(left.iter().filter(|name| all.contains(name)).count(), 2, "{left:?}");
+    assert!(left.contains(&"x.parquet.part".to_owned()), "{left:?}");
+    println!("bounds of kept orders: {} hours", HOURS);
+}

@@ -1,10 +1,10 @@
 //! Checks of an hour's rows against themselves, in file order: a change states the best prices after it, so the fold can
-//! be compared with them (gateway/docs/archive-tools.md §2).
+//! be compared with them (gateway/docs/archive.md §3).
 
-use archive::Error;
-use archive::fold::Folded;
-use archive::index::Carried;
-use archive::row::{Condition, Event, Kind, Row};
+use crate::error::Error;
+use crate::fold::Folded;
+use crate::index::Carried;
+use crate::row::{Condition, Event, Kind, Row};
 use engine::amount::Price;
 use engine::time::{HOUR, Timestamp};
 use std::collections::BTreeMap;
@@ -40,6 +40,11 @@ impl Findings {
     /// Minutes of the hour without a row.
     pub fn minutes_empty(&self) -> u32 {
         60 - self.minutes.count_ones()
+    }
+
+    /// Markets with differences: how many best prices were compared, and how many differ.
+    pub fn prices(&self) -> impl Iterator<Item = (Condition, u64, u64)> {
+        self.by_market.iter().map(|(market, (compared, differs))| (*market, *compared, *differs))
     }
 
     fn count(&mut self, row: &Row, begins: Timestamp) {

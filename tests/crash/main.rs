@@ -5,9 +5,10 @@
 //! log. `golden` are directories of older builds. `damage` changes files while the server is stopped. `operations` are
 //! common mistakes of operation, `settings` those of configuration, `seeds` those of creating users, `disk` is a full
 //! disk; `formats` writes one directory in several formats; `verbs` inspect the files of a server, `stops` are clean
-//! stops, `outputs` are blocked standard streams, `backups` and `live_backups` restore backups, and `clock` covers
-//! machines with a wrong clock.
+//! stops, `outputs` are blocked standard streams, `backups` and `live_backups` restore backups, `clock` covers machines
+//! with a wrong clock, and `archive` kills imports.
 
+mod archive;
 mod backups;
 mod clock;
 mod damage;

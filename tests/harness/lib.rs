@@ -8,6 +8,7 @@
 //! | `http.rs` | a keep-alive client and raw sends; hides nothing and retries nothing |
 //! | `socket.rs` | a WebSocket client; sends any bytes |
 //! | `tape.rs` | a hand-made market, written line by line as a recording |
+//! | `hours.rs` | a recording of some past hours, of which every row is known |
 //! | `world.rs` | a server on that market with users in it |
 //! | `exposition.rs` | a strict parser of `GET /metrics` |
 //! | `history.rs` | a hand-made history, written into the log of a stopped server |
@@ -29,6 +30,7 @@ pub mod description;
 pub mod exposition;
 pub mod frames;
 pub mod history;
+pub mod hours;
 pub mod http;
 pub mod json;
 pub mod server;

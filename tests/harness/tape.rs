@@ -13,6 +13,8 @@ pub struct Tape {
     path: PathBuf,
     file: File,
     last_ms: u64,
+    /// The time of a line is set by the test, not by the wall clock.
+    is_past: bool,
 }
 
 /// A binary market as the recording lists it.
@@ -107,7 +109,17 @@ impl Tape {
     /// A new, empty recording at `path`.
     pub fn create(path: &Path) -> Tape {
         let file = OpenOptions::new().create_new(true).append(true).open(path).expect("a tape can be made");
-        Tape { path: path.to_path_buf(), file, last_ms: 0 }
+        Tape { path: path.to_path_buf(), file, last_ms: 0, is_past: false }
+    }
+
+    /// A recording of the past, which begins at this moment in ms since 1970.
+    pub fn of_past(path: &Path, begins_ms: u64) -> Tape {
+        Tape { last_ms: begins_ms, is_past: true, ..Tape::create(path) }
+    }
+
+    /// The next line of a recording of the past is of this moment, if that is later than the last one.
+    pub fn go_to(&mut self, moment_ms: u64) {
+        self.last_ms = self.last_ms.max(moment_ms - 1);
     }
 
     pub fn path(&self) -> &Path {
@@ -218,7 +230,8 @@ impl Tape {
         self.line(&line.to_string());
     }
 
-    fn frame(&mut self, frame: &Value) {
+    /// Any message of the venue.
+    pub fn frame(&mut self, frame: &Value) {
         let line = json!({"r": self.now(), "v": "polymarket", "c": "1", "m": frame});
         self.line(&line.to_string());
     }
@@ -244,8 +257,12 @@ impl Tape {
         })
     }
 
-    /// Wall clock in ms, later with every call so that the order of lines is the order of time.
-    fn now(&mut self) -> u64 {
+    /// The time of the next line in ms, later with every call so that the order of lines is the order of time.
+    pub fn now(&mut self) -> u64 {
+        if self.is_past {
+            self.last_ms += 1;
+            return self.last_ms;
+        }
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970").as_millis() as u64;
         self.last_ms = wall.max(self.last_ms + 1);
         self.last_ms

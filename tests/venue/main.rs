@@ -1,6 +1,7 @@
 //! The venues through the whole server: recorded markets from their listing to their payout.
 
 mod archive;
+mod archive_fetch;
 mod both_live;
 mod fake_kalshi;
 mod fake_polymarket;

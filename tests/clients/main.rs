@@ -9,6 +9,7 @@
 //! | `streams.py`, `streams.mjs` | websockets and ws: every channel, and a bot that trades |
 //! | `unified.py` | polymarket-client, over the catalogue service and the service of positions |
 //! | `nautilus.py` | nautilus_trader: a live node with its Polymarket adapter, which `nautilus-install` fetches |
+//! | `sql.py`, `sql/` | DuckDB with the recipes, pyarrow, polars and pandas, over the files of an archive |
 //! | `checks.py` | nothing: the checks of the Python programs |
 //! | `proxy.rs` | nginx, with its file in `gateway/docs` |
 //! | `description.rs` | schemathesis over `/v1/openapi.json` |
@@ -23,5 +24,6 @@ mod facade;
 mod openapi;
 mod programs;
 mod proxy;
+mod sql;
 mod streams;
 mod worlds;

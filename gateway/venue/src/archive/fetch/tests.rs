@@ -210,7 +210,7 @@ fn answers_that_are_not_believed() {
         ("no end", vec![Reply::whole(&open_end)], Some("does not end with PAR1"), vec![None]),
         ("half a file", vec![Reply::whole(&bytes[..half])], Some("does not end with PAR1"), vec![None]),
         ("no footer", vec![Reply::whole(&[&b"PAR1"[..], &[0; 40], b"PAR1"].concat())], Some("footer"), vec![None]),
-        ("a length above the file's", vec![length(Some(len as u64 + 1))], Some("after"), {
+        ("a length above the file's", vec![length(Some(len as u64 + 1))], Some("before message length"), {
             vec![None, Some(len), Some(len)]
         }),
         ("a length below the file's", vec![length(Some(len as u64 - 1))], Some("end with PAR1"), vec![None]),

@@ -95,8 +95,8 @@ pub struct Sweep {
 
 /// A file being written.
 enum Output {
-    Events(EventWriter),
-    Hour(HourWriter),
+    Events(Box<EventWriter>),
+    Hour(Box<HourWriter>),
 }
 
 struct OpenExport {
@@ -259,8 +259,8 @@ impl Maker {
         let path = path(&self.settings.dir, plan.id);
         let bytes_max = self.settings.bytes_max;
         let mut output = match plan.layout {
-            ExportLayout::Events => Output::Events(EventWriter::create(&path, plan.id.0, bytes_max)?),
-            ExportLayout::V2 => Output::Hour(HourWriter::create(&path, Some(plan.id.0))?.at_most(bytes_max)),
+            ExportLayout::Events => Output::Events(Box::new(EventWriter::create(&path, plan.id.0, bytes_max)?)),
+            ExportLayout::V2 => Output::Hour(Box::new(HourWriter::create(&path, Some(plan.id.0))?.at_most(bytes_max))),
         };
         let tokens: BTreeSet<&str> =
             plan.hours.iter().flat_map(|(_, rows)| rows).map(|rows| rows.token.as_str()).collect();

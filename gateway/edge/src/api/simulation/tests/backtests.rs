@@ -339,7 +339,7 @@ fn rows_of_a_completed_back_test_are_a_file() {
     lab.run(|job| Command::EndBacktest { job, result: BacktestResult::Completed(figures()) });
     for (rows, text) in [("trades", "PAR1 Trades"), ("equity", "PAR1 Equity")] {
         let answer = file(rows);
-        assert_eq!((answer.status, &*answer.text()), (200, text));
+        assert_eq!((answer.status, answer.text()), (200, text));
         assert_eq!(answer.header("content-type"), Some("application/vnd.apache.parquet"));
         let page = lab.get(&format!("{PATH}/{job}/{rows}?format=JSON")).json();
         assert!(page["data"].is_array(), "{rows}");

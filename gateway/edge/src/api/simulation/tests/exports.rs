@@ -173,7 +173,8 @@ fn an_export_has_a_link() {
         assert_eq!(lab.shop.asked.lock().expect("no panic").last(), Some(wanted), "{changes}");
     }
     // How clients reach the server: as it is set, as the request did, or where it listens.
-    let hosts: [(&str, &[(&str, &str)], &str); 5] = [
+    type Headers = &'static [(&'static str, &'static str)];
+    let hosts: [(&str, Headers, &str); 5] = [
         ("", &[("host", "127.0.0.1:9000")], "http://127.0.0.1:9000/v1/"),
         ("", &[("host", "[::1]:9000")], "http://[::1]:9000/v1/"),
         ("", &[("host", "a/b?c")], "http://127.0.0.1:8080/v1/"),

@@ -204,7 +204,8 @@ mod tests {
 
     #[test]
     fn lines() {
-        let cases: [(Join, &[(i64, Option<i64>)], &str); 8] = [
+        type Points = &'static [(i64, Option<i64>)];
+        let cases: [(Join, Points, &str); 8] = [
             (Join::Straight, &[], ""),
             (Join::Straight, &[(0, None)], ""),
             (Join::Straight, &[(0, Some(5))], "M0 5h0"),

@@ -36,7 +36,7 @@ fn a_page_is_that_of_its_result() {
     assert_eq!(results.page(&JOB, &other), None, "of another result");
     let path = shelf.folder.path().join("jobs").join(uuid_text(&JOB)).join(PAGE);
     let long = page.clone() + &" ".repeat(report::BYTES_MAX);
-    for (bytes, what) in [(page[..20].as_bytes(), "cut"), (&[0xff, 0xfe], "not a text"), (long.as_bytes(), "too long")]
+    for (bytes, what) in [(&page.as_bytes()[..20], "cut"), (&[0xff, 0xfe], "not a text"), (long.as_bytes(), "too long")]
     {
         fs::write(&path, bytes).expect("written");
         assert_eq!(results.page(&JOB, hash), None, "{what}");

@@ -64,8 +64,8 @@ fn a_broken_archive_is_unavailable() {
     let cases = Cases::of("simulation on a broken archive");
     let world = World::start_with(1, |place| {
         place.set("flags", "feature_simulation_api_enabled", "true");
-        std::fs::create_dir_all(place.data()).expect("a data directory");
-        std::fs::write(place.data().join("archive"), "not a folder").expect("a file");
+        // A folder that cannot be made.
+        place.set("archive", "dir", "\"/dev/null/archive\"");
     });
     for answer in all(&mut world.user(0), &world).into_iter().take(3) {
         answer.refused(503, "ARCHIVE_UNAVAILABLE");
@@ -79,8 +79,6 @@ fn an_empty_archive_knows_no_market_after_the_checks() {
     let cases = Cases::of("simulation on an empty archive");
     let world = World::start_with(1, |place| {
         place.set("flags", "feature_simulation_api_enabled", "true");
-        // A folder that cannot be made.
-        place.set("archive", "dir", "\"/dev/null/archive\"");
     });
     let made = world.user(0).post("/v1/keys", &json!({"permissions": ["read"]})).expect(201);
     let mut reader = world.server.with_key(text(&made, "/raw_key"));

@@ -3,7 +3,7 @@
 use ahash::{AHashMap, RandomState};
 use engine::time::Timestamp;
 
-/// Messages that are remembered: at least so many, and at most twice as many.
+/// Messages that are remembered: at least this many, and at most twice that.
 const KEPT: usize = if cfg!(test) { 64 } else { 65_536 };
 
 /// The last messages, by their text. Messages have their number in their text, and all but snapshots the venue's time, so

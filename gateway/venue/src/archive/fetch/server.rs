@@ -66,7 +66,7 @@ impl Reply {
         self
     }
 
-    /// The length stays as stated, but the connection ends after so many bytes.
+    /// The length stays as stated, but the connection ends after this many bytes.
     pub(super) fn cut_after(mut self, bytes: usize) -> Reply {
         self.body.truncate(bytes);
         self

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 /// 2026-08-11T00.
 const HOUR: u32 = 496_224;
 
-/// A short pace: failures are tried again at once.
+/// A short pace: failures are tried again immediately.
 const PACE: Pace = Pace {
     head: Duration::from_secs(20),
     window: Duration::from_secs(20),
@@ -52,7 +52,7 @@ fn sums_of(files: &[(u32, &[u8])]) -> String {
     files.iter().map(|(hour, bytes)| format!("{}  {}\n", archive::hex(&Sha256::digest(bytes)), name(*hour))).collect()
 }
 
-/// What a run told: of each hour what became of it, other messages, and how it ended.
+/// What a run reported: of each hour what became of it, other messages, and how it ended.
 #[derive(Debug, Default)]
 struct Run {
     hours: BTreeMap<u32, Result<Sealed, String>>,

@@ -51,7 +51,7 @@ fn texts(levels: &[(String, String)]) -> Vec<(&str, &str)> {
     levels.iter().map(|(price, size)| (price.as_str(), size.as_str())).collect()
 }
 
-/// Writes a recording that begins at [`FIRST_MS`], with so many changes in each hour. Returns its markets.
+/// Writes a recording that begins at [`FIRST_MS`], with this many changes in each hour. Returns its markets.
 pub fn record(path: &Path, chance: &mut Chance, hours: u64, changes: u64) -> Vec<Market> {
     let markets = vec![Market::new(1, "rain", "weather", 0.01), Market::new(2, "snow", "weather", 0.01)];
     let mut books: Vec<Book> = markets.iter().map(|_| Book::default()).collect();

@@ -153,7 +153,7 @@ fn bot() {
     }
 }
 
-/// Reads the book, then buys what is cheap and cancels what rests, as any polling bot does. Its sleep is none.
+/// Reads the book, then buys what is cheap and cancels what rests, as any polling bot does. It does not sleep.
 fn polls(mut client: Client, token: &str) {
     let mut resting: Vec<i64> = Vec::new();
     let book = Request::get(&format!("/v1/book?token_id={token}"));

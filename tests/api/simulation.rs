@@ -171,7 +171,8 @@ fn routes_and_the_command_give_the_same_answers() {
     };
     let (rain, snow) = (&markets[0], &markets[1]);
     // Field values, the average price (null: refused), shares that remain.
-    let fills: [(&[(&str, &str)], Value, &str); 6] = [
+    type Fields<'a> = &'a [(&'a str, &'a str)];
+    let fills: [(Fields<'_>, Value, &str); 6] = [
         (&[("condition_id", &rain.condition), ("shares", "20")], json!("0.4000"), "0.0000"),
         (&[("condition_id", &rain.condition), ("shares", "60")], json!("0.4067"), "0.0000"),
         (&[("condition_id", &rain.condition), ("shares", "60"), ("limit_price", "0.40")], json!("0.4000"), "40.0000"),
@@ -215,7 +216,7 @@ fn routes_and_the_command_give_the_same_answers() {
     assert_eq!((&open["settlement_known"], &settled["settlement_known"]), (&json!(false), &json!(true)));
     assert_eq!(settled["settlement_source"], "upstream");
     let unknown = format!("0x{:064x}", 99);
-    let refused: [(&str, &[(&str, &str)], i32, &str); 5] = [
+    let refused: [(&str, Fields<'_>, i32, &str); 5] = [
         ("fill", &[("condition_id", &unknown), ("shares", "1"), ("at", &last)], 1, "ARCHIVE_NOT_FOUND"),
         ("fill", &[("condition_id", &rain.condition), ("shares", "0"), ("at", &last)], 2, "VALIDATION_FAILED"),
         ("book", &[("condition_id", &rain.condition), ("at", "2000-01-01T00:00:00Z")], 1, "CONDITION_HOUR_NOT_COVERED"),

@@ -267,7 +267,7 @@ fn the_order_of_arrival_changes_no_file() {
     };
     let ascending: Vec<u32> = (0..HOURS).collect();
     let expected = made(&ascending);
-    let sidecars: Vec<Sidecar> = expected.iter().filter_map(|(_, bytes)| serde_json::from_slice(bytes).ok()).collect();
+    let sidecars: Vec<Sidecar> = expected.values().filter_map(|bytes| serde_json::from_slice(bytes).ok()).collect();
     assert_eq!(sidecars.len(), HOURS as usize);
     let of_market =
         |hour: usize| sidecars[hour].exceptions.iter().any(|of| of.condition_id == condition(2).to_string());

@@ -69,7 +69,8 @@ mod tests {
         let upper = "AB".repeat(32);
         let one = Ok(Some([0x11; 32]));
         // text, digest of `a.parquet`
-        let cases: Vec<(Vec<u8>, Result<Option<[u8; 32]>, String>)> = vec![
+        type Found = Result<Option<[u8; 32]>, String>;
+        let cases: Vec<(Vec<u8>, Found)> = vec![
             (format!("{ones}  a.parquet\n").into(), one.clone()),
             (format!("{ones} *a.parquet").into(), one.clone()),
             (format!("{twos}  b.parquet\r\n{ones}  ./2026/08/a.parquet\r\n").into(), one.clone()),

@@ -14,7 +14,7 @@
 //! | `checks.py` | nothing: the checks of the Python programs |
 //! | `proxy.rs` | nginx, with its file in `gateway/docs` |
 //! | `description.rs` | schemathesis over `/v1/openapi.json` |
-//! | `openapi.rs` | a linter over `gateway/openapi.json` (rules: `redocly.yaml`), and the client generated from it |
+//! | `openapi.rs` | a linter over `gateway/openapi.json` (rules: `redocly.yaml`), and the client made from it (`generator.yaml`) |
 //! | `generated.py` | that client |
 //!
 //! `tests/clients/install` fetches them into `target/clients`. Without them these tests report that they were skipped:

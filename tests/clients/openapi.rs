@@ -54,6 +54,7 @@ fn a_generated_client_trades() {
     generate
         .args(["generate", "--fail-on-warning", "--meta", "none", "--output-path"])
         .arg(root.join("papertape_client"));
+    generate.arg("--config").arg(here().join("generator.yaml"));
     generate.arg("--path").arg(document()).env("PATH", clients.path());
     run_well(generate, root);
 

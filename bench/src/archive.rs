@@ -1,10 +1,11 @@
 //! An hour of a venue from its lines to a book at a moment: build, import, fold, book, replay (gateway/docs/archive.md).
 //!
-//! The hour is generated in the recorded shape of Polymarket: each frame changes one level of both tokens of a market.
-//! References read the same bytes: `serde_json` the lines, the Parquet library the columns.
+//! References read the same bytes: `serde_json` the lines, the Parquet library the columns, and, with `--peers`, DuckDB
+//! the book by the recipe of `tests/clients/sql`.
 
 use crate::chance::Chance;
-use crate::fold::token;
+use crate::hour::{AT_HOUR, MARKETS, built, condition, options, tokens, write_tape};
+use crate::peers::duckdb::{self, DuckDb, Question};
 use crate::report::{ONE_BY_ONE, Report, Size, nanoseconds, timed};
 use archive::fold::Folded;
 use archive::read::HourFile;
@@ -12,29 +13,25 @@ use archive::row::Condition;
 use archive::store::{Settings, Store, index_path, sidecar_path};
 use engine::backtest::Hour;
 use engine::time::{HOUR, Timestamp};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use hdrhistogram::Histogram;
 use host::thread::Stop;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::time::Instant;
 use venue::Venue as _;
-use venue::archive::build::{self, Options};
 use venue::archive::import::Import;
 use venue::archive::replay;
-use venue::archive::seal::Place;
 use venue::category::Names;
 use venue::replay::{Replay, Speed};
 
+/// The scenario's name; its peer is a program.
+pub const NAME: &str = "archive";
+
 const ROUNDS: usize = 5;
-const MARKETS: usize = 64;
-/// 2026-09-30T17 in hours since 1970.
-const AT_HOUR: u32 = 497_441;
 /// Memory of the sorts, bytes.
 const MEMORY_BYTES: u64 = 256 << 20;
 const PARQUET_COLUMNS: usize = 16;
@@ -48,13 +45,13 @@ pub fn run(size: Size, report: &mut Report) {
     let frames = size.pick(2_000, 250_000);
     let tape = place.path().join("tape.ndjson");
     let packed = place.path().join("packed.ndjson.gz");
-    write_tape(&tape, &packed, frames);
+    write_tape(&tape, Some(&packed), frames);
     report.note("hour", format!("{frames} frames of {MARKETS} markets, {} rows", 2 * frames));
     let mut hour = None;
     let mut ratios = Ratios::default();
     for round in 0..size.pick(1, ROUNDS) {
         let root = place.path().join(format!("built-{round}"));
-        let (build, path) = timed(|| built(&tape, &root));
+        let (build, path) = timed(|| built(&tape, &root, MEMORY_BYTES));
         let (parse, lines) = timed(|| parsed(&tape));
         assert_eq!(lines, frames + 2 * MARKETS, "every message is parsed");
         ratios.build.push(parse / build);
@@ -84,7 +81,11 @@ pub fn run(size: Size, report: &mut Report) {
         hour = Some(root);
     }
     ratios.show(report);
-    books(&hour.expect("a round"), size, report);
+    let hour = hour.expect("a round");
+    books(&hour, size, report);
+    if report.with_peers() {
+        beside_duckdb(&hour, size, report);
+    }
     report.rate_note(ONE_BY_ONE);
     report.durability("files of an hour are synced before they get their names");
     report.not_included("sockets, the journal, recording; an hour has one venue and one kind of frame");
@@ -126,88 +127,8 @@ impl Ratios {
     }
 }
 
-fn condition(market: usize) -> String {
-    format!("0x{:064x}", market + 1)
-}
-
-fn tokens(market: usize) -> [String; 2] {
-    [token(2 * market), token(2 * market + 1)]
-}
-
-/// Writes the hour as lines, plain and packed.
-fn write_tape(tape: &Path, packed: &Path, frames: usize) {
-    let mut chance = Chance::seeded(24);
-    let begins = Timestamp::of_hour(AT_HOUR).millis();
-    let mut plain = BufWriter::new(File::create(tape).expect("a tape"));
-    let mut zipped = GzEncoder::new(BufWriter::new(File::create(packed).expect("a tape")), Compression::default());
-    let mut write = |line: String| {
-        for out in [&mut plain as &mut dyn std::io::Write, &mut zipped] {
-            writeln!(out, "{line}").expect("a line");
-        }
-    };
-    let listed: Vec<String> = (0..MARKETS)
-        .map(|market| {
-            let [yes, no] = tokens(market);
-            format!(
-                r#"{{"id":"{market}","conditionId":"{}","slug":"m{market}","question":"q","outcomes":"[\"Yes\",\"No\"]","clobTokenIds":"[\"{yes}\",\"{no}\"]","active":true,"closed":false,"acceptingOrders":true,"orderPriceMinTickSize":0.01}}"#,
-                condition(market)
-            )
-        })
-        .collect();
-    write(format!(r#"{{"r":{begins},"v":"polymarket","u":"/markets","s":200,"b":[{}]}}"#, listed.join(",")));
-    for market in 0..MARKETS {
-        let side = |from: u64, to: u64| -> String {
-            let level = |cents| format!(r#"{{"price":"0.{cents:02}","size":"{}"}}"#, 10 + cents);
-            (from..to).map(level).collect::<Vec<_>>().join(",")
-        };
-        for token in tokens(market) {
-            write(format!(
-                r#"{{"r":{begins},"v":"polymarket","c":"c","m":{{"event_type":"book","asset_id":"{token}","market":"{}","timestamp":"{begins}","hash":"{market:x}","bids":[{}],"asks":[{}]}}}}"#,
-                condition(market),
-                side(1, 40),
-                side(60, 99)
-            ));
-        }
-    }
-    let step = HOUR / 1_000 / (frames as u64 + 1);
-    for number in 0..frames {
-        let at = begins + (number as u64 + 1) * step.max(1).min(u64::from(u32::MAX));
-        // Half of the messages are of one market.
-        let market = if chance.below(2) == 0 { 0 } else { chance.below(MARKETS as u64) as usize };
-        let (cents, shares) = (1 + chance.below(39), chance.below(900));
-        let one = |token: &str, cents: u64, side: &str| {
-            format!(
-                r#"{{"asset_id":"{token}","price":"0.{cents:02}","size":"{shares}","side":"{side}","hash":"{number:040x}","best_bid":"0.39","best_ask":"0.6"}}"#
-            )
-        };
-        let [yes, no] = tokens(market);
-        write(format!(
-            r#"{{"r":{at},"v":"polymarket","c":"c","m":{{"event_type":"price_change","market":"{}","timestamp":"{at}","price_changes":[{},{}]}}}}"#,
-            condition(market),
-            one(&yes, cents, "BUY"),
-            one(&no, 100 - cents, "SELL")
-        ));
-    }
-    plain.flush().expect("a tape");
-    zipped.finish().and_then(|mut file| file.flush()).expect("a tape");
-}
-
-fn options(root: &Path) -> Options {
-    let place = Place::open(root, MEMORY_BYTES, Timestamp::from_secs(1_900_000_000)).expect("an archive");
-    Options { place, markets: None, from: None, to: None, threads: 1 }
-}
-
-/// Builds the hour; returns its Parquet file.
-fn built(tape: &Path, root: &Path) -> PathBuf {
-    let mut made = Vec::new();
-    let (names, stop) = (Names::default(), Stop::new());
-    build::from_lines(tape, &options(root), &names, &stop, &mut |hour| made.push(hour.path)).expect("an hour");
-    assert_eq!(made.len(), 1, "the lines are of one hour");
-    made.remove(0)
-}
-
 fn imported(path: &Path, root: &Path) {
-    let import = Import { options: options(root), is_linked: false, catalogue: None, settlements: None };
+    let import = Import { options: options(root, MEMORY_BYTES), is_linked: false, catalogue: None, settlements: None };
     let mut count = 0;
     import.run(path, &Names::default(), &Stop::new(), &mut |_| count += 1).expect("an hour");
     assert_eq!(count, 1, "one file is one hour");
@@ -319,4 +240,30 @@ fn books(root: &Path, size: Size, report: &mut Report) {
     report.percentiles("book at a moment, warm", &warm);
     report.figure("p99, cold", cold.value_at_quantile(0.99) as f64 / 1e6, "ms");
     report.figure("p99, warm", warm.value_at_quantile(0.99) as f64 / 1e6, "ms");
+}
+
+/// A book at a moment from a store that has read nothing, beside a connection of DuckDB that has read nothing.
+fn beside_duckdb(root: &Path, size: Size, report: &mut Report) {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let mut peer = match DuckDb::install(place.path()) {
+        Ok(peer) => peer,
+        Err(why) => return report.failed(format!("{}: {why}", duckdb::NAME)),
+    };
+    let market = Condition::parse(&condition(0)).expect("an id");
+    let [token, _] = tokens(0);
+    let mut chance = Chance::seeded(26);
+    let mut ratios = Vec::new();
+    for _ in 0..size.pick(2, 4 * ROUNDS) {
+        // The recipe counts in milliseconds.
+        let at_ms = Hour(AT_HOUR).start().plus(HOUR / 100 + chance.below(HOUR / 100 * 90)).millis();
+        let (ours, book) = timed(|| {
+            let store = Store::open(root, Settings::default()).expect("an archive");
+            store.book_at(&market, &token, Timestamp(at_ms * 1_000)).expect("a book")
+        });
+        let glob = root.join("polymarket/*/*/*/*.parquet");
+        let answer = peer.ask(&Question { files: &glob, market: &condition(0), token: &token, at_ms });
+        assert_eq!(answer.levels, book.bids.len() + book.asks.len(), "both have the same book");
+        ratios.push(answer.seconds / ours);
+    }
+    report.ratio_to_itself(&format!("book, cold, beside {}", duckdb::NAME), ratios);
 }

@@ -3,6 +3,9 @@
 //! Our side has accounts, reservations, the index of orders, a matching cycle after each change of the book (a server
 //! has one for all changes of a second by default) and a record in the log for each command, as for a strategy that
 //! runs on a recording in process. The backtester does the same work without accounts of many users and without a log.
+//!
+//! Besides, the same market as frames of an archive in a back-test whose strategy never enters: a tick is a change of the
+//! book, the comparison with its price, and the points of equity. The backtester looks at its book after each change.
 
 use crate::chance::Chance;
 use crate::floor::Floor;
@@ -10,11 +13,21 @@ use crate::journal::Journal;
 use crate::peers;
 use crate::report::{Report, Size, timed};
 use crate::world::{BEST_BID, Out, Step, World};
+use engine::amount::{Cash, Price, Qty, TickSize};
+use engine::backtest::{
+    ArchivedMarket, BookChange, BookFrame, Coverage, Ends, Field, FillModel, Haircut, Hour, HourState, Job, JobMarket,
+    Latency, Operator, Predicate, Report as Result, Strategy, Threshold, TickMode, Verdict,
+};
+use engine::book::BookSide;
 use engine::command::{Command, Envelope};
-use engine::id::{OrderId, UserId};
+use engine::id::{OrderId, Outcome, UserId};
+use engine::market::terms::Category;
 use engine::mutation::codec;
-use engine::time::{MILLISECOND, Timestamp};
+use engine::order::Side;
+use engine::rules::Rules;
+use engine::time::{HOUR, MILLISECOND, Timestamp};
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::rc::Rc;
 
 const ROUNDS: usize = 5;
@@ -67,6 +80,7 @@ pub fn run(size: Size, report: &mut Report) {
         report.ratio_above(&[(&BACKTEST_FLOOR, &theirs)], &format!("rate beside {}", peer.name), ratios);
     }
     report.computed(known.expect("a round"));
+    ticks(&moments, size, report);
     report.note(
         "market",
         format!("{} milliseconds: a level, a matching cycle, a cancel and a bid in each", moments.len()),
@@ -110,4 +124,100 @@ fn ours(moments: &[Moment], size: Size) -> (f64, [u8; 32]) {
     assert_eq!(out.cycles, moments.len() as u64, "resting orders were matched with the book each time");
     assert_eq!((out.refused, world.fills_count()), (0, 0), "every order rests and is cancelled");
     (seconds, world.digest())
+}
+
+/// Ticks of a back-test without orders.
+fn ticks(moments: &[Moment], size: Size, report: &mut Report) {
+    let job = job();
+    let mut rates = Vec::new();
+    let mut beside = vec![(Vec::new(), Vec::new()); peers::BACKTEST.len()];
+    for round in 0..size.pick(1, ROUNDS) {
+        // The frames are read twice: the first time they are counted.
+        let mut readings = vec![frames(moments), frames(moments)];
+        let (seconds, result) = timed(|| ran(&job, || readings.pop().expect("two readings")));
+        assert_eq!(result.ticks_evaluated, moments.len() as u64, "each change is a tick");
+        assert!(result.trades.is_empty(), "the strategy never enters");
+        if round == 0 {
+            report.computed(result.hash);
+        }
+        rates.push(moments.len() as f64 / seconds);
+        if report.with_peers() {
+            for (peer, (theirs, ratios)) in peers::BACKTEST.iter().zip(&mut beside) {
+                let seconds_there = (peer.watch)(moments);
+                theirs.push(moments.len() as f64 / seconds_there);
+                ratios.push(seconds_there / seconds);
+            }
+        }
+    }
+    report.middle("ticks without orders", &rates, "a second");
+    for (peer, (theirs, ratios)) in peers::BACKTEST.iter().zip(beside).filter(|(_, (theirs, _))| !theirs.is_empty()) {
+        report.middle(&format!("ticks of {}", peer.name), &theirs, "a second");
+        report.ratio_to_itself(&format!("ticks without orders beside {}", peer.name), ratios);
+    }
+}
+
+/// Runs a back-test under the default rules.
+pub fn ran(job: &Job, mut frames: impl FnMut() -> Vec<BookFrame>) -> Result {
+    let open = || Ok::<_, Infallible>(frames().into_iter().map(Ok));
+    engine::backtest::run(job, &Rules::default(), open, &mut |_| true).expect("it ends")
+}
+
+/// A back-test in event mode whose strategy waits for a price that never comes.
+pub fn job() -> Job {
+    let first = Hour::of(begins());
+    let text = |text: &str| text.into();
+    let market = ArchivedMarket {
+        condition: text(&format!("0x{:064x}", 1)),
+        tokens: [text("1"), text("2")],
+        outcomes: [text("Yes"), text("No")],
+        category: Category::Politics,
+        tick: TickSize(100),
+        end: Ends::default(),
+        settlement: None,
+        hours: first..Hour(first.0 + 1),
+    };
+    let coverage = Coverage::of(first..Hour(first.0 + 1), [HourState::new(first, Verdict::Valid, true)]);
+    let never = Predicate { field: Field::BestAsk, operator: Operator::Less, value: Threshold(0) };
+    Job {
+        markets: vec![JobMarket { market, outcome: Outcome::First, coverage, digests: Vec::new() }],
+        start: begins(),
+        end: begins().plus(HOUR),
+        strategy: Strategy {
+            side: Side::Buy,
+            outcome: "Yes".to_owned(),
+            size: Qty::from_shares(5),
+            model: FillModel::DepthWalk,
+            entry: vec![never],
+            exit: Vec::new(),
+        },
+        bankroll: Cash::from_dollars(1_000),
+        tick_mode: TickMode::Event,
+        seed: 0,
+        seeds: 1,
+        latency: Latency::Constant(0),
+        haircut: Haircut(0),
+    }
+}
+
+/// 2026-09-30T17:00.
+fn begins() -> Timestamp {
+    Hour(497_441).start()
+}
+
+/// The book just before the first millisecond, then a level for each.
+pub fn frames(moments: &[Moment]) -> Vec<BookFrame> {
+    let price = |cents: u16| Price(100 * cents);
+    let side = |cents: std::ops::Range<u16>| cents.map(|cents| (price(cents), Qty::from_shares(40))).collect();
+    let book = BookChange::Book {
+        outcome: Outcome::First,
+        bids: side(1..BEST_BID + 1),
+        asks: side(BEST_BID + 2..BEST_BID + 12),
+    };
+    let opening = BookFrame { at: Timestamp(begins().0 - 1), market: 0, changes: vec![book] };
+    let changed = moments.iter().enumerate().map(|(number, moment)| {
+        let (price, size) = (price(moment.level_cents), Qty::from_shares(moment.level_shares));
+        let level = BookChange::Level { outcome: Outcome::First, side: BookSide::Bid, price, size };
+        BookFrame { at: begins().plus(number as u64 * MILLISECOND), market: 0, changes: vec![level] }
+    });
+    [opening].into_iter().chain(changed).collect()
 }

@@ -48,7 +48,7 @@ const SYNCS_PER_ANSWER: f64 = 1.3;
 const LOOKS_MAX: usize = 10;
 
 /// Connections, requests in flight on each, requests of one round.
-type Row = (usize, usize, usize);
+pub type Row = (usize, usize, usize);
 
 pub fn run(size: Size, report: &mut Report) {
     let seats = Seats::take(report);
@@ -71,13 +71,14 @@ pub fn run(size: Size, report: &mut Report) {
 }
 
 /// Users of a server: with one request in flight, and with many.
-struct Users {
+pub struct Users {
     alone: Load<Client>,
     together: Flights<Trader>,
 }
 
 impl Users {
-    fn connect(address: SocketAddr, place: &Place, token: &str, name: &str) -> Users {
+    /// One for each key of the place, which buy this token. `name` is part of all their client ids.
+    pub fn connect(address: SocketAddr, place: &Place, token: &str, name: &str) -> Users {
         let keys = || place.keys.iter().enumerate();
         let clients = keys().map(|(number, key)| Client::new(&format!("{name}-{number}"), key.expose(), token));
         let traders =
@@ -89,7 +90,7 @@ impl Users {
     }
 
     /// One round at full speed.
-    fn go(&mut self, (connections, in_flight, count): Row) -> Reached {
+    pub fn go(&mut self, (connections, in_flight, count): Row) -> Reached {
         let reached = match in_flight {
             1 => self.alone.run(connections, count, None, Client::order),
             _ => self.together.run(connections, in_flight, count),
@@ -428,7 +429,7 @@ fn one_answer(address: SocketAddr, mut client: Client) -> Vec<u8> {
 }
 
 /// A recording of one market with one deep book and no changes; returns the traded token.
-fn write_tape(path: &Path) -> String {
+pub fn write_tape(path: &Path) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970").as_millis() as u64;
     let condition = format!("0x{:064x}", 1);
     let tokens = [format!("{}1", "7".repeat(75)), format!("{}2", "8".repeat(75))];

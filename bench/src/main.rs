@@ -5,13 +5,15 @@
 //! one run, and prints ratios with their least and greatest values. Each result carries machine facts and, if the work
 //! is deterministic, a hash of what was computed: two runs of the same work must show the same hash. Every scenario
 //! also has a small size, which the tests run, so that none rots. With `--peers` libraries of other projects run the
-//! same work in the same run (`peers`). `endurance` takes as long as its option says and is not part of `all`.
+//! same work in the same run (`peers`). `endurance` takes as long as its option says, `large_hour` writes 17 GB: neither is
+//! part of `all`.
 
 mod acks;
 mod answer;
 mod append;
 mod archive;
 mod backtest;
+mod beside;
 mod book;
 mod broadcast;
 mod busy;
@@ -30,9 +32,11 @@ mod goals;
 mod growth;
 mod hear;
 mod hostile;
+mod hour;
 mod http;
 mod journal;
 mod ladder;
+mod large_hour;
 mod listeners;
 mod load;
 mod machine;
@@ -142,9 +146,14 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "memory", question: "what do users and orders cost in memory?", run: memory::run },
     Scenario { name: "growth", question: "how do rate and start change when a server grows?", run: growth::run },
     Scenario {
-        name: "archive",
+        name: archive::NAME,
         question: "how fast does an hour become files, and a moment of it a book?",
         run: archive::run,
+    },
+    Scenario {
+        name: "beside",
+        question: "what do the building of hours and back-tests cost orders?",
+        run: beside::run,
     },
     Scenario {
         name: "hostile",
@@ -172,7 +181,7 @@ struct CommandLine {
     /// Run the small size of the tests: nothing to publish.
     #[arg(long)]
     small: bool,
-    /// Length of `endurance` in minutes; `all` does not include it.
+    /// Length of `endurance` in minutes.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=10_000))]
     minutes: u64,
     #[command(subcommand)]
@@ -182,7 +191,7 @@ struct CommandLine {
 /// The questions of all scenarios.
 fn scenarios() -> String {
     let rows = SCENARIOS.iter().map(|scenario| (scenario.name, scenario.question));
-    let rows = rows.chain([(endurance::NAME, endurance::QUESTION)]);
+    let rows = rows.chain([(endurance::NAME, endurance::QUESTION), (large_hour::NAME, large_hour::QUESTION)]);
     rows.fold("Scenarios:".to_owned(), |text, (name, question)| format!("{text}\n  {name:<12}{question}"))
 }
 
@@ -203,14 +212,14 @@ fn main() -> ExitCode {
     }
     let wanted = scenario.unwrap_or_default();
     let chosen: Vec<_> = SCENARIOS.iter().filter(|scenario| wanted == "all" || scenario.name == wanted).collect();
-    let endures = wanted == endurance::NAME;
-    if chosen.is_empty() && !endures {
+    let (endures, is_large) = (wanted == endurance::NAME, wanted == large_hour::NAME);
+    if chosen.is_empty() && !endures && !is_large {
         let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
-        let names = format!("all, {}, and separately {}", names.join(", "), endurance::NAME);
+        let names = format!("all, {}, and separately {}, {}", names.join(", "), endurance::NAME, large_hour::NAME);
         return failure(&format!("there is no scenario {wanted:?}; there are: {names}"));
     }
-    // The peer of the whole service is a program, which the run installs.
-    let wants_libraries = chosen.iter().any(|scenario| scenario.name != service::NAME);
+    // Some peers are programs, which the run installs.
+    let wants_libraries = chosen.iter().any(|scenario| ![service::NAME, archive::NAME].contains(&scenario.name));
     if with_peers && wants_libraries && !peers::ARE_BUILT {
         return failure(&format!("this program was built without peers; build them with: {}", peers::BUILD_COMMAND));
     }
@@ -237,6 +246,9 @@ fn main() -> ExitCode {
             endurance::run(size, minutes as usize, report);
         });
     }
+    if is_large {
+        written = runs.run(large_hour::NAME, large_hour::QUESTION, large_hour::run);
+    }
     println!("load at the end {}", machine::load());
     match written {
         Err(why) => failure(&why),
@@ -261,7 +273,7 @@ mod tests {
         for (name, question) in SCENARIOS.iter().map(|scenario| (scenario.name, scenario.question)) {
             assert!(help.contains(&format!("  {name:<12}{question}\n")), "{name}: {help}");
         }
-        assert!(help.trim_end().ends_with(endurance::QUESTION), "{help}");
-        println!("scenarios in the help: {} cases", SCENARIOS.len() + 1);
+        assert!(help.trim_end().ends_with(large_hour::QUESTION), "{help}");
+        println!("scenarios in the help: {} cases", SCENARIOS.len() + 2);
     }
 }

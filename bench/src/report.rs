@@ -141,9 +141,9 @@ impl Report {
         self.rate = text.into();
     }
 
-    /// An open load: the offered rate and the reached one.
+    /// An open loop: the offered rate and the achieved one.
     pub fn rate(&mut self, what: &str, asked: f64, reached: f64) {
-        self.row(what, format!("asked {} a second, reached {}", short(asked), short(reached)));
+        self.row(what, format!("offered {} a second, achieved {}", short(asked), short(reached)));
         self.figures.insert(format!("{what} [a second]"), json!({ "asked": asked, "reached": reached }));
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A role is passed as one JSON argument, so that no options need to be composed or parsed.
 
-use crate::{busy, memory, pulse, reference, seats, server};
+use crate::{beside, busy, large_hour, memory, pulse, reference, seats, server};
 use clap::Parser as _;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -19,6 +19,10 @@ pub enum Role {
     Server { config: PathBuf, has_pulse: bool },
     /// A bare reference server. The template is its answer, or the text of its frames.
     Reference { kind: reference::Kind, template: Option<PathBuf> },
+    /// Another role beside the building of hours from these lines, and back-tests.
+    Working { tape: PathBuf, role: Box<Role> },
+    /// A process that builds an hour and measures itself.
+    Build(large_hour::Task),
     /// Another role on one core, with all its threads.
     On { core: usize, role: Box<Role> },
     /// The load client.
@@ -57,6 +61,8 @@ impl Role {
             Role::Server { config, has_pulse: true } => pulse::serve(&config),
             Role::Server { config, has_pulse: false } => server::serve(&config),
             Role::Reference { kind, template } => Ok(reference::serve(kind, template.as_deref())?),
+            Role::Working { tape, role } => beside::work(tape, *role),
+            Role::Build(task) => task.run(),
             Role::On { core, role } => {
                 // Before any thread starts: threads inherit the cores of their creator.
                 seats::stay_on(core)?;

@@ -47,6 +47,12 @@ impl Seats {
         Server::start_as(&self.seated(Role::Server { config: config.to_owned(), has_pulse: false }))
     }
 
+    /// The same beside the building of hours and back-tests ([`crate::beside`]), which stay on the core of the load.
+    pub fn start_working(&self, config: &Path, tape: &Path) -> Server {
+        let role = self.seated(Role::Server { config: config.to_owned(), has_pulse: false });
+        Server::start_as(&Role::Working { tape: tape.to_owned(), role: Box::new(role) })
+    }
+
     /// As [`Server::start_on_pulse`].
     pub fn start_on_pulse(&self, config: &Path) -> Server {
         Server::start_as(&self.seated(Role::Server { config: config.to_owned(), has_pulse: true }))

@@ -13,7 +13,7 @@ const ROUNDS: usize = 5;
 /// Decimal arithmetic that rounds the fee of each level walks ten levels in 0.84 µs on a quiet core; below a third of
 /// that rate the core was shared.
 const DECIMAL_FLOOR: Floor = Floor { of: "the walk in decimals", least: 400_000.0 };
-/// Basis points of the crypto category.
+/// Fee rate of the crypto category.
 const RATE: Bps = Bps(700);
 
 struct Case {

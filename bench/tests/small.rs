@@ -8,15 +8,15 @@ use std::process::Command;
 /// Fields of every result.
 const SAID: [&str; 4] = ["durability", "rate", "cores", "not_included"];
 /// Scenarios whose servers and load have a core each, where there are two.
-const SEATED: [&str; 4] = ["http", "reads", "fanout", "trade"];
+const SEATED: [&str; 5] = ["http", "reads", "fanout", "trade", "beside"];
 /// Scenarios without a deterministic result: their frames carry the time.
 const HASHLESS: [&str; 3] = ["echo", "fanout", "sockets"];
 const MACHINE: [&str; 10] =
     ["version", "commit", "build", "features", "compiler", "machine", "cores", "kernel", "file system", "load"];
-const SCENARIOS: [&str; 27] = [
+const SCENARIOS: [&str; 28] = [
     "ladder", "walk", "fold", "hear", "shard", "book", "backtest", "answer", "append", "commit", "acks", "device",
     "busy", "frames", "recovery", "http", "reads", "echo", "fanout", "trade", "sockets", "service", "replay", "memory",
-    "growth", "archive", "hostile",
+    "growth", "archive", "beside", "hostile",
 ];
 
 fn run(scenario: &str, json: &Path) -> Value {
@@ -89,6 +89,19 @@ fn endurance_runs_small() {
 }
 
 #[test]
+fn the_large_hour_runs_small() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let all = run("large_hour", &place.path().join("large_hour.json"));
+    let result = &all["results"][0];
+    assert_eq!((text(result, "scenario"), all["results"].as_array().map(Vec::len)), ("large_hour", Some(1)));
+    let figure = |name: &str| result["figures"][name].as_f64().unwrap_or_default();
+    assert_eq!(figure("rows []"), 4_000.0, "{result}");
+    assert!(figure("greatest resident size [bytes]") > 1e6, "{result}");
+    assert_eq!(result["failed"], serde_json::json!([]), "{result}");
+    println!("large hour: 4 cases");
+}
+
+#[test]
 fn unknown_scenarios_are_refused() {
     let cases: [&[&str]; 2] = [&["no-such-scenario", "--small"], &["--small"]];
     for args in cases {
@@ -115,7 +128,7 @@ fn peers_that_were_not_built_are_refused() {
 #[test]
 fn peers_run_small_beside_ours() {
     let place = tempfile::tempdir().expect("a temporary directory");
-    let cases: [(&str, &[&str]); 7] = [
+    let cases: [(&str, &[&str]); 8] = [
         ("append", &["wal-db"]),
         ("commit", &["okaywal", "writeahead", "raft-engine", "wal-db"]),
         ("acks", &["writeahead", "raft-engine"]),
@@ -123,6 +136,7 @@ fn peers_run_small_beside_ours() {
         ("book", &["matchcore", "orderbook-rs"]),
         ("backtest", &["hftbacktest"]),
         ("fanout", &["tungstenite's feed and flush"]),
+        ("archive", &["DuckDB 2.0.1"]),
     ];
     let mut ratios = 0;
     for (scenario, peers) in cases {

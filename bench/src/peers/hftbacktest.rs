@@ -13,7 +13,7 @@ use hftbacktest::prelude::{
 };
 use std::hint::black_box;
 
-pub const BACKTEST: BacktestPeer = BacktestPeer { name: "hftbacktest", run };
+pub const BACKTEST: BacktestPeer = BacktestPeer { name: "hftbacktest", run, watch };
 
 const MILLISECOND_NS: i64 = 1_000_000;
 /// Latency in each direction: both within a millisecond, so that each order rests before it is cancelled.
@@ -41,7 +41,8 @@ fn recording(moments: &[Moment]) -> Vec<Event> {
     events
 }
 
-fn run(moments: &[Moment]) -> f64 {
+/// The recording, with its clock where the first event is.
+fn started(moments: &[Moment]) -> Backtest<ROIVectorMarketDepth> {
     let asset = L2AssetBuilder::new()
         .data(vec![DataSource::Data(Data::from_data(&recording(moments)))])
         .latency_model(ConstantLatency::new(LATENCY_NS, LATENCY_NS))
@@ -55,6 +56,22 @@ fn run(moments: &[Moment]) -> f64 {
     let mut backtest = Backtest::builder().add_asset(asset).build().expect("one asset");
     // The first event is where its clock begins.
     backtest.elapse(1).expect("a recording");
+    backtest
+}
+
+fn watch(moments: &[Moment]) -> f64 {
+    let mut backtest = started(moments);
+    let (seconds, ()) = timed(|| {
+        for _ in moments {
+            black_box(backtest.elapse(MILLISECOND_NS).expect("the recording is longer"));
+            black_box(backtest.depth(0).best_ask());
+        }
+    });
+    seconds
+}
+
+fn run(moments: &[Moment]) -> f64 {
+    let mut backtest = started(moments);
     let (seconds, ()) = timed(|| {
         for (number, moment) in moments.iter().enumerate() {
             black_box(backtest.elapse(MILLISECOND_NS).expect("the recording is longer"));

@@ -6,6 +6,7 @@
 
 #[cfg(feature = "peers")]
 mod arc_swap;
+pub mod duckdb;
 #[cfg(feature = "peers")]
 mod hftbacktest;
 #[cfg(feature = "peers")]
@@ -15,6 +16,7 @@ mod okaywal;
 #[cfg(feature = "peers")]
 mod orderbook;
 pub mod paper_trader;
+mod python;
 #[cfg(feature = "peers")]
 mod raft_engine;
 #[cfg(feature = "peers")]
@@ -117,6 +119,8 @@ pub struct BacktestPeer {
     pub name: &'static str,
     /// Runs the market, with an order each millisecond; returns the seconds.
     pub run: fn(&[Moment]) -> f64,
+    /// The same without orders.
+    pub watch: fn(&[Moment]) -> f64,
 }
 
 pub const COMMIT: &[CommitPeer] = &[

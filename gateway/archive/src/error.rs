@@ -72,6 +72,17 @@ impl fmt::Display for Error {
     }
 }
 
+impl From<Error> for io::Error {
+    /// The same kind as the system's error; `InvalidData` for a refusal. The text names the file.
+    fn from(error: Error) -> io::Error {
+        let kind = match &error {
+            Error::Io(_, error) => error.kind(),
+            Error::Refused(..) => io::ErrorKind::InvalidData,
+        };
+        io::Error::new(kind, error)
+    }
+}
+
 impl std::error::Error for Refusal {}
 
 impl std::error::Error for Error {

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// End of the name of a file that is being made.
-pub(crate) const MAKING: &str = ".making";
+pub const MAKING: &str = ".making";
 
 /// A file that is being made. Dropped before [`Making::finish`], it is removed.
 #[derive(Debug)]
-pub(crate) struct Making {
+pub struct Making {
     path: PathBuf,
     making: PathBuf,
     file: File,
@@ -22,8 +22,11 @@ pub(crate) struct Making {
 }
 
 impl Making {
-    /// Creates the file under its name for the time being.
-    pub(crate) fn create(path: &Path) -> Result<Making, Error> {
+    /// Creates the file under its name for the time being, in place of one that a kill left there.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn create(path: &Path) -> Result<Making, Error> {
         let making = free_name(path)?;
         let file = File::options().read(true).write(true).create_new(true).open(&making).of(&making)?;
         Ok(Making { path: path.to_owned(), making, file, is_finished: false })
@@ -62,7 +65,7 @@ impl Making {
         Ok(Making { path: path.to_owned(), making, file, is_finished: false })
     }
 
-    pub(crate) fn file(&self) -> &File {
+    pub fn file(&self) -> &File {
         &self.file
     }
 
@@ -83,7 +86,10 @@ impl Making {
     }
 
     /// Syncs the file, gives it its name, and syncs the folder.
-    pub(crate) fn finish(mut self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn finish(mut self) -> Result<(), Error> {
         self.sync()?;
         fs::rename(&self.making, &self.path).of(&self.path)?;
         self.is_finished = true;

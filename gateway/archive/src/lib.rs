@@ -46,4 +46,4 @@ mod varint;
 pub mod write;
 
 pub use error::{Error, Refusal};
-pub use files::{crash_at, hex, write as write_file};
+pub use files::{MAKING, Making, crash_at, hex, write as write_file};

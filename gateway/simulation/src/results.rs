@@ -4,7 +4,7 @@
 
 use crate::plan::Plan;
 use crate::report;
-use archive::hex;
+use archive::{MAKING, Making, hex};
 use edge::api::clob::ids::{uuid, uuid_text};
 use edge::api::simulation::jobs::{JobRows, JobTrade};
 use engine::amount::{Cash, Qty};
@@ -22,7 +22,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -31,8 +31,6 @@ use std::time::{Duration, UNIX_EPOCH};
 const RESULT_KEY: &str = "papertape.result";
 /// The page of a result.
 const PAGE: &str = "report.html";
-/// End of the name of a file that is being written.
-const MAKING: &str = ".making";
 /// Larger files are not of this program: a row has less than 200 bytes.
 const BYTES_MAX: u64 = 200 * ROWS_MAX as u64;
 /// Decimals of money and shares: 10⁻⁶.
@@ -148,7 +146,9 @@ impl Rows {
     /// # Errors
     /// The system's.
     pub fn write(self, path: &Path, plan: &Plan, report: &Report) -> io::Result<()> {
-        write_whole(path, |file| self.write_to(file, plan, report).map_err(io::Error::other))
+        let making = Making::create(path)?;
+        self.write_to(making.file().try_clone()?, plan, report).map_err(io::Error::other)?;
+        Ok(making.finish()?)
     }
 
     fn write_to(self, file: File, plan: &Plan, report: &Report) -> ParquetResult<()> {
@@ -229,25 +229,6 @@ impl Rows {
     }
 }
 
-/// Writes a file that appears whole.
-fn write_whole(path: &Path, write: impl FnOnce(File) -> io::Result<()>) -> io::Result<()> {
-    let mut making = path.as_os_str().to_owned();
-    making.push(MAKING);
-    let making = PathBuf::from(making);
-    match fs::remove_file(&making) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let file = File::options().write(true).create_new(true).open(&making)?;
-    let written = write(file.try_clone()?);
-    let renamed = written.and_then(|()| file.sync_all()).and_then(|()| fs::rename(&making, path));
-    if renamed.is_err() {
-        // The first error is the one that matters.
-        let _ = fs::remove_file(&making);
-    }
-    renamed.and_then(|()| sync_folder(path.parent()))
-}
-
 impl Kind {
     fn field(self, name: &str) -> ParquetResult<Arc<Type>> {
         let physical = if self == Kind::Text { PhysicalType::BYTE_ARRAY } else { PhysicalType::INT64 };
@@ -281,11 +262,11 @@ impl Results {
     pub fn keep(&self, job: &[u8; 16], plan: &Plan, report: &Report, page: &str) -> io::Result<()> {
         let folder = self.of(job);
         fs::create_dir_all(&folder)?;
-        write_whole(&folder.join(PAGE), |mut file| file.write_all(page.as_bytes()))?;
+        archive::write_file(&folder.join(PAGE), page.as_bytes())?;
         for rows in Rows::ALL {
             rows.write(&folder.join(rows.file_name()), plan, report)?;
         }
-        sync_folder(Some(self.folder.as_path()))
+        File::open(&self.folder)?.sync_all()
     }
 
     /// Removes the rows of a result.
@@ -430,11 +411,6 @@ fn side_of(name: &str) -> Option<Side> {
 
 fn reason_of(name: &str) -> Option<Reason> {
     [Reason::Entry, Reason::Exit, Reason::Settlement].into_iter().find(|reason| reason.name() == name)
-}
-
-fn sync_folder(folder: Option<&Path>) -> io::Result<()> {
-    let folder = folder.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()
 }
 
 #[cfg(test)]

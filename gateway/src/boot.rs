@@ -5,7 +5,7 @@ use crate::backup::Running;
 use crate::config::{Config, Secret};
 use crate::directory_venue::{self, OtherVenue};
 use crate::instruments::Instruments;
-use crate::jobs::archive::{self as keeping, Keeping};
+use crate::jobs::archive::{Keeping, Kept};
 use crate::jobs::{self, End, Jobs, OwnParts, Stops};
 use crate::layout;
 use crate::listeners::{CommitFigures, Listeners, ServerLinks};
@@ -13,7 +13,6 @@ use crate::metrics::gather::Sources;
 use crate::metrics::journal::JournalMeters;
 use crate::runtime::{Parts, Runtime};
 use crate::{banner, check, demo, simulation};
-use ::archive::store::Store;
 use ::simulation::past::Past;
 use ::simulation::reads::Reads as ReadsOfPast;
 use ::simulation::runner::{Open, Runner};
@@ -437,35 +436,6 @@ fn start_admin(
         stop: stops.of(End::BeforeShards).clone(),
     };
     Admin::start(listener, sources, token, running).map_err(io("the thread of the admin listener"))
-}
-
-/// The archive of this server, for the job that keeps it and for readers.
-struct Kept {
-    /// `None`: nothing needs it, or it cannot be opened.
-    store: Option<Arc<Store>>,
-    figures: Option<Arc<keeping::Figures>>,
-}
-
-impl Kept {
-    fn open(config: &Config, is_recording: bool) -> Kept {
-        let is_kept = Keeping::is_needed(config, is_recording);
-        let store = (is_kept || config.flags.feature_simulation_api_enabled).then(|| keeping::open(&config.archive));
-        let store = store.and_then(|opened| match opened {
-            Ok(store) => Some(Arc::new(store)),
-            Err(error) => {
-                tracing::warn!(%error, "the archive cannot be opened: it is neither kept nor read until a restart");
-                None
-            }
-        });
-        Kept { figures: store.as_ref().filter(|_| is_kept).map(|_| Arc::default()), store }
-    }
-
-    /// The job, if there is something to keep.
-    fn keeping(&self, config: &Config, is_recording: bool, clock: &Clock) -> Option<Keeping> {
-        let (store, figures) = (self.store.clone()?, self.figures.clone()?);
-        let recording = config.venue.live.recording.clone().filter(|_| is_recording);
-        Some(Keeping::new(config, store, recording, clock.clone(), figures))
-    }
 }
 
 /// State shared by the threads.

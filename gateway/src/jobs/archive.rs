@@ -321,5 +321,35 @@ impl Work for Keeping {
     }
 }
 
+/// The archive of this server, for the job that keeps it and for readers.
+pub struct Kept {
+    /// `None`: nothing needs it, or it cannot be opened.
+    pub store: Option<Arc<Store>>,
+    pub figures: Option<Arc<Figures>>,
+}
+
+impl Kept {
+    /// Opens it, if this server keeps or reads one.
+    pub fn open(config: &Config, is_recording: bool) -> Kept {
+        let is_kept = Keeping::is_needed(config, is_recording);
+        let store = (is_kept || config.flags.feature_simulation_api_enabled).then(|| open(&config.archive));
+        let store = store.and_then(|opened| match opened {
+            Ok(store) => Some(Arc::new(store)),
+            Err(error) => {
+                tracing::warn!(%error, "the archive cannot be opened: it is neither kept nor read until a restart");
+                None
+            }
+        });
+        Kept { figures: store.as_ref().filter(|_| is_kept).map(|_| Arc::default()), store }
+    }
+
+    /// The job, if there is something to keep.
+    pub fn keeping(&self, config: &Config, is_recording: bool, clock: &Clock) -> Option<Keeping> {
+        let (store, figures) = (self.store.clone()?, self.figures.clone()?);
+        let recording = config.venue.live.recording.clone().filter(|_| is_recording);
+        Some(Keeping::new(config, store, recording, clock.clone(), figures))
+    }
+}
+
 #[cfg(test)]
 mod tests;

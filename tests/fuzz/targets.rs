@@ -15,7 +15,7 @@ pub use journal::sound_files as journal_files;
 pub type Target = fn(&[u8]);
 
 /// Name of a target, which is also its folder in `corpus`, and its function.
-pub const TARGETS: [(&str, Target); 24] = [
+pub const TARGETS: [(&str, Target); 25] = [
     ("archive_index", archive::index),
     ("archive_parquet", archive::parquet),
     ("archive_sidecar", archive::sidecar),
@@ -37,6 +37,7 @@ pub const TARGETS: [(&str, Target); 24] = [
     ("polymarket", venues::polymarket),
     ("query", text::query),
     ("record", journal::record),
+    ("recording_state", archive::recording_state),
     ("segment", journal::segment),
     ("snapshot", journal::snapshot),
     ("tape", venues::tape),

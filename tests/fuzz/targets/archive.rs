@@ -1,4 +1,5 @@
-//! Files of the archive: Parquet hours of any writer, sidecars, time indexes.
+//! Files of the archive: Parquet hours of any writer, sidecars, time indexes, and how far a recording was made into
+//! hours.
 
 use ::archive::index::{Builder, NoCarry, TimeIndex, resummed};
 use ::archive::read::HourFile;
@@ -6,9 +7,15 @@ use ::archive::row::{Condition, Event, Row, SIZE_MAX};
 use ::archive::sidecar::{Gap, Sidecar};
 use ::archive::write::HourWriter;
 use engine::amount::{Price, Qty, TickSize};
+use engine::backtest::Hour;
 use engine::book::BookSide;
 use engine::time::Timestamp;
+use host::thread::Stop;
 use std::fs;
+use venue::archive::build::Options;
+use venue::archive::hourly;
+use venue::archive::seal::Place;
+use venue::category::Names;
 
 /// The hour of the corpus.
 const HOUR: u32 = 497_465;
@@ -65,6 +72,40 @@ pub fn index(bytes: &[u8]) {
             }
         }
     }
+}
+
+/// Everything in it can be restored.
+pub fn recording_state(bytes: &[u8]) {
+    let _ = hourly::restored(bytes);
+}
+
+/// The state after two hours of a recording with a gap, in the folder of a new archive.
+fn state() -> Vec<u8> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (recording, root) = (folder.path().join("recording"), folder.path().join("archive"));
+    fs::create_dir(&recording).expect("a folder");
+    for hour in [HOUR, HOUR + 1] {
+        let begin = Timestamp::of_hour(hour).millis();
+        let book = |at: u64| {
+            let levels = r#""bids":[{"price":"0.4","size":"3"}],"asks":[{"price":"0.5","size":"3"}]"#;
+            format!(
+                r#"{{"r":{at},"v":"polymarket","c":"1","m":[{{"event_type":"book","asset_id":"1001","market":"0x{:064x}","timestamp":"{at}","hash":"h",{levels}}}]}}"#,
+                1
+            )
+        };
+        let listed = format!(
+            r#"{{"r":{begin},"v":"polymarket","u":"/markets","s":200,"b":[{{"id":"1","conditionId":"0x{:064x}","slug":"rain","question":"Rain?","outcomes":"[\"Yes\",\"No\"]","clobTokenIds":"[\"1001\",\"1002\"]","orderPriceMinTickSize":0.01,"active":true,"acceptingOrders":true}}]}}"#,
+            1
+        );
+        let gap = format!(r#"{{"r":{},"v":"polymarket","c":"1","gap":"lost"}}"#, begin + 2_000);
+        let lines = [listed, book(begin + 1_000), gap, book(begin + 3_000), String::new()].join("\n");
+        fs::write(recording.join(format!("tape-{}.ndjson", Hour(hour))), lines).expect("written");
+    }
+    let place = Place::open(&root, 128 << 20, Timestamp::of_hour(HOUR + 3)).expect("an archive");
+    let options = Options { place, markets: None, from: None, to: None, threads: 1 };
+    let names = Names::default();
+    hourly::make_due(&recording, Hour(HOUR + 2), &options, &names, &Stop::new(), &mut |_| {}).expect("hours");
+    hourly::state_bytes(&root).expect("a state")
 }
 
 fn rows() -> Vec<Row> {
@@ -130,5 +171,6 @@ pub fn sound_files() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         ("archive_index", "hour", fs::read(&index).expect("read")),
         ("archive_parquet", "hour", fs::read(&hour).expect("read")),
         ("archive_sidecar", "hour", sidecar.to_bytes()),
+        ("recording_state", "two_hours", state()),
     ]
 }

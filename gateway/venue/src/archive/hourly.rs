@@ -237,6 +237,24 @@ fn has_recorded_before(store: &Store, origin: Origin, before: Hour) -> bool {
     hours.iter().rev().any(|entry| entry.sidecar().is_ok_and(|sidecar| sidecar.source.kind == "recorded"))
 }
 
+/// What a state's bytes without magic and digest say is not made yet, after everything in them was restored; `None`:
+/// they are damaged. For the fuzz target: a file has its digest, which stops nearly all damage before.
+pub fn restored(bytes: &[u8]) -> Option<Hour> {
+    let State { hour, lines, rows, venues, .. } = saved::read(bytes)?;
+    let skips = Arc::new(Skips::default());
+    Lines::of_parts(Vec::new(), &Names::default(), &skips, Some(&lines))?;
+    let rows = RowMaker::restored(rows);
+    let gaps: Vec<Gaps> = venues.into_iter().map(|venue| Gaps::restored(venue.gaps)).collect();
+    drop((rows, gaps));
+    Some(Hour(hour))
+}
+
+/// The bytes of a state that [`restored`] reads, in the folder of an archive; `None`: it has none.
+pub fn state_bytes(root: &Path) -> Option<Vec<u8>> {
+    let file = std::fs::read(root.join(NAME)).ok()?;
+    Some(file.strip_prefix(&MAGIC)?.split_at_checked(DIGEST_BYTES)?.1.to_vec())
+}
+
 impl Pass<'_> {
     /// Saves how far the recording was read: all lines before the hour of the pass.
     pub(super) fn save(&self, lines: &Lines) -> Result<(), BuildError> {

@@ -253,6 +253,26 @@ fn without_a_thread_none_is_created() {
     server.stop();
 }
 
+/// The hash is of the result, however many threads made it.
+#[test]
+fn threads_do_not_change_the_result() {
+    let cases = Cases::of("threads of the command");
+    let lab = Lab::new();
+    let spec = changed(&lab.spec, &json!({"seeds": 7, "latency_ms": {"uniform": [0, 5_000]}, "haircut": "0.5"}));
+    let hash = |threads: &str| {
+        let output = lab.backtest(&spec, &["--threads", threads, "--json", "-"]);
+        assert!(output.status.success(), "{threads}: {}", String::from_utf8_lossy(&output.stderr));
+        let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert!(summary["comparison"]["p5"].is_string(), "{summary}");
+        text(&summary, "/result_hash").to_owned()
+    };
+    let alone = hash("1");
+    for threads in ["2", "3", "7", "64"] {
+        assert_eq!(hash(threads), alone, "{threads} threads");
+        cases.one();
+    }
+}
+
 #[test]
 fn the_command_ends_with_the_code_of_its_reason() {
     let cases = Cases::of("exit codes of the command");
@@ -262,6 +282,7 @@ fn the_command_ends_with_the_code_of_its_reason() {
     let rows: Vec<(Value, Vec<&str>, i32, &str)> = vec![
         (lab.spec.clone(), vec![], 0, "hash "),
         (lab.spec.clone(), vec!["--seeds", "3"], 0, "seeds "),
+        (lab.spec.clone(), vec!["--threads", "4"], 0, "hash "),
         (lab.spec.clone(), vec!["--expect", &other], 3, "not 0000"),
         (json!([]), vec![], 2, "spec.json"),
         (json!({}), vec![], 2, "condition_ids"),
@@ -278,6 +299,8 @@ fn the_command_ends_with_the_code_of_its_reason() {
         (changed(&lab.spec, &json!({"start": "2026-01-01T00:00:00Z"})), vec![], 2, "not covered"),
         (lab.spec.clone(), vec!["--seeds", "0"], 2, "seeds"),
         (lab.spec.clone(), vec!["--seeds", "257"], 2, "seeds"),
+        (lab.spec.clone(), vec!["--threads", "0"], 2, "threads"),
+        (lab.spec.clone(), vec!["--threads", "65"], 2, "threads"),
         (lab.spec.clone(), vec!["--expect", "abc"], 2, "64 hex digits"),
         (lab.spec.clone(), vec!["--trades", "trades.xml"], 2, ".parquet"),
         (lab.spec.clone(), vec!["--archive", "/nowhere/at/all"], 1, "there is no archive"),

@@ -22,11 +22,20 @@ pub struct ArchivedMarket {
     pub category: Category,
     /// The finest grid of prices seen.
     pub tick: TickSize,
-    /// When the venue ends it, if known.
-    pub end: Option<Timestamp>,
+    /// When the venue ends it.
+    pub end: Ends,
     pub settlement: Option<Settled>,
     /// From its first hour to the one after its last.
     pub hours: Range<Hour>,
+}
+
+/// The end of a market as the venue stated it over time: a moment of the past knows what was stated by then.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ends {
+    /// Stated first. It counts from the beginning: when the venue stated it is not known.
+    first: Option<Timestamp>,
+    /// Later statements and the times of their receipt, ascending.
+    changes: Vec<(Timestamp, Option<Timestamp>)>,
 }
 
 /// A known result.
@@ -83,6 +92,52 @@ impl SettlementSource {
             SettlementSource::Upstream => "upstream",
             SettlementSource::Import => "import",
         }
+    }
+}
+
+impl Ends {
+    /// An end that never changed.
+    pub fn of(first: Option<Timestamp>) -> Ends {
+        Ends { first, changes: Vec::new() }
+    }
+
+    /// Adds what the venue stated at a time, which is not before that of an earlier statement.
+    pub fn state(&mut self, at: Timestamp, end: Option<Timestamp>) {
+        let latest = self.changes.last().map_or(self.first, |(_, end)| *end);
+        if end != latest {
+            self.changes.push((at, end));
+        }
+    }
+
+    /// The end as it was known at this moment.
+    pub fn known_at(&self, moment: Timestamp) -> Option<Timestamp> {
+        let known = self.changes.partition_point(|(at, _)| *at <= moment);
+        known.checked_sub(1).map_or(self.first, |latest| self.changes[latest].1)
+    }
+
+    /// Statements up to this moment, the first one with time 0.
+    pub fn until(&self, moment: Timestamp) -> impl Iterator<Item = (Timestamp, Option<Timestamp>)> {
+        let changes = self.changes.iter().copied().take_while(move |(at, _)| *at <= moment);
+        [(Timestamp(0), self.first)].into_iter().chain(changes)
+    }
+
+    /// The moments up to `until` at which the market ends, or runs again because its end was moved: as a server decides
+    /// that reads the same statements.
+    pub(super) fn turns(&self, until: Timestamp) -> Vec<(Timestamp, bool)> {
+        let statements: Vec<_> = self.until(until).collect();
+        let mut turns: Vec<(Timestamp, bool)> = Vec::new();
+        for (number, (from, end)) in statements.iter().enumerate() {
+            let to = statements.get(number + 1).map_or(Timestamp(until.0 + 1), |(at, _)| *at);
+            let passes = end.map(|end| end.max(*from)).filter(|passes| *passes < to);
+            let was_over = turns.last().is_some_and(|(_, is_over)| *is_over);
+            if was_over && passes != Some(*from) {
+                turns.push((*from, false));
+            }
+            if let Some(passes) = passes.filter(|passes| !was_over || *passes != *from) {
+                turns.push((passes, true));
+            }
+        }
+        turns
     }
 }
 
@@ -161,6 +216,43 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn an_end_is_what_was_stated_by_then() {
+        let at = Timestamp;
+        let mut moved = Ends::of(Some(at(20)));
+        moved.state(at(10), Some(at(20)));
+        moved.state(at(10), Some(at(40)));
+        moved.state(at(30), Some(at(25)));
+        moved.state(at(35), None);
+        moved.state(at(36), Some(at(50)));
+        let known =
+            [(0, Some(20)), (9, Some(20)), (10, Some(40)), (29, Some(40)), (30, Some(25)), (35, None), (99, Some(50))];
+        for (moment, end) in known {
+            assert_eq!(moved.known_at(at(moment)), end.map(at), "{moment}");
+        }
+        // First statement, later ones, until when; when it ends or runs again.
+        type Case<'a> = (Option<u64>, &'a [(u64, Option<u64>)], u64, &'a [(u64, bool)]);
+        let cases: [Case<'_>; 9] = [
+            (None, &[], 100, &[]),
+            (Some(20), &[], 100, &[(20, true)]),
+            (Some(20), &[], 20, &[(20, true)]),
+            (Some(20), &[], 19, &[]),
+            (Some(20), &[(10, Some(40))], 100, &[(40, true)]),
+            (Some(20), &[(30, Some(40))], 100, &[(20, true), (30, false), (40, true)]),
+            (Some(20), &[(30, Some(25))], 100, &[(20, true)]),
+            (Some(50), &[(30, Some(25))], 100, &[(30, true)]),
+            (Some(20), &[(30, None)], 100, &[(20, true), (30, false)]),
+        ];
+        for (first, changes, until, expected) in cases {
+            let mut ends = Ends::of(first.map(at));
+            changes.iter().for_each(|(moment, end)| ends.state(at(*moment), end.map(at)));
+            let turns: Vec<_> =
+                ends.turns(at(until)).into_iter().map(|(moment, is_over)| (moment.0, is_over)).collect();
+            assert_eq!(turns, expected, "{first:?} {changes:?} {until}");
+        }
+        println!("ends of markets: {} cases", known.len() + cases.len());
+    }
+
+    #[test]
     fn outcomes_are_found_by_exact_tokens_and_by_labels_in_any_case() {
         let texts = |texts: [&str; 2]| texts.map(Arc::from);
         let market = ArchivedMarket {
@@ -169,7 +261,7 @@ pub(super) mod tests {
             outcomes: texts(["Yes", "Größer"]),
             category: Category::Unknown,
             tick: TickSize(100),
-            end: None,
+            end: Ends::default(),
             settlement: None,
             hours: Hour(0)..Hour(1),
         };

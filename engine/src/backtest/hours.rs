@@ -21,7 +21,7 @@ pub enum Verdict {
     Valid,
     /// Messages were dropped, or there was an outage of at most ten minutes.
     Degraded,
-    /// Not to be used: no sidecar, a wrong digest, or a crossing that cannot be repaired.
+    /// Not to be used: no sidecar, a wrong digest, a gap of more than ten minutes, or too many losses or differing prices.
     Quarantined,
     /// It is still being written, or the recording begins or ends in it.
     Partial,

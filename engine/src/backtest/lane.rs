@@ -87,6 +87,19 @@ pub(super) struct Lane {
     pub outcome: LaneOutcome,
 }
 
+/// The lanes of a part of a run.
+pub(super) struct Lanes {
+    pub seeds: Vec<Lane>,
+    /// The lane without costs, in the part of the first seed.
+    pub naive: Option<Lane>,
+}
+
+impl Lanes {
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Lane> {
+        self.seeds.iter_mut().chain(&mut self.naive)
+    }
+}
+
 /// The figures of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LaneOutcome {
@@ -145,7 +158,7 @@ impl Ground<'_> {
     /// What is known of the traded token.
     fn quote(&self, market: usize, at: Timestamp, effective: &mut Effective) -> Quote {
         let instrument = self.job.instrument(market);
-        let end = self.job.markets[market].market.end;
+        let end = self.job.markets[market].market.end.known_at(at);
         let to_resolution = end.map(|end| end.0 as i64 - at.0 as i64);
         if !self.job.strategy.needs_depth() {
             let top = self.books.effective_top(instrument).unwrap_or_default();

@@ -4,7 +4,7 @@
 //! | File | Holds |
 //! |---|---|
 //! | `hours.rs` | [`Hour`], its [`Verdict`] and [`Confidence`]; the [`Coverage`] of a window |
-//! | `book.rs` | [`ArchivedMarket`], [`ArchivedBook`], [`ArchivedPair`]: values that an archive gives |
+//! | `book.rs` | [`ArchivedMarket`], [`Ends`], [`ArchivedBook`], [`ArchivedPair`]: values that an archive gives |
 //! | `fill.rs` | [`FillModel`], [`fill`]: one order against one archived book |
 //! | `strategy.rs` | [`Strategy`], [`Predicate`]: when a back-test enters and leaves |
 //! | `job.rs` | [`Job`], [`BookFrame`]: a back-test and what it is fed with |
@@ -29,12 +29,12 @@ mod run;
 mod samples;
 mod strategy;
 
-pub use book::{ArchivedBook, ArchivedMarket, ArchivedPair, Settled, SettlementSource};
+pub use book::{ArchivedBook, ArchivedMarket, ArchivedPair, Ends, Settled, SettlementSource};
 pub use chance::{Haircut, Latency};
 pub use fill::{FillModel, FillRequest, FillResult, SHARES_MAX, fill};
 pub use hours::{COVERAGE_HOURS_MAX, COVERAGE_MIN, Confidence, Coverage, Hour, HourState, NotAnHour, Verdict};
 pub use job::{BookChange, BookFrame, Job, JobMarket, ORDERS_MAX, ROWS_MAX, SEEDS_MAX, TICKS_MAX, TickMode, TickPlan};
-pub use report::{Comparison, EquityPoint, Reason, Report, Trade};
-pub use run::{Failure, run};
+pub use report::{Comparison, EquityPoint, Part, Reason, Report, Trade};
+pub use run::{Failure, join, run, run_part};
 pub use samples::{SAMPLES_MAX, Sample, Samples};
 pub use strategy::{Field, Move, Operator, PREDICATES_MAX, Predicate, Quote, Strategy, Threshold};

@@ -5,8 +5,8 @@ use super::canonical::Canonical;
 use super::chance::Latency;
 use super::hours::Hour;
 use super::job::{Job, TickPlan};
-use super::lane::Lane;
-use super::samples::Samples;
+use super::lane::{Ground, Lane, LaneOutcome, Lanes};
+use super::samples::{Samples, Taken};
 use super::strategy::Predicate;
 use crate::amount::{Cash, Qty};
 use crate::market::terms::{Category, Resolution};
@@ -83,6 +83,49 @@ pub struct Comparison {
     pub percentiles: Option<[Cash; 3]>,
 }
 
+/// Some of the seeds of a run, finished. The part of the first seed has the figures that only that one keeps.
+pub struct Part {
+    pub(super) plan: TickPlan,
+    /// Profit and loss of its seeds.
+    pub(super) results: Vec<Cash>,
+    pub(super) samples: Taken,
+    pub(super) first: First,
+    /// Orders of its seeds.
+    pub(super) orders: u64,
+}
+
+/// What the first seed keeps, and the lane without costs; empty in the parts of other seeds.
+#[derive(Default)]
+pub(super) struct First {
+    pub outcome: LaneOutcome,
+    pub naive_pnl: Cash,
+    pub fills_naive: u64,
+    pub trades: Vec<Trade>,
+    pub points: Vec<EquityPoint>,
+}
+
+impl Part {
+    /// The part of finished lanes.
+    pub(super) fn of(ground: &Ground<'_>, mut lanes: Lanes, samples: Taken) -> Part {
+        let job = ground.job;
+        let pnl = |lane: &Lane| {
+            let (cash, positions) = lane.worth(job);
+            cash + positions - job.bankroll
+        };
+        let results = lanes.seeds.iter().map(pnl).collect();
+        let first = match &lanes.naive {
+            Some(naive) => {
+                let (naive_pnl, fills_naive) = (pnl(naive), naive.outcome.fills);
+                let first = &mut lanes.seeds[0];
+                let (trades, points) = (std::mem::take(&mut first.trades), std::mem::take(&mut first.points));
+                First { outcome: first.outcome, naive_pnl, fills_naive, trades, points }
+            }
+            None => First::default(),
+        };
+        Part { plan: ground.plan, results, samples, first, orders: ground.orders }
+    }
+}
+
 impl Reason {
     /// The word in answers.
     pub fn name(self) -> &'static str {
@@ -108,20 +151,15 @@ impl Comparison {
 }
 
 impl Report {
-    /// The report of finished lanes: those of the seeds, then the one without costs.
-    pub(super) fn of(job: &Job, rules: &Rules, plan: TickPlan, lanes: &mut [Lane], samples: Samples) -> Report {
-        let pnl = |lane: &Lane| {
-            let (cash, positions) = lane.worth(job);
-            cash + positions - job.bankroll
-        };
-        let (naive, seeds) = lanes.split_last_mut().expect("a run has a lane without costs");
-        let mut results: Vec<Cash> = seeds.iter().map(pnl).collect();
-        let first = &mut seeds[0];
-        let outcome = first.outcome;
+    /// The report of all parts of a run.
+    pub(super) fn of(job: &Job, rules: &Rules, mut parts: Vec<Part>) -> Report {
+        let mut results: Vec<Cash> = parts.iter().flat_map(|part| part.results.iter().copied()).collect();
+        let samples = Samples::of(parts.iter_mut().map(|part| std::mem::take(&mut part.samples)).collect());
+        let Part { plan, first: First { outcome, naive_pnl, fills_naive, trades, points }, .. } = parts.swap_remove(0);
         let comparison = Comparison {
-            naive_pnl: pnl(naive),
+            naive_pnl,
             honest_pnl: results[0],
-            fills_naive: naive.outcome.fills,
+            fills_naive,
             fills_honest: outcome.fills,
             percentiles: percentiles(&mut results),
         };
@@ -136,8 +174,8 @@ impl Report {
             plan,
             settlement_scored: outcome.is_scored,
             missing: job.markets.iter().enumerate().flat_map(missing).collect(),
-            trades: std::mem::take(&mut first.trades),
-            points: std::mem::take(&mut first.points),
+            trades,
+            points,
             comparison,
             samples,
             hash: [0; 32],
@@ -171,7 +209,7 @@ impl Report {
         Canonical::object([
             ("version", Integer(1)),
             ("spec", spec(job)),
-            ("markets", List(job.markets.iter().map(market).collect())),
+            ("markets", List(job.markets.iter().map(|of| market(of, job.end)).collect())),
             ("fees_bps", Canonical::object(fees)),
             ("rules", rules_of(rules)),
             ("trades", List(self.trades.iter().map(trade).collect())),
@@ -247,7 +285,7 @@ fn spec(job: &Job) -> Canonical {
 }
 
 /// One market with the hours that were used.
-fn market(of: &super::job::JobMarket) -> Canonical {
+fn market(of: &super::job::JobMarket, until: Timestamp) -> Canonical {
     use Canonical::{Integer, List, Null};
     let market = &of.market;
     let hours = of.digests.iter().map(|(hour, digest)| (hour.to_string(), Canonical::hex(digest)));
@@ -259,17 +297,24 @@ fn market(of: &super::job::JobMarket) -> Canonical {
         };
         Canonical::object([("at_us", Integer(settled.at.0.into())), ("winner", result)])
     });
-    Canonical::object([
+    // What was stated later than the first end is part of the document where there is something.
+    let mut ends = market.end.until(until);
+    let first = ends.next().and_then(|(_, end)| end);
+    let end = |end: Option<Timestamp>| end.map_or(Null, |end| Integer(end.0.into()));
+    let moved: Vec<_> = ends.map(|(at, to)| List([Integer(at.0.into()), end(to)].into())).collect();
+    let moved = (!moved.is_empty()).then_some(("end_moved_us", List(moved)));
+    let members = [
         ("condition", Canonical::text(&market.condition)),
         ("tokens", List(market.tokens.iter().map(|token| Canonical::text(token)).collect())),
         ("outcome", Integer(of.outcome as i128)),
         ("category", market.category.name().map_or(Null, Canonical::text)),
         ("tick_e4", Integer(market.tick.0.into())),
-        ("end_us", market.end.map_or(Null, |end| Integer(end.0.into()))),
+        ("end_us", end(first)),
         ("settlement", settlement),
         ("verdicts", List(verdicts.collect())),
         ("hours", Canonical::Object(hours.collect())),
-    ])
+    ];
+    Canonical::Object(members.into_iter().chain(moved).map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 /// The rules that decide market orders.

@@ -6,14 +6,14 @@
 //!                           └─► lane without costs ─► comparison
 //! ```
 //!
-//! Every frame is read once for all lanes. Between two frames each lane does what is due: orders on their way, then
+//! Every frame is read once for all lanes of a part; one part has all seeds, unless several threads share them. Between two frames each lane does what is due: orders on their way, then
 //! decisions. Results of markets are published at their moments, before anything else of that moment.
 
 use super::chance::{Chance, Haircut, Latency};
 use super::fill::FillModel;
-use super::job::{BookChange, BookFrame, Job, TICKS_MAX, TickMode, TickPlan};
-use super::lane::{Conduct, Ground, Lane, Stop, changed_tick, write};
-use super::report::Report;
+use super::job::{BookChange, BookFrame, Job, ORDERS_MAX, TICKS_MAX, TickMode, TickPlan};
+use super::lane::{Conduct, Ground, Lane, Lanes, Stop, changed_tick, write};
+use super::report::{Part, Report};
 use super::samples::Sampler;
 use crate::book::{BookWriter, Books};
 use crate::fact;
@@ -24,6 +24,7 @@ use crate::market::mutation::MarketMutation;
 use crate::market::terms::{Listing, MarketState, Resolution, Venue};
 use crate::rules::Rules;
 use crate::time::Timestamp;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Why a run has no report.
@@ -57,9 +58,27 @@ impl<E> From<Stop> for Failure<E> {
 pub fn run<E, I>(
     job: &Job,
     rules: &Rules,
-    mut frames: impl FnMut() -> Result<I, E>,
+    frames: impl FnMut() -> Result<I, E>,
     proceed: &mut dyn FnMut(Timestamp) -> bool,
 ) -> Result<Report, Failure<E>>
+where
+    I: Iterator<Item = Result<BookFrame, E>>,
+{
+    join(job, rules, vec![run_part(job, rules, 0..job.seeds, frames, proceed)?])
+}
+
+/// Runs some of the seeds of a back-test, for one thread of several. The other arguments, the errors and the panics are
+/// those of [`run`].
+///
+/// # Errors
+/// [`Failure`].
+pub fn run_part<E, I>(
+    job: &Job,
+    rules: &Rules,
+    seeds: Range<u16>,
+    mut frames: impl FnMut() -> Result<I, E>,
+    proceed: &mut dyn FnMut(Timestamp) -> bool,
+) -> Result<Part, Failure<E>>
 where
     I: Iterator<Item = Result<BookFrame, E>>,
 {
@@ -68,7 +87,7 @@ where
         TickMode::Grid => TickPlan::grid(job),
         TickMode::Event => TickPlan::event(job, count(job, open()?, proceed)?),
     };
-    let mut run = Run::new(job, rules, plan, proceed);
+    let mut run = Run::new(job, rules, plan, seeds, proceed);
     for frame in open()? {
         let frame = frame.map_err(Failure::Frames)?;
         if frame.at >= job.end {
@@ -79,11 +98,27 @@ where
     run.pass(job.end)?;
     run.results(Timestamp(job.end.0 + 1))?;
     let Run { mut ground, mut lanes, mut sampler, .. } = run;
-    for lane in &mut lanes {
+    for lane in lanes.iter_mut() {
         lane.finish(&mut ground)?;
     }
     sampler.take(&ground, &lanes, job.end);
-    Ok(Report::of(job, rules, plan, &mut lanes, sampler.end()))
+    Ok(Part::of(&ground, lanes, sampler.end()))
+}
+
+/// The report of all parts of a back-test, in the order of their seeds. It is the one of [`run`], however the seeds were
+/// divided.
+///
+/// # Errors
+/// [`Failure::OutputLimit`].
+///
+/// # Panics
+/// Without a part.
+pub fn join<E>(job: &Job, rules: &Rules, parts: Vec<Part>) -> Result<Report, Failure<E>> {
+    let orders: u64 = parts.iter().map(|part| part.orders).sum();
+    match orders > ORDERS_MAX {
+        true => Err(Failure::OutputLimit),
+        false => Ok(Report::of(job, rules, parts)),
+    }
 }
 
 /// Changes of books within the window, at most one above the bound.
@@ -114,8 +149,8 @@ fn changes_books(frame: &BookFrame) -> bool {
 struct Run<'a> {
     ground: Ground<'a>,
     writer: BookWriter,
-    /// The lane of the first seed, those of the others, and the lane without costs.
-    lanes: Vec<Lane>,
+    /// The lane without costs is in the part of the first seed.
+    lanes: Lanes,
     /// What the venue decides about markets within the window, in the order of time.
     decisions: Vec<Decision>,
     /// Count of them that are published.
@@ -134,13 +169,19 @@ struct Decision {
 
 #[derive(Clone, Copy, Debug)]
 enum Decided {
-    /// Its end date has passed.
-    Ended,
+    /// Whether its end date has passed.
+    Ended(bool),
     Resolved(Resolution),
 }
 
 impl<'a> Run<'a> {
-    fn new(job: &'a Job, rules: &Rules, plan: TickPlan, proceed: &'a mut dyn FnMut(Timestamp) -> bool) -> Run<'a> {
+    fn new(
+        job: &'a Job,
+        rules: &Rules,
+        plan: TickPlan,
+        seeds: Range<u16>,
+        proceed: &'a mut dyn FnMut(Timestamp) -> bool,
+    ) -> Run<'a> {
         let (books, catalog) = (Arc::new(Books::new()), Arc::new(Catalog::new()));
         let mut writer = books.writer().expect("the books are new");
         let mut decisions = Vec::new();
@@ -164,15 +205,16 @@ impl<'a> Run<'a> {
                 min_order_size: None,
                 neg_risk: false,
                 start: None,
-                end: of.market.end,
+                end: of.market.end.known_at(job.start),
                 updown: None,
                 sports: false,
             };
             catalog.add(id, &Market::listed(listing, MarketState::Active, job.start));
             writer.tick(id, of.market.tick);
-            let ended = of.market.end.map(|at| (at, Decided::Ended));
+            let turned = of.market.end.turns(job.end).into_iter();
+            let turned = turned.map(|(at, is_over)| (at, Decided::Ended(is_over)));
             let resolved = of.market.settlement.map(|settled| (settled.at, Decided::Resolved(settled.resolution)));
-            let decided = ended.into_iter().chain(resolved).filter(|(at, _)| *at <= job.end);
+            let decided = turned.chain(resolved).filter(|(at, _)| *at <= job.end);
             decisions.extend(decided.map(|(at, what)| Decision { at, market: index, what }));
         }
         // Stable: the end of a market comes before its result, markets in their order.
@@ -188,12 +230,14 @@ impl<'a> Run<'a> {
             pays: false,
             keeps: false,
         };
-        let seeds = (0..u64::from(job.seeds)).map(|seed| {
+        let has_first = seeds.contains(&0);
+        let seeds = seeds.map(|seed| {
             let conduct = Conduct { keeps: seed == 0, ..honest };
-            Lane::new(&ground, rules, Chance::new(job.seed.wrapping_add(seed)), conduct)
+            Lane::new(&ground, rules, Chance::new(job.seed.wrapping_add(seed.into())), conduct)
         });
-        let mut lanes: Vec<Lane> = seeds.collect();
-        lanes.push(Lane::new(&ground, rules, Chance::new(0), naive));
+        let seeds = seeds.collect();
+        let naive = has_first.then(|| Lane::new(&ground, rules, Chance::new(0), naive));
+        let lanes = Lanes { seeds, naive };
         let sampler = Sampler::new(job);
         Run { ground, writer, lanes, decisions, published: 0, reached: Timestamp(0), sampler }
     }
@@ -247,14 +291,14 @@ impl<'a> Run<'a> {
             self.published += 1;
             let id = MarketId(market as u32);
             match what {
-                Decided::Ended => {
-                    let fact = fact::MarketStateChanged { market: id, state: MarketState::Active, ended: true, at };
+                Decided::Ended(ended) => {
+                    let fact = fact::MarketStateChanged { market: id, state: MarketState::Active, ended, at };
                     self.ground.catalog.publish(&MarketMutation::MarketStateChanged(fact));
                 }
                 Decided::Resolved(resolution) => {
                     let fact = fact::MarketResolved { market: id, resolution, at };
                     self.ground.catalog.publish(&MarketMutation::MarketResolved(fact));
-                    for lane in &mut self.lanes {
+                    for lane in self.lanes.iter_mut() {
                         lane.settle(&mut self.ground, market, resolution, at)?;
                     }
                 }
@@ -266,7 +310,7 @@ impl<'a> Run<'a> {
     fn advance(&mut self, until: Timestamp) -> Result<(), Stop> {
         // Silence within a covered hour is not age: the connection was there.
         self.writer.alive(0, until);
-        for lane in &mut self.lanes {
+        for lane in self.lanes.iter_mut() {
             lane.alive(until);
             lane.advance(&mut self.ground, until)?;
         }

@@ -2,7 +2,7 @@
 //! the midpoints of the traded tokens. They decide nothing, and are not part of the hash of a result.
 
 use super::job::Job;
-use super::lane::{Ground, Lane};
+use super::lane::{Ground, Lane, Lanes};
 use super::report::percentiles;
 use crate::amount::Cash;
 use crate::time::{SECOND, Timestamp};
@@ -29,21 +29,30 @@ pub struct Sample {
     pub band: Option<[Cash; 3]>,
 }
 
-/// Takes samples of a run.
+/// Takes samples of a part of a run.
 pub(super) struct Sampler {
     step: u64,
     next: Timestamp,
-    samples: Samples,
-    /// Equity of the seeds at one moment.
-    scratch: Vec<Cash>,
+    taken: Taken,
+}
+
+/// What the lanes of a part were worth.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    moments: Vec<Timestamp>,
+    /// Equity without costs at these moments; empty in a part without that lane.
+    naive: Vec<Cash>,
+    mids: Vec<Vec<Option<Cash>>>,
+    /// Equity of the seeds of the part: of all at the first moment, then at the next one.
+    equity: Vec<Cash>,
 }
 
 impl Sampler {
     pub fn new(job: &Job) -> Sampler {
         // The end has a sample of its own.
         let step = job.end.since(job.start).div_ceil(SAMPLES_MAX - 1).max(SECOND);
-        let samples = Samples { moments: Vec::new(), mids: vec![Vec::new(); job.markets.len()] };
-        Sampler { step, next: job.start, samples, scratch: Vec::new() }
+        let taken = Taken { mids: vec![Vec::new(); job.markets.len()], ..Taken::default() };
+        Sampler { step, next: job.start, taken }
     }
 
     /// The moment of the next sample.
@@ -51,20 +60,19 @@ impl Sampler {
         self.next
     }
 
-    /// Takes a sample of lanes that have done everything until `at`: those of the seeds, then the one without costs.
-    pub fn take(&mut self, ground: &Ground<'_>, lanes: &[Lane], at: Timestamp) {
+    /// Takes a sample of lanes that have done everything until `at`.
+    pub fn take(&mut self, ground: &Ground<'_>, lanes: &Lanes, at: Timestamp) {
         let job = ground.job;
         self.next = at.plus(self.step);
         let equity = |lane: &Lane| {
             let (cash, positions) = lane.worth(job);
             cash + positions
         };
-        let (naive, seeds) = lanes.split_last().expect("a run has a lane without costs");
-        self.scratch.clear();
-        self.scratch.extend(seeds.iter().map(equity));
-        let band = percentiles(&mut self.scratch);
-        self.samples.moments.push(Sample { at, naive: equity(naive), band });
-        for (market, mids) in self.samples.mids.iter_mut().enumerate() {
+        self.taken.moments.push(at);
+        self.taken.equity.extend(lanes.seeds.iter().map(equity));
+        let Some(naive) = &lanes.naive else { return };
+        self.taken.naive.push(equity(naive));
+        for (market, mids) in self.taken.mids.iter_mut().enumerate() {
             let instrument = job.instrument(market);
             let is_settled = job.markets[market].market.settlement.is_some_and(|settled| settled.at <= at);
             // The end of the window is valued by its last moment.
@@ -75,7 +83,24 @@ impl Sampler {
         }
     }
 
-    pub fn end(self) -> Samples {
-        self.samples
+    pub fn end(self) -> Taken {
+        self.taken
+    }
+}
+
+impl Samples {
+    /// The samples of all parts of a run, in the order of their seeds.
+    pub(super) fn of(mut parts: Vec<Taken>) -> Samples {
+        let mids = std::mem::take(&mut parts[0].mids);
+        let band = |moment: usize| {
+            let of_part = |part: &Taken| {
+                let seeds = part.equity.len() / part.moments.len();
+                part.equity[moment * seeds..(moment + 1) * seeds].to_vec()
+            };
+            percentiles(&mut parts.iter().flat_map(of_part).collect::<Vec<_>>())
+        };
+        let moments = parts[0].moments.iter().zip(&parts[0].naive).enumerate();
+        let moments = moments.map(|(number, (at, naive))| Sample { at: *at, naive: *naive, band: band(number) });
+        Samples { moments: moments.collect(), mids }
     }
 }

@@ -4,7 +4,7 @@ use ahash::AHashMap;
 use archive::row::Condition;
 use archive::store::{BookError, Store};
 use engine::backtest::{
-    ArchivedBook, ArchivedMarket, ArchivedPair, Hour, HourState, Settled, SettlementSource, Verdict,
+    ArchivedBook, ArchivedMarket, ArchivedPair, Ends, Hour, HourState, Settled, SettlementSource, Verdict,
 };
 use engine::id::Outcome;
 use engine::market::terms::Listing;
@@ -164,7 +164,8 @@ impl Past {
         let imported = || {
             given.map(|given| Settled { resolution: given.resolution, at: given.at, source: SettlementSource::Import })
         };
-        Ok(Some(archived(listing, settlement.or_else(imported), span.hours)))
+        let ends = known.map_or_else(|| Ends::of(listing.end), |known| known.ends.clone());
+        Ok(Some(archived(listing, ends, settlement.or_else(imported), span.hours)))
     }
 
     /// The venue that a market is of; `None`: the archive has no hour of it.
@@ -363,8 +364,8 @@ fn stamp(folder: &Path) -> Vec<(PathBuf, u64, Option<SystemTime>)> {
     stamp
 }
 
-fn archived(listing: Listing, settlement: Option<Settled>, hours: Range<Hour>) -> ArchivedMarket {
-    let Listing { condition, tokens, outcomes, category, tick, end, .. } = listing;
+fn archived(listing: Listing, end: Ends, settlement: Option<Settled>, hours: Range<Hour>) -> ArchivedMarket {
+    let Listing { condition, tokens, outcomes, category, tick, .. } = listing;
     ArchivedMarket {
         condition: condition.into(),
         tokens: tokens.map(Arc::from),

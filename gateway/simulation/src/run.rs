@@ -4,13 +4,15 @@ use crate::frames::{Frames, FramesError};
 use crate::plan::Plan;
 use archive::store::Store;
 use edge::api::simulation::jobs::JobProgress;
-use engine::backtest::{self, Failure, Report, TickMode};
+use engine::backtest::{self, Failure, Part, Report, TickMode};
 use engine::rules::Rules;
 use engine::time::{HOUR, Timestamp};
 use engine::user::backtests::BacktestFigures;
 use std::cell::Cell;
 use std::fmt;
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
+use std::ops::Range;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
 
 const WHOLE: u64 = 1_000;
 
@@ -93,8 +95,72 @@ pub fn run(
     progress: &Progress,
     goes_on: &dyn Fn() -> bool,
 ) -> Result<Report, RunError> {
+    let part = part(plan, store, rules, 0..plan.job.seeds, memory_bytes, Some(progress), goes_on)?;
+    Ok(backtest::join(&plan.job, rules, vec![part])?)
+}
+
+/// The same on this many threads, which share the seeds and the memory; each reads all frames. The report is the one of
+/// [`run`].
+///
+/// # Errors
+/// [`RunError`].
+pub fn run_on_threads(
+    plan: &Plan,
+    store: &Store,
+    rules: &Rules,
+    memory_bytes: u64,
+    threads: u16,
+    progress: &Progress,
+    goes_on: &(dyn Fn() -> bool + Sync),
+) -> Result<Report, RunError> {
+    let seeds = plan.job.seeds;
+    let threads = threads.clamp(1, seeds);
+    // Each has as many seeds as another, or one more.
+    let bound = |thread: u16| (u32::from(seeds) * u32::from(thread) / u32::from(threads)) as u16;
+    // The first error ends the others.
+    let has_failed = AtomicBool::new(false);
+    let goes_on = || !has_failed.load(Relaxed) && goes_on();
+    let one = |thread: u16| {
+        let seeds = bound(thread)..bound(thread + 1);
+        let progress = (thread == 0).then_some(progress);
+        let part = part(plan, store, rules, seeds, memory_bytes / u64::from(threads), progress, &goes_on);
+        if part.is_err() {
+            has_failed.store(true, Relaxed);
+        }
+        part
+    };
+    let parts: Vec<Result<Part, RunError>> = std::thread::scope(|scope| {
+        let one = &one;
+        let others: Vec<_> = (1..threads).map(|thread| scope.spawn(move || one(thread))).collect();
+        let first = one(0);
+        let joined = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        [first].into_iter().chain(joined).collect()
+    });
+    // One that was ended by the error of another is not the reason.
+    let is_reason = |part: &Result<Part, RunError>| matches!(part, Err(error) if !matches!(error, RunError::Ended));
+    let reason = parts.iter().position(is_reason);
+    let mut parts = parts;
+    if let Some(reason) = reason {
+        parts.swap(0, reason);
+    }
+    let parts = parts.into_iter().collect::<Result<Vec<Part>, RunError>>()?;
+    Ok(backtest::join(&plan.job, rules, parts)?)
+}
+
+/// Runs some of the seeds of a plan. `progress` is that of all of them.
+fn part(
+    plan: &Plan,
+    store: &Store,
+    rules: &Rules,
+    seeds: Range<u16>,
+    memory_bytes: u64,
+    progress: Option<&Progress>,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Part, RunError> {
     let begin = plan.hours.start.start();
     let (span, passes) = (plan.job.end.since(begin).max(1), if plan.job.tick_mode == TickMode::Event { 2 } else { 1 });
+    let hidden = Progress::default();
+    let progress = progress.unwrap_or(&hidden);
     progress.hours_total.store(u64::from(plan.hours.end.0 - plan.hours.start.0), Relaxed);
     // Passes over the frames that have begun, and the time at which the figures change next.
     let (pass, next) = (Cell::new(0), Cell::new(Timestamp(0)));
@@ -115,7 +181,7 @@ pub fn run(
         }
         goes_on()
     };
-    Ok(backtest::run(&plan.job, rules, frames, &mut proceed)?)
+    Ok(backtest::run_part(&plan.job, rules, seeds, frames, &mut proceed)?)
 }
 
 /// The figures of a report, as they are journaled.

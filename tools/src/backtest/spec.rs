@@ -45,6 +45,9 @@ pub struct SpecVerb {
     /// Count of seeds, instead of that of the specification.
     #[arg(long, value_name = "N", value_parser = settings::integer(1..=SEEDS_MAX.into()), allow_hyphen_values = true, conflicts_with = "bot")]
     seeds: Option<u64>,
+    /// Threads that share the seeds and `simulation.job_memory_bytes`; each reads all hours. The result is the same.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = settings::integer(1..=64), allow_hyphen_values = true, conflicts_with = "bot")]
+    threads: u64,
     /// `--json` of the verb.
     #[arg(skip)]
     pub json: Option<PathBuf>,
@@ -107,7 +110,8 @@ impl SpecVerb {
         let goes_on = || signals.received().is_none();
         let plan = Plan::of(&spec, &past, &goes_on).map_err(|error| refused(error, &signals))?;
         let (memory_bytes, progress) = (config.simulation.job_memory_bytes, Progress::default());
-        let ran = run::run(&plan, past.store(), &config.rules, memory_bytes, &progress, &goes_on);
+        let (store, threads) = (past.store(), self.threads as u16);
+        let ran = run::run_on_threads(&plan, store, &config.rules, memory_bytes, threads, &progress, &goes_on);
         let at = clock.now();
         match ran {
             Ok(report) => self.finish(&spec, &plan, &report, &config.rules, (begun, at)),

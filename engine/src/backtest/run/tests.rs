@@ -2,12 +2,13 @@
 
 mod law;
 mod samples;
+mod seeds;
 
 use super::*;
 use crate::amount::{Cash, Price, Qty, TickSize};
-use crate::backtest::book::{ArchivedMarket, Settled, SettlementSource};
+use crate::backtest::book::{ArchivedMarket, Ends, Settled, SettlementSource};
 use crate::backtest::hours::{Coverage, Hour, HourState, Verdict};
-use crate::backtest::job::{JobMarket, SEEDS_MAX};
+use crate::backtest::job::JobMarket;
 use crate::backtest::report::{Reason, Trade};
 use crate::backtest::strategy::{Field, Operator, Predicate, Strategy, Threshold};
 use crate::book::BookSide;
@@ -56,7 +57,7 @@ fn archived(number: usize) -> ArchivedMarket {
         outcomes: ["Yes".into(), "No".into()],
         category: Category::Weather,
         tick: TickSize(100),
-        end: None,
+        end: Ends::default(),
         settlement: None,
         hours: FIRST..Hour(FIRST.0 + 2),
     }
@@ -265,15 +266,59 @@ fn a_known_result_is_paid_out() {
 fn an_ended_market_takes_no_entry() {
     let mut job = job();
     for (end, entered) in [(at(23, 0), 1), (at(22, 0), 0), (at(21, 0), 0)] {
-        job.markets[0].market.end = Some(end);
+        job.markets[0].market.end = Ends::of(Some(end));
         assert_eq!(ran(&job, &example()[..2]).trades.len(), entered, "{end:?}");
     }
     // Hours to the end: 1.5 at 17:30, if it ends at 19:00.
-    job.markets[0].market.end = Some(at(120, 0));
+    job.markets[0].market.end = Ends::of(Some(at(120, 0)));
     job.strategy.entry = vec![when(Field::TimeToResolutionHours, Operator::LessOrEqual, "1.5")];
     assert_eq!(shown(&ran(&job, &example()[..2]))[0].0, 30 * 60);
-    job.markets[0].market.end = None;
+    job.markets[0].market.end = Ends::default();
     assert!(ran(&job, &example()[..2]).trades.is_empty(), "it is unknown");
+}
+
+/// A moved end is known when the venue says so, as to a bot of that time.
+#[test]
+fn a_moved_end_is_not_known_before() {
+    let moved = |first: Timestamp, said_at: Timestamp, end: Timestamp| {
+        let mut ends = Ends::of(Some(first));
+        ends.state(said_at, Some(end));
+        ends
+    };
+    // The end, and the seconds of the entry: cheap from 17:21:30 on.
+    let by_price = [
+        (moved(at(21, 0), at(10, 0), at(60, 0)), Some(22 * 60)),
+        (moved(at(21, 0), at(30, 0), at(60, 0)), Some(30 * 60)),
+        (moved(at(60, 0), at(10, 0), at(21, 0)), None),
+        (moved(at(60, 0), at(40, 0), at(21, 0)), Some(22 * 60)),
+    ];
+    // At most 1.5 hours before the end.
+    let by_time = [
+        (moved(at(115, 0), at(28, 30), at(180, 0)), Some(25 * 60)),
+        (moved(at(115, 0), at(24, 30), at(180, 0)), Some(90 * 60)),
+        (moved(at(180, 0), at(50, 0), at(100, 0)), Some(50 * 60)),
+    ];
+    let mut timed = job();
+    timed.strategy.entry = vec![when(Field::TimeToResolutionHours, Operator::LessOrEqual, "1.5")];
+    let rows = by_price.iter().map(|row| (job(), row)).chain(by_time.iter().map(|row| (timed.clone(), row)));
+    let (mut cases, mut hashes) = (0, Vec::new());
+    for (mut job, (ends, expected)) in rows {
+        job.markets[0].market.end = ends.clone();
+        let report = ran(&job, &example()[..2]);
+        assert_eq!(shown(&report).first().map(|row| row.0), *expected, "{ends:?}");
+        hashes.push(report.hash);
+        cases += 1;
+    }
+    hashes.sort_unstable();
+    hashes.dedup();
+    assert_eq!(hashes.len(), cases, "what was stated is part of the result");
+    // Not what is stated after the window.
+    let mut job = job();
+    job.markets[0].market.end = Ends::of(Some(at(60, 0)));
+    let before = ran(&job, &example()[..2]);
+    job.markets[0].market.end.state(at(121, 0), Some(at(180, 0)));
+    assert_eq!(ran(&job, &example()[..2]), before);
+    println!("moved ends: {} cases", cases + 1);
 }
 
 #[test]
@@ -600,15 +645,4 @@ fn a_run_can_be_cancelled_and_has_a_bound() {
     let most = run(&busy, &Rules::default(), open(100_000), &mut |_| true).expect("as many as may be");
     assert_eq!(most.trades.len(), 100_000);
     assert_eq!(run(&busy, &Rules::default(), open(100_001), &mut |_| true), Err(Failure::OutputLimit));
-}
-
-/// The bound of seeds is met: every lane is a world of its own.
-#[test]
-fn as_many_seeds_as_may_be() {
-    let mut job = job();
-    (job.seeds, job.seed, job.latency) =
-        (SEEDS_MAX, u64::MAX >> 1, Latency::LogNormal { p50: 35, p99: 120, max: 1_000 });
-    let report = ran(&job, &example());
-    assert!(report.comparison.percentiles.is_some());
-    assert_eq!(report.trades.len(), 2);
 }

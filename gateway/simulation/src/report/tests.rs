@@ -3,7 +3,7 @@
 use super::*;
 use engine::amount::{Cash, Price, Qty, TickSize};
 use engine::backtest::{
-    ArchivedMarket, BookChange, BookFrame, Coverage, EquityPoint, FillModel, Haircut, Hour, HourState, JobMarket,
+    ArchivedMarket, BookChange, BookFrame, Coverage, Ends, EquityPoint, FillModel, Haircut, Hour, HourState, JobMarket,
     Latency, Reason, Sample, Settled, SettlementSource, Strategy, TickMode, Trade, Verdict, run,
 };
 use engine::id::Outcome;
@@ -28,7 +28,7 @@ fn market(number: usize, verdicts: &[Verdict]) -> JobMarket {
             outcomes: ["Yes".into(), "No".into()],
             category: Category::Weather,
             tick: TickSize(100),
-            end: None,
+            end: Ends::default(),
             settlement: None,
             hours: FIRST..end,
         },

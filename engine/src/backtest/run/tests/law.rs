@@ -175,12 +175,12 @@ fn orders_placed_by_hand_in_a_replay_give_the_same() {
                 TickMode::Grid => TickPlan::grid(&job),
                 TickMode::Event => TickPlan::event(&job, 0),
             };
-            let mut run = Run::new(&job, &Rules::default(), plan, &mut proceed);
+            let mut run = Run::new(&job, &Rules::default(), plan, 0..job.seeds, &mut proceed);
             for frame in frames.iter().filter(|frame| frame.at < job.end) {
                 run.frame(frame.clone()).expect("it goes on");
             }
             run.pass(job.end).expect("it goes on");
-            let lane = &run.lanes[0];
+            let lane = &run.lanes.seeds[0];
             let by_run = fills(lane.records().iter().map(|record| &**record));
 
             let mut hand = Hand::new(job.bankroll);

@@ -10,7 +10,7 @@ use crate::http::record::{Record, value};
 use crate::http::testing::{NOW, World};
 use engine::amount::{Price, Qty, TickSize};
 use engine::backtest::{
-    ArchivedBook, ArchivedMarket, ArchivedPair, Confidence, Hour, HourState, Settled, SettlementSource, Verdict,
+    ArchivedBook, ArchivedMarket, ArchivedPair, Confidence, Ends, Hour, HourState, Settled, SettlementSource, Verdict,
 };
 use engine::id::Outcome;
 use engine::market::terms::{Category, Resolution};
@@ -52,7 +52,7 @@ impl Shelf {
                 outcomes: texts(["Yes", "No"]),
                 category: Category::Weather,
                 tick: TickSize(100),
-                end: None,
+                end: Ends::default(),
                 settlement: Some(Settled {
                     resolution: Resolution::Winner(Outcome::First),
                     at: HOUR.end(),

@@ -474,7 +474,7 @@ pub struct InvalidTerms;
 #[derive(Clone, Debug)]
 pub struct RequestIdentity {
     pub client_order_id: String,
-    /// SHA-256 over method, path and canonical body without the id.
+    /// SHA-256 over method, path and canonical body without `client_order_id`.
     pub digest: [u8; 32],
     pub source: IdSource,
 }

@@ -191,7 +191,7 @@ impl HashIndex {
         }
         let free = probe(slots, tag, |_| false).expect_err("a predicate that is never true finds no entry");
         let number = make();
-        let entry = number.checked_add(1).expect("u32::MAX is the number of a free slot");
+        let entry = number.checked_add(1).expect("a slot stores the number + 1, so u32::MAX does not fit");
         // Pairs with the `Acquire` in `probe`: a reader that finds the entry sees all writes before the insert.
         slots[free].store(u64::from(tag) << 32 | u64::from(entry), Ordering::Release);
         counts.all += 1;

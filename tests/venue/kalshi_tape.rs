@@ -14,7 +14,7 @@ use tests::http::Client;
 use tests::json::{at, int, list, micros_at, text};
 use tests::server::{Server, ServerDir};
 
-/// The recording's facts about a market, from after its end.
+/// Metadata of a recorded market, fetched after it had ended.
 #[derive(Debug, Clone)]
 struct Recorded {
     ticker: String,

@@ -232,7 +232,7 @@ impl SegmentMap for FileMap {
 pub(crate) struct FileView(Arc<MmapRaw>);
 
 impl FileView {
-    /// A mapping of a whole file to which no thread appends.
+    /// Maps a whole file, for syncing. No thread appends through this mapping.
     pub fn of(file: &File) -> io::Result<FileView> {
         MmapOptions::new().map_raw_read_only(file).map(|map| FileView(Arc::new(map)))
     }

@@ -108,7 +108,7 @@ trade Y 0.42
 buy Y 10 market 0.50 fak                     -> FILLED 10/10 @0.42 fee 0.1218
 fills #3                                     -> Taker LastTrade 10 for 4.2 fee 0.1218 at 500 bps
 buy Y $4.2 market 0.50                       -> FILLED 10/10 @0.42 fee 0.1218
-// outside the limit, outside 15 percent of the displayed price
+// refused: a limit below the price; further down, a price more than 15 percent from the displayed one
 buy Y 10 market 0.41                         -> StaleQuote 0 > 60000
 trade Y 0.46
 buy Y 10 market 0.50                         -> FILLED 10/10 @0.46 fee 0.1242

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 const DAY_HOURS: u32 = 24;
 /// How long points are kept by the hour: longer than an answer goes back (90 days).
 pub const HOURS_KEPT: u32 = 92 * DAY_HOURS;
-/// Count of days with one point each before that.
+/// Days before [`HOURS_KEPT`] that keep one point each, their last.
 pub const DAYS_KEPT: usize = 366;
 
 /// A wallet at a full hour.

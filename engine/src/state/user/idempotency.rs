@@ -18,7 +18,7 @@ use crate::time::Timestamp;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remembered {
     pub order: OrderId,
-    /// SHA-256 over method, path and canonical body without the id.
+    /// SHA-256 over method, path and canonical body without `client_order_id`.
     pub digest: [u8; 32],
     pub first: FirstAnswer,
     /// The id if it is not the order's client order id (signed orders have an implicit one).

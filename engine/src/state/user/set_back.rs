@@ -195,7 +195,7 @@ mod tests {
                 ),
             }
             assert_eq!(equity.last().map_or(0, |last| last.cash.0), i64::from(value), "{hours:?}");
-            // The next full hour has its point.
+            // A point of the next full hour is still accepted: `push` panics unless hours ascend.
             equity.push(point(now + 1));
         }
     }

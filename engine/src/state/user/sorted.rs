@@ -32,9 +32,9 @@ impl<T: Copy + Ord> Sorted<T> {
     /// A set of ascending values.
     ///
     /// # Panics
-    /// When they do not ascend.
+    /// If they are not strictly ascending.
     pub(crate) fn of_ascending(values: Vec<T>) -> Self {
-        assert!(values.is_sorted_by(|value, next| value < next), "values of a set ascend, each once");
+        assert!(values.is_sorted_by(|value, next| value < next), "the values are not strictly ascending");
         if values.len() <= VALUES_PER_BLOCK {
             return Sorted { alone: values, many: None };
         }

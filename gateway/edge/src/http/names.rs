@@ -23,7 +23,7 @@ pub struct Names {
     pub rate: [(HeaderName, HeaderName); 6],
     /// The same as starts of header lines.
     rate_lines: [Pair; 6],
-    /// Different for every brand.
+    /// Identifies the brand in the key of the cached header lines.
     number: u64,
     /// Headers that a script in a browser may send, and may read.
     pub allowed_request_headers: HeaderValue,

@@ -101,7 +101,7 @@ record! {
         volume_24h: Option<Volume> = Some(Volume::of("1822.5")), "Trailing 24 hours; null when not reported.";
         volume_total: Option<Volume> = Some(Volume::of("9310")), "All-time; null when not reported.";
         last_price: Option<Price> = Some(Price::of("0.42")),
-            "Of the last trade of the first outcome at the venue, seen or stated by it.";
+            "Price of the first outcome's last trade: of the last trade received, or as the venue reported it since.";
         live_price: Option<LivePrice<'a>> = Some(LivePrice::example()), "Null while nothing was ever quoted.";
         id: u64 = 55_871, "The venue's own number of the market, else one made of its condition id; never changes.";
     }

@@ -161,7 +161,7 @@ fn printable(text: &str) -> bool {
     plain || !text.chars().any(char::is_control)
 }
 
-/// SHA-256 over method and path, and the canonical body without the id.
+/// SHA-256 over method, path and canonical body without `client_order_id`.
 pub fn digest(endpoint: &str, order: &Value<'_>) -> [u8; 32] {
     let mut canonical = buffer::take();
     canonical.extend_from_slice(endpoint.as_bytes());

@@ -314,6 +314,16 @@ fn the_command_ends_with_the_code_of_its_reason() {
         assert!(said.contains(part), "{spec} {more:?}: {said}");
         cases.one();
     }
+    // A bare name is a file of the current folder.
+    let mut bare = command();
+    bare.current_dir(lab.place.root()).arg("backtest").arg(lab.file("spec.json")).arg("--data-dir").arg(lab.place.data());
+    std::fs::write(lab.file("spec.json"), lab.spec.to_string()).expect("written");
+    let files = ["t.parquet", "e.parquet", "t.html", "s.json"];
+    bare.args(["--trades", files[0], "--equity", files[1], "--html", files[2], "--json", files[3]]);
+    let output = bare.output().expect("papertape can be run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(files.iter().all(|file| lab.file(file).is_file()), "every file is there");
+    cases.one();
     for (file, bytes) in
         [("absent.json", None), ("bytes.json", Some(vec![0xff; 9])), ("long.json", Some(vec![b' '; 2 << 20]))]
     {

@@ -200,7 +200,8 @@ pub(crate) fn digest(path: &Path) -> Result<([u8; 32], u64), Error> {
 }
 
 pub(crate) fn sync_folder_of(path: &Path) -> Result<(), Error> {
-    let folder = path.parent().unwrap_or(Path::new("."));
+    // The parent of a bare name is empty.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder).and_then(|folder| folder.sync_all()).of(folder)
 }
 

@@ -8,8 +8,8 @@ use hftbacktest::backtest::data::Data;
 use hftbacktest::backtest::models::{CommonFees, ConstantLatency, RiskAdverseQueueModel, TradingValueFeeModel};
 use hftbacktest::backtest::{Backtest, DataSource, ExchangeKind, L2AssetBuilder};
 use hftbacktest::prelude::{
-    Bot, EXCH_ASK_DEPTH_EVENT, EXCH_BID_DEPTH_EVENT, Event, LOCAL_ASK_DEPTH_EVENT, LOCAL_BID_DEPTH_EVENT, OrdType,
-    ROIVectorMarketDepth, TimeInForce,
+    Bot, EXCH_ASK_DEPTH_EVENT, EXCH_BID_DEPTH_EVENT, Event, LOCAL_ASK_DEPTH_EVENT, LOCAL_BID_DEPTH_EVENT,
+    MarketDepth as _, OrdType, ROIVectorMarketDepth, TimeInForce,
 };
 use std::hint::black_box;
 

@@ -5,6 +5,7 @@
 //! | [`rows`] | updates of the feed as rows, and back |
 //! | [`tally`] | what is counted while an hour is read |
 //! | [`catalogue`], [`markets`], [`settled`] | what is known about the markets of an archive |
+//! | [`given`] | files that a user gives |
 //! | [`hours`] | which file is of which hour |
 //! | [`hourly`] | a recording that grows, hour by hour |
 //! | [`build`], [`import`] | recordings and files of others become hours |
@@ -18,6 +19,7 @@
 pub mod build;
 pub mod catalogue;
 pub mod fetch;
+pub mod given;
 pub mod hourly;
 pub mod hours;
 pub mod import;

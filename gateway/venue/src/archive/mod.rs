@@ -11,6 +11,8 @@
 //! | [`build`], [`import`] | recordings and files of others become hours |
 //! | [`fetch`] | published hours are downloaded and imported |
 //! | [`seal`] | the files of one hour |
+//! | [`room`] | room on the disk |
+//! | [`compare`] | hours compared with the lines that they were made of |
 //! | [`tail`] | hours of a recording that are not made yet |
 //! | [`replay`] | hours as a venue |
 //!
@@ -18,6 +20,7 @@
 
 pub mod build;
 pub mod catalogue;
+pub mod compare;
 pub mod fetch;
 pub mod given;
 pub mod hourly;
@@ -25,6 +28,7 @@ pub mod hours;
 pub mod import;
 pub mod markets;
 pub mod replay;
+pub mod room;
 pub mod rows;
 pub mod seal;
 pub mod settled;

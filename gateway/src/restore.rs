@@ -314,8 +314,8 @@ fn first_damage(path: &Path, name: &str) -> Option<String> {
     Some(format!(" (byte {at} at the latest, LSN {lsn})"))
 }
 
-/// Makes a log of the unpacked files, reads it as a start does, checks its state against the manifest, and appends the
-/// record that it was restored.
+/// Turns the unpacked files into a log, replays it as a server start does, compares LSN and digest with the manifest, and
+/// appends a `Restored` record.
 fn settle(work: &Path, manifest: &Manifest, now: Timestamp) -> Result<Restored, RestoreError> {
     let id = |text: &str| sixteen(text).ok_or_else(|| damaged(MANIFEST, "an identity is not 16 bytes of hex"));
     let (directory, parent) = (id(&manifest.directory)?, id(&manifest.instance)?);

@@ -1,29 +1,30 @@
 //! `archive`: hours of market data on disk (gateway/docs/archive-tools.md §1).
 
+mod verify;
+
 use crate::Failure;
 use crate::record::stop_on_signals;
 use crate::settings::{Settings, print_line};
-use archive::read::HourFile;
 use archive::row::Condition;
-use archive::sidecar::Sidecar;
-use archive::store::{self, Finding, HourEntry, RawCheck, Store};
+use archive::store::{self, HourEntry, Store};
 use clap::{Args, Subcommand};
 use engine::backtest::{Hour, Verdict};
 use gateway::config::{Archive, Config};
 use host::clock::Clock;
 use host::thread::Stop;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use venue::archive::build::{self, Options};
 use venue::archive::fetch::{Fetch, Pace, Source, Sums, Told, parse_digest};
+use venue::archive::given;
 use venue::archive::hours::{hour_of_name, hour_text, parse_hour};
 use venue::archive::import::Import;
-use venue::archive::markets::read_ids;
 use venue::archive::replay;
+use venue::archive::room::Room;
 use venue::archive::seal::{Place, Sealed};
 use venue::origin::Origin;
+use verify::VerifyVerb;
 
 /// Verbs of an archive.
 #[derive(Subcommand)]
@@ -166,17 +167,30 @@ struct Selection {
 }
 
 impl Selection {
-    fn options(&self, root: &Path, is_recorded: bool, settings: &Archive) -> Result<Options, Failure> {
+    fn options(&self, root: &Path, is_recorded: bool, config: &Config) -> Result<Options, Failure> {
         if let (Some(from), Some(to)) = (self.from, self.to)
             && from > to
         {
             return Err(Usage(format!("--from {} is after --to {}", hour_text(from), hour_text(to))).into());
         }
-        let markets = self.markets.as_deref().map(read_ids).transpose().map_err(Usage)?;
-        let place = Place::open(root, settings.memory_bytes, Clock::wall().now())?;
-        let place = Place { replace: self.replace, is_recorded, ..place };
-        Ok(Options { place, markets, from: self.from, to: self.to, threads: settings.threads })
+        let markets = self.markets.as_deref().map(given::ids).transpose().map_err(Usage)?;
+        let place = Place { replace: self.replace, is_recorded, ..place_in(root, config)? };
+        Ok(Options { place, markets, from: self.from, to: self.to, threads: config.archive.threads })
     }
+}
+
+/// The archive in a folder, to make hours in it.
+fn place_in(root: &Path, config: &Config) -> Result<Place, Failure> {
+    let Archive { books_bytes, cache_bytes, memory_bytes, .. } = config.archive;
+    // Hours are removed by the server that records: this archive may be another one than its own.
+    let settings = store::Settings { books_bytes, cache_bytes, ..store::Settings::default() };
+    let room = Room::beside_log(config.journal.reserve_bytes);
+    Ok(Place::of(Store::open(root, settings)?, room, memory_bytes, Clock::wall().now())?)
+}
+
+/// The recording of a server with these settings.
+fn recording_of(config: &Config) -> PathBuf {
+    config.venue.live.recording.clone().unwrap_or_else(|| config.data.dir.join("tape"))
 }
 
 fn hour(text: &str) -> Result<u32, String> {
@@ -210,7 +224,7 @@ impl ImportVerb {
     fn run(self) -> Result<(), Failure> {
         let ImportVerb { of_verb, paths, selection, link, copy: _, catalogue, settlements } = self;
         let config = of_verb.settings.load(Vec::new())?;
-        let options = selection.options(&of_verb.root()?, false, &config.archive)?;
+        let options = selection.options(&of_verb.root()?, false, &config)?;
         let import = Import { options, is_linked: link, catalogue, settlements };
         let (stop, names, mut hours) = (stop_on_signals()?, config.venue.categories, Hours::default());
         let mut paths = paths;
@@ -268,7 +282,7 @@ impl FetchVerb {
             url.ok_or_else(|| Usage("nothing is fetched without an address: archive.fetch_url or --url".into()))?;
         let name = format!("{}.parquet", store::hour_name(venue.name(), Hour(from)));
         let sums = sha256.map(|given| given_sums(&given, (from == to).then_some(name))).transpose()?;
-        let options = selection.options(&of_verb.root()?, false, &config.archive)?;
+        let options = selection.options(&of_verb.root()?, false, &config)?;
         let source = Source::new(&url, &options.place.cache(), Pace::default()).map_err(Usage)?;
         let import = Import { options, is_linked: true, catalogue: None, settlements: None };
         let (stop, mut hours, mut refused) = (stop_on_signals()?, Hours::default(), Vec::new());
@@ -314,7 +328,7 @@ fn given_sums(given: &str, name: Option<String>) -> Result<Sums, Failure> {
 pub struct BuildVerb {
     #[command(flatten)]
     of_verb: VerbOptions,
-    /// The recording: a file or a folder (default: tape in the data directory).
+    /// The recording: a file or a folder (default: `venue.record`, or tape in the data directory).
     #[arg(long, value_name = "PATH")]
     tape: Option<PathBuf>,
     /// Only these hours, like 2026-09-30T17..2026-09-30T20, both included.
@@ -339,10 +353,10 @@ impl BuildVerb {
         let BuildVerb { of_verb, tape, hours, replace, time_ordered } = self;
         let config = of_verb.settings.load(Vec::new())?;
         let is_named = tape.is_some();
-        let tape = tape.unwrap_or_else(|| config.data.dir.join("tape"));
+        let tape = tape.unwrap_or_else(|| recording_of(&config));
         let (from, to) = hours.unzip();
         let selection = Selection { markets: None, from, to, replace };
-        let options = selection.options(&of_verb.root()?, true, &config.archive)?;
+        let options = selection.options(&of_verb.root()?, true, &config)?;
         let (stop, names, mut made): (Stop, _, _) = (stop_on_signals()?, config.venue.categories, Hours::default());
         let mut refused = Vec::new();
         if is_named || !time_ordered || tape.exists() {
@@ -354,16 +368,28 @@ impl BuildVerb {
             refused.extend(built.err().map(|error| error.to_string()));
         }
         if time_ordered {
-            fill_cache(&of_verb, &options, &stop, &mut refused)?;
+            fill_cache(&of_verb, &options, config.archive.cache_bytes, &stop, &mut refused)?;
         }
         made.end(&of_verb, refused)
     }
 }
 
 /// Brings the hours of an archive into order of time.
-fn fill_cache(of_verb: &VerbOptions, options: &Options, stop: &Stop, refused: &mut Vec<String>) -> Result<(), Failure> {
+fn fill_cache(
+    of_verb: &VerbOptions,
+    options: &Options,
+    cache_bytes: u64,
+    stop: &Stop,
+    refused: &mut Vec<String>,
+) -> Result<(), Failure> {
     let place = &options.place;
-    let settings = replay::Settings { cache: place.cache(), ..replay::Settings::default() };
+    let settings = replay::Settings {
+        cache: place.cache(),
+        cache_bytes,
+        free_bytes_min: place.room.needed(),
+        memory_bytes: place.memory_bytes,
+        ..replay::Settings::default()
+    };
     for venue in place.store.venues() {
         for entry in place.store.all(&venue).iter().filter(|entry| options.wants(entry.hour.0)) {
             let hour = entry.hour;
@@ -410,90 +436,6 @@ impl Hours {
         match refused.is_empty() {
             true => Ok(()),
             false => Err(refused.join("; ").into()),
-        }
-    }
-}
-
-#[derive(Args)]
-pub struct VerifyVerb {
-    #[command(flatten)]
-    of_verb: VerbOptions,
-    /// Also check every row, and the index by making it again.
-    #[arg(long)]
-    deep: bool,
-    /// The recording that the hours were made of: their rows are compared with it.
-    #[arg(long, value_name = "PATH", requires = "deep")]
-    tape: Option<PathBuf>,
-    /// Only these hours, like 2026-09-30T17..2026-09-30T20, both included.
-    #[arg(long, value_name = "A..B", value_parser = hours)]
-    hours: Option<(u32, u32)>,
-}
-
-impl VerifyVerb {
-    fn run(self) -> Result<(), Failure> {
-        let VerifyVerb { of_verb, deep, tape, hours } = self;
-        let store = of_verb.store()?;
-        let mut check = match tape {
-            Some(tape) => Recording::made(&tape, &of_verb.settings.load(Vec::new())?)?,
-            None => Recording::default(),
-        };
-        let range = hours.map_or(Hour(0)..Hour(u32::MAX), |(from, to)| Hour(from)..Hour(to + 1));
-        let findings = store.verify(range, deep.then_some(&mut check))?;
-        for Finding { venue, hour, problem } in &findings {
-            let value = json!({"venue": venue, "hour": hour.to_string(), "problem": problem});
-            of_verb.show(format_args!("{venue} {hour}  {problem}"), &value);
-        }
-        match findings.len() {
-            0 => {
-                of_verb.show("all hours are sound", &json!({"problems": 0}));
-                Ok(())
-            }
-            count => Err(format!("{count} problems").into()),
-        }
-    }
-}
-
-/// The hours of a recording, made again to compare with.
-#[derive(Default)]
-struct Recording {
-    /// Removed when it is dropped.
-    folder: Option<tempfile::TempDir>,
-    made: BTreeMap<(&'static str, u32), PathBuf>,
-}
-
-impl Recording {
-    fn made(tape: &Path, config: &Config) -> Result<Recording, Failure> {
-        let folder = tempfile::tempdir()?;
-        let mut made = BTreeMap::new();
-        let selection = Selection { markets: None, from: None, to: None, replace: false };
-        let options = selection.options(folder.path(), true, &config.archive)?;
-        let mut note = |hour: Sealed| {
-            made.insert((hour.origin.name(), hour.hour), hour.path);
-        };
-        build::from_lines(tape, &options, &config.venue.categories, &Stop::new(), &mut note)?;
-        Ok(Recording { folder: Some(folder), made })
-    }
-}
-
-impl RawCheck for Recording {
-    fn check(&mut self, entry: &HourEntry, _: &Sidecar, file: &HourFile) -> Result<Vec<String>, archive::Error> {
-        if self.folder.is_none() {
-            return Ok(Vec::new());
-        }
-        let Some(path) = self.made.get(&(entry.venue.as_str(), entry.hour.0)) else {
-            return Ok(vec!["the recording does not have this hour".to_owned()]);
-        };
-        let other = HourFile::open(path)?;
-        let (mut rows, mut others) = (file.all_rows(), other.all_rows());
-        loop {
-            match (rows.next().transpose()?, others.next().transpose()?) {
-                (None, None) => return Ok(Vec::new()),
-                (row, other) if row == other => {}
-                (row, other) => {
-                    let number = row.or(other).map_or(0, |(number, _)| number);
-                    return Ok(vec![format!("row {number} differs from the recording")]);
-                }
-            }
         }
     }
 }
@@ -581,3 +523,6 @@ impl PinVerb {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -70,8 +70,8 @@ enum Verb {
     #[command(subcommand)]
     Simulate(simulate::SimulateVerb),
     /// Run a back-test on an archive, without a server, or a bot against a recording. Exit code 0 when it completed, 1
-    /// when it failed, 2 for a wrong specification or command, 3 for another result than the expected one, 130 after
-    /// SIGINT.
+    /// when it failed, 2 for a wrong specification or command, 3 for another result than the expected one, 130 or 143
+    /// after SIGINT or SIGTERM.
     Backtest(backtest::BacktestVerb),
     /// Read and check the log of a data directory; never writes there.
     #[command(subcommand)]

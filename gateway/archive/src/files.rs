@@ -182,7 +182,10 @@ pub(crate) fn is_making(path: &Path) -> bool {
 }
 
 /// SHA-256 of a plain file, and its bytes.
-pub(crate) fn digest(path: &Path) -> Result<([u8; 32], u64), Error> {
+///
+/// # Errors
+/// The system's; the path is a link, a folder or a device.
+pub fn digest(path: &Path) -> Result<([u8; 32], u64), Error> {
     const PIECE_BYTES: usize = 256 << 10;
     let mut file = crate::parquet_file::source::plain_file(path).of(path)?;
     let (mut digest, mut bytes, mut piece) = (Sha256::new(), 0, vec![0; PIECE_BYTES]);

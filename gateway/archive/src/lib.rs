@@ -46,4 +46,5 @@ mod varint;
 pub mod write;
 
 pub use error::{Error, Refusal};
-pub use files::{MAKING, Making, crash_at, hex, write as write_file};
+pub use files::{MAKING, Making, crash_at, digest, hex, write as write_file};
+pub use parquet_file::source::plain_file;

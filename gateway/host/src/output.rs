@@ -180,7 +180,7 @@ impl<W: Write> Writer<W> {
         written
     }
 
-    /// Writes the end of a line.
+    /// Writes all of these bytes, which end a line. Returns whether that succeeded.
     fn whole(&mut self, line: &[u8]) -> bool {
         let is_whole = self.bytes(line).is_ok();
         if is_whole {

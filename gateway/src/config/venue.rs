@@ -4,6 +4,7 @@ use super::source::Values;
 use super::table::texts;
 use ::venue::VenueConfig;
 use ::venue::adapters;
+use ::venue::archive::room::Room;
 use ::venue::archive::{hours, replay};
 use ::venue::live::Pace;
 use ::venue::settings::{self, Kind, Value};
@@ -21,6 +22,7 @@ pub(super) fn venue(values: &Values) -> VenueConfig {
             cache: Default::default(),
             memory_bytes: values.number("archive.memory_bytes"),
             cache_bytes: values.number("archive.cache_bytes"),
+            free_bytes_min: Room::beside_log(values.number("journal.reserve_bytes")).needed(),
             markets: values.path("venue.markets").unwrap_or_default(),
             from: values.optional("venue.from").and_then(hours::parse_hour),
             to: values.optional("venue.to").and_then(hours::parse_hour),

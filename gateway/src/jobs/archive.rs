@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use venue::archive::build::Options;
 use venue::archive::hourly::{self, Done};
+use venue::archive::room::Room;
 use venue::archive::seal::{Place, Sealed};
 use venue::archive::tail::{Tail, TailError};
 use venue::category::Names;
@@ -32,8 +33,6 @@ use venue::tape::Origin;
 pub const CHECK_EVERY: Duration = Duration::from_secs(10);
 /// Wait after a failure, for room on the disk, or for another process.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
-/// Free bytes that the log does not need and the archive leaves.
-const FREE_BYTES_MIN: u64 = 1 << 30;
 const HOURS_PER_DAY: u32 = 24;
 /// How often what is recorded is read for readers of hours that are not made yet.
 const TAIL_EVERY: Duration = Duration::from_secs(5);
@@ -77,6 +76,8 @@ pub struct Keeping {
     clock: Clock,
     /// Free bytes of the disk below which no hour is made.
     reserve_bytes: u64,
+    /// For lack of them, hours that are not made are not read either.
+    is_short: bool,
     figures: Arc<Figures>,
     /// Hours that are not made yet, for readers.
     tail: Option<Arc<Mutex<Tail>>>,
@@ -102,7 +103,8 @@ impl Keeping {
             recording,
             names: config.venue.categories.clone(),
             clock,
-            reserve_bytes: config.journal.reserve_bytes.saturating_add(FREE_BYTES_MIN),
+            reserve_bytes: Room::beside_log(config.journal.reserve_bytes).needed(),
+            is_short: false,
             figures,
             tail: None,
             due_at: Timestamp::default(),
@@ -134,9 +136,20 @@ impl Keeping {
         Next::SleepFor(Duration::from_micros(self.due_at.since(now)))
     }
 
-    /// Reads what was recorded since the last turn, a piece at a time, so that readers come in between.
-    fn read_tail(&self, stop: &Stop) -> Result<(), TailError> {
-        let Some(tail) = &self.tail else { return Ok(()) };
+    /// Reads what was recorded since the last turn, a piece at a time, so that readers come in between. Without room on the
+    /// disk it is forgotten.
+    fn read_tail(&mut self, stop: &Stop) -> Result<(), TailError> {
+        let Some(tail) = self.tail.clone() else { return Ok(()) };
+        let is_short = self.free_bytes()? < self.reserve_bytes;
+        let was_short = std::mem::replace(&mut self.is_short, is_short);
+        if is_short {
+            if !was_short {
+                let needed = self.reserve_bytes;
+                tracing::warn!(needed, "the disk has too few free bytes: hours that are not made yet cannot be read");
+            }
+            tail.lock().end();
+            return Ok(());
+        }
         let begun = tail.lock().begin();
         begun?;
         tail.lock().look_again();
@@ -182,6 +195,7 @@ impl Keeping {
             place: Place {
                 store: self.store.clone(),
                 lock,
+                room: Room::of(self.reserve_bytes),
                 memory_bytes: self.settings.memory_bytes,
                 replace: false,
                 replaces_recorded: true,

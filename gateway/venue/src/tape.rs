@@ -440,7 +440,7 @@ pub fn has_lines(folder: &Path) -> io::Result<bool> {
 }
 
 /// Whether a file of this name has lines.
-fn is_tape(name: &str) -> bool {
+pub(crate) fn is_tape(name: &str) -> bool {
     let name = name.strip_suffix(".gz").unwrap_or(name);
     name.ends_with(".ndjson") || name.ends_with(".jsonl")
 }

@@ -27,7 +27,7 @@ impl Keys {
         Ok(Keys { file: Path::new(file).to_owned(), users: users.into() })
     }
 
-    /// The tiers in the file, each once, in its order.
+    /// The distinct tiers, in the order of their first line in the file.
     pub fn tiers(&self) -> Vec<&str> {
         let mut tiers: Vec<&str> = Vec::new();
         for tier in self.users.iter().filter_map(|user| user.tier.as_deref()) {

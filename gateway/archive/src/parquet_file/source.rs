@@ -148,7 +148,10 @@ fn external(refusal: Refusal) -> ParquetError {
 }
 
 /// Opens a file that is neither a link nor a device, and does not block on a pipe.
-pub(crate) fn plain_file(path: &Path) -> io::Result<File> {
+///
+/// # Errors
+/// The system's; it is not a plain file.
+pub fn plain_file(path: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {

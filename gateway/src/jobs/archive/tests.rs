@@ -152,6 +152,24 @@ fn another_process_and_a_full_disk_are_waited_for() {
     println!("hindrances: 3 cases");
 }
 
+/// Without room on the disk, hours that are not made are not read either; with it they are again.
+#[test]
+fn the_end_of_a_recording_needs_room() {
+    let place = Place::new(Hour(FIRST.0 + 1));
+    place.record(FIRST);
+    let (mut job, ..) = place.job(&[]);
+    let tail = job.tail().expect("hours are made");
+    turn(&mut job);
+    assert!(tail.lock().has_begun());
+    let reserve_bytes = std::mem::replace(&mut job.reserve_bytes, u64::MAX);
+    turn(&mut job);
+    assert!(!tail.lock().has_begun());
+    job.reserve_bytes = reserve_bytes;
+    turn(&mut job);
+    assert!(tail.lock().has_begun());
+    println!("the end of a recording and room: 3 turns");
+}
+
 fn open_again(place: &Place) -> Store {
     Store::open(&place.root(), store::Settings::default()).expect("an archive")
 }

@@ -8,7 +8,7 @@ use super::catalogue::Catalogue;
 use super::hourly::Progress;
 use super::hours::hour_text;
 use super::rows::RowMaker;
-use super::seal::{Facts, Place, SealError, Sealed, SourceFile, hash_file, keyed};
+use super::seal::{Facts, Place, SealError, Sealed, SourceFile, keyed};
 use super::tally::{Counted, Gaps, Tally};
 use crate::category::Names;
 use crate::replay::{Lines, Recording as _, Stepped};
@@ -249,8 +249,12 @@ impl<'a> Pass<'a> {
         else {
             return Ok(());
         };
+        let spilled = open.sorter.spilled_bytes();
         for row in rows.iter().filter(|row| wanted.is_none_or(|wanted| wanted.contains(&row.market))) {
             open.sorter.push(row).map_err(SealError::Archive)?;
+        }
+        if open.sorter.spilled_bytes() > spilled {
+            self.options.place.has_room()?;
         }
         Ok(())
     }
@@ -267,7 +271,7 @@ impl<'a> Pass<'a> {
             let venue = &mut self.venues[number];
             let [begins, ends] = [open.hour, open.hour + 1].map(Timestamp::of_hour);
             let gaps = venue.gaps.end_hour(begins, ends);
-            venue.catalogue.save().map_err(|error| SealError::Io(venue.catalogue.folder().to_path_buf(), error))?;
+            venue.catalogue.save().map_err(SealError::Archive)?;
             if !self.options.wants(open.hour) {
                 continue;
             }
@@ -371,7 +375,7 @@ fn open(options: &Options, origin: Origin, hour: u32) -> Open {
 fn source_files(lines: &Lines, tally: &Tally) -> Result<Vec<SourceFile>, SealError> {
     let file = |(number, count): (&usize, &u64)| {
         let plain = lines.tape().file(*number);
-        let (path, (bytes, sha256)) = hash_packed(plain).map_err(|error| SealError::Io(plain.to_path_buf(), error))?;
+        let (path, (sha256, bytes)) = digest_of(plain)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(SourceFile { name, bytes, sha256, lines: Some(*count) })
     };
@@ -379,16 +383,22 @@ fn source_files(lines: &Lines, tally: &Tally) -> Result<Vec<SourceFile>, SealErr
 }
 
 /// The digest of a file, or of its packed form if it was packed since it was read.
-fn hash_packed(plain: &Path) -> io::Result<(PathBuf, (u64, [u8; 32]))> {
-    match hash_file(plain) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+fn digest_of(plain: &Path) -> Result<(PathBuf, ([u8; 32], u64)), archive::Error> {
+    match digest_of_target(plain) {
+        Err(archive::Error::Io(_, error)) if error.kind() == io::ErrorKind::NotFound => {
             let mut packed = plain.as_os_str().to_owned();
             packed.push(".gz");
-            let hashed = hash_file(Path::new(&packed))?;
-            Ok((packed.into(), hashed))
+            let digest = digest_of_target(Path::new(&packed))?;
+            Ok((packed.into(), digest))
         }
-        hashed => Ok((plain.to_owned(), hashed?)),
+        digest => Ok((plain.to_owned(), digest?)),
     }
+}
+
+/// The digest of a file or of what a link leads to: its lines were read in the same way.
+fn digest_of_target(path: &Path) -> Result<([u8; 32], u64), archive::Error> {
+    let target = path.canonicalize().map_err(|error| archive::Error::Io(path.to_owned(), error))?;
+    archive::digest(&target)
 }
 
 #[cfg(test)]

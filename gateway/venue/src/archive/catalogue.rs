@@ -113,16 +113,17 @@ impl Catalogue {
     ///
     /// # Errors
     /// A file cannot be read or written, or is too large.
-    pub fn save(&mut self) -> io::Result<()> {
+    pub fn save(&mut self) -> Result<(), archive::Error> {
         if self.lines.is_empty() {
             return Ok(());
         }
-        fs::create_dir_all(&self.folder)?;
+        fs::create_dir_all(&self.folder).map_err(|error| archive::Error::Io(self.folder.clone(), error))?;
         while let Some((day, mut lines)) = self.lines.pop_first() {
             let path = self.folder.join(format!("{day}{ENDING}"));
-            let count = read_day(&path, &mut lines)?;
+            let io = |error| archive::Error::Io(path.clone(), error);
+            let count = read_day(&path, &mut lines).map_err(io)?;
             if lines.len() > count {
-                write_day(&path, &lines)?;
+                archive::write_file(&path, &packed(&lines).map_err(io)?)?;
             }
         }
         Ok(())
@@ -144,7 +145,7 @@ fn read_day(path: &Path, lines: &mut BTreeSet<(u64, String)>) -> io::Result<usiz
     let mut text = String::new();
     MultiGzDecoder::new(file).take(DAY_BYTES_MAX + 1).read_to_string(&mut text)?;
     if text.len() as u64 > DAY_BYTES_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{} is too large", path.display())));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is too large"));
     }
     let mut count = 0;
     for line in text.lines() {
@@ -156,18 +157,14 @@ fn read_day(path: &Path, lines: &mut BTreeSet<(u64, String)>) -> io::Result<usiz
     Ok(count)
 }
 
-fn write_day(path: &Path, lines: &BTreeSet<(u64, String)>) -> io::Result<()> {
-    let mut making = path.as_os_str().to_owned();
-    making.push(".making");
-    let making = PathBuf::from(making);
-    let mut packed = GzEncoder::new(File::create(&making)?, Compression::default());
+/// The file of these lines.
+fn packed(lines: &BTreeSet<(u64, String)>) -> io::Result<Vec<u8>> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     for (_, line) in lines {
         packed.write_all(line.as_bytes())?;
         packed.write_all(b"\n")?;
     }
-    packed.finish()?.sync_all()?;
-    fs::rename(&making, path)?;
-    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+    packed.finish()
 }
 
 /// The UTC day of a moment, as in names of files.

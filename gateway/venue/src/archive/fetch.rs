@@ -135,9 +135,10 @@ impl Fetch<'_> {
             let room = room.clone();
             async move {
                 let room = room.acquire_owned().await.ok()?;
-                let downloaded = match self.is_there(hour) {
-                    true => None,
-                    false => Some(self.source.download(&self.name(hour)).await),
+                let downloaded = match (self.is_there(hour), self.import.options.place.has_room()) {
+                    (true, _) => None,
+                    (false, Ok(())) => Some(self.source.download(&self.name(hour)).await),
+                    (false, Err(error)) => Some(Downloaded::Failed(error.to_string())),
                 };
                 Some(Item { hour, downloaded, _room: room })
             }
@@ -206,10 +207,17 @@ impl Fetch<'_> {
         let (origin, url) = (self.origin, self.source.url(&name));
         let fetched = Fetched { path: part.path().to_path_buf(), name, origin, hour, url, sha256 };
         let imported = self.import.fetched(&fetched, stop);
-        let stays = matches!(
-            imported,
-            Err(ImportError::Build(BuildError::Stopped | BuildError::Seal(SealError::Stopped | SealError::Io(..))))
-        );
+        let stays = match &imported {
+            Err(ImportError::Build(BuildError::Stopped)) => true,
+            Err(ImportError::Build(BuildError::Seal(error))) => matches!(
+                error,
+                SealError::Stopped
+                    | SealError::Io(..)
+                    | SealError::NoRoom { .. }
+                    | SealError::Archive(archive::Error::Io(..))
+            ),
+            _ => false,
+        };
         if !stays {
             part.remove();
         }

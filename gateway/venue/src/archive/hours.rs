@@ -3,7 +3,7 @@
 use crate::tape::Origin;
 use engine::backtest::Hour;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -46,10 +46,13 @@ pub fn origin_of_name(path: &Path) -> Origin {
     named.or(Origin::of(engine::market::terms::Venue::Polymarket)).expect("a live venue")
 }
 
-/// Whether a file begins as Parquet does.
+/// Whether a file, or what a link leads to, begins as Parquet does.
+///
+/// # Errors
+/// It is a device or a pipe, which may have no end, or cannot be read.
 pub fn is_parquet(path: &Path) -> io::Result<bool> {
     let mut magic = [0; 4];
-    match File::open(path)?.read_exact(&mut magic) {
+    match archive::plain_file(&path.canonicalize()?)?.read_exact(&mut magic) {
         Ok(()) => Ok(magic == *b"PAR1"),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
         Err(error) => Err(error),

@@ -4,10 +4,10 @@ use super::build::{self, BuildError, Options};
 use super::catalogue::Catalogue;
 use super::hours::{by_hour, origin_of_name, parquet_files};
 use super::replay::is_archive;
-use super::seal::{Facts, Place, SealError, Sealed, SourceFile, hash_file, keyed};
-use super::settled;
+use super::seal::{Facts, Place, SealError, Sealed, SourceFile, keyed};
+use super::{given, settled};
 use crate::category::Names;
-use crate::tape::{LINE_BYTES_MAX, Origin, TapeError};
+use crate::tape::{LINE_BYTES_MAX, Origin, TapeError, is_tape};
 use archive::read::HourFile;
 use archive::sort::{Order, Sorter};
 use engine::market::terms::Venue;
@@ -15,7 +15,7 @@ use engine::time::Timestamp;
 use host::thread::Stop;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
-use std::fs::File;
+use std::fs;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,6 @@ pub struct Fetched {
 
 /// A Parquet hour to import.
 struct Given<'a> {
-    path: &'a Path,
     name: &'a str,
     origin: Origin,
     hour: u32,
@@ -101,6 +100,7 @@ impl Import {
         sealed: &mut dyn FnMut(Sealed),
     ) -> Result<(), ImportError> {
         let tape = |error: TapeError| ImportError::Build(BuildError::Tape(error));
+        refuse_links(path)?;
         let mut origins = HashSet::new();
         if is_archive(path).map_err(tape)? {
             let is_folder = path.is_dir();
@@ -112,10 +112,12 @@ impl Import {
                     let origin = origin_of_name(&path);
                     let name = path.file_name().unwrap_or_default().to_string_lossy();
                     let is_linked = self.is_linked;
-                    let file = Given { path: &path, name: &name, origin, hour, is_unverified: false, is_linked };
-                    let found = hash_file(&path).map_err(|error| SealError::Io(path.clone(), error))?;
+                    let file = Given { name: &name, origin, hour, is_unverified: false, is_linked };
+                    // Its length is checked before its bytes are read.
+                    let rows = HourFile::open(&path)?;
+                    let digest = archive::digest(&path)?;
                     origins.insert(origin);
-                    sealed(self.parquet(&self.options.place, &file, found, stop)?);
+                    sealed(self.parquet(&self.options.place, &file, &rows, digest, stop)?);
                 }
             }
         } else {
@@ -135,24 +137,24 @@ impl Import {
     pub fn fetched(&self, fetched: &Fetched, stop: &Stop) -> Result<Sealed, ImportError> {
         let Fetched { path, name, origin, hour, url, sha256 } = fetched;
         let place = Place { url: Some(url.clone()), ..self.options.place.clone() };
-        let found = hash_file(path).map_err(|error| SealError::Io(path.clone(), error))?;
-        if sha256.is_some_and(|expected| expected != found.1) {
-            let reason = format!("its digest is {}, not the published one", archive::hex(&found.1));
+        let digest = archive::digest(path)?;
+        if sha256.is_some_and(|expected| expected != digest.0) {
+            let reason = format!("its digest is {}, not the published one", archive::hex(&digest.0));
             return Err(ImportError::Refused(path.clone(), reason));
         }
-        let file = Given { path, name, origin: *origin, hour: *hour, is_unverified: sha256.is_none(), is_linked: true };
-        self.parquet(&place, &file, found, stop)
+        let file = Given { name, origin: *origin, hour: *hour, is_unverified: sha256.is_none(), is_linked: true };
+        self.parquet(&place, &file, &HourFile::open(path)?, digest, stop)
     }
 
-    /// Imports one Parquet hour, of these bytes and this digest.
+    /// Imports one Parquet hour, of this digest and these bytes.
     fn parquet(
         &self,
         place: &Place,
         given: &Given<'_>,
-        (bytes, sha256): (u64, [u8; 32]),
+        file: &HourFile,
+        (sha256, bytes): ([u8; 32], u64),
         stop: &Stop,
     ) -> Result<Sealed, ImportError> {
-        let file = HourFile::open(given.path)?;
         let mut facts = Facts {
             files: vec![SourceFile { name: given.name.to_owned(), bytes, sha256, lines: None }],
             source: keyed(sha256, self.options.markets.as_ref()),
@@ -165,15 +167,21 @@ impl Import {
             return Ok(there);
         }
         if self.options.markets.is_none()
-            && let Some(sealed) = place.seal_file(&mut facts, &file, given.is_linked, stop)?
+            && let Some(sealed) = place.seal_file(&mut facts, file, given.is_linked, stop)?
         {
             return Ok(sealed);
         }
         facts.is_resorted = self.options.markets.is_none();
         let mut sorter = Sorter::new(Order::Hour, &place.cache(), place.memory_bytes);
         let mut rows = file.all_rows();
+        let mut spilled = 0;
+        place.has_room()?;
         for row in rows.by_ref() {
             let (number, row) = row?;
+            if sorter.spilled_bytes() > spilled {
+                spilled = sorter.spilled_bytes();
+                place.has_room()?;
+            }
             if number.is_multiple_of(ROWS_BETWEEN_CHECKS) && stop.is_set() {
                 return Err(SealError::Stopped.into());
             }
@@ -194,7 +202,7 @@ impl Import {
         if let Some(path) = &self.catalogue {
             let mut catalogue = Catalogue::of(&folder);
             read_objects(path, origin, &mut catalogue).map_err(ImportError::Given)?;
-            catalogue.save().map_err(|error| SealError::Io(folder.clone(), error))?;
+            catalogue.save()?;
         }
         if let Some(path) = &self.settlements {
             let given = settled::read(path).map_err(ImportError::Given)?;
@@ -202,6 +210,38 @@ impl Import {
         }
         Ok(())
     }
+}
+
+/// Refuses a link, and what is neither a file nor a folder. Of a folder of lines also each file of lines that is a link;
+/// other links in folders are passed over.
+fn refuse_links(path: &Path) -> Result<(), ImportError> {
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |error| SealError::Io(path, error)
+    };
+    let refused = |path: &Path, reason: &str| Err(ImportError::Refused(path.to_owned(), reason.to_owned()));
+    let kind = fs::symlink_metadata(path).map_err(io(path))?.file_type();
+    if kind.is_symlink() {
+        return refused(path, "is a link; give the path that it leads to");
+    }
+    if !kind.is_file() && !kind.is_dir() {
+        return refused(path, "is neither a file nor a folder");
+    }
+    let folders = [path.to_owned(), path.join("events"), path.join("metadata")];
+    for folder in folders.iter().filter(|folder| folder.is_dir()) {
+        if folder.is_symlink() {
+            return refused(folder, "is a link");
+        }
+        for entry in fs::read_dir(folder).map_err(io(folder))? {
+            let entry = entry.map_err(io(folder))?;
+            let name = entry.file_name();
+            let is_read = name.to_str().is_some_and(|name| is_tape(name) || name.ends_with(".json"));
+            if is_read && entry.file_type().map_err(io(folder))?.is_symlink() {
+                return refused(&entry.path(), "is a link");
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Reads market objects of a venue: what they say about a result or about prices is left out, since it has no time.
@@ -230,7 +270,7 @@ fn read_objects(path: &Path, origin: Origin, catalogue: &mut Catalogue) -> Resul
         "liquidityNum",
     ];
     let named = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let mut lines = BufReader::new(File::open(path).map_err(|error| named(&error))?);
+    let mut lines = BufReader::new(given::open(path, u64::MAX).map_err(|error| named(&error))?);
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();

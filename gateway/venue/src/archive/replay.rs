@@ -1,12 +1,13 @@
 //! Hours of an archive as a recording (gateway/docs/archive-tools.md §3).
 //!
 //! The rows of an hour are brought into order of receipt once, while the hour before it plays, and kept in a file. One
-//! line of the recording is all rows of a market with one millisecond of receipt. The sidecar's gaps make books stale,
-//! and so does a missing or unreadable hour. What the venue said about its markets is in lines beside the hours; a
-//! market without any is listed by its rows alone.
+//! line of the recording is all rows of a market with one millisecond of receipt; very many are several lines. The
+//! sidecar's gaps make books stale, and so does a missing or unreadable hour. What the venue said about its markets is in
+//! lines beside the hours; a market without any is listed by its rows alone.
 
 mod hour;
 
+use super::given;
 use super::hours::{by_hour, is_parquet, parquet_files};
 use super::markets::{self, Found, lines_of, list_by_rows};
 use super::rows::UpdateMaker;
@@ -17,14 +18,13 @@ use crate::skips::{Skip, Skips};
 use crate::tape::{Origin, TapeError};
 use crate::{FeedUpdate, NO_CONNECTION};
 use ahash::AHashSet;
+use archive::read::HourFile;
 use archive::row::Condition;
 use engine::market::terms::MarketState;
 use engine::time::Timestamp;
 use host::thread::Stop;
 use hour::{Break, Hour, Making};
-use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,6 +36,8 @@ pub struct Settings {
     pub cache: PathBuf,
     /// Bytes of all of them: the oldest are removed.
     pub cache_bytes: u64,
+    /// Free bytes of the disk below which no hour is kept in it.
+    pub free_bytes_min: u64,
     /// Memory of the sorting, in bytes.
     pub memory_bytes: u64,
     /// File of the markets to replay; empty: all.
@@ -52,6 +54,7 @@ impl Default for Settings {
         Settings {
             cache: PathBuf::from("cache"),
             cache_bytes: CACHE_BYTES,
+            free_bytes_min: 0,
             memory_bytes: MEMORY_BYTES,
             markets: PathBuf::new(),
             from: None,
@@ -147,7 +150,7 @@ impl Hours {
         };
         let wanted = match settings.markets.as_os_str().is_empty() {
             true => None,
-            false => Some(markets::read_ids(&settings.markets).map_err(refused)?),
+            false => Some(given::ids(&settings.markets).map_err(refused)?),
         };
         let own_cache = is_folder.then(|| path.join("cache")).filter(|own| own.is_dir());
         let making = Arc::new(Making { wanted, own_cache, ..Making::of(settings) });
@@ -320,8 +323,11 @@ impl Recording for Hours {
             return Some(NO_CONNECTION);
         }
         let connection = match self.current.take()? {
-            hour::Line::Rows { origin, rows } => {
-                self.maker.frame(&rows, updates);
+            hour::Line::Rows { origin, rows, goes_on } => {
+                match goes_on {
+                    true => self.maker.part(&rows, updates),
+                    false => self.maker.frame(&rows, updates),
+                }
                 self.current.give_back(rows);
                 connection_of(origin)
             }
@@ -365,22 +371,11 @@ fn identity_of(path: &Path) -> io::Result<[u8; 32]> {
     if let Some(sidecar) = hour::sidecar(path) {
         return Ok(sidecar.digest);
     }
-    let mut hash = Sha256::new();
-    io::copy(&mut File::open(path)?, &mut Hashing(&mut hash))?;
-    Ok(hash.finalize().into())
-}
-
-/// Hashes what is written.
-struct Hashing<'a>(&'a mut Sha256);
-
-impl io::Write for Hashing<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+    // Its length is checked before its bytes are read.
+    match HourFile::open(path).and_then(|_| archive::digest(path)) {
+        Ok((digest, _)) => Ok(digest),
+        Err(archive::Error::Io(_, error)) => Err(error),
+        Err(error) => Err(io::Error::other(error)),
     }
 }
 

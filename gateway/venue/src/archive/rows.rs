@@ -201,6 +201,8 @@ pub struct UpdateMaker {
     books: AHashMap<Arc<str>, [Timestamp; 2]>,
     /// Ticks that were handed out, by market.
     ticks: AHashMap<Condition, TickSize>,
+    /// Best prices of a moment that goes on, by token.
+    tops: Vec<(Arc<str>, FeedUpdate)>,
     /// Books and changes that were dropped: older, or without a book.
     pub dropped: u64,
 }
@@ -236,16 +238,24 @@ impl UpdateMaker {
     pub fn forget(&mut self, tokens: &[String]) {
         if tokens.is_empty() {
             self.books.clear();
+            self.tops.clear();
         }
         for token in tokens {
             self.books.remove(token.as_str());
+            self.tops.retain(|(of, _)| **of != *token.as_str());
         }
     }
 
     /// Appends the updates of the rows of one market with one time of receipt. The best prices follow the changes that
     /// they are checked against.
     pub fn frame(&mut self, rows: &[Row], updates: &mut Vec<FeedUpdate>) {
-        let mut tops: Vec<(&Arc<str>, FeedUpdate)> = Vec::new();
+        self.part(rows, updates);
+        updates.extend(self.tops.drain(..).map(|(_, top)| top));
+    }
+
+    /// The same of a part of them, but for the best prices: these follow the last part, which is given to
+    /// [`UpdateMaker::frame`].
+    pub(super) fn part(&mut self, rows: &[Row], updates: &mut Vec<FeedUpdate>) {
         for row in rows {
             let (token, venue_ts) = (&row.token, row.source);
             match &row.event {
@@ -255,7 +265,7 @@ impl UpdateMaker {
                         continue;
                     }
                     self.books.insert(token.clone(), [venue_ts; 2]);
-                    tops.retain(|(of, _)| *of != token);
+                    self.tops.retain(|(of, _)| of != token);
                     let mut bids = sorted(bids);
                     bids.reverse();
                     updates.push(FeedUpdate::BookSnapshot {
@@ -285,10 +295,10 @@ impl UpdateMaker {
                         }
                     }
                     // They were stated before a later change.
-                    tops.retain(|(of, _)| *of != token);
+                    self.tops.retain(|(of, _)| of != token);
                     if best_bid.is_some() || best_ask.is_some() {
                         let top = FeedUpdate::Top { token: token.clone(), bid: *best_bid, ask: *best_ask };
-                        tops.push((token, top));
+                        self.tops.push((token.clone(), top));
                     }
                 }
                 Event::LastTradePrice { price, size, taker_buys, fee_rate_bps, transaction_hash } => {
@@ -313,7 +323,6 @@ impl UpdateMaker {
                 }
             }
         }
-        updates.extend(tops.into_iter().map(|(_, top)| top));
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The files get their names when all are on disk. A stop or a crash before that leaves the hour as it was.
 
+use super::room::Room;
 use super::tally::Gap;
 use crate::tape::Origin;
 use archive::checks::{Checks, Findings};
@@ -9,16 +10,15 @@ use archive::index::Carried;
 use archive::read::HourFile;
 use archive::row::{Condition, Row};
 use archive::sidecar::{self, Frames, HourFacts, Sidecar, SourceOf};
-use archive::store::{Completed, Judged, Lock, Settings, Store, parquet_path};
+use archive::store::{Completed, Judged, Lock, Store, parquet_path};
 use archive::write::{HourWriter, Prepared};
 use engine::backtest::Hour;
 use engine::time::{SECOND, Timestamp};
 use host::thread::Stop;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashSet};
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Rows between two checks of the stop flag.
@@ -32,6 +32,8 @@ pub struct Place {
     pub store: Arc<Store>,
     /// Nothing else makes hours in the archive meanwhile.
     pub lock: Arc<Lock>,
+    /// What stays free on the disk: asked before each hour, and whenever rows are spilled.
+    pub room: Room,
     /// Memory of the sorting, in bytes.
     pub memory_bytes: u64,
     /// Whether an hour with another content is replaced.
@@ -121,6 +123,12 @@ pub enum SealError {
     Io(PathBuf, io::Error),
     /// The hour is there with another content.
     Exists(PathBuf),
+    /// The disk of this folder has too few free bytes.
+    NoRoom {
+        folder: PathBuf,
+        free: u64,
+        needed: u64,
+    },
     /// The stop flag was set.
     Stopped,
 }
@@ -132,6 +140,10 @@ impl std::fmt::Display for SealError {
             SealError::Io(path, error) => write!(f, "{}: {error}", path.display()),
             SealError::Exists(path) => {
                 write!(f, "{}: the hour is there with another content; --replace replaces it", path.display())
+            }
+            SealError::NoRoom { folder, free, needed } => {
+                let folder = folder.display();
+                write!(f, "{folder}: the disk has {free} free bytes, and no hour is made below {needed}")
             }
             SealError::Stopped => f.write_str("stopped; complete hours stay"),
         }
@@ -150,14 +162,14 @@ impl Place {
     /// An archive in which this process may make hours.
     ///
     /// # Errors
-    /// The archive cannot be opened, or another process makes hours in it.
-    pub fn open(root: &Path, memory_bytes: u64, now: Timestamp) -> Result<Place, archive::Error> {
-        let store = Store::open(root, Settings::default())?;
+    /// Another process makes hours in it, or what a kill interrupted cannot be ended.
+    pub fn of(store: Store, room: Room, memory_bytes: u64, now: Timestamp) -> Result<Place, archive::Error> {
         let lock = store.lock()?;
         store.recover(&lock)?;
         Ok(Place {
             store: Arc::new(store),
             lock: Arc::new(lock),
+            room,
             memory_bytes,
             replace: false,
             replaces_recorded: false,
@@ -172,6 +184,14 @@ impl Place {
     /// The folder of a venue.
     pub fn venue_folder(&self, origin: Origin) -> PathBuf {
         self.store.root().join(origin.name())
+    }
+
+    /// Whether there is room for more.
+    ///
+    /// # Errors
+    /// There is none; the system's.
+    pub fn has_room(&self) -> Result<(), SealError> {
+        self.room.check(self.store.root())
     }
 
     /// The folder of runs of the sorting.
@@ -210,6 +230,7 @@ impl Place {
         if let Some(there) = self.present(facts)? {
             return Ok(there);
         }
+        self.has_room()?;
         let (venue, hour) = (facts.origin.name(), Hour(facts.hour));
         let path = self.store.begin(&self.lock, venue, hour)?;
         let mut writer = HourWriter::create(&path, Some(facts.source))?;
@@ -237,6 +258,7 @@ impl Place {
         is_linked: bool,
         stop: &Stop,
     ) -> Result<Option<Sealed>, SealError> {
+        self.has_room()?;
         let (venue, hour) = (facts.origin.name(), Hour(facts.hour));
         let carried = self.store.books_before(venue, hour);
         let Some(findings) = examine(file, facts, &carried, stop)? else { return Ok(None) };
@@ -288,6 +310,7 @@ impl Place {
             frames: Frames {
                 dropped: facts.dropped,
                 received: facts.received,
+                // No recorder whose lines are read puts frames aside (gateway/docs/archive.md §3).
                 spilled: 0,
                 unfit: facts.unfit,
                 unlisted: facts.unlisted,
@@ -407,27 +430,6 @@ impl Facts {
             lag_ms: None,
             is_partial: false,
             is_unverified: false,
-        }
-    }
-}
-
-/// Bytes and SHA-256 of a file.
-///
-/// # Errors
-/// It cannot be read.
-pub fn hash_file(path: &Path) -> io::Result<(u64, [u8; 32])> {
-    const PIECE_BYTES: usize = 1 << 20;
-    let (mut file, mut hash, mut bytes) = (File::open(path)?, Sha256::new(), 0);
-    let mut piece = vec![0; PIECE_BYTES];
-    loop {
-        match file.read(&mut piece) {
-            Ok(0) => return Ok((bytes, hash.finalize().into())),
-            Ok(read) => {
-                hash.update(&piece[..read]);
-                bytes += read as u64;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
         }
     }
 }

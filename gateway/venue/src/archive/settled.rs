@@ -1,13 +1,12 @@
 //! Results of markets that were given with an import (gateway/docs/archive-tools.md §2): `condition_id,winner,at`.
 
-use super::catalogue;
+use super::{catalogue, given};
 use archive::row::Condition;
 use engine::id::Outcome;
 use engine::market::terms::Resolution;
 use engine::time::Timestamp;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Largest file, in bytes.
@@ -27,11 +26,8 @@ pub struct Settlement {
 /// The file cannot be read, is too large, or a row of it is wrong; the text names it.
 pub fn read(path: &Path) -> Result<BTreeMap<Condition, Settlement>, String> {
     let named = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let size = fs::metadata(path).map_err(|error| named(&error))?.len();
-    if size > BYTES_MAX {
-        return Err(named(&format!("larger than {BYTES_MAX} bytes")));
-    }
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(path).map_err(|error| named(&error))?;
+    let file = given::open(path, BYTES_MAX).map_err(|error| named(&error))?;
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(file);
     let header = reader.headers().map_err(|error| named(&error))?;
     if header.iter().ne(HEADER) {
         return Err(named(&format!("the header is not {}", HEADER.join(","))));
@@ -69,10 +65,12 @@ pub fn save(venue_folder: &Path, given: &BTreeMap<Condition, Settlement>) -> Res
     let path = file(venue_folder);
     let mut all = if path.exists() { read(&path)? } else { BTreeMap::new() };
     all.extend(given.iter().map(|(id, settlement)| (*id, *settlement)));
-    write(&path, &all).map_err(|error| format!("{}: {error}", path.display()))
+    let folder = catalogue::folder(venue_folder);
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    archive::write_file(&path, text_of(&all).as_bytes()).map_err(|error| error.to_string())
 }
 
-fn write(path: &Path, settlements: &BTreeMap<Condition, Settlement>) -> io::Result<()> {
+fn text_of(settlements: &BTreeMap<Condition, Settlement>) -> String {
     let mut text = HEADER.join(",") + "\n";
     for (id, Settlement { resolution, at }) in settlements {
         let winner = match resolution {
@@ -84,13 +82,7 @@ fn write(path: &Path, settlements: &BTreeMap<Condition, Settlement>) -> io::Resu
         let at = at.0.div_ceil(engine::time::MILLISECOND);
         text += &format!("{id},{winner},{at}\n");
     }
-    let making = path.with_extension("csv.making");
-    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-    let mut file = File::create(&making)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&making, path)?;
-    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+    text
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Archives for tests.
 
 use super::build::{self, Options};
+use super::room::Room;
 use super::seal::{Place, Sealed};
 use crate::category::Names;
+use archive::store::{Settings, Store};
 use engine::time::Timestamp;
 use host::thread::Stop;
 use std::path::Path;
@@ -10,7 +12,9 @@ use std::path::Path;
 /// Options that make all hours in this root.
 pub(super) fn options(root: &Path) -> Options {
     let now = Timestamp::from_secs(1_900_000_000);
-    let place = Place { is_recorded: true, ..Place::open(root, 32 << 20, now).expect("an archive") };
+    let store = Store::open(root, Settings::default()).expect("an archive");
+    let place = Place::of(store, Room::of(0), 32 << 20, now).expect("the right to make hours");
+    let place = Place { is_recorded: true, ..place };
     Options { place, markets: None, from: None, to: None, threads: 1 }
 }
 

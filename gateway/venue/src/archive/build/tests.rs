@@ -313,3 +313,33 @@ fn recorded_hours_replay_as_their_lines() {
     println!("recorded hours: {} hours, {rows} rows, {compared} books", made.len());
     assert!(compared > 0 && rows > 10_000, "{compared} books, {rows} rows");
 }
+
+/// A build ends before the first hour for which there is no room, and goes on later.
+#[test]
+fn a_build_needs_room() {
+    use crate::archive::room::Room;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    const HOURS: u64 = 4;
+    let folder = tempfile::tempdir().expect("a folder");
+    let tape = folder.path().join("tape.ndjson");
+    fs::write(&tape, both_venues(1_788_001_170_000)).expect("a tape");
+    for times in 0..=HOURS {
+        let root = folder.path().join(format!("archive-{times}"));
+        let mut options = options(&root);
+        let asked = AtomicU64::new(0);
+        let measure = move |_: &Path| Ok(if asked.fetch_add(1, Relaxed) < times { 100 } else { 99 });
+        options.place.room = Room::measured(100, measure);
+        let mut made = Vec::new();
+        let done = from_lines(&tape, &options, &Names::default(), &Stop::new(), &mut |hour| made.push(hour));
+        assert_eq!(made.len() as u64, times, "{made:?}");
+        match done {
+            Ok(()) => assert_eq!(times, HOURS),
+            Err(error) => assert!(error.to_string().contains("the disk has 99 free bytes"), "{error}"),
+        }
+        // Later there is room.
+        drop(options);
+        let again = built(&tape, &crate::archive::testing::options(&root));
+        assert_eq!(again.iter().filter(|hour| hour.is_new).count() as u64, HOURS - times, "{again:?}");
+    }
+    println!("builds and room: {} cases", HOURS + 1);
+}

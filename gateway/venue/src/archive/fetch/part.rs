@@ -4,7 +4,6 @@
 //! leaves wrong ones.
 
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
@@ -110,10 +109,7 @@ impl Part {
         let Some(note) = &mut self.note else { return Ok(()) };
         note.synced = self.len;
         let text = serde_json::to_vec(note)?;
-        let mut new = OsString::from(&self.note_path);
-        new.push(".making");
-        fs::write(&new, text)?;
-        fs::rename(&new, &self.note_path)
+        archive::write_file(&self.note_path, &text).map_err(io::Error::other)
     }
 
     /// Whether the first bytes are those of a Parquet file; true before there are four.

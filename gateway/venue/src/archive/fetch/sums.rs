@@ -12,7 +12,7 @@ pub struct Sums {
 
 impl Sums {
     /// Reads lines as `sha256sum` writes them: 64 hexadecimal digits, a space, a space or `*`, a path. Only the last
-    /// part of a path counts. Other lines are passed over.
+    /// part of a path counts. Other lines, and paths with `..` in them, are passed over.
     pub fn parse(text: &[u8]) -> Sums {
         let mut sums = Sums::default();
         for (digest, name) in text.split(|byte| *byte == b'\n').filter_map(line) {
@@ -55,7 +55,8 @@ fn line(line: &[u8]) -> Option<([u8; 32], String)> {
     let line = std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line)).ok()?;
     let (digest, path) = line.split_at_checked(64)?;
     let path = path.strip_prefix("  ").or_else(|| path.strip_prefix(" *"))?;
-    let name = path.rsplit('/').next().filter(|name| !name.is_empty())?;
+    let is_elsewhere = path.split('/').any(|part| part == "..");
+    let name = path.rsplit('/').next().filter(|_| !is_elsewhere).filter(|name| !name.is_empty())?;
     Some((parse_digest(digest)?, name.to_owned()))
 }
 
@@ -74,11 +75,13 @@ mod tests {
             (format!("{ones}  a.parquet\n").into(), one.clone()),
             (format!("{ones} *a.parquet").into(), one.clone()),
             (format!("{twos}  b.parquet\r\n{ones}  ./2026/08/a.parquet\r\n").into(), one.clone()),
-            (format!("{ones}  ../../a.parquet").into(), one.clone()),
             (format!("{upper}  a.parquet").into(), Ok(Some([0xab; 32]))),
             (format!("{ones}  a.parquet\n{ones}  x/a.parquet").into(), one.clone()),
             (format!("{ones}  a.parquet\n{twos}  a.parquet\n{ones}  a.parquet").into(), Err("two digests".into())),
-            // Not such lines.
+            // Not such lines, or of another folder.
+            (format!("{ones}  ../../a.parquet").into(), Ok(None)),
+            (format!("{ones}  x/../a.parquet").into(), Ok(None)),
+            (format!("{ones}  ..").into(), Ok(None)),
             (format!("{ones} a.parquet").into(), Ok(None)),
             (format!("{ones}\ta.parquet").into(), Ok(None)),
             (format!("{}  a.parquet", &ones[1..]).into(), Ok(None)),

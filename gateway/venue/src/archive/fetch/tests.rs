@@ -554,3 +554,26 @@ fn replaced_hours_and_markets() {
     assert!(matches!(fetch.run(&stop, &mut |_| {}), Err(FetchError::Stopped)));
     println!("replaced hours: 7 runs");
 }
+
+/// Without room on the disk no hour is asked for.
+#[test]
+fn nothing_is_fetched_without_room() {
+    use crate::archive::room::Room;
+    let world = World::new();
+    let server = serve(no_sums(), vec![Reply::whole(&file(HOUR, 0))]);
+    let mut options = options(&world.folder.path().join("archive"));
+    options.place.room = Room::of(u64::MAX);
+    let import = Import { options, is_linked: false, catalogue: None, settlements: None };
+    let source = Source::new(&server.url(), &world.cache(), PACE).expect("an address");
+    let origin = Origin::named("polymarket").expect("a live venue");
+    let fetch = Fetch { import: &import, source: &source, origin, hours: HOUR..=HOUR, sums: None };
+    let mut reasons = Vec::new();
+    let done = fetch.run(&Stop::new(), &mut |told| match told {
+        Told::Refused(_, reason) => reasons.push(reason),
+        Told::NoSums(_) => {}
+        _ => panic!("the hour was taken"),
+    });
+    assert!(done.is_ok() && reasons.len() == 1 && reasons[0].contains("free bytes"), "{reasons:?}");
+    assert_eq!(server.asked().iter().filter(|asked| !is_sums(asked)).count(), 0);
+    assert!(world.left().is_empty(), "{:?}", world.left());
+}

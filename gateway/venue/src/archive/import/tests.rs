@@ -297,3 +297,132 @@ fn imported_hours_replay_with_what_is_known_of_their_markets() {
     }
     println!("catalogues: {} wrong files", cases.len());
 }
+
+/// Links, devices, pipes and long files are refused before anything of them is read.
+#[test]
+fn only_plain_files_are_read() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let good = at(NAME);
+    write(&good, &rows(), None);
+    let pipe = |path: &Path| {
+        assert!(std::process::Command::new("mkfifo").arg(path).status().expect("mkfifo").success());
+    };
+    pipe(&at("pipe_2026-08-11T00.parquet"));
+    symlink(&good, at("link_2026-08-11T00.parquet")).expect("a link");
+    symlink("/dev/zero", at("zero_2026-08-11T00.parquet")).expect("a link");
+    fs::create_dir(at("a_folder_2026-08-11T00.parquet")).expect("a folder");
+    symlink(folder.path(), at("link")).expect("a link");
+    let long = fs::File::create(at("long_2026-08-11T00.parquet")).expect("a file");
+    std::os::unix::fs::FileExt::write_all_at(&long, b"PAR1", 0).expect("written");
+    long.set_len(archive::read::FILE_BYTES_MAX + 1).expect("a length");
+    let line = r#"{"r":1786406400000,"v":"polymarket","c":"a","gap":"g"}"#;
+    fs::write(at("lines"), line).expect("a file");
+    for part in ["of_link", "of_events/events"] {
+        fs::create_dir_all(at(part)).expect("a folder");
+        symlink(at("lines"), at(part).join("tape.ndjson")).expect("a link");
+    }
+    fs::create_dir_all(at("of_pipe")).expect("a folder");
+    pipe(&at("of_pipe/tape.ndjson"));
+    let cases = [
+        ("pipe_2026-08-11T00.parquet", "is neither a file nor a folder"),
+        ("link_2026-08-11T00.parquet", "is a link"),
+        ("zero_2026-08-11T00.parquet", "is a link"),
+        ("/dev/zero", "is neither a file nor a folder"),
+        ("a_folder_2026-08-11T00.parquet", "no recorded line"),
+        ("link", "is a link"),
+        ("long_2026-08-11T00.parquet", "at most"),
+        ("of_link", "tape.ndjson: is a link"),
+        ("of_events", "tape.ndjson: is a link"),
+        ("of_pipe", "no recorded line"),
+    ];
+    let root = at("archive");
+    for (name, part) in cases {
+        let error = run(&import(&root), &at(name)).expect_err(name);
+        assert!(error.contains(part), "{name}: {error}");
+        assert_eq!(names(&root), Vec::<String>::new(), "{name}");
+    }
+    // A replay follows a link to an hour no further than its length.
+    for (name, part) in [("pipe_2026-08-11T00.parquet", "not a plain file"), ("/dev/zero", "not a plain file")] {
+        let error = replay::is_archive(&at(name)).expect_err(name).to_string();
+        assert!(error.contains(part), "{name}: {error}");
+    }
+    for (name, part) in [("link_2026-08-11T00.parquet", "is a link"), ("long_2026-08-11T00.parquet", "at most")] {
+        let opened = replay::open(&at(name), Speed::Max, &Default::default(), &Names::default());
+        let error = opened.err().expect(name).to_string();
+        assert!(error.contains(part), "{name}: {error}");
+    }
+    // Lists.
+    pipe(&at("pipe"));
+    fs::create_dir(at("a_folder")).expect("a folder");
+    fs::write(at("list"), id(1)).expect("a file");
+    symlink(at("list"), at("linked_list")).expect("a link");
+    let lists = [
+        ("pipe", "not a plain file"),
+        ("/dev/zero", "not a plain file"),
+        ("linked_list", "is a link"),
+        ("a_folder", "not a plain file"),
+        ("absent", "No such file"),
+    ];
+    for (name, part) in lists {
+        let found = [
+            given::ids(&at(name)).map(drop),
+            settled::read(&at(name)).map(drop),
+            run(&Import { catalogue: Some(at(name)), ..import(&root) }, &good).map(drop),
+        ];
+        for (number, found) in found.into_iter().enumerate() {
+            let error = found.expect_err(name);
+            assert!(error.contains(part), "{name}, list {number}: {error}");
+        }
+    }
+    let results = fs::File::create(at("results")).expect("a file");
+    results.set_len((256 << 20) + 1).expect("a length");
+    let error = settled::read(&at("results")).expect_err("a long list");
+    assert!(error.contains("larger than"), "{error}");
+    println!("files that are not plain: {} cases", cases.len() + 4 + 3 * lists.len() + 1);
+}
+
+/// Without room on the disk nothing is imported: neither at the begin nor when rows are spilled.
+#[test]
+fn an_import_needs_room() {
+    use crate::archive::room::Room;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    let folder = tempfile::tempdir().expect("a folder");
+    let (few, many) = (folder.path().join(NAME), folder.path().join("many_2026-08-11T00.parquet"));
+    write(&few, &rows(), None);
+    let rows: Vec<Row> = (0..250_000).map(|number| change(number / 100, 1, "11", 4_000, number)).collect();
+    write(&many, &rows, None);
+    // file, whether it is rewritten, times at which there is room, whether it is imported
+    let cases = [
+        (&few, false, 0, false),
+        (&few, false, 1, true),
+        (&few, true, 0, false),
+        (&few, true, 1, false),
+        (&few, true, 2, true),
+        // Spilled once.
+        (&many, true, 1, false),
+        (&many, true, 2, false),
+        (&many, true, 3, true),
+    ];
+    for (number, (file, is_rewritten, times, is_made)) in cases.into_iter().enumerate() {
+        let root = folder.path().join(format!("archive-{number}"));
+        let asked = Arc::new(AtomicU64::new(0));
+        let count = asked.clone();
+        let mut import = import(&root);
+        import.options.markets = is_rewritten.then(|| [archive::row::Condition([1; 32])].into());
+        import.options.place.memory_bytes = Sorter::MEMORY_MIN;
+        let measure = move |_: &Path| Ok(if count.fetch_add(1, Relaxed) < times { 100 } else { 99 });
+        import.options.place.room = Room::measured(100, measure);
+        match run(&import, file) {
+            Ok(hours) => assert!(is_made && hours.len() == 1 && names(&root).len() == 3, "case {number}: {hours:?}"),
+            Err(error) => {
+                assert!(!is_made && error.contains("the disk has 99 free bytes"), "case {number}: {error}");
+                assert_eq!(names(&root), Vec::<String>::new(), "case {number}");
+            }
+        }
+        assert_eq!(asked.load(Relaxed), if is_made { times } else { times + 1 }, "case {number}");
+    }
+    println!("imports and room: {} cases", cases.len());
+}

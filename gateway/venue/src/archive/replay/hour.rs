@@ -4,11 +4,13 @@ use super::Settings;
 use crate::FeedUpdate;
 use crate::archive::hours::{hour_text, origin_of_name};
 use crate::archive::markets::{Finder, Found};
+use crate::archive::room::Room;
+use crate::archive::seal::SealError;
 use crate::tape::Origin;
 use archive::fold::View;
 use archive::index::TimeIndex;
 use archive::read::HourFile;
-use archive::row::{Condition, Row};
+use archive::row::{Condition, Event, Row};
 use archive::sidecar::{Gap, Sidecar};
 use archive::sort::{Kept, Order, Sorted, Sorter, keep};
 use archive::store::{index_path, sidecar_path};
@@ -16,9 +18,13 @@ use engine::amount::TickSize;
 use engine::time::Timestamp;
 use host::thread::Stop;
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+
+/// Rows, with their levels, of one line: a longer moment has several lines, so that memory is bounded.
+const LINE_WEIGHT_MAX: usize = 65_536;
 
 /// How hours are brought into order.
 pub(super) struct Making {
@@ -28,6 +34,8 @@ pub(super) struct Making {
     pub(super) cache: PathBuf,
     /// Bytes of all of them.
     pub(super) cache_bytes: u64,
+    /// What stays free on its disk.
+    pub(super) room: Room,
     /// Where they may be, too.
     pub(super) own_cache: Option<PathBuf>,
     pub(super) memory_bytes: u64,
@@ -75,9 +83,17 @@ pub(super) struct Break {
 
 /// What is handed out together.
 pub(super) enum Line {
-    Rows { origin: Origin, rows: Vec<Row> },
+    /// `goes_on`: the next line has more rows of this moment.
+    Rows {
+        origin: Origin,
+        rows: Vec<Row>,
+        goes_on: bool,
+    },
     Break(Break),
-    Opening { origin: Origin, books: Vec<FeedUpdate> },
+    Opening {
+        origin: Origin,
+        books: Vec<FeedUpdate>,
+    },
 }
 
 /// What a replay needs of a sidecar.
@@ -90,12 +106,13 @@ pub(super) struct Facts {
 }
 
 impl Making {
-    /// Of all markets.
+    /// Settings that replay all markets, without a selection.
     pub(super) fn of(settings: &Settings) -> Making {
         Making {
             wanted: None,
             cache: settings.cache.clone(),
             cache_bytes: settings.cache_bytes,
+            room: Room::of(settings.free_bytes_min),
             own_cache: None,
             // An hour is merged while the next one is sorted.
             memory_bytes: settings.memory_bytes / 2,
@@ -143,8 +160,10 @@ impl Making {
             if let Some(kept) = self.kept(parquet) {
                 return Ok(self.of_kept(kept, origin));
             }
-            // Only a whole hour is kept.
-            if self.wanted.is_none() {
+            // Only a whole hour is kept, and only if there is room.
+            let has_room =
+                || self.has_room().inspect_err(|error| tracing::debug!(%error, "an hour is not kept")).is_ok();
+            if self.wanted.is_none() && has_room() {
                 let sorted = self.sorted(path, files, stop)?;
                 match self.keep(parquet, sorted) {
                     Ok(Some(kept)) => return Ok(self.of_kept(kept, origin)),
@@ -189,13 +208,19 @@ impl Making {
     }
 
     /// Keeps rows, and opens them again.
-    fn keep(&self, parquet: [u8; 32], Ordered { rows, markets }: Ordered) -> Result<Option<Kept>, archive::Error> {
+    fn keep(&self, parquet: [u8; 32], Ordered { rows, markets }: Ordered) -> Result<Option<Kept>, SealError> {
         let coarsest = TickSize(100);
         keep(&self.cache, parquet, rows, |market| markets.get(market).map_or(coarsest, |found| found.tick))?;
         let kept = Kept::open(&self.cache, parquet);
         // One that is open can be read even if it is removed.
         Kept::trim(&self.cache, self.cache_bytes)?;
-        kept
+        Ok(kept?)
+    }
+
+    /// Whether another hour may be kept.
+    fn has_room(&self) -> Result<(), SealError> {
+        fs::create_dir_all(&self.cache).map_err(|error| SealError::Io(self.cache.clone(), error))?;
+        self.room.check(&self.cache)
     }
 
     fn of_kept(&self, kept: Kept, origin: Origin) -> Ordered {
@@ -215,6 +240,7 @@ impl Making {
         if self.kept(parquet).is_some() {
             return Ok(false);
         }
+        self.has_room().map_err(|error| error.to_string())?;
         let sorted = self.sorted(path, 1, stop)?;
         self.keep(parquet, sorted).map(|_| true).map_err(|error| error.to_string())
     }
@@ -322,8 +348,11 @@ impl Hour {
             return self.breaks.pop_front().map(Line::Break);
         }
         let rows = std::mem::take(&mut self.group);
-        let origin = *self.origins.get(&rows.first()?.market)?;
-        Some(Line::Rows { origin, rows })
+        let first = rows.first()?;
+        let is_same = |ahead: &Row| (ahead.received, ahead.market) == (first.received, first.market);
+        let goes_on = self.ahead.as_ref().is_some_and(is_same);
+        let origin = *self.origins.get(&first.market)?;
+        Some(Line::Rows { origin, rows, goes_on })
     }
 
     /// Takes the vector of a line back, and reads the next line into it.
@@ -337,17 +366,20 @@ impl Hour {
     fn fill(&mut self) {
         let Some(rows) = &mut self.rows else { return };
         self.group.extend(self.ahead.take());
+        let mut weight = self.group.first().map_or(0, weight_of);
         loop {
             match rows.next() {
                 // A kept file has all markets.
                 Ok(Some(row)) if self.is_selection && !self.origins.contains_key(&row.market) => {}
-                Ok(Some(row)) => match self.group.first() {
-                    Some(first) if (first.received, first.market) != (row.received, row.market) => {
+                Ok(Some(row)) => {
+                    weight += weight_of(&row);
+                    let is_other = |first: &Row| (first.received, first.market) != (row.received, row.market);
+                    if self.group.first().is_some_and(|first| is_other(first) || weight > LINE_WEIGHT_MAX) {
                         self.ahead = Some(row);
                         return;
                     }
-                    _ => self.group.push(row),
-                },
+                    self.group.push(row);
+                }
                 Err(error) => {
                     self.failed = Some(error.to_string());
                     // The rest is lost; the books stay as they are until the next hour, but are not trusted.
@@ -369,6 +401,14 @@ impl Hour {
                 }
             }
         }
+    }
+}
+
+/// A row counts one, and one for each level of a book.
+fn weight_of(row: &Row) -> usize {
+    match &row.event {
+        Event::Book { bids, asks } => 1 + bids.len() + asks.len(),
+        _ => 1,
     }
 }
 

@@ -150,3 +150,105 @@ fn kept_orders_are_bounded() {
     assert!(left.contains(&"x.parquet.part".to_owned()), "{left:?}");
     println!("bounds of kept orders: {} hours", HOURS);
 }
+
+/// Without room nothing is kept; a replay shows the same, and a build says so.
+#[test]
+fn nothing_is_kept_without_room() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (tape, root) = (folder.path().join("tape.ndjson"), folder.path().join("archive"));
+    fs::write(&tape, both_venues(START)).expect("a tape");
+    let made = built(&tape, &options(&root));
+    let settings = |name: &str, free_bytes_min: u64| Settings {
+        cache: folder.path().join(name),
+        memory_bytes: 64 << 20,
+        free_bytes_min,
+        ..Settings::default()
+    };
+    let expected = shown(&root, &settings("kept", 0));
+    let full = settings("full", u64::MAX);
+    assert_eq!(shown(&root, &full), expected);
+    assert_eq!(names_in(&full.cache), Vec::<String>::new());
+    let error = fill_cache(&made[0].path, &full, &Stop::new()).expect_err("no room");
+    assert!(error.contains("free bytes, and no hour is made below"), "{error}");
+    assert_eq!(fill_cache(&made[0].path, &settings("other", 0), &Stop::new()), Ok(true));
+    println!("replays and room: 3 cases");
+}
+
+/// A moment with very many rows comes in several lines, which play the same.
+#[test]
+fn a_long_moment_is_cut() {
+    use crate::archive::seal::Facts;
+    use archive::row::{Event, Row};
+    use engine::amount::{Price, Qty};
+    use engine::book::BookSide;
+    const MARKET: Condition = Condition([7; 32]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("archive");
+    let at = Timestamp::from_millis(1_786_406_400_000);
+    let levels = |count: u16| (0..count).map(|number| (Price(1_000 + number), Qty(5))).collect::<Vec<_>>();
+    let row = |millis: u64, token: &str, event: Event| {
+        let received = Timestamp::from_millis(at.millis() + millis);
+        Row { received, source: received, market: MARKET, token: token.into(), event }
+    };
+    let mut rows = Vec::new();
+    for token in ["11", "12"] {
+        for number in 0..30_u16 {
+            rows.push(row(1, token, Event::Book { bids: levels(3_000 + number), asks: Vec::new() }));
+        }
+        for number in 0..40_000_u32 {
+            let price = Price(1_000 + (number % 900) as u16);
+            let best_bid = Some(Price(4_000));
+            let size = Qty(u64::from(number % 7));
+            let event = Event::PriceChange { price, size, side: BookSide::Bid, best_bid, best_ask: None };
+            rows.push(row(1, token, event));
+        }
+        rows.push(row(2, token, Event::Book { bids: levels(2), asks: Vec::new() }));
+    }
+    let options = options(&root);
+    let facts = Facts::of(Origin::named("polymarket").expect("a venue"), at.hour(), "raw");
+    let sealed = options.place.seal_rows(&facts, rows.iter().cloned().map(Ok), &Stop::new()).expect("an hour");
+    assert_eq!(sealed.rows, rows.len() as u64);
+    // Ties of time stay in the order of the file.
+    rows.sort_by_key(|row| row.received);
+    let mut expected = Vec::new();
+    let mut maker = UpdateMaker::default();
+    rows.chunk_by(|one, other| one.received == other.received).for_each(|rows| maker.frame(rows, &mut expected));
+
+    let settings = Settings { cache: folder.path().join("cache"), memory_bytes: 64 << 20, ..Settings::default() };
+    let mut hours = Hours::open(&root, &settings, &Names::default(), &Arc::default()).expect("an archive");
+    hours.begin(at, &mut Vec::new());
+    let (mut found, mut lines) = (Vec::new(), Vec::new());
+    while let Some(line_at) = hours.line_at() {
+        let mut updates = Vec::new();
+        hours.step(line_at, &mut updates);
+        let weight = |update: &FeedUpdate| match update {
+            FeedUpdate::BookSnapshot { bids, asks, .. } => 1 + bids.len() + asks.len(),
+            FeedUpdate::BookDelta { levels, .. } => levels.len(),
+            _ => 0,
+        };
+        lines.push((line_at.millis() - at.millis(), updates.iter().map(weight).sum::<usize>()));
+        found.extend(updates);
+    }
+    assert!(lines.len() > 4 && lines.iter().all(|(_, weight)| *weight <= 65_536), "{lines:?}");
+    assert_eq!(lines.iter().filter(|(millis, _)| *millis == 2).count(), 1, "{lines:?}");
+    // A cut within the changes of a token only divides them.
+    let joined = |updates: Vec<FeedUpdate>| {
+        let mut joined: Vec<FeedUpdate> = Vec::new();
+        for update in updates {
+            if let (
+                Some(FeedUpdate::BookDelta { token, levels, venue_ts }),
+                FeedUpdate::BookDelta { token: of, levels: more, venue_ts: then },
+            ) = (joined.last_mut(), &update)
+                && token == of
+                && venue_ts == then
+            {
+                levels.extend(more.iter().copied());
+                continue;
+            }
+            joined.push(update);
+        }
+        joined
+    };
+    assert!(joined(found) == joined(expected));
+    println!("a cut moment: {} lines", lines.len());
+}

@@ -3,7 +3,7 @@
 //! The rows between two anchors are a [`Segment`]: it is decoded once, with the folded book at every few thousand
 //! events, and kept in memory as long as there is room. A moment then needs a search and a short fold.
 
-use crate::error::{Error, Refusal};
+use crate::error::Error;
 use crate::fold::{Change, Folded};
 use crate::index::{Anchor, AnchorKind, TimeIndex, TokenRows};
 use crate::read::{HourFile, Read, RowReader};
@@ -11,6 +11,7 @@ use crate::schema;
 use engine::amount::{Price, Qty};
 use engine::book::BookSide;
 use engine::time::Timestamp;
+use std::io::{self, ErrorKind};
 use std::ops::Range;
 
 /// Columns of a fold.
@@ -30,6 +31,8 @@ const COLUMNS: [usize; 10] = [
 const STEP: usize = 4_096;
 /// Most bytes of decoded events of a segment.
 const SEGMENT_BYTES_MAX: usize = 64 << 20;
+/// Bytes of a segment at which the next one begins: half of what a reader takes, since one more row may follow.
+pub(crate) const SEGMENT_BYTES: usize = if cfg!(test) { 1 << 20 } else { SEGMENT_BYTES_MAX / 2 };
 
 /// The files of an hour.
 pub(crate) struct OpenHour {
@@ -78,6 +81,16 @@ pub(crate) enum Place {
     Segment { number: u32, from: Option<Anchor>, rows: Range<u64> },
 }
 
+/// Bytes that a segment grows by with a change, if `events` are before it; `folded` is the book before it.
+pub(crate) fn growth(events: usize, folded: &Folded, change: &Change<'_>) -> usize {
+    let levels = match change {
+        Change::Book { bids, asks } => bids.len() + asks.len(),
+        Change::Level { .. } | Change::Trade => 0,
+    };
+    let kept = if events.is_multiple_of(STEP) { folded.memory() } else { 0 };
+    size_of::<Event>() + levels * size_of::<(Price, Qty)>() + kept
+}
+
 impl OpenHour {
     /// Finds the book of a token at a moment.
     pub(crate) fn place(&self, token: &TokenRows, at: Timestamp) -> Result<Place, Error> {
@@ -124,7 +137,9 @@ impl OpenHour {
             }
             let bytes = segment.bytes + segment.levels.len() * size_of::<(Price, Qty)>();
             if bytes + segment.events.len() * size_of::<Event>() > SEGMENT_BYTES_MAX {
-                return Err(self.file.refused(Refusal::new("the rows between two anchors take more than 64 MiB")));
+                // A bound, and no damage of the file.
+                let error = "the rows between two anchors take more than 64 MiB";
+                return Err(Error::Io(self.file.path().to_owned(), io::Error::new(ErrorKind::FileTooLarge, error)));
             }
         }
         if segment.folded.is_empty() {

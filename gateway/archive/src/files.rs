@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// End of the name of a file that is being made.
 pub const MAKING: &str = ".making";
@@ -186,12 +186,21 @@ pub(crate) fn is_making(path: &Path) -> bool {
 /// # Errors
 /// The system's; the path is a link, a folder or a device.
 pub fn digest(path: &Path) -> Result<([u8; 32], u64), Error> {
+    // Nothing sets this flag.
+    Ok(digest_until(path, &AtomicBool::new(false))?.unwrap_or_default())
+}
+
+/// The same, unless it is ended by the flag.
+pub(crate) fn digest_until(path: &Path, is_ended: &AtomicBool) -> Result<Option<([u8; 32], u64)>, Error> {
     const PIECE_BYTES: usize = 256 << 10;
     let mut file = crate::parquet_file::source::plain_file(path).of(path)?;
     let (mut digest, mut bytes, mut piece) = (Sha256::new(), 0, vec![0; PIECE_BYTES]);
     loop {
+        if is_ended.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         match file.read(&mut piece) {
-            Ok(0) => return Ok((digest.finalize().into(), bytes)),
+            Ok(0) => return Ok(Some((digest.finalize().into(), bytes))),
             Ok(len) => {
                 digest.update(&piece[..len]);
                 bytes += len as u64;

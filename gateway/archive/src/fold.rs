@@ -144,9 +144,9 @@ impl Folded {
         [self.bids.last(), self.asks.last()].map(|level| level.map(|(price, _)| *price))
     }
 
-    /// Bytes that it takes in memory.
+    /// Bytes that a copy of it takes in memory.
     pub(crate) fn memory(&self) -> usize {
-        size_of::<Folded>() + (self.bids.capacity() + self.asks.capacity()) * size_of::<(Price, Qty)>()
+        size_of::<Folded>() + (self.bids.len() + self.asks.len()) * size_of::<(Price, Qty)>()
     }
 
     /// The book without crossed levels. If it is crossed, levels better than the stated best prices are left out; if it

@@ -14,7 +14,8 @@
 //! | checksums | 4 each | CRC-32C of each 64 KiB of all bytes before, then that of these checksums |
 //!
 //! An opening anchor is the book that an earlier hour ended with. Inner anchors are at each 65,536 rows of a token (more
-//! rarely if its state has more than 16 KiB, in proportion), after 16 MiB of book texts, and where a row group begins.
+//! rarely if its state has more than 16 KiB, in proportion), after 16 MiB of book texts, when the rows since the last one
+//! take a reader 32 MiB, and where a row group begins.
 //! Each token has an end anchor: the opening of later hours.
 
 mod build;

@@ -17,6 +17,7 @@ use engine::time::Timestamp;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The last millisecond of the year 9999: later times are not read.
 pub(crate) const MILLIS_MAX: i64 = 253_402_300_799_999;
@@ -33,6 +34,8 @@ pub struct HourFile {
     path: PathBuf,
     columns: Columns,
     layout: Layout,
+    /// Whether rows were asked for.
+    is_read: AtomicBool,
 }
 
 /// Rows of a file in file order.
@@ -112,7 +115,7 @@ impl HourFile {
     fn of_source(path: &Path, source: Source) -> Result<HourFile, Refusal> {
         let columns = Columns::open(source)?;
         let layout = Layout::of(&columns.footer)?;
-        Ok(HourFile { path: path.to_owned(), columns, layout })
+        Ok(HourFile { path: path.to_owned(), columns, layout, is_read: AtomicBool::new(false) })
     }
 
     pub fn path(&self) -> &Path {
@@ -168,7 +171,18 @@ impl HourFile {
         self.rows(0..self.row_count())
     }
 
+    /// Whether rows were asked for since the file was opened.
+    pub(crate) fn is_read(&self) -> bool {
+        self.is_read.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that it takes in memory.
+    pub(crate) fn memory(&self) -> usize {
+        self.columns.footer.memory() + size_of::<HourFile>()
+    }
+
     pub(crate) fn batches(&self, columns: &[usize], range: Range<u64>) -> Batches<'_> {
+        self.is_read.store(true, Ordering::Relaxed);
         self.columns.batches(self.layout.wanted(columns), range)
     }
 

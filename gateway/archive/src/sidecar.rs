@@ -5,6 +5,7 @@ use crate::error::{Error, Named, Refusal};
 use crate::files;
 use crate::parquet_file::source::Source;
 use crate::row::{Condition, Kind};
+use ahash::AHashMap;
 use engine::backtest::{Hour, Verdict};
 use engine::time::{MINUTE, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -169,6 +170,13 @@ pub struct SourceFile {
     pub sha256: String,
 }
 
+/// When the gaps of an hour begin, ascending, in milliseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Gaps {
+    of_all: Vec<u64>,
+    by_token: AHashMap<Box<str>, Vec<u64>>,
+}
+
 /// What the verdict of one market depends on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MarketFacts {
@@ -193,6 +201,17 @@ impl Gap {
     pub(crate) fn begins_within(&self, token: &str, since: u64, until: u64) -> bool {
         let is_named = || self.tokens.as_ref().is_none_or(|tokens| tokens.iter().any(|of| of == token));
         since <= self.from && self.from <= until && is_named()
+    }
+}
+
+impl Gaps {
+    /// Whether a gap of a token begins after a moment and not after another.
+    pub(crate) fn has(&self, token: &str, since: u64, until: u64) -> bool {
+        let has = |begins: &Vec<u64>| {
+            let next = begins.partition_point(|begin| *begin < since);
+            begins.get(next).is_some_and(|begin| *begin <= until)
+        };
+        has(&self.of_all) || self.by_token.get(token).is_some_and(has)
     }
 }
 
@@ -303,6 +322,24 @@ impl Sidecar {
     /// if it had no whole book since.
     pub fn has_gap(&self, token: &str, since: u64, until: u64) -> bool {
         self.gaps.iter().any(|gap| gap.begins_within(token, since, until))
+    }
+
+    /// The same for many questions.
+    pub(crate) fn gaps_by_token(&self) -> Gaps {
+        let mut gaps = Gaps::default();
+        for Gap { from, tokens, .. } in &self.gaps {
+            match tokens {
+                None => gaps.of_all.push(*from),
+                Some(tokens) => {
+                    for token in tokens {
+                        gaps.by_token.entry(token.as_str().into()).or_default().push(*from);
+                    }
+                }
+            }
+        }
+        gaps.of_all.sort_unstable();
+        gaps.by_token.values_mut().for_each(|begins| begins.sort_unstable());
+        gaps
     }
 
     /// Where the recording begins in a partial hour, and where it ends there: `None` where it goes on over the border of
@@ -588,6 +625,7 @@ mod tests {
             ("2", 21, 99, false),
         ] {
             assert_eq!(sidecar.has_gap(token, since, until), expected, "{token} {since} {until}");
+            assert_eq!(sidecar.gaps_by_token().has(token, since, until), expected, "{token} {since} {until}");
         }
         println!("gaps: 7 cases");
     }

@@ -5,14 +5,17 @@
 //! | `names.rs` | names and folders of files |
 //! | `cache.rs` | open hours and decoded rows in memory |
 //! | `at.rs` | the book of a token at a moment; coverage of a market |
+//! | `checker.rs` | digests of files that are read, compared in the background |
 //! | `complete.rs` | the end of making an hour: index, sidecar, chain |
 //! | `keep.rs` | recovery, pins, retention |
 //! | `verify.rs` | the check of all files |
 //!
-//! An hour is complete when its sidecar is there, which is written last and names the other files' digests.
+//! An hour is complete when its sidecar is there, which is written last and names the other files' digests. An hour
+//! whose files turn out to be damaged is quarantined until they change.
 
 mod at;
 mod cache;
+mod checker;
 mod complete;
 mod keep;
 mod names;
@@ -26,9 +29,10 @@ pub use names::{hour_name, hour_of_name, index_path, parquet_path, sidecar_path}
 pub use verify::{Finding, RawCheck};
 
 use crate::error::{Error, Named, Refusal};
-use crate::sidecar::Sidecar;
+use crate::sidecar::{Gaps, Sidecar};
 use ahash::AHashMap;
 use cache::Cache;
+use checker::Checker;
 use engine::backtest::Hour;
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::BTreeMap;
@@ -37,8 +41,8 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 /// The folder of runs that are sorted by time.
@@ -68,12 +72,13 @@ pub struct Store {
     /// Held while the disk is listed, so that no older list replaces a newer one.
     listing: Mutex<()>,
     cache: Cache,
+    checker: Checker,
     readers: Readers,
-    /// Hours in use, by number of users.
+    /// Hours in use, by number of users. Locked while the sidecar of an hour is removed, so that no use begins then.
     held: Mutex<AHashMap<(String, Hour), u32>>,
     next_number: AtomicU64,
-    /// Grows with every change of the list of hours.
-    version: AtomicU64,
+    /// Grows with every change of the list of hours, and of the state of one.
+    version: Arc<AtomicU64>,
 }
 
 /// The files of an hour.
@@ -89,6 +94,20 @@ pub struct HourEntry {
     pub is_pinned: bool,
     stamps: [Stamp; 3],
     sidecar: Mutex<Option<Result<Arc<Sidecar>, Refusal>>>,
+    /// The gaps of its sidecar by token.
+    gaps: OnceLock<Gaps>,
+    found: Arc<Found>,
+}
+
+/// What reading showed about the files of an hour.
+#[derive(Default)]
+struct Found {
+    /// The first damage.
+    damage: OnceLock<Refusal>,
+    /// Whether the comparison of digests was asked for.
+    is_asked: AtomicBool,
+    /// Whether the index was opened without a failure.
+    has_index: AtomicBool,
 }
 
 /// Identity of a file's content: inode, bytes, time of change.
@@ -120,16 +139,18 @@ impl Store {
     pub fn open(root: &Path, settings: Settings) -> Result<Store, Error> {
         fs::create_dir_all(root).of(root)?;
         let books_bytes = usize::try_from(settings.books_bytes).unwrap_or(usize::MAX);
+        let version = Arc::<AtomicU64>::default();
         let store = Store {
             root: root.to_owned(),
             settings,
             venues: RwLock::default(),
             listing: Mutex::default(),
             cache: Cache::new(books_bytes),
+            checker: Checker::new(version.clone()),
             readers: Readers::default(),
             held: Mutex::default(),
             next_number: AtomicU64::new(1),
-            version: AtomicU64::new(0),
+            version,
         };
         store.refresh()?;
         Ok(store)
@@ -213,8 +234,9 @@ impl Store {
             return Ok(None);
         }
         let is_pinned = names::pin_path(&path).exists();
-        let known = self.hour(venue, hour).filter(|known| known.stamps == stamps && known.is_pinned == is_pinned);
-        Ok(Some(known.unwrap_or_else(|| {
+        let known = self.hour(venue, hour).filter(|known| known.stamps == stamps);
+        let found = known.as_ref().map(|known| known.found.clone()).unwrap_or_default();
+        Ok(Some(known.filter(|known| known.is_pinned == is_pinned).unwrap_or_else(|| {
             Arc::new(HourEntry {
                 number: self.next_number.fetch_add(1, Ordering::Relaxed),
                 venue: venue.to_owned(),
@@ -224,6 +246,8 @@ impl Store {
                 is_pinned,
                 stamps,
                 sidecar: Mutex::new(None),
+                gaps: OnceLock::new(),
+                found,
             })
         })))
     }
@@ -293,10 +317,33 @@ impl HourEntry {
     /// The sidecar, read once.
     ///
     /// # Errors
-    /// It is missing, damaged, or of another hour: the hour is quarantined.
+    /// It is missing, damaged, or of another hour, or a file of the hour turned out to be damaged: the hour is
+    /// quarantined.
     pub fn sidecar(&self) -> Result<Arc<Sidecar>, Refusal> {
+        match self.found.damage.get() {
+            Some(damage) => Err(damage.clone()),
+            None => self.stated(),
+        }
+    }
+
+    /// The sidecar, whatever is known about the other files.
+    fn stated(&self) -> Result<Arc<Sidecar>, Refusal> {
         let mut known = self.sidecar.lock();
         known.get_or_insert_with(|| self.read_sidecar()).clone()
+    }
+
+    /// Notes that a file is damaged: the hour is quarantined. Returns whether that is new.
+    fn note_damage(&self, path: &Path, refusal: &Refusal) -> bool {
+        let name = path.file_name().unwrap_or_default().display();
+        let reason = format!("{name}: {}", refusal.reason);
+        self.found.damage.set(Refusal { offset: refusal.offset, reason }).is_ok()
+    }
+
+    /// Whether a gap of a token begins after a moment and not after another, in milliseconds: its book is unknown then
+    /// if it had no whole book since.
+    fn has_gap(&self, token: &str, since: u64, until: u64) -> bool {
+        let gaps = || self.stated().map(|sidecar| sidecar.gaps_by_token()).unwrap_or_default();
+        self.gaps.get_or_init(gaps).has(token, since, until)
     }
 
     fn read_sidecar(&self) -> Result<Arc<Sidecar>, Refusal> {

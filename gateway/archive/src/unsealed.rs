@@ -52,6 +52,8 @@ pub struct Unsealed {
     folder: PathBuf,
     blocks_bytes: usize,
     anchors_bytes: usize,
+    /// Bytes of anchors at which some are dropped.
+    thin_at: usize,
 }
 
 #[derive(Default)]
@@ -61,7 +63,7 @@ struct HourRows {
     spool: Spool,
 }
 
-/// Blocks of rows in a file without a name, which the system removes when it is closed.
+/// Blocks of rows and some anchors in a file without a name, which the system removes when it is closed.
 #[derive(Default)]
 struct Spool {
     file: Option<File>,
@@ -72,8 +74,9 @@ struct Spool {
 struct TokenRows {
     first: u64,
     last: u64,
-    /// The book after the last row.
+    /// The book after the last row, and the repetitions that it had counted at the begin of the hour.
     folded: Folded,
+    deduped_before: u32,
     blocks: Vec<Block>,
     /// Rows after the last block, and the book before them.
     rows: Vec<u8>,
@@ -87,7 +90,14 @@ struct Block {
     /// Receipt of its first row.
     first: u64,
     /// The folded book before it. The first block always has one.
-    anchor: Option<Box<[u8]>>,
+    anchor: Anchor,
+}
+
+enum Anchor {
+    Memory(Box<[u8]>),
+    /// Place and bytes in the file.
+    Spool(u64, u32),
+    Dropped,
 }
 
 impl Unsealed {
@@ -99,7 +109,8 @@ impl Unsealed {
         let folder = store.root().join(CACHE);
         fs::create_dir_all(&folder).of(&folder)?;
         let (hours, venue) = (BTreeMap::new(), venue.to_owned());
-        Ok(Unsealed { store, venue, bounds, hours, folder, blocks_bytes: 0, anchors_bytes: 0 })
+        let thin_at = bounds.anchors_bytes;
+        Ok(Unsealed { store, venue, bounds, hours, folder, blocks_bytes: 0, anchors_bytes: 0, thin_at })
     }
 
     /// Adds a row. Those of a token come in the order of receipt.
@@ -137,20 +148,37 @@ impl Unsealed {
                 }
             }
         }
-        if self.anchors_bytes > self.bounds.anchors_bytes {
-            self.thin();
+        if self.anchors_bytes > self.thin_at {
+            self.thin()?;
         }
         Ok(())
     }
 
-    /// Drops every second anchor, but the first of each token.
-    fn thin(&mut self) {
-        for of in self.hours.values_mut().flat_map(|hour| hour.tokens.values_mut()) {
-            let anchors = of.blocks.iter_mut().filter(|block| block.anchor.is_some());
-            for block in anchors.skip(1).step_by(2) {
-                self.anchors_bytes -= block.anchor.take().map_or(0, |anchor| anchor.len());
+    /// Puts the first anchor of each token into the file, and drops every second one of the others. What is left are
+    /// few, and the books before the rows that are in no block yet. It is done again at twice their bytes: otherwise many
+    /// large books would have it done for each row.
+    fn thin(&mut self) -> Result<(), Error> {
+        for HourRows { tokens, spool, .. } in self.hours.values_mut() {
+            for of in tokens.values_mut() {
+                for (number, block) in of.blocks.iter_mut().enumerate() {
+                    if number == 0
+                        && let Anchor::Memory(anchor) = &block.anchor
+                    {
+                        block.anchor = Anchor::Spool(spool.append(anchor, &self.folder)?, anchor.len() as u32);
+                    }
+                }
+                let in_memory = of.blocks.iter_mut().filter(|block| matches!(block.anchor, Anchor::Memory(_)));
+                in_memory.step_by(2).for_each(|block| block.anchor = Anchor::Dropped);
             }
         }
+        self.count_anchors();
+        Ok(())
+    }
+
+    fn count_anchors(&mut self) {
+        let tokens = self.hours.values().flat_map(|hour| hour.tokens.values());
+        self.anchors_bytes = tokens.map(TokenRows::anchors_bytes).sum();
+        self.thin_at = self.bounds.anchors_bytes.max(self.anchors_bytes.saturating_mul(2));
     }
 
     /// Replaces the gaps of an hour.
@@ -161,9 +189,9 @@ impl Unsealed {
     /// Drops the hours before this one: they are made.
     pub fn forget_before(&mut self, hour: u32) {
         self.hours = self.hours.split_off(&hour);
-        let tokens = || self.hours.values().flat_map(|hour| hour.tokens.values());
-        self.blocks_bytes = tokens().map(|of| of.rows.len()).sum();
-        self.anchors_bytes = tokens().map(TokenRows::anchors_bytes).sum();
+        let tokens = self.hours.values().flat_map(|hour| hour.tokens.values());
+        self.blocks_bytes = tokens.map(|of| of.rows.len()).sum();
+        self.count_anchors();
     }
 
     /// The hours that have rows or gaps.
@@ -188,9 +216,15 @@ impl Unsealed {
             return Ok(None);
         }
         let key = (*market, Arc::<str>::from(token));
-        let folded = match self.folded(hour.0, &key, at.millis())? {
-            Some(folded) => Some(folded),
-            None => self.carried(hour.0, &key, at.millis())?,
+        // Repetitions are those of the hour.
+        let (folded, deduped) = match self.folded(hour.0, &key, at.millis())? {
+            Some(folded) => {
+                let of = self.hours.get(&hour.0).and_then(|rows| rows.tokens.get(&key));
+                let before = of.map_or(0, |of| of.deduped_before);
+                let deduped = folded.deduped().saturating_sub(before);
+                (Some(folded), deduped)
+            }
+            None => (self.carried(hour.0, &key, at.millis())?, 0),
         };
         let Some(folded) = folded.filter(Folded::is_known) else { return Ok(None) };
         let view = folded.view();
@@ -205,7 +239,7 @@ impl Unsealed {
             confidence: Confidence::of(Verdict::Partial, false),
             is_stale,
             crossed_dropped: view.crossed_dropped,
-            deduped: folded.deduped(),
+            deduped,
         }))
     }
 
@@ -271,6 +305,7 @@ impl TokenRows {
         TokenRows {
             first,
             last: first,
+            deduped_before: folded.deduped(),
             folded,
             blocks: Vec::new(),
             rows: Vec::new(),
@@ -283,15 +318,18 @@ impl TokenRows {
     fn end_block(&mut self, spool: &mut Spool, folder: &Path) -> Result<(), Error> {
         let at = spool.append(&self.rows, folder)?;
         let bytes = self.rows.len() as u32;
-        let anchor = Some(std::mem::take(&mut self.before));
+        let anchor = Anchor::Memory(std::mem::take(&mut self.before));
         self.blocks.push(Block { at, bytes, first: self.rows_first, anchor });
         self.rows = Vec::new();
         Ok(())
     }
 
     fn anchors_bytes(&self) -> usize {
-        let anchors = self.blocks.iter().filter_map(|block| block.anchor.as_ref());
-        anchors.map(|anchor| anchor.len()).sum::<usize>() + self.before.len()
+        let bytes = |block: &Block| match &block.anchor {
+            Anchor::Memory(anchor) => anchor.len(),
+            Anchor::Spool(..) | Anchor::Dropped => 0,
+        };
+        self.blocks.iter().map(bytes).sum::<usize>() + self.before.len()
     }
 
     /// The book after the last row until a moment that is not before the first one.
@@ -300,11 +338,23 @@ impl TokenRows {
         let end = self.blocks.partition_point(|block| block.first <= at);
         let from = match is_last {
             true => end,
-            false => self.blocks[..end].iter().rposition(|block| block.anchor.is_some()).unwrap_or(0),
+            false => {
+                let has_anchor = |block: &Block| !matches!(block.anchor, Anchor::Dropped);
+                self.blocks[..end].iter().rposition(has_anchor).unwrap_or(0)
+            }
         };
-        let anchor = if is_last { Some(&self.before) } else { self.blocks.get(from).and_then(|of| of.anchor.as_ref()) };
-        let mut folded = anchor.and_then(|anchor| Folded::read(anchor)).unwrap_or_default();
         let mut bytes = Vec::new();
+        let anchor = match self.blocks.get(from).map(|block| &block.anchor) {
+            _ if is_last => &self.before[..],
+            Some(Anchor::Memory(anchor)) => &anchor[..],
+            Some(Anchor::Spool(place, len)) => {
+                bytes.resize(*len as usize, 0);
+                spool.read(&mut bytes, *place)?;
+                &bytes[..]
+            }
+            Some(Anchor::Dropped) | None => &[],
+        };
+        let mut folded = Folded::read(anchor).unwrap_or_default();
         for block in &self.blocks[from..end] {
             bytes.resize(block.bytes as usize, 0);
             spool.read(&mut bytes, block.at)?;
@@ -357,5 +407,56 @@ impl Spool {
             Some(file) => file.read_exact_at(block, at),
             None => Err(io::ErrorKind::NotFound.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::Event;
+    use crate::store::Settings;
+    use crate::testing::{Chance, HOUR, condition, row, token};
+    use engine::amount::{Price, Qty};
+
+    /// The first anchors of many tokens are larger than the bound: the others are dropped now and then, not for each row.
+    #[test]
+    fn many_large_first_books() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Arc::new(Store::open(folder.path(), Settings::default()).expect("opened"));
+        let bounds = Bounds { block_bytes: 400, blocks_bytes: 1 << 20, anchors_bytes: 1_000 };
+        let mut unsealed = Unsealed::new(store, "polymarket", bounds).expect("opened");
+        let (mut chance, mut folds) = (Chance::seeded(90), BTreeMap::new());
+        let (mut thinned, mut last) = (0, 0);
+        let mut moments = Vec::new();
+        for number in 0..4_000u64 {
+            let mut row = row(&mut chance, 1, 1);
+            row.market = condition(number % 40);
+            row.token = token(number % 40, 0);
+            row.received = Timestamp::of_hour(HOUR).plus(number * 1_000);
+            row.source = row.received;
+            if number < 40 {
+                let level = |price: u16| (Price(price), Qty(9));
+                row.event = Event::Book { bids: (1..50).map(level).collect(), asks: (60..90).map(level).collect() };
+            }
+            unsealed.push(&row).expect("pushed");
+            let folded: &mut Folded = folds.entry(row.market).or_default();
+            folded.apply(row.received, row.source, &row.event);
+            if number % 7 == 0 {
+                moments.push((row.market, row.token.clone(), row.received, folded.view()));
+            }
+            // After the dropping less is left than before the row.
+            thinned += usize::from(unsealed.anchors_bytes < last);
+            last = unsealed.anchors_bytes;
+            assert!(unsealed.anchors_bytes <= unsealed.thin_at);
+        }
+        assert!((1..200).contains(&thinned), "{thinned}");
+        let blocks = unsealed.hours.values().flat_map(|hour| hour.tokens.values()).flat_map(|of| of.blocks.first());
+        assert!(blocks.clone().any(|block| matches!(block.anchor, Anchor::Spool(..))));
+        assert!(blocks.into_iter().all(|block| !matches!(block.anchor, Anchor::Dropped)));
+        for (market, token, at, expected) in &moments {
+            let found = unsealed.book_at(market, token, *at).expect("read").expect("a book");
+            assert_eq!((&found.bids, &found.asks), (&expected.bids, &expected.asks));
+        }
+        println!("large first books: {} cases, dropped {thinned} times", moments.len());
     }
 }

@@ -1,7 +1,9 @@
 //! Writing of an hour as Parquet: the sixteen columns, ZSTD 9, row groups of 1,048,576 rows, pages of at most 20,000
-//! rows with a page index (gateway/docs/archive.md §2).
+//! rows with a page index and checksums (gateway/docs/archive.md §2).
 //!
 //! All columns of a row group are encoded as rows arrive, so that a row group takes its compressed size in memory.
+
+mod pages;
 
 use crate::error::{Error, Named, Refusal};
 use crate::files;
@@ -14,9 +16,9 @@ use bytes::Bytes;
 use engine::amount::{Price, Qty};
 use engine::book::BookSide;
 use engine::time::{MILLISECOND, Timestamp};
+use pages::Pages;
 use parking_lot::Mutex;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::column::page::{CompressedPage, PageWriteSpec, PageWriter};
 use parquet::column::writer::{ColumnWriter, get_column_writer};
 use parquet::data_type::{ByteArray, FixedLenByteArray};
 use parquet::errors::ParquetError;
@@ -24,9 +26,8 @@ use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{
     EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterPropertiesPtr, WriterVersion,
 };
-use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, SchemaDescriptor};
-use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -84,11 +85,6 @@ struct Group {
     columns: Vec<(ColumnWriter<'static>, Arc<Mutex<Vec<u8>>>)>,
 }
 
-/// Pages of one column in memory.
-struct Pages(TrackedWrite<Shared>);
-
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
 /// Rows that are not encoded yet, by column.
 #[derive(Default)]
 struct Waiting {
@@ -133,27 +129,6 @@ impl Prepared {
     }
 }
 
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl PageWriter for Pages {
-    fn write_page(&mut self, page: CompressedPage) -> parquet::errors::Result<PageWriteSpec> {
-        SerializedPageWriter::new(&mut self.0).write_page(page)
-    }
-
-    fn close(&mut self) -> parquet::errors::Result<()> {
-        self.0.flush().map_err(ParquetError::from)
-    }
-}
-
 impl HourWriter {
     /// Creates `path` with `.making` appended; one that a crash left is replaced. `source`: SHA-256 of what the hour is
     /// made of, for the metadata `papertape.source`.
@@ -195,7 +170,7 @@ impl HourWriter {
         })
     }
 
-    /// The same file with a bound: a write beyond it fails with [`io::ErrorKind::FileTooLarge`].
+    /// The same file with a bound: a write beyond it fails with [`std::io::ErrorKind::FileTooLarge`].
     #[must_use]
     pub fn at_most(mut self, bytes: u64) -> HourWriter {
         if let Some(writer) = &mut self.writer {
@@ -328,7 +303,7 @@ impl Group {
     fn new(schema: &SchemaDescriptor, properties: &[WriterPropertiesPtr; 2]) -> Group {
         let column = |number: usize| {
             let pages = Arc::new(Mutex::new(Vec::new()));
-            let sink = Pages(TrackedWrite::new(Shared(pages.clone())));
+            let sink = Pages::new(pages.clone());
             let properties = properties[usize::from(number == schema::MARKET)].clone();
             (get_column_writer(schema.column(number), properties, Box::new(sink)), pages)
         };

@@ -177,8 +177,9 @@ impl Keeping {
             self.store.recover(&lock)?;
             self.is_recovered = true;
         }
-        // Other processes may have pinned hours.
+        // Other processes may have pinned hours, and reads may have found damaged indexes.
         self.store.refresh()?;
+        self.store.mend(&lock)?;
         Ok(Some(lock))
     }
 

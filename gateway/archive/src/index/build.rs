@@ -3,6 +3,7 @@
 use super::{
     ANCHOR_LEN, AnchorKind, BEFORE, BLOCK_LEN, Header, PACKED_LEN, STATE_LEN_MAX, TOKEN_LEN, TOKENS_MAX, packed,
 };
+use crate::book::{SEGMENT_BYTES, growth};
 use crate::error::{Error, Named, Refusal};
 use crate::files::{self, Making};
 use crate::fold::{Change, Folded};
@@ -76,9 +77,11 @@ struct Token {
     last: i32,
     first_anchor: u32,
     books: u32,
-    /// Since the last anchor.
+    /// Since the last anchor: rows, bytes of book texts, events, and the memory of a reader that has them all.
     rows: u64,
     text_bytes: usize,
+    events: usize,
+    segment_bytes: usize,
     /// Rows after which the next anchor is due.
     due: u64,
 }
@@ -269,6 +272,8 @@ impl<'a> Builder<'a> {
             books: 0,
             rows: 0,
             text_bytes: 0,
+            events: 0,
+            segment_bytes: 0,
             due: ANCHOR_ROWS,
         });
         Ok(())
@@ -276,7 +281,7 @@ impl<'a> Builder<'a> {
 
     fn anchor_if_due(&mut self, number: u64, begins_group: bool) -> Result<(), Error> {
         let Some(token) = &mut self.token else { return Ok(()) };
-        let is_full = token.text_bytes >= ANCHOR_TEXT_BYTES;
+        let is_full = token.text_bytes >= ANCHOR_TEXT_BYTES || token.segment_bytes >= SEGMENT_BYTES;
         if !begins_group && token.rows < token.due && !is_full {
             return Ok(());
         }
@@ -290,6 +295,8 @@ impl<'a> Builder<'a> {
         }
         token.rows = 0;
         token.text_bytes = 0;
+        token.events = 0;
+        token.segment_bytes = 0;
         token.due = ANCHOR_ROWS;
         let through = token.last;
         #[cfg(test)]
@@ -317,6 +324,8 @@ impl<'a> Builder<'a> {
                 token.books += 1;
                 token.text_bytes += (bids.len() + asks.len()) * LEVEL_BYTES_MAX;
             }
+            token.segment_bytes += growth(token.events, &token.folded, &change);
+            token.events += 1;
             token.folded.change(received.millis(), source.millis(), change);
         }
         #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Columns of a range of rows, decoded in batches by the library. Numbers are `i64`.
 
-use super::footer::{Footer, RowGroup};
+use super::footer::{Footer, PAGE_BYTES_MAX, RowGroup};
+use super::pages::Pages;
 use super::source::{Headers, Source};
 use crate::error::Refusal;
 use parquet::basic::{LogicalType, TimeUnit, Type};
-use parquet::column::page::PageReader;
 use parquet::column::reader::{ColumnReader, get_column_reader};
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
@@ -13,6 +13,7 @@ use parquet::schema::types::ColumnDescriptor;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A null in a column of numbers.
 pub(crate) const NULL: i64 = i64::MIN;
@@ -20,6 +21,10 @@ pub(crate) const NULL: i64 = i64::MIN;
 pub(crate) const BAD: i64 = i64::MIN + 1;
 /// Rows of a batch.
 pub(crate) const BATCH_ROWS: usize = 4_096;
+/// A batch ends early when so many bytes were decoded for it: its texts keep their pages in memory.
+const BATCH_BYTES_MAX: u64 = PAGE_BYTES_MAX;
+/// Rows that are read at a time where a row group has more decoded bytes than that.
+const STEP_ROWS: usize = 64;
 
 /// A column as its reader wants it.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +74,10 @@ pub(crate) struct Batches<'a> {
     /// The row group that is open, and the end of the wanted rows in it.
     group: Option<(usize, u64)>,
     readers: Vec<ColumnReader>,
+    /// Rows that are read at a time.
+    step_rows: usize,
+    /// Bytes that were decoded.
+    decoded: Arc<AtomicU64>,
     /// Definition levels of the last column read.
     levels: Vec<i16>,
     scratch: Scratch,
@@ -99,6 +108,29 @@ impl Texts {
     fn clear(&mut self) {
         self.values.clear();
         self.positions.clear();
+    }
+
+    /// Adds the positions of rows after `before` others, whose values begin at `first`. Without levels no row is null.
+    fn place(&mut self, levels: Option<&mut Vec<i16>>, first: usize, before: usize) {
+        let Texts { values, positions } = self;
+        let Some(levels) = levels else {
+            // No row was null before, either, or all have positions.
+            if !positions.is_empty() {
+                positions.extend(first as u32..values.len() as u32);
+            }
+            return;
+        };
+        if positions.is_empty() {
+            positions.extend(0..before as u32);
+        }
+        let mut next = first as u32;
+        positions.extend(levels.iter().map(|level| match *level {
+            PRESENT => {
+                next += 1;
+                next - 1
+            }
+            _ => NO_TEXT,
+        }));
     }
 }
 
@@ -134,20 +166,25 @@ impl Columns {
             rows: rows.start..rows.end.min(self.footer.rows),
             group: None,
             readers: Vec::new(),
+            step_rows: STEP_ROWS,
+            decoded: Arc::default(),
             levels: Vec::new(),
             scratch: Scratch::default(),
             batch: Batch::default(),
         }
     }
 
-    /// A reader of one column from the start of a row group.
-    fn reader(&self, group: usize, leaf: usize) -> Result<ColumnReader, ParquetError> {
+    /// A reader of one column from the start of a row group. It adds the bytes that it decodes to `decoded`.
+    fn reader(&self, group: usize, leaf: usize, decoded: &Arc<AtomicU64>) -> Result<ColumnReader, ParquetError> {
         let (chunk, rows) = (self.footer.chunk(group, leaf), self.footer.row_groups[group].rows);
         let pages = self.footer.pages(group, leaf).map(<[_]>::to_vec);
         let headers = if pages.is_some() { Headers::InRanges } else { Headers::InStreams };
         let source = Arc::new(self.source.chunks(headers));
-        let pages: Box<dyn PageReader> = Box::new(SerializedPageReader::new(source, chunk, rows as usize, pages)?);
-        Ok(get_column_reader(self.footer.columns[leaf].clone(), pages))
+        let pages = SerializedPageReader::new(source, chunk, rows as usize, pages)?;
+        let column = self.footer.columns[leaf].clone();
+        let is_nullable = column.max_def_level() > 0;
+        let pages = Pages::new(pages, self.footer.decoded_bytes(group, leaf), is_nullable, decoded.clone());
+        Ok(get_column_reader(column, Box::new(pages)))
     }
 }
 
@@ -172,29 +209,30 @@ impl Batches<'_> {
             Some((number, end)) if self.rows.start < end => (number, end),
             _ => self.open_group()?,
         };
-        let count = (end - self.rows.start).min(BATCH_ROWS as u64) as usize;
-        for at in 0..self.wanted.len() {
-            let wanted = self.wanted[at];
-            let column = &self.columns.footer.columns[wanted.leaf];
-            let in_column =
-                |reason: String| Refusal::new(format!("row group {number}, column {}: {reason}", column.name()));
-            let has_null = self.fill(at, count).map_err(|error| match error {
-                // One of ours, from the source, with its position.
-                ParquetError::External(error) => match error.downcast::<Refusal>() {
-                    Ok(refusal) => Refusal { offset: refusal.offset, ..in_column(refusal.reason) },
-                    Err(error) => in_column(error.to_string()),
-                },
-                error => {
-                    Refusal { offset: self.columns.footer.offset(number, wanted.leaf), ..in_column(error.to_string()) }
-                }
-            })?;
-            if has_null && wanted.is_required {
-                return Err(in_column("a value is null".to_owned()));
+        let most = (end - self.rows.start).min(BATCH_ROWS as u64) as usize;
+        let begun = self.decoded.load(Ordering::Relaxed);
+        let mut rows = 0;
+        while rows < most && self.decoded.load(Ordering::Relaxed) - begun < BATCH_BYTES_MAX {
+            let count = self.step_rows.min(most - rows);
+            for at in 0..self.wanted.len() {
+                self.fill_column(number, at, rows, count)?;
             }
+            rows += count;
         }
-        (self.batch.first_row, self.batch.rows) = (self.rows.start, count);
-        self.rows.start += count as u64;
+        (self.batch.first_row, self.batch.rows) = (self.rows.start, rows);
+        self.rows.start += rows as u64;
         Ok(true)
+    }
+
+    /// Reads the next values of one column after `before` rows of the batch, with the place of a failure.
+    fn fill_column(&mut self, group: usize, at: usize, before: usize, count: usize) -> Result<(), Refusal> {
+        let Wanted { leaf, is_required, .. } = self.wanted[at];
+        let has_null = self.fill(at, before, count).map_err(|error| self.columns.footer.failed(group, leaf, error))?;
+        if has_null && is_required {
+            let name = self.columns.footer.columns[leaf].name();
+            return Err(Refusal::new(format!("row group {group}, column {name}: a value is null")));
+        }
+        Ok(())
     }
 
     /// Opens the row group of the next row, at that row.
@@ -204,18 +242,16 @@ impl Batches<'_> {
         let RowGroup { rows, first_row } = groups[number];
         let skipped = (self.rows.start - first_row) as usize;
         self.readers.clear();
+        let decoded = self.wanted.iter().map(|wanted| self.columns.footer.decoded_bytes(number, wanted.leaf)).sum();
+        self.step_rows = if BATCH_BYTES_MAX < decoded { STEP_ROWS } else { BATCH_ROWS };
         for wanted in &self.wanted {
-            let opened = self.columns.reader(number, wanted.leaf).and_then(|mut reader| {
+            let opened = self.columns.reader(number, wanted.leaf, &self.decoded).and_then(|mut reader| {
                 if skipped > 0 && skip(&mut reader, skipped)? < skipped {
                     return Err(ParquetError::EOF("the column ends before its last row".to_owned()));
                 }
                 Ok(reader)
             });
-            let name = || self.columns.footer.columns[wanted.leaf].name().to_owned();
-            let reader = opened.map_err(|error| {
-                let reason = format!("row group {number}, column {}: {error}", name());
-                Refusal { offset: self.columns.footer.offset(number, wanted.leaf), reason }
-            })?;
+            let reader = opened.map_err(|error| self.columns.footer.failed(number, wanted.leaf, error))?;
             self.readers.push(reader);
         }
         let group = (number, (first_row + rows).min(self.rows.end));
@@ -223,8 +259,8 @@ impl Batches<'_> {
         Ok(group)
     }
 
-    /// Reads the next values of one column; returns whether one is null.
-    fn fill(&mut self, at: usize, count: usize) -> Result<bool, ParquetError> {
+    /// Reads the next values of one column after `before` rows of the batch; returns whether one is null.
+    fn fill(&mut self, at: usize, before: usize, count: usize) -> Result<bool, ParquetError> {
         let Wanted { leaf, column, is_text, .. } = self.wanted[at];
         let description = &self.columns.footer.columns[leaf];
         let is_nullable = description.max_def_level() > 0;
@@ -232,6 +268,7 @@ impl Batches<'_> {
         levels.clear();
         let nulls = is_nullable.then_some(&mut *levels);
         let texts = &mut self.batch.texts[column].values;
+        let first_text = texts.len();
         let (rows, values, _) = match &mut self.readers[at] {
             ColumnReader::Int32ColumnReader(reader) => {
                 narrow.clear();
@@ -260,9 +297,7 @@ impl Batches<'_> {
         }
         let has_null = values < count;
         if is_text {
-            if has_null {
-                place(levels, &mut self.batch.texts[column].positions);
-            }
+            self.batch.texts[column].place(has_null.then_some(levels), first_text, before);
             return Ok(has_null);
         }
         let numbers = &mut self.batch.numbers[column];
@@ -302,18 +337,6 @@ fn spread(levels: Option<&[i16]>, mut values: impl Iterator<Item = i64>, out: &m
             _ => NULL,
         })),
     }
-}
-
-/// Positions of the texts of rows.
-fn place(levels: &[i16], positions: &mut Vec<u32>) {
-    let mut next = 0;
-    positions.extend(levels.iter().map(|level| match *level {
-        PRESENT => {
-            next += 1;
-            next - 1
-        }
-        _ => NO_TEXT,
-    }));
 }
 
 /// Units of a column of times in a millisecond.

@@ -5,6 +5,7 @@ use super::source::{Headers, Source};
 use super::vet;
 use crate::error::Refusal;
 use parquet::basic::Compression;
+use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::page_index::offset_index::PageLocation;
 use parquet::schema::types::ColumnDescPtr;
@@ -86,13 +87,37 @@ impl Footer {
         self.metadata.row_group(group).column(leaf)
     }
 
+    /// Bytes of these pages decoded, as the footer states them.
+    pub(super) fn decoded_bytes(&self, group: usize, leaf: usize) -> u64 {
+        u64::try_from(self.chunk(group, leaf).uncompressed_size()).unwrap_or(0)
+    }
+
+    /// Bytes that it takes in memory.
+    pub(crate) fn memory(&self) -> usize {
+        self.metadata.memory_size() + self.row_groups.capacity() * size_of::<RowGroup>() + size_of::<Footer>()
+    }
+
+    /// A failure of the library in these pages.
+    pub(super) fn failed(&self, group: usize, leaf: usize, error: ParquetError) -> Refusal {
+        let (offset, column) = (self.offset(group, leaf), self.columns[leaf].name());
+        let (offset, reason) = match error {
+            // One of ours, with its position if it is from the source.
+            ParquetError::External(error) => match error.downcast::<Refusal>() {
+                Ok(refusal) => (refusal.offset.or(offset), refusal.reason),
+                Err(error) => (None, error.to_string()),
+            },
+            error => (offset, error.to_string()),
+        };
+        Refusal { offset, reason: format!("row group {group}, column {column}: {reason}") }
+    }
+
     /// First byte of these pages.
-    pub(super) fn offset(&self, group: usize, leaf: usize) -> Option<u64> {
+    pub(crate) fn offset(&self, group: usize, leaf: usize) -> Option<u64> {
         Some(self.chunk(group, leaf).byte_range().0)
     }
 
     /// Where these pages are, if the file has a page index.
-    pub(super) fn pages(&self, group: usize, leaf: usize) -> Option<&[PageLocation]> {
+    pub(crate) fn pages(&self, group: usize, leaf: usize) -> Option<&[PageLocation]> {
         let locations = self.metadata.offset_index()?.get(group)?.get(leaf)?.page_locations();
         (!locations.is_empty()).then_some(&locations[..])
     }
@@ -171,7 +196,7 @@ fn with_page_index(metadata: ParquetMetaData, source: &Source, end: u64) -> Resu
     let mut reader = ParquetMetaDataReader::new_with_metadata(metadata)
         .with_column_index_policy(PageIndexPolicy::Skip)
         .with_offset_index_policy(PageIndexPolicy::Optional);
-    let failed = |error: parquet::errors::ParquetError| Refusal::new(format!("page index: {error}"));
+    let failed = |error: ParquetError| Refusal::new(format!("page index: {error}"));
     reader.read_page_indexes(&source.chunks(Headers::Nowhere)).map_err(failed)?;
     let metadata = reader.finish().map_err(failed)?;
     check_pages(&metadata)?;

@@ -8,9 +8,11 @@
 //! | `source.rs` | bytes of a file, by position |
 //! | `vet.rs` | checks of Thrift data before the library reads it |
 //! | `footer.rs` | metadata of a file, and its bounds |
+//! | `pages.rs` | pages of a column, and the bounds of what they become |
 //! | `columns.rs` | batches of decoded columns |
 
 pub(crate) mod columns;
 pub(crate) mod footer;
+mod pages;
 pub(crate) mod source;
 mod vet;

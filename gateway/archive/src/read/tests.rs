@@ -1,10 +1,14 @@
 use super::*;
+use crate::row::LEVELS_BYTES_MAX;
 use crate::sort::{Order, Sorter};
 use crate::testing::{Chance, row};
 use crate::write::{HourWriter, ROW_GROUP_ROWS, Written};
 use parquet::basic::{Compression, Encoding};
-use parquet::file::properties::{EnabledStatistics, WriterPropertiesBuilder, WriterVersion};
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::ByteArray;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterVersion};
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
 fn rows_of(seed: u64, count: usize) -> Vec<Row> {
@@ -57,15 +61,9 @@ type Change = fn(WriterPropertiesBuilder) -> WriterPropertiesBuilder;
 /// Files of other writers differ in encodings, pages, compression and indexes; the rows are the same.
 #[test]
 fn files_of_other_writers_have_the_same_rows() {
-    let cases: [(&str, Change); 8] = [
+    let cases: [(&str, Change); 7] = [
         ("plain values", |of| plain(of).set_compression(Compression::SNAPPY)),
         ("plain values in pages of version 2", |of| plain(of).set_writer_version(WriterVersion::PARQUET_2_0)),
-        ("texts with shared prefixes", |of| {
-            let texts = schema::TABLE.into_iter().filter(|(_, kind)| kind.is_text());
-            texts.fold(plain(of), |of, (name, _)| {
-                of.set_column_encoding(ColumnPath::from(name), Encoding::DELTA_BYTE_ARRAY)
-            })
-        }),
         ("lengths before texts", |of| {
             let texts = [schema::TOKEN, schema::BIDS, schema::HASH].map(|column| schema::TABLE[column].0);
             texts.into_iter().fold(plain(of), |of, name| {
@@ -91,6 +89,129 @@ fn files_of_other_writers_have_the_same_rows() {
         assert!(range.into_iter().map(|(_, row)| row).eq(rows[4_321..8_765].iter().cloned()), "{name}");
     }
     println!("files of other writers: {} cases", cases.len());
+}
+
+/// The Parquet library makes each such text anew: a small page could become gigabytes.
+#[test]
+fn texts_with_shared_prefixes_are_refused() {
+    let (folder, rows) = (tempfile::tempdir().expect("a folder"), rows_of(12, 90));
+    let path = folder.path().join("hour.parquet");
+    for column in [schema::MARKET, schema::TOKEN, schema::BIDS] {
+        let change = |of| plain(of).set_column_encoding(schema::TABLE[column].0.into(), Encoding::DELTA_BYTE_ARRAY);
+        let mut writer = HourWriter::create_with(&path, None, change).expect("created");
+        rows.iter().for_each(|row| writer.push(row).expect("pushed"));
+        writer.finish().expect("finished");
+        let file = HourFile::open(&path).expect("opened");
+        let error = file.all_rows().find_map(Result::err).expect("refused").to_string();
+        assert!(error.contains("DELTA_BYTE_ARRAY"), "{error}");
+    }
+    println!("texts with shared prefixes: 3 cases");
+}
+
+/// A flipped byte anywhere in a page of ours is found by its checksum.
+#[test]
+fn damaged_pages_are_refused_with_their_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("hour.parquet");
+    written(&path, &rows_of(13, 45_000));
+    let good = std::fs::read(&path).expect("read");
+    let file = HourFile::open(&path).expect("opened");
+    let footer = &file.columns.footer;
+    let mut cases = 0;
+    for leaf in 0..schema::COLUMNS {
+        let pages = footer.pages(0, leaf).expect("a page index");
+        for page in pages {
+            // The last byte of a page is one of its data.
+            let at = page.offset as usize + page.compressed_page_size as usize - 1;
+            let mut bytes = good.clone();
+            bytes[at] ^= 1;
+            let damaged = HourFile::of_bytes("damaged.parquet", bytes).expect("the footer is good");
+            match damaged.all_rows().find_map(Result::err) {
+                Some(Error::Refused(path, refusal)) => {
+                    assert_eq!(path, Path::new("damaged.parquet"));
+                    assert_eq!(refusal.offset, footer.offset(0, leaf), "{refusal}");
+                    assert!(refusal.reason.contains("CRC"), "{refusal}");
+                }
+                other => panic!("column {leaf}, byte {at}: {other:?}"),
+            }
+            cases += 1;
+        }
+    }
+    assert!(cases >= 3 * schema::COLUMNS, "{cases}");
+    println!("damaged pages: {cases} cases");
+}
+
+/// A file of a library's writer: whole books with these texts as bids. It has no checksums.
+fn foreign(properties: WriterPropertiesBuilder, bids: &[ByteArray]) -> Vec<u8> {
+    let schema = schema::message().expect("a schema");
+    let mut file = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties.build())).expect("a writer");
+    let mut group = file.next_row_group().expect("a row group");
+    let rows = bids.len();
+    for number in 0..schema::COLUMNS {
+        let mut column = group.next_column().expect("a column").expect("one more");
+        let is_filled = number < schema::REQUIRED || number == schema::BIDS;
+        let levels = vec![i16::from(is_filled); rows];
+        let levels = (number >= schema::REQUIRED).then_some(&levels[..]);
+        let count = if is_filled { rows } else { 0 };
+        let market = Condition([7; 32]).text().to_vec();
+        let result = match column.untyped() {
+            ColumnWriter::Int64ColumnWriter(column) => {
+                let millis = Timestamp::of_hour(crate::testing::HOUR).millis() as i64;
+                column.write_batch(&vec![millis; count], levels, None)
+            }
+            ColumnWriter::Int32ColumnWriter(column) => column.write_batch(&[], levels, None),
+            ColumnWriter::FixedLenByteArrayColumnWriter(column) => {
+                column.write_batch(&vec![ByteArray::from(market).into(); count], levels, None)
+            }
+            ColumnWriter::ByteArrayColumnWriter(column) => match number {
+                schema::BIDS => column.write_batch(bids, levels, None),
+                schema::EVENT => column.write_batch(&vec![ByteArray::from("book"); count], levels, None),
+                _ => column.write_batch(&vec![ByteArray::from("1"); count], levels, None),
+            },
+            _ => panic!("the schema has no other types"),
+        };
+        result.expect("written");
+        column.close().expect("closed");
+    }
+    group.close().expect("closed");
+    file.into_inner().expect("finished")
+}
+
+/// Files without checksums, as those of earlier builds, are read.
+#[test]
+fn checksums_are_not_needed() {
+    let texts = [r#"[["0.5","7"]]"#, "[]", r#"[["0.25","1.5"]]"#].map(ByteArray::from);
+    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(Default::default()));
+    let file = HourFile::of_bytes("hour.parquet", foreign(properties, &texts)).expect("opened");
+    let bids: Vec<Vec<(Price, Qty)>> = read(&file, 0..9)
+        .into_iter()
+        .map(|(_, row)| match row.event {
+            Event::Book { bids, .. } => bids,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(bids, [vec![(Price(5_000), Qty(7_000_000))], vec![], vec![(Price(2_500), Qty(1_500_000))]]);
+    println!("files without checksums: {} rows", bids.len());
+}
+
+/// Rows of the largest size, each in a page of its own, in a file of some kilobytes.
+#[test]
+fn large_texts_are_read_in_bounded_memory() {
+    let text = ByteArray::from([&b"[]"[..], &vec![b' '; LEVELS_BYTES_MAX - 2]].concat());
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(Default::default()))
+        .set_dictionary_enabled(false)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_data_page_size_limit(1)
+        .set_write_batch_size(1);
+    let bytes = foreign(properties, &vec![text; 700]);
+    assert!(bytes.len() < 4 << 20, "{}", bytes.len());
+    let file = HourFile::of_bytes("hour.parquet", bytes).expect("opened");
+    let mut rows = 0;
+    let memory = allocation_counter::measure(|| rows = file.all_rows().filter(Result::is_ok).count());
+    assert_eq!(rows, 700);
+    assert!(memory.bytes_max <= MEMORY_MAX, "{} bytes", memory.bytes_max);
+    println!("large texts: {rows} rows in {} bytes", memory.bytes_max);
 }
 
 fn plain(properties: WriterPropertiesBuilder) -> WriterPropertiesBuilder {

@@ -10,10 +10,11 @@ use crate::read::HourFile;
 use crate::row::Condition;
 use engine::backtest::{ArchivedBook, Confidence, Hour, HourState, Verdict};
 use engine::time::Timestamp;
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 /// Books that are read at a time, and how long one more waits.
 const READERS_MAX: u32 = 4;
@@ -120,7 +121,8 @@ impl Store {
         let open = self.open_hour(entry)?;
         if open.index.token(condition, token).is_some() {
             // What the index has stays after the hours before were removed.
-            return Ok(open.index.opening_state(condition, token)?.filter(Folded::is_known));
+            let opening = self.noting(entry, open.index.opening_state(condition, token))?;
+            return Ok(opening.filter(Folded::is_known));
         }
         Ok(match self.carried(&entry.venue, entry.hour, condition, token, None)? {
             CarriedBook::Book(folded) => Some(folded),
@@ -160,6 +162,14 @@ impl Store {
             Some(rows) => self.folded_in(entry, &open, &rows, at)?,
             None => None,
         };
+        // Of the hour alone: the fold goes on counting over hours.
+        let deduped = match &here {
+            Some(folded) if folded.deduped() > 0 => {
+                let opening = self.noting(entry, open.index.opening_state(condition, token))?;
+                folded.deduped().saturating_sub(opening.map_or(0, |opening| opening.deduped()))
+            }
+            _ => 0,
+        };
         let folded = match here {
             Some(folded) => Some(folded),
             None => match self.carried(&entry.venue, entry.hour, condition, token, Some(at))? {
@@ -179,7 +189,7 @@ impl Store {
             confidence: Confidence::of(verdict, true),
             is_stale,
             crossed_dropped: view.crossed_dropped,
-            deduped: folded.deduped(),
+            deduped,
         }))
     }
 
@@ -191,15 +201,16 @@ impl Store {
         token: &TokenRows,
         at: Timestamp,
     ) -> Result<Option<Folded>, Error> {
-        let folded = match open.place(token, at)? {
+        let folded = match self.noting(entry, open.place(token, at))? {
             Place::Before => return Ok(None),
-            Place::Anchor(anchor) => open.index.state(&anchor)?,
+            Place::Anchor(anchor) => self.noting(entry, open.index.state(&anchor))?,
             Place::Segment { number, from, rows } => {
                 let key = Key::Segment(entry.number, token.number as u32, number);
                 let segment = match self.cache.get(key) {
                     Some(Value::Segment(segment)) => segment,
                     _ => {
-                        let segment = Arc::new(open.segment(from, rows)?);
+                        self.ask_for_check(entry);
+                        let segment = Arc::new(self.noting(entry, open.segment(from, rows))?);
                         self.cache.put(key, Value::Segment(segment.clone()), segment.bytes());
                         segment
                     }
@@ -236,16 +247,16 @@ impl Store {
             let folded = match (open.index.token(condition, token), at) {
                 (None, _) => None,
                 (Some(rows), Some(at)) => self.folded_in(&entry, &open, &rows, at)?,
-                (Some(_), None) => open.index.end_state(condition, token)?,
+                (Some(_), None) => self.noting(&entry, open.index.end_state(condition, token))?,
             };
             let Some(folded) = folded else {
                 // Silent, but its book may have become unknown.
-                if sidecar.has_gap(token, 0, u64::MAX) {
+                if entry.has_gap(token, 0, u64::MAX) {
                     break;
                 }
                 continue;
             };
-            let is_sound = folded.is_known() && !sidecar.has_gap(token, folded.snapshot_received().millis(), u64::MAX);
+            let is_sound = folded.is_known() && !entry.has_gap(token, folded.snapshot_received().millis(), u64::MAX);
             return Ok(if is_sound { CarriedBook::Book(folded) } else { CarriedBook::Unknown });
         }
         Ok(CarriedBook::Unknown)
@@ -261,9 +272,7 @@ impl Store {
         let since = folded.snapshot_received();
         let first = Hour(Hour::of(since).0.max(entry.hour.0.saturating_sub(CARRY_HOURS_MAX)));
         let hours = self.entries(&entry.venue, first..entry.hour.next());
-        hours
-            .iter()
-            .any(|entry| entry.sidecar().is_ok_and(|sidecar| sidecar.has_gap(token, since.millis(), at.millis())))
+        hours.iter().any(|entry| entry.sidecar().is_ok() && entry.has_gap(token, since.millis(), at.millis()))
     }
 
     /// Opens the files of an hour.
@@ -272,9 +281,16 @@ impl Store {
         if let Some(Value::Hour(open)) = self.cache.get(key) {
             return Ok(open);
         }
+        let open = Arc::new(self.noting(entry, self.open_files(entry))?);
+        let bytes = open.index.memory() + open.file.memory();
+        self.cache.put(key, Value::Hour(open.clone()), bytes);
+        Ok(open)
+    }
+
+    fn open_files(&self, entry: &HourEntry) -> Result<OpenHour, Error> {
         let index = TimeIndex::open(&index_path(&entry.path))?;
         let file = HourFile::open(&entry.path)?;
-        let digest = entry.sidecar().map(|sidecar| sidecar.parquet.sha256.clone()).unwrap_or_default();
+        let digest = entry.stated().map(|sidecar| sidecar.parquet.sha256.clone()).unwrap_or_default();
         if crate::hex(&index.parquet()) != digest
             || index.row_count() != file.row_count()
             || index.hour() != entry.hour.0
@@ -282,9 +298,35 @@ impl Store {
             let refusal = Refusal::new("the time index is of another file");
             return Err(Error::Refused(index_path(&entry.path), refusal));
         }
-        let open = Arc::new(OpenHour { file, index });
-        self.cache.put(key, Value::Hour(open.clone()), open.index.memory());
-        Ok(open)
+        Ok(OpenHour { file, index })
+    }
+
+    /// Passes on what a read of an hour's files gave. A damaged file makes the hour quarantined.
+    pub(super) fn noting<T>(&self, entry: &HourEntry, read: Result<T, Error>) -> Result<T, Error> {
+        let damage = match &read {
+            Err(Error::Refused(path, refusal)) => Some((path, refusal.clone())),
+            Err(Error::Io(path, error)) if error.kind() == io::ErrorKind::NotFound => {
+                Some((path, Refusal::new("the file is missing")))
+            }
+            _ => None,
+        };
+        if let Some((path, refusal)) = damage {
+            let is_own = *path == entry.path || *path == index_path(&entry.path);
+            if is_own && entry.note_damage(path, &refusal) {
+                self.cache.forget(entry.number);
+                self.version.fetch_add(1, Ordering::Release);
+            }
+        }
+        read
+    }
+
+    /// Rows of an hour are read: its files are compared with their digests, in the background.
+    fn ask_for_check(&self, entry: &HourEntry) {
+        if !entry.found.is_asked.load(Ordering::Relaxed)
+            && let Some(entry) = self.hour(&entry.venue, entry.hour).filter(|known| known.number == entry.number)
+        {
+            self.checker.ask(&entry);
+        }
     }
 
     /// The tokens of a market that an hour has, ascending.
@@ -305,7 +347,11 @@ impl Store {
         read: impl FnOnce(&HourFile, &TimeIndex) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let open = self.open_hour(entry)?;
-        read(&open.file, &open.index)
+        let found = self.noting(entry, read(&open.file, &open.index));
+        if open.file.is_read() {
+            self.ask_for_check(entry);
+        }
+        found
     }
 
     /// The states of a market in a range of hours, ascending; hours without data are left out. A market without rows in
@@ -323,8 +369,8 @@ impl Store {
                 let hour = entry.hour;
                 let is_next = chain.is_some_and(|(_, before)| before.next() == hour);
                 chain = chain.filter(|(spoke, _)| is_next && hour.0 - spoke.0 <= CARRY_HOURS_MAX);
-                let verdict = entry.sidecar().map_or(Verdict::Quarantined, |sidecar| sidecar.verdict_of(condition));
                 let has_rows = self.has_market(&entry, condition);
+                let verdict = entry.sidecar().map_or(Verdict::Quarantined, |sidecar| sidecar.verdict_of(condition));
                 let is_known = has_rows != Some(false) || chain.is_some();
                 let verdict = if has_rows.is_none() { Verdict::Quarantined } else { verdict };
                 chain = match (verdict.is_usable(), has_rows) {
@@ -346,7 +392,7 @@ impl Store {
     pub fn has_market(&self, entry: &HourEntry, condition: &Condition) -> Option<bool> {
         match self.cache.get(Key::Hour(entry.number)) {
             Some(Value::Hour(open)) => Some(open.index.has_market(condition)),
-            _ => TimeIndex::probe(&index_path(&entry.path), condition).ok(),
+            _ => self.noting(entry, TimeIndex::probe(&index_path(&entry.path), condition)).ok(),
         }
     }
 }

@@ -1,11 +1,14 @@
 //! What readers keep in memory: open hours and decoded segments. The least recently used are dropped when their bytes
-//! exceed the bound.
+//! exceed the bound, or there are too many hours: each has two open files.
 
 use crate::book::{OpenHour, Segment};
 use ahash::AHashMap;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Most hours that are open.
+pub(super) const HOURS_MAX: usize = 128;
 
 /// What a value is of. The number of an hour is new whenever its files are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,6 +37,13 @@ struct Inner {
     by_use: BTreeMap<u64, Key>,
     uses: u64,
     bytes: usize,
+    hours: usize,
+}
+
+impl Key {
+    fn is_hour(&self) -> bool {
+        matches!(self, Key::Hour(_))
+    }
 }
 
 impl Cache {
@@ -64,6 +74,12 @@ impl Cache {
         inner.values.insert(key, (value, bytes, used));
         inner.by_use.insert(used, key);
         inner.bytes += bytes;
+        inner.hours += usize::from(key.is_hour());
+        if inner.hours > HOURS_MAX
+            && let Some(oldest) = inner.by_use.values().copied().find(Key::is_hour)
+        {
+            inner.remove(oldest);
+        }
         while inner.bytes > self.bytes_max {
             let Some((_, oldest)) = inner.by_use.first_key_value() else { break };
             let oldest = *oldest;
@@ -79,6 +95,12 @@ impl Cache {
         keys.into_iter().for_each(|key| inner.remove(key));
     }
 
+    /// Hours that are open.
+    #[cfg(test)]
+    pub(super) fn hours(&self) -> usize {
+        self.inner.lock().hours
+    }
+
     /// Bytes that are kept.
     pub(crate) fn bytes(&self) -> usize {
         self.inner.lock().bytes
@@ -90,6 +112,7 @@ impl Inner {
         if let Some((_, bytes, used)) = self.values.remove(&key) {
             self.by_use.remove(&used);
             self.bytes -= bytes;
+            self.hours -= usize::from(key.is_hour());
         }
     }
 }

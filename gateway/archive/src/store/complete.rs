@@ -124,24 +124,30 @@ impl Store {
 
     fn carry<'a>(&'a self, venue: &'a str, hour: Hour, old: Option<TimeIndex>) -> StoreCarry<'a> {
         let before = hour.0.checked_sub(1).and_then(|hour| self.hour(venue, Hour(hour)));
-        let sidecar = before.and_then(|entry| entry.sidecar().ok());
+        let sidecar = before.and_then(|entry| entry.stated().ok());
         let previous = sidecar.and_then(|sidecar| files::unhex(&sidecar.parquet.sha256));
         StoreCarry { store: self, venue, hour, previous, old }
     }
 
     pub(super) fn previous_digest(&self, venue: &str, hour: Hour) -> Option<String> {
         let before = self.hour(venue, Hour(hour.0.checked_sub(1)?))?;
-        before.sidecar().ok().map(|sidecar| sidecar.digest.clone())
+        before.stated().ok().map(|sidecar| sidecar.digest.clone())
     }
 
     /// Chains the hours after a changed one to it, and carries its books into them.
-    fn relink(&self, lock: &Lock, venue: &str, changed: Hour) -> Result<(), Error> {
+    pub(super) fn relink(&self, lock: &Lock, venue: &str, changed: Hour) -> Result<(), Error> {
         let mut hour = changed.next();
         while let Some(entry) = self.hour(venue, hour) {
             let is_near = hour.0 - changed.0 <= CARRY_HOURS_MAX;
-            // An hour without a good sidecar ends the chain; it is made again.
-            if entry.sidecar().is_err() || !(self.repair(lock, &entry, is_near)? || is_near) {
+            // A damaged hour ends the chain; it is made again.
+            if entry.sidecar().is_err() {
                 break;
+            }
+            match self.noting(&entry, self.repair(lock, &entry, is_near)) {
+                Ok(is_changed) if is_changed || is_near => {}
+                Ok(_) => break,
+                Err(_) if entry.sidecar().is_err() => break,
+                Err(error) => return Err(error),
             }
             hour = hour.next();
         }
@@ -155,7 +161,7 @@ impl Store {
     /// The Parquet file is damaged; the hour has no good sidecar; the system's.
     pub fn repair(&self, _lock: &Lock, entry: &HourEntry, is_deep: bool) -> Result<bool, Error> {
         let sidecar_path = sidecar_path(&entry.path);
-        let mut sidecar = Sidecar::clone(&*entry.sidecar().of(&sidecar_path)?);
+        let mut sidecar = Sidecar::clone(&*entry.stated().of(&sidecar_path)?);
         let index_path = index_path(&entry.path);
         let refusal = || Refusal::new("the digest of the Parquet file is not one");
         let parquet = files::unhex(&sidecar.parquet.sha256).ok_or_else(refusal).of(&sidecar_path)?;
@@ -172,6 +178,10 @@ impl Store {
         };
         let mut making = None;
         if !is_good {
+            // The pages of some writers have no checksums.
+            if files::digest(&entry.path)?.0 != parquet {
+                return Err(Refusal::new("the file has another digest than its sidecar states")).of(&entry.path);
+            }
             let file = HourFile::open(&entry.path)?;
             let (built, _, of) = index::prepare(&index_path, entry.hour.0, &file, parquet, &carry)?;
             of.sync()?;
@@ -189,7 +199,7 @@ impl Store {
         if let Some(previous) = self.previous_digest(&entry.venue, entry.hour) {
             sidecar.previous = Some(previous);
         }
-        if making.is_none() && sidecar == *entry.sidecar().of(&sidecar_path)? {
+        if making.is_none() && sidecar == *entry.stated().of(&sidecar_path)? {
             return Ok(false);
         }
         let new_sidecar = sidecar.prepare(&sidecar_path)?;

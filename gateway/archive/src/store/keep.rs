@@ -1,14 +1,16 @@
 //! What stays: recovery after a kill, pins, and the removal of old hours.
 
-use super::{CACHE, HourEntry, Lock, Store, entries, folders, index_path, names, parquet_path, sidecar_path};
+use super::{CACHE, HourEntry, Lock, Store, entries, folders, index_path, names, sidecar_path};
 use crate::error::{Error, Named, Refusal};
 use crate::files::{self, Making, is_making};
+use crate::index::TimeIndex;
 use crate::sidecar::{Piece, Sidecar};
 use engine::backtest::Hour;
 use engine::time::Timestamp;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 const HOURS_PER_DAY: u32 = 24;
 /// The folder of what a venue said about its markets; who makes hours writes it.
@@ -83,11 +85,50 @@ impl Store {
         doubtful.dedup();
         for (venue, hour) in doubtful {
             if let Some(entry) = self.hour(&venue, hour).filter(|entry| entry.sidecar().is_ok()) {
-                self.repair(lock, &entry, true)?;
+                self.repair_if_sound(lock, &entry)?;
             }
         }
+        self.mend(lock)?;
         self.relink_all(lock)?;
         Ok(removed)
+    }
+
+    /// Makes the missing and damaged indexes of hours again that have a good sidecar, and chains the hours after them.
+    /// Returns the number of hours. Damage inside of an index is known once a read or the comparison of digests found it.
+    ///
+    /// # Errors
+    /// The system's. An hour whose Parquet file is damaged, too, stays quarantined.
+    pub fn mend(&self, lock: &Lock) -> Result<u64, Error> {
+        let mut mended = 0;
+        for venue in self.venues() {
+            for entry in self.all(&venue) {
+                let Ok(sidecar) = entry.stated() else { continue };
+                let is_whole = entry.stamps[1].is_some_and(|(_, bytes, _)| bytes == sidecar.index.bytes);
+                let opens = || {
+                    let has_index = &entry.found.has_index;
+                    let opens = has_index.load(Relaxed) || TimeIndex::open(&index_path(&entry.path)).is_ok();
+                    has_index.store(opens, Relaxed);
+                    opens
+                };
+                if is_whole && entry.sidecar().is_ok() && opens() {
+                    continue;
+                }
+                // Nothing changes if the damage is in the other file.
+                if self.repair_if_sound(lock, &entry)? {
+                    mended += 1;
+                    self.relink(lock, &venue, entry.hour)?;
+                }
+            }
+        }
+        Ok(mended)
+    }
+
+    /// Repairs an hour. One whose Parquet file is damaged becomes quarantined, and nothing changes.
+    fn repair_if_sound(&self, lock: &Lock, entry: &HourEntry) -> Result<bool, Error> {
+        match self.noting(entry, self.repair(lock, entry, true)) {
+            Err(Error::Refused(..)) => Ok(false),
+            repaired => repaired,
+        }
     }
 
     /// Ends the renaming of hours whose new files are all on disk: a sidecar under its name for the time being states
@@ -117,7 +158,7 @@ impl Store {
                 let Ok(sidecar) = entry.sidecar() else { continue };
                 let previous = self.previous_digest(&venue, entry.hour);
                 if previous.is_some() && sidecar.previous != previous {
-                    self.repair(lock, &entry, true)?;
+                    self.repair_if_sound(lock, &entry)?;
                 }
             }
         }
@@ -129,19 +170,25 @@ impl Store {
     /// # Errors
     /// The hour is not there; the system's.
     pub fn pin(&self, venue: &str, hour: Hour) -> Result<(), Error> {
-        let path = parquet_path(&self.root, venue, hour);
-        if self.hour(venue, hour).is_none() {
-            return Err(Refusal::new("the hour is not in the archive")).of(&path);
-        }
-        files::write(&names::pin_path(&path), b"")?;
+        let pin = self.pin_of(venue, hour)?;
+        let held = self.held.lock();
+        files::write(&pin, b"")?;
+        drop(held);
         self.refresh_hour(venue, hour).map(drop)
     }
 
     /// # Errors
-    /// The system's.
+    /// As [`Store::pin`].
     pub fn unpin(&self, venue: &str, hour: Hour) -> Result<(), Error> {
-        files::remove(&names::pin_path(&parquet_path(&self.root, venue, hour)))?;
+        files::remove(&self.pin_of(venue, hour)?)?;
         self.refresh_hour(venue, hour).map(drop)
+    }
+
+    /// The file that pins an hour of the archive.
+    fn pin_of(&self, venue: &str, hour: Hour) -> Result<PathBuf, Error> {
+        let refusal = || Refusal::new(format!("the hour {hour} of {venue} is not in the archive"));
+        let entry = self.hour(venue, hour).ok_or_else(refusal).of(&self.root)?;
+        Ok(names::pin_path(&entry.path))
     }
 
     /// Keeps these hours until the value is dropped.
@@ -159,10 +206,6 @@ impl Store {
         !is_pinned && !self.held.lock().contains_key(&(venue.to_owned(), hour))
     }
 
-    fn may_be_removed(&self, entry: &HourEntry) -> bool {
-        !entry.is_pinned && !self.held.lock().contains_key(&(entry.venue.clone(), entry.hour))
-    }
-
     /// Removes the oldest files of the cache beyond its bound, then hours older than `keep_days`, then the oldest hours
     /// while all have more than `bytes_max`. Pinned hours and hours in use stay.
     ///
@@ -174,7 +217,7 @@ impl Store {
         let settings = self.settings;
         if settings.keep_days > 0 {
             let first = Hour::of(now).0.saturating_sub(settings.keep_days.saturating_mul(HOURS_PER_DAY));
-            for entry in self.by_age().into_iter().filter(|entry| entry.hour.0 < first && self.may_be_removed(entry)) {
+            for entry in self.by_age().into_iter().filter(|entry| entry.hour.0 < first) {
                 self.remove(&entry, &mut done)?;
             }
         }
@@ -184,9 +227,8 @@ impl Store {
                 if bytes <= settings.bytes_max {
                     break;
                 }
-                if self.may_be_removed(&entry) {
+                if self.remove(&entry, &mut done)? {
                     bytes -= entry.bytes;
-                    self.remove(&entry, &mut done)?;
                 }
             }
         }
@@ -200,10 +242,17 @@ impl Store {
         all
     }
 
-    /// Removes an hour. Its sidecar goes first: without it the rest counts for nothing, and is removed by the next call
-    /// after a kill.
-    fn remove(&self, entry: &HourEntry, done: &mut Retention) -> Result<(), Error> {
+    /// Removes an hour, unless it is pinned or in use. Its sidecar goes first: without it the rest counts for nothing, and
+    /// is removed by the next call after a kill. Returns whether it is gone.
+    fn remove(&self, entry: &HourEntry, done: &mut Retention) -> Result<bool, Error> {
+        // Nobody begins to use it between the look and the removal. Another process may have pinned it since it was listed.
+        let held = self.held.lock();
+        if held.contains_key(&(entry.venue.clone(), entry.hour)) || names::pin_path(&entry.path).exists() {
+            return Ok(false);
+        }
         files::remove(&sidecar_path(&entry.path))?;
+        self.refresh_hour(&entry.venue, entry.hour)?;
+        drop(held);
         files::remove(&index_path(&entry.path))?;
         files::remove(&entry.path)?;
         files::sync_folder_of(&entry.path)?;
@@ -216,7 +265,7 @@ impl Store {
                 break;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn trim_cache(&self, done: &mut Retention) -> Result<(), Error> {

@@ -40,7 +40,7 @@ impl Store {
         for venue in self.venues() {
             for entry in self.entries(&venue, range.clone()) {
                 let mut problems = Vec::new();
-                match entry.sidecar() {
+                match entry.stated() {
                     Err(refusal) => problems.push(refusal.to_string()),
                     Ok(sidecar) => {
                         self.check(&entry, &sidecar, &mut problems)?;

@@ -469,9 +469,10 @@ fn indexes_are_made_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = open(folder.path(), 64 << 20);
     let lock = store.lock().expect("the lock");
-    let [first, second] = two_hours();
+    // States of several blocks.
+    let first = large_books();
     simple(&store, &lock, HOUR, &first);
-    simple(&store, &lock, HOUR + 1, &second);
+    simple(&store, &lock, HOUR + 1, &[book_row(1, HOUR + 1, 1_000), book_row(2, HOUR + 1, 1_000)]);
     let whole = files_of(folder.path());
     let parquet = parquet_path(store.root(), VENUE, Hour(HOUR));
     let index = index_path(&parquet);
@@ -503,7 +504,7 @@ fn indexes_are_made_again() {
         if *is_hidden {
             assert_eq!(store.mend(&lock).expect("mended"), 0, "case {number}");
             // Rows are read, so that digests are compared.
-            let row = &first[4_000];
+            let row = &first[20];
             drop(store.book_at(&row.market, &row.token, row.received));
             store.checker.finish();
         }
@@ -526,6 +527,17 @@ fn indexes_are_made_again() {
     assert!(refusal.reason.contains("another digest"), "{refusal}");
     assert!(!index.exists());
     println!("indexes made again: {} cases", cases.len() + 2);
+}
+
+/// Whole books of 9,998 levels on both sides.
+fn large_books() -> Vec<Row> {
+    let level = |price: u16| (engine::amount::Price(price), engine::amount::Qty(1));
+    (0..40)
+        .map(|number| {
+            let event = Event::Book { bids: (1..9_999).map(level).collect(), asks: (1..9_999).map(level).collect() };
+            Row { event, ..book_row(1, HOUR, number) }
+        })
+        .collect()
 }
 
 /// Each open hour has two files.
@@ -555,13 +567,7 @@ fn segments_of_large_books_are_bounded() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = open(folder.path(), 64 << 20);
     let lock = store.lock().expect("the lock");
-    let level = |price: u16| (engine::amount::Price(price), engine::amount::Qty(1));
-    let rows: Vec<Row> = (0..40)
-        .map(|number| {
-            let event = Event::Book { bids: (1..9_999).map(level).collect(), asks: (1..9_999).map(level).collect() };
-            Row { event, ..book_row(1, HOUR, number) }
-        })
-        .collect();
+    let rows = large_books();
     simple(&store, &lock, HOUR, &rows);
     let entry = store.hour(VENUE, Hour(HOUR)).expect("an hour");
     let open = store.open_hour(&entry).expect("opened");

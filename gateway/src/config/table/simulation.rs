@@ -14,7 +14,8 @@ pub(super) fn rows() -> Vec<Setting> {
             "simulation.job_memory_bytes",
             256 << 20,
             32 << 20..=16 << 30,
-            "Memory for the rows of one back-test, in bytes; what exceeds it is spilled into `archive/cache`.",
+            "Memory for the rows of one back-test, in bytes; what exceeds it is spilled into `archive/cache`. It bounds \
+             neither books nor results (`gateway/docs/simulation.md` §6.1).",
         ),
         path(
             "simulation.export_dir",

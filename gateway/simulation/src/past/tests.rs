@@ -28,13 +28,13 @@ fn recording() -> (Shelf, Past) {
         lines += &format!("{line}\n");
     };
     for market in [1, 2] {
-        let tokens = json!([token(market, 0), token(market, 1)]).to_string();
+        let tokens = json!([&*token(market, 0), &*token(market, 1)]).to_string();
         let listed = json!({"id": market.to_string(), "conditionId": condition(market).to_string(),
             "slug": format!("m{market}"), "question": "?", "outcomes": r#"["Yes", "No"]"#, "clobTokenIds": tokens,
             "active": true, "closed": false, "acceptingOrders": true});
         line(5, json!({"u": "/markets", "s": 200, "b": [listed]}));
         for outcome in [0, 1] {
-            let book = json!({"event_type": "book", "asset_id": token(market, outcome), "timestamp": (hour.start().millis() + 90).to_string(),
+            let book = json!({"event_type": "book", "asset_id": &*token(market, outcome), "timestamp": (hour.start().millis() + 90).to_string(),
                 "bids": [{"price": "0.29", "size": "5"}], "asks": [{"price": "0.71", "size": "5"}]});
             line(100, json!({"c": "ws-1", "m": book}));
         }
@@ -81,7 +81,7 @@ fn hours_that_are_not_made_are_missing_for_back_tests_and_exports() {
             assert_eq!((coverage.available(), coverage.asked()), (*made, u64::from(hours.end - hours.start)), "{what}");
             assert_eq!(coverage.count(Verdict::Partial), 0, "{what}");
             assert!(
-                entries.iter().map(|entry| entry.hour).eq(window.clone().start.0..window.start.0 + *made as u32),
+                entries.iter().map(|entry| entry.hour.0).eq(window.clone().start.0..window.start.0 + *made as u32),
                 "{what}"
             );
         }

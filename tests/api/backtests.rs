@@ -316,7 +316,11 @@ fn the_command_ends_with_the_code_of_its_reason() {
     }
     // A bare name is a file of the current folder.
     let mut bare = command();
-    bare.current_dir(lab.place.root()).arg("backtest").arg(lab.file("spec.json")).arg("--data-dir").arg(lab.place.data());
+    bare.current_dir(lab.place.root())
+        .arg("backtest")
+        .arg(lab.file("spec.json"))
+        .arg("--data-dir")
+        .arg(lab.place.data());
     std::fs::write(lab.file("spec.json"), lab.spec.to_string()).expect("written");
     let files = ["t.parquet", "e.parquet", "t.html", "s.json"];
     bare.args(["--trades", files[0], "--equity", files[1], "--html", files[2], "--json", files[3]]);

@@ -216,12 +216,17 @@ fn routes_and_the_command_give_the_same_answers() {
     assert_eq!((&open["settlement_known"], &settled["settlement_known"]), (&json!(false), &json!(true)));
     assert_eq!(settled["settlement_source"], "upstream");
     let unknown = format!("0x{:064x}", 99);
-    let refused: [(&str, Fields<'_>, i32, &str); 5] = [
+    let refused: [(&str, Fields<'_>, i32, &str); 10] = [
         ("fill", &[("condition_id", &unknown), ("shares", "1"), ("at", &last)], 1, "ARCHIVE_NOT_FOUND"),
         ("fill", &[("condition_id", &rain.condition), ("shares", "0"), ("at", &last)], 2, "VALIDATION_FAILED"),
         ("book", &[("condition_id", &rain.condition), ("at", "2000-01-01T00:00:00Z")], 1, "CONDITION_HOUR_NOT_COVERED"),
-        ("book", &[("condition_id", &rain.condition), ("at", "never")], 1, "INVALID_WINDOW"),
+        ("book", &[("condition_id", &rain.condition), ("at", "never")], 2, "INVALID_WINDOW"),
+        ("book", &[("condition_id", &rain.condition), ("at", "2999-01-01T00:00:00Z")], 2, "INVALID_WINDOW"),
+        ("fill", &[("condition_id", &rain.condition), ("shares", "1"), ("at", "never")], 2, "INVALID_WINDOW"),
+        ("book", &[("condition_id", &rain.condition), ("at", &last), ("outcome", "x")], 2, "INVALID_REQUEST"),
         ("coverage", &[("condition_id", "")], 2, "VALIDATION_FAILED"),
+        ("coverage", &[("condition_id", &rain.condition), ("start", "never")], 2, "INVALID_WINDOW"),
+        ("coverage", &[("condition_id", &unknown)], 1, "ARCHIVE_NOT_FOUND"),
     ];
     for (verb, fields, code, part) in refused {
         let output = said(verb, fields);

@@ -63,6 +63,8 @@ fn a_server_that_records_answers_from_what_it_recorded() {
         .set("archive", "seal_after_s", "60")
         .set("journal", "reserve_bytes", "0")
         .clock_ahead(0);
+    let folder = place.root().join("exports");
+    place.set("simulation", "export_dir", &format!("{folder:?}"));
     let key = place.seed(1, "enterprise", "10000").remove(0).key;
     let server = place.start_with(&["--record"], &[]);
     let mut client = server.with_key(&key);
@@ -90,7 +92,16 @@ fn a_server_that_records_answers_from_what_it_recorded() {
     let coverage = client.get(&path).expect(200);
     assert_eq!(coverage["bbo_confidence"], json!("provisional"), "{coverage}");
     assert_eq!(coverage["hours_available"], json!(1), "{coverage}");
-    cases.add(4);
+    // Back-tests and exports use hours that are made.
+    let end = at + jiff::SignedDuration::from_millis(1);
+    let (backtests, exports) = ("/v1/simulation/backtests", "/v1/simulation/exports");
+    let backtest = json!({"condition_ids": [market.condition], "start": at.to_string(), "end": end.to_string(),
+        "strategy": {"size": "5"}});
+    let export = json!({"condition_id": market.condition, "start": at.to_string(), "end": end.to_string()});
+    client.post(backtests, &backtest).refused(422, "UNUNIVERSE_EXCLUDED");
+    client.post(exports, &export).refused(404, "CONDITION_HOUR_NOT_COVERED");
+    assert_eq!(client.get("/v1/simulation/quota").expect(200)["backtests_used"], json!(0));
+    cases.add(7);
 
     // Two hours later the hour is packed and made.
     place.clock_ahead(7_300);
@@ -112,6 +123,14 @@ fn a_server_that_records_answers_from_what_it_recorded() {
     let book = client.get(&book_path).expect(200);
     assert_eq!((&book["bids"], &book["asks"]), (&shown["bids"], &shown["asks"]), "{book}");
     assert!(!book.to_string().contains("provisional"), "{book}");
+    client.post(exports, &export).expect(200);
+    let job = client.post(backtests, &backtest).expect(202)["job_id"].as_str().expect("an id").to_owned();
+    let ended = eventually("the back-test to end", || {
+        let summary = client.get(&format!("{backtests}/{job}")).expect(200);
+        summary["completed_at"].is_string().then_some(summary)
+    });
+    assert_eq!(ended["status"], "completed", "{ended}");
+    cases.add(2);
     server.stop();
     let archive = place.data().join("archive").display().to_string();
     let tape = place.data().join("tape").display().to_string();

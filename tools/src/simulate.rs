@@ -79,7 +79,8 @@ impl OfArchive {
         let body = answered.map_err(|refusal| Refused {
             code: refusal.code().text().to_owned(),
             message: refusal.message().to_owned(),
-            is_usage: refusal.status().as_u16() == 422,
+            // The others are about the archive, not about the fields.
+            is_usage: matches!(refusal.status().as_u16(), 400 | 422),
         })?;
         print_line(String::from_utf8_lossy(&body));
         Ok(())
@@ -117,7 +118,7 @@ pub struct FillVerb {
     /// Delay between the decision and the book, in milliseconds.
     #[arg(long, value_name = "MS")]
     latency_ms: Option<u64>,
-    /// Place in the queue, 0 to 1; it is only repeated.
+    /// Place in the queue, 0 to 1; echoed in the answer, without effect on the fill.
     #[arg(long, value_name = "NUMBER")]
     queue_position: Option<String>,
 }

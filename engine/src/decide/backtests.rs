@@ -11,9 +11,9 @@ use crate::user::User;
 use crate::user::backtests::{Backtest, BacktestEnd};
 
 /// Whether a request with this id was made before: that back-test, or the refusal of another request.
-pub fn replay<'a>(user: &'a User, new: &NewBacktest) -> Result<Option<&'a Backtest>, Reject> {
+pub fn replay<'a>(user: &'a User, new: &NewBacktest, now: Timestamp) -> Result<Option<&'a Backtest>, Reject> {
     let Some(request) = &new.request else { return Ok(None) };
-    let known = user.backtests().iter().rev().find(|job| job.request.as_deref() == Some(request));
+    let known = user.backtests_kept(now).rev().find(|job| job.request.as_deref() == Some(request));
     match known {
         Some(known) if known.digest != new.digest => Err(Reject::IdempotencyKeyReuse),
         known => Ok(known),

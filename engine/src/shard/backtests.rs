@@ -6,13 +6,14 @@ use crate::command::{Answer, BacktestResult, NewBacktest};
 use crate::decide::backtests;
 use crate::id::UserId;
 use crate::reject::Reject;
+use crate::time::Timestamp;
 use crate::user::User;
 
 impl<R> Shard<R> {
     /// One record for a new back-test; the earlier one of the same request is answered without a record.
     pub(super) fn create_backtest(&mut self, owner: UserId, new: NewBacktest, outbox: &mut impl Outbox<R>) -> Answer {
         let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
-        match backtests::replay(user, &new) {
+        match backtests::replay(user, &new, self.now) {
             Err(reject) => return Answer::Refused(reject),
             Ok(Some(known)) => return Answer::Backtest { job: Box::new(known.clone()), is_replay: true },
             Ok(None) => {}
@@ -55,34 +56,35 @@ impl<R> Shard<R> {
             return Answer::Refused(reject);
         }
         self.commit(owner, outbox);
-        self.users.get(owner).map_or(Answer::Refused(Reject::UserNotFound), |user| one(user, job))
+        self.users.get(owner).map_or(Answer::Refused(Reject::UserNotFound), |user| one(user, job, self.now))
     }
 }
 
-/// One back-test.
-pub(super) fn one(user: &User, job: [u8; 16]) -> Answer {
-    match user.backtest(job) {
+/// One back-test that is kept.
+pub(super) fn one(user: &User, job: [u8; 16], now: Timestamp) -> Answer {
+    match user.backtest(job).filter(|job| job.is_kept(now)) {
         Some(job) => Answer::Backtest { job: Box::new(job.clone()), is_replay: false },
         None => Answer::Refused(Reject::BacktestNotFound),
     }
 }
 
-/// The back-test of the latest request with this id.
-pub(super) fn by_request(user: &User, request: &str) -> Answer {
+/// The back-test of the latest request with this id, of those that are kept.
+pub(super) fn by_request(user: &User, request: &str, now: Timestamp) -> Answer {
     let is_it = |job: &&crate::user::Backtest| job.request.as_deref() == Some(request);
-    match user.backtests().iter().rev().find(is_it) {
+    match user.backtests_kept(now).rev().find(is_it) {
         Some(job) => Answer::Backtest { job: Box::new(job.clone()), is_replay: true },
         None => Answer::Refused(Reject::BacktestNotFound),
     }
 }
 
-/// A page, newest first; after a back-test that is not kept any more, there is none.
-pub(super) fn page(user: &User, before: Option<[u8; 16]>, limit: usize) -> Answer {
-    let jobs = user.backtests();
+/// A page of those that are kept, newest first; after a back-test that is not kept any more, there is none.
+pub(super) fn page(user: &User, before: Option<[u8; 16]>, limit: usize, now: Timestamp) -> Answer {
+    let jobs: Vec<_> = user.backtests_kept(now).collect();
     let end = match before {
         None => jobs.len(),
         Some(before) => jobs.iter().position(|job| job.id == before).unwrap_or(0),
     };
     let begin = end.saturating_sub(limit);
-    Answer::Backtests { jobs: jobs[begin..end].iter().rev().cloned().collect(), has_more: begin > 0 }
+    let newest_first = jobs[begin..end].iter().rev();
+    Answer::Backtests { jobs: newest_first.map(|job| (*job).clone()).collect(), has_more: begin > 0 }
 }

@@ -85,9 +85,9 @@ pub(super) fn answer(user: &User, query: Query, minutes: &Minutes, now: Timestam
         Query::VenueOrders(filter) => Answer::VenueOrders(venue::orders(user, &filter)),
         Query::VenueTrades(filter) => Answer::VenueTrades(venue::trades(user, &filter)),
         Query::Facts { after, limit } => Answer::Facts(facts::page(user, after, limit)),
-        Query::Backtest(job) => backtests::one(user, job),
-        Query::BacktestByRequest(request) => backtests::by_request(user, &request),
-        Query::Backtests { before, limit } => backtests::page(user, before, limit),
+        Query::Backtest(job) => backtests::one(user, job, now),
+        Query::BacktestByRequest(request) => backtests::by_request(user, &request, now),
+        Query::Backtests { before, limit } => backtests::page(user, before, limit, now),
         Query::BacktestMeter(month) => Answer::BacktestMeter(user.backtest_meter(month)),
     }
 }

@@ -192,9 +192,9 @@ impl Maker {
 
     fn plan_of(&self, wanted: WantedExport) -> Result<Plan, PastError> {
         let WantedExport { market, window, layout } = wanted;
-        let unknown = || PastError::Markets(format!("{} is not a condition id", market.condition));
+        let unknown = || PastError::Markets(format!("the archive has no hour of {} any more", market.condition));
         let condition = Condition::parse(&market.condition).ok_or_else(unknown)?;
-        let venue = self.past.venue(&condition)?.unwrap_or_default();
+        let venue = self.past.venue(&condition)?.ok_or_else(unknown)?;
         let store = self.past.store();
         let mut digest = Sha256::new();
         let program = concat!("papertape ", env!("CARGO_PKG_VERSION"));
@@ -202,14 +202,12 @@ impl Maker {
         digest.update(format!("{program}\n{FORMAT}\n{condition}\n{start}\n{end}\n{}\n", layout.name()));
         // Rows may be in the hour before theirs, or after it.
         let touched = Hour::touched(window.clone());
-        let around = store.entries(&venue, Hour(touched.start.0.saturating_sub(1))..touched.end.next());
-        let hold = store.hold(around.iter().map(|entry| (venue.clone(), entry.hour)));
+        let around = Hour(touched.start.0.saturating_sub(1))..touched.end.next();
+        // Held before they are looked at: none is removed in between.
+        let hold = store.hold((around.start.0..around.end.0).map(|hour| (venue.to_owned(), Hour(hour))));
         let mut hours = Vec::new();
-        for entry in around {
+        for entry in self.past.made(&market.condition, around)?.ok_or_else(unknown)?.entries {
             let Ok(sidecar) = entry.sidecar() else { continue };
-            if !sidecar.verdict_of(&condition).is_usable() {
-                continue;
-            }
             let mut rows = store.tokens(&entry, &condition)?;
             rows.retain(|rows| rows.last >= window.start && rows.first < window.end);
             if !rows.is_empty() {

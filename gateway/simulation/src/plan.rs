@@ -1,10 +1,10 @@
 //! What a request becomes with an archive: the job of the engine, and where its rows are.
 
-use crate::past::{Past, PastError};
+use crate::past::{Made, Past, PastError};
 use archive::row::Condition;
-use archive::store::Hold;
+use archive::store::{Hold, HourEntry};
 use edge::api::simulation::spec::Spec;
-use engine::backtest::{ArchivedMarket, Coverage, Hour, Job, JobMarket};
+use engine::backtest::{ArchivedMarket, Hour, Job, JobMarket};
 use engine::id::Outcome;
 use std::fmt;
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub struct Place {
 /// Why there is no plan.
 #[derive(Debug)]
 pub enum PlanError {
-    /// The archive has no hour of this market.
+    /// The archive has no hour of this market that is made.
     UnknownMarket(String),
     /// The market does not have this outcome, or this token.
     UnknownOutcome { market: String, named: String },
@@ -99,22 +99,22 @@ impl Plan {
                 return Err(PlanError::Ended);
             }
             let unknown = || PlanError::UnknownMarket(condition.clone());
-            let mut market = past.market(condition)?.ok_or_else(unknown)?;
             let id = Condition::parse(condition).ok_or_else(unknown)?;
             let venue = past.venue(&id)?.ok_or_else(unknown)?;
-            let outcome = outcome(spec, &market)?;
+            // Held before they are looked at: none is removed in between.
             let held = hours.start.0.saturating_sub(HOURS_BEFORE)..hours.end.0;
-            holds.push(past.store().hold(held.map(|hour| (venue.clone(), Hour(hour)))));
-            let coverage = Coverage::of(hours.clone(), past.hours(&market, hours.clone())?);
+            holds.push(past.store().hold(held.map(|hour| (venue.to_owned(), Hour(hour)))));
+            let Made { mut market, coverage, entries } = past.made(condition, hours.clone())?.ok_or_else(unknown)?;
+            let outcome = outcome(spec, &market)?;
             if !coverage.is_eligible() {
                 let hour = coverage.missing_periods().next().unwrap_or(hours.start);
                 return Err(PlanError::HoursGone { market: condition.clone(), hour });
             }
             // A result after the window has no part in the run, so it is not in the hash either.
             market.settlement = market.settlement.filter(|settled| settled.at <= spec.end);
-            let digests = digests(past, &venue, condition, &coverage)?;
+            let digests = digests(condition, &entries)?;
             markets.push(JobMarket { market, outcome, coverage, digests });
-            places.push(Place { venue, condition: id });
+            places.push(Place { venue: venue.to_owned(), condition: id });
         }
         let Spec { start, end, ref strategy, bankroll, tick_mode, seed, seeds, latency, haircut, .. } = *spec;
         let strategy = strategy.clone();
@@ -140,13 +140,13 @@ fn outcome(spec: &Spec, market: &ArchivedMarket) -> Result<Outcome, PlanError> {
 }
 
 /// SHA-256 of the Parquet file of each usable hour of the window.
-fn digests(past: &Past, venue: &str, market: &str, coverage: &Coverage) -> Result<Vec<(Hour, [u8; 32])>, PlanError> {
-    let usable = coverage.hours.iter().filter(|state| state.verdict.is_usable());
-    let digest = |hour: Hour| {
-        let digest = past.store().hour(venue, hour).and_then(|entry| entry.sidecar().ok()?.parquet.digest());
-        digest.map(|digest| (hour, digest)).ok_or_else(|| PlanError::HoursGone { market: market.to_owned(), hour })
+fn digests(market: &str, entries: &[Arc<HourEntry>]) -> Result<Vec<(Hour, [u8; 32])>, PlanError> {
+    let digest = |entry: &Arc<HourEntry>| {
+        let gone = || PlanError::HoursGone { market: market.to_owned(), hour: entry.hour };
+        let digest = entry.sidecar().ok().and_then(|sidecar| sidecar.parquet.digest());
+        Ok((entry.hour, digest.ok_or_else(gone)?))
     };
-    usable.map(|state| digest(state.hour)).collect()
+    entries.iter().map(digest).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Reads of the archive for routes: on threads beside those of the sockets, a few at a time.
 
-use crate::past::{Past, PastError};
-use edge::api::simulation::archive::{Archive, Reading, Unreachable};
+use crate::past::{Made, Past, PastError};
+use edge::api::simulation::archive::{Archive, MadeMarket, Reading, Unreachable};
 use engine::backtest::{ArchivedMarket, ArchivedPair, Hour, HourState};
 use engine::id::Outcome;
 use engine::time::Timestamp;
@@ -59,6 +59,14 @@ impl Archive for Reads {
     fn hours<'a>(&'a self, market: &'a ArchivedMarket, window: Range<Hour>) -> Reading<'a, Vec<HourState>> {
         let market = market.clone();
         Box::pin(self.read(move |past| past.hours(&market, window)))
+    }
+
+    fn made<'a>(&'a self, condition: &'a str, window: Range<Hour>) -> Reading<'a, Option<MadeMarket>> {
+        let condition = condition.to_owned();
+        Box::pin(self.read(move |past| {
+            let made = past.made(&condition, window)?;
+            Ok(made.map(|Made { market, coverage, .. }| MadeMarket { market, coverage }))
+        }))
     }
 
     fn books<'a>(

@@ -6,7 +6,7 @@ use crate::format::Formats;
 use crate::id::KeyId;
 use crate::reject::Reject;
 use crate::time::DAY;
-use crate::user::backtests::BacktestEnd;
+use crate::user::backtests::{BACKTESTS_KEPT_US, BacktestEnd};
 
 fn new(number: u8, charged: u64) -> NewBacktest {
     NewBacktest {
@@ -135,6 +135,57 @@ fn an_end_is_final_and_gives_back_what_was_not_processed() {
     assert_eq!(start(&mut world, 9), Err(Reject::BacktestNotFound));
     assert_eq!(end(&mut world, 9, cancelled(0)), Err(Reject::BacktestNotFound));
     println!("ends: {} rows", rows.len());
+}
+
+/// Numbers of the back-tests that a page, a read of each, and a repeat of each request find.
+fn found(world: &mut World, numbers: &[u8]) -> [Vec<u8>; 3] {
+    let page = match world.ask(Command::Query(Query::Backtests { before: None, limit: 100 }), 0) {
+        Answer::Backtests { jobs, has_more: false } => jobs.iter().rev().map(|job| job.id[0]).collect(),
+        other => panic!("{other:?}"),
+    };
+    let mut of_each = |query: &dyn Fn(u8) -> Query| {
+        let is_found = |number: &u8| match world.ask(Command::Query(query(*number)), 0) {
+            Answer::Backtest { job, .. } => job.id[0] == *number,
+            Answer::Refused(Reject::BacktestNotFound) => false,
+            other => panic!("{other:?}"),
+        };
+        numbers.iter().copied().filter(is_found).collect()
+    };
+    let read = of_each(&|number| Query::Backtest([number; 16]));
+    [page, read, of_each(&|number| Query::BacktestByRequest(format!("k-{number}")))]
+}
+
+/// Ninety days after its creation a back-test that is over is gone for its user, who need not create another one.
+#[test]
+fn an_old_back_test_is_not_shown() {
+    let mut world = world();
+    let named = |number: u8| NewBacktest { request: Some(format!("k-{number}")), ..new(number, 1) };
+    for number in [1, 2] {
+        assert_eq!(create(&mut world, named(number)), Ok((number, false)));
+    }
+    let failed = BacktestResult::Failed { error: "time_limit".to_owned(), left: 0 };
+    assert!(end(&mut world, 1, failed.clone()).is_ok());
+    world.now = START.plus(DAY);
+    assert_eq!(create(&mut world, named(3)), Ok((3, false)));
+    assert!(end(&mut world, 3, failed).is_ok());
+    // The first is over, the second is not, the third is a day younger than they are.
+    let rows = [
+        (START.plus(BACKTESTS_KEPT_US - 1), vec![1, 2, 3]),
+        (START.plus(BACKTESTS_KEPT_US), vec![2, 3]),
+        (START.plus(DAY + BACKTESTS_KEPT_US - 1), vec![2, 3]),
+        (START.plus(DAY + BACKTESTS_KEPT_US), vec![2]),
+    ];
+    for (now, expected) in &rows {
+        world.now = *now;
+        assert_eq!(found(&mut world, &[1, 2, 3]), [expected.clone(), expected.clone(), expected.clone()], "{now:?}");
+    }
+    // A page after one that is gone is empty; its request is a new one.
+    let after = Query::Backtests { before: Some([3; 16]), limit: 100 };
+    assert_eq!(world.ask(Command::Query(after), 0), Answer::Backtests { jobs: Vec::new(), has_more: false });
+    let again = NewBacktest { id: [4; 16], ..named(3) };
+    assert_eq!(create(&mut world, again), Ok((4, false)));
+    world.check().expect("the records give the same state");
+    println!("ages: {} rows", rows.len());
 }
 
 #[test]

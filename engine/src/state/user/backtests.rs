@@ -9,7 +9,8 @@ use crate::fact;
 use crate::time::{DAY, Date, Timestamp};
 use wincode::{SchemaRead, SchemaWrite};
 
-/// A back-test is forgotten this long after its creation, at the next creation of its user. µs.
+/// A back-test that has ended is kept this long after its creation: then it is not shown any more, and the next creation of
+/// its user removes it. µs.
 pub const BACKTESTS_KEPT_US: u64 = 90 * DAY;
 
 /// How a back-test ended.
@@ -131,6 +132,11 @@ impl Backtest {
         self.ended.is_none()
     }
 
+    /// Whether it is still kept at `now`: one that is not over always is.
+    pub fn is_kept(&self, now: Timestamp) -> bool {
+        self.is_open() || now.since(self.created_at) < BACKTESTS_KEPT_US
+    }
+
     /// Market hours that stay charged, in thousandths.
     pub fn net_charge(&self) -> u64 {
         self.charged - self.ended.as_ref().map_or(0, |ended| ended.refunded)
@@ -145,11 +151,17 @@ impl BacktestMeter {
 }
 
 impl User {
-    /// Back-tests that are kept, oldest first.
+    /// All back-tests in memory, oldest first, also those that are not kept any more and not removed yet.
     pub fn backtests(&self) -> &[Backtest] {
         self.trading().backtests.as_ref().map_or(&[], |backtests| &backtests.jobs)
     }
 
+    /// Those of them that are kept at `now`.
+    pub fn backtests_kept(&self, now: Timestamp) -> impl DoubleEndedIterator<Item = &Backtest> {
+        self.backtests().iter().filter(move |job| job.is_kept(now))
+    }
+
+    /// One of all in memory.
     pub fn backtest(&self, id: [u8; 16]) -> Option<&Backtest> {
         self.backtests().iter().find(|job| job.id == id)
     }
@@ -162,7 +174,7 @@ impl User {
     pub(super) fn create_backtest(&mut self, created: &fact::BacktestCreated) {
         let fact::BacktestCreated { job, spec, digest, request, charged, at } = created;
         let backtests = self.trading_mut().backtests.get_or_insert_default();
-        backtests.jobs.retain(|job| job.is_open() || at.since(job.created_at) < BACKTESTS_KEPT_US);
+        backtests.jobs.retain(|job| job.is_kept(*at));
         assert!(backtests.jobs.iter().all(|known| known.id != *job), "a back-test is created once");
         let mut meter = backtests.meter.of(at.month());
         meter.jobs += 1;

@@ -60,7 +60,7 @@ fn sentence(job: &Job, report: &Report) -> String {
     text + "."
 }
 
-/// What makes the result less than it seems.
+/// Reasons why the result may be too optimistic or incomplete.
 fn warnings(job: &Job, report: &Report) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(report.plan.notice());

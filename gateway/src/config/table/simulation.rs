@@ -14,12 +14,13 @@ pub(super) fn rows() -> Vec<Setting> {
             "simulation.job_memory_bytes",
             256 << 20,
             32 << 20..=16 << 30,
-            "Memory for the rows of one back-test, in bytes; what exceeds it is spilled into `cache/` of `archive.dir`.",
+            "Memory for the rows of one back-test, in bytes; what exceeds it is spilled into `cache/` of `archive.dir`. It bounds \
+                 neither books nor results (`gateway/docs/simulation.md` §6.1).",
         ),
         path(
             "simulation.export_dir",
             "Folder of exports, each of which is removed after a day. Without it `POST /v1/simulation/exports` answers 503 \
-             `ARCHIVE_UNAVAILABLE`.",
+                 `ARCHIVE_UNAVAILABLE`.",
         ),
         integer(
             "simulation.export_bytes_max",

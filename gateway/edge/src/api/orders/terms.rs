@@ -19,7 +19,7 @@ use engine::user::Tier;
 use sha2::{Digest as _, Sha256};
 use std::borrow::Cow;
 use wire::decimal::Decimal;
-use wire::fields::{Body, is_longer};
+use wire::fields::{Body, Problems, is_longer};
 use wire::value::Value;
 
 const MARKET_ID_CHARS_MAX: usize = 256;
@@ -128,18 +128,7 @@ pub fn identity<'a>(
     if field.is_some_and(|id| !printable(id)) {
         body.problems.add("body", "client_order_id", "string_pattern", "has characters that cannot be printed");
     }
-    let header = sender.header_id.filter(|id| !id.is_empty()).map(|id| {
-        let id = std::str::from_utf8(id).ok();
-        id.filter(|id| !is_longer(id, CLIENT_ORDER_ID_CHARS_MAX) && printable(id))
-    });
-    let header = match header {
-        Some(None) => {
-            let message = format!("is not a printable text of at most {CLIENT_ORDER_ID_CHARS_MAX} characters");
-            body.problems.add("header", "Idempotency-Key", "string_pattern", message);
-            None
-        }
-        header => header.flatten(),
-    };
+    let header = header_id(sender.header_id, CLIENT_ORDER_ID_CHARS_MAX, &mut body.problems);
     if let (Some(field), Some(header)) = (field, header)
         && field != header
     {
@@ -154,6 +143,18 @@ pub fn identity<'a>(
         source,
     });
     (field, request)
+}
+
+/// The id of a request in its header `Idempotency-Key`; `None` if it has none, and with a problem if it is not a printable
+/// text.
+pub fn header_id<'a>(value: Option<&'a [u8]>, chars_max: usize, problems: &mut Problems) -> Option<&'a str> {
+    let value = value.filter(|id| !id.is_empty())?;
+    let id = std::str::from_utf8(value).ok().filter(|id| !is_longer(id, chars_max) && printable(id));
+    if id.is_none() {
+        let message = format!("is not a printable text of at most {chars_max} characters");
+        problems.add("header", "Idempotency-Key", "string_pattern", message);
+    }
+    id
 }
 
 fn printable(text: &str) -> bool {

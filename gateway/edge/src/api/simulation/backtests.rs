@@ -1,13 +1,15 @@
 //! The routes of back-tests (gateway/docs/simulation.md §6). A creation is checked here as far as the archive and the plan
 //! are concerned; the shard of the user decides about the month.
 
+use super::archive::MadeMarket;
 use super::jobs::{JobProgress, JobRows, Jobs};
 use super::spec::Spec;
 use super::summary::{
     BacktestPage, BacktestPoint, BacktestPointPage, BacktestSummary, BacktestTrade, BacktestTradePage,
 };
-use super::{archive, has_everything, market, needs_everything, outcome};
+use super::{archive, has_everything, needs_everything, outcome};
 use crate::api::clob::ids::uuid;
+use crate::api::orders::terms::header_id;
 use crate::api::refuse::unexpected;
 use crate::http::call::Call;
 use crate::http::code::Code;
@@ -26,7 +28,7 @@ use hyper::StatusCode;
 use hyper::header::{self, HeaderName, HeaderValue};
 use sha2::{Digest as _, Sha256};
 use wire::cursor::OffsetCursor;
-use wire::fields::Params;
+use wire::fields::{Params, Problems};
 use wire::read;
 use wire::write;
 
@@ -93,16 +95,15 @@ fn accepted(summary: BacktestSummary<'static>) -> Reply {
     Reply::json(&summary).with_status(StatusCode::ACCEPTED)
 }
 
-/// The id that the client gave the request.
+/// The id that the client gave the request, read as that of an order.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a long one.
+/// `VALIDATION_FAILED` for one that is long or cannot be printed.
 fn request_id(call: &Call) -> Result<Option<String>, Refusal> {
-    let id = call.header(&IDEMPOTENCY_KEY);
-    if id.is_some_and(|id| id.chars().nth(KEY_CHARS_MAX).is_some()) {
-        return Err(Refusal::new(Code::ValidationFailed, "Idempotency-Key: has more than 256 characters"));
-    }
-    Ok(id.map(str::to_owned))
+    let mut problems = Problems::default();
+    let value = call.headers.get(&IDEMPOTENCY_KEY).map(HeaderValue::as_bytes);
+    let id = header_id(value, KEY_CHARS_MAX, &mut problems);
+    if problems.is_empty() { Ok(id.map(str::to_owned)) } else { Err(Refusal::validation(&problems)) }
 }
 
 /// The back-test of an earlier request with this id.
@@ -136,7 +137,7 @@ fn within_plan(spec: &Spec, caps: BacktestCaps) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Every market is in the archive, has the outcome, and is covered well enough.
+/// Every market is in the archive, has the outcome, and is covered well enough by hours that are made.
 ///
 /// # Errors
 /// `ARCHIVE_NOT_FOUND`, `INVALID_REQUEST`, `ARCHIVE_UNAVAILABLE`, `UNUNIVERSE_EXCLUDED`.
@@ -145,11 +146,11 @@ async fn in_universe(call: &Call, spec: &Spec) -> Result<(), Refusal> {
     let window = Hour::touched(spec.start..spec.end);
     let mut excluded: Vec<(&str, Coverage)> = Vec::new();
     for condition in &spec.conditions {
-        let market = market(archive, condition).await?;
+        let made = archive.made(condition, window.clone()).await?;
+        let MadeMarket { market, coverage } = made.ok_or(Code::ArchiveNotFound)?;
         let token = spec.tokens.iter().find(|(of, _)| of == condition).map(|(_, token)| token.as_str());
         // A token decides alone: the label is that of the other markets.
         outcome(&market, token, token.is_none().then_some(&*spec.strategy.outcome))?;
-        let coverage = Coverage::of(window.clone(), archive.hours(&market, window.clone()).await?);
         if !coverage.is_eligible() {
             excluded.push((condition, coverage));
         }

@@ -261,7 +261,7 @@ impl Spec {
     }
 }
 
-/// A number of 10⁻¹² as a decimal without trailing zeros.
+/// A number in units of 10⁻¹², as a decimal without trailing zeros.
 fn picos_text(picos: i128) -> String {
     let one = 1_000_000_000_000_u128;
     let (sign, magnitude) = (if picos < 0 { "-" } else { "" }, picos.unsigned_abs());

@@ -3,14 +3,15 @@
 mod backtests;
 mod exports;
 
-use super::archive::{Archive, Reading, Unreachable};
+use super::archive::{Archive, MadeMarket, Reading, Unreachable};
 use crate::api::testing::{Answered, Text as _, Town};
 use crate::groups::tables;
 use crate::http::record::{Record, value};
 use crate::http::testing::{NOW, World};
 use engine::amount::{Price, Qty, TickSize};
 use engine::backtest::{
-    ArchivedBook, ArchivedMarket, ArchivedPair, Confidence, Ends, Hour, HourState, Settled, SettlementSource, Verdict,
+    ArchivedBook, ArchivedMarket, ArchivedPair, Confidence, Coverage, Ends, Hour, HourState, Settled, SettlementSource,
+    Verdict,
 };
 use engine::id::Outcome;
 use engine::market::terms::{Category, Resolution};
@@ -65,6 +66,16 @@ impl Shelf {
         }
     }
 
+    /// The same with partial hours after them that are not made yet.
+    fn with_unmade(hours: &[Verdict], unmade: u32) -> Shelf {
+        let mut shelf = Shelf::new(hours);
+        let made_until = shelf.market.hours.end;
+        shelf.market.hours.end = Hour(made_until.0 + unmade);
+        let unmade = (made_until.0..shelf.market.hours.end.0).map(Hour);
+        shelf.hours.extend(unmade.map(|hour| HourState::new(hour, Verdict::Partial, false)));
+        shelf
+    }
+
     fn read<'a, T: 'a>(&self, answer: T) -> Reading<'a, T> {
         let is_broken = self.state.lock().expect("no panic").is_broken;
         Box::pin(std::future::ready(if is_broken { Err(Unreachable) } else { Ok(answer) }))
@@ -78,6 +89,12 @@ impl Archive for Shelf {
 
     fn hours<'a>(&'a self, _: &'a ArchivedMarket, window: Range<Hour>) -> Reading<'a, Vec<HourState>> {
         self.read(self.hours.iter().filter(|state| window.contains(&state.hour)).copied().collect())
+    }
+
+    fn made<'a>(&'a self, condition: &'a str, window: Range<Hour>) -> Reading<'a, Option<MadeMarket>> {
+        let made = self.hours.iter().filter(|state| state.confidence != Confidence::Provisional).copied();
+        let (market, coverage) = (self.market.clone(), Coverage::of(window, made));
+        self.read((condition == CONDITION).then_some(MadeMarket { market, coverage }))
     }
 
     fn books<'a>(

@@ -1,14 +1,15 @@
 //! `POST /v1/simulation/exports`: makes the file of an export, and answers with a link to it.
 
 use super::{ExportLayout, NotMade, WantedExport, link};
+use crate::api::simulation::archive::MadeMarket;
 use crate::api::simulation::fill::word;
-use crate::api::simulation::{ID_CHARS_MAX, archive, has_everything, market, needs_everything};
+use crate::api::simulation::{ID_CHARS_MAX, archive, has_everything, needs_everything};
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::record::record;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::scalar::words;
-use engine::backtest::{COVERAGE_HOURS_MAX, Coverage, Hour};
+use engine::backtest::{COVERAGE_HOURS_MAX, Hour};
 use engine::time::Timestamp;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -51,10 +52,9 @@ pub async fn make(call: Call) -> Outcome {
     }
     let exports = call.reads().exports.as_deref().ok_or(Code::ArchiveUnavailable)?;
     let archive = archive(&call)?;
-    let market = market(archive, asked.condition).await?;
-    let hours = Hour::touched(asked.window.clone());
-    let known = archive.hours(&market, hours.clone()).await?;
-    if Coverage::of(hours, known).available() == 0 {
+    let made = archive.made(asked.condition, Hour::touched(asked.window.clone())).await?;
+    let MadeMarket { market, coverage } = made.ok_or(Code::ArchiveNotFound)?;
+    if coverage.available() == 0 {
         return Err(Code::ConditionHourNotCovered.into());
     }
     let export = exports.make(&WantedExport { market, window: asked.window, layout: asked.layout }).await?;

@@ -123,7 +123,11 @@ impl Lab {
     }
 
     fn with(hours: &[Verdict], has_runner: bool) -> Lab {
-        let (shelf, runner) = (Arc::new(Shelf::new(hours)), Arc::new(Runner::default()));
+        Lab::of(Shelf::new(hours), has_runner)
+    }
+
+    fn of(shelf: Shelf, has_runner: bool) -> Lab {
+        let (shelf, runner) = (Arc::new(shelf), Arc::new(Runner::default()));
         let jobs = has_runner.then(|| runner.clone() as Arc<dyn Jobs>);
         let town = Town::of(World::with_archive(ON, &tables(), shelf, jobs));
         let shard = Shard::new(
@@ -432,9 +436,42 @@ fn a_repeated_request_is_answered_once() {
     // Keys are those of their user; without one, every request is new.
     assert_eq!(lab.create_as(&lab.pro, &json!({"seed": 1}), Some("k-1")).status, 202);
     assert_ne!(lab.created(), lab.created());
-    let long = "k".repeat(257);
-    assert_eq!(lab.create_as(&lab.free, &json!({}), Some(&long)).code(), (422, "VALIDATION_FAILED"));
     assert_eq!(lab.runner.asked.lock().expect("no panic").len(), 4, "a repeat wakes no runner");
+}
+
+#[test]
+fn the_key_of_a_request_is_any_printable_text() {
+    let send = |lab: &Lab, id: &[u8]| {
+        let request = hyper::Request::builder().method("POST").uri(PATH).header("host", "test");
+        let id = hyper::header::HeaderValue::from_bytes(id).expect("a value");
+        let request = request.header("x-api-key", &lab.free).header("idempotency-key", id);
+        let body = http_body_util::Full::new(bytes::Bytes::from(Lab::body(&json!({})).to_string()));
+        lab.town.world.respond(request.body(body).expect("a request"))
+    };
+    let (longest, long) = ("é".repeat(256), "é".repeat(257));
+    // The id; the status of the first and of the second request; the back-tests that are created.
+    let cases: [(&[u8], u16, usize); 7] = [
+        (b"k 1", 202, 1),
+        ("clé-é".as_bytes(), 202, 1),
+        (longest.as_bytes(), 202, 1),
+        // It names nothing.
+        (b"", 202, 2),
+        (b"a\tb", 422, 0),
+        (b"a\xff", 422, 0),
+        (long.as_bytes(), 422, 0),
+    ];
+    for (id, status, created) in cases {
+        let lab = Lab::new(&HOURS);
+        let answers = [send(&lab, id), send(&lab, id)];
+        let shown = String::from_utf8_lossy(id);
+        assert_eq!(answers.each_ref().map(|answer| answer.status), [status; 2], "{shown:?}: {}", answers[0].text());
+        assert_eq!(lab.runner.asked.lock().expect("no panic").len(), created, "{shown:?}");
+        if status == 422 {
+            assert_eq!(answers[0].code().1, "VALIDATION_FAILED", "{shown:?}");
+            assert!(answers[0].text().contains("Idempotency-Key"), "{}", answers[0].text());
+        }
+    }
+    println!("keys of requests: {} cases", cases.len());
 }
 
 #[test]
@@ -480,6 +517,45 @@ fn checks_of_a_creation_come_in_their_order() {
     let expected = json!([{"condition_id": CONDITION, "hours_available": 1, "hours_asked": 2, "hours_quarantined": 1}]);
     assert_eq!(excluded["details"]["excluded"], expected);
     println!("creations: {} cases", cases.len());
+}
+
+/// An hour that is not made yet is missing, though a book can be read in it.
+#[test]
+fn hours_that_are_not_made_do_not_count() {
+    // Hours that are made, hours that are not; hours of the window; the answer, or how many are excluded as available.
+    let cases = [
+        (1, 1, 1, Ok("1.000")),
+        (1, 1, 2, Err(1)),
+        (4, 1, 5, Ok("5.000")),
+        (3, 1, 4, Err(3)),
+        (3, 2, 5, Err(3)),
+        (0, 2, 2, Err(0)),
+    ];
+    for (made, unmade, window, expected) in cases {
+        let lab = Lab::of(Shelf::with_unmade(&vec![Verdict::Valid; made], unmade), true);
+        let end = wire::instant::ts_text(engine::backtest::Hour(HOUR.0 + window).start());
+        let verbose = [("x-api-key", lab.free.as_str()), ("x-svc-verbose", "true")];
+        let body = Lab::body(&json!({ "end": end })).to_string();
+        let answer = lab.town.world.send("POST", PATH, &verbose, &body);
+        let coverage = lab.get(&format!("/v1/simulation/coverage?condition_id={CONDITION}")).json();
+        assert_eq!(coverage["hours_available"], json!(made as u32 + unmade), "the coverage shows both");
+        match expected {
+            Ok(charged) => {
+                assert_eq!(answer.status, 202, "{made} {unmade} {window}: {}", answer.text());
+                assert_eq!(answer.json()["market_hours_charged"], charged, "a missing hour is charged as another one");
+            }
+            Err(available) => {
+                assert_eq!(answer.code(), (422, "UNUNIVERSE_EXCLUDED"), "{made} {unmade} {window}");
+                let excluded = &answer.json()["details"]["excluded"][0];
+                assert_eq!(
+                    (&excluded["hours_available"], &excluded["hours_asked"]),
+                    (&json!(available), &json!(window))
+                );
+                assert_eq!(lab.used(), (json!(0), json!("0.000")), "a refusal is not charged");
+            }
+        }
+    }
+    println!("hours that are not made: {} cases", cases.len());
 }
 
 #[test]

@@ -83,6 +83,10 @@ impl Lab {
     }
 
     fn of(more: &str, hours: &[Verdict]) -> Lab {
+        Lab::on(more, Shelf::new(hours))
+    }
+
+    fn on(more: &str, shelf: Shelf) -> Lab {
         let bytes = (0..BYTES).map(|at| (at % 251) as u8).collect();
         let shop = Arc::new(Shop {
             asked: Mutex::default(),
@@ -91,11 +95,8 @@ impl Lab {
             fails_at: Mutex::new(u64::MAX),
             is_broken: Mutex::new(false),
         });
-        let simulation = Simulation {
-            archive: Some(Arc::new(Shelf::new(hours))),
-            exports: Some(shop.clone()),
-            ..Simulation::default()
-        };
+        let simulation =
+            Simulation { archive: Some(Arc::new(shelf)), exports: Some(shop.clone()), ..Simulation::default() };
         let town = Town::of(World::with_simulation(&with(more), &tables(), simulation));
         let full = town.world.key(Tier::ProPlus, Permissions::Read);
         Lab { town, shop, full }
@@ -197,7 +198,8 @@ fn an_export_has_a_link() {
 /// The order of the checks too: a case has every later mistake that it can have.
 #[test]
 fn wrong_exports_have_their_codes() {
-    let lab = Lab::of("", &[Verdict::Valid, Verdict::Quarantined, Verdict::Missing, Verdict::Partial]);
+    let hours = [Verdict::Valid, Verdict::Quarantined, Verdict::Missing, Verdict::Partial];
+    let lab = Lab::on("", Shelf::with_unmade(&hours, 2));
     let long = "x".repeat(257);
     let invalid = (422, "VALIDATION_FAILED");
     let window = (400, "INVALID_WINDOW");
@@ -233,7 +235,11 @@ fn wrong_exports_have_their_codes() {
         // An hour that is not usable, alone and beside one that is.
         (hour("18:00", "19:00"), (404, "CONDITION_HOUR_NOT_COVERED")),
         (hour("18:00", "20:00"), (404, "CONDITION_HOUR_NOT_COVERED")),
+        (hour("23:00", "23:30"), (404, "CONDITION_HOUR_NOT_COVERED")),
+        // Hours that are not made yet, alone and after one that is.
         (hour("21:00", "22:00"), (404, "CONDITION_HOUR_NOT_COVERED")),
+        (hour("21:10", "23:00"), (404, "CONDITION_HOUR_NOT_COVERED")),
+        (hour("20:30", "23:00"), (200, "")),
         (hour("17:59", "19:00"), (200, "")),
         (hour("19:00", "20:01"), (200, "")),
         (json!({"end": "2026-10-02T09:14:05Z"}), (200, "")),

@@ -181,7 +181,8 @@ fn an_old_back_test_is_not_shown() {
     }
     // A page after one that is gone is empty; its request is a new one.
     let after = Query::Backtests { before: Some([3; 16]), limit: 100 };
-    assert_eq!(world.ask(Command::Query(after), 0), Answer::Backtests { jobs: Vec::new(), has_more: false });
+    let page = world.ask(Command::Query(after), 0);
+    assert!(matches!(&page, Answer::Backtests { jobs, has_more: false } if jobs.is_empty()), "{page:?}");
     let again = NewBacktest { id: [4; 16], ..named(3) };
     assert_eq!(create(&mut world, again), Ok((4, false)));
     world.check().expect("the records give the same state");

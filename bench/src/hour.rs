@@ -3,6 +3,7 @@
 
 use crate::chance::Chance;
 use crate::fold::token;
+use archive::store::{Settings, Store};
 use engine::time::{HOUR, Timestamp};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -11,6 +12,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use venue::archive::build::{self, Options};
+use venue::archive::room::Room;
 use venue::archive::seal::Place;
 use venue::category::Names;
 
@@ -90,7 +92,8 @@ pub fn write_tape(tape: &Path, packed: Option<&Path>, frames: usize) {
 
 /// How an archive in this folder is built.
 pub fn options(root: &Path, memory_bytes: u64) -> Options {
-    let place = Place::open(root, memory_bytes, Timestamp::from_secs(1_900_000_000)).expect("an archive");
+    let store = Store::open(root, Settings::default()).expect("an archive");
+    let place = Place::of(store, Room::of(0), memory_bytes, Timestamp::from_secs(1_900_000_000)).expect("the lock");
     Options { place, markets: None, from: None, to: None, threads: 1 }
 }
 

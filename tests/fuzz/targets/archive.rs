@@ -5,6 +5,7 @@ use ::archive::index::{Builder, NoCarry, TimeIndex, resummed};
 use ::archive::read::HourFile;
 use ::archive::row::{Condition, Event, Row, SIZE_MAX};
 use ::archive::sidecar::{Gap, Sidecar};
+use ::archive::store::{Settings, Store};
 use ::archive::write::HourWriter;
 use engine::amount::{Price, Qty, TickSize};
 use engine::backtest::Hour;
@@ -14,6 +15,7 @@ use host::thread::Stop;
 use std::fs;
 use venue::archive::build::Options;
 use venue::archive::hourly;
+use venue::archive::room::Room;
 use venue::archive::seal::Place;
 use venue::category::Names;
 
@@ -101,7 +103,8 @@ fn state() -> Vec<u8> {
         let lines = [listed, book(begin + 1_000), gap, book(begin + 3_000), String::new()].join("\n");
         fs::write(recording.join(format!("tape-{}.ndjson", Hour(hour))), lines).expect("written");
     }
-    let place = Place::open(&root, 128 << 20, Timestamp::of_hour(HOUR + 3)).expect("an archive");
+    let store = Store::open(&root, Settings::default()).expect("an archive");
+    let place = Place::of(store, Room::of(0), 128 << 20, Timestamp::of_hour(HOUR + 3)).expect("the lock");
     let options = Options { place, markets: None, from: None, to: None, threads: 1 };
     let names = Names::default();
     hourly::make_due(&recording, Hour(HOUR + 2), &options, &names, &Stop::new(), &mut |_| {}).expect("hours");

@@ -17,8 +17,11 @@ use venue::tape::Origin;
 /// The markets of all venues.
 pub(super) struct Descriptions {
     names: Names,
-    by_venue: Mutex<BTreeMap<Origin, Arc<Mutex<Option<Arc<Described>>>>>>,
+    by_venue: Mutex<BTreeMap<Origin, Arc<Slot>>>,
 }
+
+/// The newest description of a venue. Whoever reads the files holds it, so that others who miss it wait.
+type Slot = Mutex<Option<Arc<Described>>>;
 
 /// What is known of a venue's markets besides their rows.
 pub(super) struct Described {

@@ -326,7 +326,7 @@ impl HourEntry {
         }
     }
 
-    /// The sidecar, whatever is known about the other files.
+    /// The sidecar, without regard to the other files.
     fn stated(&self) -> Result<Arc<Sidecar>, Refusal> {
         let mut known = self.sidecar.lock();
         known.get_or_insert_with(|| self.read_sidecar()).clone()

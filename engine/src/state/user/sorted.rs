@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "values of a set ascend")]
+    #[should_panic(expected = "the values are not strictly ascending")]
     fn a_value_is_in_a_set_once() {
         Sorted::of_ascending(vec![1, 2, 2]);
     }

@@ -21,7 +21,7 @@ pub(crate) const NULL: i64 = i64::MIN;
 pub(crate) const BAD: i64 = i64::MIN + 1;
 /// Rows of a batch.
 pub(crate) const BATCH_ROWS: usize = 4_096;
-/// A batch ends early when so many bytes were decoded for it: its texts keep their pages in memory.
+/// A batch ends early when this many bytes were decoded for it: its texts keep their pages in memory.
 const BATCH_BYTES_MAX: u64 = PAGE_BYTES_MAX;
 /// Rows that are read at a time where a row group has more decoded bytes than that.
 const STEP_ROWS: usize = 64;

@@ -62,14 +62,14 @@ fn check_counts(page: &Page, is_nullable: bool) -> std::result::Result<(), Refus
         return Ok(());
     }
     match page.encoding() {
-        // Each text is made anew of the one before it: a small page could become gigabytes.
+        // Each text is made from the one before it: a small page could become gigabytes.
         Encoding::DELTA_BYTE_ARRAY => Err(Refusal::new("the encoding DELTA_BYTE_ARRAY is not read")),
         Encoding::DELTA_LENGTH_BYTE_ARRAY => check_lengths(page, is_nullable),
         _ => Ok(()),
     }
 }
 
-/// Lengths of texts are decoded all at once, as many as the data states.
+/// All lengths of texts are decoded in one step, as many as the data states.
 fn check_lengths(page: &Page, is_nullable: bool) -> std::result::Result<(), Refusal> {
     let refusal = || Refusal::new("the lengths of its texts are damaged");
     let values = values_of(page, is_nullable).ok_or_else(refusal)?;

@@ -91,7 +91,7 @@ fn files_of_other_writers_have_the_same_rows() {
     println!("files of other writers: {} cases", cases.len());
 }
 
-/// The Parquet library makes each such text anew: a small page could become gigabytes.
+/// The Parquet library makes each such text from the one before it: a small page could become gigabytes.
 #[test]
 fn texts_with_shared_prefixes_are_refused() {
     let (folder, rows) = (tempfile::tempdir().expect("a folder"), rows_of(12, 90));

@@ -245,7 +245,7 @@ impl Store {
     /// Removes an hour, unless it is pinned or in use. Its sidecar goes first: without it the rest counts for nothing, and
     /// is removed by the next call after a kill. Returns whether it is gone.
     fn remove(&self, entry: &HourEntry, done: &mut Retention) -> Result<bool, Error> {
-        // Nobody begins to use it between the look and the removal. Another process may have pinned it since it was listed.
+        // No reader begins to use it between the look and the removal. Another process may have pinned it since it was listed.
         let held = self.held.lock();
         if held.contains_key(&(entry.venue.clone(), entry.hour)) || names::pin_path(&entry.path).exists() {
             return Ok(false);

@@ -20,7 +20,7 @@ pub(super) struct Descriptions {
     by_venue: Mutex<BTreeMap<Origin, Arc<Slot>>>,
 }
 
-/// The newest description of a venue. Whoever reads the files holds it, so that others who miss it wait.
+/// The newest description of a venue. A thread that reads the files holds it, so that others wait for it.
 type Slot = Mutex<Option<Arc<Described>>>;
 
 /// What is known of a venue's markets besides their rows.

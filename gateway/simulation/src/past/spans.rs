@@ -1,4 +1,4 @@
-//! Which hours of an archive a market is in, and what its rows show of it. Each hour is looked at once for a market. What was
+//! Which hours of an archive a market is in, and what its rows show of it. An hour is searched for a market one time. What was
 //! found is remembered with the hour's files, so a change of the archive costs a look at the hours that changed.
 
 use super::PastError;

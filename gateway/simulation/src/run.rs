@@ -129,7 +129,7 @@ pub fn run_on_threads(
         }
         part
     };
-    let parts: Vec<Result<Part, RunError>> = std::thread::scope(|scope| {
+    let mut parts: Vec<Result<Part, RunError>> = std::thread::scope(|scope| {
         let one = &one;
         let others: Vec<_> = (1..threads).map(|thread| scope.spawn(move || one(thread))).collect();
         let first = one(0);
@@ -138,9 +138,7 @@ pub fn run_on_threads(
     });
     // One that was ended by the error of another is not the reason.
     let is_reason = |part: &Result<Part, RunError>| matches!(part, Err(error) if !matches!(error, RunError::Ended));
-    let reason = parts.iter().position(is_reason);
-    let mut parts = parts;
-    if let Some(reason) = reason {
+    if let Some(reason) = parts.iter().position(is_reason) {
         parts.swap(0, reason);
     }
     let parts = parts.into_iter().collect::<Result<Vec<Part>, RunError>>()?;

@@ -228,6 +228,6 @@ mod tests {
             let decoded = decoded.load(Ordering::Relaxed);
             assert!(decoded <= stated + SLACK_BYTES, "{decoded}");
         }
-        println!("footers that state too little: 2 cases");
+        println!("sizes that a footer states: 3 cases");
     }
 }

@@ -29,7 +29,8 @@ use tools::signals::Signals;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long responses may take when the bot has ended.
 const END_WITHIN: Duration = Duration::from_secs(5);
-/// At the end of the recording: how long the command may take to end by itself, and after SIGTERM.
+/// At the end of the recording: how long a bot's requests are refused while it may end by itself, and how long its
+/// command may take after SIGTERM.
 const LEAVES_WITHIN: Duration = Duration::from_secs(2);
 const TERMINATES_WITHIN: Duration = Duration::from_secs(5);
 /// Markets whose tokens are given to the bot.
@@ -219,7 +220,11 @@ impl BotVerb {
                 return Ok(None);
             }
             if moments.is_over_within(LOOK_EVERY) {
-                return bot.as_mut().map_or(Ok(None), |bot| bot.leave());
+                let Some(bot) = bot else {
+                    stay_for_refusals(input.as_ref());
+                    return Ok(None);
+                };
+                return bot.leave();
             }
         }
     }
@@ -277,6 +282,15 @@ fn end_of_input() -> Option<Receiver<()>> {
         let _ = end.send(());
     });
     Some(is_end)
+}
+
+/// The recording is over, and the bots are not ours: lets each learn that from its next response, until the end of
+/// standard input.
+fn stay_for_refusals(input: Option<&Receiver<()>>) {
+    match input {
+        Some(input) => drop(input.recv_timeout(LEAVES_WITHIN)),
+        None => thread::sleep(LEAVES_WITHIN),
+    }
 }
 
 /// The bot's command, in a process group of its own.

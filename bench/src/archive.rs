@@ -8,6 +8,7 @@ use crate::hour::{AT_HOUR, MARKETS, built, condition, options, tokens, write_tap
 use crate::peers::duckdb::{self, DuckDb, Question};
 use crate::report::{ONE_BY_ONE, Report, Size, nanoseconds, timed};
 use archive::fold::Folded;
+use archive::index::TimeIndex;
 use archive::read::HourFile;
 use archive::row::Condition;
 use archive::store::{Settings, Store, index_path, sidecar_path};
@@ -183,23 +184,27 @@ fn drained<T: DataType>(mut reader: ColumnReaderImpl<T>) -> usize {
     }
 }
 
-/// Folds every token of an hour; returns the count of levels at its end.
+/// Folds every token of an hour, whose rows its index names; returns the count of levels at its end.
 fn folded(path: &Path) -> usize {
     let file = HourFile::open(path).expect("an hour");
-    let (mut book, mut of, mut levels) = (Folded::default(), None, 0);
-    let mut end = |book: &Folded| {
-        let view = book.view();
+    let index = TimeIndex::open(&index_path(path)).expect("an index");
+    let (mut book, mut levels) = (Folded::default(), 0);
+    let mut end = |book: &mut Folded| {
+        let view = std::mem::take(book).view();
         levels += view.bids.len() + view.asks.len();
     };
-    for row in file.all_rows() {
-        let (_, row) = row.expect("a row");
-        if of.as_ref() != Some(&row.token) {
-            end(&book);
-            (book, of) = (Folded::default(), Some(row.token.clone()));
+    let mut tokens = index.tokens().map(|token| token.rows.end);
+    let mut last = tokens.next().unwrap_or(0);
+    let rows = file.changes(0..file.row_count(), |row, received, source, change| {
+        while row >= last {
+            end(&mut book);
+            last = tokens.next().unwrap_or(u64::MAX);
         }
-        book.apply(row.received, row.source, &row.event);
-    }
-    end(&book);
+        book.apply_change(received, source, change);
+        Ok(())
+    });
+    rows.expect("rows");
+    end(&mut book);
     levels
 }
 

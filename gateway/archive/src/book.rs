@@ -6,27 +6,13 @@
 use crate::error::Error;
 use crate::fold::{Change, Folded};
 use crate::index::{Anchor, AnchorKind, TimeIndex, TokenRows};
-use crate::read::{HourFile, Read, RowReader};
-use crate::schema;
+use crate::read::HourFile;
 use engine::amount::{Price, Qty};
 use engine::book::BookSide;
 use engine::time::Timestamp;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 
-/// Columns of a fold.
-const COLUMNS: [usize; 10] = [
-    schema::RECEIVED,
-    schema::SOURCE,
-    schema::EVENT,
-    schema::BIDS,
-    schema::ASKS,
-    schema::PRICE,
-    schema::SIZE,
-    schema::SIDE,
-    schema::BEST_BID,
-    schema::BEST_ASK,
-];
 /// Events between two folded books of a segment.
 const STEP: usize = 4_096;
 /// Most bytes of decoded events of a segment.
@@ -115,45 +101,40 @@ impl OpenHour {
     /// # Errors
     /// A damaged page; more than 64 MiB of events.
     pub(crate) fn segment(&self, from: Option<Anchor>, rows: Range<u64>) -> Result<Segment, Error> {
-        let start = from.map(|anchor| self.index.state(&anchor)).transpose()?.unwrap_or_default();
-        let mut batches = self.file.batches(&COLUMNS, rows);
-        let (mut reader, mut folded) = (RowReader::default(), start);
-        let (mut bids, mut asks) = (Vec::new(), Vec::new());
+        let mut folded = from.map(|anchor| self.index.state(&anchor)).transpose()?.unwrap_or_default();
         let mut segment = Segment { events: Vec::new(), levels: Vec::new(), folded: Vec::new(), bytes: 0 };
-        while batches.next().map_err(|refusal| self.file.refused(refusal))? {
-            let batch = batches.batch();
-            for at in 0..batch.rows {
-                let Some(Read { received, source, change }) = reader.read(batch, at, &mut bids, &mut asks) else {
-                    continue;
-                };
-                let Some(change) = change else { continue };
-                if segment.events.len().is_multiple_of(STEP) {
-                    segment.bytes += folded.memory();
-                    segment.folded.push((segment.events.len(), folded.clone()));
-                }
-                let (received, source) = (received.millis(), source.millis());
-                folded.change(received, source, change);
-                segment.push(received, source, change);
+        self.file.changes(rows, |_, received, source, change| {
+            if segment.events.len().is_multiple_of(STEP) {
+                segment.bytes += folded.memory();
+                segment.folded.push((segment.events.len(), folded.clone()));
             }
-            let bytes = segment.bytes + segment.levels.len() * size_of::<(Price, Qty)>();
-            if bytes + segment.events.len() * size_of::<Event>() > SEGMENT_BYTES_MAX {
+            let (received, source) = (received.millis(), source.millis());
+            folded.change(received, source, change);
+            segment.push(received, source, change);
+            if segment.len() > SEGMENT_BYTES_MAX {
                 // A bound, and no damage of the file.
                 let error = "the rows between two anchors take more than 64 MiB";
                 return Err(Error::Io(self.file.path().to_owned(), io::Error::new(ErrorKind::FileTooLarge, error)));
             }
-        }
+            Ok(())
+        })?;
         if segment.folded.is_empty() {
             segment.bytes += folded.memory();
             segment.folded.push((0, folded));
         }
         segment.events.shrink_to_fit();
         segment.levels.shrink_to_fit();
-        segment.bytes += segment.events.len() * size_of::<Event>() + segment.levels.len() * size_of::<(Price, Qty)>();
+        segment.bytes = segment.len();
         Ok(segment)
     }
 }
 
 impl Segment {
+    /// Bytes of folded books, events and levels.
+    fn len(&self) -> usize {
+        self.bytes + self.events.len() * size_of::<Event>() + self.levels.len() * size_of::<(Price, Qty)>()
+    }
+
     fn push(&mut self, received: u64, source: u64, change: Change<'_>) {
         let what = match change {
             Change::Book { bids, asks } => {

@@ -1,14 +1,13 @@
 //! Checks of an hour's rows against themselves, in file order: a change states the best prices after it, so the fold can
 //! be compared with them (gateway/docs/archive.md §3).
 
-use crate::error::Error;
-use crate::fold::Folded;
-use crate::index::Carried;
-use crate::row::{Condition, Event, Kind, Row};
+use crate::fold::{Change, Folded};
+use crate::row::{Condition, Kind};
 use engine::amount::Price;
-use engine::time::{HOUR, Timestamp};
+use engine::time::{HOUR, MILLISECOND, Timestamp};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+
+const HOUR_MS: i64 = (HOUR / MILLISECOND) as i64;
 
 /// Findings about an hour.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,9 +26,8 @@ pub struct Findings {
     pub markets: u64,
     /// Rows by event type, in the order of [`Kind::ALL`].
     pub rows: [u64; Kind::ALL.len()],
-    /// Rows that were received before or after the hour, and the longest time in between, in microseconds.
+    /// Rows that were received before or after the hour.
     pub outside: u64,
-    pub farthest: u64,
     pub first: Option<Timestamp>,
     pub last: Option<Timestamp>,
     /// A bit for each minute with a row.
@@ -47,125 +45,115 @@ impl Findings {
         self.by_market.iter().map(|(market, (compared, differs))| (*market, *compared, *differs))
     }
 
-    fn count(&mut self, row: &Row, begins: Timestamp) {
-        let kind = row.event.kind();
-        if let Some(count) =
-            Kind::ALL.into_iter().zip(&mut self.rows).find_map(|(of, count)| (of == kind).then_some(count))
-        {
-            *count += 1;
-        }
-        self.first = Some(self.first.map_or(row.received, |first| first.min(row.received)));
-        self.last = self.last.max(Some(row.received));
-        if row.received.hour() == begins.hour() {
-            self.minutes |= 1 << (row.received.minute() % 60);
-        } else {
-            self.outside += 1;
-            let far = begins.since(row.received).max(row.received.since(begins.plus(HOUR)));
-            self.farthest = self.farthest.max(far);
-        }
+    /// Counts a row that was received this many milliseconds after the start of the hour.
+    fn count(&mut self, at: i64, kind: Kind) {
+        self.rows[kind as usize] += 1;
+        self.outside += u64::from(!(0..HOUR_MS).contains(&at));
     }
 }
 
-/// Takes the rows of an hour in file order.
-pub struct Checks<'a> {
-    /// The books at the begin of the hour.
-    carried: &'a dyn Carried,
+/// Compares the rows of an hour with each other, as they are folded in file order.
+pub(crate) struct Checks {
     begins: Timestamp,
-    token: Option<(Condition, Arc<str>)>,
-    /// The book of the token.
-    book: Folded,
+    market: Option<Condition>,
+    /// The token has no row yet, and no book at the begin of the hour.
+    is_unanchored: bool,
     /// The stated best prices of the last millisecond, until it is over.
     stated: Option<[Option<Price>; 2]>,
-    last_at: Timestamp,
+    last_at: Option<Timestamp>,
     compared: (u64, u64),
     findings: Findings,
 }
 
-impl<'a> Checks<'a> {
+impl Checks {
     /// Of the hour with this number.
-    pub fn new(hour: u32, carried: &'a dyn Carried) -> Checks<'a> {
+    pub(crate) fn new(hour: u32) -> Checks {
         Checks {
-            carried,
             begins: Timestamp::of_hour(hour),
-            token: None,
-            book: Folded::default(),
+            market: None,
+            is_unanchored: false,
             stated: None,
-            last_at: Timestamp::default(),
+            last_at: None,
             compared: (0, 0),
             findings: Findings::default(),
         }
     }
 
-    /// Notes a row.
-    ///
-    /// # Errors
-    /// The hour before cannot be read.
-    pub fn note(&mut self, row: &Row) -> Result<(), Error> {
-        let is_same = self.token.as_ref().is_some_and(|(market, token)| *market == row.market && *token == row.token);
-        if !is_same || row.received != self.last_at {
-            self.end_moment(is_same.then_some(row.received));
+    /// Begins a token. The one before has ended. `is_carried`: its book at the begin of the hour is known.
+    pub(crate) fn begin_token(&mut self, market: &Condition, is_carried: bool) {
+        if self.market.as_ref() != Some(market) {
+            self.end_market();
+            self.market = Some(*market);
+            self.findings.markets += 1;
         }
-        if !is_same {
-            self.begin_token(row)?;
+        self.findings.tokens += 1;
+        self.findings.carried_tokens += u64::from(is_carried);
+        self.is_unanchored = !is_carried;
+    }
+
+    /// Called before a row of the token is folded, with the book before it.
+    #[inline]
+    pub(crate) fn before(&mut self, received: Timestamp, book: &Folded) {
+        if self.last_at == Some(received) {
+            return;
         }
-        self.last_at = row.received;
-        self.findings.count(row, self.begins);
-        self.book.apply(row.received, row.source, &row.event);
-        match &row.event {
-            Event::Book { .. } => self.stated = None,
-            Event::PriceChange { best_bid, best_ask, .. } => {
-                let is_stated = best_bid.is_some() || best_ask.is_some();
-                self.stated = is_stated.then_some([*best_bid, *best_ask]);
+        self.end_moment(book, Some(received));
+        self.last_at = Some(received);
+        let first = self.findings.first.get_or_insert(received);
+        *first = received.min(*first);
+        self.findings.last = self.findings.last.max(Some(received));
+        if received.hour() == self.begins.hour() {
+            self.findings.minutes |= 1 << (received.minute() % 60);
+        }
+    }
+
+    /// Notes a row; `None`: it changes the price grid.
+    #[inline]
+    pub(crate) fn note(&mut self, received: Timestamp, change: Option<&Change<'_>>) {
+        let kind = match change {
+            Some(Change::Book { .. }) => {
+                self.stated = None;
+                Kind::Book
             }
-            Event::LastTradePrice { .. } | Event::TickSizeChange { .. } => {}
-        }
-        Ok(())
+            Some(Change::Level { stated, .. }) => {
+                self.stated = (*stated != [None; 2]).then_some(*stated);
+                self.findings.unanchored_tokens += u64::from(self.is_unanchored);
+                Kind::PriceChange
+            }
+            Some(Change::Trade) => Kind::LastTradePrice,
+            None => Kind::TickSizeChange,
+        };
+        self.is_unanchored = false;
+        self.findings.count(received.millis() as i64 - self.begins.millis() as i64, kind);
     }
 
-    /// The findings so far, about rows alone.
-    pub fn findings(&self) -> &Findings {
-        &self.findings
+    /// Ends the token; `book` is its last one.
+    pub(crate) fn end_token(&mut self, book: &Folded) {
+        self.end_moment(book, None);
+        self.last_at = None;
     }
 
-    /// The findings, after the last row.
-    pub fn finish(mut self) -> Findings {
-        self.end_moment(None);
+    /// The findings, after the last token has ended.
+    pub(crate) fn finish(mut self) -> Findings {
         self.end_market();
         self.findings
     }
 
-    fn begin_token(&mut self, row: &Row) -> Result<(), Error> {
-        if self.token.as_ref().is_none_or(|(market, _)| *market != row.market) {
-            self.end_market();
-            self.findings.markets += 1;
-        }
-        self.token = Some((row.market, row.token.clone()));
-        self.findings.tokens += 1;
-        let carried = self.carried.carried(&row.market, &row.token)?.filter(Folded::is_known);
-        self.findings.carried_tokens += u64::from(carried.is_some());
-        let is_change = matches!(row.event, Event::PriceChange { .. });
-        self.findings.unanchored_tokens += u64::from(carried.is_none() && is_change);
-        self.book = carried.unwrap_or_default();
-        Ok(())
-    }
-
     fn end_market(&mut self) {
         let compared = std::mem::take(&mut self.compared);
-        if let Some((market, _)) = &self.token
+        if let Some(market) = self.market
             && compared.1 > 0
         {
-            self.findings.by_market.insert(*market, compared);
+            self.findings.by_market.insert(market, compared);
         }
     }
 
     /// Ends a millisecond of a token: compares the best prices that its last row states. `next`: that of the token's
     /// next row.
-    fn end_moment(&mut self, next: Option<Timestamp>) {
+    fn end_moment(&mut self, book: &Folded, next: Option<Timestamp>) {
         let stated = self.stated.take();
-        if !self.book.is_known() {
-            return;
-        }
-        let best = self.book.best();
+        let Some(last_at) = self.last_at.filter(|_| book.is_known()) else { return };
+        let best = book.best();
         if let Some(stated) = stated {
             let differs = u64::from(stated != best);
             self.findings.bbo_compared += 1;
@@ -175,7 +163,7 @@ impl<'a> Checks<'a> {
         if let (Some(next), [Some(bid), Some(ask)]) = (next, best)
             && bid >= ask
         {
-            self.findings.crossed_ms += next.since(self.last_at) / engine::time::MILLISECOND;
+            self.findings.crossed_ms += next.since(last_at) / MILLISECOND;
         }
     }
 }
@@ -183,6 +171,9 @@ impl<'a> Checks<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
+    use crate::index::{Builder, Carried};
+    use crate::row::{Event, Row};
     use engine::amount::Qty;
     use engine::book::BookSide;
 
@@ -231,8 +222,11 @@ mod tests {
             row(2, "3", 60_000, change(bid, 60, 0, (0, 70))),
             row(2, "3", 60_001, change(bid, 61, 1, (9, 9))),
         ];
-        let mut checks = Checks::new(Timestamp::from_millis(BEGIN).hour(), &Opening);
-        rows.iter().for_each(|row| checks.note(row).expect("a row"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let hour = Timestamp::from_millis(BEGIN).hour();
+        let mut builder = Builder::create(&folder.path().join("x.idx"), hour, &Opening).expect("created");
+        rows.iter().zip(0..).for_each(|(row, number)| builder.push(number, false, row).expect("a row"));
+        let checks = builder.prepare([9; 32], rows.len() as u64).expect("prepared").checks;
         let expected = Findings {
             bbo_compared: 8,
             bbo_differs: 2,
@@ -244,12 +238,11 @@ mod tests {
             markets: 2,
             rows: [1, 0, 10, 0],
             outside: 0,
-            farthest: 0,
             first: Some(Timestamp::from_millis(BEGIN)),
             last: Some(Timestamp::from_millis(BEGIN + 60_001)),
             minutes: 0b11,
         };
-        assert_eq!(checks.finish(), expected);
+        assert_eq!(checks, expected);
         println!("checks: {} rows", rows.len());
     }
 }

@@ -19,6 +19,8 @@ pub struct Refusal {
     /// Where in the file, in bytes; `None` where no single byte is wrong.
     pub offset: Option<u64>,
     pub reason: String,
+    /// Nothing is wrong but the order of the rows.
+    is_of_order: bool,
 }
 
 /// Names the file of a failure.
@@ -40,16 +42,31 @@ impl<T> Named<T> for Result<T, Refusal> {
 
 impl Refusal {
     pub(crate) fn new(reason: impl Into<String>) -> Refusal {
-        Refusal { offset: None, reason: reason.into() }
+        Refusal { offset: None, reason: reason.into(), is_of_order: false }
     }
 
     pub(crate) fn at(offset: u64, reason: impl Into<String>) -> Refusal {
-        Refusal { offset: Some(offset), reason: reason.into() }
+        Refusal { offset: Some(offset), ..Refusal::new(reason) }
+    }
+
+    /// Rows have to be sorted.
+    pub(crate) fn of_order(reason: impl Into<String>) -> Refusal {
+        Refusal { is_of_order: true, ..Refusal::new(reason) }
+    }
+
+    /// Whether the file is whole but for the order of its rows.
+    pub fn is_of_order(&self) -> bool {
+        self.is_of_order
     }
 
     /// The same refusal with a position, if it has none.
-    pub(crate) fn at_byte(mut self, offset: u64) -> Refusal {
-        self.offset.get_or_insert(offset);
+    pub(crate) fn at_byte(self, offset: u64) -> Refusal {
+        self.at_byte_of(Some(offset))
+    }
+
+    /// The same refusal with a position, if it has none and there is one.
+    pub(crate) fn at_byte_of(mut self, offset: Option<u64>) -> Refusal {
+        self.offset = self.offset.or(offset);
         self
     }
 }

@@ -30,7 +30,7 @@ pub struct Folded {
 
 /// What an event does to the book.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Change<'a> {
+pub enum Change<'a> {
     /// The whole book, in any order; of levels with the same price the last one counts.
     Book { bids: &'a [(Price, Qty)], asks: &'a [(Price, Qty)] },
     /// One level, and the best bid and ask that the venue states after it.
@@ -51,7 +51,7 @@ pub struct View {
 
 impl<'a> Change<'a> {
     /// The change of an event; `None` for one that is not about the book.
-    pub(crate) fn of(event: &'a Event) -> Option<Change<'a>> {
+    pub fn of(event: &'a Event) -> Option<Change<'a>> {
         Some(match event {
             Event::Book { bids, asks } => Change::Book { bids, asks },
             Event::PriceChange { price, size, side, best_bid, best_ask } => {
@@ -67,11 +67,16 @@ impl Folded {
     /// Applies an event of the token. Events come in the order of receipt.
     pub fn apply(&mut self, received: Timestamp, source: Timestamp, event: &Event) {
         if let Some(change) = Change::of(event) {
-            self.change(received.millis(), source.millis(), change);
+            self.apply_change(received, source, change);
         }
     }
 
-    /// Applies a change; times are in milliseconds. A book that is older than the last event is ignored, so is a change
+    /// Applies the change of an event.
+    pub fn apply_change(&mut self, received: Timestamp, source: Timestamp, change: Change<'_>) {
+        self.change(received.millis(), source.millis(), change);
+    }
+
+    /// The same with times in milliseconds. A book that is older than the last event is ignored, so is a change
     /// that is older than the last book, and a change before the first book.
     pub(crate) fn change(&mut self, received: u64, source: u64, change: Change<'_>) {
         match change {

@@ -23,7 +23,7 @@ mod build;
 #[cfg(test)]
 pub(crate) use build::fault;
 pub(crate) use build::prepare;
-pub use build::{Builder, Built, Carried, NoCarry, build};
+pub use build::{Builder, Built, Carried, Made, NoCarry};
 
 use crate::error::{Error, Named, Refusal};
 use crate::fold::Folded;

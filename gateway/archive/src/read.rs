@@ -14,6 +14,7 @@ use bytes::Bytes;
 use engine::amount::{Price, Qty, TickSize};
 use engine::book::BookSide;
 use engine::time::Timestamp;
+use parquet::data_type::ByteArray;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +26,19 @@ pub(crate) const MILLIS_MAX: i64 = 253_402_300_799_999;
 const HASH_BYTES_MAX: usize = 256;
 /// At most one row in this number may be unreadable.
 const UNREADABLE_ONE_IN: u64 = 100;
+/// Columns that change books.
+const CHANGE_COLUMNS: [usize; 10] = [
+    schema::RECEIVED,
+    schema::SOURCE,
+    schema::EVENT,
+    schema::BIDS,
+    schema::ASKS,
+    schema::PRICE,
+    schema::SIZE,
+    schema::SIDE,
+    schema::BEST_BID,
+    schema::BEST_ASK,
+];
 /// Key of the digest of the source in the metadata.
 pub(crate) const SOURCE_KEY: &str = "papertape.source";
 
@@ -44,7 +58,8 @@ pub struct Rows<'a> {
     batches: Batches<'a>,
     /// The next row of the batch.
     at: usize,
-    reader: RowReader,
+    ids: IdReader,
+    events: EventReader,
     findings: Findings,
     last: Option<(Condition, Arc<str>, Timestamp)>,
     is_whole: bool,
@@ -64,13 +79,16 @@ pub struct Findings {
     pub unsorted: bool,
 }
 
-/// Reads events from batches. Texts of dictionaries are read once for each dictionary.
+/// Reads market and token of rows from batches.
 #[derive(Default)]
-pub(crate) struct RowReader {
+pub(crate) struct IdReader {
     markets: Cache<Option<Condition>>,
     tokens: Cache<Option<Arc<str>>>,
-    kinds: Cache<Option<Kind>>,
-    sides: Cache<Option<BookSide>>,
+}
+
+/// Reads events from batches.
+#[derive(Default)]
+pub(crate) struct EventReader {
     pub(crate) levels_dropped: u64,
 }
 
@@ -85,8 +103,9 @@ pub(crate) struct Read<'a> {
 /// What the texts of a column mean. Rows in order repeat few texts, in long stretches.
 struct Cache<T> {
     values: AHashMap<Box<[u8]>, T>,
-    /// The last text and its meaning; `None` before the first.
-    last: (Vec<u8>, Option<T>),
+    /// The last text and its meaning; `None` before the first. The text keeps its bytes in memory, so no other text has
+    /// their address meanwhile.
+    last: Option<(ByteArray, T)>,
 }
 
 /// Texts that a cache keeps; beyond, it starts again.
@@ -159,7 +178,8 @@ impl HourFile {
             file: self,
             batches: self.batches(&all, range),
             at: 0,
-            reader: RowReader::default(),
+            ids: IdReader::default(),
+            events: EventReader::default(),
             findings: Findings::default(),
             last: None,
             has_ended: false,
@@ -181,6 +201,31 @@ impl HourFile {
         self.columns.footer.memory() + size_of::<HourFile>()
     }
 
+    /// Hands out what the rows with these numbers do to books, in file order: number, receipt, time of the venue, change.
+    /// Ids, fees, hashes and price grids are not decoded. Rows that change nothing or hold no valid event are skipped.
+    ///
+    /// # Errors
+    /// A damaged page; those of `each`.
+    pub fn changes(
+        &self,
+        range: Range<u64>,
+        mut each: impl FnMut(u64, Timestamp, Timestamp, Change<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (mut batches, mut events) = (self.batches(&CHANGE_COLUMNS, range), EventReader::default());
+        let (mut bids, mut asks) = (Vec::new(), Vec::new());
+        while batches.next().map_err(|refusal| self.refused(refusal))? {
+            let batch = batches.batch();
+            for at in 0..batch.rows {
+                if let Some(Read { received, source, change: Some(change) }) =
+                    events.read(batch, at, &mut bids, &mut asks)
+                {
+                    each(batch.first_row + at as u64, received, source, change)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn batches(&self, columns: &[usize], range: Range<u64>) -> Batches<'_> {
         self.is_read.store(true, Ordering::Relaxed);
         self.columns.batches(self.layout.wanted(columns), range)
@@ -194,7 +239,7 @@ impl HourFile {
 
 impl Rows<'_> {
     pub fn findings(&self) -> Findings {
-        Findings { levels_dropped: self.reader.levels_dropped, ..self.findings }
+        Findings { levels_dropped: self.events.levels_dropped, ..self.findings }
     }
 
     /// The next row; at the end `None`.
@@ -210,7 +255,7 @@ impl Rows<'_> {
             let (batch, at) = (self.batches.batch(), self.at);
             self.at += 1;
             self.findings.rows += 1;
-            let Some(row) = self.reader.row(batch, at) else {
+            let Some(row) = row(&mut self.ids, &mut self.events, batch, at) else {
                 self.findings.unreadable += 1;
                 continue;
             };
@@ -249,39 +294,49 @@ impl Iterator for Rows<'_> {
     }
 }
 
-impl RowReader {
-    fn row(&mut self, batch: &Batch, at: usize) -> Option<Row> {
-        Some(Row {
-            received: time(batch.numbers(schema::RECEIVED)[at])?,
-            source: time(batch.numbers(schema::SOURCE)[at])?,
-            market: self.market(batch, at)?,
-            token: self.token(batch, at)?,
-            event: self.event(batch, at)?,
-        })
-    }
+/// A row; `None`: it holds no valid event.
+fn row(ids: &mut IdReader, events: &mut EventReader, batch: &Batch, at: usize) -> Option<Row> {
+    let received = time(batch.numbers(schema::RECEIVED)[at])?;
+    let source = time(batch.numbers(schema::SOURCE)[at])?;
+    let (market, token) = ids.of(batch, at)?;
+    Some(Row { received, source, market: *market, token: token.clone(), event: events.event(batch, at)? })
+}
 
-    pub(crate) fn market(&mut self, batch: &Batch, at: usize) -> Option<Condition> {
-        self.markets.of(batch.texts(schema::MARKET), at, Condition::parse_bytes)?
-    }
-
-    pub(crate) fn token(&mut self, batch: &Batch, at: usize) -> Option<Arc<str>> {
+impl IdReader {
+    /// Market and token of a row; `None`: one of them is not an id.
+    #[inline]
+    pub(crate) fn of(&mut self, batch: &Batch, at: usize) -> Option<(&Condition, &Arc<str>)> {
         let token = |text: &[u8]| is_token(text).then(|| String::from_utf8_lossy(text).into());
-        self.tokens.of(batch.texts(schema::TOKEN), at, token)?
+        let market = self.markets.of(batch.texts(schema::MARKET), at, Condition::parse_bytes)?.as_ref()?;
+        Some((market, self.tokens.of(batch.texts(schema::TOKEN), at, token)?.as_ref()?))
     }
+}
 
-    fn kind(&mut self, batch: &Batch, at: usize) -> Option<Kind> {
-        self.kinds.of(batch.texts(schema::EVENT), at, Kind::parse)?
+/// The kind of a row's event.
+fn kind(batch: &Batch, at: usize) -> Option<Kind> {
+    Kind::parse(batch.texts(schema::EVENT).of(at)?)
+}
+
+fn side(batch: &Batch, at: usize) -> Option<BookSide> {
+    match batch.texts(schema::SIDE).of(at)? {
+        b"BUY" => Some(BookSide::Bid),
+        b"SELL" => Some(BookSide::Ask),
+        _ => None,
     }
+}
 
-    fn side(&mut self, batch: &Batch, at: usize) -> Option<BookSide> {
-        let side = |text: &[u8]| match text {
-            b"BUY" => Some(BookSide::Bid),
-            b"SELL" => Some(BookSide::Ask),
-            _ => None,
-        };
-        self.sides.of(batch.texts(schema::SIDE), at, side)?
-    }
+/// Whether the row states a new price grid.
+pub(crate) fn has_tick(batch: &Batch, at: usize) -> bool {
+    tick(batch.numbers(schema::NEW_TICK)[at]).is_some()
+}
 
+/// Price, size and side of a change or a trade.
+fn level(batch: &Batch, at: usize) -> Option<(Price, Qty, BookSide)> {
+    let price = price_of(batch.numbers(schema::PRICE)[at])?;
+    Some((price, size(batch.numbers(schema::SIZE)[at])?, side(batch, at)?))
+}
+
+impl EventReader {
     /// Reads both sides of a book row; `None` when one is not a list of levels, or both are missing.
     fn book(
         &mut self,
@@ -311,43 +366,37 @@ impl RowReader {
     ) -> Option<Read<'a>> {
         let received = time(batch.numbers(schema::RECEIVED)[at])?;
         let source = time(batch.numbers(schema::SOURCE)[at])?;
-        let change = match self.kind(batch, at)? {
+        let change = match kind(batch, at)? {
             Kind::Book => {
                 self.book(batch, at, bids, asks)?;
                 Some(Change::Book { bids, asks })
             }
             Kind::PriceChange => {
-                let (price, size, side) = self.level(batch, at)?;
+                let (price, size, side) = level(batch, at)?;
                 let stated = [schema::BEST_BID, schema::BEST_ASK].map(|column| price_of(batch.numbers(column)[at]));
                 Some(Change::Level { side, price, size, stated })
             }
-            Kind::LastTradePrice => self.level(batch, at).map(|_| Some(Change::Trade))?,
+            Kind::LastTradePrice => level(batch, at).map(|_| Some(Change::Trade))?,
             Kind::TickSizeChange => None,
         };
         Some(Read { received, source, change })
     }
 
-    /// Price, size and side of a change or a trade.
-    fn level(&mut self, batch: &Batch, at: usize) -> Option<(Price, Qty, BookSide)> {
-        let price = price_of(batch.numbers(schema::PRICE)[at])?;
-        Some((price, size(batch.numbers(schema::SIZE)[at])?, self.side(batch, at)?))
-    }
-
     fn event(&mut self, batch: &Batch, at: usize) -> Option<Event> {
         let number = |column: usize| batch.numbers(column)[at];
-        Some(match self.kind(batch, at)? {
+        Some(match kind(batch, at)? {
             Kind::Book => {
                 let (mut bids, mut asks) = (Vec::new(), Vec::new());
                 self.book(batch, at, &mut bids, &mut asks)?;
                 Event::Book { bids, asks }
             }
             Kind::PriceChange => {
-                let (price, size, side) = self.level(batch, at)?;
+                let (price, size, side) = level(batch, at)?;
                 let [best_bid, best_ask] = [schema::BEST_BID, schema::BEST_ASK].map(|column| price_of(number(column)));
                 Event::PriceChange { price, size, side, best_bid, best_ask }
             }
             Kind::LastTradePrice => {
-                let (price, size, side) = self.level(batch, at)?;
+                let (price, size, side) = level(batch, at)?;
                 let hash = batch.texts(schema::HASH).of(at).filter(|hash| hash.len() <= HASH_BYTES_MAX);
                 Event::LastTradePrice {
                     price,
@@ -366,37 +415,43 @@ impl RowReader {
 
 impl<T> Default for Cache<T> {
     fn default() -> Cache<T> {
-        Cache { values: AHashMap::new(), last: (Vec::new(), None) }
+        Cache { values: AHashMap::new(), last: None }
     }
 }
 
 impl<T: Clone> Cache<T> {
     /// The meaning of the text of a row; `None` for a null.
     #[inline]
-    fn of(&mut self, texts: &Texts, at: usize, read: impl Fn(&[u8]) -> T) -> Option<T> {
-        let text = texts.of(at)?;
-        match &self.last {
-            (last, Some(value)) if **last == *text => Some(value.clone()),
-            _ => Some(self.look_up(text, read)),
+    fn of(&mut self, texts: &Texts, at: usize, read: impl Fn(&[u8]) -> T) -> Option<&T> {
+        let text = texts.array(at)?;
+        // Equal texts of one dictionary are the same bytes in memory.
+        let is_last = self.last.as_ref().is_some_and(|(last, _)| std::ptr::eq(last.data(), text.data()));
+        if !is_last {
+            self.look_up(text, read);
         }
+        self.last.as_ref().map(|(_, value)| value)
     }
 
-    fn look_up(&mut self, text: &[u8], read: impl Fn(&[u8]) -> T) -> T {
-        let value = match self.values.get(text) {
+    fn look_up(&mut self, text: &ByteArray, read: impl Fn(&[u8]) -> T) {
+        let bytes = text.data();
+        if let Some((last, _)) = &mut self.last
+            && last.data() == bytes
+        {
+            *last = text.clone();
+            return;
+        }
+        let value = match self.values.get(bytes) {
             Some(value) => value.clone(),
             None => {
                 if self.values.len() >= CACHED_MAX {
                     self.values.clear();
                 }
-                let value = read(text);
-                self.values.insert(text.into(), value.clone());
+                let value = read(bytes);
+                self.values.insert(bytes.into(), value.clone());
                 value
             }
         };
-        self.last.0.clear();
-        self.last.0.extend_from_slice(text);
-        self.last.1 = Some(value.clone());
-        value
+        self.last = Some((text.clone(), value));
     }
 }
 

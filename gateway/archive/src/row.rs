@@ -75,7 +75,13 @@ impl Kind {
 
     /// The kind of a name; `None` for other texts.
     pub fn parse(name: &[u8]) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name().as_bytes() == name)
+        Some(match name {
+            b"book" => Kind::Book,
+            b"last_trade_price" => Kind::LastTradePrice,
+            b"price_change" => Kind::PriceChange,
+            b"tick_size_change" => Kind::TickSizeChange,
+            _ => return None,
+        })
     }
 }
 

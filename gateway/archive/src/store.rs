@@ -23,7 +23,7 @@ mod verify;
 
 pub use at::BookError;
 pub(crate) use at::CARRY_HOURS_MAX;
-pub use complete::{Completed, Judged};
+pub use complete::Files;
 pub use keep::{Hold, Retention};
 pub use names::{hour_name, hour_of_name, index_path, parquet_path, sidecar_path};
 pub use verify::{Finding, RawCheck};
@@ -336,7 +336,7 @@ impl HourEntry {
     fn note_damage(&self, path: &Path, refusal: &Refusal) -> bool {
         let name = path.file_name().unwrap_or_default().display();
         let reason = format!("{name}: {}", refusal.reason);
-        self.found.damage.set(Refusal { offset: refusal.offset, reason }).is_ok()
+        self.found.damage.set(Refusal::new(reason).at_byte_of(refusal.offset)).is_ok()
     }
 
     /// Whether a gap of a token begins after a moment and not after another, in milliseconds: its book is unknown then

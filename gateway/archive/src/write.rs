@@ -127,6 +127,14 @@ impl Prepared {
     pub fn written(&self) -> Written {
         self.written
     }
+
+    /// Opens the file.
+    ///
+    /// # Errors
+    /// As [`HourFile::open`].
+    pub fn open(&self) -> Result<HourFile, Error> {
+        HourFile::open(self.making.making())
+    }
 }
 
 impl HourWriter {

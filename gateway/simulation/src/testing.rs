@@ -3,7 +3,7 @@
 use crate::past::Past;
 use archive::row::{Condition, Event, Row};
 use archive::sidecar::{Gap, HourFacts, Sidecar};
-use archive::store::{Judged, Settings, Store};
+use archive::store::{Files, Lock, Settings, Store};
 use archive::write::HourWriter;
 use edge::api::simulation::spec::Spec;
 use engine::amount::{Price, Qty};
@@ -61,9 +61,9 @@ impl Shelf {
         };
         sidecar.frames.dropped = Some(0);
         sidecar.set_rows(writer.counts());
-        let written = writer.prepare().expect("written");
-        let judged = Judged { facts: HourFacts { is_partial, ..HourFacts::default() }, prices: Vec::new() };
-        self.store.complete(&lock, VENUE, hour, sidecar, &judged, written).expect("complete");
+        let files = files(&self.store, &lock, hour, writer);
+        let facts = HourFacts { is_partial, ..HourFacts::default() };
+        self.store.complete(&lock, VENUE, hour, sidecar, facts, files).expect("complete");
     }
 
     /// A whole hour of these rows.
@@ -74,6 +74,14 @@ impl Shelf {
     pub fn past(&self) -> Past {
         Past::new(self.store.clone(), Names::default())
     }
+}
+
+/// The Parquet file of an hour, and its index.
+pub fn files(store: &Store, lock: &Lock, hour: Hour, writer: HourWriter) -> Files {
+    let parquet = writer.prepare().expect("written");
+    let (file, digest) = (parquet.open().expect("Parquet"), parquet.written().sha256);
+    let index = store.index(lock, VENUE, hour, &file, digest, &|| false).expect("in order").expect("it goes on");
+    Files { parquet, index }
 }
 
 pub fn condition(market: u64) -> Condition {

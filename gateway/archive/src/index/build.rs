@@ -4,11 +4,12 @@ use super::{
     ANCHOR_LEN, AnchorKind, BEFORE, BLOCK_LEN, Header, PACKED_LEN, STATE_LEN_MAX, TOKEN_LEN, TOKENS_MAX, packed,
 };
 use crate::book::{SEGMENT_BYTES, growth};
+use crate::checks::{self, Checks};
 use crate::error::{Error, Named, Refusal};
 use crate::files::{self, Making};
 use crate::fold::{Change, Folded};
 use crate::levels::LEVEL_BYTES_MAX;
-use crate::read::{Findings, HourFile, Read, RowReader};
+use crate::read::{self, EventReader, HourFile, IdReader, Read};
 use crate::row::{Condition, Row};
 use crate::schema::COLUMNS;
 use engine::time::Timestamp;
@@ -62,6 +63,7 @@ pub struct Builder<'a> {
     scratch: Vec<u8>,
     /// A row without valid ids came after the last row.
     is_interrupted: bool,
+    checks: Checks,
     /// The anchor that the planted fault delays.
     #[cfg(test)]
     late: Option<(u64, i32)>,
@@ -98,40 +100,62 @@ pub struct Built {
     pub carried_tokens: u64,
 }
 
+/// Why a row cannot be added.
+enum Wrong {
+    Row(Refusal),
+    Failed(Error),
+}
+
+impl Wrong {
+    /// The failure of a row of this file.
+    fn of(self, path: &Path) -> Error {
+        match self {
+            Wrong::Row(refusal) => Error::Refused(path.to_owned(), refusal),
+            Wrong::Failed(error) => error,
+        }
+    }
+}
+
+impl From<Error> for Wrong {
+    fn from(error: Error) -> Wrong {
+        Wrong::Failed(error)
+    }
+}
+
+/// A finished index under its name for the time being, and what was found while it was made.
+pub struct Made {
+    pub(crate) making: Making,
+    pub built: Built,
+    /// About rows alone; none, if the rows were not read from a file.
+    pub read: read::Findings,
+    /// About rows compared with each other.
+    pub checks: checks::Findings,
+}
+
 impl Carried for NoCarry {
     fn carried(&self, _: &Condition, _: &str) -> Result<Option<Folded>, Error> {
         Ok(None)
     }
 }
 
-/// Makes the index `path` of a Parquet file in order, whose digest is known.
+/// Makes the index `path` of a Parquet file in order, whose digest is known, under its name for the time being. `None`:
+/// `is_stopped` became true.
 ///
 /// # Errors
-/// Refused: damaged pages, unreadable rows beyond 1 %, rows out of order or outside of the hour. The system's.
-pub fn build(
-    path: &Path,
-    hour: u32,
-    file: &HourFile,
-    parquet: [u8; 32],
-    carried: &dyn Carried,
-) -> Result<(Built, Findings), Error> {
-    let (built, findings, making) = prepare(path, hour, file, parquet, carried)?;
-    making.finish()?;
-    Ok((built, findings))
-}
-
-/// The same, under the file's name for the time being.
+/// Refused, with the name of the Parquet file: damaged pages, unreadable rows beyond 1 %, rows out of order or outside of
+/// the hour. The system's.
 pub(crate) fn prepare(
     path: &Path,
     hour: u32,
     file: &HourFile,
     parquet: [u8; 32],
     carried: &dyn Carried,
-) -> Result<(Built, Findings, Making), Error> {
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Option<Made>, Error> {
     let mut builder = Builder::create(path, hour, carried)?;
-    let findings = builder.push_file(file)?;
-    let (built, making) = builder.prepare(parquet, file.row_count())?;
-    Ok((built, findings, making))
+    let Some(read) = builder.push_file(file, is_stopped)? else { return Ok(None) };
+    let made = builder.prepare(parquet, file.row_count())?;
+    Ok(Some(Made { read, ..made }))
 }
 
 impl<'a> Builder<'a> {
@@ -157,6 +181,7 @@ impl<'a> Builder<'a> {
             carried_tokens: 0,
             scratch: Vec::new(),
             is_interrupted: false,
+            checks: Checks::new(hour),
             #[cfg(test)]
             late: None,
         })
@@ -167,44 +192,58 @@ impl<'a> Builder<'a> {
     /// # Errors
     /// Refused: out of order, or outside of the hour. The system's.
     pub fn push(&mut self, number: u64, begins_group: bool, row: &Row) -> Result<(), Error> {
-        self.enter(number, begins_group, row.received, &row.market, &row.token)?;
+        let entered = self.enter(number, begins_group, row.received, &row.market, &row.token);
+        entered.map_err(|wrong| wrong.of(self.making.path()))?;
         self.change(number, row.received, row.source, Change::of(&row.event))
     }
 
-    /// Adds all rows of a file. Rows that hold no valid event are left out, as when the file is read.
-    pub(super) fn push_file(&mut self, file: &HourFile) -> Result<Findings, Error> {
+    /// Adds all rows of a file; `None`: `is_stopped` became true. Rows that hold no valid event are left out, as when the
+    /// file is read.
+    pub(super) fn push_file(
+        &mut self,
+        file: &HourFile,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<read::Findings>, Error> {
         let columns: Vec<usize> = (0..COLUMNS).collect();
         let groups: Vec<u64> = file.row_groups().collect();
         let mut batches = file.batches(&columns, 0..u64::MAX);
-        let (mut reader, mut findings) = (RowReader::default(), Findings::default());
+        let (mut ids, mut events, mut findings) =
+            (IdReader::default(), EventReader::default(), read::Findings::default());
         let (mut bids, mut asks) = (Vec::new(), Vec::new());
         let mut last_group = None;
         while batches.next().map_err(|refusal| file.refused(refusal))? {
+            if is_stopped() {
+                return Ok(None);
+            }
             let batch = batches.batch();
             let group = groups.partition_point(|first| *first <= batch.first_row);
             let mut begins_group = last_group != Some(group);
             last_group = Some(group);
+            findings.rows += batch.rows as u64;
             for at in 0..batch.rows {
-                findings.rows += 1;
-                let ids = reader.market(batch, at).zip(reader.token(batch, at));
-                let Some((market, token)) = ids else {
+                let Some((market, token)) = ids.of(batch, at) else {
                     findings.unreadable += 1;
                     self.is_interrupted = true;
                     continue;
                 };
-                let Some(Read { received, source, change }) = reader.read(batch, at, &mut bids, &mut asks) else {
+                let Some(Read { received, source, change }) = events.read(batch, at, &mut bids, &mut asks) else {
                     findings.unreadable += 1;
                     continue;
                 };
+                if change.is_none() && !read::has_tick(batch, at) {
+                    findings.unreadable += 1;
+                    continue;
+                }
                 let number = batch.first_row + at as u64;
-                self.enter(number, begins_group, received, &market, &token)?;
+                let entered = self.enter(number, begins_group, received, market, token);
+                entered.map_err(|wrong| wrong.of(file.path()))?;
                 begins_group = false;
                 self.change(number, received, source, change)?;
             }
         }
-        findings.levels_dropped = reader.levels_dropped;
+        findings.levels_dropped = events.levels_dropped;
         findings.check(true).map_err(|refusal| file.refused(refusal))?;
-        Ok(findings)
+        Ok(Some(findings))
     }
 
     /// Goes to the token of a row, and writes the anchors that are due before it.
@@ -215,14 +254,17 @@ impl<'a> Builder<'a> {
         received: Timestamp,
         market: &Condition,
         token: &Arc<str>,
-    ) -> Result<(), Error> {
-        let refused = |what: String| Error::Refused(self.making.path().to_owned(), Refusal::new(what));
+    ) -> Result<(), Wrong> {
+        let refused = |what: String| Err(Wrong::Row(Refusal::new(what)));
+        let unordered = |what: String| Err(Wrong::Row(Refusal::of_order(what)));
         if number < self.next_row {
-            return Err(refused(format!("row {number} comes after row {}", self.next_row)));
+            return refused(format!("row {number} comes after row {}", self.next_row));
         }
         let at = received.millis() as i64 - Timestamp::of_hour(self.hour).millis() as i64;
         if !(-OUTSIDE_MS..HOUR_MS + OUTSIDE_MS).contains(&at) {
-            return Err(refused(format!("row {number} was received {at} ms after the start of its hour")));
+            return refused(format!(
+                "row {number} was received {at} ms after the start of its hour, more than 5 s outside of the hour"
+            ));
         }
         self.next_row = number + 1;
         let is_same_market = self.markets.last() == Some(market);
@@ -230,14 +272,12 @@ impl<'a> Builder<'a> {
             self.token.as_ref().filter(|of| is_same_market && (Arc::ptr_eq(&of.name, token) || of.name == *token));
         if let Some(of) = current {
             if i64::from(of.last) > at {
-                return Err(refused(format!("row {number} was received before its predecessor")));
+                return unordered(format!("row {number} was received before its predecessor"));
             }
             if std::mem::take(&mut self.is_interrupted) {
-                return Err(refused(format!(
-                    "a row without valid ids is before row {number}, among those of its token"
-                )));
+                return unordered(format!("a row without valid ids is before row {number}, among those of its token"));
             }
-            return self.anchor_if_due(number, begins_group);
+            return Ok(self.anchor_if_due(number, begins_group)?);
         }
         self.is_interrupted = false;
         let is_next = match self.markets.last() {
@@ -246,16 +286,17 @@ impl<'a> Builder<'a> {
             None => true,
         };
         if !is_next {
-            return Err(refused(format!("row {number} is out of order: token {token} of {market}")));
+            return unordered(format!("row {number} is out of order: token {token} of {market}"));
         }
         if self.tokens.len() / TOKEN_LEN >= TOKENS_MAX {
-            return Err(refused(format!("the hour has more than {TOKENS_MAX} tokens")));
+            return refused(format!("the hour has more than {TOKENS_MAX} tokens"));
         }
         self.end_token()?;
         if !is_same_market {
             self.markets.push(*market);
         }
         let carried = self.carried.carried(market, token)?.filter(Folded::is_known);
+        self.checks.begin_token(market, carried.is_some());
         let first_anchor = self.anchor_count;
         if let Some(folded) = &carried {
             self.carried_tokens += 1;
@@ -316,6 +357,8 @@ impl<'a> Builder<'a> {
         change: Option<Change<'_>>,
     ) -> Result<(), Error> {
         let Some(token) = &mut self.token else { return Ok(()) };
+        self.checks.before(received, &token.folded);
+        self.checks.note(received, change.as_ref());
         token.last_row = number;
         token.last = (received.millis() as i64 - Timestamp::of_hour(self.hour).millis() as i64) as i32;
         token.rows += 1;
@@ -365,6 +408,7 @@ impl<'a> Builder<'a> {
 
     fn end_token(&mut self) -> Result<(), Error> {
         let Some(token) = self.token.take() else { return Ok(()) };
+        self.checks.end_token(&token.folded);
         let last_row = token.last_row;
         self.anchor(last_row + 1, token.last, AnchorKind::End, &token.folded)?;
         let refusal = || Refusal::new(format!("token {} is not digits", token.name));
@@ -393,13 +437,13 @@ impl<'a> Builder<'a> {
     /// # Errors
     /// The system's.
     pub fn finish(self, parquet: [u8; 32], rows: u64) -> Result<Built, Error> {
-        let (built, making) = self.prepare(parquet, rows)?;
-        making.finish()?;
-        Ok(built)
+        let made = self.prepare(parquet, rows)?;
+        made.making.finish()?;
+        Ok(made.built)
     }
 
     /// Writes the file under its name for the time being.
-    pub(crate) fn prepare(mut self, parquet: [u8; 32], rows: u64) -> Result<(Built, Making), Error> {
+    pub(crate) fn prepare(mut self, parquet: [u8; 32], rows: u64) -> Result<Made, Error> {
         self.end_token()?;
         let path = self.making.path().to_owned();
         let header = Header {
@@ -432,7 +476,7 @@ impl<'a> Builder<'a> {
             anchors: header.anchors.into(),
             carried_tokens: self.carried_tokens,
         };
-        Ok((built, self.making))
+        Ok(Made { making: self.making, built, read: read::Findings::default(), checks: self.checks.finish() })
     }
 }
 

@@ -97,12 +97,18 @@ impl Texts {
     /// The text of a row; `None` for a null.
     #[inline]
     pub(crate) fn of(&self, row: usize) -> Option<&[u8]> {
+        self.array(row).map(ByteArray::data)
+    }
+
+    /// The same with its bytes, which it shares with equal texts of its dictionary.
+    #[inline]
+    pub(crate) fn array(&self, row: usize) -> Option<&ByteArray> {
         let at = match self.positions.get(row) {
             Some(&NO_TEXT) => return None,
             Some(at) => *at as usize,
             None => row,
         };
-        Some(self.values[at].data())
+        Some(&self.values[at])
     }
 
     fn clear(&mut self) {

@@ -108,7 +108,8 @@ impl Footer {
             },
             error => (offset, error.to_string()),
         };
-        Refusal { offset, reason: format!("row group {group}, column {column}: {reason}") }
+        let reason = format!("row group {group}, column {column}: {reason}");
+        Refusal::new(reason).at_byte_of(offset)
     }
 
     /// First byte of these pages.

@@ -3,12 +3,12 @@
 
 use super::at::{CARRY_HOURS_MAX, StoreCarry};
 use super::{HourEntry, Lock, Store, index_path, parquet_path, sidecar_path};
-use crate::checks::{self, Checks};
+use crate::checks;
 use crate::error::{Error, Named, Refusal};
 use crate::files::{self, Making};
 use crate::fold::Folded;
-use crate::index::{self, Built, Carried, TimeIndex};
-use crate::read::{Findings, HourFile};
+use crate::index::{self, Built, Carried, Made, TimeIndex};
+use crate::read::HourFile;
 use crate::row::Condition;
 use crate::sidecar::{GAPS_MAX, HourFacts, MarketFacts, Piece, Sidecar, VERSION};
 use crate::write::Prepared;
@@ -18,21 +18,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What the verdicts of an hour depend on besides the sidecar's fields.
-#[derive(Clone, Debug, Default)]
-pub struct Judged {
-    pub facts: HourFacts,
-    /// Stated best prices that were compared with the fold and that differ, by market.
-    pub prices: Vec<(Condition, u64, u64)>,
-}
-
-/// An hour that is complete.
-#[derive(Clone, Debug)]
-pub struct Completed {
-    pub sidecar: Sidecar,
-    pub index: Built,
-    /// Findings about the rows while the index was made.
-    pub findings: Findings,
+/// The files of an hour, under their names for the time being.
+pub struct Files {
+    pub parquet: Prepared,
+    pub index: Made,
 }
 
 impl Store {
@@ -50,27 +39,44 @@ impl Store {
         Ok(path)
     }
 
-    /// Completes an hour: makes its index and its sidecar, gives all three files their names, then chains the hours after
-    /// it. Of `sidecar`, these fields are set here: venue, hour, version, parquet, index, markets, tokens, carried
-    /// tokens, previous, verdict, exceptions, digest. An hour that is there stays until the new one is on disk.
+    /// Makes the index of an hour from its Parquet file, wherever that lies, and compares the rows with each other. The
+    /// digest is that of the file. `None`: `is_stopped` became true. The index gets its name by [`Store::complete`].
     ///
     /// # Errors
-    /// Refused: the file is damaged or out of order. The system's. What was there before stays.
+    /// Refused: the file is damaged, or its rows are out of order ([`Refusal::is_of_order`]) or outside of the hour. The
+    /// system's.
+    pub fn index(
+        &self,
+        _lock: &Lock,
+        venue: &str,
+        hour: Hour,
+        file: &HourFile,
+        sha256: [u8; 32],
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<Made>, Error> {
+        let path = index_path(&parquet_path(&self.root, venue, hour));
+        index::prepare(&path, hour.0, file, sha256, &self.carry(venue, hour, None), is_stopped)
+    }
+
+    /// Completes an hour whose Parquet file and index are made: makes its sidecar, gives all three files their names, then
+    /// chains the hours after it. Of `sidecar`, these fields are set here: venue, hour, version, parquet, index, markets,
+    /// tokens, what the fold says of the checks, previous, verdict, exceptions, digest. An hour that is there stays until
+    /// the new one is on disk. Returns the sidecar.
+    ///
+    /// # Errors
+    /// Refused: the index is of another file. The system's. What was there before stays.
     pub fn complete(
         &self,
         lock: &Lock,
         venue: &str,
         hour: Hour,
         mut sidecar: Sidecar,
-        judged: &Judged,
-        parquet: Prepared,
-    ) -> Result<Completed, Error> {
+        facts: HourFacts,
+        Files { parquet, index: made }: Files,
+    ) -> Result<Sidecar, Error> {
         let path = parquet_path(&self.root, venue, hour);
-        let file = HourFile::open(parquet.making.making())?;
         let written = parquet.written();
-        let carry = self.carry(venue, hour, None);
-        let (built, findings, making) = index::prepare(&index_path(&path), hour.0, &file, written.sha256, &carry)?;
-        making.sync()?;
+        made.making.sync()?;
         venue.clone_into(&mut sidecar.venue);
         sidecar.hour = hour.to_string();
         sidecar.version = VERSION;
@@ -81,14 +87,17 @@ impl Store {
             sha256: crate::hex(&written.sha256),
         };
         sidecar.previous = self.previous_digest(venue, hour);
-        sidecar.set_index(&built);
-        let index = TimeIndex::open(making.making())?;
-        let markets = markets(&sidecar, &index, judged.prices.iter().copied());
-        sidecar.judge(judged.facts, markets);
+        sidecar.set_index(&made.built);
+        sidecar.set_checks(&made.checks);
+        let index = TimeIndex::open(made.making.making())?;
+        if index.parquet() != written.sha256 {
+            return Err(Refusal::new("the file changed while its index was made")).of(&path);
+        }
+        sidecar.judge(facts, markets(&sidecar, &index, made.checks.prices()));
         let of_sidecar = sidecar.prepare(&sidecar_path(&path))?;
-        self.rename(venue, hour, Some(parquet.making), Some(making), of_sidecar)?;
+        self.rename(venue, hour, Some(parquet.making), Some(made.making), of_sidecar)?;
         self.relink(lock, venue, hour)?;
-        Ok(Completed { sidecar, index: built, findings })
+        Ok(sidecar)
     }
 
     /// Gives the files of an hour their names; `None`: the file that is there stays. A sidecar under its name for the
@@ -183,17 +192,18 @@ impl Store {
                 return Err(Refusal::new("the file has another digest than its sidecar states")).of(&entry.path);
             }
             let file = HourFile::open(&entry.path)?;
-            let (built, _, of) = index::prepare(&index_path, entry.hour.0, &file, parquet, &carry)?;
-            of.sync()?;
-            sidecar.set_index(&built);
-            let findings = checked(&file, entry.hour, &carry)?;
-            sidecar.set_checks(&findings);
-            // Prices decide only where the source cannot say what it dropped, and the gaps are all known.
-            if sidecar.frames.dropped.is_none() && sidecar.gaps.len() < GAPS_MAX {
-                let markets = markets(&sidecar, &TimeIndex::open(of.making())?, findings.prices());
-                sidecar.except(markets);
+            let made = index::prepare(&index_path, entry.hour.0, &file, parquet, &carry, &|| false)?;
+            if let Some(Made { built, checks, making: of, .. }) = made {
+                of.sync()?;
+                sidecar.set_index(&built);
+                sidecar.set_checks(&checks);
+                // Prices decide only where the source cannot say what it dropped, and the gaps are all known.
+                if sidecar.frames.dropped.is_none() && sidecar.gaps.len() < GAPS_MAX {
+                    let markets = markets(&sidecar, &TimeIndex::open(of.making())?, checks.prices());
+                    sidecar.except(markets);
+                }
+                making = Some(of);
             }
-            making = Some(of);
         }
         // That of an hour that was removed stays.
         if let Some(previous) = self.previous_digest(&entry.venue, entry.hour) {
@@ -206,15 +216,6 @@ impl Store {
         self.rename(&entry.venue, entry.hour, None, making, new_sidecar)?;
         Ok(true)
     }
-}
-
-/// What the rows of an hour say about each other, with these books at its begin.
-fn checked(file: &HourFile, hour: Hour, carry: &StoreCarry<'_>) -> Result<checks::Findings, Error> {
-    let mut checks = Checks::new(hour.0, carry);
-    for row in file.all_rows() {
-        checks.note(&row?.1)?;
-    }
-    Ok(checks.finish())
 }
 
 /// Whether the opening anchors of an index are the books that the hours before end with.

@@ -1,5 +1,4 @@
 use super::*;
-use crate::checks::Checks;
 use crate::files::crash;
 use crate::fold::Folded;
 use crate::index::fault;
@@ -66,29 +65,20 @@ fn make(
     rows: &[Row],
     mut sidecar: Sidecar,
     facts: HourFacts,
-) -> Result<Completed, Error> {
+) -> Result<Sidecar, Error> {
     let path = store.begin(lock, VENUE, Hour(hour))?;
     let mut writer = HourWriter::create(&path, Some([hour as u8; 32]))?;
-    let carried = store.books_before(VENUE, Hour(hour));
-    let mut checks = Checks::new(hour, &carried);
     for row in rows {
-        checks.note(row)?;
         writer.push(row)?;
     }
-    let findings = checks.finish();
     sidecar.set_rows(writer.counts());
-    sidecar.checks = crate::sidecar::Checks {
-        bbo_compared: findings.bbo_compared,
-        bbo_differs: findings.bbo_differs,
-        crossed_ms: findings.crossed_ms,
-        unanchored_tokens: findings.unanchored_tokens,
-        ..Default::default()
-    };
-    let judged = Judged { facts, prices: findings.prices().collect() };
-    store.complete(lock, VENUE, Hour(hour), sidecar, &judged, writer.prepare()?)
+    let parquet = writer.prepare()?;
+    let digest = parquet.written().sha256;
+    let index = store.index(lock, VENUE, Hour(hour), &parquet.open()?, digest, &|| false)?.expect("it goes on");
+    store.complete(lock, VENUE, Hour(hour), sidecar, facts, Files { parquet, index })
 }
 
-fn simple(store: &Store, lock: &Lock, hour: u32, rows: &[Row]) -> Completed {
+fn simple(store: &Store, lock: &Lock, hour: u32, rows: &[Row]) -> Sidecar {
     make(store, lock, hour, rows, sidecar_of(rows), HourFacts::default()).expect("made")
 }
 

@@ -3,7 +3,7 @@
 use super::{CACHE, HourEntry, Store, index_path};
 use crate::error::Error;
 use crate::files;
-use crate::index::{self, TimeIndex};
+use crate::index::{self, Made, TimeIndex};
 use crate::read::HourFile;
 use crate::row::Kind;
 use crate::sidecar::Sidecar;
@@ -100,29 +100,27 @@ impl Store {
     /// Counts the rows, and folds them again into an index that must be the same.
     fn folds_alike(&self, entry: &HourEntry, sidecar: &Sidecar, problems: &mut Vec<String>) -> Result<(), Error> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let file = HourFile::open(&entry.path)?;
-        let (mut counts, mut rows) = ([0u64; Kind::ALL.len()], file.all_rows());
-        for row in rows.by_ref() {
-            counts[row?.1.event.kind() as usize] += 1;
-        }
-        for (kind, count) in Kind::ALL.into_iter().zip(counts) {
-            let stated = sidecar.rows.get(kind.name()).copied().unwrap_or(0);
-            if stated != count {
-                problems.push(format!("it has {count} rows of {}, not {stated}", kind.name()));
-            }
-        }
-        if rows.findings().unsorted {
-            problems.push("its rows are out of order".to_owned());
-            return Ok(());
-        }
         let folder = self.root.join(CACHE);
         fs::create_dir_all(&folder).map_err(|error| Error::Io(folder.clone(), error))?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!("verify-{}-{number}", std::process::id()));
         let old = TimeIndex::open(&index_path(&entry.path))?;
         let carry = self.carry_of(entry);
-        let (built, _, making) = index::prepare(&path, entry.hour.0, &file, old.parquet(), &carry)?;
-        drop(making);
+        let file = HourFile::open(&entry.path)?;
+        let made = match index::prepare(&path, entry.hour.0, &file, old.parquet(), &carry, &|| false) {
+            Err(Error::Refused(_, refusal)) if refusal.is_of_order() => {
+                problems.push(format!("its rows are out of order: {refusal}"));
+                return Ok(());
+            }
+            made => made?,
+        };
+        let Some(Made { built, checks, .. }) = made else { return Ok(()) };
+        for (kind, count) in Kind::ALL.into_iter().zip(checks.rows) {
+            let stated = sidecar.rows.get(kind.name()).copied().unwrap_or(0);
+            if stated != count {
+                problems.push(format!("it has {count} rows of {}, not {stated}", kind.name()));
+            }
+        }
         if crate::hex(&built.sha256) != sidecar.index.sha256 {
             problems.push("the rows fold to other books than the index has".to_owned());
         }

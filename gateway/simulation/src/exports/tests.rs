@@ -1,10 +1,11 @@
 //! Exports of hours with two markets.
 
 use super::*;
+use crate::testing;
 use archive::events::testing::{event_row, read as events_of};
 use archive::row::Event;
-use archive::sidecar::Sidecar;
-use archive::store::{Judged, Lock, Store, index_path, sidecar_path};
+use archive::sidecar::{HourFacts, Sidecar};
+use archive::store::{Lock, Store, index_path, sidecar_path};
 use engine::amount::{Price, Qty};
 use engine::backtest::ArchivedMarket;
 use engine::book::BookSide;
@@ -60,8 +61,8 @@ impl Lab {
         };
         sidecar.frames.dropped = Some(0);
         sidecar.set_rows(writer.counts());
-        let written = writer.prepare().expect("written");
-        self.store.complete(&self.lock, VENUE, hour, sidecar, &Judged::default(), written).expect("complete");
+        let files = testing::files(&self.store, &self.lock, hour, writer);
+        self.store.complete(&self.lock, VENUE, hour, sidecar, HourFacts::default(), files).expect("complete");
     }
 
     fn exports_dir(&self) -> PathBuf {

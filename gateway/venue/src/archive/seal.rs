@@ -5,15 +5,15 @@
 use super::room::Room;
 use super::tally::Gap;
 use crate::tape::Origin;
-use archive::checks::{Checks, Findings};
-use archive::index::Carried;
+use archive::checks::Findings;
+use archive::index::Made;
 use archive::read::HourFile;
 use archive::row::{Condition, Row};
 use archive::sidecar::{self, Frames, HourFacts, Sidecar, SourceOf};
-use archive::store::{Completed, Judged, Lock, Store, parquet_path};
+use archive::store::{Files, Lock, Store, parquet_path};
 use archive::write::{HourWriter, Prepared};
 use engine::backtest::Hour;
-use engine::time::{SECOND, Timestamp};
+use engine::time::Timestamp;
 use host::thread::Stop;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashSet};
@@ -23,8 +23,6 @@ use std::sync::Arc;
 
 /// Rows between two checks of the stop flag.
 const ROWS_BETWEEN_CHECKS: u64 = 4_096;
-/// How far a row may be outside of its hour.
-const OUTSIDE_MAX: u64 = 5 * SECOND;
 
 /// Where hours are made, and how.
 #[derive(Clone)]
@@ -234,17 +232,15 @@ impl Place {
         let (venue, hour) = (facts.origin.name(), Hour(facts.hour));
         let path = self.store.begin(&self.lock, venue, hour)?;
         let mut writer = HourWriter::create(&path, Some(facts.source))?;
-        let carried = self.store.books_before(venue, hour);
-        let mut checks = Checks::new(facts.hour, &carried);
         for (number, row) in (0_u64..).zip(rows) {
             if number.is_multiple_of(ROWS_BETWEEN_CHECKS) && stop.is_set() {
                 return Err(SealError::Stopped);
             }
-            let row = row?;
-            checks.note(&row)?;
-            writer.push(&row)?;
+            writer.push(&row?)?;
         }
-        self.complete(facts, &checks.finish(), writer.prepare()?)
+        let parquet = writer.prepare()?;
+        let index = self.index(facts, &parquet.open()?, parquet.written().sha256, stop)?;
+        self.complete(facts, Files { parquet, index })
     }
 
     /// Makes a file of rows in order the file of an hour: a link or a copy of it. `None`: it is not in order.
@@ -259,28 +255,30 @@ impl Place {
         stop: &Stop,
     ) -> Result<Option<Sealed>, SealError> {
         self.has_room()?;
-        let (venue, hour) = (facts.origin.name(), Hour(facts.hour));
-        let carried = self.store.books_before(venue, hour);
-        let Some(findings) = examine(file, facts, &carried, stop)? else { return Ok(None) };
-        let path = self.store.begin(&self.lock, venue, hour)?;
+        let Some(digest) = facts.files.first().map(|file| file.sha256) else { return Ok(None) };
+        let path = self.store.begin(&self.lock, facts.origin.name(), Hour(facts.hour))?;
+        let index = match self.index(facts, file, digest, stop) {
+            Err(SealError::Archive(archive::Error::Refused(_, refusal))) if refusal.is_of_order() => return Ok(None),
+            index => index?,
+        };
+        (facts.unreadable, facts.unfit) = (index.read.unreadable, index.read.levels_dropped);
         let parquet = Prepared::of_file(file.path(), &path, is_linked)?;
-        // The file may have changed since it was read.
-        if facts.files.first().is_none_or(|file| file.sha256 != parquet.written().sha256) {
-            let error = io::Error::other("the file changed while it was imported");
-            return Err(SealError::Io(file.path().to_path_buf(), error));
-        }
-        self.complete(facts, &findings, parquet).map(Some)
+        self.complete(facts, Files { parquet, index }).map(Some)
     }
 
-    /// Completes an hour whose Parquet file is written. If it is refused, the hour that was there stays.
-    fn complete(&self, facts: &Facts, findings: &Findings, parquet: Prepared) -> Result<Sealed, SealError> {
+    /// Makes the index of an hour from its Parquet file.
+    fn index(&self, facts: &Facts, file: &HourFile, sha256: [u8; 32], stop: &Stop) -> Result<Made, SealError> {
         let (venue, hour) = (facts.origin.name(), Hour(facts.hour));
-        let judged = Judged {
-            facts: HourFacts { is_partial: facts.is_partial, is_merged: false },
-            prices: findings.prices().collect(),
-        };
-        let sidecar = self.sidecar(facts, findings);
-        let Completed { sidecar, .. } = self.store.complete(&self.lock, venue, hour, sidecar, &judged, parquet)?;
+        let made = self.store.index(&self.lock, venue, hour, file, sha256, &|| stop.is_set())?;
+        made.ok_or(SealError::Stopped)
+    }
+
+    /// Completes an hour whose Parquet file and index are made. If it is refused, the hour that was there stays.
+    fn complete(&self, facts: &Facts, files: Files) -> Result<Sealed, SealError> {
+        let (venue, hour) = (facts.origin.name(), Hour(facts.hour));
+        let of_hour = HourFacts { is_partial: facts.is_partial, is_merged: false };
+        let sidecar = self.sidecar(facts, &files.index.checks);
+        let sidecar = self.store.complete(&self.lock, venue, hour, sidecar, of_hour, files)?;
         Ok(self.sealed(facts, &sidecar))
     }
 
@@ -292,12 +290,8 @@ impl Place {
         let mut sidecar = Sidecar {
             built_by: self.built_by.clone(),
             checks: sidecar::Checks {
-                bbo_compared: findings.bbo_compared,
-                bbo_differs: findings.bbo_differs,
-                crossed_ms: findings.crossed_ms,
                 deduped: facts.deduped,
                 outside_hour: findings.outside,
-                unanchored_tokens: findings.unanchored_tokens,
                 ..sidecar::Checks::default()
             },
             clock: sidecar::Clock {
@@ -360,36 +354,6 @@ impl Place {
     fn path(&self, facts: &Facts) -> PathBuf {
         parquet_path(self.store.root(), facts.origin.name(), Hour(facts.hour))
     }
-}
-
-/// Compares the rows of a file with themselves, and counts the unreadable ones. `None`: they are not in order.
-fn examine(
-    file: &HourFile,
-    facts: &mut Facts,
-    carried: &dyn Carried,
-    stop: &Stop,
-) -> Result<Option<Findings>, SealError> {
-    let mut checks = Checks::new(facts.hour, carried);
-    let mut rows = file.all_rows();
-    while let Some(row) = rows.next() {
-        let (number, row) = row?;
-        if number.is_multiple_of(ROWS_BETWEEN_CHECKS) && stop.is_set() {
-            return Err(SealError::Stopped);
-        }
-        if rows.findings().unsorted {
-            return Ok(None);
-        }
-        checks.note(&row)?;
-        if checks.findings().farthest > OUTSIDE_MAX {
-            let (at, hour) = (row.received.millis(), Hour(facts.hour));
-            let reason = format!("row {number}: received at {at} ms, more than 5 s outside of the hour {hour}");
-            let refusal = archive::Refusal { offset: None, reason };
-            return Err(archive::Error::Refused(file.path().to_path_buf(), refusal).into());
-        }
-    }
-    let read = rows.findings();
-    (facts.unreadable, facts.unfit) = (read.unreadable, read.levels_dropped);
-    Ok(Some(checks.finish()))
 }
 
 pub(super) fn gap(gap: &Gap) -> sidecar::Gap {

@@ -56,26 +56,6 @@ pub(crate) fn write<T: Encodable>(value: &T, out: &mut Vec<u8>) {
         .expect("a value in memory is far smaller than a record");
 }
 
-/// Appends one value with many fields. Space for most values is made in one step instead of one for each field.
-#[inline]
-pub(crate) fn write_fields<T: Encodable>(value: &T, out: &mut Vec<u8>) {
-    const MOST: usize = 256;
-    let start = out.len();
-    out.resize(start + MOST, 0);
-    let mut space = &mut out[start..];
-    match wincode::config::serialize_into(&mut space, value, Layout::new()) {
-        Ok(()) => {
-            let unused = space.len();
-            out.truncate(start + MOST - unused);
-        }
-        // It has more bytes.
-        Err(_) => {
-            out.truncate(start);
-            write(value, out);
-        }
-    }
-}
-
 /// Reads one value from the front.
 #[inline]
 pub(crate) fn read<T: Encodable>(input: &mut &[u8]) -> Result<T, CodecError> {

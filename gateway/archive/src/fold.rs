@@ -294,8 +294,11 @@ fn replace(levels: &mut Levels, side: BookSide, by: &[(Price, Qty)]) {
 
 /// Sets one level; 0 removes it.
 fn set(levels: &mut Levels, side: BookSide, price: Price, size: Qty) {
-    let rank = side.rank(price);
-    let at = levels.partition_point(|(of, _)| side.rank(*of) > rank);
+    // Worst first.
+    let at = match side {
+        BookSide::Bid => levels.partition_point(|(of, _)| *of < price),
+        BookSide::Ask => levels.partition_point(|(of, _)| *of > price),
+    };
     let is_there = levels.get(at).is_some_and(|(of, _)| *of == price);
     match (is_there, size.is_zero()) {
         (true, true) => drop(levels.remove(at)),

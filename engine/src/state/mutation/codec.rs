@@ -5,7 +5,7 @@
 //! decodes it; a test proves that its bytes equal those of bincode. The record's header has the number of the format.
 
 pub use crate::bytes::CodecError;
-use crate::bytes::{Encodable, Layout, named, read, write_fields};
+use crate::bytes::{Encodable, Layout, named, read, write};
 use crate::market::mutation::MarketMutation;
 use wincode::SchemaRead;
 
@@ -39,7 +39,7 @@ pub trait Fact: Encodable {
 pub fn encode<F: Fact>(version: u16, facts: &[F], out: &mut Vec<u8>) {
     for fact in facts {
         match version {
-            VERSION => write_fields(fact, out),
+            VERSION => write(fact, out),
             earlier => fact.write_earlier(earlier, out),
         }
     }

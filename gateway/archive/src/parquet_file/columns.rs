@@ -55,6 +55,16 @@ pub(crate) struct Texts {
     positions: Vec<u32>,
 }
 
+/// Which rows of a column are null.
+#[derive(Clone, Copy)]
+enum Nulls<'a> {
+    No,
+    /// All of this many.
+    All(usize),
+    /// By their definition levels.
+    Some(&'a [i16]),
+}
+
 /// Definition level of a value that is not null, in a column that is not nested. A damaged file may have others.
 const PRESENT: i16 = 1;
 /// Position of a null.
@@ -116,19 +126,23 @@ impl Texts {
         self.positions.clear();
     }
 
-    /// Adds the positions of rows after `before` others, whose values begin at `first`. Without levels no row is null.
-    fn place(&mut self, levels: Option<&mut Vec<i16>>, first: usize, before: usize) {
+    /// Adds the positions of rows after `before` others, whose values begin at `first`.
+    fn place(&mut self, nulls: Nulls<'_>, first: usize, before: usize) {
         let Texts { values, positions } = self;
-        let Some(levels) = levels else {
-            // No row was null before, either, or all have positions.
-            if !positions.is_empty() {
-                positions.extend(first as u32..values.len() as u32);
-            }
-            return;
-        };
-        if positions.is_empty() {
+        if !matches!(nulls, Nulls::No) && positions.is_empty() {
             positions.extend(0..before as u32);
         }
+        let levels = match nulls {
+            Nulls::No => {
+                // No row was null before, either, or all have positions.
+                if !positions.is_empty() {
+                    positions.extend(first as u32..values.len() as u32);
+                }
+                return;
+            }
+            Nulls::All(rows) => return positions.resize(before + rows, NO_TEXT),
+            Nulls::Some(levels) => levels,
+        };
         let mut next = first as u32;
         positions.extend(levels.iter().map(|level| match *level {
             PRESENT => {
@@ -301,23 +315,27 @@ impl Batches<'_> {
         if rows < count {
             return Err(ParquetError::EOF("the column ends before its last row".to_owned()));
         }
+        let nulls = match values {
+            0 => Nulls::All(count),
+            _ if values < count => Nulls::Some(levels),
+            _ => Nulls::No,
+        };
         let has_null = values < count;
         if is_text {
-            self.batch.texts[column].place(has_null.then_some(levels), first_text, before);
+            self.batch.texts[column].place(nulls, first_text, before);
             return Ok(has_null);
         }
         let numbers = &mut self.batch.numbers[column];
         let per_milli = per_milli(description);
-        let levels = has_null.then_some(&levels[..]);
         match description.physical_type() {
-            Type::INT32 => spread(levels, narrow.iter().map(|value| i64::from(*value)), numbers),
+            Type::INT32 => spread(nulls, narrow.iter().map(|value| i64::from(*value)), numbers),
             Type::INT64 if per_milli > 1 => {
                 let exact = |value: &i64| if value % per_milli == 0 { value / per_milli } else { BAD };
-                spread(levels, wide.iter().map(exact), numbers);
+                spread(nulls, wide.iter().map(exact), numbers);
             }
-            Type::INT64 => spread(levels, wide.iter().copied(), numbers),
-            Type::BYTE_ARRAY => spread(levels, bytes.iter().map(|value| decimal(value.data())), numbers),
-            _ => spread(levels, fixed.iter().map(|value| decimal(value.data())), numbers),
+            Type::INT64 => spread(nulls, wide.iter().copied(), numbers),
+            Type::BYTE_ARRAY => spread(nulls, bytes.iter().map(|value| decimal(value.data())), numbers),
+            _ => spread(nulls, fixed.iter().map(|value| decimal(value.data())), numbers),
         }
         Ok(has_null)
     }
@@ -334,11 +352,12 @@ fn skip(reader: &mut ColumnReader, rows: usize) -> Result<usize, ParquetError> {
     }
 }
 
-/// Appends numbers, with nulls where a level is 0.
-fn spread(levels: Option<&[i16]>, mut values: impl Iterator<Item = i64>, out: &mut Vec<i64>) {
-    match levels {
-        None => out.extend(values),
-        Some(levels) => out.extend(levels.iter().map(|level| match *level {
+/// Appends numbers, with nulls where rows have none.
+fn spread(nulls: Nulls<'_>, mut values: impl Iterator<Item = i64>, out: &mut Vec<i64>) {
+    match nulls {
+        Nulls::No => out.extend(values),
+        Nulls::All(rows) => out.resize(out.len() + rows, NULL),
+        Nulls::Some(levels) => out.extend(levels.iter().map(|level| match *level {
             PRESENT => values.next().unwrap_or(NULL),
             _ => NULL,
         })),

@@ -128,13 +128,12 @@ fn ours(moments: &[Moment], size: Size) -> (f64, [u8; 32]) {
 
 /// Ticks of a back-test without orders.
 fn ticks(moments: &[Moment], size: Size, report: &mut Report) {
-    let job = job();
+    let (job, frames) = (job(), frames(moments));
     let mut rates = Vec::new();
     let mut beside = vec![(Vec::new(), Vec::new()); peers::BACKTEST.len()];
     for round in 0..size.pick(1, ROUNDS) {
-        // The frames are read twice: the first time they are counted.
-        let mut readings = vec![frames(moments), frames(moments)];
-        let (seconds, result) = timed(|| ran(&job, || readings.pop().expect("two readings")));
+        // They are read twice: the first time they are counted.
+        let (seconds, result) = timed(|| ran(&job, &frames));
         assert_eq!(result.ticks_evaluated, moments.len() as u64, "each change is a tick");
         assert!(result.trades.is_empty(), "the strategy never enters");
         if round == 0 {
@@ -157,8 +156,8 @@ fn ticks(moments: &[Moment], size: Size, report: &mut Report) {
 }
 
 /// Runs a back-test under the default rules.
-pub fn ran(job: &Job, mut frames: impl FnMut() -> Vec<BookFrame>) -> Result {
-    let open = || Ok::<_, Infallible>(frames().into_iter().map(Ok));
+pub fn ran(job: &Job, frames: &[BookFrame]) -> Result {
+    let open = || Ok::<_, Infallible>(frames.iter());
     engine::backtest::run(job, &Rules::default(), open, &mut |_| true).expect("it ends")
 }
 

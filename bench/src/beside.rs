@@ -5,7 +5,7 @@
 //! and back-tests run, one after the other. These threads share the core of the load, so that the server's core is its
 //! own. Both servers have the same users; they alternate, and the idle one is stopped with all its threads.
 
-use crate::backtest::{self, Moment};
+use crate::backtest;
 use crate::hour;
 use crate::http::{self, Users};
 use crate::report::{Report, Size, median};
@@ -13,6 +13,7 @@ use crate::role::Role;
 use crate::seats::Seats;
 use crate::seeded::Place;
 use crate::server::Server;
+use engine::backtest::{BookFrame, Job as BackTest};
 use host::job::{Job, Next, Work};
 use host::thread::Stop;
 use std::convert::Infallible;
@@ -123,13 +124,14 @@ impl Work for Builds {
 
 /// Runs the same back-test again and again.
 struct BackTests {
-    moments: Vec<Moment>,
+    job: BackTest,
+    frames: Vec<BookFrame>,
 }
 
 impl Default for BackTests {
     fn default() -> BackTests {
         const TICKS: usize = 200_000;
-        BackTests { moments: backtest::moments(TICKS) }
+        BackTests { job: backtest::job(), frames: backtest::frames(&backtest::moments(TICKS)) }
     }
 }
 
@@ -137,7 +139,7 @@ impl Work for BackTests {
     type Error = Infallible;
 
     fn take_turn(&mut self, _: &Stop) -> Result<Next, Infallible> {
-        backtest::ran(&backtest::job(), || backtest::frames(&self.moments));
+        backtest::ran(&self.job, &self.frames);
         Ok(Next::Again)
     }
 }

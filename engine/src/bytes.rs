@@ -1,6 +1,7 @@
 //! Rows of a snapshot as bytes, field by field, in the layout of the journal: fixed width, little-endian, a length
 //! before a text or list. Reading checks every length against the remaining bytes before it allocates.
 
+use crate::gathered::Gathered;
 use crate::time::{Date, Timestamp};
 use wincode::config::Configuration;
 use wincode::{SchemaRead, SchemaWrite};
@@ -53,6 +54,13 @@ impl std::error::Error for CodecError {}
 #[inline]
 pub(crate) fn write<T: Encodable>(value: &T, out: &mut Vec<u8>) {
     wincode::config::serialize_into(&mut *out, value, Layout::new())
+        .expect("a value in memory is far smaller than a record");
+}
+
+/// The same for a value with many fields, or for several values.
+#[inline]
+pub(crate) fn gather<T: Encodable>(value: &T, gathered: &mut Gathered<'_>) {
+    wincode::config::serialize_into(gathered, value, Layout::new())
         .expect("a value in memory is far smaller than a record");
 }
 

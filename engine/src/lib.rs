@@ -46,6 +46,7 @@ pub mod describe;
 pub mod directory;
 pub mod fee;
 pub mod format;
+mod gathered;
 pub mod id;
 pub mod index;
 pub mod mark;

@@ -102,6 +102,30 @@ pub enum BookChange {
     Gap(Outcome),
 }
 
+/// What a frame changes, of one look at its changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Extent {
+    /// The last grid of prices.
+    pub tick: Option<TickSize>,
+    /// It has a whole book or a level.
+    pub has_books: bool,
+    pub has_gaps: bool,
+}
+
+impl BookFrame {
+    pub(super) fn extent(&self) -> Extent {
+        let mut extent = Extent::default();
+        for change in &self.changes {
+            match change {
+                BookChange::Book { .. } | BookChange::Level { .. } => extent.has_books = true,
+                BookChange::Tick(tick) => extent.tick = Some(*tick),
+                BookChange::Gap(_) => extent.has_gaps = true,
+            }
+        }
+        extent
+    }
+}
+
 impl TickMode {
     /// The word in answers.
     pub fn name(self) -> &'static str {

@@ -5,10 +5,11 @@
 
 use super::chance::{Chance, Haircut, Latency};
 use super::fill::FillModel;
-use super::job::{BookChange, BookFrame, Job, ORDERS_MAX, ROWS_MAX, TickMode, TickPlan};
+use super::job::{BookChange, BookFrame, Extent, Job, ORDERS_MAX, ROWS_MAX, TickMode, TickPlan};
+use super::quotes::Quotes;
 use super::report::{EquityPoint, Reason, Trade};
-use super::strategy::{Move, Quote};
-use crate::amount::{Cash, Price, Qty, TickSize, average_half_up, nearest};
+use super::strategy::Move;
+use crate::amount::{Cash, Price, Qty, average_half_up, nearest};
 use crate::book::{BookSide, BookWriter, Books, Effective, Reach};
 use crate::command::{Answer, Command, CreateUser, Envelope, Placement, PlacementTerms, RequestedPrice, Size};
 use crate::decide::take::taken_side;
@@ -46,6 +47,7 @@ pub(super) struct Ground<'a> {
     /// The archived books as they are.
     pub books: Arc<Books>,
     pub catalog: Arc<Catalog>,
+    pub quotes: Quotes,
     /// Markets that changed at the moment of the last frame, in event mode.
     pub changed: Vec<usize>,
     pub changed_at: Timestamp,
@@ -81,7 +83,11 @@ pub(super) struct Lane {
     /// Changed markets of the last frame that had their tick.
     ticked: usize,
     effective: Effective,
+    /// The strategy looks at the time, so each tick may decide otherwise than the one before.
+    needs_time: bool,
     peak: Cash,
+    /// [`Lane::worth`], while nothing that it depends on changes.
+    valued: Option<(Cash, Cash)>,
     pub trades: Vec<Trade>,
     pub points: Vec<EquityPoint>,
     pub outcome: LaneOutcome,
@@ -121,6 +127,9 @@ struct Holding {
     pending: Option<Move>,
     /// The version of the books at the last order that took nothing: until they change, none takes anything.
     killed_at: Option<u64>,
+    /// The number of the quote at which the strategy did not want to move: until the quote or the position changes, it
+    /// does not.
+    declined: Option<u64>,
     last_mid: Option<Cash>,
     /// Cash out and in since the position was opened.
     spent: Cash,
@@ -151,31 +160,6 @@ impl Outbox<u64> for Answers {
 
     fn answer(&mut self, reply: u64, answer: Answer) {
         self.answers.push((reply, answer));
-    }
-}
-
-impl Ground<'_> {
-    /// What is known of the traded token.
-    fn quote(&self, market: usize, at: Timestamp, effective: &mut Effective) -> Quote {
-        let instrument = self.job.instrument(market);
-        let end = self.job.markets[market].market.end.known_at(at);
-        let to_resolution = end.map(|end| end.0 as i64 - at.0 as i64);
-        if !self.job.strategy.needs_depth() {
-            let top = self.books.effective_top(instrument).unwrap_or_default();
-            return Quote { bid: top.bid, ask: top.ask, to_resolution, ..Quote::default() };
-        }
-        if self.books.effective(instrument, effective).is_err() {
-            return Quote { to_resolution, ..Quote::default() };
-        }
-        let top = effective.top();
-        let depth = |side| Some(effective.side(side).iter().map(|level| level.size()).sum());
-        Quote {
-            bid: top.bid,
-            ask: top.ask,
-            bid_depth: depth(BookSide::Bid),
-            ask_depth: depth(BookSide::Ask),
-            to_resolution,
-        }
     }
 }
 
@@ -215,7 +199,9 @@ impl Lane {
             next_tick,
             ticked: 0,
             effective: Effective::default(),
+            needs_time: ground.job.strategy.needs_time(),
             peak: ground.job.bankroll,
+            valued: None,
             trades: Vec::new(),
             points: Vec::new(),
             outcome: LaneOutcome::default(),
@@ -244,6 +230,7 @@ impl Lane {
 
     /// Sends a command to the shard and runs it until it answers.
     fn ask(&mut self, owner: UserId, command: Command, now: Timestamp) -> Answer {
+        self.valued = None;
         let Lane { shard, answers, inbox, .. } = self;
         answers.asked += 1;
         let reply = answers.asked;
@@ -256,10 +243,10 @@ impl Lane {
     }
 
     /// Applies a frame to the books of its own, with the haircut of this seed.
-    pub fn frame(&mut self, frame: &BookFrame) {
+    pub fn frame(&mut self, frame: &BookFrame, extent: Extent, at: Timestamp) {
         let (chance, haircut) = (self.chance, self.conduct.haircut);
         let Some((_, writer)) = self.own.as_mut().filter(|_| self.conduct.model.walks_the_book()) else { return };
-        write(writer, frame, |outcome, side, price, size| {
+        write(writer, frame, extent, at, |outcome, side, price, size| {
             chance.cut(haircut, frame.market, place(outcome, side, price), size)
         });
     }
@@ -315,14 +302,26 @@ impl Lane {
             return Ok(());
         }
         self.outcome.ticks += 1;
-        let quote = ground.quote(market, at, &mut self.effective);
+        let (quote, number) = ground.quotes.of(market, &ground.books);
         let holding = &mut self.holdings[market];
-        holding.last_mid = quote.mid().or(holding.last_mid);
+        if holding.declined == Some(number) {
+            return Ok(());
+        }
+        let mid = quote.mid().or(holding.last_mid);
+        if mid != holding.last_mid {
+            (holding.last_mid, self.valued) = (mid, None);
+        }
         if holding.pending.is_some() {
             return Ok(());
         }
+        let mut quote = *quote;
+        if self.needs_time {
+            let end = job.markets[market].market.end.known_at(at);
+            quote.to_resolution = end.map(|end| end.0 as i64 - at.0 as i64);
+        }
         let next = if self.held(job.instrument(market)).is_zero() { Move::Enter } else { Move::Leave };
         if !job.strategy.wants(next, &quote) {
+            self.holdings[market].declined = (!self.needs_time).then_some(number);
             return Ok(());
         }
         match self.chance.latency(self.conduct.latency, market, at) {
@@ -378,6 +377,7 @@ impl Lane {
             // It cannot be paid, is too small, or its quote is too old: skipped.
             _ => return Ok(()),
         };
+        self.holdings[market].declined = None;
         for fill in view.fills.iter() {
             let row = Executed { market, side, qty: fill.qty, notional: fill.notional, fee: fill.fee, reason };
             self.note(ground, row, at)?;
@@ -473,17 +473,29 @@ impl Lane {
         if !self.conduct.keeps || at < ground.job.start {
             return Ok(());
         }
-        let (cash, positions) = self.worth(ground.job);
+        let (cash, position_value) = match self.valued {
+            Some(worth) => worth,
+            None => self.revalue(ground.job),
+        };
+        let last = self.points.last().expect("the first one is made at the start");
+        if (last.cash, last.position_value) != (cash, position_value) {
+            let is_time = ground.plan.mode == TickMode::Grid || last.at.minute() < at.minute();
+            if is_time {
+                return self.add_point(EquityPoint { at, cash, position_value });
+            }
+        }
+        Ok(())
+    }
+
+    /// The worth of the account after a change of it, with its peak and its drawdown.
+    fn revalue(&mut self, job: &Job) -> (Cash, Cash) {
+        let (cash, positions) = self.worth(job);
         let equity = cash + positions;
         self.peak = self.peak.max(equity);
         let (fall, peak) = ((self.peak - equity).0 as u128, self.peak.0.max(1) as u128);
         self.outcome.drawdown = self.outcome.drawdown.max(((fall * 20_000 + peak) / (2 * peak)) as u64);
-        let last = self.points.last().expect("the first one is made at the start");
-        let is_time = ground.plan.mode == TickMode::Grid || last.at.minute() < at.minute();
-        if is_time && (last.cash, last.position_value) != (cash, positions) {
-            return self.add_point(EquityPoint { at, cash, position_value: positions });
-        }
-        Ok(())
+        self.valued = Some((cash, positions));
+        (cash, positions)
     }
 
     fn point(&mut self, ground: &Ground<'_>, at: Timestamp) {
@@ -508,6 +520,7 @@ impl Lane {
                 holding.last_mid = top.midpoint().or(holding.last_mid);
             }
         }
+        self.valued = None;
         self.value(ground, ground.job.end)?;
         let is_over = self.points.last().is_some_and(|last| last.at >= ground.job.end);
         if self.conduct.keeps && !is_over {
@@ -542,44 +555,42 @@ fn place(outcome: Outcome, side: BookSide, price: Price) -> u64 {
     (side as u64) << 16 | u64::from(price.0)
 }
 
-/// Writes a frame, with the size that `size` leaves of each level.
-pub(super) fn write(writer: &mut BookWriter, frame: &BookFrame, size: impl Fn(Outcome, BookSide, Price, Qty) -> Qty) {
+/// Writes a frame as of `at`, with the size that `size` leaves of each level. Returns whether best prices may have changed.
+pub(super) fn write(
+    writer: &mut BookWriter,
+    frame: &BookFrame,
+    extent: Extent,
+    at: Timestamp,
+    size: impl Fn(Outcome, BookSide, Price, Qty) -> Qty,
+) -> bool {
     let market = MarketId(frame.market as u32);
-    if let Some(tick) = changed_tick(frame) {
+    if let Some(tick) = extent.tick {
         writer.tick(market, tick);
     }
-    writer.frame(0, frame.at, |to| {
+    let report = writer.frame(0, at, |to| {
         for change in &frame.changes {
             match change {
                 BookChange::Book { outcome, bids, asks } => {
-                    let left = |levels: &[(Price, Qty)], side| -> Vec<(Price, Qty)> {
-                        let level = |(price, shown): &(Price, Qty)| (*price, size(*outcome, side, *price, *shown));
-                        levels.iter().map(level).collect()
-                    };
-                    let (bids, asks) = (left(bids, BookSide::Bid), left(asks, BookSide::Ask));
-                    to.snapshot(market.instrument(*outcome), &bids, &asks, frame.at, None);
+                    let left = |(price, shown): &(Price, Qty), side| (*price, size(*outcome, side, *price, *shown));
+                    let bids = bids.iter().map(|level| left(level, BookSide::Bid));
+                    let asks = asks.iter().map(|level| left(level, BookSide::Ask));
+                    to.snapshot_of(market.instrument(*outcome), bids, asks, at, None);
                 }
                 BookChange::Level { outcome, side, price, size: shown } => {
                     let left = size(*outcome, *side, *price, *shown);
-                    to.delta(market.instrument(*outcome), &[(*side, *price, left)], frame.at);
+                    to.delta(market.instrument(*outcome), &[(*side, *price, left)], at);
                 }
                 BookChange::Tick(_) | BookChange::Gap(_) => {}
             }
         }
     });
-    for (at, change) in frame.changes.iter().enumerate() {
+    let gaps = if extent.has_gaps { &frame.changes[..] } else { &[] };
+    for (number, change) in gaps.iter().enumerate() {
         let BookChange::Gap(of) = change else { continue };
         let repairs = |later: &BookChange| matches!(later, BookChange::Book { outcome, .. } if outcome == of);
-        if !frame.changes[at..].iter().any(repairs) {
+        if !frame.changes[number..].iter().any(repairs) {
             writer.gap(market.instrument(*of));
         }
     }
-}
-
-/// The grid of a market after a frame, if the frame changes it.
-pub(super) fn changed_tick(frame: &BookFrame) -> Option<TickSize> {
-    frame.changes.iter().rev().find_map(|change| match change {
-        BookChange::Tick(tick) => Some(*tick),
-        _ => None,
-    })
+    report.settled > 0
 }

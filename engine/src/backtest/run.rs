@@ -11,10 +11,12 @@
 
 use super::chance::{Chance, Haircut, Latency};
 use super::fill::FillModel;
-use super::job::{BookChange, BookFrame, Job, ORDERS_MAX, TICKS_MAX, TickMode, TickPlan};
-use super::lane::{Conduct, Ground, Lane, Lanes, Stop, changed_tick, write};
+use super::job::{BookFrame, Job, ORDERS_MAX, TICKS_MAX, TickMode, TickPlan};
+use super::lane::{Conduct, Ground, Lane, Lanes, Stop, write};
+use super::quotes::Quotes;
 use super::report::{Part, Report};
 use super::samples::Sampler;
+use super::source::FrameSource;
 use crate::book::{BookWriter, Books};
 use crate::fact;
 use crate::id::MarketId;
@@ -55,15 +57,12 @@ impl<E> From<Stop> for Failure<E> {
 ///
 /// # Panics
 /// When a frame names a market that the job does not have.
-pub fn run<E, I>(
+pub fn run<S: FrameSource>(
     job: &Job,
     rules: &Rules,
-    frames: impl FnMut() -> Result<I, E>,
+    frames: impl FnMut() -> Result<S, S::Error>,
     proceed: &mut dyn FnMut(Timestamp) -> bool,
-) -> Result<Report, Failure<E>>
-where
-    I: Iterator<Item = Result<BookFrame, E>>,
-{
+) -> Result<Report, Failure<S::Error>> {
     join(job, rules, vec![run_part(job, rules, 0..job.seeds, frames, proceed)?])
 }
 
@@ -72,24 +71,21 @@ where
 ///
 /// # Errors
 /// [`Failure`].
-pub fn run_part<E, I>(
+pub fn run_part<S: FrameSource>(
     job: &Job,
     rules: &Rules,
     seeds: Range<u16>,
-    mut frames: impl FnMut() -> Result<I, E>,
+    mut frames: impl FnMut() -> Result<S, S::Error>,
     proceed: &mut dyn FnMut(Timestamp) -> bool,
-) -> Result<Part, Failure<E>>
-where
-    I: Iterator<Item = Result<BookFrame, E>>,
-{
+) -> Result<Part, Failure<S::Error>> {
     let mut open = || frames().map_err(Failure::Frames);
     let plan = match job.tick_mode {
         TickMode::Grid => TickPlan::grid(job),
         TickMode::Event => TickPlan::event(job, count(job, open()?, proceed)?),
     };
     let mut run = Run::new(job, rules, plan, seeds, proceed);
-    for frame in open()? {
-        let frame = frame.map_err(Failure::Frames)?;
+    let mut frames = open()?;
+    while let Some(frame) = frames.next_frame().map_err(Failure::Frames)? {
         if frame.at >= job.end {
             break;
         }
@@ -122,27 +118,22 @@ pub fn join<E>(job: &Job, rules: &Rules, parts: Vec<Part>) -> Result<Report, Fai
 }
 
 /// Changes of books within the window, at most one above the bound.
-fn count<E>(
+fn count<S: FrameSource>(
     job: &Job,
-    frames: impl Iterator<Item = Result<BookFrame, E>>,
+    mut frames: S,
     proceed: &mut dyn FnMut(Timestamp) -> bool,
-) -> Result<u64, Failure<E>> {
+) -> Result<u64, Failure<S::Error>> {
     let mut count = 0;
-    for frame in frames {
-        let frame = frame.map_err(Failure::Frames)?;
+    while let Some(frame) = frames.next_frame().map_err(Failure::Frames)? {
         if frame.at >= job.end || count > TICKS_MAX {
             break;
         }
         if !proceed(frame.at) {
             return Err(Failure::Cancelled);
         }
-        count += u64::from(frame.at >= job.start && changes_books(&frame));
+        count += u64::from(frame.at >= job.start && frame.extent().has_books);
     }
     Ok(count)
-}
-
-fn changes_books(frame: &BookFrame) -> bool {
-    frame.changes.iter().any(|change| matches!(change, BookChange::Book { .. } | BookChange::Level { .. }))
 }
 
 /// A run in progress.
@@ -219,8 +210,8 @@ impl<'a> Run<'a> {
         }
         // Stable: the end of a market comes before its result, markets in their order.
         decisions.sort_by_key(|decision| decision.at);
-        let ground =
-            Ground { job, plan, books, catalog, changed: Vec::new(), changed_at: Timestamp(0), proceed, orders: 0 };
+        let (quotes, changed, changed_at) = (Quotes::new(job), Vec::new(), Timestamp(0));
+        let ground = Ground { job, plan, books, catalog, quotes, changed, changed_at, proceed, orders: 0 };
         let Job { latency, haircut, .. } = *job;
         let honest = Conduct { model: job.strategy.model, latency, haircut, pays: true, keeps: false };
         let naive = Conduct {
@@ -243,28 +234,31 @@ impl<'a> Run<'a> {
     }
 
     /// Does what is due before a frame, then applies it. A receipt time that goes back counts as the highest so far.
-    fn frame(&mut self, mut frame: BookFrame) -> Result<(), Stop> {
-        frame.at = frame.at.max(self.reached);
-        if frame.at > self.reached {
-            self.pass(frame.at)?;
-            self.reached = frame.at;
+    fn frame(&mut self, frame: &BookFrame) -> Result<(), Stop> {
+        let at = frame.at.max(self.reached);
+        if at > self.reached {
+            self.pass(at)?;
+            self.reached = at;
             self.ground.changed.clear();
             self.lanes.iter_mut().for_each(Lane::new_moment);
         }
-        if !(self.ground.proceed)(frame.at) {
+        if !(self.ground.proceed)(at) {
             return Err(Stop::Cancelled);
         }
-        if let Some(tick) = changed_tick(&frame) {
-            let (market, at) = (MarketId(frame.market as u32), frame.at);
-            let fact = fact::TickChanged { market, tick, at };
+        let extent = frame.extent();
+        if let Some(tick) = extent.tick {
+            let fact = fact::TickChanged { market: MarketId(frame.market as u32), tick, at };
             self.ground.catalog.publish(&MarketMutation::TickChanged(fact));
         }
-        write(&mut self.writer, &frame, |_, _, _, size| size);
-        self.lanes.iter_mut().for_each(|lane| lane.frame(&frame));
+        let has_new_top = write(&mut self.writer, frame, extent, at, |_, _, _, size| size);
+        self.lanes.iter_mut().for_each(|lane| lane.frame(frame, extent, at));
         let ground = &mut self.ground;
-        let is_tick = ground.plan.mode == TickMode::Event && changes_books(&frame);
-        if is_tick && frame.at >= ground.job.start && !ground.changed.contains(&frame.market) {
-            ground.changed_at = frame.at;
+        if extent.has_books {
+            ground.quotes.changed(frame.market, has_new_top);
+        }
+        let is_tick = ground.plan.mode == TickMode::Event && extent.has_books;
+        if is_tick && at >= ground.job.start && !ground.changed.contains(&frame.market) {
+            ground.changed_at = at;
             ground.changed.push(frame.market);
         }
         Ok(())
@@ -319,4 +313,4 @@ impl<'a> Run<'a> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

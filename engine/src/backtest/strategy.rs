@@ -181,7 +181,16 @@ impl Strategy {
 
     /// Whether a decision needs the size of the whole book.
     pub fn needs_depth(&self) -> bool {
-        self.entry.iter().chain(&self.exit).any(|predicate| predicate.field == Field::Depth)
+        self.needs(Field::Depth)
+    }
+
+    /// Whether a decision needs the time to the end of the market, which differs from tick to tick.
+    pub fn needs_time(&self) -> bool {
+        self.needs(Field::TimeToResolutionHours)
+    }
+
+    fn needs(&self, field: Field) -> bool {
+        self.entry.iter().chain(&self.exit).any(|predicate| predicate.field == field)
     }
 }
 
@@ -283,8 +292,17 @@ mod tests {
             let wants = [Move::Enter, Move::Leave].map(|next| strategy.wants(next, &quote()));
             assert_eq!(wants, [enters, leaves], "{conditions:?}");
         }
-        let deep = Predicate { field: Field::Depth, operator: Operator::Greater, value: Threshold(0) };
-        assert!(!with(&[at_most(1)], &[]).needs_depth() && with(&[], &[deep]).needs_depth());
+        let of = |field| Predicate { field, operator: Operator::Greater, value: Threshold(0) };
+        let (deep, late) = (of(Field::Depth), of(Field::TimeToResolutionHours));
+        for (entry, exit, needs) in [
+            (&[at_most(1)][..], &[][..], (false, false)),
+            (&[], &[deep], (true, false)),
+            (&[late], &[], (false, true)),
+            (&[late], &[at_most(1), deep], (true, true)),
+        ] {
+            let strategy = with(entry, exit);
+            assert_eq!((strategy.needs_depth(), strategy.needs_time()), needs, "{strategy:?}");
+        }
     }
 
     #[test]

@@ -176,7 +176,7 @@ impl Faces {
     /// Adds the entry of this side of this token.
     #[inline]
     pub(super) fn add(&mut self, outcome: Outcome, side: BookSide) {
-        if (outcome == Outcome::First) == (side == BookSide::Bid) {
+        if is_first_bids(outcome, side) {
             self.first_bids = true;
         } else {
             self.first_asks = true;
@@ -184,22 +184,18 @@ impl Faces {
     }
 }
 
-impl Mirrors {
-    /// Computed by the writer after every change, so that no reader has to; unchanged entries keep their value.
-    pub(super) fn of(self, changed: Faces, first: Sides<'_>, second: Sides<'_>) -> Mirrors {
-        Mirrors {
-            first_bids: if changed.first_bids { mirrors(first.bids, second.asks) } else { self.first_bids },
-            first_asks: if changed.first_asks { mirrors(first.asks, second.bids) } else { self.first_asks },
-        }
-    }
+/// Whether this side of this token is in the entry of the first token's bids.
+#[inline]
+pub(super) fn is_first_bids(outcome: Outcome, side: BookSide) -> bool {
+    // The second token's bids face the first one's asks.
+    (outcome == Outcome::First) == (side == BookSide::Bid)
 }
 
 impl Mirrors {
     /// Whether this side of this token's book is the mirror of the complement's other side.
     #[inline]
     pub(super) fn on(self, outcome: Outcome, side: BookSide) -> bool {
-        // The second token's bids face the first one's asks.
-        if (outcome == Outcome::First) == (side == BookSide::Bid) { self.first_bids } else { self.first_asks }
+        if is_first_bids(outcome, side) { self.first_bids } else { self.first_asks }
     }
 }
 
@@ -215,12 +211,30 @@ impl Rule {
     }
 }
 
+/// Two ladders that may be mirrors, compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Compared {
+    pub are_mirrors: bool,
+    /// The rank of the last level that was read of each; the greatest number if there was none. Changes of worse ranks
+    /// change neither the result nor the best levels.
+    pub own: u16,
+    pub mirror: u16,
+}
+
 /// Whether the best levels of both ladders are equal. A side and the complement's other side have equal ranks.
-fn mirrors(own: &Ladder, mirror: &Ladder) -> bool {
-    fn best(ladder: &Ladder) -> impl Iterator<Item = (u16, Qty)> {
-        ladder.levels().take(MIRROR_LEVELS).map(|slot| (slot.rank, slot.size))
+pub(super) fn compare(own: &Ladder, mirror: &Ladder) -> Compared {
+    let (mut owns, mut mirrors) = (own.levels(), mirror.levels());
+    let what = |slot: Option<Slot>| slot.map(|slot| (slot.rank, slot.size));
+    let rank = |slot: Option<Slot>| slot.map_or(u16::MAX, |slot| slot.rank);
+    let mut left = MIRROR_LEVELS;
+    loop {
+        let (own, mirror) = (owns.next(), mirrors.next());
+        let are_mirrors = what(own) == what(mirror);
+        left -= 1;
+        if !are_mirrors || own.is_none() || left == 0 {
+            return Compared { are_mirrors, own: rank(own), mirror: rank(mirror) };
+        }
     }
-    best(own).eq(best(mirror))
 }
 
 #[inline]

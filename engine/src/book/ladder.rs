@@ -135,7 +135,10 @@ impl Ladder {
         if size.is_zero() && !rank.is_multiple_of(STEPS[usize::from(self.grid.load(Relaxed))]) {
             return false;
         }
-        self.refine(grid_for(rank));
+        let finest = grid_for(rank);
+        if finest > usize::from(self.grid.load(Relaxed)) {
+            self.refine(finest);
+        }
         let grid = usize::from(self.grid.load(Relaxed));
         let shelves = self.shelves(grid);
         let index = usize::from(rank / STEPS[grid]) - 1;

@@ -6,13 +6,15 @@
 
 use crate::amount::{Cash, Price, Qty};
 use crate::book::depth::{Depth, HashCell, PackedQuote, SnapshotHash, Top, TopCell};
-use crate::book::effective::{Effective, EffectiveTop, Faces, Mirrors, Part, Reach, Rule, Sides};
+use crate::book::effective::{
+    Compared, Effective, EffectiveTop, Faces, Mirrors, Part, Reach, Rule, Sides, compare, is_first_bids,
+};
 use crate::book::ladder::Ladder;
 use crate::book::sequence::{Sequence, Torn};
 use crate::book::stated::{LastPrice, StatedCell};
 use crate::book::writer::BookWriter;
 use crate::book::{BookSide, Unavailable};
-use crate::id::{InstrumentId, MarketId};
+use crate::id::{InstrumentId, MarketId, Outcome};
 use crate::index::Table;
 use crate::time::{SECOND, Timestamp};
 use std::sync::Arc;
@@ -51,8 +53,14 @@ pub(super) struct Pair {
     pub sequence: Sequence,
     /// Part of the sequence: [`Mirrors`] as `first_asks << 1 | first_bids`.
     pub mirrors: AtomicU8,
+    /// Of the writer alone.
+    bounds: [Bounds; 2],
     pub halves: [Half; 2],
 }
+
+/// The ranks up to which a change of the first and of the second token's ladder counts for what [`Pair::settle`] derives;
+/// one for the first token's bids, one for its asks.
+struct Bounds([AtomicU16; 2]);
 
 /// One token's book. The first group belongs to the pair's sequence; the other fields do not.
 #[derive(Default)]
@@ -516,8 +524,13 @@ fn prices((bid, ask): (PackedQuote, PackedQuote)) -> EffectiveTop {
 
 impl Pair {
     pub fn new() -> Pair {
-        // Two empty books mirror each other.
-        Pair { sequence: Sequence::new(), mirrors: AtomicU8::new(0b11), halves: [Half::default(), Half::default()] }
+        Pair {
+            sequence: Sequence::new(),
+            // Two empty books mirror each other.
+            mirrors: AtomicU8::new(0b11),
+            bounds: [const { Bounds([const { AtomicU16::new(u16::MAX) }; 2]) }; 2],
+            halves: [Half::default(), Half::default()],
+        }
     }
 
     #[inline]
@@ -526,19 +539,38 @@ impl Pair {
         Mirrors { first_bids: bits & 1 != 0, first_asks: bits & 2 != 0 }
     }
 
+    /// Whether a change of the level of this rank may change what [`Pair::settle`] derives: most levels are worse
+    /// than all that it reads.
+    #[inline]
+    pub fn counts(&self, outcome: Outcome, side: BookSide, rank: u16) -> bool {
+        let Bounds(bounds) = &self.bounds[usize::from(!is_first_bids(outcome, side))];
+        rank <= bounds[outcome as usize].load(Relaxed)
+    }
+
     /// Updates what is derived from the changed ladders, inside a write of the sequence.
     pub fn settle(&self, changed: Faces) {
         let [first, second] = &self.halves;
+        let Mirrors { mut first_bids, mut first_asks } = self.mirrors();
         if changed.first_bids {
             first.top_bid.store(BookSide::Bid, first.bids.best());
             second.top_ask.store(BookSide::Ask, second.asks.best());
+            first_bids = self.bounds[0].note(compare(&first.bids, &second.asks));
         }
         if changed.first_asks {
             first.top_ask.store(BookSide::Ask, first.asks.best());
             second.top_bid.store(BookSide::Bid, second.bids.best());
+            first_asks = self.bounds[1].note(compare(&first.asks, &second.bids));
         }
-        let mirrors = self.mirrors().of(changed, first.sides(), second.sides());
-        self.mirrors.store(u8::from(mirrors.first_asks) << 1 | u8::from(mirrors.first_bids), Relaxed);
+        self.mirrors.store(u8::from(first_asks) << 1 | u8::from(first_bids), Relaxed);
+    }
+}
+
+impl Bounds {
+    /// Keeps the ranks of a comparison of the first token's ladder with the second's, and passes on its result.
+    fn note(&self, compared: Compared) -> bool {
+        self.0[0].store(compared.own, Relaxed);
+        self.0[1].store(compared.mirror, Relaxed);
+        compared.are_mirrors
     }
 }
 

@@ -48,7 +48,7 @@ fn a_book_is_what_the_frames_left() {
     let bids = levels(&[(3_900, 5), (4_000, 7), (0, 1), (10_000, 1)]);
     let asks = levels(&[(4_200, u64::MAX), (4_100, 2), (4_155, 3)]);
     let report = writer.frame(2, Timestamp(50), |frame| frame.snapshot(YES, &bids, &asks, Timestamp(40), Some("9f")));
-    assert_eq!(report, FrameReport { clamped: 1, refused: 2 });
+    assert_eq!(report, FrameReport { clamped: 1, refused: 2, settled: 1 });
     books.copy(YES, usize::MAX, &mut depth).expect("known");
     let prices = |levels: &DepthSide| levels.iter().map(|level| (level.price.0, level.size.0)).collect::<Vec<_>>();
     assert_eq!(prices(&depth.bids), [(4_000, 7), (3_900, 5)]);
@@ -76,6 +76,45 @@ fn a_book_is_what_the_frames_left() {
     snapshot(&mut writer, YES, &[], &[]);
     let empty = books.best(YES).expect("an empty book is a book");
     assert_eq!((empty.bid, empty.ask), (None, None));
+}
+
+/// Only changes up to the levels that decide the comparison of both books settle a pair; the effective book is the same
+/// as without this shortcut ([`random_pairs_have_the_effective_book_of_the_model`]).
+#[test]
+fn changes_of_worse_levels_than_the_deciding_ones_settle_nothing() {
+    let cents = |levels: &[u16]| levels.iter().map(|cents| (cents * 100, 5)).collect::<Vec<_>>();
+    // Bids of one token, and asks of the other at their complements; cents of a changed bid; whether it settles.
+    type Case<'a> = (&'a str, &'a [u16], &'a [u16], u16, u32);
+    let cases: [Case<'_>; 9] = [
+        ("without a mirror the best level decides", &[40, 39, 38], &[], 39, 0),
+        ("a better one", &[40, 39, 38], &[], 41, 1),
+        ("the best one", &[40, 39, 38], &[], 40, 1),
+        ("the first difference decides", &[40, 39, 38], &[40, 37], 38, 0),
+        ("at the difference", &[40, 39, 38], &[40, 37], 39, 1),
+        ("mirrors of three levels: a fourth would differ", &[40, 39, 38], &[40, 39, 38], 20, 1),
+        ("five equal levels", &[40, 39, 38, 37, 36, 35], &[40, 39, 38, 37, 36, 30], 35, 0),
+        ("the fifth of them", &[40, 39, 38, 37, 36, 35], &[40, 39, 38, 37, 36, 30], 36, 1),
+        ("an empty side", &[], &[40], 3, 1),
+    ];
+    for (name, bids, mirrors, changed, settled) in cases {
+        let (books, mut writer) = books();
+        let asks: Vec<u16> = mirrors.iter().map(|cents| 100 - cents).collect();
+        assert_eq!(snapshot(&mut writer, YES, &cents(bids), &[]).settled, 1);
+        assert_eq!(snapshot(&mut writer, NO, &[], &cents(&asks)).settled, 1);
+        let report = writer.frame(0, Timestamp(2), |frame| {
+            frame.delta(YES, &[(BookSide::Bid, Price(changed * 100), Qty(7))], Timestamp(2));
+        });
+        assert_eq!(report.settled, settled, "{name}");
+        let (mut depth, mut effective) = (Depth::default(), Effective::default());
+        books.copy(YES, 1, &mut depth).expect("known");
+        books.effective(YES, &mut effective).expect("known");
+        assert_eq!(
+            depth.bids.first().map(|level| level.price),
+            books.best(YES).expect("known").bid.map(|bid| bid.price)
+        );
+        assert_eq!(books.effective_top(YES), Ok(effective.top()), "{name}");
+    }
+    println!("settled pairs: {} cases", cases.len());
 }
 
 #[test]

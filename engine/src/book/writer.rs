@@ -45,6 +45,9 @@ pub struct FrameReport {
     pub clamped: u32,
     /// Levels dropped: price not in 1..=9 999.
     pub refused: u32,
+    /// Pairs of which best prices, or the comparison of the two books, may have changed: most changed levels are
+    /// worse than all that decide these.
+    pub settled: u32,
 }
 
 /// A collected level: rank on its side, absolute size.
@@ -110,14 +113,18 @@ impl BookWriter {
         self.crossed.clear();
         self.report = FrameReport::default();
         fill(&mut Frame { writer: self });
+        let mut updates = std::mem::take(&mut self.updates);
         // Stable: updates of one pair keep their order.
         let market = |update: &Update| update.instrument.market();
-        if !self.updates.is_sorted_by_key(market) {
-            self.updates.sort_by_key(market);
+        if !updates.is_sorted_by_key(market) {
+            updates.sort_by_key(market);
         }
-        let updates = std::mem::take(&mut self.updates);
-        for updates in updates.chunk_by(|one, next| market(one) == market(next)) {
-            self.apply(connection, received, updates);
+        match &updates[..] {
+            // Most frames.
+            [one] => self.apply(connection, received, std::slice::from_ref(one)),
+            many => many
+                .chunk_by(|one, next| market(one) == market(next))
+                .for_each(|updates| self.apply(connection, received, updates)),
         }
         self.updates = updates;
         self.books.frames.store(self.books.frames.load(Relaxed) + 1, Relaxed);
@@ -178,7 +185,7 @@ impl BookWriter {
     /// Stores what the venue's catalogue states of a market. Returns whether it is new.
     pub fn stated(&mut self, market: MarketId, stated: &Stated) -> bool {
         let traded = [Outcome::First, Outcome::Second].map(|of| self.books.last_trade(market.instrument(of)).is_some());
-        self.stated_cell(market).by_catalogue(stated, traded)
+        stated_cell(&self.books, market).by_catalogue(stated, traded)
     }
 
     /// A message or a pong came on `connection` at this venue time.
@@ -213,26 +220,19 @@ impl BookWriter {
         self.ticks.get(market.0 as usize).copied().unwrap_or(TICK_DEFAULT)
     }
 
-    fn pair(&self, market: MarketId) -> &Pair {
-        self.books.pairs.get_or_set(market.0 as usize, || Box::new(Pair::new()))
-    }
-
-    fn stated_cell(&self, market: MarketId) -> &StatedCell {
-        self.books.stated.get_or_set(market.0 as usize, StatedCell::default)
-    }
-
     /// Applies all updates of one pair as one change.
     fn apply(&mut self, connection: u8, received: Timestamp, updates: &[Update]) {
         let market = updates[0].instrument.market();
         if self.ticks.len() <= market.0 as usize {
             self.tick(market, TICK_DEFAULT);
         }
-        let (tick, levels, mut clamped) = (self.tick_of(market), &self.levels, 0);
-        let pair = self.pair(market);
+        let (tick, mut clamped) = (self.tick_of(market), 0);
+        let BookWriter { books, levels, report, crossed, .. } = self;
+        let pair = pair_of(books, market);
         let (mut changed, mut faces) = ([false; 2], Faces::default());
         for Update { instrument, what } in updates {
             let outcome = instrument.outcome();
-            let half = &pair.halves[instrument.outcome() as usize];
+            let half = &pair.halves[outcome as usize];
             half.connection.store(u16::from(connection), Relaxed);
             // A change does not reduce the age of an unreliable book: only a snapshot repairs it.
             let broken = half.gap.load(Relaxed) && half.last_message_at.load(Relaxed) != 0;
@@ -242,21 +242,23 @@ impl BookWriter {
             match what {
                 Change::Trade(trade) => {
                     half.trade.store(trade);
-                    if let Some(stated) = self.books.stated.get(market.0 as usize) {
+                    if let Some(stated) = books.stated.get(market.0 as usize) {
                         stated.traded(outcome);
                     }
                     continue;
                 }
                 Change::LastPrice { price, decimals, at } => {
                     // A book that is older than a received trade does not include it.
-                    if self.books.last_trade(*instrument).is_none_or(|trade| trade.at <= *at) {
-                        self.stated_cell(market).with_book(outcome, *price, *decimals);
+                    if books.last_trade(*instrument).is_none_or(|trade| trade.at <= *at) {
+                        stated_cell(books, market).with_book(outcome, *price, *decimals);
                     }
                     continue;
                 }
                 Change::Snapshot { .. } => faces = Faces::ALL,
                 Change::Delta { levels: range, .. } => {
-                    levels[range.clone()].iter().for_each(|(side, ..)| faces.add(outcome, *side));
+                    let counted =
+                        levels[range.clone()].iter().filter(|(side, rank, _)| pair.counts(outcome, *side, *rank));
+                    counted.for_each(|(side, ..)| faces.add(outcome, *side));
                 }
             }
             changed[outcome as usize] = true;
@@ -268,16 +270,30 @@ impl BookWriter {
             for Update { instrument, what } in updates {
                 clamped += pair.halves[instrument.outcome() as usize].change(what, tick, levels);
             }
-            pair.settle(faces);
+            if faces != Faces::default() {
+                pair.settle(faces);
+            }
         });
-        self.report.clamped += clamped;
-        for outcome in [Outcome::First, Outcome::Second] {
-            let half = &self.pair(market).halves[outcome as usize];
+        report.clamped += clamped;
+        report.settled += u32::from(faces != Faces::default());
+        for (outcome, half) in [Outcome::First, Outcome::Second].into_iter().zip(&pair.halves) {
             if changed[outcome as usize] && half.crossed() {
-                self.crossed.push(market.instrument(outcome));
+                crossed.push(market.instrument(outcome));
             }
         }
     }
+}
+
+fn pair_of(books: &Books, market: MarketId) -> &Pair {
+    let index = market.0 as usize;
+    match books.pairs.get(index) {
+        Some(pair) => pair,
+        None => books.pairs.get_or_set(index, || Box::new(Pair::new())),
+    }
+}
+
+fn stated_cell(books: &Books, market: MarketId) -> &StatedCell {
+    books.stated.get_or_set(market.0 as usize, StatedCell::default)
 }
 
 /// Raises a moment to `at` if that is later. There is one writer, so the two accesses need not be atomic.
@@ -332,8 +348,20 @@ impl Frame<'_> {
         at: Timestamp,
         hash: Option<&str>,
     ) {
-        let bids = self.write(bids.iter().map(|(price, size)| (BookSide::Bid, *price, *size)));
-        let asks = self.write(asks.iter().map(|(price, size)| (BookSide::Ask, *price, *size)));
+        self.snapshot_of(instrument, bids.iter().copied(), asks.iter().copied(), at, hash);
+    }
+
+    /// The same with levels that are computed.
+    pub fn snapshot_of(
+        &mut self,
+        instrument: InstrumentId,
+        bids: impl Iterator<Item = (Price, Qty)>,
+        asks: impl Iterator<Item = (Price, Qty)>,
+        at: Timestamp,
+        hash: Option<&str>,
+    ) {
+        let bids = self.write(bids.map(|(price, size)| (BookSide::Bid, price, size)));
+        let asks = self.write(asks.map(|(price, size)| (BookSide::Ask, price, size)));
         let hash = hash.and_then(SnapshotHash::new);
         self.writer.updates.push(Update { instrument, what: Change::Snapshot { bids, asks, at, hash } });
     }

@@ -5,7 +5,7 @@
 
 use crate::amount::{Bps, Cash, Price, Qty, exact_notional, notional_half_up};
 use crate::book::walk::{self, Walk};
-use crate::book::{BookSide, Books, Effective, Reach, Unavailable};
+use crate::book::{BookSide, Books, Effective, EffectiveTop, Reach, Unavailable};
 use crate::decide::depletion::Depletion;
 use crate::fact;
 use crate::fee::taker_fee;
@@ -132,12 +132,13 @@ impl Ground<'_> {
     #[inline]
     pub fn shown(&self, instrument: InstrumentId) -> (Option<Cash>, Result<Sight, Reject>) {
         let (mark, top) = self.books.mark_and_top(instrument);
-        let sight = match top {
-            Ok(top) => Ok(Sight { bid: top.bid, ask: top.ask }),
-            Err(Unavailable::Unknown) => Ok(Sight { bid: None, ask: None }),
-            Err(Unavailable::Contended) => Err(Reject::Busy),
-        };
-        (mark.map(|mark| mark.price), sight)
+        (mark.map(|mark| mark.price), seen(top))
+    }
+
+    /// The best prices of the effective book; none if it is unknown.
+    #[inline]
+    pub fn sight(&self, instrument: InstrumentId) -> Result<Sight, Reject> {
+        seen(self.books.effective_top(instrument))
     }
 
     /// The refusal of a quote of this age.
@@ -148,6 +149,15 @@ impl Ground<'_> {
     /// Whether resting orders may be matched with this book: no outage, known, not too old.
     pub fn live(&self, quote: &Quote) -> bool {
         !self.outage && quote.known && quote.refused.is_none()
+    }
+}
+
+#[inline]
+fn seen(top: Result<EffectiveTop, Unavailable>) -> Result<Sight, Reject> {
+    match top {
+        Ok(top) => Ok(Sight { bid: top.bid, ask: top.ask }),
+        Err(Unavailable::Unknown) => Ok(Sight::default()),
+        Err(Unavailable::Contended) => Err(Reject::Busy),
     }
 }
 

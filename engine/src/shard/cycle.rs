@@ -8,16 +8,20 @@
 //! when it grows long. Users never compete: each has the whole book, less the user's own depletion.
 
 use super::{Outbox, Room, Shard};
+use crate::book::Books;
 use crate::command::{Answer, Sweeps};
 use crate::decide::cancel::closed;
 use crate::decide::cycle::{Met, meet};
 use crate::decide::take::Ground;
 use crate::fact;
 use crate::id::{InstrumentId, OrderId, UserId};
+use crate::market::catalog::Catalog;
 use crate::mutation::Mutation;
 use crate::order::resting::Resting;
 use crate::order::{CloseReason, Order, Side};
-use crate::rules::{CLOSED_MARKET_GRACE_US, CYCLE_ORDERS_PER_TURN_MAX, FULL_CYCLE_EVERY, RECORD_SEALED_AT_BYTES};
+use crate::rules::{
+    CLOSED_MARKET_GRACE_US, CYCLE_ORDERS_PER_TURN_MAX, FULL_CYCLE_EVERY, RECORD_SEALED_AT_BYTES, Rules,
+};
 use crate::time::Timestamp;
 use crate::user::User;
 use ahash::AHashMap;
@@ -109,9 +113,15 @@ impl<R> Cycles<R> {
     /// Makes `orders` the current batch, grouped by owner; the order within an owner stays.
     fn gather(&mut self, orders: impl Iterator<Item = OrderId>) {
         self.batch.clear();
-        self.batch.extend(orders);
-        self.batch.sort_by_key(|order| UserId::of_object(order.0));
         self.done = 0;
+        self.gather_more(orders);
+    }
+
+    /// Adds orders to a batch of which none was visited; those of an owner come after the owner's others.
+    fn gather_more(&mut self, orders: impl Iterator<Item = OrderId>) {
+        // Mostly there are none, and a fold over nested lists ends sooner than a reservation for them.
+        orders.for_each(|order| self.batch.push(order));
+        self.batch.sort_by_key(|order| UserId::of_object(order.0));
     }
 
     fn exhausted(&self) -> bool {
@@ -170,11 +180,12 @@ impl<R> Shard<R> {
     /// GTD orders that have reached their expiration.
     fn expire(&mut self, cycle: &mut Running<R>, budget: usize, outbox: &mut impl Outbox<R>) -> usize {
         if self.cycles.exhausted() {
-            self.cycles.gather(self.users.resting().expired(self.now).take(budget));
-            if self.cycles.exhausted() {
+            let resting = self.users.resting();
+            if resting.next_expiration().is_none_or(|at| at > self.now) {
                 cycle.stage = Stage::Hold(FIRST);
                 return 0;
             }
+            self.cycles.gather(resting.expired(self.now).take(budget));
         }
         self.end_batch(cycle, CloseReason::GtdExpired, budget, outbox)
     }
@@ -260,63 +271,24 @@ impl<R> Shard<R> {
         budget: usize,
         outbox: &mut impl Outbox<R>,
     ) -> usize {
-        let rules = self.rules.clone();
-        let (books, catalog) = (self.books.clone(), self.catalog.clone());
-        let ground = Ground {
-            rules: &rules,
-            books: &books,
-            catalog: &catalog,
-            now: self.now,
-            outage: cycle.outage,
-            // A cycle uses the moment at which it was due, even if the recording has advanced since.
-            recording: books.recording_now().map(|_| cycle.venue_now),
-        };
-        if outbox.room() != Room::Ample || cycle.outage || books.outage() {
+        if outbox.room() != Room::Ample || cycle.outage || self.books.outage() {
             self.drop_batch();
             cycle.stage = Stage::Finished;
             return 0;
         }
-        let mut passed = 0;
-        if self.cycles.exhausted() {
-            let search = self.next_to_match(cycle.full, from, &ground);
-            passed = search.passed;
-            let Some(instrument) = search.or_next_stage(cycle, |from| Stage::Match(from, Side::Buy), Stage::Finished)
-            else {
-                return search.passed;
-            };
-            // The version before the read: a later change is seen next time.
-            let version = books.version(instrument);
-            let side = if instrument == from { side } else { Side::Buy };
-            let Ok(sight) = self.desk.look_deep(&ground, instrument, side) else {
-                cycle.stage = Stage::Match(InstrumentId(instrument.0 + 1), Side::Buy);
-                return passed + 1;
-            };
-            let (resting, users) = (self.users.resting(), &self.users);
-            let touching = sight.needed(side).map(|best| resting.crossing(instrument, side, best));
-            let touches = |limit| sight.crossed_by(side, limit);
-            let awaiting = resting.awaiting_in(instrument).filter(|id| {
-                let order = users.get(UserId::of_object(id.0)).and_then(|user| user.order(*id));
-                order.is_some_and(|order| order.terms.side == side && !touches(order.terms.limit))
-            });
-            self.cycles.gather(touching.into_iter().flatten().chain(awaiting));
-            cycle.stage = match side {
-                Side::Buy => {
-                    self.cycles.visiting = Some((instrument, version));
-                    Stage::Match(instrument, Side::Sell)
-                }
-                Side::Sell => {
-                    if let Some((_, first)) = self.cycles.visiting.filter(|(of, _)| *of == instrument) {
-                        self.cycles.seen.insert(instrument, first);
-                    }
-                    Stage::Match(InstrumentId(instrument.0 + 1), Side::Buy)
-                }
-            };
+        let (mut passed, is_new) = (0, self.cycles.exhausted());
+        if is_new {
+            passed = self.gather_touching(cycle, from, side);
             if self.cycles.exhausted() {
-                return passed + 1;
+                return passed;
             }
-        } else if let Some((instrument, side)) = self.terms_of(self.cycles.batch[self.cycles.done]) {
+        }
+        let rules = self.rules.clone();
+        let (books, catalog) = (self.books.clone(), self.catalog.clone());
+        let ground = ground_of(cycle, &rules, &books, &catalog, self.now);
+        if let Some((instrument, side)) = self.terms_of(self.cycles.batch[self.cycles.done]) {
             // Since the last piece the market may have closed, or its quote may have become too old.
-            if !matchable(&ground, instrument) {
+            if !is_new && !matchable(&ground, instrument) {
                 self.drop_batch();
                 return 1;
             }
@@ -352,7 +324,59 @@ impl<R> Shard<R> {
         cycle.looked_at += looked_at as u64;
         cycle.fills += fills;
         cycle.closed += closed_count;
-        passed + looked_at + 1
+        passed + looked_at
+    }
+
+    /// Makes the orders that touch the book of the next instrument the current batch, those of one side: of the first
+    /// instrument and side that have any. Only best prices are read, and mostly no order touches them. Instruments
+    /// whose book has a version that was met, or is not live, are passed. Returns the count of instruments visited.
+    fn gather_touching(&mut self, cycle: &mut Running<R>, from: InstrumentId, side: Side) -> usize {
+        let ground = ground_of(cycle, &self.rules, &self.books, &self.catalog, self.now);
+        let Shard { users, cycles, .. } = self;
+        let (resting, mut passed, mut next) = (users.resting(), 0, from);
+        for instrument in resting.instruments_from(from).take(INSTRUMENTS_PER_SEARCH) {
+            passed += 1;
+            next = InstrumentId(instrument.0 + 1);
+            // The version before the read: a later change is seen next time. The second side of an instrument belongs
+            // to the visit of the first.
+            let version = ground.books.version(instrument);
+            let is_met = !cycle.full && cycles.seen.get(&instrument) == Some(&version);
+            let awaits = resting.awaiting_in(instrument).next().is_some();
+            if (is_met && !awaits) || !matchable(&ground, instrument) {
+                continue;
+            }
+            let Ok(sight) = ground.sight(instrument) else { continue };
+            let is_second = instrument == from && side == Side::Sell;
+            for side in if is_second { &[Side::Sell][..] } else { &[Side::Buy, Side::Sell] } {
+                let touching = sight.needed(*side).map(|best| resting.crossing(instrument, *side, best));
+                cycles.gather(touching.into_iter().flatten());
+                if awaits {
+                    let touches = |limit| sight.crossed_by(*side, limit);
+                    cycles.gather_more(resting.awaiting_in(instrument).filter(|id| {
+                        let order = users.get(UserId::of_object(id.0)).and_then(|user| user.order(*id));
+                        order.is_some_and(|order| order.terms.side == *side && !touches(order.terms.limit))
+                    }));
+                }
+                match side {
+                    Side::Buy => {
+                        cycles.visiting = Some((instrument, version));
+                        cycle.stage = Stage::Match(instrument, Side::Sell);
+                    }
+                    Side::Sell => {
+                        if let Some((_, first)) = cycles.visiting.filter(|(of, _)| *of == instrument) {
+                            cycles.seen.insert(instrument, first);
+                        }
+                        cycle.stage = Stage::Match(next, Side::Buy);
+                    }
+                }
+                if !cycles.exhausted() {
+                    return passed;
+                }
+            }
+        }
+        let is_end = passed < INSTRUMENTS_PER_SEARCH;
+        cycle.stage = if is_end { Stage::Finished } else { Stage::Match(next, Side::Buy) };
+        passed
     }
 
     /// Whether the order has no end by time due. Due orders are swept before orders are matched, unless that waits or
@@ -361,18 +385,6 @@ impl<R> Shard<R> {
         let is_alive = order.terms.expiration().is_none_or(|at| at > self.now);
         let has_lapsed = || user.safeguards().iter().any(|safeguard| safeguard.lapses_at <= self.now);
         is_alive && (self.last_sweeps.by_server_time() || !has_lapsed())
-    }
-
-    /// The next instrument with resting orders, from `from` on, whose book is live and has a version that was not met
-    /// yet.
-    fn next_to_match(&self, full: bool, from: InstrumentId, ground: &Ground<'_>) -> Search {
-        let resting = self.users.resting();
-        seek(resting, from, |instrument| {
-            let seen = self.cycles.seen.get(&instrument);
-            let changed = full || seen != Some(&ground.books.version(instrument));
-            // The second side of an instrument belongs to the visit of the first.
-            (changed || resting.awaiting_in(instrument).next().is_some()) && matchable(ground, instrument)
-        })
     }
 
     /// Drops the rest of the batch. Its instrument counts as not met, so that a later cycle visits the rest, even if
@@ -439,6 +451,25 @@ impl<R> Shard<R> {
     fn terms_of(&self, order: OrderId) -> Option<(InstrumentId, Side)> {
         let order = self.users.get(UserId::of_object(order.0))?.order(order)?;
         Some((order.terms.instrument, order.terms.side))
+    }
+}
+
+/// The ground of the orders of a cycle.
+fn ground_of<'a, R>(
+    cycle: &Running<R>,
+    rules: &'a Rules,
+    books: &'a Books,
+    catalog: &'a Catalog,
+    now: Timestamp,
+) -> Ground<'a> {
+    Ground {
+        rules,
+        books,
+        catalog,
+        now,
+        outage: cycle.outage,
+        // A cycle uses the moment at which it was due, even if the recording has advanced since.
+        recording: books.recording_now().map(|_| cycle.venue_now),
     }
 }
 

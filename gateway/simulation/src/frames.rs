@@ -15,7 +15,7 @@ use archive::row::{Condition, Row};
 use archive::sidecar::Sidecar;
 use archive::sort::{Order, Sorted, Sorter};
 use archive::store::{HourEntry, Store};
-use engine::backtest::{BookChange, BookFrame, Hour, JobMarket, Verdict};
+use engine::backtest::{BookChange, BookFrame, FrameSource, Hour, JobMarket, Verdict};
 use engine::id::Outcome;
 use engine::time::{MILLISECOND, Timestamp};
 use std::collections::VecDeque;
@@ -72,7 +72,7 @@ impl From<archive::Error> for FramesError {
     }
 }
 
-/// The frames of a plan. An error is the last item.
+/// The frames of a plan, in one space that each of them reuses.
 pub struct Frames<'a> {
     plan: &'a Plan,
     store: &'a Store,
@@ -94,6 +94,8 @@ pub struct Frames<'a> {
     /// Rows of one market with one receipt.
     group: Vec<Row>,
     breaks: VecDeque<Break>,
+    /// The last frame.
+    frame: BookFrame,
     has_ended: bool,
 }
 
@@ -138,6 +140,7 @@ impl<'a> Frames<'a> {
             ahead: None,
             group: Vec::new(),
             breaks: VecDeque::new(),
+            frame: BookFrame { at: Timestamp(0), market: 0, changes: Vec::new() },
             has_ended: false,
         };
         for (place, of) in plan.places.iter().zip(&plan.job.markets) {
@@ -266,47 +269,54 @@ impl<'a> Frames<'a> {
         Ok(())
     }
 
-    fn next_frame(&mut self) -> Result<Option<BookFrame>, FramesError> {
+    /// Makes the next frame; false: there is none.
+    fn advance(&mut self) -> Result<bool, FramesError> {
         loop {
-            if let Some(frame) = self.openings.pop_front() {
-                return Ok(Some(frame));
+            if let Some(opening) = self.openings.pop_front() {
+                self.frame = opening;
+                return Ok(true);
             }
             let rows_at = self.group.first().map(|row| row.received);
             // A break comes before rows of the same moment: a whole book among them ends it.
             if self.breaks.front().is_some_and(|of| rows_at.is_none_or(|rows| of.at <= rows))
                 && let Some(of) = self.breaks.pop_front()
             {
-                return Ok(Some(self.broken(of)));
+                self.make_broken(&of);
+                return Ok(true);
             }
             if rows_at.is_some() {
-                let frame = self.frame();
+                self.make_changed();
                 self.group.clear();
                 self.fill()?;
-                if let Some(frame) = frame {
-                    return Ok(Some(frame));
+                if !self.frame.changes.is_empty() {
+                    return Ok(true);
                 }
             } else if self.next < self.plan.hours.end {
                 self.read_hour()?;
             } else {
-                return Ok(None);
+                return Ok(false);
             }
         }
     }
 
-    fn broken(&mut self, of: Break) -> BookFrame {
-        let Break { at, market, outcomes } = of;
-        let tokens = &self.plan.job.markets[market].market.tokens;
-        let tokens: Vec<String> = outcomes.iter().map(|outcome| tokens[*outcome as usize].to_string()).collect();
+    /// Makes the frame of a break.
+    fn make_broken(&mut self, of: &Break) {
+        let tokens = &self.plan.job.markets[of.market].market.tokens;
+        let tokens: Vec<String> = of.outcomes.iter().map(|outcome| tokens[*outcome as usize].to_string()).collect();
         self.maker.forget(&tokens);
-        BookFrame { at, market, changes: outcomes.into_iter().map(BookChange::Gap).collect() }
+        (self.frame.at, self.frame.market) = (of.at, of.market);
+        self.frame.changes.clear();
+        self.frame.changes.extend(of.outcomes.iter().copied().map(BookChange::Gap));
     }
 
-    /// The frame of the group; `None`: its rows change nothing.
-    fn frame(&mut self) -> Option<BookFrame> {
-        let first = self.group.first()?;
-        let (at, market) = (first.received, *self.markets.get(&first.market)?);
+    /// Makes the frame of the group; it has no changes if the rows change nothing.
+    fn make_changed(&mut self) {
+        self.frame.changes.clear();
+        let Some(first) = self.group.first() else { return };
+        let Some(market) = self.markets.get(&first.market) else { return };
+        (self.frame.at, self.frame.market) = (first.received, *market);
         self.maker.frame(&self.group, &mut self.updates);
-        let mut changes = Vec::new();
+        let changes = &mut self.frame.changes;
         for update in self.updates.drain(..) {
             match update {
                 FeedUpdate::BookSnapshot { token, bids, asks, .. } => {
@@ -336,20 +346,19 @@ impl<'a> Frames<'a> {
                 | FeedUpdate::Left { .. } => {}
             }
         }
-        (!changes.is_empty()).then_some(BookFrame { at, market, changes })
     }
 }
 
-impl Iterator for Frames<'_> {
-    type Item = Result<BookFrame, FramesError>;
+impl FrameSource for Frames<'_> {
+    type Error = FramesError;
 
-    fn next(&mut self) -> Option<Self::Item> {
+    fn next_frame(&mut self) -> Result<Option<&BookFrame>, FramesError> {
         if self.has_ended {
-            return None;
+            return Ok(None);
         }
-        let next = self.next_frame();
-        self.has_ended = !matches!(next, Ok(Some(_)));
-        next.transpose()
+        let advanced = self.advance();
+        self.has_ended = !matches!(advanced, Ok(true));
+        Ok(advanced?.then_some(&self.frame))
     }
 }
 

@@ -8,7 +8,7 @@ use super::*;
 use crate::amount::{Cash, Price, Qty, TickSize};
 use crate::backtest::book::{ArchivedMarket, Ends, Settled, SettlementSource};
 use crate::backtest::hours::{Coverage, Hour, HourState, Verdict};
-use crate::backtest::job::JobMarket;
+use crate::backtest::job::{BookChange, JobMarket};
 use crate::backtest::report::{Reason, Trade};
 use crate::backtest::strategy::{Field, Operator, Predicate, Strategy, Threshold};
 use crate::book::BookSide;
@@ -43,7 +43,7 @@ fn level(time: Timestamp, side: BookSide, price: u16, shares: u64) -> BookFrame 
     BookFrame { at: time, market: 0, changes: vec![BookChange::Level { outcome: Outcome::First, side, price, size }] }
 }
 
-fn when(field: Field, operator: Operator, value: &str) -> Predicate {
+pub fn when(field: Field, operator: Operator, value: &str) -> Predicate {
     let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));
     let picos: i128 = format!("{whole}{fraction:0<12}").parse().expect("a decimal");
     Predicate { field, operator, value: Threshold(picos) }
@@ -75,7 +75,7 @@ fn market(number: usize, verdicts: &[Verdict]) -> JobMarket {
 }
 
 /// Two hours, 500 USD, 25 shares at 0.31 or less, out at 0.45 or more: the example of the reference.
-fn job() -> Job {
+pub fn job() -> Job {
     Job {
         markets: vec![market(0x51, &[Verdict::Valid, Verdict::Degraded])],
         start: FIRST.start(),
@@ -105,7 +105,7 @@ fn trading(change: impl FnOnce(&mut Strategy)) -> Job {
 }
 
 fn ran(job: &Job, frames: &[BookFrame]) -> Report {
-    let open = || Ok::<_, Infallible>(frames.iter().cloned().map(Ok));
+    let open = || Ok::<_, Infallible>(frames.iter());
     run(job, &Rules::default(), open, &mut |_| true).expect("it ends")
 }
 
@@ -584,7 +584,7 @@ fn equal_inputs_have_one_result_and_others_another() {
     let fees = |job: &Job, rate| {
         let mut rules = Rules::default();
         rules.fees.set(Category::Weather, crate::amount::Bps(rate));
-        let open = || Ok::<_, Infallible>(frames.iter().cloned().map(Ok));
+        let open = || Ok::<_, Infallible>(frames.iter());
         run(job, &rules, open, &mut |_| true).expect("it ends")
     };
     assert_ne!(fees(&base(), 501).hash, report.hash);
@@ -610,11 +610,22 @@ fn haircuts_and_delays_cost() {
     println!("haircuts: {models} models");
 }
 
+/// Frames that cannot be read to their end.
+struct Torn<'a>(std::slice::Iter<'a, BookFrame>);
+
+impl FrameSource for Torn<'_> {
+    type Error = &'static str;
+
+    fn next_frame(&mut self) -> Result<Option<&BookFrame>, &'static str> {
+        self.0.next().map(Some).ok_or("torn")
+    }
+}
+
 #[test]
 fn a_run_can_be_cancelled_and_has_a_bound() {
     let frames = example();
     for calls in [0, 1, 3, 60] {
-        let open = || Ok::<_, Infallible>(frames.iter().cloned().map(Ok));
+        let open = || Ok::<_, Infallible>(frames.iter());
         let mut left = calls;
         let mut proceed = |_| {
             left -= 1;
@@ -623,10 +634,9 @@ fn a_run_can_be_cancelled_and_has_a_bound() {
         assert_eq!(run(&job(), &Rules::default(), open, &mut proceed), Err(Failure::Cancelled), "{calls}");
         assert_eq!(left, -1, "it ends at the first refusal");
     }
-    let broken = || Ok([Ok(example()[0].clone()), Err("torn")].into_iter());
-    assert_eq!(run(&job(), &Rules::default(), broken, &mut |_| true), Err(Failure::Frames("torn")));
-    type Frames = std::iter::Empty<Result<BookFrame, &'static str>>;
-    let missing = || Err::<Frames, _>("missing");
+    let torn = || Ok(Torn(frames[..1].iter()));
+    assert_eq!(run(&job(), &Rules::default(), torn, &mut |_| true), Err(Failure::Frames("torn")));
+    let missing = || Err::<Torn<'_>, _>("missing");
     assert_eq!(run(&job(), &Rules::default(), missing, &mut |_| true), Err(Failure::Frames("missing")));
 
     // In and out at every change.
@@ -636,13 +646,10 @@ fn a_run_can_be_cancelled_and_has_a_bound() {
         strategy.exit = vec![when(Field::Price, Operator::Greater, "0")];
     });
     (busy.tick_mode, busy.bankroll) = (TickMode::Event, Cash::from_dollars(10_000_000));
-    let open = |count: u64| {
-        let first = book(at(0, 0), &[(2_900, 100)], &[(3_100, 100)]);
-        let change =
-            |number: u64| level(at(0, 1).plus(number * 20 * MILLISECOND), BookSide::Ask, 9_000, 1 + number % 9);
-        move || Ok::<_, Infallible>(std::iter::once(first.clone()).chain((1..count).map(change)).map(Ok))
-    };
-    let most = run(&busy, &Rules::default(), open(100_000), &mut |_| true).expect("as many as may be");
-    assert_eq!(most.trades.len(), 100_000);
-    assert_eq!(run(&busy, &Rules::default(), open(100_001), &mut |_| true), Err(Failure::OutputLimit));
+    let first = book(at(0, 0), &[(2_900, 100)], &[(3_100, 100)]);
+    let change = |number: u64| level(at(0, 1).plus(number * 20 * MILLISECOND), BookSide::Ask, 9_000, 1 + number % 9);
+    let frames: Vec<BookFrame> = std::iter::once(first).chain((1..100_001).map(change)).collect();
+    assert_eq!(ran(&busy, &frames[..100_000]).trades.len(), 100_000, "as many as may be");
+    let open = || Ok::<_, Infallible>(frames.iter());
+    assert_eq!(run(&busy, &Rules::default(), open, &mut |_| true), Err(Failure::OutputLimit));
 }

@@ -5,7 +5,8 @@
 //! decodes it; a test proves that its bytes equal those of bincode. The record's header has the number of the format.
 
 pub use crate::bytes::CodecError;
-use crate::bytes::{Encodable, Layout, named, read, write};
+use crate::bytes::{Encodable, Layout, gather, named, read};
+use crate::gathered::Gathered;
 use crate::market::mutation::MarketMutation;
 use wincode::SchemaRead;
 
@@ -37,12 +38,12 @@ pub trait Fact: Encodable {
 
 /// Appends the facts of one command, in the newest format or one before it.
 pub fn encode<F: Fact>(version: u16, facts: &[F], out: &mut Vec<u8>) {
-    for fact in facts {
-        match version {
-            VERSION => write(fact, out),
-            earlier => fact.write_earlier(earlier, out),
-        }
+    if version != VERSION {
+        return facts.iter().for_each(|fact| fact.write_earlier(version, out));
     }
+    let mut gathered = Gathered::onto(out);
+    facts.iter().for_each(|fact| gather(fact, &mut gathered));
+    gathered.end();
 }
 
 /// The facts of a payload, converted to the newest format.

@@ -23,7 +23,7 @@ const EMPTY_KEPT: usize = 64;
 pub struct Resting {
     books: AHashMap<InstrumentId, Box<Sides>>,
     /// Those with an order.
-    instruments: BTreeSet<InstrumentId>,
+    instruments: Sorted<InstrumentId>,
     by_expiration: BTreeSet<(Timestamp, OrderId)>,
     awaiting: BTreeSet<(InstrumentId, OrderId)>,
     len: usize,
@@ -119,12 +119,12 @@ impl Resting {
 
     /// Instruments with a resting order, in id order.
     pub fn instruments(&self) -> impl DoubleEndedIterator<Item = InstrumentId> + '_ {
-        self.instruments.iter().copied()
+        self.instruments.iter()
     }
 
     /// Instruments with a resting order from `from` on, in id order: to continue a cycle.
     pub fn instruments_from(&self, from: InstrumentId) -> impl Iterator<Item = InstrumentId> + '_ {
-        self.instruments.range(from..).copied()
+        self.instruments.iter_from(from)
     }
 
     /// With `held`: whether every order has a `hold_reason`. Without: whether no order has one.
@@ -203,7 +203,7 @@ impl Resting {
     /// From now on markets with a resting order are marked in these books.
     pub(crate) fn watch(&mut self, books: &Arc<Books>) {
         self.books_watched = Watched(Some(books.clone()));
-        self.instruments.iter().for_each(|instrument| self.books_watched.mark(*instrument, true));
+        self.instruments.iter().for_each(|instrument| self.books_watched.mark(instrument, true));
     }
 
     /// Drops all orders, and ignores changes until [`Resting::list`].
@@ -218,13 +218,13 @@ impl Resting {
     /// Whether exactly these orders are listed, each in its place.
     pub(crate) fn lists(&self, mut standing: Vec<Standing>) -> bool {
         standing.sort_unstable();
-        let books = self.instruments.iter().filter_map(|instrument| Some((instrument, self.books.get(instrument)?)));
+        let books = self.instruments.iter().filter_map(|instrument| Some((instrument, self.books.get(&instrument)?)));
         let levels = books.flat_map(|(instrument, sides)| {
             let sides = [(Side::Buy, &sides.buys.levels), (Side::Sell, &sides.sells.levels)];
             sides.into_iter().flat_map(move |(side, levels)| levels.iter().map(move |level| (instrument, side, level)))
         });
         let listed = levels.flat_map(|(instrument, side, level)| {
-            let place = place(*instrument, side, level.price);
+            let place = place(instrument, side, level.price);
             level.orders.iter().map(move |order| Standing { place, order })
         });
         listed.eq(standing)
@@ -357,7 +357,7 @@ impl Resting {
             self.held_count -= 1;
         }
         if sides.len == 0 {
-            self.instruments.remove(&instrument);
+            self.instruments.remove(instrument);
             self.books_watched.mark(instrument, false);
             if self.books.len() > 2 * self.instruments.len() + EMPTY_KEPT {
                 self.books.retain(|_, sides| sides.len > 0);

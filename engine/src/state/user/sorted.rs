@@ -87,6 +87,19 @@ impl<T: Copy + Ord> Sorted<T> {
         self.many.as_ref().and_then(|many| many.blocks.last()).unwrap_or(&self.alone).last().copied()
     }
 
+    /// The values from `least` on, ascending.
+    pub fn iter_from(&self, least: T) -> impl Iterator<Item = T> + '_ {
+        let (first, later) = match &self.many {
+            None => (&self.alone, &[][..]),
+            Some(many) => {
+                let at = many.block_of(least);
+                (&many.blocks[at], &many.blocks[at + 1..])
+            }
+        };
+        let from = first.partition_point(|value| *value < least);
+        first[from..].iter().chain(later.iter().flatten()).copied()
+    }
+
     /// All values, ascending, from either end.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = T> + Clone + '_ {
         let blocks = self.many.as_ref().map_or(&[][..], |many| &many.blocks);
@@ -180,7 +193,10 @@ mod tests {
                     assert_eq!(sorted.remove(value), tree.remove(&value));
                 }
                 assert_eq!((sorted.len(), sorted.contains(value)), (tree.len(), tree.contains(&value)));
+                let least = next() % (span + 2);
+                assert!(sorted.iter_from(least).take(3).eq(tree.range(least..).take(3).copied()), "from {least}");
             }
+            assert!(sorted.iter_from(span / 2).eq(tree.range(span / 2..).copied()));
             assert!(sorted.iter().eq(tree.iter().copied()));
             assert!(sorted.iter().rev().eq(tree.iter().rev().copied()));
         }

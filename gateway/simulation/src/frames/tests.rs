@@ -16,8 +16,17 @@ fn plan_of(shelf: &Shelf, markets: &[u64], hours: u32, changes: &Value) -> Plan 
 }
 
 fn frames_of(shelf: &Shelf, plan: &Plan) -> Vec<BookFrame> {
-    let frames = Frames::open(plan, &shelf.store, MEMORY, &|| true).expect("opened");
-    frames.collect::<Result<_, _>>().expect("frames")
+    read(Frames::open(plan, &shelf.store, MEMORY, &|| true)).expect("frames")
+}
+
+/// All frames, or why they end before.
+fn read(opened: Result<Frames<'_>, FramesError>) -> Result<Vec<BookFrame>, FramesError> {
+    let (mut frames, mut all) = (opened?, Vec::new());
+    while let Some(frame) = frames.next_frame()? {
+        all.push(frame.clone());
+    }
+    assert!(frames.next_frame()?.is_none(), "the end is the end");
+    Ok(all)
 }
 
 /// A book as frames make it.
@@ -312,18 +321,15 @@ fn frames_end_when_the_run_does_not_go_on() {
         all.set(all.get() + 1);
         true
     };
-    Frames::open(&plan, &shelf.store, MEMORY, &counting).expect("opened").for_each(|frame| drop(frame.expect("whole")));
+    read(Frames::open(&plan, &shelf.store, MEMORY, &counting)).expect("whole");
     for ends_after in 0..all.get() {
         let asked = Cell::new(0);
         let goes_on = || {
             asked.set(asked.get() + 1);
             asked.get() <= ends_after
         };
-        let ended = match Frames::open(&plan, &shelf.store, MEMORY, &goes_on) {
-            Err(error) => Some(Err(error)),
-            Ok(frames) => frames.last(),
-        };
-        assert!(matches!(ended, Some(Err(FramesError::Ended))), "after {ends_after}");
+        let ended = read(Frames::open(&plan, &shelf.store, MEMORY, &goes_on));
+        assert!(matches!(ended, Err(FramesError::Ended)), "after {ends_after}");
         cases += 1;
     }
     println!("ends: {cases} cases");
@@ -376,8 +382,8 @@ fn memory_is_bounded() {
     let plan = plan_of(&shelf, &[1, 2], 1, &json!({}));
     let (mut changes, mut last) = (0, Timestamp(0));
     let used = allocation_counter::measure(|| {
-        for frame in Frames::open(&plan, &shelf.store, MEMORY, &|| true).expect("opened") {
-            let frame = frame.expect("a frame");
+        let mut frames = Frames::open(&plan, &shelf.store, MEMORY, &|| true).expect("opened");
+        while let Some(frame) = frames.next_frame().expect("a frame") {
             assert!(frame.at >= last);
             (last, changes) = (frame.at, changes + frame.changes.len());
         }

@@ -70,7 +70,7 @@ fn book(at: Timestamp, market: usize, mid: u16) -> BookFrame {
 }
 
 pub(super) fn ran(job: &Job, frames: &[BookFrame]) -> Report {
-    let open = || Ok::<_, Infallible>(frames.iter().cloned().map(Ok));
+    let open = || Ok::<_, Infallible>(frames.iter());
     run(job, &Rules::default(), open, &mut |_| true).expect("it ends")
 }
 

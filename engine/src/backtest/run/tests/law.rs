@@ -177,7 +177,7 @@ fn orders_placed_by_hand_in_a_replay_give_the_same() {
             };
             let mut run = Run::new(&job, &Rules::default(), plan, 0..job.seeds, &mut proceed);
             for frame in frames.iter().filter(|frame| frame.at < job.end) {
-                run.frame(frame.clone()).expect("it goes on");
+                run.frame(frame).expect("it goes on");
             }
             run.pass(job.end).expect("it goes on");
             let lane = &run.lanes.seeds[0];

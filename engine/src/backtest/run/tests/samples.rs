@@ -46,7 +46,7 @@ fn samples_are_what_was_done_until_their_moment() {
     let mut rules = Rules::default();
     Category::ALL.into_iter().for_each(|of| rules.fees.set(of, crate::amount::Bps(0)));
     let frames = random(6, 1_200);
-    let open = || Ok::<_, Infallible>(frames.iter().cloned().map(Ok));
+    let open = || Ok::<_, Infallible>(frames.iter());
     let report = run(&free, &rules, open, &mut |_| true).expect("it ends");
     assert!(report.points.len() > 50, "{} points", report.points.len());
     let mut compared = 0;

@@ -28,7 +28,7 @@ fn busy() -> Job {
 #[test]
 fn parts_of_the_seeds_have_the_report_of_all() {
     let frames = random(5, 1_200);
-    let open = || Ok::<_, Infallible>(frames.iter().cloned().map(Ok));
+    let open = || Ok::<_, Infallible>(frames.iter());
     let divisions: [&[u16]; 4] = [&[0, 7], &[0, 1, 7], &[0, 3, 7], &[0, 1, 2, 3, 4, 5, 6, 7]];
     let mut compared = 0;
     for mode in [TickMode::Grid, TickMode::Event] {
@@ -50,7 +50,7 @@ fn parts_of_the_seeds_have_the_report_of_all() {
 #[test]
 fn the_bound_of_orders_is_that_of_all_parts() {
     let frames = random(5, 1_200);
-    let open = || Ok::<_, Infallible>(frames.iter().cloned().map(Ok));
+    let open = || Ok::<_, Infallible>(frames.iter());
     let job = busy();
     for (orders, expected) in [(ORDERS_MAX / 2, true), (ORDERS_MAX / 2 + 1, false)] {
         let part = |seeds| {

@@ -25,7 +25,6 @@ use engine::time::Timestamp;
 use host::thread::Stop;
 use hour::{Break, Hour, Making};
 use std::collections::VecDeque;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -136,14 +135,18 @@ struct Hours {
 
 impl Hours {
     fn open(path: &Path, settings: &Settings, names: &Names, skips: &Arc<Skips>) -> Result<Hours, TapeError> {
-        let refused = |reason: String| TapeError::Archive { path: path.to_path_buf(), reason };
+        let refused = |reason: String| {
+            // A reason that begins with the path does not repeat it.
+            let reason = reason.strip_prefix(&format!("{}: ", path.display())).map_or(reason.clone(), str::to_owned);
+            TapeError::Archive { path: path.to_path_buf(), reason }
+        };
         let io = |error| TapeError::Io { path: path.to_path_buf(), error };
         let is_folder = std::fs::metadata(path).map_err(io)?.is_dir();
         let files = if is_folder { parquet_files(path).map_err(io)? } else { vec![path.to_path_buf()] };
         let is_wanted =
             |hour: &u32| settings.from.is_none_or(|from| from <= *hour) && settings.to.is_none_or(|to| *hour <= to);
-        let mut rest: VecDeque<_> =
-            by_hour(files).map_err(refused)?.into_iter().filter(|(hour, _)| is_wanted(hour)).collect();
+        let hours = by_hour(files).map_err(|(path, reason)| TapeError::Archive { path, reason })?;
+        let mut rest: VecDeque<_> = hours.into_iter().filter(|(hour, _)| is_wanted(hour)).collect();
         let hours_count = rest.len();
         let Some((hour, files)) = rest.pop_front() else {
             return Err(TapeError::Empty { path: path.to_path_buf() });
@@ -154,7 +157,7 @@ impl Hours {
         };
         let own_cache = is_folder.then(|| path.join("cache")).filter(|own| own.is_dir());
         let making = Arc::new(Making { wanted, own_cache, ..Making::of(settings) });
-        let identity = identity_of(&files[0]).map_err(io)?;
+        let identity = identity_of(&files[0])?;
         let follows = rest.front().map(|(hour, _)| *hour);
         let current = making.hour(hour, &files, follows, &Default::default()).map_err(refused)?;
         let (mut lines, mut described, mut settlements) = (Vec::new(), AHashSet::new(), Vec::new());
@@ -367,15 +370,15 @@ fn connection_of(origin: Origin) -> u8 {
 }
 
 /// The digest of the hour's sidecar; without one, the hash of the file.
-fn identity_of(path: &Path) -> io::Result<[u8; 32]> {
+fn identity_of(path: &Path) -> Result<[u8; 32], TapeError> {
     if let Some(sidecar) = hour::sidecar(path) {
         return Ok(sidecar.digest);
     }
     // Its length is checked before its bytes are read.
     match HourFile::open(path).and_then(|_| archive::digest(path)) {
         Ok((digest, _)) => Ok(digest),
-        Err(archive::Error::Io(_, error)) => Err(error),
-        Err(error) => Err(io::Error::other(error)),
+        Err(archive::Error::Io(path, error)) => Err(TapeError::Io { path, error }),
+        Err(archive::Error::Refused(path, refusal)) => Err(TapeError::Archive { path, reason: refusal.to_string() }),
     }
 }
 

@@ -118,8 +118,10 @@ struct Hours {
     /// The hour that plays, and the next one, which is being brought into order.
     current: Hour,
     next: Option<hour::Coming>,
-    /// Lines about markets, of each venue's folder.
+    /// Lines about markets, of each venue's folder. Those from this moment on are after the last hour asked for, as are
+    /// results.
     lines: Vec<Lines>,
+    until: Timestamp,
     /// Conditions that these lines list at some time.
     described: AHashSet<String>,
     /// Conditions that are listed, and resolved.
@@ -147,6 +149,7 @@ impl Hours {
             |hour: &u32| settings.from.is_none_or(|from| from <= *hour) && settings.to.is_none_or(|to| *hour <= to);
         let hours = by_hour(files).map_err(|(path, reason)| TapeError::Archive { path, reason })?;
         let mut rest: VecDeque<_> = hours.into_iter().filter(|(hour, _)| is_wanted(hour)).collect();
+        let until = settings.to.map_or(Timestamp(u64::MAX), |to| Timestamp::of_hour(to.saturating_add(1)));
         let hours_count = rest.len();
         let Some((hour, files)) = rest.pop_front() else {
             return Err(TapeError::Empty { path: path.to_path_buf() });
@@ -163,7 +166,8 @@ impl Hours {
         let (mut lines, mut described, mut settlements) = (Vec::new(), AHashSet::new(), Vec::new());
         for folder in venue_folders(files.iter().chain(rest.iter().flat_map(|(_, files)| files))) {
             lines.extend(lines_of(&folder, names, skips)?);
-            described.extend(markets::known(&folder, names)?.into_keys());
+            // A market that is described only later is one without lines here.
+            described.extend(markets::known_before(&folder, names, until)?.into_keys());
             let given = settled::file(&folder);
             if given.exists() {
                 settlements.extend(settled::read(&given).map_err(refused)?);
@@ -177,6 +181,7 @@ impl Hours {
             current,
             next: None,
             lines,
+            until,
             described,
             listed: AHashSet::new(),
             resolved: AHashSet::new(),
@@ -272,13 +277,18 @@ impl Hours {
     /// The next line about markets: its time, and the folder's number.
     fn line_about_markets(&self) -> Option<(Timestamp, usize)> {
         let lines = self.lines.iter().enumerate();
-        lines.filter_map(|(number, lines)| Some((lines.line_at()?, number))).min()
+        lines.filter_map(|(number, lines)| Some((lines.line_at()?, number))).min().filter(|(at, _)| *at < self.until)
+    }
+
+    /// When the next given result is known.
+    fn settlement_at(&self) -> Option<Timestamp> {
+        self.settlements.front().map(|(_, settlement)| settlement.at).filter(|at| *at < self.until)
     }
 
     /// Takes the next change that is not after `until`; false: there is none.
     fn change(&mut self, until: Timestamp, updates: &mut Vec<FeedUpdate>) -> bool {
         let line = self.line_about_markets().filter(|(at, _)| *at <= until);
-        let settlement = self.settlements.front().map(|(_, settlement)| settlement.at).filter(|at| *at <= until);
+        let settlement = self.settlement_at().filter(|at| *at <= until);
         if let Some((at, number)) = line
             && settlement.is_none_or(|settlement| at <= settlement)
         {
@@ -313,8 +323,7 @@ impl Recording for Hours {
 
     fn change_at(&self) -> Option<Timestamp> {
         let line = self.line_about_markets().map(|(at, _)| at);
-        let settlement = self.settlements.front().map(|(_, settlement)| settlement.at);
-        line.into_iter().chain(settlement).min()
+        line.into_iter().chain(self.settlement_at()).min()
     }
 
     fn step(&mut self, at: Timestamp, updates: &mut Vec<FeedUpdate>) -> Option<u8> {

@@ -216,7 +216,22 @@ fn routes_and_the_command_give_the_same_answers() {
     assert_eq!((&open["settlement_known"], &settled["settlement_known"]), (&json!(false), &json!(true)));
     assert_eq!(settled["settlement_source"], "upstream");
     let unknown = format!("0x{:064x}", 99);
-    let refused: [(&str, Fields<'_>, i32, &str); 10] = [
+    let (id, cheap) = (rain.condition.as_str(), ("shares", "1"));
+    let at = ("at", last.as_str());
+    let refused: [(&str, Fields<'_>, i32, &str); 18] = [
+        ("fill", &[("condition_id", id), ("shares", "-5"), at], 2, "shares: is below 0.0001"),
+        ("fill", &[("condition_id", id), ("shares", "1000001"), at], 2, "shares: is above 1000000"),
+        ("fill", &[("condition_id", id), cheap, at, ("limit_price", "-0.5")], 2, "limit_price: is not between 0 and 1"),
+        ("fill", &[("condition_id", id), cheap, at, ("latency_ms", "-5")], 2, "latency_ms: is below 0"),
+        ("fill", &[("condition_id", id), cheap, at, ("latency_ms", "60001")], 2, "latency_ms: is above 60000"),
+        ("fill", &[("condition_id", id), cheap, at, ("latency_ms", "soon")], 2, "not an integer"),
+        (
+            "fill",
+            &[("condition_id", id), cheap, at, ("queue_position", "-1")],
+            2,
+            "queue_position: is not between 0 and 1",
+        ),
+        ("book", &[("condition_id", id), at, ("depth", "-1")], 2, "depth: is below 1"),
         ("fill", &[("condition_id", &unknown), ("shares", "1"), ("at", &last)], 1, "ARCHIVE_NOT_FOUND"),
         ("fill", &[("condition_id", &rain.condition), ("shares", "0"), ("at", &last)], 2, "VALIDATION_FAILED"),
         ("book", &[("condition_id", &rain.condition), ("at", "2000-01-01T00:00:00Z")], 1, "CONDITION_HOUR_NOT_COVERED"),

@@ -15,14 +15,15 @@ use host::thread::Stop;
 use serde_json::{Value, json};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use venue::archive::build::{self, Options};
+use venue::archive::build::{self, BuildError, Options};
 use venue::archive::fetch::{Fetch, Pace, Source, Sums, Told, parse_digest};
 use venue::archive::given;
 use venue::archive::hours::{hour_of_name, hour_text, parse_hour};
-use venue::archive::import::Import;
+use venue::archive::import::{self, Import};
 use venue::archive::replay;
 use venue::archive::room::Room;
 use venue::archive::seal::{Place, Sealed};
+use venue::archive::settled;
 use venue::origin::Origin;
 use verify::VerifyVerb;
 
@@ -152,7 +153,7 @@ impl VerbOptions {
 /// Which hours and markets.
 #[derive(Args)]
 struct Selection {
-    /// Keep only these markets: a file with one condition id a line.
+    /// Keep only these markets: a file with one condition id a line. An hour that has none of them is refused.
     #[arg(long, value_name = "FILE")]
     markets: Option<PathBuf>,
     /// First hour, like 2026-09-30T17 (UTC).
@@ -161,7 +162,7 @@ struct Selection {
     /// Last hour.
     #[arg(long, value_name = "HOUR", value_parser = hour)]
     to: Option<u32>,
-    /// Replace hours that have another content.
+    /// Replace hours that have another content. Damaged ones are replaced without it, too.
     #[arg(long)]
     replace: bool,
 }
@@ -224,6 +225,9 @@ impl ImportVerb {
     fn run(self) -> Result<(), Failure> {
         let ImportVerb { of_verb, paths, selection, link, copy: _, catalogue, settlements } = self;
         let config = of_verb.settings.load(Vec::new())?;
+        // Files that are wrong cost no import.
+        catalogue.as_deref().map(import::check_objects).transpose().map_err(Usage)?;
+        let settlements = settlements.as_deref().map(settled::read).transpose().map_err(Usage)?;
         let options = selection.options(&of_verb.root()?, false, &config)?;
         let import = Import { options, is_linked: link, catalogue, settlements };
         let (stop, names, mut hours) = (stop_on_signals()?, config.venue.categories, Hours::default());
@@ -237,8 +241,8 @@ impl ImportVerb {
                 hours.note(&hour);
                 of_verb.show_hour(&hour);
             };
-            if let Err(error) = import.run(path, &names, &stop, &mut sealed) {
-                refused.push(error.to_string());
+            if let Err(errors) = import.run(path, &names, &stop, &mut sealed) {
+                refused.extend(errors.iter().map(ToString::to_string));
             }
             if stop.is_set() {
                 break;
@@ -365,7 +369,7 @@ impl BuildVerb {
                 of_verb.show_hour(&hour);
             };
             let built = build::from_lines(&tape, &options, &names, &stop, &mut sealed);
-            refused.extend(built.err().map(|error| error.to_string()));
+            refused.extend(built.err().iter().flat_map(BuildError::texts));
         }
         if time_ordered {
             fill_cache(&of_verb, &options, config.archive.cache_bytes, &stop, &mut refused)?;
@@ -433,9 +437,10 @@ impl Hours {
             format_args!("{new} hours are new, {there} were there, {rows} rows"),
             &json!({"new": new, "there": there, "rows": rows, "refused": refused}),
         );
-        match refused.is_empty() {
-            true => Ok(()),
-            false => Err(refused.join("; ").into()),
+        match refused.as_slice() {
+            [] => Ok(()),
+            [one] => Err(one.as_str().into()),
+            several => Err(format!("{} were refused:\n  {}", several.len(), several.join("\n  ")).into()),
         }
     }
 }

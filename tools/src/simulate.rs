@@ -6,7 +6,7 @@ use archive::store::{self, Store};
 use clap::{Args, Subcommand};
 use edge::api::simulation::offline::{self, Question};
 use host::clock::Clock;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use simulation::past::Past;
 use simulation::reads::Reads;
 use std::borrow::Cow;
@@ -94,8 +94,8 @@ pub struct FillVerb {
     /// The market.
     #[arg(long, value_name = "ID")]
     condition_id: String,
-    /// Shares to trade.
-    #[arg(long, value_name = "NUMBER")]
+    /// Shares to trade, above 0 and at most 1000000.
+    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
     shares: String,
     /// The moment of the decision.
     #[arg(long, value_name = "TIME")]
@@ -112,14 +112,14 @@ pub struct FillVerb {
     /// midpoint, top_of_book, depth_walk (default) or depth_walk_depletion.
     #[arg(long, value_name = "MODEL")]
     fill_model: Option<String>,
-    /// Worst price.
-    #[arg(long, value_name = "PRICE")]
+    /// Worst price, between 0 and 1.
+    #[arg(long, value_name = "PRICE", allow_hyphen_values = true)]
     limit_price: Option<String>,
-    /// Delay between the decision and the book, in milliseconds.
-    #[arg(long, value_name = "MS")]
-    latency_ms: Option<u64>,
+    /// Delay between the decision and the book, 0 to 60000 milliseconds.
+    #[arg(long, value_name = "MS", allow_hyphen_values = true)]
+    latency_ms: Option<String>,
     /// Place in the queue, 0 to 1; echoed in the answer, without effect on the fill.
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
     queue_position: Option<String>,
 }
 
@@ -140,7 +140,9 @@ impl FillVerb {
         ];
         let given = texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::String(text?))));
         body.extend(given);
-        body.extend(self.latency_ms.map(|latency| ("latency_ms".to_owned(), json!(latency))));
+        // The route refuses what is not an integer of its range.
+        let number = |text: String| text.parse().map_or(Value::String(text), Value::Number);
+        body.extend(self.latency_ms.map(|text| ("latency_ms".to_owned(), number(text))));
         let body = Value::Object(body).to_string();
         of.answer(Question::Fill(&read::json(body.as_bytes()).map_err(|error| error.to_string())?))
     }
@@ -163,7 +165,7 @@ pub struct BookVerb {
     #[arg(long, value_name = "LABEL")]
     outcome: Option<String>,
     /// Levels of each side, 1 to 500 (default: 10).
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_hyphen_values = true)]
     depth: Option<String>,
 }
 

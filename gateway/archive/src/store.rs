@@ -49,6 +49,9 @@ use std::time::SystemTime;
 pub(crate) const CACHE: &str = "cache";
 /// Held by the process that makes and removes hours.
 const LOCK: &str = "archive.lock";
+/// What to do while another process holds it.
+const LOCKED: &str = "another process makes or removes hours in this archive (it holds archive.lock); run the command \
+                      again when that has ended, or give another archive";
 
 /// Bounds of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,14 +166,17 @@ impl Store {
     /// Takes the right to make and remove hours.
     ///
     /// # Errors
-    /// Another process has it ([`io::ErrorKind::WouldBlock`]), or the system's.
+    /// Another process has it ([`io::ErrorKind::WouldBlock`]; the text names the folder), or the system's.
     pub fn lock(&self) -> Result<Lock, Error> {
         let path = self.root.join(LOCK);
         let file = File::options().create(true).append(true).open(&path).of(&path)?;
-        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
-            .map_err(io::Error::from)
-            .of(&path)?;
-        Ok(Lock { _file: file })
+        match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).map_err(io::Error::from) {
+            Ok(()) => Ok(Lock { _file: file }),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Err(io::Error::new(error.kind(), LOCKED)).of(&self.root)
+            }
+            Err(error) => Err(error).of(&path),
+        }
     }
 
     /// Lists the hours on disk again. Entries of files that did not change stay.

@@ -19,7 +19,7 @@ use archive::row::Condition;
 use archive::store::{BookError, HourEntry, Store};
 use described::Descriptions;
 use engine::backtest::{
-    ArchivedBook, ArchivedMarket, ArchivedPair, Coverage, Ends, Hour, HourState, Settled, SettlementSource,
+    ArchivedBook, ArchivedMarket, ArchivedPair, Coverage, Ends, Hour, HourState, Settled, SettlementSource, Verdict,
 };
 use engine::id::Outcome;
 use engine::market::terms::Listing;
@@ -159,6 +159,7 @@ impl Past {
     }
 
     /// The states of a market's hours within a window, also of those that are not made; hours without data are left out.
+    /// Of an hour that the recording still has, files that were made of a part of it do not count, as for [`Past::books`].
     ///
     /// # Errors
     /// [`PastError`].
@@ -166,9 +167,11 @@ impl Past {
         let Some(id) = Condition::parse(&market.condition) else { return Ok(Vec::new()) };
         let mut states = self.store.hours(&id, window.clone())?;
         if let Some(unmade) = &self.unmade {
-            let made_until = states.last().map_or(Hour(0), |state| state.hour.next());
-            let unmade = unmade.hours(&id, &market.tokens, window)?;
-            states.extend(unmade.into_iter().filter(|state| made_until <= state.hour));
+            let mut unmade = unmade.hours(&id, &market.tokens, window)?;
+            unmade.retain(|of_lines| !states.iter().any(|made| made.hour == of_lines.hour && is_whole(made.verdict)));
+            states.retain(|made| !unmade.iter().any(|of_lines| of_lines.hour == made.hour));
+            states.extend(unmade);
+            states.sort_by_key(|state| state.hour);
         }
         Ok(states)
     }
@@ -190,12 +193,17 @@ impl Past {
     }
 
     fn book(&self, market: &Condition, token: &str, at: Timestamp) -> Result<Option<ArchivedBook>, PastError> {
-        match (self.store.book_at(market, token, at), &self.unmade) {
-            (Ok(book), _) => Ok(Some(book)),
-            (Err(BookError::NotCovered), Some(unmade)) => unmade.book(market, token, at),
-            (Err(BookError::NotCovered), None) => Ok(None),
-            (Err(BookError::Busy), _) => Err(PastError::Busy),
-            (Err(BookError::Failed(error)), _) => Err(error.into()),
+        let made = match self.store.book_at(market, token, at) {
+            Ok(book) => Some(book),
+            Err(BookError::NotCovered) => None,
+            Err(BookError::Busy) => return Err(PastError::Busy),
+            Err(BookError::Failed(error)) => return Err(error.into()),
+        };
+        match &self.unmade {
+            Some(unmade) if !made.as_ref().is_some_and(|book| is_whole(book.verdict)) => {
+                Ok(unmade.book(market, token, at)?.or(made))
+            }
+            _ => Ok(made),
         }
     }
 
@@ -250,6 +258,11 @@ impl Past {
         found.tokens.extend(unmade.into_iter().flat_map(|unmade| unmade.tokens.iter().cloned()));
         Ok(found)
     }
+}
+
+/// Whether the files of an hour are used although the recording still has its lines: they are not of a part of it.
+fn is_whole(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Valid | Verdict::Degraded)
 }
 
 fn archived(listing: Listing, end: Ends, settlement: Option<Settled>, hours: Range<Hour>) -> ArchivedMarket {

@@ -107,3 +107,46 @@ fn verbs_need_room() {
     assert_eq!(place.run(&["build"]), Ok(()));
     println!("verbs and room: 4 commands");
 }
+
+/// A wrong list costs no import, an hour that is refused does not keep the others out, and each is reported.
+#[test]
+fn imports_say_what_is_refused() {
+    let place = Place::new("");
+    let at = |name: &str| place.0.path().join(name);
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let tape = at("given");
+    record(&tape);
+    let tape = text(&tape);
+    let hours = || venue::archive::hours::parquet_files(&at("archive")).expect("files").len();
+    fs::write(at("wrong"), "condition_id,winner,at\n0x12,0,1\n").expect("a file");
+    fs::write(at("absent"), format!("0x{}", "ab".repeat(32))).expect("a file");
+    let (wrong, absent) = (text(&at("wrong")), text(&at("absent")));
+    let refused = [
+        (["--settlements", wrong.as_str()], "row 1: condition_id is not an id"),
+        (["--catalogue", &wrong], "line 1"),
+        (["--markets", &wrong], "is not a condition id"),
+        (["--markets", &absent], "given: no row is of a market that --markets names"),
+    ];
+    for (options, part) in &refused {
+        let error = place.run(&[&["import", &tape][..], options].concat()).expect_err("a wrong list");
+        assert!(error.contains(part), "{options:?}: {error}");
+        assert_eq!(hours(), 0, "{options:?}");
+    }
+    // While another process makes hours.
+    let store = Store::open(&at("archive"), store::Settings::default()).expect("an archive");
+    let lock = store.lock().expect("the lock");
+    let error = place.run(&["import", &tape]).expect_err("a lock");
+    assert!(error.starts_with(&format!("{}: another process", at("archive").display())), "{error}");
+    drop(lock);
+    assert_eq!((place.run(&["import", &tape]), hours()), (Ok(()), 2));
+    // Other lines in both hours, and a path that is not there.
+    for file in fs::read_dir(&tape).expect("files").map(|file| file.expect("a file").path()) {
+        let lines = fs::read_to_string(&file).expect("lines").replace("\"0.3\"", "\"0.4\"");
+        fs::write(file, lines).expect("a file");
+    }
+    let error = place.run(&["import", &tape, &text(&at("nowhere"))]).expect_err("other lines");
+    assert!(error.starts_with("3 were refused:\n  ") && error.lines().count() == 4, "{error}");
+    assert_eq!(error.matches("--replace").count(), 2, "{error}");
+    assert_eq!(place.run(&["import", &tape, "--replace"]), Ok(()));
+    println!("refused imports: {} commands", refused.len() + 4);
+}

@@ -127,6 +127,10 @@ impl Footer {
 /// Checks counts and places of all row groups; `end` is where the footer starts.
 fn row_groups(metadata: &ParquetMetaData, end: u64) -> Result<Vec<RowGroup>, Refusal> {
     let stated = metadata.file_metadata().num_rows();
+    // Some writers give such a file a row group without pages. It is not damaged.
+    if stated == 0 && metadata.num_row_groups() > 0 && metadata.row_groups().iter().all(|group| group.num_rows() == 0) {
+        return Err(Refusal::new("the file has no rows"));
+    }
     let (mut found, mut first_row) = (Vec::with_capacity(metadata.num_row_groups()), 0u64);
     for (number, group) in metadata.row_groups().iter().enumerate() {
         let wrong = |what: String| Refusal::new(format!("row group {number}: {what}"));

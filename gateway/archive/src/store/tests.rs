@@ -417,7 +417,9 @@ fn damaged_hours_are_quarantined() {
     };
     assert!(is_there());
     let verify = || store.verify(Hour(0)..Hour(u32::MAX), Some(&mut NoRaw)).expect("verified").len();
-    assert_eq!(verify(), 0);
+    let is_intact =
+        || store.hour(VENUE, Hour(HOUR)).is_some_and(|entry| store.is_intact(&entry).expect("files that can be read"));
+    assert!(verify() == 0 && is_intact());
     let mut cases = 0;
     for (number, (path, bytes)) in good.iter().enumerate() {
         for damage in 0..3 {
@@ -430,15 +432,17 @@ fn damaged_hours_are_quarantined() {
             fs::write(path, &damaged).expect("written");
             store.refresh().expect("listed");
             assert!(!is_there(), "file {number}, damage {damage}");
-            assert!(verify() > 0, "file {number}, damage {damage}");
+            assert!(verify() > 0 && !is_intact(), "file {number}, damage {damage}");
             fs::write(path, bytes).expect("written");
             store.refresh().expect("listed");
-            assert!(is_there() && verify() == 0, "file {number}, damage {damage}: repaired");
+            assert!(is_there() && verify() == 0 && is_intact(), "file {number}, damage {damage}: repaired");
             cases += 1;
         }
         fs::remove_file(path).expect("removed");
         store.refresh().expect("listed");
-        assert!(!is_there(), "file {number} is gone");
+        assert!(!is_there() && !is_intact(), "file {number} is gone");
+        // One problem names one file, once.
+        assert_eq!(verify(), usize::from(number > 0), "file {number} is gone");
         let verdicts: Vec<Verdict> = store
             .hours(&condition(1), Hour(HOUR)..Hour(HOUR + 1))
             .expect("states")
@@ -451,6 +455,23 @@ fn damaged_hours_are_quarantined() {
         cases += 1;
     }
     println!("damaged hours: {cases} cases");
+}
+
+/// While another process makes hours, the refusal names the folder and what to do.
+#[test]
+fn one_process_makes_hours_at_a_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (one, other) = (open(folder.path(), 1 << 20), open(folder.path(), 1 << 20));
+    let lock = one.lock().expect("the lock");
+    let Err(Error::Io(path, error)) = other.lock().map(drop) else { panic!("two locks") };
+    assert_eq!((path.as_path(), error.kind()), (folder.path(), io::ErrorKind::WouldBlock));
+    let text = Error::Io(path, error).to_string();
+    for part in ["another process makes or removes hours in this archive", "run the command again", "archive.lock"] {
+        assert!(text.contains(part), "{text}");
+    }
+    drop(lock);
+    assert!(other.lock().is_ok());
+    println!("locks: 3 cases");
 }
 
 /// A lost or damaged index is made again from the Parquet file, unless that is damaged, too.

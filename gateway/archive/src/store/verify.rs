@@ -9,6 +9,7 @@ use crate::row::Kind;
 use crate::sidecar::Sidecar;
 use engine::backtest::Hour;
 use std::fs;
+use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -58,19 +59,39 @@ impl Store {
         Ok(findings)
     }
 
+    /// Whether an hour has a good sidecar, and Parquet file and index have the digests that it states. Reads both.
+    ///
+    /// # Errors
+    /// The system's; a file that is missing or is not a plain one is not intact.
+    pub fn is_intact(&self, entry: &HourEntry) -> Result<bool, Error> {
+        let Ok(sidecar) = entry.sidecar() else { return Ok(false) };
+        for (path, piece) in [(&entry.path, &sidecar.parquet), (&index_path(&entry.path), &sidecar.index)] {
+            match files::digest(path) {
+                Ok((digest, bytes)) if (crate::hex(&digest), bytes) == (piece.sha256.clone(), piece.bytes) => {}
+                Ok(_) | Err(Error::Refused(..)) => return Ok(false),
+                Err(Error::Io(_, error)) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
     fn check(&self, entry: &HourEntry, sidecar: &Sidecar, problems: &mut Vec<String>) -> Result<(), Error> {
         let (digest, bytes) = files::digest(&entry.path)?;
         if (crate::hex(&digest), bytes) != (sidecar.parquet.sha256.clone(), sidecar.parquet.bytes) {
             problems.push("the Parquet file has another digest than its sidecar states".to_owned());
         }
         match files::digest(&index_path(&entry.path)) {
-            Ok((digest, bytes))
-                if (crate::hex(&digest), bytes) == (sidecar.index.sha256.clone(), sidecar.index.bytes) => {}
-            Ok(_) => problems.push("the index has another digest than its sidecar states".to_owned()),
+            Ok(found) => {
+                if (crate::hex(&found.0), found.1) != (sidecar.index.sha256.clone(), sidecar.index.bytes) {
+                    problems.push("the index has another digest than its sidecar states".to_owned());
+                }
+                if let Err(error) = TimeIndex::open(&index_path(&entry.path)).and_then(|index| index.verify()) {
+                    problems.push(error.to_string());
+                }
+            }
+            // Its blocks cannot be read either.
             Err(error) => problems.push(format!("the index cannot be read: {error}")),
-        }
-        if let Err(error) = TimeIndex::open(&index_path(&entry.path)).and_then(|index| index.verify()) {
-            problems.push(error.to_string());
         }
         let previous = self.previous_digest(&entry.venue, entry.hour);
         if previous.is_some() && sidecar.previous != previous {

@@ -139,7 +139,7 @@ codes! {
     SimulationHoursExceeded = "SIMULATION_HOURS_EXCEEDED", 429, WindowEnd, Nothing, "The monthly limit of market hours is reached.";
     MeteringUnavailable = "METERING_UNAVAILABLE", 503, After(5), Nothing, "The usage meter cannot be read; the job was not started.";
     JobStoreUnavailable = "JOB_STORE_UNAVAILABLE", 503, After(5), Nothing, "The job table cannot be read.";
-    ConditionHourNotCovered = "CONDITION_HOUR_NOT_COVERED", 404, No, Nothing, "The archive does not cover that hour.";
+    ConditionHourNotCovered = "CONDITION_HOUR_NOT_COVERED", 404, No, Nothing, "The archive does not cover that time.";
     ArchiveUnavailable = "ARCHIVE_UNAVAILABLE", 503, After(30), Nothing, "The archive cannot be reached.";
     ArchiveNotFound = "ARCHIVE_NOT_FOUND", 404, No, Nothing, "There is no archive for that market or token.";
     UnuniverseExcluded = "UNUNIVERSE_EXCLUDED", 422, No, Nothing, "The market is outside the eligible universe.";

@@ -2,9 +2,10 @@ use super::*;
 use crate::exports::{ExportFolder, Settings};
 use crate::plan::Plan;
 use crate::run::{Progress, run};
-use crate::testing::{FIRST, Shelf, condition, rising, spec, token};
+use crate::testing::{FIRST, Making, Shelf, book, condition, rising, row, spec, token};
+use archive::sidecar::Gap;
 use edge::api::simulation::exports::{ExportLayout, Exports as _, NotMade, WantedExport};
-use engine::backtest::Verdict;
+use engine::backtest::Confidence;
 use engine::rules::Rules;
 use host::clock::Clock;
 use serde_json::json;
@@ -120,4 +121,55 @@ fn a_market_of_a_back_test_is_that_of_the_hours_that_are_made() {
     let known = past.market(&id).expect("it can be read").expect("it is known");
     assert_eq!(known.outcomes.each_ref().map(|label| &**label), ["Yes", "No"]);
     assert_eq!((&known.tokens, known.hours), (&made.market.tokens, FIRST..Hour(FIRST.0 + 5)));
+}
+
+/// Files of the hour that is being written, as a build by hand makes them: coverage and books have one answer, that of the
+/// recording. Files of a whole hour count.
+#[test]
+fn files_of_an_open_hour_change_no_answer() {
+    const OPEN: u32 = 4;
+    const MINUTE: u64 = 60_000;
+    let begin = u64::from(OPEN) * 60 * MINUTE;
+    let gap = |minutes: u64| {
+        let from = FIRST.start().millis() + begin + MINUTE;
+        Gap { from, to: from + minutes * MINUTE, reason: "closed".to_owned(), ..Gap::default() }
+    };
+    let moments = [begin + 50, begin + 100, begin + 30 * MINUTE, begin + 60 * MINUTE - 1];
+    // The hour of the files, whether they are of a part, the gap in minutes; state and confidence of the open hour.
+    type Row = (Option<u32>, bool, Option<u64>, Verdict, Confidence);
+    let rows: [Row; 6] = [
+        (None, false, None, Verdict::Partial, Confidence::Provisional),
+        (Some(OPEN), true, None, Verdict::Partial, Confidence::Provisional),
+        (Some(OPEN), true, Some(5), Verdict::Partial, Confidence::Provisional),
+        // An open gap lasts to the end of the hour in the files.
+        (Some(OPEN), true, Some(55), Verdict::Partial, Confidence::Provisional),
+        (Some(OPEN), false, None, Verdict::Valid, Confidence::High),
+        // Of a later hour only.
+        (Some(OPEN + 1), true, None, Verdict::Partial, Confidence::Provisional),
+    ];
+    let mut books = 0;
+    for (made, is_partial, minutes, verdict, confidence) in rows {
+        let (shelf, past) = recording();
+        if let Some(hour) = made {
+            let millis = u64::from(hour) * 60 * MINUTE + 100;
+            let events = [0, 1].map(|outcome| row(millis, 1, outcome, book(&[(2_900, 5)], &[(7_100, 5)])));
+            shelf.make(Making { hour, rows: events.into(), gaps: minutes.map(gap).into_iter().collect(), is_partial });
+        }
+        let what = format!("{made:?} {is_partial} {minutes:?}");
+        let market = past.market(&condition(1).to_string()).expect("it can be read").expect("it is known");
+        let open = Hour(FIRST.0 + OPEN);
+        let states = past.hours(&market, FIRST..open.next().next()).expect("it can be read");
+        assert!(states.is_sorted_by(|one, next| one.hour < next.hour), "{what}: {states:?}");
+        let found: Vec<_> = states.iter().filter(|state| state.hour == open).collect();
+        let [state] = found.as_slice() else { panic!("{what}: {states:?}") };
+        assert_eq!((state.verdict, state.confidence), (verdict, confidence), "{what}");
+        for millis in moments {
+            let at = FIRST.start().plus(millis * engine::time::MILLISECOND);
+            let pair = past.books(&market, Outcome::First, at).expect("it can be read");
+            let own = pair.unwrap_or_else(|| panic!("{what}: no book at {millis}")).own;
+            assert_eq!((own.verdict, own.confidence), (verdict, confidence), "{what} at {millis}");
+            books += 1;
+        }
+    }
+    println!("files of an open hour: {} cases, {books} books", rows.len());
 }

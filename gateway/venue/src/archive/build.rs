@@ -26,6 +26,8 @@ use std::sync::Arc;
 
 /// Lines between two checks of the stop flag.
 const LINES_BETWEEN_CHECKS: u64 = 1_024;
+/// What a recording or a file is refused for, of which a selection keeps nothing.
+pub(super) const NOT_WANTED: &str = "no row is of a market that --markets names";
 
 /// Which hours to make, and where.
 #[derive(Clone)]
@@ -52,8 +54,22 @@ impl Options {
 pub enum BuildError {
     Tape(TapeError),
     Seal(SealError),
+    /// These hours are there with another content; all others are made.
+    Exists(Vec<PathBuf>),
+    /// The recording has no row of the wanted markets; no hour is made.
+    NoRows(PathBuf),
     /// The stop flag was set. Hours that were complete stay.
     Stopped,
+}
+
+impl BuildError {
+    /// A text for each hour that was refused, or the one of the error.
+    pub fn texts(&self) -> Vec<String> {
+        match self {
+            BuildError::Exists(paths) => paths.iter().map(|path| SealError::Exists(path.clone()).to_string()).collect(),
+            error => vec![error.to_string()],
+        }
+    }
 }
 
 impl std::fmt::Display for BuildError {
@@ -61,6 +77,8 @@ impl std::fmt::Display for BuildError {
         match self {
             BuildError::Tape(error) => error.fmt(f),
             BuildError::Seal(error) => error.fmt(f),
+            BuildError::Exists(_) => f.write_str(&self.texts().join("; ")),
+            BuildError::NoRows(path) => write!(f, "{}: {NOT_WANTED}", path.display()),
             BuildError::Stopped => f.write_str("stopped; complete hours stay"),
         }
     }
@@ -78,10 +96,12 @@ impl From<SealError> for BuildError {
 }
 
 /// Makes the hours of a recording, and hands out each when it is complete. An hour whose files hold the same lines
-/// already is handed out without being written.
+/// already is handed out without being written. With a selection of markets, an hour without their rows is left out, unless
+/// the archive knows them from the hour before.
 ///
 /// # Errors
-/// The recording cannot be read, an hour cannot be written, or is there with another content and may not be replaced.
+/// The recording cannot be read, or an hour cannot be written. All hours were made but those that are there with another
+/// content and may not be replaced. No row is of the wanted markets.
 pub fn from_lines(
     path: &Path,
     options: &Options,
@@ -94,7 +114,13 @@ pub fn from_lines(
     let Some(first) = lines.line_at() else { return Ok(()) };
     let mut pass = Pass::new(options, stop, sealed, skips, first);
     pass.begin(&mut lines, first);
-    pass.read(&mut lines, None)
+    pass.read(&mut lines, None)?;
+    let Pass { exists, hours_kept, hours_left_out, .. } = pass;
+    match exists.is_empty() {
+        false => Err(BuildError::Exists(exists)),
+        true if hours_kept == 0 && hours_left_out > 0 => Err(BuildError::NoRows(path.to_path_buf())),
+        true => Ok(()),
+    }
 }
 
 /// One pass over a recording, or over a part of one that is read hour by hour (`hourly.rs`).
@@ -116,6 +142,11 @@ pub(super) struct Pass<'a> {
     counted: Counted,
     /// Of a recording that is read hour by hour.
     pub(super) progress: Option<Progress>,
+    /// Hours that are there with another content.
+    exists: Vec<PathBuf>,
+    /// Wanted hours, and those of them that have no row of the wanted markets.
+    hours_kept: u64,
+    hours_left_out: u64,
 }
 
 /// What a pass holds of one venue.
@@ -132,6 +163,8 @@ pub(super) struct Venue {
 struct Open {
     hour: u32,
     sorter: Sorter,
+    /// Rows that are kept.
+    rows: u64,
     tally: Tally,
     hash: Sha256,
 }
@@ -158,6 +191,9 @@ impl<'a> Pass<'a> {
             skipped: Counted::default(),
             counted: Counted::default(),
             progress: None,
+            exists: Vec::new(),
+            hours_kept: 0,
+            hours_left_out: 0,
         }
     }
 
@@ -252,11 +288,19 @@ impl<'a> Pass<'a> {
         let spilled = open.sorter.spilled_bytes();
         for row in rows.iter().filter(|row| wanted.is_none_or(|wanted| wanted.contains(&row.market))) {
             open.sorter.push(row).map_err(SealError::Archive)?;
+            open.rows += 1;
         }
         if open.sorter.spilled_bytes() > spilled {
             self.options.place.has_room()?;
         }
         Ok(())
+    }
+
+    /// Whether an hour has no row of the wanted markets, and nothing is known of them before it: an empty hour would look
+    /// like one in which they were silent.
+    fn is_left_out(&self, origin: Origin, open: &Open) -> Result<bool, BuildError> {
+        let Some(markets) = self.options.markets.as_ref().filter(|_| open.rows == 0) else { return Ok(false) };
+        Ok(!self.options.place.is_known_before(origin, open.hour, markets)?)
     }
 
     fn venue(&mut self, origin: Origin, now: Timestamp) -> &mut Venue {
@@ -275,10 +319,19 @@ impl<'a> Pass<'a> {
             if !self.options.wants(open.hour) {
                 continue;
             }
+            if self.is_left_out(self.venues[number].origin, &open)? {
+                self.hours_left_out += 1;
+                continue;
+            }
+            self.hours_kept += 1;
+            let venue = &self.venues[number];
             let counted = open.tally.counted();
             // The recording began or ended within the hour.
             let begins_late = venue.first.hour() == open.hour && venue.first.since(begins) > MINUTE;
             let ends_early = is_last && open.tally.last.is_some_and(|last| ends.since(last) > MINUTE);
+            // This server may still be writing it, up to its last minute.
+            let place = &self.options.place;
+            let is_open = place.is_recorded && place.now < ends;
             let layout = if self.is_kalshi_layout { "kalshi-recording" } else { "raw" };
             let facts = Facts {
                 source: keyed(open.hash.finalize().into(), self.options.markets.as_ref()),
@@ -293,7 +346,7 @@ impl<'a> Pass<'a> {
                 minutes_empty: Some(open.tally.minutes_empty()),
                 steps_back: open.tally.steps_back,
                 lag_ms: open.tally.lag_ms(),
-                is_partial: begins_late || ends_early,
+                is_partial: begins_late || ends_early || is_open,
                 ..Facts::of(venue.origin, open.hour, layout)
             };
             let rows = open.sorter.finish().map_err(SealError::Archive)?;
@@ -303,6 +356,7 @@ impl<'a> Pass<'a> {
         for sealed in seal_all(self.options, self.stop, ended) {
             match (sealed, &mut self.progress) {
                 (Err(SealError::Exists(path)), Some(progress)) => progress.foreign.push(path),
+                (Err(SealError::Exists(path)), None) => self.exists.push(path),
                 (sealed, _) => (self.sealed)(sealed?),
             }
         }
@@ -366,6 +420,7 @@ fn open(options: &Options, origin: Origin, hour: u32) -> Open {
     Open {
         hour,
         sorter: Sorter::new(Order::Hour, &place.cache(), memory_bytes),
+        rows: 0,
         tally: Tally::of_hour(hour),
         hash: Sha256::new_with_prefix(origin.name()),
     }

@@ -90,22 +90,40 @@ fn search(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<(
     Ok(())
 }
 
-/// Files by hour, in order of time; each venue has one file an hour.
+/// Files by hour, in order of time, and files that are refused, with the reason: no hour in the name, or another file of
+/// the same venue and hour. Of such files none is taken.
+pub fn hours_of(files: Vec<PathBuf>) -> (BTreeMap<u32, Vec<PathBuf>>, Vec<(PathBuf, String)>) {
+    let mut hours: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
+    let (mut refused, mut doubled) = (Vec::new(), Vec::new());
+    for path in files {
+        let Some(hour) = hour_of_name(&path) else {
+            refused.push((path, "the name does not end in YYYY-MM-DDTHH.parquet".to_owned()));
+            continue;
+        };
+        let (origin, of_hour) = (origin_of_name(&path), hours.entry(hour).or_default());
+        match of_hour.iter().find(|other| origin_of_name(other) == origin) {
+            None => of_hour.push(path),
+            Some(other) => {
+                let reason = format!("two files of one hour of {}: this one and {}", origin.name(), other.display());
+                refused.push((path, reason));
+                doubled.push((hour, origin));
+            }
+        }
+    }
+    for (hour, origin) in doubled {
+        hours.entry(hour).or_default().retain(|path| origin_of_name(path) != origin);
+    }
+    hours.retain(|_, files| !files.is_empty());
+    (hours, refused)
+}
+
+/// The same, where every file has to be of its own hour.
 ///
 /// # Errors
-/// A file without an hour in its name, or two files of one venue and hour: the text names them.
-pub fn by_hour(files: Vec<PathBuf>) -> Result<BTreeMap<u32, Vec<PathBuf>>, String> {
-    let mut hours: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
-    for path in files {
-        let hour = hour_of_name(&path)
-            .ok_or_else(|| format!("{}: the name does not end in YYYY-MM-DDTHH.parquet", path.display()))?;
-        let of_hour = hours.entry(hour).or_default();
-        if let Some(other) = of_hour.iter().find(|other| origin_of_name(other) == origin_of_name(&path)) {
-            return Err(format!("two files of one hour: {} and {}", other.display(), path.display()));
-        }
-        of_hour.push(path);
-    }
-    Ok(hours)
+/// The first file that is refused, and the reason.
+pub fn by_hour(files: Vec<PathBuf>) -> Result<BTreeMap<u32, Vec<PathBuf>>, (PathBuf, String)> {
+    let (hours, refused) = hours_of(files);
+    refused.into_iter().next().map_or(Ok(hours), Err)
 }
 
 #[cfg(test)]
@@ -149,9 +167,17 @@ mod tests {
         assert!(is_parquet(&deep.join(name)).expect("a file"));
         fs::write(folder.path().join(name), "").expect("a file");
         assert!(!is_parquet(&folder.path().join(name)).expect("a file"));
-        let error = by_hour(parquet_files(folder.path()).expect("files")).expect_err("two files");
-        assert!(error.contains("two files of one hour"), "{error}");
-        let error = by_hour(vec!["a.parquet".into()]).expect_err("no hour");
-        assert!(error.contains("YYYY-MM-DDTHH"), "{error}");
+        let files = parquet_files(folder.path()).expect("files");
+        let (second, reason) = by_hour(files.clone()).expect_err("two files");
+        assert_eq!(second, folder.path().join(name).max(deep.join(name)));
+        assert!(reason.starts_with("two files of one hour of polymarket: this one and "), "{reason}");
+        let (path, reason) = by_hour(vec!["a.parquet".into()]).expect_err("no hour");
+        assert!(path == Path::new("a.parquet") && reason.contains("YYYY-MM-DDTHH"), "{reason}");
+        // The others stay, and neither of two is taken.
+        let (hours, refused) = hours_of(files.into_iter().chain(["a.parquet".into()]).collect());
+        let taken: Vec<&PathBuf> = hours.values().flatten().collect();
+        assert_eq!(taken, [&folder.path().join("papertape_kalshi_2026-08-11T06.parquet")]);
+        assert_eq!(refused.len(), 2, "{refused:?}");
+        println!("files of hours: 6 cases");
     }
 }

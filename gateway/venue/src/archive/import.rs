@@ -1,20 +1,22 @@
 //! Import of files into an archive (gateway/docs/archive-tools.md §2): recordings of lines, and Parquet hours of others.
 
-use super::build::{self, BuildError, Options};
+use super::build::{self, BuildError, NOT_WANTED, Options};
 use super::catalogue::Catalogue;
-use super::hours::{by_hour, origin_of_name, parquet_files};
+use super::given;
+use super::hours::{hours_of, origin_of_name, parquet_files};
 use super::replay::is_archive;
 use super::seal::{Facts, Place, SealError, Sealed, SourceFile, keyed};
-use super::{given, settled};
+use super::settled::{self, Settlement};
 use crate::category::Names;
-use crate::tape::{LINE_BYTES_MAX, Origin, TapeError, is_tape};
+use crate::tape::{LINE_BYTES_MAX, Origin, is_tape};
 use archive::read::HourFile;
+use archive::row::Condition;
 use archive::sort::{Order, Sorter};
 use engine::market::terms::Venue;
 use engine::time::Timestamp;
 use host::thread::Stop;
 use serde_json::{Map, Value, json};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -32,8 +34,8 @@ pub struct Import {
     pub is_linked: bool,
     /// Market objects, one a line.
     pub catalogue: Option<PathBuf>,
-    /// Results: `condition_id,winner,at`.
-    pub settlements: Option<PathBuf>,
+    /// Results ([`settled::read`]).
+    pub settlements: Option<BTreeMap<Condition, Settlement>>,
 }
 
 /// A downloaded hour.
@@ -80,6 +82,18 @@ impl std::fmt::Display for ImportError {
 
 impl std::error::Error for ImportError {}
 
+impl ImportError {
+    /// Whether only this file is refused, or its hour: others may be imported.
+    fn is_about(&self, file: &Path) -> bool {
+        let ImportError::Build(BuildError::Seal(error)) = self else { return matches!(self, ImportError::Refused(..)) };
+        match error {
+            SealError::Exists(_) | SealError::Archive(archive::Error::Refused(..)) => true,
+            SealError::Io(path, _) | SealError::Archive(archive::Error::Io(path, _)) => path == file,
+            SealError::NoRoom { .. } | SealError::Stopped => false,
+        }
+    }
+}
+
 impl<E: Into<SealError>> From<E> for ImportError {
     fn from(error: E) -> ImportError {
         ImportError::Build(error.into().into())
@@ -87,47 +101,74 @@ impl<E: Into<SealError>> From<E> for ImportError {
 }
 
 impl Import {
-    /// Imports a file or a folder, and hands out each hour when it is complete. Hours are independent: those before an
-    /// error stay.
+    /// Imports a file or a folder, and hands out each hour when it is complete. Hours are independent: a file or an hour
+    /// that is refused does not keep the others out.
     ///
     /// # Errors
-    /// The first file that is refused.
+    /// All that was refused. The last one may have ended the import: a stop, no room, an archive that cannot be written.
     pub fn run(
         &self,
         path: &Path,
         names: &Names,
         stop: &Stop,
         sealed: &mut dyn FnMut(Sealed),
+    ) -> Result<(), Vec<ImportError>> {
+        let (mut origins, mut refused) = (HashSet::new(), Vec::new());
+        let mut note = |hour: Sealed| {
+            origins.insert(hour.origin);
+            sealed(hour);
+        };
+        let imported = self.import(path, names, stop, &mut note, &mut refused);
+        let done = imported.and_then(|()| origins.into_iter().try_for_each(|origin| self.give(origin)));
+        refused.extend(done.err());
+        if refused.is_empty() { Ok(()) } else { Err(refused) }
+    }
+
+    /// The same, without the given markets and results.
+    ///
+    /// # Errors
+    /// What ended the import.
+    fn import(
+        &self,
+        path: &Path,
+        names: &Names,
+        stop: &Stop,
+        sealed: &mut dyn FnMut(Sealed),
+        refused: &mut Vec<ImportError>,
     ) -> Result<(), ImportError> {
-        let tape = |error: TapeError| ImportError::Build(BuildError::Tape(error));
         refuse_links(path)?;
-        let mut origins = HashSet::new();
-        if is_archive(path).map_err(tape)? {
-            let is_folder = path.is_dir();
-            let io = |error| SealError::Io(path.to_path_buf(), error);
-            let files = if is_folder { parquet_files(path).map_err(io)? } else { vec![path.to_path_buf()] };
-            let hours = by_hour(files).map_err(|reason| ImportError::Refused(path.to_path_buf(), reason))?;
-            for (hour, files) in hours.into_iter().filter(|(hour, _)| self.options.wants(*hour)) {
-                for path in files {
-                    let origin = origin_of_name(&path);
-                    let name = path.file_name().unwrap_or_default().to_string_lossy();
-                    let is_linked = self.is_linked;
-                    let file = Given { name: &name, origin, hour, is_unverified: false, is_linked };
-                    // Its length is checked before its bytes are read.
-                    let rows = HourFile::open(&path)?;
-                    let digest = archive::digest(&path)?;
-                    origins.insert(origin);
-                    sealed(self.parquet(&self.options.place, &file, &rows, digest, stop)?);
+        if !is_archive(path).map_err(|error| ImportError::Build(BuildError::Tape(error)))? {
+            return match build::from_lines(path, &self.options, names, stop, sealed) {
+                Err(BuildError::Exists(paths)) => {
+                    refused.extend(paths.into_iter().map(|path| SealError::Exists(path).into()));
+                    Ok(())
+                }
+                done => done.map_err(ImportError::Build),
+            };
+        }
+        let io = |error| SealError::Io(path.to_path_buf(), error);
+        let files = if path.is_dir() { parquet_files(path).map_err(io)? } else { vec![path.to_path_buf()] };
+        let (hours, without_hour) = hours_of(files);
+        refused.extend(without_hour.into_iter().map(|(path, reason)| ImportError::Refused(path, reason)));
+        for (hour, files) in hours.into_iter().filter(|(hour, _)| self.options.wants(*hour)) {
+            for path in files {
+                match self.file(&path, hour, stop) {
+                    Ok(hour) => sealed(hour),
+                    Err(error) if error.is_about(&path) => refused.push(error),
+                    Err(error) => return Err(error),
                 }
             }
-        } else {
-            let mut note = |hour: Sealed| {
-                origins.insert(hour.origin);
-                sealed(hour);
-            };
-            build::from_lines(path, &self.options, names, stop, &mut note).map_err(ImportError::Build)?;
         }
-        origins.into_iter().try_for_each(|origin| self.give(origin))
+        Ok(())
+    }
+
+    /// Imports a Parquet file of this hour.
+    fn file(&self, path: &Path, hour: u32, stop: &Stop) -> Result<Sealed, ImportError> {
+        let (name, origin) = (path.file_name().unwrap_or_default().to_string_lossy(), origin_of_name(path));
+        let given = Given { name: &name, origin, hour, is_unverified: false, is_linked: self.is_linked };
+        // Its length is checked before its bytes are read.
+        let file = HourFile::open(path)?;
+        self.parquet(&self.options.place, &given, &file, archive::digest(path)?, stop)
     }
 
     /// Imports a downloaded hour; its file is linked.
@@ -155,9 +196,14 @@ impl Import {
         (sha256, bytes): ([u8; 32], u64),
         stop: &Stop,
     ) -> Result<Sealed, ImportError> {
+        let refused = |reason: &str| ImportError::Refused(file.path().to_path_buf(), reason.to_owned());
+        if file.row_count() == 0 {
+            return Err(refused("the file has no rows"));
+        }
+        let wanted = self.options.markets.as_ref();
         let mut facts = Facts {
             files: vec![SourceFile { name: given.name.to_owned(), bytes, sha256, lines: None }],
-            source: keyed(sha256, self.options.markets.as_ref()),
+            source: keyed(sha256, wanted),
             received: file.row_count(),
             extra_columns: file.extra_columns().to_vec(),
             is_unverified: given.is_unverified,
@@ -166,12 +212,14 @@ impl Import {
         if let Some(there) = place.present(&facts)? {
             return Ok(there);
         }
-        if self.options.markets.is_none()
+        if wanted.is_none()
             && let Some(sealed) = place.seal_file(&mut facts, file, given.is_linked, stop)?
         {
             return Ok(sealed);
         }
-        facts.is_resorted = self.options.markets.is_none();
+        facts.is_resorted = wanted.is_none();
+        // A bit for each minute of the hour with a row, of any market.
+        let (mut minutes, mut kept) = (0_u64, 0_u64);
         let mut sorter = Sorter::new(Order::Hour, &place.cache(), place.memory_bytes);
         let mut rows = file.all_rows();
         let mut spilled = 0;
@@ -185,10 +233,20 @@ impl Import {
             if number.is_multiple_of(ROWS_BETWEEN_CHECKS) && stop.is_set() {
                 return Err(SealError::Stopped.into());
             }
-            if self.options.markets.as_ref().is_none_or(|wanted| wanted.contains(&row.market)) {
+            if row.received.hour() == given.hour {
+                minutes |= 1 << (row.received.minute() % 60);
+            }
+            if wanted.is_none_or(|wanted| wanted.contains(&row.market)) {
                 sorter.push(&row)?;
+                kept += 1;
             }
         }
+        if let Some(wanted) = wanted.filter(|_| kept == 0)
+            && !place.is_known_before(given.origin, given.hour, wanted)?
+        {
+            return Err(refused(NOT_WANTED));
+        }
+        facts.minutes_empty = Some(60 - minutes.count_ones());
         let read = rows.findings();
         facts.is_resorted |= read.unsorted;
         facts.unreadable = read.unreadable;
@@ -204,9 +262,8 @@ impl Import {
             read_objects(path, origin, &mut catalogue).map_err(ImportError::Given)?;
             catalogue.save()?;
         }
-        if let Some(path) = &self.settlements {
-            let given = settled::read(path).map_err(ImportError::Given)?;
-            settled::save(&folder, &given).map_err(ImportError::Given)?;
+        if let Some(given) = &self.settlements {
+            settled::save(&folder, given).map_err(ImportError::Given)?;
         }
         Ok(())
     }
@@ -244,31 +301,68 @@ fn refuse_links(path: &Path) -> Result<(), ImportError> {
     Ok(())
 }
 
+/// Fields of Polymarket's objects that change in the life of a market.
+const PASSING: [&str; 20] = [
+    "closed",
+    "closedTime",
+    "active",
+    "archived",
+    "acceptingOrders",
+    "outcomePrices",
+    "umaResolutionStatus",
+    "umaResolutionStatuses",
+    "automaticallyResolved",
+    "resolvedBy",
+    "updatedAt",
+    "bestBid",
+    "bestAsk",
+    "spread",
+    "lastTradePrice",
+    "volume",
+    "volumeNum",
+    "volume24hr",
+    "liquidity",
+    "liquidityNum",
+];
+
+/// Checks a file of market objects before an import: each line is the object of a market, of any venue.
+///
+/// # Errors
+/// It is not a plain file, or a line is none of these; the text names it.
+pub fn check_objects(path: &Path) -> Result<(), String> {
+    each_object(path, |object| {
+        let is_market = ["conditionId", "event_ticker"].iter().any(|name| object.contains_key(*name));
+        if is_market { Ok(()) } else { Err("no conditionId and no event_ticker".into()) }
+    })
+}
+
 /// Reads market objects of a venue: what they say about a result or about prices is left out, since it has no time.
 fn read_objects(path: &Path, origin: Origin, catalogue: &mut Catalogue) -> Result<(), String> {
-    /// Fields of Polymarket's objects that change in the life of a market.
-    const PASSING: [&str; 20] = [
-        "closed",
-        "closedTime",
-        "active",
-        "archived",
-        "acceptingOrders",
-        "outcomePrices",
-        "umaResolutionStatus",
-        "umaResolutionStatuses",
-        "automaticallyResolved",
-        "resolvedBy",
-        "updatedAt",
-        "bestBid",
-        "bestAsk",
-        "spread",
-        "lastTradePrice",
-        "volume",
-        "volumeNum",
-        "volume24hr",
-        "liquidity",
-        "liquidityNum",
-    ];
+    each_object(path, |mut object| {
+        match origin.registration().venue {
+            Venue::Polymarket => {
+                if !object.contains_key("conditionId") {
+                    return Err("no conditionId".into());
+                }
+                PASSING.iter().for_each(|name| drop(object.remove(*name)));
+                object.extend([("active".to_owned(), true.into()), ("acceptingOrders".to_owned(), true.into())]);
+                let line = json!({"r": ALWAYS.millis(), "v": origin.name(), "u": "/markets", "s": 200, "b": [object]});
+                catalogue.add(ALWAYS, &line);
+            }
+            Venue::Kalshi => {
+                let event = object.get("event_ticker").cloned().ok_or("no event_ticker")?;
+                // Its states follow its own dates.
+                let file = json!({"response": {"event": {"event_ticker": event}, "markets": [object]}});
+                catalogue.metadata(&file.to_string(), ALWAYS);
+            }
+            other => return Err(format!("market objects of {} are not read", other.name())),
+        }
+        Ok(())
+    })
+}
+
+/// Takes the objects of a file, one a line; blank lines are left out.
+fn each_object(path: &Path, mut each: impl FnMut(Map<String, Value>) -> Result<(), String>) -> Result<(), String> {
     let named = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let mut lines = BufReader::new(given::open(path, u64::MAX).map_err(|error| named(&error))?);
     let mut line = Vec::new();
@@ -284,28 +378,8 @@ fn read_objects(path: &Path, origin: Origin, catalogue: &mut Catalogue) -> Resul
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        let object: Result<Map<String, Value>, _> = serde_json::from_slice(&line);
-        let mut object = object.map_err(|error| named(&format!("line {number}: {error}")))?;
-        match origin.registration().venue {
-            Venue::Polymarket => {
-                if !object.contains_key("conditionId") {
-                    return Err(named(&format!("line {number}: no conditionId")));
-                }
-                PASSING.iter().for_each(|name| drop(object.remove(*name)));
-                object.extend([("active".to_owned(), true.into()), ("acceptingOrders".to_owned(), true.into())]);
-                let line = json!({"r": ALWAYS.millis(), "v": origin.name(), "u": "/markets", "s": 200, "b": [object]});
-                catalogue.add(ALWAYS, &line);
-            }
-            Venue::Kalshi => {
-                let Some(event) = object.get("event_ticker").cloned() else {
-                    return Err(named(&format!("line {number}: no event_ticker")));
-                };
-                // Its states follow its own dates.
-                let file = json!({"response": {"event": {"event_ticker": event}, "markets": [object]}});
-                catalogue.metadata(&file.to_string(), ALWAYS);
-            }
-            other => return Err(named(&format!("market objects of {} are not read", other.name()))),
-        }
+        let object = serde_json::from_slice(&line).map_err(|error| error.to_string());
+        object.and_then(&mut each).map_err(|error| named(&format!("line {number}: {error}")))?;
     }
     Ok(())
 }

@@ -38,11 +38,23 @@ pub struct Known {
 /// # Errors
 /// The lines cannot be read.
 pub fn known(venue_folder: &Path, names: &Names) -> Result<BTreeMap<String, Known>, TapeError> {
+    known_before(venue_folder, names, Timestamp(u64::MAX))
+}
+
+/// The same, of the lines before a moment.
+///
+/// # Errors
+/// As [`known`].
+pub fn known_before(
+    venue_folder: &Path,
+    names: &Names,
+    until: Timestamp,
+) -> Result<BTreeMap<String, Known>, TapeError> {
     let mut known: BTreeMap<String, Known> = BTreeMap::new();
     let Some(mut lines) = lines_of(venue_folder, names, &Arc::default())? else { return Ok(known) };
     let mut updates = Vec::new();
     let mut at = Timestamp::default();
-    while let Some(next) = lines.line_at() {
+    while let Some(next) = lines.line_at().filter(|next| *next < until) {
         at = at.max(next);
         updates.clear();
         lines.step(at, &mut updates);

@@ -25,7 +25,6 @@ use engine::time::Timestamp;
 use host::thread::Stop;
 use hour::{Break, Hour, Making};
 use std::collections::VecDeque;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -119,8 +118,10 @@ struct Hours {
     /// The hour that plays, and the next one, which is being brought into order.
     current: Hour,
     next: Option<hour::Coming>,
-    /// Lines about markets, of each venue's folder.
+    /// Lines about markets, of each venue's folder. Those from this moment on are after the last hour asked for, as are
+    /// results.
     lines: Vec<Lines>,
+    until: Timestamp,
     /// Conditions that these lines list at some time.
     described: AHashSet<String>,
     /// Conditions that are listed, and resolved.
@@ -136,14 +137,19 @@ struct Hours {
 
 impl Hours {
     fn open(path: &Path, settings: &Settings, names: &Names, skips: &Arc<Skips>) -> Result<Hours, TapeError> {
-        let refused = |reason: String| TapeError::Archive { path: path.to_path_buf(), reason };
+        let refused = |reason: String| {
+            // A reason that begins with the path does not repeat it.
+            let reason = reason.strip_prefix(&format!("{}: ", path.display())).map_or(reason.clone(), str::to_owned);
+            TapeError::Archive { path: path.to_path_buf(), reason }
+        };
         let io = |error| TapeError::Io { path: path.to_path_buf(), error };
         let is_folder = std::fs::metadata(path).map_err(io)?.is_dir();
         let files = if is_folder { parquet_files(path).map_err(io)? } else { vec![path.to_path_buf()] };
         let is_wanted =
             |hour: &u32| settings.from.is_none_or(|from| from <= *hour) && settings.to.is_none_or(|to| *hour <= to);
-        let mut rest: VecDeque<_> =
-            by_hour(files).map_err(refused)?.into_iter().filter(|(hour, _)| is_wanted(hour)).collect();
+        let hours = by_hour(files).map_err(|(path, reason)| TapeError::Archive { path, reason })?;
+        let mut rest: VecDeque<_> = hours.into_iter().filter(|(hour, _)| is_wanted(hour)).collect();
+        let until = settings.to.map_or(Timestamp(u64::MAX), |to| Timestamp::of_hour(to.saturating_add(1)));
         let hours_count = rest.len();
         let Some((hour, files)) = rest.pop_front() else {
             return Err(TapeError::Empty { path: path.to_path_buf() });
@@ -154,13 +160,14 @@ impl Hours {
         };
         let own_cache = is_folder.then(|| path.join("cache")).filter(|own| own.is_dir());
         let making = Arc::new(Making { wanted, own_cache, ..Making::of(settings) });
-        let identity = identity_of(&files[0]).map_err(io)?;
+        let identity = identity_of(&files[0])?;
         let follows = rest.front().map(|(hour, _)| *hour);
         let current = making.hour(hour, &files, follows, &Default::default()).map_err(refused)?;
         let (mut lines, mut described, mut settlements) = (Vec::new(), AHashSet::new(), Vec::new());
         for folder in venue_folders(files.iter().chain(rest.iter().flat_map(|(_, files)| files))) {
             lines.extend(lines_of(&folder, names, skips)?);
-            described.extend(markets::known(&folder, names)?.into_keys());
+            // A market that is described only later is one without lines here.
+            described.extend(markets::known_before(&folder, names, until)?.into_keys());
             let given = settled::file(&folder);
             if given.exists() {
                 settlements.extend(settled::read(&given).map_err(refused)?);
@@ -174,6 +181,7 @@ impl Hours {
             current,
             next: None,
             lines,
+            until,
             described,
             listed: AHashSet::new(),
             resolved: AHashSet::new(),
@@ -269,13 +277,18 @@ impl Hours {
     /// The next line about markets: its time, and the folder's number.
     fn line_about_markets(&self) -> Option<(Timestamp, usize)> {
         let lines = self.lines.iter().enumerate();
-        lines.filter_map(|(number, lines)| Some((lines.line_at()?, number))).min()
+        lines.filter_map(|(number, lines)| Some((lines.line_at()?, number))).min().filter(|(at, _)| *at < self.until)
+    }
+
+    /// When the next given result is known.
+    fn settlement_at(&self) -> Option<Timestamp> {
+        self.settlements.front().map(|(_, settlement)| settlement.at).filter(|at| *at < self.until)
     }
 
     /// Takes the next change that is not after `until`; false: there is none.
     fn change(&mut self, until: Timestamp, updates: &mut Vec<FeedUpdate>) -> bool {
         let line = self.line_about_markets().filter(|(at, _)| *at <= until);
-        let settlement = self.settlements.front().map(|(_, settlement)| settlement.at).filter(|at| *at <= until);
+        let settlement = self.settlement_at().filter(|at| *at <= until);
         if let Some((at, number)) = line
             && settlement.is_none_or(|settlement| at <= settlement)
         {
@@ -310,8 +323,7 @@ impl Recording for Hours {
 
     fn change_at(&self) -> Option<Timestamp> {
         let line = self.line_about_markets().map(|(at, _)| at);
-        let settlement = self.settlements.front().map(|(_, settlement)| settlement.at);
-        line.into_iter().chain(settlement).min()
+        line.into_iter().chain(self.settlement_at()).min()
     }
 
     fn step(&mut self, at: Timestamp, updates: &mut Vec<FeedUpdate>) -> Option<u8> {
@@ -367,15 +379,15 @@ fn connection_of(origin: Origin) -> u8 {
 }
 
 /// The digest of the hour's sidecar; without one, the hash of the file.
-fn identity_of(path: &Path) -> io::Result<[u8; 32]> {
+fn identity_of(path: &Path) -> Result<[u8; 32], TapeError> {
     if let Some(sidecar) = hour::sidecar(path) {
         return Ok(sidecar.digest);
     }
     // Its length is checked before its bytes are read.
     match HourFile::open(path).and_then(|_| archive::digest(path)) {
         Ok((digest, _)) => Ok(digest),
-        Err(archive::Error::Io(_, error)) => Err(error),
-        Err(error) => Err(io::Error::other(error)),
+        Err(archive::Error::Io(path, error)) => Err(TapeError::Io { path, error }),
+        Err(archive::Error::Refused(path, refusal)) => Err(TapeError::Archive { path, reason: refusal.to_string() }),
     }
 }
 

@@ -12,7 +12,7 @@ use archive::row::{Condition, Row};
 use archive::sidecar::{self, Frames, HourFacts, Sidecar, SourceOf};
 use archive::store::{Files, Lock, Store, parquet_path};
 use archive::write::{HourWriter, Prepared};
-use engine::backtest::Hour;
+use engine::backtest::{Hour, HourState};
 use engine::time::Timestamp;
 use host::thread::Stop;
 use sha2::{Digest, Sha256};
@@ -23,6 +23,8 @@ use std::sync::Arc;
 
 /// Rows between two checks of the stop flag.
 const ROWS_BETWEEN_CHECKS: u64 = 4_096;
+/// How many hours back the archive looks for the book of a silent token (gateway/docs/archive.md §5).
+const CARRY_HOURS: u32 = 24;
 
 /// Where hours are made, and how.
 #[derive(Clone)]
@@ -197,21 +199,41 @@ impl Place {
         self.store.root().join("cache")
     }
 
-    /// The hour, if it is complete with this content.
+    /// The hour, if it is complete with this content and not damaged: its files are read for that.
     ///
     /// # Errors
-    /// It has another content and may not be replaced.
+    /// It has another content and may not be replaced; the system's.
     pub fn present(&self, facts: &Facts) -> Result<Option<Sealed>, SealError> {
-        let entry = self.store.hour(facts.origin.name(), Hour(facts.hour));
+        let Some(entry) = self.store.hour(facts.origin.name(), Hour(facts.hour)) else { return Ok(None) };
         // Without a good sidecar it is made again.
-        let Some(known) = entry.and_then(|entry| entry.sidecar().ok()) else { return Ok(None) };
+        let Ok(known) = entry.sidecar() else { return Ok(None) };
         if known.source.content == archive::hex(&facts.source) {
-            return Ok(Some(Sealed { is_new: false, ..self.sealed(facts, &known) }));
+            let is_intact = self.store.is_intact(&entry)?;
+            return Ok(is_intact.then(|| Sealed { is_new: false, ..self.sealed(facts, &known) }));
         }
         match self.replace || (self.replaces_recorded && known.source.kind == "recorded") {
             true => Ok(None),
             false => Err(SealError::Exists(self.path(facts))),
         }
+    }
+
+    /// Whether the archive knows one of these markets of a venue at the end of the hour before: it has rows in that hour, or
+    /// its books are carried through it. Then an hour without their rows is one in which they were silent.
+    ///
+    /// # Errors
+    /// An hour before cannot be read.
+    pub fn is_known_before(&self, origin: Origin, hour: u32, markets: &HashSet<Condition>) -> Result<bool, SealError> {
+        let Some(before) = hour.checked_sub(1).map(Hour) else { return Ok(false) };
+        let first = Hour(hour.saturating_sub(CARRY_HOURS + 1));
+        let entries = self.store.entries(origin.name(), first..Hour(hour));
+        for market in markets {
+            let is_of_venue = entries.iter().any(|entry| self.store.has_market(entry, market) == Some(true));
+            let is_usable = |state: &HourState| state.verdict.is_usable();
+            if is_of_venue && self.store.hours(market, before..Hour(hour))?.iter().any(is_usable) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Makes the files of an hour from rows in file order.

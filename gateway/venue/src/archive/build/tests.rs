@@ -129,11 +129,11 @@ fn only_the_wanted_hours_and_markets_are_made() {
     let later = Timestamp::from_millis(1_788_001_200_000).hour();
     let polymarket = Condition::parse("0xaa00000000000000000000000000000000000000000000000000000000000001");
     let cases = [
-        // from, to, one market, hours, whether Kalshi has rows
+        // from, to, one market, hours (of the selection: those with its rows), whether Kalshi has rows
         (Some(later), None, None, 2, true),
         (None, Some(later - 1), None, 2, true),
         (Some(later + 1), None, None, 0, true),
-        (None, None, polymarket, 4, false),
+        (None, None, polymarket, 2, false),
     ];
     for (number, (from, to, market, hours, has_kalshi)) in cases.into_iter().enumerate() {
         let root = root.join(number.to_string());
@@ -153,7 +153,41 @@ fn only_the_wanted_hours_and_markets_are_made() {
             "case {number}"
         );
     }
-    println!("selections: {} cases", cases.len());
+    // A market that the recording does not have: nothing is made.
+    let root = root.join("absent");
+    let mut options = options(&root);
+    options.markets = Some([Condition([9; 32])].into());
+    let mut made = Vec::new();
+    let done = from_lines(&tape, &options, &Names::default(), &Stop::new(), &mut |hour| made.push(hour));
+    let error = done.expect_err("no row").to_string();
+    assert_eq!(error, format!("{}: no row is of a market that --markets names", tape.display()));
+    assert!(made.is_empty(), "{made:?}");
+    println!("selections: {} cases", cases.len() + 1);
+}
+
+/// An hour of the server's own recording is partial until it is over, also in its last minute.
+#[test]
+fn an_open_hour_is_partial() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tape = folder.path().join("tape.ndjson");
+    let begin = 1_788_001_200_000;
+    let lines = [10_000, 3_570_000].map(|at| format!(r#"{{"r":{},"v":"polymarket","c":"a","gap":"g"}}"#, begin + at));
+    fs::write(&tape, lines.join("\n")).expect("a tape");
+    // The clock, whether this server recorded the lines, the verdict.
+    let cases = [
+        (3_570_001, true, "partial"),
+        (3_599_999, true, "partial"),
+        (3_600_000, true, "valid"),
+        (3_570_001, false, "valid"),
+    ];
+    for (number, (now, is_recorded, verdict)) in cases.into_iter().enumerate() {
+        let mut options = options(&folder.path().join(number.to_string()));
+        options.place.now = Timestamp::from_millis(begin + now);
+        options.place.is_recorded = is_recorded;
+        let made = built(&tape, &options);
+        assert_eq!(made.iter().map(|hour| hour.verdict.as_str()).collect::<Vec<_>>(), [verdict], "case {number}");
+    }
+    println!("open hours: {} cases", cases.len());
 }
 
 #[test]

@@ -37,9 +37,20 @@ fn import(root: &Path) -> Import {
 }
 
 fn run(import: &Import, path: &Path) -> Result<Vec<Sealed>, String> {
+    let (hours, refused) = run_all(import, path);
+    if refused.is_empty() { Ok(hours) } else { Err(refused.join("; ")) }
+}
+
+/// The hours that were imported, and what was refused.
+fn run_all(import: &Import, path: &Path) -> (Vec<Sealed>, Vec<String>) {
     let mut hours = Vec::new();
     let done = import.run(path, &Names::default(), &Stop::new(), &mut |hour| hours.push(hour));
-    done.map(|()| hours).map_err(|error| error.to_string())
+    let refused = done.err().unwrap_or_default();
+    (hours, refused.iter().map(ToString::to_string).collect())
+}
+
+fn sidecar_of(hour: &Sealed) -> archive::sidecar::Sidecar {
+    archive::sidecar::Sidecar::read(&archive::store::sidecar_path(&hour.path)).expect("a sidecar")
 }
 
 /// The names of an hour's files in an archive.
@@ -83,6 +94,7 @@ fn files_of_others() {
         ("one without a token among those of a token", between, None, Ok((300, 1, true))),
         ("too many of them", bad, None, Err("unreadable")),
         ("no digits", with(change(5, 3, "twelve", 100, 1)), None, Err("unreadable")),
+        ("no rows", Vec::new(), None, Err("the file has no rows")),
     ];
     for (name, rows, more, expected) in &cases {
         let folder = tempfile::tempdir().expect("a folder");
@@ -104,6 +116,13 @@ fn files_of_others() {
         }
     }
     println!("files of others: {} cases", cases.len());
+}
+
+/// Why a file cannot be replayed.
+fn replay_error(path: &Path) -> Option<String> {
+    let cache = path.with_extension("cache");
+    let settings = replay::Settings { cache, memory_bytes: 64 << 20, ..Default::default() };
+    replay::open(path, Speed::Max, &settings, &Names::default()).err().map(|error| error.to_string())
 }
 
 #[test]
@@ -155,6 +174,14 @@ fn damaged_and_foreign_files_are_refused() {
         let error = run(&import(&root), &source).expect_err(name);
         assert!(error.contains(part), "{name}: {error}");
         assert_eq!(names(&root), Vec::<String>::new(), "{name}");
+        // A file that is given alone is named once.
+        for file in parquet_files(&source).expect("files").iter().filter(|file| file.parent() == Some(source.as_path()))
+        {
+            let errors = [run(&import(&folder.path().join("alone")), file).err(), replay_error(file)];
+            for error in errors.into_iter().flatten() {
+                assert_eq!(error.matches(&*file.to_string_lossy()).count(), 1, "{name}: {error}");
+            }
+        }
     }
     // A link to a file that is named itself.
     let link = folder.path().join("link_2026-08-11T00.parquet");
@@ -182,7 +209,7 @@ fn an_hour_that_is_there_is_kept_or_replaced() {
     assert_eq!(fs::metadata(&replaced.path).expect("a file").ino(), fs::metadata(&file).expect("a file").ino());
     // Only one market: rewritten, and another content.
     let mut one = import(&root.join("one"));
-    one.options.markets = Some([archive::row::Condition([2; 32])].into());
+    one.options.markets = Some([Condition([2; 32])].into());
     write(&file, &rows(), None);
     let hour = run(&one, &file).expect("an hour").remove(0);
     assert_eq!((hour.rows, hour.is_resorted), (3, false));
@@ -191,6 +218,180 @@ fn an_hour_that_is_there_is_kept_or_replaced() {
     assert!(run(&one, &file).is_err(), "all markets are another content");
     one.options.from = Some(Timestamp::from_millis(BEGIN as u64).hour() + 1);
     assert_eq!(run(&one, &file).expect("no hour").len(), 0);
+}
+
+/// A damaged hour of the same content is made again, also without `replace`.
+#[test]
+fn a_damaged_hour_is_made_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, root) = (folder.path().join(NAME), folder.path().join("archive"));
+    let mut unsorted = rows();
+    unsorted.reverse();
+    let mut cases = 0;
+    for rows in [rows(), unsorted] {
+        write(&file, &rows, None);
+        let _ = fs::remove_dir_all(&root);
+        let path = run(&import(&root), &file).expect("an hour").remove(0).path;
+        let files = [path.clone(), archive::store::index_path(&path), archive::store::sidecar_path(&path)];
+        let good = files.each_ref().map(|path| fs::read(path).expect("a file"));
+        for (damaged, bytes) in files.iter().zip(&good) {
+            for replace in [false, true] {
+                let mut bytes = bytes.clone();
+                let middle = bytes.len() / 2;
+                bytes[middle] ^= 0x55;
+                fs::write(damaged, &bytes).expect("written");
+                let mut again = import(&root);
+                again.options.place.replace = replace;
+                // A server or another command may have made the index again already.
+                run(&again, &file).expect("an hour");
+                let now = files.each_ref().map(|path| fs::read(path).expect("a file"));
+                assert!(now == good, "{}, {replace}", damaged.display());
+                let store = &again.options.place.store;
+                assert_eq!(store.verify(Hour(0)..Hour(u32::MAX), None).expect("verified"), []);
+                // Whole, it is left alone.
+                assert!(!run(&again, &file).expect("an hour")[0].is_new, "{}, {replace}", damaged.display());
+                cases += 1;
+            }
+        }
+    }
+    println!("damaged hours: {cases} cases");
+}
+
+/// Minutes are empty if the whole file has no row in them, also where a selection keeps few of its rows.
+#[test]
+fn a_selection_does_not_empty_an_hour() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join(NAME);
+    // The minutes that have rows of market 1; those of market 2; empty minutes; the verdict.
+    type Case = (std::ops::Range<i64>, std::ops::Range<i64>, u64, &'static str);
+    let cases: [Case; 4] = [
+        (0..60, 10..11, 0, "valid"),
+        (0..55, 10..11, 5, "degraded"),
+        (0..30, 25..40, 20, "quarantined"),
+        (0..0, 0..60, 0, "valid"),
+    ];
+    for (ones, twos, empty, verdict) in cases.clone() {
+        let book = |minute: i64, market, token| book(minute * 60_000, market, token, [r#"[["0.3","5"]]"#, "[]"]);
+        let rows: Vec<Row> =
+            ones.map(|minute| book(minute, 1, "11")).chain(twos.map(|minute| book(minute, 2, "21"))).collect();
+        write(&file, &rows, None);
+        for wanted in [None, Some(2)] {
+            let root = folder.path().join("archive");
+            let _ = fs::remove_dir_all(&root);
+            let mut import = import(&root);
+            import.options.markets = wanted.map(|market| [Condition([market; 32])].into());
+            let hour = run(&import, &file).expect("an hour").remove(0);
+            let found = (sidecar_of(&hour).minutes_empty, hour.verdict.as_str());
+            assert_eq!(found, (empty, verdict), "{} rows, {wanted:?}", rows.len());
+        }
+    }
+    println!("empty minutes: {} cases", 2 * cases.len());
+}
+
+/// An hour of which a selection keeps nothing is refused, unless the archive knows the market from the hour before.
+#[test]
+fn an_hour_without_the_wanted_markets_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (files, root) = (folder.path().join("files"), folder.path().join("archive"));
+    fs::create_dir(&files).expect("a folder");
+    // Which hours have rows of market 2; market 1 has some in all of them.
+    let has_two = [false, true, false, false, true];
+    for (hour, has_two) in (0..).zip(has_two) {
+        let begin = i64::from(hour) * 3_600_000;
+        let rows = (0..60).map(|minute| book(begin + minute * 60_000, 1, "11", [r#"[["0.3","5"]]"#, "[]"]));
+        let twos = has_two.then(|| book(begin, 2, "21", [r#"[["0.3","5"]]"#, "[]"]));
+        let rows: Vec<Row> = rows.chain(twos).collect();
+        write(&files.join(format!("polymarket_orderbook_2026-08-11T0{hour}.parquet")), &rows, None);
+    }
+    // The market; the hours that are kept.
+    for (market, kept) in [(2, vec![1, 2, 3, 4]), (1, vec![0, 1, 2, 3, 4]), (9, vec![])] {
+        let _ = fs::remove_dir_all(&root);
+        let mut import = import(&root);
+        import.options.markets = Some([Condition([market; 32])].into());
+        let (hours, refused) = run_all(&import, &files);
+        let first = Timestamp::from_millis(BEGIN as u64).hour();
+        assert_eq!(hours.iter().map(|hour| hour.hour - first).collect::<Vec<_>>(), kept, "{refused:?}");
+        assert!(hours.iter().all(|hour| hour.verdict == "valid"), "{hours:?}");
+        assert_eq!(refused.len(), has_two.len() - kept.len(), "{refused:?}");
+        for refusal in &refused {
+            assert!(refusal.contains(".parquet: ") && refusal.contains("--markets"), "{refusal}");
+        }
+        assert_eq!(parquet_files(&root).expect("files").len(), kept.len());
+    }
+    println!("hours without the wanted markets: {} files, 3 markets", has_two.len());
+}
+
+/// A file or an hour of a folder that is refused does not keep the others out.
+#[test]
+fn the_rest_of_a_folder_is_imported() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (files, root) = (folder.path().join("files"), folder.path().join("archive"));
+    let name = |hour: u32| files.join(format!("polymarket_orderbook_2026-08-11T0{hour}.parquet"));
+    let of_hour = |hour: u32, size: i64| {
+        write(&name(hour), &[change(i64::from(hour) * 3_600_000, 1, "11", 4_000, size)], None);
+    };
+    type Prepare<'a> = (&'a str, &'a dyn Fn(), &'a str);
+    let cases: [Prepare<'_>; 5] = [
+        ("another content", &|| of_hour(1, 2), "--replace"),
+        (
+            "half a file",
+            &|| {
+                let bytes = fs::read(name(1)).expect("a file");
+                fs::write(name(1), &bytes[..bytes.len() / 2]).expect("written");
+            },
+            "T01.parquet",
+        ),
+        (
+            "rows of another hour",
+            &|| {
+                fs::copy(name(3), name(1)).expect("a copy");
+            },
+            "outside of the hour",
+        ),
+        (
+            "no hour in its name",
+            &|| fs::rename(name(1), files.join("prices.parquet")).expect("renamed"),
+            "YYYY-MM-DDTHH",
+        ),
+        (
+            "two files",
+            &|| {
+                fs::create_dir(files.join("more")).expect("a folder");
+                fs::copy(name(1), files.join("more/polymarket_orderbook_2026-08-11T01.parquet")).expect("a copy");
+            },
+            "two files of one hour",
+        ),
+    ];
+    for (what, prepare, part) in &cases {
+        for path in [&files, &root] {
+            let _ = fs::remove_dir_all(path);
+        }
+        fs::create_dir(&files).expect("a folder");
+        of_hour(1, 1);
+        if *what == "another content" {
+            run(&import(&root), &files).expect("an hour");
+        }
+        (0..4).for_each(|hour| of_hour(hour, 1));
+        prepare();
+        let (hours, refused) = run_all(&import(&root), &files);
+        let first = Timestamp::from_millis(BEGIN as u64).hour();
+        assert_eq!(hours.iter().map(|hour| hour.hour - first).collect::<Vec<_>>(), [0, 2, 3], "{what}: {refused:?}");
+        assert!(refused.len() == 1 && refused[0].contains(part), "{what}: {refused:?}");
+    }
+    // Several hours of lines.
+    let tape = folder.path().join("tape.ndjson");
+    let line = |hour: u64, text: &str| {
+        format!(r#"{{"r":{},"v":"polymarket","c":"a","gap":"{text}"}}"#, BEGIN as u64 + hour * 3_600_000) + "\n"
+    };
+    let text = |texts: [&str; 4]| (0..).zip(texts).map(|(hour, text)| line(hour, text)).collect::<String>();
+    fs::write(&tape, text(["a", "b", "c", "d"])).expect("a tape");
+    let root = folder.path().join("of-lines");
+    run(&import(&root), &tape).expect("hours");
+    fs::write(&tape, text(["a", "B", "C", "d"])).expect("a tape");
+    let (hours, refused) = run_all(&import(&root), &tape);
+    assert!(hours.len() == 2 && refused.len() == 2, "{hours:?} {refused:?}");
+    assert!(refused.iter().all(|refusal| refusal.contains("--replace")), "{refused:?}");
+    println!("refused files of folders: {} cases", cases.len() + 1);
 }
 
 /// An hour that is to be replaced stays until the new one is whole.
@@ -257,7 +458,9 @@ fn imported_hours_replay_with_what_is_known_of_their_markets() {
         format!("condition_id,winner,at\n{},1,{}\n{},split,{}\n{},0,1\n", id(1), at(2), id(2), at(5_000), id(9)),
     )
     .expect("a file");
-    let with = Import { catalogue: Some(catalogue), settlements: Some(settlements), ..import(&root) };
+    check_objects(&catalogue).expect("objects");
+    let settlements = Some(settled::read(&settlements).expect("results"));
+    let with = Import { catalogue: Some(catalogue), settlements, ..import(&root) };
     run(&with, &file).expect("an hour");
     drop(with);
     let settings = replay::Settings { cache: root.join("cache"), memory_bytes: 64 << 20, ..Default::default() };
@@ -293,6 +496,8 @@ fn imported_hours_replay_with_what_is_known_of_their_markets() {
     for (text, part) in cases {
         fs::write(&wrong, text).expect("a file");
         let error = run(&Import { catalogue: Some(wrong.clone()), ..import(&root) }, &file).expect_err("a wrong file");
+        assert!(error.contains(part), "{error}");
+        let error = check_objects(&wrong).expect_err("a wrong file");
         assert!(error.contains(part), "{error}");
     }
     println!("catalogues: {} wrong files", cases.len());
@@ -369,6 +574,7 @@ fn only_plain_files_are_read() {
         let found = [
             given::ids(&at(name)).map(drop),
             settled::read(&at(name)).map(drop),
+            check_objects(&at(name)),
             run(&Import { catalogue: Some(at(name)), ..import(&root) }, &good).map(drop),
         ];
         for (number, found) in found.into_iter().enumerate() {
@@ -380,7 +586,7 @@ fn only_plain_files_are_read() {
     results.set_len((256 << 20) + 1).expect("a length");
     let error = settled::read(&at("results")).expect_err("a long list");
     assert!(error.contains("larger than"), "{error}");
-    println!("files that are not plain: {} cases", cases.len() + 4 + 3 * lists.len() + 1);
+    println!("files that are not plain: {} cases", cases.len() + 4 + 4 * lists.len() + 1);
 }
 
 /// Without room on the disk nothing is imported: neither at the begin nor when rows are spilled.
@@ -411,7 +617,7 @@ fn an_import_needs_room() {
         let asked = Arc::new(AtomicU64::new(0));
         let count = asked.clone();
         let mut import = import(&root);
-        import.options.markets = is_rewritten.then(|| [archive::row::Condition([1; 32])].into());
+        import.options.markets = is_rewritten.then(|| [Condition([1; 32])].into());
         import.options.place.memory_bytes = Sorter::MEMORY_MIN;
         let measure = move |_: &Path| Ok(if count.fetch_add(1, Relaxed) < times { 100 } else { 99 });
         import.options.place.room = Room::measured(100, measure);

@@ -174,6 +174,69 @@ fn nothing_is_kept_without_room() {
     println!("replays and room: 3 cases");
 }
 
+/// A replay up to an hour uses nothing that was received later: no line about a market, and no result.
+#[test]
+fn nothing_after_the_last_hour_is_used() {
+    use engine::time::MINUTE;
+    const BEGIN: u64 = 1_788_001_200_000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (tape, root) = (folder.path().join("tape.ndjson"), folder.path().join("archive"));
+    let listed = |market: u64, end: &str| {
+        format!(
+            r#"[{{"id":"{market}","conditionId":"0x{market:064x}","slug":"s{market}","clobTokenIds":"[\"{market}1\",\"{market}2\"]","active":true,"closed":false,"acceptingOrders":true,"endDate":"{end}"}}]"#
+        )
+    };
+    let line = |minute: u64, rest: String| format!(r#"{{"r":{},"v":"polymarket",{rest}}}"#, BEGIN + minute * 60_000);
+    let answer = |minute: u64, body: String| line(minute, format!(r#""u":"/markets","s":200,"b":{body}"#));
+    let book = |minute: u64, token: u64| {
+        let levels = r#"[{"price":"0.3","size":"5"}]"#;
+        line(
+            minute,
+            format!(
+                r#""c":"a","m":{{"event_type":"book","asset_id":"{token}","timestamp":"{}","bids":{levels},"asks":[]}}"#,
+                BEGIN + minute * 60_000
+            ),
+        )
+    };
+    let (first, moved) = ("2026-11-03T00:00:00Z", "2026-11-05T00:00:00Z");
+    let won = r#"[{"id":"1","conditionId":"0x0000000000000000000000000000000000000000000000000000000000000001","slug":"s1","clobTokenIds":"[\"11\",\"12\"]","active":true,"closed":true,"outcomePrices":"[\"0\",\"1\"]","umaResolutionStatus":"resolved"}]"#;
+    let lines = [
+        answer(0, listed(1, first)),
+        book(1, 11),
+        book(59, 11),
+        // In the hour after it: a moved end, another market, a result.
+        answer(60, listed(1, moved)),
+        answer(61, listed(2, first)),
+        book(62, 21),
+        answer(70, won.to_owned()),
+    ];
+    fs::write(&tape, lines.join("\n")).expect("a tape");
+    built(&tape, &options(&root));
+    let venue = root.join("polymarket");
+    let given = super::super::settled::Settlement {
+        resolution: engine::market::terms::Resolution::Split,
+        at: Timestamp::from_millis(BEGIN + 65 * 60_000),
+    };
+    settled::save(&venue, &[(Condition::parse(&format!("0x{:064x}", 1)).expect("an id"), given)].into())
+        .expect("saved");
+    let hour = Timestamp::from_millis(BEGIN).hour();
+    // The last hour; markets; whether an end moves and there is a result; the minute of the last line.
+    let cases = [(Some(hour), 1, false, 59), (Some(hour + 1), 2, true, 70), (None, 2, true, 70)];
+    for (to, markets, goes_on, last) in cases {
+        let settings = Settings { cache: root.join("cache"), memory_bytes: 64 << 20, to, ..Settings::default() };
+        let mut replay = open(&root, Speed::Max, &settings, &Names::default()).expect("an archive");
+        let mut witness = Witness::default();
+        let at = |minute: u64| Timestamp::from_millis(BEGIN + minute * 60_000);
+        witness.run(&mut replay, WALL, at(last), HOUR);
+        assert_eq!(crate::Venue::next_at(&replay), None, "{to:?}: nothing is left");
+        witness.run(&mut replay, WALL, at(600), 10 * MINUTE);
+        assert_eq!(witness.listings.len(), markets, "{to:?}");
+        assert_eq!(witness.counts.contains_key("end"), goes_on, "{to:?}");
+        assert_eq!(!witness.resolutions.is_empty(), goes_on, "{to:?}");
+    }
+    println!("last hours: {} cases", cases.len());
+}
+
 /// A moment with very many rows comes in several lines, which play the same.
 #[test]
 fn a_long_moment_is_cut() {

@@ -140,7 +140,7 @@ impl Past {
         };
         let origin = span.origin;
         let Some(market) = self.archived(id, Some(span), None)? else { return Ok(None) };
-        let (mut states, mut entries) = (self.store.hours(&id, window.clone())?, Vec::new());
+        let (mut states, mut entries) = (self.store.hours(origin.name(), &id, window.clone()), Vec::new());
         // One that was removed since the list was made is missing.
         states.retain(|state| {
             let entry = state.verdict.is_usable().then(|| self.store.hour(origin.name(), state.hour));
@@ -164,7 +164,9 @@ impl Past {
     /// [`PastError`].
     pub fn hours(&self, market: &ArchivedMarket, window: Range<Hour>) -> Result<Vec<HourState>, PastError> {
         let Some(id) = Condition::parse(&market.condition) else { return Ok(Vec::new()) };
-        let mut states = self.store.hours(&id, window.clone())?;
+        let origin = self.origin(&id)?;
+        let mut states =
+            origin.map_or(Vec::new(), |origin| self.store.hours(origin.name(), &id, window.clone()));
         if let Some(unmade) = &self.unmade {
             let made_until = states.last().map_or(Hour(0), |state| state.hour.next());
             let unmade = unmade.hours(&id, &market.tokens, window)?;
@@ -184,18 +186,39 @@ impl Past {
         at: Timestamp,
     ) -> Result<Option<ArchivedPair>, PastError> {
         let Some(id) = Condition::parse(&market.condition) else { return Ok(None) };
-        let book = |outcome: Outcome| self.book(&id, &market.tokens[outcome as usize], at);
+        let venue = self.venue(&id)?;
+        let book = |outcome: Outcome| self.book(venue, &id, &market.tokens[outcome as usize], at);
         let Some(own) = book(outcome)? else { return Ok(None) };
         Ok(Some(ArchivedPair { own, complement: book(outcome.other())? }))
     }
 
-    fn book(&self, market: &Condition, token: &str, at: Timestamp) -> Result<Option<ArchivedBook>, PastError> {
-        match (self.store.book_at(market, token, at), &self.unmade) {
+    /// `venue`: that of the hours that are made.
+    fn book(
+        &self,
+        venue: Option<&str>,
+        market: &Condition,
+        token: &str,
+        at: Timestamp,
+    ) -> Result<Option<ArchivedBook>, PastError> {
+        let made = match venue {
+            Some(venue) => self.store.book_at(venue, market, token, at),
+            None => Err(BookError::NotCovered),
+        };
+        match (made, &self.unmade) {
             (Ok(book), _) => Ok(Some(book)),
             (Err(BookError::NotCovered), Some(unmade)) => unmade.book(market, token, at),
             (Err(BookError::NotCovered), None) => Ok(None),
             (Err(BookError::Busy), _) => Err(PastError::Busy),
             (Err(BookError::Failed(error)), _) => Err(error.into()),
+        }
+    }
+
+    /// The venue that a market is of, in hours that are made or not.
+    fn origin(&self, market: &Condition) -> Result<Option<Origin>, PastError> {
+        match (self.span(market)?, &self.unmade) {
+            (Some(span), _) => Ok(Some(span.origin)),
+            (None, Some(unmade)) => Ok(unmade.market(market)?.map(|of| of.origin)),
+            (None, None) => Ok(None),
         }
     }
 

@@ -42,13 +42,18 @@ impl Shelf {
 
     /// Makes an hour of these rows, which are brought into the order of a file.
     pub fn make(&self, making: Making) {
+        self.make_in(VENUE, making);
+    }
+
+    /// The same of this venue.
+    pub fn make_in(&self, venue: &str, making: Making) {
         let Making { hour, mut rows, gaps, is_partial } = making;
         let hour = Hour(FIRST.0 + hour);
         rows.sort_by(|one, other| {
             (one.market, &one.token, one.received).cmp(&(other.market, &other.token, other.received))
         });
         let lock = self.store.lock().expect("the lock");
-        let path = self.store.begin(&lock, VENUE, hour).expect("begun");
+        let path = self.store.begin(&lock, venue, hour).expect("begun");
         let mut writer = HourWriter::create(&path, Some([hour.0 as u8; 32])).expect("a file");
         rows.iter().for_each(|row| writer.push(row).expect("a row"));
         let millis = |row: &Row| row.received.millis();
@@ -63,7 +68,7 @@ impl Shelf {
         sidecar.set_rows(writer.counts());
         let written = writer.prepare().expect("written");
         let judged = Judged { facts: HourFacts { is_partial, ..HourFacts::default() }, prices: Vec::new() };
-        self.store.complete(&lock, VENUE, hour, sidecar, &judged, written).expect("complete");
+        self.store.complete(&lock, venue, hour, sidecar, &judged, written).expect("complete");
     }
 
     /// A whole hour of these rows.

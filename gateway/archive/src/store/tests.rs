@@ -136,7 +136,7 @@ fn compare(store: &Store, hours: Range<u32>, events: &Events, cases: usize) -> u
                 next += 1;
             }
             let expected = folded.is_known().then(|| folded.view());
-            let found = match store.book_at(market, token, at) {
+            let found = match store.book_at(VENUE, market, token, at) {
                 Ok(book) => Some(book),
                 Err(BookError::NotCovered) => None,
                 Err(error) => panic!("{error}"),
@@ -311,7 +311,7 @@ fn book_row(market: u64, hour: u32, millis: u64) -> Row {
 
 fn find(store: &Store, market: u64, hour: u32, millis: u64) -> Option<ArchivedBook> {
     let at = Timestamp::of_hour(hour).plus(millis * 1_000);
-    store.book_at(&condition(market), &token(market, 0), at).ok()
+    store.book_at(VENUE, &condition(market), &token(market, 0), at).ok()
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn books_are_carried_only_over_unbroken_hours() {
         for number in (1..27).filter(|number| !missing.contains(number)) {
             let found = find(&store, 1, HOUR + number, 500);
             assert_eq!(found.is_some(), number <= *carried, "{name}, {number} hours later");
-            let states = store.hours(&condition(1), Hour(HOUR + number)..Hour(HOUR + number + 1)).expect("states");
+            let states = store.hours(VENUE, &condition(1), Hour(HOUR + number)..Hour(HOUR + number + 1));
             if gaps.is_empty() && !is_partial {
                 assert_eq!(states.len(), usize::from(number <= *carried), "{name}, {number}");
             }
@@ -417,13 +417,14 @@ fn damaged_hours_are_quarantined() {
     let at = rows[800].received;
     // What a read does not find, the comparison of digests does.
     let is_there = || {
-        let is_there = store.book_at(&condition(1), &rows[0].token, at).is_ok();
+        let is_there = store.book_at(VENUE, &condition(1), &rows[0].token, at).is_ok();
         store.checker.finish();
         let is_valid = store
-            .hours(&condition(1), Hour(HOUR)..Hour(HOUR + 1))
-            .is_ok_and(|states| states.iter().any(|state| state.verdict.is_usable()));
+            .hours(VENUE, &condition(1), Hour(HOUR)..Hour(HOUR + 1))
+            .iter()
+            .any(|state| state.verdict.is_usable());
         assert!(is_there || !is_valid, "reads and coverage agree");
-        is_valid && store.book_at(&condition(1), &rows[0].token, at).is_ok()
+        is_valid && store.book_at(VENUE, &condition(1), &rows[0].token, at).is_ok()
     };
     assert!(is_there());
     let verify = || store.verify(Hour(0)..Hour(u32::MAX), Some(&mut NoRaw)).expect("verified").len();
@@ -450,8 +451,7 @@ fn damaged_hours_are_quarantined() {
         store.refresh().expect("listed");
         assert!(!is_there(), "file {number} is gone");
         let verdicts: Vec<Verdict> = store
-            .hours(&condition(1), Hour(HOUR)..Hour(HOUR + 1))
-            .expect("states")
+            .hours(VENUE, &condition(1), Hour(HOUR)..Hour(HOUR + 1))
             .iter()
             .map(|state| state.verdict)
             .collect();
@@ -505,7 +505,7 @@ fn indexes_are_made_again() {
             assert_eq!(store.mend(&lock).expect("mended"), 0, "case {number}");
             // Rows are read, so that digests are compared.
             let row = &first[20];
-            drop(store.book_at(&row.market, &row.token, row.received));
+            drop(store.book_at(VENUE, &row.market, &row.token, row.received));
             store.checker.finish();
         }
         assert_eq!(store.mend(&lock).expect("mended"), 1, "case {number}");
@@ -759,7 +759,7 @@ fn strange_folders_are_ignored() {
     let store = open(folder.path(), 1_000);
     assert_eq!((store.venues(), store.bytes()), (vec!["polymarket".to_owned()], 0));
     assert!(store.all(VENUE).is_empty());
-    assert!(matches!(store.book_at(&condition(1), "1", Timestamp(HOUR_MICROS)), Err(BookError::NotCovered)));
+    assert!(matches!(store.book_at(VENUE, &condition(1), "1", Timestamp(HOUR_MICROS)), Err(BookError::NotCovered)));
     let lock = store.lock().expect("the lock");
     assert!(store.begin(&lock, "../x", Hour(1)).is_err());
     assert_eq!(

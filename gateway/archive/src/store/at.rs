@@ -107,8 +107,17 @@ impl Store {
         at: Timestamp,
     ) -> Result<ArchivedBook, BookError> {
         let _reading = self.begin_read()?;
-        let Some(entry) = self.hour(venue, Hour::of(at)) else { return Err(BookError::NotCovered) };
-        self.book_in(&entry, condition, token, at)?.ok_or(BookError::NotCovered)
+        let hour = Hour::of(at);
+        let Some(entry) = self.hour(venue, hour) else { return Err(BookError::NotCovered) };
+        let book = match self.book_in(&entry, condition, token, at) {
+            // Its files were replaced or removed meanwhile.
+            Err(_) if self.is_replaced(&entry) => match self.hour(venue, hour) {
+                Some(entry) => self.book_in(&entry, condition, token, at)?,
+                None => None,
+            },
+            book => book?,
+        };
+        book.ok_or(BookError::NotCovered)
     }
 
     /// The book of a token at the begin of an hour: that which an earlier hour ended with. `None`: there is none, or it
@@ -300,7 +309,8 @@ impl Store {
         Ok(OpenHour { file, index })
     }
 
-    /// Passes on what a read of an hour's files gave. A damaged file makes the hour quarantined.
+    /// Passes on what a read of an hour's files gave. A damaged file makes the hour quarantined; if the files are not
+    /// those that were listed, the hour is listed again instead.
     pub(super) fn noting<T>(&self, entry: &HourEntry, read: Result<T, Error>) -> Result<T, Error> {
         let damage = match &read {
             Err(Error::Refused(path, refusal)) => Some((path, refusal.clone())),
@@ -311,7 +321,9 @@ impl Store {
         };
         if let Some((path, refusal)) = damage {
             let is_own = *path == entry.path || *path == index_path(&entry.path);
-            if is_own && entry.note_damage(path, &refusal) {
+            if is_own && !entry.is_as_listed() {
+                self.refresh_hour(&entry.venue, entry.hour)?;
+            } else if is_own && entry.note_damage(path, &refusal) {
                 self.cache.forget(entry.number);
                 self.version.fetch_add(1, Ordering::Release);
             }

@@ -238,7 +238,7 @@ impl Past {
         let origins = [span.as_ref().map(|span| span.origin), unmade.as_ref().map(|unmade| unmade.origin)];
         let Some(origin) = origins.into_iter().flatten().next() else { return Ok(None) };
         let described = self.descriptions.of(&self.store, origin)?;
-        let known = described.markets.get(&id.to_string());
+        let known = described.markets.get(id.to_string().as_str());
         let listing = match known.map(|known| known.listing.clone()) {
             None => unmade.as_ref().and_then(|unmade| unmade.listing.clone()),
             listing => listing,

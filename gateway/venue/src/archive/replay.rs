@@ -9,7 +9,8 @@ mod hour;
 
 use super::given;
 use super::hours::{by_hour, is_parquet, parquet_files};
-use super::markets::{self, Found, lines_of, list_by_rows};
+use super::known::{self, lines_of};
+use super::markets::{Found, list_by_rows};
 use super::rows::UpdateMaker;
 use super::settled::{self, Settlement};
 use crate::category::Names;
@@ -160,7 +161,8 @@ impl Hours {
         let (mut lines, mut described, mut settlements) = (Vec::new(), AHashSet::new(), Vec::new());
         for folder in venue_folders(files.iter().chain(rest.iter().flat_map(|(_, files)| files))) {
             lines.extend(lines_of(&folder, names, skips)?);
-            described.extend(markets::known(&folder, names)?.into_keys());
+            let known = known::Reader::default().read(&folder, names)?;
+            described.extend(known.into_keys().map(|condition| condition.to_string()));
             let given = settled::file(&folder);
             if given.exists() {
                 settlements.extend(settled::read(&given).map_err(refused)?);

@@ -165,8 +165,7 @@ impl Past {
     pub fn hours(&self, market: &ArchivedMarket, window: Range<Hour>) -> Result<Vec<HourState>, PastError> {
         let Some(id) = Condition::parse(&market.condition) else { return Ok(Vec::new()) };
         let origin = self.origin(&id)?;
-        let mut states =
-            origin.map_or(Vec::new(), |origin| self.store.hours(origin.name(), &id, window.clone()));
+        let mut states = origin.map_or(Vec::new(), |origin| self.store.hours(origin.name(), &id, window.clone()));
         if let Some(unmade) = &self.unmade {
             let made_until = states.last().map_or(Hour(0), |state| state.hour.next());
             let unmade = unmade.hours(&id, &market.tokens, window)?;

@@ -419,10 +419,8 @@ fn damaged_hours_are_quarantined() {
     let is_there = || {
         let is_there = store.book_at(VENUE, &condition(1), &rows[0].token, at).is_ok();
         store.checker.finish();
-        let is_valid = store
-            .hours(VENUE, &condition(1), Hour(HOUR)..Hour(HOUR + 1))
-            .iter()
-            .any(|state| state.verdict.is_usable());
+        let is_valid =
+            store.hours(VENUE, &condition(1), Hour(HOUR)..Hour(HOUR + 1)).iter().any(|state| state.verdict.is_usable());
         assert!(is_there || !is_valid, "reads and coverage agree");
         is_valid && store.book_at(VENUE, &condition(1), &rows[0].token, at).is_ok()
     };
@@ -450,11 +448,8 @@ fn damaged_hours_are_quarantined() {
         fs::remove_file(path).expect("removed");
         store.refresh().expect("listed");
         assert!(!is_there(), "file {number} is gone");
-        let verdicts: Vec<Verdict> = store
-            .hours(VENUE, &condition(1), Hour(HOUR)..Hour(HOUR + 1))
-            .iter()
-            .map(|state| state.verdict)
-            .collect();
+        let verdicts: Vec<Verdict> =
+            store.hours(VENUE, &condition(1), Hour(HOUR)..Hour(HOUR + 1)).iter().map(|state| state.verdict).collect();
         assert_eq!(verdicts, if number == 0 { vec![] } else { vec![Verdict::Quarantined] }, "file {number} is gone");
         fs::write(path, bytes).expect("written");
         store.refresh().expect("listed");

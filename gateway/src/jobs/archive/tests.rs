@@ -185,7 +185,8 @@ fn the_end_of_a_recording_is_read_again_after_a_failure() {
     let begun = place.clock.now();
     // The next hour is due in ten minutes. Seconds since the failure, whether the folder is there, whether the hours are
     // read, failures.
-    let rows = [(0, false, false, 1), (5, true, false, 1), (59, true, false, 1), (60, true, true, 1), (65, true, true, 1)];
+    let rows =
+        [(0, false, false, 1), (5, true, false, 1), (59, true, false, 1), (60, true, true, 1), (65, true, true, 1)];
     for (seconds, is_there, is_read, failed) in rows {
         match is_there {
             true if !place.tape().exists() => {

@@ -176,7 +176,6 @@ pub(super) fn lines_of(venue_folder: &Path, names: &Names, skips: &Arc<Skips>) -
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -428,7 +428,7 @@ fn a_run_has_files() {
         "<p class=\"kind\">Back-test with a bot</p>".to_owned(),
         format!(" in {trades} trades."),
         text(&report, "/hash").to_owned(),
-        "round:get_book:1s".to_owned(),
+        text(&report, "/spec/gate").to_owned(),
         "2, with equal results".to_owned(),
         "exit status: 0".to_owned(),
     ] {

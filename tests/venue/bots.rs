@@ -289,7 +289,7 @@ fn a_round_is_looked_at_after_its_time() {
     let steps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(times.len() as u64 >= (CHANGES + REST) * 500 / 750, "{times:?}");
     assert!(steps.iter().all(|step| *step <= 1), "{steps:?}");
-    // Each operation until the end of the input, whatever connection it comes from.
+    // Each operation until the end of the input, of any connection.
     client.get("/v1/time").refused(503, "SERVER_BUSY");
     run.client().get("/v1/time").refused(503, "SERVER_BUSY");
     cases.add(times.len() + 4);

@@ -244,7 +244,8 @@ fn pages_of_little() {
 fn an_hour_has_its_digest_once() {
     let next = Hour(FIRST.0 + 1);
     // The digests of each market, and the lines.
-    let cases: [(&[&[(Hour, u8)]], &[&str]); 4] = [
+    type Digests<'a> = &'a [(Hour, u8)];
+    let cases: [(&[Digests<'_>], &[&str]); 4] = [
         (&[&[], &[]], &[]),
         (&[&[(FIRST, 7)]], &["2026-09-30T17 07"]),
         (&[&[(FIRST, 7), (next, 8)], &[(next, 8)], &[(FIRST, 7)]], &["2026-09-30T17 07", "2026-09-30T18 08"]),

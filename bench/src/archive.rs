@@ -231,7 +231,7 @@ fn books(root: &Path, size: Size, report: &mut Report) {
         let store = Store::open(root, Settings::default()).expect("an archive");
         let at = moment();
         let begun = Instant::now();
-        let book = store.book_at(&market, &token, at).expect("a book");
+        let book = store.book_at("polymarket", &market, &token, at).expect("a book");
         note(&mut cold, begun);
         assert!(!book.is_empty(), "the book has levels");
     }
@@ -239,7 +239,7 @@ fn books(root: &Path, size: Size, report: &mut Report) {
     for number in 0..size.pick(20, BOOKS) {
         let at = moment();
         let begun = Instant::now();
-        let book = store.book_at(&market, &token, at).expect("a book");
+        let book = store.book_at("polymarket", &market, &token, at).expect("a book");
         if number > size.pick(2, BOOKS / 10) {
             note(&mut warm, begun);
         }
@@ -269,7 +269,7 @@ fn beside_duckdb(root: &Path, size: Size, report: &mut Report) {
         let at_ms = Hour(AT_HOUR).start().plus(HOUR / 100 + chance.below(HOUR / 100 * 90)).millis();
         let (ours, book) = timed(|| {
             let store = Store::open(root, Settings::default()).expect("an archive");
-            store.book_at(&market, &token, Timestamp(at_ms * 1_000)).expect("a book")
+            store.book_at("polymarket", &market, &token, Timestamp(at_ms * 1_000)).expect("a book")
         });
         let glob = root.join("polymarket/*/*/*/*.parquet");
         let answer = peer.ask(&Question { files: &glob, market: &condition(0), token: &token, at_ms });

@@ -329,9 +329,10 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         let tail = keeping.as_mut().filter(|_| config.flags.feature_simulation_api_enabled).and_then(Keeping::tail);
         simulation::past(&config, store.clone(), tail)
     });
-    shared.runner = shared.past.clone().and_then(|past| {
-        simulation::runner(&config, past, shared.rules.clone(), runtime.inboxes(), clock.clone(), open)
-    });
+    shared.runner = shared
+        .past
+        .clone()
+        .map(|past| simulation::runner(&config, past, shared.rules.clone(), runtime.inboxes(), clock.clone(), open));
     let runner = shared.runner.clone();
     let own = OwnParts { log, history, reader: reader.clone(), feed, archive: keeping, is_fed, runner };
     let (marks, covered, stops) = (runtime.marks(), runtime.covered(), jobs.stops());

@@ -14,7 +14,7 @@
 //! | `archive` | hours of the recording become hours of the archive; old ones are removed ([`archive`]) |
 //! | `exports` | removes exports of the archive after a day (`simulation::exports`) |
 //! | `feed` | polls the venue; books, markets, and the matching cycle (`venue::feed`) |
-//! | `backtest` | runs back-tests; one for each of `simulation.threads` (`simulation::runner`) |
+//! | `backtest` | runs back-tests and removes old rows of them; one for each of `simulation.threads`, and one if that is 0 (`simulation::runner`) |
 //! | `last` | the snapshot of a clean stop; not in the table, since the stop starts it |
 //!
 //! # Threads and tasks that are not jobs

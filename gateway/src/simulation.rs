@@ -27,8 +27,8 @@ pub fn past(config: &Config, store: Arc<Store>, tail: Option<Arc<Mutex<Tail>>>) 
     }))
 }
 
-/// The runner of back-tests on an archive, with those that were open when the process ended; `None`: no thread may run
-/// any.
+/// The runner of back-tests on an archive, with those that were open when the process ended. With 0 threads it runs none,
+/// and reads the rows of those that are complete.
 pub fn runner(
     config: &Config,
     past: Arc<Past>,
@@ -36,7 +36,7 @@ pub fn runner(
     inboxes: &Inboxes,
     clock: Clock,
     open: Vec<Open>,
-) -> Option<Arc<Runner>> {
+) -> Arc<Runner> {
     let settings = Settings {
         threads: config.simulation.threads,
         memory_bytes: config.simulation.job_memory_bytes,
@@ -52,7 +52,7 @@ pub fn runner(
         open,
         run: Box::new(run),
     };
-    (settings.threads > 0).then(|| Arc::new(Runner::new(parts)))
+    Arc::new(Runner::new(parts))
 }
 
 /// The exports of an archive; `None` without `simulation.export_dir`.

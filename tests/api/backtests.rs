@@ -243,12 +243,29 @@ fn a_cancelled_back_test_makes_room_for_the_next_one() {
 fn without_a_thread_none_is_created() {
     let cases = Cases::of("back-tests without a thread");
     let mut lab = Lab::new();
+    let server = lab.place.start();
+    let mut client = server.with_key(&lab.key);
+    // The route ignores unknown fields.
+    let unknown = changed(&lab.spec, &json!({"seedz": 2}));
+    let done = text(&client.post(PATH, &unknown).expect(202), "/job_id").to_owned();
+    assert_eq!(ended(&mut client, &done)["status"], "completed");
+    let before = (rows(&mut client, &done, "trades"), rows(&mut client, &done, "equity"));
+    assert!(!before.0.is_empty() && !before.1.is_empty());
+    server.stop();
     lab.place.set("simulation", "threads", "0");
     let server = lab.place.start();
     let mut client = server.with_key(&lab.key);
     client.post(PATH, &lab.spec).refused(503, "JOB_STORE_UNAVAILABLE");
     let condition = lab.spec["condition_ids"][0].as_str().expect("an id").to_owned();
     client.get(&format!("/v1/simulation/coverage?condition_id={condition}")).expect(200);
+    cases.add(2);
+    // What was completed before is readable.
+    let (trades, equity) = (rows(&mut client, &done, "trades"), rows(&mut client, &done, "equity"));
+    assert_eq!((trades, equity), before);
+    for what in ["trades?format=parquet", "equity?format=parquet", "report"] {
+        assert_eq!(client.get(&format!("{PATH}/{done}/{what}")).status, 200, "{what}");
+        cases.one();
+    }
     cases.add(2);
     server.stop();
 }
@@ -289,6 +306,8 @@ fn the_command_ends_with_the_code_of_its_reason() {
         (changed(&lab.spec, &json!({"strategy": {}})), vec![], 2, "size"),
         (changed(&lab.spec, &json!({"strategy": {"size": "0"}})), vec![], 2, "size"),
         (changed(&lab.spec, &json!({"seeds": 257})), vec![], 2, "seeds"),
+        (changed(&lab.spec, &json!({"seedz": 2})), vec![], 2, "unknown field \"seedz\""),
+        (changed(&lab.spec, &json!({"strategy": {"size": "1", "sise": "1"}})), vec![], 2, "\"strategy.sise\""),
         (changed(&lab.spec, &json!({"end": "2999-01-01T00:00:00Z"})), vec![], 2, "INVALID_WINDOW"),
         (changed(&lab.spec, &json!({"end": "never"})), vec![], 2, "INVALID_WINDOW"),
         (changed(&lab.spec, &json!({"end": lab.spec["start"]})), vec![], 2, "INVALID_WINDOW"),

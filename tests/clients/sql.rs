@@ -140,7 +140,7 @@ fn spreads(rows: &[Row], token: &str) -> Vec<Value> {
 
 /// The book of our own fold, in the order of the recipe.
 fn book(store: &Store, market: &Condition, token: &str, moment: u64) -> Vec<Value> {
-    let found = store.book_at(market, token, Timestamp::from_millis(moment)).expect("a book");
+    let found = store.book_at("polymarket", market, token, Timestamp::from_millis(moment)).expect("a book");
     let mut levels: Vec<(&str, Price, Qty)> = Vec::new();
     levels.extend(found.bids.iter().map(|(price, size)| ("BUY", *price, *size)));
     levels.extend(found.asks.iter().map(|(price, size)| ("SELL", *price, *size)));

@@ -240,6 +240,21 @@ fn a_polling_bot_has_one_result() {
     // Rounds of a second, half a second between two books: each round sees another one.
     let rounds = (CHANGES + REST) / 2;
     assert!((rounds as i64..).contains(&int(&report, "/operations")), "{report}");
+    // The bot ends by itself when its requests are refused.
+    assert_eq!(text(&report, "/exit"), "exit status: 0", "{report}");
+    // The words of the API.
+    for (list_of, name, words) in [
+        ("/orders", "/side", &["BUY"][..]),
+        ("/orders", "/type", &["limit"]),
+        ("/orders", "/time_in_force", &["GTC"]),
+        ("/orders", "/status", &["FILLED", "CANCELLED", "PENDING"]),
+        ("/trades", "/side", &["BUY"]),
+        ("/trades", "/liquidity", &["TAKER", "MAKER"]),
+    ] {
+        let found = list(&report, list_of);
+        assert!(found.iter().all(|row| words.contains(&text(row, name))), "{list_of} {name}: {found:?}");
+        cases.one();
+    }
     // The settings are part of the result, and so is the gate.
     let other = run_bot(&tape, "round:get_book:2s", "polls", &[]);
     assert_ne!(report["hash"], other["hash"]);
@@ -274,7 +289,7 @@ fn a_round_is_looked_at_after_its_time() {
     let steps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(times.len() as u64 >= (CHANGES + REST) * 500 / 750, "{times:?}");
     assert!(steps.iter().all(|step| *step <= 1), "{steps:?}");
-    // Each operation until the end of the input, also of another connection.
+    // Each operation until the end of the input, of any connection.
     client.get("/v1/time").refused(503, "SERVER_BUSY");
     run.client().get("/v1/time").refused(503, "SERVER_BUSY");
     cases.add(times.len() + 4);
@@ -386,6 +401,45 @@ fn bots_that_misbehave_end_their_run() {
     cases.one();
 }
 
+/// The files of a run agree with its report.
+#[test]
+fn a_run_has_files() {
+    let cases = Cases::of("files of a run of a bot");
+    let (dir, tape, _) = recording();
+    let file = |name: &str| dir.path().join(name);
+    let [html, trades, equity] = ["run.html", "trades.ndjson", "equity.csv"].map(file);
+    let texts = [&html, &trades, &equity].map(|path| path.to_str().expect("a path of ours"));
+    let more = ["--html", texts[0], "--trades", texts[1], "--equity", texts[2], "--repeat", "2"];
+    let report = run_bot(&tape, "round:get_book:1s", "polls", &more);
+    let read = |path: &Path| std::fs::read_to_string(path).expect("the file is there");
+    let lines: Vec<Value> = read(&trades).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(json!(lines), report["trades"]);
+    let csv = read(&equity);
+    let mut csv = csv.lines();
+    let fields = ["ts", "equity", "cash", "position_value"];
+    assert_eq!(csv.next(), Some("user,ts,equity,cash,position_value"));
+    let points = list(&report, "/equity").iter();
+    let expected = points
+        .map(|point| format!("{},{}", point["user"], fields.map(|name| text(point, &format!("/{name}"))).join(",")));
+    assert!(csv.map(str::to_owned).eq(expected));
+    let page = read(&html);
+    let trades = list(&report, "/trades").len();
+    for part in [
+        "<p class=\"kind\">Back-test with a bot</p>".to_owned(),
+        format!(" in {trades} trades."),
+        text(&report, "/hash").to_owned(),
+        text(&report, "/spec/gate").to_owned(),
+        "2, with equal results".to_owned(),
+        "exit status: 0".to_owned(),
+    ] {
+        assert!(page.contains(&part), "{part}");
+        cases.one();
+    }
+    assert_eq!(page.matches("<td class=\"time\">").count(), trades);
+    assert!(!page.contains("http:") && !page.contains("<script"), "it loads nothing");
+    cases.add(4);
+}
+
 #[test]
 fn a_wrong_command_is_refused() {
     let cases = Cases::of("wrong commands of a back-test");
@@ -411,6 +465,8 @@ fn a_wrong_command_is_refused() {
         (&["--bot", "--tape", tape, "--gate", "stepped", "--set", "server.busy_poll=true"], "sleep"),
         (&["--bot", "--tape", tape, "--gate", "stepped", "--from", "2026-09-30T17"], "select of an archive"),
         (&["--bot", "--tape", tape, "--gate", "stepped", "--repeat", "0"], "1 to 100"),
+        (&["--bot", "--tape", tape, "--gate", "stepped", "--trades", "trades.xml"], ".ndjson"),
+        (&["--bot", "--tape", tape, "--gate", "stepped", "--equity", "equity.parquet"], "are .ndjson or .csv"),
     ];
     for (args, part) in rows {
         let output = run([&["backtest"], *args].concat());

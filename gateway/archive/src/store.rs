@@ -12,6 +12,10 @@
 //!
 //! An hour is complete when its sidecar is there, which is written last and names the other files' digests. An hour
 //! whose files turn out to be damaged is quarantined until they change.
+//!
+//! Damage is that of the files as they were listed. Of several findings the first one stays. A finding about files that
+//! were replaced or removed since they were listed says nothing about those that are there now: a read that makes one
+//! lists the hour again, the comparison of digests drops it.
 
 mod at;
 mod cache;
@@ -235,7 +239,7 @@ impl Store {
     /// The entry of an hour on disk: the known one if its files are the same.
     fn entry(&self, venue: &str, hour: Hour) -> Result<Option<Arc<HourEntry>>, Error> {
         let path = parquet_path(&self.root, venue, hour);
-        let stamps = [stamp(&path)?, stamp(&index_path(&path))?, stamp(&sidecar_path(&path))?];
+        let stamps = stamps(&path)?;
         if stamps[0].is_none() {
             return Ok(None);
         }
@@ -277,6 +281,11 @@ impl Store {
             self.cache.forget(old.number);
         }
         Ok(now)
+    }
+
+    /// Whether an hour was listed with other files since this entry of it was taken, or is gone.
+    fn is_replaced(&self, entry: &HourEntry) -> bool {
+        self.hour(&entry.venue, entry.hour).is_none_or(|now| now.number != entry.number)
     }
 
     /// A number that is another one after every change of the hours.
@@ -338,6 +347,11 @@ impl HourEntry {
         known.get_or_insert_with(|| self.read_sidecar()).clone()
     }
 
+    /// Whether its files are still those that were listed. Files that cannot be looked at count as such.
+    fn is_as_listed(&self) -> bool {
+        stamps(&self.path).map_or(true, |now| now == self.stamps)
+    }
+
     /// Notes that a file is damaged: the hour is quarantined. Returns whether that is new.
     fn note_damage(&self, path: &Path, refusal: &Refusal) -> bool {
         let name = path.file_name().unwrap_or_default().display();
@@ -368,6 +382,11 @@ impl HourEntry {
         }
         Ok(Arc::new(sidecar))
     }
+}
+
+/// Of the three files of an hour, whose Parquet file has this path.
+fn stamps(parquet: &Path) -> Result<[Stamp; 3], Error> {
+    Ok([stamp(parquet)?, stamp(&index_path(parquet))?, stamp(&sidecar_path(parquet))?])
 }
 
 fn stamp(path: &Path) -> Result<Stamp, Error> {

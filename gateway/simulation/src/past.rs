@@ -140,7 +140,7 @@ impl Past {
         };
         let origin = span.origin;
         let Some(market) = self.archived(id, Some(span), None)? else { return Ok(None) };
-        let (mut states, mut entries) = (self.store.hours(&id, window.clone())?, Vec::new());
+        let (mut states, mut entries) = (self.store.hours(origin.name(), &id, window.clone()), Vec::new());
         // One that was removed since the list was made is missing.
         states.retain(|state| {
             let entry = state.verdict.is_usable().then(|| self.store.hour(origin.name(), state.hour));
@@ -165,7 +165,8 @@ impl Past {
     /// [`PastError`].
     pub fn hours(&self, market: &ArchivedMarket, window: Range<Hour>) -> Result<Vec<HourState>, PastError> {
         let Some(id) = Condition::parse(&market.condition) else { return Ok(Vec::new()) };
-        let mut states = self.store.hours(&id, window.clone())?;
+        let origin = self.origin(&id)?;
+        let mut states = origin.map_or(Vec::new(), |origin| self.store.hours(origin.name(), &id, window.clone()));
         if let Some(unmade) = &self.unmade {
             let mut unmade = unmade.hours(&id, &market.tokens, window)?;
             unmade.retain(|of_lines| !states.iter().any(|made| made.hour == of_lines.hour && is_whole(made.verdict)));
@@ -187,23 +188,40 @@ impl Past {
         at: Timestamp,
     ) -> Result<Option<ArchivedPair>, PastError> {
         let Some(id) = Condition::parse(&market.condition) else { return Ok(None) };
-        let book = |outcome: Outcome| self.book(&id, &market.tokens[outcome as usize], at);
+        let venue = self.venue(&id)?;
+        let book = |outcome: Outcome| self.book(venue, &id, &market.tokens[outcome as usize], at);
         let Some(own) = book(outcome)? else { return Ok(None) };
         Ok(Some(ArchivedPair { own, complement: book(outcome.other())? }))
     }
 
-    fn book(&self, market: &Condition, token: &str, at: Timestamp) -> Result<Option<ArchivedBook>, PastError> {
-        let made = match self.store.book_at(market, token, at) {
-            Ok(book) => Some(book),
-            Err(BookError::NotCovered) => None,
-            Err(BookError::Busy) => return Err(PastError::Busy),
-            Err(BookError::Failed(error)) => return Err(error.into()),
+    /// `venue`: that of the hours that are made.
+    fn book(
+        &self,
+        venue: Option<&str>,
+        market: &Condition,
+        token: &str,
+        at: Timestamp,
+    ) -> Result<Option<ArchivedBook>, PastError> {
+        let made = match venue.map(|venue| self.store.book_at(venue, market, token, at)) {
+            Some(Ok(book)) => Some(book),
+            None | Some(Err(BookError::NotCovered)) => None,
+            Some(Err(BookError::Busy)) => return Err(PastError::Busy),
+            Some(Err(BookError::Failed(error))) => return Err(error.into()),
         };
         match &self.unmade {
             Some(unmade) if !made.as_ref().is_some_and(|book| is_whole(book.verdict)) => {
                 Ok(unmade.book(market, token, at)?.or(made))
             }
             _ => Ok(made),
+        }
+    }
+
+    /// The venue that a market is of, in hours that are made or not.
+    fn origin(&self, market: &Condition) -> Result<Option<Origin>, PastError> {
+        match (self.span(market)?, &self.unmade) {
+            (Some(span), _) => Ok(Some(span.origin)),
+            (None, Some(unmade)) => Ok(unmade.market(market)?.map(|of| of.origin)),
+            (None, None) => Ok(None),
         }
     }
 
@@ -223,7 +241,7 @@ impl Past {
         let origins = [span.as_ref().map(|span| span.origin), unmade.as_ref().map(|unmade| unmade.origin)];
         let Some(origin) = origins.into_iter().flatten().next() else { return Ok(None) };
         let described = self.descriptions.of(&self.store, origin)?;
-        let known = described.markets.get(&id.to_string());
+        let known = described.markets.get(id.to_string().as_str());
         let listing = match known.map(|known| known.listing.clone()) {
             None => unmade.as_ref().and_then(|unmade| unmade.listing.clone()),
             listing => listing,

@@ -73,7 +73,7 @@ pub struct Parts {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Worker threads; at least one.
+    /// Threads that run back-tests. With 0 none is run; rows that are there are read.
     pub threads: usize,
     /// Memory of the rows of one run, in bytes.
     pub memory_bytes: u64,
@@ -180,12 +180,13 @@ impl Runner {
             settings,
             run,
             queue: Mutex::new(Queue { waiting, ..Queue::default() }),
-            wakers: (0..settings.threads).map(|_| JobWaker::default()).collect(),
+            // One of no thread runs nothing, and removes old rows.
+            wakers: (0..settings.threads.max(1)).map(|_| JobWaker::default()).collect(),
             swept_at: Mutex::new(None),
         }
     }
 
-    /// The work of each thread.
+    /// The work of each thread; with 0 threads, the removal of old rows is the work of one.
     pub fn workers(self: &Arc<Runner>) -> Vec<Worker> {
         self.wakers.iter().map(|waker| Worker { runner: self.clone(), waker: waker.clone() }).collect()
     }
@@ -196,6 +197,9 @@ impl Runner {
 
     /// The first task whose user has none that runs.
     fn take(&self) -> Option<(Task, Arc<Running>)> {
+        if !self.runs() {
+            return None;
+        }
         let mut queue = self.queue.lock();
         let Queue { waiting, running, .. } = &mut *queue;
         let at = waiting.iter().position(|task| running.iter().all(|other| other.user != task.user))?;
@@ -355,8 +359,12 @@ impl Runner {
         }
     }
 
-    /// Asks for the rows of a back-test to be made again; `None`: they could not be made lately, or too many wait.
+    /// Asks for the rows of a back-test to be made again; `None`: no thread runs any, they could not be made lately, or
+    /// too many wait.
     fn want_again(&self, user: UserId, job: &Backtest) -> Option<oneshot::Receiver<()>> {
+        if !self.runs() {
+            return None;
+        }
         let mut queue = self.queue.lock();
         let is_lost = queue.lost.get(&job.id).is_some_and(|at| at.elapsed() < AGAIN_AFTER);
         let is_new = !queue.readers.contains_key(&job.id);
@@ -449,6 +457,10 @@ impl Work for Worker {
 }
 
 impl Jobs for Runner {
+    fn runs(&self) -> bool {
+        self.settings.threads > 0
+    }
+
     fn created(&self, user: UserId, job: [u8; 16]) {
         self.queue.lock().waiting.push_back(Task { user, job, again: None });
         self.wake();

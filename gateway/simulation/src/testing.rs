@@ -42,13 +42,18 @@ impl Shelf {
 
     /// Makes an hour of these rows, which are brought into the order of a file.
     pub fn make(&self, making: Making) {
+        self.make_in(VENUE, making);
+    }
+
+    /// The same of this venue.
+    pub fn make_in(&self, venue: &str, making: Making) {
         let Making { hour, mut rows, gaps, is_partial } = making;
         let hour = Hour(FIRST.0 + hour);
         rows.sort_by(|one, other| {
             (one.market, &one.token, one.received).cmp(&(other.market, &other.token, other.received))
         });
         let lock = self.store.lock().expect("the lock");
-        let path = self.store.begin(&lock, VENUE, hour).expect("begun");
+        let path = self.store.begin(&lock, venue, hour).expect("begun");
         let mut writer = HourWriter::create(&path, Some([hour.0 as u8; 32])).expect("a file");
         rows.iter().for_each(|row| writer.push(row).expect("a row"));
         let millis = |row: &Row| row.received.millis();
@@ -61,9 +66,9 @@ impl Shelf {
         };
         sidecar.frames.dropped = Some(0);
         sidecar.set_rows(writer.counts());
-        let files = files(&self.store, &lock, hour, writer);
+        let files = files(&self.store, &lock, venue, hour, writer);
         let facts = HourFacts { is_partial, ..HourFacts::default() };
-        self.store.complete(&lock, VENUE, hour, sidecar, facts, files).expect("complete");
+        self.store.complete(&lock, venue, hour, sidecar, facts, files).expect("complete");
     }
 
     /// A whole hour of these rows.
@@ -77,10 +82,10 @@ impl Shelf {
 }
 
 /// The Parquet file of an hour, and its index.
-pub fn files(store: &Store, lock: &Lock, hour: Hour, writer: HourWriter) -> Files {
+pub fn files(store: &Store, lock: &Lock, venue: &str, hour: Hour, writer: HourWriter) -> Files {
     let parquet = writer.prepare().expect("written");
     let (file, digest) = (parquet.open().expect("Parquet"), parquet.written().sha256);
-    let index = store.index(lock, VENUE, hour, &file, digest, &|| false).expect("in order").expect("it goes on");
+    let index = store.index(lock, venue, hour, &file, digest, &|| false).expect("in order").expect("it goes on");
     Files { parquet, index }
 }
 

@@ -84,8 +84,11 @@ pub struct Keeping {
     /// When there is something to do.
     due_at: Timestamp,
     is_recovered: bool,
-    /// What hinders it, as it was logged.
+    /// What hinders the making of hours, as it was logged.
     hindered: Option<String>,
+    /// What hinders the reading of hours that are not made, as it was logged, and when that is tried again.
+    unread: Option<String>,
+    read_again_at: Timestamp,
 }
 
 impl Keeping {
@@ -110,6 +113,8 @@ impl Keeping {
             due_at: Timestamp::default(),
             is_recovered: false,
             hindered: None,
+            unread: None,
+            read_again_at: Timestamp::default(),
         }
     }
 
@@ -157,14 +162,32 @@ impl Keeping {
         Ok(())
     }
 
-    /// One line for each cause that hinders the job, when it begins.
-    fn hinder(&mut self, cause: impl Display, says: &'static str) -> Next {
-        let cause = cause.to_string();
-        if self.hindered.as_ref() != Some(&cause) {
-            tracing::warn!(cause, "{says}");
-            self.hindered = Some(cause);
-        }
+    /// No hour can be made now: that is tried again later.
+    fn hinder(&mut self, now: Timestamp, cause: impl Display, says: &'static str) -> Next {
+        note(&mut self.hindered, cause, says);
+        self.due_at = again(now);
         Next::SleepFor(AGAIN_AFTER)
+    }
+
+    /// Reads the end of the recording, unless that failed within the last minute. What hinders this does not hinder the
+    /// making of hours, which may be due much later.
+    fn follow(&mut self, now: Timestamp, stop: &Stop) {
+        if now < self.read_again_at {
+            return;
+        }
+        match self.read_tail(stop) {
+            Ok(()) => {
+                if self.unread.take().is_some() {
+                    tracing::info!("the end of the recording is read again");
+                }
+            }
+            Err(error) => {
+                self.figures.failed.fetch_add(1, Relaxed);
+                let says = "the end of the recording cannot be read; tried again every minute";
+                note(&mut self.unread, error, says);
+                self.read_again_at = again(now);
+            }
+        }
     }
 
     /// The right to make and remove hours; `None`: another process has it.
@@ -268,9 +291,8 @@ impl Keeping {
     /// All that is due now.
     fn work(&mut self, now: Timestamp, stop: &Stop) -> Result<Next, String> {
         let Some(lock) = self.lock().map_err(|error| error.to_string())? else {
-            return Ok(
-                self.hinder("another process makes hours in the archive", "no hour is made; tried again every minute")
-            );
+            let cause = "another process makes hours in the archive";
+            return Ok(self.hinder(now, cause, "no hour is made; tried again every minute"));
         };
         let lock = Arc::new(lock);
         let seal_after = self.settings.seal_after.as_micros() as u64;
@@ -284,6 +306,7 @@ impl Keeping {
                 self.figures.refused.fetch_add(1, Relaxed);
                 let needed = self.reserve_bytes;
                 return Ok(self.hinder(
+                    now,
                     format!("the disk needs {needed} free bytes"),
                     "no hour is made; tried again every minute",
                 ));
@@ -312,28 +335,35 @@ impl Work for Keeping {
                 Err(_) if stop.is_set() => return Ok(Next::Over),
                 Err(error) => {
                     self.figures.failed.fetch_add(1, Relaxed);
-                    self.hinder(error, "hours of the recording cannot be made; tried again every minute")
+                    self.hinder(now, error, "hours of the recording cannot be made; tried again every minute")
                 }
             },
         };
-        if self.tail.is_none() {
-            return Ok(next);
-        }
+        let Some(tail) = self.tail.clone() else { return Ok(next) };
         // While no hour can be made, those that are not made would become too many.
         match self.hindered.is_some() {
-            true => self.tail.iter().for_each(|tail| tail.lock().end()),
-            false => {
-                if let Err(error) = self.read_tail(stop) {
-                    self.figures.failed.fetch_add(1, Relaxed);
-                    return Ok(self.hinder(error, "the end of the recording cannot be read; tried again every minute"));
-                }
-            }
+            true => tail.lock().end(),
+            false => self.follow(now, stop),
         }
         Ok(match next {
             Next::SleepFor(time) => Next::SleepFor(time.min(TAIL_EVERY)),
             next => next,
         })
     }
+}
+
+/// One line for each cause, when it begins.
+fn note(known: &mut Option<String>, cause: impl Display, says: &'static str) {
+    let cause = cause.to_string();
+    if known.as_ref() != Some(&cause) {
+        tracing::warn!(cause, "{says}");
+        *known = Some(cause);
+    }
+}
+
+/// When something that failed now is tried again.
+fn again(now: Timestamp) -> Timestamp {
+    now.plus(AGAIN_AFTER.as_micros() as u64)
 }
 
 /// The archive of this server, for the job that keeps it and for readers.

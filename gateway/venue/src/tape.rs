@@ -439,6 +439,14 @@ pub fn has_lines(folder: &Path) -> io::Result<bool> {
     Ok(!listed(folder, is_tape)?.is_empty())
 }
 
+/// The files of lines in a folder, in the order of their names. Of a plain file and its packed form, the plain one.
+pub(crate) fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = listed(folder, is_tape)?;
+    let mut seen = HashSet::new();
+    paths.retain(|path| seen.insert(stem_of(path)));
+    Ok(paths)
+}
+
 /// Whether a file of this name has lines.
 pub(crate) fn is_tape(name: &str) -> bool {
     let name = name.strip_suffix(".gz").unwrap_or(name);

@@ -1,7 +1,7 @@
 //! A back-test with a bot: a server on the clock of a recording, the bot's command, and the result of both.
 
-use super::outcome::{self, Outcome};
-use super::{FAILED, Failed};
+use super::outcome::{self, Course, Outcome};
+use super::{FAILED, Failed, Files, Form, text_of, write};
 use crate::Failure;
 use crate::settings::{self, hex, log_events, print_line};
 use clap::Args;
@@ -64,9 +64,6 @@ pub struct BotVerb {
     /// Number of runs; with several, the report says whether their results are equal.
     #[arg(long, value_name = "N", value_parser = settings::integer(1..=100), allow_hyphen_values = true, requires = "bot")]
     repeat: Option<u64>,
-    /// `--json` of the verb.
-    #[arg(skip)]
-    pub json: Option<PathBuf>,
 }
 
 /// `NAME=VALUE`.
@@ -92,7 +89,13 @@ impl BotVerb {
         self.repeat.unwrap_or(1)
     }
 
-    pub fn run(self) -> Result<(), Failure> {
+    pub fn run(self, files: &Files) -> Result<(), Failure> {
+        for path in files.trades.iter().chain(&files.equity) {
+            if Form::of(path) == Some(Form::Parquet) {
+                let why = "rows about a bot are .ndjson or .csv";
+                return Err(Failed::usage(format_args!("{}: {why}", path.display())));
+            }
+        }
         if let Gate::Round { operation, .. } = self.gate() {
             let tables = groups::tables();
             let is_known = tables.iter().flat_map(|table| table.iter()).any(|route| route.name == operation);
@@ -118,25 +121,11 @@ impl BotVerb {
             1 => Value::Null,
             _ => json!(hashes.iter().all(|hash| *hash == hashes[0])),
         };
-        self.write(&report)?;
+        write_files(files, &report, &last.course)?;
         match report["status"] == "completed" {
             true => Ok(()),
             false => Err(Failed { code: FAILED, why: format!("the bot failed: {}", report["exit"]) }.into()),
         }
-    }
-
-    fn write(&self, report: &Value) -> Result<(), Failure> {
-        match &self.json {
-            Some(path) if path.as_os_str() == "-" => print_line(report),
-            path => {
-                if let Some(path) = path {
-                    std::fs::write(path, format!("{report}\n"))
-                        .map_err(|error| format!("{}: {error}", path.display()))?;
-                }
-                print_line(outcome::summary(report));
-            }
-        }
-        Ok(())
     }
 
     /// The configuration of the server.
@@ -228,6 +217,30 @@ impl BotVerb {
             }
         }
     }
+}
+
+/// Writes what was asked for, and the report to standard output, without its lists where it is not the only output.
+fn write_files(files: &Files, report: &Value, course: &Course) -> Result<(), Failure> {
+    for (path, fields, name) in
+        [(&files.trades, &outcome::TRADE_FIELDS[..], "trades"), (&files.equity, &outcome::POINT_FIELDS, "equity")]
+    {
+        let Some(path) = path else { continue };
+        let rows = report[name].as_array().map_or(&[][..], Vec::as_slice);
+        write(path, text_of(fields, rows, Form::of(path) == Some(Form::Csv))?)?;
+    }
+    if let Some(path) = &files.html {
+        write(path, outcome::page(report, course))?;
+    }
+    match &files.json {
+        Some(_) if files.prints_json() => print_line(report),
+        path => {
+            if let Some(path) = path {
+                write(path, format!("{report}\n"))?;
+            }
+            print_line(outcome::summary(report));
+        }
+    }
+    Ok(())
 }
 
 /// Starts the server on a thread of its own.
@@ -331,9 +344,8 @@ impl Bot {
     /// The recording is over: waits until the bot has seen that, then ends it.
     fn leave(&mut self) -> Result<Option<ExitStatus>, Failure> {
         if let Some(exit) = self.ends_within(LEAVES_WITHIN)? {
-            // What a bot returns after its server refused everything says nothing about the run.
             tracing::info!(%exit, "the bot ended after the recording");
-            return Ok(None);
+            return Ok(of_a_refused(exit));
         }
         self.signal(Signal::TERM);
         if self.ends_within(TERMINATES_WITHIN)?.is_none() {
@@ -352,6 +364,11 @@ impl Bot {
     }
 }
 
+/// How a command ended whose requests were refused at the end. A failure then says nothing about the run.
+fn of_a_refused(exit: ExitStatus) -> Option<ExitStatus> {
+    Some(exit).filter(ExitStatus::success)
+}
+
 impl Drop for Bot {
     fn drop(&mut self) {
         // Without this, what the command started would outlive the run.
@@ -363,6 +380,18 @@ impl Drop for Bot {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_end_after_the_recording_counts_if_it_is_good() {
+        use std::os::unix::process::ExitStatusExt as _;
+        // As wait(2) has them: a code in the second byte, a signal in the first.
+        let rows = [(0, Some("exit status: 0")), (1 << 8, None), (130 << 8, None), (9, None)];
+        for (raw, expected) in rows {
+            let shown = of_a_refused(ExitStatus::from_raw(raw)).map(|exit| exit.to_string());
+            assert_eq!(shown.as_deref(), expected, "{raw}");
+        }
+        println!("ends after the recording: {} cases", rows.len());
+    }
 
     #[test]
     fn settings_are_given_by_name() {

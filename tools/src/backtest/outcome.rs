@@ -1,11 +1,13 @@
 //! The result of a back-test with a bot: orders, trades and equity of all users, and the hash of what they are.
 
 use crate::settings::hex;
+use ::simulation::report::{self, BotFill, BotRun};
+use edge::api::orders::words;
 use engine::amount::{Cash, Price, Qty};
-use engine::describe::{Described, Value as Word};
+use engine::backtest::EquityPoint;
 use engine::id::{InstrumentId, OrderId, UserId};
 use engine::mark::Marks;
-use engine::order::{Fill, Liquidity, Order, Side};
+use engine::order::{Fill, Order};
 use engine::shard::replay::State;
 use engine::time::{DAY, Timestamp};
 use engine::user::{User, Wallet};
@@ -14,6 +16,7 @@ use host::moments::Figures;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::process::ExitStatus;
 use wire::instant::ts_text;
 
@@ -32,7 +35,23 @@ pub struct Outcome {
     pub report: Value,
     /// SHA-256 of the canonical JSON of specification, orders, trades and equity.
     pub hash: String,
+    pub course: Course,
 }
+
+/// The course of a run, for its page.
+pub struct Course {
+    span: Range<Timestamp>,
+    initial: Cash,
+    /// All wallets with orders together, oldest first.
+    points: Vec<EquityPoint>,
+    /// Oldest first.
+    fills: Vec<BotFill>,
+}
+
+/// Fields of a trade of the report, and of a point of equity.
+pub const TRADE_FIELDS: [&str; 9] =
+    ["order", "ts", "condition_id", "outcome", "side", "shares", "notional", "fee", "liquidity"];
+pub const POINT_FIELDS: [&str; 5] = ["user", "ts", "equity", "cash", "position_value"];
 
 impl Spec {
     fn json(&self) -> Value {
@@ -61,6 +80,7 @@ impl Outcome {
         for user in users(state) {
             sums.add(user, marks, end);
         }
+        let course = sums.course(start..end);
         let Sums { orders, trades, equity, initial, last, fees, far_ahead, .. } = sums;
         let spec = spec.json();
         let hashed = json!({"spec": spec, "orders": orders, "trades": trades, "equity": equity});
@@ -100,7 +120,7 @@ impl Outcome {
             "trades": trades,
             "equity": equity,
         });
-        Outcome { report, hash }
+        Outcome { report, hash, course }
     }
 }
 
@@ -131,6 +151,9 @@ struct Sums {
     last: Cash,
     fees: Cash,
     far_ahead: usize,
+    /// What each wallet with orders had in the beginning, and its later values: time, cash, positions.
+    wallets: Vec<(Cash, Vec<EquityPoint>)>,
+    fills: Vec<BotFill>,
 }
 
 impl Sums {
@@ -147,25 +170,106 @@ impl Sums {
             self.fees = Cash(self.fees.0 + fill.fee.0);
             let order = user.order(fill.order);
             self.trades.push(trade_json(self.order_numbers.get(&fill.order).copied(), order, fill, marks));
+            self.fills.extend(order.map(|order| bot_fill(order, fill, marks)));
         }
         let is_used = |wallet: &&Wallet| user.orders().iter().any(|order| order.terms.wallet == wallet.id);
         for wallet in user.wallets.iter().filter(is_used) {
             let value = marks.value_of(user, wallet.id);
             self.initial = Cash(self.initial.0 + wallet.baseline.0);
             self.last = Cash(self.last.0 + wallet.cash.0 + value.0);
-            let points = user.equity(wallet.id).into_iter().flat_map(|equity| equity.points());
-            for point in points {
-                self.equity.push(point_json(number, Timestamp::of_hour(point.hour), point.cash, point.value));
-            }
-            self.equity.push(point_json(number, end, wallet.cash, value));
+            let earlier = user.equity(wallet.id).into_iter().flat_map(|equity| equity.points());
+            let mut points: Vec<EquityPoint> = earlier
+                .map(|of| EquityPoint { at: Timestamp::of_hour(of.hour), cash: of.cash, position_value: of.value })
+                .collect();
+            points.push(EquityPoint { at: end, cash: wallet.cash, position_value: value });
+            self.equity.extend(points.iter().map(|point| point_json(number, point)));
+            self.wallets.push((wallet.baseline, points));
         }
+    }
+
+    fn course(&mut self, span: Range<Timestamp>) -> Course {
+        let mut fills = std::mem::take(&mut self.fills);
+        fills.sort_by_key(|fill| fill.at);
+        let points = together(span.start, &self.wallets);
+        Course { span, initial: self.initial, points, fills }
     }
 }
 
-fn point_json(user: usize, at: Timestamp, cash: Cash, value: Cash) -> Value {
+/// The sum of these wallets at each moment at which one has a value; each has what it had in the beginning until then.
+fn together(start: Timestamp, wallets: &[(Cash, Vec<EquityPoint>)]) -> Vec<EquityPoint> {
+    let zero = Cash::ZERO;
+    let mut now: Vec<(Cash, Cash)> = wallets.iter().map(|(initial, _)| (*initial, zero)).collect();
+    let mut changes: BTreeMap<Timestamp, Vec<(usize, EquityPoint)>> = BTreeMap::from([(start, Vec::new())]);
+    for (number, (_, points)) in wallets.iter().enumerate() {
+        for point in points {
+            changes.entry(point.at.max(start)).or_default().push((number, *point));
+        }
+    }
+    let mut sum = |(at, changes): (Timestamp, Vec<(usize, EquityPoint)>)| {
+        for (number, point) in changes {
+            now[number] = (point.cash, point.position_value);
+        }
+        let [cash, position_value] =
+            now.iter().fold([zero; 2], |[cash, value], of| [Cash(cash.0 + of.0.0), Cash(value.0 + of.1.0)]);
+        EquityPoint { at, cash, position_value }
+    };
+    changes.into_iter().map(&mut sum).collect()
+}
+
+fn bot_fill(order: &Order, fill: &Fill, marks: Marks<'_>) -> BotFill {
+    let [condition, outcome] = named(order.terms.instrument, marks).map(|(_, name)| name.unwrap_or_default());
+    BotFill {
+        at: fill.at,
+        side: order.terms.side,
+        condition,
+        outcome,
+        shares: fill.qty,
+        notional: fill.notional,
+        fee: fill.fee,
+        liquidity: fill.liquidity,
+    }
+}
+
+/// The report as a page.
+pub fn page(report: &Value, course: &Course) -> String {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let spec = &report["spec"];
+    let mut inputs = vec![("Gate", text(&spec["gate"])), ("Recording", text(&spec["recording"]))];
+    for (name, field) in [("First hour", "from"), ("Last hour", "to")] {
+        inputs.extend(Some((name, text(&spec[field]))).filter(|_| !spec[field].is_null()));
+    }
+    for (name, value) in spec["settings"].as_object().into_iter().flatten() {
+        inputs.push((name.as_str(), text(value)));
+    }
+    inputs.push(("Late operations", text(&report["late"])));
+    inputs.extend(Some(("Command", text(&report["exit"]))).filter(|_| !report["exit"].is_null()));
+    if let Some(is_deterministic) = report["deterministic"].as_bool() {
+        let runs = report["runs"].as_array().map_or(0, Vec::len);
+        let equal = if is_deterministic { "equal" } else { "different" };
+        inputs.push(("Runs", format!("{runs}, with {equal} results")));
+    }
+    inputs.push(("Program", concat!("papertape ", env!("CARGO_PKG_VERSION")).to_owned()));
+    inputs.push(("Result hash", text(&report["hash"])));
+    let warnings: Vec<String> = report["warnings"].as_array().into_iter().flatten().map(text).collect();
+    report::bot_html(&BotRun {
+        span: course.span.clone(),
+        is_completed: report["status"] == "completed",
+        initial: course.initial,
+        points: &course.points,
+        orders: report["num_orders"].as_u64().unwrap_or(0),
+        fills: &course.fills,
+        inputs: &inputs,
+        warnings: &warnings,
+    })
+}
+
+fn point_json(user: usize, point: &EquityPoint) -> Value {
     json!({
-        "user": user, "ts": ts_text(at), "equity": exact(cash.0 + value.0), "cash": exact(cash.0),
-        "position_value": exact(value.0),
+        "user": user, "ts": ts_text(point.at), "equity": exact(point.equity().0), "cash": exact(point.cash.0),
+        "position_value": exact(point.position_value.0),
     })
 }
 
@@ -173,18 +277,18 @@ fn order_json(user: usize, order: &Order, marks: Marks<'_>) -> Value {
     let terms = &order.terms;
     let mut row = Map::new();
     row.insert("user".into(), json!(user));
-    row.extend(named(terms.instrument, marks));
+    row.extend(named_json(terms.instrument, marks));
     row.insert("ts".into(), json!(ts_text(order.created_at)));
-    row.insert("side".into(), word(&terms.side));
-    row.insert("type".into(), word(&terms.order_type));
-    row.insert("time_in_force".into(), word(&terms.time_in_force));
+    row.insert("side".into(), json!(words::side(terms.side)));
+    row.insert("type".into(), json!(words::order_type(terms.order_type)));
+    row.insert("time_in_force".into(), json!(words::time_in_force(terms.time_in_force)));
     row.insert("price".into(), json!(price(terms.limit)));
     row.insert("shares".into(), json!(qty(terms.quantity)));
     row.insert("post_only".into(), json!(terms.post_only));
     row.insert("expiration".into(), json!(terms.expiration().map(ts_text)));
     row.insert("unfilled".into(), json!(qty(order.unfilled())));
-    row.insert("status".into(), word(&order.status()));
-    row.insert("closed".into(), order.closed().map_or(Value::Null, |(reason, _)| word(&reason)));
+    row.insert("status".into(), json!(words::status(order.status())));
+    row.insert("closed".into(), json!(order.closed().and_then(|(reason, _)| words::cancelled_reason(reason))));
     row.insert("closed_at".into(), json!(order.closed().map(|(_, at)| ts_text(at))));
     Value::Object(row)
 }
@@ -194,33 +298,26 @@ fn trade_json(number: Option<usize>, order: Option<&Order>, fill: &Fill, marks: 
     row.insert("order".into(), json!(number));
     row.insert("ts".into(), json!(ts_text(fill.at)));
     if let Some(order) = order {
-        row.extend(named(order.terms.instrument, marks));
-        row.insert("side".into(), json!(if order.terms.side == Side::Buy { "BUY" } else { "SELL" }));
+        row.extend(named_json(order.terms.instrument, marks));
+        row.insert("side".into(), json!(words::side(order.terms.side)));
     }
     row.insert("shares".into(), json!(qty(fill.qty)));
     row.insert("notional".into(), json!(exact(fill.notional.0)));
     row.insert("fee".into(), json!(exact(fill.fee.0)));
-    row.insert("liquidity".into(), json!(if fill.liquidity == Liquidity::Maker { "maker" } else { "taker" }));
+    row.insert("liquidity".into(), json!(words::liquidity(fill.liquidity)));
     Value::Object(row)
 }
 
 /// The market and the outcome of an instrument.
-fn named(instrument: InstrumentId, marks: Marks<'_>) -> Vec<(String, Value)> {
+fn named(instrument: InstrumentId, marks: Marks<'_>) -> [(&'static str, Option<String>); 2] {
     let cell = marks.catalog.of_instrument(instrument);
     let listing = cell.map(|cell| &cell.listing);
-    let outcome = listing.map(|listing| listing.outcomes[instrument.outcome() as usize].as_str());
-    vec![
-        ("condition_id".to_owned(), json!(listing.map(|listing| listing.condition.as_str()))),
-        ("outcome".to_owned(), json!(outcome)),
-    ]
+    let outcome = listing.map(|listing| listing.outcomes[instrument.outcome() as usize].clone());
+    [("condition_id", listing.map(|listing| listing.condition.clone())), ("outcome", outcome)]
 }
 
-/// The name of a value that has a few ones.
-fn word(value: &impl Described) -> Value {
-    match value.value() {
-        Word::Text(text) => json!(text),
-        other => json!(format!("{other:?}")),
-    }
+fn named_json(instrument: InstrumentId, marks: Marks<'_>) -> impl Iterator<Item = (String, Value)> {
+    named(instrument, marks).into_iter().map(|(field, name)| (field.to_owned(), json!(name)))
 }
 
 /// Millionths as a plain decimal without trailing zeros.
@@ -272,6 +369,29 @@ mod tests {
             assert_eq!(exact(micros), text);
         }
         println!("amounts: {} cases", rows.len());
+    }
+
+    #[test]
+    fn wallets_are_added_over_time() {
+        let point = |at, cash, value| EquityPoint { at: Timestamp(at), cash: Cash(cash), position_value: Cash(value) };
+        type Case = (Vec<(Cash, Vec<EquityPoint>)>, Vec<EquityPoint>);
+        let cases: [Case; 4] = [
+            (vec![], vec![point(10, 0, 0)]),
+            (vec![(Cash(100), vec![point(50, 90, 15)])], vec![point(10, 100, 0), point(50, 90, 15)]),
+            (
+                vec![
+                    (Cash(100), vec![point(20, 80, 20), point(50, 90, 0)]),
+                    (Cash(7), vec![point(30, 6, 0), point(50, 5, 1)]),
+                ],
+                vec![point(10, 107, 0), point(20, 87, 20), point(30, 86, 20), point(50, 95, 1)],
+            ),
+            // A point of an hour that began before the run.
+            (vec![(Cash(100), vec![point(5, 99, 0), point(50, 98, 0)])], vec![point(10, 99, 0), point(50, 98, 0)]),
+        ];
+        for (wallets, expected) in &cases {
+            assert_eq!(together(Timestamp(10), wallets), *expected, "{wallets:?}");
+        }
+        println!("wallets together: {} cases", cases.len());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One back-test of a specification on an archive, without a server (gateway/docs/simulation.md §6.4). The result, and its
 //! hash, are those of a server with the same rules.
 
-use super::{Failed, OTHER_RESULT};
+use super::{Failed, Files, Form, OTHER_RESULT, text_of, write};
 use crate::Failure;
 use crate::settings::{self, Settings, hex, log_events, print_line};
 use ::simulation::past::Past;
@@ -12,7 +12,7 @@ use ::simulation::runner;
 use archive::store::{self, Store};
 use clap::Args;
 use edge::api::simulation::jobs::JobTrade;
-use edge::api::simulation::spec::Spec;
+use edge::api::simulation::spec::{self, Spec};
 use edge::api::simulation::summary::{BacktestPoint, BacktestSummary, BacktestTrade};
 use edge::http::record::{Record, value};
 use engine::amount::Cash;
@@ -25,7 +25,7 @@ use host::clock::Clock;
 use serde_json::Value;
 use std::fmt;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tools::signals::{Interrupted, Signals};
 
@@ -48,46 +48,9 @@ pub struct SpecVerb {
     /// Threads that share the seeds and `simulation.job_memory_bytes`; each reads all hours. The result is the same.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = settings::integer(1..=64), allow_hyphen_values = true, conflicts_with = "bot")]
     threads: u64,
-    /// `--json` of the verb.
-    #[arg(skip)]
-    pub json: Option<PathBuf>,
-    /// Write the trades: .ndjson, .csv or .parquet.
-    #[arg(long, value_name = "FILE", value_parser = file_of_rows, conflicts_with = "bot")]
-    trades: Option<PathBuf>,
-    /// Write the points of equity: .ndjson, .csv or .parquet.
-    #[arg(long, value_name = "FILE", value_parser = file_of_rows, conflicts_with = "bot")]
-    equity: Option<PathBuf>,
-    /// Write the report as a page of HTML.
-    #[arg(long, value_name = "FILE", conflicts_with = "bot")]
-    html: Option<PathBuf>,
     /// End with exit code 3 unless the result has this hash.
     #[arg(long, value_name = "HASH", value_parser = hash, conflicts_with = "bot")]
     expect: Option<String>,
-}
-
-/// How rows are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    Ndjson,
-    Csv,
-    Parquet,
-}
-
-impl Form {
-    fn of(path: &Path) -> Option<Form> {
-        match path.extension()?.to_str()? {
-            "ndjson" => Some(Form::Ndjson),
-            "csv" => Some(Form::Csv),
-            "parquet" => Some(Form::Parquet),
-            _ => None,
-        }
-    }
-}
-
-fn file_of_rows(text: &str) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text);
-    Form::of(&path).ok_or("allowed is a name that ends in .ndjson, .csv or .parquet")?;
-    Ok(path)
 }
 
 fn hash(text: &str) -> Result<String, String> {
@@ -96,7 +59,7 @@ fn hash(text: &str) -> Result<String, String> {
 }
 
 impl SpecVerb {
-    pub fn run(self) -> Result<(), Failure> {
+    pub fn run(self, files: &Files) -> Result<(), Failure> {
         let config = self.settings.load(Vec::new())?;
         log_events(config.log)?;
         let (clock, signals) = (Clock::wall(), Signals::catch()?);
@@ -114,12 +77,12 @@ impl SpecVerb {
         let ran = run::run_on_threads(&plan, store, &config.rules, memory_bytes, threads, &progress, &goes_on);
         let at = clock.now();
         match ran {
-            Ok(report) => self.finish(&spec, &plan, &report, &config.rules, (begun, at)),
+            Ok(report) => self.finish(files, &spec, &plan, &report, &config.rules, (begun, at)),
             Err(RunError::Ended) => Err(interrupted(&signals)),
             Err(error) => {
                 let end = BacktestEnd::Failed;
                 let failed = BacktestEnded { end, error: Some(error.name().into()), figures: None, refunded: 0, at };
-                self.write_summary(&spec, begun, failed)?;
+                write_summary(files, &spec, begun, failed)?;
                 Err(error.into())
             }
         }
@@ -139,6 +102,9 @@ impl SpecVerb {
             return Err(named(&format_args!("longer than {SPEC_BYTES_MAX} bytes")));
         }
         let value = wire::read::json(&text).map_err(|error| named(&error))?;
+        if let Some(name) = spec::unknown_field(&value) {
+            return Err(named(&format_args!("unknown field {name:?}")));
+        }
         let spec = Spec::read(&value, now)
             .map_err(|refusal| named(&format_args!("{}: {}", refusal.code().text(), refusal.message())))?;
         let seeds = self.seeds.map_or(spec.seeds, |seeds| seeds as u16);
@@ -148,6 +114,7 @@ impl SpecVerb {
     /// Writes what was asked for, and compares the hash.
     fn finish(
         &self,
+        files: &Files,
         spec: &Spec,
         plan: &Plan,
         report: &Report,
@@ -156,21 +123,21 @@ impl SpecVerb {
     ) -> Result<(), Failure> {
         let figures = Some(run::figures(report));
         let completed = BacktestEnded { end: BacktestEnd::Completed, error: None, figures, refunded: 0, at };
-        for (path, rows) in [(&self.trades, Rows::Trades), (&self.equity, Rows::Equity)] {
+        for (path, rows) in [(&files.trades, Rows::Trades), (&files.equity, Rows::Equity)] {
             let Some(path) = path else { continue };
-            let written = match Form::of(path) {
-                Some(Form::Parquet) => rows.write(path, plan, report),
-                form => std::fs::write(path, text_of(rows, form == Some(Form::Csv), spec, plan, report)?),
-            };
-            written.map_err(|error| format!("{}: {error}", path.display()))?;
+            match Form::of(path) {
+                Some(Form::Parquet) => {
+                    rows.write(path, plan, report).map_err(|error| format!("{}: {error}", path.display()))?;
+                }
+                form => write(path, rows_of(rows, form == Some(Form::Csv), spec, plan, report)?)?,
+            }
         }
-        if let Some(path) = &self.html {
-            let page = runner::page(plan, report, rules);
-            std::fs::write(path, page).map_err(|error| format!("{}: {error}", path.display()))?;
+        if let Some(path) = &files.html {
+            write(path, runner::page(plan, report, rules))?;
         }
-        self.write_summary(spec, begun, completed)?;
+        write_summary(files, spec, begun, completed)?;
         let found = hex(&report.hash);
-        if !self.prints_json() {
+        if !files.prints_json() {
             print_line(Summary { report, hash: &found });
         }
         match &self.expect {
@@ -181,31 +148,27 @@ impl SpecVerb {
             _ => Ok(()),
         }
     }
+}
 
-    fn prints_json(&self) -> bool {
-        self.json.as_ref().is_some_and(|path| path.as_os_str() == "-")
+/// Writes the summary as the route has it, with an id of zeros and without a charge.
+fn write_summary(files: &Files, spec: &Spec, begun: Timestamp, ended: BacktestEnded) -> Result<(), Failure> {
+    let Some(path) = &files.json else { return Ok(()) };
+    let job = Backtest {
+        id: [0; 16],
+        spec: spec.to_json().into(),
+        digest: [0; 32],
+        request: None,
+        charged: 0,
+        created_at: begun,
+        started_at: Some(begun).into(),
+        ended: Some(ended),
+    };
+    let text = value(&BacktestSummary::new(&job, spec, None, false)).to_string();
+    if files.prints_json() {
+        print_line(text);
+        return Ok(());
     }
-
-    /// Writes the summary as the route has it, with an id of zeros and without a charge.
-    fn write_summary(&self, spec: &Spec, begun: Timestamp, ended: BacktestEnded) -> Result<(), Failure> {
-        let Some(path) = &self.json else { return Ok(()) };
-        let job = Backtest {
-            id: [0; 16],
-            spec: spec.to_json().into(),
-            digest: [0; 32],
-            request: None,
-            charged: 0,
-            created_at: begun,
-            started_at: Some(begun).into(),
-            ended: Some(ended),
-        };
-        let text = value(&BacktestSummary::new(&job, spec, None, false)).to_string();
-        if self.prints_json() {
-            print_line(text);
-            return Ok(());
-        }
-        Ok(std::fs::write(path, text + "\n").map_err(|error| format!("{}: {error}", path.display()))?)
-    }
+    write(path, text + "\n")
 }
 
 /// Why there is no plan: what the create route would refuse is a bad specification.
@@ -224,7 +187,7 @@ fn interrupted(signals: &Signals) -> Failure {
 }
 
 /// Rows as lines of JSON or CSV, with the fields of the route.
-fn text_of(rows: Rows, is_csv: bool, spec: &Spec, plan: &Plan, report: &Report) -> Result<Vec<u8>, Failure> {
+fn rows_of(rows: Rows, is_csv: bool, spec: &Spec, plan: &Plan, report: &Report) -> Result<Vec<u8>, Failure> {
     let (example, records): (Value, Vec<Value>) = match rows {
         Rows::Trades => {
             let record = |trade: &engine::backtest::Trade| {
@@ -238,21 +201,9 @@ fn text_of(rows: Rows, is_csv: bool, spec: &Spec, plan: &Plan, report: &Report) 
             (value(&BacktestPoint::example()), report.points.iter().map(record).collect())
         }
     };
-    if !is_csv {
-        return Ok(records.iter().flat_map(|record| format!("{record}\n").into_bytes()).collect());
-    }
-    let fields: Vec<&String> = example.as_object().into_iter().flat_map(|fields| fields.keys()).collect();
-    let mut out = csv::Writer::from_writer(Vec::new());
-    out.write_record(&fields)?;
-    for record in &records {
-        let text = |name: &&String| match &record[name.as_str()] {
-            Value::String(text) => text.clone(),
-            Value::Null => String::new(),
-            other => other.to_string(),
-        };
-        out.write_record(fields.iter().map(text))?;
-    }
-    Ok(out.into_inner().map_err(|error| error.to_string())?)
+    let fields: Vec<&str> =
+        example.as_object().into_iter().flat_map(|fields| fields.keys().map(String::as_str)).collect();
+    text_of(&fields, &records, is_csv)
 }
 
 /// A result for people.

@@ -95,21 +95,29 @@ impl Carried for StoreCarry<'_> {
 }
 
 impl Store {
-    /// The book of a token at a moment of a sealed hour. Blocks: it is never called by the core thread.
+    /// The book of a token of this venue at a moment of a sealed hour. Blocks: it is never called by the core thread.
     ///
     /// # Errors
     /// See [`BookError`].
-    pub fn book_at(&self, condition: &Condition, token: &str, at: Timestamp) -> Result<ArchivedBook, BookError> {
+    pub fn book_at(
+        &self,
+        venue: &str,
+        condition: &Condition,
+        token: &str,
+        at: Timestamp,
+    ) -> Result<ArchivedBook, BookError> {
         let _reading = self.begin_read()?;
         let hour = Hour::of(at);
-        for venue in self.venues() {
-            if let Some(entry) = self.hour(&venue, hour)
-                && let Some(book) = self.book_in(&entry, condition, token, at)?
-            {
-                return Ok(book);
-            }
-        }
-        Err(BookError::NotCovered)
+        let Some(entry) = self.hour(venue, hour) else { return Err(BookError::NotCovered) };
+        let book = match self.book_in(&entry, condition, token, at) {
+            // Its files were replaced or removed meanwhile.
+            Err(_) if self.is_replaced(&entry) => match self.hour(venue, hour) {
+                Some(entry) => self.book_in(&entry, condition, token, at)?,
+                None => None,
+            },
+            book => book?,
+        };
+        book.ok_or(BookError::NotCovered)
     }
 
     /// The book of a token at the begin of an hour: that which an earlier hour ended with. `None`: there is none, or it
@@ -301,7 +309,8 @@ impl Store {
         Ok(OpenHour { file, index })
     }
 
-    /// Passes on what a read of an hour's files gave. A damaged file makes the hour quarantined.
+    /// Passes on what a read of an hour's files gave. A damaged file makes the hour quarantined; if the files are not
+    /// those that were listed, the hour is listed again instead.
     pub(super) fn noting<T>(&self, entry: &HourEntry, read: Result<T, Error>) -> Result<T, Error> {
         let damage = match &read {
             Err(Error::Refused(path, refusal)) => Some((path, refusal.clone())),
@@ -312,7 +321,9 @@ impl Store {
         };
         if let Some((path, refusal)) = damage {
             let is_own = *path == entry.path || *path == index_path(&entry.path);
-            if is_own && entry.note_damage(path, &refusal) {
+            if is_own && !entry.is_as_listed() {
+                self.refresh_hour(&entry.venue, entry.hour)?;
+            } else if is_own && entry.note_damage(path, &refusal) {
                 self.cache.forget(entry.number);
                 self.version.fetch_add(1, Ordering::Release);
             }
@@ -354,38 +365,32 @@ impl Store {
         found
     }
 
-    /// The states of a market in a range of hours, ascending; hours without data are left out. A market without rows in
-    /// an hour has that hour's verdict if its books are carried into it.
-    ///
-    /// # Errors
-    /// The system's; damaged files make an hour quarantined.
-    pub fn hours(&self, condition: &Condition, range: Range<Hour>) -> Result<Vec<HourState>, Error> {
+    /// The states of a market of this venue in a range of hours, ascending; hours without data are left out. A market
+    /// without rows in an hour has that hour's verdict if its books are carried into it. An hour whose index is damaged
+    /// may have had the market: it is quarantined for every market of its venue, and for no other.
+    pub fn hours(&self, venue: &str, condition: &Condition, range: Range<Hour>) -> Vec<HourState> {
         let mut states: Vec<HourState> = Vec::new();
-        for venue in self.venues() {
-            let first = Hour(range.start.0.saturating_sub(CARRY_HOURS_MAX));
-            // The last hour with rows, and the hour before this one, if the chain from the former is unbroken.
-            let mut chain: Option<(Hour, Hour)> = None;
-            for entry in self.entries(&venue, first..range.end) {
-                let hour = entry.hour;
-                let is_next = chain.is_some_and(|(_, before)| before.next() == hour);
-                chain = chain.filter(|(spoke, _)| is_next && hour.0 - spoke.0 <= CARRY_HOURS_MAX);
-                let has_rows = self.has_market(&entry, condition);
-                let verdict = entry.sidecar().map_or(Verdict::Quarantined, |sidecar| sidecar.verdict_of(condition));
-                let is_known = has_rows != Some(false) || chain.is_some();
-                let verdict = if has_rows.is_none() { Verdict::Quarantined } else { verdict };
-                chain = match (verdict.is_usable(), has_rows) {
-                    (true, Some(true)) => Some((hour, hour)),
-                    (true, _) => chain.map(|(spoke, _)| (spoke, hour)),
-                    (false, _) => None,
-                };
-                if is_known && range.contains(&hour) {
-                    states.push(HourState::new(hour, verdict, true));
-                }
+        let first = Hour(range.start.0.saturating_sub(CARRY_HOURS_MAX));
+        // The last hour with rows, and the hour before this one, if the chain from the former is unbroken.
+        let mut chain: Option<(Hour, Hour)> = None;
+        for entry in self.entries(venue, first..range.end) {
+            let hour = entry.hour;
+            let is_next = chain.is_some_and(|(_, before)| before.next() == hour);
+            chain = chain.filter(|(spoke, _)| is_next && hour.0 - spoke.0 <= CARRY_HOURS_MAX);
+            let has_rows = self.has_market(&entry, condition);
+            let verdict = entry.sidecar().map_or(Verdict::Quarantined, |sidecar| sidecar.verdict_of(condition));
+            let is_known = has_rows != Some(false) || chain.is_some();
+            let verdict = if has_rows.is_none() { Verdict::Quarantined } else { verdict };
+            chain = match (verdict.is_usable(), has_rows) {
+                (true, Some(true)) => Some((hour, hour)),
+                (true, _) => chain.map(|(spoke, _)| (spoke, hour)),
+                (false, _) => None,
+            };
+            if is_known && range.contains(&hour) {
+                states.push(HourState::new(hour, verdict, true));
             }
         }
-        states.sort_by_key(|state| state.hour);
-        states.dedup_by_key(|state| state.hour);
-        Ok(states)
+        states
     }
 
     /// Whether a market has rows in an hour; `None`: the index is damaged.

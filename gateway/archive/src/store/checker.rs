@@ -4,7 +4,7 @@
 //! reads, by one thread at low priority, which begins when it is needed first. Reads find damage by themselves where
 //! pages and blocks have checksums: pages of our Parquet files, and all of an index.
 
-use super::{HourEntry, index_path, stamp};
+use super::{HourEntry, index_path};
 use crate::error::{Error, Refusal};
 use crate::files;
 use crate::sidecar::Piece;
@@ -65,6 +65,12 @@ impl Checker {
         }
     }
 
+    /// Compares the files of an hour now, on this thread.
+    #[cfg(test)]
+    pub(super) fn check(&self, entry: &HourEntry) {
+        self.work.check_and_note(entry);
+    }
+
     /// Waits until nothing is left to do.
     #[cfg(test)]
     pub(super) fn finish(&self) {
@@ -93,9 +99,7 @@ impl Work {
         // On Linux a priority belongs to the thread. The work is done without it, too.
         let _ = setpriority_process(None, PRIORITY);
         while let Some(entry) = self.next() {
-            if self.check(&entry) {
-                self.version.fetch_add(1, Ordering::Release);
-            }
+            self.check_and_note(&entry);
             self.end();
         }
     }
@@ -120,16 +124,21 @@ impl Work {
         self.changed.notify_all();
     }
 
+    fn check_and_note(&self, entry: &HourEntry) {
+        if self.check(entry) {
+            self.version.fetch_add(1, Ordering::Release);
+        }
+    }
+
     /// Compares the files of an hour with their digests. Returns whether it is quarantined now and was not before.
     fn check(&self, entry: &HourEntry) -> bool {
         let Ok(sidecar) = entry.stated() else { return false };
         let index = index_path(&entry.path);
-        let files = [(&entry.path, &sidecar.parquet, 0), (&index, &sidecar.index, 1)];
-        files.into_iter().any(|(path, piece, number)| {
+        let files = [(&entry.path, &sidecar.parquet), (&index, &sidecar.index)];
+        files.into_iter().any(|(path, piece)| {
             let found = self.compare(path, piece);
-            // Files that were replaced or removed meanwhile are of no interest: the hour has another entry then.
-            let is_same = stamp(path).is_ok_and(|now| now == entry.stamps[number]);
-            found.is_err_and(|refusal| is_same && entry.note_damage(path, &refusal))
+            // Files that were replaced or removed meanwhile are of no interest: the hour gets another entry.
+            found.is_err_and(|refusal| entry.is_as_listed() && entry.note_damage(path, &refusal))
         })
     }
 

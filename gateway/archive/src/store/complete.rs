@@ -156,6 +156,8 @@ impl Store {
                 Ok(is_changed) if is_changed || is_near => {}
                 Ok(_) => break,
                 Err(_) if entry.sidecar().is_err() => break,
+                // Its files are others than those that were listed.
+                Err(_) if self.is_replaced(&entry) => continue,
                 Err(error) => return Err(error),
             }
             hour = hour.next();

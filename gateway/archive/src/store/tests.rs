@@ -126,7 +126,7 @@ fn compare(store: &Store, hours: Range<u32>, events: &Events, cases: usize) -> u
                 next += 1;
             }
             let expected = folded.is_known().then(|| folded.view());
-            let found = match store.book_at(market, token, at) {
+            let found = match store.book_at(VENUE, market, token, at) {
                 Ok(book) => Some(book),
                 Err(BookError::NotCovered) => None,
                 Err(error) => panic!("{error}"),
@@ -301,7 +301,7 @@ fn book_row(market: u64, hour: u32, millis: u64) -> Row {
 
 fn find(store: &Store, market: u64, hour: u32, millis: u64) -> Option<ArchivedBook> {
     let at = Timestamp::of_hour(hour).plus(millis * 1_000);
-    store.book_at(&condition(market), &token(market, 0), at).ok()
+    store.book_at(VENUE, &condition(market), &token(market, 0), at).ok()
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn books_are_carried_only_over_unbroken_hours() {
         for number in (1..27).filter(|number| !missing.contains(number)) {
             let found = find(&store, 1, HOUR + number, 500);
             assert_eq!(found.is_some(), number <= *carried, "{name}, {number} hours later");
-            let states = store.hours(&condition(1), Hour(HOUR + number)..Hour(HOUR + number + 1)).expect("states");
+            let states = store.hours(VENUE, &condition(1), Hour(HOUR + number)..Hour(HOUR + number + 1));
             if gaps.is_empty() && !is_partial {
                 assert_eq!(states.len(), usize::from(number <= *carried), "{name}, {number}");
             }
@@ -407,13 +407,12 @@ fn damaged_hours_are_quarantined() {
     let at = rows[800].received;
     // What a read does not find, the comparison of digests does.
     let is_there = || {
-        let is_there = store.book_at(&condition(1), &rows[0].token, at).is_ok();
+        let is_there = store.book_at(VENUE, &condition(1), &rows[0].token, at).is_ok();
         store.checker.finish();
-        let is_valid = store
-            .hours(&condition(1), Hour(HOUR)..Hour(HOUR + 1))
-            .is_ok_and(|states| states.iter().any(|state| state.verdict.is_usable()));
+        let is_valid =
+            store.hours(VENUE, &condition(1), Hour(HOUR)..Hour(HOUR + 1)).iter().any(|state| state.verdict.is_usable());
         assert!(is_there || !is_valid, "reads and coverage agree");
-        is_valid && store.book_at(&condition(1), &rows[0].token, at).is_ok()
+        is_valid && store.book_at(VENUE, &condition(1), &rows[0].token, at).is_ok()
     };
     assert!(is_there());
     let verify = || store.verify(Hour(0)..Hour(u32::MAX), Some(&mut NoRaw)).expect("verified").len();
@@ -443,12 +442,8 @@ fn damaged_hours_are_quarantined() {
         assert!(!is_there() && !is_intact(), "file {number} is gone");
         // One problem names one file, once.
         assert_eq!(verify(), usize::from(number > 0), "file {number} is gone");
-        let verdicts: Vec<Verdict> = store
-            .hours(&condition(1), Hour(HOUR)..Hour(HOUR + 1))
-            .expect("states")
-            .iter()
-            .map(|state| state.verdict)
-            .collect();
+        let verdicts: Vec<Verdict> =
+            store.hours(VENUE, &condition(1), Hour(HOUR)..Hour(HOUR + 1)).iter().map(|state| state.verdict).collect();
         assert_eq!(verdicts, if number == 0 { vec![] } else { vec![Verdict::Quarantined] }, "file {number} is gone");
         fs::write(path, bytes).expect("written");
         store.refresh().expect("listed");
@@ -472,6 +467,83 @@ fn one_process_makes_hours_at_a_time() {
     drop(lock);
     assert!(other.lock().is_ok());
     println!("locks: 3 cases");
+}
+
+/// Findings about an hour that cross each other, and that cross its replacement.
+#[test]
+fn findings_that_cross() {
+    type Find = fn(&Store, &Arc<HourEntry>);
+    let reads: Find = |store, entry| drop(store.tokens(entry, &condition(1)));
+    let compares: Find = |store, entry| store.checker.check(entry);
+    let finders = [("a read", reads), ("the comparison", compares)];
+    let states = |store: &Store| -> Vec<Verdict> {
+        let states = store.hours(VENUE, &condition(1), Hour(HOUR)..Hour(HOUR + 1));
+        states.iter().map(|state| state.verdict).collect()
+    };
+    let mut cases = 0;
+    for (first_name, first) in finders {
+        for (second_name, second) in finders {
+            let case = format!("{first_name}, then {second_name}");
+            let folder = tempfile::tempdir().expect("a folder");
+            let maker = open(folder.path(), 64 << 20);
+            let lock = maker.lock().expect("the lock");
+            let made = |millis: u64| simple(&maker, &lock, HOUR, &[book_row(1, HOUR, millis)]);
+            made(1_000);
+            let index = index_path(&parquet_path(folder.path(), VENUE, Hour(HOUR)));
+            let damage = || {
+                let good = fs::read(&index).expect("read");
+                fs::write(&index, &good[..good.len() - 7]).expect("written");
+            };
+            damage();
+            // Both find damage: the first finding stays, and is one change.
+            let store = open(folder.path(), 64 << 20);
+            let entry = store.hour(VENUE, Hour(HOUR)).expect("an hour");
+            let before = store.version();
+            first(&store, &entry);
+            let reason = entry.sidecar().expect_err("quarantined").reason;
+            second(&store, &entry);
+            assert_eq!(entry.sidecar().expect_err("quarantined").reason, reason, "{case}");
+            assert_eq!((store.version(), states(&store)), (before + 1, vec![Verdict::Quarantined]), "{case}");
+            assert!(find(&store, 1, HOUR, 5_000).is_none(), "{case}");
+            // Another process replaces the hour: what was found is of the files before, and so is what is found late.
+            made(2_000);
+            first(&store, &entry);
+            store.refresh().expect("listed");
+            second(&store, &entry);
+            assert_eq!(states(&store), [Verdict::Valid], "{case}: replaced after a finding");
+            assert_eq!(find(&store, 1, HOUR, 5_000).map(|book| book.last_message), millis(2_000), "{case}");
+            // The hour is replaced when it is listed and its sidecar is read, and its files are not open.
+            let store = open(folder.path(), 64 << 20);
+            let entry = store.hour(VENUE, Hour(HOUR)).expect("an hour");
+            entry.sidecar().expect("a sidecar");
+            made(3_000);
+            first(&store, &entry);
+            second(&store, &entry);
+            assert_eq!(states(&store), [Verdict::Valid], "{case}: replaced before a finding");
+            assert_eq!(find(&store, 1, HOUR, 5_000).map(|book| book.last_message), millis(3_000), "{case}");
+            // The same without a finding before: the read that meets the other files has the book of them.
+            let store = open(folder.path(), 64 << 20);
+            store.hour(VENUE, Hour(HOUR)).expect("an hour").sidecar().expect("a sidecar");
+            made(4_000);
+            assert_eq!(find(&store, 1, HOUR, 5_000).map(|book| book.last_message), millis(4_000), "{case}");
+            // Damage after the list: the first finding lists the hour again, the second one is about what is listed.
+            let store = open(folder.path(), 64 << 20);
+            let current = || store.hour(VENUE, Hour(HOUR)).expect("an hour");
+            current().sidecar().expect("a sidecar");
+            damage();
+            reads(&store, &current());
+            first(&store, &current());
+            assert!(current().sidecar().is_err(), "{case}: damaged after the list");
+            assert_eq!(states(&store), [Verdict::Quarantined], "{case}: damaged after the list");
+            cases += 5;
+        }
+    }
+    println!("findings that cross: {cases} cases");
+}
+
+/// This many milliseconds after the hour began.
+fn millis(millis: u64) -> Option<Timestamp> {
+    Some(Timestamp::of_hour(HOUR).plus(millis * 1_000))
 }
 
 /// A lost or damaged index is made again from the Parquet file, unless that is damaged, too.
@@ -516,7 +588,7 @@ fn indexes_are_made_again() {
             assert_eq!(store.mend(&lock).expect("mended"), 0, "case {number}");
             // Rows are read, so that digests are compared.
             let row = &first[20];
-            drop(store.book_at(&row.market, &row.token, row.received));
+            drop(store.book_at(VENUE, &row.market, &row.token, row.received));
             store.checker.finish();
         }
         assert_eq!(store.mend(&lock).expect("mended"), 1, "case {number}");
@@ -770,7 +842,7 @@ fn strange_folders_are_ignored() {
     let store = open(folder.path(), 1_000);
     assert_eq!((store.venues(), store.bytes()), (vec!["polymarket".to_owned()], 0));
     assert!(store.all(VENUE).is_empty());
-    assert!(matches!(store.book_at(&condition(1), "1", Timestamp(HOUR_MICROS)), Err(BookError::NotCovered)));
+    assert!(matches!(store.book_at(VENUE, &condition(1), "1", Timestamp(HOUR_MICROS)), Err(BookError::NotCovered)));
     let lock = store.lock().expect("the lock");
     assert!(store.begin(&lock, "../x", Hour(1)).is_err());
     assert_eq!(

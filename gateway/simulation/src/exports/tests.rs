@@ -61,7 +61,7 @@ impl Lab {
         };
         sidecar.frames.dropped = Some(0);
         sidecar.set_rows(writer.counts());
-        let files = testing::files(&self.store, &self.lock, hour, writer);
+        let files = testing::files(&self.store, &self.lock, VENUE, hour, writer);
         self.store.complete(&self.lock, VENUE, hour, sidecar, HourFacts::default(), files).expect("complete");
     }
 

@@ -1,15 +1,16 @@
-//! What the venues said about their markets, and results that were imported: read again when its files have changed.
+//! What the venues said about their markets, and results that were imported: files are read again when they have changed.
 
 use super::PastError;
 use archive::row::Condition;
 use archive::store::Store;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 use venue::archive::catalogue;
-use venue::archive::markets::{self, Known};
+use venue::archive::known::{KnownMarkets, Reader};
 use venue::archive::settled::{self, Settlement};
 use venue::category::Names;
 use venue::tape::Origin;
@@ -17,17 +18,30 @@ use venue::tape::Origin;
 /// The markets of all venues.
 pub(super) struct Descriptions {
     names: Names,
-    by_venue: Mutex<BTreeMap<Origin, Arc<Slot>>>,
+    by_venue: Mutex<BTreeMap<Origin, Arc<Mutex<OfVenue>>>>,
 }
 
 /// The newest description of a venue. A thread that reads the files holds it, so that others wait for it.
-type Slot = Mutex<Option<Arc<Described>>>;
+#[derive(Default)]
+struct OfVenue {
+    reader: Reader,
+    last: Option<Arc<Described>>,
+}
+
+type Settlements = BTreeMap<Condition, Settlement>;
 
 /// What is known of a venue's markets besides their rows.
 pub(super) struct Described {
-    stamp: Vec<(PathBuf, u64, Option<SystemTime>)>,
-    pub markets: BTreeMap<String, Known>,
-    pub settlements: BTreeMap<Condition, Settlement>,
+    files: Vec<FileState>,
+    pub markets: KnownMarkets,
+    pub settlements: Arc<Settlements>,
+}
+
+/// A file, and what its content is recognised by: inode, bytes, time of change.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct FileState {
+    path: PathBuf,
+    content: (u64, u64, Option<SystemTime>),
 }
 
 impl Descriptions {
@@ -40,40 +54,46 @@ impl Descriptions {
     pub fn of(&self, store: &Store, venue: Origin) -> Result<Arc<Described>, PastError> {
         let of_venue = self.by_venue.lock().entry(venue).or_default().clone();
         // Held while files are read, which takes seconds if there are many: readers that miss together read them once.
-        let mut last = of_venue.lock();
+        let mut of_venue = of_venue.lock();
         let folder = store.root().join(venue.name());
-        let stamp = stamp(&catalogue::folder(&folder));
-        if let Some(known) = last.as_ref().filter(|known| known.stamp == stamp) {
+        let files = files(&catalogue::folder(&folder));
+        if let Some(known) = of_venue.last.as_ref().filter(|known| known.files == files) {
             return Ok(known.clone());
         }
-        let described = Arc::new(self.read(&folder, stamp)?);
-        *last = Some(described.clone());
+        let settlements = of_venue.settlements(&settled::file(&folder), &files)?;
+        let markets = of_venue.reader.read(&folder, &self.names);
+        let markets = markets.map_err(|error| PastError::Markets(error.to_string()))?;
+        let described = Arc::new(Described { files, markets, settlements });
+        of_venue.last = Some(described.clone());
         Ok(described)
-    }
-
-    fn read(&self, folder: &Path, stamp: Vec<(PathBuf, u64, Option<SystemTime>)>) -> Result<Described, PastError> {
-        let markets = markets::known(folder, &self.names).map_err(|error| PastError::Markets(error.to_string()))?;
-        let given = settled::file(folder);
-        let settlements = match given.exists() {
-            true => settled::read(&given).map_err(PastError::Markets)?,
-            false => BTreeMap::new(),
-        };
-        Ok(Described { stamp, markets, settlements })
     }
 }
 
-/// Names, sizes and times of the files of a folder.
-fn stamp(folder: &Path) -> Vec<(PathBuf, u64, Option<SystemTime>)> {
+impl OfVenue {
+    /// The imported results, which are read again if their file is not the one of the last description.
+    fn settlements(&self, path: &Path, files: &[FileState]) -> Result<Arc<Settlements>, PastError> {
+        let find = |files: &[FileState]| files.iter().find(|file| file.path == path).cloned();
+        let Some(now) = find(files) else { return Ok(Arc::default()) };
+        match self.last.as_ref().filter(|last| find(&last.files) == Some(now)) {
+            Some(last) => Ok(last.settlements.clone()),
+            None => Ok(Arc::new(settled::read(path).map_err(PastError::Markets)?)),
+        }
+    }
+}
+
+/// The files of a folder as they are now.
+fn files(folder: &Path) -> Vec<FileState> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let mut stamp: Vec<_> = entries
+    let mut files: Vec<_> = entries
         .filter_map(|entry| {
             let entry = entry.ok()?;
             let metadata = entry.metadata().ok()?;
-            Some((entry.path(), metadata.len(), metadata.modified().ok()))
+            let content = (metadata.ino(), metadata.len(), metadata.modified().ok());
+            Some(FileState { path: entry.path(), content })
         })
         .collect();
-    stamp.sort();
-    stamp
+    files.sort();
+    files
 }
 
 #[cfg(test)]
@@ -97,8 +117,25 @@ mod tests {
         });
         assert!(all.iter().all(|one| Arc::ptr_eq(one, &all[0])));
         assert!(Arc::ptr_eq(&read(), &all[0]));
-        std::fs::write(settled::file(&place.path().join(venue.name())), "").expect("written");
-        let changed = descriptions.of(&store, venue);
-        assert!(changed.is_err() || changed.is_ok_and(|changed| !Arc::ptr_eq(&changed, &all[0])));
+        let results = settled::file(&place.path().join(venue.name()));
+        let id = format!("0x{}", "51".repeat(32));
+        let text = format!("condition_id,winner,at\n{id},0,2026-09-30T17:00:00Z\n");
+        std::fs::write(&results, &text).expect("written");
+        let with_results = read();
+        assert!(!Arc::ptr_eq(&with_results, &all[0]) && with_results.settlements.len() == 1);
+        // A file of a day more: the results are not read again.
+        std::fs::write(folder.join("2026-09-30.ndjson"), "{}\n").expect("written");
+        let next_day = read();
+        assert!(!Arc::ptr_eq(&next_day, &with_results));
+        assert!(Arc::ptr_eq(&next_day.settlements, &with_results.settlements));
+        // Another file of results, and a wrong one.
+        std::fs::write(&results, text.replace(",0,", ",split,")).expect("written");
+        let replaced = read();
+        assert!(!Arc::ptr_eq(&replaced.settlements, &with_results.settlements));
+        std::fs::write(&results, "").expect("written");
+        assert!(descriptions.of(&store, venue).is_err());
+        std::fs::remove_file(&results).expect("removed");
+        assert!(read().settlements.is_empty());
+        println!("descriptions: 7 reads");
     }
 }

@@ -2,8 +2,9 @@ use super::*;
 use crate::exports::{ExportFolder, Settings};
 use crate::plan::Plan;
 use crate::run::{Progress, run};
-use crate::testing::{FIRST, Making, Shelf, book, condition, rising, row, spec, token};
+use crate::testing::{FIRST, Making, Shelf, VENUE, at, book, condition, rising, row, spec, token};
 use archive::sidecar::Gap;
+use archive::store::{index_path, parquet_path};
 use edge::api::simulation::exports::{ExportLayout, Exports as _, NotMade, WantedExport};
 use engine::backtest::Confidence;
 use engine::rules::Rules;
@@ -172,4 +173,43 @@ fn files_of_an_open_hour_change_no_answer() {
         }
     }
     println!("files of an open hour: {} cases, {books} books", rows.len());
+}
+
+/// A damaged index quarantines its hour for the markets of its venue. Markets of another venue are not affected.
+#[test]
+fn a_damaged_hour_is_of_its_venue_alone() {
+    const OTHER: &str = "kalshi";
+    let verdicts = |past: &Past, market: u64| -> Vec<Verdict> {
+        let known = past.market(&condition(market).to_string()).expect("it can be read").expect("it is known");
+        let states = past.hours(&known, FIRST..Hour(FIRST.0 + 2)).expect("it can be read");
+        states.iter().map(|state| state.verdict).collect()
+    };
+    let (good, damaged) = ([Verdict::Valid; 2], [Verdict::Valid, Verdict::Quarantined]);
+    // The venue whose second hour is damaged; the verdicts of the market 1 of one venue, of the market 2 of the other.
+    let rows = [(None, good, good), (Some(OTHER), good, damaged), (Some(VENUE), damaged, good)];
+    for (venue, first, second) in &rows {
+        let shelf = Shelf::new();
+        rising(&shelf, 1, 2);
+        for hour in 0..2 {
+            let spoken = row(u64::from(hour) * 3_600_000, 2, 0, book(&[(2_900, 5)], &[(3_100, 5)]));
+            shelf.make_in(OTHER, Making { hour, rows: vec![spoken], gaps: Vec::new(), is_partial: false });
+        }
+        if let Some(venue) = venue {
+            let index = index_path(&parquet_path(shelf.store.root(), venue, Hour(FIRST.0 + 1)));
+            fs::write(index, "no index").expect("written");
+            shelf.store.refresh().expect("listed");
+        }
+        let past = shelf.past();
+        for (market, expected) in [(1, first), (2, second)] {
+            // The first read finds the damage, the second one knows it.
+            for _ in 0..2 {
+                assert_eq!(verdicts(&past, market), expected, "{venue:?}, market {market}");
+                let known = past.market(&condition(market).to_string()).expect("it can be read").expect("known");
+                let found = past.books(&known, Outcome::First, at(3_600_000 + 60_000));
+                let is_there = found.is_ok_and(|pair| pair.is_some());
+                assert_eq!(is_there, expected[1].is_usable(), "{venue:?}, market {market}");
+            }
+        }
+    }
+    println!("damaged hours of two venues: {} rows", rows.len());
 }

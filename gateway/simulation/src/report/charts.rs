@@ -5,21 +5,21 @@ use super::scale::{Times, Values};
 use super::text::{Html, count, counted, money, percent, price, shares, time};
 use super::{question, traded};
 use engine::amount::Cash;
-use engine::backtest::{Job, Reason, Report, Trade, Verdict};
+use engine::backtest::{EquityPoint, Job, Reason, Report, Trade, Verdict};
 use std::fmt::Write as _;
 
 /// Markets whose prices are drawn, and dots of one market.
-const CHARTS_MAX: usize = 12;
-const DOTS_MAX: usize = 300;
+pub(super) const CHARTS_MAX: usize = 12;
+pub(super) const DOTS_MAX: usize = 300;
 /// Cells of a strip of coverage.
 const CELLS_MAX: usize = 500;
 
-fn times(job: &Job) -> Times {
+pub(super) fn times(job: &Job) -> Times {
     Times(job.start..job.end)
 }
 
 /// A value of an axis in 10⁻⁶ USD, with the decimals that its neighbours differ in.
-fn dollars(values: Values) -> impl Fn(i64) -> String {
+pub(super) fn dollars(values: Values) -> impl Fn(i64) -> String {
     let is_fine = values.high.saturating_sub(values.low) < 50_000;
     move |value| if is_fine { price(Cash(value)) } else { money(Cash(value)) }
 }
@@ -49,11 +49,10 @@ pub(super) fn equity(page: &mut Html, job: &Job, report: &Report) {
     page.raw("</section>");
 }
 
-/// How far the account is below its highest value so far.
-pub(super) fn drawdown(page: &mut Html, job: &Job, report: &Report) {
-    let mut peak = job.bankroll.0.max(1);
-    let falls: Vec<_> = report
-        .points
+/// How far an account is below its highest value so far, which is `initial` in the beginning.
+pub(super) fn drawdown(page: &mut Html, times: Times, initial: Cash, points: &[EquityPoint]) {
+    let mut peak = initial.0.max(1);
+    let falls: Vec<_> = points
         .iter()
         .map(|point| {
             let equity = point.equity().0;
@@ -64,7 +63,7 @@ pub(super) fn drawdown(page: &mut Html, job: &Job, report: &Report) {
         .collect();
     let deepest = falls.iter().map(|(_, fall)| *fall).min().unwrap_or(0);
     let values = Values { low: (deepest - deepest.abs() / 20).min(-1_000), high: 0 };
-    let mut chart = Chart::new(times(job), values);
+    let mut chart = Chart::new(times, values);
     chart.filled("fall", falls.iter().copied(), 0);
     page.raw("<section><h2>Drawdown</h2><p class=\"unit\">Percent below the highest equity so far</p>");
     chart.end(page, "Drawdown over time", |value| percent(value, 1_000_000));

@@ -9,10 +9,12 @@
 //! | `charts.rs` | the charts of a report: equity, drawdown, prices, coverage |
 //! | `verdict.rs` | the verdict in one sentence, warnings, and the Brier score |
 //! | `tables.rs` | figures, trades, and what the result depends on |
+//! | `bot.rs` | the page of a run of a bot: those of the parts that such a run has |
 //!
 //! Pure: the same arguments give the same page. Its length has a bound: lists are cut, which the page says, and lines are
 //! thinned to what can be seen.
 
+mod bot;
 mod chart;
 mod charts;
 mod scale;
@@ -20,6 +22,7 @@ mod tables;
 mod text;
 mod verdict;
 
+pub use bot::{BotFill, BotRun};
 use engine::backtest::{Job, Report};
 use engine::rules::FeeTable;
 use text::Html;
@@ -46,21 +49,37 @@ pub struct Context<'a> {
 
 /// The page of a finished back-test.
 pub fn html(job: &Job, report: &Report, context: &Context<'_>) -> String {
+    let mut page = opened();
+    verdict::write(&mut page, job, report, context);
+    tables::figures(&mut page, job, report);
+    charts::equity(&mut page, job, report);
+    charts::drawdown(&mut page, charts::times(job), job.bankroll, &report.points);
+    charts::prices(&mut page, job, report, context.questions);
+    tables::trades(&mut page, job, report, context.questions);
+    verdict::brier(&mut page, job, report);
+    charts::coverage(&mut page, job, context.questions);
+    tables::inputs(&mut page, job, report, context);
+    closed(page)
+}
+
+/// The page of a run of a bot.
+pub fn bot_html(run: &BotRun<'_>) -> String {
+    let mut page = opened();
+    bot::write(&mut page, run);
+    closed(page)
+}
+
+fn opened() -> Html {
     let mut page = Html::default();
     page.raw("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>");
     page.raw("<meta http-equiv=\"Content-Security-Policy\" content=\"").raw(POLICY).raw("\"/>");
     page.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>");
     page.raw("<meta name=\"color-scheme\" content=\"light dark\"/><title>Back-test</title><style>");
     page.raw(STYLE).raw("</style></head><body><main>");
-    verdict::write(&mut page, job, report, context);
-    tables::figures(&mut page, job, report);
-    charts::equity(&mut page, job, report);
-    charts::drawdown(&mut page, job, report);
-    charts::prices(&mut page, job, report, context.questions);
-    tables::trades(&mut page, job, report, context.questions);
-    verdict::brier(&mut page, job, report);
-    charts::coverage(&mut page, job, context.questions);
-    tables::inputs(&mut page, job, report, context);
+    page
+}
+
+fn closed(mut page: Html) -> String {
     page.raw("</main></body></html>\n");
     page.end()
 }

@@ -3,10 +3,12 @@
 use super::text::{Html, change, count, counted, money, percent, price, shares, time};
 use super::{Context, question, traded};
 use engine::amount::Cash;
-use engine::backtest::{Job, Latency, Operator, Predicate, Reason, Report, Trade};
+use engine::backtest::{Hour, Job, Latency, Operator, Predicate, Reason, Report, Trade};
 use engine::market::terms::Category;
 use engine::order::Side;
 use engine::time::{MINUTE, SECOND};
+use std::collections::BTreeSet;
+use wire::decimal;
 
 /// Trades of a page: this many of the first, and of the last.
 const TRADES_SHOWN: usize = 500;
@@ -19,8 +21,11 @@ pub(super) fn figures(page: &mut Html, job: &Job, report: &Report) {
     let fees: Cash = report.trades.iter().map(|trade| trade.fee).sum();
     let bankroll = job.bankroll.0.max(1) as u64;
     let won = match report.won {
-        Some((won, closed)) => format!("{} of {}", count(won), count(closed)),
-        None => "none closed".to_owned(),
+        Some((won, closed)) if closed > 0 => {
+            let rate = decimal::text(|out| decimal::win_rate(out, won, closed));
+            format!("{} of {}, {rate}", count(won), count(closed))
+        }
+        _ => "none closed".to_owned(),
     };
     let available: u64 = job.markets.iter().map(|of| of.coverage.available()).sum();
     let asked: u64 = job.markets.iter().map(|of| of.coverage.asked()).sum();
@@ -39,6 +44,11 @@ pub(super) fn figures(page: &mut Html, job: &Job, report: &Report) {
         let [low, median, high] = figures.map(change);
         rows.push(("5th, 50th, 95th percentile, USD", format!("{low} · {median} · {high}")));
     }
+    figure_list(page, rows);
+}
+
+/// Figures with their names.
+pub(super) fn figure_list(page: &mut Html, rows: Vec<(&str, String)>) {
     page.raw("<section><dl class=\"figures\">");
     for (name, value) in rows {
         let is_wide = value.len() > 20;
@@ -50,9 +60,19 @@ pub(super) fn figures(page: &mut Html, job: &Job, report: &Report) {
     page.raw("</dl></section>");
 }
 
-/// The trades, the middle of a long list left out.
+/// The trades.
 pub(super) fn trades(page: &mut Html, job: &Job, report: &Report, questions: &[String]) {
-    let trades = &report.trades;
+    let columns = ["Time, UTC", "Reason", "Side", "Outcome", "Shares", "Price", "Fee", "Market"];
+    trade_table(page, columns, &report.trades, |page, of| trade(page, job, questions, of));
+}
+
+/// A list of trades, the middle of a long one left out.
+pub(super) fn trade_table<T, const N: usize>(
+    page: &mut Html,
+    columns: [&str; N],
+    trades: &[T],
+    row: impl Fn(&mut Html, &T),
+) {
     page.raw("<section><h2>Trades</h2>");
     if trades.is_empty() {
         page.raw("<p class=\"note\">There are none.</p></section>");
@@ -68,19 +88,19 @@ pub(super) fn trades(page: &mut Html, job: &Job, report: &Report, questions: &[S
         page.element("p", "note", &text);
     }
     page.raw("<div class=\"scroll\"><table><thead><tr>");
-    for name in ["Time, UTC", "Reason", "Side", "Outcome", "Shares", "Price", "Fee", "Market"] {
+    for name in columns {
         page.element("th", if is_number(name) { "number" } else { "" }, name);
     }
     page.raw("</tr></thead><tbody>");
     let (first, last) = match left_out {
-        0 => (&trades[..], &trades[..0]),
+        0 => (trades, &trades[..0]),
         _ => (&trades[..TRADES_SHOWN], &trades[trades.len() - TRADES_SHOWN..]),
     };
-    first.iter().for_each(|of| trade(page, job, questions, of));
+    first.iter().for_each(|of| row(page, of));
     if left_out > 0 {
-        page.raw("<tr><td colspan=\"8\" class=\"gap\">…</td></tr>");
+        page.raw(&format!("<tr><td colspan=\"{N}\" class=\"gap\">…</td></tr>"));
     }
-    last.iter().for_each(|of| trade(page, job, questions, of));
+    last.iter().for_each(|of| row(page, of));
     page.raw("</tbody></table></div></section>");
 }
 
@@ -153,7 +173,7 @@ pub(super) fn inputs(page: &mut Html, job: &Job, report: &Report, context: &Cont
     row("Program", &mut |page| _ = page.text(context.program));
     row("Result hash", &mut |page| _ = page.element("code", "", &digits(&report.hash)));
     page.raw("</tbody></table>");
-    digests(page, job, context.questions);
+    digests(page, job);
     page.raw(
         "<p class=\"note\">Equal inputs have one result hash: the same request run again shows the same one. It \
         covers request, hours, results of markets, fees, rules, trades and equity.</p></section>",
@@ -201,24 +221,16 @@ fn latency(latency: Latency) -> String {
     }
 }
 
-/// The digests of the hours that were used.
-fn digests(page: &mut Html, job: &Job, questions: &[String]) {
-    let all: usize = job.markets.iter().map(|of| of.digests.len()).sum();
-    page.raw("<details><summary>").text(&format!("Digests of {}", counted(all as u64, "hour", "hours")));
-    page.raw("</summary>");
-    let mut left = DIGESTS_SHOWN;
-    for (market, of) in job.markets.iter().enumerate().filter(|(_, of)| !of.digests.is_empty()) {
-        if left == 0 {
-            break;
-        }
-        page.raw("<h3>").label(question(job, questions, market)).raw("</h3><p class=\"digests\">");
-        for (hour, digest) in of.digests.iter().take(left) {
-            page.text(&format!("{hour} ")).element("code", "", &digits(digest)).raw("<br/>");
-        }
-        page.raw("</p>");
-        left = left.saturating_sub(of.digests.len());
+/// The digests of the hours that were used, each once: markets of a venue share its hours.
+fn digests(page: &mut Html, job: &Job) {
+    let all: BTreeSet<(Hour, [u8; 32])> = job.markets.iter().flat_map(|of| of.digests.iter().copied()).collect();
+    page.raw("<details><summary>").text(&format!("Digests of {}", counted(all.len() as u64, "hour", "hours")));
+    page.raw("</summary><p class=\"digests\">");
+    for (hour, digest) in all.iter().take(DIGESTS_SHOWN) {
+        page.text(&format!("{hour} ")).element("code", "", &digits(digest)).raw("<br/>");
     }
-    if let Some(more) = all.checked_sub(DIGESTS_SHOWN).filter(|more| *more > 0) {
+    page.raw("</p>");
+    if let Some(more) = all.len().checked_sub(DIGESTS_SHOWN).filter(|more| *more > 0) {
         page.element("p", "note", &format!("{} more are in the result hash.", count(more as u64)));
     }
     page.raw("</details>");

@@ -8,7 +8,7 @@ use engine::backtest::{
 };
 use engine::id::Outcome;
 use engine::market::terms::{Category, Resolution};
-use engine::order::Side;
+use engine::order::{Liquidity, Side};
 use engine::rules::Rules;
 use engine::time::{HOUR, MINUTE, SECOND, Timestamp};
 use roxmltree::{Document, ParsingOptions};
@@ -239,6 +239,133 @@ fn pages_of_little() {
     println!("small pages: {} cases", cases + 1);
 }
 
+/// Markets of a venue share its hours: a digest is shown once. An hour of two venues has two.
+#[test]
+fn an_hour_has_its_digest_once() {
+    let next = Hour(FIRST.0 + 1);
+    // The digests of each market, and the lines.
+    type Digests<'a> = &'a [(Hour, u8)];
+    let cases: [(&[Digests<'_>], &[&str]); 4] = [
+        (&[&[], &[]], &[]),
+        (&[&[(FIRST, 7)]], &["2026-09-30T17 07"]),
+        (&[&[(FIRST, 7), (next, 8)], &[(next, 8)], &[(FIRST, 7)]], &["2026-09-30T17 07", "2026-09-30T18 08"]),
+        (&[&[(FIRST, 9)], &[(FIRST, 7), (next, 7)]], &["2026-09-30T17 07", "2026-09-30T17 09", "2026-09-30T18 07"]),
+    ];
+    for (markets, lines) in cases {
+        let mut job = job_of(markets.len());
+        for (of, digests) in job.markets.iter_mut().zip(markets) {
+            of.digests = digests.iter().map(|(hour, byte)| (*hour, [*byte; 32])).collect();
+        }
+        let page = page_of(&job, &ran(&job, &[]), &[], &[]);
+        let document = parsed(&page);
+        let list = document.descendants().find(|node| node.attribute("class") == Some("digests")).expect("a list");
+        let texts: Vec<&str> =
+            list.descendants().filter(|node| node.is_text()).filter_map(|node| node.text()).collect();
+        let expected: Vec<String> =
+            lines.iter().flat_map(|line| [line[..14].to_owned(), line[14..].repeat(32)]).collect();
+        assert_eq!(texts, expected, "{markets:?}");
+        assert!(page.contains(&format!("Digests of {} hour", lines.len())), "{markets:?}");
+    }
+    println!("digests: {} cases", cases.len());
+}
+
+/// The rate of closed positions is the `win_rate` of the summary.
+#[test]
+fn positions_that_gained_have_the_rate_of_the_summary() {
+    let cases = [
+        (None, "none closed"),
+        (Some((0, 0)), "none closed"),
+        (Some((0, 2)), "0 of 2, 0.0%"),
+        (Some((7, 12)), "7 of 12, 58.3%"),
+        (Some((1, 1)), "1 of 1, 100.0%"),
+    ];
+    let (job, mut report) = entered(&[(200_000, Resolution::Split)]);
+    for (won, expected) in cases {
+        report.won = won;
+        let page = page_of(&job, &report, &[], &[]);
+        assert!(page.contains(&format!("<dt>Positions that gained</dt><dd>{expected}</dd>")), "{won:?}");
+    }
+    println!("rates: {} cases", cases.len());
+}
+
+fn fill(number: u64, side: Side, notional: i64) -> BotFill {
+    BotFill {
+        at: FIRST.start().plus(number * MINUTE),
+        side,
+        condition: format!("0x{:064x}", number % 40),
+        outcome: "Yes".to_owned(),
+        shares: Qty::from_shares(10),
+        notional: Cash(notional),
+        fee: Cash(1_000),
+        liquidity: if number.is_multiple_of(2) { Liquidity::Maker } else { Liquidity::Taker },
+    }
+}
+
+fn bot_page(fills: &[BotFill], points: &[EquityPoint], text: &str, is_completed: bool) -> String {
+    let inputs = vec![(text, text.to_owned()); 300];
+    bot_html(&BotRun {
+        span: FIRST.start()..FIRST.start().plus(HOUR),
+        is_completed,
+        initial: Cash::from_dollars(100),
+        points,
+        orders: 7,
+        fills,
+        inputs: &inputs,
+        warnings: &[text.to_owned()],
+    })
+}
+
+#[test]
+fn runs_of_bots_are_pages() {
+    let point = |minute: u64, dollars: i64| EquityPoint {
+        at: FIRST.start().plus(minute * MINUTE),
+        cash: Cash::from_dollars(dollars),
+        position_value: Cash::ZERO,
+    };
+    let points = [point(0, 100), point(30, 90), point(60, 104)];
+    let two = [fill(1, Side::Buy, 3_100_000), fill(2, Side::Sell, 4_500_000)];
+    let cases = [
+        (&two[..], &points[..], true, "The bot gained 4.00 USD (4.00 %) with 100.00 USD in 2 trades."),
+        (&two, &points[..2], false, "The bot lost 10.00 USD (−10.00 %) with 100.00 USD in 2 trades before it failed."),
+        (&[], &points[..1], true, "The bot made no trade."),
+        (&[], &[], false, "The bot made no trade before it failed."),
+    ];
+    for (fills, points, is_completed, sentence) in cases {
+        let page = bot_page(fills, points, "a text", is_completed);
+        is_alone(&page);
+        let document = parsed(&page);
+        let heading = document.descendants().find(|node| node.has_tag_name("h1")).and_then(|node| node.text());
+        assert_eq!(heading, Some(sentence));
+        let expected: &[&str] = match fills {
+            [] => &["Warnings", "Drawdown", "Trades", "What the result depends on"],
+            _ => &["Warnings", "Equity", "Drawdown", "Prices and fills", "Trades", "What the result depends on"],
+        };
+        let shown: Vec<&str> =
+            headings(&document).into_iter().filter(|name| !fills.is_empty() || *name != "Equity").collect();
+        assert_eq!(shown, expected, "{sentence}");
+        let dots = ["entry", "exit"].map(|class| page.matches(&format!("class=\"{class}\" d=\"M")).count());
+        // A dot, and that of the legend.
+        assert_eq!(dots, if fills.is_empty() { [0, 0] } else { [2, 2] }, "{sentence}");
+    }
+    assert!(bot_page(&two, &points, "", true).contains("buy: 10 shares at 0.31, 2026-09-30 17:01:00"));
+    // Texts of the venue and of the command line stay texts, and a long run has a bound.
+    let hostile = "<\"'&>".repeat(2_000);
+    let many: Vec<BotFill> = (0..100_000)
+        .map(|number| {
+            let of = fill(number % 60, Side::Buy, (number as i64 * 7_919) % 10_000_000);
+            BotFill { condition: format!("{}{hostile}", number % 40), outcome: hostile.clone(), ..of }
+        })
+        .collect();
+    let page = bot_page(&many, &points, &hostile, true);
+    assert!(page.len() <= BYTES_MAX, "{} bytes", page.len());
+    let document = parsed(&page);
+    assert!(document.descendants().all(|node| !matches!(node.tag_name().name(), "script" | "img")));
+    for text in ["The 12 tokens with the most trades are drawn; 28 tokens are left out.", "100 more are left out."] {
+        assert!(page.contains(text), "{text}");
+    }
+    println!("pages of bots: {} cases, the largest has {} bytes", cases.len() + 2, page.len());
+}
+
 #[test]
 fn hostile_texts_stay_texts() {
     let hostile = [
@@ -366,7 +493,8 @@ fn the_largest_page_is_within_the_bound() {
         "The 12 markets with the most trades are drawn; 88 markets are left out.",
         "1,000 trades, of which 250 are drawn",
         "A cell is 5 hours, and has the colour of the worst of them.",
-        "214,000 more are in the result hash.",
+        "Digests of 2,160 hours",
+        "160 more are in the result hash.",
     ] {
         assert!(page.contains(text), "{text}");
     }

@@ -12,12 +12,8 @@ const BRIER_MARKETS_MIN: u64 = 20;
 
 /// Heading, verdict and warnings.
 pub(super) fn write(page: &mut Html, job: &Job, report: &Report, context: &Context<'_>) {
-    let class = match report.total_pnl.0 {
-        0 => "",
-        ..0 => "loss",
-        1.. => "gain",
-    };
-    page.raw("<header><p class=\"kind\">Back-test</p>").element("h1", class, &sentence(job, report));
+    page.raw("<header><p class=\"kind\">Back-test</p>");
+    page.element("h1", class(report.total_pnl), &sentence(job, report));
     page.raw("<p class=\"unit\">");
     if job.markets.len() == 1 {
         page.label(question(job, context.questions, 0)).raw(", ");
@@ -25,22 +21,42 @@ pub(super) fn write(page: &mut Html, job: &Job, report: &Report, context: &Conte
         page.text(&counted(job.markets.len() as u64, "market", "markets")).raw(", ");
     }
     page.text(&format!("{} to {} UTC", time(job.start), time(job.end))).raw("</p></header>");
-    let warnings = warnings(job, report);
-    if warnings.len() + context.warnings.len() > 0 {
-        page.raw("<section class=\"warnings\"><h2>Warnings</h2><ul>");
-        for warning in warnings.iter().chain(context.warnings) {
-            page.raw("<li>").label(warning).raw("</li>");
-        }
-        page.raw("</ul></section>");
+    let mut all = warnings(job, report);
+    all.extend_from_slice(context.warnings);
+    list(page, &all);
+}
+
+/// The list of warnings, if there are any.
+pub(super) fn list(page: &mut Html, warnings: &[String]) {
+    if warnings.is_empty() {
+        return;
+    }
+    page.raw("<section class=\"warnings\"><h2>Warnings</h2><ul>");
+    for warning in warnings {
+        page.raw("<li>").label(warning).raw("</li>");
+    }
+    page.raw("</ul></section>");
+}
+
+/// What a profit is in a sentence.
+pub(super) fn moved(profit: Cash) -> String {
+    match profit.0 {
+        0 => "neither gained nor lost anything".to_owned(),
+        ..0 => format!("lost {} USD", money(Cash(-profit.0))),
+        1.. => format!("gained {} USD", money(profit)),
+    }
+}
+
+/// The class of a heading about a profit.
+pub(super) fn class(profit: Cash) -> &'static str {
+    match profit.0 {
+        0 => "",
+        ..0 => "loss",
+        1.. => "gain",
     }
 }
 
 fn sentence(job: &Job, report: &Report) -> String {
-    let moved = |cash: Cash| match cash.0 {
-        0 => "neither gained nor lost anything".to_owned(),
-        ..0 => format!("lost {} USD", money(Cash(-cash.0))),
-        1.. => format!("gained {} USD", money(cash)),
-    };
     let comparison = &report.comparison;
     let naive = format!("at midpoints, without fees and delays, it would have {}", moved(comparison.naive_pnl));
     if report.trades.is_empty() {

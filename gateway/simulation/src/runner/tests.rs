@@ -74,7 +74,7 @@ impl Lab {
             shard
         };
         let shard = Some(std::thread::spawn(body));
-        let runner = Lab::runner(&shelf, &inbox, run, time_max, Vec::new());
+        let runner = Lab::runner(&shelf, &inbox, (run, time_max), 2, Vec::new());
         let lab = Lab { shelf, inbox, runner, stop: Stop::new(), shard_stop, shard };
         for user in [1, 2] {
             let create = || Command::CreateUser(CreateUser { sub: None, email: None, grant: None, api_balance: None });
@@ -86,8 +86,8 @@ impl Lab {
     fn runner(
         shelf: &Shelf,
         inbox: &Arc<Ring<Envelope<Reply>>>,
-        run: RunPlan,
-        time_max: Duration,
+        (run, time_max): (RunPlan, Duration),
+        threads: usize,
         open: Vec<Open>,
     ) -> Arc<Runner> {
         Arc::new(Runner::new(Parts {
@@ -96,7 +96,7 @@ impl Lab {
             results: Results::new(shelf.folder.path().join("jobs")),
             inboxes: vec![inbox.clone()],
             clock: Clock::fake(NOW),
-            settings: Settings { threads: 2, memory_bytes: MEMORY, time_max },
+            settings: Settings { threads, memory_bytes: MEMORY, time_max },
             open,
             run,
         }))
@@ -118,7 +118,7 @@ impl Lab {
             }
             shard
         }));
-        self.runner = Lab::runner(&self.shelf, &self.inbox, run, TIME_MAX, open);
+        self.runner = Lab::runner(&self.shelf, &self.inbox, (run, TIME_MAX), 2, open);
     }
 
     fn ask(&self, user: i64, command: impl Fn() -> Command) -> Answer {
@@ -379,6 +379,42 @@ fn missing_rows_are_made_again_if_the_result_is_the_same() {
     assert_eq!(rows(), Err(Unreachable));
     assert_eq!(lab.turn(), Next::Sleep);
     println!("rows again: 3 cases");
+}
+
+/// With no thread none is run, and the rows of those that are complete are read.
+#[test]
+fn without_threads_what_is_complete_stays_readable() {
+    let mut lab = Lab::new();
+    let job = lab.create(1, 1, &json!({}));
+    lab.turn();
+    let done = lab.one(1, job);
+    lab.runner = Lab::runner(&lab.shelf, &lab.inbox, (Box::new(run), TIME_MAX), 0, Vec::new());
+    let jobs = lab.shelf.folder.path().join("jobs");
+    let old = jobs.join("00000000-0000-4000-8000-000000000001");
+    std::fs::create_dir(&old).expect("a folder");
+    std::fs::File::open(&old).and_then(|old| old.set_modified(std::time::UNIX_EPOCH)).expect("a time");
+    let readable = || {
+        [
+            block(lab.runner.trades(UserId(1), &done, 0, 9)).is_ok_and(|rows| !rows.is_empty()),
+            block(lab.runner.points(UserId(1), &done, 0, 9)).is_ok_and(|rows| !rows.is_empty()),
+            block(lab.runner.file(UserId(1), &done, JobRows::Trades)).is_ok(),
+            block(lab.runner.file(UserId(1), &done, JobRows::Equity)).is_ok(),
+            block(lab.runner.report(UserId(1), &done)).is_ok(),
+        ]
+    };
+    assert!(!lab.runner.runs());
+    assert_eq!(readable(), [true; 5]);
+    // One that waits goes on waiting. Old rows are removed.
+    let waiting = lab.create(1, 2, &json!({}));
+    assert_eq!((lab.runner.workers().len(), lab.turn(), old.exists()), (1, Next::Sleep, false));
+    assert!(lab.one(1, waiting).started_at.is_none() && lab.runner.queue.lock().waiting.len() == 1);
+    lab.runner.cancelled(UserId(1), waiting);
+    assert!(lab.runner.queue.lock().waiting.is_empty());
+    // Rows that are missing cannot be made again: the read ends without a wait for it.
+    std::fs::remove_dir_all(&jobs).expect("removed");
+    assert_eq!(readable(), [false; 5]);
+    assert!(lab.runner.queue.lock().readers.is_empty());
+    println!("without threads: {} reads", 2 * readable().len());
 }
 
 /// A full queue and a shard without time are asked again; a stop ends the wait.

@@ -8,7 +8,7 @@ pub(super) fn rows() -> Vec<Setting> {
             "simulation.threads",
             1,
             0..=16,
-            "Threads that run back-tests, below the priority of orders. 0: none is created, 503 `JOB_STORE_UNAVAILABLE`.",
+            "Threads that run back-tests, below the priority of orders. 0: none is created, 503 `JOB_STORE_UNAVAILABLE`; those that are complete stay readable.",
         ),
         integer(
             "simulation.job_memory_bytes",

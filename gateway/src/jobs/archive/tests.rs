@@ -103,11 +103,14 @@ fn an_hour_is_made_when_it_is_due_and_nothing_is_done_before() {
     place.clock.set(end.plus(SEAL_AFTER).plus(3_599 * SECOND));
     assert_eq!(turn(&mut job), Duration::from_secs(1));
     assert_eq!(read(&figures.failed), 0);
-    // When it is due, a failure is counted and tried again.
-    place.clock.set(end.plus(SEAL_AFTER).plus(3_600 * SECOND));
-    assert_eq!((turn(&mut job), turn(&mut job)), (AGAIN_AFTER, AGAIN_AFTER));
-    assert_eq!(read(&figures.failed), 2);
-    println!("due hours: 6 cases");
+    // When it is due, a failure is counted, and tried again after a minute.
+    let due = end.plus(SEAL_AFTER).plus(3_600 * SECOND);
+    for (seconds, failed) in [(0, 1), (0, 1), (59, 1), (60, 2), (119, 2), (120, 3)] {
+        place.clock.set(due.plus(seconds * SECOND));
+        assert_eq!(turn(&mut job), AGAIN_AFTER - Duration::from_secs(seconds % 60), "{seconds} s");
+        assert_eq!(read(&figures.failed), failed, "{seconds} s");
+    }
+    println!("due hours: 12 cases");
 }
 
 #[test]
@@ -168,6 +171,39 @@ fn the_end_of_a_recording_needs_room() {
     turn(&mut job);
     assert!(tail.lock().has_begun());
     println!("the end of a recording and room: 3 turns");
+}
+
+/// What hinders the reading of hours that are not made is over long before the next hour is due: it is tried again.
+#[test]
+fn the_end_of_a_recording_is_read_again_after_a_failure() {
+    let place = Place::new(Hour(FIRST.0 + 1));
+    place.record(FIRST);
+    let (mut job, _, figures) = place.job(&[]);
+    let tail = job.tail().expect("hours are made");
+    turn(&mut job);
+    assert!(tail.lock().has_begun());
+    let begun = place.clock.now();
+    // The next hour is due in ten minutes. Seconds since the failure, whether the folder is there, whether the hours are
+    // read, failures.
+    let rows =
+        [(0, false, false, 1), (5, true, false, 1), (59, true, false, 1), (60, true, true, 1), (65, true, true, 1)];
+    for (seconds, is_there, is_read, failed) in rows {
+        match is_there {
+            true if !place.tape().exists() => {
+                fs::create_dir(place.tape()).expect("a folder");
+                place.record(FIRST);
+            }
+            true => {}
+            false => {
+                tail.lock().end();
+                fs::remove_dir_all(place.tape()).expect("removed");
+            }
+        }
+        place.clock.set(begun.plus(seconds * SECOND));
+        assert_eq!(turn(&mut job), TAIL_EVERY, "{seconds} s");
+        assert_eq!((tail.lock().has_begun(), figures.failed.load(Relaxed)), (is_read, failed), "{seconds} s");
+    }
+    println!("the end of a recording after a failure: {} turns", rows.len());
 }
 
 fn open_again(place: &Place) -> Store {

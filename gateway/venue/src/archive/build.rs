@@ -298,9 +298,9 @@ impl<'a> Pass<'a> {
 
     /// Whether an hour has no row of the wanted markets, and nothing is known of them before it: an empty hour would look
     /// like one in which they were silent.
-    fn is_left_out(&self, origin: Origin, open: &Open) -> Result<bool, BuildError> {
-        let Some(markets) = self.options.markets.as_ref().filter(|_| open.rows == 0) else { return Ok(false) };
-        Ok(!self.options.place.is_known_before(origin, open.hour, markets)?)
+    fn is_left_out(&self, origin: Origin, open: &Open) -> bool {
+        let Some(markets) = self.options.markets.as_ref().filter(|_| open.rows == 0) else { return false };
+        !self.options.place.is_known_before(origin, open.hour, markets)
     }
 
     fn venue(&mut self, origin: Origin, now: Timestamp) -> &mut Venue {
@@ -319,7 +319,7 @@ impl<'a> Pass<'a> {
             if !self.options.wants(open.hour) {
                 continue;
             }
-            if self.is_left_out(self.venues[number].origin, &open)? {
+            if self.is_left_out(self.venues[number].origin, &open) {
                 self.hours_left_out += 1;
                 continue;
             }

@@ -90,10 +90,13 @@ fn search(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<(
     Ok(())
 }
 
-/// Files by hour, in order of time, and files that are refused, with the reason: no hour in the name, or another file of
+/// Parquet files by hour, in order of time.
+pub type FilesByHour = BTreeMap<u32, Vec<PathBuf>>;
+
+/// Files by hour, and files that are refused, with the reason: no hour in the name, or another file of
 /// the same venue and hour. Of such files none is taken.
-pub fn hours_of(files: Vec<PathBuf>) -> (BTreeMap<u32, Vec<PathBuf>>, Vec<(PathBuf, String)>) {
-    let mut hours: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
+pub fn hours_of(files: Vec<PathBuf>) -> (FilesByHour, Vec<(PathBuf, String)>) {
+    let mut hours = FilesByHour::new();
     let (mut refused, mut doubled) = (Vec::new(), Vec::new());
     for path in files {
         let Some(hour) = hour_of_name(&path) else {
@@ -121,7 +124,7 @@ pub fn hours_of(files: Vec<PathBuf>) -> (BTreeMap<u32, Vec<PathBuf>>, Vec<(PathB
 ///
 /// # Errors
 /// The first file that is refused, and the reason.
-pub fn by_hour(files: Vec<PathBuf>) -> Result<BTreeMap<u32, Vec<PathBuf>>, (PathBuf, String)> {
+pub fn by_hour(files: Vec<PathBuf>) -> Result<FilesByHour, (PathBuf, String)> {
     let (hours, refused) = hours_of(files);
     refused.into_iter().next().map_or(Ok(hours), Err)
 }

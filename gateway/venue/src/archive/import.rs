@@ -242,7 +242,7 @@ impl Import {
             }
         }
         if let Some(wanted) = wanted.filter(|_| kept == 0)
-            && !place.is_known_before(given.origin, given.hour, wanted)?
+            && !place.is_known_before(given.origin, given.hour, wanted)
         {
             return Err(refused(NOT_WANTED));
         }

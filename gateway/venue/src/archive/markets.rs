@@ -1,18 +1,11 @@
-//! Which markets an archive has: those that the venue described, and those that only rows name
-//! (gateway/docs/archive-tools.md §2).
+//! Markets that only rows name, and files of market ids (gateway/docs/archive-tools.md §2). Those that the venue described
+//! are in `known`.
 
-use super::catalogue;
-use crate::FeedUpdate;
-use crate::category::Names;
 use crate::ids;
-use crate::replay::{Lines, Recording as _};
-use crate::skips::Skips;
-use crate::tape::{Origin, TapeError};
+use crate::tape::Origin;
 use archive::row::{Condition, Event, Row};
 use engine::amount::{Price, TickSize};
-use engine::backtest::Ends;
-use engine::market::terms::{Category, Listing, MarketState, Resolution};
-use engine::time::Timestamp;
+use engine::market::terms::{Category, Listing};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
@@ -20,86 +13,6 @@ use std::sync::Arc;
 
 /// Largest file of market ids, in bytes.
 const IDS_BYTES_MAX: u64 = 64 << 20;
-
-/// A market that the venue described.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Known {
-    pub listing: Listing,
-    /// Its end, as the venue stated it over time.
-    pub ends: Ends,
-    /// Its last state, apart from a result.
-    pub state: MarketState,
-    /// Its result, and since when the venue reports it.
-    pub resolution: Option<(Resolution, Timestamp)>,
-}
-
-/// The markets of a venue's folder, by condition; empty if the folder has no lines about markets.
-///
-/// # Errors
-/// The lines cannot be read.
-pub fn known(venue_folder: &Path, names: &Names) -> Result<BTreeMap<String, Known>, TapeError> {
-    known_before(venue_folder, names, Timestamp(u64::MAX))
-}
-
-/// The same, of the lines before a moment.
-///
-/// # Errors
-/// As [`known`].
-pub fn known_before(
-    venue_folder: &Path,
-    names: &Names,
-    until: Timestamp,
-) -> Result<BTreeMap<String, Known>, TapeError> {
-    let mut known: BTreeMap<String, Known> = BTreeMap::new();
-    let Some(mut lines) = lines_of(venue_folder, names, &Arc::default())? else { return Ok(known) };
-    let mut updates = Vec::new();
-    let mut at = Timestamp::default();
-    while let Some(next) = lines.line_at().filter(|next| *next < until) {
-        at = at.max(next);
-        updates.clear();
-        lines.step(at, &mut updates);
-        for update in updates.drain(..) {
-            match update {
-                FeedUpdate::Listed { listing, state } => {
-                    let (condition, end) = (listing.condition.clone(), listing.end);
-                    let (mut ends, resolution) = match known.remove(&condition) {
-                        Some(earlier) => (earlier.ends, earlier.resolution),
-                        None => (Ends::of(end), None),
-                    };
-                    ends.state(at, end);
-                    known.insert(condition, Known { listing: *listing, ends, state, resolution });
-                }
-                FeedUpdate::StateChanged { condition, state } => {
-                    known.entry(condition).and_modify(|market| market.state = state);
-                }
-                FeedUpdate::EndChanged { condition, end } => {
-                    known.entry(condition).and_modify(|market| {
-                        market.listing.end = end;
-                        market.ends.state(at, end);
-                    });
-                }
-                FeedUpdate::Resolved { condition, resolution, .. } => {
-                    known.entry(condition).and_modify(|market| market.resolution = Some((resolution, at)));
-                }
-                _ => {}
-            }
-        }
-    }
-    Ok(known)
-}
-
-/// The lines about a venue's markets; `None` if there are none.
-pub(super) fn lines_of(venue_folder: &Path, names: &Names, skips: &Arc<Skips>) -> Result<Option<Lines>, TapeError> {
-    let folder = catalogue::folder(venue_folder);
-    if !folder.is_dir() {
-        return Ok(None);
-    }
-    match Lines::open(&folder, false, names, skips) {
-        Ok(lines) => Ok(Some(lines)),
-        Err(TapeError::Empty { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
 
 /// What rows show of a market.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -226,6 +139,7 @@ mod tests {
     use super::*;
     use engine::amount::Qty;
     use engine::book::BookSide;
+    use engine::time::Timestamp;
 
     fn row(token: &str, event: Event) -> Row {
         let at = Timestamp::from_secs(1_786_406_400);
@@ -274,35 +188,6 @@ mod tests {
         }
         assert_eq!(list_by_rows(Condition([7; 32]), &finder.markets[&Condition([7; 32])]), None);
         println!("listings: {} cases", cases.len() + 1);
-    }
-
-    /// What the lines of a venue say about an end, and from when on.
-    #[test]
-    fn a_moved_end_keeps_the_time_of_its_statement() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let condition = format!("0x{:064x}", 1);
-        let line = |at: u64, end: &str| {
-            format!(
-                r#"{{"r":{at},"v":"polymarket","u":"/markets","s":200,"b":[{{"id":"1","conditionId":"{condition}","slug":"rain","question":"Rain?","outcomes":"[\"Yes\",\"No\"]","clobTokenIds":"[\"1001\",\"1002\"]","orderPriceMinTickSize":0.01,"active":true,"acceptingOrders":true,"endDate":"{end}"}}]}}"#
-            )
-        };
-        let (first, moved) = ("2026-11-03T00:00:00Z", "2026-11-05T00:00:00Z");
-        let lines = [line(1_790_000_000_000, first), line(1_790_000_060_000, first), line(1_790_000_120_000, moved)];
-        let markets = catalogue::folder(folder.path());
-        fs::create_dir_all(&markets).expect("a folder");
-        fs::write(markets.join("2026-09-21.ndjson"), lines.join("\n") + "\n").expect("written");
-        let known = known(folder.path(), &Names::default()).expect("read");
-        let ends = &known[&condition].ends;
-        let secs = |secs: u64| Some(Timestamp::from_secs(secs));
-        let cases = [
-            (1_780_000_000, secs(1_793_664_000)),
-            (1_790_000_119, secs(1_793_664_000)),
-            (1_790_000_120, secs(1_793_836_800)),
-        ];
-        for (moment, expected) in cases {
-            assert_eq!(ends.known_at(Timestamp::from_secs(moment)), expected, "{moment}");
-        }
-        println!("moved ends: {} cases", cases.len());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`rows`] | updates of the feed as rows, and back |
 //! | [`tally`] | what is counted while an hour is read |
-//! | [`catalogue`], [`markets`], [`settled`] | what is known about the markets of an archive |
+//! | [`catalogue`], [`known`], [`markets`], [`settled`] | what is known about the markets of an archive |
 //! | [`given`] | files that a user gives |
 //! | [`hours`] | which file is of which hour |
 //! | [`hourly`] | a recording that grows, hour by hour |
@@ -26,6 +26,7 @@ pub mod given;
 pub mod hourly;
 pub mod hours;
 pub mod import;
+pub mod known;
 pub mod markets;
 pub mod replay;
 pub mod room;

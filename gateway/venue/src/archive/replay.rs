@@ -9,7 +9,8 @@ mod hour;
 
 use super::given;
 use super::hours::{by_hour, is_parquet, parquet_files};
-use super::markets::{self, Found, lines_of, list_by_rows};
+use super::known::{self, lines_of};
+use super::markets::{Found, list_by_rows};
 use super::rows::UpdateMaker;
 use super::settled::{self, Settlement};
 use crate::category::Names;
@@ -167,7 +168,8 @@ impl Hours {
         for folder in venue_folders(files.iter().chain(rest.iter().flat_map(|(_, files)| files))) {
             lines.extend(lines_of(&folder, names, skips)?);
             // A market that is described only later is one without lines here.
-            described.extend(markets::known_before(&folder, names, until)?.into_keys());
+            let known = known::known_before(&folder, names, until)?;
+            described.extend(known.into_keys().map(|condition| condition.to_string()));
             let given = settled::file(&folder);
             if given.exists() {
                 settlements.extend(settled::read(&given).map_err(refused)?);

@@ -23,8 +23,6 @@ use std::sync::Arc;
 
 /// Rows between two checks of the stop flag.
 const ROWS_BETWEEN_CHECKS: u64 = 4_096;
-/// How many hours back the archive looks for the book of a silent token (gateway/docs/archive.md §5).
-const CARRY_HOURS: u32 = 24;
 
 /// Where hours are made, and how.
 #[derive(Clone)]
@@ -219,21 +217,11 @@ impl Place {
 
     /// Whether the archive knows one of these markets of a venue at the end of the hour before: it has rows in that hour, or
     /// its books are carried through it. Then an hour without their rows is one in which they were silent.
-    ///
-    /// # Errors
-    /// An hour before cannot be read.
-    pub fn is_known_before(&self, origin: Origin, hour: u32, markets: &HashSet<Condition>) -> Result<bool, SealError> {
-        let Some(before) = hour.checked_sub(1).map(Hour) else { return Ok(false) };
-        let first = Hour(hour.saturating_sub(CARRY_HOURS + 1));
-        let entries = self.store.entries(origin.name(), first..Hour(hour));
-        for market in markets {
-            let is_of_venue = entries.iter().any(|entry| self.store.has_market(entry, market) == Some(true));
-            let is_usable = |state: &HourState| state.verdict.is_usable();
-            if is_of_venue && self.store.hours(market, before..Hour(hour))?.iter().any(is_usable) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    pub fn is_known_before(&self, origin: Origin, hour: u32, markets: &HashSet<Condition>) -> bool {
+        let Some(before) = hour.checked_sub(1) else { return false };
+        let is_usable = |state: &HourState| state.verdict.is_usable();
+        let states = |market| self.store.hours(origin.name(), market, Hour(before)..Hour(hour));
+        markets.iter().any(|market| states(market).iter().any(is_usable))
     }
 
     /// Makes the files of an hour from rows in file order.

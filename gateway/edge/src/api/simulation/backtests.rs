@@ -63,6 +63,9 @@ pub async fn create(call: Call) -> Outcome {
     let charged = spec.market_hours();
     within_month(&call, caps, charged).await?;
     let jobs = jobs(&call)?;
+    if !jobs.runs() {
+        return Err(Code::JobStoreUnavailable.into());
+    }
     let mut id = [0; 16];
     getrandom::fill(&mut id).map_err(|_| Code::InternalError)?;
     // A random UUID, version 4.

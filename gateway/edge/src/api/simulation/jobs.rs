@@ -32,6 +32,9 @@ pub enum JobRows {
 
 /// Runs back-tests, and keeps the rows of their results.
 pub trait Jobs: Send + Sync {
+    /// Whether back-tests are run. If not, none is created, and those that are complete stay readable.
+    fn runs(&self) -> bool;
+
     /// A back-test waits; its creation is in the log.
     fn created(&self, user: UserId, job: [u8; 16]);
 

@@ -115,6 +115,45 @@ record! {
     }
 }
 
+/// The fields of a request, of its strategy and of a predicate.
+const FIELDS: [&str; 11] = [
+    "condition_ids",
+    "start",
+    "end",
+    "strategy",
+    "initial_bankroll",
+    "token_ids",
+    "tick_mode",
+    "seed",
+    "seeds",
+    "latency_ms",
+    "haircut",
+];
+const STRATEGY_FIELDS: [&str; 7] = ["spec_version", "side", "outcome", "size", "fill_model", "entry", "exit"];
+const PREDICATE_FIELDS: [&str; 3] = ["field", "op", "value"];
+
+/// The first field of a request that no part of it has, like `strategy.sise`; `None`: there is none. The route ignores
+/// such fields, as all routes do; the command refuses them: a misspelt one would change the result unseen.
+pub fn unknown_field(value: &Value<'_>) -> Option<String> {
+    let of_strategy = || {
+        let strategy = value.get("strategy")?;
+        unknown_in(strategy, &STRATEGY_FIELDS).map(|name| format!("strategy.{name}")).or_else(|| {
+            ["entry", "exit"].into_iter().find_map(|list| {
+                let Some(Value::Array(predicates)) = strategy.get(list) else { return None };
+                let name = predicates.iter().find_map(|predicate| unknown_in(predicate, &PREDICATE_FIELDS))?;
+                Some(format!("strategy.{list}.{name}"))
+            })
+        })
+    };
+    unknown_in(value, &FIELDS).map(str::to_owned).or_else(of_strategy)
+}
+
+/// The first field of an object that is not one of these.
+fn unknown_in<'a>(value: &'a Value<'_>, known: &[&str]) -> Option<&'a str> {
+    let Value::Object(fields) = value else { return None };
+    fields.iter().map(|(name, _)| &**name).find(|name| !known.contains(name))
+}
+
 /// A condition id as it was sent.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(transparent)]
@@ -377,6 +416,9 @@ fn latency(body: &mut Body<'_, '_>) -> Latency {
 
 fn log_normal(figures: &Value<'_>, drawn: impl Fn(&Value<'_>) -> Option<u32>) -> Option<Latency> {
     let figure = |name| figures.get(name).and_then(&drawn);
+    if unknown_in(figures, &["p50", "p99", "max"]).is_some() {
+        return None;
+    }
     let (p50, p99, max) = (figure("p50")?, figure("p99")?, figure("max")?);
     (0 < p50 && p50 < p99 && p99 <= max).then_some(Latency::LogNormal { p50, p99, max })
 }

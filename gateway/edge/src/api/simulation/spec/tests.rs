@@ -118,6 +118,7 @@ fn wrong_requests_have_their_codes() {
         ("latency_ms", json!({"lognormal": {"p50": 0, "p99": 5, "max": 9}})),
         ("latency_ms", json!({"lognormal": {"p50": 5, "p99": 5, "max": 9}})),
         ("latency_ms", json!({"lognormal": {"p50": 5, "p99": 10, "max": 9}})),
+        ("latency_ms", json!({"lognormal": {"p50": 1, "p99": 2, "max": 9, "min": 1}})),
         ("latency_ms", json!({"file": "/etc/passwd", "pick": "draw"})),
         ("latency_ms", json!({"constant": 1, "uniform": [1, 2]})),
         ("s.spec_version", json!("2")),
@@ -181,4 +182,77 @@ fn thresholds_have_short_texts() {
     for (picos, text) in [(0, "0"), (310_000_000_000, "0.31"), (-1, "-0.000000000001"), (25 * 10_i128.pow(12), "25")] {
         assert_eq!(picos_text(picos), text);
     }
+}
+
+/// The route ignores unknown fields; the command refuses them by name.
+#[test]
+fn unknown_fields_have_a_name() {
+    let predicate = |name: &str| json!([{"field": "mid", "op": "lt", "value": "1"}, {name: "1"}]);
+    let cases = [
+        (value(&NewBacktest::example()), None),
+        (changed("seeds", json!(3)), None),
+        (changed("token_ids", json!({CONDITION: "1"})), None),
+        (changed("latency_ms", json!({"constant": 1})), None),
+        (changed("seedz", json!(3)), Some("seedz")),
+        (changed("latency", json!(5)), Some("latency")),
+        (changed("s.sise", json!("5")), Some("strategy.sise")),
+        (changed("s.entry", predicate("fields")), Some("strategy.entry.fields")),
+        (changed("s.exit", predicate("operator")), Some("strategy.exit.operator")),
+        (json!([{"seedz": 1}]), None),
+        (json!({}), None),
+    ];
+    for (body, expected) in &cases {
+        let text = body.to_string();
+        let read = read::json(text.as_bytes()).expect("JSON");
+        assert_eq!(unknown_field(&read).as_deref(), *expected, "{body}");
+        // Where only its name is wrong, the route takes the request.
+        if expected.is_some_and(|name| !name.contains('.')) {
+            assert!(Spec::read(&read, NOW).is_ok(), "{body}");
+        }
+    }
+    // The lists are those of the description.
+    let fields = |schema: schemars::Schema| -> Vec<String> {
+        let properties = schema.as_value()["properties"].as_object().cloned().unwrap_or_default();
+        let mut names: Vec<String> = properties.into_iter().map(|(name, _)| name).collect();
+        names.sort();
+        names
+    };
+    let sorted = |names: &[&str]| {
+        let mut names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(fields(schemars::schema_for!(NewBacktest<'static>)), sorted(&FIELDS));
+    assert_eq!(fields(schemars::schema_for!(StrategySpec<'static>)), sorted(&STRATEGY_FIELDS));
+    assert_eq!(fields(schemars::schema_for!(PredicateSpec<'static>)), sorted(&PREDICATE_FIELDS));
+    println!("unknown fields: {} cases", cases.len() + 3);
+}
+
+/// What is stored of a request has a bound, though its body may have a mebibyte: gateway/docs/simulation.md §6.2.
+#[test]
+fn a_stored_request_is_bounded() {
+    const STORED_BYTES_MAX: usize = 64 << 10;
+    // The archive knows ids of 66 characters only. A token has at most 256 digits, a label 200 characters of six bytes.
+    let ids: Vec<String> = (0..MARKETS_MAX).map(|number| format!("0x{number:064x}")).collect();
+    let tokens: serde_json::Map<String, serde_json::Value> =
+        ids.iter().map(|id| (id.clone(), json!("9".repeat(ID_CHARS_MAX)))).collect();
+    let longest =
+        json!({"field": "time_to_resolution_hours", "op": "lte", "value": "-999999999999999999.999999999999"});
+    let mut body = changed("condition_ids", json!(ids));
+    body["token_ids"] = json!(tokens);
+    body["initial_bankroll"] = json!("9999999.999999");
+    body["seed"] = json!(i64::MAX);
+    body["latency_ms"] = json!({"lognormal": {"p50": 9_998, "p99": 9_999, "max": 10_000}});
+    body["haircut"] = json!("0.8999");
+    body["strategy"] = json!({
+        "outcome": "\u{1}".repeat(LABEL_CHARS_MAX), "size": "999999.9999", "fill_model": "depth_walk_depletion",
+        "entry": vec![longest.clone(); PREDICATES_MAX], "exit": vec![longest; PREDICATES_MAX],
+    });
+    body["note"] = json!("x".repeat(500_000));
+    let stored = spec(&body).expect("sound").to_json().len();
+    assert!(stored <= STORED_BYTES_MAX, "{stored} bytes");
+    // That of one market, without a token.
+    let small = spec(&changed("s.outcome", json!("\u{1}".repeat(LABEL_CHARS_MAX)))).expect("sound").to_json().len();
+    assert!(small <= 4 << 10, "{small} bytes");
+    println!("stored requests: {stored} and {small} bytes");
 }

@@ -26,6 +26,7 @@ use engine::user::{Backtest, Permissions, Tier, Users};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 const PATH: &str = "/v1/simulation/backtests";
@@ -33,6 +34,8 @@ const PATH: &str = "/v1/simulation/backtests";
 /// Notes what it is asked to do, and has rows of every result.
 #[derive(Default)]
 struct Runner {
+    /// It has no thread.
+    is_idle: AtomicBool,
     asked: Mutex<Vec<(&'static str, [u8; 16])>>,
     progress: Mutex<Option<JobProgress>>,
     /// The page of every result.
@@ -43,6 +46,10 @@ struct Runner {
 const TRADES: usize = 250;
 
 impl Jobs for Runner {
+    fn runs(&self) -> bool {
+        !self.is_idle.load(Relaxed)
+    }
+
     fn created(&self, _: UserId, job: [u8; 16]) {
         self.asked.lock().expect("no panic").push(("created", job));
     }
@@ -622,6 +629,23 @@ fn without_a_runner_or_a_core_nothing_is_created() {
     lab.town.world.shard(|_, _| Err(AskError::Busy));
     assert_eq!(lab.create(&json!({})).code(), (503, "METERING_UNAVAILABLE"));
     assert_eq!(lab.get("/v1/simulation/quota").code(), (503, "SERVER_BUSY"));
+    // A runner without threads takes no new one; what is complete stays readable, and what waits can be cancelled.
+    let lab = Lab::new(&HOURS);
+    let done = lab.created();
+    lab.run(|job| Command::StartBacktest { job });
+    lab.run(|job| Command::EndBacktest { job, result: BacktestResult::Completed(figures()) });
+    let waiting = lab.created();
+    let before = lab.used();
+    *lab.runner.page.lock().expect("no panic") = Some("<html/>".to_owned());
+    lab.runner.is_idle.store(true, Relaxed);
+    assert_eq!(lab.create(&json!({})).code(), (503, "JOB_STORE_UNAVAILABLE"));
+    assert_eq!(lab.used(), before);
+    let reads = ["", "/trades", "/equity", "/trades?format=parquet", "/equity?format=parquet", "/report"];
+    for read in reads {
+        assert_eq!(lab.get(&format!("{PATH}/{done}{read}")).status, 200, "{read}");
+    }
+    assert_eq!(lab.town.send("DELETE", &format!("{PATH}/{waiting}"), "").json()["status"], "cancelled");
+    println!("a runner without threads: {} reads", reads.len());
     // A core that writes the format of the build before has no back-tests.
     let lab = Lab::new(&HOURS);
     let core = Rc::clone(&lab.core);

@@ -3,7 +3,7 @@
 use super::build::{self, BuildError, NOT_WANTED, Options};
 use super::catalogue::Catalogue;
 use super::given;
-use super::hours::{hours_of, origin_of_name, parquet_files};
+use super::hours::{Unplaced, hours_of, origin_of_name, parquet_files};
 use super::replay::is_archive;
 use super::seal::{Facts, Place, SealError, Sealed, SourceFile, keyed};
 use super::settled::{self, Settlement};

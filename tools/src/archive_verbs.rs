@@ -153,7 +153,8 @@ impl VerbOptions {
 /// Which hours and markets.
 #[derive(Args)]
 struct Selection {
-    /// Keep only these markets: a file with one condition id a line. An hour that has none of them is refused.
+    /// Keep only these markets: a file with one condition id a line. A Parquet hour that has none
+    /// of them is refused, and an hour of lines is left out, unless the archive knows one from the hour before.
     #[arg(long, value_name = "FILE")]
     markets: Option<PathBuf>,
     /// First hour, like 2026-09-30T17 (UTC).

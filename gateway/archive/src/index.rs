@@ -23,7 +23,7 @@ mod build;
 #[cfg(test)]
 pub(crate) use build::fault;
 pub(crate) use build::prepare;
-pub use build::{Builder, Built, Carried, Made, NoCarry};
+pub use build::{Builder, Built, Carried, Made, NoCarry, check_received};
 
 use crate::error::{Error, Named, Refusal};
 use crate::fold::Folded;

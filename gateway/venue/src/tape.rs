@@ -20,6 +20,7 @@ use std::collections::{BinaryHeap, HashSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::string::FromUtf8Error;
 use std::sync::Arc;
 
 /// Longest line that is read, in bytes; a longer one is skipped and counted.
@@ -71,7 +72,7 @@ pub struct Tape {
     known: HashSet<String>,
     /// The next line of each source that has one.
     heads: BinaryHeap<Reverse<(u64, usize)>>,
-    current: Vec<u8>,
+    current: String,
     first_line: Option<[u8; 32]>,
     skips: Arc<Skips>,
 }
@@ -92,7 +93,9 @@ struct Source {
     lines_count: u64,
     /// Lines of the file until the last one that was handed out, included.
     taken_count: u64,
-    head: Vec<u8>,
+    head: String,
+    /// What is read of the file before it is known to be a line with a time.
+    read: Vec<u8>,
     /// What was skipped before the head. It counts when the head is handed out: so it belongs to the line after it,
     /// and not to one of another file that is open.
     passed: Passed,
@@ -187,7 +190,7 @@ impl Tape {
             sources: Vec::new(),
             known: HashSet::new(),
             heads: BinaryHeap::new(),
-            current: Vec::new(),
+            current: String::new(),
             first_line: None,
             skips,
         }
@@ -235,8 +238,7 @@ impl Tape {
         source.taken_count = source.lines_count;
         source.passed.count(&self.skips);
         self.advance(number);
-        let text = std::str::from_utf8(&self.current).expect("heads are checked to be UTF-8 when they are read");
-        Some(Line { received: Timestamp::from_millis(received_ms), text, file: number })
+        Some(Line { received: Timestamp::from_millis(received_ms), text: &self.current, file: number })
     }
 
     /// Looks for new lines and files of a followed tape.
@@ -265,7 +267,7 @@ impl Tape {
 
     fn note_first_line(&mut self) {
         if let (None, Some(Reverse((_, number)))) = (self.first_line, self.heads.peek()) {
-            self.first_line = Some(Sha256::digest(&self.sources[*number].head).into());
+            self.first_line = Some(Sha256::digest(self.sources[*number].head.as_bytes()).into());
         }
     }
 
@@ -288,7 +290,8 @@ impl Tape {
             reader: Reader::Closed,
             lines_count: skip,
             taken_count: skip,
-            head: Vec::new(),
+            head: String::new(),
+            read: Vec::new(),
             passed: Passed::default(),
             grows,
         });
@@ -345,19 +348,27 @@ impl Source {
             // They count already.
             let mut passed = Passed::default();
             for _ in 0..self.lines_count {
-                reader.read(&mut self.head, &mut passed)?;
+                reader.read(&mut self.read, &mut passed)?;
             }
             self.reader = Reader::Open(Box::new(reader));
         }
         let Reader::Open(reader) = &mut self.reader else { return Ok(None) };
-        while reader.read(&mut self.head, &mut self.passed)? {
+        while reader.read(&mut self.read, &mut self.passed)? {
             self.lines_count += 1;
-            if self.head.iter().all(u8::is_ascii_whitespace) {
+            if self.read.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
-            match std::str::from_utf8(&self.head).ok().and_then(received_ms) {
-                Some(received) => return Ok(Some(received)),
-                None => self.passed.note(Skip::UnknownLine, &self.head),
+            let line = String::from_utf8(std::mem::take(&mut self.read)).map_err(FromUtf8Error::into_bytes);
+            match line.as_deref().ok().and_then(received_ms) {
+                Some(received) => {
+                    let last = std::mem::replace(&mut self.head, line.unwrap_or_default());
+                    self.read = last.into_bytes();
+                    return Ok(Some(received));
+                }
+                None => {
+                    self.read = line.map_or_else(|bytes| bytes, String::into_bytes);
+                    self.passed.note(Skip::UnknownLine, &self.read);
+                }
             }
         }
         if !reader.grows {
@@ -405,7 +416,7 @@ impl LineReader {
                 std::mem::swap(line, &mut self.partial);
                 return Ok(!std::mem::take(&mut self.dropping));
             }
-            let end = available.iter().position(|&byte| byte == b'\n');
+            let end = memchr::memchr(b'\n', available);
             let taken = end.map_or(available.len(), |at| at + 1);
             if !self.dropping {
                 self.partial.extend_from_slice(&available[..end.unwrap_or(available.len())]);

@@ -100,6 +100,20 @@ pub struct Built {
     pub carried_tokens: u64,
 }
 
+/// Checks that a row may be in the file of an hour.
+///
+/// # Errors
+/// It was received more than five seconds before or after the hour.
+pub fn check_received(hour: u32, number: u64, received: Timestamp) -> Result<(), Refusal> {
+    let at = received.millis() as i64 - Timestamp::of_hour(hour).millis() as i64;
+    if (-OUTSIDE_MS..HOUR_MS + OUTSIDE_MS).contains(&at) {
+        return Ok(());
+    }
+    Err(Refusal::new(format!(
+        "row {number} was received {at} ms after the start of its hour, more than 5 s outside of the hour"
+    )))
+}
+
 /// Why a row cannot be added.
 enum Wrong {
     Row(Refusal),
@@ -260,12 +274,8 @@ impl<'a> Builder<'a> {
         if number < self.next_row {
             return refused(format!("row {number} comes after row {}", self.next_row));
         }
+        check_received(self.hour, number, received).map_err(Wrong::Row)?;
         let at = received.millis() as i64 - Timestamp::of_hour(self.hour).millis() as i64;
-        if !(-OUTSIDE_MS..HOUR_MS + OUTSIDE_MS).contains(&at) {
-            return refused(format!(
-                "row {number} was received {at} ms after the start of its hour, more than 5 s outside of the hour"
-            ));
-        }
         self.next_row = number + 1;
         let is_same_market = self.markets.last() == Some(market);
         let current =

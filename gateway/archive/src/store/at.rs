@@ -108,16 +108,24 @@ impl Store {
     ) -> Result<ArchivedBook, BookError> {
         let _reading = self.begin_read()?;
         let hour = Hour::of(at);
-        let Some(entry) = self.hour(venue, hour) else { return Err(BookError::NotCovered) };
-        let book = match self.book_in(&entry, condition, token, at) {
-            // Its files were replaced or removed meanwhile.
-            Err(_) if self.is_replaced(&entry) => match self.hour(venue, hour) {
-                Some(entry) => self.book_in(&entry, condition, token, at)?,
-                None => None,
-            },
+        let version = self.version();
+        let book = match self.book_of(venue, hour, condition, token, at) {
+            // Files of this hour, or of one before it, were replaced or removed meanwhile, or are quarantined now.
+            Err(_) if self.version() != version => self.book_of(venue, hour, condition, token, at)?,
             book => book?,
         };
         book.ok_or(BookError::NotCovered)
+    }
+
+    fn book_of(
+        &self,
+        venue: &str,
+        hour: Hour,
+        condition: &Condition,
+        token: &str,
+        at: Timestamp,
+    ) -> Result<Option<ArchivedBook>, Error> {
+        self.hour(venue, hour).map_or(Ok(None), |entry| self.book_in(&entry, condition, token, at))
     }
 
     /// The book of a token at the begin of an hour: that which an earlier hour ended with. `None`: there is none, or it
@@ -251,11 +259,10 @@ impl Store {
             if !verdict.is_usable() || ends_early {
                 break;
             }
-            let open = self.open_hour(&entry)?;
-            let folded = match (open.index.token(condition, token), at) {
-                (None, _) => None,
-                (Some(rows), Some(at)) => self.folded_in(&entry, &open, &rows, at)?,
-                (Some(_), None) => self.noting(&entry, open.index.end_state(condition, token))?,
+            let folded = match self.last_book(&entry, condition, token, at) {
+                // It turned out to be damaged, so it is quarantined as those above.
+                Err(Error::Refused(..)) if entry.sidecar().is_err() => break,
+                folded => folded?,
             };
             let Some(folded) = folded else {
                 // Silent, but its book may have become unknown.
@@ -268,6 +275,22 @@ impl Store {
             return Ok(if is_sound { CarriedBook::Book(folded) } else { CarriedBook::Unknown });
         }
         Ok(CarriedBook::Unknown)
+    }
+
+    /// The book that an hour ended with, or had at a moment; `None`: the token has no rows in it, or not until then.
+    fn last_book(
+        &self,
+        entry: &HourEntry,
+        condition: &Condition,
+        token: &str,
+        at: Option<Timestamp>,
+    ) -> Result<Option<Folded>, Error> {
+        let open = self.open_hour(entry)?;
+        match (open.index.token(condition, token), at) {
+            (None, _) => Ok(None),
+            (Some(rows), Some(at)) => self.folded_in(entry, &open, &rows, at),
+            (Some(_), None) => self.noting(entry, open.index.end_state(condition, token)),
+        }
     }
 
     /// Whether a partial hour lasts to its end: its last message is in its last minute.

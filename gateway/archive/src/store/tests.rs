@@ -541,6 +541,35 @@ fn findings_that_cross() {
     println!("findings that cross: {cases} cases");
 }
 
+/// An hour turns out to be damaged, or is replaced, while the next one needs its books.
+#[test]
+fn books_of_an_hour_that_changes_meanwhile() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let maker = open(folder.path(), 64 << 20);
+    let lock = maker.lock().expect("the lock");
+    // The market 1 is silent in the second hour.
+    simple(&maker, &lock, HOUR, &[book_row(1, HOUR, 1_000)]);
+    simple(&maker, &lock, HOUR + 1, &[book_row(2, HOUR + 1, 1_000)]);
+    let store = open(folder.path(), 64 << 20);
+    let listed = |hour: u32| store.hour(VENUE, Hour(hour)).expect("an hour").sidecar().is_ok();
+    assert!(listed(HOUR) && listed(HOUR + 1));
+    simple(&maker, &lock, HOUR, &[book_row(1, HOUR, 2_000)]);
+    assert_eq!(find(&store, 1, HOUR + 1, 5_000).map(|book| book.last_message), millis(2_000), "replaced");
+    // Damaged, and not known to be.
+    let index = index_path(&parquet_path(folder.path(), VENUE, Hour(HOUR)));
+    let good = fs::read(&index).expect("read");
+    fs::write(&index, &good[..good.len() - 7]).expect("written");
+    drop((maker, lock));
+    let store = open(folder.path(), 64 << 20);
+    let lock = store.lock().expect("the lock");
+    assert!(store.hour(VENUE, Hour(HOUR)).expect("an hour").sidecar().is_ok());
+    let made = simple(&store, &lock, HOUR + 1, &[book_row(1, HOUR + 1, 3_000)]);
+    assert_eq!(made.checks.carried_tokens, 0, "nothing is carried out of a damaged hour");
+    assert!(store.hour(VENUE, Hour(HOUR)).expect("an hour").sidecar().is_err(), "it is quarantined");
+    assert!(find(&store, 1, HOUR + 1, 5_000).is_some());
+    println!("hours that change meanwhile: 2 cases");
+}
+
 /// This many milliseconds after the hour began.
 fn millis(millis: u64) -> Option<Timestamp> {
     Some(Timestamp::of_hour(HOUR).plus(millis * 1_000))

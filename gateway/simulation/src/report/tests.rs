@@ -324,25 +324,24 @@ fn runs_of_bots_are_pages() {
     };
     let points = [point(0, 100), point(30, 90), point(60, 104)];
     let two = [fill(1, Side::Buy, 3_100_000), fill(2, Side::Sell, 4_500_000)];
+    let traded = ["Warnings", "Equity", "Drawdown", "Prices and fills", "Trades", "What the result depends on"];
+    let idle = ["Warnings", "Equity", "Drawdown", "Trades", "What the result depends on"];
+    let ended = ["Warnings", "Drawdown", "Trades", "What the result depends on"];
+    let lost = "The bot lost 10.00 USD (−10.00 %) with 100.00 USD in 2 trades before it failed.";
+    let gained = "The bot gained 4.00 USD (4.00 %) with 100.00 USD in 2 trades.";
     let cases = [
-        (&two[..], &points[..], true, "The bot gained 4.00 USD (4.00 %) with 100.00 USD in 2 trades."),
-        (&two, &points[..2], false, "The bot lost 10.00 USD (−10.00 %) with 100.00 USD in 2 trades before it failed."),
-        (&[], &points[..1], true, "The bot made no trade."),
-        (&[], &[], false, "The bot made no trade before it failed."),
+        (&two[..], &points[..], true, gained, &traded[..]),
+        (&two, &points[..2], false, lost, &traded),
+        (&[], &points[..1], true, "The bot made no trade.", &idle),
+        (&[], &[], false, "The bot made no trade before it failed.", &ended),
     ];
-    for (fills, points, is_completed, sentence) in cases {
+    for (fills, points, is_completed, sentence, expected) in cases {
         let page = bot_page(fills, points, "a text", is_completed);
         is_alone(&page);
         let document = parsed(&page);
         let heading = document.descendants().find(|node| node.has_tag_name("h1")).and_then(|node| node.text());
         assert_eq!(heading, Some(sentence));
-        let expected: &[&str] = match fills {
-            [] => &["Warnings", "Drawdown", "Trades", "What the result depends on"],
-            _ => &["Warnings", "Equity", "Drawdown", "Prices and fills", "Trades", "What the result depends on"],
-        };
-        let shown: Vec<&str> =
-            headings(&document).into_iter().filter(|name| !fills.is_empty() || *name != "Equity").collect();
-        assert_eq!(shown, expected, "{sentence}");
+        assert_eq!(headings(&document), expected, "{sentence}");
         let dots = ["entry", "exit"].map(|class| page.matches(&format!("class=\"{class}\" d=\"M")).count());
         // A dot, and that of the legend.
         assert_eq!(dots, if fills.is_empty() { [0, 0] } else { [2, 2] }, "{sentence}");

@@ -93,14 +93,23 @@ fn search(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<(
 /// Parquet files by hour, in order of time.
 pub type FilesByHour = BTreeMap<u32, Vec<PathBuf>>;
 
-/// Files by hour, and files that are refused, with the reason: no hour in the name, or another file of
-/// the same venue and hour. Of such files none is taken.
-pub fn hours_of(files: Vec<PathBuf>) -> (FilesByHour, Vec<(PathBuf, String)>) {
+/// A file that is refused: its name has no hour, or another file is of the same venue and hour.
+#[derive(Debug)]
+pub struct Unplaced {
+    pub path: PathBuf,
+    /// The hour in its name.
+    pub hour: Option<u32>,
+    pub reason: String,
+}
+
+/// Files by hour, and those that are refused. Of several files of one venue and hour none is taken.
+pub fn hours_of(files: Vec<PathBuf>) -> (FilesByHour, Vec<Unplaced>) {
     let mut hours = FilesByHour::new();
     let (mut refused, mut doubled) = (Vec::new(), Vec::new());
     for path in files {
         let Some(hour) = hour_of_name(&path) else {
-            refused.push((path, "the name does not end in YYYY-MM-DDTHH.parquet".to_owned()));
+            let reason = "the name does not end in YYYY-MM-DDTHH.parquet".to_owned();
+            refused.push(Unplaced { path, hour: None, reason });
             continue;
         };
         let (origin, of_hour) = (origin_of_name(&path), hours.entry(hour).or_default());
@@ -108,7 +117,7 @@ pub fn hours_of(files: Vec<PathBuf>) -> (FilesByHour, Vec<(PathBuf, String)>) {
             None => of_hour.push(path),
             Some(other) => {
                 let reason = format!("two files of one hour of {}: this one and {}", origin.name(), other.display());
-                refused.push((path, reason));
+                refused.push(Unplaced { path, hour: Some(hour), reason });
                 doubled.push((hour, origin));
             }
         }
@@ -126,7 +135,8 @@ pub fn hours_of(files: Vec<PathBuf>) -> (FilesByHour, Vec<(PathBuf, String)>) {
 /// The first file that is refused, and the reason.
 pub fn by_hour(files: Vec<PathBuf>) -> Result<FilesByHour, (PathBuf, String)> {
     let (hours, refused) = hours_of(files);
-    refused.into_iter().next().map_or(Ok(hours), Err)
+    let first = refused.into_iter().next();
+    first.map_or(Ok(hours), |Unplaced { path, reason, .. }| Err((path, reason)))
 }
 
 #[cfg(test)]
@@ -180,7 +190,8 @@ mod tests {
         let (hours, refused) = hours_of(files.into_iter().chain(["a.parquet".into()]).collect());
         let taken: Vec<&PathBuf> = hours.values().flatten().collect();
         assert_eq!(taken, [&folder.path().join("papertape_kalshi_2026-08-11T06.parquet")]);
-        assert_eq!(refused.len(), 2, "{refused:?}");
+        let hours: Vec<Option<String>> = refused.iter().map(|file| file.hour.map(hour_text)).collect();
+        assert_eq!(hours, [Some("2026-08-11T06".to_owned()), None], "{refused:?}");
         println!("files of hours: 6 cases");
     }
 }

@@ -3,7 +3,7 @@
 use super::build::{self, BuildError, NOT_WANTED, Options};
 use super::catalogue::Catalogue;
 use super::given;
-use super::hours::{hours_of, origin_of_name, parquet_files};
+use super::hours::{Unplaced, hours_of, origin_of_name, parquet_files};
 use super::replay::is_archive;
 use super::seal::{Facts, Place, SealError, Sealed, SourceFile, keyed};
 use super::settled::{self, Settlement};
@@ -149,7 +149,9 @@ impl Import {
         let io = |error| SealError::Io(path.to_path_buf(), error);
         let files = if path.is_dir() { parquet_files(path).map_err(io)? } else { vec![path.to_path_buf()] };
         let (hours, without_hour) = hours_of(files);
-        refused.extend(without_hour.into_iter().map(|(path, reason)| ImportError::Refused(path, reason)));
+        let is_asked_for = |hour: Option<u32>| hour.is_none_or(|hour| self.options.wants(hour));
+        let without_hour = without_hour.into_iter().filter(|file| is_asked_for(file.hour));
+        refused.extend(without_hour.map(|Unplaced { path, reason, .. }| ImportError::Refused(path, reason)));
         for (hour, files) in hours.into_iter().filter(|(hour, _)| self.options.wants(*hour)) {
             for path in files {
                 match self.file(&path, hour, stop) {
@@ -233,6 +235,8 @@ impl Import {
             if number.is_multiple_of(ROWS_BETWEEN_CHECKS) && stop.is_set() {
                 return Err(SealError::Stopped.into());
             }
+            archive::index::check_received(given.hour, number, row.received)
+                .map_err(|refusal| archive::Error::Refused(file.path().to_path_buf(), refusal))?;
             if row.received.hour() == given.hour {
                 minutes |= 1 << (row.received.minute() % 60);
             }
@@ -257,13 +261,13 @@ impl Import {
     /// Adds the given markets and results of a venue.
     fn give(&self, origin: Origin) -> Result<(), ImportError> {
         let folder = self.options.place.venue_folder(origin);
+        if let Some(given) = &self.settlements {
+            settled::save(&folder, given).map_err(ImportError::Given)?;
+        }
         if let Some(path) = &self.catalogue {
             let mut catalogue = Catalogue::of(&folder);
             read_objects(path, origin, &mut catalogue).map_err(ImportError::Given)?;
             catalogue.save()?;
-        }
-        if let Some(given) = &self.settlements {
-            settled::save(&folder, given).map_err(ImportError::Given)?;
         }
         Ok(())
     }
@@ -330,19 +334,22 @@ const PASSING: [&str; 20] = [
 /// # Errors
 /// It is not a plain file, or a line is none of these; the text names it.
 pub fn check_objects(path: &Path) -> Result<(), String> {
-    each_object(path, |object| {
-        let is_market = ["conditionId", "event_ticker"].iter().any(|name| object.contains_key(*name));
-        if is_market { Ok(()) } else { Err("no conditionId and no event_ticker".into()) }
-    })
+    each_object(path, |object| check_object(&object))
 }
 
-/// Reads market objects of a venue: what they say about a result or about prices is left out, since it has no time.
+fn check_object(object: &Map<String, Value>) -> Result<(), String> {
+    let is_market = ["conditionId", "event_ticker"].iter().any(|name| object.contains_key(*name));
+    if is_market { Ok(()) } else { Err("no conditionId and no event_ticker".into()) }
+}
+
+/// Reads the market objects of a venue, and passes over those of others: what they say about a result or about prices is left out, since it has no time.
 fn read_objects(path: &Path, origin: Origin, catalogue: &mut Catalogue) -> Result<(), String> {
     each_object(path, |mut object| {
+        check_object(&object)?;
         match origin.registration().venue {
             Venue::Polymarket => {
                 if !object.contains_key("conditionId") {
-                    return Err("no conditionId".into());
+                    return Ok(());
                 }
                 PASSING.iter().for_each(|name| drop(object.remove(*name)));
                 object.extend([("active".to_owned(), true.into()), ("acceptingOrders".to_owned(), true.into())]);
@@ -350,7 +357,7 @@ fn read_objects(path: &Path, origin: Origin, catalogue: &mut Catalogue) -> Resul
                 catalogue.add(ALWAYS, &line);
             }
             Venue::Kalshi => {
-                let event = object.get("event_ticker").cloned().ok_or("no event_ticker")?;
+                let Some(event) = object.get("event_ticker").cloned() else { return Ok(()) };
                 // Its states follow its own dates.
                 let file = json!({"response": {"event": {"event_ticker": event}, "markets": [object]}});
                 catalogue.metadata(&file.to_string(), ALWAYS);

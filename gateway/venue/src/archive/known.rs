@@ -8,7 +8,7 @@ use super::catalogue;
 use crate::FeedUpdate;
 use crate::category::Names;
 use crate::replay::{Lines, Recording as _, Saved};
-use crate::skips::Skips;
+use crate::skips::{Skip, Skips};
 use crate::tape::{self, Part, TapeError};
 use engine::backtest::Ends;
 use engine::market::terms::{Listing, MarketState, Resolution};
@@ -46,7 +46,7 @@ const ALWAYS: Timestamp = Timestamp(u64::MAX);
 pub fn known_before(venue_folder: &Path, names: &Names, until: Timestamp) -> Result<KnownMarkets, TapeError> {
     let folder = catalogue::folder(venue_folder);
     let files = files(&folder).map_err(|error| TapeError::Io { path: folder, error })?;
-    let stated = Stated::default().with(&files, names, None, until);
+    let stated = Stated::default().with(&files, names, None, until, &Arc::default());
     Ok(stated.map(|(stated, _)| stated).unwrap_or_default().markets)
 }
 
@@ -94,12 +94,16 @@ impl Reader {
         let Some((last, others)) = files.split_last() else { return Ok(KnownMarkets::new()) };
         let known = if others.starts_with(&before.files) { before } else { Before::default() };
         let read = known.with(others, names).and_then(|before| {
-            let stated = before.stated.with(std::slice::from_ref(last), names, before.lines.as_ref(), ALWAYS)?.0;
+            let stated = before
+                .stated
+                .with(std::slice::from_ref(last), names, before.lines.as_ref(), ALWAYS, &Arc::default())?
+                .0;
             self.before = before;
             Some(stated)
         });
-        // The days overlap, or what later lines depend on is too large: there is nothing to go on from.
-        let all = || Stated::default().with(&files, names, None, ALWAYS).map(|(stated, _)| stated);
+        // The days overlap, a file cannot be read, or what later lines depend on is too large: there is nothing to go on
+        // from.
+        let all = || Stated::default().with(&files, names, None, ALWAYS, &Arc::default()).map(|(stated, _)| stated);
         Ok(read.or_else(all).unwrap_or_default().markets)
     }
 }
@@ -111,23 +115,29 @@ impl Before {
         if new.is_empty() {
             return Some(self);
         }
-        let (stated, lines) = self.stated.with(new, names, self.lines.as_ref(), ALWAYS)?;
+        let skips = Arc::<Skips>::default();
+        let (stated, lines) = self.stated.with(new, names, self.lines.as_ref(), ALWAYS, &skips)?;
+        // What could not be read may be readable the next time.
+        if skips.get(Skip::UnreadableFile) > 0 {
+            return None;
+        }
         Some(Before { files: files.to_vec(), stated, lines: Some(lines.save()?) })
     }
 }
 
 impl Stated {
     /// The same with the lines of these files before a moment, which come after those of `saved`. `None`: one of them is
-    /// earlier than a line before, or `saved` is not usable.
+    /// earlier than a line before, or `saved` is not usable. Parts of files that cannot be read are counted in `skips`.
     fn with(
         &self,
         files: &[FileState],
         names: &Names,
         saved: Option<&Saved>,
         until: Timestamp,
+        skips: &Arc<Skips>,
     ) -> Option<(Stated, Lines)> {
         let part = |file: &FileState| Part { path: file.path.clone(), skip: 0, grows: false };
-        let mut lines = Lines::of_parts(files.iter().map(part).collect(), names, &Arc::<Skips>::default(), saved)?;
+        let mut lines = Lines::of_parts(files.iter().map(part).collect(), names, skips, saved)?;
         if lines.line_at().is_some_and(|first| first < self.at) {
             return None;
         }

@@ -12,7 +12,7 @@ use archive::row::{Condition, Row};
 use archive::sidecar::{self, Frames, HourFacts, Sidecar, SourceOf};
 use archive::store::{Files, Lock, Store, parquet_path};
 use archive::write::{HourWriter, Prepared};
-use engine::backtest::{Hour, HourState};
+use engine::backtest::{Hour, HourState, Verdict};
 use engine::time::Timestamp;
 use host::thread::Stop;
 use sha2::{Digest, Sha256};
@@ -206,6 +206,10 @@ impl Place {
         // Without a good sidecar it is made again.
         let Ok(known) = entry.sidecar() else { return Ok(None) };
         if known.source.content == archive::hex(&facts.source) {
+            // It was made while it was being written, and no line came after that.
+            if known.verdict() == Verdict::Partial && !facts.is_partial {
+                return Ok(None);
+            }
             let is_intact = self.store.is_intact(&entry)?;
             return Ok(is_intact.then(|| Sealed { is_new: false, ..self.sealed(facts, &known) }));
         }

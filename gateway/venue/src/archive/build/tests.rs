@@ -173,15 +173,19 @@ fn an_open_hour_is_partial() {
     let begin = 1_788_001_200_000;
     let lines = [10_000, 3_570_000].map(|at| format!(r#"{{"r":{},"v":"polymarket","c":"a","gap":"g"}}"#, begin + at));
     fs::write(&tape, lines.join("\n")).expect("a tape");
-    // The clock, whether this server recorded the lines, the verdict.
+    // The folder of the archive, the clock, whether this server recorded the lines, the verdict.
     let cases = [
-        (3_570_001, true, "partial"),
-        (3_599_999, true, "partial"),
-        (3_600_000, true, "valid"),
-        (3_570_001, false, "valid"),
+        ("one", 3_570_001, true, "partial"),
+        ("two", 3_599_999, true, "partial"),
+        // The same lines, built again.
+        ("two", 3_599_999, true, "partial"),
+        ("two", 3_600_000, true, "valid"),
+        ("two", 3_599_999, true, "valid"),
+        ("three", 3_600_000, true, "valid"),
+        ("four", 3_570_001, false, "valid"),
     ];
-    for (number, (now, is_recorded, verdict)) in cases.into_iter().enumerate() {
-        let mut options = options(&folder.path().join(number.to_string()));
+    for (number, (root, now, is_recorded, verdict)) in cases.into_iter().enumerate() {
+        let mut options = options(&folder.path().join(root));
         options.place.now = Timestamp::from_millis(begin + now);
         options.place.is_recorded = is_recorded;
         let made = built(&tape, &options);

@@ -82,6 +82,9 @@ fn files_of_others() {
     let mut between = many.clone();
     between.insert(150, change(150, 1, "eleven", 4_000, 1));
     between.pop();
+    let mut late = rows();
+    late.swap(0, 5);
+    late.insert(2, change(3_610_000, 2, "21", 100, 1));
     // rows, a further column, what the hour has (rows, unreadable rows, resorted), or a part of the refusal
     type Case = (&'static str, Vec<Row>, Option<&'static str>, Result<(u64, u64, bool), &'static str>);
     let cases: Vec<Case> = vec![
@@ -89,7 +92,9 @@ fn files_of_others() {
         ("not sorted", unsorted(), None, Ok((6, 0, true))),
         ("a further column", rows(), Some("sequence_number"), Ok((6, 0, false))),
         ("three seconds late", with(change(3_603_000, 2, "21", 100, 1)), None, Ok((7, 0, false))),
-        ("ten seconds late", with(change(3_610_000, 2, "21", 100, 1)), None, Err("hour")),
+        ("ten seconds late", with(change(3_610_000, 2, "21", 100, 1)), None, Err("outside of the hour")),
+        // The number is that of the file as it was given.
+        ("ten seconds late, not sorted", late, None, Err("row 2 was received 3610000 ms")),
         ("an unreadable row", many, None, Ok((301, 1, false))),
         ("one without a token among those of a token", between, None, Ok((300, 1, true))),
         ("too many of them", bad, None, Err("unreadable")),
@@ -450,7 +455,8 @@ fn imported_hours_replay_with_what_is_known_of_their_markets() {
         r#"{{"id":"7","conditionId":"{}","slug":"s","question":"Q?","outcomes":"[\"Yes\",\"No\"]","clobTokenIds":"[\"12\",\"11\"]","closed":true,"outcomePrices":"[\"1\",\"0\"]","umaResolutionStatus":"resolved","endDate":"2026-12-01T00:00:00Z"}}"#,
         id(1)
     );
-    fs::write(&catalogue, market + "\n\n").expect("a file");
+    // Objects of other venues are passed over.
+    fs::write(&catalogue, market + "\n{\"event_ticker\":\"KX-1\"}\n\n").expect("a file");
     let settlements = folder.path().join("results.csv");
     let at = |second: i64| (BEGIN / 1_000 + second).to_string();
     fs::write(

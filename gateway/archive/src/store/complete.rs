@@ -39,7 +39,7 @@ impl Store {
         Ok(path)
     }
 
-    /// Makes the index of an hour from its Parquet file, wherever that lies, and compares the rows with each other. The
+    /// Makes the index of an hour from its Parquet file, wherever that is, and compares the rows with each other. The
     /// digest is that of the file. `None`: `is_stopped` became true. The index gets its name by [`Store::complete`].
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 use crate::chance::Chance;
 use crate::fold::token;
 use archive::store::{Settings, Store};
-use engine::time::{HOUR, Timestamp};
+use engine::time::{HOUR, MILLISECOND, Timestamp};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use host::thread::Stop;
@@ -65,9 +65,8 @@ pub fn write_tape(tape: &Path, packed: Option<&Path>, frames: usize) {
             ));
         }
     }
-    let step = HOUR / 1_000 / (frames as u64 + 1);
     for number in 0..frames {
-        let at = begins + (number as u64 + 1) * step.max(1).min(u64::from(u32::MAX));
+        let at = begins + after_begin(number as u64, frames as u64);
         // Half of the messages are of one market.
         let market = if chance.below(2) == 0 { 0 } else { chance.below(MARKETS as u64) as usize };
         let (cents, shares) = (1 + chance.below(39), chance.below(900));
@@ -90,6 +89,15 @@ pub fn write_tape(tape: &Path, packed: Option<&Path>, frames: usize) {
     }
 }
 
+/// When a frame comes, in milliseconds after the begin of the hour. More frames than milliseconds share them.
+fn after_begin(number: u64, frames: u64) -> u64 {
+    let millis = HOUR / MILLISECOND;
+    match millis / (frames + 1) {
+        0 => (number + 1) * millis / (frames + 1),
+        step => (number + 1) * step,
+    }
+}
+
 /// How an archive in this folder is built.
 pub fn options(root: &Path, memory_bytes: u64) -> Options {
     let store = Store::open(root, Settings::default()).expect("an archive");
@@ -105,4 +113,19 @@ pub fn built(tape: &Path, root: &Path, memory_bytes: u64) -> PathBuf {
         .expect("an hour");
     assert_eq!(made.len(), 1, "the lines are of one hour");
     made.remove(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_frame_is_in_the_hour() {
+        let cases = [1, 2_000, 250_000, 3_599_998, 3_600_000, 37_500_000];
+        for frames in cases {
+            let [first, last] = [0, frames - 1].map(|number| after_begin(number, frames));
+            assert!(first <= last && last < HOUR / MILLISECOND, "{frames}: {first} to {last}");
+        }
+        println!("frames of an hour: {} cases", cases.len());
+    }
 }

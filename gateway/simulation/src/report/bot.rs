@@ -152,13 +152,7 @@ fn prices(page: &mut Html, run: &BotRun<'_>) {
     let mut tokens: Vec<_> = tokens.into_iter().collect();
     tokens.sort_by_key(|(_, fills)| std::cmp::Reverse(fills.len()));
     page.raw("<section><h2>Prices and fills</h2>");
-    if let Some(left) = tokens.len().checked_sub(CHARTS_MAX).filter(|left| *left > 0) {
-        let text = format!(
-            "The {CHARTS_MAX} tokens with the most trades are drawn; {} left out.",
-            counted(left as u64, "token is", "tokens are")
-        );
-        page.element("p", "note", &text);
-    }
+    charts::left_out(page, tokens.len(), "token", "tokens");
     for ((condition, outcome), fills) in tokens.into_iter().take(CHARTS_MAX) {
         page.raw("<h3>").label(condition).raw("</h3><p class=\"unit\">Token “").label(outcome);
         page.raw("”, US dollars a share; ").text(&counted(fills.len() as u64, "trade", "trades"));

@@ -88,13 +88,7 @@ pub(super) fn prices(page: &mut Html, job: &Job, report: &Report, questions: &[S
     // Stable: of equal ones the order of the job.
     markets.sort_by_key(|market| std::cmp::Reverse(trades[*market].len()));
     page.raw("<section><h2>Prices and fills</h2>");
-    if let Some(left) = markets.len().checked_sub(CHARTS_MAX).filter(|left| *left > 0) {
-        let text = format!(
-            "The {CHARTS_MAX} markets with the most trades are drawn; {} left out.",
-            counted(left as u64, "market is", "markets are")
-        );
-        page.element("p", "note", &text);
-    }
+    left_out(page, markets.len(), "market", "markets");
     for market in markets.into_iter().take(CHARTS_MAX) {
         prices_of(page, job, report, questions, market, &trades[market]);
     }
@@ -212,6 +206,15 @@ fn cells_of(cells: &[Verdict], verdict: Verdict) -> String {
         at += run.len();
     }
     drawn
+}
+
+/// Says how many of these have no chart, if there are more than charts.
+pub(super) fn left_out(page: &mut Html, all: usize, one: &str, many: &str) {
+    if let Some(left) = all.checked_sub(CHARTS_MAX).filter(|left| *left > 0) {
+        let left = counted(left as u64, &format!("{one} is"), &format!("{many} are"));
+        let text = format!("The {CHARTS_MAX} {many} with the most trades are drawn; {left} left out.");
+        page.element("p", "note", &text);
+    }
 }
 
 #[cfg(test)]

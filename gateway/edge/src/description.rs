@@ -1,7 +1,7 @@
 //! `GET /v1/openapi.json` describes the routes of this server, `GET /v1/asyncapi.json` its streams.
 //!
-//! The checked-in `gateway/openapi.json` is the description of a server with default settings. `gateway/asyncapi.json`
-//! depends on no setting.
+//! The checked-in `gateway/openapi.json` is the description of a server with the default brand and all gates open.
+//! `gateway/asyncapi.json` depends on no setting.
 
 use crate::api::health::API_VERSION;
 use crate::groups::GROUPS;
@@ -84,8 +84,8 @@ mod tests {
     use std::path::Path;
     use std::rc::Rc;
 
-    /// The checked-in documents equal those of the code. `cargo run -- openapi > gateway/openapi.json`, and the same
-    /// with `asyncapi`, updates them.
+    /// The checked-in documents equal those of the code. `cargo build && target/debug/papertape openapi >
+    /// gateway/openapi.json`, and the same with `asyncapi`, updates them.
     #[test]
     fn the_checked_in_documents_equal_those_of_the_tables() {
         for (name, made) in [("openapi.json", of_the_default()), ("asyncapi.json", of_the_streams())] {

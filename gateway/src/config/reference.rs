@@ -7,15 +7,12 @@ use super::table::{SECTIONS, settings};
 pub fn markdown() -> String {
     let mut out = String::from(
         "<!-- Made by `papertape settings --markdown`; a test compares the two. -->\n\n# Settings\n\n\
-         Settings come from a TOML file (`--config FILE`), environment variables and options of the command line; the\n\
-         later one wins. `server.listen` is the key `listen` in section `[server]` of the file, and the variable\n\
-         `PAPERTAPE_SERVER_LISTEN`. A list in a variable is separated by commas. An unknown key and a value that is \
-         not\n\
-         allowed end the start with a line that names the key, its origin and the allowed values; all errors are \
-         reported\n\
-         together. The banner of a start lists what is set, `papertape settings` every setting with its value and \
-         origin, and\n\
-         `papertape help serve` the settings that are options.\n",
+         Settings come from a TOML file (`--config FILE`), environment variables and, for those that\n\
+         `papertape help serve` lists, options of the command line; the later one wins. `server.listen` is the key\n\
+         `listen` in section `[server]` of the file, and the variable `PAPERTAPE_SERVER_LISTEN`. A list in a variable\n\
+         is separated by commas. An unknown key and a value that is not allowed end the start with a line that names\n\
+         the key, its origin and the allowed values; all errors are reported together. The banner of a start lists\n\
+         what is set, `papertape settings` every setting with its value and origin.\n",
     );
     for (number, (section, about)) in SECTIONS.iter().enumerate() {
         let inside = format!("{section}.");

@@ -518,7 +518,10 @@ fn the_edges_defaults_of_tests_are_those_of_the_table() {
 #[test]
 fn the_reference_is_the_table() {
     let committed = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/settings.md")).unwrap();
-    assert!(committed == markdown(), "run: papertape settings --markdown > gateway/docs/settings.md");
+    assert!(
+        committed == markdown(),
+        "run: cargo build && target/debug/papertape settings --markdown > gateway/docs/settings.md"
+    );
     println!("settings in the reference: {}", settings().len());
 }
 

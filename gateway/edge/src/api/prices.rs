@@ -250,11 +250,11 @@ fn spread(call: &Call) -> Outcome {
 /// Best levels of the token that the query names.
 fn top(reads: &Reads, query: &Query<'_>) -> Result<(InstrumentId, Top), Refusal> {
     let (instrument, cell) = tokens::find(&reads.catalog, tokens::token_id(query)?).ok_or(Code::BookUnavailable)?;
-    Ok((instrument, book_of(reads, instrument, cell).ok_or(Code::BookUnavailable)?))
+    Ok((instrument, top_of(reads, instrument, cell).ok_or(Code::BookUnavailable)?))
 }
 
 /// Best levels of an instrument; `None` without a book, and once the market is resolved.
-pub fn book_of(reads: &Reads, instrument: InstrumentId, cell: &MarketCell) -> Option<Top> {
+pub fn top_of(reads: &Reads, instrument: InstrumentId, cell: &MarketCell) -> Option<Top> {
     if cell.resolution().is_some() { None } else { reads.books.best(instrument).ok() }
 }
 

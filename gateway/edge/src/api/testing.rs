@@ -25,7 +25,7 @@ pub struct Town {
     pub catalog: Arc<Catalog>,
     pub books: Arc<Books>,
     pub writer: RefCell<BookWriter>,
-    /// Rain in Lisbon: quoted 0.41 to 0.42, last traded at 0.42.
+    /// Rain in Lisbon: the first outcome is quoted 0.41 to 0.42 and last traded at 0.42; the second has no book.
     pub market: MarketId,
     /// Never quoted; free of fees; tick 0.001.
     pub unquoted: MarketId,
@@ -76,7 +76,7 @@ pub fn listing(number: u8, tokens: [&str; 2]) -> Listing {
 }
 
 impl Town {
-    /// Requests with the key of the town have no rate limit; others have that of their address.
+    /// Requests by `send` have no rate limit; those without the key of the town have that of their address, two a second.
     #[expect(clippy::new_without_default, reason = "tests say what they make")]
     pub fn new() -> Town {
         Town::with("[limits.tiers.free]\nrequests_per_second = 1000000\nrequests_per_minute = 1000000\n")

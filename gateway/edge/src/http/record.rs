@@ -9,8 +9,9 @@
 //! 2. Types of fields: unsigned integers, `&str`, the scalars of [`scalar`](super::scalar), enums of `words!`, other
 //!    records, `Vec`, slices and tuples, [`ByName`] for an object whose names are not fixed. Bounds:
 //!    `#[schemars(range(min = 1, max = 200))]`, `#[schemars(length(max = 100))]`.
-//! 3. Null: `Option<T>`. Absent: an `Option` whose line ends in `skip_serializing_if`; if it may also be null,
-//!    `#[schemars(extend("x-or-null" = true))]` before it (in an answer on an `Option<Option<T>>`).
+//! 3. Null: `Option<T>`. Absent: an `Option` whose line ends in `skip_serializing_if`. Absent or null:
+//!    `Option<Option<T>>` in an answer, `Option<T>` in a request, with `#[schemars(extend("x-or-null" = true))]` before
+//!    it.
 //! 4. One of several records: an enum with `#[derive(Serialize, JsonSchema)]`, `#[serde(untagged)]`,
 //!    `#[schemars(inline)]`, and for a route `impl Record`.
 //! 5. Values of examples: `Price::of("0.42")`, `"free".into()` of words, `Row::example()` of records, `Vec::example()` of

@@ -40,7 +40,7 @@ pub struct Route {
     pub gate: Option<Gate>,
     pub body: BodyKind,
     pub cache: Cache,
-    /// The handler reads no header but `Idempotency-Key`, so that a request on the fast path does not keep the others.
+    /// The handler reads no header but `Idempotency-Key`: the fast path discards all others.
     pub headless: bool,
     /// Parameters of the query string, and headers that this route reads.
     pub params: &'static [Param],

@@ -1,5 +1,5 @@
 //! Texts and numbers with a syntax of their own (`gateway/docs/wire.md` §1, §2): each is a type, from which come its
-//! text and its schema. Where the description has a component for the syntax, the type has the component's name.
+//! text and its schema. In the OpenAPI file it is a component of the same name.
 //!
 //! Values of examples are read from their texts: `Price::of("0.42")`.
 

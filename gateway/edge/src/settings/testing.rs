@@ -134,7 +134,7 @@ impl Settings {
                 ("limits", "placements_per_user") => limits.placements_per_user = number(value) as u32,
                 ("limits", "meter_loopback") => limits.meter_loopback = flag(value),
                 ("limits", "tiers") => set_tiers(limits, value),
-                _ => panic!("{section}.{key} is set by no test so far"),
+                _ => panic!("{section}.{key}: add an arm for it to `Settings::section`"),
             }
         }
     }

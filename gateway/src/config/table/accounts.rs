@@ -53,8 +53,7 @@ fn core() -> Vec<Setting> {
             journal::prefault::AHEAD_BYTES as u64,
             0..=1 << 30,
             "Memory that is made ready ahead of its use at most, in bytes. 0: none; then an order now and then waits \
-             for \
-             the kernel. Without effect before Linux 5.14 and where the system does not overcommit memory.",
+             for the kernel. Without effect before Linux 5.14 and where the system does not overcommit memory.",
         ),
     ]
 }

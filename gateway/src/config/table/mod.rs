@@ -1,7 +1,7 @@
 //! The table of settings: each key once, with its type, default, bounds and meaning, in reading order.
 //!
-//! A new setting is a row here, a field of [`super::Config`] and the line that copies the value; the reference
-//! (`gateway/docs/settings.md`), error texts, help and the start-up print come from the row.
+//! The rows are in the file of their section; `.github/CONTRIBUTING.md` §4.7 lists the steps of a new setting. The
+//! reference (`gateway/docs/settings.md`), error texts, help and the start-up print come from the row.
 
 mod accounts;
 mod rules;

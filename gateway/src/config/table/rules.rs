@@ -8,7 +8,7 @@ use engine::market::terms::Category;
 use engine::rules::Rules;
 
 pub(super) fn rows() -> Vec<Setting> {
-    [gates(), rollout(), orders(), fees(), accounts(), streams()].into_iter().flatten().collect()
+    [gates(), rollout(), orders(), fees(), accounts(), reads()].into_iter().flatten().collect()
 }
 
 fn gates() -> Vec<Setting> {
@@ -145,8 +145,7 @@ fn accounts() -> Vec<Setting> {
             "keys.readonly_contained",
             false,
             "A read-only key makes no key that may do more than itself (none at all once it has an end), renames, \
-             replaces \
-             and revokes only itself, and resets no balance. Off: any active key manages all keys of its account.",
+             replaces and revokes only itself, and resets no balance. Off: any active key manages all keys of its account.",
         ),
         list(
             "access.allowlist",
@@ -159,7 +158,7 @@ fn accounts() -> Vec<Setting> {
     ]
 }
 
-fn streams() -> Vec<Setting> {
+fn reads() -> Vec<Setting> {
     vec![
         integer(
             "book.stale_after_s",

@@ -7,7 +7,7 @@
 use crate::api::account::valuation::Marks;
 use crate::api::books::view as book;
 use crate::api::markets::view::Phase;
-use crate::api::prices::{base_fee, book_of};
+use crate::api::prices::{base_fee, top_of};
 use crate::http::call::Call;
 use crate::http::code::Code;
 use crate::http::record::{Record as _, record};
@@ -225,7 +225,7 @@ fn every(cell: &MarketCell, _: &Reads, now: Timestamp) -> bool {
 fn sampled(cell: &MarketCell, reads: &Reads, now: Timestamp) -> bool {
     let phase = Phase::of(cell, now);
     let two_sided =
-        || book_of(reads, cell.instrument(MarketOutcome::First), cell).is_some_and(|top| top.midpoint().is_some());
+        || top_of(reads, cell.instrument(MarketOutcome::First), cell).is_some_and(|top| top.midpoint().is_some());
     phase.active && !phase.closed && two_sided()
 }
 

@@ -3,7 +3,7 @@
 
 use super::requests::{PriceBatch, TokenBatch};
 use super::tokens::{self, BatchItem, Sides};
-use crate::api::prices::{TakerSide, book_of, taker_side};
+use crate::api::prices::{TakerSide, taker_side, top_of};
 use crate::api::tokens::find;
 use crate::http::call::Call;
 use crate::http::code::Code;
@@ -173,7 +173,7 @@ async fn every_price(call: &Call) -> Outcome {
         list.turns.work(1).await;
         for outcome in [MarketOutcome::First, MarketOutcome::Second] {
             let instrument = cell.instrument(outcome);
-            let book = book_of(reads, instrument, cell).map(|top| BatchBook { cell, instrument, top, sides: BOTH });
+            let book = top_of(reads, instrument, cell).map(|top| BatchBook { cell, instrument, top, sides: BOTH });
             if let Some((token, prices)) = book.and_then(|book| book.best_prices()) {
                 list.push_entry(&token, &prices);
             }
@@ -244,7 +244,7 @@ fn requested_books(call: &Call, items: Vec<BatchItem>) -> Vec<BatchBook<'_>> {
     for BatchItem { token, side } in items {
         let Some((instrument, cell)) = find(&reads.catalog, &token) else { continue };
         let place = *places.entry(instrument).or_insert_with(|| {
-            let top = book_of(reads, instrument, cell)?;
+            let top = top_of(reads, instrument, cell)?;
             books.push(BatchBook { cell, instrument, top, sides: [false; 2] });
             Some(books.len() - 1)
         });

@@ -6,7 +6,7 @@ use super::number;
 use crate::api::books::view::min_order_size;
 use crate::api::markets::quote::Quote;
 use crate::api::markets::view::{CONDITION, Phase, number as market_number};
-use crate::api::prices::{base_fee, book_of};
+use crate::api::prices::{base_fee, top_of};
 use crate::http::record::{EmptyList, record};
 use crate::http::scalar::{self, Blank, ConditionId, Number, Price, Volume, words};
 use crate::reads::Reads;
@@ -257,7 +257,7 @@ impl<'a> GammaMarket<'a> {
         let (listing, figures, phase) = (&cell.listing, cell.figures(), Phase::of(cell, now));
         let first = cell.instrument(Outcome::First);
         let quoted = Quote::of(cell, reads).map(|quote| quote.outcomes);
-        let top = book_of(reads, first, cell);
+        let top = top_of(reads, first, cell);
         let best = |side| top.and_then(|top| top.price(side)).map(|price| Price::from(price).0);
         let (bid, ask) = (best(BookSide::Bid), best(BookSide::Ask));
         let resolved_at = cell.resolved_at().filter(|_| phase.resolved);

@@ -344,8 +344,10 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         let (dir, incidents) = (&config.data.dir, &config.published.incidents_file);
         Measuring::open(dir, incidents, clock.clone(), asks, config.engine.shards == 1)
     });
-    let (almanac, measurements) = (football.as_ref().map(Folder::almanac), status.as_ref().map(Measuring::measurements));
-    let own = OwnParts { log, history, reader: reader.clone(), feed, archive: keeping, is_fed, runner, football, status };
+    let (almanac, measurements) =
+        (football.as_ref().map(Folder::almanac), status.as_ref().map(Measuring::measurements));
+    let own =
+        OwnParts { log, history, reader: reader.clone(), feed, archive: keeping, is_fed, runner, football, status };
     let (marks, covered, stops) = (runtime.marks(), runtime.covered(), jobs.stops());
     let rows = jobs::table(&jobs::Server { config: &config, marks, covered, stops }, own);
     let started = match jobs.start(rows) {
@@ -577,8 +579,8 @@ async fn listen_until_stopped(
     if let Some(asked) = asked.pop() {
         tokio::task::spawn_local(measure_when_asked(edge.clone(), asked));
     }
-    let io_threads = layout::spawn_io(asked, &listener, &app, runtime.inboxes(), &ending)
-        .map_err(io("a thread for sockets"))?;
+    let io_threads =
+        layout::spawn_io(asked, &listener, &app, runtime.inboxes(), &ending).map_err(io("a thread for sockets"))?;
     let listener = tokio::net::TcpListener::from_std(listener).map_err(io("the listener"))?;
     let serving = tokio::task::spawn_local(server::serve(listener, edge, app.front.connections.clone(), ending));
     let mut terminate = signal(SignalKind::terminate()).map_err(io("the handler of SIGTERM"))?;

@@ -184,8 +184,15 @@ pub enum Change {
         state: &'static str,
         text: Option<String>,
     },
-    Update { id: String, state: Option<&'static str>, text: String },
-    Resolve { id: String, text: Option<String> },
+    Update {
+        id: String,
+        state: Option<&'static str>,
+        text: String,
+    },
+    Resolve {
+        id: String,
+        text: Option<String>,
+    },
 }
 
 /// Why a file was not changed.
@@ -367,7 +374,10 @@ mod tests {
             ("title=\"\"", Some("incidents[0].title: is empty")),
             (&long, Some("incidents[0].title: has more than 200 characters")),
             ("title=\"a\\u0000b\"", Some("incidents[0].title: has a control character")),
-            ("status=\"open\"", Some("incidents[0].status: is not one of investigating, identified, monitoring, resolved")),
+            (
+                "status=\"open\"",
+                Some("incidents[0].status: is not one of investigating, identified, monitoring, resolved"),
+            ),
             ("started_at=\"yesterday\"", Some("incidents[0].started_at: is not a time")),
             ("started_at=\"1790932445\"", Some("incidents[0].started_at: is not a time")),
             ("status=\"resolved\"", Some("incidents[0].resolved_at: is there if the status is resolved")),
@@ -376,7 +386,10 @@ mod tests {
             ("services=[\"billing\"]", Some("incidents[0].services: each of api, market_data")),
             ("services=[\"api\",\"api\"]", Some("incidents[0].services: each of")),
             ("updates=[{\"at\":\"x\",\"text\":\"a\"}]", Some("incidents[0].updates[0].at: is not a time")),
-            ("updates=[{\"at\":\"2026-10-02T09:06:00Z\",\"text\":\"\"}]", Some("incidents[0].updates[0].text: is empty")),
+            (
+                "updates=[{\"at\":\"2026-10-02T09:06:00Z\",\"text\":\"\"}]",
+                Some("incidents[0].updates[0].text: is empty"),
+            ),
         ];
         for (changes, expected) in rows {
             match (read(row(changes).as_bytes()), expected) {
@@ -428,7 +441,10 @@ mod tests {
         let update = |id: &str, text: &str, state| Change::Update { id: id.to_owned(), state, text: text.to_owned() };
         let resolve = |id: &str| Change::Resolve { id: id.to_owned(), text: Some("Done.".to_owned()) };
         let updated = change(&path, update("2026-10-02-1", "We know.", Some("identified")), NOW.plus(60_000_000));
-        assert_eq!(updated.map(|incident| (incident.state, incident.updates.len())).expect("updated"), ("identified", 1));
+        assert_eq!(
+            updated.map(|incident| (incident.state, incident.updates.len())).expect("updated"),
+            ("identified", 1)
+        );
         let resolved = change(&path, resolve("2026-10-02-1"), NOW.plus(120_000_000)).expect("resolved");
         assert_eq!(resolved.resolved_at.map(ts_text).as_deref(), Some("2026-10-02T09:16:05Z"));
         let before = fs::read(&path).expect("it is there");

@@ -216,8 +216,7 @@ pub fn spawn_io(
             let engine = EngineClient::threaded(inboxes, app.reads.clock.clone());
             let connections = app.front.connections.clone();
             let serving = async {
-                let (listener, edge) =
-                    (tokio::net::TcpListener::from_std(listener)?, Rc::new(Edge::new(app, engine)));
+                let (listener, edge) = (tokio::net::TcpListener::from_std(listener)?, Rc::new(Edge::new(app, engine)));
                 tokio::task::spawn_local(measure_when_asked(edge.clone(), asked));
                 Ok(server::serve(listener, edge, connections, ending).await)
             };

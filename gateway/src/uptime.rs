@@ -1,8 +1,8 @@
 //! Uptime of the parts of the server (gateway/docs/status.md §1): one sample a minute, which IO threads measure as
 //! `/v1/status` does, in a small file of the data directory.
 
-pub mod samples;
 mod sample_file;
+pub mod samples;
 
 pub use sample_file::FILE;
 
@@ -102,8 +102,7 @@ impl Measuring {
         let measurements = Arc::<Measurements>::default();
         *measurements.days.write() = Some(samples.days().into());
         let incidents = IncidentsFile::new(incidents);
-        let mut measuring =
-            Measuring { clock, asks, is_inline, samples, file, incidents, measurements, last: None };
+        let mut measuring = Measuring { clock, asks, is_inline, samples, file, incidents, measurements, last: None };
         measuring.look_at_incidents();
         measuring
     }
@@ -244,7 +243,14 @@ mod tests {
             (days.len(), day.services[0].measured, day.services[2].down)
         };
         // (seconds that pass, days, measured minutes and minutes down of the last day)
-        let rows = [(0, (1, 1, 0)), (10, (1, 1, 0)), (50, (1, 2, 1)), (60, (1, 3, 1)), (3_600, (1, 4, 1)), (86_400, (2, 1, 0))];
+        let rows = [
+            (0, (1, 1, 0)),
+            (10, (1, 1, 0)),
+            (50, (1, 2, 1)),
+            (60, (1, 3, 1)),
+            (3_600, (1, 4, 1)),
+            (86_400, (2, 1, 0)),
+        ];
         for (seconds, expected) in rows {
             assert_eq!(minutes(seconds), expected, "after {seconds} s");
         }

@@ -45,7 +45,9 @@ pub struct OpenOptions {
 }
 
 #[derive(Args)]
-#[command(after_help = "Example:\n  papertape incident update 2026-10-02-1 --status identified --text 'A cable is cut.'")]
+#[command(
+    after_help = "Example:\n  papertape incident update 2026-10-02-1 --status identified --text 'A cable is cut.'"
+)]
 pub struct UpdateOptions {
     #[command(flatten)]
     settings: Settings,
@@ -107,8 +109,7 @@ impl IncidentVerb {
         };
         let path = settings.load(Vec::new())?.published.incidents_file;
         let in_file = |error: incidents::ChangeError| format!("{}: {error}", path.display());
-        let Incident { id, state, .. } =
-            incidents::change(&path, change, Clock::wall().wall_now()).map_err(in_file)?;
+        let Incident { id, state, .. } = incidents::change(&path, change, Clock::wall().wall_now()).map_err(in_file)?;
         print_line(format_args!("{id} {state}"));
         Ok(())
     }

@@ -117,7 +117,8 @@ mod tests {
     use super::*;
     use std::fs;
 
-    const FIXTURE: &str = r#"{"id":1,"competition":"Cup","status":"live","home":{"id":1,"name":"A"},"away":{"id":2,"name":"B"}}"#;
+    const FIXTURE: &str =
+        r#"{"id":1,"competition":"Cup","status":"live","home":{"id":1,"name":"A"},"away":{"id":2,"name":"B"}}"#;
 
     fn broken(almanac: &Almanac) -> Vec<&'static str> {
         almanac.broken().filter(|(_, is_broken)| *is_broken).map(|(kind, _)| kind.name()).collect()

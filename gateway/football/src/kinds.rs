@@ -3,9 +3,9 @@
 use crate::reader::{Defect, Defects, Fields, Item};
 use edge::api::football::facts::{CompetitionId, Competitions, Facts, STATUSES};
 use edge::api::football::records::{
-    Bracket, BracketMatch, BracketRound, CommentaryLine, Fixture, HeadToHead, Injury, LineupPlayer, LineupSide, Lineups,
-    MatchDetail, MatchFacts, Meeting, Momentum, RatedPlayer, RatedSide, RatedSides, ResultLetter, Scorer, Shot, SideName,
-    Sides, SquadPlayer, StandingGroup, StandingRow, TeamRef, TeamSquad, TopStat,
+    Bracket, BracketMatch, BracketRound, CommentaryLine, Fixture, HeadToHead, Injury, LineupPlayer, LineupSide,
+    Lineups, MatchDetail, MatchFacts, Meeting, Momentum, RatedPlayer, RatedSide, RatedSides, ResultLetter, Scorer,
+    Shot, SideName, Sides, SquadPlayer, StandingGroup, StandingRow, TeamRef, TeamSquad, TopStat,
 };
 use edge::http::scalar::{Number, Timestamp};
 use std::collections::BTreeMap;
@@ -135,7 +135,8 @@ impl Known {
             Kind::Standings => facts.standings = competitions(root, "groups", GROUPS_MAX, standing_group),
             Kind::Bracket => {
                 let rounds = competitions(root, "rounds", ROUNDS_MAX, bracket_round);
-                let bracket = |(id, rounds): &(CompetitionId, Vec<BracketRound>)| (*id, Bracket { rounds: rounds.clone() });
+                let bracket =
+                    |(id, rounds): &(CompetitionId, Vec<BracketRound>)| (*id, Bracket { rounds: rounds.clone() });
                 facts.brackets = Arc::new(rounds.iter().map(bracket).collect());
             }
             Kind::Scorers => facts.scorers = competitions(root, "scorers", SCORERS_MAX, scorer),
@@ -143,7 +144,9 @@ impl Known {
             Kind::Squads => facts.squads = by_key(root, SQUADS_MAX, "a team", squad),
             Kind::Injuries => {
                 facts.injuries = by_key(root, FIXTURES_MAX, "a match", |item| {
-                    item.object(&["fixture", "injuries"], |o| Some((o.id("fixture"), o.all("injuries", INJURIES_MAX, injury))))?
+                    item.object(&["fixture", "injuries"], |o| {
+                        Some((o.id("fixture"), o.all("injuries", INJURIES_MAX, injury)))
+                    })?
                 });
             }
             Kind::Lineups => {
@@ -330,7 +333,16 @@ fn fixtures(root: Item<'_>) -> Vec<Fixture> {
 
 fn fixture(item: Item<'_>) -> Option<Fixture> {
     const FIELDS: &[&str] = &[
-        "id", "competition", "competitionId", "group", "kickoffUtc", "status", "minute", "home", "away", "homeScore",
+        "id",
+        "competition",
+        "competitionId",
+        "group",
+        "kickoffUtc",
+        "status",
+        "minute",
+        "home",
+        "away",
+        "homeScore",
         "awayScore",
     ];
     item.object(FIELDS, |o| {
@@ -351,7 +363,17 @@ fn fixture(item: Item<'_>) -> Option<Fixture> {
 }
 
 const MATCH_FIELDS: &[&str] = &[
-    "id", "venue", "weatherC", "possession", "xg", "momentum", "commentary", "lineups", "topStats", "shots", "formHome",
+    "id",
+    "venue",
+    "weatherC",
+    "possession",
+    "xg",
+    "momentum",
+    "commentary",
+    "lineups",
+    "topStats",
+    "shots",
+    "formHome",
     "formAway",
 ];
 
@@ -450,9 +472,8 @@ fn standing_group(item: Item<'_>) -> Option<StandingGroup> {
 }
 
 fn standing_row(item: Item<'_>) -> Option<StandingRow> {
-    const FIELDS: &[&str] = &[
-        "position", "team", "played", "win", "draw", "loss", "gf", "ga", "gd", "points", "qualifyZone", "form",
-    ];
+    const FIELDS: &[&str] =
+        &["position", "team", "played", "win", "draw", "loss", "gf", "ga", "gd", "points", "qualifyZone", "form"];
     item.object(FIELDS, |o| {
         Some(StandingRow {
             position: o.count("position"),
@@ -480,7 +501,16 @@ fn bracket_round(item: Item<'_>) -> Option<BracketRound> {
 
 fn bracket_match(item: Item<'_>) -> Option<BracketMatch> {
     const FIELDS: &[&str] = &[
-        "id", "roundName", "home", "away", "homeScore", "awayScore", "winner", "marketSlug", "homeWinProb", "awayWinProb",
+        "id",
+        "roundName",
+        "home",
+        "away",
+        "homeScore",
+        "awayScore",
+        "winner",
+        "marketSlug",
+        "homeWinProb",
+        "awayWinProb",
     ];
     item.object(FIELDS, |o| {
         Some(BracketMatch {

@@ -136,9 +136,7 @@ pub(super) fn published(values: &Values) -> Published {
     let data_dir = Path::new(values.text("data.dir"));
     Published {
         football_dir: values.text("football.provider").strip_prefix("file:").map(PathBuf::from),
-        incidents_file: values
-            .path("status.incidents_file")
-            .unwrap_or_else(|| data_dir.join(crate::incidents::FILE)),
+        incidents_file: values.path("status.incidents_file").unwrap_or_else(|| data_dir.join(crate::incidents::FILE)),
     }
 }
 

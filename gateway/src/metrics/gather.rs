@@ -199,15 +199,14 @@ mod tests {
             },
             Inboxes::from([Arc::new(engine::ring::Ring::new(4))]),
         );
-        let instruments =
-            Instruments {
-                commit: figures_of_all,
-                feed: Arc::default(),
-                upstream: Default::default(),
-                archive: None,
-                football: None,
-                measurements: None,
-            };
+        let instruments = Instruments {
+            commit: figures_of_all,
+            feed: Arc::default(),
+            upstream: Default::default(),
+            archive: None,
+            football: None,
+            measurements: None,
+        };
         let config = Arc::new(Config::defaults());
         let gather = Gather::new(Sources {
             config,

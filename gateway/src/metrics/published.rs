@@ -21,6 +21,7 @@ pub(super) fn write(instruments: &Instruments, out: &mut Writer<'_>) -> Result<(
     out.counters(&MINUTES, rows.iter().map(|(labels, count)| (&labels[..], *count)))?;
     let of_football = football.iter().flat_map(|almanac| almanac.broken()).map(|(kind, broken)| (kind.name(), broken));
     let incidents = measurements.iter().map(|measured| ("incidents", measured.incidents_are_broken()));
-    let rows: Vec<_> = incidents.chain(of_football).map(|(file, broken)| ([("file", file)], u64::from(broken))).collect();
+    let rows: Vec<_> =
+        incidents.chain(of_football).map(|(file, broken)| ([("file", file)], u64::from(broken))).collect();
     out.gauges(&BROKEN, rows.iter().map(|(labels, broken)| (&labels[..], *broken)))
 }

@@ -81,8 +81,13 @@ impl SampleFile {
     fn move_aside(&self, why: &str) {
         let moved = fs::rename(self.dir.join(FILE), self.dir.join(DAMAGED));
         let error = moved.err().map(|error| error.to_string());
-        tracing::warn!(file = FILE, why, error, "the file of the uptime is damaged; it is now {DAMAGED}, and its sound \
-            records go on");
+        tracing::warn!(
+            file = FILE,
+            why,
+            error,
+            "the file of the uptime is damaged; it is now {DAMAGED}, and its sound \
+            records go on"
+        );
     }
 }
 
@@ -149,7 +154,11 @@ mod tests {
             let (_, found) = SampleFile::open(dir.path());
             let measured: u16 = found.days().iter().map(|day| day.services[0].measured).sum();
             assert_eq!((measured, at(DAMAGED).exists()), (left, is_moved), "case {case}");
-            assert_eq!(fs::read(at(FILE)).expect("it is there"), found.bytes(), "case {case}: a sound one is in its place");
+            assert_eq!(
+                fs::read(at(FILE)).expect("it is there"),
+                found.bytes(),
+                "case {case}: a sound one is in its place"
+            );
             assert!(!is_moved || fs::read(at(DAMAGED)).expect("moved") == bytes, "case {case}");
         }
         println!("files of samples: 6 cases");

@@ -57,7 +57,16 @@ pub fn json_within(text: &str, values_max: usize) -> Result<Value<'_>, NotJson> 
 /// so an array or object is empty in the frame.
 pub fn framed<'a>(text: &'a str, name: &'static str) -> Result<(Value<'a>, Option<&'a str>), NotJson> {
     let inner = Some(Inner { name, place: 0..0 });
-    let mut reader = Reader { text, at: 0, depth: 0, depth_max: DEPTH_MAX + 1, values: 0, values_max: VALUES_MAX, inner, keeps: true };
+    let mut reader = Reader {
+        text,
+        at: 0,
+        depth: 0,
+        depth_max: DEPTH_MAX + 1,
+        values: 0,
+        values_max: VALUES_MAX,
+        inner,
+        keeps: true,
+    };
     let frame = reader.whole()?;
     let body = reader.inner.map(|inner| &text[inner.place]).filter(|body| !body.is_empty());
     Ok((frame, body))

@@ -41,8 +41,7 @@ pub enum Service {
 }
 
 impl Service {
-    pub const ALL: [Service; 4] =
-        [Service::Api, Service::MarketData, Service::MatchingEngine, Service::Websocket];
+    pub const ALL: [Service; 4] = [Service::Api, Service::MarketData, Service::MatchingEngine, Service::Websocket];
     /// Their ids on the wire, in the same order.
     pub const IDS: [&'static str; 4] = ["api", "market_data", "matching_engine", "websocket"];
     const LABELS: [&'static str; 4] = ["API", "Market data", "Matching engine", "WebSocket"];
@@ -342,8 +341,7 @@ mod tests {
             known.map(|day| (text(&day["date"]), text(&day["status"]))).collect()
         };
         let row = |date: &str, status: &str| (date.to_owned(), status.to_owned());
-        let of_api =
-            [row("2026-07-05", "degraded"), row("2026-10-01", "outage"), row("2026-10-02", "operational")];
+        let of_api = [row("2026-07-05", "degraded"), row("2026-10-01", "outage"), row("2026-10-02", "operational")];
         assert_eq!(statuses(0), of_api);
         assert_eq!(statuses(1), []);
         assert_eq!(statuses(3).iter().filter(|(_, status)| status == "outage").count(), 3);
@@ -378,9 +376,11 @@ mod tests {
         let town = Town::new();
         assert_eq!(town.send("GET", "/v1/status/incidents", "").json(), json!({"incidents": []}));
         let report = town.send("GET", "/v1/status/uptime", "").json();
-        let days = report["services"].as_array().expect("services").iter().flat_map(|service| {
-            service["days"].as_array().expect("days")
-        });
+        let days = report["services"]
+            .as_array()
+            .expect("services")
+            .iter()
+            .flat_map(|service| service["days"].as_array().expect("days"));
         let statuses: Vec<_> = days.map(|day| day["status"].as_str().expect("a word")).collect();
         assert_eq!((statuses.len(), statuses.iter().all(|status| *status == "no_data")), (360, true));
     }

@@ -24,10 +24,7 @@ fn examples() -> [(Kind, Value); 9] {
         (Kind::Matches, one(with(value(&MatchFacts::example()), "id", json!(1_001)))),
         (Kind::Standings, json!([{"competitionId": 1, "groups": [value(&StandingGroup::example())]}])),
         (Kind::Bracket, one(with(value(&Bracket::example()), "competitionId", json!("wc-2026")))),
-        (
-            Kind::HeadToHead,
-            one(with(with(value(&HeadToHead::example()), "home", json!(27)), "away", json!(31))),
-        ),
+        (Kind::HeadToHead, one(with(with(value(&HeadToHead::example()), "home", json!(27)), "away", json!(31)))),
         (Kind::Scorers, json!([{"competitionId": 1, "scorers": [value(&Scorer::example())]}])),
         (Kind::Squads, one(value(&TeamSquad::example()))),
         (Kind::Injuries, json!([{"fixture": 1_001, "injuries": [value(&Injury::example())]}])),
@@ -46,7 +43,10 @@ fn files_hold_the_records_of_the_routes() {
     assert_eq!(value(&facts.fixtures[0]), value(&Fixture::example()));
     assert_eq!(value(&facts.details[&1_001]), value(&MatchDetail::example()));
     assert_eq!(value(&facts.standings[0].1), value(&vec![StandingGroup::example()]));
-    assert_eq!((facts.brackets[0].0, value(&facts.brackets[0].1)), (CompetitionId::WorldCup2026, value(&Bracket::example())));
+    assert_eq!(
+        (facts.brackets[0].0, value(&facts.brackets[0].1)),
+        (CompetitionId::WorldCup2026, value(&Bracket::example()))
+    );
     assert_eq!(value(&facts.meetings[&(27, 31)]), value(&HeadToHead::example()));
     assert_eq!(value(&facts.scorers[0].1), value(&vec![Scorer::example()]));
     assert_eq!(value(&facts.squads[&27]), value(&TeamSquad::example()));

@@ -47,14 +47,8 @@ pub(super) const SECTIONS: [(&str, &str); 25] = [
 /// Every setting.
 pub fn settings() -> &'static [Setting] {
     static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
-        let parts = [
-            server::rows(),
-            venue::rows(),
-            accounts::rows(),
-            rules::rows(),
-            simulation::rows(),
-            published::rows(),
-        ];
+        let parts =
+            [server::rows(), venue::rows(), accounts::rows(), rules::rows(), simulation::rows(), published::rows()];
         parts.into_iter().flatten().collect()
     });
     &SETTINGS

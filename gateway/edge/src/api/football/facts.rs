@@ -181,11 +181,8 @@ mod tests {
             ("cancelled", 0, false),
         ];
         for (status, seconds, expected) in rows {
-            let fixture = Fixture {
-                status: status.into(),
-                kickoff_utc: Some(scalar::Timestamp(at)),
-                ..Fixture::example()
-            };
+            let fixture =
+                Fixture { status: status.into(), kickoff_utc: Some(scalar::Timestamp(at)), ..Fixture::example() };
             assert_eq!(fixture.is_played(moved(seconds)), expected, "{status} {seconds}");
         }
         let unknown = Fixture { status: "scheduled".into(), kickoff_utc: None, ..Fixture::example() };

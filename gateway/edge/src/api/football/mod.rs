@@ -19,9 +19,7 @@ use crate::http::scalar::{CompetitionChoice, DateText, FixtureNumber};
 use crate::http::schema::{Param, Schema};
 use facts::{Facts, STATUSES, of_competition};
 use filter::{FixtureFilter, LIMIT_MAX, competition, fixture, teams};
-use records::{
-    Bracket, Fixture, HeadToHead, Injury, Lineups, MatchDetail, Scorer, StandingGroup, TeamSquad,
-};
+use records::{Bracket, Fixture, HeadToHead, Injury, Lineups, MatchDetail, Scorer, StandingGroup, TeamSquad};
 use serde::Serialize;
 use std::sync::Arc;
 

@@ -43,7 +43,8 @@ fn facts() -> Facts {
         fixture(5, Some(WorldCup2026), 24, "cancelled"),
         timeless,
     ];
-    let detail = |fixture: &Fixture| (fixture.id, MatchDetail { fixture: fixture.clone(), more: MatchFacts::example() });
+    let detail =
+        |fixture: &Fixture| (fixture.id, MatchDetail { fixture: fixture.clone(), more: MatchFacts::example() });
     Facts {
         details: Arc::new(fixtures.iter().map(detail).collect()),
         fixtures: fixtures.into(),
@@ -94,7 +95,8 @@ fn fixtures_are_filtered() {
     ];
     for (query, expected, cache) in &rows {
         let answer = town.world.send("GET", &format!("/v1/football/fixtures?{query}"), &[], "");
-        let ids: Vec<u64> = answer.json().as_array().expect("a list").iter().map(|row| row["id"].as_u64().expect("an id")).collect();
+        let ids: Vec<u64> =
+            answer.json().as_array().expect("a list").iter().map(|row| row["id"].as_u64().expect("an id")).collect();
         assert_eq!((answer.status, ids.as_slice()), (200, *expected), "{query}");
         assert_eq!(answer.header("cache-control"), Some(*cache), "{query}");
     }
@@ -174,7 +176,8 @@ fn unknown_fields_are_absent() {
 #[test]
 fn ids_of_the_wrong_form_are_unknown() {
     let town = town(facts());
-    let wrong = ["0", "99", "-2", "02", "2.0", "x", "%2e%2e", "2%00", "99999999999999999999", "\u{661}", "..%2f2", "2e0"];
+    let wrong =
+        ["0", "99", "-2", "02", "2.0", "x", "%2e%2e", "2%00", "99999999999999999999", "\u{661}", "..%2f2", "2e0"];
     for id in wrong {
         for path in [format!("matches/{id}"), format!("teams/{id}/squad")] {
             let encoded = path.replace('\u{661}', "%D9%A1");

@@ -42,7 +42,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     ("backtest", "papertape backtest strategy.json --seeds 16 --json - --trades trades.csv"),
     ("football", "papertape football check facts/"),
-    ("incident", "papertape incident open --title 'Market data is late' --service market_data"),
+    ("incident", "papertape incident open --title Delay --service market_data"),
     ("log", "papertape log verify papertape-data"),
     ("clock", "papertape clock set-back papertape-data"),
     (

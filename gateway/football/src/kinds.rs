@@ -237,7 +237,7 @@ fn competitions<T>(
 
 /// Fields that several records have. Those that must be there have a value that is never used where they are wrong, so
 /// that the other fields of the record are read, too.
-trait Common {
+trait BoundedFields {
     fn id(&self, name: &str) -> u64;
     fn name(&self, name: &str) -> String;
     fn some_text(&self, name: &str, chars_max: usize) -> Option<String>;
@@ -252,7 +252,7 @@ trait Common {
 /// The largest count, such as goals or points.
 const COUNT_MAX: i64 = 9_999;
 
-impl Common for Fields<'_> {
+impl BoundedFields for Fields<'_> {
     fn id(&self, name: &str) -> u64 {
         self.required(name, |item| item.integer(1, ID_MAX)).unwrap_or_default().unsigned_abs()
     }

@@ -243,7 +243,20 @@ mod tests {
         let mut moved = bytes.clone();
         moved.copy_within(at..at + RECORD_BYTES, at + 7 * RECORD_BYTES);
         assert_eq!(Samples::read(&moved).map(|(_, count)| count), Ok(1));
-        println!("damaged records: {} cases", cases + 1);
+        // A record with a sound checksum that no server writes: a state of three, and a number of another slot.
+        let forged = |change: &dyn Fn(&mut [u8])| {
+            let mut bytes = bytes.clone();
+            let record = &mut bytes[at..at + RECORD_BYTES];
+            change(record);
+            let sum = crc32c::crc32c(&record[..RECORD_BYTES - 4]).to_le_bytes();
+            record[RECORD_BYTES - 4..].copy_from_slice(&sum);
+            Samples::read(&bytes).map(|(_, count)| count)
+        };
+        assert_eq!(forged(&|record| record[9] = 0b1100), Ok(1));
+        assert_eq!(forged(&|record| record[0] ^= 1), Ok(1));
+        assert_eq!(forged(&|record| record[..4].copy_from_slice(&u32::MAX.to_le_bytes())), Ok(1));
+        assert_eq!(forged(&|record| record[9] = 0b1001), Ok(0));
+        println!("damaged records: {} cases", cases + 5);
     }
 
     /// A clock that goes back, or leaps by years, overwrites only what is in the same place.

@@ -184,7 +184,7 @@ fn lists_and_files_are_bounded() {
     let many = format!("[{}]", vec!["1"; VALUES_MAX].join(","));
     assert_eq!(read(Kind::Fixtures, &many).err(), Some(vec!["has more than 1000000 values".to_owned()]));
     // More defects than are noted.
-    let defects = read(Kind::Fixtures, &format!("[{}]", vec!["1"; 500].join(","))).err().expect("defects");
+    let defects = read(Kind::Fixtures, &format!("[{}]", vec!["1"; 500].join(","))).expect_err("defects");
     assert_eq!((defects.len(), defects[100].as_str()), (101, "has more defects than are shown"));
     let deep = format!("{}{}", "[".repeat(40), "]".repeat(40));
     assert_eq!(read(Kind::Fixtures, &deep).err(), Some(vec!["is nested deeper than 32 levels".to_owned()]));

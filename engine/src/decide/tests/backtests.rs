@@ -81,25 +81,40 @@ fn a_month_has_its_limits() {
     world.check().expect("the records give the same state");
 }
 
-/// A cancelled one counts as long as it is kept.
+/// One that was cancelled counts as long as it is kept.
 #[test]
 fn the_requests_of_a_user_are_bounded() {
+    /// The largest request of the API.
+    const LARGE: usize = 64 << 10;
+    const FIT: u16 = (BACKTEST_REQUESTS_BYTES_MAX / LARGE) as u16;
     let mut world = world();
-    let large = |number: u8, bytes: usize| NewBacktest { spec: "x".repeat(bytes), jobs_max: 99, ..new(number, 1) };
-    const QUARTER: usize = BACKTEST_REQUESTS_BYTES_MAX / 4;
-    for number in 1..=4 {
-        assert_eq!(create(&mut world, large(number, QUARTER)), Ok((number, false)));
+    let id = |number: u16| {
+        let mut id = [7; 16];
+        id[..2].copy_from_slice(&number.to_le_bytes());
+        id
+    };
+    let sized = |number: u16, bytes: usize| NewBacktest {
+        id: id(number),
+        spec: "x".repeat(bytes),
+        jobs_max: 9_999,
+        ..new(7, 1)
+    };
+    let make = |world: &mut World, number, bytes| create(world, sized(number, bytes)).map(|_| ());
+    for number in 0..FIT {
+        assert_eq!(make(&mut world, number, LARGE), Ok(()), "{number}");
     }
     let full = |until| Err(Reject::BacktestRequestsFull { bytes_max: BACKTEST_REQUESTS_BYTES_MAX as u64, until });
-    assert_eq!(create(&mut world, large(5, 1)), full(START.next_month()), "none has ended");
+    assert_eq!(make(&mut world, FIT, 1), full(START.next_month()), "none has ended");
     world.now = START.plus(DAY);
-    assert_eq!(end(&mut world, 2, BacktestResult::Cancelled { left: 0 }), Ok((BacktestEnd::Cancelled, 0)));
+    let cancelled = Command::EndBacktest { job: id(3), result: BacktestResult::Cancelled { left: 0 } };
+    assert!(matches!(world.ask(cancelled, 0), Answer::Backtest { .. }));
     let until = START.plus(DAY + BACKTESTS_KEPT_US);
-    assert_eq!(create(&mut world, large(5, 1)), full(until));
+    assert_eq!(make(&mut world, FIT, 1), full(until));
     world.now = until;
-    assert_eq!(create(&mut world, large(5, QUARTER)), Ok((5, false)));
+    assert_eq!(make(&mut world, FIT, LARGE), Ok(()));
+    assert_eq!(make(&mut world, FIT + 1, 1), full(until.next_month()), "the others have not ended");
     world.check().expect("the records give the same state");
-    println!("bounds of requests: 7 cases");
+    println!("bounds of requests: {} cases", FIT + 5);
 }
 
 #[test]

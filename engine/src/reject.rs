@@ -110,6 +110,11 @@ pub enum Reject {
         limit: u64,
         resets_at: Timestamp,
     },
+    /// What was asked for by back-tests that are kept has too many bytes; `until`: when the next one is not kept any more.
+    BacktestRequestsFull {
+        bytes_max: u64,
+        until: Timestamp,
+    },
     /// The plan allows fewer market hours this month; in thousandths.
     MarketHoursSpent {
         limit: u64,

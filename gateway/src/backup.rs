@@ -450,7 +450,7 @@ fn history(directory: &Path) -> Result<Vec<Planned>, BackupError> {
     Ok(planned)
 }
 
-/// The files that a start checks, if they exist. A doubt of the clock is removed when its wait is over.
+/// The files beside the log, if they exist. A doubt of the clock is removed when its wait is over.
 fn kept(directory: &Path) -> impl Iterator<Item = Planned> {
     let place = |name: &str| (name.to_owned(), directory.join(name));
     let planned = |(name, path)| Planned { name, from: Opening::MayBeGone(path), extent: Extent::Whole };

@@ -7,16 +7,18 @@ use crate::directory_venue::{self, OtherVenue};
 use crate::instruments::Instruments;
 use crate::jobs::archive::{Keeping, Kept};
 use crate::jobs::{self, End, Jobs, OwnParts, Stops};
-use crate::layout;
+use crate::layout::{self, Asked};
 use crate::listeners::{CommitFigures, Listeners, ServerLinks};
 use crate::metrics::gather::Sources;
 use crate::metrics::journal::JournalMeters;
 use crate::runtime::{Parts, Runtime};
+use crate::uptime::{Ask, Measuring};
 use crate::{banner, check, demo, simulation};
+use ::football::folder::Folder;
 use ::simulation::past::Past;
 use ::simulation::reads::Reads as ReadsOfPast;
 use ::simulation::runner::{Open, Runner};
-use edge::api::health::Census;
+use edge::api::health::{Census, measure_when_asked};
 use edge::api::simulation::archive::Archive;
 use edge::api::simulation::jobs::Jobs as Backtests;
 use edge::app::{App, Edge, Instance};
@@ -24,6 +26,7 @@ use edge::http::auth::{RawKey, uuid_text};
 use edge::http::front::Front;
 use edge::http::server;
 use edge::meters::EdgeMeters;
+use edge::published::Published;
 use edge::reads::Reads;
 use edge::streams::Streams;
 use edge::ws::news::News;
@@ -334,7 +337,17 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         .clone()
         .map(|past| simulation::runner(&config, past, shared.rules.clone(), runtime.inboxes(), clock.clone(), open));
     let runner = shared.runner.clone();
-    let own = OwnParts { log, history, reader: reader.clone(), feed, archive: keeping, is_fed, runner };
+    let (asks, asked): (Vec<Ask>, Vec<Asked>) = (0..config.server.io_threads).map(|_| mpsc::channel(1)).unzip();
+    // A server of a back-test shows nothing but its markets.
+    let football = config.published.football_dir.as_deref().filter(|_| bot.is_none()).map(Folder::open);
+    let status = bot.is_none().then(|| {
+        let (dir, incidents) = (&config.data.dir, &config.published.incidents_file);
+        Measuring::open(dir, incidents, clock.clone(), asks, config.engine.shards == 1)
+    });
+    let (almanac, measurements) =
+        (football.as_ref().map(Folder::almanac), status.as_ref().map(Measuring::measurements));
+    let own =
+        OwnParts { log, history, reader: reader.clone(), feed, archive: keeping, is_fed, runner, football, status };
     let (marks, covered, stops) = (runtime.marks(), runtime.covered(), jobs.stops());
     let rows = jobs::table(&jobs::Server { config: &config, marks, covered, stops }, own);
     let started = match jobs.start(rows) {
@@ -351,9 +364,16 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         feed: shared.feed.clone(),
         upstream,
         archive: kept.figures.clone(),
+        football: almanac.clone(),
+        measurements: measurements.clone(),
+    };
+    let published = Published {
+        football: almanac.map(|almanac| almanac as Arc<dyn edge::api::football::facts::Football>),
+        uptime: measurements.clone().map(|measured| measured as Arc<dyn edge::api::status::Uptime>),
+        incidents: measurements.map(|measured| measured as Arc<dyn edge::api::status::Incidents>),
     };
     let app = shared.app(&config, clock, leap, reader, instruments.clone(), instance)?;
-    let app = App { moments: moments.clone(), ..app };
+    let app = App { moments: moments.clone(), published, ..app };
     let config = Arc::new(config);
     let edge = Rc::new(Edge::new(Arc::new(app), runtime.client()));
     // The demo user's key: only without users, and only if no other machine can reach the listener.
@@ -389,7 +409,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         }
     }
     let stopping = Stopping { failed, moments };
-    let served = listen_until_stopped(listener, config.server.io_threads, edge, &runtime, stopping).await;
+    let served = listen_until_stopped(listener, asked, edge, &runtime, stopping).await;
     if let Some(admin) = admin {
         admin.end();
     }
@@ -534,6 +554,7 @@ impl Shared {
                 jobs: runner.map(|runner| runner as Arc<dyn Backtests>),
                 exports,
             },
+            published: Published::default(),
             moments: None,
         })
     }
@@ -545,18 +566,21 @@ struct Stopping {
     moments: Option<Arc<Moments>>,
 }
 
-/// Serves until a signal comes, the log fails, or the back-test ends.
+/// Serves until a signal comes, the log fails, or the back-test ends. `asked`: requests of measures for each IO thread.
 async fn listen_until_stopped(
     listener: TcpListener,
-    io_threads: usize,
+    mut asked: Vec<Asked>,
     edge: Rc<Edge>,
     runtime: &Runtime,
     Stopping { mut failed, moments }: Stopping,
 ) -> Result<(), BootError> {
     let (end, ending) = watch::channel(false);
     let app = edge.app.clone();
-    let io_threads = layout::spawn_io(io_threads - 1, &listener, &app, runtime.inboxes(), &ending)
-        .map_err(io("a thread for sockets"))?;
+    if let Some(asked) = asked.pop() {
+        tokio::task::spawn_local(measure_when_asked(edge.clone(), asked));
+    }
+    let io_threads =
+        layout::spawn_io(asked, &listener, &app, runtime.inboxes(), &ending).map_err(io("a thread for sockets"))?;
     let listener = tokio::net::TcpListener::from_std(listener).map_err(io("the listener"))?;
     let serving = tokio::task::spawn_local(server::serve(listener, edge, app.front.connections.clone(), ending));
     let mut terminate = signal(SignalKind::terminate()).map_err(io("the handler of SIGTERM"))?;

@@ -73,6 +73,7 @@ pub struct Config {
     pub export: Export,
     pub streams: Streams,
     pub simulation: Simulation,
+    pub published: Published,
     /// Fees, rollout flags and bounds for the engine (`[fees]`, `[flags]`, `[keys]`).
     pub rules: Rules,
     /// The configuration file, if one was named.
@@ -241,6 +242,14 @@ pub struct Simulation {
     pub export_bytes_max: u64,
 }
 
+/// What is shown beside markets and accounts.
+#[derive(Clone, Debug)]
+pub struct Published {
+    /// The folder of facts of football; `None`: there is no provider.
+    pub football_dir: Option<PathBuf>,
+    pub incidents_file: PathBuf,
+}
+
 #[derive(Clone, Debug)]
 pub struct Book {
     /// A book without news for longer is shown as stale.
@@ -296,6 +305,7 @@ impl Config {
             export: Export { max_rows: values.number("export.max_rows") },
             streams: read::streams(&values),
             simulation: read::simulation(&values),
+            published: read::published(&values),
             rules,
             built_from: None,
             file: None,

@@ -2,6 +2,8 @@
 
 use crate::jobs::archive::Figures;
 use crate::listeners::CommitFigures;
+use crate::uptime::Measurements;
+use ::football::folder::Almanac;
 use edge::api::health::{self, Vitals};
 use engine::time::Timestamp;
 use std::sync::Arc;
@@ -18,6 +20,10 @@ pub struct Instruments {
     pub upstream: Upstream,
     /// Of the job that keeps the archive, if there is one.
     pub archive: Option<Arc<Figures>>,
+    /// Facts of football, if there is a provider.
+    pub football: Option<Arc<Almanac>>,
+    /// The uptime, if it is measured.
+    pub measurements: Option<Arc<Measurements>>,
 }
 
 impl health::Instruments for Instruments {

@@ -14,6 +14,8 @@
 //! | `archive` | hours of the recording become hours of the archive; old ones are removed ([`archive`]) |
 //! | `exports` | removes exports of the archive after a day (`simulation::exports`) |
 //! | `feed` | polls the venue; books, markets, and the matching cycle (`venue::feed`) |
+//! | `football` | facts of football, read again when their files change (`football::folder`) |
+//! | `status` | a sample of the uptime in each minute, and the file of incidents ([`crate::uptime`]) |
 //! | `backtest` | runs back-tests and removes old rows of them; one for each of `simulation.threads`, and one if that is 0 (`simulation::runner`) |
 //! | `last` | the snapshot of a clean stop; not in the table, since the stop starts it |
 //!
@@ -37,6 +39,8 @@ use self::archive::Keeping;
 use crate::boot::{BootError, io};
 use crate::config::Config;
 use crate::listeners::ServerLinks;
+use crate::uptime::{self, Measuring};
+use ::football::folder::{self, Folder};
 use ::history::{History, Reader};
 use ::simulation::runner::{self, Runner};
 use feed::Polling;
@@ -124,6 +128,10 @@ pub struct OwnParts {
     pub is_fed: oneshot::Sender<()>,
     /// Runs back-tests, if this server does.
     pub runner: Option<Arc<Runner>>,
+    /// `None`: there is no provider.
+    pub football: Option<Folder>,
+    /// `None`: nothing is measured.
+    pub status: Option<Measuring>,
 }
 
 /// A row of the table.
@@ -150,7 +158,7 @@ pub fn before_recovery(config: &Config, loading: &Loading) -> Vec<Row> {
 
 /// All other jobs, in the order of their start.
 pub fn table(server: &Server<'_>, own: OwnParts) -> Vec<Row> {
-    let OwnParts { log, history, reader, feed, archive: keeping, is_fed, runner } = own;
+    let OwnParts { log, history, reader, feed, archive: keeping, is_fed, runner, football, status } = own;
     let LogParts { storage, preparer, low, snapshots, requests, handover } = log;
     let spares = spares(server, preparer, low);
     let keeper = keeper(server, storage, snapshots).answering(requests).handed_to(handover);
@@ -165,6 +173,16 @@ pub fn table(server: &Server<'_>, own: OwnParts) -> Vec<Row> {
         let job = Job::new("exports", EXPORTS_CHECK_EVERY, move || sweep).low_priority();
         Row { end: End::WithProcess, job: job.spare("old exports stay until the server is restarted", || {}) }
     });
+    let football = football.map(|folder| {
+        let lost = "facts of football are not read again until the server is restarted";
+        let job = Job::new("football", folder::LOOK_EVERY, move || folder).low_priority().spare(lost, || {});
+        Row { end: End::WithProcess, job }
+    });
+    let status = status.map(|measuring| {
+        let lost = "the uptime is not measured, and incidents are not read again, until the server is restarted";
+        let job = Job::new("status", uptime::LOOK_EVERY, move || measuring).spare(lost, || {});
+        Row { end: End::WithProcess, job }
+    });
     let mut rows = vec![
         Row { end: End::Last, job: history },
         Row { end: End::AfterSnapshot, job: Job::new("spares", LOG_CHECK_EVERY, move || spares) },
@@ -173,6 +191,8 @@ pub fn table(server: &Server<'_>, own: OwnParts) -> Vec<Row> {
     ];
     rows.extend(keeping);
     rows.extend(exports);
+    rows.extend(football);
+    rows.extend(status);
     rows.extend(runner.iter().flat_map(Runner::workers).map(|worker| {
         let lost = "a thread of back-tests has failed; fewer of them run until the server is restarted";
         let job = Job::new("backtest", runner::SLEEP_MAX, move || worker).low_priority().spare(lost, || {});

@@ -4,6 +4,7 @@
 
 use crate::listeners::Core;
 use crate::listeners::{CommitFigures, CommitLane, Committer};
+use edge::api::health::{Measured, measure_when_asked};
 use edge::app::{App, Edge};
 use edge::engine_client::EngineClient;
 use edge::http::server;
@@ -195,28 +196,34 @@ pub fn drive(
     });
 }
 
-/// Further threads that own sockets, besides the one that runs boot. Each returns how many connections it cut off.
+/// Requests of measures to one IO thread.
+pub type Asked = mpsc::Receiver<std::sync::mpsc::SyncSender<Measured>>;
+
+/// Further threads that own sockets, besides the one that runs boot: one for each receiver of requests of measures.
+/// Each returns how many connections it cut off.
 pub fn spawn_io(
-    count: usize,
+    asked: Vec<Asked>,
     listener: &TcpListener,
     app: &Arc<App>,
     inboxes: &Arc<[Arc<Ring<Envelope<Reply>>>]>,
     ending: &watch::Receiver<bool>,
 ) -> io::Result<Vec<JoinHandle<io::Result<usize>>>> {
-    let spawn = |index| {
+    let spawn = |(index, asked): (usize, Asked)| {
+        let index = index + 1;
         let (listener, app) = (listener.try_clone()?, app.clone());
         let (inboxes, ending) = (inboxes.clone(), ending.clone());
         thread::spawn(&format!("io-{index}"), move || {
             let engine = EngineClient::threaded(inboxes, app.reads.clock.clone());
             let connections = app.front.connections.clone();
             let serving = async {
-                let listener = tokio::net::TcpListener::from_std(listener)?;
-                Ok(server::serve(listener, Rc::new(Edge::new(app, engine)), connections, ending).await)
+                let (listener, edge) = (tokio::net::TcpListener::from_std(listener)?, Rc::new(Edge::new(app, engine)));
+                tokio::task::spawn_local(measure_when_asked(edge.clone(), asked));
+                Ok(server::serve(listener, edge, connections, ending).await)
             };
             tokio::task::LocalSet::new().block_on(&host::runtime::runtime()?, serving)
         })
     };
-    (1..=count).map(spawn).collect()
+    asked.into_iter().enumerate().map(spawn).collect()
 }
 
 #[cfg(test)]

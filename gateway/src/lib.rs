@@ -19,6 +19,7 @@
 //! | `edge` | HTTP, the endpoints, the streams, their descriptions | `engine`, `wire`, `host` |
 //! | `admin` | the admin namespace: controls of a running server | `engine`, `wire`, `host` |
 //! | `simulation` | the archive of the simulation routes, back-tests | `engine`, `wire`, `host`, `archive`, `venue`, `edge` |
+//! | `football` | facts of football, in a folder of files | `engine`, `wire`, `host`, `edge` |
 //!
 //! # Map
 //!
@@ -34,6 +35,7 @@
 //! | [`metrics`] | metrics for a monitor |
 //! | [`admin_listener`] | the listener for monitors and operators: metrics, and the admin namespace of this server |
 //! | `directory_venue` | the venues of a data directory |
+//! | [`incidents`], [`uptime`] | what the operator reports; samples of each minute |
 //! | `simulation` | the parts of the simulation routes outside of the edge |
 //! | [`demo`], [`banner`] | the demo user and the lines that a start prints |
 //!
@@ -49,6 +51,7 @@ pub mod check;
 pub mod config;
 pub mod demo;
 mod directory_venue;
+pub mod incidents;
 pub mod instruments;
 pub mod jobs;
 pub mod layout;
@@ -58,3 +61,4 @@ pub mod restore;
 pub mod runtime;
 pub mod set_back;
 mod simulation;
+pub mod uptime;

@@ -5,8 +5,10 @@ use crate::programs::{Clients, run_well};
 use serde_json::{Value, json};
 use std::env;
 use std::fs;
+use tests::binary::workspace;
 use tests::cases::Cases;
 use tests::json::{at, int};
+use tests::server::ServerDir;
 use tests::token::token;
 use tests::world::{World, limit, market};
 
@@ -18,12 +20,23 @@ const REQUESTS: &str = "20";
 /// The default seed; `PAPERTAPE_SEED` names another.
 const SEED: &str = "1";
 
-/// A world for one run: its requests may close and cancel everything in it.
-fn world() -> World {
+/// A world for one run: its requests may close and cancel everything in it. The routes behind a setting exist, too, and
+/// `more` may give it what they read.
+fn world(more: impl FnOnce(&mut ServerDir)) -> World {
     World::start_with(1, |place| {
         place.set("limits", "placements_per_user", "1000");
         place.set("limits.tiers.enterprise", "in_flight", "1000");
+        place.set("flags", "feature_simulation_api_enabled", "true");
+        let exports = place.root().join("exports");
+        place.set("simulation", "export_dir", &format!("{exports:?}"));
+        more(place);
     })
+}
+
+/// The facts of football that the fuzz tests begin with: one file of each kind.
+fn with_football(place: &mut ServerDir) {
+    let facts = workspace().join("tests/fuzz/corpus/football");
+    place.set("football", "provider", &format!("{:?}", format!("file:{}", facts.display())));
 }
 
 /// Ids of existing objects, so that requests get past the check for existence.
@@ -50,6 +63,14 @@ fn known(world: &World) -> String {
 [[operations]]
 include-path-regex = "^/v1/prices-history"
 parameters = {{ "query.market" = "{token}" }}
+
+[[operations]]
+include-path-regex = "^/v1/football/"
+parameters = {{ "path.id" = "1", "query.fixture" = "1", "query.home" = "27", "query.away" = "31" }}
+
+[[operations]]
+include-path-regex = "^/v1/football/teams/"
+parameters = {{ "path.id" = "27" }}
 
 [[operations]]
 include-path-regex = "^/v1/keys/"
@@ -109,14 +130,18 @@ fn operations(document: &Value) -> usize {
 fn answers_are_those_of_the_description() {
     let cases = Cases::of("operations of the description");
     let Some(clients) = Clients::fetched() else { return cases.one() };
-    cases.add(run(&clients, &world(), ""));
+    let world = world(|_| {});
+    assert_eq!(world.public().get("/v1/football/fixtures").expect(200), json!([]), "there is no provider");
+    cases.add(run(&clients, &world, ""));
 }
 
 #[test]
 fn answers_about_what_exists_are_those_of_the_description() {
     let cases = Cases::of("operations of the description, known ids");
     let Some(clients) = Clients::fetched() else { return cases.one() };
-    let world = world();
+    let world = world(with_football);
+    let facts = world.public().get("/v1/football/matches/1").expect(200);
+    assert_eq!(facts["venue"], "Azteca", "there is a provider");
     let config = known(&world);
     cases.add(run(&clients, &world, &config));
 }

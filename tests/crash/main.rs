@@ -27,5 +27,6 @@ mod seeds;
 mod settings;
 mod stops;
 mod trader;
+mod uptime;
 mod verbs;
 mod wallets;

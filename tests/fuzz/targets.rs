@@ -5,6 +5,7 @@
 
 mod archive;
 mod journal;
+mod published;
 mod text;
 mod venues;
 
@@ -15,7 +16,7 @@ pub use journal::sound_files as journal_files;
 pub type Target = fn(&[u8]);
 
 /// Name of a target, which is also its folder in `corpus`, and its function.
-pub const TARGETS: [(&str, Target); 25] = [
+pub const TARGETS: [(&str, Target); 28] = [
     ("archive_index", archive::index),
     ("archive_parquet", archive::parquet),
     ("archive_sidecar", archive::sidecar),
@@ -26,8 +27,10 @@ pub const TARGETS: [(&str, Target); 25] = [
     ("epoch", journal::epoch),
     ("facts", journal::facts),
     ("flat_order", text::flat_order),
+    ("football", published::football),
     ("frames", text::frames),
     ("head", text::head),
+    ("incidents", published::incidents),
     ("instant", text::instant),
     ("json", text::json),
     ("jwt", text::jwt),
@@ -41,4 +44,5 @@ pub const TARGETS: [(&str, Target); 25] = [
     ("segment", journal::segment),
     ("snapshot", journal::snapshot),
     ("tape", venues::tape),
+    ("uptime", published::uptime),
 ];

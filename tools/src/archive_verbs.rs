@@ -242,8 +242,9 @@ impl ImportVerb {
                 hours.note(&hour);
                 of_verb.show_hour(&hour);
             };
-            if let Err(errors) = import.run(path, &names, &stop, &mut sealed) {
-                refused.extend(errors.iter().map(ToString::to_string));
+            match import.run(path, &names, &stop, &mut sealed) {
+                Ok(left_out) => hours.left_out += left_out,
+                Err(errors) => refused.extend(errors.iter().map(ToString::to_string)),
             }
             if stop.is_set() {
                 break;
@@ -414,12 +415,19 @@ fn fill_cache(
     Ok(())
 }
 
+/// `1 hour`, `2 hours`.
+fn hours_text(count: u64) -> String {
+    format!("{count} {}", if count == 1 { "hour" } else { "hours" })
+}
+
 /// Sums of the hours of a run.
 #[derive(Default)]
 struct Hours {
     new: u64,
     there: u64,
     rows: u64,
+    /// Without a row of the wanted markets.
+    left_out: u64,
 }
 
 impl Hours {
@@ -431,12 +439,24 @@ impl Hours {
         self.rows += hour.rows;
     }
 
+    /// The sums in words.
+    fn text(&self) -> String {
+        let Hours { new, there, rows, left_out } = self;
+        let (are, were) = (if *new == 1 { "is" } else { "are" }, if *there == 1 { "was" } else { "were" });
+        let rows_text = if *rows == 1 { "row" } else { "rows" };
+        let left_out = match left_out {
+            0 => String::new(),
+            count => format!(", {} left out: no row of the wanted markets", hours_text(*count)),
+        };
+        format!("{} {are} new, {there} {were} there, {rows} {rows_text}{left_out}", hours_text(*new))
+    }
+
     /// Prints the sums; fails if anything was refused.
     fn end(&self, of_verb: &VerbOptions, refused: Vec<String>) -> Result<(), Failure> {
-        let Hours { new, there, rows } = self;
+        let Hours { new, there, rows, left_out } = self;
         of_verb.show(
-            format_args!("{new} hours are new, {there} were there, {rows} rows"),
-            &json!({"new": new, "there": there, "rows": rows, "refused": refused}),
+            self.text(),
+            &json!({"new": new, "there": there, "rows": rows, "left_out": left_out, "refused": refused}),
         );
         match refused.as_slice() {
             [] => Ok(()),

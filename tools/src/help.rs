@@ -41,6 +41,8 @@ const EXAMPLES: &[(&str, &str)] = &[
          0x5151515151515151515151515151515151515151515151515151515151515151",
     ),
     ("backtest", "papertape backtest strategy.json --seeds 16 --json - --trades trades.csv"),
+    ("football", "papertape football check facts/"),
+    ("incident", "papertape incident open --title Delay --service market_data"),
     ("log", "papertape log verify papertape-data"),
     ("clock", "papertape clock set-back papertape-data"),
     (

@@ -8,7 +8,9 @@ mod clock;
 mod configuration;
 mod doctor;
 mod facts;
+mod football;
 mod help;
+mod incident;
 mod journal;
 mod key;
 mod openapi;
@@ -73,6 +75,12 @@ enum Verb {
     /// when it failed, 2 for a wrong specification or command, 3 for another result than the expected one, 130 or 143
     /// after SIGINT or SIGTERM.
     Backtest(backtest::BacktestVerb),
+    /// Check a folder of facts of football. Exit code 1 when a file has a defect.
+    #[command(subcommand)]
+    Football(football::FootballVerb),
+    /// Report an incident of the server; it shows the change within a second.
+    #[command(subcommand)]
+    Incident(incident::IncidentVerb),
     /// Read and check the log of a data directory; never writes there.
     #[command(subcommand)]
     Log(journal::LogVerb),
@@ -109,6 +117,8 @@ fn main() -> ExitCode {
         Verb::Archive(verb) => verb.run(),
         Verb::Simulate(verb) => verb.run(),
         Verb::Backtest(verb) => verb.run(),
+        Verb::Football(verb) => verb.run(),
+        Verb::Incident(verb) => verb.run(),
         Verb::Log(verb) => verb.run(),
         Verb::Backup(backup) => backup.run(),
         Verb::Restore(restore) => restore.run(),

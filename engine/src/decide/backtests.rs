@@ -8,7 +8,7 @@ use crate::reject::Reject;
 use crate::rules::Rules;
 use crate::time::Timestamp;
 use crate::user::User;
-use crate::user::backtests::{Backtest, BacktestEnd};
+use crate::user::backtests::{BACKTEST_REQUESTS_BYTES_MAX, Backtest, BacktestEnd};
 
 /// Whether a request with this id was made before: that back-test, or the refusal of another request.
 pub fn replay<'a>(user: &'a User, new: &NewBacktest, now: Timestamp) -> Result<Option<&'a Backtest>, Reject> {
@@ -32,6 +32,11 @@ pub fn create(
     let resets_at = now.next_month();
     if u64::from(meter.jobs) >= new.jobs_max {
         return Err(Reject::BacktestsSpent { limit: new.jobs_max, resets_at });
+    }
+    let stored: usize = user.backtests_kept(now).map(|job| job.spec.len()).sum();
+    if stored + new.spec.len() > BACKTEST_REQUESTS_BYTES_MAX {
+        let until = user.backtests_kept(now).filter_map(Backtest::kept_until).min().unwrap_or(resets_at);
+        return Err(Reject::BacktestRequestsFull { bytes_max: BACKTEST_REQUESTS_BYTES_MAX as u64, until });
     }
     let hours = meter.hours.saturating_add(new.charged);
     if hours > new.hours_max {

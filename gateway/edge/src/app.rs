@@ -6,6 +6,7 @@ use crate::engine_client::EngineClient;
 use crate::http::front::Front;
 use crate::http::last_used::LastUsed;
 use crate::http::server::write_batch::WriteBatch;
+use crate::published::Published;
 use crate::reads::Reads;
 use crate::streams::Streams;
 use crate::ws::hub::Hub;
@@ -26,6 +27,8 @@ pub struct App {
     pub streams: Streams,
     /// The running server.
     pub instance: Instance,
+    /// What is shown beside markets and accounts.
+    pub published: Published,
     /// The moments of a back-test with a bot; `None` in a server.
     pub moments: Option<Arc<Moments>>,
 }

@@ -1,8 +1,8 @@
 //! All endpoints, by group.
 
 use crate::api::{
-    account, beta, books, candles, clob, events, export, gamma, health, history, holdings, keys, markets, me, orders,
-    prices, quotes, simulation, updown,
+    account, beta, books, candles, clob, events, export, football, gamma, health, history, holdings, keys, markets, me,
+    orders, prices, quotes, simulation, status, updown,
 };
 use crate::http::route::{Group, Route};
 use crate::ws::live;
@@ -45,8 +45,10 @@ pub const GROUPS: &[Group] = &[
         about: "Fills, books and coverage of the past, while `flags.feature_simulation_api_enabled` is on.",
         routes: simulation::ROUTES,
     },
+    Group { name: "football", about: "Facts of football, while `football.provider` is set.", routes: football::ROUTES },
     Group { name: "beta", about: "State of the beta.", routes: beta::ROUTES },
     Group { name: "health", about: "Health and status of the server.", routes: health::ROUTES },
+    Group { name: "status", about: "Uptime of the last 90 days, and incidents.", routes: status::ROUTES },
     Group { name: "description", about: "Machine-readable descriptions of this server.", routes: description::ROUTES },
 ];
 

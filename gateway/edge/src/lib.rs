@@ -14,6 +14,7 @@
 //! | [`engine_client`] | sends a handler's command to the shard of its user, and says what a late answer means |
 //! | [`app`] | state shared by all IO threads, and the state of one of them |
 //! | [`reads`], [`streams`] | what handlers read, and what open streams share |
+//! | [`published`] | what is shown beside markets and accounts |
 //! | [`settings`] | the settings of the edge |
 //! | [`meters`] | the counters of the edge for a monitor |
 //!
@@ -28,6 +29,7 @@ pub mod engine_client;
 pub mod groups;
 pub mod http;
 pub mod meters;
+pub mod published;
 pub mod reads;
 pub mod settings;
 pub mod streams;

@@ -9,6 +9,7 @@
 //! | [`slot`] | the receiver of an answer |
 //! | [`secret`] | values that are never printed |
 //! | [`small_file`] | files beside the log, read to a bound |
+//! | [`watched_file`] | files that an operator edits, read again when they change |
 //! | [`output`] | standard output and standard error |
 //! | [`histogram`] | counts of durations |
 //!
@@ -27,3 +28,4 @@ pub mod secret;
 pub mod slot;
 pub mod small_file;
 pub mod thread;
+pub mod watched_file;

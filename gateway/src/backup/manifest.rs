@@ -1,6 +1,6 @@
 //! The manifest of a backup: its last file, so that a backup without one is incomplete.
 
-use crate::directory_venue;
+use crate::{directory_venue, incidents, uptime};
 use host::leap;
 use serde::{Deserialize, Serialize};
 use wal::Lsn;
@@ -61,9 +61,10 @@ pub enum Part {
     Secret,
 }
 
-/// Files beside the log that a start checks: the venues of the directory, and a doubt of the clock. One that is missing
-/// in the backup of an earlier program is created by the start, as for a directory of that time.
-pub const KEPT: [&str; 2] = [directory_venue::FILE, leap::DOUBT_FILE];
+/// Files beside the log: the venues of the directory and a doubt of the clock, which a start checks; samples of the uptime
+/// and incidents, of which a start takes what is sound. One that is missing in the backup of an earlier program is created
+/// by the start, as for a directory of that time.
+pub const KEPT: [&str; 4] = [directory_venue::FILE, leap::DOUBT_FILE, uptime::FILE, incidents::FILE];
 
 /// Files with secrets; copied only on request.
 pub const SECRETS: [&str; 4] = ["server_secret", "server_secret.check", "jwt_secret", "jwt_secret.check"];
@@ -127,6 +128,10 @@ mod tests {
             ("jwt_secret.check", Some(Part::Secret)),
             ("venue_kinds", Some(Part::Kept)),
             ("clock_doubted", Some(Part::Kept)),
+            ("uptime_minutes", Some(Part::Kept)),
+            ("incidents.json", Some(Part::Kept)),
+            ("uptime_minutes.damaged", None),
+            ("incidents.json.lock", None),
             ("venue_kinds.part", None),
             ("clock_doubted.making", None),
             ("history/venue_kinds", None),

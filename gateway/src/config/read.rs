@@ -132,6 +132,14 @@ pub(super) fn simulation(values: &Values) -> Simulation {
     }
 }
 
+pub(super) fn published(values: &Values) -> Published {
+    let data_dir = Path::new(values.text("data.dir"));
+    Published {
+        football_dir: values.text("football.provider").strip_prefix("file:").map(PathBuf::from),
+        incidents_file: values.path("status.incidents_file").unwrap_or_else(|| data_dir.join(crate::incidents::FILE)),
+    }
+}
+
 pub(super) fn flags(values: &Values) -> Flags {
     Flags {
         high_freq_updown_enabled: values.boolean("flags.high_freq_updown_enabled"),

@@ -5,7 +5,7 @@
 
 use super::family::{Family, Writer};
 use super::journal::Journal;
-use super::{archive, clock, edge, feed, journal, streams, system, upstream};
+use super::{archive, clock, edge, feed, journal, published, streams, system, upstream};
 use crate::config::Config;
 use crate::instruments::Instruments;
 use crate::listeners::FeedLane;
@@ -131,6 +131,7 @@ impl Sources {
         journal::write(&journal, out)?;
         upstream::write(&instruments.upstream, app.reads.clock.now(), out)?;
         archive::write(instruments.archive.as_deref(), out)?;
+        published::write(instruments, out)?;
         clock::write(app, out)?;
         system::write(out)?;
         if !is_whole {
@@ -198,8 +199,14 @@ mod tests {
             },
             Inboxes::from([Arc::new(engine::ring::Ring::new(4))]),
         );
-        let instruments =
-            Instruments { commit: figures_of_all, feed: Arc::default(), upstream: Default::default(), archive: None };
+        let instruments = Instruments {
+            commit: figures_of_all,
+            feed: Arc::default(),
+            upstream: Default::default(),
+            archive: None,
+            football: None,
+            measurements: None,
+        };
         let config = Arc::new(Config::defaults());
         let gather = Gather::new(Sources {
             config,

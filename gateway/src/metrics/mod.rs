@@ -13,6 +13,7 @@
 //! | `archive.rs` | the job that keeps the archive |
 //! | `streams.rs` | sockets and the fan-out of updates |
 //! | `clock.rs` | whether the clock can be trusted |
+//! | `published.rs` | the uptime, and files of the operator |
 //! | `system.rs` | the kernel's figures of this process |
 //! | `histogram.rs`, `family.rs` | durations in buckets; names, labels and rows |
 
@@ -23,6 +24,7 @@ mod family;
 mod feed;
 pub mod gather;
 pub mod journal;
+mod published;
 mod streams;
 mod system;
 mod upstream;

@@ -41,7 +41,15 @@ impl std::fmt::Display for NotJson {
 /// Reads a whole body.
 pub fn json(body: &[u8]) -> Result<Value<'_>, NotJson> {
     let text = std::str::from_utf8(body).map_err(|_| NotJson::NotUtf8)?;
-    Reader { text, at: 0, depth: 0, depth_max: DEPTH_MAX, values: 0, inner: None, keeps: true }.whole()
+    json_within(text, VALUES_MAX)
+}
+
+/// Reads a whole text with another bound of values than that of a body: for files of the operator.
+///
+/// # Errors
+/// Those of [`json`].
+pub fn json_within(text: &str, values_max: usize) -> Result<Value<'_>, NotJson> {
+    Reader { text, at: 0, depth: 0, depth_max: DEPTH_MAX, values: 0, values_max, inner: None, keeps: true }.whole()
 }
 
 /// Reads a frame whose field `name` is a body: returns the frame and the text of that body. The body may be nested as
@@ -49,7 +57,16 @@ pub fn json(body: &[u8]) -> Result<Value<'_>, NotJson> {
 /// so an array or object is empty in the frame.
 pub fn framed<'a>(text: &'a str, name: &'static str) -> Result<(Value<'a>, Option<&'a str>), NotJson> {
     let inner = Some(Inner { name, place: 0..0 });
-    let mut reader = Reader { text, at: 0, depth: 0, depth_max: DEPTH_MAX + 1, values: 0, inner, keeps: true };
+    let mut reader = Reader {
+        text,
+        at: 0,
+        depth: 0,
+        depth_max: DEPTH_MAX + 1,
+        values: 0,
+        values_max: VALUES_MAX,
+        inner,
+        keeps: true,
+    };
     let frame = reader.whole()?;
     let body = reader.inner.map(|inner| &text[inner.place]).filter(|body| !body.is_empty());
     Ok((frame, body))
@@ -61,6 +78,7 @@ struct Reader<'a> {
     depth: usize,
     depth_max: usize,
     values: usize,
+    values_max: usize,
     inner: Option<Inner>,
     /// Values are kept, not only checked.
     keeps: bool,
@@ -99,7 +117,7 @@ impl<'a> Reader<'a> {
 
     fn value(&mut self) -> Result<Value<'a>, NotJson> {
         self.values += 1;
-        if self.values > VALUES_MAX {
+        if self.values > self.values_max {
             return Err(NotJson::TooManyValues);
         }
         match self.peek() {

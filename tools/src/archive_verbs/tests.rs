@@ -150,3 +150,18 @@ fn imports_say_what_is_refused() {
     assert_eq!(place.run(&["import", &tape, "--replace"]), Ok(()));
     println!("refused imports: {} commands", refused.len() + 4);
 }
+
+/// One is not several.
+#[test]
+fn sums_are_in_words() {
+    let rows = [
+        ((0, 0, 0, 0), "0 hours are new, 0 were there, 0 rows"),
+        ((1, 0, 1, 0), "1 hour is new, 0 were there, 1 row"),
+        ((2, 1, 5, 1), "2 hours are new, 1 was there, 5 rows, 1 hour left out: no row of the wanted markets"),
+        ((1, 2, 5, 3), "1 hour is new, 2 were there, 5 rows, 3 hours left out: no row of the wanted markets"),
+    ];
+    for ((new, there, rows, left_out), expected) in rows {
+        assert_eq!(Hours { new, there, rows, left_out }.text(), expected);
+    }
+    println!("sums: {} cases", rows.len());
+}

@@ -1,6 +1,6 @@
 //! `archive verify`: the check of an archive, and the comparison of its hours with their recording.
 
-use super::{VerbOptions, hours, place_in, recording_of};
+use super::{VerbOptions, hours, hours_text, place_in, recording_of};
 use crate::Failure;
 use crate::record::stop_on_signals;
 use archive::store::{Finding, Store};
@@ -77,7 +77,7 @@ fn report(of_verb: &VerbOptions, findings: &[Finding], comparison: Option<&Compa
     let mut value = json!({"problems": findings.len()});
     let mut compared = String::new();
     if let Some(Comparison { compared: count, left_out, note, .. }) = comparison {
-        compared = format!("compared with raw lines: {count} hours, not compared: {left_out}");
+        compared = format!("compared with raw lines: {}, not compared: {left_out}", hours_text(*count));
         value["compared"] = (*count).into();
         value["not_compared"] = (*left_out).into();
         if let Some(note) = note {
@@ -87,6 +87,7 @@ fn report(of_verb: &VerbOptions, findings: &[Finding], comparison: Option<&Compa
     }
     let what = match findings.len() {
         0 => "all hours are sound".to_owned(),
+        1 => "1 problem".to_owned(),
         count => format!("{count} problems"),
     };
     let separator = if compared.is_empty() { "" } else { "; " };

@@ -6,7 +6,7 @@ use crate::format::Formats;
 use crate::id::KeyId;
 use crate::reject::Reject;
 use crate::time::DAY;
-use crate::user::backtests::{BACKTESTS_KEPT_US, BacktestEnd};
+use crate::user::backtests::{BACKTEST_REQUESTS_BYTES_MAX, BACKTESTS_KEPT_US, BacktestEnd};
 
 fn new(number: u8, charged: u64) -> NewBacktest {
     NewBacktest {
@@ -79,6 +79,42 @@ fn a_month_has_its_limits() {
     assert_eq!(used(&mut world), (0, 0));
     assert_eq!(create(&mut world, new(4, 10_000)), Ok((4, false)));
     world.check().expect("the records give the same state");
+}
+
+/// One that was cancelled counts as long as it is kept.
+#[test]
+fn the_requests_of_a_user_are_bounded() {
+    /// The largest request of the API.
+    const LARGE: usize = 64 << 10;
+    const FIT: u16 = (BACKTEST_REQUESTS_BYTES_MAX / LARGE) as u16;
+    let mut world = world();
+    let id = |number: u16| {
+        let mut id = [7; 16];
+        id[..2].copy_from_slice(&number.to_le_bytes());
+        id
+    };
+    let sized = |number: u16, bytes: usize| NewBacktest {
+        id: id(number),
+        spec: "x".repeat(bytes),
+        jobs_max: 9_999,
+        ..new(7, 1)
+    };
+    let make = |world: &mut World, number, bytes| create(world, sized(number, bytes)).map(|_| ());
+    for number in 0..FIT {
+        assert_eq!(make(&mut world, number, LARGE), Ok(()), "{number}");
+    }
+    let full = |until| Err(Reject::BacktestRequestsFull { bytes_max: BACKTEST_REQUESTS_BYTES_MAX as u64, until });
+    assert_eq!(make(&mut world, FIT, 1), full(START.next_month()), "none has ended");
+    world.now = START.plus(DAY);
+    let cancelled = Command::EndBacktest { job: id(3), result: BacktestResult::Cancelled { left: 0 } };
+    assert!(matches!(world.ask(cancelled, 0), Answer::Backtest { .. }));
+    let until = START.plus(DAY + BACKTESTS_KEPT_US);
+    assert_eq!(make(&mut world, FIT, 1), full(until));
+    world.now = until;
+    assert_eq!(make(&mut world, FIT, LARGE), Ok(()));
+    assert_eq!(make(&mut world, FIT + 1, 1), full(until.next_month()), "the others have not ended");
+    world.check().expect("the records give the same state");
+    println!("bounds of requests: {} cases", FIT + 5);
 }
 
 #[test]
@@ -155,7 +191,7 @@ fn found(world: &mut World, numbers: &[u8]) -> [Vec<u8>; 3] {
     [page, read, of_each(&|number| Query::BacktestByRequest(format!("k-{number}")))]
 }
 
-/// Ninety days after its creation a back-test that is over is gone for its user, who need not create another one.
+/// Ninety days after its end a back-test is gone for its user, who need not create another one.
 #[test]
 fn an_old_back_test_is_not_shown() {
     let mut world = world();
@@ -168,7 +204,7 @@ fn an_old_back_test_is_not_shown() {
     world.now = START.plus(DAY);
     assert_eq!(create(&mut world, named(3)), Ok((3, false)));
     assert!(end(&mut world, 3, failed).is_ok());
-    // The first is over, the second is not, the third is a day younger than they are.
+    // The first is over, the second is not, the third ended a day after the first.
     let rows = [
         (START.plus(BACKTESTS_KEPT_US - 1), vec![1, 2, 3]),
         (START.plus(BACKTESTS_KEPT_US), vec![2, 3]),

@@ -9,9 +9,11 @@ use crate::fact;
 use crate::time::{DAY, Date, Timestamp};
 use wincode::{SchemaRead, SchemaWrite};
 
-/// A back-test that has ended is kept this long after its creation: then it is not shown any more, and the next creation of
-/// its user removes it. µs.
+/// A back-test that has ended is kept this long after its end: then it is not shown any more, and the next creation of its
+/// user removes it. µs.
 pub const BACKTESTS_KEPT_US: u64 = 90 * DAY;
+/// Bytes of what was asked for by all back-tests of a user that are kept, at most.
+pub const BACKTEST_REQUESTS_BYTES_MAX: usize = 16 << 20;
 
 /// How a back-test ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, SchemaWrite, SchemaRead)]
@@ -134,7 +136,12 @@ impl Backtest {
 
     /// Whether it is still kept at `now`: one that is not over always is.
     pub fn is_kept(&self, now: Timestamp) -> bool {
-        self.is_open() || now.since(self.created_at) < BACKTESTS_KEPT_US
+        self.kept_until().is_none_or(|until| now < until)
+    }
+
+    /// When it is not kept any more; `None` while it is not over.
+    pub fn kept_until(&self) -> Option<Timestamp> {
+        self.ended.as_ref().map(|ended| ended.at.plus(BACKTESTS_KEPT_US))
     }
 
     /// Market hours that stay charged, in thousandths.
@@ -292,12 +299,16 @@ mod tests {
         let mut user = user();
         user.create_backtest(&created(1, 1, NOW));
         user.create_backtest(&created(2, 1, NOW));
+        user.create_backtest(&created(3, 1, NOW));
         user.end_backtest(&ended(1, 0, NOW));
+        user.end_backtest(&ended(3, 0, NOW.plus(DAY)));
         let ids = |user: &User| user.backtests().iter().map(|job| job.id[0]).collect::<Vec<_>>();
-        user.create_backtest(&created(3, 1, NOW.plus(BACKTESTS_KEPT_US - 1)));
-        assert_eq!(ids(&user), [1, 2, 3]);
-        user.create_backtest(&created(4, 1, NOW.plus(BACKTESTS_KEPT_US)));
-        assert_eq!(ids(&user), [2, 3, 4], "an open one stays");
+        user.create_backtest(&created(4, 1, NOW.plus(BACKTESTS_KEPT_US - 1)));
+        assert_eq!(ids(&user), [1, 2, 3, 4]);
+        user.create_backtest(&created(5, 1, NOW.plus(BACKTESTS_KEPT_US)));
+        assert_eq!(ids(&user), [2, 3, 4, 5], "an open one stays, and one that ended later");
+        user.create_backtest(&created(6, 1, NOW.plus(DAY + BACKTESTS_KEPT_US)));
+        assert_eq!(ids(&user), [2, 4, 5, 6]);
     }
 
     #[test]

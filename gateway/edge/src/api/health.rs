@@ -3,6 +3,7 @@
 
 mod view;
 
+use crate::app::Edge;
 use crate::http::call::Call;
 use crate::http::reply::{Outcome, Reply};
 use crate::http::route::{RateClass, Route};
@@ -14,6 +15,9 @@ use engine::time::{SECOND, Timestamp};
 use hyper::StatusCode;
 use parking_lot::Mutex;
 use std::path::Path;
+use std::rc::Rc;
+use std::sync::mpsc::SyncSender;
+use tokio::sync::mpsc;
 use view::{
     CacheCheck, CacheStatus, Checks, ClockStatus, EngineStatus, Health, MarketsCheck, Readiness, SocketStatus, Status,
     StoreCheck, StoreStatus, UpstreamCheck, Version, millis,
@@ -166,22 +170,58 @@ impl Markets {
     }
 }
 
-async fn checked(call: &Call) -> Checked {
-    let reads = call.reads();
+impl Checked {
+    /// The store answers, so orders are taken.
+    fn has_store(&self) -> bool {
+        self.store_us.is_some()
+    }
+
+    /// Markets are known, and their venue is there.
+    fn has_market_data(&self) -> bool {
+        !self.outage && self.markets.known > 0
+    }
+}
+
+async fn checked(edge: &Edge, now: Timestamp) -> Checked {
+    let reads = &edge.app.reads;
     let sent_at = reads.clock.now();
     // The user need not exist: any answer shows that the store works.
-    let answer = call.edge.engine.ask(UserId(1), Command::Query(Query::User), sent_at).await;
+    let answer = edge.engine.ask(UserId(1), Command::Query(Query::User), sent_at).await;
     Checked {
         store_us: answer.ok().map(|_| reads.clock.now().since(sent_at)),
-        vitals: call.edge.app.vitals(),
-        markets: call.instance().census.of(reads, call.now),
+        vitals: edge.app.vitals(),
+        markets: edge.app.instance.census.of(reads, now),
         outage: reads.books.outage(),
         charts_lost: reads.history.is_lost(),
     }
 }
 
+/// Whether the parts of the server work, by the checks of `/v1/status` (gateway/docs/status.md §1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    pub market_data: bool,
+    pub matching_engine: bool,
+    /// What waits for the sockets of the thread is delivered.
+    pub websocket: bool,
+}
+
+/// Measures on an IO thread as often as another thread asks for it, until that one has gone. An answer shows that the
+/// thread serves its connections.
+pub async fn measure_when_asked(edge: Rc<Edge>, mut asked: mpsc::Receiver<SyncSender<Measured>>) {
+    while let Some(answer) = asked.recv().await {
+        let checked = checked(&edge, edge.app.reads.clock.now()).await;
+        let measured = Measured {
+            market_data: checked.has_market_data(),
+            matching_engine: checked.has_store(),
+            websocket: edge.hub.is_delivering().await,
+        };
+        // Without a receiver the answer came too late.
+        let _ = answer.try_send(measured);
+    }
+}
+
 async fn ready(call: Call) -> Outcome {
-    let checked = checked(&call).await;
+    let checked = checked(&call.edge, call.now).await;
     let usable = checked.store_us.is_some() && checked.markets.known > 0;
     let status = if usable && !checked.outage && !checked.charts_lost { "ok" } else { "degraded" };
     let reply = Reply::json(&Readiness {
@@ -209,12 +249,12 @@ fn checks(checked: &Checked, now: Timestamp) -> Checks {
 }
 
 async fn status(call: Call) -> Outcome {
-    let checked = checked(&call).await;
+    let checked = checked(&call.edge, call.now).await;
     let mut files_left = FILES_MAX;
     let size = bytes_in(&call.front().settings.data_dir, &mut files_left);
     let word = match &checked {
-        Checked { store_us: None, .. } => "down",
-        checked if checked.outage || checked.charts_lost || checked.markets.known == 0 => "degraded",
+        checked if !checked.has_store() => "down",
+        checked if !checked.has_market_data() || checked.charts_lost => "degraded",
         _ => "healthy",
     };
     let Checked { store_us, vitals, markets, outage, .. } = checked;

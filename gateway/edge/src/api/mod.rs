@@ -7,6 +7,7 @@ pub mod candles;
 pub mod clob;
 pub mod events;
 pub mod export;
+pub mod football;
 pub mod gamma;
 pub mod health;
 pub mod history;
@@ -20,6 +21,7 @@ pub mod quotes;
 // What several groups share: refusals of the engine, `wallet_id`, token ids.
 pub mod refuse;
 pub mod simulation;
+pub mod status;
 pub mod tokens;
 pub mod updown;
 pub mod wallets;

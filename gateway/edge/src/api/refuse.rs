@@ -30,6 +30,13 @@ pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
                 o.ts("resets_at", *resets_at);
             }))
         }
+        Reject::BacktestRequestsFull { bytes_max, until } => refusal
+            .with_message(format!("The requests of back-tests that are kept have at most {bytes_max} bytes."))
+            .retry_after(seconds_until(*until, now))
+            .details(details(|o| {
+                o.integer("limit", *bytes_max);
+                o.ts("resets_at", *until);
+            })),
         Reject::MarketHoursSpent { limit, used, resets_at } => {
             refusal.retry_after(seconds_until(*resets_at, now)).details(details(|o| {
                 let hours =
@@ -146,6 +153,11 @@ mod tests {
     #[test]
     fn permanent_limits_are_not_called_busy() {
         for (reject, code, words) in [
+            (
+                Reject::BacktestRequestsFull { bytes_max: 16 << 20, until: Timestamp(1) },
+                Code::BacktestMonthlyCap,
+                "at most 16777216 bytes",
+            ),
             (Reject::TooManyWallets, Code::InvalidRequest, "too many wallets"),
             (Reject::TooManySafeguards, Code::InvalidRequest, "Too many heartbeats"),
             (Reject::WrongWalletKind, Code::InvalidRequest, "no such operation"),

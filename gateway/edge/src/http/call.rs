@@ -10,6 +10,7 @@ use super::route::{Auth, Route};
 use super::router::Variables;
 use crate::app::{Edge, Instance};
 use crate::engine_client::AskError;
+use crate::published::Published;
 use crate::reads::Reads;
 use crate::streams::Streams;
 use bytes::Bytes;
@@ -76,6 +77,10 @@ impl Call {
 
     pub fn streams(&self) -> &Streams {
         &self.edge.app.streams
+    }
+
+    pub fn published(&self) -> &Published {
+        &self.edge.app.published
     }
 
     pub fn instance(&self) -> &Instance {

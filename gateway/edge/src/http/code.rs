@@ -241,7 +241,7 @@ impl Code {
             Reject::ExecutionError => Code::ExecutionError,
             Reject::OrderNotFound => Code::OrderNotFound,
             Reject::OrderNotCancellable => Code::OrderNotCancellable,
-            Reject::BacktestsSpent { .. } => Code::BacktestMonthlyCap,
+            Reject::BacktestsSpent { .. } | Reject::BacktestRequestsFull { .. } => Code::BacktestMonthlyCap,
             Reject::MarketHoursSpent { .. } => Code::SimulationHoursExceeded,
             Reject::NoBacktestStore => Code::JobStoreUnavailable,
             Reject::BacktestNotFound | Reject::BacktestOver => Code::NotFound,

@@ -26,6 +26,15 @@ pub struct Reply {
     /// The protocol after a 101.
     pub upgrade: Option<Upgrade>,
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// How long a public answer may be kept; `None`: five seconds.
+    pub fresh: Option<Fresh>,
+}
+
+/// How long a public answer may be kept, where five seconds are not right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fresh {
+    FifteenSeconds,
+    TenMinutes,
 }
 
 /// What a JSON body is made of: a record, or JSON that is already written.
@@ -59,6 +68,7 @@ impl Reply {
             pages: None,
             upgrade: None,
             headers: Vec::new(),
+            fresh: None,
         }
     }
 
@@ -88,6 +98,12 @@ impl Reply {
 
     pub fn with_status(mut self, status: StatusCode) -> Reply {
         self.status = status;
+        self
+    }
+
+    /// Lets a public answer be kept for another time than five seconds. With a credential it is not kept.
+    pub fn fresh_for(mut self, fresh: Fresh) -> Reply {
+        self.fresh = Some(fresh);
         self
     }
 

@@ -13,7 +13,7 @@ use super::limit::RateState;
 use super::names::Names;
 use super::pipeline::Head;
 use super::refusals::KeyPrefix;
-use super::reply::{Outcome, Parts, Reply};
+use super::reply::{Fresh, Outcome, Parts, Reply};
 use super::route::Route;
 use engine::time::Timestamp;
 use flate2::Compression;
@@ -29,6 +29,17 @@ const COMPRESS_BYTES_MIN: usize = 1_024;
 /// Larger bodies are compressed in pieces: in one step they would block the core thread for milliseconds.
 const COMPRESS_AT_ONCE_BYTES_MAX: usize = 64 << 10;
 
+/// `Cache-Control` of a public answer.
+const PUBLIC: &str = "public, max-age=5";
+
+/// That of one that may be kept for another time.
+const fn public(fresh: Fresh) -> &'static str {
+    match fresh {
+        Fresh::FifteenSeconds => "public, max-age=15",
+        Fresh::TenMinutes => "public, max-age=600",
+    }
+}
+
 /// Who may cache a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
@@ -36,7 +47,7 @@ pub enum Cache {
     NoStore,
     /// Server-sent events.
     Stream,
-    /// All others: `private, no-store` with a credential, five seconds without.
+    /// All others: `private, no-store` with a credential, five seconds without, or the time of the reply ([`Fresh`]).
     ByCredential,
 }
 
@@ -228,7 +239,7 @@ impl ResponseHead<'_> {
     /// The response of an outcome, for hyper.
     pub fn response(&self, outcome: Outcome) -> Response<Body> {
         let mut headers = HeaderMap::with_capacity(24);
-        let (status, mut body, pages, refused) = match outcome {
+        let (status, mut body, pages, refused, fresh) = match outcome {
             Ok(Reply { upgrade: Some(upgrade), status, headers: own, .. }) => {
                 headers.extend(own);
                 self.standard(&mut headers, status, false);
@@ -246,16 +257,19 @@ impl ResponseHead<'_> {
                 if reply.status.as_u16() >= 400 {
                     headers.insert(self.names.code.clone(), HeaderValue::from_static(code::of_status(reply.status)));
                 }
-                (reply.status, reply.body, reply.pages, false)
+                (reply.status, reply.body, reply.pages, false, reply.fresh)
             }
             Err(refusal) => {
                 let body = refusal.envelope(self.dialect, self.verbose, self.request_id.text());
                 let status = refusal.status();
                 self.refused(&mut headers, *refusal.0);
-                (status, body, None, true)
+                (status, body, None, true, None)
             }
         };
         self.standard(&mut headers, status, refused);
+        if let Some(fresh) = fresh.filter(|_| self.cache_control(status, refused) == PUBLIC) {
+            headers.line(Name::CacheControl, public(fresh));
+        }
         let pages = match pages {
             None if self.takes_gzip && body.len() > COMPRESS_AT_ONCE_BYTES_MAX => {
                 Some(Pages::cut(std::mem::take(&mut body)))
@@ -304,6 +318,7 @@ impl ResponseHead<'_> {
         reply.status == StatusCode::OK
             && !reply.content_type.is_empty()
             && reply.headers.is_empty()
+            && reply.fresh.is_none()
             && reply.pages.is_none()
             && reply.upgrade.is_none()
             && !(self.takes_gzip && reply.body.len() >= COMPRESS_BYTES_MIN)
@@ -397,7 +412,7 @@ impl ResponseHead<'_> {
         match self.cache {
             Cache::Stream if !refused => "no-cache, no-transform",
             Cache::ByCredential if self.private => "private, no-store",
-            Cache::ByCredential if self.is_read && !refused && status == StatusCode::OK => "public, max-age=5",
+            Cache::ByCredential if self.is_read && !refused && status == StatusCode::OK => PUBLIC,
             _ => "no-store",
         }
     }

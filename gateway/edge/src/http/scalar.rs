@@ -150,6 +150,9 @@ texts! {
     /// It has no unit of its own: a ratio, a score.
     Decimal: "A decimal number as a string.", r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$";
     HourText: "An hour of UTC.", r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}$";
+    DateText: "A day in UTC.", r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$";
+    FixtureNumber: "A match of the football routes.", r"^[1-9][0-9]{0,11}$";
+    CompetitionChoice: "A competition of the football routes.", r"^([0-9]{1,10}|wc-2026)$";
     TokenId: "An outcome token.", r"^[0-9]{1,80}$";
     ConditionId: "A market.", r"^0x[0-9a-f]{64}$";
     OrderHexId: "An order in its venue-shaped form: 0x and 64 hexadecimal digits.", r"^0x[0-9a-f]{64}$";

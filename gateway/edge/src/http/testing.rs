@@ -10,6 +10,7 @@ use crate::api::simulation::exports::Exports;
 use crate::api::simulation::jobs::Jobs;
 use crate::app::{App, Edge, Instance};
 use crate::engine_client::{AskError, EngineClient};
+use crate::published::Published;
 use crate::reads::Reads;
 use crate::settings::Settings;
 use crate::streams::Streams;
@@ -119,12 +120,13 @@ impl Instruments for Nothing {
     }
 }
 
-/// The ports of the simulation routes.
+/// The ports of the simulation routes, and what is published.
 #[derive(Default)]
 pub struct Simulation {
     pub archive: Option<Arc<dyn Archive>>,
     pub jobs: Option<Arc<dyn Jobs>>,
     pub exports: Option<Arc<dyn Exports>>,
+    pub published: Published,
 }
 
 /// Made spot prices.
@@ -172,7 +174,7 @@ impl World {
         archive: Arc<dyn Archive>,
         jobs: Option<Arc<dyn Jobs>>,
     ) -> World {
-        World::with_simulation(toml, tables, Simulation { archive: Some(archive), jobs, exports: None })
+        World::with_simulation(toml, tables, Simulation { archive: Some(archive), jobs, ..Simulation::default() })
     }
 
     /// As [`World::new`], with these ports of the simulation routes.
@@ -181,7 +183,7 @@ impl World {
     }
 
     fn of(toml: &str, tables: &[&'static [Route]], spot: Spot, simulation: Simulation) -> World {
-        let Simulation { archive, jobs, exports } = simulation;
+        let Simulation { archive, jobs, exports, published } = simulation;
         let mut config = Settings::of_test(toml);
         config.auth.jwt_secrets = vec![Secret::new(SECRET.to_owned())];
         config.auth.server_secret = Secret::new(SECRET.to_owned());
@@ -221,6 +223,7 @@ impl World {
                 instruments: Box::new(Nothing),
                 census: Default::default(),
             },
+            published,
             moments: None,
         };
         let shard: Rc<Shard> = Rc::new(RefCell::new(Box::new(|_, command| panic!("not expected: {command:?}"))));

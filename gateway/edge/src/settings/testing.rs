@@ -131,6 +131,8 @@ impl Settings {
                 ("flags", "allowlist_enabled") => flags.allowlist_enabled = flag(value),
                 ("flags", "cohort_cap") => flags.cohort_cap = number(value),
                 ("venue", "address_login") => compat.address_login = flag(value),
+                ("limits", "public_ip_per_second") => limits.public_ip_per_second = number(value) as u32,
+                ("limits", "public_ip_per_minute") => limits.public_ip_per_minute = number(value) as u32,
                 ("limits", "placements_per_user") => limits.placements_per_user = number(value) as u32,
                 ("limits", "meter_loopback") => limits.meter_loopback = flag(value),
                 ("limits", "tiers") => set_tiers(limits, value),

@@ -39,6 +39,10 @@ const PRICES_PER_TURN: usize = 32;
 /// Cost of a frame for one socket, in units of a shared frame.
 const OWN_FRAME_COST: usize = 8;
 
+/// A hub with waiting news that makes no turn within this does not deliver, and how often that is checked.
+const TURN_WITHIN: Duration = Duration::from_secs(2);
+const TURN_CHECK_EVERY: Duration = Duration::from_millis(20);
+
 /// Pause before deliveries continue after a panic.
 const PAUSE_AFTER_PANIC: Duration = Duration::from_secs(1);
 
@@ -46,6 +50,8 @@ const PAUSE_AFTER_PANIC: Duration = Duration::from_secs(1);
 pub struct Hub {
     app: Arc<App>,
     outlet: OnceCell<Arc<Outlet>>,
+    /// Turns of deliveries so far.
+    turns: Cell<u64>,
     followed: RefCell<AHashMap<MarketId, Vec<Rc<Followed>>>>,
     watched: RefCell<AHashMap<MarketId, Watched>>,
     /// Sockets with frames that only the hub writes, in order of arrival. Frames that arrive before a socket's turn
@@ -99,6 +105,7 @@ impl Hub {
             write_batch,
             to_flush: RefCell::default(),
             outlet: OnceCell::new(),
+            turns: Cell::new(0),
             followed: RefCell::default(),
             watched: RefCell::default(),
             listing_followers: RefCell::default(),
@@ -149,6 +156,18 @@ impl Hub {
             tokio::task::spawn_local(deliver_forever(Rc::clone(self), outlet.clone()));
             outlet
         })
+    }
+
+    /// Whether news are delivered: none waits, or some of it is delivered within two seconds.
+    pub async fn is_delivering(&self) -> bool {
+        let (begun, turns) = (Instant::now(), self.turns.get());
+        while self.outlet.get().is_some_and(|outlet| !outlet.is_empty()) && self.turns.get() == turns {
+            if begun.elapsed() >= TURN_WITHIN {
+                return false;
+            }
+            tokio::time::sleep(TURN_CHECK_EVERY).await;
+        }
+        true
     }
 
     /// From now on `followed` receives every change of the market. Copy its books only after this call.
@@ -413,6 +432,7 @@ async fn deliver_news(hub: Rc<Hub>, outlet: Arc<Outlet>) {
     let mut batches = Batches::of(&outlet);
     let mut all_flushed = true;
     loop {
+        hub.turns.set(hub.turns.get() + 1);
         outlet.note_lag(|| hub.app.reads.clock.now());
         let (mut cost, mut is_all) = (0, false);
         // News wait until all sockets have what was delivered, so that a peer that reads does not lag because

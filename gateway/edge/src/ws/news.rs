@@ -333,6 +333,11 @@ impl Outlet {
         Ok(self.queue.pop())
     }
 
+    /// Whether no news waits.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     /// Records how long the oldest news waited, if that is measured. Called when they are delivered.
     pub fn note_lag(&self, now: impl FnOnce() -> Timestamp) {
         if self.since.load(Relaxed) != 0 {

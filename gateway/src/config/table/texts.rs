@@ -39,6 +39,12 @@ pub(super) const HOST: Rule = Rule {
     },
 };
 
+pub(super) const FOOTBALL: Rule = Rule {
+    what: "source",
+    allowed: "none, or file: with a folder",
+    read: |text| same(text, text == "none" || text.strip_prefix("file:").is_some_and(|dir| !dir.is_empty())),
+};
+
 pub(super) const NETWORK: Rule = Rule {
     what: "list",
     allowed: "a list of addresses and CIDR networks",

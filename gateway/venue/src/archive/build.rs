@@ -97,7 +97,7 @@ impl From<SealError> for BuildError {
 
 /// Makes the hours of a recording, and hands out each when it is complete. An hour whose files hold the same lines
 /// already is handed out without being written. With a selection of markets, an hour without their rows is left out, unless
-/// the archive knows them from the hour before.
+/// the archive knows them from the hour before. Returns how many hours were left out for that.
 ///
 /// # Errors
 /// The recording cannot be read, or an hour cannot be written. All hours were made but those that are there with another
@@ -108,10 +108,10 @@ pub fn from_lines(
     names: &Names,
     stop: &Stop,
     sealed: &mut dyn FnMut(Sealed),
-) -> Result<(), BuildError> {
+) -> Result<u64, BuildError> {
     let skips = Arc::new(Skips::default());
     let mut lines = Lines::open(path, false, names, &skips).map_err(BuildError::Tape)?;
-    let Some(first) = lines.line_at() else { return Ok(()) };
+    let Some(first) = lines.line_at() else { return Ok(0) };
     let mut pass = Pass::new(options, stop, sealed, skips, first);
     pass.begin(&mut lines, first);
     pass.read(&mut lines, None)?;
@@ -119,7 +119,7 @@ pub fn from_lines(
     match exists.is_empty() {
         false => Err(BuildError::Exists(exists)),
         true if hours_kept == 0 && hours_left_out > 0 => Err(BuildError::NoRows(path.to_path_buf())),
-        true => Ok(()),
+        true => Ok(hours_left_out),
     }
 }
 

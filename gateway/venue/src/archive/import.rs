@@ -102,7 +102,8 @@ impl<E: Into<SealError>> From<E> for ImportError {
 
 impl Import {
     /// Imports a file or a folder, and hands out each hour when it is complete. Hours are independent: a file or an hour
-    /// that is refused does not keep the others out.
+    /// that is refused does not keep the others out. Returns how many hours of a recording have no row of the wanted
+    /// markets, and were left out.
     ///
     /// # Errors
     /// All that was refused. The last one may have ended the import: a stop, no room, an archive that cannot be written.
@@ -112,16 +113,24 @@ impl Import {
         names: &Names,
         stop: &Stop,
         sealed: &mut dyn FnMut(Sealed),
-    ) -> Result<(), Vec<ImportError>> {
+    ) -> Result<u64, Vec<ImportError>> {
         let (mut origins, mut refused) = (HashSet::new(), Vec::new());
         let mut note = |hour: Sealed| {
             origins.insert(hour.origin);
             sealed(hour);
         };
         let imported = self.import(path, names, stop, &mut note, &mut refused);
-        let done = imported.and_then(|()| origins.into_iter().try_for_each(|origin| self.give(origin)));
-        refused.extend(done.err());
-        if refused.is_empty() { Ok(()) } else { Err(refused) }
+        let done = imported.and_then(|left_out| {
+            origins.into_iter().try_for_each(|origin| self.give(origin))?;
+            Ok(left_out)
+        });
+        match done {
+            Ok(left_out) if refused.is_empty() => Ok(left_out),
+            done => {
+                refused.extend(done.err());
+                Err(refused)
+            }
+        }
     }
 
     /// The same, without the given markets and results.
@@ -135,13 +144,13 @@ impl Import {
         stop: &Stop,
         sealed: &mut dyn FnMut(Sealed),
         refused: &mut Vec<ImportError>,
-    ) -> Result<(), ImportError> {
+    ) -> Result<u64, ImportError> {
         refuse_links(path)?;
         if !is_archive(path).map_err(|error| ImportError::Build(BuildError::Tape(error)))? {
             return match build::from_lines(path, &self.options, names, stop, sealed) {
                 Err(BuildError::Exists(paths)) => {
                     refused.extend(paths.into_iter().map(|path| SealError::Exists(path).into()));
-                    Ok(())
+                    Ok(0)
                 }
                 done => done.map_err(ImportError::Build),
             };
@@ -161,7 +170,7 @@ impl Import {
                 }
             }
         }
-        Ok(())
+        Ok(0)
     }
 
     /// Imports a Parquet file of this hour.

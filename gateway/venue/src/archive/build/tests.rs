@@ -141,6 +141,9 @@ fn only_the_wanted_hours_and_markets_are_made() {
         options.markets = market.map(|market| [market].into());
         let made = built(&tape, &options);
         assert_eq!(made.len(), hours, "case {number}: {made:?}");
+        // Those of the other venue have no row of the market.
+        let again = from_lines(&tape, &options, &Names::default(), &Stop::new(), &mut |hour| assert!(!hour.is_new));
+        assert_eq!(again.expect("they are there"), if market.is_some() { 2 } else { 0 }, "case {number}");
         let rows = |origin: Origin| made.iter().filter(|hour| hour.origin == origin).map(|hour| hour.rows).sum::<u64>();
         assert_eq!(
             rows(Origin::of(engine::market::terms::Venue::Polymarket).expect("a live venue")) > 0,
@@ -371,7 +374,7 @@ fn a_build_needs_room() {
         let done = from_lines(&tape, &options, &Names::default(), &Stop::new(), &mut |hour| made.push(hour));
         assert_eq!(made.len() as u64, times, "{made:?}");
         match done {
-            Ok(()) => assert_eq!(times, HOURS),
+            Ok(left_out) => assert_eq!((times, left_out), (HOURS, 0)),
             Err(error) => assert!(error.to_string().contains("the disk has 99 free bytes"), "{error}"),
         }
         // Later there is room.

@@ -44,6 +44,7 @@
 pub mod admin_listener;
 pub mod backup;
 pub mod banner;
+mod billing;
 pub mod boot;
 pub mod check;
 pub mod config;

@@ -1,7 +1,7 @@
 //! All endpoints, by group.
 
 use crate::api::{
-    account, beta, books, candles, clob, events, export, gamma, health, history, holdings, keys, markets, me, orders,
+    account, beta, billing, books, candles, clob, events, export, gamma, health, history, holdings, keys, markets, me, orders,
     prices, quotes, simulation, updown,
 };
 use crate::http::route::{Group, Route};
@@ -44,6 +44,11 @@ pub const GROUPS: &[Group] = &[
         name: "simulation",
         about: "Fills, books and coverage of the past, while `flags.feature_simulation_api_enabled` is on.",
         routes: simulation::ROUTES,
+    },
+    Group {
+        name: "billing",
+        about: "Plans and top-ups; without a payment provider only reads.",
+        routes: billing::ROUTES,
     },
     Group { name: "beta", about: "State of the beta.", routes: beta::ROUTES },
     Group { name: "health", about: "Health and status of the server.", routes: health::ROUTES },

@@ -4,6 +4,7 @@
 //! (`gateway/docs/settings.md`), error texts, help and the start-up print come from the row.
 
 mod accounts;
+mod billing;
 mod rules;
 mod server;
 mod simulation;
@@ -12,10 +13,11 @@ mod venue;
 
 use super::setting::Setting;
 use std::sync::LazyLock;
+pub(super) use billing::price_key;
 pub(super) use venue::is_own_machine_only;
 
 /// The sections of the configuration, in the order of the rows, each with its description.
-pub(super) const SECTIONS: [(&str, &str); 23] = [
+pub(super) const SECTIONS: [(&str, &str); 24] = [
     ("server", "The listener of the wire and the threads that serve it."),
     ("clock", "What a start does when the clock of the machine and the journal disagree."),
     ("log", "Log lines on standard error."),
@@ -39,12 +41,13 @@ pub(super) const SECTIONS: [(&str, &str); 23] = [
     ("export", "CSV exports."),
     ("streams", "Sockets."),
     ("simulation", "Back-tests and exports."),
+    ("billing", "Payments, and the texts about them."),
 ];
 
 /// Every setting.
 pub fn settings() -> &'static [Setting] {
     static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
-        let parts = [server::rows(), venue::rows(), accounts::rows(), rules::rows(), simulation::rows()];
+        let parts = [server::rows(), venue::rows(), accounts::rows(), rules::rows(), simulation::rows(), billing::rows()];
         parts.into_iter().flatten().collect()
     });
     &SETTINGS

@@ -357,7 +357,8 @@ impl Config {
         if config.server.clock_ahead_file.is_some() && !config.server.listen.ip().is_loopback() {
             source.wrong("server.clock_ahead_file: for tests, and allowed only where server.listen is loopback".into());
         }
-        let Billing { provider, secret_key, webhook_secrets, success_url, cancel_url, return_url, .. } = &config.billing;
+        let Billing { provider, secret_key, webhook_secrets, success_url, cancel_url, return_url, .. } =
+            &config.billing;
         for (is_set, key) in [
             (secret_key.is_some(), "billing.secret_key"),
             (!webhook_secrets.is_empty(), "billing.webhook_secrets"),

@@ -59,7 +59,8 @@ impl Calls {
             thread::lower_priority();
             let _ = runtime.block_on(ended);
         };
-        let lost = || tracing::error!("the thread of calls to the payment provider panicked; such calls fail from now on");
+        let lost =
+            || tracing::error!("the thread of calls to the payment provider panicked; such calls fail from now on");
         thread::spawn_spare("billing", body, lost)?;
         Ok(Calls { client, runtime: handle, permits: Arc::new(Semaphore::new(calls_max)), _alive: alive })
     }

@@ -201,4 +201,5 @@ fn number(text: &str) -> Option<u64> {
     is_plain.then(|| text.parse().ok()).flatten()
 }
 
-
+#[cfg(test)]
+mod tests;

@@ -167,8 +167,7 @@ impl Provider for Stripe {
 
     fn portal<'a>(&'a self, portal: Portal<'a>) -> Calling<'a, String> {
         Box::pin(async move {
-            let fields =
-                [("customer", portal.customer.to_owned()), ("return_url", self.settings.return_url.clone())];
+            let fields = [("customer", portal.customer.to_owned()), ("return_url", self.settings.return_url.clone())];
             page(&self.post("portal session", "/v1/billing_portal/sessions", &fields).await?)
         })
     }

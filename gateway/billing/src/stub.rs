@@ -5,9 +5,7 @@
 use crate::stripe::random;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use edge::api::billing::provider::{
-    Calling, Checkout, Failed, NotGenuine, Notice, Portal, Provider, Reading, Wanted,
-};
+use edge::api::billing::provider::{Calling, Checkout, Failed, NotGenuine, Notice, Portal, Provider, Reading, Wanted};
 use engine::command::{BillingEvent, BillingNews, SubscriptionNews};
 use engine::id::{UserId, WalletId};
 use engine::time::{DAY, Timestamp};
@@ -164,4 +162,5 @@ fn notice(payload: &Value, now: Timestamp) -> Option<Notice> {
     Some(Notice { user: payload["user"].as_u64().map(UserId), name: Some(customer), event })
 }
 
-
+#[cfg(test)]
+mod tests;

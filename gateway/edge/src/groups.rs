@@ -1,8 +1,8 @@
 //! All endpoints, by group.
 
 use crate::api::{
-    account, beta, billing, books, candles, clob, events, export, gamma, health, history, holdings, keys, markets, me, orders,
-    prices, quotes, simulation, updown,
+    account, beta, billing, books, candles, clob, events, export, gamma, health, history, holdings, keys, markets, me,
+    orders, prices, quotes, simulation, updown,
 };
 use crate::http::route::{Group, Route};
 use crate::ws::live;

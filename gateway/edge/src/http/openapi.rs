@@ -357,7 +357,9 @@ pub fn refusals(route: &Route) -> Vec<Code> {
     }
     match route.rate {
         RateClass::Exempt => {}
-        RateClass::PerAddress | RateClass::Caller | RateClass::Bootstrap | RateClass::Callback => add(&[Code::RateLimitExceeded]),
+        RateClass::PerAddress | RateClass::Caller | RateClass::Bootstrap | RateClass::Callback => {
+            add(&[Code::RateLimitExceeded])
+        }
         RateClass::Placement => add(&[Code::RateLimitExceeded, Code::RateLimited]),
     }
     if route.permission == Some(Permission::Trade) {

@@ -29,20 +29,35 @@ pub(super) fn rows() -> Vec<Setting> {
     for product in Product::ALL {
         for interval in BillingInterval::ALL {
             let key = price_key(product, interval);
-            rows.push(text(key, "", texts::PRICE, "Id of the price of this plan at the provider; \"\": it is not sold."));
+            rows.push(text(
+                key,
+                "",
+                texts::PRICE,
+                "Id of the price of this plan at the provider; \"\": it is not sold.",
+            ));
         }
     }
     rows.extend([
+        text("billing.success_url", "", texts::PUBLIC_URL, "Address of the page after a payment. `stripe` needs it."),
         text(
-            "billing.success_url",
+            "billing.cancel_url",
             "",
             texts::PUBLIC_URL,
-            "Address of the page after a payment. `stripe` needs it.",
+            "Address of the page after a checkout that was left. `stripe` needs it.",
         ),
-        text("billing.cancel_url", "", texts::PUBLIC_URL, "Address of the page after a checkout that was left. `stripe` needs it."),
         text("billing.return_url", "", texts::PUBLIC_URL, "Address of the page after the portal. `stripe` needs it."),
-        integer("billing.calls_max", 8, 1..=256, "Calls to the provider in flight at most; the next one is 503 `SERVER_BUSY`."),
-        integer("billing.refund_days", 14, 0..=3_650, "Days after a purchase in which it is refunded, as the refund policy states it."),
+        integer(
+            "billing.calls_max",
+            8,
+            1..=256,
+            "Calls to the provider in flight at most; the next one is 503 `SERVER_BUSY`.",
+        ),
+        integer(
+            "billing.refund_days",
+            14,
+            0..=3_650,
+            "Days after a purchase in which it is refunded, as the refund policy states it.",
+        ),
         text(
             "billing.refund_text",
             "Purchases are refunded on request within the window.",

@@ -12,8 +12,8 @@ pub(super) mod texts;
 mod venue;
 
 use super::setting::Setting;
-use std::sync::LazyLock;
 pub(super) use billing::price_key;
+use std::sync::LazyLock;
 pub(super) use venue::is_own_machine_only;
 
 /// The sections of the configuration, in the order of the rows, each with its description.
@@ -47,7 +47,8 @@ pub(super) const SECTIONS: [(&str, &str); 24] = [
 /// Every setting.
 pub fn settings() -> &'static [Setting] {
     static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
-        let parts = [server::rows(), venue::rows(), accounts::rows(), rules::rows(), simulation::rows(), billing::rows()];
+        let parts =
+            [server::rows(), venue::rows(), accounts::rows(), rules::rows(), simulation::rows(), billing::rows()];
         parts.into_iter().flatten().collect()
     });
     &SETTINGS

@@ -79,12 +79,7 @@ pub const ROUTES: &[Route] = &[
         .rate(RateClass::Callback)
         .no_store()
         .gives::<events::Received>(200)
-        .fails(&[
-            Code::InvalidRequest,
-            Code::ServerBusy,
-            Code::PersistenceUnknown,
-            Code::DeadlineOvershotButPersisted,
-        ])
+        .fails(&[Code::InvalidRequest, Code::ServerBusy, Code::PersistenceUnknown, Code::DeadlineOvershotButPersisted])
         .run(|call| Box::pin(events::confirm(call))),
 ];
 
@@ -190,5 +185,3 @@ impl SubscriptionView {
         }
     }
 }
-
-

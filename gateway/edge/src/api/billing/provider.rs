@@ -35,8 +35,15 @@ pub struct Checkout {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// `instead_of`: the living subscription that it replaces.
-    Plan { product: Product, interval: BillingInterval, instead_of: Option<String> },
-    Purchase { sku: Sku, wallet: Option<WalletId> },
+    Plan {
+        product: Product,
+        interval: BillingInterval,
+        instead_of: Option<String>,
+    },
+    Purchase {
+        sku: Sku,
+        wallet: Option<WalletId>,
+    },
 }
 
 /// The page of the provider on which a user changes and ends subscriptions.

@@ -26,8 +26,20 @@ const fn layer(
     Layer { name, folder, may, tests_may }
 }
 
-const ALL_OF_THE_GATEWAY: &[&str] =
-    &["engine", "wal", "wire", "host", "history", "journal", "archive", "venue", "edge", "admin", "simulation"];
+const ALL_OF_THE_GATEWAY: &[&str] = &[
+    "engine",
+    "wal",
+    "wire",
+    "host",
+    "history",
+    "journal",
+    "archive",
+    "venue",
+    "edge",
+    "admin",
+    "simulation",
+    "billing",
+];
 const ALL: &[&str] = &[
     "engine",
     "wal",
@@ -40,12 +52,13 @@ const ALL: &[&str] = &[
     "edge",
     "admin",
     "simulation",
+    "billing",
     "gateway",
     "tools",
 ];
 
 /// From the bottom up.
-pub const LAYERS: [Layer; 15] = [
+pub const LAYERS: [Layer; 16] = [
     layer("engine", "engine", &[], &[]),
     layer("wal", "wal", &[], &[]),
     layer("wire", "gateway/wire", &["engine"], &[]),
@@ -58,6 +71,7 @@ pub const LAYERS: [Layer; 15] = [
     // The thread of a backup, with its priority and its stop flag, and the token are values of `host`.
     layer("admin", "gateway/admin", &["engine", "wire", "host"], &[]),
     layer("simulation", "gateway/simulation", &["engine", "wire", "host", "archive", "venue", "edge"], &[]),
+    layer("billing", "gateway/billing", &["engine", "wire", "host", "edge"], &[]),
     layer("gateway", "gateway", ALL_OF_THE_GATEWAY, &[]),
     layer("tools", "tools", ALL, &[]),
     layer("bench", "bench", ALL, &[]),

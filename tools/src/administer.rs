@@ -27,6 +27,15 @@ pub struct Grant {
 }
 
 #[derive(Args)]
+pub struct Refund {
+    #[command(flatten)]
+    target: Target,
+    /// The payment: its id at the provider.
+    #[arg(long, value_name = "PAYMENT")]
+    purchase: String,
+}
+
+#[derive(Args)]
 pub struct Wallet {
     #[command(flatten)]
     target: Target,
@@ -67,6 +76,18 @@ impl Grant {
         let shown = target.administer("/v1/admin/grants", body, Deed::Grant { tier, until })?;
         let end = until.map_or("without end".to_owned(), |until| format!("until {}", ts_text(until)));
         print_line(format_args!("user {} has the plan {plan}, {end}", shown.user));
+        Ok(())
+    }
+}
+
+impl Refund {
+    pub fn run(self) -> Result<(), Failure> {
+        let Refund { target, purchase } = self;
+        let config = target.settings.load(Vec::new())?;
+        let body = json!({"user": target.user, "purchase": purchase});
+        let answer = target.sent(&config, "/v1/admin/refunds", &body)?;
+        let refund = answer["refund"].as_str().ok_or("the answer names no refund")?;
+        print_line(format_args!("the provider returns {purchase}: {refund}"));
         Ok(())
     }
 }
@@ -136,13 +157,20 @@ impl Target {
     }
 
     fn there(&self, config: &Config, path: &str, body: &Value) -> Result<Shown, Failure> {
+        let answer = self.sent(config, path, body)?;
+        let user = answer["user_id"].as_u64().ok_or("the answer names no user")?;
+        Ok(Shown { user, wallet: answer["wallet_id"].as_u64() })
+    }
+
+    /// The answer of the admin listener.
+    fn sent(&self, config: &Config, path: &str, body: &Value) -> Result<Value, Failure> {
         let dir = config.data.dir.display();
         let url = match (&self.admin, config.admin.listen) {
             (Some(url), _) => url.clone(),
             (None, Some(listen)) if listen.port() != 0 => format!("http://{listen}"),
             _ => {
                 return Err(format!(
-                    "{dir}: a server has this directory, and the settings name no admin listener: give --admin and \
+                    "{dir}: a server has this directory or must have it, and the settings name no admin listener: give --admin and \
                      --token-file, or set admin.listen, or stop the server"
                 )
                 .into());
@@ -150,10 +178,9 @@ impl Target {
         };
         let token_file = self.token_file.clone().or_else(|| config.admin.token_file.clone());
         let token_file = token_file.unwrap_or_else(|| config.kept_admin_token());
-        let answer = admin_client::post(&url, &token_file, path, body).map_err(|error| {
+        let answer = admin_client::post(&url, &token_file, path, body);
+        Ok(answer.map_err(|error| {
             format!("{error}; a server has {dir}: if it does not answer there, open its admin listener, or stop it")
-        })?;
-        let user = answer["user_id"].as_u64().ok_or("the answer names no user")?;
-        Ok(Shown { user, wallet: answer["wallet_id"].as_u64() })
+        })?)
     }
 }

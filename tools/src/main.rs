@@ -54,6 +54,8 @@ enum Verb {
     Load(load::Load),
     /// Give a user a plan without payment, on a running server or in a stopped directory.
     Grant(administer::Grant),
+    /// Return a payment of a user at the payment provider of a running server.
+    Refund(administer::Refund),
     /// Open a COMPETITION wallet for a user, on a running server or in a stopped directory.
     Wallet(administer::Wallet),
     /// Create another API key for a user of the running server, for example when the demo key is lost.
@@ -109,6 +111,7 @@ fn main() -> ExitCode {
         Verb::Seed(seed) => seed.run(),
         Verb::Load(load) => load.run(),
         Verb::Grant(grant) => grant.run(),
+        Verb::Refund(refund) => refund.run(),
         Verb::Wallet(wallet) => wallet.run(),
         Verb::Key(key) => key.run(),
         Verb::Token(token) => token.run(),

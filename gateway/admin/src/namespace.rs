@@ -25,6 +25,7 @@ const CLOCK: &str = "/v1/admin/clock";
 const STEP: &str = "/v1/admin/clock/step";
 const GRANTS: &str = "/v1/admin/grants";
 const WALLETS: &str = "/v1/admin/wallets";
+const REFUNDS: &str = "/v1/admin/refunds";
 /// How long a control waits for the one before it.
 const CONTROL_WAIT: Duration = Duration::from_secs(10);
 /// Bound of the body of a control, and how long it may take to arrive.
@@ -75,7 +76,7 @@ impl<N: Node> Namespace<N> {
         let admitted = Admitted::by(deadline);
         let allowed: &[Method] = match parts.uri.path() {
             NODE | CLOCK => &[Method::GET, Method::HEAD],
-            BACKUP | STEP | GRANTS | WALLETS => &[Method::POST],
+            BACKUP | STEP | GRANTS | WALLETS | REFUNDS => &[Method::POST],
             _ => return Err(Refusal::NoRoute),
         };
         if !allowed.contains(&parts.method) {
@@ -98,6 +99,7 @@ impl<N: Node> Namespace<N> {
                 clock::step(&*self.node, &request).await
             }
             GRANTS => users::administer(&*self.node, DeedRequest::grant(&body)?).await,
+            REFUNDS => users::refund(&*self.node, &body).await,
             WALLETS => users::administer(&*self.node, DeedRequest::wallet(&body)?).await,
             _ => {
                 let request = BackupRequest::read(&body)?;

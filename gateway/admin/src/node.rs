@@ -43,12 +43,32 @@ pub trait Node: Send + Sync + 'static {
     /// [`NoDeed`].
     fn administer(&self, user: &Named, deed: Deed) -> Result<(UserId, Doing), NoDeed>;
 
+    /// Returns a whole payment of a user at the payment provider.
+    ///
+    /// # Errors
+    /// [`NoDeed::UnknownUser`].
+    fn refund(&self, user: &Named, payment: String) -> Result<(UserId, Refunding), NoDeed>;
+
     /// Set when the server stops.
     fn stop(&self) -> &Stop;
 }
 
 /// What was done, once it is in the log; [`NoDeed`]: nothing was.
 pub type Doing = Pin<Box<dyn Future<Output = Result<Result<Done, NoDeed>, Lost>>>>;
+
+/// The id of the refund at the provider.
+pub type Refunding = Pin<Box<dyn Future<Output = Result<String, NoRefund>>>>;
+
+/// Why nothing is returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoRefund {
+    /// There is no provider, no such purchase of the user, or it was returned already; the text says which.
+    Impossible(&'static str),
+    /// The provider does not answer, or refuses.
+    Away,
+    /// The shard of the user, or the calls to the provider, have no room.
+    Busy,
+}
 
 /// The shard of the user has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,6 +31,8 @@ pub enum Refusal {
     NoUser,
     /// The user cannot have it; the text says why.
     Impossible(&'static str),
+    /// The payment provider does not answer.
+    ProviderAway,
     /// Another control runs.
     OtherControl,
     /// Server time is the machine's clock.

@@ -1,8 +1,8 @@
-//! `POST /v1/admin/grants` and `POST /v1/admin/wallets`: a plan without payment, and a COMPETITION wallet
-//! (gateway/docs/billing.md §8).
+//! `POST /v1/admin/grants`, `/v1/admin/wallets` and `/v1/admin/refunds`: a plan without payment, a COMPETITION wallet, and
+//! the return of a payment (gateway/docs/billing.md §8).
 
 use crate::namespace::Reply;
-use crate::node::Node;
+use crate::node::{NoRefund, Node};
 use crate::refusal::Refusal;
 use engine::amount::Cash;
 use engine::id::UserId;
@@ -163,6 +163,33 @@ pub(crate) async fn administer(node: &impl Node, request: DeedRequest) -> Result
         _ => return Err(Refusal::Lost),
     }
     tracing::info!(user = user.0, ?deed, "an administrator changed a user");
+    Ok(Reply::Json(json))
+}
+
+/// Returns a whole payment at the provider.
+///
+/// # Errors
+/// [`Refusal::NotObject`], [`Refusal::Fields`], [`Refusal::NoUser`], [`Refusal::Impossible`],
+/// [`Refusal::ProviderAway`], [`Refusal::Unavailable`].
+pub(crate) async fn refund(node: &impl Node, body: &[u8]) -> Result<Reply, Refusal> {
+    let value = object(body)?;
+    let mut body = Body::new(&value);
+    let user = named(&mut body);
+    let payment = required(&mut body, "purchase", "is empty", |text| (!text.is_empty()).then(|| text.to_owned()));
+    let (Some(user), Some(payment)) = (user, payment) else { return Err(Refusal::Fields(body.problems)) };
+    let (user, refunding) = node.refund(&user, payment.clone()).map_err(|_| Refusal::NoUser)?;
+    let refund = refunding.await.map_err(|why| match why {
+        NoRefund::Impossible(why) => Refusal::Impossible(why),
+        NoRefund::Away => Refusal::ProviderAway,
+        NoRefund::Busy => Refusal::Unavailable("there is no room for the call now".to_owned()),
+    })?;
+    tracing::info!(user = user.0, "an administrator returned a payment");
+    let mut json = Vec::with_capacity(128);
+    write::object(&mut json, |o| {
+        o.integer("user_id", user.0);
+        o.text("purchase", &payment);
+        o.text("refund", &refund);
+    });
     Ok(Reply::Json(json))
 }
 

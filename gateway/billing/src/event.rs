@@ -36,7 +36,7 @@ pub fn read(body: &[u8], prices: &[Price]) -> Result<Reading, NotGenuine> {
         | "customer.subscription.deleted"
         | "customer.subscription.paused"
         | "customer.subscription.resumed" => subscription(object, kind, prices),
-        "invoice.paid" => invoice(object, true),
+        "invoice.paid" | "invoice.payment_succeeded" => invoice(object, true),
         "invoice.payment_failed" => invoice(object, false),
         "charge.refunded" => charge(object),
         "refund.created" | "refund.updated" => refund(object),

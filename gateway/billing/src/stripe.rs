@@ -54,16 +54,6 @@ impl Stripe {
         Ok(Stripe { settings, calls })
     }
 
-    /// Returns a whole payment. The provider then sends an event, which has the effect.
-    ///
-    /// # Errors
-    /// [`Failed`].
-    pub async fn refund(&self, payment: &str) -> Result<String, Failed> {
-        let field = if payment.starts_with("ch_") { "charge" } else { "payment_intent" };
-        let made = self.post("refund", "/v1/refunds", &[(field, payment.to_owned())]).await?;
-        text(&made, "id")
-    }
-
     async fn post(&self, what: &'static str, path: &str, fields: &[(&str, String)]) -> Result<Value, Failed> {
         let mut form = Serializer::new(String::new());
         form.extend_pairs(fields);
@@ -169,6 +159,13 @@ impl Provider for Stripe {
         Box::pin(async move {
             let fields = [("customer", portal.customer.to_owned()), ("return_url", self.settings.return_url.clone())];
             page(&self.post("portal session", "/v1/billing_portal/sessions", &fields).await?)
+        })
+    }
+
+    fn refund<'a>(&'a self, payment: &'a str) -> Calling<'a, String> {
+        Box::pin(async move {
+            let field = if payment.starts_with("ch_") { "charge" } else { "payment_intent" };
+            text(&self.post("refund", "/v1/refunds", &[(field, payment.to_owned())]).await?, "id")
         })
     }
 

@@ -105,6 +105,11 @@ impl Provider for Stub {
         Box::pin(ready(self.link(&base, user, customer, now, &what)))
     }
 
+    /// Nothing was paid.
+    fn refund<'a>(&'a self, _: &'a str) -> Calling<'a, String> {
+        Box::pin(ready(Err(Failed::Away)))
+    }
+
     /// It sends no events.
     fn read(&self, _: &[u8], _: Option<&[u8]>, _: Timestamp) -> Result<Reading, NotGenuine> {
         Err(NotGenuine)

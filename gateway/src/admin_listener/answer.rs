@@ -44,6 +44,9 @@ fn refusal(why: admin::Refusal) -> Refusal {
         admin::Refusal::Fields(problems) => Refusal::validation(&problems),
         admin::Refusal::NoUser => Code::AccountNotFound.into(),
         admin::Refusal::Impossible(why) => Refusal::new(Code::InvalidRequest, why),
+        admin::Refusal::ProviderAway => {
+            Refusal::new(Code::UpstreamUnavailable, "The payment provider does not answer.")
+        }
         admin::Refusal::OtherControl => Code::AdminBusy.into(),
         admin::Refusal::ClockNotControlled => Code::ClockNotControlled.into(),
         admin::Refusal::ClockRunning => Code::ClockRunning.into(),

@@ -3,11 +3,15 @@
 use crate::backup::{BackupError, Running, Source, Stream};
 use crate::runtime::Inboxes;
 use admin::users::{Deed, Done, Named, NoDeed};
-use admin::{ClockStatus, Copying, Doing, Horizon, Lost, NoBackup, NoStep, Node, RunStatus, Status, Stays, Taken};
+use admin::{
+    ClockStatus, Copying, Doing, Horizon, Lost, NoBackup, NoRefund, NoStep, Node, Refunding, RunStatus, Status, Stays,
+    Taken,
+};
+use edge::api::billing::provider::Failed;
 use edge::api::health::bytes_in;
 use edge::app::App;
 use edge::engine_client::Reply;
-use engine::command::{Answer, Command, Envelope};
+use engine::command::{Answer, Command, Envelope, Query};
 use engine::id::UserId;
 use engine::reject::Reject;
 use engine::shard::shard_of;
@@ -34,6 +38,30 @@ pub struct ServerNode {
 impl ServerNode {
     pub fn new(app: Arc<App>, running: Running, inboxes: Inboxes) -> ServerNode {
         ServerNode { app, running, inboxes, horizon: Mutex::new(None) }
+    }
+
+    /// # Errors
+    /// [`NoDeed::UnknownUser`].
+    fn user(&self, user: &Named) -> Result<UserId, NoDeed> {
+        let directory = &self.app.reads.directory;
+        let user = match user {
+            Named::Id(id) => Some(*id).filter(|id| directory.exists(*id)),
+            Named::Sub(sub) => directory.by_sub(sub),
+        };
+        user.ok_or(NoDeed::UnknownUser)
+    }
+
+    /// Sends a command to the shard of a user.
+    ///
+    /// # Errors
+    /// [`NoDeed::Busy`].
+    fn ask(&self, user: UserId, command: Command) -> Result<oneshot::Receiver<Answer>, NoDeed> {
+        let (sender, receiver) = oneshot::channel();
+        let received_at = self.app.reads.clock.now();
+        let envelope = Envelope { owner: user, command, received_at, reply: Reply::Request(sender) };
+        let inbox = &self.inboxes[shard_of(user, self.inboxes.len())];
+        inbox.push(envelope).map_err(|_| NoDeed::Busy)?;
+        Ok(receiver)
     }
 
     /// The newest snapshot and the horizon.
@@ -110,19 +138,29 @@ impl Node for ServerNode {
     }
 
     fn administer(&self, user: &Named, deed: Deed) -> Result<(UserId, Doing), NoDeed> {
-        let directory = &self.app.reads.directory;
-        let user = match user {
-            Named::Id(id) => Some(*id).filter(|id| directory.exists(*id)),
-            Named::Sub(sub) => directory.by_sub(sub),
-        };
-        let user = user.ok_or(NoDeed::UnknownUser)?;
-        let command = command(deed);
-        let (sender, receiver) = oneshot::channel();
-        let received_at = self.app.reads.clock.now();
-        let envelope = Envelope { owner: user, command, received_at, reply: Reply::Request(sender) };
-        let inbox = &self.inboxes[shard_of(user, self.inboxes.len())];
-        inbox.push(envelope).map_err(|_| NoDeed::Busy)?;
+        let user = self.user(user)?;
+        let receiver = self.ask(user, command(deed))?;
         Ok((user, Box::pin(async move { receiver.await.map(done).map_err(|_| Lost) })))
+    }
+
+    fn refund(&self, user: &Named, payment: String) -> Result<(UserId, Refunding), NoDeed> {
+        let user = self.user(user)?;
+        let (app, asked) = (Arc::clone(&self.app), self.ask(user, Command::Query(Query::Billing)));
+        let refunding = async move {
+            let desk = app.billing.as_ref().ok_or(NoRefund::Impossible("This server has no payment provider."))?;
+            let receiver = asked.map_err(|_| NoRefund::Busy)?;
+            let Ok(Answer::Billing(billing)) = receiver.await else { return Err(NoRefund::Busy) };
+            let purchase = billing.purchase(&payment);
+            let purchase = purchase.ok_or(NoRefund::Impossible("The user has made no such purchase."))?;
+            if purchase.is_refunded() {
+                return Err(NoRefund::Impossible("The purchase was returned already."));
+            }
+            desk.provider.refund(&payment).await.map_err(|why| match why {
+                Failed::Away => NoRefund::Away,
+                Failed::Busy => NoRefund::Busy,
+            })
+        };
+        Ok((user, Box::pin(refunding)))
     }
 
     fn stop(&self) -> &Stop {

@@ -2,6 +2,7 @@
 //!
 //! Reservations, remainders and an order's status are computed here on every read.
 
+use super::billing::Bought;
 use super::expected::ExpectedOrder;
 use super::{book, half_up, wallets};
 use engine::command::Wallets;
@@ -28,6 +29,9 @@ pub struct User {
     pub next: u64,
     /// Order facts, the first has number 1.
     pub facts: Vec<Fact>,
+    /// Purchases, and the events that were processed.
+    pub purchases: Vec<Bought>,
+    pub billed: Vec<String>,
 }
 
 /// What happened to an order.
@@ -56,6 +60,8 @@ pub struct Wallet {
     pub label: Option<String>,
     pub baseline: i128,
     pub cash: i128,
+    /// Bought cash, less what refunds took back.
+    pub deposits: i128,
     pub generation: u32,
     pub parent: Option<u64>,
     pub opened_at: u64,
@@ -245,6 +251,8 @@ impl User {
             beats: Vec::new(),
             next: 1,
             facts: Vec::new(),
+            purchases: Vec::new(),
+            billed: Vec::new(),
         }
     }
 

@@ -190,6 +190,7 @@ fn invoices_and_refunds_name_what_they_are_about() {
     let alone = |payment: &str| Ok((None, Some(payment.to_owned()), None, returned(payment, 299)));
     let rows: Vec<(&str, Value, Short)> = vec![
         ("invoice.paid", invoice.clone(), paid(true)),
+        ("invoice.payment_succeeded", invoice.clone(), paid(true)),
         ("invoice.payment_failed", invoice.clone(), paid(false)),
         ("invoice.paid", newer, paid(true)),
         ("invoice.paid", with(&invoice, &json!({"subscription": null})), Err(Unheeded::Type)),

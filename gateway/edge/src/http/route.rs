@@ -154,7 +154,7 @@ impl Gate {
 
     /// Whether its routes ask for a credential before they answer that they do not exist.
     pub const fn asks_first(self) -> bool {
-        matches!(self, Gate::SimulationApi | Gate::Billing)
+        matches!(self, Gate::SimulationApi)
     }
 
     /// Whether the routes of this gate exist.

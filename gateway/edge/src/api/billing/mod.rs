@@ -185,3 +185,6 @@ impl SubscriptionView {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

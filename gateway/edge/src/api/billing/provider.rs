@@ -110,6 +110,9 @@ pub trait Provider: Send + Sync {
     /// The address of a page for this.
     fn portal<'a>(&'a self, portal: Portal<'a>) -> Calling<'a, String>;
 
+    /// Returns a whole payment; the id of the refund. What it takes back comes with an event.
+    fn refund<'a>(&'a self, payment: &'a str) -> Calling<'a, String>;
+
     /// Reads the event in a body.
     ///
     /// # Errors

@@ -40,6 +40,7 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     ("symbol", "A symbol in any of its forms.", "BTC"),
     ("job_id", "The back-test.", "0d0b7a1e-5f0e-4c55-9a51-2f1f6f2c9d11"),
     ("code", "A builder's code.", "any"),
+    ("token", "What the link of a checkout ends with.", "eyJ1c2VyIjo3fQ"),
 ];
 
 /// The document of these routes.

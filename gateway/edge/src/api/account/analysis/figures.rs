@@ -207,6 +207,16 @@ impl Spread {
 /// Total value at full hours, oldest first.
 pub type Points<'a> = &'a [(Timestamp, Cash)];
 
+/// Raises each point by what was paid in after it, up to the last one: then only trading changes the value.
+pub fn level(points: &mut [(Timestamp, Cash)], deposits: &[(Timestamp, Cash)]) {
+    let Some(last) = points.last().map(|(at, _)| *at) else { return };
+    for (at, value) in points {
+        let later = deposits.iter().filter(|(moved, _)| *moved > *at && *moved <= last);
+        let paid: i128 = later.map(|(_, amount)| i128::from(amount.0)).sum();
+        *value = engine::amount::nearest(i128::from(value.0) + paid);
+    }
+}
+
 /// The points at `from` and later.
 pub fn since(points: Points<'_>, from: Timestamp) -> Points<'_> {
     &points[points.partition_point(|(at, _)| *at < from)..]

@@ -293,7 +293,7 @@ fn a_provider_that_is_away_stops_nothing_else() {
         refused.refused(502, "UPSTREAM_UNAVAILABLE");
         cases.one();
     }
-    // One call is in flight: the next one is refused at once, and orders go on.
+    // One call is in flight: the next one is refused immediately, and orders go on.
     payments.fail(Some(Fault::Late(Duration::from_secs(8))));
     let (address, token) = (world.server.address(), lasting("ada"));
     let slow = std::thread::spawn(move || {
@@ -431,7 +431,7 @@ fn a_top_up_is_there_once_after_a_kill_and_is_no_profit() {
         assert_eq!((text(&wallet, "/balance"), text(&wallet, "/baseline")), (balance, "10000.00"), "{wallet}");
     };
     shown(&mut payer, "10500.00");
-    // Again, by another event of the same payment, and both at once.
+    // Again, by another event of the same payment, and both again.
     for event in [&topup, &bought("evt_2", "pi_1", "topup_500", 299), &topup] {
         deliver(&world.server, event, 0).expect(200);
         shown(&mut payer, "10500.00");

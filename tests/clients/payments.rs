@@ -71,9 +71,8 @@ fn another_implementation_of_the_provider_agrees() {
     let url = format!("http://{}/v1/billing/webhook", world.server.address());
     local.call("POST", "/_config/webhooks/papertape", &[("url", &url), ("secret", WEBHOOK_SECRET)]);
     for (plan, cents) in [("price_pro_monthly", "2900"), ("price_pro_plus_monthly", "9900")] {
-        let fields = [
-            ("id", plan), ("amount", cents), ("currency", "usd"), ("interval", "month"), ("product[name]", plan),
-        ];
+        let fields =
+            [("id", plan), ("amount", cents), ("currency", "usd"), ("interval", "month"), ("product[name]", plan)];
         local.call("POST", "/v1/plans", &fields);
     }
     let mut session = world.server.with_token(&token("ada"));
@@ -98,7 +97,8 @@ fn another_implementation_of_the_provider_agrees() {
     let source = local.call("POST", "/v1/tokens", &card);
     let sources = format!("/v1/customers/{customer}/sources");
     let card = local.call("POST", &sources, &[("source", text(&source, "/id"))]);
-    let fields = [("customer", customer.as_str()), ("items[0][plan]", "price_pro_monthly"), ("metadata[user_id]", &user)];
+    let fields =
+        [("customer", customer.as_str()), ("items[0][plan]", "price_pro_monthly"), ("metadata[user_id]", &user)];
     let made = local.call("POST", "/v1/subscriptions", &fields);
     let subscription = text(&made, "/id").to_owned();
     let status = |session: &mut Client, wanted: &str| {

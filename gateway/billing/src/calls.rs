@@ -1,4 +1,4 @@
-//! Calls to the provider: on a thread of their own, at most so many at a time, each with an end.
+//! Calls to the provider: on a thread of their own, a bounded number at a time, each with an end.
 
 use edge::api::billing::provider::Failed;
 use host::thread;

@@ -19,7 +19,7 @@ pub const WALLET: &str = "wallet_id";
 /// Reads a body whose signature was checked.
 ///
 /// # Errors
-/// [`NotGenuine`] if it is no event.
+/// [`NotGenuine`] if it is not an event.
 pub fn read(body: &[u8], prices: &[Price]) -> Result<Reading, NotGenuine> {
     let event: Value = serde_json::from_slice(body).map_err(|_| NotGenuine)?;
     let id = name(&event["id"]).ok_or(NotGenuine)?;

@@ -1,4 +1,4 @@
-//! The payment provider of a server (gateway/docs/billing.md §7), behind the port of the edge.
+//! The payment provider of a server (gateway/docs/billing.md §7), as the port of the edge asks for it.
 //!
 //! | File | Holds |
 //! |---|---|

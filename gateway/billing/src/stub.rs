@@ -1,4 +1,4 @@
-//! The provider `stub`, for development: a page is a link to this server that applies what it is for at once
+//! The provider `stub`, for development: a page is a link to this server that applies its purchase immediately
 //! (gateway/docs/billing.md §7). A link is signed with the server's secret, works for half an hour, and once: its event
 //! is remembered like every other one.
 

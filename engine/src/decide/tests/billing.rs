@@ -37,7 +37,7 @@ fn note(world: &mut World, customer: &str) -> Option<String> {
     }
 }
 
-/// An event that the provider made so many seconds after the start.
+/// An event that the provider made this many seconds after the start.
 fn event(id: &str, secs: u64, news: BillingNews) -> BillingEvent {
     BillingEvent { id: id.to_owned(), created: START.plus(secs * SECOND), customer: Some("cus_1".to_owned()), news }
 }

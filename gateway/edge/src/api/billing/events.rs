@@ -12,7 +12,7 @@ use engine::command::{Answer, BillingOutcome, Command};
 use engine::id::UserId;
 use engine::reject::Reject;
 
-/// Bytes of an event, whatever `http.body_bytes_max` allows.
+/// Bytes of an event at most, also where `http.body_bytes_max` allows more.
 const BODY_BYTES_MAX: usize = 1 << 20;
 
 record! {
@@ -32,7 +32,7 @@ record! {
     }
 }
 
-/// An event by the webhook. Whatever its content, the answer to a genuine one is the same.
+/// An event by the webhook. All genuine ones have the same answer.
 pub async fn webhook(call: Call) -> Outcome {
     let desk = desk(&call)?;
     if call.body.len() > BODY_BYTES_MAX {
@@ -45,7 +45,7 @@ pub async fn webhook(call: Call) -> Outcome {
     match read {
         Err(NotGenuine) => {
             desk.count(Counted::NotGenuine);
-            Err(Refusal::new(Code::InvalidRequest, "This is no event with a valid signature."))
+            Err(Refusal::new(Code::InvalidRequest, "This is not an event with a valid signature."))
         }
         Ok(Reading::Nothing(why)) => {
             let counted = Counted::from(why);

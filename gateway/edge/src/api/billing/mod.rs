@@ -74,7 +74,7 @@ pub const ROUTES: &[Route] = &[
         ])
         .run(|call| Box::pin(events::webhook(call))),
     Route::get("/v1/billing/confirm/{token}", "confirm_purchase")
-        .about("Applies a purchase of the provider `stub`, which is for development, at once. A link works once.")
+        .about("Applies a purchase of the provider `stub`, which is for development. A link works once.")
         .gate(Gate::BillingStub)
         .rate(RateClass::Callback)
         .no_store()
@@ -148,7 +148,7 @@ async fn billing(call: &Call) -> Result<Billing, Refusal> {
     }
 }
 
-/// The subscription that the user sees: that of the API, else that of the simulation. One that was never paid is none.
+/// The subscription that the user sees: that of the API, else that of the simulation. One that was never paid does not count.
 fn shown(billing: &Billing) -> Option<&Subscription> {
     let paid = |is_simulation| {
         billing.subscription(is_simulation).filter(|known| known.status() != SubscriptionStatus::Incomplete)

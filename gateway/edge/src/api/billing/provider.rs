@@ -89,7 +89,7 @@ pub enum Unheeded {
     Fields,
 }
 
-/// The signature is wrong or too old, or the body is no event.
+/// The signature is wrong or too old, or the body is not an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotGenuine;
 

@@ -139,9 +139,10 @@ pub enum Command {
         result: BacktestResult,
     },
 
-    /// Notes the payment provider's id of the user, unless there is one (gateway/docs/billing.md §4).
+    /// Notes the payment provider's id of the user (gateway/docs/billing.md §4), unless there is another one than `instead_of`.
     NoteCustomer {
         customer: String,
+        instead_of: Option<String>,
     },
     /// An event of the payment provider, with what it changes.
     Bill(Box<BillingEvent>),
@@ -512,8 +513,8 @@ impl BillingNews {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscriptionNews {
     pub subscription: String,
-    pub product: Product,
-    pub interval: BillingInterval,
+    /// `None`: its price is unknown here. Then it says what became of a known subscription, whose product stays.
+    pub product: Option<(Product, BillingInterval)>,
     pub status: SubscriptionStatus,
     pub period_end: Option<Timestamp>,
     pub cancel_at_period_end: bool,

@@ -179,7 +179,12 @@ fn object(call: &Call, number: u64) -> Value {
             json!({"object": "billing_portal.session", "url": format!("https://pay.example.net/p/{number}")})
         }
         ("GET", path) if path.starts_with("/v1/subscriptions/") => {
-            json!({"id": path.trim_start_matches("/v1/subscriptions/"), "items": {"data": [{"id": "si_1"}]}})
+            // Something else is paid with the same subscription.
+            let items = json!([
+                {"id": "si_0", "price": {"id": "support"}},
+                {"id": "si_1", "price": {"id": format!("{PRICE_PREFIX}pro_yearly")}},
+            ]);
+            json!({"id": path.trim_start_matches("/v1/subscriptions/"), "items": {"data": items}})
         }
         ("POST", "/v1/refunds") => json!({"id": format!("re_{number}"), "object": "refund"}),
         _ => json!({"error": {"type": "invalid_request_error"}}),

@@ -178,9 +178,13 @@ impl Target {
         };
         let token_file = self.token_file.clone().or_else(|| config.admin.token_file.clone());
         let token_file = token_file.unwrap_or_else(|| config.kept_admin_token());
-        let answer = admin_client::post(&url, &token_file, path, body);
-        Ok(answer.map_err(|error| {
+        admin_client::post(&url, &token_file, path, body).map_err(|error| {
+            // A server that refuses has answered.
+            if error.is::<Usage>() || error.to_string().contains(" refused: ") {
+                return error;
+            }
             format!("{error}; a server has {dir}: if it does not answer there, open its admin listener, or stop it")
-        })?)
+                .into()
+        })
     }
 }

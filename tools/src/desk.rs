@@ -7,8 +7,10 @@ use engine::directory::Directory;
 use engine::id::UserId;
 use engine::market::catalog::Catalog;
 use engine::shard::{Outbox as _, Room, Shard};
+use engine::time::Timestamp;
 use gateway::config::{Config, Durability};
 use host::clock::Clock;
+use host::leap::Leap;
 use journal::commit::{CommitFigures, Committer, LogSize, Reply};
 use journal::recover::{self, RecoverError, Recovery};
 use std::sync::{Arc, mpsc};
@@ -45,6 +47,10 @@ impl Recovered {
     /// Those of the log.
     pub fn start(self, config: &Config) -> Result<Desk, Failure> {
         let Recovered { recovery: Recovery { dir, log, mut state, .. }, clock } = self;
+        // As at a start of the server: what is written now must not hide that the machine's clock is doubted.
+        let newest = Some(Timestamp(log.last_time)).filter(|newest| *newest > Timestamp(0));
+        Leap::of_start(&config.data.dir, newest, clock.wall_now(), config.clock.leap_wait)?;
+        clock.not_before(newest.unwrap_or_default());
         let Running { log, syncer, preparer, .. } = dir.start(log, clock.now().0, Box::new(|_| {}))?;
         let directory = Arc::new(Directory::new());
         let users = state.users.pop().expect("a state of one shard");

@@ -11,19 +11,21 @@ use crate::time::Timestamp;
 use crate::user::billing::{Billing, NAME_BYTES_MAX, PURCHASES_MAX, Sku, SubscriptionStatus};
 use crate::user::{Tier, User, WalletKind};
 
-/// Notes the provider's id of the user. One that is known stays: of two concurrent requests the first decides.
+/// Notes the provider's id of the user. One that is known stays, so of two concurrent requests the first decides; `instead_of`
+/// names one that the present provider does not know.
 ///
 /// # Errors
 /// [`Reject::NoBillingStore`], [`Reject::InvalidTerms`].
 pub fn note_customer(
     user: &User,
     customer: String,
+    instead_of: Option<&str>,
     rules: &Rules,
     now: Timestamp,
     facts: &mut Vec<Mutation>,
 ) -> Result<(), Reject> {
     storable(rules, [customer.as_str()])?;
-    if user.billing().is_none_or(|billing| billing.customer.is_none()) {
+    if user.billing().and_then(|billing| billing.customer.as_deref()) == instead_of {
         facts.push(fact::CustomerNoted { customer, at: now }.into());
     }
     Ok(())
@@ -94,7 +96,7 @@ pub fn event(
     }
 }
 
-/// The terms of a subscription. A better plan raises the baseline of the API wallet as a grant does; an older event may
+/// The terms of a subscription; of an unknown one without a product, nothing. A better plan raises the baseline of the API wallet as a grant does; an older event may
 /// come later, so the plan of each counts, not only that of the newest.
 fn subscription(
     user: &User,
@@ -104,8 +106,12 @@ fn subscription(
     now: Timestamp,
     facts: &mut Vec<Mutation>,
 ) {
-    let SubscriptionNews { subscription, product, interval, status, period_end, cancel_at_period_end, trial_ends_at } =
-        news;
+    let SubscriptionNews { subscription, product, status, period_end, cancel_at_period_end, trial_ends_at } = news;
+    let known = || {
+        let known = user.billing()?.subscriptions().iter().find(|known| *known.id == *subscription)?;
+        known.terms.as_ref().map(|terms| (terms.product, terms.interval))
+    };
+    let Some((product, interval)) = product.or_else(known) else { return };
     facts.push(Mutation::SubscriptionNoted(fact::SubscriptionNoted {
         subscription,
         product,

@@ -21,10 +21,17 @@ impl<R> Shard<R> {
         }
     }
 
-    /// Notes the customer of the user, unless there is one.
-    pub(super) fn note_customer(&mut self, owner: UserId, customer: String, outbox: &mut impl Outbox<R>) -> Answer {
+    /// Notes the customer of the user, unless there is another one than `instead_of`.
+    pub(super) fn note_customer(
+        &mut self,
+        owner: UserId,
+        customer: String,
+        instead_of: Option<&str>,
+        outbox: &mut impl Outbox<R>,
+    ) -> Answer {
         let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
-        if let Err(reject) = billing::note_customer(user, customer, &self.rules, self.now, &mut self.facts) {
+        if let Err(reject) = billing::note_customer(user, customer, instead_of, &self.rules, self.now, &mut self.facts)
+        {
             return Answer::Refused(reject);
         }
         self.commit(owner, outbox);

@@ -392,7 +392,9 @@ impl<R> Shard<R> {
             Command::CreateBacktest(new) => self.create_backtest(owner, *new, outbox),
             Command::StartBacktest { job } => self.start_backtest(owner, job, outbox),
             Command::EndBacktest { job, result } => self.end_backtest(owner, job, result, outbox),
-            Command::NoteCustomer { customer } => self.note_customer(owner, customer, outbox),
+            Command::NoteCustomer { customer, instead_of } => {
+                self.note_customer(owner, customer, instead_of.as_deref(), outbox)
+            }
             Command::Bill(event) => self.bill(owner, *event, outbox),
             Command::Query(query) => {
                 if let Query::EquityByMinute { wallets } = query {

@@ -43,6 +43,8 @@ pub enum Refusal {
     ClockBackwards,
     /// The server cannot do it now; the text says why.
     Unavailable(String),
+    /// Whether it is done is not known.
+    Unknown,
     /// The server failed to do it; the text says why.
     Failed(String),
     /// A thread of the server panicked.

@@ -134,7 +134,7 @@ impl DeedRequest {
 /// Does what was asked for, in the shard of the user.
 ///
 /// # Errors
-/// [`Refusal::NoUser`], [`Refusal::Unavailable`]; [`Refusal::Fields`] if the user cannot have it.
+/// [`Refusal::NoUser`], [`Refusal::Unavailable`], [`Refusal::Unknown`]; [`Refusal::Impossible`] if the user cannot have it.
 pub(crate) async fn administer(node: &impl Node, request: DeedRequest) -> Result<Reply, Refusal> {
     let DeedRequest { user, deed } = request;
     let busy = || Refusal::Unavailable("the shard of the user has no room now".to_owned());
@@ -143,7 +143,7 @@ pub(crate) async fn administer(node: &impl Node, request: DeedRequest) -> Result
         NoDeed::Busy => busy(),
     })?;
     let done = tokio::time::timeout(DONE_WITHIN, done).await;
-    let done = done.map_err(|_| Refusal::Failed("the outcome is not known: look at the user".to_owned()))?;
+    let done = done.map_err(|_| Refusal::Unknown)?;
     let done = done.map_err(|_| Refusal::Lost)?.map_err(|_| busy())?;
     let mut json = Vec::with_capacity(256);
     match (&done, &deed) {
@@ -170,7 +170,7 @@ pub(crate) async fn administer(node: &impl Node, request: DeedRequest) -> Result
 ///
 /// # Errors
 /// [`Refusal::NotObject`], [`Refusal::Fields`], [`Refusal::NoUser`], [`Refusal::Impossible`],
-/// [`Refusal::ProviderAway`], [`Refusal::Unavailable`].
+/// [`Refusal::ProviderAway`], [`Refusal::Unavailable`], [`Refusal::Unknown`].
 pub(crate) async fn refund(node: &impl Node, body: &[u8]) -> Result<Reply, Refusal> {
     let value = object(body)?;
     let mut body = Body::new(&value);
@@ -178,7 +178,9 @@ pub(crate) async fn refund(node: &impl Node, body: &[u8]) -> Result<Reply, Refus
     let payment = required(&mut body, "purchase", "is empty", |text| (!text.is_empty()).then(|| text.to_owned()));
     let (Some(user), Some(payment)) = (user, payment) else { return Err(Refusal::Fields(body.problems)) };
     let (user, refunding) = node.refund(&user, payment.clone()).map_err(|_| Refusal::NoUser)?;
-    let refund = refunding.await.map_err(|why| match why {
+    // The call to the provider has an end of its own, and this covers the shard also.
+    let refund = tokio::time::timeout(2 * DONE_WITHIN, refunding).await.map_err(|_| Refusal::Unknown)?;
+    let refund = refund.map_err(|why| match why {
         NoRefund::Impossible(why) => Refusal::Impossible(why),
         NoRefund::Away => Refusal::ProviderAway,
         NoRefund::Busy => Refusal::Unavailable("there is no room for the call now".to_owned()),

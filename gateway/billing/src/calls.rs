@@ -40,18 +40,22 @@ pub struct Request {
 }
 
 impl Calls {
+    /// `is_plain`: calls go to this machine without TLS, so a proxy of the environment would read the secret.
+    ///
     /// # Errors
     /// The system's: no thread, no runtime, or no roots of trust.
-    pub fn start(calls_max: usize) -> io::Result<Calls> {
+    pub fn start(calls_max: usize, is_plain: bool) -> io::Result<Calls> {
         // It fails if another part of the process has chosen one.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
+        let mut client = Client::builder()
             .user_agent(concat!("papertape/", env!("CARGO_PKG_VERSION")))
             .timeout(CALL_WITHIN)
             // A redirect could carry the secret to another host.
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .map_err(io::Error::other)?;
+            .redirect(reqwest::redirect::Policy::none());
+        if is_plain {
+            client = client.no_proxy();
+        }
+        let client = client.build().map_err(io::Error::other)?;
         let runtime = host::runtime::runtime()?;
         let handle = runtime.handle().clone();
         let (alive, ended) = oneshot::channel::<Infallible>();

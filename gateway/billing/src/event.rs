@@ -43,7 +43,7 @@ pub fn read(body: &[u8], prices: &[Price]) -> Result<Reading, NotGenuine> {
         _ => Err(Unheeded::Type),
     };
     Ok(match read {
-        Err(why) => Reading::Nothing(why),
+        Err(why) => Reading::Nothing { why, event: id.to_owned(), kind: kind.to_owned() },
         Ok(Read { user, subject, news }) => {
             let customer = object.reference("customer").map(str::to_owned);
             let name = subject.or_else(|| customer.clone());
@@ -120,12 +120,7 @@ fn session(object: Object<'_>) -> Result<Read, Unheeded> {
 fn subscription(object: Object<'_>, kind: &str, prices: &[Price]) -> Result<Read, Unheeded> {
     let id = name(&object.0["id"]).ok_or(Unheeded::Fields)?;
     let items = object.0["items"]["data"].as_array().ok_or(Unheeded::Fields)?;
-    let price_of = |item: &Value| {
-        let id = name(&item["price"]["id"]).or_else(|| name(&item["plan"]["id"]))?;
-        prices.iter().find(|price| price.id == id)
-    };
-    let (item, price) =
-        items.iter().find_map(|item| price_of(item).map(|price| (item, price))).ok_or(Unheeded::Price)?;
+    let priced = items.iter().find_map(|item| price_of(item, prices).map(|price| (item, price)));
     let status = match (kind, object.0["status"].as_str()) {
         ("customer.subscription.deleted", _) | (_, Some("canceled" | "paused")) => SubscriptionStatus::Canceled,
         (_, Some("trialing")) => SubscriptionStatus::Trialing,
@@ -134,11 +129,15 @@ fn subscription(object: Object<'_>, kind: &str, prices: &[Price]) -> Result<Read
         (_, Some("incomplete" | "incomplete_expired")) => SubscriptionStatus::Incomplete,
         _ => return Err(Unheeded::Fields),
     };
+    // Only a plan that is given needs its price: its end counts without one.
+    if priced.is_none() && matches!(status, SubscriptionStatus::Trialing | SubscriptionStatus::Active) {
+        return Err(Unheeded::Price);
+    }
+    let item = priced.map(|(item, _)| item).or(items.first()).unwrap_or(&Value::Null);
     let period_end = moment(&object.0["current_period_end"]).or_else(|| moment(&item["current_period_end"]));
     let news = BillingNews::Subscription(SubscriptionNews {
         subscription: id.to_owned(),
-        product: price.product,
-        interval: price.interval,
+        product: priced.map(|(_, price)| (price.product, price.interval)),
         status,
         period_end,
         // Newer versions state the moment instead.
@@ -147,6 +146,12 @@ fn subscription(object: Object<'_>, kind: &str, prices: &[Price]) -> Result<Read
         trial_ends_at: moment(&object.0["trial_end"]),
     });
     Ok(Read { user: object.user(), subject: None, news })
+}
+
+/// The price of an item of a subscription, if a plan has it.
+pub(crate) fn price_of<'a>(item: &Value, prices: &'a [Price]) -> Option<&'a Price> {
+    let id = name(&item["price"]["id"]).or_else(|| name(&item["plan"]["id"]))?;
+    prices.iter().find(|price| price.id == id)
 }
 
 fn invoice(object: Object<'_>, is_paid: bool) -> Result<Read, Unheeded> {
@@ -158,7 +163,11 @@ fn invoice(object: Object<'_>, is_paid: bool) -> Result<Read, Unheeded> {
     Ok(Read { user, subject: None, news: BillingNews::Payment { subscription, is_paid } })
 }
 
+/// A charge with all that was returned of it. One of an invoice pays a subscription, which ends by itself.
 fn charge(object: Object<'_>) -> Result<Read, Unheeded> {
+    if object.reference("invoice").is_some() {
+        return Err(Unheeded::Type);
+    }
     let refunded = object.0["amount_refunded"].as_u64().ok_or(Unheeded::Fields)?;
     let is_within = object.0["amount"].as_u64().is_some_and(|amount| refunded <= amount);
     if !is_within || !object.is_of_the_currency() {

@@ -1,7 +1,7 @@
 //! The provider `stripe`: form-encoded calls, JSON answers (gateway/docs/billing.md §7).
 
 use crate::calls::{Calls, Request};
-use crate::{event, signature};
+use crate::{event, signature, stub};
 use edge::api::billing::provider::{Calling, Checkout, Failed, NotGenuine, Notice, Portal, Provider, Reading, Wanted};
 use engine::id::UserId;
 use engine::time::Timestamp;
@@ -10,12 +10,13 @@ use form_urlencoded::Serializer;
 use host::secret::Secret;
 use reqwest::Method;
 use serde_json::Value;
+use std::future::ready;
 use std::io;
 
 /// Longest address of a page.
 const URL_BYTES_MAX: usize = 8_192;
 
-/// The price of a plan at the provider.
+/// A price of a plan at the provider. Of several of one plan the first is sold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Price {
     pub id: String,
@@ -50,7 +51,7 @@ impl Stripe {
     /// # Errors
     /// The system's, if the thread of the calls cannot be made.
     pub fn start(settings: Settings) -> io::Result<Stripe> {
-        let calls = Calls::start(settings.calls_max)?;
+        let calls = Calls::start(settings.calls_max, settings.base_url.starts_with("http://"))?;
         Ok(Stripe { settings, calls })
     }
 
@@ -82,7 +83,10 @@ impl Stripe {
         }
         let path = format!("/v1/subscriptions/{subscription}");
         let known = self.call(Method::GET, "subscription", &path, String::new(), None).await?;
-        let item = text(&known["items"]["data"][0], "id")?;
+        let items = known["items"]["data"].as_array().map_or(&[][..], Vec::as_slice);
+        let ours = |item: &&Value| event::price_of(item, &self.settings.prices).is_some();
+        let item = items.iter().find(ours).or(items.first()).unwrap_or(&Value::Null);
+        let item = text(item, "id")?;
         let confirm = |field: &str| format!("flow_data[subscription_update_confirm]{field}");
         let fields = [
             ("customer", customer),
@@ -108,6 +112,10 @@ impl Provider for Stripe {
 
     fn sells(&self, product: Product, interval: BillingInterval) -> bool {
         self.price(product, interval).is_some()
+    }
+
+    fn knows(&self, id: &str) -> bool {
+        !stub::is_of_it(id)
     }
 
     fn customer<'a>(&'a self, user: UserId, email: Option<&'a str>) -> Calling<'a, String> {
@@ -162,10 +170,13 @@ impl Provider for Stripe {
         })
     }
 
-    fn refund<'a>(&'a self, payment: &'a str) -> Calling<'a, String> {
+    fn refund<'a>(&'a self, payment: &'a str) -> Calling<'a, Option<String>> {
+        if !self.knows(payment) {
+            return Box::pin(ready(Ok(None)));
+        }
         Box::pin(async move {
             let field = if payment.starts_with("ch_") { "charge" } else { "payment_intent" };
-            text(&self.post("refund", "/v1/refunds", &[(field, payment.to_owned())]).await?, "id")
+            text(&self.post("refund", "/v1/refunds", &[(field, payment.to_owned())]).await?, "id").map(Some)
         })
     }
 

@@ -23,6 +23,11 @@ const SIGNATURE_BYTES: usize = 32;
 /// Longest token that is read.
 const TOKEN_BYTES_MAX: usize = 2_048;
 
+/// Whether an object is of this provider, by its id.
+pub(crate) fn is_of_it(id: &str) -> bool {
+    ["cus_stub_", "sub_stub_", "pi_stub_"].iter().any(|start| id.starts_with(start))
+}
+
 /// The provider.
 pub struct Stub {
     secret: Secret,
@@ -71,6 +76,10 @@ impl Provider for Stub {
         true
     }
 
+    fn knows(&self, _: &str) -> bool {
+        true
+    }
+
     fn customer<'a>(&'a self, user: UserId, _: Option<&'a str>) -> Calling<'a, String> {
         Box::pin(ready(Ok(format!("cus_stub_{user}"))))
     }
@@ -106,8 +115,8 @@ impl Provider for Stub {
     }
 
     /// Nothing was paid.
-    fn refund<'a>(&'a self, _: &'a str) -> Calling<'a, String> {
-        Box::pin(ready(Err(Failed::Away)))
+    fn refund<'a>(&'a self, _: &'a str) -> Calling<'a, Option<String>> {
+        Box::pin(ready(Ok(None)))
     }
 
     /// It sends no events.
@@ -145,8 +154,7 @@ fn notice(payload: &Value, now: Timestamp) -> Option<Notice> {
         let is_canceled = what["is_canceled"].as_bool()?;
         BillingNews::Subscription(SubscriptionNews {
             subscription: subscription.to_owned(),
-            product,
-            interval,
+            product: Some((product, interval)),
             status: if is_canceled { SubscriptionStatus::Canceled } else { SubscriptionStatus::Active },
             period_end: Some(now.plus(days * DAY)),
             cancel_at_period_end: false,

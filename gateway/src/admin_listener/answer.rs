@@ -52,6 +52,7 @@ fn refusal(why: admin::Refusal) -> Refusal {
         admin::Refusal::ClockRunning => Code::ClockRunning.into(),
         admin::Refusal::ClockBackwards => Code::ClockBackwards.into(),
         admin::Refusal::Unavailable(why) => Refusal::new(Code::ServerBusy, why),
+        admin::Refusal::Unknown => Code::PersistenceUnknown.into(),
         admin::Refusal::Failed(why) => Refusal::new(Code::InternalError, why),
         admin::Refusal::Lost => Code::InternalError.into(),
     }

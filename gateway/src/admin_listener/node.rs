@@ -155,10 +155,11 @@ impl Node for ServerNode {
             if purchase.is_refunded() {
                 return Err(NoRefund::Impossible("The purchase was returned already."));
             }
-            desk.provider.refund(&payment).await.map_err(|why| match why {
+            let refund = desk.provider.refund(&payment).await.map_err(|why| match why {
                 Failed::Away => NoRefund::Away,
                 Failed::Busy => NoRefund::Busy,
-            })
+            })?;
+            refund.ok_or(NoRefund::Impossible("The provider of this server cannot return it."))
         };
         Ok((user, Box::pin(refunding)))
     }

@@ -137,8 +137,8 @@ pub(super) fn billing(values: &Values) -> Billing {
     let mut prices = Vec::new();
     for product in Product::ALL {
         for interval in BillingInterval::ALL {
-            let id = values.optional(&price_key(product, interval)).map(str::to_owned);
-            prices.extend(id.map(|id| Price { id, product, interval }));
+            let ids = values.optional(&price_key(product, interval)).into_iter().flat_map(|ids| ids.split(','));
+            prices.extend(ids.map(|id| Price { id: id.to_owned(), product, interval }));
         }
     }
     Billing {

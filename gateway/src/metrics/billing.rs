@@ -6,7 +6,7 @@ use std::fmt::Error;
 
 const EVENTS: Family = Family::new(
     "papertape_billing_events_total",
-    "Events of the payment provider, by what became of them; all but applied, repeated and ignored need a look at the log",
+    "Events of the payment provider, by what became of them; the log names each one but applied, repeated, ignored and not_genuine",
 );
 
 pub(super) fn write(desk: Option<&Desk>, out: &mut Writer<'_>) -> Result<(), Error> {

@@ -21,7 +21,8 @@ pub fn event(bytes: &[u8]) {
         BillingNews::Nothing => {}
         BillingNews::Subscription(news) => {
             assert!(is_name(&news.subscription));
-            assert!(matches!(news.product, Product::Pro | Product::BacktestingPro), "only of the list");
+            let is_listed = |(product, _)| matches!(product, Product::Pro | Product::BacktestingPro);
+            assert!(news.product.is_none_or(is_listed), "only of the list");
         }
         BillingNews::Payment { subscription, .. } => assert!(is_name(subscription)),
         BillingNews::Purchase { payment, .. } | BillingNews::Refund { payment, .. } => assert!(is_name(payment)),

@@ -41,10 +41,11 @@ impl User {
         }
     }
 
-    fn pay_in(&mut self, wallet: u64, amount: i128) {
+    fn pay_in(&mut self, wallet: u64, amount: i128, now: u64) {
         let known = self.wallets.iter_mut().find(|known| known.id == wallet).expect("found just now");
         known.cash += amount;
         known.deposits += amount;
+        known.paid_in_at.extend((amount != 0).then_some(now));
     }
 }
 
@@ -65,7 +66,7 @@ impl Model {
                 let wallet = wallet.filter(|_| dollars > 0).and_then(|wallet| user.standing_for(wallet.0));
                 let credit = wallet.map_or(0, |_| dollars * 1_000_000);
                 if let Some(wallet) = wallet {
-                    user.pay_in(wallet, credit);
+                    user.pay_in(wallet, credit, now);
                 }
                 let payment = payment.clone();
                 user.purchases.push(Bought { payment, cents, wallet, credit, is_refunded: false, at: now });
@@ -82,7 +83,7 @@ impl Model {
                         |id: &u64| user.wallets.iter().any(|known| known.id == *id && known.archived_at.is_none());
                     if let Some(wallet) = wallet.filter(is_active) {
                         let taken = credit.min(user.available(wallet));
-                        user.pay_in(wallet, -taken);
+                        user.pay_in(wallet, -taken, now);
                         if taken != 0 {
                             user.purchases[at].at = now;
                         }

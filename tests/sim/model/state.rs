@@ -62,6 +62,8 @@ pub struct Wallet {
     pub cash: i128,
     /// Bought cash, less what refunds took back.
     pub deposits: i128,
+    /// When cash was bought or taken back.
+    pub paid_in_at: Vec<u64>,
     pub generation: u32,
     pub parent: Option<u64>,
     pub opened_at: u64,
@@ -327,7 +329,8 @@ impl User {
         let wallet = self.wallets.iter().find(|known| known.id == order.wallet).expect("it is known");
         // The rows do not show which of the two was first.
         let paid_then = |held: &Position| held.wallet == order.wallet && held.closed_at == Some(order.created_at);
-        if !is_remembered && self.positions.iter().any(paid_then) {
+        let is_unclear = self.positions.iter().any(paid_then) || wallet.paid_in_at.contains(&order.created_at);
+        if !is_remembered && is_unclear {
             shown.available = None;
         } else if is_remembered || !wallet.resets.iter().any(|at| *at >= order.created_at) {
             shown.available = order.answered_cash;

@@ -42,6 +42,7 @@ impl Wallet {
             baseline,
             cash: baseline,
             deposits: 0,
+            paid_in_at: Vec::new(),
             generation: 1,
             parent: None,
             opened_at: at,

@@ -4,6 +4,7 @@
 use super::world::{START, World};
 use crate::amount::Cash;
 use crate::command::{Answer, BillingEvent, BillingNews, BillingOutcome, Command, Query, SubscriptionNews, Wallets};
+use crate::fact;
 use crate::format::Formats;
 use crate::id::{OBJECT_BITS, UserId, WalletId};
 use crate::mutation::{Mutation, codec};
@@ -15,7 +16,7 @@ use crate::user::billing::{
     Sku, SubscriptionStatus, UNPAID_KEPT,
 };
 use crate::user::sample::Dice;
-use crate::user::{Tier, User, WalletKind};
+use crate::user::{Tier, User, Users, WalletKind};
 
 use BillingOutcome::{Applied, NotCredited, OtherCustomer, Repeated};
 
@@ -31,7 +32,13 @@ fn world() -> World {
 
 /// Notes a customer; the one that the user has.
 fn note(world: &mut World, customer: &str) -> Option<String> {
-    match world.ask(Command::NoteCustomer { customer: customer.to_owned() }, 0) {
+    replace(world, customer, None)
+}
+
+/// The same, where another one may be replaced.
+fn replace(world: &mut World, customer: &str, instead_of: Option<&str>) -> Option<String> {
+    let (customer, instead_of) = (customer.to_owned(), instead_of.map(str::to_owned));
+    match world.ask(Command::NoteCustomer { customer, instead_of }, 0) {
         Answer::Billing(billing) => billing.customer.map(String::from),
         other => panic!("{other:?}"),
     }
@@ -45,8 +52,7 @@ fn event(id: &str, secs: u64, news: BillingNews) -> BillingEvent {
 fn terms(subscription: &str, product: Product, status: SubscriptionStatus) -> BillingNews {
     BillingNews::Subscription(SubscriptionNews {
         subscription: subscription.to_owned(),
-        product,
-        interval: BillingInterval::Monthly,
+        product: Some((product, BillingInterval::Monthly)),
         status,
         period_end: Some(START.plus(30 * DAY)),
         cancel_at_period_end: false,
@@ -162,6 +168,16 @@ fn events_in_any_order_give_one_state() {
             ],
         ),
         (
+            "one second, unpaid",
+            vec![
+                event("evt_1", 1, terms("sub_1", Pro, Active)),
+                event("evt_2", 1, terms("sub_1", Pro, PastDue)),
+                event("evt_3", 1, payment("sub_1", true)),
+                event("evt_4", 2, payment("sub_1", false)),
+                event("evt_5", 3, terms("sub_1", Pro, PastDue)),
+            ],
+        ),
+        (
             "two subscriptions and a simulation",
             vec![
                 event("evt_1", 1, terms("sub_1", ProPlus, Active)),
@@ -249,8 +265,91 @@ fn a_subscription_lives() {
     assert_eq!(user.wallet_of(WalletKind::Api).map(|wallet| wallet.cash), Some(Cash::from_dollars(100)));
     let owner = world.user;
     let simulation = world.shard().directory().simulation_plan(owner);
-    assert_eq!(simulation.map(|plan| (plan.tier, plan.expires_at)), Some((Tier::ProPlus, None)), "{now:?}");
+    // Paid on day 92, after the stated period: for a month, and a week until it is surely lost.
+    let lasts = START.plus((92 + 31 + 7) * DAY);
+    assert_eq!(simulation.map(|plan| (plan.tier, plan.expires_at)), Some((Tier::ProPlus, Some(lasts))), "{now:?}");
     world.check().expect("the records give the same state");
+}
+
+/// A plan ends by itself if the event of its end is lost.
+#[test]
+fn a_subscription_ends_without_its_last_event() {
+    use SubscriptionStatus::{Active, Canceled, Incomplete, PastDue, Trialing};
+    let of = |product, status, cancel_at_period_end, period_end: Option<u64>| {
+        let BillingNews::Subscription(news) = terms("sub_1", Product::Pro, status) else { panic!("terms") };
+        BillingNews::Subscription(SubscriptionNews {
+            product,
+            cancel_at_period_end,
+            period_end: period_end.map(|days| START.plus(days * DAY)),
+            ..news
+        })
+    };
+    let pro = Some((Product::Pro, BillingInterval::Monthly));
+    let yearly = Some((Product::Pro, BillingInterval::Yearly));
+    let day = |day: u64| Some(Some(START.plus(day * DAY)));
+    // (events by day after the start, then the end of the plan)
+    let rows: Vec<(&str, Vec<(u64, BillingNews)>, Option<Option<Timestamp>>)> = vec![
+        ("active", vec![(0, of(pro, Active, false, Some(30)))], day(37)),
+        ("trialing", vec![(0, of(pro, Trialing, false, Some(14)))], day(21)),
+        ("it ends with the period", vec![(0, of(pro, Active, true, Some(30)))], day(30)),
+        ("paid again", vec![(0, of(pro, Active, false, Some(30))), (31, payment("sub_1", true))], day(31 + 31 + 7)),
+        ("paid for a year", vec![(0, of(yearly, Active, false, Some(30))), (31, payment("sub_1", true))], day(404)),
+        ("no stated period", vec![(0, of(pro, Active, false, None))], Some(None)),
+        ("never paid", vec![(0, of(pro, Incomplete, false, Some(30)))], None),
+        (
+            "paid and unpaid in one second",
+            vec![(3, of(pro, Active, false, Some(30))), (3, of(pro, PastDue, false, Some(30)))],
+            day(10),
+        ),
+        ("paid later", vec![(3, of(pro, PastDue, false, Some(30))), (4, payment("sub_1", true))], day(37)),
+        // Without a known price: the product stays, and a subscription that is not known gives nothing.
+        ("canceled", vec![(0, of(pro, Active, false, Some(30))), (5, of(None, Canceled, false, Some(30)))], day(5)),
+        ("past due", vec![(0, of(pro, Active, false, Some(30))), (5, of(None, PastDue, false, Some(30)))], day(12)),
+        ("unknown", vec![(0, of(None, PastDue, false, Some(30)))], None),
+    ];
+    println!("ends of plans: {} cases", rows.len());
+    for (name, events, end) in rows {
+        let mut world = world();
+        for (number, (days, news)) in events.into_iter().enumerate() {
+            let event = event(&format!("evt_{number}"), days * 86_400, news);
+            assert_eq!(bill(&mut world, event), Ok(Applied), "{name}");
+        }
+        let plan = billing(&mut world).plan();
+        assert_eq!(plan.map(|plan| plan.expires_at), end, "{name}");
+        assert!(plan.is_none_or(|plan| plan.tier == Tier::Pro), "{name}");
+        world.check().expect("the records give the same state");
+    }
+}
+
+/// The answer to an order can be computed later, though money came and went since.
+#[test]
+fn a_placement_is_looked_up_across_deposits() {
+    let mut world = world();
+    let wallet = sandbox(&mut world);
+    world.now = world.now.plus(SECOND);
+    world.act("book Y bids 0.38x100000 asks 0.40x100000");
+    world.act(&format!("buy Y 1000 limit 0.30 from={}", wallet & 0xff));
+    let order = the_user(&world).trading().orders.last().expect("it was placed").clone();
+    let available = |world: &World| the_user(world).available_at_placement(&order);
+    let then = Some(Cash::from_dollars(10_000 - 300));
+    assert_eq!(available(&world), then);
+    for (secs, news) in [
+        (0, purchase("pi_1", Sku::Topup500, Some(wallet))),
+        (0, purchase("pi_2", Sku::Topup2000, Some(wallet))),
+        (0, refund("pi_1", 299)),
+        (0, purchase("pi_3", Sku::MainReset, None)),
+    ] {
+        world.now = world.now.plus(SECOND);
+        let id = format!("evt_{}", world.now.0);
+        assert_eq!(bill(&mut world, event(&id, secs, news)), Ok(Applied));
+        assert_eq!(available(&world), then);
+    }
+    // One of the same moment may have come first.
+    world.act(&format!("buy Y 1000 limit 0.30 from={}", wallet & 0xff));
+    let order = the_user(&world).trading().orders.last().expect("it was placed").clone();
+    world.now = order.created_at;
+    assert_eq!(bill(&mut world, event("last", 0, purchase("pi_4", Sku::Topup500, Some(wallet)))), Ok(Applied));
+    assert_eq!(the_user(&world).available_at_placement(&order), None);
 }
 
 #[test]
@@ -359,6 +458,28 @@ fn a_bought_reset_is_used_after_those_of_the_plan() {
     world.now = world.now.plus(20 * DAY);
     assert_eq!(reset(&mut world), Ok(4));
     world.check().expect("the records give the same state");
+    // One is returned while the wallet is emptied for it: the next one is not used up by that.
+    assert_eq!(bill(&mut world, event("evt_5", 3, purchase("pi_3", Sku::MainReset, None))), Ok(Applied));
+    assert_eq!(bill(&mut world, event("evt_6", 3, refund("pi_3", 299))), Ok(Applied));
+    let mut users = replayed(&world);
+    let at = world.now;
+    let baseline = the_user(&world).wallet(main).expect("it is there").baseline;
+    users.apply(world.user, &fact::BoughtResetUsed { wallet: main, baseline, at }.into());
+    let payment = "pi_4".to_owned();
+    let next = fact::PurchaseNoted { payment, sku: Sku::MainReset, wallet: None, credit: Cash::ZERO, at };
+    users.apply(world.user, &next.into());
+    assert_eq!(users.get(world.user).map(User::main_resets_left), Some(1));
+}
+
+/// The users by the records.
+fn replayed(world: &World) -> Users {
+    let mut users = Users::default();
+    for (owner, payload) in &world.out.records {
+        for fact in codec::decode::<Mutation>(codec::VERSION, payload).expect("this version") {
+            users.apply(*owner, &fact.expect("just written"));
+        }
+    }
+    users
 }
 
 #[test]
@@ -373,6 +494,10 @@ fn an_event_for_another_customer_changes_nothing() {
     let other = BillingEvent { customer: Some("cus_2".to_owned()), ..event("evt_1", 1, active.clone()) };
     assert_eq!(bill(&mut world, other), Ok(OtherCustomer));
     assert_eq!((bytes(&world), world.out.records.len()), before);
+    // One that the provider does not know can be replaced, by the request that has seen it.
+    assert_eq!(replace(&mut world, "cus_3", Some("cus_2")).as_deref(), Some("cus_1"));
+    assert_eq!(replace(&mut world, "cus_3", Some("cus_1")).as_deref(), Some("cus_3"));
+    assert_eq!(replace(&mut world, "cus_1", Some("cus_3")).as_deref(), Some("cus_1"));
     // A user who never bought anything has no customer.
     world.user = UserId(2);
     world.make_user();
@@ -420,12 +545,40 @@ fn every_list_has_a_bound() {
     }
     let known = billing(&mut world);
     assert_eq!(known.subscriptions().len(), SUBSCRIPTIONS_KEPT);
-    assert!(!known.subscriptions().iter().any(|known| *known.id == *"sub_2"), "the oldest go");
-    for number in 0..UNPAID_KEPT as u64 + 5 {
-        bill(&mut world, event(&format!("u{number}"), 100 + number, payment("sub_9", false))).expect("billed");
+    let ids = |known: &Billing| known.subscriptions().iter().map(|known| known.id.to_string()).collect::<Vec<_>>();
+    assert!(!ids(&known).contains(&"sub_2".to_owned()), "the oldest go");
+    // A payment of an unknown one, and terms that give nothing, take no place of a living one.
+    for (id, news) in [
+        ("x1", payment("sub_0", true)),
+        ("x2", terms("sub_0", Product::Pro, SubscriptionStatus::Canceled)),
+        ("x3", terms("sub_1", Product::Pro, SubscriptionStatus::Incomplete)),
+    ] {
+        bill(&mut world, event(id, 50, news)).expect("billed");
+        assert_eq!(ids(&billing(&mut world)), ids(&known), "{id}");
+    }
+    // One that has ended goes before living ones, however new its terms are.
+    bill(&mut world, event("y1", 60, terms("sub_8", Product::Pro, SubscriptionStatus::Canceled))).expect("billed");
+    bill(&mut world, event("y2", 61, terms("sub_a", Product::Pro, SubscriptionStatus::Active))).expect("billed");
+    assert!(!ids(&billing(&mut world)).contains(&"sub_8".to_owned()));
+    // The one that gives the plan stays, though it is the oldest.
+    let BillingNews::Subscription(longest) = terms("sub_b", Product::ProPlus, SubscriptionStatus::Active) else {
+        panic!("terms")
+    };
+    let longest = SubscriptionNews { period_end: Some(START.plus(60 * DAY)), ..longest };
+    bill(&mut world, event("z", 0, BillingNews::Subscription(longest))).expect("billed");
+    for number in 0..SUBSCRIPTIONS_KEPT as u64 + 3 {
+        let news = terms(&format!("sub_c{number}"), Product::Pro, SubscriptionStatus::Active);
+        bill(&mut world, event(&format!("c{number}"), 70 + number, news)).expect("billed");
     }
     let known = billing(&mut world);
-    let unpaid = &known.subscriptions().iter().find(|known| *known.id == *"sub_9").expect("it is there").unpaid;
+    assert_eq!(known.subscription(false).map(|known| &*known.id), Some("sub_b"));
+    let newest = format!("sub_c{}", SUBSCRIPTIONS_KEPT + 2);
+    assert!(ids(&known).contains(&newest));
+    for number in 0..UNPAID_KEPT as u64 + 5 {
+        bill(&mut world, event(&format!("u{number}"), 100 + number, payment("sub_b", false))).expect("billed");
+    }
+    let known = billing(&mut world);
+    let unpaid = &known.subscriptions().iter().find(|known| *known.id == *"sub_b").expect("it is there").unpaid;
     assert_eq!((unpaid.len(), unpaid[0]), (UNPAID_KEPT, START.plus(100 * SECOND)), "the earliest stay");
 
     for number in 0..REFUNDS_WAITING + 5 {
@@ -454,7 +607,7 @@ fn the_previous_format_has_no_billing() {
     world.make_user();
     let refused = bill(&mut world, event("evt_1", 1, BillingNews::Nothing));
     assert_eq!(refused, Err(Reject::NoBillingStore));
-    match world.ask(Command::NoteCustomer { customer: "cus_1".to_owned() }, 0) {
+    match world.ask(Command::NoteCustomer { customer: "cus_1".to_owned(), instead_of: None }, 0) {
         Answer::Refused(reject) => assert_eq!(reject, Reject::NoBillingStore),
         other => panic!("{other:?}"),
     }
@@ -535,18 +688,13 @@ fn a_correction_of_the_clock_leaves_the_provider_alone() {
     ] {
         bill(&mut world, event(id, 5, news)).expect("billed");
     }
-    let mut users = crate::user::Users::default();
-    for (owner, payload) in &world.out.records {
-        for fact in codec::decode::<Mutation>(codec::VERSION, payload).expect("this version") {
-            users.apply(*owner, &fact.expect("just written"));
-        }
-    }
+    let mut users = replayed(&world);
     let past = Timestamp(START.0 - DAY);
     users.set_back(past);
     let known = users.get(world.user).and_then(User::billing).expect("it has some");
     let bought = known.purchase("pi_1").expect("it was bought");
     assert_eq!((bought.at, bought.taken_at.get()), (past, Some(past)));
     assert_eq!(known.waiting_refunds()[0].at, past);
-    assert!(known.knows("evt_1") && known.plan().is_some_and(|plan| plan.expires_at.is_none()));
+    assert!(known.knows("evt_1") && known.plan().is_some_and(|plan| plan.expires_at == Some(START.plus(37 * DAY))));
     users.check_all().expect("every invariant is kept");
 }

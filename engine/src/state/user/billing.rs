@@ -25,7 +25,8 @@ pub const PAST_DUE_KEPT_US: u64 = 7 * DAY;
 /// Processed events that are remembered: the newest, and for how long, µs.
 pub const EVENTS_KEPT: usize = 256;
 pub const EVENTS_KEPT_US: u64 = 30 * DAY;
-/// Subscriptions of a user that are remembered; the one with the oldest terms is dropped first.
+/// Subscriptions of a user that are remembered. Dropped first are those without terms, then those that have ended, oldest
+/// first; one that gives the user's plan never is.
 pub const SUBSCRIPTIONS_KEPT: usize = 8;
 /// Unpaid moments of a subscription that are remembered; the earliest count.
 pub const UNPAID_KEPT: usize = 32;
@@ -116,6 +117,14 @@ impl BillingInterval {
         match self {
             BillingInterval::Monthly => "monthly",
             BillingInterval::Yearly => "yearly",
+        }
+    }
+
+    /// The longest such period, µs.
+    fn longest(self) -> u64 {
+        match self {
+            BillingInterval::Monthly => 31 * DAY,
+            BillingInterval::Yearly => 366 * DAY,
         }
     }
 }
@@ -240,10 +249,29 @@ impl Subscription {
         let Some(terms) = &self.terms else { return SubscriptionStatus::Incomplete };
         match terms.status {
             settled @ (SubscriptionStatus::Incomplete | SubscriptionStatus::Canceled) => settled,
-            _ if !self.unpaid.is_empty() => SubscriptionStatus::PastDue,
+            _ if self.unpaid_since().is_some() => SubscriptionStatus::PastDue,
             SubscriptionStatus::Trialing => SubscriptionStatus::Trialing,
             SubscriptionStatus::Active | SubscriptionStatus::PastDue => SubscriptionStatus::Active,
         }
+    }
+
+    /// The first unpaid moment. One of the newest terms counts also when a payment is of the same second.
+    fn unpaid_since(&self) -> Option<Timestamp> {
+        let stated = self.terms.as_ref().filter(|terms| {
+            terms.status == SubscriptionStatus::PastDue && self.paid.get().is_none_or(|paid| paid <= terms.created)
+        });
+        self.unpaid.first().copied().into_iter().chain(stated.map(|terms| terms.created)).min()
+    }
+
+    /// Until when a paid subscription counts without another event: its period, and as long again as an unpaid one, so that
+    /// a late event ends nothing and a lost one does. A payment after the stated period is for the next one.
+    fn lasts(&self, terms: &SubscriptionTerms) -> Option<Timestamp> {
+        let stated = terms.period_end.get()?;
+        if terms.cancel_at_period_end {
+            return Some(stated);
+        }
+        let later = self.paid.get().filter(|paid| *paid > stated);
+        Some(later.map_or(stated, |paid| paid.plus(terms.interval.longest())).plus(PAST_DUE_KEPT_US))
     }
 
     /// The plan that it gives, and until when; `None`: it gives none and never did.
@@ -251,8 +279,8 @@ impl Subscription {
         let terms = self.terms.as_ref()?;
         let expires_at = match self.status() {
             SubscriptionStatus::Incomplete => return None,
-            SubscriptionStatus::Trialing | SubscriptionStatus::Active => None,
-            SubscriptionStatus::PastDue => self.unpaid.first().map(|first| first.plus(PAST_DUE_KEPT_US)),
+            SubscriptionStatus::Trialing | SubscriptionStatus::Active => self.lasts(terms),
+            SubscriptionStatus::PastDue => self.unpaid_since().map(|first| first.plus(PAST_DUE_KEPT_US)),
             SubscriptionStatus::Canceled => Some(terms.created),
         };
         Some(Grant { tier: terms.product.tier(), expires_at })
@@ -430,25 +458,41 @@ impl Billing {
         self.purchases.binary_search_by(|known| (*known.payment).cmp(payment))
     }
 
-    /// The subscription with this id; a new one replaces the one with the oldest terms if there are too many.
-    fn subscription_mut(&mut self, id: &str) -> &mut Subscription {
+    /// The subscription with this id. `gives`: the news give a plan. `None`: it is unknown, and there is no place for it.
+    fn subscription_mut(&mut self, id: &str, gives: bool) -> Option<&mut Subscription> {
         let found = |known: &Subscription| (*known.id).cmp(id);
         if self.subscriptions.binary_search_by(found).is_err() && self.subscriptions.len() >= SUBSCRIPTIONS_KEPT {
-            let age = |known: &Subscription| known.terms.as_ref().map(|terms| terms.created);
-            let rows = 0..self.subscriptions.len();
-            let oldest = rows.min_by_key(|row| age(&self.subscriptions[*row])).expect("there are some");
-            self.subscriptions.remove(oldest);
+            let kept =
+                [false, true].map(|is_simulation| self.subscription(is_simulation).map(|known| known.id.clone()));
+            let droppable = self.subscriptions.iter().enumerate();
+            let droppable = droppable.filter(|(_, known)| gives || !known.is_live());
+            let droppable = droppable.filter(|(_, known)| !kept.iter().flatten().any(|id| *id == known.id));
+            let age = |known: &Subscription| (known.is_live(), known.terms.as_ref().map(|terms| terms.created));
+            let (row, _) = droppable.min_by_key(|(_, known)| (known.terms.is_some(), age(known)))?;
+            self.subscriptions.remove(row);
         }
         let row = self.subscriptions.binary_search_by(found).unwrap_or_else(|row| {
             self.subscriptions.insert(row, Subscription::new(id));
             row
         });
-        &mut self.subscriptions[row]
+        Some(&mut self.subscriptions[row])
+    }
+
+    /// Merges that a subscription is paid or not. Of an unknown one it is noted only where there is a free place.
+    fn note_payment(&mut self, noted: &fact::SubscriptionPaid) {
+        let is_known = self.subscriptions.iter().any(|known| *known.id == *noted.subscription);
+        if (is_known || self.subscriptions.len() < SUBSCRIPTIONS_KEPT)
+            && let Some(known) = self.subscription_mut(&noted.subscription, false)
+        {
+            known.note_payment(noted.is_paid, noted.created);
+        }
     }
 
     /// Merges the terms of a subscription.
     pub(crate) fn note_terms(&mut self, noted: &fact::SubscriptionNoted) {
-        self.subscription_mut(&noted.subscription).note_terms(SubscriptionTerms {
+        let gives = !matches!(noted.status, SubscriptionStatus::Incomplete | SubscriptionStatus::Canceled);
+        let Some(known) = self.subscription_mut(&noted.subscription, gives) else { return };
+        known.note_terms(SubscriptionTerms {
             product: noted.product,
             interval: noted.interval,
             status: noted.status,
@@ -517,6 +561,28 @@ impl User {
         resets.iter().copied()
     }
 
+    /// What purchases have paid into a wallet after a moment, without what refunds have taken out after it. `None`: some
+    /// of it may be of before the moment, or a bought reset came after it.
+    pub(super) fn deposited_after(&self, wallet: WalletId, moment: Timestamp) -> Option<Cash> {
+        if self.bought_resets(wallet).any(|at| at >= moment) {
+            return None;
+        }
+        let bought = self.billing().map_or(&[][..], |billing| &billing.purchases).iter();
+        let moves = bought.filter(|bought| bought.wallet == Some(wallet)).flat_map(|bought| {
+            let taken = bought.taken_at.get().map(|at| (at, Cash::ZERO - bought.taken));
+            [Some((bought.at, bought.credit)), taken].into_iter().flatten()
+        });
+        let mut sum = Cash::ZERO;
+        for (at, amount) in moves {
+            match at.cmp(&moment) {
+                std::cmp::Ordering::Less => {}
+                std::cmp::Ordering::Equal => return None,
+                std::cmp::Ordering::Greater => sum += amount,
+            }
+        }
+        Some(sum)
+    }
+
     /// Whether a purchase, a refund or a bought reset has moved cash since a moment.
     pub(crate) fn billed_since(&self, moment: Timestamp) -> bool {
         self.billing().is_some_and(|billing| {
@@ -550,7 +616,7 @@ impl User {
     }
 
     pub(super) fn note_subscription_paid(&mut self, noted: &fact::SubscriptionPaid) {
-        self.billing_mut().subscription_mut(&noted.subscription).note_payment(noted.is_paid, noted.created);
+        self.billing_mut().note_payment(noted);
     }
 
     pub(super) fn note_purchase(&mut self, noted: &fact::PurchaseNoted) {
@@ -599,7 +665,10 @@ impl User {
 
     pub(super) fn note_bought_reset(&mut self, at: Timestamp) {
         let billing = self.billing_mut();
-        billing.resets_used += 1;
+        // A refund may have taken the last one back while the wallet was emptied for it.
+        if billing.main_resets_left() > 0 {
+            billing.resets_used += 1;
+        }
         billing.resets.push(at);
         let surplus = billing.resets.len().saturating_sub(RESETS_KEPT);
         billing.resets.drain(..surplus);

@@ -18,7 +18,10 @@ type Short = Result<(Option<u64>, Option<String>, Option<String>, BillingNews), 
 
 fn short(kind: &str, object: &Value) -> Short {
     match read(of(kind, object).to_string().as_bytes(), &prices()).expect("it is an event") {
-        Reading::Nothing(why) => Err(why),
+        Reading::Nothing { why, event, kind: read } => {
+            assert_eq!((event.as_str(), read.as_str()), ("evt_1", kind));
+            Err(why)
+        }
         Reading::Notice(notice) => {
             let Notice { user, name, event } = *notice;
             assert_eq!((event.id.as_str(), event.created.secs()), ("evt_1", 1_790_932_500));
@@ -97,8 +100,7 @@ fn subscriptions_have_their_states_and_prices() {
     });
     let plain = SubscriptionNews {
         subscription: "sub_1".to_owned(),
-        product: Product::Pro,
-        interval: BillingInterval::Monthly,
+        product: Some((Product::Pro, BillingInterval::Monthly)),
         status: Active,
         period_end: Some(Timestamp::from_secs(end)),
         cancel_at_period_end: false,
@@ -115,7 +117,9 @@ fn subscriptions_have_their_states_and_prices() {
         ..plain.clone()
     };
     let simulation =
-        SubscriptionNews { product: Product::BacktestingPro, interval: BillingInterval::Yearly, ..plain.clone() };
+        SubscriptionNews { product: Some((Product::BacktestingPro, BillingInterval::Yearly)), ..plain.clone() };
+    let unpriced = |status| said(SubscriptionNews { product: None, status, ..plain.clone() });
+    let other = |status: &str| json!({"status": status, "items": {"data": [{"price": {"id": "price_other"}}]}});
     let items = |items: Value| json!({"items": {"data": items}});
     let updated = "customer.subscription.updated";
     let rows: Vec<(&str, Value, Short)> = vec![
@@ -146,6 +150,15 @@ fn subscriptions_have_their_states_and_prices() {
         (updated, items(json!([{"price": {"id": "price_sim"}}])), said(simulation)),
         (updated, items(json!([{"price": {"id": "price_other"}}])), Err(Unheeded::Price)),
         (updated, items(json!([])), Err(Unheeded::Price)),
+        (updated, other("trialing"), Err(Unheeded::Price)),
+        // Its end counts though its price is not known, or not any more.
+        ("customer.subscription.deleted", other("active"), unpriced(Canceled)),
+        (updated, other("canceled"), unpriced(Canceled)),
+        (updated, other("paused"), unpriced(Canceled)),
+        (updated, other("past_due"), unpriced(PastDue)),
+        (updated, other("unpaid"), unpriced(PastDue)),
+        (updated, other("incomplete"), unpriced(Incomplete)),
+        (updated, json!({"status": "canceled", "items": {"data": []}}), unpriced(Canceled)),
         (updated, json!({"items": null}), Err(Unheeded::Fields)),
         (updated, json!({"status": "gold"}), Err(Unheeded::Fields)),
         (updated, json!({"status": null}), Err(Unheeded::Fields)),
@@ -199,6 +212,9 @@ fn invoices_and_refunds_name_what_they_are_about() {
         ("charge.refunded", with(&charge, &json!({"amount_refunded": 299})), charged("pi_1", 299)),
         ("charge.refunded", with(&charge, &json!({"payment_intent": null})), charged("ch_1", 100)),
         ("charge.refunded", with(&charge, &json!({"amount_refunded": 300})), Err(Unheeded::Amount)),
+        // That of a subscription.
+        ("charge.refunded", with(&charge, &json!({"invoice": "in_1"})), Err(Unheeded::Type)),
+        ("charge.refunded", with(&charge, &json!({"invoice": null})), charged("pi_1", 100)),
         ("charge.refunded", with(&charge, &json!({"currency": "jpy"})), Err(Unheeded::Amount)),
         ("charge.refunded", with(&charge, &json!({"amount_refunded": "all"})), Err(Unheeded::Fields)),
         ("charge.succeeded", charge, Err(Unheeded::Type)),

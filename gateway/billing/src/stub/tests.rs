@@ -1,4 +1,6 @@
 use super::*;
+use engine::time::Date;
+use engine::user::billing::{Subscription, SubscriptionTerms};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
@@ -51,8 +53,8 @@ fn a_link_is_what_was_asked_for() {
                 let wanted = Wanted::Plan { product, interval, instead_of: instead_of.clone() };
                 let event = stub.confirm(&token(&stub, wanted), NOW).expect("its own link").event;
                 let BillingNews::Subscription(news) = event.news else { panic!("a subscription") };
-                let expected = (product, interval, SubscriptionStatus::Active);
-                assert_eq!((news.product, news.interval, news.status), expected);
+                let expected = (Some((product, interval)), SubscriptionStatus::Active);
+                assert_eq!((news.product, news.status), expected);
                 assert!(news.period_end.is_some_and(|end| end > NOW));
                 match instead_of {
                     Some(known) => assert_eq!(news.subscription, known, "it replaces the known one"),
@@ -92,15 +94,29 @@ fn a_link_is_signed_and_ends() {
 #[test]
 fn the_portal_ends_a_subscription_and_events_are_never_taken() {
     let stub = stub("secret");
-    let portal = Portal {
-        user: UserId(7),
-        customer: "cus_stub_7",
-        base: "http://paper.example".to_owned(),
-        subscription: None,
-        now: NOW,
+    let terms = SubscriptionTerms {
+        product: Product::Pro,
+        interval: BillingInterval::Yearly,
+        status: SubscriptionStatus::Active,
+        period_end: Date::NONE,
+        cancel_at_period_end: false,
+        trial_ends_at: Date::NONE,
+        created: NOW,
+        event: "evt_1".into(),
     };
-    let url = at_once(stub.portal(portal)).expect("a link");
-    let token = url.rsplit('/').next().expect("a path");
-    assert_eq!(stub.confirm(token, NOW).expect("its own link").event.news, BillingNews::Nothing);
+    let known = Subscription { id: "sub_stub_1".into(), terms: Some(terms), paid: Date::NONE, unpaid: Vec::new() };
+    let news = [Some(&known), None].map(|subscription| {
+        let (user, base) = (UserId(7), "http://paper.example".to_owned());
+        let url = at_once(stub.portal(Portal { user, customer: "cus_stub_7", base, subscription, now: NOW }));
+        let token = url.expect("a link").rsplit('/').next().expect("a path").to_owned();
+        stub.confirm(&token, NOW).expect("its own link").event.news
+    });
+    match &news[0] {
+        BillingNews::Subscription(ended) => {
+            assert_eq!((&*ended.subscription, ended.status), ("sub_stub_1", SubscriptionStatus::Canceled));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(news[1], BillingNews::Nothing, "without a subscription there is nothing to end");
     assert_eq!(stub.read(b"{}", Some(b"t=1,v1=0"), NOW), Err(NotGenuine));
 }

@@ -33,7 +33,8 @@ pub(super) fn rows() -> Vec<Setting> {
                 key,
                 "",
                 texts::PRICE,
-                "Id of the price of this plan at the provider; \"\": it is not sold.",
+                "Id of the price of this plan at the provider; \"\": it is not sold. Of several, with commas between them, \
+                 the first is sold; the others are those of older subscriptions.",
             ));
         }
     }

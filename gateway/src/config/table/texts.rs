@@ -146,8 +146,11 @@ pub(super) const CALLS_ADDRESS: Rule = Rule {
 
 pub(super) const PRICE: Rule = Rule {
     what: "text",
-    allowed: "an id of at most 255 characters, in visible ASCII; \"\" for none",
-    read: |text| same(text, text.len() <= 255 && text.bytes().all(|byte| byte.is_ascii_graphic())),
+    allowed: "ids of at most 255 characters, in visible ASCII, with commas between them; \"\" for none",
+    read: |text| {
+        let is_id = |id: &str| (1..=255).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic());
+        same(text, text.is_empty() || text.split(',').all(is_id))
+    },
 };
 
 pub(super) const CONDITION: Rule =

@@ -47,11 +47,11 @@ pub async fn webhook(call: Call) -> Outcome {
             desk.count(Counted::NotGenuine);
             Err(Refusal::new(Code::InvalidRequest, "This is not an event with a valid signature."))
         }
-        Ok(Reading::Nothing(why)) => {
+        Ok(Reading::Nothing { why, event, kind }) => {
             let counted = Counted::from(why);
             desk.count(counted);
             if counted != Counted::Ignored {
-                tracing::warn!(why = counted.name(), "an event of the payment provider has no effect");
+                tracing::warn!(event, kind, why = counted.name(), "an event of the payment provider has no effect");
             }
             Ok(received())
         }

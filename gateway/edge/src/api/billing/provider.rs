@@ -5,8 +5,10 @@ use engine::command::BillingEvent;
 use engine::id::{UserId, WalletId};
 use engine::time::Timestamp;
 use engine::user::billing::{BillingInterval, Product, Sku, Subscription};
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A call to the provider. Its future stays on the thread that began it.
 pub type Calling<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failed>> + 'a>>;
@@ -72,8 +74,12 @@ pub struct Notice {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading {
     Notice(Box<Notice>),
-    /// It is genuine and changes nothing.
-    Nothing(Unheeded),
+    /// It is genuine and changes nothing. With its id and type, for the log.
+    Nothing {
+        why: Unheeded,
+        event: String,
+        kind: String,
+    },
 }
 
 /// Why a genuine event changes nothing.
@@ -101,6 +107,9 @@ pub trait Provider: Send + Sync {
     /// Whether a plan has a price.
     fn sells(&self, product: Product, interval: BillingInterval) -> bool;
 
+    /// Whether an id can be one of this provider; one of a provider that the server had before is not.
+    fn knows(&self, id: &str) -> bool;
+
     /// A new customer; its id.
     fn customer<'a>(&'a self, user: UserId, email: Option<&'a str>) -> Calling<'a, String>;
 
@@ -110,8 +119,9 @@ pub trait Provider: Send + Sync {
     /// The address of a page for this.
     fn portal<'a>(&'a self, portal: Portal<'a>) -> Calling<'a, String>;
 
-    /// Returns a whole payment; the id of the refund. What it takes back comes with an event.
-    fn refund<'a>(&'a self, payment: &'a str) -> Calling<'a, String>;
+    /// Returns a whole payment; the id of the refund, `None` if this provider cannot return it. What it takes back comes
+    /// with an event.
+    fn refund<'a>(&'a self, payment: &'a str) -> Calling<'a, Option<String>>;
 
     /// Reads the event in a body.
     ///
@@ -190,11 +200,34 @@ impl From<Unheeded> for Counted {
 pub struct Desk {
     pub provider: Box<dyn Provider>,
     counts: [AtomicU64; Counted::ALL.len()],
+    /// Users for whom a page is being made.
+    served: Mutex<BTreeSet<UserId>>,
+}
+
+/// The one page that is made for a user at a time.
+pub(super) struct Turn<'a> {
+    desk: &'a Desk,
+    user: UserId,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.desk.served().remove(&self.user);
+    }
 }
 
 impl Desk {
     pub fn new(provider: Box<dyn Provider>) -> Desk {
-        Desk { provider, counts: Default::default() }
+        Desk { provider, counts: Default::default(), served: Mutex::default() }
+    }
+
+    fn served(&self) -> MutexGuard<'_, BTreeSet<UserId>> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The turn of a user; `None` while another request of the user has it.
+    pub(super) fn turn(&self, user: UserId) -> Option<Turn<'_>> {
+        self.served().insert(user).then_some(Turn { desk: self, user })
     }
 
     pub(super) fn count(&self, what: Counted) {

@@ -17,7 +17,11 @@ use std::rc::Rc;
 
 const ADA: UserId = UserId(1);
 
-/// A provider whose calls all have one result, and whose events are words.
+fn nothing(why: Unheeded) -> Reading {
+    Reading::Nothing { why, event: "evt_1".to_owned(), kind: "charge.refunded".to_owned() }
+}
+
+/// A provider whose calls all have one result, and whose events are words. It does not know ids that begin with `old_`.
 struct Words(Result<&'static str, Failed>);
 
 fn notice(user: Option<u64>, name: &str) -> Notice {
@@ -32,6 +36,10 @@ impl Provider for Words {
 
     fn sells(&self, product: Product, _: BillingInterval) -> bool {
         product != Product::ProPlus
+    }
+
+    fn knows(&self, id: &str) -> bool {
+        !id.starts_with("old_")
     }
 
     fn customer<'a>(&'a self, user: UserId, email: Option<&'a str>) -> Calling<'a, String> {
@@ -54,15 +62,15 @@ impl Provider for Words {
         Box::pin(ready(self.0.map(|host| format!("{host}/{}", portal.customer))))
     }
 
-    fn refund<'a>(&'a self, _: &'a str) -> Calling<'a, String> {
-        Box::pin(ready(Err(Failed::Away)))
+    fn refund<'a>(&'a self, _: &'a str) -> Calling<'a, Option<String>> {
+        Box::pin(ready(Ok(None)))
     }
 
     fn read(&self, body: &[u8], signature: Option<&[u8]>, wall_now: Timestamp) -> Result<Reading, NotGenuine> {
         assert_eq!(wall_now, NOW);
         match (signature, body) {
-            (Some(b"good"), b"\"nothing\"") => Ok(Reading::Nothing(Unheeded::Type)),
-            (Some(b"good"), b"\"amount\"") => Ok(Reading::Nothing(Unheeded::Amount)),
+            (Some(b"good"), b"\"nothing\"") => Ok(nothing(Unheeded::Type)),
+            (Some(b"good"), b"\"amount\"") => Ok(nothing(Unheeded::Amount)),
             (Some(b"good"), b"\"named\"") => Ok(Reading::Notice(Box::new(notice(Some(1), "cus_1")))),
             (Some(b"good"), b"\"customer\"") => Ok(Reading::Notice(Box::new(notice(None, "cus_1")))),
             (Some(b"good"), b"\"stranger\"") => Ok(Reading::Notice(Box::new(notice(None, "cus_2")))),
@@ -86,7 +94,8 @@ fn world(calls: Result<&'static str, Failed>, billed: Result<BillingOutcome, Rej
     }
     let customer = Mutation::CustomerNoted(fact::CustomerNoted { customer: "cus_1".to_owned(), at: NOW });
     world.note(ADA, customer);
-    let billing = Rc::new(RefCell::new(Billing::default()));
+    let old = Billing { customer: Some("old_1".into()), ..Billing::default() };
+    let billing = Rc::new(RefCell::new(old));
     world.shard(move |user, command| match command {
         Command::Query(Query::Billing) => Ok(Answer::Billing(Box::new(billing.borrow().clone()))),
         Command::Query(Query::User) => {
@@ -101,7 +110,8 @@ fn world(calls: Result<&'static str, Failed>, billed: Result<BillingOutcome, Rej
                 wallets: vec![opened(3, WalletKind::Api), opened(101, WalletKind::Sandbox)],
             })))
         }
-        Command::NoteCustomer { customer } => {
+        Command::NoteCustomer { customer, instead_of } => {
+            assert_eq!(instead_of.as_deref(), Some("old_1"));
             billing.borrow_mut().customer = Some(customer.into());
             Ok(Answer::Billing(Box::new(billing.borrow().clone())))
         }
@@ -153,6 +163,12 @@ fn a_page_is_made_for_what_was_asked_for() {
         (
             topup,
             r#"{"sku":"topup_500","sandbox_wallet_id":3,"consent_acknowledged":true}"#,
+            (400, "INVALID_REQUEST"),
+            "",
+        ),
+        (
+            topup,
+            r#"{"sku":"topup_500","sandbox_wallet_id":4,"consent_acknowledged":true}"#,
             (404, "WALLET_NOT_FOUND"),
             "",
         ),
@@ -172,6 +188,23 @@ fn a_page_is_made_for_what_was_asked_for() {
         assert_eq!(ask(&away, checkout, body).code(), code);
         assert_eq!(ask(&away, "/v1/billing/portal", "").code(), code);
     }
+}
+
+#[test]
+fn one_page_is_made_for_a_user_at_a_time() {
+    let world = world(Ok("https://pay"), Ok(BillingOutcome::Applied));
+    let body = r#"{"plan":"pro","billing":"monthly","consent_acknowledged":true}"#;
+    let desk = world.edge.app.billing.as_ref().expect("it has one");
+    let turn = desk.turn(ADA).expect("it is free");
+    assert!(desk.turn(UserId(2)).is_some(), "another user has a turn of its own");
+    assert_eq!(ask(&world, "/v1/billing/checkout", body).code(), (503, "SERVER_BUSY"));
+    drop(turn);
+    for path in ["/v1/billing/checkout", "/v1/billing/portal"] {
+        assert_eq!(ask(&world, path, body).code(), (200, ""), "{path}");
+    }
+    let turn = desk.turn(ADA).expect("an answered request gives it back");
+    assert_eq!(ask(&world, "/v1/billing/portal", "").code(), (503, "SERVER_BUSY"));
+    drop(turn);
 }
 
 #[test]

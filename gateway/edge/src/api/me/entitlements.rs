@@ -10,6 +10,7 @@ use crate::http::scalar::{self, Money, words};
 use engine::command::{Answer, Command, Query};
 use engine::rules::{self, Rules, backtest_caps, main_resets_max, sandboxes_max};
 use engine::time::Timestamp;
+use engine::user::billing::SubscriptionStatus;
 use engine::user::key::entitlement;
 use engine::user::{Grant, Tier, WalletKind};
 
@@ -73,11 +74,12 @@ async fn entitlements(call: Call) -> Outcome {
     Ok(Reply::json(&Entitlements::new(granted, &call.reads().rules, call.now)))
 }
 
-/// When the period of the caller's subscription ends.
+/// When the paid period of the caller's subscription ends.
 async fn period_end(call: &Call) -> Result<Option<Timestamp>, Refusal> {
     match call.ask(Command::Query(Query::Billing)).await? {
         Answer::Billing(billing) => {
-            Ok(billing.subscription(false).and_then(|known| known.terms.as_ref()?.period_end.get()))
+            let paid = billing.subscription(false).filter(|known| known.status() != SubscriptionStatus::PastDue);
+            Ok(paid.and_then(|known| known.terms.as_ref()?.period_end.get()))
         }
         other => Err(unexpected(&other, call.now)),
     }
@@ -107,7 +109,10 @@ impl Entitlements {
                 None => "default",
             }
             .into(),
-            expires_at: standing.and_then(|grant| grant.expires_at.or(granted.period_end)).map(scalar::Timestamp),
+            // A subscription counts a little longer than its period, until the event of the next one.
+            expires_at: standing
+                .and_then(|grant| granted.period_end.filter(|end| now < *end).or(grant.expires_at))
+                .map(scalar::Timestamp),
             features: Features::new(tier, simulation, rules),
         }
     }

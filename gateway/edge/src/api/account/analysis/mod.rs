@@ -152,7 +152,7 @@ async fn equity(call: &Call, wallets: Wallets) -> Result<(Box<AccountView>, Vec<
             };
             let mut points: Vec<_> = view.rows.iter().map(total).collect();
             if view.account.wallets.iter().any(|wallet| wallet.kind == WalletKind::Sandbox) {
-                figures::level(&mut points, &deposits(call, &view.account).await?);
+                figures::level(&mut points, deposits(call, &view.account).await?);
             }
             Ok((Box::new(view.account), points))
         }

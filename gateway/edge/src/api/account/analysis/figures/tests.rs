@@ -231,7 +231,7 @@ fn a_deposit_is_no_return_and_a_refund_no_fall() {
     for (values, deposits, expected, growth) in rows {
         let mut points: Vec<_> = (0..).zip(values).map(|(hour, value)| (Timestamp(hour), Cash(*value))).collect();
         let deposits: Vec<_> = deposits.iter().map(|(hour, amount)| (Timestamp(*hour), Cash(*amount))).collect();
-        level(&mut points, &deposits);
+        level(&mut points, deposits);
         assert_eq!(points.iter().map(|(_, value)| value.0).collect::<Vec<_>>(), expected, "{values:?}");
         assert_eq!(rounded(gain(&points), 2), growth.map(number), "{values:?}");
     }

@@ -227,7 +227,9 @@ impl Desk {
 
     /// The turn of a user; `None` while another request of the user has it.
     pub(super) fn turn(&self, user: UserId) -> Option<Turn<'_>> {
-        self.served().insert(user).then_some(Turn { desk: self, user })
+        let is_free = self.served().insert(user);
+        // Made only if it is free: its end gives the turn back.
+        is_free.then(|| Turn { desk: self, user })
     }
 
     pub(super) fn count(&self, what: Counted) {

@@ -6,7 +6,8 @@ use crate::order::{EntryRoute, OrderType, Side, Status, TimeInForce};
 use crate::reject::Reject;
 use crate::time::Timestamp;
 use crate::user::backtests::BacktestFigures;
-use crate::user::{Backtest, BacktestMeter, Permissions, Tier, Wallet};
+use crate::user::billing::{BillingInterval, Product, Sku, SubscriptionStatus};
+use crate::user::{Backtest, BacktestMeter, Billing, Permissions, Tier, Wallet};
 use crate::view::{
     AccountView, CancelledOrders, EmptiedWallet, EquityView, FactPage, FillPage, FillView, HistoryPage, KeyView,
     OrderPage, OrderView, PositionView, UserView, VenuePage,
@@ -103,6 +104,12 @@ pub enum Command {
         /// As in [`IssueKey`].
         by: Option<KeyId>,
     },
+    /// A new COMPETITION wallet with this cash, for an administrator (engine/docs/account.md §4).
+    OpenCompetition {
+        label: Option<String>,
+        /// Above zero, at most [`crate::rules::CASH_MAX`].
+        balance: Cash,
+    },
     RelabelWallet {
         wallet: WalletId,
         label: Option<String>,
@@ -131,6 +138,14 @@ pub enum Command {
         job: [u8; 16],
         result: BacktestResult,
     },
+
+    /// Notes the payment provider's id of the user (gateway/docs/billing.md §4), unless there is another one than `instead_of`.
+    NoteCustomer {
+        customer: String,
+        instead_of: Option<String>,
+    },
+    /// An event of the payment provider, with what it changes.
+    Bill(Box<BillingEvent>),
 
     Query(Query),
 }
@@ -253,6 +268,8 @@ pub enum Query {
     },
     /// What was used in a month, `YYYYMM`.
     BacktestMeter(u32),
+    /// Customer, subscriptions and purchases.
+    Billing,
 }
 
 /// The wallets of a request (gateway/docs/accounts.md §3).
@@ -445,6 +462,77 @@ pub enum BacktestResult {
     Cancelled { left: u16 },
 }
 
+/// An event of the payment provider about a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BillingEvent {
+    pub id: String,
+    /// When the provider made it.
+    pub created: Timestamp,
+    /// Its customer, which must be that of the user; `None`: it names none.
+    pub customer: Option<String>,
+    pub news: BillingNews,
+}
+
+/// What an event says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BillingNews {
+    /// Nothing but the customer.
+    Nothing,
+    Subscription(SubscriptionNews),
+    /// A subscription was paid, or a payment of it failed.
+    Payment {
+        subscription: String,
+        is_paid: bool,
+    },
+    /// A purchase was paid at its listed price. `wallet`: the one that a top-up is for.
+    Purchase {
+        payment: String,
+        sku: Sku,
+        wallet: Option<WalletId>,
+    },
+    /// US cents of a payment that were returned so far.
+    Refund {
+        payment: String,
+        refunded: u64,
+    },
+}
+
+impl BillingNews {
+    /// The id of the subscription or payment.
+    pub(crate) fn subject(&self) -> &str {
+        match self {
+            BillingNews::Nothing => "",
+            BillingNews::Subscription(news) => &news.subscription,
+            BillingNews::Payment { subscription, .. } => subscription,
+            BillingNews::Purchase { payment, .. } | BillingNews::Refund { payment, .. } => payment,
+        }
+    }
+}
+
+/// The state of a subscription.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubscriptionNews {
+    pub subscription: String,
+    /// `None`: its price is unknown here. Then it says what became of a known subscription, whose product stays.
+    pub product: Option<(Product, BillingInterval)>,
+    pub status: SubscriptionStatus,
+    pub period_end: Option<Timestamp>,
+    pub cancel_at_period_end: bool,
+    pub trial_ends_at: Option<Timestamp>,
+}
+
+/// What became of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BillingOutcome {
+    Applied,
+    /// It, or its payment, is known: nothing changed.
+    Repeated,
+    /// Its customer is not that of the user: nothing changed.
+    OtherCustomer,
+    /// The purchase is noted, but its wallet and those that replaced it are archived.
+    NotCredited,
+}
+
 /// One order request, native or venue-shaped.
 #[derive(Clone, Debug)]
 pub struct Placement {
@@ -586,6 +674,8 @@ pub enum Answer {
         has_more: bool,
     },
     BacktestMeter(BacktestMeter),
+    Billing(Box<Billing>),
+    Billed(BillingOutcome),
     Wallet(Box<Wallet>),
     /// A wallet was archived or reset.
     Emptied(Box<EmptiedWallet>),

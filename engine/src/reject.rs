@@ -127,6 +127,10 @@ pub enum Reject {
     /// It has ended.
     BacktestOver,
 
+    // Billing (gateway/docs/billing.md §4).
+    /// The process writes a format that has no billing.
+    NoBillingStore,
+
     // Keys (gateway/docs/keys.md §2 to §4).
     BootstrapNotAllowed,
     TierRequiresUpgrade,

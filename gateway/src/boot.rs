@@ -2,7 +2,7 @@
 
 use crate::admin_listener::Admin;
 use crate::backup::Running;
-use crate::config::{Config, Secret};
+use crate::config::{BillingProvider, Config, Secret};
 use crate::directory_venue::{self, OtherVenue};
 use crate::instruments::Instruments;
 use crate::jobs::archive::{Keeping, Kept};
@@ -13,7 +13,7 @@ use crate::metrics::gather::Sources;
 use crate::metrics::journal::JournalMeters;
 use crate::runtime::{Parts, Runtime};
 use crate::uptime::{Ask, Measuring};
-use crate::{banner, check, demo, simulation};
+use crate::{banner, billing, check, demo, simulation};
 use ::football::folder::Folder;
 use ::simulation::past::Past;
 use ::simulation::reads::Reads as ReadsOfPast;
@@ -373,7 +373,12 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         incidents: measurements.map(|measured| measured as Arc<dyn edge::api::status::Incidents>),
     };
     let app = shared.app(&config, clock, leap, reader, instruments.clone(), instance)?;
-    let app = App { moments: moments.clone(), published, ..app };
+    let desk = billing::desk(&config).map_err(io("the thread of calls to the payment provider"))?;
+    if config.billing.provider == BillingProvider::Stub {
+        tracing::warn!("{}", billing::STUB_WARNING);
+        warnings.push(billing::STUB_WARNING.to_owned());
+    }
+    let app = App { moments: moments.clone(), published, billing: desk, ..app };
     let config = Arc::new(config);
     let edge = Rc::new(Edge::new(Arc::new(app), runtime.client()));
     // The demo user's key: only without users, and only if no other machine can reach the listener.
@@ -555,6 +560,7 @@ impl Shared {
                 exports,
             },
             published: Published::default(),
+            billing: None,
             moments: None,
         })
     }

@@ -46,6 +46,7 @@
 pub mod admin_listener;
 pub mod backup;
 pub mod banner;
+mod billing;
 pub mod boot;
 pub mod check;
 pub mod config;

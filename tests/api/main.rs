@@ -10,6 +10,7 @@ mod analysis;
 mod asyncapi;
 mod backtests;
 mod batch;
+mod billing;
 mod books;
 mod cancels;
 mod candles;

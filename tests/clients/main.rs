@@ -16,6 +16,7 @@
 //! | `description.rs` | schemathesis over `/v1/openapi.json` |
 //! | `openapi.rs` | a linter over `gateway/openapi.json` (rules: `redocly.yaml`), and the client made from it (`generator.yaml`) |
 //! | `generated.py` | that client |
+//! | `payments.rs` | localstripe: the payment provider of a server |
 //!
 //! `tests/clients/install` fetches them into `target/clients`. Without them these tests report that they were skipped:
 //! the test suite needs neither Python nor a network. With `PAPERTAPE_REQUIRE_CLIENTS` set they fail instead.
@@ -24,6 +25,7 @@ mod bot;
 mod description;
 mod facade;
 mod openapi;
+mod payments;
 mod programs;
 mod proxy;
 mod sql;

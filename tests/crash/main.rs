@@ -6,10 +6,11 @@
 //! common mistakes of operation, `settings` those of configuration, `seeds` those of creating users, `disk` is a full
 //! disk; `formats` writes one directory in several formats; `verbs` inspect the files of a server, `stops` are clean
 //! stops, `outputs` are blocked standard streams, `backups` and `live_backups` restore backups, `clock` covers machines
-//! with a wrong clock, and `archive` kills imports.
+//! with a wrong clock, `archive` kills imports, and `billing` events of a payment provider.
 
 mod archive;
 mod backups;
+mod billing;
 mod clock;
 mod damage;
 mod disk;

@@ -4,6 +4,7 @@
 //! The same functions run in `cargo test` (seeded mutations of the corpus) and under libFuzzer (`libfuzzer.rs`).
 
 mod archive;
+mod billing;
 mod journal;
 mod published;
 mod text;
@@ -16,11 +17,13 @@ pub use journal::sound_files as journal_files;
 pub type Target = fn(&[u8]);
 
 /// Name of a target, which is also its folder in `corpus`, and its function.
-pub const TARGETS: [(&str, Target); 28] = [
+pub const TARGETS: [(&str, Target); 30] = [
     ("archive_index", archive::index),
     ("archive_parquet", archive::parquet),
     ("archive_sidecar", archive::sidecar),
     ("backtest", text::backtest),
+    ("billing_event", billing::event),
+    ("billing_signature", billing::signature),
     ("config", text::config),
     ("cursor", text::cursor),
     ("decimal", text::decimal),

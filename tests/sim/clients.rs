@@ -5,12 +5,13 @@ use crate::workload::{Action, Look, Oddity, Wish};
 use crate::world::World;
 use engine::amount::{Cash, Price, Qty};
 use engine::command::{
-    Command, CreateUser, FillFilter, IdSource, InvalidTerms, IssueKey, MarketFilter, OrderFilter, Placement,
-    PlacementTerms, Query, RequestIdentity, RequestedPrice, Secret, Size, Wallets,
+    BillingEvent, BillingNews, Command, CreateUser, FillFilter, IdSource, InvalidTerms, IssueKey, MarketFilter,
+    OrderFilter, Placement, PlacementTerms, Query, RequestIdentity, RequestedPrice, Secret, Size, Wallets,
 };
 use engine::id::{InstrumentId, KeyId, MarketId, OrderId, WalletId};
 use engine::order::{EntryRoute, OrderType, Side};
 use engine::time::Timestamp;
+use engine::user::billing::Sku;
 use engine::user::{Tier, WalletKind};
 
 const DAY: u64 = 86_400_000_000;
@@ -90,6 +91,20 @@ impl World {
                 Command::ResetWallet { wallet: self.wallet(user, *nth), by: self.asking(user, *nth) }
             }
             Action::ResetApi(nth) => Command::ResetApiWallet { by: self.asking(user, *nth) },
+            Action::TopUp(nth) => {
+                let number = if nth.is_multiple_of(5) { self.payments } else { self.payments + 1 };
+                self.payments = number;
+                let (wallet, sku) = (Some(self.wallet(user, *nth)), TOPUPS[nth % TOPUPS.len()]);
+                let payment = format!("pi_{user}_{number}");
+                self.bill(format!("evt_{user}_{number}"), BillingNews::Purchase { payment, sku, wallet })
+            }
+            Action::Refund(nth) => {
+                self.payments += 1;
+                let purchases = self.model.user(user).map_or(&[][..], |user| &user.purchases);
+                let payment = purchases.get(nth % (purchases.len() + 1)).map(|bought| bought.payment.clone())?;
+                let refunded = if nth.is_multiple_of(3) { 100 } else { 999 };
+                self.bill(format!("evt_{user}_{}", self.payments), BillingNews::Refund { payment, refunded })
+            }
             Action::Look(look) => Command::Query(match *look {
                 Look::Order(nth) => Query::Order(self.order(user, nth)),
                 Look::ByClientId(number) => Query::OrderByClientId(client_id(number)),
@@ -120,6 +135,10 @@ impl World {
                 Look::User => Query::User,
             }),
         })
+    }
+
+    fn bill(&self, id: String, news: BillingNews) -> Command {
+        Command::Bill(Box::new(BillingEvent { id, created: Timestamp(self.now), customer: None, news }))
     }
 
     fn secret(&mut self) -> Secret {
@@ -240,6 +259,9 @@ impl World {
         }
     }
 }
+
+/// What adds cash.
+const TOPUPS: [Sku; 3] = [Sku::Topup500, Sku::Topup2000, Sku::Topup10000];
 
 fn client_id(number: u64) -> String {
     format!("c-{number}")

@@ -27,6 +27,7 @@ macro_rules! same {
 pub fn answer(expected: &Expected, found: &Answer) -> Verdict {
     match (expected, found) {
         (Expected::Done, Answer::Done) | (Expected::Created, Answer::Created(_)) => {}
+        (Expected::Billed(expected), Answer::Billed(found)) => same!("outcome" => expected, found;),
         (Expected::Refused(expected), Answer::Refused(found)) => same!("refusal" => expected, found;),
         (Expected::Order(expected), Answer::Order(found)) => shown(expected, found)?,
         (Expected::Killed(why, expected), Answer::Killed { reject, order }) => {
@@ -243,6 +244,7 @@ fn wallet(expected: &Wallet, reserved: i128, found: &EngineWallet) -> Verdict {
         "archived" => expected.archived_at, found.archived_at().map(|at| at.0);
         "baseline" => expected.baseline, i128::from(found.baseline.0);
         "cash" => expected.cash, i128::from(found.cash.0);
+        "deposits" => expected.deposits, i128::from(found.deposits().0);
         "reserved" => reserved, i128::from(found.reserved.0);
     );
     Ok(())

@@ -7,6 +7,7 @@
 //! USD, 10⁻⁶ shares, 10⁻⁴ USD a share).
 
 pub mod account;
+pub mod billing;
 pub mod book;
 pub mod cycle;
 pub mod expected;
@@ -43,6 +44,8 @@ pub struct Model {
     pub free_daily_orders: u32,
     /// Time between two resets of an API wallet.
     pub reset_cooldown: u64,
+    /// Servers that write the newest format have billing.
+    pub has_billing: bool,
     /// States after the records that the current command must write, in order.
     pub records: Vec<(u64, User)>,
 }
@@ -59,8 +62,8 @@ pub fn cents(price: u16) -> i128 {
 }
 
 impl Model {
-    pub fn new(free_daily_orders: u32, reset_cooldown: u64) -> Model {
-        Model { free_daily_orders, reset_cooldown, ..Model::default() }
+    pub fn new(free_daily_orders: u32, reset_cooldown: u64, has_billing: bool) -> Model {
+        Model { free_daily_orders, reset_cooldown, has_billing, ..Model::default() }
     }
 
     pub fn user(&self, id: u64) -> Option<&User> {
@@ -100,6 +103,7 @@ impl Model {
             | Command::IssueKey(_)
             | Command::RotateKey { .. }
             | Command::OpenWallet { .. }
+            | Command::Bill(_)
             | Command::ResetWallet { .. }
             | Command::ResetApiWallet { .. } => room == Room::Ample,
             _ => room != Room::None,

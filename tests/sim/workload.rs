@@ -122,6 +122,10 @@ pub enum Action {
     ArchiveWallet(usize),
     ResetWallet(usize),
     ResetApi(usize),
+    /// A top-up of a wallet, now and then a second time.
+    TopUp(usize),
+    /// The return of a payment, in part or whole.
+    Refund(usize),
     Look(Look),
 }
 
@@ -334,11 +338,13 @@ fn action(chance: &mut Chance, hot: u32) -> Action {
     let nth = chance.below(64);
     match chance.below(100) {
         0..43 => Action::Place(wish(chance, hot)),
-        43..48 => match chance.below(12) {
+        43..48 => match chance.below(15) {
             0..4 => Action::OpenWallet,
             4..6 => Action::NameWallet(nth),
             6..8 => Action::ArchiveWallet(nth),
             8..10 => Action::ResetWallet(nth),
+            10 | 11 => Action::TopUp(nth),
+            12 => Action::Refund(nth),
             _ => Action::ResetApi(nth),
         },
         48..54 => Action::Batch((0..1 + chance.below(6)).map(|_| wish(chance, hot)).collect()),

@@ -114,6 +114,8 @@ pub(crate) struct World {
     pub(crate) sent: Vec<(u64, Placement)>,
     /// Keys ever made.
     pub(crate) secrets: u64,
+    /// Payments that were made.
+    pub(crate) payments: u64,
     numbers: u64,
     /// LSN before the first record of this life.
     base: u64,
@@ -167,6 +169,7 @@ impl World {
         if scenario.seed % 4 == 3 {
             rules.formats = Formats::Previous;
         }
+        let has_billing = rules.formats.is_newest();
         let storage = Faults::new(chance.draw());
         storage.set_writeback(chance.below(150) as u64);
         storage.drop_syncs(scenario.plant == Some(Plant::LyingDisk));
@@ -204,7 +207,7 @@ impl World {
             scenario,
             setup,
             storage,
-            model: Model::new(FREE_DAILY_ORDERS, RESET_COOLDOWN),
+            model: Model::new(FREE_DAILY_ORDERS, RESET_COOLDOWN, has_billing),
             base: life.marks.appended().0,
             life,
             now: BEGINNING,
@@ -216,6 +219,7 @@ impl World {
             prints: Vec::new(),
             sent: Vec::new(),
             secrets: 0,
+            payments: 0,
             numbers: 0,
             made: Vec::new(),
             durable: (BTreeMap::new(), Vec::new()),

@@ -39,6 +39,7 @@ const ALL_OF_THE_GATEWAY: &[&str] = &[
     "admin",
     "simulation",
     "football",
+    "billing",
 ];
 const ALL: &[&str] = &[
     "engine",
@@ -53,12 +54,13 @@ const ALL: &[&str] = &[
     "admin",
     "simulation",
     "football",
+    "billing",
     "gateway",
     "tools",
 ];
 
 /// From the bottom up.
-pub const LAYERS: [Layer; 16] = [
+pub const LAYERS: [Layer; 17] = [
     layer("engine", "engine", &[], &[]),
     layer("wal", "wal", &[], &[]),
     layer("wire", "gateway/wire", &["engine"], &[]),
@@ -72,6 +74,7 @@ pub const LAYERS: [Layer; 16] = [
     layer("admin", "gateway/admin", &["engine", "wire", "host"], &[]),
     layer("simulation", "gateway/simulation", &["engine", "wire", "host", "archive", "venue", "edge"], &[]),
     layer("football", "gateway/football", &["engine", "wire", "host", "edge"], &[]),
+    layer("billing", "gateway/billing", &["engine", "wire", "host", "edge"], &[]),
     layer("gateway", "gateway", ALL_OF_THE_GATEWAY, &[]),
     layer("tools", "tools", ALL, &[]),
     layer("bench", "bench", ALL, &[]),

@@ -54,12 +54,13 @@ pub fn log_events(log: Log) -> std::io::Result<()> {
 }
 
 /// The packages that log below `info`.
-const OWN: [&str; 14] = [
+const OWN: [&str; 15] = [
     "papertape",
     "tools",
     "gateway",
     "simulation",
     "football",
+    "billing",
     "edge",
     "archive",
     "venue",

@@ -13,9 +13,11 @@
 //! | `cancel.rs`, `settle.rs` | the end of orders, by request and by a resolution |
 //! | `keys.rs`, `wallets.rs` | users, keys and wallets |
 //! | `backtests.rs` | creation, start and end of back-tests |
+//! | `billing.rs` | events of the payment provider |
 //! | `numbers.rs` | ids of new objects |
 
 pub mod backtests;
+pub mod billing;
 pub mod cancel;
 pub mod cascade;
 pub mod cycle;

@@ -9,6 +9,7 @@
 mod allocations;
 mod asks;
 mod backtests;
+mod billing;
 mod equity;
 mod flags;
 mod keys;

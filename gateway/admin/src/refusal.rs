@@ -27,6 +27,12 @@ pub enum Refusal {
     NotObject,
     /// Fields of its body are wrong.
     Fields(Problems),
+    /// There is no such user.
+    NoUser,
+    /// The user cannot have it; the text says why.
+    Impossible(&'static str),
+    /// The payment provider does not answer.
+    ProviderAway,
     /// Another control runs.
     OtherControl,
     /// Server time is the machine's clock.
@@ -37,6 +43,8 @@ pub enum Refusal {
     ClockBackwards,
     /// The server cannot do it now; the text says why.
     Unavailable(String),
+    /// Whether it is done is not known.
+    Unknown,
     /// The server failed to do it; the text says why.
     Failed(String),
     /// A thread of the server panicked.

@@ -1,8 +1,8 @@
 //! All endpoints, by group.
 
 use crate::api::{
-    account, beta, books, candles, clob, events, export, football, gamma, health, history, holdings, keys, markets, me,
-    orders, prices, quotes, simulation, status, updown,
+    account, beta, billing, books, candles, clob, events, export, football, gamma, health, history, holdings, keys,
+    markets, me, orders, prices, quotes, simulation, status, updown,
 };
 use crate::http::route::{Group, Route};
 use crate::ws::live;
@@ -46,6 +46,11 @@ pub const GROUPS: &[Group] = &[
         routes: simulation::ROUTES,
     },
     Group { name: "football", about: "Facts of football, while `football.provider` is set.", routes: football::ROUTES },
+    Group {
+        name: "billing",
+        about: "Plans and top-ups; without a payment provider only reads.",
+        routes: billing::ROUTES,
+    },
     Group { name: "beta", about: "State of the beta.", routes: beta::ROUTES },
     Group { name: "health", about: "Health and status of the server.", routes: health::ROUTES },
     Group { name: "status", about: "Uptime of the last 90 days, and incidents.", routes: status::ROUTES },

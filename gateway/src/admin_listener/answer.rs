@@ -42,11 +42,17 @@ fn refusal(why: admin::Refusal) -> Refusal {
         admin::Refusal::BrokenBody => Refusal::broken("The body cannot be read."),
         admin::Refusal::NotObject => Code::InvalidBody.into(),
         admin::Refusal::Fields(problems) => Refusal::validation(&problems),
+        admin::Refusal::NoUser => Code::AccountNotFound.into(),
+        admin::Refusal::Impossible(why) => Refusal::new(Code::InvalidRequest, why),
+        admin::Refusal::ProviderAway => {
+            Refusal::new(Code::UpstreamUnavailable, "The payment provider does not answer.")
+        }
         admin::Refusal::OtherControl => Code::AdminBusy.into(),
         admin::Refusal::ClockNotControlled => Code::ClockNotControlled.into(),
         admin::Refusal::ClockRunning => Code::ClockRunning.into(),
         admin::Refusal::ClockBackwards => Code::ClockBackwards.into(),
         admin::Refusal::Unavailable(why) => Refusal::new(Code::ServerBusy, why),
+        admin::Refusal::Unknown => Code::PersistenceUnknown.into(),
         admin::Refusal::Failed(why) => Refusal::new(Code::InternalError, why),
         admin::Refusal::Lost => Code::InternalError.into(),
     }

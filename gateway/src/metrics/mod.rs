@@ -18,6 +18,7 @@
 //! | `histogram.rs`, `family.rs` | durations in buckets; names, labels and rows |
 
 mod archive;
+mod billing;
 mod clock;
 mod edge;
 mod family;

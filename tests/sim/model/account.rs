@@ -100,6 +100,9 @@ impl Model {
         ) {
             return self.change_wallets(owner, command, Moment { now, room });
         }
+        if let Command::Bill(event) = command {
+            return self.bill(owner, event, now);
+        }
         let user = self.users.get_mut(&owner).expect("checked by the caller");
         let expected = match command {
             Command::SetGrant { tier, expires_at } => {

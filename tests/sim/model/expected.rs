@@ -2,6 +2,7 @@
 
 use super::state::{Fact, Key, Order, Position, Wallet};
 use super::wallets;
+use engine::command::BillingOutcome;
 use engine::reject::Reject;
 
 /// An order as an answer shows it.
@@ -41,6 +42,7 @@ pub enum Expected {
         closed: usize,
         won: usize,
     },
+    Billed(BillingOutcome),
     /// A wallet with its reserved cash.
     Wallet(Wallet, i128),
     /// An emptied wallet: orders and positions that ended.

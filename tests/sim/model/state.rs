@@ -2,6 +2,7 @@
 //!
 //! Reservations, remainders and an order's status are computed here on every read.
 
+use super::billing::Bought;
 use super::expected::ExpectedOrder;
 use super::{book, half_up, wallets};
 use engine::command::Wallets;
@@ -28,6 +29,9 @@ pub struct User {
     pub next: u64,
     /// Order facts, the first has number 1.
     pub facts: Vec<Fact>,
+    /// Purchases, and the events that were processed.
+    pub purchases: Vec<Bought>,
+    pub billed: Vec<String>,
 }
 
 /// What happened to an order.
@@ -56,6 +60,10 @@ pub struct Wallet {
     pub label: Option<String>,
     pub baseline: i128,
     pub cash: i128,
+    /// Bought cash, less what refunds took back.
+    pub deposits: i128,
+    /// When cash was bought or taken back.
+    pub paid_in_at: Vec<u64>,
     pub generation: u32,
     pub parent: Option<u64>,
     pub opened_at: u64,
@@ -245,6 +253,8 @@ impl User {
             beats: Vec::new(),
             next: 1,
             facts: Vec::new(),
+            purchases: Vec::new(),
+            billed: Vec::new(),
         }
     }
 
@@ -319,7 +329,8 @@ impl User {
         let wallet = self.wallets.iter().find(|known| known.id == order.wallet).expect("it is known");
         // The rows do not show which of the two was first.
         let paid_then = |held: &Position| held.wallet == order.wallet && held.closed_at == Some(order.created_at);
-        if !is_remembered && self.positions.iter().any(paid_then) {
+        let is_unclear = self.positions.iter().any(paid_then) || wallet.paid_in_at.contains(&order.created_at);
+        if !is_remembered && is_unclear {
             shown.available = None;
         } else if is_remembered || !wallet.resets.iter().any(|at| *at >= order.created_at) {
             shown.available = order.answered_cash;

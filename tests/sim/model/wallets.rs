@@ -41,6 +41,8 @@ impl Wallet {
             label: None,
             baseline,
             cash: baseline,
+            deposits: 0,
+            paid_in_at: Vec::new(),
             generation: 1,
             parent: None,
             opened_at: at,
@@ -83,7 +85,8 @@ impl User {
         let fills = self.orders.values().flat_map(|order| &order.fills).map(|fill| fill.at);
         let ended = self.positions.iter().filter_map(|held| held.closed_at);
         let resets = self.wallets.iter().flat_map(|wallet| wallet.resets.iter().copied());
-        fills.chain(ended).chain(resets).any(|at| at >= moment)
+        let billed = self.purchases.iter().map(|bought| bought.at);
+        fills.chain(ended).chain(resets).chain(billed).any(|at| at >= moment)
     }
 
     fn open_sandbox(&mut self, baseline: i128, label: Option<String>, at: u64) -> Wallet {
@@ -254,7 +257,7 @@ impl Model {
             let value = |held: &super::Position| {
                 self.mark(held.token).map_or(held.cost, |mark| half_up(mark * held.qty, 1_000_000))
             };
-            let worth = (known.cash, mine.map(value).sum(), known.baseline);
+            let worth = (known.cash, mine.map(value).sum(), known.baseline + known.deposits);
             let has_it = known.points.last().is_some_and(|(of, _)| *of >= hour);
             if known.opened_at / HOUR < hour && !has_it && is_news(known.worth_at(hour), worth) {
                 user.wallets[wallet].points.push((hour, worth));

@@ -11,7 +11,7 @@ use crate::market::mutation::MarketMutation;
 use wincode::SchemaRead;
 
 /// The newest format of a payload. Its additions: the hash of a signed order, the recording's time of a fill, and the
-/// facts about back-tests.
+/// facts about back-tests and billing.
 pub const VERSION: u16 = 4;
 
 /// The first format.

@@ -2,7 +2,7 @@
 //! lookups of the order.
 //!
 //! It is stored with a request that has an id, for its replay. For other orders it is computed from the wallet's present
-//! cash and the later order facts, fills and payouts.
+//! cash and the later order facts, fills, payouts, deposits and refunds.
 
 use super::User;
 use super::facts::Fact;
@@ -30,7 +30,8 @@ impl User {
     /// Available cash of the order's wallet right after its placement.
     ///
     /// `None` if it cannot be computed: the order has no client order id, and 4,096 order facts of the user are newer
-    /// than its placement, or the user has had more than 4,096 positions, or its wallet was reset since. Two amounts
+    /// than its placement, or the user has had more than 4,096 positions, its wallet was reset since, or a
+    /// deposit or a refund is of the same moment. Two amounts
     /// are missing from the rows and count as available: the taker fee that a BUY without a live book reserved until
     /// its first book made it a maker, and a payout that the shard made in the same turn as the placement.
     pub fn available_at_placement(&self, order: &Order) -> Option<Cash> {
@@ -42,6 +43,7 @@ impl User {
         if self.resets(wallet.id).any(|at| at >= order.created_at) {
             return None;
         }
+        let deposited = self.deposited_after(wallet.id, order.created_at)?;
         if trading.positions.len() > POSITIONS_MAX {
             return None;
         }
@@ -58,7 +60,7 @@ impl User {
             .filter(|(is_newer, paid)| *is_newer || paid.at > order.created_at)
             .map(|(_, paid)| paid.payout)
             .sum();
-        Some(available - paid)
+        Some(available - paid - deposited)
     }
 
     /// The wallet's available cash without the fills after a placement, and the BUY orders of the wallet whose

@@ -40,6 +40,7 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     ("symbol", "A symbol in any of its forms.", "BTC"),
     ("job_id", "The back-test.", "0d0b7a1e-5f0e-4c55-9a51-2f1f6f2c9d11"),
     ("code", "A builder's code.", "any"),
+    ("token", "What the link of a checkout ends with.", "eyJ1c2VyIjo3fQ"),
 ];
 
 /// The document of these routes.
@@ -199,6 +200,7 @@ fn rate_class(rate: RateClass) -> &'static str {
         RateClass::Caller => "caller",
         RateClass::Placement => "caller and placements",
         RateClass::Bootstrap => "caller and bootstraps of the address",
+        RateClass::Callback => "address, in windows of its own",
     }
 }
 
@@ -356,7 +358,9 @@ pub fn refusals(route: &Route) -> Vec<Code> {
     }
     match route.rate {
         RateClass::Exempt => {}
-        RateClass::PerAddress | RateClass::Caller | RateClass::Bootstrap => add(&[Code::RateLimitExceeded]),
+        RateClass::PerAddress | RateClass::Caller | RateClass::Bootstrap | RateClass::Callback => {
+            add(&[Code::RateLimitExceeded])
+        }
         RateClass::Placement => add(&[Code::RateLimitExceeded, Code::RateLimited]),
     }
     if route.permission == Some(Permission::Trade) {

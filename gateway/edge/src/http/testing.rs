@@ -4,6 +4,7 @@ use super::auth;
 use super::front::Front;
 use super::pipeline::respond;
 use super::route::Route;
+use crate::api::billing::provider::{Desk, Provider};
 use crate::api::health::{Instruments, Playback, Vitals};
 use crate::api::simulation::archive::Archive;
 use crate::api::simulation::exports::Exports;
@@ -182,9 +183,26 @@ impl World {
         World::of(toml, tables, spot(), simulation)
     }
 
+    /// As [`World::new`], with this payment provider.
+    pub fn with_billing(toml: &str, tables: &[&'static [Route]], provider: Box<dyn Provider>) -> World {
+        World::all_of(toml, tables, spot(), Simulation::default(), Some(Desk::new(provider)))
+    }
+
     fn of(toml: &str, tables: &[&'static [Route]], spot: Spot, simulation: Simulation) -> World {
+        World::all_of(toml, tables, spot, simulation, None)
+    }
+
+    fn all_of(
+        toml: &str,
+        tables: &[&'static [Route]],
+        spot: Spot,
+        simulation: Simulation,
+        billing: Option<Desk>,
+    ) -> World {
         let Simulation { archive, jobs, exports, published } = simulation;
         let mut config = Settings::of_test(toml);
+        config.billing.is_on = billing.is_some();
+        config.billing.is_stub = billing.is_some();
         config.auth.jwt_secrets = vec![Secret::new(SECRET.to_owned())];
         config.auth.server_secret = Secret::new(SECRET.to_owned());
         let (clock, rules) = (Clock::fake(NOW), Arc::new(Rules::default()));
@@ -224,6 +242,7 @@ impl World {
                 census: Default::default(),
             },
             published,
+            billing,
             moments: None,
         };
         let shard: Rc<Shard> = Rc::new(RefCell::new(Box::new(|_, command| panic!("not expected: {command:?}"))));

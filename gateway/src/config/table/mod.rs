@@ -4,6 +4,7 @@
 //! reference (`gateway/docs/settings.md`), error texts, help and the start-up print come from the row.
 
 mod accounts;
+mod billing;
 mod published;
 mod rules;
 mod server;
@@ -12,11 +13,12 @@ pub(super) mod texts;
 mod venue;
 
 use super::setting::Setting;
+pub(super) use billing::price_key;
 use std::sync::LazyLock;
 pub(super) use venue::is_own_machine_only;
 
 /// The sections of the configuration, in the order of the rows, each with its description.
-pub(super) const SECTIONS: [(&str, &str); 25] = [
+pub(super) const SECTIONS: [(&str, &str); 26] = [
     ("server", "The listener of the wire and the threads that serve it."),
     ("clock", "What a start does when the clock of the machine and the journal disagree."),
     ("log", "Log lines on standard error."),
@@ -42,13 +44,21 @@ pub(super) const SECTIONS: [(&str, &str); 25] = [
     ("simulation", "Back-tests and exports."),
     ("football", "Facts of football."),
     ("status", "What the status routes report."),
+    ("billing", "Payments, and the texts about them."),
 ];
 
 /// Every setting.
 pub fn settings() -> &'static [Setting] {
     static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
-        let parts =
-            [server::rows(), venue::rows(), accounts::rows(), rules::rows(), simulation::rows(), published::rows()];
+        let parts = [
+            server::rows(),
+            venue::rows(),
+            accounts::rows(),
+            rules::rows(),
+            simulation::rows(),
+            published::rows(),
+            billing::rows(),
+        ];
         parts.into_iter().flatten().collect()
     });
     &SETTINGS

@@ -11,6 +11,7 @@ use crate::order::{
 };
 use crate::time::Timestamp;
 use crate::user::backtests::{BacktestEnd, BacktestFigures};
+use crate::user::billing::{BillingInterval, Product, Sku, SubscriptionStatus};
 use crate::user::sample::{Dice, Sample};
 use crate::user::{Permissions, Tier, WalletKind};
 
@@ -124,6 +125,47 @@ fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
             refunded: dice.next(),
             at,
         }),
+        Mutation::CustomerNoted(fact::CustomerNoted { customer: dice.text(), at }),
+        Mutation::BillingEventNoted(fact::BillingEventNoted { event: dice.text(), created: moment(dice), at }),
+        Mutation::SubscriptionNoted(fact::SubscriptionNoted {
+            subscription: dice.text(),
+            product: dice.pick(&Product::ALL),
+            interval: dice.pick(&BillingInterval::ALL),
+            status: dice.pick(&[
+                SubscriptionStatus::Incomplete,
+                SubscriptionStatus::Trialing,
+                SubscriptionStatus::Active,
+                SubscriptionStatus::PastDue,
+                SubscriptionStatus::Canceled,
+            ]),
+            period_end: dice.maybe(moment),
+            cancel_at_period_end: dice.chance(50),
+            trial_ends_at: dice.maybe(moment),
+            event: dice.text(),
+            created: moment(dice),
+            at,
+        }),
+        Mutation::SubscriptionPaid(fact::SubscriptionPaid {
+            subscription: dice.text(),
+            is_paid: dice.chance(50),
+            created: moment(dice),
+            at,
+        }),
+        Mutation::PurchaseNoted(fact::PurchaseNoted {
+            payment: dice.text(),
+            sku: dice.pick(&Sku::ALL),
+            wallet: dice.maybe(|dice| WalletId(dice.next())),
+            credit: cash(dice),
+            at,
+        }),
+        Mutation::RefundNoted(fact::RefundNoted {
+            payment: dice.text(),
+            refunded: dice.next(),
+            taken: cash(dice),
+            is_reset_taken: dice.chance(50),
+            at,
+        }),
+        Mutation::BoughtResetUsed(fact::BoughtResetUsed { wallet, baseline: cash(dice), at }),
     ]
 }
 
@@ -469,7 +511,8 @@ fn a_record_is_the_sequence_of_its_facts() {
 
 /// Whether only the newest format has this fact.
 fn is_later(fact: &Mutation) -> bool {
-    matches!(fact, Mutation::BacktestCreated(_) | Mutation::BacktestStarted(_) | Mutation::BacktestEnded(_))
+    let number = Mutation::KINDS.iter().position(|kind| kind.name == fact.name()).expect("each kind is listed");
+    number >= Mutation::KINDS.iter().position(|kind| kind.name == "BacktestCreated").expect("it is listed")
 }
 
 /// The fact as in the first format.
@@ -503,7 +546,7 @@ fn a_length_beyond_the_bytes_is_an_error() {
         ([&end[..], &((1_u64 << 20) + 1).to_le_bytes(), &[0; 8]].concat(), CodecError::Length),
         ([&end[..], &9_u64.to_le_bytes(), &[0; 8]].concat(), CodecError::Length),
         ([&end[..], &2_u64.to_le_bytes(), &[0xff, 0xff]].concat(), CodecError::Text),
-        ([&[26, 0, 0, 0][..], &[0; 64]].concat(), CodecError::Variant),
+        ([&(Mutation::KINDS.len() as u32).to_le_bytes()[..], &[0; 64]].concat(), CodecError::Variant),
         (order.to_vec(), CodecError::Length),
         (vec![0], CodecError::Length),
     ] {

@@ -207,6 +207,20 @@ impl Spread {
 /// Total value at full hours, oldest first.
 pub type Points<'a> = &'a [(Timestamp, Cash)];
 
+/// Raises each point by what was paid in after it, up to the last one: then only trading changes the value.
+pub fn level(points: &mut [(Timestamp, Cash)], mut deposits: Vec<(Timestamp, Cash)>) {
+    let Some(last) = points.last().map(|(at, _)| *at) else { return };
+    deposits.retain(|(moved, _)| *moved <= last);
+    deposits.sort_unstable();
+    let (mut later, mut paid) = (deposits.into_iter().rev().peekable(), 0);
+    for (at, value) in points.iter_mut().rev() {
+        while let Some((_, amount)) = later.next_if(|(moved, _)| *moved > *at) {
+            paid += i128::from(amount.0);
+        }
+        *value = engine::amount::nearest(i128::from(value.0) + paid);
+    }
+}
+
 /// The points at `from` and later.
 pub fn since(points: Points<'_>, from: Timestamp) -> Points<'_> {
     &points[points.partition_point(|(at, _)| *at < from)..]

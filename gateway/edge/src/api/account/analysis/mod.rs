@@ -150,7 +150,27 @@ async fn equity(call: &Call, wallets: Wallets) -> Result<(Box<AccountView>, Vec<
             let total = |row: &engine::user::equity::EquityRow| {
                 (row.at, engine::amount::nearest(i128::from(row.cash.0) + i128::from(row.value.0)))
             };
-            Ok((Box::new(view.account), view.rows.iter().map(total).collect()))
+            let mut points: Vec<_> = view.rows.iter().map(total).collect();
+            if view.account.wallets.iter().any(|wallet| wallet.kind == WalletKind::Sandbox) {
+                figures::level(&mut points, deposits(call, &view.account).await?);
+            }
+            Ok((Box::new(view.account), points))
+        }
+        other => Err(unexpected(&other, call.now)),
+    }
+}
+
+/// When cash was bought for these wallets, and when a refund took some back (gateway/docs/billing.md §3).
+async fn deposits(call: &Call, account: &AccountView) -> Result<Vec<(Timestamp, Cash)>, Refusal> {
+    match ask(call, Query::Billing).await? {
+        Answer::Billing(billing) => {
+            let is_theirs = |id| account.wallets.iter().any(|wallet| Some(wallet.id) == id);
+            let theirs = billing.purchases().iter().filter(|bought| is_theirs(bought.wallet));
+            let moves = theirs.flat_map(|bought| {
+                let taken = bought.taken_at.get().map(|at| (at, Cash(-bought.taken.0)));
+                [Some((bought.at, bought.credit)), taken]
+            });
+            Ok(moves.flatten().collect())
         }
         other => Err(unexpected(&other, call.now)),
     }

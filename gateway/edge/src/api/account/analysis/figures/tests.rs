@@ -212,3 +212,27 @@ fn returns_falls_and_extremes_of_a_curve() {
     }
     println!("curves: {} cases", rows.len() + 6);
 }
+
+#[test]
+fn a_deposit_is_no_return_and_a_refund_no_fall() {
+    // Values by the hour; deposits as hour and amount; the values that trading alone gives, and their gain.
+    type Row<'a> = (&'a [i64], &'a [(u64, i64)], &'a [i64], Option<&'a str>);
+    let rows: [Row<'_>; 7] = [
+        (&[100, 100], &[], &[100, 100], Some("0")),
+        (&[100, 600], &[(1, 500)], &[600, 600], Some("0")),
+        (&[100, 600, 660], &[(1, 500)], &[600, 600, 660], Some("10")),
+        (&[600, 100], &[(1, -500)], &[100, 100], Some("0")),
+        (&[100, 600, 100], &[(1, 500), (2, -500)], &[100, 100, 100], Some("0")),
+        // Before all points, and after them.
+        (&[100, 110], &[(0, 50), (2, 70)], &[100, 110], Some("10")),
+        (&[], &[(1, 5)], &[], None),
+    ];
+    println!("deposits in a curve: {} cases", rows.len());
+    for (values, deposits, expected, growth) in rows {
+        let mut points: Vec<_> = (0..).zip(values).map(|(hour, value)| (Timestamp(hour), Cash(*value))).collect();
+        let deposits: Vec<_> = deposits.iter().map(|(hour, amount)| (Timestamp(*hour), Cash(*amount))).collect();
+        level(&mut points, deposits);
+        assert_eq!(points.iter().map(|(_, value)| value.0).collect::<Vec<_>>(), expected, "{values:?}");
+        assert_eq!(rounded(gain(&points), 2), growth.map(number), "{values:?}");
+    }
+}

@@ -287,8 +287,9 @@ fn a_subscription_ends_without_its_last_event() {
     let pro = Some((Product::Pro, BillingInterval::Monthly));
     let yearly = Some((Product::Pro, BillingInterval::Yearly));
     let day = |day: u64| Some(Some(START.plus(day * DAY)));
-    // (events by day after the start, then the end of the plan)
-    let rows: Vec<(&str, Vec<(u64, BillingNews)>, Option<Option<Timestamp>>)> = vec![
+    // A name, events by day after the start, the end of the plan.
+    type Row<'a> = (&'a str, Vec<(u64, BillingNews)>, Option<Option<Timestamp>>);
+    let rows: Vec<Row<'_>> = vec![
         ("active", vec![(0, of(pro, Active, false, Some(30)))], day(37)),
         ("trialing", vec![(0, of(pro, Trialing, false, Some(14)))], day(21)),
         ("it ends with the period", vec![(0, of(pro, Active, true, Some(30)))], day(30)),

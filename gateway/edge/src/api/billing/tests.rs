@@ -16,6 +16,8 @@ use std::future::ready;
 use std::rc::Rc;
 
 const ADA: UserId = UserId(1);
+/// A user may send more in a second than a test does.
+const MANY: &str = "[limits.tiers.free]\nrequests_per_second = 100";
 
 fn nothing(why: Unheeded) -> Reading {
     Reading::Nothing { why, event: "evt_1".to_owned(), kind: "charge.refunded".to_owned() }
@@ -87,14 +89,15 @@ impl Provider for Words {
 
 /// A world with that provider and two users, whose shard answers an event with this.
 fn world(calls: Result<&'static str, Failed>, billed: Result<BillingOutcome, Reject>) -> World {
-    let world = World::with_billing("", &crate::groups::tables(), Box::new(Words(calls)));
+    let world = World::with_billing(MANY, &crate::groups::tables(), Box::new(Words(calls)));
     for (user, sub) in [(1, "ada"), (2, "bob")] {
         let sub = Some(sub.to_owned());
         world.note(UserId(user), Mutation::UserCreated(fact::UserCreated { sub, email: None, at: NOW }));
     }
     let customer = Mutation::CustomerNoted(fact::CustomerNoted { customer: "cus_1".to_owned(), at: NOW });
     world.note(ADA, customer);
-    let old = Billing { customer: Some("old_1".into()), ..Billing::default() };
+    let mut old = Billing::default();
+    old.customer = Some("old_1".into());
     let billing = Rc::new(RefCell::new(old));
     world.shard(move |user, command| match command {
         Command::Query(Query::Billing) => Ok(Answer::Billing(Box::new(billing.borrow().clone()))),

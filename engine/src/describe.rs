@@ -8,6 +8,7 @@
 use crate::id::Outcome;
 use crate::market::terms::{Asset, Category, Interval, MarketState, Resolution, Venue};
 use crate::order::{CloseReason, EntryRoute, Liquidity, OrderType, PriceSource, Side, Status, TimeInForce};
+use crate::user::alerts::{AlertKinds, Channel};
 use crate::user::backtests::BacktestEnd;
 use crate::user::{Permissions, Tier, WalletKind};
 
@@ -239,6 +240,7 @@ numbers! {
     crate::amount::Qty: u64::MAX, "10⁻⁶ shares";
     crate::amount::Bps: u32::MAX, "10⁻⁴";
     crate::time::Timestamp: u64::MAX, "µs since 1970";
+    crate::user::alerts::AlertKinds: AlertKinds::ALL.0, "a set of kinds of alerts: bit n is the kind n";
 }
 
 impl Described for crate::amount::Cash {
@@ -326,6 +328,7 @@ words! {
     Permissions: Read, ReadTrade;
     WalletKind: Main, Api, Sandbox, Competition;
     BacktestEnd: Completed, Failed, Cancelled;
+    Channel: Chat, Webhook;
     Outcome: First, Second;
     Category: Sports, Finance, Politics, Mentions, Tech, Economics, Culture, Weather, Other, Crypto, Geopolitics, Unknown;
     MarketState: Upcoming, Active, Halted, Closed, Resolved;
@@ -363,7 +366,10 @@ mod tests {
 
     #[test]
     fn words_have_their_numbers() {
-        assert_eq!(every_word_has_its_number(), 2 + 2 + 5 + 4 + 14 + 2 + 9 + 4 + 4 + 2 + 4 + 3 + 2 + 12 + 5 + 6 + 5);
+        assert_eq!(
+            every_word_has_its_number(),
+            2 + 2 + 5 + 4 + 14 + 2 + 9 + 4 + 4 + 2 + 4 + 3 + 2 + 2 + 12 + 5 + 6 + 5
+        );
         for (number, venue) in Venue::ALL.iter().enumerate() {
             assert_eq!((*venue as usize, venue.value()), (number, Value::Text(&format!("{venue:?}"))));
             assert_eq!(venue.name(), format!("{venue:?}").to_ascii_lowercase());

@@ -122,6 +122,13 @@ pub enum Reject {
     /// It has ended.
     BacktestOver,
 
+    // Alerts (gateway/docs/integrations.md §3, §4).
+    /// The user has the maximum count of targets on this channel.
+    TooManyAlertTargets,
+    AlertTargetNotFound,
+    /// The process writes a format that has no alerts.
+    NoAlertStore,
+
     // Keys (gateway/docs/keys.md §2 to §4).
     BootstrapNotAllowed,
     TierRequiresUpgrade,

@@ -12,9 +12,11 @@
 //! | `cycle.rs` | a resting order against the book or a print |
 //! | `cancel.rs`, `settle.rs` | the end of orders, by request and by a resolution |
 //! | `keys.rs`, `wallets.rs` | users, keys and wallets |
+//! | `alerts.rs` | targets and choices of alerts, and what became of their delivery |
 //! | `backtests.rs` | creation, start and end of back-tests |
 //! | `numbers.rs` | ids of new objects |
 
+pub mod alerts;
 pub mod backtests;
 pub mod cancel;
 pub mod cascade;

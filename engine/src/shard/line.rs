@@ -168,6 +168,11 @@ fn takes_turns(command: &Command) -> bool {
         | Command::CreateBacktest(_)
         | Command::StartBacktest { .. }
         | Command::EndBacktest { .. }
+        | Command::AddAlertTarget(_)
+        | Command::ChangeAlertTarget { .. }
+        | Command::RemoveAlertTarget { .. }
+        | Command::ChooseMail { .. }
+        | Command::NoteAlert { .. }
         | Command::Query(_) => false,
     }
 }

@@ -9,6 +9,7 @@
 //! records and answers go to the [`Outbox`], which releases a result only after the records it depends on. Not here:
 //! the thread of a shard, the destination of records, the clients that wait for answers.
 
+mod alerts;
 mod backtests;
 mod beats;
 pub mod cycle;
@@ -30,7 +31,7 @@ use crate::book::Books;
 use crate::command::{Answer, Command, Envelope, Query, Sweeps};
 use crate::decide::cancel::{self, Scope};
 use crate::decide::take::Desk;
-use crate::decide::{keys, wallets};
+use crate::decide::{alerts as decide_alerts, keys, wallets};
 use crate::directory::Directory;
 use crate::fact;
 use crate::id::{OrderId, UserId};
@@ -82,6 +83,8 @@ pub trait Outbox<R> {
     fn answer_at_once(&mut self, reply: R, answer: Answer) {
         self.answer(reply, answer);
     }
+    /// A user is owed alerts that it was not owed before; their record may not be released yet.
+    fn owes(&mut self, _owner: UserId) {}
     /// When the oldest unreleased record of this shard's users was made; an outbox that releases immediately has none.
     fn oldest_unreleased(&mut self) -> Option<Timestamp> {
         None
@@ -112,6 +115,8 @@ pub struct Shard<R> {
     /// Facts of the current command.
     facts: Vec<Mutation>,
     notices: Vec<Notice>,
+    /// They raised alerts.
+    owes: bool,
     /// The applied ones of them, as bytes.
     record: Vec<u8>,
     /// Commands that were popped and run next; empty between turns.
@@ -158,6 +163,7 @@ impl<R> Shard<R> {
             desk: Desk::default(),
             facts: Vec::new(),
             notices: Vec::new(),
+            owes: false,
             record: Vec::new(),
             ahead: Vec::with_capacity(COMMANDS_AHEAD),
             line: Line::default(),
@@ -309,7 +315,9 @@ impl<R> Shard<R> {
             | Command::OpenWallet { .. }
             | Command::ResetWallet { .. }
             | Command::ResetApiWallet { .. }
-            | Command::CreateBacktest(_) => Room::Ample,
+            | Command::CreateBacktest(_)
+            | Command::AddAlertTarget(_)
+            | Command::NoteAlert { .. } => Room::Ample,
             Command::SetGrant { .. }
             | Command::RenameKey { .. }
             | Command::RevokeKey { .. }
@@ -323,7 +331,10 @@ impl<R> Shard<R> {
             | Command::BeatByName { .. }
             | Command::EndBeats
             | Command::StartBacktest { .. }
-            | Command::EndBacktest { .. } => Room::ReserveOnly,
+            | Command::EndBacktest { .. }
+            | Command::ChangeAlertTarget { .. }
+            | Command::RemoveAlertTarget { .. }
+            | Command::ChooseMail { .. } => Room::ReserveOnly,
         };
         if self.now.since(received_at) > WAIT_MAX_US {
             return Err(Reject::WaitedTooLong);
@@ -383,6 +394,11 @@ impl<R> Shard<R> {
             Command::CreateBacktest(new) => self.create_backtest(owner, *new, outbox),
             Command::StartBacktest { job } => self.start_backtest(owner, job, outbox),
             Command::EndBacktest { job, result } => self.end_backtest(owner, job, result, outbox),
+            Command::AddAlertTarget(_)
+            | Command::ChangeAlertTarget { .. }
+            | Command::RemoveAlertTarget { .. }
+            | Command::ChooseMail { .. }
+            | Command::NoteAlert { .. } => self.alert_command(owner, command, outbox),
             Command::Query(query) => {
                 if let Query::EquityByMinute { wallets } = query {
                     self.follow(owner, wallets);
@@ -431,6 +447,7 @@ impl<R> Shard<R> {
         match decided {
             Err(reject) => Answer::Refused(reject),
             Ok(done) => {
+                decide_alerts::begin(user, rules, now, facts);
                 self.commit(owner, outbox);
                 let user = self.users.get(owner).expect("users are never removed");
                 match done {
@@ -484,6 +501,7 @@ impl<R> Shard<R> {
             return;
         };
         let mut user_seq = user.order_facts;
+        let next_alert = user.next_alert();
         for fact in facts {
             user.apply(fact, indexes);
             let (order, what, at) = match fact {
@@ -506,6 +524,7 @@ impl<R> Shard<R> {
             user_seq += 1;
             self.notices.push(Notice { user: owner, user_seq, order, what, at });
         }
+        self.owes |= user.next_alert() > next_alert;
     }
 
     /// Hands over the applied facts as one record.
@@ -517,6 +536,9 @@ impl<R> Shard<R> {
         self.record.clear();
         for notice in self.notices.drain(..) {
             outbox.notice(notice);
+        }
+        if std::mem::take(&mut self.owes) {
+            outbox.owes(owner);
         }
         // In place: moving a fact costs more than reading it.
         self.facts.iter_mut().for_each(|fact| self.desk.recycle_fact(fact));

@@ -2,7 +2,7 @@
 //! than requested.
 
 use super::minutes::Minutes;
-use super::{backtests, facts, venue};
+use super::{alerts, backtests, facts, venue};
 use crate::amount::Qty;
 use crate::command::{Answer, BatchEntry, FillFilter, MarketFilter, OrderFilter, Query, Wallets};
 use crate::decide::enter::refusal;
@@ -44,7 +44,9 @@ pub(super) fn answer(user: &User, query: Query, minutes: &Minutes, now: Timestam
         | Query::Backtest(_)
         | Query::BacktestByRequest(_)
         | Query::Backtests { .. }
-        | Query::BacktestMeter(_) => None,
+        | Query::BacktestMeter(_)
+        | Query::Alerts
+        | Query::OwedAlert(_) => None,
     };
     if let Some(one @ Wallets::One(_)) = wallets
         && user.wallets_in(one).next().is_none()
@@ -89,6 +91,8 @@ pub(super) fn answer(user: &User, query: Query, minutes: &Minutes, now: Timestam
         Query::BacktestByRequest(request) => backtests::by_request(user, &request, now),
         Query::Backtests { before, limit } => backtests::page(user, before, limit, now),
         Query::BacktestMeter(month) => Answer::BacktestMeter(user.backtest_meter(month)),
+        Query::Alerts => alerts::all(user),
+        Query::OwedAlert(target) => alerts::owed(user, target),
     }
 }
 
@@ -141,7 +145,7 @@ fn listed(key: &ApiKey) -> bool {
     key.revoked_at.is_none()
 }
 
-fn key_view(key: &ApiKey) -> KeyView {
+pub(super) fn key_view(key: &ApiKey) -> KeyView {
     KeyView {
         id: key.id,
         prefix: key.prefix.as_str().into(),

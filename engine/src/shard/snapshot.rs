@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Orders, fills, positions and remembered requests, the largest part, are packed (`mutation::packed`); the rest is
-//! field by field (`bytes`). The back-tests of a user come last, if there are any.
+//! field by field (`bytes`). The back-tests of a user come after it, and then sections with a number each, if there are
+//! any.
 //!
 //! The digest of a state is SHA-256 over the bytes of format 4: the version is 4, and the market state names no
 //! version. A later field takes no byte in a row without it. So a state without later fields has the digest that all
@@ -33,7 +34,7 @@ use sha2::{Digest, Sha256};
 use std::io::{self, Read, Write};
 
 /// The newest format. Its additions: orders may have the hash of a signed order, fills the recording's time, users
-/// back-tests, and the market state names its version.
+/// back-tests and sections, and the market state names its version.
 pub const VERSION: u16 = 5;
 /// The previous format.
 const VERSION_FIRST: u16 = 4;
@@ -257,8 +258,13 @@ impl User {
         self.orders().iter().any(|order| order.terms.order_hash().is_some())
             || self.fills().iter().any(|fill| fill.venue_at().is_some())
             || self.trading().backtests.is_some()
+            || self.trading().alerts.is_some()
     }
 }
+
+/// Numbers of the sections, ascending. Back-tests, which have no number, begin with a month, which is larger.
+const ALERTS: u32 = 2;
+const SECTION_MAX: u32 = 9;
 
 /// Appends the bytes of one user.
 pub fn put_user(user: &User, out: &mut Vec<u8>) {
@@ -293,6 +299,10 @@ pub fn put_user(user: &User, out: &mut Vec<u8>) {
     // A user without any has no byte for them, so that its digest is that of earlier builds.
     if let Some(backtests) = &trading.backtests {
         backtests.put(out);
+    }
+    if let Some(alerts) = &trading.alerts {
+        ALERTS.put(out);
+        alerts.put(out);
     }
 }
 
@@ -341,8 +351,16 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
     if !trading.facts.fit(user.order_facts, trading.orders.len(), trading.fills.len()) {
         return Err(CodecError::Reference);
     }
-    if !input.is_empty() {
+    if !input.is_empty() && next_section(input).is_none() {
         trading.backtests = Some(Box::new(Bytes::take(input)?));
+    }
+    // In the order of their numbers; others are refused, because they would be written differently.
+    while let Some(section) = next_section(input) {
+        *input = &input[size_of::<u32>()..];
+        match section {
+            ALERTS => trading.alerts = Some(Box::new(Bytes::take(input)?)),
+            _ => return Err(CodecError::Variant),
+        }
     }
     if !trading.equity.is_sorted_by(|equity, next| equity.wallet < next.wallet) {
         return Err(CodecError::Reference);
@@ -355,6 +373,12 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
     }
     user.watched = user.needs_watching();
     Ok(user)
+}
+
+/// The number of the section that comes next.
+fn next_section(input: &[u8]) -> Option<u32> {
+    let number = u32::from_le_bytes(*input.first_chunk()?);
+    (number <= SECTION_MAX).then_some(number)
 }
 
 impl Bytes for Safeguard {

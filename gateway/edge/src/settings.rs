@@ -31,6 +31,8 @@ pub struct Settings {
     pub access: Access,
     pub export: Export,
     pub streams: Streams,
+    /// Name of the chat service in paths.
+    pub chat_service: String,
     /// The commit of the build, if known.
     pub built_from: Option<&'static str>,
 }

@@ -11,6 +11,7 @@ pub mod gamma;
 pub mod health;
 pub mod history;
 pub mod holdings;
+pub mod integrations;
 pub mod keys;
 pub mod markets;
 pub mod me;

@@ -5,6 +5,7 @@ use super::front::Front;
 use super::pipeline::respond;
 use super::route::Route;
 use crate::api::health::{Instruments, Playback, Vitals};
+use crate::api::integrations::port::Integrations;
 use crate::api::simulation::archive::Archive;
 use crate::api::simulation::exports::Exports;
 use crate::api::simulation::jobs::Jobs;
@@ -119,12 +120,13 @@ impl Instruments for Nothing {
     }
 }
 
-/// The ports of the simulation routes.
+/// The ports of the routes that have some.
 #[derive(Default)]
-pub struct Simulation {
+pub struct Ports {
     pub archive: Option<Arc<dyn Archive>>,
     pub jobs: Option<Arc<dyn Jobs>>,
     pub exports: Option<Arc<dyn Exports>>,
+    pub integrations: Option<Arc<dyn Integrations>>,
 }
 
 /// Made spot prices.
@@ -157,12 +159,12 @@ impl Answered {
 
 impl World {
     pub fn new(toml: &str, tables: &[&'static [Route]]) -> World {
-        World::of(toml, tables, spot(), Simulation::default())
+        World::of(toml, tables, spot(), Ports::default())
     }
 
     /// As [`World::new`], with these spot prices.
     pub fn with_spot(toml: &str, tables: &[&'static [Route]], spot: Spot) -> World {
-        World::of(toml, tables, spot, Simulation::default())
+        World::of(toml, tables, spot, Ports::default())
     }
 
     /// As [`World::new`], with an archive and a runner of back-tests.
@@ -172,16 +174,16 @@ impl World {
         archive: Arc<dyn Archive>,
         jobs: Option<Arc<dyn Jobs>>,
     ) -> World {
-        World::with_simulation(toml, tables, Simulation { archive: Some(archive), jobs, exports: None })
+        World::with_ports(toml, tables, Ports { archive: Some(archive), jobs, ..Ports::default() })
     }
 
-    /// As [`World::new`], with these ports of the simulation routes.
-    pub fn with_simulation(toml: &str, tables: &[&'static [Route]], simulation: Simulation) -> World {
-        World::of(toml, tables, spot(), simulation)
+    /// As [`World::new`], with these ports.
+    pub fn with_ports(toml: &str, tables: &[&'static [Route]], ports: Ports) -> World {
+        World::of(toml, tables, spot(), ports)
     }
 
-    fn of(toml: &str, tables: &[&'static [Route]], spot: Spot, simulation: Simulation) -> World {
-        let Simulation { archive, jobs, exports } = simulation;
+    fn of(toml: &str, tables: &[&'static [Route]], spot: Spot, ports: Ports) -> World {
+        let Ports { archive, jobs, exports, integrations } = ports;
         let mut config = Settings::of_test(toml);
         config.auth.jwt_secrets = vec![Secret::new(SECRET.to_owned())];
         config.auth.server_secret = Secret::new(SECRET.to_owned());
@@ -212,6 +214,7 @@ impl World {
                 archive,
                 jobs,
                 exports,
+                integrations,
             },
             front: Front::new(config, tables).expect("a sound table"),
             instance: Instance {

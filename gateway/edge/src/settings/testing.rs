@@ -71,6 +71,7 @@ impl Settings {
             access: Access { allowlist: Vec::new(), flagged: Vec::new(), disabled_keys: Vec::new() },
             export: Export { max_rows: 100_000 },
             streams: Streams { max_subscriptions: 500, order_events: OrderEvents::Strict },
+            chat_service: "discord".to_owned(),
             built_from: None,
         }
     }

@@ -10,6 +10,7 @@ use crate::order::{
     CloseReason, EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, Taken, TimeInForce,
 };
 use crate::time::Timestamp;
+use crate::user::alerts::{AlertKinds, Channel};
 use crate::user::backtests::{BacktestEnd, BacktestFigures};
 use crate::user::sample::{Dice, Sample};
 use crate::user::{Permissions, Tier, WalletKind};
@@ -124,6 +125,29 @@ fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
             refunded: dice.next(),
             at,
         }),
+        Mutation::AlertsBegun(fact::AlertsBegun { at }),
+        Mutation::AlertTargetSet(fact::AlertTargetSet {
+            target: small(dice),
+            channel: dice.pick(&[Channel::Chat, Channel::Webhook]),
+            url: dice.text(),
+            secret: dice.maybe(Dice::text),
+            label: dice.maybe(Dice::text),
+            kinds: AlertKinds(dice.next() as u16),
+            is_enabled: dice.chance(50),
+            at,
+        }),
+        Mutation::AlertTargetRemoved(fact::AlertTargetRemoved { target: small(dice), at }),
+        Mutation::MailChoiceSet(fact::MailChoiceSet { kinds: AlertKinds(dice.next() as u16), at }),
+        Mutation::AlertDelivered(fact::AlertDelivered { target: dice.maybe(small), alert: dice.next(), at }),
+        Mutation::AlertFailed(fact::AlertFailed {
+            target: dice.maybe(small),
+            alert: dice.next(),
+            error: dice.text(),
+            gives_up: dice.chance(50),
+            disables: dice.chance(50),
+            at,
+        }),
+        Mutation::DailyLimitReached(fact::DailyLimitReached { limit: small(dice), resets_at: moment(dice), at }),
     ]
 }
 
@@ -469,7 +493,8 @@ fn a_record_is_the_sequence_of_its_facts() {
 
 /// Whether only the newest format has this fact.
 fn is_later(fact: &Mutation) -> bool {
-    matches!(fact, Mutation::BacktestCreated(_) | Mutation::BacktestStarted(_) | Mutation::BacktestEnded(_))
+    let number = Mutation::KINDS.iter().position(|kind| kind.name == fact.name());
+    number >= Mutation::KINDS.iter().position(|kind| kind.name == "BacktestCreated")
 }
 
 /// The fact as in the first format.
@@ -503,7 +528,7 @@ fn a_length_beyond_the_bytes_is_an_error() {
         ([&end[..], &((1_u64 << 20) + 1).to_le_bytes(), &[0; 8]].concat(), CodecError::Length),
         ([&end[..], &9_u64.to_le_bytes(), &[0; 8]].concat(), CodecError::Length),
         ([&end[..], &2_u64.to_le_bytes(), &[0xff, 0xff]].concat(), CodecError::Text),
-        ([&[26, 0, 0, 0][..], &[0; 64]].concat(), CodecError::Variant),
+        ([&(Mutation::KINDS.len() as u32).to_le_bytes()[..], &[0; 64]].concat(), CodecError::Variant),
         (order.to_vec(), CodecError::Length),
         (vec![0], CodecError::Length),
     ] {

@@ -97,6 +97,8 @@ struct State {
     workers: AHashSet<(UserId, Option<u32>)>,
     /// Alerts that each user is owed, of those that are owed some.
     owed: AHashMap<UserId, usize>,
+    /// The sum of these.
+    all_owed: usize,
     /// Dropped alerts that were counted.
     dropped: AHashMap<UserId, u64>,
     /// Ends the pauses of workers.
@@ -161,6 +163,7 @@ impl Dispatcher {
             tasks: JoinSet::new(),
             workers: AHashSet::new(),
             owed: AHashMap::new(),
+            all_owed: 0,
             dropped: parts.known.iter().map(|known| (known.user, known.dropped)).collect(),
             stopping,
         };
@@ -231,11 +234,12 @@ impl State {
         let owed = alerts.targets.iter().map(|view| (Some(view.target.id), view.owed));
         let owed: Vec<_> = owed.chain([(None, alerts.owed_by_mail)]).filter(|(_, count)| *count > 0).collect();
         let count: usize = owed.iter().map(|(_, count)| count).sum();
-        match count {
+        let before = match count {
             0 => self.owed.remove(&user),
             _ => self.owed.insert(user, count),
         };
-        self.shared.figures.set_owed(self.owed.values().map(|count| *count as u64).sum());
+        self.all_owed = self.all_owed + count - before.unwrap_or(0);
+        self.shared.figures.set_owed(self.all_owed as u64);
         let counted = self.dropped.entry(user).or_insert(0);
         self.shared.figures.note_dropped(alerts.dropped.saturating_sub(*counted));
         *counted = alerts.dropped;

@@ -81,8 +81,7 @@ impl Mailer {
     fn letter(&self, to: &str, message: &Message, id: &str) -> Result<Letter, String> {
         let address: Address = to.parse().map_err(|_| "the address of the account is not valid".to_owned())?;
         // No automatic answers, please (RFC 3834).
-        let automatic =
-            HeaderValue::new(HeaderName::new_from_ascii_str("Auto-Submitted"), "auto-generated".to_owned());
+        let automatic = HeaderValue::new(HeaderName::new_from_ascii_str("Auto-Submitted"), "auto-generated".to_owned());
         Letter::builder()
             .from(self.from.clone())
             .to(Mailbox::new(None, address))

@@ -74,7 +74,8 @@ impl Poster {
     /// [`Failed`]: no answer in time, or another status than 2xx.
     pub async fn send(&self, target: &AlertTarget, message: &Message, now: Timestamp) -> Result<u16, Failed> {
         // The rules of the server may have changed since the target was added.
-        let url = self.rules.read(target.channel, &target.url).map_err(|_| Failed::because("the address is not allowed"))?;
+        let url =
+            self.rules.read(target.channel, &target.url).map_err(|_| Failed::because("the address is not allowed"))?;
         let body = match target.channel {
             Channel::Chat => message.chat(),
             Channel::Webhook => message.webhook(),

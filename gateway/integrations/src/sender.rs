@@ -134,7 +134,8 @@ mod tests {
         let (sender, _received) = sender();
         let begun = Instant::now();
         let at = |secs| begun + Duration::from_secs(secs);
-        let rows = [(1, 0, Ok(())), (1, 0, Err(60)), (1, 30, Err(30)), (2, 30, Ok(())), (1, 60, Ok(())), (1, 61, Err(59))];
+        let rows =
+            [(1, 0, Ok(())), (1, 0, Err(60)), (1, 30, Err(30)), (2, 30, Ok(())), (1, 60, Ok(())), (1, 61, Err(59))];
         for (user, secs, expected) in rows {
             assert_eq!(sender.take_minute(UserId(user), at(secs)), expected, "user {user} at {secs} s");
         }

@@ -153,9 +153,7 @@ pub fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => !SPECIAL_V4.iter().any(|(net, bits)| in_v4(ip, *net, *bits)),
         // Only 2000::/3 is global unicast.
-        IpAddr::V6(ip) => {
-            in_v6(ip, [0x2000, 0], 3) && !SPECIAL_V6.iter().any(|(net, bits)| in_v6(ip, *net, *bits))
-        }
+        IpAddr::V6(ip) => in_v6(ip, [0x2000, 0], 3) && !SPECIAL_V6.iter().any(|(net, bits)| in_v6(ip, *net, *bits)),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::http::record::{Record, record};
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::scalar::{Timestamp, Uuid, words};
 use engine::command::{Answer, Command, NewAlertTarget, Query, TargetChange};
-use engine::user::alerts::{AlertKind, AlertKinds, Channel, TARGETS_PER_CHANNEL_MAX};
+use engine::user::alerts::{AlertKinds, Channel, TARGETS_PER_CHANNEL_MAX};
 use engine::user::key::entitlement;
 use engine::user::{AlertTarget, Tier};
 use engine::view::{AlertsView, TargetView};

@@ -7,7 +7,8 @@ use crate::reject::Reject;
 use crate::time::Timestamp;
 use crate::user::alerts::{AlertKinds, Channel};
 use crate::user::backtests::BacktestFigures;
-use crate::user::{AlertTarget, Backtest, BacktestMeter, Permissions, Tier, Wallet};
+use crate::user::billing::{BillingInterval, Product, Sku, SubscriptionStatus};
+use crate::user::{AlertTarget, Backtest, BacktestMeter, Billing, Permissions, Tier, Wallet};
 use crate::view::{
     AccountView, AlertsView, CancelledOrders, EmptiedWallet, EquityView, FactPage, FillPage, FillView, HistoryPage,
     KeyView, OrderPage, OrderView, OwedAlert, PositionView, UserView, VenuePage,
@@ -104,6 +105,12 @@ pub enum Command {
         /// As in [`IssueKey`].
         by: Option<KeyId>,
     },
+    /// A new COMPETITION wallet with this cash, for an administrator (engine/docs/account.md §4).
+    OpenCompetition {
+        label: Option<String>,
+        /// Above zero, at most [`crate::rules::CASH_MAX`].
+        balance: Cash,
+    },
     RelabelWallet {
         wallet: WalletId,
         label: Option<String>,
@@ -133,6 +140,12 @@ pub enum Command {
         result: BacktestResult,
     },
 
+    /// Notes the payment provider's id of the user, unless there is one (gateway/docs/billing.md §4).
+    NoteCustomer {
+        customer: String,
+    },
+    /// An event of the payment provider, with what it changes.
+    Bill(Box<BillingEvent>),
     /// A new chat or webhook for alerts (gateway/docs/integrations.md §3, §4).
     AddAlertTarget(Box<NewAlertTarget>),
     ChangeAlertTarget {
@@ -277,6 +290,8 @@ pub enum Query {
     },
     /// What was used in a month, `YYYYMM`.
     BacktestMeter(u32),
+    /// Customer, subscriptions and purchases.
+    Billing,
     /// What goes where, and how much is owed.
     Alerts,
     /// The oldest alert that is owed to a target, or by mail if `None`.
@@ -473,6 +488,77 @@ pub enum BacktestResult {
     Cancelled { left: u16 },
 }
 
+/// An event of the payment provider about a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BillingEvent {
+    pub id: String,
+    /// When the provider made it.
+    pub created: Timestamp,
+    /// Its customer, which must be that of the user; `None`: it names none.
+    pub customer: Option<String>,
+    pub news: BillingNews,
+}
+
+/// What an event says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BillingNews {
+    /// Nothing but the customer.
+    Nothing,
+    Subscription(SubscriptionNews),
+    /// A subscription was paid, or a payment of it failed.
+    Payment {
+        subscription: String,
+        is_paid: bool,
+    },
+    /// A purchase was paid at its listed price. `wallet`: the one that a top-up is for.
+    Purchase {
+        payment: String,
+        sku: Sku,
+        wallet: Option<WalletId>,
+    },
+    /// US cents of a payment that were returned so far.
+    Refund {
+        payment: String,
+        refunded: u64,
+    },
+}
+
+impl BillingNews {
+    /// The id of the subscription or payment.
+    pub(crate) fn subject(&self) -> &str {
+        match self {
+            BillingNews::Nothing => "",
+            BillingNews::Subscription(news) => &news.subscription,
+            BillingNews::Payment { subscription, .. } => subscription,
+            BillingNews::Purchase { payment, .. } | BillingNews::Refund { payment, .. } => payment,
+        }
+    }
+}
+
+/// The state of a subscription.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubscriptionNews {
+    pub subscription: String,
+    pub product: Product,
+    pub interval: BillingInterval,
+    pub status: SubscriptionStatus,
+    pub period_end: Option<Timestamp>,
+    pub cancel_at_period_end: bool,
+    pub trial_ends_at: Option<Timestamp>,
+}
+
+/// What became of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BillingOutcome {
+    Applied,
+    /// It, or its payment, is known: nothing changed.
+    Repeated,
+    /// It is about a customer of another user: nothing changed.
+    OtherCustomer,
+    /// The purchase is noted, but its wallet and those that replaced it are archived.
+    NotCredited,
+}
+
 /// A new target of alerts. The caller has checked the address and the plan.
 #[derive(Clone)]
 pub struct NewAlertTarget {
@@ -652,6 +738,8 @@ pub enum Answer {
         has_more: bool,
     },
     BacktestMeter(BacktestMeter),
+    Billing(Box<Billing>),
+    Billed(BillingOutcome),
     Alerts(Box<AlertsView>),
     AlertTarget(Box<AlertTarget>),
     /// `None`: nothing is owed.

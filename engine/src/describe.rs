@@ -10,6 +10,7 @@ use crate::market::terms::{Asset, Category, Interval, MarketState, Resolution, V
 use crate::order::{CloseReason, EntryRoute, Liquidity, OrderType, PriceSource, Side, Status, TimeInForce};
 use crate::user::alerts::{AlertKinds, Channel};
 use crate::user::backtests::BacktestEnd;
+use crate::user::billing::{BillingInterval, Product, Sku, SubscriptionStatus};
 use crate::user::{Permissions, Tier, WalletKind};
 
 /// A value of a field.
@@ -328,6 +329,10 @@ words! {
     Permissions: Read, ReadTrade;
     WalletKind: Main, Api, Sandbox, Competition;
     BacktestEnd: Completed, Failed, Cancelled;
+    Product: Pro, ProPlus, BacktestingStarter, BacktestingPro;
+    BillingInterval: Monthly, Yearly;
+    SubscriptionStatus: Incomplete, Trialing, Active, PastDue, Canceled;
+    Sku: Topup500, Topup2000, Topup10000, MainReset;
     Channel: Chat, Webhook;
     Outcome: First, Second;
     Category: Sports, Finance, Politics, Mentions, Tech, Economics, Culture, Weather, Other, Crypto, Geopolitics, Unknown;
@@ -368,7 +373,7 @@ mod tests {
     fn words_have_their_numbers() {
         assert_eq!(
             every_word_has_its_number(),
-            2 + 2 + 5 + 4 + 14 + 2 + 9 + 4 + 4 + 2 + 4 + 3 + 2 + 2 + 12 + 5 + 6 + 5
+            2 + 2 + 5 + 4 + 14 + 2 + 9 + 4 + 4 + 2 + 4 + 3 + 4 + 2 + 5 + 4 + 2 + 2 + 12 + 5 + 6 + 5
         );
         for (number, venue) in Venue::ALL.iter().enumerate() {
             assert_eq!((*venue as usize, venue.value()), (number, Value::Text(&format!("{venue:?}"))));

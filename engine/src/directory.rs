@@ -14,6 +14,7 @@ use crate::id::{KeyId, UserId};
 use crate::index::{AppendVec, HashIndex};
 use crate::mutation::Mutation;
 use crate::time::Timestamp;
+use crate::user::key::standing;
 use crate::user::{Grant, Permissions, Tier, User};
 use ahash::RandomState;
 use std::sync::OnceLock;
@@ -28,6 +29,11 @@ pub struct Directory {
     /// By user id − 1, because ids come from one counter. The length is that counter.
     users: AppendVec<UserSlot>,
     subs: HashIndex,
+    /// The plans of users who ever had a subscription.
+    plans: AppendVec<PlanSlot>,
+    /// Ids of customers and payments at the payment provider, and their users.
+    billed: AppendVec<(Box<str>, UserId)>,
+    billed_names: HashIndex,
     hasher: RandomState,
 }
 
@@ -47,10 +53,19 @@ pub struct Principal {
     /// Cutoff of a beta-issued key.
     pub beta_until: Option<Timestamp>,
     pub revoked: bool,
-    /// The user's grant.
+    /// The user's grant, and the plan of the subscription.
     pub grant: Option<Grant>,
+    pub plan: Option<Grant>,
     /// The UUID alias was presented.
     pub by_alias: bool,
+}
+
+impl Principal {
+    /// The grant or subscription in force, or one that has ended.
+    #[inline]
+    pub fn standing(&self, now: Timestamp) -> Option<Grant> {
+        standing(self.grant, self.plan, now)
+    }
 }
 
 /// The result of a reservation of a `sub`.
@@ -88,10 +103,19 @@ struct UserSlot {
     state: AtomicU8,
     /// The user's newest key: slot + 1, 0 = none. Written by the user's shard alone.
     newest_key: AtomicU32,
+    /// Slot of the user's plans + 1, 0 = none. Written by the user's shard alone.
+    plans: AtomicU32,
     /// `expiry << 3 | tier + 1` with expiry in µs, [`NO_EXPIRY`] = without end; 0 = no grant.
     grant: AtomicU64,
     /// In a separate box: most users have none.
     sub: OnceLock<Box<Box<str>>>,
+}
+
+/// Plans by subscription, packed as a grant.
+#[derive(Default)]
+struct PlanSlot {
+    plan: AtomicU64,
+    simulation: AtomicU64,
 }
 
 /// States of a user slot.
@@ -141,16 +165,37 @@ impl Directory {
             beta_until: date(key.beta_until.0),
             revoked: key.revoked.load(Relaxed),
             grant: self.grant(user),
+            plan: self.plan(user),
             by_alias,
         })
     }
 
     /// The tier that an administrator gave to the user.
     pub fn grant(&self, user: UserId) -> Option<Grant> {
-        let packed = self.user(user)?.grant.load(Relaxed);
-        let tier = TIERS[usize::try_from((packed & 7).checked_sub(1)?).ok()?];
-        let expiry = packed >> 3;
-        Some(Grant { tier, expires_at: (expiry != NO_EXPIRY).then_some(Timestamp(expiry)) })
+        unpack(self.user(user)?.grant.load(Relaxed))
+    }
+
+    /// The plan of the user's subscription.
+    #[inline]
+    pub fn plan(&self, user: UserId) -> Option<Grant> {
+        unpack(self.plans_of(user)?.plan.load(Relaxed))
+    }
+
+    /// The plan whose limits the simulation has by a subscription of its own.
+    pub fn simulation_plan(&self, user: UserId) -> Option<Grant> {
+        unpack(self.plans_of(user)?.simulation.load(Relaxed))
+    }
+
+    /// The grant or subscription of the user in force, or one that has ended.
+    pub fn standing(&self, user: UserId, now: Timestamp) -> Option<Grant> {
+        standing(self.grant(user), self.plan(user), now)
+    }
+
+    /// The user of a customer or payment, by its id at the payment provider.
+    pub fn by_billed_name(&self, name: &str) -> Option<UserId> {
+        let is_it = |number: u32| self.billed.get(number as usize).is_some_and(|(known, _)| **known == *name);
+        let number = self.billed_names.find(self.hasher.hash_one(name), is_it)?;
+        self.billed.get(number as usize).map(|(_, user)| *user)
     }
 
     /// Whether the user has a key that works at `now`.
@@ -234,6 +279,12 @@ impl Directory {
         self.keys.len()
     }
 
+    #[inline]
+    fn plans_of(&self, user: UserId) -> Option<&PlanSlot> {
+        let slot = self.user(user)?.plans.load(Ordering::Acquire).checked_sub(1)?;
+        self.plans.get(slot as usize)
+    }
+
     fn user(&self, user: UserId) -> Option<&UserSlot> {
         self.users.get(usize::try_from(user.0.checked_sub(1)?).ok()?)
     }
@@ -294,7 +345,30 @@ impl Directory {
                 self.key(*key).expires_at.store(expires_at.0, Relaxed)
             }
             Mutation::KeyRevoked(fact::KeyRevoked { key, .. }) => self.key(*key).revoked.store(true, Relaxed),
+            Mutation::CustomerNoted(fact::CustomerNoted { customer, .. }) => self.note_billed_name(owner, customer),
+            Mutation::PurchaseNoted(fact::PurchaseNoted { payment, .. }) => self.note_billed_name(owner, payment),
             _ => {}
+        }
+    }
+
+    /// The subscriptions of a user have changed.
+    pub fn note_plans(&self, user: &User) {
+        let (plan, simulation) = match user.billing() {
+            Some(billing) => (billing.plan(), billing.simulation_plan()),
+            None => (None, None),
+        };
+        let owner = self.user(user.id).expect("a plan follows its user");
+        let known = owner.plans.load(Relaxed).checked_sub(1).and_then(|slot| self.plans.get(slot as usize));
+        match known {
+            Some(slot) => {
+                slot.plan.store(pack(plan), Relaxed);
+                slot.simulation.store(pack(simulation), Relaxed);
+            }
+            None if plan.is_some() || simulation.is_some() => {
+                let slot = PlanSlot { plan: pack(plan).into(), simulation: pack(simulation).into() };
+                owner.plans.store(self.plans.push(slot) as u32 + 1, Ordering::Release);
+            }
+            None => {}
         }
     }
 
@@ -302,6 +376,16 @@ impl Directory {
     pub fn add_user(&self, user: &User) {
         self.note_user(user.id, user.sub());
         self.note_grant(user.id, user.grant);
+        if let Some(billing) = user.billing() {
+            self.note_plans(user);
+            let payments = billing.purchases().iter().map(|bought| &*bought.payment);
+            billing
+                .customer
+                .as_deref()
+                .into_iter()
+                .chain(payments)
+                .for_each(|name| self.note_billed_name(user.id, name));
+        }
         for key in &user.keys {
             self.note_key(KeySlot {
                 print: print(&key.hash),
@@ -333,11 +417,14 @@ impl Directory {
     }
 
     fn note_grant(&self, user: UserId, grant: Option<Grant>) {
-        let packed = grant.map_or(0, |grant| {
-            let expiry = grant.expires_at.map_or(NO_EXPIRY, |at| at.0.min(NO_EXPIRY - 1));
-            expiry << 3 | (grant.tier as u64 + 1)
-        });
-        self.user(user).expect("a grant follows its user").grant.store(packed, Relaxed);
+        self.user(user).expect("a grant follows its user").grant.store(pack(grant), Relaxed);
+    }
+
+    /// The first user of a name keeps it.
+    fn note_billed_name(&self, user: UserId, name: &str) {
+        let is_it = |number: u32| self.billed.get(number as usize).is_some_and(|(known, _)| **known == *name);
+        let make = || self.billed.push((name.into(), user)) as u32;
+        self.billed_names.find_or_insert(self.hasher.hash_one(name), is_it, make);
     }
 
     fn note_key(&self, mut key: KeySlot) {
@@ -371,10 +458,25 @@ impl UserSlot {
         UserSlot {
             state: AtomicU8::new(state),
             newest_key: AtomicU32::new(0),
+            plans: AtomicU32::new(0),
             grant: AtomicU64::new(0),
             sub: sub.map_or(OnceLock::new(), |sub| OnceLock::from(Box::new(Box::from(sub)))),
         }
     }
+}
+
+fn pack(grant: Option<Grant>) -> u64 {
+    grant.map_or(0, |grant| {
+        let expiry = grant.expires_at.map_or(NO_EXPIRY, |at| at.0.min(NO_EXPIRY - 1));
+        expiry << 3 | (grant.tier as u64 + 1)
+    })
+}
+
+#[inline]
+fn unpack(packed: u64) -> Option<Grant> {
+    let tier = TIERS[usize::try_from((packed & 7).checked_sub(1)?).ok()?];
+    let expiry = packed >> 3;
+    Some(Grant { tier, expires_at: (expiry != NO_EXPIRY).then_some(Timestamp(expiry)) })
 }
 
 fn date(micros: u64) -> Option<Timestamp> {

@@ -122,6 +122,9 @@ pub enum Reject {
     /// It has ended.
     BacktestOver,
 
+    // Billing (gateway/docs/billing.md §4).
+    /// The process writes a format that has no billing.
+    NoBillingStore,
     // Alerts (gateway/docs/integrations.md §3, §4).
     /// The user has the maximum count of targets on this channel.
     TooManyAlertTargets,

@@ -12,11 +12,15 @@ use crate::listeners::{CommitFigures, Listeners, ServerLinks};
 use crate::metrics::gather::Sources;
 use crate::metrics::journal::JournalMeters;
 use crate::runtime::{Parts, Runtime};
-use crate::{banner, check, demo, simulation};
+use crate::{alerts, banner, check, demo, simulation};
+use ::integrations::dispatcher::Known;
+use ::integrations::figures::Figures as AlertFigures;
+use ::integrations::sender::Sender;
 use ::simulation::past::Past;
 use ::simulation::reads::Reads as ReadsOfPast;
 use ::simulation::runner::{Open, Runner};
 use edge::api::health::Census;
+use edge::api::integrations::port::Integrations;
 use edge::api::simulation::archive::Archive;
 use edge::api::simulation::jobs::Jobs as Backtests;
 use edge::app::{App, Edge, Instance};
@@ -85,6 +89,8 @@ pub enum BootError {
     Feed,
     /// The route table or the brand's names are inconsistent.
     Edge(String),
+    /// Alerts cannot be sent with these settings.
+    Alerts(String),
     /// A back-test with a bot cannot be made of this configuration, or its recording is empty.
     Bot(String),
 }
@@ -99,7 +105,7 @@ impl fmt::Display for BootError {
             BootError::Journal(why) => {
                 write!(f, "the journal failed and the server stopped: {why}; the next start recovers")
             }
-            BootError::Edge(why) | BootError::Bot(why) => f.write_str(why),
+            BootError::Edge(why) | BootError::Alerts(why) | BootError::Bot(why) => f.write_str(why),
             BootError::Feed => {
                 f.write_str("the feed stopped before it was ready; the log lines before this one say why")
             }
@@ -296,6 +302,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     let kept = Kept::open(&config, is_recording);
     let mut shared = Shared::new(&config);
     let (stakes, open) = (stakes(&state.users), Open::of(&state.users));
+    let known = Known::of(&state.users);
     let shards = shared.shards(state.users, Timestamp(log.last_time), clock.now());
     let figures = shared.commit.clone();
     let parts = Parts { config: &config, clock: &clock, dir, log, shards, figures };
@@ -334,7 +341,24 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         .clone()
         .map(|past| simulation::runner(&config, past, shared.rules.clone(), runtime.inboxes(), clock.clone(), open));
     let runner = shared.runner.clone();
-    let own = OwnParts { log, history, reader: reader.clone(), feed, archive: keeping, is_fed, runner };
+    let needs = alerts::Needs {
+        inboxes: runtime.inboxes(),
+        clock: &clock,
+        catalog: &shared.catalog,
+        owing: &shared.commit.listener.owing,
+        known,
+        figures: shared.alerts.clone(),
+    };
+    let (sender, dispatcher) = match alerts::open(&config, needs) {
+        Ok(alerts) => alerts,
+        Err(error) => {
+            runtime.end(jobs).await?;
+            return Err(error);
+        }
+    };
+    shared.sender = Some(sender);
+    let own =
+        OwnParts { log, history, reader: reader.clone(), feed, archive: keeping, is_fed, runner, alerts: dispatcher };
     let (marks, covered, stops) = (runtime.marks(), runtime.covered(), jobs.stops());
     let rows = jobs::table(&jobs::Server { config: &config, marks, covered, stops }, own);
     let started = match jobs.start(rows) {
@@ -351,6 +375,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         feed: shared.feed.clone(),
         upstream,
         archive: kept.figures.clone(),
+        alerts: shared.alerts.clone(),
     };
     let app = shared.app(&config, clock, leap, reader, instruments.clone(), instance)?;
     let app = App { moments: moments.clone(), ..app };
@@ -452,6 +477,9 @@ struct Shared {
     /// The archive, and the runner of back-tests on it.
     past: Option<Arc<Past>>,
     runner: Option<Arc<Runner>>,
+    /// Counts of alerts, and what the routes of alerts ask.
+    alerts: Arc<AlertFigures>,
+    sender: Option<Arc<Sender>>,
 }
 
 impl Shared {
@@ -474,6 +502,8 @@ impl Shared {
             spot: venue::spot::of(&config.venue),
             past: None,
             runner: None,
+            alerts: Arc::default(),
+            sender: None,
         }
     }
 
@@ -502,7 +532,7 @@ impl Shared {
         instruments: Instruments,
         instance: String,
     ) -> Result<App, BootError> {
-        let Shared { catalog, books, directory, rules, commit, news, spot, past, runner, .. } = self;
+        let Shared { catalog, books, directory, rules, commit, news, spot, past, runner, sender, .. } = self;
         let exports = past.as_ref().and_then(|past| simulation::exports(config, past, &clock));
         let mut front = Front::new(config.edge(), &edge::groups::tables()).map_err(BootError::Edge)?;
         front.meters = config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes()));
@@ -533,6 +563,7 @@ impl Shared {
                 archive: past.map(|past| Arc::new(ReadsOfPast::new(past)) as Arc<dyn Archive>),
                 jobs: runner.map(|runner| runner as Arc<dyn Backtests>),
                 exports,
+                integrations: sender.map(|sender| sender as Arc<dyn Integrations>),
             },
             moments: None,
         })

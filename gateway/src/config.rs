@@ -27,6 +27,7 @@ use setting::Word;
 pub use source::ConfigError;
 pub use table::settings;
 
+use ::integrations::settings::MailBy;
 use ::venue::replay::Speed;
 use ::venue::{VenueConfig, VenueKind};
 use engine::amount::{Bps, Qty};
@@ -73,6 +74,8 @@ pub struct Config {
     pub export: Export,
     pub streams: Streams,
     pub simulation: Simulation,
+    pub email: Email,
+    pub integrations: Integrations,
     /// Fees, rollout flags and bounds for the engine (`[fees]`, `[flags]`, `[keys]`).
     pub rules: Rules,
     /// The configuration file, if one was named.
@@ -241,6 +244,32 @@ pub struct Simulation {
     pub export_bytes_max: u64,
 }
 
+/// How alerts go out by mail.
+#[derive(Clone, Debug)]
+pub struct Email {
+    /// `None`: none does.
+    pub by: Option<MailBy>,
+    pub from: String,
+    /// `None`: the mail server asks for none.
+    pub user: Option<String>,
+    pub password_file: Option<PathBuf>,
+}
+
+/// Alerts to chats and webhooks.
+#[derive(Clone, Debug)]
+pub struct Integrations {
+    /// Name of the chat service in paths.
+    pub chat_service: String,
+    /// Hosts that chats may be on.
+    pub chat_hosts: Vec<String>,
+    /// Targets may have addresses that are not public.
+    pub allow_private_targets: bool,
+    /// The pause after the first failed attempt.
+    pub first_retry: Duration,
+    /// Longest attempt.
+    pub timeout: Duration,
+}
+
 #[derive(Clone, Debug)]
 pub struct Book {
     /// A book without news for longer is shown as stale.
@@ -296,6 +325,8 @@ impl Config {
             export: Export { max_rows: values.number("export.max_rows") },
             streams: read::streams(&values),
             simulation: read::simulation(&values),
+            email: read::email(&values),
+            integrations: read::integrations(&values),
             rules,
             built_from: None,
             file: None,
@@ -357,6 +388,7 @@ impl Config {
             access: self.access.clone(),
             export: self.export.clone(),
             streams: self.streams.clone(),
+            chat_service: self.integrations.chat_service.clone(),
             built_from: self.built_from,
         }
     }

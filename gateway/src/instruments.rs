@@ -2,6 +2,7 @@
 
 use crate::jobs::archive::Figures;
 use crate::listeners::CommitFigures;
+use ::integrations::figures::Figures as AlertFigures;
 use edge::api::health::{self, Vitals};
 use engine::time::Timestamp;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub struct Instruments {
     pub upstream: Upstream,
     /// Of the job that keeps the archive, if there is one.
     pub archive: Option<Arc<Figures>>,
+    /// Of the job that delivers alerts.
+    pub alerts: Arc<AlertFigures>,
 }
 
 impl health::Instruments for Instruments {

@@ -15,6 +15,7 @@
 //! | `exports` | removes exports of the archive after a day (`simulation::exports`) |
 //! | `feed` | polls the venue; books, markets, and the matching cycle (`venue::feed`) |
 //! | `backtest` | runs back-tests and removes old rows of them; one for each of `simulation.threads`, and one if that is 0 (`simulation::runner`) |
+//! | `alerts` | delivers alerts by mail, to chats and to webhooks (`integrations::dispatcher`) |
 //! | `last` | the snapshot of a clean stop; not in the table, since the stop starts it |
 //!
 //! # Threads and tasks that are not jobs
@@ -38,6 +39,7 @@ use crate::boot::{BootError, io};
 use crate::config::Config;
 use crate::listeners::ServerLinks;
 use ::history::{History, Reader};
+use ::integrations::dispatcher::{self, Dispatcher};
 use ::simulation::runner::{self, Runner};
 use feed::Polling;
 use host::job::{Job, JobWaker, RunningJob};
@@ -124,6 +126,7 @@ pub struct OwnParts {
     pub is_fed: oneshot::Sender<()>,
     /// Runs back-tests, if this server does.
     pub runner: Option<Arc<Runner>>,
+    pub alerts: Dispatcher,
 }
 
 /// A row of the table.
@@ -150,7 +153,7 @@ pub fn before_recovery(config: &Config, loading: &Loading) -> Vec<Row> {
 
 /// All other jobs, in the order of their start.
 pub fn table(server: &Server<'_>, own: OwnParts) -> Vec<Row> {
-    let OwnParts { log, history, reader, feed, archive: keeping, is_fed, runner } = own;
+    let OwnParts { log, history, reader, feed, archive: keeping, is_fed, runner, alerts } = own;
     let LogParts { storage, preparer, low, snapshots, requests, handover } = log;
     let spares = spares(server, preparer, low);
     let keeper = keeper(server, storage, snapshots).answering(requests).handed_to(handover);
@@ -171,6 +174,9 @@ pub fn table(server: &Server<'_>, own: OwnParts) -> Vec<Row> {
         Row { end: End::AfterLog, job: Job::new("keeper", LOG_CHECK_EVERY, move || keeper).low_priority() },
         Row { end: End::BeforeShards, job: Job::new("feed", SLEEP_MAX, move || Polling::new(feed, is_fed)) },
     ];
+    let lost = "no alerts are delivered until the server is restarted";
+    let alerts = Job::new("alerts", dispatcher::SLEEP_MAX, move || alerts).low_priority().spare(lost, || {});
+    rows.push(Row { end: End::BeforeShards, job: alerts });
     rows.extend(keeping);
     rows.extend(exports);
     rows.extend(runner.iter().flat_map(Runner::workers).map(|worker| {

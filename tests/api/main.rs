@@ -34,6 +34,7 @@ mod foreign;
 mod headers;
 mod health;
 mod idempotency;
+mod integrations;
 mod key_times;
 mod keys;
 mod limits;

@@ -12,6 +12,7 @@
 //! | `world.rs` | a server on that market with users in it |
 //! | `exposition.rs` | a strict parser of `GET /metrics` |
 //! | `history.rs` | a hand-made history, written into the log of a stopped server |
+//! | `receiver.rs` | a receiver of webhooks that answers as the test says |
 //! | `token.rs` | identity tokens, right and wrong ones |
 //! | `json.rs` | reading answers; money as integers |
 //! | `cases.rs` | the count of cases; a table that ran empty is a failure |
@@ -33,6 +34,7 @@ pub mod history;
 pub mod hours;
 pub mod http;
 pub mod json;
+pub mod receiver;
 pub mod server;
 pub mod socket;
 pub mod tape;

@@ -27,7 +27,7 @@ const fn layer(
 }
 
 const ALL_OF_THE_GATEWAY: &[&str] =
-    &["engine", "wal", "wire", "host", "history", "journal", "archive", "venue", "edge", "admin", "simulation"];
+    &["engine", "wal", "wire", "host", "history", "journal", "archive", "venue", "edge", "admin", "simulation", "integrations"];
 const ALL: &[&str] = &[
     "engine",
     "wal",
@@ -40,12 +40,13 @@ const ALL: &[&str] = &[
     "edge",
     "admin",
     "simulation",
+    "integrations",
     "gateway",
     "tools",
 ];
 
 /// From the bottom up.
-pub const LAYERS: [Layer; 15] = [
+pub const LAYERS: [Layer; 16] = [
     layer("engine", "engine", &[], &[]),
     layer("wal", "wal", &[], &[]),
     layer("wire", "gateway/wire", &["engine"], &[]),
@@ -58,6 +59,7 @@ pub const LAYERS: [Layer; 15] = [
     // The thread of a backup, with its priority and its stop flag, and the token are values of `host`.
     layer("admin", "gateway/admin", &["engine", "wire", "host"], &[]),
     layer("simulation", "gateway/simulation", &["engine", "wire", "host", "archive", "venue", "edge"], &[]),
+    layer("integrations", "gateway/integrations", &["engine", "wire", "host", "edge"], &[]),
     layer("gateway", "gateway", ALL_OF_THE_GATEWAY, &[]),
     layer("tools", "tools", ALL, &[]),
     layer("bench", "bench", ALL, &[]),

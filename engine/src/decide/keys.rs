@@ -71,7 +71,7 @@ pub fn issue(
     }
     let entitled = user.entitlement(now);
     let tier = request.tier.unwrap_or(entitled);
-    let lapsed = grant_ended(user.grant, now);
+    let lapsed = grant_ended(user.standing(now), now);
     if tier > entitled || (lapsed && request.permissions == Some(Permissions::ReadTrade)) {
         return Err(Reject::TierRequiresUpgrade);
     }

@@ -14,10 +14,12 @@
 //! | `keys.rs`, `wallets.rs` | users, keys and wallets |
 //! | `alerts.rs` | targets and choices of alerts, and what became of their delivery |
 //! | `backtests.rs` | creation, start and end of back-tests |
+//! | `billing.rs` | events of the payment provider |
 //! | `numbers.rs` | ids of new objects |
 
 pub mod alerts;
 pub mod backtests;
+pub mod billing;
 pub mod cancel;
 pub mod cascade;
 pub mod cycle;

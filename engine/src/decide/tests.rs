@@ -10,6 +10,7 @@ mod alerts;
 mod allocations;
 mod asks;
 mod backtests;
+mod billing;
 mod equity;
 mod flags;
 mod keys;

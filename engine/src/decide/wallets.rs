@@ -12,7 +12,7 @@ use crate::mutation::Mutation;
 use crate::order::CloseReason;
 use crate::reject::Reject;
 use crate::rules::{
-    self, MAIN_RESETS_WINDOW_US, Rules, SWEEP_ORDERS_PER_RECORD_MAX, WALLETS_PER_USER_MAX, main_resets_max,
+    self, CASH_MAX, MAIN_RESETS_WINDOW_US, Rules, SWEEP_ORDERS_PER_RECORD_MAX, WALLETS_PER_USER_MAX, main_resets_max,
     sandboxes_max,
 };
 use crate::time::Timestamp;
@@ -28,6 +28,8 @@ pub enum Ending {
     Replace,
     /// MAIN or API: the same wallet starts its next generation.
     Restart,
+    /// MAIN: as `Restart`, by a bought reset (gateway/docs/billing.md §3).
+    BoughtRestart,
 }
 
 /// The result of one piece.
@@ -52,7 +54,25 @@ pub fn open(user: &User, label: Option<String>, now: Timestamp, facts: &mut Vec<
     room(user)?;
     let wallet = next(user)?;
     let baseline = rules::baseline(WalletKind::Sandbox, tier);
-    facts.push(opened(wallet, label, baseline, 1, None, now));
+    facts.push(opened(wallet, WalletKind::Sandbox, label, baseline, 1, None, now));
+    Ok(wallet)
+}
+
+/// Opens a COMPETITION wallet with this cash.
+///
+/// # Errors
+/// [`Reject::TooManyWallets`].
+pub fn open_competition(
+    user: &User,
+    label: Option<String>,
+    balance: Cash,
+    now: Timestamp,
+    facts: &mut Vec<Mutation>,
+) -> Result<WalletId, Reject> {
+    room(user)?;
+    let wallet = next(user)?;
+    let balance = balance.clamp(Cash::ZERO, CASH_MAX);
+    facts.push(opened(wallet, WalletKind::Competition, label, balance, 1, None, now));
     Ok(wallet)
 }
 
@@ -91,13 +111,17 @@ pub fn archive(user: &User, wallet: WalletId) -> Result<Option<Ending>, Reject> 
 /// # Errors
 /// [`Reject::WalletNotFound`]; [`Reject::WrongWalletKind`] for other kinds and an archived one;
 /// [`Reject::MainResetsSpent`]; [`Reject::TooManyWallets`].
-pub fn reset(user: &User, wallet: WalletId, now: Timestamp) -> Result<Ending, Reject> {
+pub fn reset(user: &User, wallet: WalletId, rules: &Rules, now: Timestamp) -> Result<Ending, Reject> {
     let known = user.wallet(wallet).ok_or(Reject::WalletNotFound)?;
     match known.kind {
         WalletKind::Main => {
             let recent = user.resets(wallet).filter(|at| now.since(*at) < MAIN_RESETS_WINDOW_US).count();
             match main_resets_max(user.entitlement(now)) {
-                Some(most) if recent >= most => Err(Reject::MainResetsSpent),
+                // The previous format has no bought resets.
+                Some(most) if recent >= most => match user.main_resets_left() {
+                    1.. if rules.formats.is_newest() => Ok(Ending::BoughtRestart),
+                    _ => Err(Reject::MainResetsSpent),
+                },
                 _ => Ok(Ending::Restart),
             }
         }
@@ -129,7 +153,7 @@ pub fn reset_api(user: &User, rules: &Rules, now: Timestamp) -> Result<WalletId,
 pub fn empty(user: &User, wallet: WalletId, ending: Ending, now: Timestamp, facts: &mut Vec<Mutation>) -> Emptied {
     let reason = match ending {
         Ending::Archive | Ending::Replace => CloseReason::WalletArchived,
-        Ending::Restart => CloseReason::BalanceReset,
+        Ending::Restart | Ending::BoughtRestart => CloseReason::BalanceReset,
     };
     let budget = SWEEP_ORDERS_PER_RECORD_MAX;
     let mut open = user.open_orders().filter(|order| order.terms.wallet == wallet);
@@ -163,12 +187,13 @@ pub fn end(
         Ending::Restart => {
             facts.push(Mutation::WalletReset(fact::WalletReset { wallet, baseline: known.baseline, at: now }))
         }
+        Ending::BoughtRestart => facts.push(fact::BoughtResetUsed { wallet, baseline: known.baseline, at: now }.into()),
         Ending::Replace => {
             let new = next(user)?;
             facts.push(Mutation::WalletArchived(fact::WalletArchived { wallet, at: now }));
             let label = known.label().map(str::to_owned);
             let baseline = renewed(user, known, now);
-            facts.push(opened(new, label, baseline, known.generation + 1, Some(wallet), now));
+            facts.push(opened(new, known.kind, label, baseline, known.generation + 1, Some(wallet), now));
             return Ok(new);
         }
     }
@@ -191,19 +216,12 @@ fn next(user: &User) -> Result<WalletId, Reject> {
 
 fn opened(
     wallet: WalletId,
+    kind: WalletKind,
     label: Option<String>,
     baseline: Cash,
     generation: u32,
     parent: Option<WalletId>,
     at: Timestamp,
 ) -> Mutation {
-    Mutation::WalletOpened(fact::WalletOpened {
-        wallet,
-        kind: WalletKind::Sandbox,
-        label,
-        baseline,
-        generation,
-        parent,
-        at,
-    })
+    Mutation::WalletOpened(fact::WalletOpened { wallet, kind, label, baseline, generation, parent, at })
 }

@@ -47,6 +47,7 @@ fn a_key_and_its_alias_are_one_bearer_until_revoked() {
         beta_until: Some(Timestamp(77)),
         revoked: false,
         grant: None,
+        plan: None,
         by_alias: false,
     };
     assert_eq!(directory.principal(&secret(5)), Some(principal));

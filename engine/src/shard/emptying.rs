@@ -66,7 +66,9 @@ impl<R> Shard<R> {
         let user = self.users.get(owner).ok_or(Reject::UserNotFound)?;
         match command {
             Command::ArchiveWallet { wallet } => Ok((*wallet, wallets::archive(user, *wallet)?)),
-            Command::ResetWallet { wallet, .. } => Ok((*wallet, Some(wallets::reset(user, *wallet, self.now)?))),
+            Command::ResetWallet { wallet, .. } => {
+                Ok((*wallet, Some(wallets::reset(user, *wallet, &self.rules, self.now)?)))
+            }
             Command::ResetApiWallet { .. } => {
                 Ok((wallets::reset_api(user, &self.rules, self.now)?, Some(Ending::Restart)))
             }

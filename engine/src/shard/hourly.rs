@@ -170,7 +170,7 @@ fn points(
         let mine = &values[values.partition_point(|(of, _)| *of < wallet.id)..];
         let mine = mine.iter().take_while(|(of, _)| *of == wallet.id);
         let value = nearest(mine.map(|(_, value)| i128::from(value.0)).sum());
-        let point = Point { hour: hour.hour(), cash: wallet.cash, value, baseline: wallet.baseline };
+        let point = Point { hour: hour.hour(), cash: wallet.cash, value, baseline: wallet.starting() };
         let last = user.last_point(wallet);
         let is_news = if is_again { (last.cash, last.value) != (point.cash, value) } else { !last.same_as(&point) };
         if last.hour < point.hour && is_news {

@@ -168,6 +168,9 @@ fn takes_turns(command: &Command) -> bool {
         | Command::CreateBacktest(_)
         | Command::StartBacktest { .. }
         | Command::EndBacktest { .. }
+        | Command::OpenCompetition { .. }
+        | Command::NoteCustomer { .. }
+        | Command::Bill(_)
         | Command::AddAlertTarget(_)
         | Command::ChangeAlertTarget { .. }
         | Command::RemoveAlertTarget { .. }

@@ -193,7 +193,7 @@ impl Minutes {
         for (id, curve) in self.curves.range_mut(Minutes::of(user.id)).filter(|(_, curve)| curve.noted < minute) {
             let Some(wallet) = user.wallet(*id) else { continue };
             let value = marks.value_of(user, *id);
-            curve.note(Point { minute, cash: wallet.cash, value, baseline: wallet.baseline });
+            curve.note(Point { minute, cash: wallet.cash, value, baseline: wallet.starting() });
             looked_at += 1 + user.open_positions().count();
         }
         looked_at
@@ -260,9 +260,9 @@ impl Rest {
         let rest = |wallet: &Wallet| {
             let last = user.last_point(wallet);
             let from = Timestamp::of_hour(last.hour).max(wallet.created_at);
-            let reset = user.resets(wallet.id).filter(|at| *at >= from).min();
-            // A better plan changes the baseline; the time of that change is not stored.
-            let other = (last.cash, last.baseline) != (wallet.cash, wallet.baseline);
+            let reset = user.resets(wallet.id).chain(user.bought_resets(wallet.id)).filter(|at| *at >= from).min();
+            // A better plan or a deposit changes what the result is measured from; the time of that change is not stored.
+            let other = (last.cash, last.baseline) != (wallet.cash, wallet.starting());
             let held = (last.value != Cash::ZERO).then_some(from);
             Rest {
                 wallet: wallet.id,

@@ -12,6 +12,7 @@
 mod alerts;
 mod backtests;
 mod beats;
+mod billing;
 pub mod cycle;
 mod emptying;
 pub mod facts;
@@ -189,6 +190,11 @@ impl<R> Shard<R> {
         &self.users
     }
 
+    #[cfg(test)]
+    pub(crate) fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
     /// The index of this shard, and the count of shards.
     pub fn place(&self) -> (usize, usize) {
         (self.index, self.count)
@@ -316,6 +322,9 @@ impl<R> Shard<R> {
             | Command::ResetWallet { .. }
             | Command::ResetApiWallet { .. }
             | Command::CreateBacktest(_)
+            | Command::OpenCompetition { .. }
+            | Command::NoteCustomer { .. }
+            | Command::Bill(_)
             | Command::AddAlertTarget(_)
             | Command::NoteAlert { .. } => Room::Ample,
             Command::SetGrant { .. }
@@ -394,6 +403,8 @@ impl<R> Shard<R> {
             Command::CreateBacktest(new) => self.create_backtest(owner, *new, outbox),
             Command::StartBacktest { job } => self.start_backtest(owner, job, outbox),
             Command::EndBacktest { job, result } => self.end_backtest(owner, job, result, outbox),
+            Command::NoteCustomer { customer } => self.note_customer(owner, customer, outbox),
+            Command::Bill(event) => self.bill(owner, *event, outbox),
             Command::AddAlertTarget(_)
             | Command::ChangeAlertTarget { .. }
             | Command::RemoveAlertTarget { .. }
@@ -439,6 +450,9 @@ impl<R> Shard<R> {
             Command::NoteKeyUsed { .. } if outbox.room() != Room::Ample => Ok(UserAnswer::Done),
             Command::NoteKeyUsed { key } => keys::note_used(user, key, now, facts).map(|()| UserAnswer::Done),
             Command::OpenWallet { label, by: _ } => wallets::open(user, label, now, facts).map(UserAnswer::Wallet),
+            Command::OpenCompetition { label, balance } => {
+                wallets::open_competition(user, label, balance, now, facts).map(UserAnswer::Wallet)
+            }
             Command::RelabelWallet { wallet, label } => {
                 wallets::relabel(user, wallet, label, now, facts).map(|()| UserAnswer::Wallet(wallet))
             }
@@ -516,6 +530,10 @@ impl<R> Shard<R> {
                 }
                 Mutation::OrderClosed(fact::OrderClosed { order, at, .. }) => (*order, OrderFact::Closed, *at),
                 Mutation::OrderRested(_) => continue,
+                Mutation::SubscriptionNoted(_) | Mutation::SubscriptionPaid(_) => {
+                    self.directory.note_plans(user);
+                    continue;
+                }
                 other => {
                     self.directory.observe(owner, other);
                     continue;

@@ -2,7 +2,7 @@
 //! than requested.
 
 use super::minutes::Minutes;
-use super::{alerts, backtests, facts, venue};
+use super::{alerts, backtests, billing, facts, venue};
 use crate::amount::Qty;
 use crate::command::{Answer, BatchEntry, FillFilter, MarketFilter, OrderFilter, Query, Wallets};
 use crate::decide::enter::refusal;
@@ -36,6 +36,7 @@ pub(super) fn answer(user: &User, query: Query, minutes: &Minutes, now: Timestam
         | Query::Positions { wallets, .. } => Some(*wallets),
         Query::User
         | Query::Keys
+        | Query::Billing
         | Query::Order(_)
         | Query::OrderByClientId(_)
         | Query::SignedOrders(_)
@@ -91,6 +92,7 @@ pub(super) fn answer(user: &User, query: Query, minutes: &Minutes, now: Timestam
         Query::BacktestByRequest(request) => backtests::by_request(user, &request, now),
         Query::Backtests { before, limit } => backtests::page(user, before, limit, now),
         Query::BacktestMeter(month) => Answer::BacktestMeter(user.backtest_meter(month)),
+        Query::Billing => billing::view(user),
         Query::Alerts => alerts::all(user),
         Query::OwedAlert(target) => alerts::owed(user, target),
     }

@@ -258,18 +258,32 @@ impl User {
         self.orders().iter().any(|order| order.terms.order_hash().is_some())
             || self.fills().iter().any(|fill| fill.venue_at().is_some())
             || self.trading().backtests.is_some()
+            || self.billing.is_some()
             || self.trading().alerts.is_some()
     }
 }
 
 /// Numbers of the sections, ascending. Back-tests, which have no number, begin with a month, which is larger.
+const BILLING: u32 = 1;
 const ALERTS: u32 = 2;
 const SECTION_MAX: u32 = 9;
 
 /// Appends the bytes of one user.
 pub fn put_user(user: &User, out: &mut Vec<u8>) {
-    let User { id, created_at, order_facts, grant, wallets, keys, quota, next_object, watched: _, identity, trading } =
-        user;
+    let User {
+        id,
+        created_at,
+        order_facts,
+        grant,
+        wallets,
+        keys,
+        quota,
+        next_object,
+        watched: _,
+        identity,
+        trading,
+        billing,
+    } = user;
     id.put(out);
     created_at.put(out);
     order_facts.put(out);
@@ -299,6 +313,10 @@ pub fn put_user(user: &User, out: &mut Vec<u8>) {
     // A user without any has no byte for them, so that its digest is that of earlier builds.
     if let Some(backtests) = &trading.backtests {
         backtests.put(out);
+    }
+    if let Some(billing) = billing {
+        BILLING.put(out);
+        billing.put(out);
     }
     if let Some(alerts) = &trading.alerts {
         ALERTS.put(out);
@@ -358,6 +376,7 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
     while let Some(section) = next_section(input) {
         *input = &input[size_of::<u32>()..];
         match section {
+            BILLING => user.billing = Some(Box::new(Bytes::take(input)?)),
             ALERTS => trading.alerts = Some(Box::new(Bytes::take(input)?)),
             _ => return Err(CodecError::Variant),
         }

@@ -14,6 +14,7 @@ use crate::order::{CloseReason, Liquidity, OrderTerms, PriceSource, Taken};
 use crate::time::Timestamp;
 use crate::user::alerts::{AlertKinds, Channel};
 use crate::user::backtests::{BacktestEnd, BacktestFigures};
+use crate::user::billing::{BillingInterval, Product, Sku, SubscriptionStatus};
 use crate::user::{Permissions, Tier, WalletKind};
 
 facts! {
@@ -204,6 +205,66 @@ facts! {
             figures: Option<Box<BacktestFigures>>,
             /// Market hours given back, in thousandths.
             refunded: u64,
+            at: Timestamp,
+        },
+        /// The id of the user at the payment provider.
+        CustomerNoted {
+            customer: String,
+            at: Timestamp,
+        },
+        /// An event of the payment provider is processed. Its effect is in the same record.
+        BillingEventNoted {
+            event: String,
+            /// When the provider made it.
+            created: Timestamp,
+            at: Timestamp,
+        },
+        /// What an event states about a subscription. Those of a newer event are kept.
+        SubscriptionNoted {
+            subscription: String,
+            product: Product,
+            interval: BillingInterval,
+            status: SubscriptionStatus,
+            period_end: Option<Timestamp>,
+            cancel_at_period_end: bool,
+            trial_ends_at: Option<Timestamp>,
+            event: String,
+            /// When the provider made the event.
+            created: Timestamp,
+            at: Timestamp,
+        },
+        /// A subscription was paid, or a payment of it failed.
+        SubscriptionPaid {
+            subscription: String,
+            is_paid: bool,
+            /// When the provider made the event.
+            created: Timestamp,
+            at: Timestamp,
+        },
+        /// A purchase was paid: a top-up adds `credit` to the cash and to the deposits of a wallet.
+        PurchaseNoted {
+            /// The provider's id of the payment.
+            payment: String,
+            sku: Sku,
+            wallet: Option<WalletId>,
+            credit: Cash,
+            at: Timestamp,
+        },
+        /// A payment was returned, in part or whole. A payment that is not known waits.
+        RefundNoted {
+            payment: String,
+            /// US cents returned so far.
+            refunded: u64,
+            /// What it takes out of the credited wallet: cash and deposits.
+            taken: Cash,
+            /// A bought reset of the MAIN wallet is taken back.
+            is_reset_taken: bool,
+            at: Timestamp,
+        },
+        /// As `WalletReset`, by a bought reset: it does not count among those of the plan.
+        BoughtResetUsed {
+            wallet: WalletId,
+            baseline: Cash,
             at: Timestamp,
         },
         /// The defaults of a user's alerts hold from here on: before, nothing was owed by mail.

@@ -28,7 +28,7 @@ use engine::view::{AlertsView, OwedAlert};
 use host::clock::Clock;
 use host::job::{JobWaker, Next, Work};
 use host::thread::Stop;
-use std::convert::Infallible;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -61,6 +61,8 @@ pub struct Parts {
     pub look_up: LookUp,
     /// Users with alerts at the start.
     pub known: Vec<Known>,
+    /// Whether what became of an attempt can be kept: if not, nothing is delivered but tests.
+    pub delivers: bool,
 }
 
 /// A user with alerts at the start of the server.
@@ -85,7 +87,8 @@ impl Known {
 
 /// The job.
 pub struct Dispatcher {
-    runtime: Runtime,
+    /// Made by the first turn, on the thread of the job.
+    runtime: Option<Runtime>,
     state: State,
 }
 
@@ -101,6 +104,7 @@ struct State {
     all_owed: usize,
     /// Dropped alerts that were counted.
     dropped: AHashMap<UserId, u64>,
+    delivers: bool,
     /// Ends the pauses of workers.
     stopping: watch::Sender<bool>,
 }
@@ -130,13 +134,14 @@ enum Done {
     /// The user has no alerts.
     Nothing,
     Worker(UserId, Option<u32>),
+    /// A worker whose report was refused.
+    Refused,
 }
 
 impl Dispatcher {
     /// # Errors
-    /// The runtime or the HTTP client cannot be made.
+    /// The HTTP client cannot be made.
     pub fn new(parts: Parts) -> Result<Dispatcher, String> {
-        let runtime = host::runtime::runtime().map_err(|error| error.to_string())?;
         let rules = Rules::new(&parts.settings, parts.look_up);
         let poster = Poster::new(&parts.settings, rules.clone())?;
         let (stopping, is_stopping) = watch::channel(false);
@@ -165,24 +170,33 @@ impl Dispatcher {
             owed: AHashMap::new(),
             all_owed: 0,
             dropped: parts.known.iter().map(|known| (known.user, known.dropped)).collect(),
+            delivers: parts.delivers,
             stopping,
         };
-        Ok(Dispatcher { runtime, state })
+        Ok(Dispatcher { runtime: None, state })
     }
 }
 
 impl Work for Dispatcher {
-    type Error = Infallible;
+    type Error = io::Error;
 
-    fn take_turn(&mut self, stop: &Stop) -> Result<Next, Infallible> {
-        self.runtime.block_on(self.state.run(stop));
+    const FAILED: &'static str = "alerts cannot be delivered";
+
+    fn take_turn(&mut self, stop: &Stop) -> io::Result<Next> {
+        let runtime = match &mut self.runtime {
+            Some(runtime) => runtime,
+            none => none.insert(host::runtime::runtime()?),
+        };
+        runtime.block_on(self.state.run(stop));
         Ok(Next::Sleep)
     }
 
     fn end(mut self) {
-        self.runtime.block_on(self.state.end());
-        // Look-ups of names may still run; nothing waits for them.
-        self.runtime.shutdown_background();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.block_on(self.state.end());
+            // Look-ups of names may still run; nothing waits for them.
+            runtime.shutdown_background();
+        }
     }
 
     fn waker(&self) -> Option<&JobWaker> {
@@ -201,7 +215,7 @@ impl State {
             while let Ok(placed) = self.requests.try_recv() {
                 self.tasks.spawn(answered(shared.clone(), placed));
             }
-            for user in shared.owing.take() {
+            for user in shared.owing.take().into_iter().filter(|_| self.delivers) {
                 self.tasks.spawn(looked_at(shared.clone(), user));
             }
             if self.tasks.is_empty() {
@@ -224,7 +238,8 @@ impl State {
                 self.tasks.spawn(looked_at(self.shared.clone(), user));
             }
             Some(Ok(Done::Request | Done::Nothing)) | None => {}
-            // Its place among the workers stays: the target waits for the next start.
+            // The place of a worker that was refused or has panicked stays taken: its target waits for the next start.
+            Some(Ok(Done::Refused)) => tracing::error!("what became of a delivery was refused; its target waits"),
             Some(Err(error)) => tracing::error!(%error, "a delivery has panicked; its target waits for the next start"),
         }
     }
@@ -286,6 +301,9 @@ async fn deliver(shared: Arc<Shared>, user: UserId, target: Option<u32>) -> Done
         let is_to_repeat = matches!(outcome, AlertOutcome::Failed { gives_up: false, is_gone: false, .. });
         let note = || Command::NoteAlert { target, alert: number, outcome: outcome.clone() };
         answer = shared.shards.ask(user, note).await;
+        if !matches!(answer, Answer::OwedAlert(_)) {
+            return Done::Refused;
+        }
         if is_to_repeat {
             let pause = shared.settings.first_retry * 4_u32.pow(attempt - 1);
             tokio::select! {

@@ -5,7 +5,7 @@
 
 use super::family::{Family, Writer};
 use super::journal::Journal;
-use super::{archive, clock, edge, feed, journal, streams, system, upstream};
+use super::{alerts, archive, clock, edge, feed, journal, streams, system, upstream};
 use crate::config::Config;
 use crate::instruments::Instruments;
 use crate::listeners::FeedLane;
@@ -141,6 +141,7 @@ impl Sources {
         out.gauge(&USERS, app.reads.directory.users_count())?;
         out.gauge(&KEYS, app.reads.directory.keys_count())?;
         feed::write(app, &instruments.feed, out)?;
+        alerts::write(&instruments.alerts, out)?;
         streams::write(&app.streams, out)
     }
 }
@@ -198,8 +199,13 @@ mod tests {
             },
             Inboxes::from([Arc::new(engine::ring::Ring::new(4))]),
         );
-        let instruments =
-            Instruments { commit: figures_of_all, feed: Arc::default(), upstream: Default::default(), archive: None };
+        let instruments = Instruments {
+            commit: figures_of_all,
+            feed: Arc::default(),
+            upstream: Default::default(),
+            archive: None,
+            alerts: Arc::default(),
+        };
         let config = Arc::new(Config::defaults());
         let gather = Gather::new(Sources {
             config,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::fact;
-use crate::id::{MARKETS, MarketId};
+use crate::id::{MARKETS, MarketId, WalletId};
 use crate::market::mutation::MarketMutation;
 use crate::market::terms::MarketState;
 use crate::mutation::Mutation;
@@ -58,7 +58,7 @@ fn shown(user: &User) -> String {
     let remembered: Vec<_> = trading.requests.iter().flat_map(|requests| requests.rows.iter()).collect();
     let armed: Vec<_> = user.safeguards().iter().map(|armed| (&armed.label, armed.interval_ms)).collect();
     format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {open:?} {held:?} {remembered:?} {armed:?}",
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {open:?} {held:?} {remembered:?} {armed:?}",
         (user.id, user.created_at, user.order_facts, user.next_object),
         user.identity,
         user.grant,
@@ -70,6 +70,7 @@ fn shown(user: &User) -> String {
         user.positions(),
         (user.open_orders_count(), &trading.facts),
         trading.held,
+        user.billing,
     )
 }
 
@@ -348,4 +349,98 @@ fn back_tests_are_restored_and_take_no_byte_where_there_is_none() {
         assert!(take_user(&mut &bytes[..len], &mut Shared::default()).is_err(), "{len}");
     }
     println!("back-tests: {} cut lengths", bytes.len() - empty.len() - 1);
+}
+
+/// The facts of a customer with a subscription, a purchase and a refund.
+fn billing_facts(wallet: WalletId) -> Vec<Mutation> {
+    use crate::amount::Cash;
+    use crate::user::billing::{BillingInterval, Product, Sku, SubscriptionStatus};
+    let at = Timestamp(1_790_932_500_000_000);
+    let (created, payment) = (Timestamp(1_790_932_400_000_000), "pi_1".to_owned());
+    let credit = Cash::from_dollars(500);
+    vec![
+        fact::CustomerNoted { customer: "cus_1".to_owned(), at }.into(),
+        fact::BillingEventNoted { event: "evt_1".to_owned(), created, at }.into(),
+        fact::SubscriptionNoted {
+            subscription: "sub_1".to_owned(),
+            product: Product::Pro,
+            interval: BillingInterval::Monthly,
+            status: SubscriptionStatus::Active,
+            period_end: Some(at.plus(30)),
+            cancel_at_period_end: false,
+            trial_ends_at: None,
+            event: "evt_1".to_owned(),
+            created,
+            at,
+        }
+        .into(),
+        fact::SubscriptionPaid { subscription: "sub_1".to_owned(), is_paid: false, created: created.plus(5), at }
+            .into(),
+        fact::PurchaseNoted { payment: payment.clone(), sku: Sku::Topup500, wallet: Some(wallet), credit, at }.into(),
+        fact::RefundNoted { payment, refunded: 299, taken: Cash(7), is_reset_taken: false, at }.into(),
+        fact::RefundNoted { payment: "pi_0".to_owned(), refunded: 1, taken: Cash::ZERO, is_reset_taken: false, at }
+            .into(),
+    ]
+}
+
+#[test]
+fn billing_is_restored_and_takes_no_byte_where_there_is_none() {
+    let mut state = world(7, 500, 2);
+    let before = digest_of(&state);
+    let owner = state.users[1].iter().next().expect("it has users");
+    let (owner, wallet) = (owner.id, owner.wallets[0].id);
+    for (number, fact) in billing_facts(wallet).into_iter().enumerate() {
+        let (last, mut payload) = (digest_of(&state), Vec::new());
+        codec::encode(codec::VERSION, &[fact], &mut payload);
+        assert_eq!(fold(&mut state, owner, codec::VERSION, &payload), Ok(1));
+        assert_ne!(digest_of(&state), last, "fact {number} changes the state");
+    }
+    assert_ne!(digest_of(&state), before);
+    for formats in [Formats::Previous, Formats::Newest] {
+        let bytes = written(formats, &state);
+        assert_eq!(version_of(&bytes), VERSION, "the previous format has no billing");
+        let restored = read_checked(&mut &bytes[..], 2, digest_of(&state)).expect("its own digest");
+        let (user, known) = (restored.users[1].get(owner), state.users[1].get(owner));
+        let (user, known) = (user.expect("it is there"), known.expect("it is there"));
+        assert_eq!((user.billing(), &user.wallets), (known.billing(), &known.wallets));
+        assert_eq!(user.wallets[0].deposits(), crate::amount::Cash(500_000_000 - 7));
+        assert_eq!(bytes_of(&restored), bytes_of(&state));
+        restored.check_all().expect("every invariant is kept");
+    }
+    // With and without back-tests, every cut is an error.
+    let mut cut = 0;
+    for has_backtests in [false, true] {
+        let mut alone = Users::default();
+        let created = fact::UserCreated { sub: None, email: None, at: Timestamp(1) };
+        alone.apply(UserId(9), &created.into());
+        let (kind, label, parent, generation) = (crate::user::WalletKind::Sandbox, None, None, 1);
+        let (wallet, baseline) = (WalletId(UserId(9).object(1)), crate::amount::Cash(5));
+        let opened = fact::WalletOpened { wallet, kind, label, baseline, generation, parent, at: Timestamp(1) };
+        alone.apply(UserId(9), &opened.into());
+        if has_backtests {
+            backtest_facts(2).iter().for_each(|fact| alone.apply(UserId(9), fact));
+        }
+        let without = |users: &Users| {
+            let mut bytes = Vec::new();
+            put_user(users.get(UserId(9)).expect("it was created"), &mut bytes);
+            bytes
+        };
+        let len_before = without(&alone).len();
+        billing_facts(wallet).iter().for_each(|fact| alone.apply(UserId(9), fact));
+        let bytes = without(&alone);
+        let read = take_user(&mut &bytes[..], &mut Shared::default()).expect("just written");
+        assert_eq!(read.billing(), alone.get(UserId(9)).and_then(User::billing));
+        // The deposits take eight bytes before the section.
+        for len in len_before + 8 + 1..bytes.len() {
+            let mut rest = &bytes[..len];
+            let read = take_user(&mut rest, &mut Shared::default());
+            assert!(read.is_err() || !rest.is_empty(), "{len}");
+            cut += 1;
+        }
+        let mut unknown = bytes.clone();
+        unknown[len_before + 8] = 2;
+        assert!(matches!(take_user(&mut &unknown[..], &mut Shared::default()), Err(CodecError::Variant)));
+    }
+    println!("billing: {cut} cut lengths");
+    assert!(cut > 200);
 }

@@ -16,8 +16,8 @@ const ORDER_FILLED: u32 = 9;
 const _: () = assert!(matches!(Mutation::KINDS[ORDER_PLACED as usize].name.as_bytes(), b"OrderPlaced"));
 const _: () = assert!(matches!(Mutation::KINDS[ORDER_FILLED as usize].name.as_bytes(), b"OrderFilled"));
 
-/// Number of the first fact that only the newest format has: those about back-tests. They are not decided while a
-/// process writes an earlier format.
+/// Number of the first fact that only the newest format has: those about back-tests and billing. They are not decided
+/// while a process writes an earlier format.
 const FIRST_OF_NEWEST: u32 = 23;
 const _: () = assert!(matches!(Mutation::KINDS[FIRST_OF_NEWEST as usize].name.as_bytes(), b"BacktestCreated"));
 

@@ -84,6 +84,23 @@ impl User {
             Mutation::BacktestStarted(fact::BacktestStarted { job, at }) => self.start_backtest(*job, *at),
             Mutation::BacktestEnded(ended) => self.end_backtest(ended),
 
+            Mutation::CustomerNoted(noted) => self.note_customer(noted),
+            Mutation::BillingEventNoted(noted) => self.note_billing_event(noted),
+            Mutation::SubscriptionNoted(noted) => self.note_subscription(noted),
+            Mutation::SubscriptionPaid(noted) => self.note_subscription_paid(noted),
+            Mutation::PurchaseNoted(noted) => {
+                self.note_purchase(noted);
+                self.watch(indexes);
+            }
+            Mutation::RefundNoted(noted) => {
+                self.note_refund(noted);
+                self.watch(indexes);
+            }
+            Mutation::BoughtResetUsed(fact::BoughtResetUsed { wallet, baseline, at }) => {
+                self.restart(*wallet, *baseline);
+                self.note_bought_reset(*at);
+                self.watch(indexes);
+            }
             Mutation::AlertsBegun(_) => {
                 self.begin_alerts();
             }
@@ -141,7 +158,7 @@ impl User {
             Mutation::WalletOpened(fact::WalletOpened { wallet, kind, label, baseline, generation, parent, at }) => {
                 self.note_object(wallet.0);
                 let mut opened = Wallet::new(*wallet, *kind, *baseline, *generation, *at);
-                opened.set_rare(WalletRare { label: boxed(label), parent: *parent, archived_at: None });
+                opened.set_rare(WalletRare { label: boxed(label), parent: *parent, ..WalletRare::default() });
                 ledger::post(&mut opened, &ledger::opening(*baseline));
                 push_exact(&mut self.wallets, opened);
             }
@@ -160,12 +177,7 @@ impl User {
                 archived.set_rare(WalletRare { archived_at: Some(*at), ..archived.rare() });
             }
             Mutation::WalletReset(fact::WalletReset { wallet, baseline, at }) => {
-                self.keep_opening(*wallet);
-                let reset = wallet_mut(&mut self.wallets, *wallet);
-                assert!(reset.reserved == Cash::ZERO, "a wallet is empty before it is reset: wallet {wallet}");
-                ledger::post(reset, &ledger::restart(reset.cash, *baseline));
-                reset.baseline = *baseline;
-                reset.generation += 1;
+                self.restart(*wallet, *baseline);
                 self.trading_mut().push_reset(*wallet, *at);
                 self.watch(indexes);
             }
@@ -182,7 +194,7 @@ impl User {
             Mutation::EquityNoted(fact::EquityNoted { wallet, hour, value, at: _ }) => {
                 self.keep_opening(*wallet);
                 let known = self.wallet(*wallet).expect("a point belongs to a wallet of its user");
-                let (cash, baseline) = (known.cash, known.baseline);
+                let (cash, baseline) = (known.cash, known.starting());
                 let point = Point { hour: hour.hour(), cash, value: *value, baseline };
                 self.trading_mut().equity_mut(*wallet).push(point);
             }
@@ -218,6 +230,16 @@ impl User {
             self.watched = true;
             indexes.watched.insert(self.id);
         }
+    }
+
+    /// The next generation of a wallet without orders and positions.
+    fn restart(&mut self, wallet: WalletId, baseline: Cash) {
+        self.keep_opening(wallet);
+        let reset = wallet_mut(&mut self.wallets, wallet);
+        assert!(reset.reserved == Cash::ZERO, "a wallet is empty before it is reset: wallet {wallet}");
+        ledger::post(reset, &ledger::restart(reset.cash, baseline));
+        reset.baseline = baseline;
+        reset.generation += 1;
     }
 
     /// Before the baseline of a wallet changes, its opening cash becomes its first point.

@@ -29,7 +29,7 @@ pub struct Point {
     pub cash: Cash,
     /// Value of its open positions; at cost without a mark.
     pub value: Cash,
-    /// Baseline of the generation of that hour.
+    /// Baseline of the generation of that hour, and the deposits until then.
     pub baseline: Cash,
 }
 
@@ -148,6 +148,7 @@ impl User {
         trading.fills.last().is_some_and(|fill| fill.at >= moment)
             || trading.resets.last().is_some_and(|(_, at)| *at >= moment)
             || trading.positions.iter().any(|position| position.closed_at.is_some_and(|at| at >= moment))
+            || self.billed_since(moment)
     }
 
     /// The total of these wallets at each full hour from `first` to `last`, both included; hours before the first of

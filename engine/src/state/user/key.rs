@@ -26,7 +26,7 @@ pub enum Permissions {
 
 leaf! { Tier, Permissions, Grant, Prefix }
 
-/// A tier granted to a user by an administrator.
+/// A plan of a user: given by an administrator, or by a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, SchemaWrite, SchemaRead)]
 pub struct Grant {
     pub tier: Tier,
@@ -107,6 +107,17 @@ impl ApiKey {
     }
 }
 
+/// Of an administrator's grant and a subscription, the one that decides: a paid grant that has not ended, else a
+/// subscription that has not, else a paid one that has. A grant of the free plan never hides a subscription.
+#[inline]
+pub fn standing(grant: Option<Grant>, plan: Option<Grant>, now: Timestamp) -> Option<Grant> {
+    let Some(plan) = plan else { return grant };
+    match grant.filter(|grant| grant.tier > Tier::Free) {
+        Some(grant) if grant.expires_at.is_none_or(|end| now < end) => Some(grant),
+        _ => Some(plan),
+    }
+}
+
 /// The plan of a user at a moment: a grant that has not ended, else free (gateway/docs/keys.md §3).
 pub fn entitlement(grant: Option<Grant>, now: Timestamp) -> Tier {
     match grant {
@@ -166,6 +177,33 @@ mod tests {
             ("aaaaaaaaaaaaaaaé", "aaaaaaaaaaaaaaa"),
         ] {
             assert_eq!(Prefix::new(text).as_str(), prefix);
+        }
+    }
+
+    #[test]
+    fn a_grant_comes_before_a_subscription() {
+        use Tier::{Enterprise, Free, Pro, ProPlus};
+        let grant = |tier, end: Option<u64>| Some(Grant { tier, expires_at: end.map(Timestamp) });
+        let now = Timestamp(5_000);
+        // (grant, subscription) → (entitlement, a paid plan has ended)
+        let rows = [
+            (None, None, (Free, false)),
+            (None, grant(Pro, None), (Pro, false)),
+            (None, grant(Pro, Some(5_001)), (Pro, false)),
+            (None, grant(Pro, Some(5_000)), (Free, true)),
+            (grant(Pro, None), grant(ProPlus, None), (Pro, false)),
+            (grant(Enterprise, Some(5_001)), grant(Pro, None), (Enterprise, false)),
+            (grant(Enterprise, Some(5_000)), grant(Pro, None), (Pro, false)),
+            (grant(Pro, None), grant(ProPlus, Some(1)), (Pro, false)),
+            (grant(Enterprise, Some(5_000)), grant(Pro, Some(4_000)), (Free, true)),
+            (grant(Free, None), grant(Pro, None), (Pro, false)),
+            (grant(Free, None), grant(Pro, Some(5_000)), (Free, true)),
+            (grant(Free, None), None, (Free, false)),
+        ];
+        println!("standing plans: {} cases", rows.len());
+        for (grant, plan, expected) in rows {
+            let standing = standing(grant, plan, now);
+            assert_eq!((entitlement(standing, now), grant_ended(standing, now)), expected, "{grant:?} {plan:?}");
         }
     }
 

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //!            Opening ──baseline──► Available ◄──reserve/release──► Reserved
+//!           Payments ◄──deposit──►  │   ▲
 //!                                   │   ▲
 //!                         fee       │   │ notional of a SELL, payout
 //!              Fees ◄───────────────┤   │
@@ -29,6 +30,8 @@ pub enum Account {
     Market,
     /// The source of a wallet's opening cash.
     Opening,
+    /// The source of bought cash, and where a refund returns it.
+    Payments,
 }
 
 /// One movement of `amount`, never negative, from `from` to `to`.
@@ -48,6 +51,16 @@ pub fn opening(baseline: Cash) -> [Posting; 1] {
 pub fn restart(cash: Cash, baseline: Cash) -> [Posting; 2] {
     let [opening] = opening(baseline);
     [Posting { from: Account::Available, to: Account::Opening, amount: cash }, opening]
+}
+
+/// A purchase adds cash.
+pub fn deposit(amount: Cash) -> [Posting; 1] {
+    [Posting { from: Account::Payments, to: Account::Available, amount }]
+}
+
+/// A refund takes cash back.
+pub fn withdrawal(amount: Cash) -> [Posting; 1] {
+    [Posting { from: Account::Available, to: Account::Payments, amount }]
 }
 
 /// The reservation of an order changes.
@@ -89,7 +102,7 @@ pub(crate) fn post(wallet: &mut Wallet, postings: &[Posting]) {
                 wallet.cash -= posting.amount;
                 wallet.reserved -= posting.amount;
             }
-            Account::Fees | Account::Market | Account::Opening => {}
+            Account::Fees | Account::Market | Account::Opening | Account::Payments => {}
         }
         match posting.to {
             Account::Available => wallet.cash += posting.amount,
@@ -97,7 +110,7 @@ pub(crate) fn post(wallet: &mut Wallet, postings: &[Posting]) {
                 wallet.cash += posting.amount;
                 wallet.reserved += posting.amount;
             }
-            Account::Fees | Account::Market | Account::Opening => {}
+            Account::Fees | Account::Market | Account::Opening | Account::Payments => {}
         }
     }
     assert!(
@@ -138,6 +151,8 @@ mod tests {
             (fill(Side::Sell, Cash(0), Cash(0), Cash(30), Cash(2)).to_vec(), 77, 20),
             (reservation(Cash(20), Cash(0)).to_vec(), 77, 0),
             (payout(Cash(23)).to_vec(), 100, 0),
+            (deposit(Cash(50)).to_vec(), 150, 0),
+            (withdrawal(Cash(50)).to_vec(), 100, 0),
             (restart(Cash(100), Cash(70)).to_vec(), 70, 0),
         ] {
             post(&mut after, &postings);

@@ -9,6 +9,7 @@
 pub mod alerts;
 mod apply;
 pub mod backtests;
+pub mod billing;
 pub mod equity;
 pub(crate) mod extendible;
 pub mod facts;
@@ -42,6 +43,7 @@ use trading::{NOTHING, Trading};
 
 pub use alerts::{Alert, AlertTarget, Alerts};
 pub use backtests::{Backtest, BacktestMeter};
+pub use billing::Billing;
 pub use idempotency::{FirstAnswer, Remembered};
 pub use key::{ApiKey, Grant, Permissions, Prefix, Tier};
 pub use position::{Position, Settlement};
@@ -60,6 +62,7 @@ pub struct User {
     pub created_at: Timestamp,
     /// Count of order facts (placed, filled, closed): the API's `user_seq` (gateway/docs/streams.md §1.6).
     pub order_facts: u64,
+    /// The plan that an administrator gave; [`User::standing`] is the one in force.
     pub grant: Option<Grant>,
     pub wallets: Vec<Wallet>,
     pub keys: Vec<ApiKey>,
@@ -70,6 +73,7 @@ pub struct User {
     pub(crate) watched: bool,
     pub(crate) identity: Option<Box<Identity>>,
     pub(crate) trading: Option<Box<Trading>>,
+    pub(crate) billing: Option<Box<Billing>>,
 }
 
 /// The identity of the user at an identity provider.
@@ -199,13 +203,18 @@ impl User {
 
     /// The present plan.
     pub fn entitlement(&self, now: Timestamp) -> Tier {
-        key::entitlement(self.grant, now)
+        key::entitlement(self.standing(now), now)
+    }
+
+    /// The grant or subscription in force, or one that has ended (gateway/docs/keys.md §3).
+    pub fn standing(&self, now: Timestamp) -> Option<Grant> {
+        key::standing(self.grant, self.plan(), now)
     }
 
     /// The effective tier and permissions of a key of this user.
     pub fn effective(&self, key: &ApiKey, free_trade_since: Timestamp, now: Timestamp) -> key::Effective {
         let stored = (key.tier, key.permissions);
-        key::effective(stored, key.created_at, key.beta_until.get(), self.grant, free_trade_since, now)
+        key::effective(stored, key.created_at, key.beta_until.get(), self.standing(now), free_trade_since, now)
     }
 
     /// The request remembered under an id.
@@ -242,6 +251,7 @@ impl User {
             watched: false,
             identity: known.then(|| Box::new(identity)),
             trading: None,
+            billing: None,
         }
     }
 }

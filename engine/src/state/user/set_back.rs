@@ -18,6 +18,9 @@ impl User {
         self.keys.iter_mut().for_each(|key| key.set_back(at));
         // Orders counted on a future day count for today: no user gets a second cap.
         self.quota.day = self.quota.day.min(at.day());
+        if let Some(billing) = &mut self.billing {
+            billing.set_back(at);
+        }
         let Some(trading) = &mut self.trading else { return };
         for row in 0..trading.orders.len() {
             trading.orders[row].set_back(at);

@@ -137,7 +137,14 @@ fn the_sum_of_all_postings_is_zero_and_its_parts_are_the_balances() {
             assert_eq!(account(Account::Reserved), wallet.reserved.0);
             assert_eq!(account(Account::Opening), -sample.users[&user.id].opening[&wallet.id]);
             assert_eq!(account(Account::Fees), sample.users[&user.id].fees[&wallet.id]);
-            let all = [Account::Available, Account::Reserved, Account::Fees, Account::Market, Account::Opening];
+            let all = [
+                Account::Available,
+                Account::Reserved,
+                Account::Fees,
+                Account::Market,
+                Account::Opening,
+                Account::Payments,
+            ];
             assert_eq!(all.into_iter().map(account).sum::<i64>(), 0);
         }
     }

@@ -331,7 +331,7 @@ impl User {
     pub(crate) fn needs_watching(&self) -> bool {
         let moved = |wallet: &Wallet| {
             let last = self.last_point(wallet);
-            (last.cash, last.baseline) != (wallet.cash, wallet.baseline) || last.value != Cash::ZERO
+            (last.cash, last.baseline) != (wallet.cash, wallet.starting()) || last.value != Cash::ZERO
         };
         !self.trading().held.is_empty() || self.wallets.iter().any(moved)
     }

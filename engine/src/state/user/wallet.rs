@@ -25,7 +25,7 @@ pub struct Wallet {
     pub kind: WalletKind,
     /// Cash at creation or at the last reset.
     pub baseline: Cash,
-    /// Opening baseline ± fills ± fees + payouts.
+    /// Opening baseline ± fills ± fees + payouts + deposits.
     pub cash: Cash,
     /// Σ of the reservations of its open BUY orders.
     pub reserved: Cash,
@@ -44,12 +44,18 @@ pub struct WalletRare {
     pub parent: Option<WalletId>,
     /// Time of its archiving.
     pub archived_at: Option<Timestamp>,
+    /// Cash that was bought for it, less what refunds took back.
+    pub deposits: Cash,
 }
+
+/// Bits of the last byte before the rare fields.
+const IS_ARCHIVED: u8 = 1;
+const HAS_DEPOSITS: u8 = 2;
 
 impl Bytes for Wallet {
     fn put(&self, out: &mut Vec<u8>) {
         let Wallet { id, kind, baseline, cash, reserved, generation, created_at, rare: _ } = self;
-        let WalletRare { label, parent, archived_at } = &self.rare();
+        let WalletRare { label, parent, archived_at, deposits } = &self.rare();
         id.put(out);
         kind.put(out);
         label.put(out);
@@ -59,7 +65,16 @@ impl Bytes for Wallet {
         generation.put(out);
         parent.put(out);
         created_at.put(out);
-        archived_at.put(out);
+        // As an optional time, whose byte has a second bit for a field that few wallets have.
+        let has_deposits = *deposits != Cash::ZERO;
+        let bit = |is_set, bit| if is_set { bit } else { 0 };
+        out.push(bit(archived_at.is_some(), IS_ARCHIVED) | bit(has_deposits, HAS_DEPOSITS));
+        if let Some(at) = archived_at {
+            at.put(out);
+        }
+        if has_deposits {
+            deposits.put(out);
+        }
     }
 
     fn take(input: &mut &[u8]) -> Result<Wallet, CodecError> {
@@ -67,7 +82,14 @@ impl Bytes for Wallet {
         let (baseline, cash, reserved) = (Bytes::take(input)?, Bytes::take(input)?, Bytes::take(input)?);
         let (generation, parent, created_at) = (Bytes::take(input)?, Bytes::take(input)?, Bytes::take(input)?);
         let mut wallet = Wallet { cash, reserved, ..Wallet::new(id, kind, baseline, generation, created_at) };
-        wallet.set_rare(WalletRare { label, parent, archived_at: Bytes::take(input)? });
+        let (bits, rest) = input.split_first().ok_or(CodecError::Length)?;
+        *input = rest;
+        if *bits > IS_ARCHIVED | HAS_DEPOSITS {
+            return Err(CodecError::Variant);
+        }
+        let archived_at = if bits & IS_ARCHIVED != 0 { Some(Bytes::take(input)?) } else { None };
+        let deposits = if bits & HAS_DEPOSITS != 0 { Bytes::take(input)? } else { Cash::ZERO };
+        wallet.set_rare(WalletRare { label, parent, archived_at, deposits });
         Ok(wallet)
     }
 }
@@ -100,6 +122,20 @@ impl Wallet {
     /// Time of its archiving.
     pub fn archived_at(&self) -> Option<Timestamp> {
         self.rare.as_ref()?.archived_at
+    }
+
+    /// Cash that was bought for it, less what refunds took back (gateway/docs/billing.md §3).
+    pub fn deposits(&self) -> Cash {
+        self.rare.as_ref().map_or(Cash::ZERO, |rare| rare.deposits)
+    }
+
+    pub(crate) fn set_deposits(&mut self, deposits: Cash) {
+        self.set_rare(WalletRare { deposits, ..self.rare() });
+    }
+
+    /// What a result is measured from: the opening cash of its generation and the deposits.
+    pub fn starting(&self) -> Cash {
+        self.baseline + self.deposits()
     }
 
     /// The spendable cash.

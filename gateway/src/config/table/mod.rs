@@ -4,6 +4,7 @@
 //! (`gateway/docs/settings.md`), error texts, help and the start-up print come from the row.
 
 mod accounts;
+mod integrations;
 mod rules;
 mod server;
 mod simulation;
@@ -15,7 +16,7 @@ use std::sync::LazyLock;
 pub(super) use venue::is_own_machine_only;
 
 /// The sections of the configuration, in the order of the rows, each with its description.
-pub(super) const SECTIONS: [(&str, &str); 23] = [
+pub(super) const SECTIONS: [(&str, &str); 25] = [
     ("server", "The listener of the wire and the threads that serve it."),
     ("clock", "What a start does when the clock of the machine and the journal disagree."),
     ("log", "Log lines on standard error."),
@@ -39,12 +40,15 @@ pub(super) const SECTIONS: [(&str, &str); 23] = [
     ("export", "CSV exports."),
     ("streams", "Sockets."),
     ("simulation", "Back-tests and exports."),
+    ("email", "Alerts by mail."),
+    ("integrations", "Alerts to chats and webhooks."),
 ];
 
 /// Every setting.
 pub fn settings() -> &'static [Setting] {
     static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
-        let parts = [server::rows(), venue::rows(), accounts::rows(), rules::rows(), simulation::rows()];
+        let first = [server::rows(), venue::rows(), accounts::rows(), rules::rows()];
+        let parts = first.into_iter().chain([simulation::rows(), integrations::rows()]);
         parts.into_iter().flatten().collect()
     });
     &SETTINGS

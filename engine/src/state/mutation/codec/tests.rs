@@ -12,6 +12,7 @@ use crate::order::{
 use crate::time::Timestamp;
 use crate::user::alerts::{AlertKinds, Channel};
 use crate::user::backtests::{BacktestEnd, BacktestFigures};
+use crate::user::billing::{BillingInterval, Product, Sku, SubscriptionStatus};
 use crate::user::sample::{Dice, Sample};
 use crate::user::{Permissions, Tier, WalletKind};
 
@@ -125,6 +126,47 @@ fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
             refunded: dice.next(),
             at,
         }),
+        Mutation::CustomerNoted(fact::CustomerNoted { customer: dice.text(), at }),
+        Mutation::BillingEventNoted(fact::BillingEventNoted { event: dice.text(), created: moment(dice), at }),
+        Mutation::SubscriptionNoted(fact::SubscriptionNoted {
+            subscription: dice.text(),
+            product: dice.pick(&Product::ALL),
+            interval: dice.pick(&BillingInterval::ALL),
+            status: dice.pick(&[
+                SubscriptionStatus::Incomplete,
+                SubscriptionStatus::Trialing,
+                SubscriptionStatus::Active,
+                SubscriptionStatus::PastDue,
+                SubscriptionStatus::Canceled,
+            ]),
+            period_end: dice.maybe(moment),
+            cancel_at_period_end: dice.chance(50),
+            trial_ends_at: dice.maybe(moment),
+            event: dice.text(),
+            created: moment(dice),
+            at,
+        }),
+        Mutation::SubscriptionPaid(fact::SubscriptionPaid {
+            subscription: dice.text(),
+            is_paid: dice.chance(50),
+            created: moment(dice),
+            at,
+        }),
+        Mutation::PurchaseNoted(fact::PurchaseNoted {
+            payment: dice.text(),
+            sku: dice.pick(&Sku::ALL),
+            wallet: dice.maybe(|dice| WalletId(dice.next())),
+            credit: cash(dice),
+            at,
+        }),
+        Mutation::RefundNoted(fact::RefundNoted {
+            payment: dice.text(),
+            refunded: dice.next(),
+            taken: cash(dice),
+            is_reset_taken: dice.chance(50),
+            at,
+        }),
+        Mutation::BoughtResetUsed(fact::BoughtResetUsed { wallet, baseline: cash(dice), at }),
         Mutation::AlertsBegun(fact::AlertsBegun { at }),
         Mutation::AlertTargetSet(fact::AlertTargetSet {
             target: small(dice),
@@ -493,8 +535,8 @@ fn a_record_is_the_sequence_of_its_facts() {
 
 /// Whether only the newest format has this fact.
 fn is_later(fact: &Mutation) -> bool {
-    let number = Mutation::KINDS.iter().position(|kind| kind.name == fact.name());
-    number >= Mutation::KINDS.iter().position(|kind| kind.name == "BacktestCreated")
+    let number = Mutation::KINDS.iter().position(|kind| kind.name == fact.name()).expect("each kind is listed");
+    number >= Mutation::KINDS.iter().position(|kind| kind.name == "BacktestCreated").expect("it is listed")
 }
 
 /// The fact as in the first format.

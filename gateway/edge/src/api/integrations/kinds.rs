@@ -80,11 +80,7 @@ mod tests {
             ("{}", None, false),
             (r#"{"event_types":null}"#, Some(AlertKinds::ALL), false),
             (r#"{"event_types":[]}"#, Some(AlertKinds::default()), false),
-            (
-                r#"{"event_types":["low_balance","low_balance"]}"#,
-                Some(AlertKinds::of(&[AlertKind::LowBalance])),
-                false,
-            ),
+            (r#"{"event_types":["low_balance","low_balance"]}"#, Some(AlertKinds::of(&[AlertKind::LowBalance])), false),
             (r#"{"event_types":["nothing"]}"#, None, true),
             (r#"{"event_types":["Low_Balance"]}"#, None, true),
             (r#"{"event_types":[1]}"#, None, true),

@@ -300,7 +300,12 @@ impl Message {
             Place::Mail.write(market, &mut text);
             text.push('\n');
         }
-        text.push_str(&format!("Time: {}\nEvent: {} {}\n", instant::ts_text(self.at), kinds::name(self.kind), self.id_text()));
+        text.push_str(&format!(
+            "Time: {}\nEvent: {} {}\n",
+            instant::ts_text(self.at),
+            kinds::name(self.kind),
+            self.id_text()
+        ));
         text
     }
 }
@@ -363,7 +368,8 @@ impl Shown {
         };
         let quantity = decimal::text(|out| decimal::qty(out, self.quantity));
         let price = decimal::text(|out| decimal::money(out, self.price));
-        let line = Line::default().own(format!("Order {} {what}: {side} {quantity} ", order.id)).outside(texts.outcome());
+        let line =
+            Line::default().own(format!("Order {} {what}: {side} {quantity} ", order.id)).outside(texts.outcome());
         titled(line.own(format!(" at {price}")), texts.question())
     }
 }
@@ -425,7 +431,11 @@ mod tests {
             ("@everyone buy", "@\u{200b}everyone buy", "@everyone buy"),
             ("<@1001> <!here>", "\\<@\u{200b}1001\\> \\<\\!here\\>", "<@1001> <!here>"),
             ("**bold** _it_ ~~no~~ `x`", r"\*\*bold\*\* \_it\_ \~\~no\~\~ \`x\`", "**bold** _it_ ~~no~~ `x`"),
-            ("[click](http://evil.example)", "\\[click\\]\\(http:\u{200b}//evil.example\\)", "[click](http://evil.example)"),
+            (
+                "[click](http://evil.example)",
+                "\\[click\\]\\(http:\u{200b}//evil.example\\)",
+                "[click](http://evil.example)",
+            ),
             ("a\nb\r\nc\td\u{0}e", "a b  c d e", "a b  c d e"),
             ("# head", "#\u{200b} head", "# head"),
             ("\u{202e}txt.exe", " txt.exe", " txt.exe"),

@@ -105,8 +105,7 @@ const MAIL: &[Route] = &[
 
 const WEBHOOKS: &[Route] =
     &target_routes!("/v1/integrations/webhook", "webhook", "webhook", targets::NewWebhook<'_>, WEBHOOK);
-const CHATS: &[Route] =
-    &target_routes!("/v1/integrations/{chat}", "chat", "chat webhook", targets::NewChat<'_>, CHAT);
+const CHATS: &[Route] = &target_routes!("/v1/integrations/{chat}", "chat", "chat webhook", targets::NewChat<'_>, CHAT);
 
 const TARGETS: &[Route] = &crate::http::route::joined::<12>(WEBHOOKS, CHATS);
 

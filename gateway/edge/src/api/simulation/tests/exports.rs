@@ -95,8 +95,7 @@ impl Lab {
             fails_at: Mutex::new(u64::MAX),
             is_broken: Mutex::new(false),
         });
-        let simulation =
-            Ports { archive: Some(Arc::new(shelf)), exports: Some(shop.clone()), ..Ports::default() };
+        let simulation = Ports { archive: Some(Arc::new(shelf)), exports: Some(shop.clone()), ..Ports::default() };
         let town = Town::of(World::with_ports(&with(more), &tables(), simulation));
         let full = town.world.key(Tier::ProPlus, Permissions::Read);
         Lab { town, shop, full }

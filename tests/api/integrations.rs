@@ -198,10 +198,7 @@ fn a_fill_arrives_signed_with_its_order() {
     );
     cases.one();
     // 50.5 of 100 at once, the rest is cancelled.
-    let body = tests::world::changed(
-        &limit(market, "BUY", "0.42", "100"),
-        &json!({"client_order_id": "grid-7"}),
-    );
+    let body = tests::world::changed(&limit(market, "BUY", "0.42", "100"), &json!({"client_order_id": "grid-7"}));
     let order = client.post("/v1/orders", &body).expect(201);
     let id = int(&order, "/order_id");
     client.delete(&format!("/v1/orders/{id}")).expect(200);
@@ -254,7 +251,8 @@ fn settlements_keys_and_resolutions_arrive() {
     assert_eq!(text(&expired, "/data/cancelled_reason"), "market_resolved");
     let kinds: Vec<String> =
         receiver.received().iter().map(|got| text(&got.json(), "/event_type").to_owned()).collect();
-    for (kind, count) in [("market_resolved_watch", 1), ("key_created", 1), ("key_rotated", 1), ("position_settled", 1)] {
+    for (kind, count) in [("market_resolved_watch", 1), ("key_created", 1), ("key_rotated", 1), ("position_settled", 1)]
+    {
         assert_eq!(kinds.iter().filter(|other| *other == kind).count(), count, "{kind} in {kinds:?}");
         cases.one();
     }
@@ -276,16 +274,14 @@ fn what_fails_is_repeated_given_up_and_switched_off() {
         (Behaviour::Garbage, "broke the connection", None),
     ] {
         let receiver = Receiver::start(behaviour.clone());
-        let hook =
-            add(&mut client, HOOKS, &json!({"url": receiver.url("/hook"), "event_types": ["order_filled"]}));
+        let hook = add(&mut client, HOOKS, &json!({"url": receiver.url("/hook"), "event_types": ["order_filled"]}));
         // Orders go on meanwhile.
         buy(&world, &mut client);
         let rows = deliveries(&mut client, &hook, 5);
         assert_eq!(receiver.received().len(), 5, "{behaviour:?}");
         let ids: BTreeSet<Vec<u8>> = receiver.received().into_iter().map(|got: Received| got.body).collect();
         assert_eq!(ids.len(), 1, "each attempt is the same");
-        let outcomes: Vec<(&str, i64)> =
-            rows.iter().map(|row| (text(row, "/outcome"), int(row, "/attempt"))).collect();
+        let outcomes: Vec<(&str, i64)> = rows.iter().map(|row| (text(row, "/outcome"), int(row, "/attempt"))).collect();
         assert_eq!(outcomes, [("given_up", 5), ("failed", 4), ("failed", 3), ("failed", 2), ("failed", 1)]);
         assert!(text(&rows[0], "/error").contains(words), "{behaviour:?}: {}", rows[0]);
         assert_eq!(at(&rows[0], "/http_status"), &json!(status), "{behaviour:?}");
@@ -399,10 +395,10 @@ fn chats_get_one_harmless_line() {
     for payload in &payloads {
         let line = text(payload, "/content");
         assert!(line.chars().count() <= 2_000 && !line.contains('\n') && !line.contains("@everyone"), "{line}");
-        assert_eq!((at(payload, "/text"), at(payload, "/allowed_mentions")), (
-            at(payload, "/content"),
-            &json!({"parse": []})
-        ));
+        assert_eq!(
+            (at(payload, "/text"), at(payload, "/allowed_mentions")),
+            (at(payload, "/content"), &json!({"parse": []}))
+        );
         cases.one();
     }
     let filled = payloads.iter().find(|payload| text(payload, "/event_type") == "order_filled").expect("the fill");

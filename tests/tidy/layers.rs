@@ -26,8 +26,20 @@ const fn layer(
     Layer { name, folder, may, tests_may }
 }
 
-const ALL_OF_THE_GATEWAY: &[&str] =
-    &["engine", "wal", "wire", "host", "history", "journal", "archive", "venue", "edge", "admin", "simulation", "integrations"];
+const ALL_OF_THE_GATEWAY: &[&str] = &[
+    "engine",
+    "wal",
+    "wire",
+    "host",
+    "history",
+    "journal",
+    "archive",
+    "venue",
+    "edge",
+    "admin",
+    "simulation",
+    "integrations",
+];
 const ALL: &[&str] = &[
     "engine",
     "wal",

@@ -7,7 +7,7 @@ use crate::api::refuse::unexpected;
 use crate::http::auth::uuid_text;
 use crate::http::call::{self, Call};
 use crate::http::code::Code;
-use crate::http::record::{Record, record};
+use crate::http::record::record;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::scalar::{Timestamp, Uuid, words};
 use engine::command::{Answer, Command, NewAlertTarget, Query, TargetChange};

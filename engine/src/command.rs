@@ -553,7 +553,7 @@ pub enum BillingOutcome {
     Applied,
     /// It, or its payment, is known: nothing changed.
     Repeated,
-    /// It is about a customer of another user: nothing changed.
+    /// Its customer is not that of the user: nothing changed.
     OtherCustomer,
     /// The purchase is noted, but its wallet and those that replaced it are archived.
     NotCredited,

@@ -34,6 +34,7 @@ use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 use node::ServerNode;
+pub use node::{command, done};
 use std::convert::Infallible;
 use std::io;
 use std::net::TcpListener;
@@ -74,7 +75,7 @@ impl Admin {
     pub fn start(listener: TcpListener, sources: Sources, token: &Secret, running: Running) -> io::Result<Admin> {
         let config = sources.config.clone();
         let hosts = Hosts::of(listener.local_addr()?, &config.server.hosts);
-        let node = ServerNode::new(sources.app.clone(), running);
+        let node = ServerNode::new(sources.app.clone(), running, sources.inboxes.clone());
         let namespace = Namespace::new(Token::of(token), node, config.admin.slow_peer);
         let (alive, ended) = oneshot::channel();
         let body = move || {

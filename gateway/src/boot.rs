@@ -2,7 +2,7 @@
 
 use crate::admin_listener::Admin;
 use crate::backup::Running;
-use crate::config::{Config, Secret};
+use crate::config::{BillingProvider, Config, Secret};
 use crate::directory_venue::{self, OtherVenue};
 use crate::instruments::Instruments;
 use crate::jobs::archive::{Keeping, Kept};
@@ -12,7 +12,7 @@ use crate::listeners::{CommitFigures, Listeners, ServerLinks};
 use crate::metrics::gather::Sources;
 use crate::metrics::journal::JournalMeters;
 use crate::runtime::{Parts, Runtime};
-use crate::{alerts, banner, check, demo, simulation};
+use crate::{alerts, banner, billing, check, demo, simulation};
 use ::integrations::dispatcher::Known;
 use ::integrations::figures::Figures as AlertFigures;
 use ::integrations::sender::Sender;
@@ -378,7 +378,12 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         alerts: shared.alerts.clone(),
     };
     let app = shared.app(&config, clock, leap, reader, instruments.clone(), instance)?;
-    let app = App { moments: moments.clone(), ..app };
+    let desk = billing::desk(&config).map_err(io("the thread of calls to the payment provider"))?;
+    if config.billing.provider == BillingProvider::Stub {
+        tracing::warn!("{}", billing::STUB_WARNING);
+        warnings.push(billing::STUB_WARNING.to_owned());
+    }
+    let app = App { moments: moments.clone(), billing: desk, ..app };
     let config = Arc::new(config);
     let edge = Rc::new(Edge::new(Arc::new(app), runtime.client()));
     // The demo user's key: only without users, and only if no other machine can reach the listener.
@@ -565,6 +570,7 @@ impl Shared {
                 exports,
                 integrations: sender.map(|sender| sender as Arc<dyn Integrations>),
             },
+            billing: None,
             moments: None,
         })
     }

@@ -27,6 +27,7 @@ use setting::Word;
 pub use source::ConfigError;
 pub use table::settings;
 
+use ::billing::Price;
 use ::integrations::settings::MailBy;
 use ::venue::replay::Speed;
 use ::venue::{VenueConfig, VenueKind};
@@ -74,6 +75,7 @@ pub struct Config {
     pub export: Export,
     pub streams: Streams,
     pub simulation: Simulation,
+    pub billing: Billing,
     pub email: Email,
     pub integrations: Integrations,
     /// Fees, rollout flags and bounds for the engine (`[fees]`, `[flags]`, `[keys]`).
@@ -244,6 +246,38 @@ pub struct Simulation {
     pub export_bytes_max: u64,
 }
 
+/// Payments.
+#[derive(Clone, Debug)]
+pub struct Billing {
+    pub provider: BillingProvider,
+    /// Of calls to `stripe`.
+    pub secret_key: Option<Secret>,
+    /// Of the signatures of its events; all verify.
+    pub webhook_secrets: Vec<Secret>,
+    pub stripe_base_url: String,
+    /// Plans that are sold.
+    pub prices: Vec<Price>,
+    /// Where users go after pages of the provider.
+    pub success_url: String,
+    pub cancel_url: String,
+    pub return_url: String,
+    /// Calls in flight at most.
+    pub calls_max: usize,
+    /// The refund policy.
+    pub refund_days: u64,
+    pub refund_text: String,
+    pub refund_conditions: Vec<String>,
+}
+
+/// Who takes payments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BillingProvider {
+    None,
+    /// For development: no one pays.
+    Stub,
+    Stripe,
+}
+
 /// How alerts go out by mail.
 #[derive(Clone, Debug)]
 pub struct Email {
@@ -325,6 +359,7 @@ impl Config {
             export: Export { max_rows: values.number("export.max_rows") },
             streams: read::streams(&values),
             simulation: read::simulation(&values),
+            billing: read::billing(&values),
             email: read::email(&values),
             integrations: read::integrations(&values),
             rules,
@@ -352,6 +387,19 @@ impl Config {
         }
         if config.server.clock_ahead_file.is_some() && !config.server.listen.ip().is_loopback() {
             source.wrong("server.clock_ahead_file: for tests, and allowed only where server.listen is loopback".into());
+        }
+        let Billing { provider, secret_key, webhook_secrets, success_url, cancel_url, return_url, .. } =
+            &config.billing;
+        for (is_set, key) in [
+            (secret_key.is_some(), "billing.secret_key"),
+            (!webhook_secrets.is_empty(), "billing.webhook_secrets"),
+            (!success_url.is_empty(), "billing.success_url"),
+            (!cancel_url.is_empty(), "billing.cancel_url"),
+            (!return_url.is_empty(), "billing.return_url"),
+        ] {
+            if *provider == BillingProvider::Stripe && !is_set {
+                source.wrong(format!("{key}: must be set while billing.provider = stripe"));
+            }
         }
         if !config.log_size().is_enough() {
             source.wrong(
@@ -388,6 +436,13 @@ impl Config {
             access: self.access.clone(),
             export: self.export.clone(),
             streams: self.streams.clone(),
+            billing: edge::settings::Billing {
+                is_on: self.billing.provider != BillingProvider::None,
+                is_stub: self.billing.provider == BillingProvider::Stub,
+                refund_days: self.billing.refund_days,
+                refund_text: self.billing.refund_text.clone(),
+                refund_conditions: self.billing.refund_conditions.clone(),
+            },
             chat_service: self.integrations.chat_service.clone(),
             built_from: self.built_from,
         }

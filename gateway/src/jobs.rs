@@ -25,6 +25,7 @@
 //! - The IO threads and the tasks on them, such as the sweeps of sockets (`edge::ws`): they belong to sockets, whose
 //!   state never leaves its thread.
 //! - The admin listener and its backups: they sleep until a request comes.
+//! - The thread of calls to a payment provider (`billing`): it sleeps until a user wants a page, and ends with the server.
 //! - Connections to venues, their crawls, and the recorder: they begin and end with an open venue, which the feed owns.
 //! - The writer of log lines: the process has it before a server starts and after it has stopped.
 

@@ -45,6 +45,7 @@ pub mod admin_listener;
 mod alerts;
 pub mod backup;
 pub mod banner;
+mod billing;
 pub mod boot;
 pub mod check;
 pub mod config;

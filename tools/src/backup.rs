@@ -4,28 +4,16 @@
 mod remote;
 
 use crate::Failure;
+use crate::admin_client::Usage;
 use crate::settings::print_line;
 use clap::Args;
 use gateway::backup::manifest::Manifest;
 use gateway::backup::{self, BackupError, Folder, Sink, Source, Stream, TarFile};
 use gateway::restore::{self, Input, RestoreError};
 use host::clock::Clock;
-use std::fmt;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
-
-/// A wrong command line that the parser does not catch.
-#[derive(Debug)]
-pub struct Usage(String);
-
-impl fmt::Display for Usage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Usage {}
 
 #[derive(Args)]
 pub struct Backup {

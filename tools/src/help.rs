@@ -29,6 +29,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("doctor", "papertape doctor --venue polymarket,kalshi"),
     ("seed", "papertape seed --users 1000 --tier enterprise --balance 10000 --out users.jsonl"),
     ("load", "papertape load --keys users.jsonl --rate 5000 --duration 30 --report load.html"),
+    ("grant", "papertape grant --user demo --plan pro --until 2027-01-01T00:00:00Z"),
+    ("wallet", "papertape wallet --user demo --kind competition --balance 5000 --label cup"),
     ("key", "papertape key --sub demo"),
     ("token", "papertape token --sub alice --email alice@example.org"),
     ("settings", "papertape settings --config papertape.toml"),

@@ -1,11 +1,14 @@
 //! `papertape`: the command line. Each verb is a file; this one only lists them.
 
+mod admin_client;
+mod administer;
 mod archive_verbs;
 mod asyncapi;
 mod backtest;
 mod backup;
 mod clock;
 mod configuration;
+mod desk;
 mod doctor;
 mod facts;
 mod help;
@@ -49,6 +52,10 @@ enum Verb {
     Seed(seed::Seed),
     /// Send orders to a running server and measure how fast it answers.
     Load(load::Load),
+    /// Give a user a plan without payment, on a running server or in a stopped directory.
+    Grant(administer::Grant),
+    /// Open a COMPETITION wallet for a user, on a running server or in a stopped directory.
+    Wallet(administer::Wallet),
     /// Create another API key for a user of the running server, for example when the demo key is lost.
     Key(key::Key),
     /// Print an identity JWT signed with the configured secret.
@@ -101,6 +108,8 @@ fn main() -> ExitCode {
         Verb::Record(record) => record.run(),
         Verb::Seed(seed) => seed.run(),
         Verb::Load(load) => load.run(),
+        Verb::Grant(grant) => grant.run(),
+        Verb::Wallet(wallet) => wallet.run(),
         Verb::Key(key) => key.run(),
         Verb::Token(token) => token.run(),
         Verb::Configuration(verb) => verb.run(),
@@ -121,7 +130,7 @@ fn main() -> ExitCode {
         Err(failure) => {
             output::write_with_timeout(std::io::stderr, format!("papertape: {failure}\n"));
             let is_refused_usage = failure.downcast_ref().is_some_and(|refused: &simulate::Refused| refused.is_usage);
-            if failure.is::<backup::Usage>() || failure.is::<archive_verbs::Usage>() || is_refused_usage {
+            if failure.is::<admin_client::Usage>() || failure.is::<archive_verbs::Usage>() || is_refused_usage {
                 return USAGE.into();
             }
             if let Some(failed) = failure.downcast_ref::<backtest::Failed>() {

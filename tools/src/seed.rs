@@ -1,32 +1,24 @@
 //! `seed`: creates many users, each with one key, directly in the log of a stopped server.
 
 use crate::Failure;
+use crate::desk::{Desk, Recovered};
 use crate::settings::{self, Settings, print_line};
 use clap::Args;
 use edge::http::auth::RawKey;
 use engine::amount::Cash;
-use engine::book::registry::Books;
-use engine::command::{Answer, Command, CreateUser, Envelope, IssueKey};
-use engine::directory::Directory;
+use engine::command::{Answer, Command, CreateUser, IssueKey};
 use engine::id::UserId;
-use engine::market::catalog::Catalog;
 use engine::rules::CASH_MAX;
-use engine::shard::{Outbox, Shard};
 use engine::user::Tier;
-use gateway::config::{Durability, TIERS};
-use host::clock::Clock;
-use journal::commit::{CommitFigures, Committer, LogSize, Reply};
-use journal::recover::{self, Recovery};
+use gateway::config::TIERS;
 use std::fmt;
 use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
 use std::time::Instant;
 use tempfile::NamedTempFile;
 use tools::signals::Signals;
-use wal::{Lsn, Options, Prepared, Preparer, Running, Syncer};
 use wire::decimal::Decimal;
 
 #[derive(Args)]
@@ -62,41 +54,22 @@ impl Seed {
         })?;
 
         let signals = Signals::catch()?;
-        let options = Options {
-            segment_bytes: config.journal.segment_bytes,
-            spares_count: config.journal.spares_count,
-            reserve_bytes: config.journal.reserve_bytes,
-            ..Options::default()
-        };
-        let clock = Clock::ahead_of_wall(config.server.clock_ahead_file.as_deref());
-        let Recovery { dir, log, mut state, report } = recover::recover(&config.data.dir, options, 1)?;
-        if report.lsn == Lsn::ZERO {
+        let recovered = Recovered::of(&config)?;
+        if recovered.is_new() {
             // A new directory. The next start would mistake missing secrets beside existing records for lost ones.
             config.complete_secrets().map_err(|error| format!("a secret: {error}"))?;
         }
         // Only the lock proves that no other process uses the directory.
         let mut keys = KeysFile::begin(&self.out).map_err(|error| self.unwritten(error))?;
-        let running = dir.start(log, clock.now().0, Box::new(|_| {}))?;
-        let Running { log, syncer, preparer, .. } = running;
-
-        let directory = Arc::new(Directory::new());
-        let users = state.users.pop().expect("a state of one shard");
-        users.iter().for_each(|user| directory.add_user(user));
-        let rules = Arc::new(config.rules.clone());
-        let (books, catalog) = (Arc::new(Books::new()), Arc::new(Catalog::new()));
-        let shard = Shard::new(0, 1, users, rules, books, catalog, directory.clone());
-        let size = LogSize::of(config.journal.segment_bytes, config.journal.spares_count, 1);
-        let figures = Arc::new(CommitFigures::default());
-        let committer = Committer::new(log, Durability::Process, config.rules.formats.record(), size, figures);
-        let mut desk = Desk { shard, committer, preparer, syncer, clock };
+        let mut desk = recovered.start(&config)?;
         for made in 0..self.users {
             if let Some(mut interrupted) = signals.received() {
                 interrupted.also.push(format!("{made} users were created, but their keys could not be written"));
                 return Err(interrupted.into());
             }
-            let user = directory.reserve_anonymous();
+            let user = desk.directory.reserve_anonymous();
             let key = RawKey::mint(&config.brand.key_prefix, &config.brand.key_env)?;
-            desk.create(user, tier, balance, &key)?;
+            create(&mut desk, user, tier, balance, &key)?;
             // Neither a key nor the name of a tier needs an escape.
             keys.line(format_args!(
                 r#"{{"user_id":{},"api_key":"{}","venue_api_key":"{}","tier":"{}"}}"#,
@@ -166,54 +139,16 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A shard with its log, all on this thread.
-struct Desk {
-    shard: Shard<Reply>,
-    committer: Committer,
-    preparer: Preparer,
-    syncer: Syncer,
-    clock: Clock,
-}
-
-impl Desk {
-    fn create(&mut self, user: UserId, tier: Tier, balance: Cash, key: &RawKey) -> Result<(), Failure> {
-        let create = CreateUser { sub: None, email: None, grant: Some(tier), api_balance: Some(balance) };
-        match self.ask(user, Command::CreateUser(create))? {
-            Answer::Created(_) => {}
-            answer => return Err(format!("user {user} was not created: {answer:?}").into()),
-        }
-        let issue =
-            IssueKey { secret: key.secret(), name: None, tier: None, permissions: None, bootstrap: true, by: None };
-        match self.ask(user, Command::IssueKey(issue))? {
-            Answer::Key(_) => Ok(()),
-            answer => Err(format!("the key of user {user} was not created: {answer:?}").into()),
-        }
+/// A user with a key.
+fn create(desk: &mut Desk, user: UserId, tier: Tier, balance: Cash, key: &RawKey) -> Result<(), Failure> {
+    let create = CreateUser { sub: None, email: None, grant: Some(tier), api_balance: Some(balance) };
+    match desk.ask(user, Command::CreateUser(create))? {
+        Answer::Created(_) => {}
+        answer => return Err(format!("user {user} was not created: {answer:?}").into()),
     }
-
-    fn ask(&mut self, owner: UserId, command: Command) -> Result<Answer, Failure> {
-        self.make_room()?;
-        let now = self.clock.now();
-        let (sender, receiver) = mpsc::sync_channel(1);
-        let envelope = Envelope { owner, command, received_at: now, reply: Reply::Thread(sender) };
-        self.shard.take(envelope, now, &mut self.committer);
-        Ok(receiver.try_recv()?)
-    }
-
-    /// Prepares spare segments as they are used up, and syncs the filled ones.
-    fn make_room(&mut self) -> Result<(), Failure> {
-        while self.committer.room() != engine::shard::Room::Ample {
-            // Releases the finished segments, so that there is room for more.
-            self.syncer.turn()?;
-            if let Prepared::DiskFull { free_bytes } = self.preparer.turn()? {
-                return Err(format!("the disk is full: {free_bytes} bytes are free, and the reserve must stay").into());
-            }
-        }
-        Ok(())
-    }
-
-    fn end(mut self) -> Result<(), Failure> {
-        self.committer.stop(self.clock.now());
-        self.syncer.finish()?;
-        Ok(())
+    let issue = IssueKey { secret: key.secret(), name: None, tier: None, permissions: None, bootstrap: true, by: None };
+    match desk.ask(user, Command::IssueKey(issue))? {
+        Answer::Key(_) => Ok(()),
+        answer => Err(format!("the key of user {user} was not created: {answer:?}").into()),
     }
 }

@@ -54,11 +54,12 @@ pub fn log_events(log: Log) -> std::io::Result<()> {
 }
 
 /// The packages that log below `info`.
-const OWN: [&str; 13] = [
+const OWN: [&str; 14] = [
     "papertape",
     "tools",
     "gateway",
     "simulation",
+    "billing",
     "edge",
     "archive",
     "venue",

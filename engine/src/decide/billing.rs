@@ -48,10 +48,9 @@ pub fn event(
     if billing.knows(&id) {
         return Ok(BillingOutcome::Repeated);
     }
-    match (billing.customer.as_deref(), customer) {
-        (Some(known), Some(stated)) if *known != *stated => return Ok(BillingOutcome::OtherCustomer),
-        (None, Some(customer)) => facts.push(fact::CustomerNoted { customer, at: now }.into()),
-        _ => {}
+    // The customer is noted before anything is sold to it.
+    if customer.is_some_and(|stated| billing.customer.as_deref() != Some(&*stated)) {
+        return Ok(BillingOutcome::OtherCustomer);
     }
     facts.push(fact::BillingEventNoted { event: id.clone(), created, at: now }.into());
     match news {

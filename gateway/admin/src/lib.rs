@@ -7,6 +7,7 @@
 //! | `node.rs` | [`Node`]: the server as this package sees it; `GET /v1/admin/node` |
 //! | `backup.rs` | `POST /v1/admin/backup`: a backup of the running server |
 //! | `clock.rs` | `GET /v1/admin/clock`, `POST /v1/admin/clock/step`: the clock, and steps of a back-test with a bot |
+//! | `users.rs` | `POST /v1/admin/grants`, `POST /v1/admin/wallets`: plans and COMPETITION wallets of users |
 //! | `pipe.rs` | bytes from a thread that may block to a connection, and the detection of slow peers |
 //! | `deadline.rs` | how long a connection may take, before and after it has shown the token |
 //! | `refusal.rs` | why a request is refused |
@@ -24,11 +25,12 @@ mod node;
 mod pipe;
 mod refusal;
 mod token;
+pub mod users;
 
 pub use clock::{ClockStatus, NoStep, RunStatus};
 pub use deadline::{CONNECTION_MAX, Deadline};
 pub use namespace::{Namespace, PREFIX, Reply};
-pub use node::{Copying, Horizon, NoBackup, Node, Status, Stays, Taken};
+pub use node::{Copying, Doing, Horizon, Lost, NoBackup, Node, Status, Stays, Taken};
 pub use pipe::{Stream, Truncated};
 pub use refusal::Refusal;
 pub use token::Token;

@@ -7,6 +7,7 @@ use crate::node::Node;
 use crate::pipe::Stream;
 use crate::refusal::Refusal;
 use crate::token::Token;
+use crate::users::{self, DeedRequest};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderValue};
@@ -22,6 +23,8 @@ const NODE: &str = "/v1/admin/node";
 const BACKUP: &str = "/v1/admin/backup";
 const CLOCK: &str = "/v1/admin/clock";
 const STEP: &str = "/v1/admin/clock/step";
+const GRANTS: &str = "/v1/admin/grants";
+const WALLETS: &str = "/v1/admin/wallets";
 /// How long a control waits for the one before it.
 const CONTROL_WAIT: Duration = Duration::from_secs(10);
 /// Bound of the body of a control, and how long it may take to arrive.
@@ -72,7 +75,7 @@ impl<N: Node> Namespace<N> {
         let admitted = Admitted::by(deadline);
         let allowed: &[Method] = match parts.uri.path() {
             NODE | CLOCK => &[Method::GET, Method::HEAD],
-            BACKUP | STEP => &[Method::POST],
+            BACKUP | STEP | GRANTS | WALLETS => &[Method::POST],
             _ => return Err(Refusal::NoRoute),
         };
         if !allowed.contains(&parts.method) {
@@ -94,6 +97,8 @@ impl<N: Node> Namespace<N> {
                 let _control = self.control("clock step").await?;
                 clock::step(&*self.node, &request).await
             }
+            GRANTS => users::administer(&*self.node, DeedRequest::grant(&body)?).await,
+            WALLETS => users::administer(&*self.node, DeedRequest::wallet(&body)?).await,
             _ => {
                 let request = BackupRequest::read(&body)?;
                 watch();

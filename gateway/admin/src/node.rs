@@ -2,11 +2,14 @@
 //! back the log reaches.
 
 use crate::clock::{ClockStatus, NoStep};
+use crate::users::{Deed, Done, Named, NoDeed};
+use engine::id::UserId;
 use engine::time::Timestamp;
 use host::moments::{StepBy, Stepped};
 use host::thread::Stop;
 use std::fmt;
 use std::io::Write;
+use std::pin::Pin;
 use tokio::sync::oneshot;
 use wire::write;
 
@@ -34,9 +37,22 @@ pub trait Node: Send + Sync + 'static {
     /// [`NoStep`].
     fn step(&self, by: StepBy) -> Result<oneshot::Receiver<Stepped>, NoStep>;
 
+    /// Does something for a user; the receiver gets what was done when it is in the log.
+    ///
+    /// # Errors
+    /// [`NoDeed`].
+    fn administer(&self, user: &Named, deed: Deed) -> Result<(UserId, Doing), NoDeed>;
+
     /// Set when the server stops.
     fn stop(&self) -> &Stop;
 }
+
+/// What was done, once it is in the log; [`NoDeed`]: nothing was.
+pub type Doing = Pin<Box<dyn Future<Output = Result<Result<Done, NoDeed>, Lost>>>>;
+
+/// The shard of the user has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost;
 
 /// Whether the requester of a backup still waits for it.
 pub type Stays = Box<dyn Fn() -> bool + Send + Sync>;

@@ -27,6 +27,10 @@ pub enum Refusal {
     NotObject,
     /// Fields of its body are wrong.
     Fields(Problems),
+    /// There is no such user.
+    NoUser,
+    /// The user cannot have it; the text says why.
+    Impossible(&'static str),
     /// Another control runs.
     OtherControl,
     /// Server time is the machine's clock.

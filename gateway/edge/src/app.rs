@@ -1,5 +1,6 @@
 //! The state that all IO threads share, and the state of one IO thread.
 
+use crate::api::billing::provider::Desk;
 use crate::api::books::text_cache::TextCache;
 use crate::api::health::{Census, Instruments, Vitals};
 use crate::engine_client::EngineClient;
@@ -26,6 +27,8 @@ pub struct App {
     pub streams: Streams,
     /// The running server.
     pub instance: Instance,
+    /// The payment provider; `None`: there is none.
+    pub billing: Option<Desk>,
     /// The moments of a back-test with a bot; `None` in a server.
     pub moments: Option<Arc<Moments>>,
 }

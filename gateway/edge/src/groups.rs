@@ -1,8 +1,8 @@
 //! All endpoints, by group.
 
 use crate::api::{
-    account, beta, books, candles, clob, events, export, gamma, health, history, holdings, integrations, keys, markets,
-    me, orders, prices, quotes, simulation, updown,
+    account, beta, billing, books, candles, clob, events, export, gamma, health, history, holdings, integrations, keys,
+    markets, me, orders, prices, quotes, simulation, updown,
 };
 use crate::http::route::{Group, Route};
 use crate::ws::live;
@@ -45,6 +45,11 @@ pub const GROUPS: &[Group] = &[
         name: "simulation",
         about: "Fills, books and coverage of the past, while `flags.feature_simulation_api_enabled` is on.",
         routes: simulation::ROUTES,
+    },
+    Group {
+        name: "billing",
+        about: "Plans and top-ups; without a payment provider only reads.",
+        routes: billing::ROUTES,
     },
     Group { name: "beta", about: "State of the beta.", routes: beta::ROUTES },
     Group { name: "health", about: "Health and status of the server.", routes: health::ROUTES },

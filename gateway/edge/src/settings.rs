@@ -31,6 +31,7 @@ pub struct Settings {
     pub access: Access,
     pub export: Export,
     pub streams: Streams,
+    pub billing: Billing,
     /// Name of the chat service in paths.
     pub chat_service: String,
     /// The commit of the build, if known.
@@ -175,6 +176,19 @@ pub struct Streams {
     pub max_subscriptions: usize,
     /// Which sockets of `/ws/user` receive `order` frames.
     pub order_events: OrderEvents,
+}
+
+/// Billing, as the routes need it.
+#[derive(Clone, Debug)]
+pub struct Billing {
+    /// There is a payment provider.
+    pub is_on: bool,
+    /// It is the one for development, whose links this server makes.
+    pub is_stub: bool,
+    /// The refund policy: days after a purchase, and its texts.
+    pub refund_days: u64,
+    pub refund_text: String,
+    pub refund_conditions: Vec<String>,
 }
 
 /// All tiers in ascending order, with their names on the wire.

@@ -42,6 +42,8 @@ fn refusal(why: admin::Refusal) -> Refusal {
         admin::Refusal::BrokenBody => Refusal::broken("The body cannot be read."),
         admin::Refusal::NotObject => Code::InvalidBody.into(),
         admin::Refusal::Fields(problems) => Refusal::validation(&problems),
+        admin::Refusal::NoUser => Code::AccountNotFound.into(),
+        admin::Refusal::Impossible(why) => Refusal::new(Code::InvalidRequest, why),
         admin::Refusal::OtherControl => Code::AdminBusy.into(),
         admin::Refusal::ClockNotControlled => Code::ClockNotControlled.into(),
         admin::Refusal::ClockRunning => Code::ClockRunning.into(),

@@ -1,9 +1,16 @@
 //! This server as the admin namespace sees it: its log, its directory, and backups of it.
 
 use crate::backup::{BackupError, Running, Source, Stream};
-use admin::{ClockStatus, Copying, Horizon, NoBackup, NoStep, Node, RunStatus, Status, Stays, Taken};
+use crate::runtime::Inboxes;
+use admin::users::{Deed, Done, Named, NoDeed};
+use admin::{ClockStatus, Copying, Doing, Horizon, Lost, NoBackup, NoStep, Node, RunStatus, Status, Stays, Taken};
 use edge::api::health::bytes_in;
 use edge::app::App;
+use edge::engine_client::Reply;
+use engine::command::{Answer, Command, Envelope};
+use engine::id::UserId;
+use engine::reject::Reject;
+use engine::shard::shard_of;
 use engine::time::Timestamp;
 use host::moments::{StepBy, Stepped};
 use host::thread::Stop;
@@ -19,13 +26,14 @@ const FILES_MAX: usize = 100_000;
 pub struct ServerNode {
     app: Arc<App>,
     running: Running,
+    inboxes: Inboxes,
     /// The last horizon: finding its time requires reading a segment.
     horizon: Mutex<Option<Horizon>>,
 }
 
 impl ServerNode {
-    pub fn new(app: Arc<App>, running: Running) -> ServerNode {
-        ServerNode { app, running, horizon: Mutex::new(None) }
+    pub fn new(app: Arc<App>, running: Running, inboxes: Inboxes) -> ServerNode {
+        ServerNode { app, running, inboxes, horizon: Mutex::new(None) }
     }
 
     /// The newest snapshot and the horizon.
@@ -101,8 +109,48 @@ impl Node for ServerNode {
         moments.step(by).map_err(NoStep::Refused)
     }
 
+    fn administer(&self, user: &Named, deed: Deed) -> Result<(UserId, Doing), NoDeed> {
+        let directory = &self.app.reads.directory;
+        let user = match user {
+            Named::Id(id) => Some(*id).filter(|id| directory.exists(*id)),
+            Named::Sub(sub) => directory.by_sub(sub),
+        };
+        let user = user.ok_or(NoDeed::UnknownUser)?;
+        let command = command(deed);
+        let (sender, receiver) = oneshot::channel();
+        let received_at = self.app.reads.clock.now();
+        let envelope = Envelope { owner: user, command, received_at, reply: Reply::Request(sender) };
+        let inbox = &self.inboxes[shard_of(user, self.inboxes.len())];
+        inbox.push(envelope).map_err(|_| NoDeed::Busy)?;
+        Ok((user, Box::pin(async move { receiver.await.map(done).map_err(|_| Lost) })))
+    }
+
     fn stop(&self) -> &Stop {
         &self.running.stop
+    }
+}
+
+/// The command of what an administrator does.
+pub fn command(deed: Deed) -> Command {
+    match deed {
+        Deed::Grant { tier, until } => Command::SetGrant { tier, expires_at: until },
+        Deed::OpenWallet { label, balance } => Command::OpenCompetition { label, balance },
+    }
+}
+
+/// What the answer to that command says.
+///
+/// # Errors
+/// [`NoDeed`] when nothing was decided.
+pub fn done(answer: Answer) -> Result<Done, NoDeed> {
+    match answer {
+        Answer::Done => Ok(Done::Granted),
+        Answer::Wallet(wallet) => Ok(Done::Opened(wallet)),
+        Answer::Refused(Reject::UserNotFound) => Err(NoDeed::UnknownUser),
+        Answer::Refused(Reject::TooManyWallets) => {
+            Ok(Done::Refused("There have been too many wallets, archived ones included; no more can be opened."))
+        }
+        _ => Err(NoDeed::Busy),
     }
 }
 

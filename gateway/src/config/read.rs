@@ -1,12 +1,13 @@
 //! Copies values into the parts of [`Config`]: every row of the table goes to its field.
 
 use super::source::Values;
-use super::table::texts;
+use super::table::{price_key, texts};
 use super::*;
 use engine::format::Formats;
 use engine::market::terms::Category;
 use engine::rules::FillModel;
 use engine::user::Tier;
+use engine::user::billing::{BillingInterval, Product};
 
 pub(super) fn server(values: &Values) -> Server {
     Server {
@@ -148,6 +149,36 @@ pub(super) fn integrations(values: &Values) -> Integrations {
         allow_private_targets: values.boolean("integrations.allow_private_targets"),
         first_retry: values.millis("integrations.first_retry_ms"),
         timeout: values.millis("integrations.timeout_ms"),
+    }
+}
+
+pub(super) fn billing(values: &Values) -> Billing {
+    let mut prices = Vec::new();
+    for product in Product::ALL {
+        for interval in BillingInterval::ALL {
+            let id = values.optional(&price_key(product, interval)).map(str::to_owned);
+            prices.extend(id.map(|id| Price { id, product, interval }));
+        }
+    }
+    Billing {
+        provider: values.word("billing.provider"),
+        secret_key: values.secrets("billing.secret_key").first().cloned(),
+        webhook_secrets: values.secrets("billing.webhook_secrets").to_vec(),
+        stripe_base_url: values.text("billing.stripe_base_url").to_owned(),
+        prices,
+        success_url: values.text("billing.success_url").to_owned(),
+        cancel_url: values.text("billing.cancel_url").to_owned(),
+        return_url: values.text("billing.return_url").to_owned(),
+        calls_max: values.number("billing.calls_max"),
+        refund_days: values.number("billing.refund_days"),
+        refund_text: values.text("billing.refund_text").to_owned(),
+        refund_conditions: values.list("billing.refund_conditions").to_vec(),
+    }
+}
+
+impl Word for BillingProvider {
+    fn words() -> Vec<(&'static str, BillingProvider)> {
+        vec![("none", BillingProvider::None), ("stub", BillingProvider::Stub), ("stripe", BillingProvider::Stripe)]
     }
 }
 

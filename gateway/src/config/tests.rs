@@ -543,6 +543,7 @@ fn every_row_is_complete() {
         // Read by a composed name, or by other rows. The reader of a venue's rows is made from them.
         let is_read_otherwise = key.starts_with("limits.tiers.")
             || section == "fees"
+            || key.starts_with("billing.price_")
             || key == "flags.order_semantics_v2_enabled"
             || Origin::all().any(|origin| key.starts_with(&format!("venue.{}.", origin.name())));
         assert!(readers.contains(&quoted) || is_read_otherwise, "{key} is read nowhere");

@@ -5,7 +5,7 @@
 
 use super::family::{Family, Writer};
 use super::journal::Journal;
-use super::{alerts, archive, clock, edge, feed, journal, streams, system, upstream};
+use super::{alerts, archive, billing, clock, edge, feed, journal, streams, system, upstream};
 use crate::config::Config;
 use crate::instruments::Instruments;
 use crate::listeners::FeedLane;
@@ -138,6 +138,7 @@ impl Sources {
         }
         journal::write_orders(instruments.commit.listener.meters.as_ref(), out)?;
         edge::write(&app.front, out)?;
+        billing::write(app.billing.as_ref(), out)?;
         out.gauge(&USERS, app.reads.directory.users_count())?;
         out.gauge(&KEYS, app.reads.directory.keys_count())?;
         feed::write(app, &instruments.feed, out)?;

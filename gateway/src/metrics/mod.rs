@@ -19,6 +19,7 @@
 
 mod alerts;
 mod archive;
+mod billing;
 mod clock;
 mod edge;
 mod family;

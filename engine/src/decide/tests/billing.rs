@@ -5,7 +5,7 @@ use super::world::{START, World};
 use crate::amount::Cash;
 use crate::command::{Answer, BillingEvent, BillingNews, BillingOutcome, Command, Query, SubscriptionNews, Wallets};
 use crate::format::Formats;
-use crate::id::{OBJECT_BITS, WalletId};
+use crate::id::{OBJECT_BITS, UserId, WalletId};
 use crate::mutation::{Mutation, codec};
 use crate::reject::Reject;
 use crate::shard::snapshot::put_user;
@@ -25,7 +25,16 @@ const SANDBOX: u64 = (1 << OBJECT_BITS) + 3;
 fn world() -> World {
     let mut world = World::of("");
     world.make_user();
+    note(&mut world, "cus_1");
     world
+}
+
+/// Notes a customer; the one that the user has.
+fn note(world: &mut World, customer: &str) -> Option<String> {
+    match world.ask(Command::NoteCustomer { customer: customer.to_owned() }, 0) {
+        Answer::Billing(billing) => billing.customer.map(String::from),
+        other => panic!("{other:?}"),
+    }
 }
 
 /// An event that the provider made so many seconds after the start.
@@ -355,13 +364,6 @@ fn a_bought_reset_is_used_after_those_of_the_plan() {
 #[test]
 fn an_event_for_another_customer_changes_nothing() {
     let mut world = world();
-    let note = |world: &mut World, customer: &str| match world
-        .ask(Command::NoteCustomer { customer: customer.to_owned() }, 0)
-    {
-        Answer::Billing(billing) => billing.customer.map(String::from),
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(note(&mut world, "cus_1").as_deref(), Some("cus_1"));
     assert_eq!(note(&mut world, "cus_2").as_deref(), Some("cus_1"), "the first one stays");
     let owner = world.user;
     assert_eq!(world.shard().directory().by_billed_name("cus_1"), Some(owner));
@@ -371,6 +373,11 @@ fn an_event_for_another_customer_changes_nothing() {
     let other = BillingEvent { customer: Some("cus_2".to_owned()), ..event("evt_1", 1, active.clone()) };
     assert_eq!(bill(&mut world, other), Ok(OtherCustomer));
     assert_eq!((bytes(&world), world.out.records.len()), before);
+    // A user who never bought anything has no customer.
+    world.user = UserId(2);
+    world.make_user();
+    assert_eq!(bill(&mut world, event("evt_1", 1, BillingNews::Nothing)), Ok(OtherCustomer));
+    world.user = owner;
     let none = BillingEvent { customer: None, ..event("evt_2", 1, active) };
     assert_eq!(bill(&mut world, none), Ok(Applied));
     let long = event(&"e".repeat(256), 1, BillingNews::Nothing);
@@ -387,7 +394,7 @@ fn an_event_and_its_effect_are_one_record() {
     let (_, payload) = world.out.records.last().expect("it was written");
     let facts = codec::decode::<Mutation>(codec::VERSION, payload).expect("this version");
     let names: Vec<_> = facts.map(|fact| fact.expect("just written").name()).collect();
-    assert_eq!(names, ["CustomerNoted", "BillingEventNoted", "PurchaseNoted"]);
+    assert_eq!(names, ["BillingEventNoted", "PurchaseNoted"]);
     bill(&mut world, event("evt_1", 1, purchase("pi_1", Sku::Topup500, Some(wallet)))).expect("billed");
     assert_eq!(world.out.records.len(), before + 1, "a repeat has none");
 }

@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod beta;
+pub mod billing;
 pub mod books;
 pub mod candles;
 pub mod clob;

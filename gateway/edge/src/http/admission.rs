@@ -97,8 +97,10 @@ pub(super) fn identify<'h>(
     head: &'h Head,
     now: Timestamp,
 ) -> Result<Identity<'h>, Refusal> {
-    if route.rate == RateClass::Exempt {
-        return Ok(Identity::Exempt);
+    match route.rate {
+        RateClass::Exempt => return Ok(Identity::Exempt),
+        RateClass::Callback => return Ok(Identity::Anonymous),
+        _ => {}
     }
     let (key, token) = match &head.credential {
         Credential::None => (None, None),
@@ -162,6 +164,9 @@ pub(super) fn admit<'a>(
             response.private = true;
             key.admitted(edge, None, now, response)
         }
+        Identity::Anonymous if route.rate == RateClass::Callback => {
+            app.front.limits.callback(peer, now).map(|()| Admitted::default())
+        }
         Identity::Recognised(_) | Identity::Anonymous => {
             app.front.limits.public(peer, now).map(|()| Admitted::default())
         }
@@ -197,11 +202,12 @@ impl Key {
 
     /// The key with the tier and permissions that it has at `now`.
     pub(crate) fn of(reads: &Reads, principal: Principal, now: Timestamp) -> Key {
+        let grant = principal.standing(now);
         let served = effective(
             (principal.tier, principal.permissions),
             principal.created_at,
             principal.beta_until,
-            principal.grant,
+            grant,
             reads.rules.free_trade_since,
             now,
         );
@@ -210,7 +216,7 @@ impl Key {
             key: Some(principal.key),
             tier: served.tier,
             permissions: served.permissions,
-            grant: principal.grant,
+            grant,
             expires_at: principal.expires_at,
         };
         Key { principal, caller, beta_cutoff: principal.beta_until.filter(|_| served.beta_cut_off) }
@@ -299,7 +305,7 @@ async fn by_token(
         Some(user) => user,
         None => first_sight(edge, claims.sub, claims.email, None, now).await?,
     };
-    let grant = app.reads.directory.grant(user);
+    let grant = app.reads.directory.standing(user, now);
     let tier = entitlement(grant, now);
     let limits = &app.front.limits;
     let in_flight = match limits.request(Payer::User(user), tier, now) {

@@ -174,6 +174,16 @@ impl Call {
         }
     }
 
+    /// How clients reach this server, without a slash at its end: as configured, else as the request did.
+    pub fn base_url(&self) -> String {
+        let server = &self.front().settings.server;
+        if !server.public_url.is_empty() {
+            return server.public_url.clone();
+        }
+        let host = self.header(&hyper::header::HOST).filter(|host| host.bytes().all(is_of_a_host));
+        format!("http://{}", host.map_or_else(|| server.listen.to_string(), str::to_owned))
+    }
+
     /// Sends a command to the caller's shard.
     ///
     /// # Errors
@@ -184,8 +194,13 @@ impl Call {
     }
 }
 
+/// Whether a byte can be in a host with a port, so that it may be part of a link.
+fn is_of_a_host(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte)
+}
+
 /// The refusal for a late answer.
-fn unanswered(error: AskError) -> Refusal {
+pub(crate) fn unanswered(error: AskError) -> Refusal {
     match error {
         AskError::Busy => Code::ServerBusy.into(),
         AskError::Unknown => Code::PersistenceUnknown.into(),

@@ -22,6 +22,10 @@ const TABLE_ENTRIES_MAX: usize = 65_536;
 /// Retry advice for a placement over the cap, in milliseconds.
 const PLACEMENT_RETRY_MS: u32 = 250;
 
+/// Requests of one address on routes that another service calls: a provider sends many from few addresses, and repeats
+/// those that are refused.
+const CALLBACKS: Caps = Caps { short: (1, 50), long: (60, 1_200) };
+
 /// One window: its number since 1970 in the upper bits, its count in the lower [`COUNT_BITS`].
 #[derive(Debug, Default)]
 struct Window(AtomicU64);
@@ -178,6 +182,7 @@ pub struct Limits {
     users: Table<UserId>,
     addresses: Table<Address>,
     bootstraps: Table<Address>,
+    callbacks: Table<Address>,
     /// By the user's number, which is far below `u32::MAX`. Four bytes each, never freed.
     placements: Slots<AtomicU32>,
     placements_now: AtomicU32,
@@ -192,6 +197,7 @@ impl Limits {
             users: Table::default(),
             addresses: Table::default(),
             bootstraps: Table::default(),
+            callbacks: Table::default(),
             placements: Slots::default(),
             placements_now: AtomicU32::new(0),
         }
@@ -273,6 +279,11 @@ impl Limits {
         let caps =
             Caps { short: (60, self.settings.bootstrap_per_minute), long: (3_600, self.settings.bootstrap_per_hour) };
         self.by_address(&self.bootstraps, source, &caps, now)
+    }
+
+    /// Counts one request of another service by its source address.
+    pub fn callback(&self, source: Source, now: Timestamp) -> Result<(), Refusal> {
+        self.by_address(&self.callbacks, source, &CALLBACKS, now)
     }
 
     fn by_address(&self, table: &Table<Address>, source: Source, caps: &Caps, now: Timestamp) -> Result<(), Refusal> {

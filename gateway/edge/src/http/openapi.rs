@@ -199,6 +199,7 @@ fn rate_class(rate: RateClass) -> &'static str {
         RateClass::Caller => "caller",
         RateClass::Placement => "caller and placements",
         RateClass::Bootstrap => "caller and bootstraps of the address",
+        RateClass::Callback => "address, in windows of its own",
     }
 }
 
@@ -356,7 +357,9 @@ pub fn refusals(route: &Route) -> Vec<Code> {
     }
     match route.rate {
         RateClass::Exempt => {}
-        RateClass::PerAddress | RateClass::Caller | RateClass::Bootstrap => add(&[Code::RateLimitExceeded]),
+        RateClass::PerAddress | RateClass::Caller | RateClass::Bootstrap | RateClass::Callback => {
+            add(&[Code::RateLimitExceeded])
+        }
         RateClass::Placement => add(&[Code::RateLimitExceeded, Code::RateLimited]),
     }
     if route.permission == Some(Permission::Trade) {

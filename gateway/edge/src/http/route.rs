@@ -123,6 +123,8 @@ pub enum RateClass {
     Placement,
     /// As `Caller`, and the bootstrap windows of the source address.
     Bootstrap,
+    /// The source address, in windows of its own: requests that another service sends. A credential is not looked for.
+    Callback,
 }
 
 /// The setting that makes a route exist. It is off by default.
@@ -133,6 +135,10 @@ pub enum Gate {
     ChartArchive,
     /// Services of the venue that its clients ask beside its order books.
     Facade,
+    /// Pages and events of a payment provider.
+    Billing,
+    /// Links of the payment provider for development.
+    BillingStub,
 }
 
 impl Gate {
@@ -142,12 +148,13 @@ impl Gate {
             Gate::SimulationApi => "flags.feature_simulation_api_enabled",
             Gate::ChartArchive => "flags.chart_archive_read_enabled",
             Gate::Facade => "venue.facade",
+            Gate::Billing | Gate::BillingStub => "billing.provider",
         }
     }
 
     /// Whether its routes ask for a credential before they answer that they do not exist.
     pub const fn asks_first(self) -> bool {
-        matches!(self, Gate::SimulationApi)
+        matches!(self, Gate::SimulationApi | Gate::Billing)
     }
 
     /// Whether the routes of this gate exist.
@@ -156,6 +163,8 @@ impl Gate {
             Gate::SimulationApi => config.flags.feature_simulation_api_enabled,
             Gate::ChartArchive => config.flags.chart_archive_read_enabled,
             Gate::Facade => config.compat.facade,
+            Gate::Billing => config.billing.is_on,
+            Gate::BillingStub => config.billing.is_stub,
         }
     }
 }

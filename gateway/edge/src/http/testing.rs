@@ -4,6 +4,7 @@ use super::auth;
 use super::front::Front;
 use super::pipeline::respond;
 use super::route::Route;
+use crate::api::billing::provider::{Desk, Provider};
 use crate::api::health::{Instruments, Playback, Vitals};
 use crate::api::integrations::port::Integrations;
 use crate::api::simulation::archive::Archive;
@@ -182,9 +183,20 @@ impl World {
         World::of(toml, tables, spot(), ports)
     }
 
+    /// As [`World::new`], with this payment provider.
+    pub fn with_billing(toml: &str, tables: &[&'static [Route]], provider: Box<dyn Provider>) -> World {
+        World::all_of(toml, tables, spot(), Ports::default(), Some(Desk::new(provider)))
+    }
+
     fn of(toml: &str, tables: &[&'static [Route]], spot: Spot, ports: Ports) -> World {
+        World::all_of(toml, tables, spot, ports, None)
+    }
+
+    fn all_of(toml: &str, tables: &[&'static [Route]], spot: Spot, ports: Ports, billing: Option<Desk>) -> World {
         let Ports { archive, jobs, exports, integrations } = ports;
         let mut config = Settings::of_test(toml);
+        config.billing.is_on = billing.is_some();
+        config.billing.is_stub = billing.is_some();
         config.auth.jwt_secrets = vec![Secret::new(SECRET.to_owned())];
         config.auth.server_secret = Secret::new(SECRET.to_owned());
         let (clock, rules) = (Clock::fake(NOW), Arc::new(Rules::default()));
@@ -224,6 +236,7 @@ impl World {
                 instruments: Box::new(Nothing),
                 census: Default::default(),
             },
+            billing,
             moments: None,
         };
         let shard: Rc<Shard> = Rc::new(RefCell::new(Box::new(|_, command| panic!("not expected: {command:?}"))));

@@ -71,6 +71,13 @@ impl Settings {
             access: Access { allowlist: Vec::new(), flagged: Vec::new(), disabled_keys: Vec::new() },
             export: Export { max_rows: 100_000 },
             streams: Streams { max_subscriptions: 500, order_events: OrderEvents::Strict },
+            billing: Billing {
+                is_on: false,
+                is_stub: false,
+                refund_days: 14,
+                refund_text: "Purchases are refunded on request within the window.".to_owned(),
+                refund_conditions: vec!["What was bought is taken back as far as it was not used.".to_owned()],
+            },
             chat_service: "discord".to_owned(),
             built_from: None,
         }

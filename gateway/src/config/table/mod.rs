@@ -4,6 +4,7 @@
 //! (`gateway/docs/settings.md`), error texts, help and the start-up print come from the row.
 
 mod accounts;
+mod billing;
 mod integrations;
 mod rules;
 mod server;
@@ -12,11 +13,12 @@ pub(super) mod texts;
 mod venue;
 
 use super::setting::Setting;
+pub(super) use billing::price_key;
 use std::sync::LazyLock;
 pub(super) use venue::is_own_machine_only;
 
 /// The sections of the configuration, in the order of the rows, each with its description.
-pub(super) const SECTIONS: [(&str, &str); 25] = [
+pub(super) const SECTIONS: [(&str, &str); 26] = [
     ("server", "The listener of the wire and the threads that serve it."),
     ("clock", "What a start does when the clock of the machine and the journal disagree."),
     ("log", "Log lines on standard error."),
@@ -40,6 +42,7 @@ pub(super) const SECTIONS: [(&str, &str); 25] = [
     ("export", "CSV exports."),
     ("streams", "Sockets."),
     ("simulation", "Back-tests and exports."),
+    ("billing", "Payments, and the texts about them."),
     ("email", "Alerts by mail."),
     ("integrations", "Alerts to chats and webhooks."),
 ];
@@ -47,8 +50,8 @@ pub(super) const SECTIONS: [(&str, &str); 25] = [
 /// Every setting.
 pub fn settings() -> &'static [Setting] {
     static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
-        let first = [server::rows(), venue::rows(), accounts::rows(), rules::rows()];
-        let parts = first.into_iter().chain([simulation::rows(), integrations::rows()]);
+        let first = [server::rows(), venue::rows(), accounts::rows(), rules::rows(), simulation::rows()];
+        let parts = first.into_iter().chain([billing::rows(), integrations::rows()]);
         parts.into_iter().flatten().collect()
     });
     &SETTINGS

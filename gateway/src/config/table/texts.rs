@@ -139,6 +139,21 @@ fn archive_address(text: &str) -> Option<String> {
     (is_allowed && is_plain).then(|| text.trim_end_matches('/').to_owned())
 }
 
+pub(super) const CALLS_ADDRESS: Rule = Rule {
+    what: "address",
+    allowed: "an address that begins with https://, or with http:// and an address of this machine",
+    read: |text| archive_address(text).filter(|text| !text.is_empty()),
+};
+
+pub(super) const PRICE: Rule = Rule {
+    what: "text",
+    allowed: "an id of at most 255 characters, in visible ASCII; \"\" for none",
+    read: |text| same(text, text.len() <= 255 && text.bytes().all(|byte| byte.is_ascii_graphic())),
+};
+
+pub(super) const CONDITION: Rule =
+    Rule { what: "list", allowed: "a list of texts without control characters", read: PRINTABLE.read };
+
 pub(super) const SOCKET_ADDRESS: Rule = Rule {
     what: "address",
     allowed: "an address that begins with wss:// or ws://",

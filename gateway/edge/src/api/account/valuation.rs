@@ -28,7 +28,7 @@ impl Valuation {
         for wallet in wallets {
             cash_total += i128::from(wallet.cash.0);
             reserved += i128::from(wallet.reserved.0);
-            starting += i128::from(wallet.baseline.0);
+            starting += i128::from(wallet.starting().0);
         }
         let held: i128 = positions.into_iter().map(|held| i128::from(marks.value(held).0)).sum();
         Valuation {

@@ -36,7 +36,7 @@ record! {
         unrealized_pnl: Money = Money::of("-1.10"),
             "`total_value` less `starting_balance`: profit or loss since the start, realised or not, after fees.";
         total_value: Money = Money::of("98.90"), "Cash and open positions at their marks.";
-        starting_balance: Money = Money::of("100"), "Baselines of the present generations.";
+        starting_balance: Money = Money::of("100"), "Baselines of the present generations, and their deposits.";
         reserved: Money = Money::of("0"), "Cash set aside for open orders.";
     }
 

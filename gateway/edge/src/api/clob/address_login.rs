@@ -133,7 +133,7 @@ fn verified(call: &Call) -> Result<Claim<'_>, Refusal> {
 /// Issues the key, with the checks of every key.
 async fn issued(call: &Call, user: UserId, credentials: Credentials) -> Result<Credentials, Refusal> {
     let directory = &call.reads().directory;
-    let grant = directory.grant(user);
+    let grant = directory.standing(user, call.now);
     let permissions = if grant_ended(grant, call.now) { Permissions::Read } else { Permissions::ReadTrade };
     let caller = Caller { user, key: None, tier: entitlement(grant, call.now), permissions, grant, expires_at: None };
     let tier = request::admitted(&NewKey::default(), &caller, call.front(), directory, call.now)?;

@@ -1,11 +1,13 @@
 //! `GET /v1/account/me/entitlements`: what the caller's plan includes (gateway/docs/accounts.md §2).
 
 use crate::api::keys::view::TierName;
+use crate::api::refuse::unexpected;
 use crate::http::call::Call;
 use crate::http::record::record;
-use crate::http::reply::{Outcome, Reply};
+use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::route::{Auth, Route};
 use crate::http::scalar::{self, Money, words};
+use engine::command::{Answer, Command, Query};
 use engine::rules::{self, Rules, backtest_caps, main_resets_max, sandboxes_max};
 use engine::time::Timestamp;
 use engine::user::key::entitlement;
@@ -62,26 +64,60 @@ record! {
 }
 
 async fn entitlements(call: Call) -> Outcome {
-    Ok(Reply::json(&Entitlements::new(call.caller().grant, &call.reads().rules, call.now)))
+    let (directory, user) = (&call.reads().directory, call.caller().user);
+    let stands = |grant: &Grant| grant.tier > Tier::Free && grant.expires_at.is_none_or(|end| call.now < end);
+    let is_subscription = directory.plan(user).is_some() && !directory.grant(user).is_some_and(|grant| stands(&grant));
+    let period_end = if is_subscription { period_end(&call).await? } else { None };
+    let simulation = directory.simulation_plan(user);
+    let granted = Granted { standing: call.caller().grant, is_subscription, period_end, simulation };
+    Ok(Reply::json(&Entitlements::new(granted, &call.reads().rules, call.now)))
+}
+
+/// When the period of the caller's subscription ends.
+async fn period_end(call: &Call) -> Result<Option<Timestamp>, Refusal> {
+    match call.ask(Command::Query(Query::Billing)).await? {
+        Answer::Billing(billing) => {
+            Ok(billing.subscription(false).and_then(|known| known.terms.as_ref()?.period_end.get()))
+        }
+        other => Err(unexpected(&other, call.now)),
+    }
+}
+
+/// Where a plan comes from.
+#[derive(Clone, Copy, Default)]
+struct Granted {
+    /// The grant or subscription in force, or one that has ended.
+    standing: Option<Grant>,
+    is_subscription: bool,
+    period_end: Option<Timestamp>,
+    /// The plan whose limits the simulation has by a subscription of its own.
+    simulation: Option<Grant>,
 }
 
 impl Entitlements {
-    fn new(grant: Option<Grant>, rules: &Rules, now: Timestamp) -> Entitlements {
-        let tier = entitlement(grant, now);
-        let standing = grant.filter(|grant| grant.expires_at.is_none_or(|end| now < end));
+    fn new(granted: Granted, rules: &Rules, now: Timestamp) -> Entitlements {
+        let tier = entitlement(granted.standing, now);
+        let simulation = tier.max(entitlement(granted.simulation, now));
+        let standing = granted.standing.filter(|grant| grant.expires_at.is_none_or(|end| now < end));
         Entitlements {
             plan: tier.into(),
-            source: if standing.is_some() { "grant" } else { "default" }.into(),
-            expires_at: standing.and_then(|grant| grant.expires_at).map(scalar::Timestamp),
-            features: Features::new(tier, rules),
+            source: match standing {
+                Some(_) if granted.is_subscription => "subscription",
+                Some(_) => "grant",
+                None => "default",
+            }
+            .into(),
+            expires_at: standing.and_then(|grant| grant.expires_at.or(granted.period_end)).map(scalar::Timestamp),
+            features: Features::new(tier, simulation, rules),
         }
     }
 }
 
 impl Features {
-    fn new(tier: Tier, rules: &Rules) -> Features {
+    /// `simulation`: the plan whose limits back-tests have.
+    fn new(tier: Tier, simulation: Tier, rules: &Rules) -> Features {
         let paid = tier > Tier::Free;
-        let backtests = backtest_caps(tier);
+        let backtests = backtest_caps(simulation);
         let sandboxes = sandboxes_max(tier);
         Features {
             tier: tier.into(),
@@ -110,7 +146,8 @@ mod tests {
 
     fn text(grant: Option<(Tier, Option<u64>)>) -> String {
         let grant = grant.map(|(tier, end)| Grant { tier, expires_at: end.map(|end| Timestamp(end * SECOND)) });
-        let entitlements = Entitlements::new(grant, &Rules::default(), Timestamp(1_790_932_500 * SECOND));
+        let granted = Granted { standing: grant, ..Granted::default() };
+        let entitlements = Entitlements::new(granted, &Rules::default(), Timestamp(1_790_932_500 * SECOND));
         serde_json::to_string(&entitlements).expect("a record")
     }
 

@@ -265,7 +265,8 @@ impl<'a> Wallet<'a> {
             status: if wallet.is_active() { "ACTIVE" } else { "ARCHIVED" }.into(),
             generation: wallet.generation.into(),
             parent_wallet_id: wallet.parent().map(|parent| parent.0),
-            competition_id: None,
+            // One event is one wallet so far.
+            competition_id: (wallet.kind == WalletKind::Competition).then_some(wallet.id.0),
             created_at: Timestamp(wallet.created_at),
             archived_at: wallet.archived_at().map(Timestamp),
             is_legacy: false,
@@ -287,7 +288,8 @@ mod tests {
         let (baseline, opened_at) = (Cash::from_dollars(10_000), time::Timestamp(1_789_891_200 * SECOND));
         let mut wallet = user::Wallet::new(WalletId(101), WalletKind::Sandbox, baseline, 2, opened_at);
         (wallet.cash, wallet.reserved) = (Cash(9_960_120_000), Cash(20_000_000));
-        let rare = WalletRare { label: Some("grid test".into()), parent: Some(WalletId(97)), archived_at: None };
+        let (label, parent) = (Some("grid test".into()), Some(WalletId(97)));
+        let rare = WalletRare { label, parent, ..WalletRare::default() };
         wallet.set_rare(rare.clone());
         assert_eq!(value(&Wallet::new(&wallet)), value(&Wallet::example()));
         wallet.set_rare(WalletRare { archived_at: Some(time::Timestamp(1_790_932_500 * SECOND)), ..rare });

@@ -7,7 +7,7 @@ use super::spec::Spec;
 use super::summary::{
     BacktestPage, BacktestPoint, BacktestPointPage, BacktestSummary, BacktestTrade, BacktestTradePage,
 };
-use super::{archive, has_everything, needs_everything, outcome};
+use super::{archive, has_everything, needs_everything, outcome, quota};
 use crate::api::clob::ids::uuid;
 use crate::api::orders::terms::header_id;
 use crate::api::refuse::unexpected;
@@ -20,10 +20,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use engine::backtest::{Coverage, Hour};
 use engine::command::{Answer, BacktestResult, Command, NewBacktest, Query};
-use engine::rules::{BacktestCaps, backtest_caps};
+use engine::rules::BacktestCaps;
 use engine::time::{DAY, Timestamp};
 use engine::user::Backtest;
-use engine::user::key::entitlement;
 use hyper::StatusCode;
 use hyper::header::{self, HeaderName, HeaderValue};
 use sha2::{Digest as _, Sha256};
@@ -54,7 +53,7 @@ pub async fn create(call: Call) -> Outcome {
             false => Err(Code::IdempotencyKeyReuse.into()),
         };
     }
-    let caps = backtest_caps(entitlement(call.caller().grant, call.now));
+    let caps = quota::caps(&call);
     within_plan(&spec, caps)?;
     if !spec.strategy.model.is_free() && !has_everything(&call) {
         return Err(needs_everything(&call));

@@ -6,7 +6,7 @@ use crate::http::record::record;
 use crate::http::reply::{Outcome, Reply};
 use crate::http::scalar::{Digits, MarketHours};
 use engine::command::{Answer, Command, Query};
-use engine::rules::backtest_caps;
+use engine::rules::{BacktestCaps, backtest_caps};
 use engine::user::BacktestMeter;
 use engine::user::key::entitlement;
 
@@ -23,9 +23,17 @@ record! {
     }
 }
 
+/// What the caller may use: by the plan, or by a subscription of the simulation if that has more (gateway/docs/billing.md
+/// §2).
+pub fn caps(call: &Call) -> BacktestCaps {
+    let caller = call.caller();
+    let own = call.reads().directory.simulation_plan(caller.user);
+    backtest_caps(entitlement(caller.grant, call.now).max(entitlement(own, call.now)))
+}
+
 pub async fn quota(call: Call) -> Outcome {
     let month = call.now.month();
-    let caps = backtest_caps(entitlement(call.caller().grant, call.now));
+    let caps = caps(&call);
     match call.ask(Command::Query(Query::BacktestMeter(month))).await? {
         Answer::BacktestMeter(BacktestMeter { month, jobs, hours }) => Ok(Reply::json(&BacktestQuota {
             month: Digits(month.into()),

@@ -6,7 +6,6 @@ use crate::http::call::{Call, id};
 use engine::time::Timestamp;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use host::secret::Secret;
-use hyper::header;
 use sha2::Sha256;
 
 /// How long a link is valid.
@@ -18,13 +17,7 @@ pub fn make(call: &Call, export: ExportId) -> String {
     let settings = &call.front().settings;
     let ends = call.now.secs() + TTL_SECS;
     let signature: [u8; 32] = mac(&settings.auth.server_secret, export, ends).finalize().into_bytes().into();
-    let base = match settings.server.public_url.as_str() {
-        "" => {
-            let host = call.header(&header::HOST).filter(|host| host.bytes().all(is_of_a_host));
-            format!("http://{}", host.map_or_else(|| settings.server.listen.to_string(), str::to_owned))
-        }
-        url => url.to_owned(),
-    };
+    let base = call.base_url();
     format!("{base}{PATH}{export}?exp={ends}&sig={}", digits(&signature))
 }
 
@@ -73,9 +66,4 @@ pub fn digest(text: &str) -> Option<[u8; 32]> {
         *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
     }
     Some(bytes)
-}
-
-/// Whether a byte can be in a host with a port, so that it may be part of a link.
-fn is_of_a_host(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte)
 }

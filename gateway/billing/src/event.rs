@@ -1,0 +1,205 @@
+//! Events of the provider as events of the engine (gateway/docs/billing.md §4). The shapes are those that the provider
+//! publishes; only the fields that an effect needs are read, in the older and the newer place of those that moved.
+
+use crate::stripe::Price;
+use edge::api::billing::provider::{NotGenuine, Notice, Reading, Unheeded};
+use engine::command::{BillingEvent, BillingNews, SubscriptionNews};
+use engine::id::{UserId, WalletId};
+use engine::time::Timestamp;
+use engine::user::billing::{NAME_BYTES_MAX, Sku, SubscriptionStatus};
+use serde_json::Value;
+
+/// The one currency of the price list.
+const CURRENCY: &str = "usd";
+/// Names of our metadata.
+pub const USER: &str = "user_id";
+pub const SKU: &str = "sku";
+pub const WALLET: &str = "wallet_id";
+
+/// Reads a body whose signature was checked.
+///
+/// # Errors
+/// [`NotGenuine`] if it is no event.
+pub fn read(body: &[u8], prices: &[Price]) -> Result<Reading, NotGenuine> {
+    let event: Value = serde_json::from_slice(body).map_err(|_| NotGenuine)?;
+    let id = name(&event["id"]).ok_or(NotGenuine)?;
+    let kind = event["type"].as_str().ok_or(NotGenuine)?;
+    let created = moment(&event["created"]).ok_or(NotGenuine)?;
+    let object = Object(&event["data"]["object"]);
+    if !object.0.is_object() {
+        return Err(NotGenuine);
+    }
+    let read = match kind {
+        "checkout.session.completed" | "checkout.session.async_payment_succeeded" => session(object),
+        "customer.subscription.created"
+        | "customer.subscription.updated"
+        | "customer.subscription.deleted"
+        | "customer.subscription.paused"
+        | "customer.subscription.resumed" => subscription(object, kind, prices),
+        "invoice.paid" => invoice(object, true),
+        "invoice.payment_failed" => invoice(object, false),
+        "charge.refunded" => charge(object),
+        "refund.created" | "refund.updated" => refund(object),
+        _ => Err(Unheeded::Type),
+    };
+    Ok(match read {
+        Err(why) => Reading::Nothing(why),
+        Ok(Read { user, subject, news }) => {
+            let customer = object.reference("customer").map(str::to_owned);
+            let name = subject.or_else(|| customer.clone());
+            let event = BillingEvent { id: id.to_owned(), created, customer, news };
+            Reading::Notice(Box::new(Notice { user, name, event }))
+        }
+    })
+}
+
+/// The part of an event that depends on its type.
+struct Read {
+    user: Option<UserId>,
+    /// The payment by which the user is found, if the object names no customer.
+    subject: Option<String>,
+    news: BillingNews,
+}
+
+#[derive(Clone, Copy)]
+struct Object<'a>(&'a Value);
+
+impl<'a> Object<'a> {
+    /// An id, or that of an object in its place.
+    fn reference(self, field: &str) -> Option<&'a str> {
+        let value = &self.0[field];
+        name(value).or_else(|| name(&value["id"]))
+    }
+
+    /// A text of our metadata.
+    fn ours(self, field: &str) -> Option<&'a str> {
+        self.0["metadata"][field].as_str()
+    }
+
+    /// The user that our metadata names.
+    fn user(self) -> Option<UserId> {
+        user(self.ours(USER)?)
+    }
+
+    fn is_of_the_currency(self) -> bool {
+        self.0["currency"].as_str().is_some_and(|currency| currency.eq_ignore_ascii_case(CURRENCY))
+    }
+
+    /// The payment of a charge, refund or session: its intent, else the object that has none.
+    fn payment(self, otherwise: &str) -> Option<&'a str> {
+        self.reference("payment_intent").or_else(|| self.reference(otherwise))
+    }
+}
+
+fn session(object: Object<'_>) -> Result<Read, Unheeded> {
+    let named = object.ours(USER).or_else(|| object.0["client_reference_id"].as_str());
+    let user = named.map(|text| user(text).ok_or(Unheeded::Fields)).transpose()?;
+    let nothing = Read { user, subject: None, news: BillingNews::Nothing };
+    match object.0["mode"].as_str() {
+        Some("subscription") => return Ok(nothing),
+        Some("payment") => {}
+        _ => return Err(Unheeded::Type),
+    }
+    // Of a slow payment a later event says that it is paid.
+    if object.0["payment_status"].as_str() != Some("paid") {
+        return Err(Unheeded::Type);
+    }
+    let named = object.ours(SKU).ok_or(Unheeded::Price)?;
+    let sku = Sku::ALL.into_iter().find(|sku| sku.name() == named).ok_or(Unheeded::Price)?;
+    if object.0["amount_total"].as_u64() != Some(sku.cents()) || !object.is_of_the_currency() {
+        return Err(Unheeded::Amount);
+    }
+    let wallet = match object.ours(WALLET) {
+        None | Some("") => None,
+        Some(text) => Some(WalletId(number(text).ok_or(Unheeded::Fields)?)),
+    };
+    let payment = object.payment("id").ok_or(Unheeded::Fields)?.to_owned();
+    Ok(Read { news: BillingNews::Purchase { payment, sku, wallet }, ..nothing })
+}
+
+fn subscription(object: Object<'_>, kind: &str, prices: &[Price]) -> Result<Read, Unheeded> {
+    let id = name(&object.0["id"]).ok_or(Unheeded::Fields)?;
+    let items = object.0["items"]["data"].as_array().ok_or(Unheeded::Fields)?;
+    let price_of = |item: &Value| {
+        let id = name(&item["price"]["id"]).or_else(|| name(&item["plan"]["id"]))?;
+        prices.iter().find(|price| price.id == id)
+    };
+    let (item, price) =
+        items.iter().find_map(|item| price_of(item).map(|price| (item, price))).ok_or(Unheeded::Price)?;
+    let status = match (kind, object.0["status"].as_str()) {
+        ("customer.subscription.deleted", _) | (_, Some("canceled" | "paused")) => SubscriptionStatus::Canceled,
+        (_, Some("trialing")) => SubscriptionStatus::Trialing,
+        (_, Some("active")) => SubscriptionStatus::Active,
+        (_, Some("past_due" | "unpaid")) => SubscriptionStatus::PastDue,
+        (_, Some("incomplete" | "incomplete_expired")) => SubscriptionStatus::Incomplete,
+        _ => return Err(Unheeded::Fields),
+    };
+    let period_end = moment(&object.0["current_period_end"]).or_else(|| moment(&item["current_period_end"]));
+    let news = BillingNews::Subscription(SubscriptionNews {
+        subscription: id.to_owned(),
+        product: price.product,
+        interval: price.interval,
+        status,
+        period_end,
+        // Newer versions state the moment instead.
+        cancel_at_period_end: object.0["cancel_at_period_end"].as_bool() == Some(true)
+            || (period_end.is_some() && moment(&object.0["cancel_at"]) == period_end),
+        trial_ends_at: moment(&object.0["trial_end"]),
+    });
+    Ok(Read { user: object.user(), subject: None, news })
+}
+
+fn invoice(object: Object<'_>, is_paid: bool) -> Result<Read, Unheeded> {
+    let details = Object(&object.0["parent"]["subscription_details"]);
+    let subscription = object.reference("subscription").or_else(|| details.reference("subscription"));
+    // An invoice of something else.
+    let subscription = subscription.ok_or(Unheeded::Type)?.to_owned();
+    let user = Object(&object.0["subscription_details"]).user().or_else(|| details.user());
+    Ok(Read { user, subject: None, news: BillingNews::Payment { subscription, is_paid } })
+}
+
+fn charge(object: Object<'_>) -> Result<Read, Unheeded> {
+    let refunded = object.0["amount_refunded"].as_u64().ok_or(Unheeded::Fields)?;
+    let is_within = object.0["amount"].as_u64().is_some_and(|amount| refunded <= amount);
+    if !is_within || !object.is_of_the_currency() {
+        return Err(Unheeded::Amount);
+    }
+    let payment = object.payment("id").ok_or(Unheeded::Fields)?.to_owned();
+    Ok(Read { user: object.user(), subject: None, news: BillingNews::Refund { payment, refunded } })
+}
+
+/// One refund of a payment: all that was returned is at least this. It names no customer.
+fn refund(object: Object<'_>) -> Result<Read, Unheeded> {
+    if object.0["status"].as_str() != Some("succeeded") {
+        return Err(Unheeded::Type);
+    }
+    let refunded = object.0["amount"].as_u64().ok_or(Unheeded::Fields)?;
+    if !object.is_of_the_currency() {
+        return Err(Unheeded::Amount);
+    }
+    let payment = object.payment("charge").ok_or(Unheeded::Fields)?.to_owned();
+    Ok(Read { user: object.user(), subject: Some(payment.clone()), news: BillingNews::Refund { payment, refunded } })
+}
+
+/// A text that can be an id.
+fn name(value: &Value) -> Option<&str> {
+    let text = value.as_str()?;
+    (!text.is_empty() && text.len() <= NAME_BYTES_MAX && text.bytes().all(|b| b.is_ascii_graphic())).then_some(text)
+}
+
+/// Unix seconds after the beginning of 1970.
+fn moment(value: &Value) -> Option<Timestamp> {
+    value.as_u64().filter(|secs| (1..1 << 40).contains(secs)).map(Timestamp::from_secs)
+}
+
+fn user(text: &str) -> Option<UserId> {
+    number(text).filter(|id| *id > 0).map(UserId)
+}
+
+fn number(text: &str) -> Option<u64> {
+    let is_plain = !text.is_empty() && text.len() <= 19 && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_plain.then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! Pages of the payment provider: for a plan, a purchase, and changes (gateway/docs/billing.md §1, §2).
+
+use super::provider::{Checkout, Desk, Failed, Portal, Wanted};
+use super::request::{AskedPlan, AskedPurchase, PlanCheckout, TopupCheckout};
+use super::{Link, billing, shown};
+use crate::api::refuse::unexpected;
+use crate::http::call::Call;
+use crate::http::code::Code;
+use crate::http::reply::{Outcome, Refusal, Reply};
+use engine::command::{Answer, Command, Query};
+use engine::id::WalletId;
+use engine::user::WalletKind;
+use engine::user::billing::{Billing, PURCHASES_MAX};
+use engine::view::UserView;
+
+/// A page for a plan; while a subscription of its kind lives, the page that changes it.
+pub async fn plan(call: Call) -> Outcome {
+    let desk = desk(&call)?;
+    let AskedPlan { product, interval } = PlanCheckout::read(&call.json_object()?)?;
+    let billing = billing(&call).await?;
+    let living = billing.subscription(product.is_simulation()).filter(|known| known.is_live());
+    let has = living.and_then(|known| known.terms.as_ref()).map(|terms| terms.product);
+    if has == Some(product) {
+        return Err(Refusal::new(Code::InvalidRequest, "The account is on this plan already."));
+    }
+    if !desk.provider.sells(product, interval) {
+        return Err(Refusal::new(Code::InvalidRequest, "This plan is not sold here."));
+    }
+    let instead_of = living.map(|known| known.id.to_string());
+    page(&call, desk, &billing, Wanted::Plan { product, interval, instead_of }).await
+}
+
+/// A page for something that is bought once.
+pub async fn topup(call: Call) -> Outcome {
+    let desk = desk(&call)?;
+    let AskedPurchase { sku, wallet } = TopupCheckout::read(&call.json_object()?)?;
+    let wallet = wallet.map(WalletId);
+    if let Some(wallet) = wallet {
+        let known = user(&call).await?.wallets.into_iter().find(|known| known.id == wallet);
+        if !known.is_some_and(|known| known.kind == WalletKind::Sandbox && known.is_active()) {
+            return Err(Code::WalletNotFound.into());
+        }
+    }
+    let billing = billing(&call).await?;
+    if billing.purchases().len() >= PURCHASES_MAX {
+        return Err(Refusal::new(Code::InvalidRequest, "There have been too many purchases; no more can be made."));
+    }
+    page(&call, desk, &billing, Wanted::Purchase { sku, wallet }).await
+}
+
+/// The page for changes and the end of a subscription.
+pub async fn portal(call: Call) -> Outcome {
+    let desk = desk(&call)?;
+    let billing = billing(&call).await?;
+    let Some(customer) = billing.customer.as_deref() else {
+        return Err(Refusal::new(Code::InvalidRequest, "The account has bought nothing yet."));
+    };
+    let subscription = shown(&billing).filter(|known| known.is_live());
+    let portal = Portal { user: call.caller().user, customer, base: call.base_url(), subscription, now: call.now };
+    let url = desk.provider.portal(portal).await.map_err(refused)?;
+    Ok(Reply::json(&Link { url: &url }))
+}
+
+async fn page(call: &Call, desk: &Desk, billing: &Billing, wanted: Wanted) -> Outcome {
+    let customer = match &billing.customer {
+        Some(customer) => customer.to_string(),
+        None => new_customer(call, desk).await?,
+    };
+    let (user, base, now) = (call.caller().user, call.base_url(), call.now);
+    let url = desk.provider.checkout(Checkout { user, customer, base, wanted, now }).await.map_err(refused)?;
+    Ok(Reply::json(&Link { url: &url }))
+}
+
+/// Makes the customer of the caller. Of two requests at a time the first one's is kept.
+async fn new_customer(call: &Call, desk: &Desk) -> Result<String, Refusal> {
+    let user = user(call).await?;
+    let customer = desk.provider.customer(call.caller().user, user.email.as_deref()).await.map_err(refused)?;
+    match call.ask(Command::NoteCustomer { customer }).await? {
+        Answer::Billing(billing) => {
+            billing.customer.map(String::from).ok_or_else(|| Refusal::from(Code::InternalError))
+        }
+        other => Err(unexpected(&other, call.now)),
+    }
+}
+
+async fn user(call: &Call) -> Result<Box<UserView>, Refusal> {
+    match call.ask(Command::Query(Query::User)).await? {
+        Answer::User(user) => Ok(user),
+        other => Err(unexpected(&other, call.now)),
+    }
+}
+
+/// The provider; its gate is open, so there is one.
+pub(super) fn desk(call: &Call) -> Result<&Desk, Refusal> {
+    call.edge.app.billing.as_ref().ok_or_else(|| Code::NotFound.into())
+}
+
+fn refused(why: Failed) -> Refusal {
+    match why {
+        Failed::Away => Refusal::new(Code::UpstreamUnavailable, "The payment provider does not answer."),
+        Failed::Busy => Code::ServerBusy.into(),
+    }
+}

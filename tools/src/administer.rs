@@ -1,0 +1,159 @@
+//! `grant` and `wallet`: what an administrator does for a user, on a running server through its admin listener, or in a
+//! stopped directory (gateway/docs/billing.md §8).
+
+use crate::Failure;
+use crate::admin_client::{self, Usage};
+use crate::desk::Recovered;
+use crate::settings::{Settings, print_line};
+use admin::users::{Deed, Done, Named, NoDeed, PLANS, balance, is_label, until};
+use clap::Args;
+use gateway::admin_listener::{command, done};
+use gateway::config::Config;
+use journal::recover::RecoverError;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use wire::instant::ts_text;
+
+#[derive(Args)]
+pub struct Grant {
+    #[command(flatten)]
+    target: Target,
+    /// The plan: free, pro, pro_plus or enterprise.
+    #[arg(long)]
+    plan: String,
+    /// When it ends: an RFC 3339 time, or none.
+    #[arg(long, value_name = "TIME|none")]
+    until: String,
+}
+
+#[derive(Args)]
+pub struct Wallet {
+    #[command(flatten)]
+    target: Target,
+    /// The kind of the wallet: competition.
+    #[arg(long)]
+    kind: String,
+    /// Its cash in USD.
+    #[arg(long, allow_hyphen_values = true)]
+    balance: String,
+    /// Its label, at most 64 characters.
+    #[arg(long)]
+    label: Option<String>,
+}
+
+/// A user, and how to reach the server.
+#[derive(Args)]
+struct Target {
+    #[command(flatten)]
+    settings: Settings,
+    /// The user: the id, or the subject of identity tokens.
+    #[arg(long, value_name = "ID|SUB")]
+    user: String,
+    /// The admin listener of a running server, like http://127.0.0.1:9464 (default: admin.listen of the settings).
+    #[arg(long, value_name = "URL")]
+    admin: Option<String>,
+    /// The file with the admin token (default: that of the settings).
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+impl Grant {
+    pub fn run(self) -> Result<(), Failure> {
+        let Grant { target, plan, until: end } = self;
+        let tier = PLANS.iter().find(|(name, _)| *name == plan).map(|(_, tier)| *tier);
+        let tier = tier.ok_or_else(|| Usage("--plan must be one of free, pro, pro_plus, enterprise".to_owned()))?;
+        let until = until(&end).ok_or_else(|| Usage("--until must be an RFC 3339 time, or none".to_owned()))?;
+        let body = json!({"user": target.user, "plan": plan, "until": until.map_or("none".to_owned(), ts_text)});
+        let shown = target.administer("/v1/admin/grants", body, Deed::Grant { tier, until })?;
+        let end = until.map_or("without end".to_owned(), |until| format!("until {}", ts_text(until)));
+        print_line(format_args!("user {} has the plan {plan}, {end}", shown.user));
+        Ok(())
+    }
+}
+
+impl Wallet {
+    pub fn run(self) -> Result<(), Failure> {
+        let Wallet { target, kind, balance: text, label } = self;
+        if kind != "competition" {
+            return Err(Usage("--kind must be competition".to_owned()).into());
+        }
+        let wrong = || Usage("--balance is an amount in USD above zero with at most six decimals".to_owned());
+        let balance = balance(&text).ok_or_else(wrong)?;
+        if label.as_deref().is_some_and(|label| !is_label(label)) {
+            return Err(Usage("--label has more than 64 characters".to_owned()).into());
+        }
+        let body = json!({"user": target.user, "kind": kind, "balance": text, "label": label});
+        let shown = target.administer("/v1/admin/wallets", body, Deed::OpenWallet { label, balance })?;
+        let wallet = shown.wallet.ok_or("the answer names no wallet")?;
+        print_line(format_args!("user {} has the wallet {wallet} with {text} USD", shown.user));
+        Ok(())
+    }
+}
+
+/// What was done, in numbers.
+struct Shown {
+    user: u64,
+    wallet: Option<u64>,
+}
+
+impl Target {
+    /// In the directory itself if no server has it, else by the server that has it.
+    fn administer(self, path: &str, body: Value, deed: Deed) -> Result<Shown, Failure> {
+        let config = self.settings.load(Vec::new())?;
+        if self.admin.is_some() {
+            return self.there(&config, path, &body);
+        }
+        match Recovered::of(&config) {
+            Ok(recovered) if recovered.is_new() => {
+                Err(format!("{}: there are no users in this directory", config.data.dir.display()).into())
+            }
+            Ok(recovered) => self.here(recovered, &config, deed),
+            Err(RecoverError::Log(wal::Error::Locked { .. })) => self.there(&config, path, &body),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn here(&self, recovered: Recovered, config: &Config, deed: Deed) -> Result<Shown, Failure> {
+        let mut desk = recovered.start(config)?;
+        let user = match Named::of(&self.user) {
+            Named::Id(id) => Some(id).filter(|id| desk.directory.exists(*id)),
+            Named::Sub(sub) => desk.directory.by_sub(&sub),
+        };
+        let answer = match user {
+            Some(user) => Some((user, desk.ask(user, command(deed))?)),
+            None => None,
+        };
+        desk.end()?;
+        let unknown = || format!("there is no user {}", self.user);
+        let (user, answer) = answer.ok_or_else(unknown)?;
+        match done(answer) {
+            Ok(Done::Granted) => Ok(Shown { user: user.0, wallet: None }),
+            Ok(Done::Opened(wallet)) => Ok(Shown { user: user.0, wallet: Some(wallet.id.0) }),
+            Ok(Done::Refused(why)) => Err(why.into()),
+            Err(NoDeed::UnknownUser) => Err(unknown().into()),
+            Err(NoDeed::Busy) => Err("the log has no room".into()),
+        }
+    }
+
+    fn there(&self, config: &Config, path: &str, body: &Value) -> Result<Shown, Failure> {
+        let dir = config.data.dir.display();
+        let url = match (&self.admin, config.admin.listen) {
+            (Some(url), _) => url.clone(),
+            (None, Some(listen)) if listen.port() != 0 => format!("http://{listen}"),
+            _ => {
+                return Err(format!(
+                    "{dir}: a server has this directory, and the settings name no admin listener: give --admin and \
+                     --token-file, or set admin.listen, or stop the server"
+                )
+                .into());
+            }
+        };
+        let token_file = self.token_file.clone().or_else(|| config.admin.token_file.clone());
+        let token_file = token_file.unwrap_or_else(|| config.kept_admin_token());
+        let answer = admin_client::post(&url, &token_file, path, body).map_err(|error| {
+            format!("{error}; a server has {dir}: if it does not answer there, open its admin listener, or stop it")
+        })?;
+        let user = answer["user_id"].as_u64().ok_or("the answer names no user")?;
+        Ok(Shown { user, wallet: answer["wallet_id"].as_u64() })
+    }
+}

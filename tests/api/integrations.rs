@@ -197,7 +197,7 @@ fn a_fill_arrives_signed_with_its_order() {
         })
     );
     cases.one();
-    // 50.5 of 100 at once, the rest is cancelled.
+    // 50.5 of 100 are filled immediately, the rest is cancelled.
     let body = tests::world::changed(&limit(market, "BUY", "0.42", "100"), &json!({"client_order_id": "grid-7"}));
     let order = client.post("/v1/orders", &body).expect(200);
     let id = int(&order, "/order_id");

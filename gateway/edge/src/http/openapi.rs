@@ -41,6 +41,7 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     ("chat", "The chat service: the setting `integrations.chat_service`.", "discord"),
     ("job_id", "The back-test.", "0d0b7a1e-5f0e-4c55-9a51-2f1f6f2c9d11"),
     ("code", "A builder's code.", "any"),
+    ("token", "The token of a purchase that the stub confirms.", "7f21"),
 ];
 
 /// The document of these routes.

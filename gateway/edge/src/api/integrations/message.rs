@@ -89,12 +89,14 @@ impl Line {
 impl Place {
     /// Appends a text from outside: on one line, of bounded length, without what the place gives a meaning.
     fn write(self, text: &str, out: &mut String) {
-        let mut chars = text.chars();
-        for c in chars.by_ref().take(TEXT_CHARS_MAX) {
+        let mut chars = text.chars().peekable();
+        for _ in 0..TEXT_CHARS_MAX {
+            let Some(c) = chars.next() else { break };
             match c {
                 c if is_invisible(c) => out.push(' '),
                 // A mention, and the scheme of an address: broken by a space of no width.
-                '@' | '#' | ':' if self == Place::Chat => out.extend([c, '\u{200b}']),
+                '@' if self == Place::Chat => out.extend([c, '\u{200b}']),
+                ':' if self == Place::Chat && chars.peek() == Some(&'/') => out.extend([c, '\u{200b}']),
                 c if self == Place::Chat && MARKUP.contains(c) => out.extend(['\\', c]),
                 c => out.push(c),
             }
@@ -106,7 +108,7 @@ impl Place {
 }
 
 /// Characters with which chats mark texts up.
-const MARKUP: &str = r"\*_~`|<>[]()-+=!";
+const MARKUP: &str = r"\*_~`|<>[]()#-+=!";
 
 /// Whether a character breaks a line, or changes how others are shown.
 fn is_invisible(c: char) -> bool {
@@ -437,12 +439,12 @@ mod tests {
                 "[click](http://evil.example)",
             ),
             ("a\nb\r\nc\td\u{0}e", "a b  c d e", "a b  c d e"),
-            ("# head", "#\u{200b} head", "# head"),
+            ("# head", r"\# head", "# head"),
             ("\u{202e}txt.exe", " txt.exe", " txt.exe"),
             ("a\u{200b}b\u{2028}c", "a b c", "a b c"),
             (r"\@", "\\\\@\u{200b}", r"\@"),
             ("||spoiler||", r"\|\|spoiler\|\|", "||spoiler||"),
-            ("Subject: x\r\nBcc: y@z", "Subject:\u{200b} x  Bcc:\u{200b} y@\u{200b}z", "Subject: x  Bcc: y@z"),
+            ("Subject: x\r\nBcc: y@z", "Subject: x  Bcc: y@\u{200b}z", "Subject: x  Bcc: y@z"),
         ];
         for (title, in_chat, in_mail) in rows {
             assert_eq!(chat(title), in_chat, "{title:?}");

@@ -8,7 +8,7 @@
 use crate::id::Outcome;
 use crate::market::terms::{Asset, Category, Interval, MarketState, Resolution, Venue};
 use crate::order::{CloseReason, EntryRoute, Liquidity, OrderType, PriceSource, Side, Status, TimeInForce};
-use crate::user::alerts::{AlertKinds, Channel};
+use crate::user::alerts::{AlertKinds, Channel, HiddenText};
 use crate::user::backtests::BacktestEnd;
 use crate::user::billing::{BillingInterval, Product, Sku, SubscriptionStatus};
 use crate::user::{Permissions, Tier, WalletKind};
@@ -276,6 +276,13 @@ impl Described for String {
     const SHAPE: Shape = Shape::Text;
     fn value(&self) -> Value<'_> {
         Value::Text(self)
+    }
+}
+
+impl Described for HiddenText {
+    const SHAPE: Shape = Shape::Text;
+    fn value(&self) -> Value<'_> {
+        Value::Text(HiddenText::SHOWN)
     }
 }
 

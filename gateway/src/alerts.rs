@@ -30,7 +30,7 @@ pub struct Needs<'a> {
 /// The port of the routes, and the job that serves it.
 ///
 /// # Errors
-/// A setting of mail is wrong, or the roots of trust of the system cannot be read.
+/// A setting of mail is wrong, or the roots of trust that mail needs cannot be read.
 pub fn open(config: &Config, needs: Needs<'_>) -> Result<(Arc<Sender>, Dispatcher), BootError> {
     let settings = settings(config)?;
     let mailer = settings.mail.as_ref().map(|mail| Mailer::new(mail, settings.timeout)).transpose();
@@ -55,7 +55,7 @@ pub fn open(config: &Config, needs: Needs<'_>) -> Result<(Arc<Sender>, Dispatche
         known: needs.known,
         delivers,
     };
-    Ok((Arc::new(sender), Dispatcher::new(parts).map_err(BootError::Alerts)?))
+    Ok((Arc::new(sender), Dispatcher::new(parts)))
 }
 
 fn settings(config: &Config) -> Result<Settings, BootError> {

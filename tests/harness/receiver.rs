@@ -18,6 +18,8 @@ pub enum Behaviour {
     Cut,
     /// The head of an answer, and then the end of the connection.
     CutInBody,
+    /// The head of an answer, and then nothing until the behaviour is another one.
+    StallInBody,
     /// Not HTTP.
     Garbage,
     /// 200, and then a body of this many bytes.
@@ -153,6 +155,14 @@ fn serve(mut stream: TcpStream, shared: &(Mutex<State>, Condvar)) -> std::io::Re
         }
         Behaviour::Cut | Behaviour::Stall => Ok(()),
         Behaviour::CutInBody => write!(stream, "HTTP/1.1 200 X\r\nContent-Length: 100\r\n\r\nhalf"),
+        Behaviour::StallInBody => {
+            write!(stream, "HTTP/1.1 200 X\r\nContent-Length: 100\r\n\r\nhalf")?;
+            let mut state = shared.0.lock().unwrap();
+            while state.behaviour == Behaviour::StallInBody {
+                state = shared.1.wait(state).unwrap();
+            }
+            Ok(())
+        }
         Behaviour::Garbage => write!(stream, "no answer of HTTP\r\n\r\n"),
         Behaviour::Large(bytes) => {
             write!(stream, "HTTP/1.1 200 X\r\nContent-Length: {bytes}\r\nConnection: close\r\n\r\n")?;

@@ -7,7 +7,9 @@ use crate::mutation::Mutation;
 use crate::reject::Reject;
 use crate::rules::Rules;
 use crate::time::Timestamp;
-use crate::user::alerts::{AlertKind, AlertKinds, Channel, ERROR_CHARS_MAX, FAILURES_MAX, TARGETS_PER_CHANNEL_MAX};
+use crate::user::alerts::{
+    AlertKind, AlertKinds, Channel, ERROR_CHARS_MAX, FAILURES_MAX, HiddenText, TARGETS_PER_CHANNEL_MAX,
+};
 use crate::user::{AlertTarget, Tier, User};
 
 /// The previous format has no alerts.
@@ -30,6 +32,7 @@ pub fn add(
     }
     can_be_kept(rules)?;
     let target = user.alerts().map_or(1, |alerts| alerts.next_target());
+    let (url, secret) = (HiddenText(url), secret.map(HiddenText));
     let set = fact::AlertTargetSet { target, channel, url, secret, label, kinds, is_enabled: true, at: now };
     facts.push(Mutation::AlertTargetSet(set));
     Ok(target)
@@ -51,8 +54,8 @@ pub fn change(
     let set = fact::AlertTargetSet {
         target: id,
         channel,
-        url: known.url.to_string(),
-        secret: text(&known.secret),
+        url: HiddenText(known.url.to_string()),
+        secret: text(&known.secret).map(HiddenText),
         label: change.label.unwrap_or_else(|| text(&known.label)),
         kinds: change.kinds.unwrap_or(known.kinds),
         is_enabled: change.is_enabled.unwrap_or(known.is_enabled),
@@ -99,7 +102,8 @@ pub fn choose_mail(
     Ok(())
 }
 
-/// What became of an attempt. One about an alert that is not owed any more leaves no fact.
+/// What became of an attempt. Of a target that is switched on it is noted also if the alert was dropped meanwhile: its
+/// failures in a row count. Any other attempt at an alert that is not owed any more leaves no fact.
 pub fn note(
     user: &User,
     target: Option<u32>,
@@ -111,7 +115,8 @@ pub fn note(
 ) -> Result<(), Reject> {
     can_be_kept(rules)?;
     let Some(alerts) = user.alerts() else { return Ok(()) };
-    if !alerts.owed_to(target).any(|owed| owed.number == alert) {
+    let is_on = target.and_then(|id| alerts.target(id)).is_some_and(|target| target.is_enabled);
+    if !is_on && !alerts.owed_to(target).any(|owed| owed.number == alert) {
         return Ok(());
     }
     facts.push(match outcome {

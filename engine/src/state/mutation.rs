@@ -12,7 +12,7 @@ use crate::describe::facts;
 use crate::id::{KeyId, OrderId, PositionId, TradeId, WalletId};
 use crate::order::{CloseReason, Liquidity, OrderTerms, PriceSource, Taken};
 use crate::time::Timestamp;
-use crate::user::alerts::{AlertKinds, Channel};
+use crate::user::alerts::{AlertKinds, Channel, HiddenText};
 use crate::user::backtests::{BacktestEnd, BacktestFigures};
 use crate::user::billing::{BillingInterval, Product, Sku, SubscriptionStatus};
 use crate::user::{Permissions, Tier, WalletKind};
@@ -275,9 +275,10 @@ facts! {
         AlertTargetSet {
             target: u32,
             channel: Channel,
-            url: String,
-            /// Signs the deliveries.
-            secret: Option<String>,
+            /// Not shown.
+            url: HiddenText,
+            /// Signs the deliveries; not shown.
+            secret: Option<HiddenText>,
             label: Option<String>,
             kinds: AlertKinds,
             is_enabled: bool,

@@ -37,7 +37,7 @@ use tokio::task::JoinSet;
 
 /// Longest sleep of the job.
 pub const SLEEP_MAX: Duration = Duration::from_secs(3_600);
-/// Deliveries to chats and webhooks in flight.
+/// Deliveries to chats and webhooks in flight. Tests of routes have places of their own.
 const IN_FLIGHT_MAX: usize = 64;
 /// Mails in flight: a mail server that stalls delays no webhook.
 const MAILS_IN_FLIGHT_MAX: usize = 8;
@@ -139,11 +139,9 @@ enum Done {
 }
 
 impl Dispatcher {
-    /// # Errors
-    /// The HTTP client cannot be made.
-    pub fn new(parts: Parts) -> Result<Dispatcher, String> {
+    pub fn new(parts: Parts) -> Dispatcher {
         let rules = Rules::new(&parts.settings, parts.look_up);
-        let poster = Poster::new(&parts.settings, rules.clone())?;
+        let poster = Poster::new(&parts.settings, rules.clone());
         let (stopping, is_stopping) = watch::channel(false);
         for known in parts.known.iter().filter(|known| known.owes) {
             parts.owing.add(known.user);
@@ -153,7 +151,7 @@ impl Dispatcher {
             owing: parts.owing,
             deliveries: parts.deliveries,
             figures: parts.figures,
-            shards: Shards { inboxes: parts.inboxes, clock: parts.clock },
+            shards: Shards::new(parts.inboxes, parts.clock),
             catalog: parts.catalog,
             rules,
             poster,
@@ -173,7 +171,7 @@ impl Dispatcher {
             delivers: parts.delivers,
             stopping,
         };
-        Ok(Dispatcher { runtime: None, state })
+        Dispatcher { runtime: None, state }
     }
 }
 
@@ -287,25 +285,32 @@ async fn looked_at(shared: Arc<Shared>, user: UserId) -> Done {
 async fn deliver(shared: Arc<Shared>, user: UserId, target: Option<u32>) -> Done {
     let ask = || shared.shards.ask(user, || Command::Query(Query::OwedAlert(target)));
     let mut stopping = shared.stopping.clone();
-    // The alert that failed last, and its attempts.
-    let mut failed = (0, 0);
+    // The alert that was attempted last, and its attempts.
+    let mut last = (0, 0);
+    // Failed attempts since a delivery, or since an alert was given up: the pauses grow with them, also if the alert was
+    // dropped meanwhile.
+    let mut in_a_row = 0;
     let mut answer = ask().await;
     while let Answer::OwedAlert(Some(owed)) = answer {
         if *stopping.borrow() {
             break;
         }
         let number = owed.alert.number;
-        let attempt = if failed.0 == number { failed.1 + 1 } else { 1 };
-        failed = (number, attempt);
+        let attempt = if last.0 == number { last.1 + 1 } else { 1 };
+        last = (number, attempt);
         let outcome = shared.attempt(user, &owed, attempt).await;
-        let is_to_repeat = matches!(outcome, AlertOutcome::Failed { gives_up: false, is_gone: false, .. });
+        let is_to_repeat = matches!(outcome, AlertOutcome::Failed { gives_up: false, .. });
+        in_a_row = if is_to_repeat { in_a_row + 1 } else { 0 };
         let note = || Command::NoteAlert { target, alert: number, outcome: outcome.clone() };
         answer = shared.shards.ask(user, note).await;
-        if !matches!(answer, Answer::OwedAlert(_)) {
-            return Done::Refused;
+        match &answer {
+            // Nothing is owed any more, as after a target was switched off: there is nothing to wait for.
+            Answer::OwedAlert(None) => break,
+            Answer::OwedAlert(Some(_)) => {}
+            _ => return Done::Refused,
         }
         if is_to_repeat {
-            let pause = shared.settings.first_retry * 4_u32.pow(attempt - 1);
+            let pause = shared.settings.first_retry * 4_u32.pow((in_a_row - 1).min(ATTEMPTS_MAX - 2));
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 _ = stopping.changed() => break,
@@ -321,10 +326,17 @@ impl Shared {
     async fn attempt(&self, user: UserId, owed: &OwedAlert, attempt: u32) -> AlertOutcome {
         let message = Message::of(user, owed, &self.catalog);
         let (way, sent) = match &owed.target {
-            None => (Way::Mail, self.mail(owed.email.as_deref(), &message).await.map(|_| None)),
-            Some(target) => (way_of(target), self.post(target, &message).await.map(Some)),
+            None => {
+                let _place = self.mails_in_flight.acquire().await;
+                (Way::Mail, self.mail(owed.email.as_deref(), &message).await.map(|_| None))
+            }
+            Some(target) => {
+                let _place = self.in_flight.acquire().await;
+                (way_of(target), self.post(target, &message).await.map(Some))
+            }
         };
-        let gives_up = attempt >= ATTEMPTS_MAX;
+        // Without a mailer there is nothing to wait for.
+        let gives_up = attempt >= ATTEMPTS_MAX || (owed.target.is_none() && self.mailer.is_none());
         let outcome = match &sent {
             Ok(_) => DeliveryOutcome::Delivered,
             Err(failed) => match &owed.target {
@@ -344,11 +356,7 @@ impl Shared {
         }
         match sent {
             Ok(_) => AlertOutcome::Delivered,
-            // Without a mailer there is nothing to wait for.
-            Err(failed) => {
-                let gives_up = gives_up || (owed.target.is_none() && self.mailer.is_none());
-                AlertOutcome::Failed { is_gone: failed.is_gone(), error: failed.error, gives_up }
-            }
+            Err(failed) => AlertOutcome::Failed { is_gone: failed.is_gone(), error: failed.error, gives_up },
         }
     }
 
@@ -369,7 +377,6 @@ impl Shared {
     }
 
     async fn post(&self, target: &AlertTarget, message: &Message) -> Result<u16, Failed> {
-        let _place = self.in_flight.acquire().await;
         self.poster.send(target, message, self.shards.clock.wall_now()).await
     }
 
@@ -377,7 +384,6 @@ impl Shared {
     async fn mail(&self, to: Option<&str>, message: &Message) -> Result<String, Failed> {
         let mailer = self.mailer.as_ref().ok_or_else(|| Failed::because("this server sends no mail"))?;
         let to = to.ok_or_else(|| Failed::because("the account has no email address"))?;
-        let _place = self.mails_in_flight.acquire().await;
         mailer.send(to, message).await.map_err(Failed::because)
     }
 }
@@ -395,6 +401,7 @@ async fn answered(shared: Arc<Shared>, placed: Placed) -> Done {
     match request {
         Request::Check { channel, url, reply } => {
             let checked = shared.rules.check(channel, &url).await;
+            let checked = checked.map(|url| url.as_str().to_owned());
             let _ = reply.send(checked.map_err(|why| NoTarget::Wrong(why.to_owned())));
         }
         Request::TestMail { user, to, now, reply } => {

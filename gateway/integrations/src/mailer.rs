@@ -7,13 +7,17 @@ use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, Message as Letter};
 use lettre::transport::smtp::authentication::Credentials;
 use lettre::{Address, AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor};
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Longest text of an answer of a mail server in an error, in characters.
 const ANSWER_CHARS_MAX: usize = 120;
+
+/// End of the name of a file that is being written.
+const PARTIAL: &str = ".partial";
 
 /// Sends mail.
 pub struct Mailer {
@@ -34,7 +38,7 @@ impl Mailer {
         let address: Address = mail.from.parse().map_err(|error| format!("email.from: {error}"))?;
         let by = match &mail.by {
             MailBy::Folder(dir) => {
-                fs::create_dir_all(dir).map_err(|error| format!("email.smtp_url: {}: {error}", dir.display()))?;
+                prepare(dir).map_err(|error| format!("email.smtp_url: {}: {error}", dir.display()))?;
                 By::Folder(dir.clone())
             }
             MailBy::Smtp { host, port, security } => {
@@ -107,10 +111,23 @@ fn reason(error: &lettre::transport::smtp::Error) -> String {
     }
 }
 
+/// Makes the folder of mails, for its owner alone, and removes what the end of a process has left unfinished.
+fn prepare(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.to_str().is_some_and(|name| name.starts_with('.') && name.ends_with(PARTIAL)) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// Writes a file that is whole whenever it is seen: under another name first. A second one of the same name replaces it.
 fn write_whole(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let (partial, path) = (dir.join(format!(".{name}.partial")), dir.join(format!("{name}.eml")));
-    let mut file = File::create(&partial)?;
+    let (partial, path) = (dir.join(format!(".{name}{PARTIAL}")), dir.join(format!("{name}.eml")));
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&partial, &path)?;
@@ -123,6 +140,8 @@ mod tests {
     use engine::id::UserId;
     use engine::time::Timestamp;
 
+    use std::os::unix::fs::PermissionsExt as _;
+
     const NOW: Timestamp = Timestamp(1_790_932_445_000_000);
 
     fn mail(dir: &Path) -> Mail {
@@ -133,6 +152,8 @@ mod tests {
     fn a_mail_is_one_whole_file_however_often_it_is_sent() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let out = dir.path().join("out");
+        fs::create_dir(&out).expect("a folder");
+        fs::write(out.join(".1.partial"), "half").expect("a file");
         let mailer = Mailer::new(&mail(&out), Duration::from_secs(10)).expect("a folder");
         let runtime = host::runtime::runtime().expect("a runtime");
         let message = Message::test(UserId(7), [0x42; 16], NOW);
@@ -145,6 +166,8 @@ mod tests {
             .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
             .collect();
         assert_eq!(files, ["42424242-4242-4242-4242-424242424242.eml"]);
+        let mode = fs::metadata(out.join(&files[0])).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
         let text = fs::read_to_string(out.join(&files[0])).expect("text");
         let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
         for line in [

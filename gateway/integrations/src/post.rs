@@ -1,5 +1,5 @@
 //! One HTTP request to a target (gateway/docs/integrations.md §5): no redirect is followed, no proxy is used, every
-//! connection goes to a checked address, and little of the answer is read.
+//! connection goes to a checked address, and only the head of the answer is read.
 
 use crate::settings::Settings;
 use crate::target::{NotPublic, Rules};
@@ -13,10 +13,8 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode};
 use sha2::Sha256;
 use std::error::Error;
+use std::sync::OnceLock;
 use std::time::Duration;
-
-/// Bytes of an answer that are read at most; its status decides alone.
-const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// Why an attempt failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,31 +39,38 @@ impl Failed {
 
 /// Sends to targets.
 pub struct Poster {
-    client: Client,
+    /// Made by the first request: it reads the roots of trust, which a server without targets does not need.
+    client: OnceLock<Result<Client, String>>,
     rules: Rules,
     signature: HeaderName,
     timeout: Duration,
 }
 
 impl Poster {
-    /// # Errors
-    /// The roots of trust of the system cannot be read, or the name of the header is not one.
-    pub fn new(settings: &Settings, rules: Rules) -> Result<Poster, String> {
-        // Another part of the process may have chosen one.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
-            .user_agent(concat!("papertape/", env!("CARGO_PKG_VERSION")))
-            .redirect(Policy::none())
-            .no_proxy()
-            .no_gzip()
-            .referer(false)
-            // A connection that is kept is not checked again.
-            .pool_max_idle_per_host(0)
-            .dns_resolver(rules.clone())
-            .build()
-            .map_err(|error| error.to_string())?;
-        let signature = HeaderName::try_from(settings.signature_header.as_str()).map_err(|error| error.to_string())?;
-        Ok(Poster { client, rules, signature, timeout: settings.timeout })
+    pub fn new(settings: &Settings, rules: Rules) -> Poster {
+        let signature = HeaderName::try_from(settings.signature_header.as_str());
+        // The prefix was checked with the settings of the brand.
+        let signature = signature.expect("a prefix of headers and a suffix are a name");
+        Poster { client: OnceLock::new(), rules, signature, timeout: settings.timeout }
+    }
+
+    fn client(&self) -> Result<&Client, Failed> {
+        let made = self.client.get_or_init(|| {
+            // Another part of the process may have chosen one.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            Client::builder()
+                .user_agent(concat!("papertape/", env!("CARGO_PKG_VERSION")))
+                .redirect(Policy::none())
+                .no_proxy()
+                .no_gzip()
+                .referer(false)
+                // A connection that is kept is not checked again.
+                .pool_max_idle_per_host(0)
+                .dns_resolver(self.rules.clone())
+                .build()
+                .map_err(|error| error.to_string())
+        });
+        made.as_ref().map_err(|why| Failed::because(format!("this server cannot send: {why}")))
     }
 
     /// Sends a message, signed at `now` if the target has a secret. Returns the status of the answer.
@@ -80,22 +85,12 @@ impl Poster {
             Channel::Chat => message.chat(),
             Channel::Webhook => message.webhook(),
         };
-        let mut request = self.client.post(url).header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let mut request = self.client()?.post(url).header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(secret) = &target.secret {
             request = request.header(&self.signature, signature(secret, now.secs(), &body));
         }
-        let exchange = async {
-            let mut answer = request.body(body).send().await?;
-            let status = answer.status();
-            let mut read = 0;
-            // A part of the answer that does not come changes nothing.
-            while read < ANSWER_BYTES_MAX
-                && let Ok(Some(chunk)) = answer.chunk().await
-            {
-                read += chunk.len();
-            }
-            Ok::<_, reqwest::Error>(status)
-        };
+        // The head decides, and the body is not read. The connection is not used again.
+        let exchange = async { Ok::<_, reqwest::Error>(request.body(body).send().await?.status()) };
         match tokio::time::timeout(self.timeout, exchange).await {
             Ok(Ok(status)) if status.is_success() => Ok(status.as_u16()),
             Ok(Ok(status)) => {

@@ -23,7 +23,7 @@ const TESTERS_MAX: usize = 10_000;
 
 /// What a route asks the dispatcher to do.
 pub enum Request {
-    Check { channel: Channel, url: String, reply: oneshot::Sender<Result<(), NoTarget>> },
+    Check { channel: Channel, url: String, reply: oneshot::Sender<Result<String, NoTarget>> },
     TestMail { user: UserId, to: String, now: Timestamp, reply: oneshot::Sender<Result<SentMail, NotSent>> },
     Test { user: UserId, target: AlertTarget, now: Timestamp, reply: oneshot::Sender<Result<(), NotSent>> },
 }
@@ -99,6 +99,10 @@ impl Integrations for Sender {
     }
 
     fn test_mail(&self, user: UserId, to: &str, now: Timestamp) -> Waiting<Result<SentMail, NotSent>> {
+        // A user that finds no place has its minute still.
+        if self.places.available_permits() == 0 {
+            return Box::pin(std::future::ready(Err(NotSent::Busy)));
+        }
         if let Err(after) = self.take_minute(user, Instant::now()) {
             return Box::pin(std::future::ready(Err(NotSent::TooSoon(after))));
         }
@@ -106,7 +110,7 @@ impl Integrations for Sender {
         self.ask(NotSent::Busy, |reply| Request::TestMail { user, to, now, reply })
     }
 
-    fn check(&self, channel: Channel, url: &str) -> Waiting<Result<(), NoTarget>> {
+    fn check(&self, channel: Channel, url: &str) -> Waiting<Result<String, NoTarget>> {
         let url = url.to_owned();
         self.ask(NoTarget::Busy, |reply| Request::Check { channel, url, reply })
     }
@@ -166,9 +170,9 @@ mod tests {
         let Placed { request: Request::Check { reply, .. }, place } = received.try_recv().expect("the first") else {
             panic!("a check")
         };
-        reply.send(Ok(())).expect("it waits");
+        reply.send(Ok("https://hooks.example.net/".to_owned())).expect("it waits");
         drop(place);
-        assert_eq!(runtime.block_on(waiting.remove(0)), Ok(()));
+        assert!(runtime.block_on(waiting.remove(0)).is_ok());
         waiting.push(sender.check(Channel::Webhook, "https://hooks.example.net/"));
         drop(received);
         for waits in waiting {

@@ -9,22 +9,33 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::error::Error;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
+/// Look-ups of the system at the same time: each has a thread.
+const LOOK_UPS_MAX: usize = 16;
 /// Longest wait for the addresses of a host when a target is added.
 const RESOLVES_WITHIN: Duration = Duration::from_secs(5);
 
 /// The addresses of a host.
 pub type LookUp = Arc<dyn Fn(String) -> Waiting<io::Result<Vec<IpAddr>>> + Send + Sync>;
 
-/// The addresses that the system gives.
+/// The addresses that the system gives. A look-up cannot be ended, so it keeps its place until the system answers, also if
+/// no delivery waits for it any more.
 pub fn system() -> LookUp {
-    Arc::new(|host| {
+    let places = Arc::new(Semaphore::new(LOOK_UPS_MAX));
+    Arc::new(move |host| {
+        let places = places.clone();
         Box::pin(async move {
-            let found = tokio::net::lookup_host((host, 0)).await?;
-            Ok(found.map(|address| address.ip()).collect())
+            let place = places.acquire_owned().await.map_err(io::Error::other)?;
+            let look_up = tokio::task::spawn_blocking(move || {
+                let found = (host.as_str(), 0).to_socket_addrs();
+                drop(place);
+                Ok(found?.map(|address| address.ip()).collect())
+            });
+            look_up.await.map_err(io::Error::other)?
         })
     })
 }
@@ -99,15 +110,15 @@ impl Rules {
     ///
     /// # Errors
     /// The reason, as a sentence.
-    pub async fn check(&self, channel: Channel, text: &str) -> Result<(), &'static str> {
+    pub async fn check(&self, channel: Channel, text: &str) -> Result<Url, &'static str> {
         let url = self.read(channel, text)?;
-        let host = url.host_str().unwrap_or_default();
+        let host = url.host_str().unwrap_or_default().to_owned();
         // Hosts of chats are named by the operator; each connection is checked nevertheless.
-        if channel == Channel::Chat || literal(host).is_some() {
-            return Ok(());
+        if channel == Channel::Chat || literal(&host).is_some() {
+            return Ok(url);
         }
-        match tokio::time::timeout(RESOLVES_WITHIN, self.resolve(host.to_owned())).await {
-            Ok(Ok(_)) => Ok(()),
+        match tokio::time::timeout(RESOLVES_WITHIN, self.resolve(host)).await {
+            Ok(Ok(_)) => Ok(url),
             Ok(Err(error)) if error.downcast_ref::<NotPublic>().is_some() => {
                 Err("url has an address that is not public.")
             }
@@ -357,7 +368,7 @@ mod tests {
         });
         let rules = Rules::new(&settings(false), look_up);
         let runtime = host::runtime::runtime().expect("a runtime");
-        assert_eq!(runtime.block_on(rules.check(Channel::Webhook, "https://rebind.example/")), Ok(()));
+        assert!(runtime.block_on(rules.check(Channel::Webhook, "https://rebind.example/")).is_ok());
         let second = runtime.block_on(Resolve::resolve(&rules, "rebind.example".parse().expect("a name")));
         assert!(second.err().is_some_and(|error| error.downcast_ref::<NotPublic>().is_some()));
     }

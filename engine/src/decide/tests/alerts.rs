@@ -8,7 +8,9 @@ use crate::command::{
 use crate::format::Formats;
 use crate::mutation::{Mutation, codec};
 use crate::reject::Reject;
-use crate::user::alerts::{AlertKind, AlertKinds, Channel, ERROR_CHARS_MAX, FAILURES_MAX, TARGETS_PER_CHANNEL_MAX};
+use crate::user::alerts::{
+    ALERTS_MAX, AlertKind, AlertKinds, Channel, ERROR_CHARS_MAX, FAILURES_MAX, TARGETS_PER_CHANNEL_MAX,
+};
 use crate::view::{AboutView, AlertsView, OwedAlert};
 
 fn world() -> World {
@@ -127,11 +129,34 @@ fn failures_in_a_row_switch_a_target_off() {
     assert!(!alerts(&mut world).targets[1].target.is_enabled);
     // What is not owed leaves no record.
     let records = world.out.records.len();
+    // Both targets are off.
     for (target, alert) in [(Some(hook), 1), (Some(other), 3), (Some(99), 1), (None, 1)] {
         assert_eq!(note(&mut world, target, alert, failed(true)), None);
         assert_eq!(note(&mut world, target, alert, AlertOutcome::Delivered), None);
     }
     assert_eq!(world.out.records.len(), records);
+    world.check().expect("the records give the same state");
+}
+
+#[test]
+fn failures_count_although_their_alerts_were_dropped() {
+    let mut world = world();
+    world.rules.keys_max = usize::MAX;
+    world.restart();
+    let hook = add(&mut world, Channel::Webhook, AlertKinds::ALL).expect("below the bound");
+    for count in 0..=ALERTS_MAX as u32 {
+        let hash = std::array::from_fn(|at| count.to_le_bytes().get(at).copied().unwrap_or(0));
+        let secret = Secret { hash, alias_hash: hash, prefix: "svc_live_4f0c9d2".to_owned() };
+        let issue = IssueKey { secret, name: None, tier: None, permissions: None, bootstrap: false, by: None };
+        assert!(matches!(world.ask(Command::IssueKey(issue), 0), Answer::Key(_)));
+    }
+    assert_eq!(alerts(&mut world).dropped, 1);
+    let failed = AlertOutcome::Failed { error: "timed out".to_owned(), gives_up: true, is_gone: false };
+    // The first alert was dropped while it was attempted.
+    assert_eq!(note(&mut world, Some(hook), 1, failed), Some(2), "nothing else is given up");
+    assert_eq!(alerts(&mut world).targets[0].target.failures, 1);
+    assert_eq!(note(&mut world, Some(hook), 1, AlertOutcome::Delivered), Some(2));
+    assert_eq!(alerts(&mut world).targets[0].target.failures, 0);
     world.check().expect("the records give the same state");
 }
 

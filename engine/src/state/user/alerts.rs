@@ -63,6 +63,22 @@ pub enum Channel {
 #[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
 pub struct AlertKinds(pub u16);
 
+/// A text of a fact that is kept, and shown by nothing: neither by `Debug` nor by an export of the log.
+#[derive(Clone, PartialEq, Eq, SchemaWrite, SchemaRead)]
+#[cfg_attr(test, derive(bincode::Encode, bincode::Decode))]
+pub struct HiddenText(pub String);
+
+impl std::fmt::Debug for HiddenText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(HiddenText::SHOWN)
+    }
+}
+
+impl HiddenText {
+    /// What is shown instead.
+    pub const SHOWN: &str = "(not shown)";
+}
+
 leaf! { AlertKind, Channel, AlertKinds, About, MarketId }
 
 impl AlertKind {
@@ -154,11 +170,13 @@ pub struct Alert {
     pub kind: AlertKind,
     pub about: About,
     pub at: Timestamp,
+    /// When it was raised. Unlike `at` it is never corrected, so that the id stays.
+    raised_at: Timestamp,
     /// What still wants it: the bits of slots, and of mail.
     wanted: u32,
 }
 
-row! { Alert { number, kind, about, at, wanted } }
+row! { Alert { number, kind, about, at, raised_at, wanted } }
 
 /// A chat or webhook to which alerts of these kinds go.
 #[derive(Clone, PartialEq, Eq)]
@@ -351,7 +369,7 @@ impl Alerts {
             self.owed.pop_front();
             self.dropped += 1;
         }
-        self.owed.push_back(Alert { number: self.next_alert, kind, about, at, wanted });
+        self.owed.push_back(Alert { number: self.next_alert, kind, about, at, raised_at: at, wanted });
         self.next_alert += 1;
     }
 
@@ -382,12 +400,18 @@ impl AlertTarget {
 }
 
 impl Alert {
-    /// Its id as receivers see it: a UUID of version 8, from SHA-256 over user and number. The same for each attempt.
+    /// Its id as receivers see it: a UUID of version 8, from SHA-256 over user, number, kind, objects and moment. The same
+    /// for each attempt. The number alone would repeat after a restore, with another event.
     pub fn uuid(&self, user: UserId) -> [u8; 16] {
         let mut hash = Sha256::new();
         hash.update(b"papertape alert");
         hash.update(user.0.to_le_bytes());
         hash.update(self.number.to_le_bytes());
+        let mut event = Vec::new();
+        self.kind.put(&mut event);
+        self.about.put(&mut event);
+        self.raised_at.put(&mut event);
+        hash.update(event);
         let digest = hash.finalize();
         let mut uuid = [0; 16];
         uuid.copy_from_slice(&digest[..16]);
@@ -438,9 +462,7 @@ impl User {
                 known.failures = 0;
             }
             let bit = known.bit();
-            if !is_enabled {
-                alerts.settle(bit, |_| true);
-            }
+            alerts.settle(bit, |alert| !is_enabled || !kinds.contains(alert.kind));
             return;
         }
         let taken = alerts.targets.iter().fold(0, |taken, target| taken | target.bit());
@@ -451,8 +473,8 @@ impl User {
         alerts.targets.push(AlertTarget {
             id: *target,
             channel: *channel,
-            url: url.as_str().into(),
-            secret: secret.as_deref().map(Box::from),
+            url: url.0.as_str().into(),
+            secret: secret.as_ref().map(|secret| secret.0.as_str().into()),
             label,
             kinds: *kinds,
             is_enabled: *is_enabled,

@@ -40,6 +40,11 @@ pub(super) fn rows() -> Vec<Setting> {
             10..=60_000,
             "Pause after the first failed attempt of a delivery; each further pause is four times as long.",
         ),
-        integer("integrations.timeout_ms", 10_000, 100..=60_000, "Longest attempt of a delivery, in milliseconds."),
+        integer(
+            "integrations.timeout_ms",
+            10_000,
+            100..=25_000,
+            "Longest attempt of a delivery, in milliseconds. A test is one, and ends before `http.request_timeout_ms`.",
+        ),
     ]
 }

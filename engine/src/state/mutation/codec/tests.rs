@@ -10,7 +10,7 @@ use crate::order::{
     CloseReason, EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, Taken, TimeInForce,
 };
 use crate::time::Timestamp;
-use crate::user::alerts::{AlertKinds, Channel};
+use crate::user::alerts::{AlertKinds, Channel, HiddenText};
 use crate::user::backtests::{BacktestEnd, BacktestFigures};
 use crate::user::billing::{BillingInterval, Product, Sku, SubscriptionStatus};
 use crate::user::sample::{Dice, Sample};
@@ -171,8 +171,8 @@ fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
         Mutation::AlertTargetSet(fact::AlertTargetSet {
             target: small(dice),
             channel: dice.pick(&[Channel::Chat, Channel::Webhook]),
-            url: dice.text(),
-            secret: dice.maybe(Dice::text),
+            url: HiddenText(dice.text()),
+            secret: dice.maybe(|dice| HiddenText(dice.text())),
             label: dice.maybe(Dice::text),
             kinds: AlertKinds(dice.next() as u16),
             is_enabled: dice.chance(50),

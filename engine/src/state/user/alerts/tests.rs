@@ -13,8 +13,8 @@ fn target(target: u32, kinds: AlertKinds) -> fact::AlertTargetSet {
     fact::AlertTargetSet {
         target,
         channel: if target.is_multiple_of(2) { Channel::Chat } else { Channel::Webhook },
-        url: format!("https://hooks.example.net/{target}"),
-        secret: (target == 1).then(|| "0123456789abcdef".to_owned()),
+        url: HiddenText(format!("https://hooks.example.net/{target}")),
+        secret: (target == 1).then(|| HiddenText("0123456789abcdef".to_owned())),
         label: None,
         kinds,
         is_enabled: true,
@@ -142,14 +142,23 @@ fn ids_are_stable_and_differ() {
     apply(&mut user, [target(1, AlertKinds::ALL).into(), issued(1), issued(2)]);
     let alerts: Vec<Alert> = user.alerts().expect("it has alerts").owed().copied().collect();
     let hex = |uuid: [u8; 16]| uuid.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    // SHA-256 of "papertape alert", user and number, as a UUID of version 8.
+    // Of version 8.
     let (first, second) = (hex(alerts[0].uuid(UserId(1))), hex(alerts[1].uuid(UserId(1))));
     assert_ne!(first, second);
     assert_ne!(first, hex(alerts[0].uuid(UserId(2))));
     for id in [&first, &second] {
         assert!(id[12..13] == *"8" && ["8", "9", "a", "b"].contains(&&id[16..17]), "{id}");
     }
+    // The correction of a clock does not change it; another event with the same number has another one.
     assert_eq!(alerts[0].uuid(UserId(1)), Alert { at: Timestamp(1), ..alerts[0] }.uuid(UserId(1)));
+    let others = [
+        Alert { raised_at: Timestamp(1), ..alerts[0] },
+        Alert { about: alerts[1].about, ..alerts[0] },
+        Alert { kind: AlertKind::LowBalance, ..alerts[0] },
+    ];
+    for other in others {
+        assert_ne!(other.uuid(UserId(1)), alerts[0].uuid(UserId(1)), "{other:?}");
+    }
 }
 
 #[test]
@@ -363,9 +372,7 @@ fn touch(dice: &mut Dice, model: &mut Model, next_target: u32, at: Timestamp) ->
             let id = some(dice, model)?;
             let (kinds, is_enabled) = (kinds(dice), dice.chance(70));
             model.targets.insert(id, (set(kinds), is_enabled));
-            if !is_enabled {
-                model.drop_owed(Some(id), |_, _| true);
-            }
+            model.drop_owed(Some(id), |_, kind| !is_enabled || !kinds.contains(kind));
             fact::AlertTargetSet { is_enabled, ..target(id, kinds) }.into()
         }
         2 if dice.chance(20) => {

@@ -76,8 +76,8 @@ pub trait Integrations: Send + Sync {
     /// Sends a test mail to a user, at most one a minute.
     fn test_mail(&self, user: UserId, to: &str, now: Timestamp) -> Waiting<Result<SentMail, NotSent>>;
 
-    /// Checks whether alerts may go to an address.
-    fn check(&self, channel: Channel, url: &str) -> Waiting<Result<(), NoTarget>>;
+    /// Checks whether alerts may go to an address, and returns it in its normal form.
+    fn check(&self, channel: Channel, url: &str) -> Waiting<Result<String, NoTarget>>;
 
     /// Sends a test to a target, once.
     fn test(&self, user: UserId, target: &AlertTarget, now: Timestamp) -> Waiting<Result<(), NotSent>>;

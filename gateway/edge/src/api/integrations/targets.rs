@@ -152,7 +152,7 @@ pub async fn list(call: Call, place: Place) -> Outcome {
 
 pub async fn add(call: Call, place: Place) -> Outcome {
     exists(&call, place)?;
-    let new = {
+    let mut new = {
         let body = call.json_object()?;
         new_target(&body, place.channel)?
     };
@@ -160,7 +160,7 @@ pub async fn add(call: Call, place: Place) -> Outcome {
         return Err(Refusal::upgrade(FEATURE, &call.front().settings.http.upgrade_url));
     }
     match sender(&call)?.check(place.channel, &new.url).await {
-        Ok(()) => {}
+        Ok(url) => new.url = url,
         Err(NoTarget::Busy) => return Err(Code::ServerBusy.into()),
         Err(NoTarget::Wrong(why)) => return Err(Refusal::new(Code::InvalidRequest, why)),
     }
@@ -293,7 +293,7 @@ impl<'a> Target<'a> {
 /// The host of an address, and the last characters of the rest: the rest is a secret of chats and of many webhooks.
 fn masked(url: &str) -> String {
     let after = url.split_once("://").map_or(url, |(_, after)| after);
-    let (authority, rest) = after.split_at(after.find(['/', '?', '#']).unwrap_or(after.len()));
+    let (authority, rest) = after.split_at(after.find(['/', '\\', '?', '#']).unwrap_or(after.len()));
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     // No more than a half of a short secret.
     let shown = SHOWN_CHARS.min(rest.chars().count() / 2);
@@ -336,6 +336,8 @@ mod tests {
             ("http://h.example/abc", "h.example/…bc"),
             ("http://h.example?token=abcdefgh", "h.example/…efgh"),
             ("http://h.example/ééééééééé", "h.example/…éééé"),
+            // A parser of addresses takes a backslash for a slash.
+            (r"https://hooks.example.net\services\T0\abcdefgh", "hooks.example.net/…efgh"),
             ("nonsense", "nonsense/…"),
             ("", "/…"),
         ];

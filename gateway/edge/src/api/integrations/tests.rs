@@ -59,10 +59,10 @@ impl Integrations for Port {
         Box::pin(std::future::ready(answer.unwrap_or(Ok(sent))))
     }
 
-    fn check(&self, channel: Channel, url: &str) -> Waiting<Result<(), NoTarget>> {
+    fn check(&self, channel: Channel, url: &str) -> Waiting<Result<String, NoTarget>> {
         self.note(format!("check {channel:?} {url}"));
         let answer = self.check.lock().expect("no panic").clone();
-        Box::pin(std::future::ready(answer.map_or(Ok(()), Err)))
+        Box::pin(std::future::ready(answer.map_or(Ok(url.to_owned()), Err)))
     }
 
     fn test(&self, user: UserId, target: &AlertTarget, _: Timestamp) -> Waiting<Result<(), NotSent>> {

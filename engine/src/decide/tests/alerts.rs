@@ -140,9 +140,9 @@ fn failures_in_a_row_switch_a_target_off() {
 
 #[test]
 fn failures_count_although_their_alerts_were_dropped() {
-    let mut world = world();
+    let mut world = World::of("");
     world.rules.keys_max = usize::MAX;
-    world.restart();
+    world.make_user();
     let hook = add(&mut world, Channel::Webhook, AlertKinds::ALL).expect("below the bound");
     for count in 0..=ALERTS_MAX as u32 {
         let hash = std::array::from_fn(|at| count.to_le_bytes().get(at).copied().unwrap_or(0));

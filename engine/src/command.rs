@@ -5,12 +5,13 @@ use crate::id::{InstrumentId, KeyId, MarketId, OrderId, PositionId, TradeId, Use
 use crate::order::{EntryRoute, OrderType, Side, Status, TimeInForce};
 use crate::reject::Reject;
 use crate::time::Timestamp;
+use crate::user::alerts::{AlertKinds, Channel};
 use crate::user::backtests::BacktestFigures;
 use crate::user::billing::{BillingInterval, Product, Sku, SubscriptionStatus};
-use crate::user::{Backtest, BacktestMeter, Billing, Permissions, Tier, Wallet};
+use crate::user::{AlertTarget, Backtest, BacktestMeter, Billing, Permissions, Tier, Wallet};
 use crate::view::{
-    AccountView, CancelledOrders, EmptiedWallet, EquityView, FactPage, FillPage, FillView, HistoryPage, KeyView,
-    OrderPage, OrderView, PositionView, UserView, VenuePage,
+    AccountView, AlertsView, CancelledOrders, EmptiedWallet, EquityView, FactPage, FillPage, FillView, HistoryPage,
+    KeyView, OrderPage, OrderView, OwedAlert, PositionView, UserView, VenuePage,
 };
 
 /// One request to the shard of its user.
@@ -146,6 +147,28 @@ pub enum Command {
     },
     /// An event of the payment provider, with what it changes.
     Bill(Box<BillingEvent>),
+    /// A new chat or webhook for alerts (gateway/docs/integrations.md §3, §4).
+    AddAlertTarget(Box<NewAlertTarget>),
+    ChangeAlertTarget {
+        channel: Channel,
+        target: u32,
+        change: TargetChange,
+    },
+    RemoveAlertTarget {
+        channel: Channel,
+        target: u32,
+    },
+    /// These kinds of alerts go by mail, or not any more.
+    ChooseMail {
+        on: AlertKinds,
+        off: AlertKinds,
+    },
+    /// What became of an attempt to deliver an alert. `target`: `None` is mail.
+    NoteAlert {
+        target: Option<u32>,
+        alert: u64,
+        outcome: AlertOutcome,
+    },
 
     Query(Query),
 }
@@ -270,6 +293,10 @@ pub enum Query {
     BacktestMeter(u32),
     /// Customer, subscriptions and purchases.
     Billing,
+    /// What goes where, and how much is owed.
+    Alerts,
+    /// The oldest alert that is owed to a target, or by mail if `None`.
+    OwedAlert(Option<u32>),
 }
 
 /// The wallets of a request (gateway/docs/accounts.md §3).
@@ -533,6 +560,44 @@ pub enum BillingOutcome {
     NotCredited,
 }
 
+/// A new target of alerts. The caller has checked the address and the plan.
+#[derive(Clone)]
+pub struct NewAlertTarget {
+    pub channel: Channel,
+    pub url: String,
+    /// Signs the deliveries.
+    pub secret: Option<String>,
+    pub label: Option<String>,
+    pub kinds: AlertKinds,
+}
+
+/// Shows neither the secret nor the address, which is a secret too.
+impl std::fmt::Debug for NewAlertTarget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("NewAlertTarget").field(&(self.channel, &self.label, self.kinds)).finish()
+    }
+}
+
+/// The changes of a target; `None`: as before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TargetChange {
+    pub label: Option<Option<String>>,
+    pub is_enabled: Option<bool>,
+    pub kinds: Option<AlertKinds>,
+}
+
+/// What became of an attempt to deliver an alert.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AlertOutcome {
+    Delivered,
+    /// `gives_up`: there are no more attempts. `is_gone`: the target wants no more, and is switched off.
+    Failed {
+        error: String,
+        gives_up: bool,
+        is_gone: bool,
+    },
+}
+
 /// One order request, native or venue-shaped.
 #[derive(Clone, Debug)]
 pub struct Placement {
@@ -676,6 +741,10 @@ pub enum Answer {
     BacktestMeter(BacktestMeter),
     Billing(Box<Billing>),
     Billed(BillingOutcome),
+    Alerts(Box<AlertsView>),
+    AlertTarget(Box<AlertTarget>),
+    /// `None`: nothing is owed.
+    OwedAlert(Option<Box<OwedAlert>>),
     Wallet(Box<Wallet>),
     /// A wallet was archived or reset.
     Emptied(Box<EmptiedWallet>),

@@ -8,6 +8,7 @@
 use crate::id::Outcome;
 use crate::market::terms::{Asset, Category, Interval, MarketState, Resolution, Venue};
 use crate::order::{CloseReason, EntryRoute, Liquidity, OrderType, PriceSource, Side, Status, TimeInForce};
+use crate::user::alerts::{AlertKinds, Channel, HiddenText};
 use crate::user::backtests::BacktestEnd;
 use crate::user::billing::{BillingInterval, Product, Sku, SubscriptionStatus};
 use crate::user::{Permissions, Tier, WalletKind};
@@ -240,6 +241,7 @@ numbers! {
     crate::amount::Qty: u64::MAX, "10⁻⁶ shares";
     crate::amount::Bps: u32::MAX, "10⁻⁴";
     crate::time::Timestamp: u64::MAX, "µs since 1970";
+    crate::user::alerts::AlertKinds: AlertKinds::ALL.0, "a set of kinds of alerts: bit n is the kind n";
 }
 
 impl Described for crate::amount::Cash {
@@ -274,6 +276,13 @@ impl Described for String {
     const SHAPE: Shape = Shape::Text;
     fn value(&self) -> Value<'_> {
         Value::Text(self)
+    }
+}
+
+impl Described for HiddenText {
+    const SHAPE: Shape = Shape::Text;
+    fn value(&self) -> Value<'_> {
+        Value::Text(HiddenText::SHOWN)
     }
 }
 
@@ -331,6 +340,7 @@ words! {
     BillingInterval: Monthly, Yearly;
     SubscriptionStatus: Incomplete, Trialing, Active, PastDue, Canceled;
     Sku: Topup500, Topup2000, Topup10000, MainReset;
+    Channel: Chat, Webhook;
     Outcome: First, Second;
     Category: Sports, Finance, Politics, Mentions, Tech, Economics, Culture, Weather, Other, Crypto, Geopolitics, Unknown;
     MarketState: Upcoming, Active, Halted, Closed, Resolved;
@@ -370,7 +380,7 @@ mod tests {
     fn words_have_their_numbers() {
         assert_eq!(
             every_word_has_its_number(),
-            2 + 2 + 5 + 4 + 14 + 2 + 9 + 4 + 4 + 2 + 4 + 3 + 4 + 2 + 5 + 4 + 2 + 12 + 5 + 6 + 5
+            2 + 2 + 5 + 4 + 14 + 2 + 9 + 4 + 4 + 2 + 4 + 3 + 4 + 2 + 5 + 4 + 2 + 2 + 12 + 5 + 6 + 5
         );
         for (number, venue) in Venue::ALL.iter().enumerate() {
             assert_eq!((*venue as usize, venue.value()), (number, Value::Text(&format!("{venue:?}"))));

@@ -31,7 +31,7 @@ impl Formats {
     }
 
     /// Whether facts of the newest format may be decided: the recording's time of a fill, the hash of a signed order,
-    /// back-tests, billing.
+    /// back-tests, billing, alerts.
     pub fn is_newest(self) -> bool {
         self == Formats::Newest
     }

@@ -130,6 +130,12 @@ pub enum Reject {
     // Billing (gateway/docs/billing.md §4).
     /// The process writes a format that has no billing.
     NoBillingStore,
+    // Alerts (gateway/docs/integrations.md §3, §4).
+    /// The user has the maximum count of targets on this channel.
+    TooManyAlertTargets,
+    AlertTargetNotFound,
+    /// The process writes a format that has no alerts.
+    NoAlertStore,
 
     // Keys (gateway/docs/keys.md §2 to §4).
     BootstrapNotAllowed,

@@ -117,6 +117,8 @@ pub struct Rules {
     pub free_trade_since: Timestamp,
     /// `[keys] beta_until`: keys issued before it are beta keys.
     pub beta_until: Option<Timestamp>,
+    /// `[email]`: mail goes out, so alerts that go by mail unless a user chooses otherwise are owed.
+    pub mails: bool,
     /// `[journal] write_formats`: with the previous formats, nothing is decided that they cannot hold.
     pub formats: Formats,
 }
@@ -197,6 +199,7 @@ impl Default for Rules {
             // 2026-09-05T00:00:00Z
             free_trade_since: Timestamp(1_788_566_400 * SECOND),
             beta_until: None,
+            mails: false,
             formats: Formats::default(),
         }
     }

@@ -1,11 +1,12 @@
 //! The parts of answers: copies of state at one moment. The gateway adds marks and market texts.
 
 use crate::amount::{Cash, Qty};
-use crate::id::{KeyId, OrderId, UserId};
+use crate::id::{KeyId, MarketId, OrderId, UserId, WalletId};
 use crate::order::{Fill, Order};
 use crate::time::Timestamp;
+use crate::user::alerts::AlertKinds;
 use crate::user::equity::EquityRow;
-use crate::user::{Grant, Permissions, Position, Tier, Wallet};
+use crate::user::{Alert, AlertTarget, Backtest, Grant, Permissions, Position, Tier, Wallet};
 
 /// An order with the figures of its answer (gateway/docs/trading.md §2, §3).
 #[derive(Clone, Debug)]
@@ -190,6 +191,68 @@ pub struct UserView {
     /// Active keys: not revoked, not expired, not the old half of a rotation.
     pub active_keys: usize,
     pub wallets: Vec<Wallet>,
+}
+
+/// The alerts of a user: what goes where, and how much is owed.
+#[derive(Clone, Debug)]
+pub struct AlertsView {
+    /// Where mail goes.
+    pub email: Option<Box<str>>,
+    /// Kinds that go by mail.
+    pub mail: AlertKinds,
+    pub owed_by_mail: usize,
+    /// In id order.
+    pub targets: Vec<TargetView>,
+    /// Alerts that were dropped at the bound.
+    pub dropped: u64,
+}
+
+/// A target with the count of alerts that are owed to it.
+#[derive(Clone, Debug)]
+pub struct TargetView {
+    pub target: AlertTarget,
+    pub owed: usize,
+}
+
+/// An alert that is owed, with everything that a delivery needs.
+#[derive(Clone, Debug)]
+pub struct OwedAlert {
+    pub alert: Alert,
+    pub about: AboutView,
+    /// Where mail goes.
+    pub email: Option<Box<str>>,
+    /// `None`: it is owed by mail.
+    pub target: Option<AlertTarget>,
+}
+
+/// The objects of an alert.
+#[derive(Clone, Debug)]
+pub enum AboutView {
+    Order(Box<Order>),
+    Fill(Box<FillView>),
+    Position(Box<Position>),
+    Market(MarketId),
+    DailyLimit {
+        limit: u32,
+        resets_at: Timestamp,
+    },
+    Balance {
+        wallet: WalletId,
+        available: Cash,
+        baseline: Cash,
+    },
+    Key(Box<KeyView>),
+    Rotation {
+        old: KeyId,
+        new: Box<KeyView>,
+    },
+    /// `job`: it is not kept any more if absent.
+    Backtest {
+        id: [u8; 16],
+        job: Option<Box<Backtest>>,
+    },
+    /// The user has no such object.
+    Gone,
 }
 
 /// Result of a sweep.

@@ -13,12 +13,16 @@ use crate::metrics::gather::Sources;
 use crate::metrics::journal::JournalMeters;
 use crate::runtime::{Parts, Runtime};
 use crate::uptime::{Ask, Measuring};
-use crate::{banner, billing, check, demo, simulation};
+use crate::{alerts, banner, billing, check, demo, simulation};
 use ::football::folder::Folder;
+use ::integrations::dispatcher::Known;
+use ::integrations::figures::Figures as AlertFigures;
+use ::integrations::sender::Sender;
 use ::simulation::past::Past;
 use ::simulation::reads::Reads as ReadsOfPast;
 use ::simulation::runner::{Open, Runner};
 use edge::api::health::{Census, measure_when_asked};
+use edge::api::integrations::port::Integrations;
 use edge::api::simulation::archive::Archive;
 use edge::api::simulation::jobs::Jobs as Backtests;
 use edge::app::{App, Edge, Instance};
@@ -88,6 +92,8 @@ pub enum BootError {
     Feed,
     /// The route table or the brand's names are inconsistent.
     Edge(String),
+    /// Alerts cannot be sent with these settings.
+    Alerts(String),
     /// A back-test with a bot cannot be made of this configuration, or its recording is empty.
     Bot(String),
 }
@@ -102,7 +108,7 @@ impl fmt::Display for BootError {
             BootError::Journal(why) => {
                 write!(f, "the journal failed and the server stopped: {why}; the next start recovers")
             }
-            BootError::Edge(why) | BootError::Bot(why) => f.write_str(why),
+            BootError::Edge(why) | BootError::Alerts(why) | BootError::Bot(why) => f.write_str(why),
             BootError::Feed => {
                 f.write_str("the feed stopped before it was ready; the log lines before this one say why")
             }
@@ -299,6 +305,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     let kept = Kept::open(&config, is_recording);
     let mut shared = Shared::new(&config);
     let (stakes, open) = (stakes(&state.users), Open::of(&state.users));
+    let known = Known::of(&state.users);
     let shards = shared.shards(state.users, Timestamp(log.last_time), clock.now());
     let figures = shared.commit.clone();
     let parts = Parts { config: &config, clock: &clock, dir, log, shards, figures };
@@ -346,8 +353,34 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     });
     let (almanac, measurements) =
         (football.as_ref().map(Folder::almanac), status.as_ref().map(Measuring::measurements));
-    let own =
-        OwnParts { log, history, reader: reader.clone(), feed, archive: keeping, is_fed, runner, football, status };
+    let needs = alerts::Needs {
+        inboxes: runtime.inboxes(),
+        clock: &clock,
+        catalog: &shared.catalog,
+        owing: &shared.commit.listener.owing,
+        known,
+        figures: shared.alerts.clone(),
+    };
+    let (sender, dispatcher) = match alerts::open(&config, needs) {
+        Ok(alerts) => alerts,
+        Err(error) => {
+            runtime.end(jobs).await?;
+            return Err(error);
+        }
+    };
+    shared.sender = Some(sender);
+    let own = OwnParts {
+        log,
+        history,
+        reader: reader.clone(),
+        feed,
+        archive: keeping,
+        is_fed,
+        runner,
+        football,
+        status,
+        alerts: dispatcher,
+    };
     let (marks, covered, stops) = (runtime.marks(), runtime.covered(), jobs.stops());
     let rows = jobs::table(&jobs::Server { config: &config, marks, covered, stops }, own);
     let started = match jobs.start(rows) {
@@ -366,6 +399,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         archive: kept.figures.clone(),
         football: almanac.clone(),
         measurements: measurements.clone(),
+        alerts: shared.alerts.clone(),
     };
     let published = Published {
         football: almanac.map(|almanac| almanac as Arc<dyn edge::api::football::facts::Football>),
@@ -477,6 +511,9 @@ struct Shared {
     /// The archive, and the runner of back-tests on it.
     past: Option<Arc<Past>>,
     runner: Option<Arc<Runner>>,
+    /// Counts of alerts, and what the routes of alerts ask.
+    alerts: Arc<AlertFigures>,
+    sender: Option<Arc<Sender>>,
 }
 
 impl Shared {
@@ -499,6 +536,8 @@ impl Shared {
             spot: venue::spot::of(&config.venue),
             past: None,
             runner: None,
+            alerts: Arc::default(),
+            sender: None,
         }
     }
 
@@ -527,7 +566,7 @@ impl Shared {
         instruments: Instruments,
         instance: String,
     ) -> Result<App, BootError> {
-        let Shared { catalog, books, directory, rules, commit, news, spot, past, runner, .. } = self;
+        let Shared { catalog, books, directory, rules, commit, news, spot, past, runner, sender, .. } = self;
         let exports = past.as_ref().and_then(|past| simulation::exports(config, past, &clock));
         let mut front = Front::new(config.edge(), &edge::groups::tables()).map_err(BootError::Edge)?;
         front.meters = config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes()));
@@ -558,6 +597,7 @@ impl Shared {
                 archive: past.map(|past| Arc::new(ReadsOfPast::new(past)) as Arc<dyn Archive>),
                 jobs: runner.map(|runner| runner as Arc<dyn Backtests>),
                 exports,
+                integrations: sender.map(|sender| sender as Arc<dyn Integrations>),
             },
             published: Published::default(),
             billing: None,

@@ -28,6 +28,7 @@ pub use source::ConfigError;
 pub use table::settings;
 
 use ::billing::Price;
+use ::integrations::settings::MailBy;
 use ::venue::replay::Speed;
 use ::venue::{VenueConfig, VenueKind};
 use engine::amount::{Bps, Qty};
@@ -76,6 +77,8 @@ pub struct Config {
     pub simulation: Simulation,
     pub published: Published,
     pub billing: Billing,
+    pub email: Email,
+    pub integrations: Integrations,
     /// Fees, rollout flags and bounds for the engine (`[fees]`, `[flags]`, `[keys]`).
     pub rules: Rules,
     /// The configuration file, if one was named.
@@ -284,6 +287,32 @@ pub enum BillingProvider {
     Stripe,
 }
 
+/// How alerts go out by mail.
+#[derive(Clone, Debug)]
+pub struct Email {
+    /// `None`: none does.
+    pub by: Option<MailBy>,
+    pub from: String,
+    /// `None`: the mail server asks for none.
+    pub user: Option<String>,
+    pub password_file: Option<PathBuf>,
+}
+
+/// Alerts to chats and webhooks.
+#[derive(Clone, Debug)]
+pub struct Integrations {
+    /// Name of the chat service in paths.
+    pub chat_service: String,
+    /// Hosts that chats may be on.
+    pub chat_hosts: Vec<String>,
+    /// Targets may have addresses that are not public.
+    pub allow_private_targets: bool,
+    /// The pause after the first failed attempt.
+    pub first_retry: Duration,
+    /// Longest attempt.
+    pub timeout: Duration,
+}
+
 #[derive(Clone, Debug)]
 pub struct Book {
     /// A book without news for longer is shown as stale.
@@ -341,6 +370,8 @@ impl Config {
             simulation: read::simulation(&values),
             published: read::published(&values),
             billing: read::billing(&values),
+            email: read::email(&values),
+            integrations: read::integrations(&values),
             rules,
             built_from: None,
             file: None,
@@ -422,6 +453,7 @@ impl Config {
                 refund_text: self.billing.refund_text.clone(),
                 refund_conditions: self.billing.refund_conditions.clone(),
             },
+            chat_service: self.integrations.chat_service.clone(),
             built_from: self.built_from,
         }
     }

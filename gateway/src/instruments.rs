@@ -4,6 +4,7 @@ use crate::jobs::archive::Figures;
 use crate::listeners::CommitFigures;
 use crate::uptime::Measurements;
 use ::football::folder::Almanac;
+use ::integrations::figures::Figures as AlertFigures;
 use edge::api::health::{self, Vitals};
 use engine::time::Timestamp;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ pub struct Instruments {
     pub football: Option<Arc<Almanac>>,
     /// The uptime, if it is measured.
     pub measurements: Option<Arc<Measurements>>,
+    /// Of the job that delivers alerts.
+    pub alerts: Arc<AlertFigures>,
 }
 
 impl health::Instruments for Instruments {

@@ -17,6 +17,7 @@
 //! | `football` | facts of football, read again when their files change (`football::folder`) |
 //! | `status` | a sample of the uptime in each minute, and the file of incidents ([`crate::uptime`]) |
 //! | `backtest` | runs back-tests and removes old rows of them; one for each of `simulation.threads`, and one if that is 0 (`simulation::runner`) |
+//! | `alerts` | delivers alerts by mail, to chats and to webhooks (`integrations::dispatcher`) |
 //! | `last` | the snapshot of a clean stop; not in the table, since the stop starts it |
 //!
 //! # Threads and tasks that are not jobs
@@ -43,6 +44,7 @@ use crate::listeners::ServerLinks;
 use crate::uptime::{self, Measuring};
 use ::football::folder::{self, Folder};
 use ::history::{History, Reader};
+use ::integrations::dispatcher::{self, Dispatcher};
 use ::simulation::runner::{self, Runner};
 use feed::Polling;
 use host::job::{Job, JobWaker, RunningJob};
@@ -133,6 +135,7 @@ pub struct OwnParts {
     pub football: Option<Folder>,
     /// `None`: nothing is measured.
     pub status: Option<Measuring>,
+    pub alerts: Dispatcher,
 }
 
 /// A row of the table.
@@ -159,7 +162,7 @@ pub fn before_recovery(config: &Config, loading: &Loading) -> Vec<Row> {
 
 /// All other jobs, in the order of their start.
 pub fn table(server: &Server<'_>, own: OwnParts) -> Vec<Row> {
-    let OwnParts { log, history, reader, feed, archive: keeping, is_fed, runner, football, status } = own;
+    let OwnParts { log, history, reader, feed, archive: keeping, is_fed, runner, football, status, alerts } = own;
     let LogParts { storage, preparer, low, snapshots, requests, handover } = log;
     let spares = spares(server, preparer, low);
     let keeper = keeper(server, storage, snapshots).answering(requests).handed_to(handover);
@@ -190,6 +193,9 @@ pub fn table(server: &Server<'_>, own: OwnParts) -> Vec<Row> {
         Row { end: End::AfterLog, job: Job::new("keeper", LOG_CHECK_EVERY, move || keeper).low_priority() },
         Row { end: End::BeforeShards, job: Job::new("feed", SLEEP_MAX, move || Polling::new(feed, is_fed)) },
     ];
+    let lost = "no alerts are delivered until the server is restarted";
+    let alerts = Job::new("alerts", dispatcher::SLEEP_MAX, move || alerts).low_priority().spare(lost, || {});
+    rows.push(Row { end: End::BeforeShards, job: alerts });
     rows.extend(keeping);
     rows.extend(exports);
     rows.extend(football);

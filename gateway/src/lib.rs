@@ -44,6 +44,7 @@
 //! (append, release) → `edge::api::orders` (numbers to text).
 
 pub mod admin_listener;
+mod alerts;
 pub mod backup;
 pub mod banner;
 mod billing;

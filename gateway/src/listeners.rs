@@ -1,7 +1,8 @@
-//! The listeners of the log (the price history, sockets that follow a user, the meters of the journal), and the
+//! The listeners of the log (the price history, sockets that follow a user, alerts, the meters of the journal), and the
 //! connections of feed and edge.
 
 use crate::metrics::journal::JournalMeters;
+use ::integrations::owing::Owing;
 use edge::ws::publish::BookNews;
 use edge::ws::user_wakeups::UserWakeups;
 use engine::command::{Answer, Command, Envelope};
@@ -30,6 +31,8 @@ pub struct Listeners {
     pub fills: Fills,
     /// Wakes the streams that follow a user's orders.
     pub user_wakeups: UserWakeups,
+    /// Users that are owed alerts.
+    pub owing: Owing,
     /// Meters, if there is a listener for monitors.
     pub meters: Option<JournalMeters>,
 }
@@ -42,6 +45,10 @@ impl CommitListener for Listeners {
         if let Some(meters) = &self.meters {
             meters.fact(&notice.what);
         }
+    }
+
+    fn owes(&self, owner: UserId) {
+        self.owing.add(owner);
     }
 
     #[inline]

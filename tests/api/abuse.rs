@@ -84,7 +84,8 @@ fn no_path_breaks_a_route() {
     for door in Table::of(&world).doors.iter().filter(|door| door.route.path.contains('{')) {
         let mut client = client(&world, door);
         for text in texts.iter().filter(|text| !text.is_empty()) {
-            let segments = door.route.path.split('/');
+            // One variable at a time: two long ones are more than a head may have.
+            let segments = door.route.path.split('/').map(|part| if part == "{chat}" { "discord" } else { part });
             let path: Vec<_> =
                 segments.map(|part| if part.starts_with('{') { encoded(text) } else { part.to_string() }).collect();
             let answer = client.send(&Request { path: path.join("/"), ..door.example() });

@@ -93,6 +93,8 @@ fn no_route_distinguishes_a_foreign_id_from_an_unknown_one() {
     let key = owner.post("/v1/keys", &json!({})).expect(201);
     let (order_id, wallet_id) = (int(&order, "/order_id").to_string(), int(&order, "/wallet_id").to_string());
     let key_id = int(&key, "/id").to_string();
+    let chat = owner.post("/v1/integrations/discord", &json!({"url": "https://chat.invalid/a"})).expect(201);
+    let chat_id = int(&chat, "/id").to_string();
     let unknown = (int(&order, "/order_id") + 100_000).to_string();
     let mut stranger = world.user(1);
     for door in &Table::of(&world).doors {
@@ -108,6 +110,10 @@ fn no_route_distinguishes_a_foreign_id_from_an_unknown_one() {
             () if path.starts_with("/v1/keys/{id}") => (key_id.as_str(), Box::new(|id: &str| path.replace("{id}", id))),
             () if path.starts_with("/v1/me/wallets/{id}") => {
                 (wallet_id.as_str(), Box::new(|id: &str| path.replace("{id}", id)))
+            }
+            () if path.starts_with("/v1/integrations/") && path.contains("{id}") => {
+                let path = path.replace("{chat}", "discord");
+                (chat_id.as_str(), Box::new(move |id: &str| path.replace("{id}", id)))
             }
             () if door.route.params.iter().any(|param| param.name == "wallet_id") => {
                 let confirmed = if path == "/v1/cancel-all" { "&confirm=true" } else { "" };

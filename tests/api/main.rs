@@ -36,6 +36,7 @@ mod foreign;
 mod headers;
 mod health;
 mod idempotency;
+mod integrations;
 mod key_times;
 mod keys;
 mod limits;

@@ -47,6 +47,7 @@ impl Door {
             "{condition_id}" => rain.condition.clone(),
             "{token_id}" => rain.yes().to_string(),
             "{slug}" => "rain".to_string(),
+            "{chat}" => "discord".to_string(),
             segment if segment.starts_with('{') => "1".to_string(),
             literal => literal.to_string(),
         });

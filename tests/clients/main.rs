@@ -11,6 +11,7 @@
 //! | `nautilus.py` | nautilus_trader: a live node with its Polymarket adapter, which `nautilus-install` fetches |
 //! | `sql.py`, `sql/` | DuckDB with the recipes, pyarrow, polars and pandas, over the files of an archive |
 //! | `bot.py` | py-clob-client: an ordinary polling bot, by `papertape backtest --bot` |
+//! | `mail.py` | aiosmtpd: a mail server that takes mails, and one that fails |
 //! | `checks.py` | nothing: the checks of the Python programs |
 //! | `proxy.rs` | nginx, with its file in `gateway/docs` |
 //! | `description.rs` | schemathesis over `/v1/openapi.json` |
@@ -24,6 +25,7 @@
 mod bot;
 mod description;
 mod facade;
+mod mail;
 mod openapi;
 mod payments;
 mod programs;

@@ -6,8 +6,10 @@
 //! common mistakes of operation, `settings` those of configuration, `seeds` those of creating users, `disk` is a full
 //! disk; `formats` writes one directory in several formats; `verbs` inspect the files of a server, `stops` are clean
 //! stops, `outputs` are blocked standard streams, `backups` and `live_backups` restore backups, `clock` covers machines
-//! with a wrong clock, `archive` kills imports, and `billing` events of a payment provider.
+//! with a wrong clock, `archive` kills imports, `billing` events of a payment provider, and `alerts` are deliveries that were
+//! owed.
 
+mod alerts;
 mod archive;
 mod backups;
 mod billing;

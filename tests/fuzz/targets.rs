@@ -17,7 +17,9 @@ pub use journal::sound_files as journal_files;
 pub type Target = fn(&[u8]);
 
 /// Name of a target, which is also its folder in `corpus`, and its function.
-pub const TARGETS: [(&str, Target); 30] = [
+pub const TARGETS: [(&str, Target); 32] = [
+    ("alert_line", text::alert_line),
+    ("alert_target", text::alert_target),
     ("archive_index", archive::index),
     ("archive_parquet", archive::parquet),
     ("archive_sidecar", archive::sidecar),

@@ -12,7 +12,7 @@ use engine::order::{Liquidity, OrderTerms, PriceSource, Side};
 use engine::shard::replay::{State, fold};
 use engine::shard::{Outbox, Room};
 use engine::time::Timestamp;
-use engine::user::{User, WalletKind};
+use engine::user::{Tier, User, WalletKind};
 use host::clock::Clock;
 use journal::commit::Durability;
 use journal::commit::{CommitFigures, Committer, LogSize};
@@ -75,6 +75,12 @@ impl History {
 
     pub fn wallet(&self, kind: WalletKind) -> WalletId {
         self.user().wallet_of(kind).expect("every user has it").id
+    }
+
+    /// A plan without an end; its record is written with the next ones.
+    pub fn grant(&mut self, tier: Tier) {
+        let at = Clock::wall().now();
+        self.happened([Mutation::GrantSet(fact::GrantSet { tier, expires_at: None, at })]);
     }
 
     /// An order that is filled immediately and completely; its record is written with the next ones.

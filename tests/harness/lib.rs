@@ -13,6 +13,7 @@
 //! | `exposition.rs` | a strict parser of `GET /metrics` |
 //! | `history.rs` | a hand-made history, written into the log of a stopped server |
 //! | `payments.rs` | a stand-in of a payment provider |
+//! | `receiver.rs` | a receiver of webhooks that answers as the test says |
 //! | `token.rs` | identity tokens, right and wrong ones |
 //! | `json.rs` | reading answers; money as integers |
 //! | `cases.rs` | the count of cases; a table that ran empty is a failure |
@@ -35,6 +36,7 @@ pub mod hours;
 pub mod http;
 pub mod json;
 pub mod payments;
+pub mod receiver;
 pub mod server;
 pub mod socket;
 pub mod tape;

@@ -14,6 +14,13 @@ pub fn token(sub: &str) -> String {
     sign(&json!({"alg": "HS256", "typ": "JWT"}), &claims(sub), SECRET.as_bytes())
 }
 
+/// A valid token for `sub` with an email address, for an hour.
+pub fn token_of(sub: &str, email: &str) -> String {
+    let mut claims = claims(sub);
+    claims["email"] = json!(email);
+    sign(&json!({"alg": "HS256", "typ": "JWT"}), &claims, SECRET.as_bytes())
+}
+
 /// The claims of a valid token.
 pub fn claims(sub: &str) -> Value {
     json!({"sub": sub, "aud": "authenticated", "exp": unix_now() + 3_600, "role": "authenticated"})

@@ -3,10 +3,11 @@
 use crate::eventually;
 use crate::history::History;
 use crate::http::Client;
-use crate::json::text;
+use crate::json::{int, text};
 use crate::server::{Server, ServerDir, User};
 use crate::tape::{Market, Tape};
-use crate::token::token;
+use crate::token::{token, token_of};
+use engine::user::Tier;
 use serde_json::{Value, json};
 
 /// The world: it changes only when the test changes it.
@@ -155,6 +156,30 @@ impl World {
         history.end();
         self.server = self.place.start();
         written
+    }
+
+    /// A user with an address and the highest plan: its client and its identity token. The server is started again.
+    #[track_caller]
+    pub fn mailed(&mut self, sub: &str, email: &str) -> (Client, String) {
+        let token = token_of(sub, email);
+        let made = self.server.with_token(&token).post("/v1/keys/bootstrap", &json!({})).expect(201);
+        let key = text(&made, "/raw_key").to_owned();
+        let id = int(&self.server.with_key(&key).get("/v1/me").expect(200), "/user_id");
+        self.server.kill();
+        let mut history = History::open(&self.place, id);
+        history.grant(Tier::Enterprise);
+        history.end();
+        self.server = self.place.start();
+        (self.server.with_key(&key), token)
+    }
+
+    /// A figure of the metrics: the value of the line with this name and these labels. `admin.listen` must be set.
+    #[track_caller]
+    pub fn figure(&self, line: &str) -> u64 {
+        let admin = self.server.admin().expect("a listener for monitors");
+        let text = Client::new(admin).get("/metrics").text().to_owned();
+        let value = text.lines().find_map(|known| known.strip_prefix(line)?.trim().parse().ok());
+        value.unwrap_or_else(|| panic!("no {line} in\n{text}"))
     }
 
     /// Waits until a public read of `path` satisfies `ready`.

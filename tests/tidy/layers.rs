@@ -40,6 +40,7 @@ const ALL_OF_THE_GATEWAY: &[&str] = &[
     "simulation",
     "football",
     "billing",
+    "integrations",
 ];
 const ALL: &[&str] = &[
     "engine",
@@ -55,12 +56,13 @@ const ALL: &[&str] = &[
     "simulation",
     "football",
     "billing",
+    "integrations",
     "gateway",
     "tools",
 ];
 
 /// From the bottom up.
-pub const LAYERS: [Layer; 17] = [
+pub const LAYERS: [Layer; 18] = [
     layer("engine", "engine", &[], &[]),
     layer("wal", "wal", &[], &[]),
     layer("wire", "gateway/wire", &["engine"], &[]),
@@ -75,6 +77,7 @@ pub const LAYERS: [Layer; 17] = [
     layer("simulation", "gateway/simulation", &["engine", "wire", "host", "archive", "venue", "edge"], &[]),
     layer("football", "gateway/football", &["engine", "wire", "host", "edge"], &[]),
     layer("billing", "gateway/billing", &["engine", "wire", "host", "edge"], &[]),
+    layer("integrations", "gateway/integrations", &["engine", "wire", "host", "edge"], &[]),
     layer("gateway", "gateway", ALL_OF_THE_GATEWAY, &[]),
     layer("tools", "tools", ALL, &[]),
     layer("bench", "bench", ALL, &[]),

@@ -54,13 +54,14 @@ pub fn log_events(log: Log) -> std::io::Result<()> {
 }
 
 /// The packages that log below `info`.
-const OWN: [&str; 15] = [
+const OWN: [&str; 16] = [
     "papertape",
     "tools",
     "gateway",
     "simulation",
     "football",
     "billing",
+    "integrations",
     "edge",
     "archive",
     "venue",

@@ -12,10 +12,12 @@
 //! | `cycle.rs` | a resting order against the book or a print |
 //! | `cancel.rs`, `settle.rs` | the end of orders, by request and by a resolution |
 //! | `keys.rs`, `wallets.rs` | users, keys and wallets |
+//! | `alerts.rs` | targets and choices of alerts, and what became of their delivery |
 //! | `backtests.rs` | creation, start and end of back-tests |
 //! | `billing.rs` | events of the payment provider |
 //! | `numbers.rs` | ids of new objects |
 
+pub mod alerts;
 pub mod backtests;
 pub mod billing;
 pub mod cancel;

@@ -6,6 +6,7 @@
 //! [`world::World::look`] list the verbs. After each scenario the records are replayed into an empty state: equal
 //! digest, all invariants kept.
 
+mod alerts;
 mod allocations;
 mod asks;
 mod backtests;

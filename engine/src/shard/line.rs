@@ -171,6 +171,11 @@ fn takes_turns(command: &Command) -> bool {
         | Command::OpenCompetition { .. }
         | Command::NoteCustomer { .. }
         | Command::Bill(_)
+        | Command::AddAlertTarget(_)
+        | Command::ChangeAlertTarget { .. }
+        | Command::RemoveAlertTarget { .. }
+        | Command::ChooseMail { .. }
+        | Command::NoteAlert { .. }
         | Command::Query(_) => false,
     }
 }

@@ -9,6 +9,7 @@
 //! records and answers go to the [`Outbox`], which releases a result only after the records it depends on. Not here:
 //! the thread of a shard, the destination of records, the clients that wait for answers.
 
+mod alerts;
 mod backtests;
 mod beats;
 mod billing;
@@ -31,7 +32,7 @@ use crate::book::Books;
 use crate::command::{Answer, Command, Envelope, Query, Sweeps};
 use crate::decide::cancel::{self, Scope};
 use crate::decide::take::Desk;
-use crate::decide::{keys, wallets};
+use crate::decide::{alerts as decide_alerts, keys, wallets};
 use crate::directory::Directory;
 use crate::fact;
 use crate::id::{OrderId, UserId};
@@ -83,6 +84,8 @@ pub trait Outbox<R> {
     fn answer_at_once(&mut self, reply: R, answer: Answer) {
         self.answer(reply, answer);
     }
+    /// A user is owed alerts that it was not owed before; their record may not be released yet.
+    fn owes(&mut self, _owner: UserId) {}
     /// When the oldest unreleased record of this shard's users was made; an outbox that releases immediately has none.
     fn oldest_unreleased(&mut self) -> Option<Timestamp> {
         None
@@ -113,6 +116,8 @@ pub struct Shard<R> {
     /// Facts of the current command.
     facts: Vec<Mutation>,
     notices: Vec<Notice>,
+    /// They raised alerts.
+    owes: bool,
     /// The applied ones of them, as bytes.
     record: Vec<u8>,
     /// Commands that were popped and run next; empty between turns.
@@ -159,6 +164,7 @@ impl<R> Shard<R> {
             desk: Desk::default(),
             facts: Vec::new(),
             notices: Vec::new(),
+            owes: false,
             record: Vec::new(),
             ahead: Vec::with_capacity(COMMANDS_AHEAD),
             line: Line::default(),
@@ -318,7 +324,9 @@ impl<R> Shard<R> {
             | Command::CreateBacktest(_)
             | Command::OpenCompetition { .. }
             | Command::NoteCustomer { .. }
-            | Command::Bill(_) => Room::Ample,
+            | Command::Bill(_)
+            | Command::AddAlertTarget(_)
+            | Command::NoteAlert { .. } => Room::Ample,
             Command::SetGrant { .. }
             | Command::RenameKey { .. }
             | Command::RevokeKey { .. }
@@ -332,7 +340,10 @@ impl<R> Shard<R> {
             | Command::BeatByName { .. }
             | Command::EndBeats
             | Command::StartBacktest { .. }
-            | Command::EndBacktest { .. } => Room::ReserveOnly,
+            | Command::EndBacktest { .. }
+            | Command::ChangeAlertTarget { .. }
+            | Command::RemoveAlertTarget { .. }
+            | Command::ChooseMail { .. } => Room::ReserveOnly,
         };
         if self.now.since(received_at) > WAIT_MAX_US {
             return Err(Reject::WaitedTooLong);
@@ -396,6 +407,11 @@ impl<R> Shard<R> {
                 self.note_customer(owner, customer, instead_of.as_deref(), outbox)
             }
             Command::Bill(event) => self.bill(owner, *event, outbox),
+            Command::AddAlertTarget(_)
+            | Command::ChangeAlertTarget { .. }
+            | Command::RemoveAlertTarget { .. }
+            | Command::ChooseMail { .. }
+            | Command::NoteAlert { .. } => self.alert_command(owner, command, outbox),
             Command::Query(query) => {
                 if let Query::EquityByMinute { wallets } = query {
                     self.follow(owner, wallets);
@@ -447,6 +463,7 @@ impl<R> Shard<R> {
         match decided {
             Err(reject) => Answer::Refused(reject),
             Ok(done) => {
+                decide_alerts::begin(user, rules, now, facts);
                 self.commit(owner, outbox);
                 let user = self.users.get(owner).expect("users are never removed");
                 match done {
@@ -500,6 +517,7 @@ impl<R> Shard<R> {
             return;
         };
         let mut user_seq = user.order_facts;
+        let next_alert = user.next_alert();
         for fact in facts {
             user.apply(fact, indexes);
             let (order, what, at) = match fact {
@@ -526,6 +544,7 @@ impl<R> Shard<R> {
             user_seq += 1;
             self.notices.push(Notice { user: owner, user_seq, order, what, at });
         }
+        self.owes |= user.next_alert() > next_alert;
     }
 
     /// Hands over the applied facts as one record.
@@ -537,6 +556,9 @@ impl<R> Shard<R> {
         self.record.clear();
         for notice in self.notices.drain(..) {
             outbox.notice(notice);
+        }
+        if std::mem::take(&mut self.owes) {
+            outbox.owes(owner);
         }
         // In place: moving a fact costs more than reading it.
         self.facts.iter_mut().for_each(|fact| self.desk.recycle_fact(fact));

@@ -2,6 +2,7 @@
 
 use super::{Outbox, Room, Shard, query};
 use crate::command::{Answer, BatchEntry, Placement};
+use crate::decide::alerts::note_daily_limit;
 use crate::decide::place::{Placed, place};
 use crate::decide::take::Ground;
 use crate::id::UserId;
@@ -28,7 +29,12 @@ impl<R> Shard<R> {
         let placed = place(&ground, user, placement, &mut self.desk, &mut self.facts);
         match &placed {
             Ok(Placed::Replay { .. }) => {}
-            Ok(_) => self.commit(owner, outbox),
+            Ok(_) => {
+                if user.alerts().is_some() {
+                    note_daily_limit(user, placement.tier, &self.rules, self.now, &mut self.facts);
+                }
+                self.commit(owner, outbox);
+            }
             Err(reject) => assert!(self.facts.is_empty(), "a refusal leaves nothing: {reject:?} with {:?}", self.facts),
         }
         placed

@@ -2,7 +2,7 @@
 //! than requested.
 
 use super::minutes::Minutes;
-use super::{backtests, billing, facts, venue};
+use super::{alerts, backtests, billing, facts, venue};
 use crate::amount::Qty;
 use crate::command::{Answer, BatchEntry, FillFilter, MarketFilter, OrderFilter, Query, Wallets};
 use crate::decide::enter::refusal;
@@ -45,7 +45,9 @@ pub(super) fn answer(user: &User, query: Query, minutes: &Minutes, now: Timestam
         | Query::Backtest(_)
         | Query::BacktestByRequest(_)
         | Query::Backtests { .. }
-        | Query::BacktestMeter(_) => None,
+        | Query::BacktestMeter(_)
+        | Query::Alerts
+        | Query::OwedAlert(_) => None,
     };
     if let Some(one @ Wallets::One(_)) = wallets
         && user.wallets_in(one).next().is_none()
@@ -91,6 +93,8 @@ pub(super) fn answer(user: &User, query: Query, minutes: &Minutes, now: Timestam
         Query::Backtests { before, limit } => backtests::page(user, before, limit, now),
         Query::BacktestMeter(month) => Answer::BacktestMeter(user.backtest_meter(month)),
         Query::Billing => billing::view(user),
+        Query::Alerts => alerts::all(user),
+        Query::OwedAlert(target) => alerts::owed(user, target),
     }
 }
 
@@ -143,7 +147,7 @@ fn listed(key: &ApiKey) -> bool {
     key.revoked_at.is_none()
 }
 
-fn key_view(key: &ApiKey) -> KeyView {
+pub(super) fn key_view(key: &ApiKey) -> KeyView {
     KeyView {
         id: key.id,
         prefix: key.prefix.as_str().into(),

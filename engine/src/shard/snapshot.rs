@@ -259,11 +259,13 @@ impl User {
             || self.fills().iter().any(|fill| fill.venue_at().is_some())
             || self.trading().backtests.is_some()
             || self.billing.is_some()
+            || self.trading().alerts.is_some()
     }
 }
 
 /// Numbers of the sections, ascending. Back-tests, which have no number, begin with a month, which is larger.
 const BILLING: u32 = 1;
+const ALERTS: u32 = 2;
 const SECTION_MAX: u32 = 9;
 
 /// Appends the bytes of one user.
@@ -315,6 +317,10 @@ pub fn put_user(user: &User, out: &mut Vec<u8>) {
     if let Some(billing) = billing {
         BILLING.put(out);
         billing.put(out);
+    }
+    if let Some(alerts) = &trading.alerts {
+        ALERTS.put(out);
+        alerts.put(out);
     }
 }
 
@@ -371,6 +377,7 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
         *input = &input[size_of::<u32>()..];
         match section {
             BILLING => user.billing = Some(Box::new(Bytes::take(input)?)),
+            ALERTS => trading.alerts = Some(Box::new(Bytes::take(input)?)),
             _ => return Err(CodecError::Variant),
         }
     }

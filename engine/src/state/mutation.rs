@@ -12,6 +12,7 @@ use crate::describe::facts;
 use crate::id::{KeyId, OrderId, PositionId, TradeId, WalletId};
 use crate::order::{CloseReason, Liquidity, OrderTerms, PriceSource, Taken};
 use crate::time::Timestamp;
+use crate::user::alerts::{AlertKinds, Channel, HiddenText};
 use crate::user::backtests::{BacktestEnd, BacktestFigures};
 use crate::user::billing::{BillingInterval, Product, Sku, SubscriptionStatus};
 use crate::user::{Permissions, Tier, WalletKind};
@@ -264,6 +265,59 @@ facts! {
         BoughtResetUsed {
             wallet: WalletId,
             baseline: Cash,
+            at: Timestamp,
+        },
+        /// The defaults of a user's alerts hold from here on: before, nothing was owed by mail.
+        AlertsBegun {
+            at: Timestamp,
+        },
+        /// A chat or webhook to which alerts go, new or changed.
+        AlertTargetSet {
+            target: u32,
+            channel: Channel,
+            /// Not shown.
+            url: HiddenText,
+            /// Signs the deliveries; not shown.
+            secret: Option<HiddenText>,
+            label: Option<String>,
+            kinds: AlertKinds,
+            is_enabled: bool,
+            at: Timestamp,
+        },
+        /// What was owed to it is dropped.
+        AlertTargetRemoved {
+            target: u32,
+            at: Timestamp,
+        },
+        /// The kinds of alerts that go by mail.
+        MailChoiceSet {
+            kinds: AlertKinds,
+            at: Timestamp,
+        },
+        AlertDelivered {
+            /// Absent: by mail.
+            target: Option<u32>,
+            /// Its number.
+            alert: u64,
+            at: Timestamp,
+        },
+        /// An attempt to deliver failed.
+        AlertFailed {
+            /// Absent: by mail.
+            target: Option<u32>,
+            /// Its number.
+            alert: u64,
+            error: String,
+            /// There are no more attempts.
+            gives_up: bool,
+            /// The target is switched off.
+            disables: bool,
+            at: Timestamp,
+        },
+        /// The order before it in the record uses up the day of a free plan. Only of a user with alerts.
+        DailyLimitReached {
+            limit: u32,
+            resets_at: Timestamp,
             at: Timestamp,
         },
     }

@@ -1,8 +1,8 @@
 //! All endpoints, by group.
 
 use crate::api::{
-    account, beta, billing, books, candles, clob, events, export, football, gamma, health, history, holdings, keys,
-    markets, me, orders, prices, quotes, simulation, status, updown,
+    account, beta, billing, books, candles, clob, events, export, football, gamma, health, history, holdings,
+    integrations, keys, markets, me, orders, prices, quotes, simulation, status, updown,
 };
 use crate::http::route::{Group, Route};
 use crate::ws::live;
@@ -17,6 +17,7 @@ pub const GROUPS: &[Group] = &[
     Group { name: "export", about: "Trades and settlements as CSV.", routes: export::ROUTES },
     Group { name: "me", about: "The caller's identity and plan.", routes: me::ROUTES },
     Group { name: "keys", about: "API keys and their limits.", routes: keys::ROUTES },
+    Group { name: "integrations", about: "Alerts by mail, to chats and to webhooks.", routes: integrations::ROUTES },
     Group { name: "markets", about: "Markets: lists and details.", routes: markets::ROUTES },
     Group { name: "books", about: "Order books.", routes: books::ROUTES },
     Group { name: "prices", about: "Prices and parameters by outcome token.", routes: prices::ROUTES },

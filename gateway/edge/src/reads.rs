@@ -1,5 +1,6 @@
 //! What handlers read: the lock-free read sides of the core, and the clock.
 
+use crate::api::integrations::port::Integrations;
 use crate::api::simulation::archive::Archive;
 use crate::api::simulation::exports::Exports;
 use crate::api::simulation::jobs::Jobs;
@@ -33,4 +34,6 @@ pub struct Reads {
     pub jobs: Option<Arc<dyn Jobs>>,
     /// Exports of the archive; `None`: this server makes none.
     pub exports: Option<Arc<dyn Exports>>,
+    /// What sends alerts; `None`: nothing does.
+    pub integrations: Option<Arc<dyn Integrations>>,
 }

@@ -32,6 +32,8 @@ pub struct Settings {
     pub export: Export,
     pub streams: Streams,
     pub billing: Billing,
+    /// Name of the chat service in paths.
+    pub chat_service: String,
     /// The commit of the build, if known.
     pub built_from: Option<&'static str>,
 }

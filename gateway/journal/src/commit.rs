@@ -77,6 +77,9 @@ pub trait CommitListener: Send + Sync + 'static {
     /// more before its release.
     fn notice(&self, notice: &Notice);
 
+    /// A user is owed alerts that it was not owed before. Their record may not be released yet.
+    fn owes(&self, _owner: UserId) {}
+
     /// The number of resting orders of a shard, after the records of its last command.
     fn open(&self, shard: usize, count: impl FnOnce() -> usize);
 
@@ -398,6 +401,10 @@ impl<S: Storage, L: CommitListener> Outbox<Reply> for Committer<S, L> {
 
     fn notice(&mut self, notice: Notice) {
         self.figures.listener.notice(&notice);
+    }
+
+    fn owes(&mut self, owner: UserId) {
+        self.figures.listener.owes(owner);
     }
 
     fn answer(&mut self, reply: Reply, answer: Answer) {

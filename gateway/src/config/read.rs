@@ -141,6 +141,25 @@ pub(super) fn published(values: &Values) -> Published {
     }
 }
 
+pub(super) fn email(values: &Values) -> Email {
+    Email {
+        by: values.optional("email.smtp_url").and_then(MailBy::parse),
+        from: values.text("email.from").to_owned(),
+        user: values.optional("email.smtp_user").map(str::to_owned),
+        password_file: values.path("email.smtp_password_file"),
+    }
+}
+
+pub(super) fn integrations(values: &Values) -> Integrations {
+    Integrations {
+        chat_service: values.text("integrations.chat_service").to_owned(),
+        chat_hosts: values.list("integrations.chat_hosts").to_vec(),
+        allow_private_targets: values.boolean("integrations.allow_private_targets"),
+        first_retry: values.millis("integrations.first_retry_ms"),
+        timeout: values.millis("integrations.timeout_ms"),
+    }
+}
+
 pub(super) fn billing(values: &Values) -> Billing {
     let mut prices = Vec::new();
     for product in Product::ALL {
@@ -212,6 +231,7 @@ pub(super) fn rules(values: &Values) -> Rules {
         api_reset_cooldown_us: values.number::<u64>("flags.api_reset_cooldown_days") * engine::time::DAY,
         free_trade_since: values.moment("keys.free_trade_since").unwrap_or_default(),
         beta_until: values.moment("keys.beta_until"),
+        mails: !values.text("email.smtp_url").is_empty(),
         ..Rules::default()
     }
 }

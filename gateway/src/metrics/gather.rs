@@ -5,7 +5,7 @@
 
 use super::family::{Family, Writer};
 use super::journal::Journal;
-use super::{archive, billing, clock, edge, feed, journal, published, streams, system, upstream};
+use super::{alerts, archive, billing, clock, edge, feed, journal, published, streams, system, upstream};
 use crate::config::Config;
 use crate::instruments::Instruments;
 use crate::listeners::FeedLane;
@@ -143,6 +143,7 @@ impl Sources {
         out.gauge(&USERS, app.reads.directory.users_count())?;
         out.gauge(&KEYS, app.reads.directory.keys_count())?;
         feed::write(app, &instruments.feed, out)?;
+        alerts::write(&instruments.alerts, out)?;
         streams::write(&app.streams, out)
     }
 }
@@ -207,6 +208,7 @@ mod tests {
             archive: None,
             football: None,
             measurements: None,
+            alerts: Arc::default(),
         };
         let config = Arc::new(Config::defaults());
         let gather = Gather::new(Sources {

@@ -11,12 +11,14 @@
 //! | `feed.rs` | the venue and the books |
 //! | `upstream.rs` | live venues: connections, skipped messages, recordings |
 //! | `archive.rs` | the job that keeps the archive |
+//! | `alerts.rs` | the job that delivers alerts |
 //! | `streams.rs` | sockets and the fan-out of updates |
 //! | `clock.rs` | whether the clock can be trusted |
 //! | `published.rs` | the uptime, and files of the operator |
 //! | `system.rs` | the kernel's figures of this process |
 //! | `histogram.rs`, `family.rs` | durations in buckets; names, labels and rows |
 
+mod alerts;
 mod archive;
 mod billing;
 mod clock;

@@ -2,6 +2,7 @@
 
 use edge::api::clob::flat::FlatOrder;
 use edge::api::clob::ids::{self, OrderIds, SentId};
+use edge::api::integrations::message::{LINE_CHARS_MAX, Message};
 use edge::api::orders::terms::{Draft, Sender};
 use edge::api::simulation::spec::Spec;
 use edge::http::dialect::Dialect;
@@ -10,13 +11,20 @@ use edge::http::request_head::{self, Parsed, RequestHead};
 use edge::ws::close::Close;
 use edge::ws::policy::{Inspector, MESSAGE_BYTES_MAX};
 use engine::amount::{Cash, Price, Qty};
+use engine::fact;
 use engine::id::{KeyId, OrderId, UserId};
 use engine::market::catalog::Catalog;
+use engine::mutation::Mutation;
 use engine::order::EntryRoute;
 use engine::time::{SECOND, Timestamp};
-use engine::user::Tier;
+use engine::user::alerts::Channel;
+use engine::user::{Permissions, Tier, User, Users};
+use engine::view::{AboutView, KeyView, OwedAlert};
 use gateway::config::{Config, Secret};
+use integrations::settings::{MailBy, Settings};
+use integrations::target::{self, Rules};
 use serde::de::IgnoredAny;
+use std::time::Duration;
 use wire::cursor::{IdCursor, OffsetCursor, OrderCursor};
 use wire::decimal::{self, Decimal};
 use wire::query::{self, Query};
@@ -30,6 +38,81 @@ fn utf8(bytes: &[u8], read: impl FnOnce(&str)) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         read(text);
     }
+}
+
+/// The address of a target or of a mail server is refused, or is one that alerts may go to.
+pub fn alert_target(bytes: &[u8]) {
+    utf8(bytes, |text| {
+        let settings = Settings {
+            chat_hosts: vec!["discord.com".to_owned()],
+            allow_private_targets: false,
+            first_retry: Duration::from_secs(5),
+            timeout: Duration::from_secs(10),
+            signature_header: "X-Svc-Signature".to_owned(),
+            mail: None,
+        };
+        let rules = Rules::new(&settings, target::system());
+        if let Ok(url) = rules.read(Channel::Chat, text) {
+            assert_eq!((url.scheme(), url.host_str()), ("https", Some("discord.com")), "{text}");
+        }
+        if let Ok(url) = rules.read(Channel::Webhook, text) {
+            assert!(matches!(url.scheme(), "http" | "https") && url.username().is_empty(), "{text}");
+            let host = url.host_str().expect("it names a host").trim_matches(['[', ']']);
+            assert!(host.parse().map_or(true, target::is_public), "{text}");
+        }
+        if let Some(MailBy::Smtp { host, port, .. }) = MailBy::parse(text) {
+            assert!(!host.is_empty() && port > 0 && !host.contains(['@', '/']), "{text}");
+        }
+    });
+}
+
+/// A name from outside makes one line of bounded length, with JSON around it that is read back.
+pub fn alert_line(bytes: &[u8]) {
+    const USER: UserId = UserId(7);
+    utf8(bytes, |text| {
+        let mut users = Users::default();
+        let (key, at) = (KeyId(USER.object(1)), Timestamp(1));
+        let facts = [
+            Mutation::from(fact::UserCreated { sub: None, email: Some("a@b.example".to_owned()), at }),
+            fact::AlertsBegun { at }.into(),
+            Mutation::from(fact::KeyIssued {
+                key,
+                hash: [1; 32],
+                alias_hash: [1; 32],
+                prefix: "svc_live_4f0c9d2".to_owned(),
+                name: Some(text.to_owned()),
+                tier: Tier::Free,
+                permissions: Permissions::Read,
+                beta_until: None,
+                at,
+            }),
+        ];
+        facts.iter().for_each(|fact| users.apply(USER, fact));
+        let alerts = users.get(USER).and_then(User::alerts).expect("they have begun");
+        let about = AboutView::Key(Box::new(KeyView {
+            id: key,
+            prefix: "svc_live_4f0c9d2".into(),
+            name: Some(text.into()),
+            tier: Tier::Free,
+            permissions: Permissions::Read,
+            created_at: at,
+            expires_at: None,
+            beta_until: None,
+            last_used_at: None,
+        }));
+        let alert = *alerts.owed().next().expect("the key is an alert");
+        let message = Message::of(USER, &OwedAlert { alert, about, email: None, target: None }, &Catalog::new());
+        let chat: serde_json::Value = serde_json::from_slice(&message.chat()).expect("it is JSON");
+        let line = chat["content"].as_str().expect("a line");
+        assert!(line.chars().count() <= LINE_CHARS_MAX && !line.chars().any(char::is_control), "{line:?}");
+        // A mention and the scheme of an address are broken.
+        let is_broken = line.match_indices('@').all(|(at, _)| line[at + 1..].starts_with('\u{200b}'));
+        assert!(is_broken && !line.contains("://"), "{line:?}");
+        let payload: serde_json::Value = serde_json::from_slice(&message.webhook()).expect("it is JSON");
+        assert_eq!(payload["data"]["name"], text);
+        let mail = message.mail();
+        assert!(!mail.contains('\r') && mail.lines().nth(1) == Some(""), "{mail:?}");
+    });
 }
 
 /// A specification of a back-test is refused, or its stored form is read back as the same.

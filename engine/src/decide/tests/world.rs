@@ -64,6 +64,8 @@ pub struct Out {
     gap_behind: Cell<Option<usize>>,
     pub records: Vec<(UserId, Vec<u8>)>,
     pub notices: Vec<Notice>,
+    /// Reports that a user is owed alerts.
+    pub owing: usize,
     pub answers: Vec<(u64, Answer)>,
 }
 
@@ -81,6 +83,9 @@ impl Outbox<u64> for Out {
     }
     fn notice(&mut self, notice: Notice) {
         self.notices.push(notice);
+    }
+    fn owes(&mut self, _owner: UserId) {
+        self.owing += 1;
     }
     fn answer(&mut self, reply: u64, answer: Answer) {
         self.answers.push((reply, answer));
@@ -129,6 +134,7 @@ impl World {
                 gap_behind: Cell::new(None),
                 records: Vec::new(),
                 notices: Vec::new(),
+                owing: 0,
                 answers: Vec::new(),
             },
             user: UserId(1),

@@ -19,8 +19,16 @@ use crate::time::{Date, Timestamp};
 const OBJECTS_SKIPPED_MAX: u32 = 1 << 16;
 
 impl User {
-    /// Applies one fact to the user and the shard's indexes.
+    /// Applies one fact to the user and the shard's indexes, and raises its alerts.
+    #[inline]
     pub(crate) fn apply(&mut self, fact: &Mutation, indexes: &mut Indexes) {
+        self.change(fact, indexes);
+        if self.alerts().is_some() {
+            self.raise_alerts(fact);
+        }
+    }
+
+    fn change(&mut self, fact: &Mutation, indexes: &mut Indexes) {
         match fact {
             // Orders first: they are most of a journal.
             Mutation::OrderPlaced(fact::OrderPlaced { order, terms, counted, at }) => {
@@ -93,6 +101,18 @@ impl User {
                 self.note_bought_reset(*at);
                 self.watch(indexes);
             }
+            Mutation::AlertsBegun(_) => {
+                self.begin_alerts();
+            }
+            Mutation::AlertTargetSet(set) => self.set_alert_target(set),
+            Mutation::AlertTargetRemoved(fact::AlertTargetRemoved { target, at: _ }) => {
+                self.remove_alert_target(*target);
+            }
+            Mutation::MailChoiceSet(fact::MailChoiceSet { kinds, at: _ }) => self.set_mail_choice(*kinds),
+            Mutation::AlertDelivered(delivered) => self.deliver_alert(delivered),
+            Mutation::AlertFailed(failed) => self.fail_alert(failed),
+            // It changes nothing: only its alert is raised.
+            Mutation::DailyLimitReached(_) => {}
 
             Mutation::KeyUsed(fact::KeyUsed { key, at }) => self.key_mut(*key).last_used_at = Some(*at).into(),
             Mutation::KeyIssued(fact::KeyIssued {

@@ -6,6 +6,7 @@
 //! State changes only by [`Users::apply`], one fact at a time. It refuses nothing: a fact that violates an invariant of
 //! money, shares or ids ends the process with the name of the invariant.
 
+pub mod alerts;
 mod apply;
 pub mod backtests;
 pub mod billing;
@@ -40,6 +41,7 @@ use facts::Fact;
 use rows::Rows;
 use trading::{NOTHING, Trading};
 
+pub use alerts::{Alert, AlertTarget, Alerts};
 pub use backtests::{Backtest, BacktestMeter};
 pub use billing::Billing;
 pub use idempotency::{FirstAnswer, Remembered};

@@ -1,6 +1,7 @@
 //! The trading state of a user: orders, fills, positions, remembered requests. Allocated with the first of them, so
 //! that an idle user costs no memory for it.
 
+use super::alerts::Alerts;
 use super::backtests::Backtests;
 use super::equity::Equity;
 use super::facts::Facts;
@@ -31,6 +32,7 @@ pub(crate) struct Trading {
     /// Resets of wallets, oldest first, the newest [`RESETS_KEPT`] of each.
     pub resets: Vec<(WalletId, Timestamp)>,
     pub backtests: Option<Box<Backtests>>,
+    pub alerts: Option<Box<Alerts>>,
     /// The newest order facts.
     pub facts: Facts,
     /// Derived: row of an order or position by its object number.
@@ -78,6 +80,7 @@ pub(crate) static NOTHING: Trading = Trading {
     equity: Vec::new(),
     resets: Vec::new(),
     backtests: None,
+    alerts: None,
     facts: Facts::new(),
     index: Numbers::new(),
     signed: None,
@@ -237,11 +240,12 @@ impl Trading {
         Fills::Many(fills)
     }
 
-    /// Whether the user has neither orders, positions, points of equity nor resets, no back-test and no armed heartbeat.
+    /// Whether the user has neither orders, positions, points of equity nor resets, no back-test, no
+    /// alerts and no armed heartbeat.
     pub fn is_empty(&self) -> bool {
         let traded = !self.orders.is_empty() || !self.positions.is_empty();
         let noted = !self.safeguards.is_empty() || !self.equity.is_empty() || !self.resets.is_empty();
-        !traded && !noted && self.backtests.is_none()
+        !traded && !noted && self.backtests.is_none() && self.alerts.is_none()
     }
 
     /// Derives the indexes of rows from a snapshot.

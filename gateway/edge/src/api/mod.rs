@@ -13,6 +13,7 @@ pub mod gamma;
 pub mod health;
 pub mod history;
 pub mod holdings;
+pub mod integrations;
 pub mod keys;
 pub mod markets;
 pub mod me;

@@ -95,6 +95,12 @@ pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
         Reject::TooManySafeguards => {
             Refusal::new(Code::InvalidRequest, "Too many heartbeats with other labels are armed.")
         }
+        Reject::TooManyAlertTargets => {
+            Refusal::new(Code::InvalidRequest, "The account has five of these already; remove one first.")
+        }
+        Reject::NoAlertStore => {
+            Refusal::new(Code::Http503, "While the server writes the previous format, alerts cannot be chosen.")
+        }
         Reject::KeyExpiring => Refusal::new(Code::InvalidRequest, "The key was rotated already and is expiring."),
         _ => refusal,
     }

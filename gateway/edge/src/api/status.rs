@@ -259,7 +259,7 @@ mod tests {
     use super::*;
     use crate::api::testing::Town;
     use crate::groups::tables;
-    use crate::http::testing::{NOW, Simulation, World};
+    use crate::http::testing::{NOW, Ports, World};
     use crate::published::Published;
     use serde_json::{Value, json};
 
@@ -281,7 +281,7 @@ mod tests {
     fn town(days: &[MeasuredDay], incidents: &[Incident]) -> Town {
         let given = Arc::new(Given(days.into(), incidents.into()));
         let published = Published { uptime: Some(given.clone()), incidents: Some(given), ..Published::default() };
-        Town::of(World::with_simulation("", &tables(), Simulation { published, ..Simulation::default() }))
+        Town::of(World::with_ports("", &tables(), Ports { published, ..Ports::default() }))
     }
 
     #[test]

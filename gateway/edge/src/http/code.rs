@@ -244,16 +244,19 @@ impl Code {
             Reject::BacktestsSpent { .. } | Reject::BacktestRequestsFull { .. } => Code::BacktestMonthlyCap,
             Reject::MarketHoursSpent { .. } => Code::SimulationHoursExceeded,
             Reject::NoBacktestStore => Code::JobStoreUnavailable,
-            Reject::BacktestNotFound | Reject::BacktestOver => Code::NotFound,
+            Reject::BacktestNotFound | Reject::BacktestOver | Reject::AlertTargetNotFound => Code::NotFound,
+            Reject::NoAlertStore => Code::Http503,
             Reject::BootstrapNotAllowed => Code::BootstrapNotAllowed,
             Reject::TierRequiresUpgrade => Code::TierRequiresUpgrade,
             Reject::KeyLimit => Code::TierKeyLimitExceeded,
             Reject::KeyNotFound => Code::KeyNotFound,
             Reject::SandboxLimit | Reject::MainResetsSpent | Reject::ResetNeedsPlan => Code::UpgradeRequired,
             Reject::ResetCoolsDown { .. } => Code::Http429,
-            Reject::KeyExpiring | Reject::TooManySafeguards | Reject::WrongWalletKind | Reject::TooManyWallets => {
-                Code::InvalidRequest
-            }
+            Reject::KeyExpiring
+            | Reject::TooManySafeguards
+            | Reject::WrongWalletKind
+            | Reject::TooManyWallets
+            | Reject::TooManyAlertTargets => Code::InvalidRequest,
         }
     }
 }

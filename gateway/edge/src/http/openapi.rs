@@ -38,6 +38,7 @@ const VARIABLES: &[(&str, &str, &str)] = &[
         "0x0f41cbd7fdb1e11dd2e1bbe2e4d5c5a3a4ac5ee6f6c8d8b6fb2f4eb0f1c2d3e4",
     ),
     ("symbol", "A symbol in any of its forms.", "BTC"),
+    ("chat", "The chat service: the setting `integrations.chat_service`.", "discord"),
     ("job_id", "The back-test.", "0d0b7a1e-5f0e-4c55-9a51-2f1f6f2c9d11"),
     ("code", "A builder's code.", "any"),
     ("token", "What the link of a checkout ends with.", "eyJ1c2VyIjo3fQ"),

@@ -6,6 +6,7 @@ use super::pipeline::respond;
 use super::route::Route;
 use crate::api::billing::provider::{Desk, Provider};
 use crate::api::health::{Instruments, Playback, Vitals};
+use crate::api::integrations::port::Integrations;
 use crate::api::simulation::archive::Archive;
 use crate::api::simulation::exports::Exports;
 use crate::api::simulation::jobs::Jobs;
@@ -121,13 +122,14 @@ impl Instruments for Nothing {
     }
 }
 
-/// The ports of the simulation routes, and what is published.
+/// The ports of the routes that have some.
 #[derive(Default)]
-pub struct Simulation {
+pub struct Ports {
     pub archive: Option<Arc<dyn Archive>>,
     pub jobs: Option<Arc<dyn Jobs>>,
     pub exports: Option<Arc<dyn Exports>>,
     pub published: Published,
+    pub integrations: Option<Arc<dyn Integrations>>,
 }
 
 /// Made spot prices.
@@ -160,12 +162,12 @@ impl Answered {
 
 impl World {
     pub fn new(toml: &str, tables: &[&'static [Route]]) -> World {
-        World::of(toml, tables, spot(), Simulation::default())
+        World::of(toml, tables, spot(), Ports::default())
     }
 
     /// As [`World::new`], with these spot prices.
     pub fn with_spot(toml: &str, tables: &[&'static [Route]], spot: Spot) -> World {
-        World::of(toml, tables, spot, Simulation::default())
+        World::of(toml, tables, spot, Ports::default())
     }
 
     /// As [`World::new`], with an archive and a runner of back-tests.
@@ -175,31 +177,25 @@ impl World {
         archive: Arc<dyn Archive>,
         jobs: Option<Arc<dyn Jobs>>,
     ) -> World {
-        World::with_simulation(toml, tables, Simulation { archive: Some(archive), jobs, ..Simulation::default() })
+        World::with_ports(toml, tables, Ports { archive: Some(archive), jobs, ..Ports::default() })
     }
 
-    /// As [`World::new`], with these ports of the simulation routes.
-    pub fn with_simulation(toml: &str, tables: &[&'static [Route]], simulation: Simulation) -> World {
-        World::of(toml, tables, spot(), simulation)
+    /// As [`World::new`], with these ports.
+    pub fn with_ports(toml: &str, tables: &[&'static [Route]], ports: Ports) -> World {
+        World::of(toml, tables, spot(), ports)
     }
 
     /// As [`World::new`], with this payment provider.
     pub fn with_billing(toml: &str, tables: &[&'static [Route]], provider: Box<dyn Provider>) -> World {
-        World::all_of(toml, tables, spot(), Simulation::default(), Some(Desk::new(provider)))
+        World::all_of(toml, tables, spot(), Ports::default(), Some(Desk::new(provider)))
     }
 
-    fn of(toml: &str, tables: &[&'static [Route]], spot: Spot, simulation: Simulation) -> World {
-        World::all_of(toml, tables, spot, simulation, None)
+    fn of(toml: &str, tables: &[&'static [Route]], spot: Spot, ports: Ports) -> World {
+        World::all_of(toml, tables, spot, ports, None)
     }
 
-    fn all_of(
-        toml: &str,
-        tables: &[&'static [Route]],
-        spot: Spot,
-        simulation: Simulation,
-        billing: Option<Desk>,
-    ) -> World {
-        let Simulation { archive, jobs, exports, published } = simulation;
+    fn all_of(toml: &str, tables: &[&'static [Route]], spot: Spot, ports: Ports, billing: Option<Desk>) -> World {
+        let Ports { archive, jobs, exports, published, integrations } = ports;
         let mut config = Settings::of_test(toml);
         config.billing.is_on = billing.is_some();
         config.billing.is_stub = billing.is_some();
@@ -232,6 +228,7 @@ impl World {
                 archive,
                 jobs,
                 exports,
+                integrations,
             },
             front: Front::new(config, tables).expect("a sound table"),
             instance: Instance {

@@ -78,6 +78,7 @@ impl Settings {
                 refund_text: "Purchases are refunded on request within the window.".to_owned(),
                 refund_conditions: vec!["What was bought is taken back as far as it was not used.".to_owned()],
             },
+            chat_service: "discord".to_owned(),
             built_from: None,
         }
     }

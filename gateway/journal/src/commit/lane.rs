@@ -141,6 +141,10 @@ impl<L: CommitListener> Outbox<Reply> for CommitLane<L> {
         self.figures.listener.notice(&notice);
     }
 
+    fn owes(&mut self, owner: UserId) {
+        self.figures.listener.owes(owner);
+    }
+
     fn answer(&mut self, reply: Reply, answer: Answer) {
         self.push(CommitItem::Answer { reply, answer });
     }

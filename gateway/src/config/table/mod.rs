@@ -5,6 +5,7 @@
 
 mod accounts;
 mod billing;
+mod integrations;
 mod published;
 mod rules;
 mod server;
@@ -18,7 +19,7 @@ use std::sync::LazyLock;
 pub(super) use venue::is_own_machine_only;
 
 /// The sections of the configuration, in the order of the rows, each with its description.
-pub(super) const SECTIONS: [(&str, &str); 26] = [
+pub(super) const SECTIONS: [(&str, &str); 28] = [
     ("server", "The listener of the wire and the threads that serve it."),
     ("clock", "What a start does when the clock of the machine and the journal disagree."),
     ("log", "Log lines on standard error."),
@@ -45,6 +46,8 @@ pub(super) const SECTIONS: [(&str, &str); 26] = [
     ("football", "Facts of football."),
     ("status", "What the status routes report."),
     ("billing", "Payments, and the texts about them."),
+    ("email", "Alerts by mail."),
+    ("integrations", "Alerts to chats and webhooks."),
 ];
 
 /// Every setting.
@@ -58,6 +61,7 @@ pub fn settings() -> &'static [Setting] {
             simulation::rows(),
             published::rows(),
             billing::rows(),
+            integrations::rows(),
         ];
         parts.into_iter().flatten().collect()
     });

@@ -2,6 +2,7 @@
 
 use crate::config::Network;
 use crate::config::setting::Rule;
+use ::integrations::settings::MailBy;
 use ::venue::archive::hours;
 use ::venue::category::Names;
 use ::venue::origin::choices;
@@ -183,6 +184,31 @@ fn service(text: &str, schemes: [&str; 2]) -> Option<String> {
     let rest = schemes.iter().find_map(|scheme| text.strip_prefix(scheme))?;
     same(text, !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_graphic()))
 }
+
+pub(super) const SMTP_URL: Rule = Rule {
+    what: "address",
+    allowed: "file:<dir>, smtp://host[:port] or smtps://host[:port], without a user; \"\" for none",
+    read: |text| same(text, text.is_empty() || MailBy::parse(text).is_some()),
+};
+
+/// A sender is checked as a whole when the mailer is made; here as far as it must not begin another header.
+pub(super) const MAIL_ADDRESS: Rule = Rule {
+    what: "address",
+    allowed: "an email address",
+    read: |text| {
+        let is_address = text.split_once('@').is_some_and(|(name, domain)| !name.is_empty() && !domain.is_empty());
+        same(text, is_address && text.bytes().all(|byte| byte.is_ascii_graphic()) && !text.contains(['<', '>', ',']))
+    },
+};
+
+pub(super) const CHAT_SERVICE: Rule = Rule {
+    what: "text",
+    allowed: "1 to 32 lower-case letters and digits, and neither email nor webhook",
+    read: |text| {
+        let is_word = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        same(text, (1..=32).contains(&text.len()) && is_word && !matches!(text, "email" | "webhook"))
+    },
+};
 
 pub(super) const KEY_ID: Rule = Rule {
     what: "text",

@@ -10,6 +10,7 @@ use crate::order::{
     CloseReason, EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, Taken, TimeInForce,
 };
 use crate::time::Timestamp;
+use crate::user::alerts::{AlertKinds, Channel, HiddenText};
 use crate::user::backtests::{BacktestEnd, BacktestFigures};
 use crate::user::billing::{BillingInterval, Product, Sku, SubscriptionStatus};
 use crate::user::sample::{Dice, Sample};
@@ -166,6 +167,29 @@ fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
             at,
         }),
         Mutation::BoughtResetUsed(fact::BoughtResetUsed { wallet, baseline: cash(dice), at }),
+        Mutation::AlertsBegun(fact::AlertsBegun { at }),
+        Mutation::AlertTargetSet(fact::AlertTargetSet {
+            target: small(dice),
+            channel: dice.pick(&[Channel::Chat, Channel::Webhook]),
+            url: HiddenText(dice.text()),
+            secret: dice.maybe(|dice| HiddenText(dice.text())),
+            label: dice.maybe(Dice::text),
+            kinds: AlertKinds(dice.next() as u16 & AlertKinds::ALL.0),
+            is_enabled: dice.chance(50),
+            at,
+        }),
+        Mutation::AlertTargetRemoved(fact::AlertTargetRemoved { target: small(dice), at }),
+        Mutation::MailChoiceSet(fact::MailChoiceSet { kinds: AlertKinds(dice.next() as u16 & AlertKinds::ALL.0), at }),
+        Mutation::AlertDelivered(fact::AlertDelivered { target: dice.maybe(small), alert: dice.next(), at }),
+        Mutation::AlertFailed(fact::AlertFailed {
+            target: dice.maybe(small),
+            alert: dice.next(),
+            error: dice.text(),
+            gives_up: dice.chance(50),
+            disables: dice.chance(50),
+            at,
+        }),
+        Mutation::DailyLimitReached(fact::DailyLimitReached { limit: small(dice), resets_at: moment(dice), at }),
     ]
 }
 

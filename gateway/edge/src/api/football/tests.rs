@@ -8,7 +8,7 @@ use crate::api::testing::{Text as _, Town};
 use crate::groups::tables;
 use crate::http::record::{Record, value};
 use crate::http::scalar::Timestamp;
-use crate::http::testing::{NOW, Simulation, World};
+use crate::http::testing::{NOW, Ports, World};
 use crate::published::Published;
 use engine::time::{DAY, HOUR};
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ fn facts() -> Facts {
 
 fn town(facts: Facts) -> Town {
     let published = Published { football: Some(Arc::new(Given(Arc::new(facts)))), ..Published::default() };
-    Town::of(World::with_simulation(OPEN, &tables(), Simulation { published, ..Simulation::default() }))
+    Town::of(World::with_ports(OPEN, &tables(), Ports { published, ..Ports::default() }))
 }
 
 const LIVE: &str = "public, max-age=15";

@@ -5,7 +5,7 @@ use super::{CONDITION, HOUR, ON, Shelf};
 use crate::api::simulation::archive::{Reading, Unreachable};
 use crate::api::testing::{Answered, Text as _, Town};
 use crate::groups::tables;
-use crate::http::testing::{NOW, SECRET, Simulation, World, run};
+use crate::http::testing::{NOW, Ports, SECRET, World, run};
 use engine::backtest::Verdict;
 use engine::time::{HOUR as AN_HOUR, SECOND, Timestamp};
 use engine::user::{Permissions, Tier};
@@ -95,9 +95,8 @@ impl Lab {
             fails_at: Mutex::new(u64::MAX),
             is_broken: Mutex::new(false),
         });
-        let simulation =
-            Simulation { archive: Some(Arc::new(shelf)), exports: Some(shop.clone()), ..Simulation::default() };
-        let town = Town::of(World::with_simulation(&with(more), &tables(), simulation));
+        let simulation = Ports { archive: Some(Arc::new(shelf)), exports: Some(shop.clone()), ..Ports::default() };
+        let town = Town::of(World::with_ports(&with(more), &tables(), simulation));
         let full = town.world.key(Tier::ProPlus, Permissions::Read);
         Lab { town, shop, full }
     }

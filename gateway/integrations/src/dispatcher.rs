@@ -1,0 +1,448 @@
+//! The job that delivers (gateway/docs/integrations.md §5). It sleeps until a user is owed something, a route asks for
+//! something, or a pause ends; it asks shards only about users that were reported to it.
+//!
+//! Each target that is owed something has one worker, which delivers one alert after the other: so one target delays no
+//! other, and has one delivery in flight. A worker knows nothing that its shard does not, except for the attempts of the
+//! present alert: after a restart an owed alert is tried immediately.
+
+use crate::figures::{Figures, Way};
+use crate::journal::Deliveries;
+use crate::mailer::Mailer;
+use crate::owing::Owing;
+use crate::post::{Failed, Poster};
+use crate::sender::{Placed, Request};
+use crate::settings::{ATTEMPTS_MAX, Settings};
+use crate::shards::Shards;
+use crate::target::{LookUp, Rules};
+use ahash::{AHashMap, AHashSet};
+use edge::api::integrations::message::Message;
+use edge::api::integrations::port::{Delivery, DeliveryOutcome, NoTarget, NotSent, SentMail};
+use edge::engine_client::Reply;
+use engine::command::{AlertOutcome, Answer, Command, Envelope, Query};
+use engine::id::UserId;
+use engine::market::catalog::Catalog;
+use engine::ring::Ring;
+use engine::user::alerts::{Channel, FAILURES_MAX};
+use engine::user::{AlertTarget, Users};
+use engine::view::{AlertsView, OwedAlert};
+use host::clock::Clock;
+use host::job::{JobWaker, Next, Work};
+use host::thread::Stop;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinSet;
+
+/// Longest sleep of the job.
+pub const SLEEP_MAX: Duration = Duration::from_secs(3_600);
+/// Deliveries to chats and webhooks in flight. Tests of routes have places of their own.
+const IN_FLIGHT_MAX: usize = 64;
+/// Mails in flight: a mail server that stalls delays no webhook.
+const MAILS_IN_FLIGHT_MAX: usize = 8;
+/// Interval at which a stop is noticed while something is in flight.
+const STOP_CHECK_EVERY: Duration = Duration::from_millis(250);
+/// How long a stop waits for deliveries in flight; what is not finished is delivered again after the next start.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
+
+/// What a dispatcher is made of.
+pub struct Parts {
+    pub settings: Settings,
+    pub owing: Owing,
+    pub requests: mpsc::UnboundedReceiver<Placed>,
+    pub deliveries: Arc<Deliveries>,
+    pub figures: Arc<Figures>,
+    /// Of each shard.
+    pub inboxes: Vec<Arc<Ring<Envelope<Reply>>>>,
+    pub clock: Clock,
+    pub catalog: Arc<Catalog>,
+    pub mailer: Option<Mailer>,
+    pub look_up: LookUp,
+    /// Users with alerts at the start.
+    pub known: Vec<Known>,
+    /// Whether what became of an attempt can be kept: if not, nothing is delivered but tests.
+    pub delivers: bool,
+}
+
+/// A user with alerts at the start of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    pub user: UserId,
+    pub owes: bool,
+    /// Alerts dropped so far.
+    pub dropped: u64,
+}
+
+impl Known {
+    /// Those of these users.
+    pub fn of<'a>(users: impl IntoIterator<Item = &'a Users>) -> Vec<Known> {
+        let known = |user: &engine::user::User| {
+            let alerts = user.alerts()?;
+            Some(Known { user: user.id, owes: alerts.owed().next().is_some(), dropped: alerts.dropped() })
+        };
+        users.into_iter().flat_map(Users::iter).filter_map(known).collect()
+    }
+}
+
+/// The job.
+pub struct Dispatcher {
+    /// Made by the first turn, on the thread of the job.
+    runtime: Option<Runtime>,
+    state: State,
+}
+
+struct State {
+    shared: Arc<Shared>,
+    requests: mpsc::UnboundedReceiver<Placed>,
+    tasks: JoinSet<Done>,
+    /// Targets that have a worker; mail is `None`.
+    workers: AHashSet<(UserId, Option<u32>)>,
+    /// Alerts that each user is owed, of those that are owed some.
+    owed: AHashMap<UserId, usize>,
+    /// The sum of these.
+    all_owed: usize,
+    /// Dropped alerts that were counted.
+    dropped: AHashMap<UserId, u64>,
+    delivers: bool,
+    /// Ends the pauses of workers.
+    stopping: watch::Sender<bool>,
+}
+
+/// What the tasks use.
+struct Shared {
+    settings: Settings,
+    owing: Owing,
+    deliveries: Arc<Deliveries>,
+    figures: Arc<Figures>,
+    shards: Shards,
+    catalog: Arc<Catalog>,
+    rules: Rules,
+    poster: Poster,
+    mailer: Option<Mailer>,
+    in_flight: Semaphore,
+    mails_in_flight: Semaphore,
+    stopping: watch::Receiver<bool>,
+}
+
+/// A task that has ended.
+enum Done {
+    /// A request of a route.
+    Request,
+    /// A user was looked at.
+    Looked(UserId, Box<AlertsView>),
+    /// The user has no alerts.
+    Nothing,
+    Worker(UserId, Option<u32>),
+    /// A worker whose report was refused.
+    Refused,
+}
+
+impl Dispatcher {
+    pub fn new(parts: Parts) -> Dispatcher {
+        let rules = Rules::new(&parts.settings, parts.look_up);
+        let poster = Poster::new(&parts.settings, rules.clone());
+        let (stopping, is_stopping) = watch::channel(false);
+        for known in parts.known.iter().filter(|known| known.owes) {
+            parts.owing.add(known.user);
+        }
+        let shared = Shared {
+            settings: parts.settings,
+            owing: parts.owing,
+            deliveries: parts.deliveries,
+            figures: parts.figures,
+            shards: Shards::new(parts.inboxes, parts.clock),
+            catalog: parts.catalog,
+            rules,
+            poster,
+            mailer: parts.mailer,
+            in_flight: Semaphore::new(IN_FLIGHT_MAX),
+            mails_in_flight: Semaphore::new(MAILS_IN_FLIGHT_MAX),
+            stopping: is_stopping,
+        };
+        let state = State {
+            shared: Arc::new(shared),
+            requests: parts.requests,
+            tasks: JoinSet::new(),
+            workers: AHashSet::new(),
+            owed: AHashMap::new(),
+            all_owed: 0,
+            dropped: parts.known.iter().map(|known| (known.user, known.dropped)).collect(),
+            delivers: parts.delivers,
+            stopping,
+        };
+        Dispatcher { runtime: None, state }
+    }
+}
+
+impl Work for Dispatcher {
+    type Error = io::Error;
+
+    const FAILED: &'static str = "alerts cannot be delivered";
+
+    fn take_turn(&mut self, stop: &Stop) -> io::Result<Next> {
+        let runtime = match &mut self.runtime {
+            Some(runtime) => runtime,
+            none => none.insert(host::runtime::runtime()?),
+        };
+        runtime.block_on(self.state.run(stop));
+        Ok(Next::Sleep)
+    }
+
+    fn end(mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.block_on(self.state.end());
+            // Look-ups of names may still run; nothing waits for them.
+            runtime.shutdown_background();
+        }
+    }
+
+    fn waker(&self) -> Option<&JobWaker> {
+        Some(self.state.shared.owing.waker())
+    }
+}
+
+impl State {
+    /// Works until nothing is left to do, or the server stops.
+    async fn run(&mut self, stop: &Stop) {
+        let shared = self.shared.clone();
+        loop {
+            if stop.is_set() {
+                return;
+            }
+            while let Ok(placed) = self.requests.try_recv() {
+                self.tasks.spawn(answered(shared.clone(), placed));
+            }
+            for user in shared.owing.take().into_iter().filter(|_| self.delivers) {
+                self.tasks.spawn(looked_at(shared.clone(), user));
+            }
+            if self.tasks.is_empty() {
+                return;
+            }
+            tokio::select! {
+                done = self.tasks.join_next() => self.note(done),
+                () = shared.owing.woken() => {}
+                () = tokio::time::sleep(STOP_CHECK_EVERY) => {}
+            }
+        }
+    }
+
+    fn note(&mut self, done: Option<Result<Done, tokio::task::JoinError>>) {
+        match done {
+            Some(Ok(Done::Looked(user, alerts))) => self.begin_workers(user, &alerts),
+            Some(Ok(Done::Worker(user, target))) => {
+                self.workers.remove(&(user, target));
+                // Something may have come after its last question.
+                self.tasks.spawn(looked_at(self.shared.clone(), user));
+            }
+            Some(Ok(Done::Request | Done::Nothing)) | None => {}
+            // The place of a worker that was refused or has panicked stays taken: its target waits for the next start.
+            Some(Ok(Done::Refused)) => tracing::error!("what became of a delivery was refused; its target waits"),
+            Some(Err(error)) => tracing::error!(%error, "a delivery has panicked; its target waits for the next start"),
+        }
+    }
+
+    /// A worker for each target that is owed something and has none.
+    fn begin_workers(&mut self, user: UserId, alerts: &AlertsView) {
+        let owed = alerts.targets.iter().map(|view| (Some(view.target.id), view.owed));
+        let owed: Vec<_> = owed.chain([(None, alerts.owed_by_mail)]).filter(|(_, count)| *count > 0).collect();
+        let count: usize = owed.iter().map(|(_, count)| count).sum();
+        let before = match count {
+            0 => self.owed.remove(&user),
+            _ => self.owed.insert(user, count),
+        };
+        self.all_owed = self.all_owed + count - before.unwrap_or(0);
+        self.shared.figures.set_owed(self.all_owed as u64);
+        let counted = self.dropped.entry(user).or_insert(0);
+        self.shared.figures.note_dropped(alerts.dropped.saturating_sub(*counted));
+        *counted = alerts.dropped;
+        for (target, _) in owed {
+            if self.workers.insert((user, target)) {
+                self.tasks.spawn(deliver(self.shared.clone(), user, target));
+            }
+        }
+    }
+
+    /// Lets deliveries in flight end within a moment.
+    async fn end(&mut self) {
+        // The tasks hold the receivers; without tasks there is nothing to end.
+        let _ = self.stopping.send(true);
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(ENDS_WITHIN, ended).await.is_err() {
+            self.tasks.abort_all();
+        }
+    }
+}
+
+async fn looked_at(shared: Arc<Shared>, user: UserId) -> Done {
+    match shared.shards.ask(user, || Command::Query(Query::Alerts)).await {
+        Answer::Alerts(alerts) => Done::Looked(user, alerts),
+        _ => Done::Nothing,
+    }
+}
+
+/// Delivers what a target is owed, one alert after the other.
+async fn deliver(shared: Arc<Shared>, user: UserId, target: Option<u32>) -> Done {
+    let ask = || shared.shards.ask(user, || Command::Query(Query::OwedAlert(target)));
+    let mut stopping = shared.stopping.clone();
+    // The alert that was attempted last, and its attempts.
+    let mut last = (0, 0);
+    // Failed attempts since a delivery, or since an alert was given up: the pauses grow with them, also if the alert was
+    // dropped meanwhile.
+    let mut in_a_row = 0;
+    let mut answer = ask().await;
+    while let Answer::OwedAlert(Some(owed)) = answer {
+        if *stopping.borrow() {
+            break;
+        }
+        let number = owed.alert.number;
+        let attempt = if last.0 == number { last.1 + 1 } else { 1 };
+        last = (number, attempt);
+        let outcome = shared.attempt(user, &owed, attempt).await;
+        let is_to_repeat = matches!(outcome, AlertOutcome::Failed { gives_up: false, .. });
+        in_a_row = if is_to_repeat { in_a_row + 1 } else { 0 };
+        let note = || Command::NoteAlert { target, alert: number, outcome: outcome.clone() };
+        answer = shared.shards.ask(user, note).await;
+        match &answer {
+            // Nothing is owed any more, as after a target was switched off: there is nothing to wait for.
+            Answer::OwedAlert(None) => break,
+            Answer::OwedAlert(Some(_)) => {}
+            _ => return Done::Refused,
+        }
+        if is_to_repeat {
+            let pause = shared.settings.first_retry * 4_u32.pow((in_a_row - 1).min(ATTEMPTS_MAX - 2));
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                _ = stopping.changed() => break,
+            }
+            answer = ask().await;
+        }
+    }
+    Done::Worker(user, target)
+}
+
+impl Shared {
+    /// One attempt, with its row among the last deliveries.
+    async fn attempt(&self, user: UserId, owed: &OwedAlert, attempt: u32) -> AlertOutcome {
+        let message = Message::of(user, owed, &self.catalog);
+        let (way, sent) = match &owed.target {
+            None => {
+                let _place = self.mails_in_flight.acquire().await;
+                (Way::Mail, self.mail(owed.email.as_deref(), &message).await.map(|_| None))
+            }
+            Some(target) => {
+                let _place = self.in_flight.acquire().await;
+                (way_of(target), self.post(target, &message).await.map(Some))
+            }
+        };
+        // Without a mailer there is nothing to wait for.
+        let gives_up = attempt >= ATTEMPTS_MAX || (owed.target.is_none() && self.mailer.is_none());
+        let outcome = match &sent {
+            Ok(_) => DeliveryOutcome::Delivered,
+            Err(failed) => match &owed.target {
+                Some(target) if failed.is_gone() || target.failures + 1 >= FAILURES_MAX => DeliveryOutcome::Disabled,
+                _ if gives_up => DeliveryOutcome::GivenUp,
+                _ => DeliveryOutcome::Failed,
+            },
+        };
+        match outcome {
+            DeliveryOutcome::Delivered => self.figures.note_delivered(way),
+            _ => self.figures.note_failed(way, outcome != DeliveryOutcome::Failed),
+        }
+        if let Some(target) = &owed.target {
+            let status = sent.as_ref().map_or_else(|failed| failed.status, |status| *status);
+            let error = sent.as_ref().err().map(|failed| failed.error.clone());
+            self.note(user, target, &message, attempt, outcome, status, error);
+        }
+        match sent {
+            Ok(_) => AlertOutcome::Delivered,
+            Err(failed) => AlertOutcome::Failed { is_gone: failed.is_gone(), error: failed.error, gives_up },
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the columns of a row")]
+    fn note(
+        &self,
+        user: UserId,
+        target: &AlertTarget,
+        message: &Message,
+        attempt: u32,
+        outcome: DeliveryOutcome,
+        status: Option<u16>,
+        error: Option<String>,
+    ) {
+        let at = self.shards.clock.now();
+        let (event, kind) = (message.id, message.kind);
+        self.deliveries.note(user, target.id, Delivery { at, event, kind, attempt, outcome, status, error });
+    }
+
+    async fn post(&self, target: &AlertTarget, message: &Message) -> Result<u16, Failed> {
+        self.poster.send(target, message, self.shards.clock.wall_now()).await
+    }
+
+    /// Returns the `Message-ID`.
+    async fn mail(&self, to: Option<&str>, message: &Message) -> Result<String, Failed> {
+        let mailer = self.mailer.as_ref().ok_or_else(|| Failed::because("this server sends no mail"))?;
+        let to = to.ok_or_else(|| Failed::because("the account has no email address"))?;
+        mailer.send(to, message).await.map_err(Failed::because)
+    }
+}
+
+fn way_of(target: &AlertTarget) -> Way {
+    match target.channel {
+        Channel::Chat => Way::Chat,
+        Channel::Webhook => Way::Webhook,
+    }
+}
+
+/// Does what a route asks for. A route that has left gets no answer.
+async fn answered(shared: Arc<Shared>, placed: Placed) -> Done {
+    let Placed { request, place } = placed;
+    match request {
+        Request::Check { channel, url, reply } => {
+            let checked = shared.rules.check(channel, &url).await;
+            let checked = checked.map(|url| url.as_str().to_owned());
+            let _ = reply.send(checked.map_err(|why| NoTarget::Wrong(why.to_owned())));
+        }
+        Request::TestMail { user, to, now, reply } => {
+            let sent = match random_id() {
+                Some(id) => shared.mail(Some(&to), &Message::test(user, id, now)).await,
+                None => Err(Failed::because("the system gives no randomness")),
+            };
+            let at = shared.shards.clock.now();
+            let sent = sent.map(|message_id| SentMail { message_id, at });
+            let _ = reply.send(sent.map_err(|failed| NotSent::Failed(failed.error)));
+        }
+        Request::Test { user, target, now, reply } => {
+            let sent = match random_id() {
+                Some(id) => shared.test(user, &target, &Message::test(user, id, now)).await,
+                None => Err(Failed::because("the system gives no randomness")),
+            };
+            let _ = reply.send(sent.map_err(|failed| NotSent::Failed(failed.error)));
+        }
+    }
+    drop(place);
+    Done::Request
+}
+
+impl Shared {
+    /// A test is sent once, and changes neither failures nor what is owed; it is among the last deliveries.
+    async fn test(&self, user: UserId, target: &AlertTarget, message: &Message) -> Result<(), Failed> {
+        let sent = self.post(target, message).await;
+        let (outcome, status, error) = match &sent {
+            Ok(status) => (DeliveryOutcome::Delivered, Some(*status), None),
+            Err(failed) => (DeliveryOutcome::GivenUp, failed.status, Some(failed.error.clone())),
+        };
+        self.note(user, target, message, 1, outcome, status, error);
+        sent.map(drop)
+    }
+}
+
+/// A random UUID, of version 4.
+fn random_id() -> Option<[u8; 16]> {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id).ok()?;
+    id[6] = (id[6] & 0x0f) | 0x40;
+    id[8] = (id[8] & 0x3f) | 0x80;
+    Some(id)
+}

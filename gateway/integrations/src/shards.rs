@@ -1,0 +1,51 @@
+//! Commands to the shards, until they are answered.
+
+use edge::engine_client::Reply;
+use engine::command::{Answer, Command, Envelope};
+use engine::id::UserId;
+use engine::reject::Reject;
+use engine::ring::Ring;
+use engine::shard::shard_of;
+use host::clock::Clock;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, oneshot};
+
+/// The pause before a command is sent again.
+const AGAIN_AFTER: Duration = Duration::from_millis(250);
+
+/// Commands that wait for their shards at the same time, so that orders find room in the queues.
+const ASKED_MAX: usize = 32;
+
+/// The queues to the shards.
+pub struct Shards {
+    inboxes: Vec<Arc<Ring<Envelope<Reply>>>>,
+    pub clock: Clock,
+    places: Semaphore,
+}
+
+impl Shards {
+    pub fn new(inboxes: Vec<Arc<Ring<Envelope<Reply>>>>, clock: Clock) -> Shards {
+        Shards { inboxes, clock, places: Semaphore::new(ASKED_MAX) }
+    }
+
+    /// The answer of the user's shard; the command is sent again until there is one. It does not return while the log has
+    /// no room or has failed: its task ends with the server.
+    pub async fn ask(&self, owner: UserId, command: impl Fn() -> Command) -> Answer {
+        let inbox = &self.inboxes[shard_of(owner, self.inboxes.len())];
+        let _place = self.places.acquire().await;
+        loop {
+            let (sender, answered) = oneshot::channel();
+            let reply = Reply::Request(sender);
+            let envelope = Envelope { owner, command: command(), received_at: self.clock.now(), reply };
+            if inbox.push(envelope).is_ok() {
+                match answered.await {
+                    // A shard without time or room, or a log that has failed.
+                    Err(_) | Ok(Answer::Refused(Reject::NoRoom | Reject::Busy | Reject::WaitedTooLong)) => {}
+                    Ok(answer) => return answer,
+                }
+            }
+            tokio::time::sleep(AGAIN_AFTER).await;
+        }
+    }
+}

@@ -20,7 +20,7 @@ const TOPUPS: u64 = 30;
 #[test]
 fn every_top_up_is_credited_once() {
     let cases = Cases::of("top-ups across kills");
-    let (payments, mut chance) = (Payments::start(), Chance::new(7));
+    let (payments, mut chance) = (Payments::start(), Chance::seeded(7));
     let mut world = World::start_with(0, |place| payments.settings(place));
     let token = token("ada");
     let mut session = world.server.with_token(&token);

@@ -59,7 +59,7 @@ fn every_top_up_is_credited_once() {
                 }
             }
         });
-        let enough = chance.below(TOPUPS);
+        let enough = chance.below(TOPUPS as usize) as u64;
         eventually("some answers", || (answered.load(Ordering::SeqCst) >= enough).then_some(()));
         world.server.kill();
         sender.join().expect("no panic");

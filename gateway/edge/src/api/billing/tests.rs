@@ -215,8 +215,8 @@ fn an_event_goes_to_its_user_and_is_counted() {
     use BillingOutcome::{Applied, NotCredited, OtherCustomer, Repeated};
     let (ok, bad, busy) = ((200, ""), (400, "INVALID_REQUEST"), (503, "SERVER_BUSY"));
     // Body, signature, what the shard says, the answer, the label of the count.
-    type Row = (&'static str, &'static str, Result<BillingOutcome, Reject>, (u16, &'static str), &'static str);
-    let rows: Vec<Row> = vec![
+    type Row<'a> = (&'a str, &'a str, Result<BillingOutcome, Reject>, (u16, &'a str), &'a str);
+    let rows: Vec<Row<'_>> = vec![
         ("\"named\"", "good", Ok(Applied), ok, "applied"),
         ("\"customer\"", "good", Ok(Applied), ok, "applied"),
         ("\"named\"", "good", Ok(Repeated), ok, "repeated"),

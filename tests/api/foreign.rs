@@ -119,6 +119,8 @@ fn no_route_distinguishes_a_foreign_id_from_an_unknown_one() {
                 let confirmed = if path == "/v1/cancel-all" { "&confirm=true" } else { "" };
                 (wallet_id.as_str(), Box::new(move |id: &str| format!("{}{glue}wallet_id={id}{confirmed}", door.path)))
             }
+            // Facts of football are no one's.
+            () if path.starts_with("/v1/football/") => continue,
             () => {
                 assert!(!path.contains("{id}"), "{door}: whose id is it?");
                 continue;

@@ -121,8 +121,9 @@ fn run(clients: &Clients, world: &World, config: &str) -> usize {
     let output = run_well(run, world.place.root());
 
     // The document's own route is left out: the run depends on it.
-    let described = operations(&world.public().get("/v1/openapi.json").expect(200)) - 1;
-    let met = described - 1;
+    let document = world.public().get("/v1/openapi.json").expect(200);
+    let described = operations(&document) - 1;
+    let met = described - left_out(&document);
     assert!(
         output.contains(&format!("Selected: {met}/{described}")),
         "{met} of {described} operations are tested: {output}"
@@ -130,6 +131,14 @@ fn run(clients: &Clients, world: &World, config: &str) -> usize {
     // The server still runs.
     world.user(0).get("/v1/me").expect(200);
     met
+}
+
+/// The count of operations that `NOT_HERE` names: each of their paths has one.
+fn left_out(document: &Value) -> usize {
+    let is_left_out = |path: &&String| {
+        path.as_str() == "/v1/prices/stream" || path.starts_with("/v1/integrations/") && path.ends_with("/test")
+    };
+    at(document, "/paths").as_object().map_or(0, |paths| paths.keys().filter(is_left_out).count())
 }
 
 fn operations(document: &Value) -> usize {

@@ -359,13 +359,19 @@ fn action(chance: &mut Chance, hot: u32) -> Action {
         75 => Action::EndBeats,
         76 => Action::Create { grant: None, dollars: None },
         77 => Action::Grant { tier: *chance.pick(&TIERS), days: chance.percent(60).then(|| chance.below(3) as u64) },
-        78..82 => Action::Issue {
+        78..83 => Action::Issue {
             tier: chance.percent(20).then(|| *chance.pick(&TIERS)),
             permissions: *chance.pick(&[None, Some(Permissions::Read), Some(Permissions::ReadTrade)]),
             bootstrap: chance.percent(10),
         },
-        82 => Action::Rename(nth),
-        83 | 84 => Action::Rotate(nth),
+        83 => {
+            if chance.percent(40) {
+                Action::Rename(nth)
+            } else {
+                Action::Rotate(nth)
+            }
+        }
+        84 => Action::Rotate(nth),
         85 => Action::Revoke(nth),
         86 | 87 => Action::Use(nth),
         _ => Action::Look(look(chance)),

@@ -15,7 +15,7 @@ use crate::settings::{ATTEMPTS_MAX, Settings};
 use crate::shards::Shards;
 use crate::target::{LookUp, Rules};
 use ahash::{AHashMap, AHashSet};
-use edge::api::integrations::message::Message;
+use edge::api::integrations::message::{Message, market_of};
 use edge::api::integrations::port::{Delivery, DeliveryOutcome, NoTarget, NotSent, SentMail};
 use edge::engine_client::Reply;
 use engine::command::{AlertOutcome, Answer, Command, Envelope, Query};
@@ -43,6 +43,9 @@ const IN_FLIGHT_MAX: usize = 64;
 const MAILS_IN_FLIGHT_MAX: usize = 8;
 /// Interval at which a stop is noticed while something is in flight.
 const STOP_CHECK_EVERY: Duration = Duration::from_millis(250);
+/// How long an alert waits for the listing of its market, and how often it looks: a start asks the venue for its markets.
+const LISTED_WITHIN: Duration = Duration::from_secs(60);
+const LISTED_CHECK_EVERY: Duration = Duration::from_millis(100);
 /// How long a stop waits for deliveries in flight; what is not finished is delivered again after the next start.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
@@ -295,6 +298,10 @@ async fn deliver(shared: Arc<Shared>, user: UserId, target: Option<u32>) -> Done
         if *stopping.borrow() {
             break;
         }
+        tokio::select! {
+            () = shared.listed(&owed) => {}
+            _ = stopping.changed() => break,
+        }
         let number = owed.alert.number;
         let attempt = if last.0 == number { last.1 + 1 } else { 1 };
         last = (number, attempt);
@@ -322,6 +329,17 @@ async fn deliver(shared: Arc<Shared>, user: UserId, target: Option<u32>) -> Done
 }
 
 impl Shared {
+    /// Waits for the listing of an alert's market. A market that the venue lists no more has no texts.
+    async fn listed(&self, owed: &OwedAlert) {
+        let Some(market) = market_of(owed) else { return };
+        let is_listed = async {
+            while self.catalog.market(market).is_none() {
+                tokio::time::sleep(LISTED_CHECK_EVERY).await;
+            }
+        };
+        let _ = tokio::time::timeout(LISTED_WITHIN, is_listed).await;
+    }
+
     /// One attempt, with its row among the last deliveries.
     async fn attempt(&self, user: UserId, owed: &OwedAlert, attempt: u32) -> AlertOutcome {
         let message = Message::of(user, owed, &self.catalog);

@@ -402,6 +402,18 @@ fn dollars(cash: Cash) -> String {
     format!("{} USD", decimal::text(|out| decimal::money(out, cash)))
 }
 
+/// The market of an alert, if it is about one.
+pub fn market_of(owed: &OwedAlert) -> Option<MarketId> {
+    let instrument = match &owed.about {
+        AboutView::Order(closed) => closed.terms.instrument,
+        AboutView::Fill(view) => view.order.terms.instrument,
+        AboutView::Position(held) => held.instrument,
+        AboutView::Market(market) => return Some(*market),
+        _ => return None,
+    };
+    Some(instrument.market())
+}
+
 /// Condition id and question of a market, and the label of the outcome that has won.
 fn resolution(catalog: &Catalog, id: MarketId) -> (String, Option<String>, Option<String>) {
     let texts = Texts::of(catalog, InstrumentId(id.0 * 2));

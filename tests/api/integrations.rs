@@ -11,7 +11,7 @@ use tests::http::Client;
 use tests::json::{at, int, list, text};
 use tests::receiver::{Behaviour, Received, Receiver};
 use tests::server::ServerDir;
-use tests::token::token;
+use tests::token::{token, token_with};
 use tests::world::{World, limit};
 
 const HOOKS: &str = "/v1/integrations/webhook";
@@ -444,6 +444,36 @@ fn mail_is_written_as_whole_files() {
     // A user without an address.
     world.user(0).post("/v1/integrations/email/test", &Value::Null).refused(400, "INVALID_REQUEST");
     cases.add(3);
+}
+
+#[test]
+fn an_unverified_address_gets_no_mail() {
+    let cases = Cases::of("verified addresses");
+    let world = World::start_with(0, with_mail);
+    let email = "trader@example.net";
+    let claim = |verified: &Value| vec![("email", json!(email)), ("email_verified", verified.clone())];
+    for (sub, more, is_verified) in [
+        ("no claim", vec![("email", json!(email))], true),
+        ("true", claim(&json!(true)), true),
+        ("false", claim(&json!(false)), false),
+        ("false as text", claim(&json!("false")), false),
+        ("a number", claim(&json!(1)), false),
+        ("no address", vec![("email_verified", json!(true))], false),
+    ] {
+        let mut client = world.server.with_token(&token_with(sub, &more));
+        let shown = client.get(PREFERENCES).expect(200);
+        let address = if is_verified { json!(email) } else { Value::Null };
+        assert_eq!((at(&shown, "/email"), at(&shown, "/email_verified")), (&address, &json!(is_verified)), "{sub}");
+        assert_eq!(at(&client.get("/v1/me").expect(200), "/email"), &address, "{sub}");
+        let sent = client.post("/v1/integrations/email/test", &Value::Null);
+        if is_verified {
+            sent.expect(200);
+        } else {
+            sent.refused(400, "INVALID_REQUEST");
+        }
+        cases.one();
+    }
+    assert_eq!(mails(&world.place.root().join("mail")).len(), 2);
 }
 
 #[test]

@@ -16,8 +16,15 @@ pub fn token(sub: &str) -> String {
 
 /// A valid token for `sub` with an email address, for an hour.
 pub fn token_of(sub: &str, email: &str) -> String {
+    token_with(sub, &[("email", json!(email))])
+}
+
+/// A valid token for `sub` with further claims, for an hour.
+pub fn token_with(sub: &str, more: &[(&str, Value)]) -> String {
     let mut claims = claims(sub);
-    claims["email"] = json!(email);
+    for (name, value) in more {
+        claims[*name] = value.clone();
+    }
     sign(&json!({"alg": "HS256", "typ": "JWT"}), &claims, SECRET.as_bytes())
 }
 

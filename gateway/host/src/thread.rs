@@ -10,10 +10,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
+use tokio::sync::Notify;
 
 /// Signals threads to end; set once.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct Stop(Arc<Flag>);
+
+#[derive(Debug, Default)]
+struct Flag {
+    is_set: AtomicBool,
+    /// Wakes the tasks that wait for it.
+    waiting: Notify,
+}
 
 impl Stop {
     pub fn new() -> Stop {
@@ -22,11 +30,21 @@ impl Stop {
 
     pub fn set(&self) {
         // Release pairs with the Acquire below: a thread that sees the stop sees everything written before it.
-        self.0.store(true, Ordering::Release);
+        self.0.is_set.store(true, Ordering::Release);
+        self.0.waiting.notify_waiters();
     }
 
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.0.is_set.load(Ordering::Acquire)
+    }
+
+    /// Waits, in a task of any runtime, until it is set.
+    pub async fn wait(&self) {
+        // A stop after this line wakes the task; one before it is seen by the check.
+        let woken = self.0.waiting.notified();
+        if !self.is_set() {
+            woken.await;
+        }
     }
 }
 
@@ -84,4 +102,27 @@ pub fn guard<T>(turn: impl FnOnce() -> T) -> T {
 /// As [`guard`], for a task, whose panic its runtime would swallow.
 pub async fn guard_task<T>(task: impl Future<Output = T>) -> T {
     AssertUnwindSafe(task).catch_unwind().await.unwrap_or_else(|_| std::process::abort())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::runtime;
+
+    #[test]
+    fn a_stop_wakes_the_tasks_that_wait_for_it() {
+        let (stop, runtime) = (Stop::new(), runtime().expect("a runtime"));
+        runtime.block_on(async {
+            let (mut first, second) = (Box::pin(stop.wait()), Box::pin(stop.wait()));
+            assert!((&mut first).now_or_never().is_none());
+            // From another thread, while nothing else wakes this one; the second was not polled before.
+            let other = stop.clone();
+            let setter = std::thread::spawn(move || other.set());
+            first.await;
+            setter.join().expect("no panic");
+            second.now_or_never().expect("it is set");
+            stop.wait().await;
+        });
+        assert!(stop.is_set());
+    }
 }

@@ -2,8 +2,8 @@
 //! something, or a pause ends; it asks shards only about users that were reported to it.
 //!
 //! Each target that is owed something has one worker, which delivers one alert after the other: so one target delays no
-//! other, and has one delivery in flight. A worker knows nothing that its shard does not, except for the attempts of the
-//! present alert: after a restart an owed alert is tried immediately.
+//! other, and has one delivery in flight; those of one user have few at the same time. A worker knows nothing that its
+//! shard does not, except for the attempts of the present alert: after a restart an owed alert is tried immediately.
 
 use crate::figures::{Figures, Way};
 use crate::journal::Deliveries;
@@ -25,10 +25,12 @@ use engine::ring::Ring;
 use engine::user::alerts::{Channel, FAILURES_MAX};
 use engine::user::{AlertTarget, Users};
 use engine::view::{AlertsView, OwedAlert};
+use futures_util::FutureExt as _;
 use host::clock::Clock;
 use host::job::{JobWaker, Next, Work};
 use host::thread::Stop;
 use std::io;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -39,10 +41,10 @@ use tokio::task::JoinSet;
 pub const SLEEP_MAX: Duration = Duration::from_secs(3_600);
 /// Deliveries to chats and webhooks in flight. Tests of routes have places of their own.
 const IN_FLIGHT_MAX: usize = 64;
+/// Deliveries of one user to chats and webhooks in flight: its targets that stall leave places for other users.
+const IN_FLIGHT_OF_USER_MAX: usize = 4;
 /// Mails in flight: a mail server that stalls delays no webhook.
 const MAILS_IN_FLIGHT_MAX: usize = 8;
-/// Interval at which a stop is noticed while something is in flight.
-const STOP_CHECK_EVERY: Duration = Duration::from_millis(250);
 /// How long an alert waits for the listing of its market, and how often it looks: a start asks the venue for its markets.
 const LISTED_WITHIN: Duration = Duration::from_secs(60);
 const LISTED_CHECK_EVERY: Duration = Duration::from_millis(100);
@@ -99,8 +101,8 @@ struct State {
     shared: Arc<Shared>,
     requests: mpsc::UnboundedReceiver<Placed>,
     tasks: JoinSet<Done>,
-    /// Targets that have a worker; mail is `None`.
-    workers: AHashSet<(UserId, Option<u32>)>,
+    /// Of users that have some.
+    workers: AHashMap<UserId, Workers>,
     /// Alerts that each user is owed, of those that are owed some.
     owed: AHashMap<UserId, usize>,
     /// The sum of these.
@@ -110,6 +112,20 @@ struct State {
     delivers: bool,
     /// Ends the pauses of workers.
     stopping: watch::Sender<bool>,
+}
+
+/// The workers of a user.
+struct Workers {
+    /// Targets that have one; mail is `None`.
+    targets: AHashSet<Option<u32>>,
+    /// Bounds the deliveries to chats and webhooks.
+    in_flight: Arc<Semaphore>,
+}
+
+impl Default for Workers {
+    fn default() -> Workers {
+        Workers { targets: AHashSet::new(), in_flight: Arc::new(Semaphore::new(IN_FLIGHT_OF_USER_MAX)) }
+    }
 }
 
 /// What the tasks use.
@@ -167,7 +183,7 @@ impl Dispatcher {
             shared: Arc::new(shared),
             requests: parts.requests,
             tasks: JoinSet::new(),
-            workers: AHashSet::new(),
+            workers: AHashMap::new(),
             owed: AHashMap::new(),
             all_owed: 0,
             dropped: parts.known.iter().map(|known| (known.user, known.dropped)).collect(),
@@ -225,7 +241,7 @@ impl State {
             tokio::select! {
                 done = self.tasks.join_next() => self.note(done),
                 () = shared.owing.woken() => {}
-                () = tokio::time::sleep(STOP_CHECK_EVERY) => {}
+                () = stop.wait() => return,
             }
         }
     }
@@ -234,14 +250,20 @@ impl State {
         match done {
             Some(Ok(Done::Looked(user, alerts))) => self.begin_workers(user, &alerts),
             Some(Ok(Done::Worker(user, target))) => {
-                self.workers.remove(&(user, target));
+                if let Some(workers) = self.workers.get_mut(&user) {
+                    workers.targets.remove(&target);
+                    if workers.targets.is_empty() {
+                        self.workers.remove(&user);
+                    }
+                }
                 // Something may have come after its last question.
                 self.tasks.spawn(looked_at(self.shared.clone(), user));
             }
             Some(Ok(Done::Request | Done::Nothing)) | None => {}
-            // The place of a worker that was refused or has panicked stays taken: its target waits for the next start.
+            // The place of this worker stays taken: its target waits for the next start.
             Some(Ok(Done::Refused)) => tracing::error!("what became of a delivery was refused; its target waits"),
-            Some(Err(error)) => tracing::error!(%error, "a delivery has panicked; its target waits for the next start"),
+            // A panic of an attempt has ended only the attempt. A route that waits gets no answer from its request.
+            Some(Err(error)) => tracing::error!(%error, "a request of a route, or a question to a shard, has panicked"),
         }
     }
 
@@ -259,9 +281,13 @@ impl State {
         let counted = self.dropped.entry(user).or_insert(0);
         self.shared.figures.note_dropped(alerts.dropped.saturating_sub(*counted));
         *counted = alerts.dropped;
+        if owed.is_empty() {
+            return;
+        }
+        let workers = self.workers.entry(user).or_default();
         for (target, _) in owed {
-            if self.workers.insert((user, target)) {
-                self.tasks.spawn(deliver(self.shared.clone(), user, target));
+            if workers.targets.insert(target) {
+                self.tasks.spawn(deliver(self.shared.clone(), workers.in_flight.clone(), user, target));
             }
         }
     }
@@ -284,8 +310,8 @@ async fn looked_at(shared: Arc<Shared>, user: UserId) -> Done {
     }
 }
 
-/// Delivers what a target is owed, one alert after the other.
-async fn deliver(shared: Arc<Shared>, user: UserId, target: Option<u32>) -> Done {
+/// Delivers what a target is owed, one alert after the other. `in_flight`: the places of the user.
+async fn deliver(shared: Arc<Shared>, in_flight: Arc<Semaphore>, user: UserId, target: Option<u32>) -> Done {
     let ask = || shared.shards.ask(user, || Command::Query(Query::OwedAlert(target)));
     let mut stopping = shared.stopping.clone();
     // The alert that was attempted last, and its attempts.
@@ -305,7 +331,7 @@ async fn deliver(shared: Arc<Shared>, user: UserId, target: Option<u32>) -> Done
         let number = owed.alert.number;
         let attempt = if last.0 == number { last.1 + 1 } else { 1 };
         last = (number, attempt);
-        let outcome = shared.attempt(user, &owed, attempt).await;
+        let outcome = shared.attempt(user, &owed, attempt, &in_flight).await;
         let is_to_repeat = matches!(outcome, AlertOutcome::Failed { gives_up: false, .. });
         in_a_row = if is_to_repeat { in_a_row + 1 } else { 0 };
         let note = || Command::NoteAlert { target, alert: number, outcome: outcome.clone() };
@@ -341,20 +367,18 @@ impl Shared {
     }
 
     /// One attempt, with its row among the last deliveries.
-    async fn attempt(&self, user: UserId, owed: &OwedAlert, attempt: u32) -> AlertOutcome {
-        let message = Message::of(user, owed, &self.catalog);
-        let (way, sent) = match &owed.target {
-            None => {
-                let _place = self.mails_in_flight.acquire().await;
-                (Way::Mail, self.mail(owed.email.as_deref(), &message).await.map(|_| None))
-            }
-            Some(target) => {
-                let _place = self.in_flight.acquire().await;
-                (way_of(target), self.post(target, &message).await.map(Some))
-            }
-        };
+    async fn attempt(&self, user: UserId, owed: &OwedAlert, attempt: u32, in_flight: &Semaphore) -> AlertOutcome {
+        let way = owed.target.as_ref().map_or(Way::Mail, way_of);
+        let sent = AssertUnwindSafe(self.send(user, owed, in_flight)).catch_unwind().await;
+        // A panic ends only the attempt. The next one would panic too.
+        let has_panicked = sent.is_err();
+        let sent = sent.unwrap_or_else(|_| {
+            tracing::error!(channel = way.name(), "an attempt to deliver an alert has panicked; it is given up");
+            Err(Failed::because("the server has failed to send it"))
+        });
         // Without a mailer there is nothing to wait for.
-        let gives_up = attempt >= ATTEMPTS_MAX || (owed.target.is_none() && self.mailer.is_none());
+        let is_in_vain = owed.target.is_none() && self.mailer.is_none();
+        let gives_up = has_panicked || is_in_vain || attempt >= ATTEMPTS_MAX;
         let outcome = match &sent {
             Ok(_) => DeliveryOutcome::Delivered,
             Err(failed) => match &owed.target {
@@ -370,7 +394,8 @@ impl Shared {
         if let Some(target) = &owed.target {
             let status = sent.as_ref().map_or_else(|failed| failed.status, |status| *status);
             let error = sent.as_ref().err().map(|failed| failed.error.clone());
-            self.note(user, target, &message, attempt, outcome, status, error);
+            let (at, event, kind) = (self.shards.clock.now(), owed.alert.uuid(user), owed.alert.kind);
+            self.deliveries.note(user, target.id, Delivery { at, event, kind, attempt, outcome, status, error });
         }
         match sent {
             Ok(_) => AlertOutcome::Delivered,
@@ -378,20 +403,17 @@ impl Shared {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the columns of a row")]
-    fn note(
-        &self,
-        user: UserId,
-        target: &AlertTarget,
-        message: &Message,
-        attempt: u32,
-        outcome: DeliveryOutcome,
-        status: Option<u16>,
-        error: Option<String>,
-    ) {
-        let at = self.shards.clock.now();
-        let (event, kind) = (message.id, message.kind);
-        self.deliveries.note(user, target.id, Delivery { at, event, kind, attempt, outcome, status, error });
+    /// Sends an alert to its receiver when there is a place. Returns the status of the answer, if it has one.
+    async fn send(&self, user: UserId, owed: &OwedAlert, in_flight: &Semaphore) -> Result<Option<u16>, Failed> {
+        let message = Message::of(user, owed, &self.catalog);
+        let Some(target) = &owed.target else {
+            let _place = self.mails_in_flight.acquire().await;
+            return self.mail(owed.email.as_deref(), &message).await.map(|_| None);
+        };
+        // First the user's own: one that waits for it takes no place of others.
+        let _own = in_flight.acquire().await;
+        let _place = self.in_flight.acquire().await;
+        self.post(target, &message).await.map(Some)
     }
 
     async fn post(&self, target: &AlertTarget, message: &Message) -> Result<u16, Failed> {
@@ -451,7 +473,8 @@ impl Shared {
             Ok(status) => (DeliveryOutcome::Delivered, Some(*status), None),
             Err(failed) => (DeliveryOutcome::GivenUp, failed.status, Some(failed.error.clone())),
         };
-        self.note(user, target, message, 1, outcome, status, error);
+        let (at, event, kind) = (self.shards.clock.now(), message.id, message.kind);
+        self.deliveries.note(user, target.id, Delivery { at, event, kind, attempt: 1, outcome, status, error });
         sent.map(drop)
     }
 }
@@ -464,3 +487,6 @@ fn random_id() -> Option<[u8; 16]> {
     id[8] = (id[8] & 0x3f) | 0x80;
     Some(id)
 }
+
+#[cfg(test)]
+mod tests;

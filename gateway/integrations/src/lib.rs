@@ -27,3 +27,5 @@ pub mod sender;
 pub mod settings;
 mod shards;
 pub mod target;
+#[cfg(test)]
+mod testing;

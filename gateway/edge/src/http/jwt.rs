@@ -31,6 +31,7 @@ pub(super) const HEADER: &[u8] = br#"{"alg":"HS256","typ":"JWT"}"#;
 pub struct Claims {
     /// The user's id at the identity provider.
     pub sub: String,
+    /// `None` without one, and for one that the provider calls unverified.
     pub email: Option<String>,
 }
 
@@ -113,8 +114,16 @@ impl Sound {
             return None;
         }
         let email = text("email").ok()?.filter(|email| email.chars().nth(EMAIL_CHARS_MAX).is_none());
+        // OpenID Connect Core 1.0 §5.1; some providers send the boolean as text. Anything else does not confirm it.
+        let is_verified = match claims.get("email_verified") {
+            Some(Value::Bool(is_verified)) => *is_verified,
+            Some(Value::Text(text)) => text == "true",
+            Some(Value::Null) | None => true,
+            Some(_) => false,
+        };
+        let email = email.filter(|email| is_verified && !email.is_empty());
         Some(Sound {
-            who: Claims { sub: sub.to_owned(), email: email.filter(|email| !email.is_empty()).map(str::to_owned) },
+            who: Claims { sub: sub.to_owned(), email: email.map(str::to_owned) },
             expires: secs("exp").ok()??,
             not_before: secs("nbf").ok()?,
         })
@@ -261,6 +270,32 @@ mod tests {
         let verified = |claims: String| verify(&signed(&secret("a"), HS256.as_bytes(), claims.as_bytes()));
         assert!(verified(long(128)).is_ok());
         assert_eq!(verified(long(129)), Err(InvalidToken));
+    }
+
+    /// An address that is not verified is not the bearer's; without the claim the provider vouches for all it sends.
+    #[test]
+    fn an_unverified_address_is_not_read() {
+        let rows = [
+            ("", true),
+            (r#","email_verified":true"#, true),
+            (r#","email_verified":"true""#, true),
+            (r#","email_verified":null"#, true),
+            (r#","email_verified":false"#, false),
+            (r#","email_verified":"false""#, false),
+            (r#","email_verified":"TRUE""#, false),
+            (r#","email_verified":"""#, false),
+            (r#","email_verified":1"#, false),
+            (r#","email_verified":[true]"#, false),
+            (r#","email_verified":{"email":true}"#, false),
+            // Others write what a user chooses into this one.
+            (r#","user_metadata":{"email_verified":false}"#, true),
+        ];
+        for (claim, is_read) in rows {
+            let claims = format!(r#"{{"sub":"u-1","aud":"authenticated","exp":1001,"email":"t@example.net"{claim}}}"#);
+            let verified = verify(&signed(&secret("a"), HS256.as_bytes(), claims.as_bytes())).expect("a valid token");
+            assert_eq!(verified.email.as_deref(), is_read.then_some("t@example.net"), "{claim}");
+        }
+        println!("addresses: {} cases", rows.len());
     }
 
     #[test]

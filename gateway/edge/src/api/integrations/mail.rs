@@ -40,7 +40,7 @@ record! {
     /// Where mail goes, and the choice of every type in its order.
     pub struct Preferences<'a> {
         email: Option<&'a str> = Some("trader@example.net"), "Null: no mail goes out.";
-        email_verified: bool = true, "Whether the identity provider has sent the address.";
+        email_verified: bool = true, "Whether there is one: an unverified address is not kept.";
         preferences: Vec<Preference> = preferences(AlertKinds::BY_MAIL);
     }
 
@@ -165,7 +165,7 @@ impl<'a> Preferences<'a> {
     fn new(alerts: &'a AlertsView) -> Preferences<'a> {
         Preferences {
             email: alerts.email.as_deref(),
-            // Only the identity provider's token gives an address.
+            // Only the identity provider's token gives an address, and one that it calls unverified is not read.
             email_verified: alerts.email.is_some(),
             preferences: preferences(alerts.mail),
         }

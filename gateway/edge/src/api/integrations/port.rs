@@ -24,7 +24,7 @@ pub struct SentMail {
 /// Why a test was not sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotSent {
-    /// Too many tests wait; none was sent.
+    /// Too many tests wait, or the user has one in flight; none was sent.
     Busy,
     /// The next test mail of this user is possible after this many seconds.
     TooSoon(u32),
@@ -35,7 +35,7 @@ pub enum NotSent {
 /// Why an address cannot be a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoTarget {
-    /// Too many addresses are being checked.
+    /// Too many addresses are being checked, of all users or of this one.
     Busy,
     /// In words, for the client.
     Wrong(String),
@@ -73,15 +73,18 @@ pub trait Integrations: Send + Sync {
     /// Whether this server sends mail.
     fn has_mailer(&self) -> bool;
 
-    /// Sends a test mail to a user, at most one a minute.
+    /// Sends a test mail to a user, at most one a minute. [`NotSent::Busy`] leaves the minute.
     fn test_mail(&self, user: UserId, to: &str, now: Timestamp) -> Waiting<Result<SentMail, NotSent>>;
 
-    /// Checks whether alerts may go to an address, and returns it in its normal form.
-    fn check(&self, channel: Channel, url: &str) -> Waiting<Result<String, NoTarget>>;
+    /// Checks whether alerts of a user may go to an address, and returns it in its normal form.
+    fn check(&self, user: UserId, channel: Channel, url: &str) -> Waiting<Result<String, NoTarget>>;
 
     /// Sends a test to a target, once.
     fn test(&self, user: UserId, target: &AlertTarget, now: Timestamp) -> Waiting<Result<(), NotSent>>;
 
     /// The last attempts to deliver to a target, newest first; at most [`DELIVERIES_MAX`].
     fn deliveries(&self, user: UserId, target: u32) -> Vec<Delivery>;
+
+    /// A target was removed: its attempts are forgotten.
+    fn forget(&self, user: UserId, target: u32);
 }

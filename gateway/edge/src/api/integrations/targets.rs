@@ -159,7 +159,7 @@ pub async fn add(call: Call, place: Place) -> Outcome {
     if entitlement(call.caller().grant, call.now) == Tier::Free {
         return Err(Refusal::upgrade(FEATURE, &call.front().settings.http.upgrade_url));
     }
-    match sender(&call)?.check(place.channel, &new.url).await {
+    match sender(&call)?.check(call.caller().user, place.channel, &new.url).await {
         Ok(url) => new.url = url,
         Err(NoTarget::Busy) => return Err(Code::ServerBusy.into()),
         Err(NoTarget::Wrong(why)) => return Err(Refusal::new(Code::InvalidRequest, why)),
@@ -227,7 +227,12 @@ pub async fn remove(call: Call, place: Place) -> Outcome {
     exists(&call, place)?;
     let target = id(&call, place)?;
     match call.ask(Command::RemoveAlertTarget { channel: place.channel, target }).await? {
-        Answer::Done => Ok(Reply::json(&TargetRemoved { message: "Subscription removed".into() })),
+        Answer::Done => {
+            if let Some(integrations) = call.reads().integrations.as_deref() {
+                integrations.forget(call.caller().user, target);
+            }
+            Ok(Reply::json(&TargetRemoved { message: "Subscription removed".into() }))
+        }
         other => Err(unexpected(&other, call.now)),
     }
 }

@@ -59,7 +59,7 @@ impl Integrations for Port {
         Box::pin(std::future::ready(answer.unwrap_or(Ok(sent))))
     }
 
-    fn check(&self, channel: Channel, url: &str) -> Waiting<Result<String, NoTarget>> {
+    fn check(&self, _: UserId, channel: Channel, url: &str) -> Waiting<Result<String, NoTarget>> {
         self.note(format!("check {channel:?} {url}"));
         let answer = self.check.lock().expect("no panic").clone();
         Box::pin(std::future::ready(answer.map_or(Ok(url.to_owned()), Err)))
@@ -74,6 +74,10 @@ impl Integrations for Port {
     fn deliveries(&self, _: UserId, target: u32) -> Vec<Delivery> {
         self.note(format!("deliveries {target}"));
         self.deliveries.clone()
+    }
+
+    fn forget(&self, _: UserId, target: u32) {
+        self.note(format!("forget {target}"));
     }
 }
 
@@ -190,9 +194,11 @@ fn a_target_is_added_changed_listed_and_removed() {
         assert_eq!(changed["event_types"].as_array().map(Vec::len), Some(12));
         // Absent fields stay.
         assert_eq!(lab.send("PATCH", &one, "{}").json(), changed);
+        lab.port.asked();
         let removed = lab.send("DELETE", &one, "");
         assert_eq!((removed.status, removed.json()), (200, json!({"message": "Subscription removed"})));
         assert_eq!(lab.send("DELETE", &one, "").code(), (404, "NOT_FOUND"));
+        assert_eq!(lab.port.asked(), [format!("forget {id}")], "its deliveries too, once");
         assert_eq!(lab.send("GET", path, "").json(), json!({"subscriptions": []}));
     }
 }

@@ -312,9 +312,7 @@ fn a_provider_that_is_away_stops_nothing_else() {
     assert_eq!(slow.join().expect("no panic"), 200);
     // An answer that comes too late, and none at all.
     payments.fail(Some(Fault::Late(Duration::from_secs(20))));
-    let began = std::time::Instant::now();
     payer.session.post("/v1/billing/portal", &json!({})).refused(502, "UPSTREAM_UNAVAILABLE");
-    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
     drop(payments);
     payer.session.post("/v1/billing/portal", &json!({})).refused(502, "UPSTREAM_UNAVAILABLE");
     let printed = world.server.output();
@@ -482,7 +480,13 @@ fn a_top_up_is_there_once_after_a_kill_and_is_no_profit() {
         shown(&mut payer, "10500.00");
         cases.one();
     }
-    assert!(world.server.output().contains("wrong_amount"), "it is logged");
+    // The log names those that an owner can do something about.
+    for (outcome, event) in wrong.iter().filter(|(outcome, _)| *outcome != "ignored") {
+        let words = [*outcome, text(event, "/id"), text(event, "/type")];
+        let is_it = |line: &str| words.iter().all(|word| line.contains(word));
+        tests::eventually("a line of the log", || world.server.output().lines().any(is_it).then_some(()));
+        cases.one();
+    }
     // A part is noted, the whole is taken back, once; before its payment it waits.
     let back = |id: &str, payment: &str, amount, returned| {
         event(id, "charge.refunded", unix_now(), &refunded(payment, &customer, amount, returned))

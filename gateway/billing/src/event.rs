@@ -48,7 +48,7 @@ pub fn read(body: &[u8], prices: &[Price]) -> Result<Reading, NotGenuine> {
             let customer = object.reference("customer").map(str::to_owned);
             let name = subject.or_else(|| customer.clone());
             let event = BillingEvent { id: id.to_owned(), created, customer, news };
-            Reading::Notice(Box::new(Notice { user, name, event }))
+            Reading::Notice(Box::new(Notice { user, name, kind: kind.to_owned(), event }))
         }
     })
 }

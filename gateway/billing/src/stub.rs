@@ -22,6 +22,8 @@ pub const LINK_SECS: u64 = 1_800;
 const SIGNATURE_BYTES: usize = 32;
 /// Longest token that is read.
 const TOKEN_BYTES_MAX: usize = 2_048;
+/// The type of its events.
+const KIND: &str = "stub.confirmed";
 
 /// Whether an object is of this provider, by its id.
 pub(crate) fn is_of_it(id: &str) -> bool {
@@ -172,7 +174,7 @@ fn notice(payload: &Value, now: Timestamp) -> Option<Notice> {
     let customer = payload["customer"].as_str()?.to_owned();
     let id = payload["event"].as_str()?.to_owned();
     let event = BillingEvent { id, created: now, customer: Some(customer.clone()), news };
-    Some(Notice { user: payload["user"].as_u64().map(UserId), name: Some(customer), event })
+    Some(Notice { user: payload["user"].as_u64().map(UserId), name: Some(customer), kind: KIND.to_owned(), event })
 }
 
 #[cfg(test)]

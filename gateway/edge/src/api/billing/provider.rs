@@ -67,6 +67,8 @@ pub struct Notice {
     pub user: Option<UserId>,
     /// Its customer or payment, of which the user is known.
     pub name: Option<String>,
+    /// Its type at the provider, for the log.
+    pub kind: String,
     pub event: BillingEvent,
 }
 

@@ -546,6 +546,48 @@ fn a_bought_reset_comes_after_those_of_the_plan() {
     cases.add(4);
 }
 
+/// What could not be written is refused before the provider is asked.
+#[test]
+fn with_the_previous_format_nothing_is_sold_or_returned() {
+    let cases = Cases::of("billing under the previous format");
+    let (mut world, payments) = paying(|_| {});
+    let mut payer = Payer::new(&world, &payments, "ada");
+    let object = paid("pi_1", &payer.customer, payer.user, "topup_main_reset", None, 299);
+    let bought = event("evt_1", "checkout.session.completed", unix_now(), &object);
+    deliver(&world.server, &bought, 0).expect(200);
+    let mut bob = world.server.with_token(&lasting("bob"));
+    bob.get("/v1/me").expect(200);
+    world.place.set("journal", "write_formats", "\"previous\"");
+    world.crash();
+    for session in [&mut payer.session, &mut bob] {
+        session.moved_to(world.server.address());
+        session.post("/v1/billing/checkout", &plan("pro", "monthly")).refused(503, "SERVER_BUSY");
+        let reset = json!({"sku": "topup_main_reset", "consent_acknowledged": true});
+        session.post("/v1/billing/topup/checkout", &reset).refused(503, "SERVER_BUSY");
+        cases.add(2);
+    }
+    let token = fs::read_to_string(world.place.data().join("admin_token")).expect("the server made one");
+    let admin = Client::new(world.server.admin().expect("there is one"));
+    let mut control = Client::with_header(admin, "Authorization", &format!("Bearer {token}"));
+    let refund = json!({"user": "ada", "purchase": "pi_1"});
+    control.post("/v1/admin/refunds", &refund).refused(503, "SERVER_BUSY");
+    assert_eq!(payments.take_calls().len(), 0, "nothing of this reached the provider");
+    let object = refunded("pi_1", &payer.customer, 299, 299);
+    let event = event("evt_2", "charge.refunded", unix_now(), &object);
+    deliver(&world.server, &event, 0).refused(503, "SERVER_BUSY");
+    // With the newest format again, all of it works.
+    world.place.set("journal", "write_formats", "\"newest\"");
+    world.crash();
+    payer.session.moved_to(world.server.address());
+    payer.session.post("/v1/billing/checkout", &plan("pro", "monthly")).expect(200);
+    let admin = Client::new(world.server.admin().expect("there is one"));
+    let mut control = Client::with_header(admin, "Authorization", &format!("Bearer {token}"));
+    control.post("/v1/admin/refunds", &refund).expect(200);
+    deliver(&world.server, &event, 0).expect(200);
+    control.post("/v1/admin/refunds", &refund).refused(400, "INVALID_REQUEST");
+    cases.add(6);
+}
+
 #[test]
 fn only_a_signed_event_is_read() {
     let cases = Cases::of("signatures of the webhook");

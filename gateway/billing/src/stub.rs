@@ -2,7 +2,7 @@
 //! (gateway/docs/billing.md §7). A link is signed with the server's secret, works for half an hour, and once: its event
 //! is remembered like every other one.
 
-use crate::stripe::random;
+use crate::hex::random;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use edge::api::billing::provider::{Calling, Checkout, Failed, NotGenuine, Notice, Portal, Provider, Reading, Wanted};
@@ -82,7 +82,7 @@ impl Provider for Stub {
         true
     }
 
-    fn customer<'a>(&'a self, user: UserId, _: Option<&'a str>) -> Calling<'a, String> {
+    fn customer<'a>(&'a self, user: UserId, _: Option<&'a str>, _: Timestamp) -> Calling<'a, String> {
         Box::pin(ready(Ok(format!("cus_stub_{user}"))))
     }
 
@@ -117,7 +117,7 @@ impl Provider for Stub {
     }
 
     /// Nothing was paid.
-    fn refund<'a>(&'a self, _: &'a str) -> Calling<'a, Option<String>> {
+    fn refund<'a>(&'a self, _: &'a str, _: Timestamp) -> Calling<'a, Option<String>> {
         Box::pin(ready(Ok(None)))
     }
 

@@ -1,5 +1,4 @@
 use super::*;
-use engine::user::billing::{BillingInterval, Product};
 use serde_json::json;
 
 fn prices() -> Vec<Price> {

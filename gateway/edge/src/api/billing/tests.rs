@@ -45,8 +45,8 @@ impl Provider for Words {
         !id.starts_with("old_")
     }
 
-    fn customer<'a>(&'a self, user: UserId, email: Option<&'a str>) -> Calling<'a, String> {
-        assert_eq!((user, email), (ADA, Some("ada@example.net")));
+    fn customer<'a>(&'a self, user: UserId, email: Option<&'a str>, now: Timestamp) -> Calling<'a, String> {
+        assert_eq!((user, email, now), (ADA, Some("ada@example.net"), NOW));
         Box::pin(ready(Ok("cus_1".to_owned())))
     }
 
@@ -65,7 +65,7 @@ impl Provider for Words {
         Box::pin(ready(self.0.map(|host| format!("{host}/{}", portal.customer))))
     }
 
-    fn refund<'a>(&'a self, _: &'a str) -> Calling<'a, Option<String>> {
+    fn refund<'a>(&'a self, _: &'a str, _: Timestamp) -> Calling<'a, Option<String>> {
         Box::pin(ready(Ok(None)))
     }
 

@@ -21,6 +21,7 @@ pub fn desk(config: &Config) -> io::Result<Option<Desk>> {
         (BillingProvider::Stripe, Some(secret_key)) => Box::new(Stripe::start(Settings {
             base_url: settings.stripe_base_url.clone(),
             secret_key: secret_key.clone(),
+            server_secret: config.auth.server_secret.clone(),
             webhook_secrets: settings.webhook_secrets.clone(),
             prices: settings.prices.clone(),
             success_url: settings.success_url.clone(),

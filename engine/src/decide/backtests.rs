@@ -42,8 +42,8 @@ pub fn create(
     if hours > new.hours_max {
         return Err(Reject::MarketHoursSpent { limit: new.hours_max, used: meter.hours, resets_at });
     }
-    // The previous format has no back-tests.
-    if !rules.formats.is_newest() || user.backtest(new.id).is_some() {
+    storable(rules)?;
+    if user.backtest(new.id).is_some() {
         return Err(Reject::NoBacktestStore);
     }
     let NewBacktest { id, spec, digest, request, charged, .. } = new;
@@ -52,9 +52,17 @@ pub fn create(
     Ok(())
 }
 
-/// A back-test begins to run; one that runs already begins again without a fact.
-pub fn start(user: &User, job: [u8; 16], now: Timestamp, facts: &mut Vec<Mutation>) -> Result<(), Reject> {
+/// A back-test begins to run; one that runs already begins again without a fact. With the previous format none begins:
+/// its end could not be journaled.
+pub fn start(
+    user: &User,
+    job: [u8; 16],
+    rules: &Rules,
+    now: Timestamp,
+    facts: &mut Vec<Mutation>,
+) -> Result<(), Reject> {
     let known = open(user, job)?;
+    storable(rules)?;
     if known.started_at.is_none() {
         facts.push(Mutation::BacktestStarted(fact::BacktestStarted { job, at: now }));
     }
@@ -66,10 +74,12 @@ pub fn end(
     user: &User,
     job: [u8; 16],
     result: BacktestResult,
+    rules: &Rules,
     now: Timestamp,
     facts: &mut Vec<Mutation>,
 ) -> Result<(), Reject> {
     let known = open(user, job)?;
+    storable(rules)?;
     let (end, error, figures, left) = match result {
         BacktestResult::Completed(figures) => (BacktestEnd::Completed, None, Some(figures), 0),
         BacktestResult::Failed { error, left } => (BacktestEnd::Failed, Some(error), None, left),
@@ -85,4 +95,9 @@ pub fn end(
 fn open(user: &User, job: [u8; 16]) -> Result<&Backtest, Reject> {
     let known = user.backtest(job).ok_or(Reject::BacktestNotFound)?;
     if known.is_open() { Ok(known) } else { Err(Reject::BacktestOver) }
+}
+
+/// The previous format has no back-tests.
+fn storable(rules: &Rules) -> Result<(), Reject> {
+    if rules.formats.is_newest() { Ok(()) } else { Err(Reject::NoBacktestStore) }
 }

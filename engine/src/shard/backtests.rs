@@ -25,7 +25,7 @@ impl<R> Shard<R> {
 
     pub(super) fn start_backtest(&mut self, owner: UserId, job: [u8; 16], outbox: &mut impl Outbox<R>) -> Answer {
         let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
-        let started = backtests::start(user, job, self.now, &mut self.facts);
+        let started = backtests::start(user, job, &self.rules, self.now, &mut self.facts);
         self.note_backtest(owner, job, started, outbox)
     }
 
@@ -38,7 +38,7 @@ impl<R> Shard<R> {
         outbox: &mut impl Outbox<R>,
     ) -> Answer {
         let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
-        let ended = match backtests::end(user, job, result, self.now, &mut self.facts) {
+        let ended = match backtests::end(user, job, result, &self.rules, self.now, &mut self.facts) {
             Err(Reject::BacktestOver) => Ok(()),
             ended => ended,
         };

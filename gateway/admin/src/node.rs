@@ -66,7 +66,7 @@ pub enum NoRefund {
     Impossible(&'static str),
     /// The provider does not answer, or refuses.
     Away,
-    /// The shard of the user, or the calls to the provider, have no room.
+    /// The shard of the user, or the calls to the provider, have no room, or the log writes a format without billing.
     Busy,
 }
 

@@ -33,14 +33,15 @@ pub struct Request {
     pub secret: host::secret::Secret,
     /// A form; empty for a read.
     pub form: String,
-    /// Names this attempt, so that the provider makes one object of it.
+    /// Of calls with the same one the provider makes one object.
     pub idempotency_key: Option<String>,
     /// For messages.
     pub what: &'static str,
 }
 
 impl Calls {
-    /// `is_plain`: calls go to this machine without TLS, so a proxy of the environment would read the secret.
+    /// `is_plain`: calls go to this machine without TLS. A proxy of the environment would read their secret, so none is
+    /// used.
     ///
     /// # Errors
     /// The system's: no thread, no runtime, or no roots of trust.

@@ -1,12 +1,11 @@
 //! Events of the provider as events of the engine (gateway/docs/billing.md §4). The shapes are those that the provider
 //! publishes; only the fields that an effect needs are read, in the older and the newer place of those that moved.
 
-use crate::stripe::Price;
 use edge::api::billing::provider::{NotGenuine, Notice, Reading, Unheeded};
 use engine::command::{BillingEvent, BillingNews, SubscriptionNews};
 use engine::id::{UserId, WalletId};
 use engine::time::Timestamp;
-use engine::user::billing::{NAME_BYTES_MAX, Sku, SubscriptionStatus};
+use engine::user::billing::{BillingInterval, NAME_BYTES_MAX, Product, Sku, SubscriptionStatus};
 use serde_json::Value;
 
 /// The one currency of the price list.
@@ -15,6 +14,14 @@ const CURRENCY: &str = "usd";
 pub const USER: &str = "user_id";
 pub const SKU: &str = "sku";
 pub const WALLET: &str = "wallet_id";
+
+/// A price of a plan at the provider. Of several of one plan the first is sold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Price {
+    pub id: String,
+    pub product: Product,
+    pub interval: BillingInterval,
+}
 
 /// Reads a body whose signature was checked.
 ///
@@ -48,7 +55,7 @@ pub fn read(body: &[u8], prices: &[Price]) -> Result<Reading, NotGenuine> {
             let customer = object.reference("customer").map(str::to_owned);
             let name = subject.or_else(|| customer.clone());
             let event = BillingEvent { id: id.to_owned(), created, customer, news };
-            Reading::Notice(Box::new(Notice { user, name, event }))
+            Reading::Notice(Box::new(Notice { user, name, kind: kind.to_owned(), event }))
         }
     })
 }

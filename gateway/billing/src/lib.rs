@@ -6,6 +6,7 @@
 //! | `calls.rs` | the thread of the calls, their bounds, and one exchange over HTTP |
 //! | `signature.rs` | the signature of an event |
 //! | `event.rs` | an event of the provider as an event of the engine |
+//! | `hex.rs` | hexadecimal digits |
 //! | `stub.rs` | the provider `stub`, for development: signed links to this server |
 //!
 //! May depend on `engine`, `wire`, `host`, and the port of `edge`. Amounts are those of the engine's price list; nothing
@@ -13,9 +14,11 @@
 
 mod calls;
 pub mod event;
+mod hex;
 pub mod signature;
 pub mod stripe;
 pub mod stub;
 
-pub use stripe::{Price, Settings, Stripe};
+pub use event::Price;
+pub use stripe::{Settings, Stripe};
 pub use stub::Stub;

@@ -1,5 +1,6 @@
 //! The signature of an event: `t=SECONDS,v1=HEX[,v1=HEX]`, HMAC-SHA256 over `SECONDS.BODY` (gateway/docs/billing.md §4).
 
+use crate::hex::hex;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use host::secret::Secret;
 use sha2::Sha256;
@@ -17,10 +18,11 @@ struct Signed<'a> {
     signatures: Vec<[u8; 32]>,
 }
 
-/// Whether one of the secrets signed the body at a time near `now_secs`. Takes the same time for every wrong signature.
+/// Whether one of the secrets signed the body at a time near `now_secs`. Takes the same time for every wrong signature
+/// that states such a time.
 pub fn is_genuine(header: &[u8], body: &[u8], secrets: &[Secret], now_secs: u64) -> bool {
     let Some(Signed { seconds, signatures }) = parse(header) else { return false };
-    // First, so that an old or invented header costs nothing.
+    // First, so that an old or invented header costs no MAC.
     if !seconds.parse::<u64>().is_ok_and(|at| at.abs_diff(now_secs) <= TOLERANCE_SECS) {
         return false;
     }
@@ -34,8 +36,7 @@ pub fn is_genuine(header: &[u8], body: &[u8], secrets: &[Secret], now_secs: u64)
 pub fn header(secret: &Secret, body: &[u8], at_secs: u64) -> String {
     let seconds = at_secs.to_string();
     let signature = mac(secret, &seconds, body).finalize().into_bytes();
-    let digits: String = signature.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("t={seconds},v1={digits}")
+    format!("t={seconds},v1={}", hex(&signature))
 }
 
 fn mac(secret: &Secret, seconds: &str, body: &[u8]) -> Hmac<Sha256> {

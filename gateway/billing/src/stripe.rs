@@ -1,28 +1,27 @@
 //! The provider `stripe`: form-encoded calls, JSON answers (gateway/docs/billing.md §7).
 
 use crate::calls::{Calls, Request};
+use crate::event::Price;
+use crate::hex::{KEY_BYTES, hex, random};
 use crate::{event, signature, stub};
 use edge::api::billing::provider::{Calling, Checkout, Failed, NotGenuine, Notice, Portal, Provider, Reading, Wanted};
 use engine::id::UserId;
 use engine::time::Timestamp;
 use engine::user::billing::{BillingInterval, Product};
 use form_urlencoded::Serializer;
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use host::secret::Secret;
 use reqwest::Method;
 use serde_json::Value;
+use sha2::Sha256;
 use std::future::ready;
 use std::io;
 
 /// Longest address of a page.
 const URL_BYTES_MAX: usize = 8_192;
-
-/// A price of a plan at the provider. Of several of one plan the first is sold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Price {
-    pub id: String,
-    pub product: Product,
-    pub interval: BillingInterval,
-}
+/// How long attempts of one call have the same idempotency key, seconds. The provider keeps an error with the key as
+/// well, so a key that lasts would make it final.
+const ATTEMPTS_SECS: u64 = 3_600;
 
 /// Settings of the provider.
 #[derive(Clone, Debug)]
@@ -30,6 +29,8 @@ pub struct Settings {
     /// Without a slash at its end.
     pub base_url: String,
     pub secret_key: Secret,
+    /// The server's own, of which the idempotency keys of calls that may be repeated are made.
+    pub server_secret: Secret,
     /// All verify.
     pub webhook_secrets: Vec<Secret>,
     pub prices: Vec<Price>,
@@ -55,11 +56,24 @@ impl Stripe {
         Ok(Stripe { settings, calls })
     }
 
+    /// A call that makes a new object each time.
     async fn post(&self, what: &'static str, path: &str, fields: &[(&str, String)]) -> Result<Value, Failed> {
-        let mut form = Serializer::new(String::new());
-        form.extend_pairs(fields);
         let idempotency_key = Some(random().ok_or(Failed::Away)?);
-        self.call(Method::POST, what, path, form.finish(), idempotency_key).await
+        self.call(Method::POST, what, path, form(fields), idempotency_key).await
+    }
+
+    /// A call of which another attempt has the same answer and no second effect: of concurrent ones, and of one whose
+    /// answer was lost.
+    async fn post_once(
+        &self,
+        what: &'static str,
+        path: &str,
+        fields: &[(&str, String)],
+        now: Timestamp,
+    ) -> Result<Value, Failed> {
+        let form = form(fields);
+        let idempotency_key = Some(attempts_key(&self.settings.server_secret, path, &form, now));
+        self.call(Method::POST, what, path, form, idempotency_key).await
     }
 
     async fn call(
@@ -84,8 +98,10 @@ impl Stripe {
         let path = format!("/v1/subscriptions/{subscription}");
         let known = self.call(Method::GET, "subscription", &path, String::new(), None).await?;
         let items = known["items"]["data"].as_array().map_or(&[][..], Vec::as_slice);
-        let ours = |item: &&Value| event::price_of(item, &self.settings.prices).is_some();
-        let item = items.iter().find(ours).or(items.first()).unwrap_or(&Value::Null);
+        let item = changed(items, &self.settings.prices).ok_or_else(|| {
+            tracing::warn!(subscription, items = items.len(), "no item of a subscription has a price of the settings");
+            Failed::Away
+        })?;
         let item = text(item, "id")?;
         let confirm = |field: &str| format!("flow_data[subscription_update_confirm]{field}");
         let fields = [
@@ -118,11 +134,11 @@ impl Provider for Stripe {
         !stub::is_of_it(id)
     }
 
-    fn customer<'a>(&'a self, user: UserId, email: Option<&'a str>) -> Calling<'a, String> {
+    fn customer<'a>(&'a self, user: UserId, email: Option<&'a str>, now: Timestamp) -> Calling<'a, String> {
         Box::pin(async move {
             let mut fields = vec![("metadata[user_id]", user.to_string())];
             fields.extend(email.map(|email| ("email", email.to_owned())));
-            text(&self.post("customer", "/v1/customers", &fields).await?, "id")
+            text(&self.post_once("customer", "/v1/customers", &fields, now).await?, "id")
         })
     }
 
@@ -170,13 +186,14 @@ impl Provider for Stripe {
         })
     }
 
-    fn refund<'a>(&'a self, payment: &'a str) -> Calling<'a, Option<String>> {
+    fn refund<'a>(&'a self, payment: &'a str, now: Timestamp) -> Calling<'a, Option<String>> {
         if !self.knows(payment) {
             return Box::pin(ready(Ok(None)));
         }
         Box::pin(async move {
             let field = if payment.starts_with("ch_") { "charge" } else { "payment_intent" };
-            text(&self.post("refund", "/v1/refunds", &[(field, payment.to_owned())]).await?, "id").map(Some)
+            let fields = [(field, payment.to_owned())];
+            text(&self.post_once("refund", "/v1/refunds", &fields, now).await?, "id").map(Some)
         })
     }
 
@@ -191,6 +208,25 @@ impl Provider for Stripe {
     fn confirm(&self, _: &str, _: Timestamp) -> Result<Notice, NotGenuine> {
         Err(NotGenuine)
     }
+}
+
+/// The item of a subscription that a change of its plan is about: the one with a price of ours, or the only one.
+fn changed<'a>(items: &'a [Value], prices: &[Price]) -> Option<&'a Value> {
+    let is_ours = |item: &&Value| event::price_of(item, prices).is_some();
+    items.iter().find(is_ours).or(items.first().filter(|_| items.len() == 1))
+}
+
+fn form(fields: &[(&str, String)]) -> String {
+    let mut form = Serializer::new(String::new());
+    form.extend_pairs(fields);
+    form.finish()
+}
+
+/// The idempotency key of a call: the same for the same form within an hour.
+fn attempts_key(secret: &Secret, path: &str, form: &str, now: Timestamp) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose().as_bytes()).expect("HMAC takes keys of any length");
+    mac.update(format!("billing-call:{}:{path}:{form}", now.secs() / ATTEMPTS_SECS).as_bytes());
+    hex(&mac.finalize().into_bytes()[..KEY_BYTES])
 }
 
 /// The address in a session.
@@ -208,9 +244,5 @@ fn text(object: &Value, field: &str) -> Result<String, Failed> {
     })
 }
 
-/// 32 random hex digits.
-pub(crate) fn random() -> Option<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).ok()?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 //! (gateway/docs/billing.md §7). A link is signed with the server's secret, works for half an hour, and once: its event
 //! is remembered like every other one.
 
-use crate::stripe::random;
+use crate::hex::random;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use edge::api::billing::provider::{Calling, Checkout, Failed, NotGenuine, Notice, Portal, Provider, Reading, Wanted};
@@ -22,6 +22,8 @@ pub const LINK_SECS: u64 = 1_800;
 const SIGNATURE_BYTES: usize = 32;
 /// Longest token that is read.
 const TOKEN_BYTES_MAX: usize = 2_048;
+/// The type of its events.
+const KIND: &str = "stub.confirmed";
 
 /// Whether an object is of this provider, by its id.
 pub(crate) fn is_of_it(id: &str) -> bool {
@@ -80,7 +82,7 @@ impl Provider for Stub {
         true
     }
 
-    fn customer<'a>(&'a self, user: UserId, _: Option<&'a str>) -> Calling<'a, String> {
+    fn customer<'a>(&'a self, user: UserId, _: Option<&'a str>, _: Timestamp) -> Calling<'a, String> {
         Box::pin(ready(Ok(format!("cus_stub_{user}"))))
     }
 
@@ -115,7 +117,7 @@ impl Provider for Stub {
     }
 
     /// Nothing was paid.
-    fn refund<'a>(&'a self, _: &'a str) -> Calling<'a, Option<String>> {
+    fn refund<'a>(&'a self, _: &'a str, _: Timestamp) -> Calling<'a, Option<String>> {
         Box::pin(ready(Ok(None)))
     }
 
@@ -172,7 +174,7 @@ fn notice(payload: &Value, now: Timestamp) -> Option<Notice> {
     let customer = payload["customer"].as_str()?.to_owned();
     let id = payload["event"].as_str()?.to_owned();
     let event = BillingEvent { id, created: now, customer: Some(customer.clone()), news };
-    Some(Notice { user: payload["user"].as_u64().map(UserId), name: Some(customer), event })
+    Some(Notice { user: payload["user"].as_u64().map(UserId), name: Some(customer), kind: KIND.to_owned(), event })
 }
 
 #[cfg(test)]

@@ -108,6 +108,7 @@ mod tests {
             route,
             now: crate::http::testing::NOW,
             uri: route.path.parse().expect("a path"),
+            is_head: false,
             headers: HeaderMap::new(),
             typed: false,
             dialect: crate::http::dialect::Dialect::Plain,

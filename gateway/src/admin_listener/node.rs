@@ -148,6 +148,10 @@ impl Node for ServerNode {
         let (app, asked) = (Arc::clone(&self.app), self.ask(user, Command::Query(Query::Billing)));
         let refunding = async move {
             let desk = app.billing.as_ref().ok_or(NoRefund::Impossible("This server has no payment provider."))?;
+            // Its event could not be noted.
+            if !app.reads.rules.formats.is_newest() {
+                return Err(NoRefund::Busy);
+            }
             let receiver = asked.map_err(|_| NoRefund::Busy)?;
             let Ok(Answer::Billing(billing)) = receiver.await else { return Err(NoRefund::Busy) };
             let purchase = billing.purchase(&payment);
@@ -155,7 +159,7 @@ impl Node for ServerNode {
             if purchase.is_refunded() {
                 return Err(NoRefund::Impossible("The purchase was returned already."));
             }
-            let refund = desk.provider.refund(&payment).await.map_err(|why| match why {
+            let refund = desk.provider.refund(&payment, app.reads.clock.now()).await.map_err(|why| match why {
                 Failed::Away => NoRefund::Away,
                 Failed::Busy => NoRefund::Busy,
             })?;

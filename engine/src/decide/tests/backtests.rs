@@ -234,3 +234,33 @@ fn the_previous_format_has_no_back_tests() {
     assert_eq!(used(&mut world), (0, 0));
     world.check().expect("the records give the same state");
 }
+
+/// Back-tests of the newest format stay as they are while the previous one is written.
+#[test]
+fn an_open_back_test_waits_for_the_newest_format() {
+    let mut world = world();
+    for number in [1, 2, 3] {
+        assert_eq!(create(&mut world, new(number, 100)), Ok((number, false)));
+    }
+    assert_eq!(start(&mut world, 2), Ok(true));
+    let cancelled = || BacktestResult::Cancelled { left: 1_000 };
+    assert_eq!(end(&mut world, 3, cancelled()), Ok((BacktestEnd::Cancelled, 0)));
+    let records = world.out.records.len();
+    world.rules.formats = Formats::Previous;
+    world.restart_from(Formats::Newest);
+    for number in [1, 2] {
+        assert_eq!(start(&mut world, number), Err(Reject::NoBacktestStore));
+        assert_eq!(end(&mut world, number, cancelled()), Err(Reject::NoBacktestStore));
+    }
+    // What needs no record is answered as before.
+    assert_eq!(end(&mut world, 3, cancelled()), Ok((BacktestEnd::Cancelled, 0)));
+    assert_eq!(start(&mut world, 3), Err(Reject::BacktestOver));
+    assert_eq!(start(&mut world, 9), Err(Reject::BacktestNotFound));
+    assert_eq!((world.out.records.len(), used(&mut world)), (records, (3, 200)));
+    world.rules.formats = Formats::Newest;
+    world.restart();
+    assert_eq!(start(&mut world, 1), Ok(true));
+    assert_eq!(end(&mut world, 2, cancelled()), Ok((BacktestEnd::Cancelled, 0)));
+    world.check().expect("the records give the same state");
+    println!("open back-tests under the previous format: 11 cases");
+}

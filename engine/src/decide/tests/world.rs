@@ -6,6 +6,7 @@ use crate::amount::{Cash, Price, Qty, TickSize};
 use crate::book::{BookSide, BookWriter, Books, LastTrade, Stated};
 use crate::command::{Answer, Command, CreateUser, Envelope};
 use crate::directory::Directory;
+use crate::format::Formats;
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, Outcome, UserId, object_number};
 use crate::market::Markets;
 use crate::market::catalog::Catalog;
@@ -374,9 +375,14 @@ impl World {
 
     /// The process ends, and a new one starts from the records.
     pub(super) fn restart(&mut self) -> String {
+        self.restart_from(self.rules.formats)
+    }
+
+    /// The same, from records of these formats.
+    pub(super) fn restart_from(&mut self, formats: Formats) -> String {
         let mut users = Users::default();
         for (owner, payload) in &self.out.records {
-            for fact in codec::decode(self.rules.formats.record(), payload).expect("our own version") {
+            for fact in codec::decode(formats.record(), payload).expect("our own version") {
                 users.apply(*owner, &fact.expect("our own bytes"));
             }
         }

@@ -1,5 +1,4 @@
 use super::*;
-use engine::user::billing::{BillingInterval, Product};
 use serde_json::json;
 
 fn prices() -> Vec<Price> {
@@ -23,8 +22,8 @@ fn short(kind: &str, object: &Value) -> Short {
             Err(why)
         }
         Reading::Notice(notice) => {
-            let Notice { user, name, event } = *notice;
-            assert_eq!((event.id.as_str(), event.created.secs()), ("evt_1", 1_790_932_500));
+            let Notice { user, name, kind: read, event } = *notice;
+            assert_eq!((event.id.as_str(), read.as_str(), event.created.secs()), ("evt_1", kind, 1_790_932_500));
             Ok((user.map(|user| user.0), name, event.customer, event.news))
         }
     }

@@ -37,7 +37,7 @@ fn topup() -> Wanted {
 #[test]
 fn a_link_is_what_was_asked_for() {
     let stub = stub("secret");
-    let Notice { user, name, event } = stub.confirm(&token(&stub, topup()), NOW).expect("its own link");
+    let Notice { user, name, kind: _, event } = stub.confirm(&token(&stub, topup()), NOW).expect("its own link");
     assert_eq!((user, name.as_deref(), event.created), (Some(UserId(7)), Some("cus_stub_7"), NOW));
     assert_eq!(event.customer.as_deref(), Some("cus_stub_7"));
     match event.news {

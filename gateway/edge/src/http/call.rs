@@ -32,6 +32,8 @@ pub struct Call {
     /// When the head was read. Deadlines count from here.
     pub now: Timestamp,
     pub uri: hyper::Uri,
+    /// A `GET` whose body is not sent. A handler with an effect must not have it then.
+    pub is_head: bool,
     /// On the fast path, only the headers that handlers read.
     pub headers: HeaderMap,
     /// Whether the request declares the type of its body.

@@ -112,6 +112,7 @@ where
                     route,
                     now,
                     uri: std::mem::take(&mut target.uri),
+                    is_head: response.is_head,
                     headers: std::mem::take(&mut head.headers),
                     typed: head.typed,
                     dialect: head.dialect,

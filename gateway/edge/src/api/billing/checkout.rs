@@ -94,7 +94,8 @@ async fn page(call: &Call, desk: &Desk, billing: &Billing, wanted: Wanted) -> Ou
 /// Makes the customer of the caller, in the place of one of another provider.
 async fn new_customer(call: &Call, desk: &Desk, instead_of: Option<&str>) -> Result<String, Refusal> {
     let user = user(call).await?;
-    let customer = desk.provider.customer(call.caller().user, user.email.as_deref()).await.map_err(refused)?;
+    let customer =
+        desk.provider.customer(call.caller().user, user.email.as_deref(), call.now).await.map_err(refused)?;
     let instead_of = instead_of.map(str::to_owned);
     match call.ask(Command::NoteCustomer { customer, instead_of }).await? {
         Answer::Billing(billing) => {

@@ -13,7 +13,7 @@ use engine::id::UserId;
 use engine::reject::Reject;
 
 /// Bytes of an event at most, also where `http.body_bytes_max` allows more.
-const BODY_BYTES_MAX: usize = 1 << 20;
+pub(super) const BODY_BYTES_MAX: usize = 256 << 10;
 
 record! {
     /// An event of the payment provider, in its own form; these fields are read, and some of its object.
@@ -59,7 +59,7 @@ pub async fn webhook(call: Call) -> Outcome {
     }
 }
 
-/// The event of a link that this server made.
+/// The event of a link that this server made. `HEAD` checks the link and applies nothing.
 pub async fn confirm(call: Call) -> Outcome {
     let desk = desk(&call)?;
     let used = || Refusal::new(Code::InvalidRequest, "The link is not valid, has ended, or was used already.");
@@ -67,6 +67,9 @@ pub async fn confirm(call: Call) -> Outcome {
         desk.count(Counted::NotGenuine);
         return Err(used());
     };
+    if call.is_head {
+        return Ok(received());
+    }
     match apply(&call, desk, notice).await? {
         Counted::Applied | Counted::NotCredited => Ok(received()),
         _ => Err(used()),
@@ -82,16 +85,16 @@ fn received() -> Reply {
 /// # Errors
 /// The event is not applied, or that is not known: the provider sends it again.
 async fn apply(call: &Call, desk: &Desk, notice: Notice) -> Result<Counted, Refusal> {
-    let event = notice.event.id.clone();
+    let (event, kind) = (notice.event.id.clone(), notice.kind.clone());
     let counted = match owner(call, &notice) {
         Err(counted) => Ok(counted),
         Ok(user) => deliver(call, user, notice).await,
     };
     match &counted {
         Ok(Counted::Applied | Counted::Repeated) => {}
-        Ok(other) => tracing::warn!(event, why = other.name(), "an event of the payment provider has no effect"),
+        Ok(other) => tracing::warn!(event, kind, why = other.name(), "an event of the payment provider has no effect"),
         Err(refusal) => {
-            tracing::warn!(event, code = refusal.code().text(), "an event of the payment provider is refused");
+            tracing::warn!(event, kind, code = refusal.code().text(), "an event of the payment provider is refused");
         }
     }
     desk.count(*counted.as_ref().unwrap_or(&Counted::Unavailable));

@@ -67,6 +67,8 @@ pub struct Notice {
     pub user: Option<UserId>,
     /// Its customer or payment, of which the user is known.
     pub name: Option<String>,
+    /// Its type at the provider, for the log.
+    pub kind: String,
     pub event: BillingEvent,
 }
 
@@ -110,8 +112,8 @@ pub trait Provider: Send + Sync {
     /// Whether an id can be one of this provider; one of a provider that the server had before is not.
     fn knows(&self, id: &str) -> bool;
 
-    /// A new customer; its id.
-    fn customer<'a>(&'a self, user: UserId, email: Option<&'a str>) -> Calling<'a, String>;
+    /// A new customer; its id. Another attempt for the same user soon after `now` makes no second one.
+    fn customer<'a>(&'a self, user: UserId, email: Option<&'a str>, now: Timestamp) -> Calling<'a, String>;
 
     /// The address of a page for this.
     fn checkout(&self, checkout: Checkout) -> Calling<'_, String>;
@@ -119,9 +121,9 @@ pub trait Provider: Send + Sync {
     /// The address of a page for this.
     fn portal<'a>(&'a self, portal: Portal<'a>) -> Calling<'a, String>;
 
-    /// Returns a whole payment; the id of the refund, `None` if this provider cannot return it. What it takes back comes
-    /// with an event.
-    fn refund<'a>(&'a self, payment: &'a str) -> Calling<'a, Option<String>>;
+    /// Returns a whole payment; the id of the refund, `None` if this provider cannot return it. Another attempt soon
+    /// after `now` has the same answer. What it takes back comes with an event.
+    fn refund<'a>(&'a self, payment: &'a str, now: Timestamp) -> Calling<'a, Option<String>>;
 
     /// Reads the event in a body.
     ///

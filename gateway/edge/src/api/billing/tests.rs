@@ -1,3 +1,4 @@
+use super::events::BODY_BYTES_MAX;
 use super::provider::{Calling, Checkout, Failed, NotGenuine, Notice, Portal, Provider, Reading, Unheeded, Wanted};
 use crate::http::jwt;
 use crate::http::testing::{Answered, NOW, SECRET, World};
@@ -28,7 +29,7 @@ struct Words(Result<&'static str, Failed>);
 
 fn notice(user: Option<u64>, name: &str) -> Notice {
     let event = BillingEvent { id: "evt_1".to_owned(), created: NOW, customer: None, news: BillingNews::Nothing };
-    Notice { user: user.map(UserId), name: Some(name.to_owned()), event }
+    Notice { user: user.map(UserId), name: Some(name.to_owned()), kind: "charge.refunded".to_owned(), event }
 }
 
 impl Provider for Words {
@@ -44,8 +45,8 @@ impl Provider for Words {
         !id.starts_with("old_")
     }
 
-    fn customer<'a>(&'a self, user: UserId, email: Option<&'a str>) -> Calling<'a, String> {
-        assert_eq!((user, email), (ADA, Some("ada@example.net")));
+    fn customer<'a>(&'a self, user: UserId, email: Option<&'a str>, now: Timestamp) -> Calling<'a, String> {
+        assert_eq!((user, email, now), (ADA, Some("ada@example.net"), NOW));
         Box::pin(ready(Ok("cus_1".to_owned())))
     }
 
@@ -64,7 +65,7 @@ impl Provider for Words {
         Box::pin(ready(self.0.map(|host| format!("{host}/{}", portal.customer))))
     }
 
-    fn refund<'a>(&'a self, _: &'a str) -> Calling<'a, Option<String>> {
+    fn refund<'a>(&'a self, _: &'a str, _: Timestamp) -> Calling<'a, Option<String>> {
         Box::pin(ready(Ok(None)))
     }
 
@@ -252,11 +253,40 @@ fn an_event_goes_to_its_user_and_is_counted() {
     let world = world(Ok("https://pay"), Ok(Applied));
     let twice = world.send("POST", "/v1/billing/webhook", &[("words-signature", "good"); 2], "\"named\"");
     assert_eq!(twice.code(), bad);
-    for (token, code) in [("good", ok), ("bad", bad)] {
-        assert_eq!(world.send("GET", &format!("/v1/billing/confirm/{token}"), &[], "").code(), code);
+    // The longest body is read, and is not an event; one byte more is refused.
+    for (bytes, code) in [(BODY_BYTES_MAX, bad), (BODY_BYTES_MAX + 1, (413, "HTTP_413"))] {
+        let body = "7".repeat(bytes);
+        let answered = world.send("POST", "/v1/billing/webhook", &[("words-signature", "good")], &body);
+        assert_eq!(answered.code(), code, "{bytes}");
     }
-    let used = self::world(Ok("https://pay"), Ok(Repeated));
+}
+
+/// A program that only looks at a link asks with `HEAD`.
+#[test]
+fn a_link_is_applied_by_get_alone() {
+    let (ok, bad) = ((200, ""), (400, "INVALID_REQUEST"));
+    let applied = |world: &World| {
+        let desk = world.edge.app.billing.as_ref().expect("it has one");
+        desk.counts().find(|(name, _)| *name == "applied").map(|(_, count)| count)
+    };
+    // Method, token, the answer, links that were applied so far.
+    let rows = [
+        ("HEAD", "good", ok, 0),
+        ("HEAD", "bad", bad, 0),
+        ("POST", "good", (405, "HTTP_405"), 0),
+        ("GET", "bad", bad, 0),
+        ("GET", "good", ok, 1),
+        ("HEAD", "good", ok, 1),
+    ];
+    let world = world(Ok("https://pay"), Ok(BillingOutcome::Applied));
+    for (method, token, code, count) in rows {
+        let answered = world.send(method, &format!("/v1/billing/confirm/{token}"), &[], "");
+        assert_eq!((answered.code(), applied(&world)), (code, Some(count)), "{method} {token}");
+        assert!(method != "HEAD" || answered.body.is_empty(), "{method} {token}");
+    }
+    let used = self::world(Ok("https://pay"), Ok(BillingOutcome::Repeated));
     assert_eq!(used.send("GET", "/v1/billing/confirm/good", &[], "").code(), bad, "a link works once");
+    println!("links: {} cases", rows.len() + 1);
 }
 
 #[test]

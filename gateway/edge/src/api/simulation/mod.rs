@@ -149,7 +149,13 @@ pub const ROUTES: &[Route] = &[
     opened(Route::delete("/v1/simulation/backtests/{job_id}", "cancel_backtest"))
         .about("Cancels a back-test; one that has ended stays as it is.")
         .gives::<summary::BacktestSummary<'_>>(200)
-        .fails(&[Code::NotFound, Code::PersistenceUnknown, Code::DeadlineOvershotButPersisted, Code::ServerBusy])
+        .fails(&[
+            Code::NotFound,
+            Code::JobStoreUnavailable,
+            Code::PersistenceUnknown,
+            Code::DeadlineOvershotButPersisted,
+            Code::ServerBusy,
+        ])
         .run(|call| Box::pin(backtests::cancel(call))),
     opened(Route::post("/v1/simulation/exports", "create_export"))
         .about("Makes a Parquet file of a market's events, and answers with a link to it.")

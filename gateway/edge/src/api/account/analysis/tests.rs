@@ -1,15 +1,19 @@
 use crate::api::testing::{Filled, Text as _, Town, Trader, WALLET, shows};
 use engine::amount::Cash;
 use engine::command::{Answer, Command, Query};
+use engine::fact;
 use engine::id::{Outcome, WalletId};
+use engine::mutation::Mutation;
 use engine::order::{Liquidity, PriceSource};
 use engine::reject::Reject;
-use engine::time::Timestamp;
+use engine::time::{HOUR, Timestamp};
+use engine::user::billing::Sku;
 use engine::user::equity::EquityRow;
 use engine::user::{Position, Wallet, WalletKind};
 use engine::view::{AccountView, EquityView, FillView, HistoryPage, PositionView, UserView};
 
 const PATH: &str = "/v1/account/profile-analysis";
+const MIDNIGHT: Timestamp = Timestamp(1_790_899_200_000_000);
 /// 2026-10-02T09:15:00.001100Z.
 const CREATED_AT: Timestamp = Timestamp(1_790_932_500_001_100);
 
@@ -29,6 +33,17 @@ fn trader(town: &Town) -> Trader {
 
 /// Answers every question with that trader, and with `episodes` as the positions of the history.
 fn serve(town: &Town, trader: &Trader, wallets: Vec<Wallet>, episodes: Vec<Position>) {
+    serve_points(town, trader, wallets, episodes, &[(8, 100), (9, 90)]);
+}
+
+/// The same, with these points of equity: the hour of 2026-10-02, and whole USD.
+fn serve_points(
+    town: &Town,
+    trader: &Trader,
+    wallets: Vec<Wallet>,
+    episodes: Vec<Position>,
+    points: &'static [(u64, i64)],
+) {
     let user = trader.user();
     let of_user = UserView {
         id: user.id,
@@ -47,6 +62,7 @@ fn serve(town: &Town, trader: &Trader, wallets: Vec<Wallet>, episodes: Vec<Posit
         closed_count: 0,
         won_count: 0,
     };
+    let billing = user.billing().cloned().unwrap_or_default();
     let order = trader.view(90_412);
     let fill = FillView { fill: order.fills[0].clone(), order: order.order };
     let episodes: Vec<_> = episodes.iter().map(view).collect();
@@ -55,15 +71,16 @@ fn serve(town: &Town, trader: &Trader, wallets: Vec<Wallet>, episodes: Vec<Posit
         Ok(match query {
             Query::User => Answer::User(Box::new(of_user.clone())),
             Query::Equity { .. } => {
-                let hour = |hour: u64, value: i64| EquityRow {
-                    at: Timestamp(hour * 3_600_000_000),
-                    cash: Cash(value),
+                let point = |(hour, dollars): &(u64, i64)| EquityRow {
+                    at: MIDNIGHT.plus(hour * HOUR),
+                    cash: Cash::from_dollars(*dollars),
                     value: Cash(0),
                     baseline: Cash(0),
                 };
-                let hours = vec![hour(497_480, 100_000_000), hour(497_481, 90_000_000)];
-                Answer::Equity(Box::new(EquityView { account: account.clone(), rows: hours }))
+                let rows = points.iter().map(point).collect();
+                Answer::Equity(Box::new(EquityView { account: account.clone(), rows }))
             }
+            Query::Billing => Answer::Billing(Box::new(billing.clone())),
             Query::Account { wallets: engine::command::Wallets::One(id) } => {
                 let wallets = wallets.iter().filter(|wallet| wallet.id == id).cloned().collect();
                 let positions = if id == WALLET { account.positions.clone() } else { Vec::new() };
@@ -137,4 +154,71 @@ fn an_analysis_fails_with_codes_of_its_own() {
     serve(&town, &trader, both, vec![rich.clone(), rich]);
     assert_eq!(town.send("GET", PATH, "").code(), (500, "ANALYSIS_ERROR"));
     println!("failed analyses: 5 cases");
+}
+
+/// What is bought is not a return, and what a refund takes back is not a fall.
+#[test]
+fn deposits_are_neither_profit_nor_loss() {
+    const SANDBOX: WalletId = WalletId(141_300);
+    let town = Town::new();
+    let at = |minutes: u64| MIDNIGHT.plus(minutes * HOUR / 60);
+    let (payment, sku) = (|| "pi_1".to_owned(), Sku::Topup500);
+    let bought = |at| {
+        let (wallet, credit) = (Some(SANDBOX), sku.credit());
+        Mutation::PurchaseNoted(fact::PurchaseNoted { payment: payment(), sku, wallet, credit, at })
+    };
+    let returned = |dollars: i64, at| {
+        let (refunded, taken) = (sku.cents(), Cash::from_dollars(dollars));
+        Mutation::RefundNoted(fact::RefundNoted { payment: payment(), refunded, taken, is_reset_taken: false, at })
+    };
+    let (half_past_7, half_past_8) = (at(7 * 60 + 30), at(8 * 60 + 30));
+    let profit_of_ten = ("10.00", "0.00", "660.00", "600.00");
+    // What happened to the wallet, its points; return, deepest fall, highest and lowest value.
+    type Row<'a> = (&'a str, Vec<Mutation>, &'static [(u64, i64)], (&'a str, &'a str, &'a str, &'a str));
+    let rows: [Row<'_>; 7] = [
+        ("nothing", vec![], &[(7, 100), (8, 110)], ("10.00", "0.00", "110.00", "100.00")),
+        ("a deposit", vec![bought(half_past_7)], &[(7, 100), (8, 660)], profit_of_ten),
+        ("a deposit at the hour", vec![bought(at(8 * 60))], &[(7, 100), (8, 660)], profit_of_ten),
+        ("before the points", vec![bought(half_past_7)], &[(8, 600), (9, 660)], profit_of_ten),
+        ("after the points", vec![bought(half_past_7)], &[(6, 600), (7, 660)], profit_of_ten),
+        (
+            "a refund",
+            vec![bought(half_past_7), returned(500, half_past_8)],
+            &[(7, 100), (8, 600), (9, 90)],
+            ("-10.00", "10.00", "100.00", "90.00"),
+        ),
+        (
+            "a refund of what is left",
+            vec![bought(half_past_7), returned(200, half_past_8)],
+            &[(7, 100), (8, 600), (9, 360)],
+            ("-10.00", "10.00", "400.00", "360.00"),
+        ),
+    ];
+    println!("deposits: {} cases", rows.len());
+    for (what, facts, points, expected) in rows {
+        let mut trader = trader(&town);
+        let opened = Mutation::WalletOpened(fact::WalletOpened {
+            wallet: SANDBOX,
+            kind: WalletKind::Sandbox,
+            label: None,
+            baseline: Cash::from_dollars(100),
+            generation: 1,
+            parent: None,
+            at: MIDNIGHT,
+        });
+        trader.apply(&opened);
+        facts.iter().for_each(|fact| trader.apply(fact));
+        serve_points(&town, &trader, wallets(&trader), Vec::new(), points);
+        let answer = town.send("GET", PATH, "");
+        assert_eq!(answer.status, 200, "{what}: {}", answer.text());
+        let shown = answer.json();
+        let figure = |path: &str| shown.pointer(path).and_then(serde_json::Value::as_str).expect("a figure");
+        let found = (
+            figure("/equity_timeline/return_all_time"),
+            figure("/risk_metrics/max_drawdown_30d"),
+            figure("/equity_timeline/peak_value"),
+            figure("/equity_timeline/trough_value"),
+        );
+        assert_eq!(found, expected, "{what}");
+    }
 }

@@ -648,11 +648,17 @@ fn without_a_runner_or_a_core_nothing_is_created() {
     println!("a runner without threads: {} reads", reads.len());
     // A core that writes the format of the build before has no back-tests.
     let lab = Lab::new(&HOURS);
+    let waiting = lab.created();
+    let asked = lab.runner.asked.lock().expect("no panic").len();
     let core = Rc::clone(&lab.core);
     lab.town.world.shard(move |owner, command| match command {
-        Command::CreateBacktest(_) => Ok(Answer::Refused(engine::reject::Reject::NoBacktestStore)),
+        Command::CreateBacktest(_) | Command::EndBacktest { .. } => {
+            Ok(Answer::Refused(engine::reject::Reject::NoBacktestStore))
+        }
         command => Ok(ask(&core, owner, command)),
     });
     assert_eq!(lab.create(&json!({})).code(), (503, "JOB_STORE_UNAVAILABLE"));
-    assert!(lab.runner.asked.lock().expect("no panic").is_empty());
+    assert_eq!(lab.town.send("DELETE", &format!("{PATH}/{waiting}"), "").code(), (503, "JOB_STORE_UNAVAILABLE"));
+    assert_eq!(lab.get(&format!("{PATH}/{waiting}")).json()["status"], "pending");
+    assert_eq!(lab.runner.asked.lock().expect("no panic").len(), asked);
 }

@@ -1,0 +1,175 @@
+use super::*;
+use serde_json::json;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::thread::JoinHandle;
+
+const NOW: Timestamp = Timestamp(1_790_932_500_000_000);
+const SECRET_KEY: &str = "sk_test_0123456789abcdef";
+
+/// A call as the provider receives it.
+#[derive(Debug)]
+struct Received {
+    line: String,
+    idempotency_key: Option<String>,
+    form: String,
+}
+
+/// A provider that gives each call the next of these answers, one connection each.
+fn provider(answers: Vec<Value>) -> (String, JoinHandle<Vec<Received>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let base_url = format!("http://{}", listener.local_addr().expect("an address"));
+    let serve = move || {
+        let one = |answer: Value| {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let received = received(&stream);
+            let body = answer.to_string();
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            stream.write_all(format!("{head}{body}").as_bytes()).expect("the caller reads it");
+            received
+        };
+        answers.into_iter().map(one).collect()
+    };
+    (base_url, std::thread::spawn(serve))
+}
+
+fn received(stream: &TcpStream) -> Received {
+    let mut reader = BufReader::new(stream);
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("a line");
+        match line.trim_end() {
+            "" => break,
+            line => lines.push(line.to_owned()),
+        }
+    }
+    let header = |name: &str| {
+        let mut headers = lines.iter().filter_map(|line| line.split_once(": "));
+        headers.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned())
+    };
+    assert_eq!(header("authorization"), Some(format!("Bearer {SECRET_KEY}")));
+    let length = header("content-length").map_or(0, |text| text.parse().expect("a length"));
+    let mut form = vec![0; length];
+    reader.read_exact(&mut form).expect("the whole form");
+    let form = String::from_utf8(form).expect("a form is ASCII");
+    Received { line: lines[0].clone(), idempotency_key: header("idempotency-key"), form }
+}
+
+fn stripe(base_url: &str, server_secret: &str) -> Stripe {
+    let price = |id: &str, product| Price { id: id.to_owned(), product, interval: BillingInterval::Monthly };
+    let settings = Settings {
+        base_url: base_url.to_owned(),
+        secret_key: Secret::new(SECRET_KEY.to_owned()),
+        server_secret: Secret::new(server_secret.to_owned()),
+        webhook_secrets: Vec::new(),
+        prices: vec![price("price_pro", Product::Pro), price("price_plus", Product::ProPlus)],
+        success_url: "https://paper.example/success".to_owned(),
+        cancel_url: "https://paper.example/cancel".to_owned(),
+        return_url: "https://paper.example/return".to_owned(),
+        calls_max: 4,
+    };
+    Stripe::start(settings).expect("a thread can be made")
+}
+
+/// Runs a future like an IO thread does.
+fn run<T>(future: impl Future<Output = T>) -> T {
+    host::runtime::runtime().expect("a runtime").block_on(future)
+}
+
+/// The keys of customers and refunds do not depend on the attempt; those of sessions do.
+#[test]
+fn another_attempt_has_the_same_key() {
+    let hour = NOW.plus(ATTEMPTS_SECS * 1_000_000);
+    // User, email, time, secret of the server.
+    let customers = [
+        (7, Some("ada@example.net"), NOW, "one"),
+        (7, Some("ada@example.net"), NOW.plus(1_000_000), "one"),
+        (7, None, NOW, "one"),
+        (8, Some("ada@example.net"), NOW, "one"),
+        (7, Some("ada@example.net"), hour, "one"),
+        (7, Some("ada@example.net"), NOW, "two"),
+    ];
+    let refunds = [("pi_1", NOW), ("pi_1", NOW.plus(1_000_000)), ("pi_2", NOW), ("ch_1", NOW)];
+    let answers = vec![json!({"id": "x_1", "url": "https://pay.example/1"}); customers.len() + refunds.len() + 2];
+    let (base_url, received) = provider(answers);
+    for (user, email, now, secret) in customers {
+        let made = run(stripe(&base_url, secret).customer(UserId(user), email, now));
+        assert_eq!(made, Ok("x_1".to_owned()));
+    }
+    let stripe = stripe(&base_url, "one");
+    for (payment, now) in refunds {
+        assert_eq!(run(stripe.refund(payment, now)), Ok(Some("x_1".to_owned())));
+    }
+    for _ in 0..2 {
+        let portal = Portal { user: UserId(7), customer: "cus_1", base: String::new(), subscription: None, now: NOW };
+        assert_eq!(run(stripe.portal(portal)), Ok("https://pay.example/1".to_owned()));
+    }
+    // The stub's payments are not sent.
+    assert_eq!(run(stripe.refund("pi_stub_1", NOW)), Ok(None));
+    let received = received.join().expect("no panic");
+    let keys: Vec<&str> = received.iter().map(|call| call.idempotency_key.as_deref().expect("it has one")).collect();
+    assert!(keys.iter().all(|key| key.len() == 32), "{keys:?}");
+    assert_eq!((keys[0], keys[6]), (keys[1], keys[7]), "a second later");
+    let different: std::collections::BTreeSet<&str> = keys.iter().copied().collect();
+    assert_eq!(different.len(), keys.len() - 2, "all others differ: {keys:?}");
+    assert_eq!(received[0].form, "metadata%5Buser_id%5D=7&email=ada%40example.net");
+    assert_eq!((received[6].form.as_str(), received[9].form.as_str()), ("payment_intent=pi_1", "charge=ch_1"));
+    println!("keys of calls: {} cases", keys.len() + 1);
+}
+
+#[test]
+fn a_change_is_of_the_item_with_a_known_price() {
+    let item = |id: &str, price: &str| json!({"id": id, "price": {"id": price}});
+    let rows = [
+        (json!([item("si_1", "price_pro")]), Some("si_1")),
+        (json!([item("si_0", "support"), item("si_1", "price_pro")]), Some("si_1")),
+        (json!([item("si_0", "support"), {"id": "si_1", "plan": {"id": "price_plus"}}]), Some("si_1")),
+        // The only one, of a price that the settings do not name any more.
+        (json!([item("si_1", "price_old")]), Some("si_1")),
+        (json!([item("si_0", "support"), item("si_1", "price_old")]), None),
+        (json!([]), None),
+        (Value::Null, None),
+    ];
+    let mut cases = 0;
+    for (items, expected) in rows {
+        let mut answers = vec![json!({"id": "sub_1", "items": {"data": items}})];
+        answers.extend(expected.map(|_| json!({"url": "https://pay.example/1"})));
+        let (base_url, received) = provider(answers);
+        let wanted = Wanted::Plan {
+            product: Product::ProPlus,
+            interval: BillingInterval::Monthly,
+            instead_of: Some("sub_1".to_owned()),
+        };
+        let (customer, base) = ("cus_1".to_owned(), String::new());
+        let checkout = Checkout { user: UserId(7), customer, base, wanted, now: NOW };
+        let page = run(stripe(&base_url, "one").checkout(checkout));
+        let received = received.join().expect("no panic");
+        assert_eq!(received[0].line, "GET /v1/subscriptions/sub_1 HTTP/1.1");
+        assert_eq!(received[0].idempotency_key, None, "a read needs none");
+        match expected {
+            Some(item) => {
+                assert_eq!(page, Ok("https://pay.example/1".to_owned()), "{items}");
+                let field = format!("%5Bitems%5D%5B0%5D%5Bid%5D={item}&");
+                assert!(received[1].form.contains(&field), "{}", received[1].form);
+            }
+            None => assert_eq!(page, Err(Failed::Away), "{items}"),
+        }
+        cases += 1;
+    }
+    println!("items of a change: {cases} cases");
+}
+
+/// The test before this one, in a process whose environment names a proxy on which nothing listens.
+#[test]
+fn a_plain_call_goes_to_no_proxy() {
+    let mut again = Command::new(std::env::current_exe().expect("the path of this program"));
+    again.args(["--exact", "stripe::tests::a_change_is_of_the_item_with_a_known_price"]);
+    for name in ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+        again.env(name, "http://127.0.0.1:1");
+    }
+    let output = again.env_remove("no_proxy").env_remove("NO_PROXY").output().expect("it can be run");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
+}

@@ -1,8 +1,7 @@
 //! Events of a payment provider, and their signatures.
 
-use ::billing::event;
+use ::billing::event::{self, Price};
 use ::billing::signature::{HEADER_BYTES_MAX, header, is_genuine};
-use ::billing::stripe::Price;
 use edge::api::billing::provider::Reading;
 use engine::command::BillingNews;
 use engine::user::billing::{BillingInterval, NAME_BYTES_MAX, Product};

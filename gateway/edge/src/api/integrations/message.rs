@@ -2,7 +2,7 @@
 //! mail. Pure.
 //!
 //! Texts of markets, keys and requests are hostile: a title may hold mentions, markup and line breaks. They enter a line
-//! by [`Place`] only.
+//! by `Place` only.
 
 use super::kinds;
 use crate::api::account::settlements::Settlement;

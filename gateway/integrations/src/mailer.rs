@@ -212,7 +212,7 @@ mod tests {
     fn a_wrong_sender_or_folder_is_an_error_of_the_start() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let from = |from: &str| Mail { from: from.to_owned(), ..mail(dir.path()) };
-        assert!(Mailer::new(&from("nobody"), Duration::from_secs(1)).is_err());
+        assert!(Mailer::new(&from("no-domain"), Duration::from_secs(1)).is_err());
         assert!(Mailer::new(&from("a@b.example\r\nX: y"), Duration::from_secs(1)).is_err());
         fs::write(dir.path().join("file"), "").expect("a file");
         let inside = mail(&dir.path().join("file").join("out"));

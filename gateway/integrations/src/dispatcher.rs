@@ -10,7 +10,7 @@ use crate::journal::Deliveries;
 use crate::mailer::Mailer;
 use crate::owing::Owing;
 use crate::post::{Failed, Poster};
-use crate::sender::{Placed, Request};
+use crate::sender::Request;
 use crate::settings::{ATTEMPTS_MAX, Settings};
 use crate::shards::Shards;
 use crate::target::{LookUp, Rules};
@@ -55,7 +55,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(2);
 pub struct Parts {
     pub settings: Settings,
     pub owing: Owing,
-    pub requests: mpsc::UnboundedReceiver<Placed>,
+    pub requests: mpsc::UnboundedReceiver<Request>,
     pub deliveries: Arc<Deliveries>,
     pub figures: Arc<Figures>,
     /// Of each shard.
@@ -99,7 +99,7 @@ pub struct Dispatcher {
 
 struct State {
     shared: Arc<Shared>,
-    requests: mpsc::UnboundedReceiver<Placed>,
+    requests: mpsc::UnboundedReceiver<Request>,
     tasks: JoinSet<Done>,
     /// Of users that have some.
     workers: AHashMap<UserId, Workers>,
@@ -229,8 +229,8 @@ impl State {
             if stop.is_set() {
                 return;
             }
-            while let Ok(placed) = self.requests.try_recv() {
-                self.tasks.spawn(answered(shared.clone(), placed));
+            while let Ok(request) = self.requests.try_recv() {
+                self.tasks.spawn(answered(shared.clone(), request));
             }
             for user in shared.owing.take().into_iter().filter(|_| self.delivers) {
                 self.tasks.spawn(looked_at(shared.clone(), user));
@@ -435,14 +435,13 @@ fn way_of(target: &AlertTarget) -> Way {
     }
 }
 
-/// Does what a route asks for. A route that has left gets no answer.
-async fn answered(shared: Arc<Shared>, placed: Placed) -> Done {
-    let Placed { request, place } = placed;
+/// Does what a route asks for.
+async fn answered(shared: Arc<Shared>, request: Request) -> Done {
     match request {
         Request::Check { channel, url, reply } => {
             let checked = shared.rules.check(channel, &url).await;
             let checked = checked.map(|url| url.as_str().to_owned());
-            let _ = reply.send(checked.map_err(|why| NoTarget::Wrong(why.to_owned())));
+            reply.send(checked.map_err(|why| NoTarget::Wrong(why.to_owned())));
         }
         Request::TestMail { user, to, now, reply } => {
             let sent = match random_id() {
@@ -451,17 +450,16 @@ async fn answered(shared: Arc<Shared>, placed: Placed) -> Done {
             };
             let at = shared.shards.clock.now();
             let sent = sent.map(|message_id| SentMail { message_id, at });
-            let _ = reply.send(sent.map_err(|failed| NotSent::Failed(failed.error)));
+            reply.send(sent.map_err(|failed| NotSent::Failed(failed.error)));
         }
         Request::Test { user, target, now, reply } => {
             let sent = match random_id() {
                 Some(id) => shared.test(user, &target, &Message::test(user, id, now)).await,
                 None => Err(Failed::because("the system gives no randomness")),
             };
-            let _ = reply.send(sent.map_err(|failed| NotSent::Failed(failed.error)));
+            reply.send(sent.map_err(|failed| NotSent::Failed(failed.error)));
         }
     }
-    drop(place);
     Done::Request
 }
 

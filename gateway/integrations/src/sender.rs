@@ -28,19 +28,28 @@ const TESTS_KEPT_MAX: usize = 10_000;
 
 /// What a route asks the dispatcher to do.
 pub enum Request {
-    Check { channel: Channel, url: String, reply: oneshot::Sender<Result<String, NoTarget>> },
-    TestMail { user: UserId, to: String, now: Timestamp, reply: oneshot::Sender<Result<SentMail, NotSent>> },
-    Test { user: UserId, target: AlertTarget, now: Timestamp, reply: oneshot::Sender<Result<(), NotSent>> },
+    Check { channel: Channel, url: String, reply: Reply<Result<String, NoTarget>> },
+    TestMail { user: UserId, to: String, now: Timestamp, reply: Reply<Result<SentMail, NotSent>> },
+    Test { user: UserId, target: AlertTarget, now: Timestamp, reply: Reply<Result<(), NotSent>> },
 }
 
-/// A request, and its place among those that run.
-pub struct Placed {
-    pub request: Request,
-    pub place: Place,
+/// Answers a request once. Its place is free when the route has the answer: a client that asks again after an answer
+/// finds it.
+pub struct Reply<T> {
+    place: Place,
+    to: oneshot::Sender<T>,
+}
+
+impl<T> Reply<T> {
+    /// A route that has left gets no answer.
+    pub fn send(self, answer: T) {
+        drop(self.place);
+        let _ = self.to.send(answer);
+    }
 }
 
 /// A place among all requests, and among those of its user; free when this is dropped.
-pub struct Place {
+struct Place {
     _of_all: OwnedSemaphorePermit,
     _of_user: Held,
 }
@@ -115,7 +124,7 @@ impl Minutes {
 /// The routes' side.
 pub struct Sender {
     has_mailer: bool,
-    requests: mpsc::UnboundedSender<Placed>,
+    requests: mpsc::UnboundedSender<Request>,
     /// Bounds what is in the channel and what runs.
     places: Arc<Semaphore>,
     tests: Arc<PerUser>,
@@ -131,7 +140,7 @@ impl Sender {
         has_mailer: bool,
         owing: Owing,
         deliveries: Arc<Deliveries>,
-    ) -> (Sender, mpsc::UnboundedReceiver<Placed>) {
+    ) -> (Sender, mpsc::UnboundedReceiver<Request>) {
         let (requests, received) = mpsc::unbounded_channel();
         let sender = Sender {
             has_mailer,
@@ -151,16 +160,16 @@ impl Sender {
         &self,
         of_user: Option<Held>,
         busy: E,
-        make: impl FnOnce(oneshot::Sender<Result<T, E>>) -> Request,
+        make: impl FnOnce(Reply<Result<T, E>>) -> Request,
     ) -> Waiting<Result<T, E>> {
         let place = of_user.zip(self.places.clone().try_acquire_owned().ok());
         let Some((of_user, of_all)) = place else {
             return Box::pin(std::future::ready(Err(busy)));
         };
-        let (reply, answered) = oneshot::channel();
+        let (to, answered) = oneshot::channel();
         let place = Place { _of_all: of_all, _of_user: of_user };
         // Without a receiver the reply is dropped with the request.
-        drop(self.requests.send(Placed { request: make(reply), place }));
+        drop(self.requests.send(make(Reply { place, to })));
         self.owing.wake();
         Box::pin(async move { answered.await.unwrap_or(Err(busy)) })
     }
@@ -215,10 +224,11 @@ impl Integrations for Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::task::{Context, Wake, Waker};
 
     const URL: &str = "https://hooks.example.net/";
 
-    fn sender() -> (Sender, mpsc::UnboundedReceiver<Placed>) {
+    fn sender() -> (Sender, mpsc::UnboundedReceiver<Request>) {
         Sender::new(true, Owing::default(), Arc::default())
     }
 
@@ -266,8 +276,8 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(runtime.block_on(mail(1)), Err(NotSent::Busy));
         }
-        while let Ok(placed) = received.try_recv() {
-            drop(placed);
+        while let Ok(request) = received.try_recv() {
+            drop(request);
         }
         drop(full);
         // One that is handed over and not answered was not sent either.
@@ -278,11 +288,8 @@ mod tests {
         }
         // One that failed has taken it.
         let waits = mail(1);
-        let Placed { request: Request::TestMail { reply, .. }, place } = received.try_recv().expect("a test") else {
-            panic!("a test mail")
-        };
-        reply.send(Err(NotSent::Failed("no".to_owned()))).expect("it waits");
-        drop(place);
+        let Request::TestMail { reply, .. } = received.try_recv().expect("a test") else { panic!("a test mail") };
+        reply.send(Err(NotSent::Failed("no".to_owned())));
         assert_eq!(runtime.block_on(waits), Err(NotSent::Failed("no".to_owned())));
         assert!(matches!(runtime.block_on(mail(1)), Err(NotSent::TooSoon(1..=60))));
     }
@@ -295,11 +302,8 @@ mod tests {
         let mut waiting: Vec<_> = (0..REQUESTS_MAX as u64).map(check).collect();
         assert_eq!(runtime.block_on(check(1_000)), Err(NoTarget::Busy));
         // One is answered, so there is a place.
-        let Placed { request: Request::Check { reply, .. }, place } = received.try_recv().expect("the first") else {
-            panic!("a check")
-        };
-        reply.send(Ok(URL.to_owned())).expect("it waits");
-        drop(place);
+        let Request::Check { reply, .. } = received.try_recv().expect("the first") else { panic!("a check") };
+        reply.send(Ok(URL.to_owned()));
         assert!(runtime.block_on(waiting.remove(0)).is_ok());
         waiting.push(check(1_000));
         drop(received);
@@ -307,6 +311,27 @@ mod tests {
             assert_eq!(runtime.block_on(waits), Err(NoTarget::Busy));
         }
         assert_eq!(runtime.block_on(check(1)), Err(NoTarget::Busy));
+    }
+
+    /// What is free when the route is woken: a client that asks again then is not refused.
+    #[test]
+    fn a_place_is_free_before_its_answer_arrives() {
+        struct Woken(Arc<Semaphore>, Arc<PerUser>, Mutex<Vec<(usize, usize)>>);
+        impl Wake for Woken {
+            fn wake(self: Arc<Self>) {
+                self.2.lock().push((self.0.available_permits(), self.1.0.lock().len()));
+            }
+        }
+        let (sender, mut received) = sender();
+        let target = crate::testing::target(Channel::Webhook, URL);
+        let mut waits = sender.test(UserId(1), &target, Timestamp(1));
+        let woken = Arc::new(Woken(Arc::clone(&sender.places), Arc::clone(&sender.tests), Mutex::default()));
+        let waker = Waker::from(Arc::clone(&woken));
+        assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        let Request::Test { reply, .. } = received.try_recv().expect("a test") else { panic!("a test") };
+        reply.send(Ok(()));
+        assert_eq!(*woken.2.lock(), [(REQUESTS_MAX, 0)]);
+        assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
     }
 
     /// Requests of one user leave the places of the others.
@@ -325,12 +350,12 @@ mod tests {
         let test = || sender.test(UserId(1), &target, Timestamp(1));
         assert_eq!(runtime.block_on(test()), Err(NotSent::Busy));
         assert_eq!(sender.tests.0.lock().len(), 2);
-        let mut placed = Vec::new();
+        let mut requests = Vec::new();
         while let Ok(one) = received.try_recv() {
-            placed.push(one);
+            requests.push(one);
         }
-        assert_eq!(placed.len(), CHECKS_OF_USER_MAX as usize + 3);
-        drop((placed, checks, other, first, of_other));
+        assert_eq!(requests.len(), CHECKS_OF_USER_MAX as usize + 3);
+        drop((requests, checks, other, first, of_other));
         assert_eq!((sender.tests.0.lock().len(), sender.checks.0.lock().len()), (0, 0));
         assert_eq!(sender.places.available_permits(), REQUESTS_MAX);
         let waits = test();

@@ -44,6 +44,7 @@ mod memory;
 mod mixed;
 mod orders;
 mod peers;
+mod peripheral;
 mod pulse;
 mod raw;
 mod reads;
@@ -62,6 +63,7 @@ mod sockets;
 mod steady;
 mod trade;
 mod trader;
+mod twins;
 mod walk;
 mod wire;
 mod world;
@@ -154,6 +156,11 @@ const SCENARIOS: &[Scenario] = &[
         name: "beside",
         question: "what do the building of hours and back-tests cost orders?",
         run: beside::run,
+    },
+    Scenario {
+        name: "peripheral",
+        question: "what do billing, alerts, football and status cost orders?",
+        run: peripheral::run,
     },
     Scenario {
         name: "hostile",

@@ -8,15 +8,41 @@ use std::process::Command;
 /// Fields of every result.
 const SAID: [&str; 4] = ["durability", "rate", "cores", "not_included"];
 /// Scenarios whose servers and load have a core each, where there are two.
-const SEATED: [&str; 5] = ["http", "reads", "fanout", "trade", "beside"];
+const SEATED: [&str; 6] = ["http", "reads", "fanout", "trade", "beside", "peripheral"];
 /// Scenarios without a deterministic result: their frames carry the time.
 const HASHLESS: [&str; 3] = ["echo", "fanout", "sockets"];
 const MACHINE: [&str; 10] =
     ["version", "commit", "build", "features", "compiler", "machine", "cores", "kernel", "file system", "load"];
-const SCENARIOS: [&str; 28] = [
-    "ladder", "walk", "fold", "hear", "shard", "book", "backtest", "answer", "append", "commit", "acks", "device",
-    "busy", "frames", "recovery", "http", "reads", "echo", "fanout", "trade", "sockets", "service", "replay", "memory",
-    "growth", "archive", "beside", "hostile",
+const SCENARIOS: [&str; 29] = [
+    "ladder",
+    "walk",
+    "fold",
+    "hear",
+    "shard",
+    "book",
+    "backtest",
+    "answer",
+    "append",
+    "commit",
+    "acks",
+    "device",
+    "busy",
+    "frames",
+    "recovery",
+    "http",
+    "reads",
+    "echo",
+    "fanout",
+    "trade",
+    "sockets",
+    "service",
+    "replay",
+    "memory",
+    "growth",
+    "archive",
+    "beside",
+    "peripheral",
+    "hostile",
 ];
 
 fn run(scenario: &str, json: &Path) -> Value {

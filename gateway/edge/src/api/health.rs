@@ -34,13 +34,13 @@ pub const ROUTES: &[Route] = &[
         .rate(RateClass::Exempt)
         .no_store()
         .gives::<Health<'_>>(200)
-        .run(|call| Box::pin(health(call))),
+        .answer(health),
     Route::get("/v1/health/live", "get_liveness")
         .about("The same under the name that orchestrators use.")
         .rate(RateClass::Exempt)
         .no_store()
         .gives::<Health<'_>>(200)
-        .run(|call| Box::pin(live(call))),
+        .answer(live),
     Route::get("/v1/health/ready", "get_readiness")
         .about("Whether orders can be taken: 503 while the store is unusable or no market is known.")
         .rate(RateClass::Exempt)
@@ -52,7 +52,7 @@ pub const ROUTES: &[Route] = &[
         .about("What was built.")
         .no_store()
         .gives::<Version<'_>>(200)
-        .run(|call| Box::pin(version(call))),
+        .answer(version),
     Route::get("/v1/status", "get_status")
         .about("How each part of the server is.")
         .no_store()
@@ -99,12 +99,12 @@ pub struct Vitals {
     pub subscribed_tokens: Option<u64>,
 }
 
-async fn health(call: Call) -> Outcome {
-    Ok(process("ok", &call))
+fn health(call: &Call) -> Outcome {
+    Ok(process("ok", call))
 }
 
-async fn live(call: Call) -> Outcome {
-    Ok(process("alive", &call))
+fn live(call: &Call) -> Outcome {
+    Ok(process("alive", call))
 }
 
 fn process(status: &'static str, call: &Call) -> Reply {
@@ -116,7 +116,7 @@ fn process(status: &'static str, call: &Call) -> Reply {
     })
 }
 
-async fn version(call: Call) -> Outcome {
+fn version(call: &Call) -> Outcome {
     Ok(Reply::json(&Version { git_sha: call.front().settings.git_sha(), version: API_VERSION }))
 }
 

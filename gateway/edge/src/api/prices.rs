@@ -65,51 +65,51 @@ pub const ROUTES: &[Route] = &[
         .params(TOKEN)
         .gives::<TickSize>(200)
         .fails(MARKET)
-        .run(|call| Box::pin(tick_size(call))),
+        .answer(tick_size),
     Route::get("/v1/tick-size/{token_id}", "get_tick_size_of")
         .about("The grid of prices of a token.")
         .at_root()
         .gives::<TickSize>(200)
         .fails(&[Code::MarketNotFound])
-        .run(|call| Box::pin(tick_size(call))),
+        .answer(tick_size),
     Route::get("/v1/neg-risk", "get_neg_risk")
         .about("Whether a token's market belongs to a group with one winner.")
         .at_root()
         .params(TOKEN)
         .gives::<NegRisk>(200)
         .fails(MARKET)
-        .run(|call| Box::pin(neg_risk(call))),
+        .answer(neg_risk),
     Route::get("/v1/neg-risk/{token_id}", "get_neg_risk_of")
         .about("Whether a token's market belongs to a group with one winner.")
         .at_root()
         .gives::<NegRisk>(200)
         .fails(&[Code::MarketNotFound])
-        .run(|call| Box::pin(neg_risk(call))),
+        .answer(neg_risk),
     Route::get("/v1/fee-rate", "get_fee_rate")
         .about("What takers pay in a token's market.")
         .at_root()
         .params(TOKEN)
         .gives::<FeeRate>(200)
         .fails(MARKET)
-        .run(|call| Box::pin(fee_rate(call))),
+        .answer(fee_rate),
     Route::get("/v1/fee-rate/{token_id}", "get_fee_rate_of")
         .about("What takers pay in a token's market.")
         .at_root()
         .gives::<FeeRate>(200)
         .fails(&[Code::MarketNotFound])
-        .run(|call| Box::pin(fee_rate(call))),
+        .answer(fee_rate),
     Route::get("/v1/markets-by-token/{token_id}", "get_market_by_token")
         .about("The market of a token.")
         .at_root()
         .gives::<MarketOfToken>(200)
         .fails(&[Code::TokenNotFound])
-        .run(|call| Box::pin(market_by_token(call))),
+        .answer(market_by_token),
     Route::get("/v1/time", "get_time")
         .about("The time of this server, unix seconds.")
         .at_root()
         .no_store()
         .gives::<UnixSeconds>(200)
-        .run(|call| Box::pin(time(call))),
+        .answer(time),
 ];
 
 const TOKEN: &[Param] = &[Param::query("token_id", TOKEN_ID, "The outcome token (alias: token).").required()];
@@ -272,18 +272,18 @@ fn last_trade_price(call: &Call) -> Outcome {
     }))
 }
 
-async fn tick_size(call: Call) -> Outcome {
-    let (_, cell) = token_of(&call, "market not found")?;
+fn tick_size(call: &Call) -> Outcome {
+    let (_, cell) = token_of(call, "market not found")?;
     Ok(Reply::json(&TickSize { minimum_tick_size: cell.tick().into() }))
 }
 
-async fn neg_risk(call: Call) -> Outcome {
-    let (_, cell) = token_of(&call, "market not found")?;
+fn neg_risk(call: &Call) -> Outcome {
+    let (_, cell) = token_of(call, "market not found")?;
     Ok(Reply::json(&NegRisk { neg_risk: cell.listing.neg_risk }))
 }
 
-async fn fee_rate(call: Call) -> Outcome {
-    let (_, cell) = token_of(&call, "fee rate not found for market")?;
+fn fee_rate(call: &Call) -> Outcome {
+    let (_, cell) = token_of(call, "fee rate not found for market")?;
     let bps = call.reads().rules.fees.rate(cell.listing.category).0;
     Ok(Reply::json(&FeeRate { base_fee: base_fee(bps), fee_rate_bps: bps }))
 }
@@ -305,7 +305,7 @@ fn token_of<'a>(call: &'a Call, unknown: &'static str) -> Result<(InstrumentId, 
     found.ok_or_else(|| Refusal::new(Code::MarketNotFound, unknown))
 }
 
-async fn market_by_token(call: Call) -> Outcome {
+fn market_by_token(call: &Call) -> Outcome {
     let found = tokens::find(&call.reads().catalog, &call.variable(0));
     let (instrument, cell) = found.ok_or(Code::TokenNotFound)?;
     Ok(Reply::json(&MarketOfToken {
@@ -317,7 +317,7 @@ async fn market_by_token(call: Call) -> Outcome {
 }
 
 /// Bare unix seconds.
-async fn time(call: Call) -> Outcome {
+fn time(call: &Call) -> Outcome {
     Ok(Reply::json(&UnixSeconds(call.now.secs())))
 }
 

@@ -21,7 +21,7 @@ pub const ROUTES: &[Route] = &[Route::post("/v1/prices/batch", "get_prices_batch
     .auth(Auth::Key)
     .needs(Permission::Read)
     .fails(&[Code::InvalidBody, Code::ValidationFailed, Code::BatchLimitExceeded])
-    .run(|call| Box::pin(batch(call)))];
+    .answer(batch)];
 
 record! {
     /// Markets by condition id.
@@ -40,7 +40,7 @@ record! {
     }
 }
 
-async fn batch(call: Call) -> Outcome {
+fn batch(call: &Call) -> Outcome {
     let body = call.json_object()?;
     let PricesRequest { market_ids } = PricesRequest::read(&body)?;
     let tier_max = call.front().settings.limits.tier(call.caller().tier).max_batch_size as usize;

@@ -93,7 +93,7 @@ const OWN: &[Route] = &[
         .at_root()
         .auth(Auth::Key)
         .gives::<ClosedOnly>(200)
-        .run(|call| Box::pin(closed_only(call))),
+        .answer(closed_only),
 ];
 
 async fn credentials(call: Call) -> Outcome {
@@ -127,6 +127,6 @@ async fn list(call: Call) -> Outcome {
     }
 }
 
-async fn closed_only(call: Call) -> Outcome {
+fn closed_only(call: &Call) -> Outcome {
     Ok(Reply::json(&ClosedOnly { closed_only: call.caller().permissions != Permissions::ReadTrade }))
 }

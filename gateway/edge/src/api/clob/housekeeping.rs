@@ -55,7 +55,7 @@ const OWN: &[Route] = &[
         .about("Which orders clients are to build.")
         .at_root()
         .gives::<OrderVersion>(200)
-        .run(|call| Box::pin(version(call))),
+        .answer(version),
     allowance("/v1/balance-allowance", "get_balance_allowance"),
     allowance("/v1/balance-allowance/update", "update_balance_allowance"),
     Route::get("/v1/orders-scoring", "get_orders_scoring")
@@ -65,14 +65,14 @@ const OWN: &[Route] = &[
         .params(&[Param::query("order_ids", TEXT, "Ids with commas between them, at most 500.")])
         .gives_with::<Scorings<'_>>(200, SCORINGS)
         .fails(&[Code::InvalidRequest])
-        .run(|call| Box::pin(scorings_of_query(call))),
+        .answer(scorings_of_query),
     Route::post("/v1/orders-scoring", "post_orders_scoring")
         .about("Whether orders earn rewards: none does.")
         .at_root()
         .auth(Auth::Key)
         .takes_with::<OrderIds<'_>>(ORDER_IDS)
         .gives_with::<Scorings<'_>>(200, SCORINGS)
-        .run(|call| Box::pin(scorings_of_body(call))),
+        .answer(scorings_of_body),
 ];
 
 const fn allowance(path: &'static str, name: &'static str) -> Route {
@@ -92,7 +92,7 @@ const ASSET: &[Param] = &[
     Param::query("signature_type", TEXT, "Ignored."),
 ];
 
-async fn version(call: Call) -> Outcome {
+fn version(call: &Call) -> Outcome {
     Ok(Reply::json(&OrderVersion { version: call.front().settings.compat.order_version }))
 }
 
@@ -129,7 +129,7 @@ async fn available(call: &Call, token: Option<&str>) -> Result<(u64, u64), Refus
     Ok((u64::try_from(cash).unwrap_or_default(), shares))
 }
 
-async fn scorings_of_query(call: Call) -> Outcome {
+fn scorings_of_query(call: &Call) -> Outcome {
     let query = call.query();
     let ids = query.get("order_ids").unwrap_or_default();
     if ids.split(',').count() > BATCH_MAX {
@@ -138,7 +138,7 @@ async fn scorings_of_query(call: Call) -> Outcome {
     Ok(scorings(ids.split(',').filter(|id| !id.is_empty())))
 }
 
-async fn scorings_of_body(call: Call) -> Outcome {
+fn scorings_of_body(call: &Call) -> Outcome {
     let no_list = || Refusal::new(Code::InvalidBody, "The body is not a list of order ids.");
     let body = call.json()?.ok_or_else(no_list)?;
     let Value::Array(items) = &body else { return Err(no_list()) };

@@ -198,7 +198,7 @@ pub const ROUTES: &[Route] = &[
         .at_root()
         .gives::<ClobMarket<'_>>(200)
         .fails(&[Code::MarketNotFound])
-        .run(|call| Box::pin(clob_market(call))),
+        .answer(clob_market),
 ];
 
 /// `GET /v1/markets` for venue clients: a page of all markets.
@@ -353,8 +353,8 @@ impl<'a> VenueToken<'a> {
     }
 }
 
-async fn clob_market(call: Call) -> Outcome {
-    let cell = named(&call)?;
+fn clob_market(call: &Call) -> Outcome {
+    let cell = named(call)?;
     let bps = call.reads().rules.fees.rate(cell.listing.category).0;
     let rate = Number(i64::from(bps) * MICROS_PER_BPS);
     Ok(Reply::json(&ClobMarket {

@@ -74,14 +74,14 @@ pub const ROUTES: &[Route] = &[
         .params(TOKEN_LIST)
         .gives_with::<PriceByToken<'_>>(200, PRICE_BY_TOKEN)
         .fails(TOKENS)
-        .run(|call| Box::pin(midpoints(call))),
+        .answer(midpoints),
     Route::post("/v1/midpoints", "post_midpoints")
         .about("Half way between the best prices, by token; tokens without both are left out.")
         .at_root()
         .takes::<TokenBatch<'_>>()
         .gives_with::<PriceByToken<'_>>(200, PRICE_BY_TOKEN)
         .fails(TOKENS)
-        .run(|call| Box::pin(midpoints(call))),
+        .answer(midpoints),
     Route::get("/v1/prices", "get_prices")
         .about("Best prices by token and side; tokens without any are left out.")
         .at_root()
@@ -96,21 +96,21 @@ pub const ROUTES: &[Route] = &[
         .gives_with::<BestByToken<'_>>(200, BEST_BY_TOKEN)
         .gives::<Vec<PriceRow<'_>>>(200)
         .fails(TOKENS_AND_SIDES)
-        .run(|call| Box::pin(prices_of_body(call))),
+        .answer(prices_of_body),
     Route::get("/v1/spreads", "get_spreads")
         .about("Best ask less best bid, by token; tokens without both are left out.")
         .at_root()
         .params(TOKEN_LIST)
         .gives_with::<PriceByToken<'_>>(200, PRICE_BY_TOKEN)
         .fails(TOKENS)
-        .run(|call| Box::pin(spreads(call))),
+        .answer(spreads),
     Route::post("/v1/spreads", "post_spreads")
         .about("Best ask less best bid, by token; tokens without both are left out.")
         .at_root()
         .takes::<TokenBatch<'_>>()
         .gives_with::<PriceByToken<'_>>(200, PRICE_BY_TOKEN)
         .fails(TOKENS)
-        .run(|call| Box::pin(spreads(call))),
+        .answer(spreads),
     // One client sends its list as the body of a GET.
     Route::get("/v1/last-trades-prices", "get_last_trades_prices")
         .about("Last trades; tokens that were never traded are left out.")
@@ -120,22 +120,22 @@ pub const ROUTES: &[Route] = &[
         .takes::<TokenBatch<'_>>()
         .gives::<Vec<LastTradeRow<'_>>>(200)
         .fails(TOKENS)
-        .run(|call| Box::pin(last_trades(call))),
+        .answer(last_trades),
     Route::post("/v1/last-trades-prices", "post_last_trades_prices")
         .about("Last trades; tokens that were never traded are left out.")
         .at_root()
         .takes::<TokenBatch<'_>>()
         .gives::<Vec<LastTradeRow<'_>>>(200)
         .fails(TOKENS)
-        .run(|call| Box::pin(last_trades(call))),
+        .answer(last_trades),
 ];
 
-async fn midpoints(call: Call) -> Outcome {
-    by_token(&call, |top| top.midpoint().map(Price))
+fn midpoints(call: &Call) -> Outcome {
+    by_token(call, |top| top.midpoint().map(Price))
 }
 
-async fn spreads(call: Call) -> Outcome {
-    by_token(&call, |top| {
+fn spreads(call: &Call) -> Outcome {
+    by_token(call, |top| {
         let (bid, ask) = (top.price(BookSide::Bid)?, top.price(BookSide::Ask)?);
         Some(amount::Price(ask.0.saturating_sub(bid.0)).into())
     })
@@ -155,13 +155,13 @@ async fn prices(call: Call) -> Outcome {
     }
 }
 
-async fn prices_of_body(call: Call) -> Outcome {
+fn prices_of_body(call: &Call) -> Outcome {
     let Some(body) = call.json()? else {
         return Err(Refusal::new(Code::InvalidBody, "The body is empty."));
     };
     match tokens::in_old_body(&body)? {
-        Some(items) => Ok(rows(&requested_books(&call, items))),
-        None => Ok(sides(&requested_books(&call, tokens::in_body(&body, Sides::Read)?))),
+        Some(items) => Ok(rows(&requested_books(call, items))),
+        None => Ok(sides(&requested_books(call, tokens::in_body(&body, Sides::Read)?))),
     }
 }
 
@@ -198,8 +198,8 @@ fn rows(books: &[BatchBook<'_>]) -> Reply {
     Reply::json(&rows.collect::<Vec<_>>())
 }
 
-async fn last_trades(call: Call) -> Outcome {
-    let items = tokens::requested(&call)?;
+fn last_trades(call: &Call) -> Outcome {
+    let items = tokens::requested(call)?;
     let reads = call.reads();
     let rows = items.iter().filter_map(|item| {
         let (instrument, cell) = find(&reads.catalog, &item.token)?;

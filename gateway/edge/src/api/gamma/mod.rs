@@ -67,7 +67,7 @@ pub const ROUTES: &[Route] = &[
         .about("One market by its slug.")
         .gives::<GammaMarket>(200)
         .fails(&[Code::MarketNotFound])
-        .run(|call| Box::pin(market_by_slug(call))),
+        .answer(market_by_slug),
     read("/v1/gamma/events", "list_gamma_events")
         .about("Events with all of their markets.")
         .params(params::EVENTS)
@@ -178,9 +178,9 @@ async fn market_by_id(call: Call) -> Outcome {
     one_market(&call, found)
 }
 
-async fn market_by_slug(call: Call) -> Outcome {
+fn market_by_slug(call: &Call) -> Outcome {
     let catalog = &call.reads().catalog;
-    one_market(&call, catalog.by_slug(&call.variable(0)).and_then(|market| catalog.market(market)))
+    one_market(call, catalog.by_slug(&call.variable(0)).and_then(|market| catalog.market(market)))
 }
 
 fn one_market(call: &Call, found: Option<&MarketCell>) -> Outcome {

@@ -98,7 +98,7 @@ pub const ROUTES: &[Route] = &[
         .about("What each tier may do.")
         .auth(Auth::KeyOrJwt)
         .gives::<Vec<KeyTier>>(200)
-        .run(|call| Box::pin(tiers(call))),
+        .answer(tiers),
     Route::post("/v1/keys/ws-token", "mint_ws_token")
         .about("A token for one WebSocket handshake within a minute.")
         .auth(Auth::KeyOrJwt)
@@ -107,7 +107,7 @@ pub const ROUTES: &[Route] = &[
         .gives::<SocketToken>(200)
         .no_store()
         .fails(&[Code::InvalidBody])
-        .run(|call| Box::pin(ws_token(call))),
+        .answer(ws_token),
     Route::patch("/v1/keys/{id}", "rename_key")
         .about(concat!(
             "Another label, or none. Any active key of the account may rename any; a read-only key only itself where ",
@@ -242,12 +242,12 @@ async fn revoke(call: Call) -> Outcome {
     }
 }
 
-async fn tiers(call: Call) -> Outcome {
+fn tiers(call: &Call) -> Outcome {
     Ok(Reply::json(&KeyTier::all(&call.front().settings.limits)))
 }
 
-async fn ws_token(call: Call) -> Outcome {
-    optional_object(&call)?;
+fn ws_token(call: &Call) -> Outcome {
+    optional_object(call)?;
     let token = call.front().tickets.mint(call.caller(), call.now, call.reads().clock.wall_now());
     let token = token.map_err(|_| Code::InternalError)?;
     Ok(Reply::json(&SocketToken { token: &token, expires_in: ticket::TTL_SECS }))

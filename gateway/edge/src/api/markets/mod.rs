@@ -42,7 +42,7 @@ pub const ROUTES: &[Route] = &[
         .needs(Permission::Read)
         .gives::<VenueMarket<'_>>(200)
         .fails(&[Code::MarketNotFound, Code::ValidationFailed])
-        .run(|call| Box::pin(by_condition(call))),
+        .answer(by_condition),
     Route::get("/v1/markets/by-slug/{slug}", "get_market_by_slug")
         .about("One market by its slug.")
         .params(DETAIL_PARAMS)
@@ -51,7 +51,7 @@ pub const ROUTES: &[Route] = &[
         .needs(Permission::Read)
         .no_store()
         .fails(&[Code::MarketNotFound, Code::ValidationFailed])
-        .run(|call| Box::pin(by_slug(call))),
+        .answer(by_slug),
 ];
 
 const SORTS: &str = "Accepted; the order is always by volume.";
@@ -120,18 +120,18 @@ async fn page(call: &Call, filter: &ListFilter<'_>, offset: usize) -> (Vec<Marke
     (page, None)
 }
 
-async fn by_condition(call: Call) -> Outcome {
+fn by_condition(call: &Call) -> Outcome {
     if call.in_venue_shape() {
-        return venue::one(&call);
+        return venue::one(call);
     }
     let market = call.reads().catalog.by_condition(&call.variable(0));
-    one(&call, market)
+    one(call, market)
 }
 
-async fn by_slug(call: Call) -> Outcome {
+fn by_slug(call: &Call) -> Outcome {
     let slug = call.variable(0);
     let market = Some(slug).filter(|slug| !slug.is_empty()).and_then(|slug| call.reads().catalog.by_slug(&slug));
-    one(&call, market)
+    one(call, market)
 }
 
 fn one(call: &Call, market: Option<MarketId>) -> Outcome {

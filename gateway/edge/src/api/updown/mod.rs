@@ -51,7 +51,7 @@ pub const ROUTES: &[Route] = &[
         .auth(Auth::Key)
         .needs(Permission::Read)
         .fails(&[Code::MarketNotFound])
-        .run(|call| Box::pin(intervals(call))),
+        .answer(intervals),
 ];
 
 /// Markets of the window by asset and by interval, whether the list shows them or not.
@@ -114,7 +114,7 @@ async fn list(call: Call) -> Outcome {
     Ok(LongList::in_page(&page, "markets", WRITTEN_PER_TURN).with_rows(rows).await)
 }
 
-async fn intervals(call: Call) -> Outcome {
+fn intervals(call: &Call) -> Outcome {
     let query = call.query();
     let asset = filter::asset(&query)?;
     let (lists, reads) = (call.reads().catalog.lists(), call.reads());

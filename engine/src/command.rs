@@ -1,5 +1,7 @@
 //! Commands and queries to a shard, and their answers.
 
+pub use crate::billing_event::{BillingEvent, BillingNews, BillingOutcome, SubscriptionNews};
+
 use crate::amount::{Cash, Price, Qty};
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, PositionId, TradeId, UserId, WalletId};
 use crate::order::{EntryRoute, OrderType, Side, Status, TimeInForce};
@@ -7,7 +9,6 @@ use crate::reject::Reject;
 use crate::time::Timestamp;
 use crate::user::alerts::{AlertKinds, Channel};
 use crate::user::backtests::BacktestFigures;
-use crate::user::billing::{BillingInterval, Product, Sku, SubscriptionStatus};
 use crate::user::{AlertTarget, Backtest, BacktestMeter, Billing, Permissions, Tier, Wallet};
 use crate::view::{
     AccountView, AlertsView, CancelledOrders, EmptiedWallet, EquityView, FactPage, FillPage, FillView, HistoryPage,
@@ -487,77 +488,6 @@ pub enum BacktestResult {
     Completed(Box<BacktestFigures>),
     Failed { error: String, left: u16 },
     Cancelled { left: u16 },
-}
-
-/// An event of the payment provider about a user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BillingEvent {
-    pub id: String,
-    /// When the provider made it.
-    pub created: Timestamp,
-    /// Its customer, which must be that of the user; `None`: it names none.
-    pub customer: Option<String>,
-    pub news: BillingNews,
-}
-
-/// What an event says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BillingNews {
-    /// Nothing but the customer.
-    Nothing,
-    Subscription(SubscriptionNews),
-    /// A subscription was paid, or a payment of it failed.
-    Payment {
-        subscription: String,
-        is_paid: bool,
-    },
-    /// A purchase was paid at its listed price. `wallet`: the one that a top-up is for.
-    Purchase {
-        payment: String,
-        sku: Sku,
-        wallet: Option<WalletId>,
-    },
-    /// US cents of a payment that were returned so far.
-    Refund {
-        payment: String,
-        refunded: u64,
-    },
-}
-
-impl BillingNews {
-    /// The id of the subscription or payment.
-    pub(crate) fn subject(&self) -> &str {
-        match self {
-            BillingNews::Nothing => "",
-            BillingNews::Subscription(news) => &news.subscription,
-            BillingNews::Payment { subscription, .. } => subscription,
-            BillingNews::Purchase { payment, .. } | BillingNews::Refund { payment, .. } => payment,
-        }
-    }
-}
-
-/// The state of a subscription.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SubscriptionNews {
-    pub subscription: String,
-    /// `None`: its price is unknown here. Then it says what became of a known subscription, whose product stays.
-    pub product: Option<(Product, BillingInterval)>,
-    pub status: SubscriptionStatus,
-    pub period_end: Option<Timestamp>,
-    pub cancel_at_period_end: bool,
-    pub trial_ends_at: Option<Timestamp>,
-}
-
-/// What became of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BillingOutcome {
-    Applied,
-    /// It, or its payment, is known: nothing changed.
-    Repeated,
-    /// Its customer is not that of the user: nothing changed.
-    OtherCustomer,
-    /// The purchase is noted, but its wallet and those that replaced it are archived.
-    NotCredited,
 }
 
 /// A new target of alerts. The caller has checked the address and the plan.

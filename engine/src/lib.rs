@@ -38,6 +38,7 @@
 pub mod amount;
 mod atomic;
 pub mod backtest;
+mod billing_event;
 pub mod book;
 mod bytes;
 pub mod command;

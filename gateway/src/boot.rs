@@ -306,6 +306,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     let mut shared = Shared::new(&config);
     let (stakes, open) = (stakes(&state.users), Open::of(&state.users));
     let known = Known::of(&state.users);
+    let kept_plans = billing::kept_plans(&config, &state.users);
     let shards = shared.shards(state.users, Timestamp(log.last_time), clock.now());
     let figures = shared.commit.clone();
     let parts = Parts { config: &config, clock: &clock, dir, log, shards, figures };
@@ -415,6 +416,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     let app = App { moments: moments.clone(), published, billing: desk, ..app };
     let config = Arc::new(config);
     let edge = Rc::new(Edge::new(Arc::new(app), runtime.client()));
+    billing::give_kept_plans(&edge, kept_plans).await;
     // The demo user's key: only without users, and only if no other machine can reach the listener.
     let is_first_start = report.users == 0 && address.ip().is_loopback();
     let demo = if is_first_start { demo::create(&edge).await } else { None };

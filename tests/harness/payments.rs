@@ -1,5 +1,6 @@
 //! A stand-in of a payment provider on loopback, with the shapes that Stripe publishes: customers, checkout and portal
-//! sessions, subscriptions, refunds. It shows every call that it received, and signs events.
+//! sessions, subscriptions, refunds. Customers can be deleted, and pages end. It shows every call that it received, and
+//! signs events.
 
 use crate::http::{Request, Response};
 use crate::server::{Server, ServerDir};
@@ -30,6 +31,7 @@ pub const PRICE_PREFIX: &str = "price_";
 pub struct Call {
     pub method: String,
     pub path: String,
+    pub query: BTreeMap<String, String>,
     pub form: BTreeMap<String, String>,
     pub authorization: String,
     pub idempotency_key: String,
@@ -39,6 +41,8 @@ pub struct Call {
 #[derive(Clone, Debug)]
 pub enum Fault {
     Status(u16),
+    /// A status, for paths with this end.
+    At(&'static str, u16),
     /// Another body, with status 200.
     Body(String),
     /// The answer comes later.
@@ -50,6 +54,17 @@ struct State {
     calls: Vec<Call>,
     fault: Option<Fault>,
     made: u64,
+    deleted: Vec<String>,
+    pages: Vec<Page>,
+    /// By idempotency key.
+    answers: BTreeMap<String, (u16, String)>,
+}
+
+/// A checkout session.
+struct Page {
+    id: String,
+    is_open: bool,
+    form: BTreeMap<String, String>,
 }
 
 /// The running stand-in; it ends when it is dropped.
@@ -108,6 +123,22 @@ impl Payments {
         self.lock().fault = fault;
     }
 
+    /// From now on the provider does not have this customer.
+    pub fn delete_customer(&self, customer: &str) {
+        self.lock().deleted.push(customer.to_owned());
+    }
+
+    /// What the open pages sell: a plan, or something that is bought once.
+    pub fn open_pages(&self) -> Vec<String> {
+        let state = self.lock();
+        let open = state.pages.iter().filter(|page| page.is_open);
+        let sold = |page: &Page| {
+            let names = ["metadata[plan]", "metadata[sku]"];
+            names.iter().find_map(|name| page.form.get(*name)).cloned().unwrap_or_default()
+        };
+        open.map(sold).collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no panic")
     }
@@ -142,52 +173,114 @@ async fn answer(
     let call = Call {
         method: parts.method.to_string(),
         path: parts.uri.path().to_owned(),
+        query: form(parts.uri.query().unwrap_or_default()),
         form: form(std::str::from_utf8(&body).expect("a form is ASCII")),
         authorization: header("authorization"),
         idempotency_key: header("idempotency-key"),
     };
-    let (fault, number) = {
+    let fault = {
         let mut state = state.lock().expect("no panic");
         state.calls.push(call.clone());
         state.made += 1;
-        (state.fault.clone(), state.made)
+        state.fault.clone().filter(|fault| !matches!(fault, Fault::At(end, _) if !call.path.ends_with(end)))
     };
     let (status, text) = match fault {
-        Some(Fault::Status(status)) => {
+        Some(Fault::Status(status) | Fault::At(_, status)) => {
             (status, json!({"error": {"type": "api_error", "code": "x", "message": "secret"}}).to_string())
         }
         Some(Fault::Body(body)) => (200, body),
         Some(Fault::Late(wait)) => {
             tokio::time::sleep(wait).await;
-            (200, object(&call, number).to_string())
+            state.lock().expect("no panic").answer(&call)
         }
-        None => (200, object(&call, number).to_string()),
+        None => state.lock().expect("no panic").answer(&call),
     };
     let response = hyper::Response::builder().status(status).header("content-type", "application/json");
     Ok(response.body(Full::new(Bytes::from(text))).expect("a sound response"))
 }
 
-/// The object that a call makes or reads.
-fn object(call: &Call, number: u64) -> Value {
-    match (call.method.as_str(), call.path.as_str()) {
-        ("POST", "/v1/customers") => json!({"id": format!("cus_{number}"), "object": "customer"}),
-        ("POST", "/v1/checkout/sessions") => {
-            let url = format!("https://pay.example.net/s/{number}");
-            json!({"id": format!("cs_{number}"), "object": "checkout.session", "url": url})
+impl State {
+    /// Status and text of the answer to a call; of calls with one idempotency key, that of the first.
+    fn answer(&mut self, call: &Call) -> (u16, String) {
+        if call.idempotency_key.is_empty() {
+            return self.made_answer(call);
         }
-        ("POST", "/v1/billing_portal/sessions") => {
-            json!({"object": "billing_portal.session", "url": format!("https://pay.example.net/p/{number}")})
+        if !self.answers.contains_key(&call.idempotency_key) {
+            let answer = self.made_answer(call);
+            self.answers.insert(call.idempotency_key.clone(), answer);
         }
-        ("GET", path) if path.starts_with("/v1/subscriptions/") => {
-            // Something else is paid with the same subscription.
-            let items = json!([
-                {"id": "si_0", "price": {"id": "support"}},
-                {"id": "si_1", "price": {"id": format!("{PRICE_PREFIX}pro_yearly")}},
-            ]);
-            json!({"id": path.trim_start_matches("/v1/subscriptions/"), "items": {"data": items}})
+        self.answers[&call.idempotency_key].clone()
+    }
+
+    fn made_answer(&mut self, call: &Call) -> (u16, String) {
+        let gone = call.method == "POST" && call.form.get("customer").is_some_and(|known| self.deleted.contains(known));
+        if gone {
+            let error = json!({"type": "invalid_request_error", "code": "resource_missing", "param": "customer"});
+            return (400, json!({ "error": error }).to_string());
         }
-        ("POST", "/v1/refunds") => json!({"id": format!("re_{number}"), "object": "refund"}),
-        _ => json!({"error": {"type": "invalid_request_error"}}),
+        match self.object(call) {
+            Ok(object) => (200, object.to_string()),
+            Err(status) => (status, json!({"error": {"type": "invalid_request_error"}}).to_string()),
+        }
+    }
+
+    /// The object that a call makes or reads.
+    fn object(&mut self, call: &Call) -> Result<Value, u16> {
+        let number = self.made;
+        let sessions = call.path.strip_prefix("/v1/checkout/sessions/");
+        Ok(match (call.method.as_str(), call.path.as_str()) {
+            ("POST", "/v1/customers") => json!({"id": format!("cus_{number}"), "object": "customer"}),
+            ("GET", "/v1/checkout/sessions") => {
+                assert_eq!(call.query["status"], "open");
+                let of_customer = |page: &&Page| page.form.get("customer") == call.query.get("customer");
+                let open = self.pages.iter().filter(|page| page.is_open).filter(of_customer);
+                json!({"object": "list", "data": open.map(Page::object).collect::<Vec<_>>()})
+            }
+            ("POST", "/v1/checkout/sessions") => {
+                let url = format!("https://pay.example.net/s/{number}");
+                let page = Page { id: format!("cs_{number}"), is_open: true, form: call.form.clone() };
+                let mut object = page.object();
+                object["url"] = json!(url);
+                self.pages.push(page);
+                object
+            }
+            ("POST", path) if path.ends_with("/expire") => {
+                let id = sessions.and_then(|path| path.strip_suffix("/expire"));
+                let page = self.pages.iter_mut().find(|page| page.is_open && Some(page.id.as_str()) == id);
+                let page = page.ok_or(400_u16)?;
+                page.is_open = false;
+                page.object()
+            }
+            // The page of a payment `pi_1` has the id `cs_pi_1`.
+            ("GET", _) if sessions.is_some_and(|id| id.starts_with("cs_pi_")) => {
+                let id = sessions.unwrap_or_default();
+                json!({"id": id, "object": "checkout.session", "payment_intent": id.trim_start_matches("cs_")})
+            }
+            ("POST", "/v1/billing_portal/sessions") => {
+                json!({"object": "billing_portal.session", "url": format!("https://pay.example.net/p/{number}")})
+            }
+            ("GET", path) if path.starts_with("/v1/subscriptions/") => {
+                // Something else is paid with the same subscription.
+                let items = json!([
+                    {"id": "si_0", "price": {"id": "support"}},
+                    {"id": "si_1", "price": {"id": format!("{PRICE_PREFIX}pro_yearly")}},
+                ]);
+                json!({"id": path.trim_start_matches("/v1/subscriptions/"), "items": {"data": items}})
+            }
+            ("POST", "/v1/refunds") => json!({"id": format!("re_{number}"), "object": "refund"}),
+            _ => return Err(404),
+        })
+    }
+}
+
+impl Page {
+    fn object(&self) -> Value {
+        let of_page = |name: &str| self.form.get(name);
+        json!({
+            "id": self.id, "object": "checkout.session", "status": if self.is_open { "open" } else { "expired" },
+            "mode": of_page("mode"), "customer": of_page("customer"),
+            "metadata": {"user_id": of_page("metadata[user_id]"), "plan": of_page("metadata[plan]")},
+        })
     }
 }
 
@@ -231,6 +324,14 @@ pub fn refunded(payment: &str, customer: &str, amount: u64, returned: u64) -> Va
     json!({
         "id": format!("ch_{payment}"), "object": "charge", "customer": customer, "payment_intent": payment,
         "amount": amount, "amount_refunded": returned, "currency": "usd", "metadata": {},
+    })
+}
+
+/// A refund of a payment: `succeeded`, `failed` and so on.
+pub fn refund(id: &str, payment: &str, cents: u64, status: &str) -> Value {
+    json!({
+        "id": id, "object": "refund", "payment_intent": payment, "charge": format!("ch_{payment}"), "amount": cents,
+        "currency": "usd", "status": status, "metadata": {},
     })
 }
 

@@ -102,8 +102,13 @@ impl World {
                 self.payments += 1;
                 let purchases = self.model.user(user).map_or(&[][..], |user| &user.purchases);
                 let payment = purchases.get(nth % (purchases.len() + 1)).map(|bought| bought.payment.clone())?;
-                let refunded = if nth.is_multiple_of(3) { 100 } else { 999 };
-                self.bill(format!("evt_{user}_{}", self.payments), BillingNews::Refund { payment, refunded })
+                let number = self.payments;
+                let news = match nth % 5 {
+                    0 => BillingNews::Refund { payment, refunded: 100 },
+                    1 | 2 => BillingNews::RefundFailed { payment, refund: format!("re_{number}"), cents: 999 },
+                    _ => BillingNews::Refund { payment, refunded: 999 },
+                };
+                self.bill(format!("evt_{user}_{number}"), news)
             }
             Action::Look(look) => Command::Query(match *look {
                 Look::Order(nth) => Query::Order(self.order(user, nth)),
@@ -137,8 +142,10 @@ impl World {
         })
     }
 
-    fn bill(&self, id: String, news: BillingNews) -> Command {
-        Command::Bill(Box::new(BillingEvent { id, created: Timestamp(self.now), customer: None, news }))
+    /// Each event is of a later time, as the model expects.
+    fn bill(&mut self, id: String, news: BillingNews) -> Command {
+        self.billed_at = self.now.max(self.billed_at + 1);
+        Command::Bill(Box::new(BillingEvent { id, created: Timestamp(self.billed_at), customer: None, news }))
     }
 
     fn secret(&mut self) -> Secret {

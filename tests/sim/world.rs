@@ -116,6 +116,8 @@ pub(crate) struct World {
     pub(crate) secrets: u64,
     /// Payments that were made.
     pub(crate) payments: u64,
+    /// Time of the newest event of the payment provider.
+    pub(crate) billed_at: u64,
     numbers: u64,
     /// LSN before the first record of this life.
     base: u64,
@@ -220,6 +222,7 @@ impl World {
             sent: Vec::new(),
             secrets: 0,
             payments: 0,
+            billed_at: 0,
             numbers: 0,
             made: Vec::new(),
             durable: (BTreeMap::new(), Vec::new()),

@@ -30,7 +30,7 @@ pub struct Grant {
 pub struct Refund {
     #[command(flatten)]
     target: Target,
-    /// The payment: its id at the provider.
+    /// The payment, or its checkout session: the id at the provider.
     #[arg(long, value_name = "PAYMENT")]
     purchase: String,
 }

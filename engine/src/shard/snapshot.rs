@@ -266,6 +266,7 @@ impl User {
 /// Numbers of the sections, ascending. Back-tests, which have no number, begin with a month, which is larger.
 const BILLING: u32 = 1;
 const ALERTS: u32 = 2;
+const BILLING_LATER: u32 = 3;
 const SECTION_MAX: u32 = 9;
 
 /// Appends the bytes of one user.
@@ -321,6 +322,10 @@ pub fn put_user(user: &User, out: &mut Vec<u8>) {
     if let Some(alerts) = &trading.alerts {
         ALERTS.put(out);
         alerts.put(out);
+    }
+    if let Some(billing) = billing.as_ref().filter(|billing| billing.has_later()) {
+        BILLING_LATER.put(out);
+        billing.put_later(out);
     }
 }
 
@@ -378,6 +383,7 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
         match section {
             BILLING => user.billing = Some(Box::new(Bytes::take(input)?)),
             ALERTS => trading.alerts = Some(Box::new(Bytes::take(input)?)),
+            BILLING_LATER => user.billing.as_mut().ok_or(CodecError::Reference)?.take_later(input)?,
             _ => return Err(CodecError::Variant),
         }
     }

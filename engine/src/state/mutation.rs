@@ -320,5 +320,43 @@ facts! {
             resets_at: Timestamp,
             at: Timestamp,
         },
+        /// What an event states about a subscription whose price is not known here. It gives nothing, and is kept until
+        /// the price is known.
+        SubscriptionUnpriced {
+            subscription: String,
+            /// The provider's id of the price.
+            price: Option<String>,
+            status: SubscriptionStatus,
+            period_end: Option<Timestamp>,
+            cancel_at_period_end: bool,
+            trial_ends_at: Option<Timestamp>,
+            event: String,
+            /// When the provider made the event.
+            created: Timestamp,
+            at: Timestamp,
+        },
+        /// What an event states about the refunds of a payment. Its effect is another fact of the record.
+        RefundStated {
+            payment: String,
+            /// The refund that failed; absent: cents were returned.
+            failed: Option<String>,
+            /// US cents: all that was returned so far, or those of the refund that failed.
+            cents: u64,
+            /// When the provider made the event.
+            created: Timestamp,
+            at: Timestamp,
+        },
+        /// Less of a payment is returned than was noted, because a refund failed. What it took back is given back.
+        RefundUndone {
+            payment: String,
+            /// US cents that are returned now.
+            refunded: u64,
+            /// The wallet that receives `credit`: cash and deposits.
+            wallet: Option<WalletId>,
+            credit: Cash,
+            /// A bought reset of the MAIN wallet is given back.
+            is_reset_given: bool,
+            at: Timestamp,
+        },
     }
 }

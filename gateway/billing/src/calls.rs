@@ -73,8 +73,8 @@ impl Calls {
     /// The JSON answer to a call. If the future is dropped, the call still ends within its time.
     ///
     /// # Errors
-    /// [`Failed::Busy`] when as many calls as allowed are in flight; [`Failed::Away`] for every other failure, which is
-    /// logged.
+    /// [`Failed::Busy`] when as many calls as allowed are in flight; [`Failed::NoCustomer`] for a customer that the
+    /// provider does not have; [`Failed::Away`] for every other failure. All but the first are logged.
     pub async fn send(&self, request: Request) -> Result<Value, Failed> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| Failed::Busy)?;
         let (client, what) = (self.client.clone(), request.what);
@@ -84,20 +84,37 @@ impl Calls {
         });
         match sending.await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(why)) => {
+            Ok(Err(Refused { why, failed })) => {
                 tracing::warn!(call = what, why, "a call to the payment provider failed");
-                Err(Failed::Away)
+                Err(failed)
             }
             Err(_) => Err(Failed::Away),
         }
     }
 }
 
-async fn exchange(client: Client, request: Request) -> Result<Value, String> {
+/// A call without an answer.
+struct Refused {
+    /// For the log.
+    why: String,
+    failed: Failed,
+}
+
+impl From<String> for Refused {
+    fn from(why: String) -> Refused {
+        Refused { why, failed: Failed::Away }
+    }
+}
+
+async fn exchange(client: Client, request: Request) -> Result<Value, Refused> {
     let Request { method, url, secret, form, idempotency_key, what: _ } = request;
+    let is_post = method == Method::POST;
     let mut builder = client.request(method, url).bearer_auth(secret.expose());
     if !form.is_empty() {
         builder = builder.header("content-type", "application/x-www-form-urlencoded").body(form);
+    } else if is_post {
+        // Some servers refuse a body of unknown length.
+        builder = builder.header("content-length", "0");
     }
     if let Some(key) = idempotency_key {
         builder = builder.header("idempotency-key", key);
@@ -108,7 +125,7 @@ async fn exchange(client: Client, request: Request) -> Result<Value, String> {
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await.map_err(|error| error.to_string())? {
         if body.len() + piece.len() > ANSWER_BYTES_MAX {
-            return Err(format!("the answer has more than {ANSWER_BYTES_MAX} bytes"));
+            return Err(format!("the answer has more than {ANSWER_BYTES_MAX} bytes").into());
         }
         body.extend_from_slice(&piece);
     }
@@ -117,5 +134,8 @@ async fn exchange(client: Client, request: Request) -> Result<Value, String> {
         return Ok(answer);
     }
     let error = |field: &str| answer["error"][field].as_str().unwrap_or("none").chars().take(64).collect::<String>();
-    Err(format!("status {status}, type {}, code {}", error("type"), error("code")))
+    let (code, param) = (error("code"), error("param"));
+    let is_gone = (code.as_str(), param.as_str()) == ("resource_missing", "customer");
+    let why = format!("status {status}, type {}, code {code}, field {param}", error("type"));
+    Err(Refused { why, failed: if is_gone { Failed::NoCustomer } else { Failed::Away } })
 }

@@ -14,6 +14,10 @@ const CURRENCY: &str = "usd";
 pub const USER: &str = "user_id";
 pub const SKU: &str = "sku";
 pub const WALLET: &str = "wallet_id";
+/// The plan of a page.
+pub const PLAN: &str = "plan";
+/// The purchase of a refund, where it is known by another id than its payment.
+pub const PURCHASE: &str = "purchase";
 
 /// A price of a plan at the provider. Of several of one plan the first is sold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +50,8 @@ pub fn read(body: &[u8], prices: &[Price]) -> Result<Reading, NotGenuine> {
         "invoice.paid" | "invoice.payment_succeeded" => invoice(object, true),
         "invoice.payment_failed" => invoice(object, false),
         "charge.refunded" => charge(object),
-        "refund.created" | "refund.updated" => refund(object),
+        // The last two are the same event, of newer and older versions.
+        "refund.created" | "refund.updated" | "refund.failed" | "charge.refund.updated" => refund(object),
         _ => Err(Unheeded::Type),
     };
     Ok(match read {
@@ -136,15 +141,17 @@ fn subscription(object: Object<'_>, kind: &str, prices: &[Price]) -> Result<Read
         (_, Some("incomplete" | "incomplete_expired")) => SubscriptionStatus::Incomplete,
         _ => return Err(Unheeded::Fields),
     };
-    // Only a plan that is given needs its price: its end counts without one.
-    if priced.is_none() && matches!(status, SubscriptionStatus::Trialing | SubscriptionStatus::Active) {
+    let item = priced.map(|(item, _)| item).or(items.first()).unwrap_or(&Value::Null);
+    let price = price_id(item).filter(|_| priced.is_none()).map(str::to_owned);
+    // A plan needs a price, at least one that may become known; its end counts without one.
+    if priced.is_none() && price.is_none() && status.is_paid() {
         return Err(Unheeded::Price);
     }
-    let item = priced.map(|(item, _)| item).or(items.first()).unwrap_or(&Value::Null);
     let period_end = moment(&object.0["current_period_end"]).or_else(|| moment(&item["current_period_end"]));
     let news = BillingNews::Subscription(SubscriptionNews {
         subscription: id.to_owned(),
         product: priced.map(|(_, price)| (price.product, price.interval)),
+        price,
         status,
         period_end,
         // Newer versions state the moment instead.
@@ -155,10 +162,19 @@ fn subscription(object: Object<'_>, kind: &str, prices: &[Price]) -> Result<Read
     Ok(Read { user: object.user(), subject: None, news })
 }
 
+/// The payment of a checkout session.
+pub(crate) fn payment_of(session: &Value) -> Option<&str> {
+    Object(session).reference("payment_intent")
+}
+
 /// The price of an item of a subscription, if a plan has it.
 pub(crate) fn price_of<'a>(item: &Value, prices: &'a [Price]) -> Option<&'a Price> {
-    let id = name(&item["price"]["id"]).or_else(|| name(&item["plan"]["id"]))?;
+    let id = price_id(item)?;
     prices.iter().find(|price| price.id == id)
+}
+
+fn price_id(item: &Value) -> Option<&str> {
+    name(&item["price"]["id"]).or_else(|| name(&item["plan"]["id"]))
 }
 
 fn invoice(object: Object<'_>, is_paid: bool) -> Result<Read, Unheeded> {
@@ -184,17 +200,26 @@ fn charge(object: Object<'_>) -> Result<Read, Unheeded> {
     Ok(Read { user: object.user(), subject: None, news: BillingNews::Refund { payment, refunded } })
 }
 
-/// One refund of a payment: all that was returned is at least this. It names no customer.
+/// One refund of a payment. It names no customer. Of one that succeeded, all that was returned is at least this; of one
+/// that failed, or was cancelled before it was paid out, this was not returned.
 fn refund(object: Object<'_>) -> Result<Read, Unheeded> {
-    if object.0["status"].as_str() != Some("succeeded") {
-        return Err(Unheeded::Type);
-    }
-    let refunded = object.0["amount"].as_u64().ok_or(Unheeded::Fields)?;
+    let failed = match object.0["status"].as_str() {
+        Some("succeeded") => None,
+        Some("failed" | "canceled") => Some(name(&object.0["id"]).ok_or(Unheeded::Fields)?.to_owned()),
+        _ => return Err(Unheeded::Type),
+    };
+    let cents = object.0["amount"].as_u64().ok_or(Unheeded::Fields)?;
     if !object.is_of_the_currency() {
         return Err(Unheeded::Amount);
     }
-    let payment = object.payment("charge").ok_or(Unheeded::Fields)?.to_owned();
-    Ok(Read { user: object.user(), subject: Some(payment.clone()), news: BillingNews::Refund { payment, refunded } })
+    let purchase = name(&object.0["metadata"][PURCHASE]).or_else(|| object.payment("charge"));
+    let payment = purchase.ok_or(Unheeded::Fields)?.to_owned();
+    let subject = Some(payment.clone());
+    let news = match failed {
+        None => BillingNews::Refund { payment, refunded: cents },
+        Some(refund) => BillingNews::RefundFailed { payment, refund, cents },
+    };
+    Ok(Read { user: object.user(), subject, news })
 }
 
 /// A text that can be an id.

@@ -19,6 +19,8 @@ use std::io;
 
 /// Longest address of a page.
 const URL_BYTES_MAX: usize = 8_192;
+/// Open pages of a customer that are read.
+const PAGES_MAX: &str = "100";
 /// How long attempts of one call have the same idempotency key, seconds. The provider keeps an error with the key as
 /// well, so a key that lasts would make it final.
 const ATTEMPTS_SECS: u64 = 3_600;
@@ -63,16 +65,17 @@ impl Stripe {
     }
 
     /// A call of which another attempt has the same answer and no second effect: of concurrent ones, and of one whose
-    /// answer was lost.
+    /// answer was lost. `attempts`: earlier ones that had an effect which was undone.
     async fn post_once(
         &self,
         what: &'static str,
         path: &str,
         fields: &[(&str, String)],
+        attempts: usize,
         now: Timestamp,
     ) -> Result<Value, Failed> {
         let form = form(fields);
-        let idempotency_key = Some(attempts_key(&self.settings.server_secret, path, &form, now));
+        let idempotency_key = Some(attempts_key(&self.settings.server_secret, path, &form, attempts, now));
         self.call(Method::POST, what, path, form, idempotency_key).await
     }
 
@@ -89,14 +92,28 @@ impl Stripe {
         self.calls.send(Request { method, url, secret, form, idempotency_key, what }).await
     }
 
+    async fn get(&self, what: &'static str, path: &str) -> Result<Value, Failed> {
+        self.call(Method::GET, what, path, String::new(), None).await
+    }
+
+    /// Ends the open pages on which a user could pay for another plan of this kind, so that two pages do not sell two
+    /// subscriptions. A page that is paid at this moment cannot be ended, which fails.
+    async fn end_pages(&self, user: &str, customer: &str, product: Product) -> Result<(), Failed> {
+        let fields =
+            [("customer", customer.to_owned()), ("status", "open".to_owned()), ("limit", PAGES_MAX.to_owned())];
+        let open = self.get("open pages", &format!("/v1/checkout/sessions?{}", form(&fields))).await?;
+        for session in open["data"].as_array().map_or(&[][..], Vec::as_slice) {
+            if sells_instead(session, user, product) {
+                let path = format!("/v1/checkout/sessions/{}/expire", path_id(&text(session, "id")?)?);
+                self.post("end of a page", &path, &[]).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// The page that changes a living subscription to another plan.
     async fn change(&self, customer: String, subscription: &str, price: String) -> Result<String, Failed> {
-        // Ids are of letters, digits and underscores; anything else would be another path.
-        if !subscription.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-            return Err(Failed::Away);
-        }
-        let path = format!("/v1/subscriptions/{subscription}");
-        let known = self.call(Method::GET, "subscription", &path, String::new(), None).await?;
+        let known = self.get("subscription", &format!("/v1/subscriptions/{}", path_id(subscription)?)).await?;
         let items = known["items"]["data"].as_array().map_or(&[][..], Vec::as_slice);
         let item = changed(items, &self.settings.prices).ok_or_else(|| {
             tracing::warn!(subscription, items = items.len(), "no item of a subscription has a price of the settings");
@@ -134,11 +151,19 @@ impl Provider for Stripe {
         !stub::is_of_it(id)
     }
 
-    fn customer<'a>(&'a self, user: UserId, email: Option<&'a str>, now: Timestamp) -> Calling<'a, String> {
+    fn customer<'a>(
+        &'a self,
+        user: UserId,
+        email: Option<&'a str>,
+        instead_of: Option<&'a str>,
+        now: Timestamp,
+    ) -> Calling<'a, String> {
         Box::pin(async move {
             let mut fields = vec![("metadata[user_id]", user.to_string())];
             fields.extend(email.map(|email| ("email", email.to_owned())));
-            text(&self.post_once("customer", "/v1/customers", &fields, now).await?, "id")
+            // The idempotency key contains it: else the provider would answer with the deleted customer.
+            fields.extend(instead_of.map(|customer| ("metadata[replaces]", customer.to_owned())));
+            text(&self.post_once("customer", "/v1/customers", &fields, 0, now).await?, "id")
         })
     }
 
@@ -159,8 +184,10 @@ impl Provider for Stripe {
                     if let Some(subscription) = instead_of {
                         return self.change(customer, &subscription, price).await;
                     }
+                    self.end_pages(&user, &customer, product).await?;
                     fields.push(("mode", "subscription".to_owned()));
                     fields.push(("line_items[0][price]", price));
+                    fields.push(("metadata[plan]", product.name().to_owned()));
                     fields.push(("subscription_data[metadata][user_id]", user));
                 }
                 Wanted::Purchase { sku, wallet } => {
@@ -186,14 +213,33 @@ impl Provider for Stripe {
         })
     }
 
-    fn refund<'a>(&'a self, payment: &'a str, now: Timestamp) -> Calling<'a, Option<String>> {
+    fn payment_of<'a>(&'a self, page: &'a str) -> Calling<'a, Option<String>> {
+        Box::pin(async move {
+            if !page.starts_with("cs_") {
+                return Ok(None);
+            }
+            let session = self.get("checkout session", &format!("/v1/checkout/sessions/{}", path_id(page)?)).await?;
+            Ok(event::payment_of(&session).map(str::to_owned))
+        })
+    }
+
+    fn refund<'a>(&'a self, payment: &'a str, failed: usize, now: Timestamp) -> Calling<'a, Option<String>> {
         if !self.knows(payment) {
             return Box::pin(ready(Ok(None)));
         }
         Box::pin(async move {
-            let field = if payment.starts_with("ch_") { "charge" } else { "payment_intent" };
-            let fields = [(field, payment.to_owned())];
-            text(&self.post_once("refund", "/v1/refunds", &fields, now).await?, "id").map(Some)
+            let mut fields = Vec::new();
+            if payment.starts_with("ch_") {
+                fields.push(("charge", payment.to_owned()));
+            } else if payment.starts_with("cs_") {
+                let Some(intent) = self.payment_of(payment).await? else { return Ok(None) };
+                fields.push(("payment_intent", intent));
+                // Its events name the payment only, and the purchase is known by its page.
+                fields.push(("metadata[purchase]", payment.to_owned()));
+            } else {
+                fields.push(("payment_intent", payment.to_owned()));
+            }
+            text(&self.post_once("refund", "/v1/refunds", &fields, failed, now).await?, "id").map(Some)
         })
     }
 
@@ -216,16 +262,31 @@ fn changed<'a>(items: &'a [Value], prices: &[Price]) -> Option<&'a Value> {
     items.iter().find(is_ours).or(items.first().filter(|_| items.len() == 1))
 }
 
+/// Whether an open page sells this user a plan of the same kind. One of an earlier build does not name its plan.
+fn sells_instead(session: &Value, user: &str, product: Product) -> bool {
+    let plan = session["metadata"][event::PLAN].as_str();
+    let plan = plan.and_then(|plan| Product::ALL.into_iter().find(|known| known.name() == plan));
+    session["mode"] == "subscription"
+        && session["metadata"][event::USER] == user
+        && plan.is_none_or(|plan| plan.is_simulation() == product.is_simulation())
+}
+
+/// An id as a part of a path. Ids are of letters, digits and underscores; anything else would be another path.
+fn path_id(id: &str) -> Result<&str, Failed> {
+    let is_sound = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if is_sound { Ok(id) } else { Err(Failed::Away) }
+}
+
 fn form(fields: &[(&str, String)]) -> String {
     let mut form = Serializer::new(String::new());
     form.extend_pairs(fields);
     form.finish()
 }
 
-/// The idempotency key of a call: the same for the same form within an hour.
-fn attempts_key(secret: &Secret, path: &str, form: &str, now: Timestamp) -> String {
+/// The idempotency key of a call: the same for the same form and count within an hour.
+fn attempts_key(secret: &Secret, path: &str, form: &str, attempts: usize, now: Timestamp) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose().as_bytes()).expect("HMAC takes keys of any length");
-    mac.update(format!("billing-call:{}:{path}:{form}", now.secs() / ATTEMPTS_SECS).as_bytes());
+    mac.update(format!("billing-call:{}:{attempts}:{path}:{form}", now.secs() / ATTEMPTS_SECS).as_bytes());
     hex(&mac.finalize().into_bytes()[..KEY_BYTES])
 }
 

@@ -82,7 +82,13 @@ impl Provider for Stub {
         true
     }
 
-    fn customer<'a>(&'a self, user: UserId, _: Option<&'a str>, _: Timestamp) -> Calling<'a, String> {
+    fn customer<'a>(
+        &'a self,
+        user: UserId,
+        _: Option<&'a str>,
+        _: Option<&'a str>,
+        _: Timestamp,
+    ) -> Calling<'a, String> {
         Box::pin(ready(Ok(format!("cus_stub_{user}"))))
     }
 
@@ -91,10 +97,8 @@ impl Provider for Stub {
         let what = match wanted {
             Wanted::Plan { product, interval, instead_of } => {
                 let kind = if product.is_simulation() { "simulation" } else { "plan" };
-                let fresh = || random().map(|digits| format!("sub_stub_{kind}_{digits}"));
-                let Some(subscription) = instead_of.or_else(fresh) else {
-                    return Box::pin(ready(Err(Failed::Away)));
-                };
+                // One of each kind for a user: two links that are opened change the same one.
+                let subscription = instead_of.unwrap_or_else(|| format!("sub_stub_{kind}_{user}"));
                 plan(&subscription, product, interval, SubscriptionStatus::Active)
             }
             Wanted::Purchase { sku, wallet } => {
@@ -116,8 +120,12 @@ impl Provider for Stub {
         Box::pin(ready(self.link(&base, user, customer, now, &what)))
     }
 
+    fn payment_of<'a>(&'a self, _: &'a str) -> Calling<'a, Option<String>> {
+        Box::pin(ready(Ok(None)))
+    }
+
     /// Nothing was paid.
-    fn refund<'a>(&'a self, _: &'a str, _: Timestamp) -> Calling<'a, Option<String>> {
+    fn refund<'a>(&'a self, _: &'a str, _: usize, _: Timestamp) -> Calling<'a, Option<String>> {
         Box::pin(ready(Ok(None)))
     }
 
@@ -157,6 +165,7 @@ fn notice(payload: &Value, now: Timestamp) -> Option<Notice> {
         BillingNews::Subscription(SubscriptionNews {
             subscription: subscription.to_owned(),
             product: Some((product, interval)),
+            price: None,
             status: if is_canceled { SubscriptionStatus::Canceled } else { SubscriptionStatus::Active },
             period_end: Some(now.plus(days * DAY)),
             cancel_at_period_end: false,

@@ -115,6 +115,9 @@ pub struct Auth {
 pub struct Limits {
     pub public_ip_per_second: u32,
     pub public_ip_per_minute: u32,
+    /// Per source address, on the routes that a payment provider calls.
+    pub callback_ip_per_second: u32,
+    pub callback_ip_per_minute: u32,
     pub bootstrap_per_minute: u32,
     pub bootstrap_per_hour: u32,
     pub placements_per_user: u32,

@@ -154,15 +154,19 @@ impl Node for ServerNode {
             }
             let receiver = asked.map_err(|_| NoRefund::Busy)?;
             let Ok(Answer::Billing(billing)) = receiver.await else { return Err(NoRefund::Busy) };
-            let purchase = billing.purchase(&payment);
+            let mut purchase = billing.purchase(&payment);
+            if purchase.is_none()
+                && let Some(paid) = desk.provider.payment_of(&payment).await.map_err(no_refund)?
+            {
+                purchase = billing.purchase(&paid);
+            }
             let purchase = purchase.ok_or(NoRefund::Impossible("The user has made no such purchase."))?;
             if purchase.is_refunded() {
                 return Err(NoRefund::Impossible("The purchase was returned already."));
             }
-            let refund = desk.provider.refund(&payment, app.reads.clock.now()).await.map_err(|why| match why {
-                Failed::Away => NoRefund::Away,
-                Failed::Busy => NoRefund::Busy,
-            })?;
+            let failed = billing.failed_refunds(&purchase.payment);
+            let refund = desk.provider.refund(&purchase.payment, failed, app.reads.clock.now()).await;
+            let refund = refund.map_err(no_refund)?;
             refund.ok_or(NoRefund::Impossible("The provider of this server cannot return it."))
         };
         Ok((user, Box::pin(refunding)))
@@ -194,6 +198,13 @@ pub fn done(answer: Answer) -> Result<Done, NoDeed> {
             Ok(Done::Refused("There have been too many wallets, archived ones included; no more can be opened."))
         }
         _ => Err(NoDeed::Busy),
+    }
+}
+
+fn no_refund(why: Failed) -> NoRefund {
+    match why {
+        Failed::Away | Failed::NoCustomer => NoRefund::Away,
+        Failed::Busy => NoRefund::Busy,
     }
 }
 

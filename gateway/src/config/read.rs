@@ -104,6 +104,8 @@ pub(super) fn limits(values: &Values) -> Limits {
     let mut limits = Limits {
         public_ip_per_second: values.number("limits.public_ip_per_second"),
         public_ip_per_minute: values.number("limits.public_ip_per_minute"),
+        callback_ip_per_second: values.number("limits.callback_ip_per_second"),
+        callback_ip_per_minute: values.number("limits.callback_ip_per_minute"),
         bootstrap_per_minute: values.number("limits.bootstrap_per_minute"),
         bootstrap_per_hour: values.number("limits.bootstrap_per_hour"),
         placements_per_user: values.number("limits.placements_per_user"),

@@ -345,6 +345,16 @@ fn errors_name_the_key_and_the_allowed_values() {
             "limits.public_ip_per_minute (papertape.toml): allowed is an integer from 1 to 1000000",
         ),
         ("[limits]\npublic_ip_per_minute = \"5\"", vec![], "an integer from 1 to 1000000"),
+        (
+            "[limits]\ncallback_ip_per_second = 0",
+            vec![],
+            "limits.callback_ip_per_second (papertape.toml): allowed is an integer from 1 to 1000000",
+        ),
+        (
+            "[limits]\ncallback_ip_per_minute = 1000001",
+            vec![],
+            "limits.callback_ip_per_minute (papertape.toml): allowed is an integer from 1 to 1000000",
+        ),
         // Longer than an integer of TOML may be.
         (
             "[limits]\npublic_ip_per_minute = 99999999999999999999",

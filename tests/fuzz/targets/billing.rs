@@ -22,9 +22,11 @@ pub fn event(bytes: &[u8]) {
             assert!(is_name(&news.subscription));
             let is_listed = |(product, _)| matches!(product, Product::Pro | Product::BacktestingPro);
             assert!(news.product.is_none_or(is_listed), "only of the list");
+            assert!(news.price.as_deref().is_none_or(is_name) && (news.product.is_none() || news.price.is_none()));
         }
         BillingNews::Payment { subscription, .. } => assert!(is_name(subscription)),
         BillingNews::Purchase { payment, .. } | BillingNews::Refund { payment, .. } => assert!(is_name(payment)),
+        BillingNews::RefundFailed { payment, refund, .. } => assert!(is_name(payment) && is_name(refund)),
     }
 }
 

@@ -11,9 +11,12 @@ use engine::user::billing::Sku;
 pub struct Bought {
     pub payment: String,
     cents: u64,
+    /// The wallet with its cash, and what of it was not taken back.
     wallet: Option<u64>,
-    credit: i128,
-    is_refunded: bool,
+    left: i128,
+    /// US cents that are returned now, and what that took.
+    refunded: u64,
+    taken: i128,
     /// When it, or its refund, last moved cash.
     pub at: u64,
 }
@@ -49,6 +52,40 @@ impl User {
     }
 }
 
+impl User {
+    /// More or less of a payment is returned: what a whole return takes, its failure gives back.
+    fn returned(&mut self, payment: &str, now: u64, change: impl FnOnce(u64) -> u64) -> BillingOutcome {
+        let Some(at) = self.purchases.iter().position(|bought| bought.payment == payment) else {
+            return BillingOutcome::Applied;
+        };
+        let bought = &mut self.purchases[at];
+        let was_whole = bought.refunded >= bought.cents;
+        bought.refunded = change(bought.refunded);
+        let is_whole = bought.refunded >= bought.cents;
+        let Bought { wallet, left, taken, .. } = bought.clone();
+        if is_whole && !was_whole {
+            let is_active = |id: &u64| self.wallets.iter().any(|known| known.id == *id && known.archived_at.is_none());
+            let wallet = wallet.filter(is_active);
+            let taken = wallet.map_or(0, |wallet| left.min(self.available(wallet)));
+            self.purchases[at].taken = taken;
+            if let Some(wallet) = wallet.filter(|_| taken != 0) {
+                self.pay_in(wallet, -taken, now);
+                self.purchases[at].left -= taken;
+                self.purchases[at].at = now;
+            }
+        } else if was_whole && !is_whole && taken != 0 {
+            let next = wallet.and_then(|wallet| self.standing_for(wallet));
+            let bought = &mut self.purchases[at];
+            (bought.taken, bought.at) = (0, now);
+            let Some(next) = next else { return BillingOutcome::NotCredited };
+            bought.left = if wallet == Some(next) { left + taken } else { taken };
+            bought.wallet = Some(next);
+            self.pay_in(next, taken, now);
+        }
+        BillingOutcome::Applied
+    }
+}
+
 impl Model {
     /// An event of the payment provider. False: nothing changed.
     pub(super) fn bill(&mut self, owner: u64, event: &BillingEvent, now: u64) -> Result<(Expected, bool), Reject> {
@@ -69,27 +106,12 @@ impl Model {
                     user.pay_in(wallet, credit, now);
                 }
                 let payment = payment.clone();
-                user.purchases.push(Bought { payment, cents, wallet, credit, is_refunded: false, at: now });
+                user.purchases.push(Bought { payment, cents, wallet, left: credit, refunded: 0, taken: 0, at: now });
                 if wallet.is_some() || dollars == 0 { BillingOutcome::Applied } else { BillingOutcome::NotCredited }
             }
-            BillingNews::Refund { payment, refunded } => {
-                let bought = user.purchases.iter().position(|bought| bought.payment == *payment);
-                let whole =
-                    bought.filter(|at| !user.purchases[*at].is_refunded && *refunded >= user.purchases[*at].cents);
-                if let Some(at) = whole {
-                    let Bought { wallet, credit, .. } = user.purchases[at].clone();
-                    user.purchases[at].is_refunded = true;
-                    let is_active =
-                        |id: &u64| user.wallets.iter().any(|known| known.id == *id && known.archived_at.is_none());
-                    if let Some(wallet) = wallet.filter(is_active) {
-                        let taken = credit.min(user.available(wallet));
-                        user.pay_in(wallet, -taken, now);
-                        if taken != 0 {
-                            user.purchases[at].at = now;
-                        }
-                    }
-                }
-                BillingOutcome::Applied
+            BillingNews::Refund { payment, refunded } => user.returned(payment, now, |before| before.max(*refunded)),
+            BillingNews::RefundFailed { payment, cents, .. } => {
+                user.returned(payment, now, |before| before.saturating_sub(*cents))
             }
             other => unreachable!("{other:?} is not part of the workload"),
         };

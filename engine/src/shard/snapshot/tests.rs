@@ -444,3 +444,96 @@ fn billing_is_restored_and_takes_no_byte_where_there_is_none() {
     println!("billing: {cut} cut lengths");
     assert!(cut > 200);
 }
+
+/// The facts of a subscription without a known price, and of refunds of which one failed.
+fn later_billing_facts(wallet: WalletId) -> Vec<Mutation> {
+    use crate::amount::Cash;
+    use crate::user::billing::SubscriptionStatus;
+    let (at, created) = (Timestamp(1_790_932_500_000_000), Timestamp(1_790_932_400_000_000));
+    let stated = |payment: &str, failed: Option<&str>, cents, created| {
+        let (payment, failed) = (payment.to_owned(), failed.map(str::to_owned));
+        Mutation::from(fact::RefundStated { payment, failed, cents, created, at })
+    };
+    vec![
+        fact::SubscriptionUnpriced {
+            subscription: "sub_2".to_owned(),
+            price: Some("price_new".to_owned()),
+            status: SubscriptionStatus::Active,
+            period_end: Some(at.plus(30)),
+            cancel_at_period_end: true,
+            trial_ends_at: None,
+            event: "evt_2".to_owned(),
+            created,
+            at,
+        }
+        .into(),
+        stated("pi_0", None, 5, created),
+        stated("pi_1", Some("re_1"), 299, created),
+        fact::RefundUndone {
+            payment: "pi_1".to_owned(),
+            refunded: 0,
+            wallet: Some(wallet),
+            credit: Cash(7),
+            is_reset_given: false,
+            at,
+        }
+        .into(),
+    ]
+}
+
+/// They are in a section of their own: a user without them has the bytes of earlier builds.
+#[test]
+fn later_lists_of_billing_are_restored_and_take_no_byte_where_there_are_none() {
+    let mut alone = Users::default();
+    let created = fact::UserCreated { sub: None, email: None, at: Timestamp(1) };
+    alone.apply(UserId(9), &created.into());
+    let (kind, label, parent, generation) = (crate::user::WalletKind::Sandbox, None, None, 1);
+    let (wallet, baseline) = (WalletId(UserId(9).object(1)), crate::amount::Cash(5));
+    let opened = fact::WalletOpened { wallet, kind, label, baseline, generation, parent, at: Timestamp(1) };
+    alone.apply(UserId(9), &opened.into());
+    billing_facts(wallet).iter().for_each(|fact| alone.apply(UserId(9), fact));
+    let bytes = |users: &Users| {
+        let mut bytes = Vec::new();
+        put_user(users.get(UserId(9)).expect("it was created"), &mut bytes);
+        bytes
+    };
+    let later = |users: &Users| {
+        let mut section = Vec::new();
+        let billing = users.get(UserId(9)).and_then(User::billing).expect("it has some");
+        billing.put_later(&mut section);
+        (billing.has_later(), section.len() + size_of::<u32>())
+    };
+    assert!(!later(&alone).0 && bytes(&alone).ends_with(&0_u64.to_le_bytes()), "the list of resets is last");
+    for fact in later_billing_facts(wallet) {
+        let before = bytes(&alone);
+        alone.apply(UserId(9), &fact);
+        assert_ne!(bytes(&alone), before, "{}", fact.name());
+    }
+    let (has_later, len) = later(&alone);
+    let whole = bytes(&alone);
+    assert!(has_later);
+    let mut rest = &whole[..];
+    let read = take_user(&mut rest, &mut Shared::default()).expect("just written");
+    let known = alone.get(UserId(9)).expect("it was created");
+    assert_eq!((read.billing(), &read.wallets, rest.len()), (known.billing(), &known.wallets, 0));
+    let mut cases = 0;
+    for cut in whole.len() - len + 1..whole.len() {
+        let mut rest = &whole[..cut];
+        let read = take_user(&mut rest, &mut Shared::default());
+        assert!(read.is_err() || !rest.is_empty(), "{cut}");
+        cases += 1;
+    }
+    // Without the section of billing, and with nothing in it, it is refused.
+    let mut empty = Users::default();
+    empty.apply(UserId(9), &fact::UserCreated { sub: None, email: None, at: Timestamp(1) }.into());
+    let mut orphan = bytes(&empty);
+    orphan.extend_from_slice(&whole[whole.len() - len..]);
+    let mut none = whole[..whole.len() - len].to_vec();
+    none.extend_from_slice(&[3, 0, 0, 0]);
+    none.extend_from_slice(&[0; 16]);
+    for wrong in [orphan, none] {
+        assert!(matches!(take_user(&mut &wrong[..], &mut Shared::default()), Err(CodecError::Reference)));
+        cases += 1;
+    }
+    println!("later lists of billing: {cases} cases");
+}

@@ -96,6 +96,12 @@ impl User {
                 self.note_refund(noted);
                 self.watch(indexes);
             }
+            Mutation::SubscriptionUnpriced(noted) => self.note_unpriced_subscription(noted),
+            Mutation::RefundStated(noted) => self.note_refund_stated(noted),
+            Mutation::RefundUndone(undone) => {
+                self.undo_refund(undone);
+                self.watch(indexes);
+            }
             Mutation::BoughtResetUsed(fact::BoughtResetUsed { wallet, baseline, at }) => {
                 self.restart(*wallet, *baseline);
                 self.note_bought_reset(*at);

@@ -100,6 +100,7 @@ fn subscriptions_have_their_states_and_prices() {
     let plain = SubscriptionNews {
         subscription: "sub_1".to_owned(),
         product: Some((Product::Pro, BillingInterval::Monthly)),
+        price: None,
         status: Active,
         period_end: Some(Timestamp::from_secs(end)),
         cancel_at_period_end: false,
@@ -117,7 +118,10 @@ fn subscriptions_have_their_states_and_prices() {
     };
     let simulation =
         SubscriptionNews { product: Some((Product::BacktestingPro, BillingInterval::Yearly)), ..plain.clone() };
-    let unpriced = |status| said(SubscriptionNews { product: None, status, ..plain.clone() });
+    let unpriced = |status| {
+        said(SubscriptionNews { product: None, price: Some("price_other".to_owned()), status, ..plain.clone() })
+    };
+    let without_price = |status| said(SubscriptionNews { product: None, status, ..plain.clone() });
     let other = |status: &str| json!({"status": status, "items": {"data": [{"price": {"id": "price_other"}}]}});
     let items = |items: Value| json!({"items": {"data": items}});
     let updated = "customer.subscription.updated";
@@ -147,9 +151,13 @@ fn subscriptions_have_their_states_and_prices() {
         (updated, items(json!([{"plan": {"id": "price_pro"}}])), is(Active)),
         (updated, items(json!([{"price": {"id": "x"}}, {"price": {"id": "price_pro"}}])), is(Active)),
         (updated, items(json!([{"price": {"id": "price_sim"}}])), said(simulation)),
-        (updated, items(json!([{"price": {"id": "price_other"}}])), Err(Unheeded::Price)),
+        // It is kept with a price that is not known; without one it is not.
+        (updated, items(json!([{"price": {"id": "price_other"}}])), unpriced(Active)),
+        (updated, items(json!([{"plan": {"id": "price_other"}}, {"price": {"id": "x"}}])), unpriced(Active)),
+        (updated, other("trialing"), unpriced(Trialing)),
         (updated, items(json!([])), Err(Unheeded::Price)),
-        (updated, other("trialing"), Err(Unheeded::Price)),
+        (updated, items(json!([{"price": {"id": "p".repeat(256)}}])), Err(Unheeded::Price)),
+        (updated, items(json!([{"price": null}])), Err(Unheeded::Price)),
         // Its end counts though its price is not known, or not any more.
         ("customer.subscription.deleted", other("active"), unpriced(Canceled)),
         (updated, other("canceled"), unpriced(Canceled)),
@@ -157,7 +165,7 @@ fn subscriptions_have_their_states_and_prices() {
         (updated, other("past_due"), unpriced(PastDue)),
         (updated, other("unpaid"), unpriced(PastDue)),
         (updated, other("incomplete"), unpriced(Incomplete)),
-        (updated, json!({"status": "canceled", "items": {"data": []}}), unpriced(Canceled)),
+        (updated, json!({"status": "canceled", "items": {"data": []}}), without_price(Canceled)),
         (updated, json!({"items": null}), Err(Unheeded::Fields)),
         (updated, json!({"status": "gold"}), Err(Unheeded::Fields)),
         (updated, json!({"status": null}), Err(Unheeded::Fields)),
@@ -200,6 +208,11 @@ fn invoices_and_refunds_name_what_they_are_about() {
     let charged =
         |payment: &str, refunded| Ok((Some(7), customer.clone(), customer.clone(), returned(payment, refunded)));
     let alone = |payment: &str| Ok((None, Some(payment.to_owned()), None, returned(payment, 299)));
+    let failed = |payment: &str| {
+        let news = BillingNews::RefundFailed { payment: payment.to_owned(), refund: "re_1".to_owned(), cents: 299 };
+        Ok((None, Some(payment.to_owned()), None, news))
+    };
+    let of_purchase = |purchase: &str| json!({"metadata": {"purchase": purchase}});
     let rows: Vec<(&str, Value, Short)> = vec![
         ("invoice.paid", invoice.clone(), paid(true)),
         ("invoice.payment_succeeded", invoice.clone(), paid(true)),
@@ -219,7 +232,22 @@ fn invoices_and_refunds_name_what_they_are_about() {
         ("charge.succeeded", charge, Err(Unheeded::Type)),
         ("refund.created", refund.clone(), alone("pi_1")),
         ("refund.updated", with(&refund, &json!({"status": "pending"})), Err(Unheeded::Type)),
-        ("refund.updated", with(&refund, &json!({"status": "failed"})), Err(Unheeded::Type)),
+        ("refund.updated", with(&refund, &json!({"status": "requires_action"})), Err(Unheeded::Type)),
+        ("refund.updated", with(&refund, &json!({"status": null})), Err(Unheeded::Type)),
+        ("refund.failed", with(&refund, &json!({"status": "failed"})), failed("pi_1")),
+        ("refund.updated", with(&refund, &json!({"status": "failed"})), failed("pi_1")),
+        ("charge.refund.updated", with(&refund, &json!({"status": "failed"})), failed("pi_1")),
+        ("refund.updated", with(&refund, &json!({"status": "canceled"})), failed("pi_1")),
+        ("charge.refund.updated", refund.clone(), alone("pi_1")),
+        ("refund.failed", with(&refund, &json!({"status": "failed", "payment_intent": null})), failed("ch_1")),
+        ("refund.failed", with(&refund, &json!({"status": "failed", "id": null})), Err(Unheeded::Fields)),
+        ("refund.failed", with(&refund, &json!({"status": "failed", "id": "r".repeat(256)})), Err(Unheeded::Fields)),
+        ("refund.failed", with(&refund, &json!({"status": "failed", "amount": -1})), Err(Unheeded::Fields)),
+        ("refund.failed", with(&refund, &json!({"status": "failed", "currency": "eur"})), Err(Unheeded::Amount)),
+        // One that this server made of a purchase that is known by its page.
+        ("refund.created", with(&refund, &of_purchase("cs_1")), alone("cs_1")),
+        ("refund.created", with(&refund, &of_purchase("")), alone("pi_1")),
+        ("refund.created", with(&refund, &of_purchase(&"c".repeat(256))), alone("pi_1")),
         ("refund.updated", with(&refund, &json!({"payment_intent": null})), alone("ch_1")),
         ("refund.updated", with(&refund, &json!({"currency": "eur"})), Err(Unheeded::Amount)),
         ("refund.updated", with(&refund, &json!({"amount": null})), Err(Unheeded::Fields)),

@@ -12,20 +12,26 @@ const SECRET_KEY: &str = "sk_test_0123456789abcdef";
 #[derive(Debug)]
 struct Received {
     line: String,
+    content_length: Option<String>,
     idempotency_key: Option<String>,
     form: String,
 }
 
 /// A provider that gives each call the next of these answers, one connection each.
 fn provider(answers: Vec<Value>) -> (String, JoinHandle<Vec<Received>>) {
+    provider_of(answers.into_iter().map(|answer| (200, answer)).collect())
+}
+
+/// The same, with the status of each answer.
+fn provider_of(answers: Vec<(u16, Value)>) -> (String, JoinHandle<Vec<Received>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let base_url = format!("http://{}", listener.local_addr().expect("an address"));
     let serve = move || {
-        let one = |answer: Value| {
+        let one = |(status, answer): (u16, Value)| {
             let (mut stream, _) = listener.accept().expect("a connection");
             let received = received(&stream);
             let body = answer.to_string();
-            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
             stream.write_all(format!("{head}{body}").as_bytes()).expect("the caller reads it");
             received
         };
@@ -50,11 +56,12 @@ fn received(stream: &TcpStream) -> Received {
         headers.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned())
     };
     assert_eq!(header("authorization"), Some(format!("Bearer {SECRET_KEY}")));
-    let length = header("content-length").map_or(0, |text| text.parse().expect("a length"));
+    let content_length = header("content-length");
+    let length = content_length.as_deref().map_or(0, |text| text.parse().expect("a length"));
     let mut form = vec![0; length];
     reader.read_exact(&mut form).expect("the whole form");
     let form = String::from_utf8(form).expect("a form is ASCII");
-    Received { line: lines[0].clone(), idempotency_key: header("idempotency-key"), form }
+    Received { line: lines[0].clone(), content_length, idempotency_key: header("idempotency-key"), form }
 }
 
 fn stripe(base_url: &str, server_secret: &str) -> Stripe {
@@ -82,40 +89,46 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 #[test]
 fn another_attempt_has_the_same_key() {
     let hour = NOW.plus(ATTEMPTS_SECS * 1_000_000);
-    // User, email, time, secret of the server.
+    let ada = Some("ada@example.net");
+    // User, email, the customer that is replaced, time, secret of the server.
     let customers = [
-        (7, Some("ada@example.net"), NOW, "one"),
-        (7, Some("ada@example.net"), NOW.plus(1_000_000), "one"),
-        (7, None, NOW, "one"),
-        (8, Some("ada@example.net"), NOW, "one"),
-        (7, Some("ada@example.net"), hour, "one"),
-        (7, Some("ada@example.net"), NOW, "two"),
+        (7, ada, None, NOW, "one"),
+        (7, ada, None, NOW.plus(1_000_000), "one"),
+        (7, None, None, NOW, "one"),
+        (8, ada, None, NOW, "one"),
+        (7, ada, None, hour, "one"),
+        (7, ada, None, NOW, "two"),
+        (7, ada, Some("cus_1"), NOW, "one"),
+        (7, ada, Some("cus_2"), NOW, "one"),
     ];
-    let refunds = [("pi_1", NOW), ("pi_1", NOW.plus(1_000_000)), ("pi_2", NOW), ("ch_1", NOW)];
+    // Payment, refunds of it that failed, time.
+    let refunds =
+        [("pi_1", 0, NOW), ("pi_1", 0, NOW.plus(1_000_000)), ("pi_2", 0, NOW), ("ch_1", 0, NOW), ("pi_1", 1, NOW)];
     let answers = vec![json!({"id": "x_1", "url": "https://pay.example/1"}); customers.len() + refunds.len() + 2];
     let (base_url, received) = provider(answers);
-    for (user, email, now, secret) in customers {
-        let made = run(stripe(&base_url, secret).customer(UserId(user), email, now));
+    for (user, email, instead_of, now, secret) in customers {
+        let made = run(stripe(&base_url, secret).customer(UserId(user), email, instead_of, now));
         assert_eq!(made, Ok("x_1".to_owned()));
     }
     let stripe = stripe(&base_url, "one");
-    for (payment, now) in refunds {
-        assert_eq!(run(stripe.refund(payment, now)), Ok(Some("x_1".to_owned())));
+    for (payment, failed, now) in refunds {
+        assert_eq!(run(stripe.refund(payment, failed, now)), Ok(Some("x_1".to_owned())));
     }
     for _ in 0..2 {
         let portal = Portal { user: UserId(7), customer: "cus_1", base: String::new(), subscription: None, now: NOW };
         assert_eq!(run(stripe.portal(portal)), Ok("https://pay.example/1".to_owned()));
     }
     // The stub's payments are not sent.
-    assert_eq!(run(stripe.refund("pi_stub_1", NOW)), Ok(None));
+    assert_eq!(run(stripe.refund("pi_stub_1", 0, NOW)), Ok(None));
     let received = received.join().expect("no panic");
     let keys: Vec<&str> = received.iter().map(|call| call.idempotency_key.as_deref().expect("it has one")).collect();
     assert!(keys.iter().all(|key| key.len() == 32), "{keys:?}");
-    assert_eq!((keys[0], keys[6]), (keys[1], keys[7]), "a second later");
+    assert_eq!((keys[0], keys[8]), (keys[1], keys[9]), "a second later");
     let different: std::collections::BTreeSet<&str> = keys.iter().copied().collect();
     assert_eq!(different.len(), keys.len() - 2, "all others differ: {keys:?}");
     assert_eq!(received[0].form, "metadata%5Buser_id%5D=7&email=ada%40example.net");
-    assert_eq!((received[6].form.as_str(), received[9].form.as_str()), ("payment_intent=pi_1", "charge=ch_1"));
+    assert!(received[6].form.ends_with("&metadata%5Breplaces%5D=cus_1"), "{}", received[6].form);
+    assert_eq!((received[8].form.as_str(), received[11].form.as_str()), ("payment_intent=pi_1", "charge=ch_1"));
     println!("keys of calls: {} cases", keys.len() + 1);
 }
 
@@ -161,7 +174,123 @@ fn a_change_is_of_the_item_with_a_known_price() {
     println!("items of a change: {cases} cases");
 }
 
-/// The test before this one, in a process whose environment names a proxy on which nothing listens.
+/// An open page for another plan of the same kind is ended before a new one is made.
+#[test]
+fn a_new_page_for_a_plan_ends_the_open_ones() {
+    let open = |id: &str, mode: &str, user: &str, plan: Option<&str>| {
+        let mut metadata = json!({"user_id": user});
+        if let Some(plan) = plan {
+            metadata["plan"] = json!(plan);
+        }
+        json!({"id": id, "mode": mode, "status": "open", "metadata": metadata})
+    };
+    let rows: Vec<(Value, &[&str])> = vec![
+        (json!([]), &[]),
+        (Value::Null, &[]),
+        (json!([open("cs_1", "subscription", "7", Some("pro"))]), &["cs_1"]),
+        (json!([open("cs_1", "subscription", "7", Some("pro_plus"))]), &["cs_1"]),
+        // Of an earlier build, which did not name the plan.
+        (json!([open("cs_1", "subscription", "7", None)]), &["cs_1"]),
+        (json!([open("cs_1", "subscription", "7", Some("backtesting_pro"))]), &[]),
+        (json!([open("cs_1", "payment", "7", None)]), &[]),
+        (json!([open("cs_1", "subscription", "8", Some("pro"))]), &[]),
+        (
+            json!([
+                open("cs_1", "payment", "7", None),
+                open("cs_2", "subscription", "7", Some("pro")),
+                open("cs_3", "subscription", "7", None),
+            ]),
+            &["cs_2", "cs_3"],
+        ),
+    ];
+    let checkout = || {
+        let wanted = Wanted::Plan { product: Product::Pro, interval: BillingInterval::Monthly, instead_of: None };
+        Checkout { user: UserId(7), customer: "cus_1".to_owned(), base: String::new(), wanted, now: NOW }
+    };
+    let made = || (200, json!({"id": "cs_9", "url": "https://pay.example/9"}));
+    let mut cases = 0;
+    for (sessions, ended) in rows {
+        let mut answers = vec![(200, json!({"data": sessions}))];
+        answers.extend(ended.iter().map(|id| (200, json!({"id": id, "status": "expired"}))));
+        answers.push(made());
+        let (base_url, received) = provider_of(answers);
+        assert_eq!(run(stripe(&base_url, "one").checkout(checkout())), Ok("https://pay.example/9".to_owned()));
+        let received = received.join().expect("no panic");
+        assert_eq!(received[0].line, "GET /v1/checkout/sessions?customer=cus_1&status=open&limit=100 HTTP/1.1");
+        for (call, id) in received[1..].iter().zip(ended) {
+            assert_eq!(call.line, format!("POST /v1/checkout/sessions/{id}/expire HTTP/1.1"));
+            assert_eq!((call.form.as_str(), call.content_length.as_deref()), ("", Some("0")));
+            assert!(call.idempotency_key.is_some());
+        }
+        let last = received.last().expect("the page");
+        assert!(last.form.contains("metadata%5Bplan%5D=pro&"), "{}", last.form);
+        cases += 1;
+    }
+    // No page is made while another one may still be open, and none for a customer that is not there.
+    let page = json!([open("cs_1", "subscription", "7", Some("pro"))]);
+    let gone = json!({"error": {"type": "invalid_request_error", "code": "resource_missing", "param": "customer"}});
+    let other = json!({"error": {"type": "invalid_request_error", "code": "resource_missing", "param": "price"}});
+    let (none, broken) = ((200, json!({"data": []})), json!([open("../x", "subscription", "7", None)]));
+    let failures: Vec<(Vec<(u16, Value)>, Failed)> = vec![
+        (vec![(500, json!({}))], Failed::Away),
+        (vec![(200, json!({"data": page})), (400, json!({"error": {"code": "x"}}))], Failed::Away),
+        (vec![(200, json!({"data": broken}))], Failed::Away),
+        (vec![(404, gone.clone())], Failed::NoCustomer),
+        (vec![none.clone(), (400, gone)], Failed::NoCustomer),
+        (vec![none, (400, other)], Failed::Away),
+    ];
+    for (answers, expected) in failures {
+        let count = answers.len();
+        let (base_url, received) = provider_of(answers);
+        assert_eq!(run(stripe(&base_url, "one").checkout(checkout())), Err(expected));
+        assert_eq!(received.join().expect("no panic").len(), count);
+        cases += 1;
+    }
+    println!("open pages: {cases} cases");
+}
+
+/// A purchase that is known by its page is returned by the payment of the page.
+#[test]
+fn a_purchase_is_returned_by_its_page() {
+    let session = |intent: Value| json!({"id": "cs_1", "payment_intent": intent});
+    // The session, the form of the refund.
+    let form = "payment_intent=pi_7&metadata%5Bpurchase%5D=cs_1";
+    let rows = [
+        (session(json!("pi_7")), Some(form)),
+        (session(json!({"id": "pi_7"})), Some(form)),
+        (session(Value::Null), None),
+        (session(json!(7)), None),
+    ];
+    let mut cases = 0;
+    for (session, form) in rows {
+        for is_refund in [true, false] {
+            let mut answers = vec![session.clone()];
+            answers.extend(form.filter(|_| is_refund).map(|_| json!({"id": "re_1"})));
+            let (base_url, received) = provider(answers);
+            let stripe = stripe(&base_url, "one");
+            if is_refund {
+                assert_eq!(run(stripe.refund("cs_1", 0, NOW)), Ok(form.map(|_| "re_1".to_owned())));
+            } else {
+                assert_eq!(run(stripe.payment_of("cs_1")), Ok(form.map(|_| "pi_7".to_owned())));
+            }
+            let received = received.join().expect("no panic");
+            assert_eq!(received[0].line, "GET /v1/checkout/sessions/cs_1 HTTP/1.1");
+            assert_eq!(received.get(1).map(|call| call.form.as_str()), form.filter(|_| is_refund));
+            cases += 1;
+        }
+    }
+    // Not a page, or not an id: nothing is called.
+    let stripe = stripe("http://127.0.0.1:1", "one");
+    for (page, expected) in
+        [("pi_7", Ok(None)), ("", Ok(None)), ("cs_../x", Err(Failed::Away)), ("cs_é", Err(Failed::Away))]
+    {
+        assert_eq!(run(stripe.payment_of(page)), expected, "{page}");
+        cases += 1;
+    }
+    println!("purchases by their page: {cases} cases");
+}
+
+/// `a_change_is_of_the_item_with_a_known_price` in a process whose environment names a proxy on which nothing listens.
 #[test]
 fn a_plain_call_goes_to_no_proxy() {
     let mut again = Command::new(std::env::current_exe().expect("the path of this program"));

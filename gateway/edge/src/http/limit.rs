@@ -22,10 +22,6 @@ const TABLE_ENTRIES_MAX: usize = 65_536;
 /// Retry advice for a placement over the cap, in milliseconds.
 const PLACEMENT_RETRY_MS: u32 = 250;
 
-/// Requests of one address on routes that another service calls: a provider sends many from few addresses, and repeats
-/// those that are refused.
-const CALLBACKS: Caps = Caps { short: (1, 50), long: (60, 1_200) };
-
 /// One window: its number since 1970 in the upper bits, its count in the lower [`COUNT_BITS`].
 #[derive(Debug, Default)]
 struct Window(AtomicU64);
@@ -281,9 +277,12 @@ impl Limits {
         self.by_address(&self.bootstraps, source, &caps, now)
     }
 
-    /// Counts one request of another service by its source address.
+    /// Counts one request of another service by its source address: a provider sends many from few addresses, and
+    /// repeats those that are refused.
     pub fn callback(&self, source: Source, now: Timestamp) -> Result<(), Refusal> {
-        self.by_address(&self.callbacks, source, &CALLBACKS, now)
+        let caps =
+            Caps { short: (1, self.settings.callback_ip_per_second), long: (60, self.settings.callback_ip_per_minute) };
+        self.by_address(&self.callbacks, source, &caps, now)
     }
 
     fn by_address(&self, table: &Table<Address>, source: Source, caps: &Caps, now: Timestamp) -> Result<(), Refusal> {

@@ -47,6 +47,8 @@ impl Settings {
             limits: Limits {
                 public_ip_per_second: 2,
                 public_ip_per_minute: 120,
+                callback_ip_per_second: 50,
+                callback_ip_per_minute: 1_200,
                 bootstrap_per_minute: 1,
                 bootstrap_per_hour: 5,
                 placements_per_user: 8,
@@ -141,6 +143,8 @@ impl Settings {
                 ("venue", "address_login") => compat.address_login = flag(value),
                 ("limits", "public_ip_per_second") => limits.public_ip_per_second = number(value) as u32,
                 ("limits", "public_ip_per_minute") => limits.public_ip_per_minute = number(value) as u32,
+                ("limits", "callback_ip_per_second") => limits.callback_ip_per_second = number(value) as u32,
+                ("limits", "callback_ip_per_minute") => limits.callback_ip_per_minute = number(value) as u32,
                 ("limits", "placements_per_user") => limits.placements_per_user = number(value) as u32,
                 ("limits", "meter_loopback") => limits.meter_loopback = flag(value),
                 ("limits", "tiers") => set_tiers(limits, value),

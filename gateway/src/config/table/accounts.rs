@@ -69,6 +69,13 @@ fn limits() -> Vec<Setting> {
     let mut rows = vec![
         one("limits.public_ip_per_second", 2, "Requests without a key of one source address, per second."),
         one("limits.public_ip_per_minute", 120, "Requests without a key of one source address, per minute."),
+        one(
+            "limits.callback_ip_per_second",
+            50,
+            "Events of the payment provider from one source address, with and without a valid signature, per second. A \
+             refused one is 429; the provider repeats it.",
+        ),
+        one("limits.callback_ip_per_minute", 1_200, "The same, per minute."),
         one("limits.bootstrap_per_minute", 1, "First keys that one source address may make, per minute."),
         one("limits.bootstrap_per_hour", 5, "First keys that one source address may make, per hour."),
         one(

@@ -190,6 +190,38 @@ fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
             at,
         }),
         Mutation::DailyLimitReached(fact::DailyLimitReached { limit: small(dice), resets_at: moment(dice), at }),
+        Mutation::SubscriptionUnpriced(fact::SubscriptionUnpriced {
+            subscription: dice.text(),
+            price: dice.maybe(Dice::text),
+            status: dice.pick(&[
+                SubscriptionStatus::Incomplete,
+                SubscriptionStatus::Trialing,
+                SubscriptionStatus::Active,
+                SubscriptionStatus::PastDue,
+                SubscriptionStatus::Canceled,
+            ]),
+            period_end: dice.maybe(moment),
+            cancel_at_period_end: dice.chance(50),
+            trial_ends_at: dice.maybe(moment),
+            event: dice.text(),
+            created: moment(dice),
+            at,
+        }),
+        Mutation::RefundStated(fact::RefundStated {
+            payment: dice.text(),
+            failed: dice.maybe(Dice::text),
+            cents: dice.next(),
+            created: moment(dice),
+            at,
+        }),
+        Mutation::RefundUndone(fact::RefundUndone {
+            payment: dice.text(),
+            refunded: dice.next(),
+            wallet: dice.maybe(|dice| WalletId(dice.next())),
+            credit: cash(dice),
+            is_reset_given: dice.chance(50),
+            at,
+        }),
     ]
 }
 

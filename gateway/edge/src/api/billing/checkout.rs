@@ -62,7 +62,13 @@ pub async fn portal(call: Call) -> Outcome {
     let _turn = desk.turn(call.caller().user).ok_or(Code::ServerBusy)?;
     let subscription = shown(&billing).filter(|known| known.is_live());
     let portal = Portal { user: call.caller().user, customer, base: call.base_url(), subscription, now: call.now };
-    let url = desk.provider.portal(portal).await.map_err(refused)?;
+    let url = desk.provider.portal(portal).await.map_err(|why| match why {
+        Failed::NoCustomer => Refusal::new(
+            Code::InvalidRequest,
+            "The payment provider does not have this customer any more; a checkout makes a new one.",
+        ),
+        other => refused(other),
+    })?;
     Ok(Reply::json(&Link { url: &url }))
 }
 
@@ -83,19 +89,31 @@ async fn page(call: &Call, desk: &Desk, billing: &Billing, wanted: Wanted) -> Ou
     }
     let (user, base, now) = (call.caller().user, call.base_url(), call.now);
     let _turn = desk.turn(user).ok_or(Code::ServerBusy)?;
-    let customer = match billing.customer.as_deref() {
-        Some(customer) if desk.provider.knows(customer) => customer.to_owned(),
-        other => new_customer(call, desk, other).await?,
+    let ask = |customer, wanted| desk.provider.checkout(Checkout { user, customer, base: base.clone(), wanted, now });
+    let known = billing.customer.as_deref();
+    let Some(customer) = known.filter(|customer| desk.provider.knows(customer)) else {
+        let customer = new_customer(call, desk, known).await?;
+        let url = ask(customer, wanted).await.map_err(refused)?;
+        return Ok(Reply::json(&Link { url: &url }));
     };
-    let url = desk.provider.checkout(Checkout { user, customer, base, wanted, now }).await.map_err(refused)?;
+    let url = match ask(customer.to_owned(), wanted.clone()).await {
+        // It was deleted there, which also ended its subscriptions.
+        Err(Failed::NoCustomer) => {
+            tracing::warn!(user = user.0, customer, "the payment provider does not have a customer; a new one is made");
+            let customer = new_customer(call, desk, known).await?;
+            ask(customer, wanted.of_a_new_customer()).await
+        }
+        answer => answer,
+    };
+    let url = url.map_err(refused)?;
     Ok(Reply::json(&Link { url: &url }))
 }
 
-/// Makes the customer of the caller, in the place of one of another provider.
+/// Makes the customer of the caller, in the place of one that the provider does not know.
 async fn new_customer(call: &Call, desk: &Desk, instead_of: Option<&str>) -> Result<String, Refusal> {
-    let user = user(call).await?;
-    let customer =
-        desk.provider.customer(call.caller().user, user.email.as_deref(), call.now).await.map_err(refused)?;
+    let (caller, user) = (call.caller().user, user(call).await?);
+    let making = desk.provider.customer(caller, user.email.as_deref(), instead_of, call.now);
+    let customer = making.await.map_err(refused)?;
     let instead_of = instead_of.map(str::to_owned);
     match call.ask(Command::NoteCustomer { customer, instead_of }).await? {
         Answer::Billing(billing) => {
@@ -119,7 +137,9 @@ pub(super) fn desk(call: &Call) -> Result<&Desk, Refusal> {
 
 fn refused(why: Failed) -> Refusal {
     match why {
-        Failed::Away => Refusal::new(Code::UpstreamUnavailable, "The payment provider does not answer."),
+        Failed::Away | Failed::NoCustomer => {
+            Refusal::new(Code::UpstreamUnavailable, "The payment provider does not answer.")
+        }
         Failed::Busy => Code::ServerBusy.into(),
     }
 }

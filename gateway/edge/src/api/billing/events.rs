@@ -8,7 +8,7 @@ use crate::http::call::{Call, unanswered};
 use crate::http::code::Code;
 use crate::http::record::{ByName, record};
 use crate::http::reply::{Outcome, Refusal, Reply};
-use engine::command::{Answer, BillingOutcome, Command};
+use engine::command::{Answer, BillingNews, BillingOutcome, Command};
 use engine::id::UserId;
 use engine::reject::Reject;
 
@@ -71,7 +71,7 @@ pub async fn confirm(call: Call) -> Outcome {
         return Ok(received());
     }
     match apply(&call, desk, notice).await? {
-        Counted::Applied | Counted::NotCredited => Ok(received()),
+        Counted::Applied | Counted::NotCredited | Counted::SecondSubscription => Ok(received()),
         _ => Err(used()),
     }
 }
@@ -85,13 +85,29 @@ fn received() -> Reply {
 /// # Errors
 /// The event is not applied, or that is not known: the provider sends it again.
 async fn apply(call: &Call, desk: &Desk, notice: Notice) -> Result<Counted, Refusal> {
-    let (event, kind) = (notice.event.id.clone(), notice.kind.clone());
+    let (event, kind, about) = (notice.event.id.clone(), notice.kind.clone(), About::of(&notice.event.news));
     let counted = match owner(call, &notice) {
         Err(counted) => Ok(counted),
         Ok(user) => deliver(call, user, notice).await,
     };
     match &counted {
         Ok(Counted::Applied | Counted::Repeated) => {}
+        Ok(Counted::UnknownPrice) => {
+            let About { subscription, price } = about;
+            let why = Counted::UnknownPrice.name();
+            tracing::warn!(
+                event,
+                kind,
+                why,
+                subscription,
+                price,
+                "a plan is kept without effect until its price is set"
+            );
+        }
+        Ok(Counted::SecondSubscription) => {
+            let (subscription, why) = (about.subscription, Counted::SecondSubscription.name());
+            tracing::warn!(event, kind, why, subscription, "a user pays for a second subscription of the same kind");
+        }
         Ok(other) => tracing::warn!(event, kind, why = other.name(), "an event of the payment provider has no effect"),
         Err(refusal) => {
             tracing::warn!(event, kind, code = refusal.code().text(), "an event of the payment provider is refused");
@@ -99,6 +115,24 @@ async fn apply(call: &Call, desk: &Desk, notice: Notice) -> Result<Counted, Refu
     }
     desk.count(*counted.as_ref().unwrap_or(&Counted::Unavailable));
     counted
+}
+
+/// What the log says of an event of a subscription.
+struct About {
+    subscription: String,
+    price: String,
+}
+
+impl About {
+    fn of(news: &BillingNews) -> About {
+        match news {
+            BillingNews::Subscription(news) => {
+                let price = news.price.clone().unwrap_or_default();
+                About { subscription: news.subscription.clone(), price }
+            }
+            _ => About { subscription: String::new(), price: String::new() },
+        }
+    }
 }
 
 /// The user of an event: the one that it names, which must be that of its customer or payment.
@@ -126,6 +160,8 @@ async fn deliver(call: &Call, user: UserId, notice: Notice) -> Result<Counted, R
         Answer::Billed(BillingOutcome::Repeated) => Ok(Counted::Repeated),
         Answer::Billed(BillingOutcome::OtherCustomer) => Ok(Counted::OtherCustomer),
         Answer::Billed(BillingOutcome::NotCredited) => Ok(Counted::NotCredited),
+        Answer::Billed(BillingOutcome::UnknownPrice) => Ok(Counted::UnknownPrice),
+        Answer::Billed(BillingOutcome::SecondSubscription) => Ok(Counted::SecondSubscription),
         Answer::Refused(Reject::InvalidTerms) => Ok(Counted::WrongFields),
         Answer::Refused(Reject::UserNotFound) => Ok(Counted::UnknownUser),
         other => Err(unexpected(&other, call.now)),

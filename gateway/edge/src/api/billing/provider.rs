@@ -20,6 +20,8 @@ pub enum Failed {
     Away,
     /// As many calls as allowed are in flight.
     Busy,
+    /// The provider does not have the customer any more.
+    NoCustomer,
 }
 
 /// The page of the provider on which a user pays.
@@ -46,6 +48,16 @@ pub enum Wanted {
         sku: Sku,
         wallet: Option<WalletId>,
     },
+}
+
+impl Wanted {
+    /// The same for a customer without subscriptions.
+    pub(super) fn of_a_new_customer(self) -> Wanted {
+        match self {
+            Wanted::Plan { product, interval, .. } => Wanted::Plan { product, interval, instead_of: None },
+            purchase @ Wanted::Purchase { .. } => purchase,
+        }
+    }
 }
 
 /// The page of the provider on which a user changes and ends subscriptions.
@@ -91,7 +103,7 @@ pub enum Unheeded {
     Type,
     /// Amount or currency are not those of the price list.
     Amount,
-    /// Its price or product is unknown.
+    /// Its product is unknown, or it names no price.
     Price,
     /// A field that its effect needs is missing or has another type.
     Fields,
@@ -112,18 +124,29 @@ pub trait Provider: Send + Sync {
     /// Whether an id can be one of this provider; one of a provider that the server had before is not.
     fn knows(&self, id: &str) -> bool;
 
-    /// A new customer; its id. Another attempt for the same user soon after `now` makes no second one.
-    fn customer<'a>(&'a self, user: UserId, email: Option<&'a str>, now: Timestamp) -> Calling<'a, String>;
+    /// A new customer; its id. Another attempt for the same user soon after `now` makes no second one. `instead_of`: the
+    /// one that it replaces.
+    fn customer<'a>(
+        &'a self,
+        user: UserId,
+        email: Option<&'a str>,
+        instead_of: Option<&'a str>,
+        now: Timestamp,
+    ) -> Calling<'a, String>;
 
-    /// The address of a page for this.
+    /// The address of a page for this. A page for a plan ends the open ones of the user for plans of the same kind.
     fn checkout(&self, checkout: Checkout) -> Calling<'_, String>;
 
     /// The address of a page for this.
     fn portal<'a>(&'a self, portal: Portal<'a>) -> Calling<'a, String>;
 
+    /// The payment of a page for a purchase; `None`: this is not a page, or it has no payment.
+    fn payment_of<'a>(&'a self, page: &'a str) -> Calling<'a, Option<String>>;
+
     /// Returns a whole payment; the id of the refund, `None` if this provider cannot return it. Another attempt soon
-    /// after `now` has the same answer. What it takes back comes with an event.
-    fn refund<'a>(&'a self, payment: &'a str, now: Timestamp) -> Calling<'a, Option<String>>;
+    /// after `now` has the same answer, unless more refunds have `failed` meanwhile. What it takes back comes with an
+    /// event.
+    fn refund<'a>(&'a self, payment: &'a str, failed: usize, now: Timestamp) -> Calling<'a, Option<String>>;
 
     /// Reads the event in a body.
     ///
@@ -150,12 +173,13 @@ pub enum Counted {
     UnknownUser,
     OtherCustomer,
     NotCredited,
+    SecondSubscription,
     NotGenuine,
     Unavailable,
 }
 
 impl Counted {
-    pub const ALL: [Counted; 11] = [
+    pub const ALL: [Counted; 12] = [
         Counted::Applied,
         Counted::Repeated,
         Counted::Ignored,
@@ -165,6 +189,7 @@ impl Counted {
         Counted::UnknownUser,
         Counted::OtherCustomer,
         Counted::NotCredited,
+        Counted::SecondSubscription,
         Counted::NotGenuine,
         Counted::Unavailable,
     ];
@@ -181,6 +206,7 @@ impl Counted {
             Counted::UnknownUser => "unknown_user",
             Counted::OtherCustomer => "other_customer",
             Counted::NotCredited => "not_credited",
+            Counted::SecondSubscription => "second_subscription",
             Counted::NotGenuine => "not_genuine",
             Counted::Unavailable => "unavailable",
         }

@@ -24,7 +24,8 @@ fn nothing(why: Unheeded) -> Reading {
     Reading::Nothing { why, event: "evt_1".to_owned(), kind: "charge.refunded".to_owned() }
 }
 
-/// A provider whose calls all have one result, and whose events are words. It does not know ids that begin with `old_`.
+/// A provider whose calls all have one result, and whose events are words. It does not know ids that begin with `old_`,
+/// and does not have the customer `cus_gone`.
 struct Words(Result<&'static str, Failed>);
 
 fn notice(user: Option<u64>, name: &str) -> Notice {
@@ -45,13 +46,23 @@ impl Provider for Words {
         !id.starts_with("old_")
     }
 
-    fn customer<'a>(&'a self, user: UserId, email: Option<&'a str>, now: Timestamp) -> Calling<'a, String> {
+    fn customer<'a>(
+        &'a self,
+        user: UserId,
+        email: Option<&'a str>,
+        instead_of: Option<&'a str>,
+        now: Timestamp,
+    ) -> Calling<'a, String> {
         assert_eq!((user, email, now), (ADA, Some("ada@example.net"), NOW));
+        assert!(matches!(instead_of, Some("old_1" | "cus_gone")));
         Box::pin(ready(Ok("cus_1".to_owned())))
     }
 
     fn checkout(&self, checkout: Checkout) -> Calling<'_, String> {
         let Checkout { user, customer, base, wanted, now } = checkout;
+        if customer == "cus_gone" {
+            return Box::pin(ready(Err(Failed::NoCustomer)));
+        }
         assert_eq!((user, customer.as_str(), base.as_str(), now), (ADA, "cus_1", "http://test", NOW));
         let what = match wanted {
             Wanted::Plan { product, interval, instead_of: None } => format!("{}/{}", product.name(), interval.name()),
@@ -62,10 +73,17 @@ impl Provider for Words {
     }
 
     fn portal<'a>(&'a self, portal: Portal<'a>) -> Calling<'a, String> {
+        if portal.customer == "cus_gone" {
+            return Box::pin(ready(Err(Failed::NoCustomer)));
+        }
         Box::pin(ready(self.0.map(|host| format!("{host}/{}", portal.customer))))
     }
 
-    fn refund<'a>(&'a self, _: &'a str, _: Timestamp) -> Calling<'a, Option<String>> {
+    fn payment_of<'a>(&'a self, _: &'a str) -> Calling<'a, Option<String>> {
+        Box::pin(ready(Ok(None)))
+    }
+
+    fn refund<'a>(&'a self, _: &'a str, _: usize, _: Timestamp) -> Calling<'a, Option<String>> {
         Box::pin(ready(Ok(None)))
     }
 
@@ -90,7 +108,17 @@ impl Provider for Words {
 
 /// A world with that provider and two users, whose shard answers an event with this.
 fn world(calls: Result<&'static str, Failed>, billed: Result<BillingOutcome, Reject>) -> World {
-    let world = World::with_billing(MANY, &crate::groups::tables(), Box::new(Words(calls)));
+    world_with(MANY, calls, billed, "old_1")
+}
+
+/// The same with other settings, where ada has this customer at first.
+fn world_with(
+    settings: &str,
+    calls: Result<&'static str, Failed>,
+    billed: Result<BillingOutcome, Reject>,
+    first: &'static str,
+) -> World {
+    let world = World::with_billing(settings, &crate::groups::tables(), Box::new(Words(calls)));
     for (user, sub) in [(1, "ada"), (2, "bob")] {
         let sub = Some(sub.to_owned());
         world.note(UserId(user), Mutation::UserCreated(fact::UserCreated { sub, email: None, at: NOW }));
@@ -98,7 +126,7 @@ fn world(calls: Result<&'static str, Failed>, billed: Result<BillingOutcome, Rej
     let customer = Mutation::CustomerNoted(fact::CustomerNoted { customer: "cus_1".to_owned(), at: NOW });
     world.note(ADA, customer);
     let mut old = Billing::default();
-    old.customer = Some("old_1".into());
+    old.customer = Some(first.into());
     let billing = Rc::new(RefCell::new(old));
     world.shard(move |user, command| match command {
         Command::Query(Query::Billing) => Ok(Answer::Billing(Box::new(billing.borrow().clone()))),
@@ -115,7 +143,7 @@ fn world(calls: Result<&'static str, Failed>, billed: Result<BillingOutcome, Rej
             })))
         }
         Command::NoteCustomer { customer, instead_of } => {
-            assert_eq!(instead_of.as_deref(), Some("old_1"));
+            assert_eq!(instead_of.as_deref(), Some(first));
             billing.borrow_mut().customer = Some(customer.into());
             Ok(Answer::Billing(Box::new(billing.borrow().clone())))
         }
@@ -194,6 +222,31 @@ fn a_page_is_made_for_what_was_asked_for() {
     }
 }
 
+/// A customer that was deleted at the provider is replaced by the next checkout, once.
+#[test]
+fn a_customer_that_is_gone_is_replaced() {
+    let checkout = r#"{"plan":"pro","billing":"monthly","consent_acknowledged":true}"#;
+    let topup = r#"{"sku":"topup_main_reset","consent_acknowledged":true}"#;
+    let mut cases = 0;
+    for (path, body, page) in [
+        ("/v1/billing/checkout", checkout, "pro/monthly"),
+        ("/v1/billing/topup/checkout", topup, "topup_main_reset/None"),
+    ] {
+        let gone = world_with(MANY, Ok("https://pay"), Ok(BillingOutcome::Applied), "cus_gone");
+        // The portal makes no customer.
+        assert_eq!(ask(&gone, "/v1/billing/portal", "").code(), (400, "INVALID_REQUEST"));
+        let answered = ask(&gone, path, body);
+        assert_eq!(answered.code(), (200, ""), "{path}");
+        assert_eq!(answered.json(), serde_json::json!({"url": format!("https://pay/{page}")}));
+        assert_eq!(ask(&gone, "/v1/billing/portal", "").json(), serde_json::json!({"url": "https://pay/cus_1"}));
+        // One that is not there either is not replaced again.
+        let never = world_with(MANY, Err(Failed::NoCustomer), Ok(BillingOutcome::Applied), "cus_gone");
+        assert_eq!(ask(&never, path, body).code(), (502, "UPSTREAM_UNAVAILABLE"), "{path}");
+        cases += 4;
+    }
+    println!("customers that are gone: {cases} cases");
+}
+
 #[test]
 fn one_page_is_made_for_a_user_at_a_time() {
     let world = world(Ok("https://pay"), Ok(BillingOutcome::Applied));
@@ -213,7 +266,7 @@ fn one_page_is_made_for_a_user_at_a_time() {
 
 #[test]
 fn an_event_goes_to_its_user_and_is_counted() {
-    use BillingOutcome::{Applied, NotCredited, OtherCustomer, Repeated};
+    use BillingOutcome::{Applied, NotCredited, OtherCustomer, Repeated, SecondSubscription, UnknownPrice};
     let (ok, bad, busy) = ((200, ""), (400, "INVALID_REQUEST"), (503, "SERVER_BUSY"));
     // Body, signature, what the shard says, the answer, the label of the count.
     type Row<'a> = (&'a str, &'a str, Result<BillingOutcome, Reject>, (u16, &'a str), &'a str);
@@ -223,6 +276,8 @@ fn an_event_goes_to_its_user_and_is_counted() {
         ("\"named\"", "good", Ok(Repeated), ok, "repeated"),
         ("\"named\"", "good", Ok(OtherCustomer), ok, "other_customer"),
         ("\"named\"", "good", Ok(NotCredited), ok, "not_credited"),
+        ("\"named\"", "good", Ok(UnknownPrice), ok, "unknown_price"),
+        ("\"named\"", "good", Ok(SecondSubscription), ok, "second_subscription"),
         ("\"named\"", "good", Err(Reject::InvalidTerms), ok, "wrong_fields"),
         ("\"named\"", "good", Err(Reject::Busy), busy, "unavailable"),
         ("\"named\"", "good", Err(Reject::NoRoom), busy, "unavailable"),
@@ -291,13 +346,25 @@ fn a_link_is_applied_by_get_alone() {
 
 #[test]
 fn an_address_has_windows_of_its_own_for_events() {
-    let world = world(Ok("https://pay"), Ok(BillingOutcome::Applied));
-    let send = || world.send("POST", "/v1/billing/webhook", &[("words-signature", "good")], "\"nothing\"").code().0;
-    let answers: Vec<u16> = (0..60).map(|_| send()).collect();
-    let (taken, refused) = answers.split_at(50);
-    assert!(taken.iter().all(|status| *status == 200) && refused.iter().all(|status| *status == 429), "{answers:?}");
-    // The windows of other public routes are untouched.
-    assert_eq!(world.send("GET", "/v1/billing/refund-policy", &[], "").code().0, 200);
+    // Settings, and how many of sixty in one second are taken.
+    let rows = [
+        ("", 50),
+        ("[limits]\ncallback_ip_per_second = 7", 7),
+        ("[limits]\ncallback_ip_per_minute = 20", 20),
+        ("[limits]\ncallback_ip_per_second = 1000", 60),
+    ];
+    println!("windows of events: {} cases", rows.len());
+    for (settings, count) in rows {
+        let (calls, billed) = (Ok("https://pay"), Ok(BillingOutcome::Applied));
+        let world = world_with(&format!("{settings}\n{MANY}"), calls, billed, "old_1");
+        let send = || world.send("POST", "/v1/billing/webhook", &[("words-signature", "good")], "\"nothing\"").code().0;
+        let answers: Vec<u16> = (0..60).map(|_| send()).collect();
+        let (taken, refused) = answers.split_at(count);
+        assert!(taken.iter().all(|status| *status == 200), "{settings}: {answers:?}");
+        assert!(refused.iter().all(|status| *status == 429), "{settings}: {answers:?}");
+        // The windows of other public routes are untouched.
+        assert_eq!(world.send("GET", "/v1/billing/refund-policy", &[], "").code().0, 200);
+    }
 }
 
 /// The price list of the engine is that of the description.

@@ -160,17 +160,13 @@ async fn equity(call: &Call, wallets: Wallets) -> Result<(Box<AccountView>, Vec<
     }
 }
 
-/// When cash was bought for these wallets, and when a refund took some back (gateway/docs/billing.md §3).
+/// When cash was bought for these wallets, when a refund took some back, and when it came back (gateway/docs/billing.md §3).
 async fn deposits(call: &Call, account: &AccountView) -> Result<Vec<(Timestamp, Cash)>, Refusal> {
     match ask(call, Query::Billing).await? {
         Answer::Billing(billing) => {
-            let is_theirs = |id| account.wallets.iter().any(|wallet| Some(wallet.id) == id);
-            let theirs = billing.purchases().iter().filter(|bought| is_theirs(bought.wallet));
-            let moves = theirs.flat_map(|bought| {
-                let taken = bought.taken_at.get().map(|at| (at, Cash(-bought.taken.0)));
-                [Some((bought.at, bought.credit)), taken]
-            });
-            Ok(moves.flatten().collect())
+            let is_theirs = |id| account.wallets.iter().any(|wallet| wallet.id == id);
+            let theirs = billing.cash_moves().filter(|moved| is_theirs(moved.wallet));
+            Ok(theirs.map(|moved| (moved.at, moved.amount)).collect())
         }
         other => Err(unexpected(&other, call.now)),
     }

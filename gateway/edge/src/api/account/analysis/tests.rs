@@ -171,11 +171,20 @@ fn deposits_are_neither_profit_nor_loss() {
         let (refunded, taken) = (sku.cents(), Cash::from_dollars(dollars));
         Mutation::RefundNoted(fact::RefundNoted { payment: payment(), refunded, taken, is_reset_taken: false, at })
     };
-    let (half_past_7, half_past_8) = (at(7 * 60 + 30), at(8 * 60 + 30));
+    let failed = |at| {
+        let (failed, cents) = (Some("re_1".to_owned()), sku.cents());
+        Mutation::RefundStated(fact::RefundStated { payment: payment(), failed, cents, created: at, at })
+    };
+    let undone = |dollars: i64, at| {
+        let (wallet, credit) = (Some(SANDBOX), Cash::from_dollars(dollars));
+        let (payment, refunded, is_reset_given) = (payment(), 0, false);
+        Mutation::RefundUndone(fact::RefundUndone { payment, refunded, wallet, credit, is_reset_given, at })
+    };
+    let (half_past_7, half_past_8, half_past_9) = (at(7 * 60 + 30), at(8 * 60 + 30), at(9 * 60 + 30));
     let profit_of_ten = ("10.00", "0.00", "660.00", "600.00");
     // What happened to the wallet, its points; return, deepest fall, highest and lowest value.
     type Row<'a> = (&'a str, Vec<Mutation>, &'static [(u64, i64)], (&'a str, &'a str, &'a str, &'a str));
-    let rows: [Row<'_>; 7] = [
+    let rows: [Row<'_>; 8] = [
         ("nothing", vec![], &[(7, 100), (8, 110)], ("10.00", "0.00", "110.00", "100.00")),
         ("a deposit", vec![bought(half_past_7)], &[(7, 100), (8, 660)], profit_of_ten),
         ("a deposit at the hour", vec![bought(at(8 * 60))], &[(7, 100), (8, 660)], profit_of_ten),
@@ -192,6 +201,12 @@ fn deposits_are_neither_profit_nor_loss() {
             vec![bought(half_past_7), returned(200, half_past_8)],
             &[(7, 100), (8, 600), (9, 360)],
             ("-10.00", "10.00", "400.00", "360.00"),
+        ),
+        (
+            "a refund that fails",
+            vec![bought(half_past_7), returned(500, half_past_8), failed(half_past_9), undone(500, half_past_9)],
+            &[(7, 100), (8, 600), (9, 100), (10, 660)],
+            ("10.00", "0.00", "660.00", "600.00"),
         ),
     ];
     println!("deposits: {} cases", rows.len());

@@ -1,0 +1,224 @@
+//! Subscriptions: their life, their end without an event, and those without a known price.
+
+use super::*;
+
+#[test]
+fn a_subscription_lives() {
+    use SubscriptionStatus::{Active, Canceled, Incomplete, PastDue, Trialing};
+    let mut world = world();
+    // (days after the start, the event, status, plan, a paid plan has ended)
+    let rows: Vec<(u64, Option<BillingNews>, SubscriptionStatus, Tier, bool)> = vec![
+        (0, Some(terms("sub_1", Product::Pro, Incomplete)), Incomplete, Tier::Free, false),
+        (0, Some(terms("sub_1", Product::Pro, Trialing)), Trialing, Tier::Pro, false),
+        (14, Some(terms("sub_1", Product::Pro, Active)), Active, Tier::Pro, false),
+        (44, Some(payment("sub_1", false)), PastDue, Tier::Pro, false),
+        (45, Some(terms("sub_1", Product::Pro, PastDue)), PastDue, Tier::Pro, false),
+        (50, None, PastDue, Tier::Pro, false),
+        (51, None, PastDue, Tier::Free, true),
+        (52, Some(payment("sub_1", true)), Active, Tier::Pro, false),
+        (60, Some(terms("sub_1", Product::ProPlus, Active)), Active, Tier::ProPlus, false),
+        (90, Some(terms("sub_1", Product::ProPlus, Canceled)), Canceled, Tier::Free, true),
+        (91, Some(terms("sub_2", Product::Pro, Active)), Active, Tier::Pro, false),
+        (92, Some(terms("sub_3", Product::BacktestingPro, Active)), Active, Tier::Pro, false),
+    ];
+    println!("life of a subscription: {} steps", rows.len());
+    for (step, (days, news, status, tier, ended)) in rows.into_iter().enumerate() {
+        world.now = START.plus(days * DAY + step as u64);
+        if let Some(news) = news {
+            // In one second of the provider an event with a later state is the newer one.
+            assert_eq!(bill(&mut world, event(&format!("evt_{step}"), days * 86_400, news)), Ok(Applied), "{step}");
+        }
+        let billing = billing(&mut world);
+        let shown = billing.subscription(false).expect("it was noted");
+        assert_eq!(shown.status(), status, "step {step}");
+        let (now, user) = (world.now, world.user);
+        let standing = the_user(&world).standing(now);
+        assert_eq!(the_user(&world).entitlement(now), tier, "step {step}");
+        assert_eq!(crate::user::key::grant_ended(standing, now), ended, "step {step}");
+        // Authentication sees the same.
+        let directory = world.shard().directory();
+        assert_eq!(directory.standing(user, now), standing, "step {step}");
+    }
+    let now = world.now;
+    let user = the_user(&world);
+    assert_eq!(user.wallet_of(WalletKind::Api).map(|wallet| wallet.baseline), Some(Cash::from_dollars(25_000)));
+    assert_eq!(user.wallet_of(WalletKind::Api).map(|wallet| wallet.cash), Some(Cash::from_dollars(100)));
+    let owner = world.user;
+    let simulation = world.shard().directory().simulation_plan(owner);
+    // Paid on day 92, after the stated period: for a month, and a week until it is surely lost.
+    let lasts = START.plus((92 + 31 + 7) * DAY);
+    assert_eq!(simulation.map(|plan| (plan.tier, plan.expires_at)), Some((Tier::ProPlus, Some(lasts))), "{now:?}");
+    world.check().expect("the records give the same state");
+}
+
+/// A plan ends by itself if the event of its end is lost.
+#[test]
+fn a_subscription_ends_without_its_last_event() {
+    use SubscriptionStatus::{Active, Canceled, Incomplete, PastDue, Trialing};
+    let of = |product, status, cancel_at_period_end, period_end: Option<u64>| {
+        let BillingNews::Subscription(news) = terms("sub_1", Product::Pro, status) else { panic!("terms") };
+        BillingNews::Subscription(SubscriptionNews {
+            product,
+            cancel_at_period_end,
+            period_end: period_end.map(|days| START.plus(days * DAY)),
+            ..news
+        })
+    };
+    let pro = Some((Product::Pro, BillingInterval::Monthly));
+    let yearly = Some((Product::Pro, BillingInterval::Yearly));
+    let day = |day: u64| Some(Some(START.plus(day * DAY)));
+    // A name, events by day after the start, the end of the plan.
+    type Row<'a> = (&'a str, Vec<(u64, BillingNews)>, Option<Option<Timestamp>>);
+    let rows: Vec<Row<'_>> = vec![
+        ("active", vec![(0, of(pro, Active, false, Some(30)))], day(37)),
+        ("trialing", vec![(0, of(pro, Trialing, false, Some(14)))], day(21)),
+        ("it ends with the period", vec![(0, of(pro, Active, true, Some(30)))], day(30)),
+        ("paid again", vec![(0, of(pro, Active, false, Some(30))), (31, payment("sub_1", true))], day(31 + 31 + 7)),
+        ("paid for a year", vec![(0, of(yearly, Active, false, Some(30))), (31, payment("sub_1", true))], day(404)),
+        ("no stated period", vec![(0, of(pro, Active, false, None))], Some(None)),
+        ("never paid", vec![(0, of(pro, Incomplete, false, Some(30)))], None),
+        (
+            "paid and unpaid in one second",
+            vec![(3, of(pro, Active, false, Some(30))), (3, of(pro, PastDue, false, Some(30)))],
+            day(10),
+        ),
+        ("paid later", vec![(3, of(pro, PastDue, false, Some(30))), (4, payment("sub_1", true))], day(37)),
+        // Without a known price: the product stays, and a subscription that is not known gives nothing.
+        ("canceled", vec![(0, of(pro, Active, false, Some(30))), (5, of(None, Canceled, false, Some(30)))], day(5)),
+        ("past due", vec![(0, of(pro, Active, false, Some(30))), (5, of(None, PastDue, false, Some(30)))], day(12)),
+        ("unknown", vec![(0, of(None, Canceled, false, Some(30)))], None),
+    ];
+    println!("ends of plans: {} cases", rows.len());
+    for (name, events, end) in rows {
+        let mut world = world();
+        for (number, (days, news)) in events.into_iter().enumerate() {
+            let event = event(&format!("evt_{number}"), days * 86_400, news);
+            assert_eq!(bill(&mut world, event), Ok(Applied), "{name}");
+        }
+        let plan = billing(&mut world).plan();
+        assert_eq!(plan.map(|plan| plan.expires_at), end, "{name}");
+        assert!(plan.is_none_or(|plan| plan.tier == Tier::Pro), "{name}");
+        world.check().expect("the records give the same state");
+    }
+}
+
+/// A plan with an unknown price gives nothing and is kept; the order of events does not matter.
+#[test]
+fn a_plan_without_a_known_price_is_kept() {
+    use SubscriptionStatus::{Active, Canceled, Incomplete, PastDue, Trialing};
+    let known = |status| terms("sub_1", Product::Pro, status);
+    let unknown = |status| unpriced("sub_1", status);
+    // A name, events with their seconds, the tier and status of the subscription, and what is kept.
+    type Row<'a> = (&'a str, Vec<(u64, BillingNews)>, Option<(Tier, SubscriptionStatus)>, Option<SubscriptionStatus>);
+    let rows: Vec<Row<'_>> = vec![
+        ("alone", vec![(1, unknown(Active))], None, Some(Active)),
+        ("a trial", vec![(1, unknown(Trialing)), (2, unknown(Active))], None, Some(Active)),
+        ("unpaid", vec![(1, unknown(Active)), (2, unknown(PastDue))], None, Some(PastDue)),
+        ("its end", vec![(1, unknown(Active)), (2, unknown(Canceled))], None, Some(Canceled)),
+        ("never paid", vec![(1, unknown(Incomplete))], None, Some(Incomplete)),
+        ("after a known one", vec![(1, known(Active)), (2, unknown(Active))], Some((Tier::Pro, Active)), Some(Active)),
+        ("before a known one", vec![(1, unknown(Active)), (2, known(Active))], Some((Tier::Pro, Active)), None),
+        ("an end after it", vec![(1, known(Active)), (2, unknown(Canceled))], Some((Tier::Pro, Canceled)), None),
+        ("unpaid after it", vec![(1, known(Active)), (2, unknown(PastDue))], Some((Tier::Pro, PastDue)), None),
+        (
+            "a change, and its end",
+            vec![(1, known(Active)), (2, unknown(Active)), (3, unknown(Canceled))],
+            Some((Tier::Pro, Canceled)),
+            None,
+        ),
+        (
+            "a change that was taken back",
+            vec![(1, known(Active)), (2, unknown(Active)), (3, known(Active)), (4, payment("sub_1", true))],
+            Some((Tier::Pro, Active)),
+            None,
+        ),
+    ];
+    let mut cases = 0;
+    for (name, events, expected, kept) in rows {
+        for order in permutations(events.len()) {
+            let mut world = world();
+            for row in &order {
+                let (secs, news) = events[*row].clone();
+                let event = event(&format!("evt_{row}"), secs, news);
+                let outcome = bill(&mut world, event.clone()).expect("billed");
+                assert!(matches!(outcome, Applied | UnknownPrice), "{name} {order:?}: {outcome:?}");
+                let repeated = if outcome == UnknownPrice { UnknownPrice } else { Repeated };
+                let records = world.out.records.len();
+                let again = bill(&mut world, event).expect("billed");
+                // After its product became known, it can have an effect that it had not.
+                assert!(again == repeated || (repeated, again) == (UnknownPrice, Applied), "{name} {order:?}");
+                assert!(again == Applied || world.out.records.len() == records, "{name}: a repeat has no record");
+            }
+            let found = billing(&mut world);
+            let terms = found.subscription(false).and_then(|known| Some((known.terms.as_ref()?, known.status())));
+            assert_eq!(terms.map(|(terms, status)| (terms.product.tier(), status)), expected, "{name} {order:?}");
+            assert_eq!(found.unpriced().first().map(|kept| kept.status), kept, "{name} {order:?}");
+            world.check().expect("the records give the same state");
+            cases += 1;
+        }
+    }
+    println!("plans without a known price: {cases} orders of events");
+}
+
+#[test]
+fn a_kept_plan_is_given_once_its_price_is_known() {
+    let mut world = world();
+    let active = SubscriptionStatus::Active;
+    let kept = event("evt_1", 1, unpriced("sub_1", active));
+    for _ in 0..2 {
+        assert_eq!(bill(&mut world, kept.clone()), Ok(UnknownPrice));
+    }
+    let known = billing(&mut world);
+    let row = &known.unpriced()[0];
+    assert_eq!((&*row.id, row.price.as_deref(), &*row.event), ("sub_1", Some("price_new"), "evt_1"));
+    assert_eq!((known.plan(), known.knows("evt_1")), (None, false));
+    // The same event, with the price in the settings.
+    let given = BillingEvent { news: terms("sub_1", Product::ProPlus, active), ..kept.clone() };
+    assert_eq!(bill(&mut world, given.clone()), Ok(Applied));
+    let known = billing(&mut world);
+    assert_eq!(known.plan().map(|plan| plan.tier), Some(Tier::ProPlus));
+    assert_eq!(known.unpriced(), []);
+    for again in [given, kept] {
+        assert_eq!(bill(&mut world, again), Ok(Repeated));
+    }
+    // The longest price id is kept, a longer one is not.
+    let long = |len: usize| match unpriced("sub_2", active) {
+        BillingNews::Subscription(news) => {
+            BillingNews::Subscription(SubscriptionNews { price: Some("p".repeat(len)), ..news })
+        }
+        other => other,
+    };
+    assert_eq!(bill(&mut world, event("evt_2", 1, long(255))), Ok(UnknownPrice));
+    assert_eq!(bill(&mut world, event("evt_3", 1, long(256))), Err(Reject::InvalidTerms));
+    world.check().expect("the records give the same state");
+}
+
+#[test]
+fn a_second_subscription_of_a_kind_is_noticed() {
+    use Product::{BacktestingPro, Pro, ProPlus};
+    use SubscriptionStatus::{Active, Canceled, Incomplete, PastDue, Trialing};
+    // The day, the event, what becomes of it.
+    let rows: Vec<(u64, BillingNews, BillingOutcome)> = vec![
+        (0, terms("sub_1", Pro, Incomplete), Applied),
+        (0, terms("sub_1", Pro, Active), Applied),
+        (1, terms("sub_2", BacktestingPro, Active), Applied),
+        (1, terms("sub_3", ProPlus, Incomplete), Applied),
+        (1, terms("sub_4", ProPlus, Canceled), Applied),
+        (2, terms("sub_5", ProPlus, Trialing), SecondSubscription),
+        (3, terms("sub_5", ProPlus, Active), Applied),
+        (4, terms("sub_6", BacktestingPro, PastDue), SecondSubscription),
+        (5, terms("sub_1", Pro, Canceled), Applied),
+        (6, terms("sub_5", ProPlus, Canceled), Applied),
+        (7, terms("sub_7", Pro, Active), Applied),
+        // The event of its end was lost: it has ended by itself.
+        (90, terms("sub_8", Pro, Active), Applied),
+    ];
+    println!("second subscriptions: {} cases", rows.len());
+    let mut world = world();
+    for (step, (days, news, expected)) in rows.into_iter().enumerate() {
+        world.now = START.plus(days * DAY + step as u64);
+        let event = event(&format!("evt_{step}"), days * 86_400 + step as u64, news);
+        assert_eq!(bill(&mut world, event), Ok(expected), "step {step}");
+    }
+    world.check().expect("the records give the same state");
+}

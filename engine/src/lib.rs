@@ -40,6 +40,7 @@ mod atomic;
 pub mod backtest;
 pub mod book;
 mod bytes;
+mod canonical;
 pub mod command;
 mod decide;
 pub mod describe;

@@ -518,7 +518,7 @@ impl World {
         self.die(Death { power: true, shards: 1, again_at: None })?;
         self.count.sum(&self.durable.0);
         let shards: Vec<_> = self.life.shards.iter().map(|shard| shard.users()).collect();
-        let state = engine::shard::snapshot::digest(&self.life.markets, &shards);
+        let state = engine::shard::digest::digest(&self.life.markets, &shards);
         Ok(Outcome { count: self.count, state, story: self.story.finalize().into() })
     }
 }

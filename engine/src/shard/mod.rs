@@ -14,6 +14,7 @@ mod backtests;
 mod beats;
 mod billing;
 pub mod cycle;
+pub mod digest;
 mod emptying;
 pub mod facts;
 mod history;

@@ -9,10 +9,9 @@ use crate::recover::{RecoverError, Replay, read_snapshot};
 use crate::spares::Covered;
 use engine::format::Formats;
 use engine::shard::replay::State;
-use engine::shard::snapshot;
+use engine::shard::{digest, snapshot};
 use host::job::{JobWaker, Next, Work};
 use host::thread::Stop;
-use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 use wal::{Files, Lsn, Marks, Scan, Snapshots, Storage};
@@ -159,8 +158,12 @@ impl<S: Storage> Keeper<S> {
         self.fold(upto)?;
         let (state, lsn, _) = self.state.as_ref().expect("it was folded");
         let shards: Vec<_> = state.users.iter().collect();
-        let digest = snapshot::write(self.formats, &state.markets, &shards, &mut Breathing { keeper: self, stop });
-        digest.map(|digest| (*lsn, digest)).map_err(|error| RecoverError::Content { lsn: *lsn, why: error.to_string() })
+        let digest = digest::digest_while(&state.markets, &shards, |_| {
+            self.breathe();
+            !stop.is_set()
+        });
+        let stops = || RecoverError::Content { lsn: *lsn, why: "the server stops".to_owned() };
+        Ok((*lsn, digest.ok_or_else(stops)?))
     }
 
     /// The checkpoint after a clean stop, which spares the next start the log after the newest snapshot. Returns false
@@ -342,26 +345,6 @@ impl<S: Storage> Work for Keeper<S> {
 
     fn waker(&self) -> Option<&JobWaker> {
         self.requests.as_ref().map(|requests| &requests.waker)
-    }
-}
-
-/// Discards bytes until the server stops, and rests in between.
-struct Breathing<'a, S: Storage> {
-    keeper: &'a Keeper<S>,
-    stop: &'a Stop,
-}
-
-impl<S: Storage> io::Write for Breathing<'_, S> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.stop.is_set() {
-            return Err(io::Error::other("the server stops"));
-        }
-        self.keeper.breathe();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ pub mod alerts;
 mod apply;
 pub mod backtests;
 pub mod billing;
+mod canonical;
 pub mod equity;
 pub(crate) mod extendible;
 pub mod facts;

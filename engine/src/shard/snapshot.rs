@@ -19,6 +19,7 @@
 use super::replay::State;
 use super::shard_of;
 use crate::bytes::{Bytes, CodecError, put_list, take_list};
+use crate::canonical::Sum;
 use crate::format::Formats;
 use crate::id::{OBJECT_BITS, UserId, object_number};
 use crate::market::{self, Markets};
@@ -260,12 +261,15 @@ impl User {
             || self.trading().backtests.is_some()
             || self.billing.is_some()
             || self.trading().alerts.is_some()
+            || self.trading().departed.is_some()
     }
 }
 
 /// Numbers of the sections, ascending. Back-tests, which have no number, begin with a month, which is larger.
 const BILLING: u32 = 1;
 const ALERTS: u32 = 2;
+/// Not a part of the digest's rest: it is in the sum of the rows.
+const DEPARTED: u32 = 3;
 const SECTION_MAX: u32 = 9;
 
 /// Appends the bytes of one user.
@@ -273,17 +277,21 @@ pub fn put_user(user: &User, out: &mut Vec<u8>) {
     put_account(user, out);
     let trading = user.trading();
     let mut packer = Packer::onto(out);
-    put_rows(&trading.orders, &mut packer);
-    put_rows(&trading.fills, &mut packer);
-    put_rows(&trading.positions, &mut packer);
+    put_rows(trading.orders.len(), trading.orders.iter(), &mut packer);
+    put_rows(trading.fills.len(), trading.fills.iter(), &mut packer);
+    put_rows(trading.positions.len(), trading.positions.iter(), &mut packer);
     match &trading.requests {
-        Some(requests) => put_rows(&requests.rows, &mut packer),
+        Some(requests) => put_rows(requests.rows.len(), requests.rows.iter(), &mut packer),
         None => put_numbers(std::iter::empty(), &mut packer),
     }
     put_lists(trading, packer.output());
     trading.facts.pack(&mut packer);
     packer.end();
     put_sections(user, out);
+    if let Some(departed) = &trading.departed {
+        DEPARTED.put(out);
+        departed.bytes().put(out);
+    }
 }
 
 /// Appends what a user without orders has, too.
@@ -373,7 +381,7 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
             let order = trading.order_row(row.order).ok_or(CodecError::Reference)?;
             requests.note(row.id(&trading.orders[order]).ok_or(CodecError::Reference)?);
         }
-        requests.rows = remembered;
+        requests.rows = remembered.into();
         trading.requests = Some(Box::new(requests));
     }
     take_list(input, |safeguard| trading.safeguards.push(safeguard))?;
@@ -392,6 +400,7 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
         match section {
             BILLING => user.billing = Some(Box::new(Bytes::take(input)?)),
             ALERTS => trading.alerts = Some(Box::new(Bytes::take(input)?)),
+            DEPARTED => trading.departed = Some(Box::new(Sum::of_bytes(&Bytes::take(input)?))),
             _ => return Err(CodecError::Variant),
         }
     }

@@ -102,8 +102,8 @@ fn each_row_counts() {
             1 => trading.orders[1].terms.quantity.0 += 1,
             2 => trading.fills[0].fee.0 += 1,
             3 => trading.positions[1].realized.0 -= 1,
-            4 => trading.requests.as_mut().expect("it has some").rows[0].digest[31] ^= 1,
-            _ => trading.requests.as_mut().expect("it has some").rows[0].first.available.0 += 1,
+            4 => trading.requests.as_mut().expect("it has some").rows.get_mut(0).expect("a row").digest[31] ^= 1,
+            _ => trading.requests.as_mut().expect("it has some").rows.get_mut(0).expect("a row").first.available.0 += 1,
         }
         state.users[0].insert(user);
         assert_ne!(sum(&state), before, "change {change}");

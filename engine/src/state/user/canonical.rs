@@ -1,5 +1,5 @@
 //! The rows of a user as canonical bytes (engine/docs/digest.md): orders with the ids of their fills, fills, episodes
-//! with their settlements, remembered requests.
+//! with their settlements, remembered requests, also those that have left memory.
 
 use super::idempotency::{FirstAnswer, Remembered};
 use super::position::{Position, Settlement};
@@ -16,6 +16,9 @@ impl Trading {
     /// # Panics
     /// When a request has no order: `derive` refuses such rows.
     pub fn hash_rows(&self, hashes: &mut RowHashes) {
+        if let Some(departed) = &self.departed {
+            hashes.sum.add(&departed.bytes());
+        }
         let mut ids = Vec::new();
         for order in &self.orders {
             ids.clear();
